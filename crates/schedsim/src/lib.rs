@@ -2,3 +2,22 @@
 //!
 //! Pure: no clock, no thread, no file, no environment, no unordered map. The same seed gives the same trace on every machine.
 #![forbid(unsafe_code)]
+
+mod time;
+pub mod trace;
+
+pub use readyq::{Level, TaskId};
+pub use time::{Nanos, Time};
+
+/// A CPU, as an index.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[repr(transparent)]
+pub struct CpuId(pub u16);
+
+impl CpuId {
+    /// This id as an index into per-CPU tables.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}

@@ -1,0 +1,193 @@
+//! The narrow waist: a stream of fixed-size events in chunks.
+//!
+//! The simulator, a recorded file, a virtual machine and the host all feed the same [`Event`]s to the same [`Observer`]s; metrics, checks
+//! and exports consume nothing else. Event names are those of Linux's tracepoints, with `job_*` and `overhead` beside them for
+//! producers that know more than a kernel tells. Time starts at zero with the first event and never goes backwards.
+
+use crate::{CpuId, Nanos, TaskId, Time};
+
+/// How many events a producer gathers before it calls its observers.
+pub const CHUNK: usize = 1024;
+
+/// Something that happened, on a CPU, at an instant. 32 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Event {
+    /// When.
+    pub time: Time,
+    /// On which CPU it was seen (for a waking: the waker's CPU).
+    pub cpu: CpuId,
+    /// What.
+    pub kind: EventKind,
+}
+
+/// What happened. [`TaskId::NONE`] stands for the idle task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EventKind {
+    /// The CPU went from one task to another.
+    SchedSwitch {
+        /// Who ran.
+        prev: TaskId,
+        /// Who runs now.
+        next: TaskId,
+        /// Why `prev` stopped.
+        prev_state: PrevState,
+    },
+    /// A sleeping task is being woken by what runs on this CPU. From here on it is runnable.
+    SchedWaking {
+        /// Who is woken.
+        task: TaskId,
+        /// The CPU chosen for it.
+        target: CpuId,
+        /// Whether the running task did it or an interrupt.
+        context: WakeContext,
+    },
+    /// The woken task is on a ready queue (recordings only; the simulator's wakings are wakeups).
+    SchedWakeup {
+        /// Who was woken.
+        task: TaskId,
+        /// Where it is queued.
+        target: CpuId,
+    },
+    /// A new task is on a ready queue for the first time.
+    SchedWakeupNew {
+        /// The new task.
+        task: TaskId,
+        /// Where it is queued.
+        target: CpuId,
+    },
+    /// A task was created.
+    SchedProcessFork {
+        /// By whom.
+        parent: TaskId,
+        /// The new task.
+        child: TaskId,
+    },
+    /// A task replaced its program (and its name).
+    SchedProcessExec {
+        /// Which task.
+        task: TaskId,
+    },
+    /// A task is about to end; its last switch follows.
+    SchedProcessExit {
+        /// Which task.
+        task: TaskId,
+    },
+    /// A task was moved between CPUs.
+    SchedMigrateTask {
+        /// Which task.
+        task: TaskId,
+        /// From where.
+        from: CpuId,
+        /// To where.
+        to: CpuId,
+    },
+    /// A job, the unit of response time, was released.
+    JobRelease {
+        /// Whose job.
+        task: TaskId,
+    },
+    /// A job was completed.
+    JobComplete {
+        /// Whose job.
+        task: TaskId,
+        /// Its bursts and pauses before queueing and overhead.
+        demand: Nanos,
+    },
+    /// The CPU spent time on scheduling itself, starting now.
+    Overhead {
+        /// On whose account, or the idle task.
+        task: TaskId,
+        /// What for.
+        kind: OverheadKind,
+        /// How long.
+        spent: Nanos,
+    },
+}
+
+/// Why a task stopped running.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PrevState {
+    /// Still runnable: preempted, slice over or yielded (`R`, `R+`). The CPU burst goes on later.
+    Runnable,
+    /// Waits for something (`S`, `D`, `I`, `T`, …). The CPU burst is over.
+    Blocked,
+    /// Ended (`X`, `Z`).
+    Dead,
+}
+
+/// Who woke a task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WakeContext {
+    /// The task running on that CPU.
+    Task,
+    /// A softirq that interrupted or followed the running task (a timer, or a packet on the loopback that this very task sent).
+    Softirq,
+    /// An interrupt.
+    Hardirq,
+    /// The recording does not say.
+    Unknown,
+}
+
+/// What scheduling overhead is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OverheadKind {
+    /// Switching from one task to another.
+    Switch,
+    /// Refilling caches after a migration.
+    Migration,
+    /// Leaving idle.
+    IdleExit,
+}
+
+/// Who a [`TaskId`] of a trace is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TaskInfo {
+    /// The name, the last one when `exec` changed it.
+    pub name: String,
+    /// The thread id in the recorded system; 0 where there is none.
+    pub pid: u32,
+    /// The process id in the recorded system; 0 where unknown.
+    pub tgid: u32,
+    /// Linux's kernel priority: 0…99 real-time (0 most important), 100…139 for nice −20…19.
+    pub prio: u8,
+}
+
+/// Consumes a trace: metrics, checks, hashes, writers, workload builders.
+pub trait Observer {
+    /// Takes the next events. Chunks come in order of time; the last one may be short.
+    fn events(&mut self, chunk: &[Event]);
+}
+
+/// Gathers events into chunks and hands them on.
+pub struct Trace<'a> {
+    chunk: Vec<Event>,
+    observers: Vec<&'a mut dyn Observer>,
+}
+
+impl<'a> Trace<'a> {
+    /// A stream to `observers`, which see each chunk in this order.
+    pub fn new(observers: Vec<&'a mut dyn Observer>) -> Self {
+        Trace { chunk: Vec::with_capacity(CHUNK), observers }
+    }
+
+    /// Appends an event.
+    #[inline]
+    pub fn push(&mut self, time: Time, cpu: CpuId, kind: EventKind) {
+        if self.chunk.len() == CHUNK {
+            self.flush();
+        }
+        self.chunk.push(Event { time, cpu, kind });
+    }
+
+    /// Hands on what is gathered; a producer calls it once at its end.
+    #[cold]
+    #[inline(never)]
+    pub fn flush(&mut self) {
+        for observer in &mut self.observers {
+            observer.events(&self.chunk);
+        }
+        self.chunk.clear();
+    }
+}
+
+const _: () = assert!(size_of::<Event>() == 32);
