@@ -3,9 +3,16 @@
 //! Pure: no clock, no thread, no file, no environment, no unordered map. The same seed gives the same trace on every machine.
 #![forbid(unsafe_code)]
 
+pub mod engine;
+mod machine;
+pub mod policy;
+mod random;
 mod time;
 pub mod trace;
+pub mod workload;
 
+pub use machine::{CpuSet, Machine};
+pub use random::Random;
 pub use readyq::{Level, TaskId};
 pub use time::{Nanos, Time};
 

@@ -1,0 +1,139 @@
+//! The machine: identical CPUs, and what scheduling costs on them.
+
+use crate::{CpuId, Nanos};
+
+/// N identical CPUs and the costs of moving work between tasks and between CPUs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Machine {
+    /// How many CPUs.
+    pub cpus: u16,
+    /// Spent by a CPU each time it goes from one task to another; cannot be preempted and is not part of the slice.
+    pub switch_cost: Nanos,
+    /// Added to a task's CPU burst when it runs on another CPU than the time before (Curran & Stumm's TMC); part of the slice.
+    pub migration_cost: Nanos,
+    /// From the wakeup of an idle CPU until it switches to the woken task.
+    pub idle_exit: Nanos,
+}
+
+impl Machine {
+    /// `cpus` CPUs on which scheduling costs nothing.
+    pub fn ideal(cpus: u16) -> Machine {
+        Machine {
+            cpus,
+            switch_cost: Nanos::ZERO,
+            migration_cost: Nanos::ZERO,
+            idle_exit: Nanos::ZERO,
+        }
+    }
+
+    /// All CPUs, in order.
+    pub fn all(&self) -> impl Iterator<Item = CpuId> + use<> {
+        (0..self.cpus).map(CpuId)
+    }
+}
+
+/// A set of CPUs with a summary word per 64 of them, so that the lowest is found without a scan (up to 4,096 CPUs).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CpuSet {
+    /// Bit `i` says that `words[i]` is not zero.
+    summary: u64,
+    words: Vec<u64>,
+}
+
+impl CpuSet {
+    /// An empty set over `cpus` CPUs.
+    pub fn empty(cpus: u16) -> CpuSet {
+        assert!(cpus <= 4096, "a CpuSet holds at most 4096 CPUs");
+        CpuSet {
+            summary: 0,
+            words: vec![0; usize::from(cpus).div_ceil(64)],
+        }
+    }
+
+    /// Adds `cpu`.
+    #[inline]
+    pub fn insert(&mut self, cpu: CpuId) {
+        let word = cpu.index() / 64;
+        self.words[word] |= 1 << (cpu.index() % 64);
+        self.summary |= 1 << word;
+    }
+
+    /// Takes `cpu` out.
+    #[inline]
+    pub fn remove(&mut self, cpu: CpuId) {
+        let word = cpu.index() / 64;
+        self.words[word] &= !(1 << (cpu.index() % 64));
+        if self.words[word] == 0 {
+            self.summary &= !(1 << word);
+        }
+    }
+
+    /// Whether `cpu` is in the set.
+    #[inline]
+    pub fn contains(&self, cpu: CpuId) -> bool {
+        self.words
+            .get(cpu.index() / 64)
+            .is_some_and(|word| word >> (cpu.index() % 64) & 1 == 1)
+    }
+
+    /// The lowest member.
+    #[inline]
+    pub fn first(&self) -> Option<CpuId> {
+        (self.summary != 0).then(|| {
+            let word = self.summary.trailing_zeros();
+            CpuId((word * 64 + self.words[word as usize].trailing_zeros()) as u16)
+        })
+    }
+
+    /// Whether there is no member.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.summary == 0
+    }
+
+    /// How many members.
+    pub fn len(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// The members in order.
+    pub fn iter(&self) -> impl Iterator<Item = CpuId> + '_ {
+        self.words.iter().enumerate().flat_map(|(index, &word)| {
+            let mut rest = word;
+            std::iter::from_fn(move || {
+                (rest != 0).then(|| {
+                    let bit = rest.trailing_zeros() as usize;
+                    rest &= rest - 1;
+                    CpuId((index * 64 + bit) as u16)
+                })
+            })
+        })
+    }
+}
+
+impl FromIterator<CpuId> for CpuSet {
+    fn from_iter<I: IntoIterator<Item = CpuId>>(cpus: I) -> CpuSet {
+        let cpus: Vec<CpuId> = cpus.into_iter().collect();
+        let mut set = CpuSet::empty(cpus.iter().map(|cpu| cpu.0 + 1).max().unwrap_or(0));
+        cpus.into_iter().for_each(|cpu| set.insert(cpu));
+        set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_finds_its_lowest_member_across_words() {
+        let mut set = CpuSet::empty(1024);
+        assert_eq!(set.first(), None);
+        for cpu in [1000, 64, 130] {
+            set.insert(CpuId(cpu));
+        }
+        assert_eq!(set.first(), Some(CpuId(64)));
+        assert_eq!(set.iter().map(|cpu| cpu.0).collect::<Vec<_>>(), [64, 130, 1000]);
+        set.remove(CpuId(64));
+        assert_eq!((set.first(), set.len(), set.contains(CpuId(64))), (Some(CpuId(130)), 2, false));
+    }
+}

@@ -1,0 +1,164 @@
+//! The policy seam: who runs next, where, and for how long.
+//!
+//! The callbacks are those of the kernel's `sched_ext_ops`, so that the same policy can be driven by the simulator's engine and by a kernel.
+//! For each task the caller makes these calls in this order:
+//!
+//! ```text
+//! init_task → ( select_cpu → enqueue → dispatch → running → ( tick )* → stopping → [still runnable: enqueue → dispatch …] )* → exit_task
+//! ```
+//!
+//! A policy sees [`Context`] (the time, the machine, what runs where, random numbers) and nothing of the engine, the trace or a pid. It answers with effects;
+//! an effect that is dropped is a compiler warning.
+
+mod catalog;
+mod central;
+mod context;
+mod initial;
+mod levels;
+mod take;
+
+pub use catalog::{PolicyError, PolicySpec, PolicyVisitor, names};
+pub use central::Central;
+pub use context::{Context, TaskView};
+pub use initial::Initial;
+pub use levels::Levels;
+pub use take::Take;
+
+use crate::{CpuId, Nanos, TaskId};
+
+/// A scheduling policy.
+pub trait Policy {
+    /// Which callbacks beyond the four verbs this policy cannot do without. A world that cannot supply one refuses the policy by name.
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    /// What this policy guarantees, for the checks.
+    fn promises(&self) -> Promises {
+        Promises::default()
+    }
+
+    /// A task came into being; its attributes are in the context.
+    fn init_task(&mut self, cx: &mut Context, task: TaskId);
+
+    /// A task has ended. It runs nowhere and waits nowhere.
+    fn exit_task(&mut self, _cx: &mut Context, _task: TaskId) {}
+
+    /// A task becomes runnable: on which CPU should it wait? Called just before `enqueue`, for new and for woken tasks.
+    fn select_cpu(&mut self, cx: &mut Context, task: TaskId, wake: Wake) -> CpuId;
+
+    /// A task waits from now on; `cpu` is what `select_cpu` said or where the task ran. An idle CPU that should look at the queues must be kicked.
+    fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect;
+
+    /// A waiting task is taken away without having run (its attributes change, or it was killed).
+    fn dequeue(&mut self, cx: &mut Context, task: TaskId);
+
+    /// `cpu` has nothing to run: the waiting task it shall run, which thereby waits no longer, or `None` to idle.
+    fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch>;
+
+    /// A dispatched task starts to run.
+    fn running(&mut self, _cx: &mut Context, _cpu: CpuId, _task: TaskId) {}
+
+    /// A task stops running. If it is still runnable ([`Stop::is_runnable`]), `enqueue` follows.
+    fn stopping(&mut self, _cx: &mut Context, _cpu: CpuId, _task: TaskId, _why: Stop) {}
+
+    /// The periodic tick on a busy CPU, at multiples of `needs().tick`.
+    fn tick(&mut self, _cx: &mut Context, _cpu: CpuId, _task: TaskId) -> Effect {
+        Effect::Nothing
+    }
+}
+
+/// What a policy asks of the caller after a callback.
+#[must_use = "an effect that is dropped is a preemption or a kick that never happens"]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// Nothing.
+    Nothing,
+    /// If this CPU is idle, let it dispatch.
+    Kick(CpuId),
+    /// Whatever this CPU runs shall stop, and it shall dispatch.
+    Preempt(CpuId),
+}
+
+/// The task to run and for how long at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Dispatch {
+    /// Who runs.
+    pub task: TaskId,
+    /// For at most this long; then it is stopped with [`Stop::SliceOver`].
+    pub slice: Nanos,
+}
+
+/// How a task becomes runnable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wake {
+    /// Whether it is new.
+    pub new: bool,
+    /// The CPU whose running task woke or forked it; `None` from an interrupt or an arrival from outside.
+    pub waker: Option<CpuId>,
+}
+
+/// Why a task is enqueued.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Enqueue {
+    /// It is new.
+    New,
+    /// It woke.
+    Wakeup,
+    /// It used its slice.
+    SliceOver,
+    /// It was preempted before.
+    Preempted,
+    /// It gave up the rest of its slice.
+    Yielded,
+}
+
+/// Why a task stops running.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stop {
+    /// It used its slice and is runnable.
+    SliceOver,
+    /// It was preempted and is runnable.
+    Preempted,
+    /// It gave up its slice and is runnable.
+    Yielded,
+    /// It sleeps or waits.
+    Blocked,
+    /// It ended.
+    Exited,
+}
+
+impl Stop {
+    /// Whether the task still wants to run.
+    pub fn is_runnable(self) -> bool {
+        self.requeue().is_some()
+    }
+
+    /// How a still runnable task goes back to wait.
+    pub fn requeue(self) -> Option<Enqueue> {
+        match self {
+            Stop::SliceOver => Some(Enqueue::SliceOver),
+            Stop::Preempted => Some(Enqueue::Preempted),
+            Stop::Yielded => Some(Enqueue::Yielded),
+            Stop::Blocked | Stop::Exited => None,
+        }
+    }
+}
+
+/// Events that a policy cannot do without.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Needs {
+    /// A tick of this period on busy CPUs.
+    pub tick: Option<Nanos>,
+    /// To be told when a task sleeps, at the time (not at its next wakeup).
+    pub blocking: bool,
+}
+
+/// Guarantees that the checks hold a policy to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Promises {
+    /// No CPU idles while a task that may run there waits anywhere.
+    pub work_conserving: bool,
+    /// No CPU idles while a task waits that was placed on this CPU.
+    pub locally_work_conserving: bool,
+}

@@ -1,0 +1,127 @@
+//! Central queue: one ready queue for all CPUs.
+//!
+//! The load is always balanced, and a task runs on whichever CPU is free next: right when migrations are free. Under load a task migrates
+//! almost every time it is dispatched, so it does badly when migrations cost. Source: Curran & Stumm 1990, §3.4 (CQ). With their shortcut from
+//! Topaz: a task whose last CPU is idle when it wakes continues there. `search` > 1 is §4.2's search length: an idle CPU
+//! looks at that many tasks, in order, for one that ran there last.
+//!
+//! Deviation: affinity, which the paper does not have; tasks that may not run on the CPU are passed over.
+
+use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Wake};
+use crate::{CpuId, Nanos, TaskId};
+use readyq::{Node, Nodes, ReadyQueue};
+
+/// One ready queue of order `Q` for all CPUs.
+#[derive(Clone, Debug)]
+pub struct Central<Q> {
+    queue: Q,
+    nodes: Vec<Node>,
+    options: Options,
+    /// Tasks alive that may not run everywhere; while there are none, the head of the queue suits every CPU.
+    restricted: usize,
+}
+
+/// Parameters of [`Central`].
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How long a task runs before it goes back to the queue.
+    pub quantum: Nanos,
+    /// How priorities become levels.
+    pub levels: Levels,
+    /// How many tasks an idle CPU looks at for one that ran there last; 1 takes the head.
+    pub search: usize,
+    /// Whether a woken task stops a running task of a worse level at once.
+    pub preempt: bool,
+}
+
+impl<Q: ReadyQueue> Central<Q> {
+    /// The policy with an empty `queue`.
+    pub fn new(queue: Q, options: Options) -> Self {
+        Central {
+            queue,
+            nodes: Vec::new(),
+            options,
+            restricted: 0,
+        }
+    }
+
+    /// The running task of the worst level that `task` may push off its CPU.
+    fn victim(&self, cx: &Context, task: TaskId) -> Option<CpuId> {
+        let level = |task| self.options.levels.of(cx.task(task).prio);
+        let running = cx.allowed_cpus(task).filter_map(|cpu| Some((level(cx.current(cpu)?), cpu)));
+        running
+            .max_by_key(|&(level, cpu)| (level, std::cmp::Reverse(cpu)))
+            .filter(|&(worst, _)| worst > level(task))
+            .map(|(_, cpu)| cpu)
+    }
+}
+
+impl<Q: ReadyQueue> Policy for Central<Q> {
+    fn promises(&self) -> Promises {
+        Promises {
+            work_conserving: true,
+            locally_work_conserving: true,
+        }
+    }
+
+    fn init_task(&mut self, cx: &mut Context, task: TaskId) {
+        self.nodes.resize(self.nodes.len().max(task.index() + 1), Node::NEW);
+        self.nodes[task.index()] = Node::NEW;
+        self.restricted += usize::from(cx.is_restricted(task));
+    }
+
+    fn exit_task(&mut self, cx: &mut Context, task: TaskId) {
+        self.restricted -= usize::from(cx.is_restricted(task));
+    }
+
+    fn select_cpu(&mut self, cx: &mut Context, task: TaskId, _wake: Wake) -> CpuId {
+        cx.idle_cpu_for(task).or_else(|| cx.pinned(task)).unwrap_or(cx.task(task).cpu)
+    }
+
+    fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
+        let alone = self.queue.is_empty();
+        self.queue
+            .insert(Nodes::from_mut(&mut self.nodes), task, self.options.levels.of(cx.task(task).prio));
+        if alone && matches!(why, Enqueue::SliceOver | Enqueue::Yielded) {
+            return Effect::Nothing; // `cpu` itself is about to dispatch and finds it
+        }
+        if cx.idle().contains(cpu) && cx.allowed(task, cpu) {
+            return Effect::Kick(cpu);
+        }
+        match cx.idle_cpu_for(task) {
+            Some(idle) => Effect::Kick(idle),
+            None if self.options.preempt && matches!(why, Enqueue::New | Enqueue::Wakeup) => {
+                self.victim(cx, task).map_or(Effect::Nothing, Effect::Preempt)
+            }
+            None => Effect::Nothing,
+        }
+    }
+
+    fn dequeue(&mut self, _cx: &mut Context, task: TaskId) {
+        self.queue.remove(Nodes::from_mut(&mut self.nodes), task);
+    }
+
+    fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
+        let nodes = Nodes::from_mut(&mut self.nodes);
+        let slice = self.options.quantum;
+        if self.restricted == 0 && self.options.search <= 1 {
+            return self.queue.pop(nodes).map(|task| Dispatch { task, slice });
+        }
+        let (mut first, mut looked_at) = (None, 0);
+        let at_home = self.queue.find(nodes, |task| {
+            if !cx.allowed(task, cpu) || looked_at == self.options.search {
+                return false;
+            }
+            looked_at += 1;
+            first.get_or_insert(task);
+            cx.task(task).cpu == cpu
+        });
+        let task = at_home.or(first)?;
+        if self.queue.peek(nodes) == Some(task) {
+            self.queue.pop(nodes);
+        } else {
+            self.queue.remove(nodes, task);
+        }
+        Some(Dispatch { task, slice })
+    }
+}

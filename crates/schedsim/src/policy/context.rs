@@ -1,0 +1,151 @@
+//! What a policy may know.
+
+use crate::workload::Affinity;
+use crate::{CpuId, CpuSet, Machine, Random, TaskId, Time};
+use std::cmp::Ordering;
+
+/// The world as a policy sees it: the time, the machine, what runs where, and random numbers.
+#[derive(Debug)]
+pub struct Context {
+    pub(crate) now: Time,
+    pub(crate) machine: Machine,
+    pub(crate) tasks: Vec<TaskView>,
+    pub(crate) cpu_sets: Vec<CpuSet>,
+    pub(crate) current: Vec<TaskId>,
+    pub(crate) idle: CpuSet,
+    pub(crate) random: Random,
+    pub(crate) failure: Option<String>,
+}
+
+/// A task as a policy sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskView {
+    /// Linux's kernel priority: 0…99 real-time (0 most important), 100…139 for nice −20…19.
+    pub prio: u8,
+    /// Where it may run.
+    pub affinity: Affinity,
+    /// Where it last ran, or where it was last put to wait.
+    pub cpu: CpuId,
+}
+
+impl Context {
+    pub(crate) fn new(machine: Machine, cpu_sets: Vec<CpuSet>, random: Random) -> Context {
+        let mut idle = CpuSet::empty(machine.cpus);
+        machine.all().for_each(|cpu| idle.insert(cpu));
+        let current = vec![TaskId::NONE; usize::from(machine.cpus)];
+        Context {
+            now: Time::ZERO,
+            machine,
+            tasks: Vec::new(),
+            cpu_sets,
+            current,
+            idle,
+            random,
+            failure: None,
+        }
+    }
+
+    /// The time.
+    #[inline]
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// The machine.
+    #[inline]
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// The attributes of a task.
+    #[inline]
+    pub fn task(&self, task: TaskId) -> &TaskView {
+        &self.tasks[task.index()]
+    }
+
+    /// What runs on `cpu`.
+    #[inline]
+    pub fn current(&self, cpu: CpuId) -> Option<TaskId> {
+        let task = self.current[cpu.index()];
+        (task != TaskId::NONE).then_some(task)
+    }
+
+    /// The CPUs that are idle and have not been kicked.
+    #[inline]
+    pub fn idle(&self) -> &CpuSet {
+        &self.idle
+    }
+
+    /// Whether `task` may run on `cpu`.
+    #[inline]
+    pub fn allowed(&self, task: TaskId, cpu: CpuId) -> bool {
+        match self.tasks[task.index()].affinity {
+            Affinity::Any => true,
+            Affinity::Pinned(only) => only.0 % self.machine.cpus == cpu.0,
+            Affinity::Set(set) => self.cpu_sets[set as usize].contains(cpu),
+        }
+    }
+
+    /// The one CPU on which `task` may run, if there is just one.
+    #[inline]
+    pub fn pinned(&self, task: TaskId) -> Option<CpuId> {
+        match self.tasks[task.index()].affinity {
+            Affinity::Pinned(only) => Some(CpuId(only.0 % self.machine.cpus)),
+            _ => None,
+        }
+    }
+
+    /// Whether there is a CPU on which `task` may not run.
+    #[inline]
+    pub fn is_restricted(&self, task: TaskId) -> bool {
+        self.tasks[task.index()].affinity != Affinity::Any
+    }
+
+    /// The CPU with the least `load` among those on which `task` may run; equals are drawn at random.
+    pub fn least(&mut self, task: TaskId, load: impl Fn(&Context, CpuId) -> u32) -> CpuId {
+        let (mut best, mut equals) = (u32::MAX, 0);
+        for cpu in self.allowed_cpus(task) {
+            match load(self, cpu).cmp(&best) {
+                Ordering::Less => (best, equals) = (load(self, cpu), 1),
+                Ordering::Equal => equals += 1,
+                Ordering::Greater => {}
+            }
+        }
+        let drawn = if equals > 1 { self.random.below(equals) as usize } else { 0 };
+        let found = self.allowed_cpus(task).filter(|&cpu| load(self, cpu) == best).nth(drawn);
+        found.unwrap_or(self.tasks[task.index()].cpu)
+    }
+
+    /// The CPU that `task` last used if that is idle, else the lowest idle CPU on which it may run.
+    #[inline]
+    pub fn idle_cpu_for(&self, task: TaskId) -> Option<CpuId> {
+        if self.idle.is_empty() {
+            return None;
+        }
+        let last = self.tasks[task.index()].cpu;
+        if self.idle.contains(last) && self.allowed(task, last) {
+            return Some(last);
+        }
+        match self.tasks[task.index()].affinity {
+            Affinity::Any => self.idle.first(),
+            Affinity::Pinned(_) => self.pinned(task).filter(|&cpu| self.idle.contains(cpu)),
+            Affinity::Set(_) => self.idle.iter().find(|&cpu| self.allowed(task, cpu)),
+        }
+    }
+
+    /// The CPUs on which `task` may run.
+    pub fn allowed_cpus(&self, task: TaskId) -> impl Iterator<Item = CpuId> + '_ {
+        self.machine.all().filter(move |&cpu| self.allowed(task, cpu))
+    }
+
+    /// Random numbers of this run.
+    #[inline]
+    pub fn random(&mut self) -> &mut Random {
+        &mut self.random
+    }
+
+    /// Gives up: the run ends with this message. The first failure stays.
+    pub fn fail(&mut self, message: impl Into<String>) {
+        self.failure.get_or_insert_with(|| message.into());
+    }
+}

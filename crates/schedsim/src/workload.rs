@@ -1,0 +1,78 @@
+//! What there is to schedule: tasks, where they may run, and what each of them does.
+
+mod script;
+
+pub use script::{Action, Script, Step, Steps};
+
+use crate::trace::TaskInfo;
+use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
+
+/// A closed set of tasks with a script each. [`TaskId`]s are indices into `tasks`.
+#[derive(Clone, Debug, Default)]
+pub struct Workload {
+    /// The tasks, those that others fork among them.
+    pub tasks: Vec<TaskSpec>,
+    /// Sets of CPUs that [`Affinity::Set`] refers to.
+    pub cpu_sets: Vec<CpuSet>,
+}
+
+/// One task of a workload.
+#[derive(Clone, Debug)]
+pub struct TaskSpec {
+    /// Name, pid and priority.
+    pub info: TaskInfo,
+    /// Where it may run.
+    pub affinity: Affinity,
+    /// The CPU it is taken to have run on before.
+    pub cpu: CpuId,
+    /// When it comes into being.
+    pub start: Start,
+    /// What it does.
+    pub script: Script,
+}
+
+/// Where a task may run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Affinity {
+    /// On every CPU.
+    #[default]
+    Any,
+    /// On one CPU (on a smaller machine: its number modulo the number of CPUs).
+    Pinned(CpuId),
+    /// On the CPUs of `Workload::cpu_sets[index]`.
+    Set(u32),
+}
+
+/// When a task comes into being.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Start {
+    /// At an instant.
+    At(Time),
+    /// When another task's script forks it.
+    Forked,
+}
+
+impl Workload {
+    /// The CPU time that all scripts together ask for.
+    pub fn demand(&self) -> Nanos {
+        self.tasks.iter().map(|task| task.script.demand()).sum()
+    }
+
+    /// How many CPU bursts there are: runs that end in a sleep, a wait or an exit.
+    pub fn bursts(&self) -> u64 {
+        self.tasks
+            .iter()
+            .map(|task| task.script.steps().filter(|step| step.then.ends_burst()).count() as u64)
+            .sum()
+    }
+
+    /// What the scripts occupy in memory.
+    pub fn script_bytes(&self) -> usize {
+        self.tasks.iter().map(|task| task.script.bytes()).sum()
+    }
+
+    /// The ids of all tasks.
+    pub fn ids(&self) -> impl Iterator<Item = TaskId> + use<> {
+        (0..self.tasks.len() as u32).map(TaskId)
+    }
+}
