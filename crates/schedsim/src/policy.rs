@@ -17,7 +17,7 @@ mod initial;
 mod levels;
 mod take;
 
-pub use catalog::{PolicyError, PolicySpec, PolicyVisitor, names};
+pub use catalog::{OPTIONS, PolicyError, PolicySpec, PolicyVisitor, policies};
 pub use central::Central;
 pub use context::{Context, TaskView};
 pub use initial::Initial;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
+use std::str::FromStr;
 
 /// An instant: nanoseconds since the start of the trace or of the simulation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -110,6 +111,47 @@ impl std::iter::Sum for Nanos {
     }
 }
 
+/// Why a text is not a duration.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DurationError(String);
+
+impl fmt::Display for DurationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:?} is not a duration: give a number and a unit (ns, us, ms or s), as in 500us or 1.5ms",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for DurationError {}
+
+/// A decimal number and a unit, `500us` or `1.5ms`; digits below a nanosecond are refused.
+impl FromStr for Nanos {
+    type Err = DurationError;
+
+    fn from_str(text: &str) -> Result<Nanos, DurationError> {
+        let parse = || {
+            let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+            let (number, unit) = text.split_at(unit_at);
+            let digits = match unit {
+                "ns" => 0,
+                "us" | "µs" => 3,
+                "ms" => 6,
+                "s" => 9,
+                _ => return None,
+            };
+            let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+            if fraction.len() > digits || whole.is_empty() {
+                return None;
+            }
+            format!("{whole}{fraction:0<digits$}").parse().ok().map(Nanos)
+        };
+        parse().ok_or_else(|| DurationError(text.to_string()))
+    }
+}
+
 /// Three significant digits and the unit that suits: `950ns`, `12.3us`, `4.00ms`, `1.50s`.
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -122,5 +164,29 @@ impl fmt::Display for Nanos {
         };
         let digits = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
         f.pad(&format!("{value:.digits$}{unit}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_need_a_unit_and_are_exact() {
+        let parse = |text: &str| text.parse::<Nanos>().ok();
+        assert_eq!(parse("500us"), Some(Nanos(500_000)));
+        assert_eq!(parse("1.5ms"), Some(Nanos(1_500_000)));
+        assert_eq!(parse("0.000000001s"), Some(Nanos(1)));
+        for bad in ["", "5", "ms", "1.5ns", "-1ms", "1e3us", "5 ms", "99999999999999s", "1.2.3s", ".5s"] {
+            assert_eq!(parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn durations_print_with_three_digits() {
+        assert_eq!(
+            [999, 1_000, 12_345, 4_000_000, 1_500_000_000].map(|ns| Nanos(ns).to_string()),
+            ["999ns", "1.00us", "12.3us", "4.00ms", "1.50s"]
+        );
     }
 }
