@@ -4,6 +4,10 @@
 //! and exports consume nothing else. Event names are those of Linux's tracepoints, with `job_*` and `overhead` beside them for
 //! producers that know more than a kernel tells. Time starts at zero with the first event and never goes backwards.
 
+mod words;
+
+pub use words::TraceHash;
+
 use crate::{CpuId, Nanos, TaskId, Time};
 
 /// How many events a producer gathers before it calls its observers.

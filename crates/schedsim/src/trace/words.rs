@@ -1,0 +1,177 @@
+//! An event as three words, for hashing and for files: the same on every machine.
+//!
+//! `time | kind (8 bits), detail (8), cpu (16), task (32) | argument`.
+
+use super::{Event, EventKind, Observer, OverheadKind, PrevState, WakeContext};
+use crate::{CpuId, Nanos, TaskId, Time};
+
+impl Event {
+    /// This event in three words.
+    pub fn to_words(&self) -> [u64; 3] {
+        let cpus = |from: CpuId, to: CpuId| u64::from(from.0) << 16 | u64::from(to.0);
+        let (kind, detail, task, argument) = match self.kind {
+            EventKind::SchedSwitch { prev, next, prev_state } => (0, prev_state as u8, prev, u64::from(next.0)),
+            EventKind::SchedWaking { task, target, context } => (1, context as u8, task, u64::from(target.0)),
+            EventKind::SchedWakeup { task, target } => (2, 0, task, u64::from(target.0)),
+            EventKind::SchedWakeupNew { task, target } => (3, 0, task, u64::from(target.0)),
+            EventKind::SchedProcessFork { parent, child } => (4, 0, parent, u64::from(child.0)),
+            EventKind::SchedProcessExec { task } => (5, 0, task, 0),
+            EventKind::SchedProcessExit { task } => (6, 0, task, 0),
+            EventKind::SchedMigrateTask { task, from, to } => (7, 0, task, cpus(from, to)),
+            EventKind::JobRelease { task } => (8, 0, task, 0),
+            EventKind::JobComplete { task, demand } => (9, 0, task, demand.0),
+            EventKind::Overhead { task, kind, spent } => (10, kind as u8, task, spent.0),
+        };
+        [
+            self.time.0,
+            kind << 56 | u64::from(detail) << 48 | u64::from(self.cpu.0) << 32 | u64::from(task.0),
+            argument,
+        ]
+    }
+
+    /// The event that [`to_words`](Self::to_words) made these of, or `None` if they are not of an event.
+    pub fn from_words([time, head, argument]: [u64; 3]) -> Option<Event> {
+        let detail = (head >> 48) as u8 as usize;
+        let task = TaskId(head as u32);
+        let other = || u32::try_from(argument).ok().map(TaskId);
+        let target = || u16::try_from(argument).ok().map(CpuId);
+        let kind = match head >> 56 {
+            0 => {
+                let prev_state = *[PrevState::Runnable, PrevState::Blocked, PrevState::Dead].get(detail)?;
+                EventKind::SchedSwitch {
+                    prev: task,
+                    next: other()?,
+                    prev_state,
+                }
+            }
+            1 => {
+                let context = *[WakeContext::Task, WakeContext::Softirq, WakeContext::Hardirq, WakeContext::Unknown].get(detail)?;
+                EventKind::SchedWaking {
+                    task,
+                    target: target()?,
+                    context,
+                }
+            }
+            2 => EventKind::SchedWakeup { task, target: target()? },
+            3 => EventKind::SchedWakeupNew { task, target: target()? },
+            4 => EventKind::SchedProcessFork {
+                parent: task,
+                child: other()?,
+            },
+            5 => EventKind::SchedProcessExec { task },
+            6 => EventKind::SchedProcessExit { task },
+            7 => EventKind::SchedMigrateTask {
+                task,
+                from: CpuId((argument >> 16) as u16),
+                to: CpuId(argument as u16),
+            },
+            8 => EventKind::JobRelease { task },
+            9 => EventKind::JobComplete {
+                task,
+                demand: Nanos(argument),
+            },
+            10 => {
+                let kind = *[OverheadKind::Switch, OverheadKind::Migration, OverheadKind::IdleExit].get(detail)?;
+                EventKind::Overhead {
+                    task,
+                    kind,
+                    spent: Nanos(argument),
+                }
+            }
+            _ => return None,
+        };
+        let event = Event {
+            time: Time(time),
+            cpu: CpuId((head >> 32) as u16),
+            kind,
+        };
+        (event.to_words() == [time, head, argument]).then_some(event)
+    }
+}
+
+/// The hash of a trace (FNV-1a, 64 bits, over the words of its events): two runs with the same hash took the same decisions at the same times.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TraceHash(u64);
+
+impl TraceHash {
+    /// The hash of an empty trace.
+    pub fn new() -> TraceHash {
+        TraceHash(0xcbf2_9ce4_8422_2325)
+    }
+
+    /// The hash of what was seen so far.
+    pub fn value(&self) -> u64 {
+        self.0
+    }
+}
+
+impl Default for TraceHash {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Observer for TraceHash {
+    fn events(&mut self, chunk: &[Event]) {
+        for word in chunk.iter().flat_map(Event::to_words) {
+            self.0 = (self.0 ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+            self.0 ^= self.0 >> 32; // a word at a time mixes upwards only; bring the high half down
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_event_survives_and_nothing_else_is_read() {
+        let (task, cpu, other) = (TaskId(3), CpuId(2), TaskId::NONE);
+        let kinds = [
+            EventKind::SchedSwitch {
+                prev: task,
+                next: other,
+                prev_state: PrevState::Dead,
+            },
+            EventKind::SchedWaking {
+                task,
+                target: cpu,
+                context: WakeContext::Unknown,
+            },
+            EventKind::SchedWakeup { task, target: cpu },
+            EventKind::SchedWakeupNew { task, target: cpu },
+            EventKind::SchedProcessFork {
+                parent: task,
+                child: TaskId(9),
+            },
+            EventKind::SchedProcessExec { task },
+            EventKind::SchedProcessExit { task },
+            EventKind::SchedMigrateTask {
+                task,
+                from: cpu,
+                to: CpuId(7),
+            },
+            EventKind::JobRelease { task },
+            EventKind::JobComplete {
+                task,
+                demand: Nanos(u64::MAX),
+            },
+            EventKind::Overhead {
+                task: other,
+                kind: OverheadKind::IdleExit,
+                spent: Nanos(5),
+            },
+        ];
+        for kind in kinds {
+            let event = Event {
+                time: Time(u64::MAX),
+                cpu: CpuId(1023),
+                kind,
+            };
+            assert_eq!(Event::from_words(event.to_words()), Some(event));
+        }
+        assert_eq!(Event::from_words([0, 11 << 56, 0]), None);
+        assert_eq!(Event::from_words([0, 3 << 48, 0]), None, "a state that there is not");
+        assert_eq!(Event::from_words([0, 2 << 56, 1 << 16]), None, "a CPU number out of range");
+    }
+}
