@@ -18,11 +18,30 @@
 //! ```
 #![no_std]
 
+mod clock;
+mod list;
+pub mod multilist;
+mod multilist2;
 mod nodes;
+mod priority;
+mod probe;
+mod rbtree;
 mod rr;
+mod rr_rbtree;
+mod ruler;
+mod sorted_list;
+pub mod tree;
 
+pub use clock::Strides;
+pub use multilist2::{MultiList2, RulerTable};
 pub use nodes::{Level, Node, Nodes, TaskId};
+pub use priority::Priority;
+pub use probe::{Probe, Steps};
+pub use rbtree::RbTree;
 pub use rr::RoundRobin;
+pub use rr_rbtree::RoundRobinTree;
+pub use ruler::Ruler;
+pub use sorted_list::{Sorted, SortedList, SortedListReverse};
 
 /// An order over ready tasks: which one runs next.
 ///
@@ -57,4 +76,16 @@ pub trait ReadyQueue {
     /// Tells the queue that a task which it popped, and which runs, will not come back at the end of this slice. Only the printed
     /// variant of Porter's multi-list needs to know.
     fn block(&mut self, _nodes: &mut Nodes, _task: TaskId) {}
+
+    /// How many levels the structure accepts: 0 to `levels() - 1`. A raw queue that is given another one still keeps the task, at a
+    /// level of its own choice; [`Checked`] refuses it.
+    fn levels(&self) -> u32 {
+        u16::MAX as u32 + 1
+    }
+
+    /// How many list elements, schedule entries or tree levels the operations have examined so far, if the structure was built with a
+    /// counting [`Probe`], and 0 otherwise. Looking ([`peek`](Self::peek), [`find`](Self::find)) is not counted.
+    fn steps(&self) -> u64 {
+        0
+    }
 }

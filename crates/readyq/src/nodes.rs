@@ -14,6 +14,12 @@ impl TaskId {
     pub const fn index(self) -> usize {
         self.0 as usize
     }
+
+    /// `None` instead of [`TaskId::NONE`].
+    #[inline(always)]
+    pub(crate) const fn known(self) -> Option<TaskId> {
+        if self.0 == TaskId::NONE.0 { None } else { Some(self) }
+    }
 }
 
 /// How important (strict priorities) or how frequent (virtual clocks) a task is; 0 comes first.
@@ -35,13 +41,23 @@ pub struct Node {
     pub(crate) parent: TaskId,
     /// The level at which the task was last inserted.
     pub(crate) level: Level,
-    /// Colour in a tree, and whatever else fits in a byte.
+    /// Colour in a tree; part of the arrival number in a heap.
     pub(crate) tag: u8,
+    /// Which [`Checked`](crate::Checked) queue the task waits in, or 0. Raw queues neither read nor write it.
+    pub(crate) owner: u8,
 }
 
 impl Node {
     /// A node of a task that waits nowhere and has never run.
-    pub const NEW: Node = Node { key: 0, next: TaskId::NONE, prev: TaskId::NONE, parent: TaskId::NONE, level: Level(0), tag: 0 };
+    pub const NEW: Node = Node {
+        key: 0,
+        next: TaskId::NONE,
+        prev: TaskId::NONE,
+        parent: TaskId::NONE,
+        level: Level(0),
+        tag: 0,
+        owner: 0,
+    };
 }
 
 impl Default for Node {
@@ -79,6 +95,19 @@ impl Nodes {
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The node of `task`, or `None` beyond the slab. [`TaskId::NONE`] is always beyond, so the bounds check that safe code needs
+    /// is at the same time the test for the end of a list: one comparison, not two.
+    #[inline(always)]
+    pub(crate) fn get(&self, task: TaskId) -> Option<&Node> {
+        self.0.get(task.index())
+    }
+
+    /// As [`get`](Self::get), to change it.
+    #[inline(always)]
+    pub(crate) fn get_mut(&mut self, task: TaskId) -> Option<&mut Node> {
+        self.0.get_mut(task.index())
     }
 }
 

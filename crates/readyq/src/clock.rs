@@ -1,0 +1,70 @@
+//! The virtual clock that the sorted structures share: how far a task's key moves at each turn.
+//!
+//! A task's key is the virtual time of its next turn. At insert it becomes `clamp(last key + stride, clock, clock + stride)`, where the
+//! clock is the key of the last task that was taken out. So the first key is the stride; a task that slept comes back at the
+//! clock, without the turns it missed; one that was removed while it waited counts as having had its turn; and one that arrives from a queue
+//! with another clock waits no longer than one stride.
+//!
+//! Keys wrap. They are compared by their difference, which is right as long as waiting tasks lie within 2^63 of each other, and
+//! they lie within the longest stride.
+
+use crate::Level;
+
+/// How a level becomes a stride, the virtual time between two turns: a task with twice the stride gets half the rate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Strides {
+    /// Level l has the stride l + 1 (Porter 2021, "The Initial Priority System", whose levels start at 1).
+    Linear,
+    /// Level l has the stride 2^l, for levels 0 to 61 (Porter 2021, "A Better Priority System").
+    PowersOfTwo,
+}
+
+impl Strides {
+    /// The stride of `level`.
+    #[inline(always)]
+    pub const fn of(self, level: Level) -> u64 {
+        match self {
+            Strides::Linear => level.0 as u64 + 1,
+            Strides::PowersOfTwo => 1 << (level.0 & 63),
+        }
+    }
+
+    /// How many levels have a stride of at most `longest`.
+    pub(crate) const fn levels_up_to(self, longest: u64) -> u32 {
+        match self {
+            Strides::Linear if longest > u16::MAX as u64 => u16::MAX as u32 + 1,
+            Strides::Linear => longest as u32,
+            Strides::PowersOfTwo => longest.ilog2() + 1,
+        }
+    }
+}
+
+/// The longest stride with which wrapped keys still compare.
+pub(crate) const LONGEST_STRIDE: u64 = 1 << 61;
+
+/// The time of a queue: the key of the last task taken out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    pub(crate) now: u64,
+    pub(crate) strides: Strides,
+}
+
+impl Clock {
+    pub(crate) const fn new(strides: Strides) -> Self {
+        Clock { now: 0, strides }
+    }
+
+    /// The key at which a task of `level` waits whose last key was `last`.
+    #[inline(always)]
+    pub(crate) fn key(&self, last: u64, level: Level) -> u64 {
+        let past = if before(self.now, last) { self.now } else { last };
+        let key = past.wrapping_add(self.strides.of(level));
+        if before(key, self.now) { self.now } else { key }
+    }
+}
+
+/// Whether key `a` comes before key `b`.
+#[inline(always)]
+pub(crate) fn before(a: u64, b: u64) -> bool {
+    (a.wrapping_sub(b) as i64) < 0
+}

@@ -1,0 +1,112 @@
+//! A doubly linked list through the nodes: what every list-shaped queue here is made of.
+//!
+//! The last node's `next` is [`TaskId::NONE`]; the first node's `prev` is *stale* (nobody reads it: being first is decided by
+//! comparing with `head`). That makes [`pop_front`](List::pop_front) touch a single node.
+
+use crate::{Nodes, TaskId};
+
+/// The two ends of a list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct List {
+    pub(crate) head: TaskId,
+    /// `NONE` exactly when the list is empty.
+    pub(crate) tail: TaskId,
+}
+
+impl List {
+    pub(crate) const EMPTY: List = List {
+        head: TaskId::NONE,
+        tail: TaskId::NONE,
+    };
+
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.head == TaskId::NONE
+    }
+
+    /// Appends `task` and says whether the list was empty before.
+    #[inline(always)]
+    pub(crate) fn push_back(&mut self, nodes: &mut Nodes, task: TaskId) -> bool {
+        let tail = core::mem::replace(&mut self.tail, task);
+        let node = &mut nodes[task];
+        node.next = TaskId::NONE;
+        node.prev = tail;
+        match nodes.get_mut(tail) {
+            Some(last) => {
+                last.next = task;
+                false
+            }
+            None => {
+                self.head = task;
+                true
+            }
+        }
+    }
+
+    /// Takes out the first task.
+    #[inline(always)]
+    pub(crate) fn pop_front(&mut self, nodes: &Nodes) -> Option<TaskId> {
+        let task = self.head;
+        let next = nodes.get(task)?.next;
+        self.head = next;
+        if next == TaskId::NONE {
+            self.tail = TaskId::NONE;
+        }
+        Some(task)
+    }
+
+    /// Takes out `task`. Also right for a task of a chain that was cut off the front of this list: only neighbours change then.
+    #[inline]
+    pub(crate) fn unlink(&mut self, nodes: &mut Nodes, task: TaskId) {
+        let (prev, next) = (nodes[task].prev, nodes[task].next);
+        let first = self.head == task;
+        if first {
+            self.head = next;
+        } else {
+            nodes[prev].next = next;
+        }
+        if self.tail == task {
+            self.tail = if first { TaskId::NONE } else { prev };
+        } else if let Some(following) = nodes.get_mut(next) {
+            following.prev = prev;
+        }
+    }
+
+    /// Puts `task` before `place`, which is in the list.
+    #[inline]
+    pub(crate) fn insert_before(&mut self, nodes: &mut Nodes, place: TaskId, task: TaskId) {
+        let prev = core::mem::replace(&mut nodes[place].prev, task);
+        let node = &mut nodes[task];
+        node.next = place;
+        node.prev = prev;
+        if self.head == place {
+            self.head = task;
+        } else {
+            nodes[prev].next = task;
+        }
+    }
+
+    /// Puts `task` after `place`, which is in the list.
+    #[inline]
+    pub(crate) fn insert_after(&mut self, nodes: &mut Nodes, place: TaskId, task: TaskId) {
+        let next = core::mem::replace(&mut nodes[place].next, task);
+        let node = &mut nodes[task];
+        node.next = next;
+        node.prev = place;
+        match nodes.get_mut(next) {
+            Some(following) => following.prev = task,
+            None => self.tail = task,
+        }
+    }
+}
+
+/// Offers the tasks from `task` to the end of its list and returns the first one that `accept` agrees to.
+pub(crate) fn find_from(nodes: &Nodes, mut task: TaskId, accept: &mut impl FnMut(TaskId) -> bool) -> Option<TaskId> {
+    while let Some(node) = nodes.get(task) {
+        if accept(task) {
+            return Some(task);
+        }
+        task = node.next;
+    }
+    None
+}

@@ -1,0 +1,196 @@
+//! The engine of Porter's multi-lists: a FIFO list per level, served in the order of a schedule that is data.
+//!
+//! An entry of the schedule names a level and how many passes to make over its list; in a pass, every task that waited when it began runs
+//! once. An entry whose list is empty is passed over, and so is the rest of an entry whose list becomes empty.
+//!
+//! Source: Porter 2021, "Multiple Ready Lists" and "Implementation", with both corrections that the paper prints for blocked and
+//! killed tasks. Deviations: the paper decides at the end of a slice where to go next, this decides lazily at the next
+//! [`pop`](ReadyQueue::pop), so that tasks which woke in between are seen; and a pass is a chain cut off its list instead of a mark
+//! (`listLast`) in it, which makes the corrections true by construction and cannot starve anybody as the printed repair does (see
+//! [`PrintedMultiList`](crate::PrintedMultiList)).
+
+use crate::list::{List, find_from};
+use crate::{Level, Nodes, Probe, ReadyQueue, TaskId};
+
+/// How often each level is served, and in which order: a list of entries that repeats for ever.
+pub trait Schedule: Clone {
+    /// How many entries there are. Never 0.
+    fn entries(&self) -> usize;
+
+    /// The entry at `index`, which is below `entries()`.
+    fn entry(&self, index: usize) -> Visit;
+}
+
+/// One entry of a schedule.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Visit {
+    /// Whose list to run through.
+    pub level: u8,
+    /// How many times in a row. Never 0.
+    pub passes: u16,
+}
+
+/// FIFO lists served by a schedule. `LEVELS` is a power of two, at most 64.
+#[derive(Clone, Debug)]
+pub struct MultiList<S, const LEVELS: usize, P = ()> {
+    /// The next task of the pass under way, or `NONE` when it has ended.
+    pass: TaskId,
+    turn: Turn,
+    /// Bit l: `lists[l]` is not empty.
+    waiting: u64,
+    /// The waiting tasks that are not part of the pass under way.
+    lists: [List; LEVELS],
+    schedule: S,
+    probe: P,
+}
+
+impl<S: Schedule, const LEVELS: usize, P: Probe> MultiList<S, LEVELS, P> {
+    /// An empty queue whose first pass is the schedule's first entry; `probe` counts the schedule entries that are examined.
+    ///
+    /// # Panics
+    /// If the schedule is empty, or has an entry without passes or of a level beyond `LEVELS`.
+    pub fn with_probe(schedule: S, probe: P) -> Self {
+        const { assert!(LEVELS.is_power_of_two() && LEVELS <= 64) };
+        assert!(schedule.entries() > 0, "a schedule needs an entry");
+        for index in 0..schedule.entries() {
+            let Visit { level, passes } = schedule.entry(index);
+            assert!(passes > 0, "schedule entry {index} makes no pass");
+            assert!((level as usize) < LEVELS, "schedule entry {index} serves level {level} of {LEVELS}");
+        }
+        let turn = Turn {
+            index: schedule.entries() - 1,
+            level: 0,
+            passes: 0,
+        };
+        MultiList {
+            pass: TaskId::NONE,
+            turn,
+            waiting: 0,
+            lists: [List::EMPTY; LEVELS],
+            schedule,
+            probe,
+        }
+    }
+
+    /// The turn after `turn`, among the levels in `waiting`; `None` when the schedule serves none of them.
+    #[inline(always)]
+    fn next_turn(&self, mut turn: Turn, waiting: u64, mut examined: impl FnMut()) -> Option<Turn> {
+        if turn.passes > 0 && waiting >> turn.level & 1 == 1 {
+            turn.passes -= 1;
+            return Some(turn);
+        }
+        if waiting == 0 {
+            return None;
+        }
+        for _ in 0..self.schedule.entries() {
+            turn.index = if turn.index + 1 < self.schedule.entries() {
+                turn.index + 1
+            } else {
+                0
+            };
+            examined();
+            let Visit { level, passes } = self.schedule.entry(turn.index);
+            if waiting >> level & 1 == 1 {
+                return Some(Turn {
+                    level,
+                    passes: passes - 1,
+                    ..turn
+                });
+            }
+        }
+        None
+    }
+}
+
+impl<S: Schedule, const LEVELS: usize, P: Probe> ReadyQueue for MultiList<S, LEVELS, P> {
+    #[inline]
+    fn insert(&mut self, nodes: &mut Nodes, task: TaskId, level: Level) {
+        debug_assert!(
+            (level.0 as usize) < LEVELS,
+            "this multi-list has {LEVELS} levels, not level {}",
+            level.0
+        );
+        let index = level.0 as usize % LEVELS;
+        nodes[task].level = level;
+        if self.lists[index].push_back(nodes, task) {
+            self.waiting |= 1 << index;
+        }
+    }
+
+    #[inline]
+    fn pop(&mut self, nodes: &mut Nodes) -> Option<TaskId> {
+        loop {
+            let task = self.pass;
+            if let Some(node) = nodes.get(task) {
+                self.pass = node.next;
+                return Some(task);
+            }
+            let mut probe = self.probe.clone();
+            self.turn = self.next_turn(self.turn, self.waiting, || probe.step())?;
+            self.probe = probe;
+            let index = self.turn.level as usize % LEVELS;
+            self.waiting &= !(1 << index);
+            self.pass = core::mem::replace(&mut self.lists[index], List::EMPTY).head;
+        }
+    }
+
+    fn peek(&self, _nodes: &Nodes) -> Option<TaskId> {
+        if self.pass != TaskId::NONE {
+            return Some(self.pass);
+        }
+        self.next_turn(self.turn, self.waiting, || ())
+            .map(|turn| self.lists[turn.level as usize].head)
+    }
+
+    fn remove(&mut self, nodes: &mut Nodes, task: TaskId) {
+        if self.pass == task {
+            self.pass = nodes[task].next;
+            return;
+        }
+        let index = nodes[task].level.0 as usize % LEVELS;
+        self.lists[index].unlink(nodes, task);
+        if self.lists[index].is_empty() {
+            self.waiting &= !(1 << index);
+        }
+    }
+
+    /// After the pass under way, levels come in the order of their next turns.
+    fn find(&self, nodes: &Nodes, mut accept: impl FnMut(TaskId) -> bool) -> Option<TaskId> {
+        if let Some(task) = find_from(nodes, self.pass, &mut accept) {
+            return Some(task);
+        }
+        let (mut turn, mut waiting) = (self.turn, self.waiting);
+        while let Some(next) = self.next_turn(turn, waiting, || ()) {
+            if let Some(task) = find_from(nodes, self.lists[next.level as usize].head, &mut accept) {
+                return Some(task);
+            }
+            waiting &= !(1 << next.level);
+            turn = next;
+        }
+        None
+    }
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.waiting == 0 && self.pass == TaskId::NONE
+    }
+
+    fn levels(&self) -> u32 {
+        LEVELS as u32
+    }
+
+    fn steps(&self) -> u64 {
+        self.probe.steps()
+    }
+}
+
+/// Where in the schedule the queue stands.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    /// The entry that is being served.
+    index: usize,
+    /// Its level.
+    level: u8,
+    /// How many more passes it makes.
+    passes: u16,
+}
