@@ -1,1 +1,3 @@
 //! The program.
+
+pub mod import;

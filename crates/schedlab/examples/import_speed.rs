@@ -1,0 +1,64 @@
+//! How fast a trace imports and how much memory that takes: `import_speed TRACE`.
+
+use std::time::Instant;
+
+use schedlab::import::{Options, read};
+use schedsim::trace::{Event, Observer};
+
+/// Looks at every event, so that none is optimised away.
+#[derive(Default)]
+struct Fold(u64);
+
+impl Observer for Fold {
+    fn events(&mut self, chunk: &[Event]) {
+        self.0 = chunk
+            .iter()
+            .fold(self.0, |sum, event| sum.rotate_left(1) ^ event.time.0 ^ u64::from(event.cpu.0));
+    }
+}
+
+fn main() {
+    let path = std::env::args_os().nth(1).unwrap_or_else(|| {
+        eprintln!("usage: import_speed TRACE");
+        std::process::exit(2)
+    });
+    let mut fold = Fold::default();
+    let start = Instant::now();
+    match read(
+        path.as_ref(),
+        &Options {
+            allow_lost: true,
+            progress: None,
+        },
+        vec![&mut fold],
+    ) {
+        Ok(recording) => {
+            let seconds = start.elapsed().as_secs_f64();
+            print!("{}", recording.report);
+            println!(
+                "tasks: {}, CPUs: {}, duration: {}",
+                recording.tasks.len(),
+                recording.cpus,
+                recording.duration
+            );
+            let records = recording.report.records as f64;
+            println!(
+                "{seconds:.3} s, {:.2} M events/s, peak {} KiB, fold {:x}",
+                records / seconds / 1e6,
+                peak_kib(),
+                fold.0
+            );
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            std::process::exit(3)
+        }
+    }
+}
+
+/// The largest resident set so far.
+fn peak_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,186 @@
+//! The columns of a `perf script` line before the event's own fields: task, CPU, time and event.
+
+use schedsim::CpuId;
+use schedsim::trace::WakeContext;
+
+use super::record::{Current, LARGEST_CPU};
+
+/// What stands before an event's fields.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Header<'a> {
+    /// The CPU on which the event was seen.
+    pub cpu: CpuId,
+    /// The recorded clock, in nanoseconds.
+    pub time: u64,
+    /// From the latency flags, if the text has them.
+    pub context: WakeContext,
+    /// What stands before the CPU: the task's name and ids.
+    pub task: &'a [u8],
+    /// The event's name.
+    pub event: &'a [u8],
+    /// The event's fields and whatever follows them.
+    pub fields: &'a [u8],
+}
+
+impl<'a> Header<'a> {
+    /// Splits a line. Names may hold anything, also brackets and colons, so the first place where CPU, time and event fit together counts.
+    #[inline]
+    pub fn parse(line: &'a [u8]) -> Option<Self> {
+        for open in memchr::memchr_iter(b'[', line) {
+            if open > 0 && line[open - 1] != b' ' {
+                continue;
+            }
+            let Some((cpu, rest)) = number(&line[open + 1..]) else { continue };
+            let Some(rest) = rest.strip_prefix(b"] ") else { continue };
+            if let Some(header) = Header::after_cpu(&line[..open], cpu, rest) {
+                return Some(header);
+            }
+        }
+        Header::with_bare_cpu(line)
+    }
+
+    /// The ids of the running task, where the text has them as `pid/tid`.
+    #[inline]
+    pub fn current(&self) -> Option<Current> {
+        let ids = last_word(self.task)?.0;
+        let (tgid, rest) = number(ids)?;
+        let (pid, rest) = number(rest.strip_prefix(b"/")?)?;
+        rest.is_empty().then_some(Current {
+            tgid: u32::try_from(tgid).ok()?,
+            pid: u32::try_from(pid).ok()?,
+        })
+    }
+
+    /// `rest` begins behind the CPU's column. Between it and the time may stand latency flags or other words, such as `misc`.
+    #[inline]
+    fn after_cpu(task: &'a [u8], cpu: u64, rest: &'a [u8]) -> Option<Self> {
+        let cpu = u16::try_from(cpu).ok().filter(|&cpu| u32::from(cpu) <= LARGEST_CPU)?;
+        let mut rest = rest.trim_ascii_start();
+        let mut context = WakeContext::Unknown;
+        for _ in 0..4 {
+            if let Some((time, behind)) = timestamp(rest) {
+                let (event, fields) = event(behind)?;
+                return Some(Header {
+                    cpu: CpuId(cpu),
+                    time,
+                    context,
+                    task,
+                    event,
+                    fields,
+                });
+            }
+            let end = memchr::memchr(b' ', rest)?;
+            if let Some(flags) = latency_flags(&rest[..end]) {
+                context = flags;
+            }
+            rest = rest[end..].trim_ascii_start();
+        }
+        None
+    }
+
+    /// `perf script -L` writes the CPU without brackets; then a pid must stand before it. Looks for the first word that is a time.
+    #[cold]
+    fn with_bare_cpu(line: &'a [u8]) -> Option<Self> {
+        for colon in memchr::memmem::find_iter(line, b": ") {
+            let Some((word, before)) = last_word(&line[..colon]) else {
+                continue;
+            };
+            if timestamp(&line[line.len().min(before.len())..colon + 2]).is_none() && timestamp(&line[colon - word.len()..]).is_none() {
+                continue;
+            }
+            let Some((mut cpu, mut before)) = last_word(before) else { continue };
+            if latency_flags(cpu).is_some()
+                && let Some(further) = last_word(before)
+            {
+                (cpu, before) = further;
+            }
+            let Some((cpu_number, b"")) = number(cpu) else { continue };
+            let is_pid = last_word(before).is_some_and(|(ids, _)| ids.iter().all(|byte| byte.is_ascii_digit() || *byte == b'/'));
+            let cpu_end = before.len() + line[before.len()..].iter().take_while(|&&byte| byte == b' ').count() + cpu.len();
+            if is_pid && let Some(header) = Header::after_cpu(before, cpu_number, &line[cpu_end..]) {
+                return Some(header);
+            }
+        }
+        None
+    }
+}
+
+/// A decimal number of at most 19 digits and what follows it.
+#[inline]
+pub(super) fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut value = 0u64;
+    let mut length = 0;
+    while let Some(digit) = bytes.get(length).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
+        value = value * 10 + u64::from(digit);
+        length += 1;
+        if length == 19 {
+            break;
+        }
+    }
+    (length > 0).then(|| (value, &bytes[length..]))
+}
+
+/// `seconds.fraction: ` in nanoseconds, and what follows. The fraction has six digits, or nine with `--ns`.
+#[inline]
+fn timestamp(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    const SCALE: [u64; 10] = [0, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
+    let (seconds, rest) = number(bytes)?;
+    let fraction = rest.strip_prefix(b".")?;
+    let (value, rest) = number(fraction)?;
+    let digits = fraction.len() - rest.len();
+    let scale = SCALE.get(digits)?;
+    let rest = rest.strip_prefix(b":")?;
+    Some((seconds.checked_mul(1_000_000_000)?.checked_add(value * scale)?, rest))
+}
+
+/// The event's name and its fields: `[period] name: fields`, or `PERF_RECORD_… …` for records that are no samples.
+#[inline]
+fn event(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut rest = bytes.trim_ascii_start();
+    if rest.starts_with(b"PERF_RECORD_") {
+        return Some(split_perf_record(rest));
+    }
+    if let Some((_, behind)) = number(rest)
+        && behind.first() == Some(&b' ')
+    {
+        rest = behind.trim_ascii_start();
+    }
+    let end = memchr::memchr(b' ', rest).unwrap_or(rest.len());
+    let name = rest[..end].strip_suffix(b":")?;
+    (!name.is_empty()).then(|| (name, &rest[end..]))
+}
+
+/// Splits the name of a `PERF_RECORD_…` from what follows.
+pub(super) fn split_perf_record(bytes: &[u8]) -> (&[u8], &[u8]) {
+    let is_name = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_';
+    bytes.split_at(bytes.iter().take_while(|byte| is_name(byte)).count())
+}
+
+/// The kernel's latency flags: irqs off, need resched, context, preemption depth and, on newer kernels, migration depth: `d.h1.`.
+fn latency_flags(word: &[u8]) -> Option<WakeContext> {
+    let [irqs, resched, context, depth, rest @ ..] = word else {
+        return None;
+    };
+    let fits = b"dDbBX.".contains(irqs)
+        && b"NnpPLlBb.".contains(resched)
+        && (*depth == b'.' || depth.is_ascii_hexdigit())
+        && rest.len() <= 1
+        && rest.iter().all(|byte| *byte == b'.' || byte.is_ascii_hexdigit());
+    match context {
+        _ if !fits => None,
+        b'h' | b'H' | b'z' | b'Z' => Some(WakeContext::Hardirq),
+        b's' => Some(WakeContext::Softirq),
+        b'.' => Some(WakeContext::Task),
+        _ => None,
+    }
+}
+
+/// The last word of `bytes` and what stands before it.
+fn last_word(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let bytes = bytes.trim_ascii_end();
+    if bytes.is_empty() {
+        return None;
+    }
+    let start = memchr::memrchr(b' ', bytes).map_or(0, |space| space + 1);
+    Some((&bytes[start..], &bytes[..start]))
+}

@@ -1,0 +1,214 @@
+//! Opens a recording and finds out what it is.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use zstd::stream::read::Decoder;
+
+use super::Progress;
+use super::error::{Error, Place, Problem};
+
+/// How many bytes decide what a file is.
+const SAMPLE: usize = 4096;
+
+/// Bytes between two calls of the progress function.
+const PROGRESS_STEP: u64 = 1 << 20;
+
+/// Called with how far reading has come.
+pub(super) type OnProgress<'a> = Option<&'a dyn Fn(Progress)>;
+
+/// An open recording.
+pub(super) struct Input<'a> {
+    pub compressed: bool,
+    pub content: Content<'a>,
+}
+
+/// What a recording is.
+pub(super) enum Content<'a> {
+    Text(Box<dyn Read + 'a>),
+}
+
+impl<'a> Input<'a> {
+    /// Opens the file and recognises its format by content.
+    pub fn open(path: &Path, progress: OnProgress<'a>) -> Result<Self, Error> {
+        Input::recognise(path, progress).map_err(|problem| Error::new(path, Place::File, problem))
+    }
+
+    fn recognise(path: &Path, progress: OnProgress<'a>) -> Result<Self, Problem> {
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            return Err(Problem::Directory);
+        }
+        let mut file = Counted {
+            file,
+            progress,
+            read: 0,
+            total: metadata.len(),
+            announced: 0,
+        };
+        let mut sample = begin(&mut file)?;
+        let compressed = sample.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
+        let mut reader: Box<dyn Read + 'a> = Box::new(io::Cursor::new(sample.clone()).chain(file));
+        if compressed {
+            reader = Box::new(Decoder::new(reader).map_err(zstd_problem)?);
+            sample = begin(&mut reader)?;
+            reader = Box::new(io::Cursor::new(sample.clone()).chain(reader));
+        }
+        match what_is(&sample) {
+            What::Nothing => Err(Problem::Empty),
+            What::Text => Ok(Input {
+                compressed,
+                content: Content::Text(reader),
+            }),
+            What::PerfData => Err(Problem::NotATrace("perf.data".to_owned())),
+            What::Other(name) => Err(Problem::NotATrace(name.to_owned())),
+        }
+    }
+}
+
+/// The problem that a failed read stands for. Only the zstd decoder reports these kinds.
+pub(super) fn read_problem(error: io::Error) -> Problem {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => Problem::Truncated("its zstd data stops inside a frame".to_owned()),
+        io::ErrorKind::Other | io::ErrorKind::InvalidData => zstd_problem(error),
+        _ => Problem::from(error),
+    }
+}
+
+fn zstd_problem(error: io::Error) -> Problem {
+    Problem::Zstd(error.to_string())
+}
+
+enum What {
+    Nothing,
+    Text,
+    PerfData,
+    Other(&'static str),
+}
+
+fn what_is(sample: &[u8]) -> What {
+    let known: [(&[u8], &'static str); 6] = [
+        (b"\x1f\x8b", "gzip data (decompress it first)"),
+        (b"\xfd7zXZ", "xz data (decompress it first)"),
+        (b"BZh", "bzip2 data (decompress it first)"),
+        (b"\x28\xb5\x2f\xfd", "zstd data within zstd data (decompress it once)"),
+        (b"\x17\x08\x44tracing", "a trace.dat of trace-cmd (record with perf instead)"),
+        (b"PERFFILE", "a perf.data of before Linux 3.0"),
+    ];
+    match sample {
+        [] => What::Nothing,
+        _ if sample.starts_with(b"PERFILE2") || sample.starts_with(b"2ELIFREP") => What::PerfData,
+        _ if let Some((_, name)) = known.iter().find(|(magic, _)| sample.starts_with(magic)) => What::Other(name),
+        _ if sample.contains(&0) => What::Other("binary data"),
+        _ => What::Text,
+    }
+}
+
+/// The first bytes of `reader`, up to [`SAMPLE`].
+fn begin(reader: &mut impl Read) -> Result<Vec<u8>, Problem> {
+    let mut sample = Vec::with_capacity(SAMPLE);
+    reader.take(SAMPLE as u64).read_to_end(&mut sample).map_err(read_problem)?;
+    Ok(sample)
+}
+
+/// A file that tells how far it was read.
+struct Counted<'a> {
+    file: File,
+    progress: OnProgress<'a>,
+    read: u64,
+    total: u64,
+    announced: u64,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        self.read += count as u64;
+        if let Some(progress) = self.progress
+            && (self.read - self.announced >= PROGRESS_STEP || count == 0)
+        {
+            self.announced = self.read;
+            progress(Progress {
+                bytes_read: self.read,
+                bytes_total: self.total,
+            });
+        }
+        Ok(count)
+    }
+}
+
+/// Splits a stream into lines without copying each.
+pub(super) struct Lines<R> {
+    reader: R,
+    buffer: Vec<u8>,
+    /// The bytes read and not yet handed out.
+    start: usize,
+    end: usize,
+    /// Lines handed out.
+    pub number: u64,
+}
+
+/// Longer than any line of a trace.
+const LONGEST_LINE: usize = 1 << 20;
+
+impl<R: Read> Lines<R> {
+    pub fn new(reader: R) -> Self {
+        Lines {
+            reader,
+            buffer: vec![0; 1 << 18],
+            start: 0,
+            end: 0,
+            number: 0,
+        }
+    }
+
+    /// The next line without its end; `None` at the end of the file. A last line without a newline is one that was cut.
+    #[inline]
+    pub fn next_line(&mut self) -> Result<Option<&[u8]>, Problem> {
+        let mut searched = self.start;
+        loop {
+            if let Some(length) = memchr::memchr(b'\n', &self.buffer[searched..self.end]) {
+                let line = self.start..searched + length;
+                self.start = line.end + 1;
+                self.number += 1;
+                return Ok(Some(&self.buffer[line]));
+            }
+            searched = self.end - self.start;
+            if !self.fill()? {
+                return match self.end - self.start {
+                    0 => Ok(None),
+                    _ => {
+                        self.number += 1;
+                        Err(Problem::Truncated("its last line has no end".to_owned()))
+                    }
+                };
+            }
+        }
+    }
+
+    /// Moves what is left to the front of the buffer and reads on behind it. False at the end of the file.
+    #[cold]
+    fn fill(&mut self) -> Result<bool, Problem> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        if self.end == self.buffer.len() {
+            if self.end >= LONGEST_LINE {
+                self.number += 1;
+                return Err(Problem::NotATrace("a file with lines longer than any trace's".to_owned()));
+            }
+            self.buffer.resize(2 * self.end, 0);
+        }
+        loop {
+            match self.reader.read(&mut self.buffer[self.end..]) {
+                Ok(count) => {
+                    self.end += count;
+                    return Ok(count > 0);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(read_problem(error)),
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The text that `perf script` prints, line by line.
+
+use std::io::Read;
+
+use super::error::{Place, Problem, excerpt};
+use super::fields;
+use super::header::{Header, number, split_perf_record};
+use super::input::Lines;
+use super::record::{Record, Tracepoint};
+use super::recorder::Recorder;
+
+/// Reads all lines into `recorder`.
+pub(super) fn read(reader: impl Read, recorder: &mut Recorder<'_>) -> Result<(), (Place, Problem)> {
+    let mut lines = Lines::new(reader);
+    let mut in_callchain = false;
+    let outcome = loop {
+        match lines.next_line() {
+            Ok(Some(text)) => {
+                if let Err(problem) = line(text, &mut in_callchain, recorder) {
+                    break Err(problem);
+                }
+            }
+            Ok(None) => break Ok(()),
+            Err(problem) => break Err(problem),
+        }
+    };
+    recorder.report.lines = lines.number;
+    outcome.map_err(|problem| (Place::Line(lines.number), problem))
+}
+
+/// Takes one line: an event, a line of a call chain, a comment or an empty line.
+#[inline]
+fn line(text: &[u8], in_callchain: &mut bool, recorder: &mut Recorder<'_>) -> Result<(), Problem> {
+    if text.first() == Some(&b'\t') {
+        *in_callchain = true;
+        return Ok(());
+    }
+    let Some(header) = Header::parse(text) else {
+        return no_event(text, *in_callchain, recorder);
+    };
+    *in_callchain = false;
+    let Some(tracepoint) = Tracepoint::named(header.event) else {
+        other_event(header.event, header.fields, recorder);
+        return Ok(());
+    };
+    let Some(what) = fields::parse(tracepoint, header.fields) else {
+        return Err(Problem::Fields {
+            event: tracepoint.name(),
+            fields: excerpt(header.fields),
+        });
+    };
+    let current = if tracepoint == Tracepoint::Switch { header.current() } else { None };
+    recorder.record(&Record {
+        time: header.time,
+        cpu: header.cpu,
+        context: header.context,
+        current,
+        what,
+    })
+}
+
+/// Takes a line without the columns of an event.
+#[cold]
+fn no_event(text: &[u8], in_callchain: bool, recorder: &mut Recorder<'_>) -> Result<(), Problem> {
+    let trimmed = text.trim_ascii();
+    if trimmed.is_empty() {
+        return Ok(());
+    }
+    if text[0] == b'#' {
+        comment(text, recorder);
+        return Ok(());
+    }
+    if let Some(start) = memchr::memmem::find(text, b"PERF_RECORD_") {
+        let (name, rest) = split_perf_record(&text[start..]);
+        other_event(name, rest, recorder);
+        return Ok(());
+    }
+    if in_callchain && text[0] == b' ' && is_source_line(trimmed) {
+        return Ok(());
+    }
+    Err(Problem::Line(excerpt(text)))
+}
+
+/// `file:line`, which `-F +srcline` puts below each line of a call chain.
+fn is_source_line(text: &[u8]) -> bool {
+    memchr::memrchr(b':', text).is_some_and(|colon| matches!(number(&text[colon + 1..]), Some((_, b""))))
+}
+
+/// `perf script --header` writes the number of CPUs into a comment.
+fn comment(text: &[u8], recorder: &mut Recorder<'_>) {
+    let online = text
+        .strip_prefix(b"# nrcpus online :")
+        .and_then(|rest| number(rest.trim_ascii_start()));
+    if let Some((cpus, _)) = online {
+        recorder.cpus_online = u16::try_from(cpus).unwrap_or(0);
+    }
+}
+
+/// Counts an event that is not imported, or events that were lost: `PERF_RECORD_LOST lost 42`.
+#[cold]
+fn other_event(name: &[u8], rest: &[u8], recorder: &mut Recorder<'_>) {
+    if matches!(name, b"PERF_RECORD_LOST" | b"PERF_RECORD_LOST_SAMPLES") {
+        let count = memchr::memmem::find(rest, b"lost ").and_then(|at| number(&rest[at + b"lost ".len()..]));
+        recorder.report.lost += count.map_or(1, |(count, _)| count);
+    } else {
+        recorder.skip(name);
+    }
+}

@@ -1,0 +1,196 @@
+//! Turns records, whatever file they came from, into the event stream and the report.
+
+use schedsim::trace::{EventKind, PrevState, Trace};
+use schedsim::{CpuId, Nanos, TaskId, Time};
+
+use super::Recording;
+use super::error::{Place, Problem};
+use super::record::{Record, Sched};
+use super::report::{CpuReport, Report};
+use super::tasks::Tasks;
+
+/// Where the records of a file become events.
+pub(super) struct Recorder<'a> {
+    trace: Trace<'a>,
+    tasks: Tasks,
+    /// By CPU: who was switched in last, once that is known.
+    running: Vec<Option<TaskId>>,
+    /// The clock at the first and at the latest event.
+    first: Option<u64>,
+    latest: u64,
+    /// CPUs the file's header names.
+    pub cpus_online: u16,
+    pub report: Report,
+}
+
+impl<'a> Recorder<'a> {
+    pub fn new(trace: Trace<'a>) -> Self {
+        Recorder {
+            trace,
+            tasks: Tasks::default(),
+            running: Vec::new(),
+            first: None,
+            latest: 0,
+            cpus_online: 0,
+            report: Report::default(),
+        }
+    }
+
+    /// Takes the next scheduling event.
+    #[inline]
+    pub fn record(&mut self, record: &Record<'_>) -> Result<(), Problem> {
+        let time = self.advance(record.time)?;
+        self.see(record.cpu);
+        self.report.records += 1;
+        let kind = match record.what {
+            Sched::Switch { prev, prev_state, next } => {
+                let from = self.tasks.id(&prev);
+                if let Some(current) = record.current
+                    && current.pid == prev.pid
+                {
+                    self.tasks.set_tgid(from, current.tgid);
+                }
+                self.tasks.switched_out(from, prev_state == PrevState::Dead);
+                let to = self.tasks.switched_in(&next);
+                self.switch(record.cpu, from, to);
+                EventKind::SchedSwitch {
+                    prev: from,
+                    next: to,
+                    prev_state,
+                }
+            }
+            Sched::Waking { task, target } => {
+                self.see(target);
+                self.report.wake_contexts.count(record.context);
+                EventKind::SchedWaking {
+                    task: self.tasks.id(&task),
+                    target,
+                    context: record.context,
+                }
+            }
+            Sched::Wakeup { task, target } => {
+                self.see(target);
+                EventKind::SchedWakeup {
+                    task: self.tasks.id(&task),
+                    target,
+                }
+            }
+            Sched::WakeupNew { task, target } => {
+                self.see(target);
+                EventKind::SchedWakeupNew {
+                    task: self.tasks.first_wakeup(&task),
+                    target,
+                }
+            }
+            Sched::Fork { parent, child, comm } => {
+                let parent = self.tasks.id_of_pid(parent);
+                EventKind::SchedProcessFork {
+                    parent,
+                    child: self.tasks.fork(parent, child, comm),
+                }
+            }
+            Sched::Exec { pid, old_pid } => EventKind::SchedProcessExec {
+                task: self.tasks.exec(pid, old_pid),
+            },
+            Sched::Exit { task } => EventKind::SchedProcessExit {
+                task: self.tasks.id(&task),
+            },
+            Sched::Migrate { task, from, to } => {
+                self.see(from);
+                self.see(to);
+                EventKind::SchedMigrateTask {
+                    task: self.tasks.id(&task),
+                    from,
+                    to,
+                }
+            }
+        };
+        self.report.events.count(&kind);
+        self.trace.push(time, record.cpu, kind);
+        Ok(())
+    }
+
+    /// Counts an event that is not imported.
+    pub fn skip(&mut self, name: &[u8]) {
+        self.report.records += 1;
+        let name = String::from_utf8_lossy(name);
+        match self.report.skipped.get_mut(name.as_ref()) {
+            Some(count) => *count += 1,
+            None => {
+                self.report.skipped.insert(name.into_owned(), 1);
+            }
+        }
+    }
+
+    /// Ends the stream and looks back on it.
+    pub fn finish(mut self, allow_lost: bool) -> Result<Recording, (Place, Problem)> {
+        self.trace.flush();
+        let Some(first) = self.first else {
+            let names: Vec<_> = self
+                .report
+                .skipped
+                .iter()
+                .map(|(name, count)| format!("{count} {name}"))
+                .take(5)
+                .collect();
+            let saw = if names.is_empty() {
+                String::new()
+            } else {
+                format!(", only {}", names.join(", "))
+            };
+            return Err((Place::File, Problem::NoSchedEvents { saw }));
+        };
+        let percent = self.report.lost_percent();
+        if percent > 1.0 && !allow_lost {
+            return Err((
+                Place::File,
+                Problem::Lost {
+                    lost: self.report.lost,
+                    percent,
+                },
+            ));
+        }
+        let mut report = self.report;
+        report.start = Nanos(first);
+        report.pids_reused = self.tasks.pids_reused;
+        report.warn();
+        let cpus = self.cpus_online.max(report.cpus.len() as u16);
+        Ok(Recording {
+            tasks: self.tasks.into_infos(),
+            cpus,
+            duration: Nanos(self.latest - first),
+            report,
+        })
+    }
+
+    #[inline]
+    fn advance(&mut self, clock: u64) -> Result<Time, Problem> {
+        let first = *self.first.get_or_insert(clock);
+        if clock < self.latest {
+            return Err(Problem::TimeBackwards {
+                by: Nanos(self.latest - clock),
+            });
+        }
+        self.latest = clock;
+        Ok(Time(clock - first))
+    }
+
+    /// Makes room for a CPU.
+    #[inline]
+    fn see(&mut self, cpu: CpuId) {
+        if cpu.index() >= self.running.len() {
+            self.running.resize(cpu.index() + 1, None);
+            self.report.cpus.resize(cpu.index() + 1, CpuReport::default());
+        }
+    }
+
+    #[inline]
+    fn switch(&mut self, cpu: CpuId, from: TaskId, to: TaskId) {
+        let report = &mut self.report.cpus[cpu.index()];
+        report.switches += 1;
+        report.from_idle += u64::from(from == TaskId::NONE);
+        report.to_idle += u64::from(to == TaskId::NONE);
+        let running = self.running[cpu.index()].replace(to);
+        report.unseen_switch_ins += u64::from(running.is_some_and(|running| running != from));
+    }
+}
