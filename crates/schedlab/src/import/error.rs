@@ -37,6 +37,8 @@ pub enum Place {
     Line(u64),
     /// A byte, from 0.
     Byte(u64),
+    /// A record of a perf.data in order of time, from 1.
+    Record(u64),
 }
 
 impl fmt::Display for Place {
@@ -45,6 +47,7 @@ impl fmt::Display for Place {
             Place::File => Ok(()),
             Place::Line(line) => write!(f, ":{line}"),
             Place::Byte(offset) => write!(f, ": byte {offset}"),
+            Place::Record(number) => write!(f, ": record {number}"),
         }
     }
 }

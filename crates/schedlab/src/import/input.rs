@@ -1,8 +1,8 @@
 //! Opens a recording and finds out what it is.
 
 use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
 
 use zstd::stream::read::Decoder;
 
@@ -27,6 +27,7 @@ pub(super) struct Input<'a> {
 /// What a recording is.
 pub(super) enum Content<'a> {
     Text(Box<dyn Read + 'a>),
+    PerfData(Source<'a>),
 }
 
 impl<'a> Input<'a> {
@@ -62,9 +63,126 @@ impl<'a> Input<'a> {
                 compressed,
                 content: Content::Text(reader),
             }),
-            What::PerfData => Err(Problem::NotATrace("perf.data".to_owned())),
+            What::PerfData => Ok(Input {
+                compressed,
+                content: Content::PerfData(Source {
+                    path: path.to_owned(),
+                    compressed,
+                    progress,
+                }),
+            }),
             What::Other(name) => Err(Problem::NotATrace(name.to_owned())),
         }
+    }
+}
+
+/// A file to be read more than once, in pieces.
+pub(super) struct Source<'a> {
+    path: PathBuf,
+    compressed: bool,
+    progress: OnProgress<'a>,
+}
+
+impl<'a> Source<'a> {
+    /// Opens the file at its beginning, without progress or with.
+    pub fn open(&self, announced: Announced) -> Result<BufReader<Pieces<'a>>, Problem> {
+        let file = File::open(&self.path)?;
+        let progress = match announced {
+            Announced::No => None,
+            Announced::Yes => self.progress,
+        };
+        let total = file.metadata()?.len();
+        let file = Counted {
+            file,
+            progress,
+            read: 0,
+            total,
+            announced: 0,
+        };
+        let pieces = if self.compressed {
+            Pieces::Zstd(Rewinding::new(file)?)
+        } else {
+            Pieces::Plain(file)
+        };
+        Ok(BufReader::with_capacity(1 << 18, pieces))
+    }
+}
+
+/// Whether a reading shows as progress.
+#[derive(Clone, Copy)]
+pub(super) enum Announced {
+    No,
+    Yes,
+}
+
+/// A file that can be read in pieces, plain or not.
+pub(super) enum Pieces<'a> {
+    Plain(Counted<'a>),
+    Zstd(Rewinding<'a>),
+}
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Pieces::Plain(file) => file.read(buffer),
+            Pieces::Zstd(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Seek for Pieces<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        match self {
+            Pieces::Plain(file) => file.seek(to),
+            Pieces::Zstd(stream) => stream.seek(to),
+        }
+    }
+}
+
+/// A decompressed file that goes back by decompressing again from its start: needs neither memory nor a temporary file.
+pub(super) struct Rewinding<'a> {
+    /// `None` only while it is exchanged.
+    decoder: Option<Decoder<'static, BufReader<Counted<'a>>>>,
+    position: u64,
+}
+
+impl<'a> Rewinding<'a> {
+    fn new(file: Counted<'a>) -> io::Result<Self> {
+        Ok(Rewinding {
+            decoder: Some(Decoder::new(file)?),
+            position: 0,
+        })
+    }
+}
+
+impl Read for Rewinding<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(decoder) = &mut self.decoder else { return Ok(0) };
+        let count = decoder.read(buffer)?;
+        self.position += count as u64;
+        Ok(count)
+    }
+}
+
+impl Seek for Rewinding<'_> {
+    /// From the start or from here; past the end stops at the end.
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let target = match to {
+            SeekFrom::Start(offset) => Some(offset),
+            SeekFrom::Current(distance) => self.position.checked_add_signed(distance),
+            SeekFrom::End(_) => None,
+        };
+        let target = target.ok_or(io::ErrorKind::Unsupported)?;
+        if target < self.position
+            && let Some(decoder) = self.decoder.take()
+        {
+            let mut file = decoder.finish().into_inner();
+            file.seek(SeekFrom::Start(0))?;
+            *self = Rewinding::new(file)?;
+        }
+        let ahead = target - self.position;
+        io::copy(&mut self.by_ref().take(ahead), &mut io::sink())?;
+        Ok(self.position)
     }
 }
 
@@ -114,7 +232,7 @@ fn begin(reader: &mut impl Read) -> Result<Vec<u8>, Problem> {
 }
 
 /// A file that tells how far it was read.
-struct Counted<'a> {
+pub(super) struct Counted<'a> {
     file: File,
     progress: OnProgress<'a>,
     read: u64,
@@ -136,6 +254,14 @@ impl Read for Counted<'_> {
             });
         }
         Ok(count)
+    }
+}
+
+impl Seek for Counted<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.read = self.file.seek(to)?;
+        self.announced = self.announced.min(self.read);
+        Ok(self.read)
     }
 }
 

@@ -22,9 +22,8 @@
 //! ```
 
 mod error;
-mod fields;
-mod header;
 mod input;
+mod perf_data;
 mod perf_script;
 mod record;
 mod recorder;
@@ -84,6 +83,10 @@ pub fn read(path: &Path, options: &Options, observers: Vec<&mut dyn Observer>) -
         Content::Text(reader) => {
             recorder.report.format = Format::PerfScript;
             perf_script::read(reader, &mut recorder)
+        }
+        Content::PerfData(source) => {
+            recorder.report.format = Format::PerfData;
+            perf_data::read(&source, &mut recorder)
         }
     };
     outcome

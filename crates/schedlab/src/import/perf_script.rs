@@ -1,13 +1,15 @@
 //! The text that `perf script` prints, line by line.
 
+mod fields;
+mod header;
+
 use std::io::Read;
 
 use super::error::{Place, Problem, excerpt};
-use super::fields;
-use super::header::{Header, number, split_perf_record};
 use super::input::Lines;
 use super::record::{Record, Tracepoint};
-use super::recorder::Recorder;
+use super::recorder::{Lost, Recorder};
+use header::{Header, number, split_perf_record};
 
 /// Reads all lines into `recorder`.
 pub(super) fn read(reader: impl Read, recorder: &mut Recorder<'_>) -> Result<(), (Place, Problem)> {
@@ -101,7 +103,12 @@ fn comment(text: &[u8], recorder: &mut Recorder<'_>) {
 fn other_event(name: &[u8], rest: &[u8], recorder: &mut Recorder<'_>) {
     if matches!(name, b"PERF_RECORD_LOST" | b"PERF_RECORD_LOST_SAMPLES") {
         let count = memchr::memmem::find(rest, b"lost ").and_then(|at| number(&rest[at + b"lost ".len()..]));
-        recorder.report.lost += count.map_or(1, |(count, _)| count);
+        let count = count.map_or(1, |(count, _)| count);
+        recorder.lose(if name == b"PERF_RECORD_LOST" {
+            Lost::Records(count)
+        } else {
+            Lost::Samples(count)
+        });
     } else {
         recorder.skip(name);
     }

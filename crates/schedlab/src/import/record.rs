@@ -116,6 +116,16 @@ impl Tracepoint {
     }
 }
 
+/// Why a task stopped, from the letters the kernel prints: `R`, `R+`, `S`, `D|W`, `x`, ….
+#[inline]
+pub(super) fn prev_state(letters: &[u8]) -> PrevState {
+    match letters {
+        [b'R', ..] | [.., b'+'] => PrevState::Runnable,
+        _ if letters.iter().any(|letter| b"XZx".contains(letter)) => PrevState::Dead,
+        _ => PrevState::Blocked,
+    }
+}
+
 /// The largest pid a Linux may have (`PID_MAX_LIMIT`).
 pub(super) const LARGEST_PID: u32 = 1 << 22;
 

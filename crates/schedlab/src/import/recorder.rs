@@ -18,9 +18,20 @@ pub(super) struct Recorder<'a> {
     /// The clock at the first and at the latest event.
     first: Option<u64>,
     latest: u64,
+    /// Losses in `PERF_RECORD_LOST` and in `PERF_RECORD_LOST_SAMPLES`: two counts of the same events by newer kernels.
+    lost_records: u64,
+    lost_samples: u64,
     /// CPUs the file's header names.
     pub cpus_online: u16,
     pub report: Report,
+}
+
+/// How a file says that events were lost.
+pub(super) enum Lost {
+    /// As `PERF_RECORD_LOST`, when the next event fitted.
+    Records(u64),
+    /// As `PERF_RECORD_LOST_SAMPLES`, one total per event at the end.
+    Samples(u64),
 }
 
 impl<'a> Recorder<'a> {
@@ -31,6 +42,8 @@ impl<'a> Recorder<'a> {
             running: Vec::new(),
             first: None,
             latest: 0,
+            lost_records: 0,
+            lost_samples: 0,
             cpus_online: 0,
             report: Report::default(),
         }
@@ -120,6 +133,16 @@ impl<'a> Recorder<'a> {
                 self.report.skipped.insert(name.into_owned(), 1);
             }
         }
+    }
+
+    /// Counts events that were lost.
+    pub fn lose(&mut self, lost: Lost) {
+        let (sum, count) = match lost {
+            Lost::Records(count) => (&mut self.lost_records, count),
+            Lost::Samples(count) => (&mut self.lost_samples, count),
+        };
+        *sum = sum.saturating_add(count);
+        self.report.lost = self.lost_records.max(self.lost_samples);
     }
 
     /// Ends the stream and looks back on it.

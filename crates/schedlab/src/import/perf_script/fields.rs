@@ -1,10 +1,9 @@
 //! The fields of a scheduling event as `perf script` prints them, in the kernel's spelling or in libtraceevent's shorter one.
 
 use schedsim::CpuId;
-use schedsim::trace::PrevState;
 
 use super::header::number;
-use super::record::{LARGEST_CPU, LARGEST_PID, Sched, Tracepoint, Who};
+use crate::import::record::{LARGEST_CPU, LARGEST_PID, Sched, Tracepoint, Who, prev_state};
 
 /// Reads an event's fields. What follows them (symbols, further fields of newer kernels) is left alone.
 #[inline]
@@ -19,16 +18,6 @@ pub(super) fn parse(tracepoint: Tracepoint, fields: &[u8]) -> Option<Sched<'_>> 
         Tracepoint::Exec => exec(fields),
         Tracepoint::Exit => named(fields).map(|(task, _)| Sched::Exit { task }),
         Tracepoint::Migrate => migrate(fields),
-    }
-}
-
-/// Why a task stopped, from the letters the kernel prints: `R`, `R+`, `S`, `D|W`, `x`, ….
-#[inline]
-pub(super) fn prev_state(letters: &[u8]) -> PrevState {
-    match letters {
-        [b'R', ..] | [.., b'+'] => PrevState::Runnable,
-        _ if letters.iter().any(|letter| b"XZx".contains(letter)) => PrevState::Dead,
-        _ => PrevState::Blocked,
     }
 }
 

@@ -3,7 +3,7 @@
 use schedsim::CpuId;
 use schedsim::trace::WakeContext;
 
-use super::record::{Current, LARGEST_CPU};
+use crate::import::record::{Current, LARGEST_CPU};
 
 /// What stands before an event's fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
