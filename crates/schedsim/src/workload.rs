@@ -1,7 +1,9 @@
 //! What there is to schedule: tasks, where they may run, and what each of them does.
 
+mod replay;
 mod script;
 
+pub use replay::{EdgeCounts, Recorded, ReplayBuilder, ReplayOptions, ReplayReport, TaskMatch};
 pub use script::{Action, Script, Step, Steps};
 
 use crate::trace::TaskInfo;

@@ -1,0 +1,396 @@
+//! From a recorded trace to a workload: what each task did of its own, and what it waited for.
+//!
+//! [`ReplayBuilder`] watches the events of a recording and writes a [`Script`](super::Script) for each task. A CPU burst is what a task ran
+//! between two sleeps, however often it was preempted; a sleep that another task ended is a dependency (`Wait` here, `Wake` at the same
+//! point of the waker's own work), any other is a pause of the recorded length. The rules, and what each gets wrong, are in
+//! docs/METHODOLOGY.md, "From trace to workload".
+//!
+//! ```
+//! use schedsim::trace::{Event, EventKind, Observer, PrevState, TaskInfo};
+//! use schedsim::workload::{Action, Recorded, ReplayBuilder, ReplayOptions};
+//! use schedsim::{CpuId, Nanos, TaskId, Time};
+//!
+//! let switch = |time, prev, next, prev_state| Event { time: Time(time), cpu: CpuId(0), kind: EventKind::SchedSwitch { prev, next, prev_state } };
+//! let mut builder = ReplayBuilder::new(ReplayOptions::default());
+//! builder.events(&[
+//!     switch(10, TaskId::NONE, TaskId(0), PrevState::Runnable),
+//!     switch(60, TaskId(0), TaskId::NONE, PrevState::Dead),
+//! ]);
+//! let tasks = [TaskInfo { name: "t".into(), pid: 7, tgid: 7, prio: 120 }];
+//! let (workload, report) = builder.finish(Recorded { tasks: &tasks, cpus: 1, end: Time(60), switch_cost: Nanos(2) });
+//! assert_eq!(workload.tasks[0].script.next(&mut 0).map(|step| (step.run, step.then)), Some((Nanos(48), Action::Exit)));
+//! assert_eq!(report.bursts, 1);
+//! ```
+
+mod assemble;
+mod kernel_threads;
+mod log;
+mod report;
+mod task;
+mod verdict;
+
+pub use report::{EdgeCounts, ReplayReport};
+
+use super::{Start, Workload};
+use crate::trace::{Event, EventKind, Observer, PrevState, TaskInfo, WakeContext};
+use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
+use log::{Deed, Kind};
+use task::{Pending, Status, Task};
+
+/// What the recording does not say.
+#[derive(Clone, Debug, Default)]
+pub struct ReplayOptions {
+    /// Where tasks may run, as scheduling events do not tell; the first that fits a task counts.
+    pub affinities: Vec<(TaskMatch, CpuSet)>,
+}
+
+/// Names tasks of a recording.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TaskMatch {
+    /// All tasks of this name.
+    Name(String),
+    /// The tasks of this thread id.
+    Pid(u32),
+    /// All tasks of this process.
+    Process(u32),
+}
+
+/// What is known at the end of a recording.
+#[derive(Clone, Copy, Debug)]
+pub struct Recorded<'a> {
+    /// Who each `TaskId` was.
+    pub tasks: &'a [TaskInfo],
+    /// CPUs of the recorded machine.
+    pub cpus: u16,
+    /// The time of the last event.
+    pub end: Time,
+    /// What a switch costs. It is taken off each recorded run, which contains the switch that began it, because the engine will charge it again.
+    pub switch_cost: Nanos,
+}
+
+/// Builds a workload from a recording's events.
+#[derive(Debug, Default)]
+pub struct ReplayBuilder {
+    options: ReplayOptions,
+    tasks: Vec<Task>,
+    cpus: Vec<Cpu>,
+    /// All runs that were seen whole, as the guess for one whose beginning was not.
+    runs: Mean,
+    report: ReplayReport,
+}
+
+/// A CPU of the recorded machine.
+#[derive(Debug, Default)]
+struct Cpu {
+    current: Current,
+    /// When it last switched.
+    switched: Time,
+    /// The beginning of the current run was not seen.
+    guessed: bool,
+    /// Wakings from here while it was thought idle. Some recordings lack the events of idle CPUs, and with them the switch to the task
+    /// that did this; the next switch away from that task tells.
+    unclaimed: Vec<Unclaimed>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Current {
+    /// Nothing was seen yet.
+    #[default]
+    Unknown,
+    Idle,
+    Task(TaskId),
+}
+
+/// A waking whose waker is not known yet, and where the sleep that it ended stands in the log of the woken.
+#[derive(Debug)]
+struct Unclaimed {
+    time: Time,
+    task: TaskId,
+    kind: Kind,
+    at: u32,
+}
+
+/// A mean that is kept up to date.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mean {
+    sum: u64,
+    count: u32,
+}
+
+impl Mean {
+    fn add(&mut self, value: Nanos) {
+        self.sum = self.sum.saturating_add(value.0);
+        self.count = self.count.saturating_add(1);
+    }
+
+    fn get(&self) -> Option<Nanos> {
+        self.sum.checked_div(u64::from(self.count)).map(Nanos)
+    }
+}
+
+impl Observer for ReplayBuilder {
+    fn events(&mut self, chunk: &[Event]) {
+        for event in chunk {
+            self.event(event);
+        }
+    }
+}
+
+impl ReplayBuilder {
+    /// A builder that has seen nothing.
+    pub fn new(options: ReplayOptions) -> ReplayBuilder {
+        ReplayBuilder {
+            options,
+            ..ReplayBuilder::default()
+        }
+    }
+
+    /// The workload that does what was recorded, and what is doubtful about it.
+    ///
+    /// Its tasks have the recording's ids. Tasks that have no place in `recorded.tasks` get an empty name.
+    pub fn finish(mut self, recorded: Recorded) -> (Workload, ReplayReport) {
+        for cpu in 0..self.cpus.len() {
+            if let Current::Task(task) = self.cpus[cpu].current {
+                self.tasks[task.index()].charge(recorded.end);
+                self.report.running_at_the_end += 1;
+            }
+        }
+        self.tasks.resize_with(self.tasks.len().max(recorded.tasks.len()), Task::default);
+        assemble::assemble(self.tasks, &self.options, recorded, self.report)
+    }
+
+    fn event(&mut self, event: &Event) {
+        let Event { time, cpu, kind } = *event;
+        if cpu.index() >= self.cpus.len() {
+            self.cpus.resize_with(cpu.index() + 1, Cpu::default);
+        }
+        match kind {
+            EventKind::SchedSwitch { prev, next, prev_state } => {
+                if self.meet(prev) {
+                    self.is_on(cpu, prev, time);
+                    self.switched_out(cpu, prev, prev_state, time);
+                } else {
+                    self.is_idle(cpu);
+                }
+                if self.meet(next) {
+                    self.switched_in(cpu, next, time);
+                } else {
+                    self.cpus[cpu.index()].current = Current::Idle;
+                }
+                self.cpus[cpu.index()].switched = time;
+            }
+            EventKind::SchedWaking { task, target, context } if self.meet(task) => {
+                self.tasks[task.index()].live_on(target);
+                self.waking(cpu, task, context, time);
+            }
+            EventKind::SchedWakeup { task, target } if self.meet(task) => {
+                self.tasks[task.index()].live_on(target);
+                self.wakeup(task, time);
+            }
+            EventKind::SchedWakeupNew { task, target } if self.meet(task) => {
+                self.tasks[task.index()].live_on(target);
+                self.wakeup_new(task, time);
+            }
+            EventKind::SchedProcessFork { parent, child } if self.meet(parent) && self.meet(child) => {
+                self.is_on(cpu, parent, time);
+                self.fork(parent, child, time);
+            }
+            EventKind::SchedProcessExec { task } | EventKind::SchedProcessExit { task } if self.meet(task) => self.is_on(cpu, task, time),
+            EventKind::SchedMigrateTask { task, .. } => _ = self.meet(task),
+            _ => {}
+        }
+    }
+
+    /// Makes room for a task; false for the idle task and for numbers that no script can name.
+    fn meet(&mut self, task: TaskId) -> bool {
+        if task.index() < self.tasks.len() {
+            return true;
+        }
+        let fits = task.0 < log::TASK_LIMIT;
+        if fits {
+            self.tasks.resize_with(task.index() + 1, Task::default);
+        }
+        fits
+    }
+
+    // Who runs.
+
+    /// An event shows that `task` runs on `cpu`. If that is news, its switch-in was not seen.
+    fn is_on(&mut self, cpu: CpuId, task: TaskId, now: Time) {
+        if self.cpus[cpu.index()].current == Current::Task(task) {
+            return;
+        }
+        self.displace(cpu);
+        self.leave_other_cpu(task);
+        let state = &self.cpus[cpu.index()];
+        let at_start = state.current == Current::Unknown;
+        let latest = state.unclaimed.first().map_or(now, |first| first.time);
+        let mut earliest = state.switched.max(self.tasks[task.index()].since).min(latest);
+        match self.tasks[task.index()].status {
+            Status::Unknown if at_start => {} // it has run since the recording began
+            Status::Ready | Status::Running | Status::Unborn => self.report.unseen_switch_ins += 1,
+            Status::Unknown | Status::Asleep => {
+                // Neither its waking nor its switch-in was seen, only that it runs now: let it have run for as long as is usual.
+                self.report.unseen_switch_ins += 1;
+                self.report.unseen_wakings += 1;
+                self.report.uncertain_run += latest.since(earliest);
+                let usual = self.tasks[task.index()].runs.get().or(self.runs.get()).unwrap_or(Nanos::ZERO);
+                earliest = Time(now.0.saturating_sub(usual.0)).clamp(earliest, latest);
+                self.tasks[task.index()].wake(TaskId::NONE, Kind::Unknown, earliest);
+            }
+        }
+        self.tasks[task.index()].switch_in(cpu, earliest);
+        let state = &mut self.cpus[cpu.index()];
+        state.current = Current::Task(task);
+        state.guessed = true;
+        for waking in std::mem::take(&mut state.unclaimed) {
+            if waking.task != task {
+                self.tasks[waking.task.index()].log.name_waker(waking.at, task);
+                self.tasks[task.index()].charge(waking.time);
+                let (woken, kind) = (waking.task, waking.kind);
+                self.tasks[task.index()].put(Deed::Woke { task: woken, kind });
+            }
+        }
+    }
+
+    /// An event shows that `cpu` is idle: what woke tasks from there was an interrupt.
+    fn is_idle(&mut self, cpu: CpuId) {
+        self.displace(cpu);
+        self.cpus[cpu.index()].unclaimed.clear();
+    }
+
+    /// If a task was thought to run on `cpu`, then it was switched out unseen. It is credited with nothing since it was last seen there.
+    fn displace(&mut self, cpu: CpuId) {
+        if let Current::Task(task) = self.cpus[cpu.index()].current {
+            self.report.unseen_switch_outs += 1;
+            self.tasks[task.index()].status = Status::Ready;
+            self.cpus[cpu.index()].current = Current::Idle;
+        }
+    }
+
+    fn leave_other_cpu(&mut self, task: TaskId) {
+        if self.tasks[task.index()].status == Status::Running {
+            let other = self.tasks[task.index()].cpu;
+            debug_assert_eq!(self.cpus[other.index()].current, Current::Task(task));
+            self.displace(other);
+        }
+    }
+
+    fn switched_out(&mut self, cpu: CpuId, task: TaskId, prev_state: PrevState, now: Time) {
+        let state = &self.cpus[cpu.index()];
+        let task_state = &mut self.tasks[task.index()];
+        if !state.guessed && state.current != Current::Unknown {
+            let run = now.since(state.switched);
+            task_state.runs.add(run);
+            self.runs.add(run);
+        }
+        task_state.charge(now);
+        task_state.since = now;
+        task_state.dead = prev_state == PrevState::Dead;
+        task_state.status = if prev_state == PrevState::Runnable {
+            Status::Ready
+        } else {
+            Status::Asleep
+        };
+        // It was being woken while it was going to sleep.
+        if task_state.status == Status::Asleep
+            && let Some(pending) = task_state.pending.take()
+        {
+            task_state.wake(pending.waker, pending.kind, now);
+        }
+        self.cpus[cpu.index()].current = Current::Idle;
+    }
+
+    fn switched_in(&mut self, cpu: CpuId, task: TaskId, now: Time) {
+        self.leave_other_cpu(task);
+        let state = &mut self.tasks[task.index()];
+        if state.status == Status::Asleep {
+            if state.dead {
+                state.dead = false; // it was preempted on its way out
+            } else {
+                self.report.unseen_wakings += 1;
+                state.wake(TaskId::NONE, Kind::Unknown, now);
+            }
+        }
+        state.switch_in(cpu, now);
+        self.cpus[cpu.index()].current = Current::Task(task);
+        self.cpus[cpu.index()].guessed = false;
+        self.cpus[cpu.index()].unclaimed.clear();
+    }
+
+    // Who wakes whom.
+
+    fn waking(&mut self, cpu: CpuId, task: TaskId, context: WakeContext, now: Time) {
+        let kind = match context {
+            WakeContext::Task => Kind::Task,
+            WakeContext::Softirq => Kind::Softirq,
+            WakeContext::Hardirq | WakeContext::Unknown => Kind::Unknown,
+        };
+        let current = self.cpus[cpu.index()].current;
+        let waker = match current {
+            Current::Task(waker) if waker != task && context != WakeContext::Hardirq => waker,
+            _ => TaskId::NONE,
+        };
+        let state = &self.tasks[task.index()];
+        let sleeps = matches!(state.status, Status::Unknown | Status::Unborn | Status::Asleep);
+        if !sleeps && state.pending.is_some() {
+            return;
+        }
+        let at = if waker == TaskId::NONE {
+            0
+        } else {
+            let waker = &mut self.tasks[waker.index()];
+            waker.charge(now);
+            waker.put(Deed::Woke { task, kind })
+        };
+        let state = &mut self.tasks[task.index()];
+        if !sleeps {
+            state.pending = Some(Pending { waker, kind, at });
+            return;
+        }
+        let at = state.wake(waker, kind, now);
+        if !matches!(current, Current::Task(_)) && context != WakeContext::Hardirq {
+            self.cpus[cpu.index()].unclaimed.push(Unclaimed { time: now, task, kind, at });
+        }
+    }
+
+    fn wakeup(&mut self, task: TaskId, now: Time) {
+        let state = &mut self.tasks[task.index()];
+        if matches!(state.status, Status::Unknown | Status::Unborn | Status::Asleep) {
+            self.report.unseen_wakings += 1;
+            state.wake(TaskId::NONE, Kind::Unknown, now);
+        } else if let Some(pending) = state.pending.take() {
+            // It had not gone to sleep, and now will not.
+            self.report.wakings_without_sleep += 1;
+            if pending.waker != TaskId::NONE {
+                self.tasks[pending.waker.index()].log.forget_waking(pending.at);
+            }
+        }
+    }
+
+    // Birth.
+
+    fn wakeup_new(&mut self, task: TaskId, now: Time) {
+        let state = &mut self.tasks[task.index()];
+        if state.status == Status::Unknown {
+            state.start = Start::At(now);
+        }
+        if matches!(state.status, Status::Unknown | Status::Unborn) {
+            state.status = Status::Ready;
+            state.since = now;
+        }
+    }
+
+    fn fork(&mut self, parent: TaskId, child: TaskId, now: Time) {
+        if self.tasks[child.index()].status != Status::Unknown || parent == child {
+            return; // a task is born once
+        }
+        self.tasks[parent.index()].charge(now);
+        self.tasks[parent.index()].put(Deed::Forked(child));
+        let state = &mut self.tasks[child.index()];
+        state.status = Status::Unborn;
+        state.start = Start::Forked;
+        state.since = now;
+        state.parent = parent;
+    }
+}

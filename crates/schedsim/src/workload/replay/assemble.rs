@@ -1,0 +1,145 @@
+//! From the logs of the tasks to their scripts, one task at a time.
+
+use super::log::Deed;
+use super::report::EdgeCounts;
+use super::task::{Ending, Task};
+use super::verdict::{Sure, Verdict, Verdicts};
+use super::{Recorded, ReplayOptions, ReplayReport, TaskMatch, kernel_threads};
+use crate::trace::TaskInfo;
+use crate::workload::{Action, Affinity, Script, TaskSpec, Workload};
+use crate::{CpuId, CpuSet, Nanos, TaskId};
+
+/// Writes the scripts.
+pub(super) fn assemble(
+    mut tasks: Vec<Task>,
+    options: &ReplayOptions,
+    recorded: Recorded,
+    mut report: ReplayReport,
+) -> (Workload, ReplayReport) {
+    let endings: Vec<Ending> = tasks.iter_mut().map(Task::close).collect();
+    let verdicts = Verdicts::new(&tasks, recorded.tasks);
+    let mut workload = Workload {
+        tasks: Vec::with_capacity(tasks.len()),
+        cpu_sets: options.affinities.iter().map(|(_, set)| set.clone()).collect(),
+    };
+    for ((index, task), ending) in tasks.into_iter().enumerate().zip(endings) {
+        let nameless = || TaskInfo {
+            name: String::new(),
+            pid: 0,
+            tgid: 0,
+            prio: 120,
+        };
+        let info = recorded.tasks.get(index).cloned().unwrap_or_else(nameless);
+        let affinity = affinity(&info, options, recorded.cpus);
+        report.pinned += u64::from(matches!(affinity, Affinity::Pinned(_)));
+        report.restricted += u64::from(matches!(affinity, Affinity::Set(_)));
+        report.unfinished += u64::from(ending == Ending::Unfinished);
+        let mut writer = Writer {
+            script: Script::new(),
+            id: TaskId(index as u32),
+            run: Nanos::ZERO,
+            switch_cost: recorded.switch_cost,
+            owed: recorded.switch_cost,
+            verdicts: &verdicts,
+            report: &mut report,
+        };
+        task.log.entries().for_each(|(run, deed)| writer.add(run, deed));
+        let script = writer.finish(ending);
+        workload.tasks.push(TaskSpec {
+            cpu: task.first_cpu.unwrap_or(CpuId(0)),
+            start: task.start,
+            info,
+            affinity,
+            script,
+        });
+    }
+    report.bursts = workload.bursts();
+    report.demand = workload.demand();
+    report.script_bytes = workload.script_bytes();
+    (workload, report)
+}
+
+/// Where a task may run: as an option says, else on one CPU for a CPU's kernel threads, else anywhere.
+fn affinity(task: &TaskInfo, options: &ReplayOptions, cpus: u16) -> Affinity {
+    let fits = |(which, _): &(TaskMatch, CpuSet)| match which {
+        TaskMatch::Name(name) => *name == task.name,
+        TaskMatch::Pid(pid) => *pid == task.pid,
+        TaskMatch::Process(tgid) => *tgid == task.tgid,
+    };
+    match options.affinities.iter().position(fits) {
+        Some(index) => Affinity::Set(index as u32),
+        None => kernel_threads::bound_cpu(task)
+            .filter(|cpu| cpu.0 < cpus)
+            .map_or(Affinity::Any, Affinity::Pinned),
+    }
+}
+
+/// Writes a script from the entries of a log.
+struct Writer<'a> {
+    script: Script,
+    id: TaskId,
+    /// Run since the last step.
+    run: Nanos,
+    switch_cost: Nanos,
+    /// What switches took of the runs to come. A run that is shorter cannot have contained a whole one.
+    owed: Nanos,
+    verdicts: &'a Verdicts,
+    report: &'a mut ReplayReport,
+}
+
+impl Writer<'_> {
+    fn add(&mut self, run: Nanos, deed: Deed) {
+        if let Deed::Ran { switches } = deed {
+            self.owed += Nanos(self.switch_cost.0.saturating_mul(u64::from(switches)));
+        }
+        let paid = run.min(self.owed);
+        self.owed -= paid;
+        self.report.switch_time += paid;
+        self.run += run - paid;
+        match deed {
+            Deed::Ran { .. } => {}
+            Deed::Woke { task, kind } => {
+                if self.verdicts.of(self.id, task, kind).dependency {
+                    self.step(Action::Wake(task));
+                }
+            }
+            Deed::Forked(task) => self.step(Action::Fork(task)),
+            Deed::Slept { waker, kind, pause } => {
+                let verdict = if waker == TaskId::NONE {
+                    Verdict::INTERRUPT
+                } else {
+                    self.verdicts.of(waker, self.id, kind)
+                };
+                if verdict.dependency {
+                    count(&mut self.report.dependencies, verdict.sure);
+                    self.step(Action::Wait);
+                } else {
+                    count(&mut self.report.delays, verdict.sure);
+                    self.step(Action::Sleep(pause));
+                }
+                self.owed = self.switch_cost;
+            }
+        }
+    }
+
+    fn step(&mut self, then: Action) {
+        self.script.push(std::mem::take(&mut self.run), then);
+    }
+
+    fn finish(mut self, ending: Ending) -> Script {
+        self.step(match ending {
+            Ending::Asleep => Action::Wait,
+            Ending::Exited | Ending::Unfinished => Action::Exit,
+        });
+        self.script.shrink();
+        self.script
+    }
+}
+
+fn count(counts: &mut EdgeCounts, sure: Sure) {
+    *match sure {
+        Sure::Recorded => &mut counts.recorded,
+        Sure::Inferred => &mut counts.inferred,
+        Sure::Doubtful => &mut counts.doubtful,
+    } += 1;
+}

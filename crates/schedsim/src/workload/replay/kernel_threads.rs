@@ -1,0 +1,76 @@
+//! Which recorded tasks are kernel threads that keep their CPU.
+
+use crate::CpuId;
+use crate::trace::TaskInfo;
+
+/// Kernel threads of which there is one per CPU: `name/CPU`.
+const PER_CPU: [&str; 9] = [
+    "migration",
+    "ksoftirqd",
+    "cpuhp",
+    "rcuc",
+    "idle_inject",
+    "irq_work",
+    "watchdog",
+    "ktimers",
+    "backlog_napi",
+];
+
+/// The CPU that a kernel thread is bound to, from its name: `migration/3`, `kworker/3:1H`, but not `kworker/u8:2` (unbound) nor
+/// `rcuop/3` (bound to a CPU's callbacks, not to the CPU).
+///
+/// A user's program can take such a name; one whose process id is known to differ from its thread id is not believed.
+pub(super) fn bound_cpu(task: &TaskInfo) -> Option<CpuId> {
+    let (name, rest) = task.name.split_once('/')?;
+    if task.tgid != 0 && task.tgid != task.pid {
+        return None;
+    }
+    let digits = match name {
+        "kworker" => rest.split_once(':')?.0,
+        _ if PER_CPU.contains(&name) => rest,
+        _ => return None,
+    };
+    digits.parse().ok().map(CpuId)
+}
+
+/// Kernel threads that timers and interrupts wake, whatever runs at that moment: the waking says nothing about the running task.
+pub(super) fn is_woken_by_interrupts(name: &str) -> bool {
+    const NAMES: [&str; 6] = ["rcu_preempt", "rcu_sched", "rcu_bh", "khugepaged", "kcompactd", "watchdogd"];
+    const FAMILIES: [&str; 6] = ["rcuc/", "rcuop/", "rcuog/", "ksoftirqd/", "ktimers/", "kcompactd"];
+    NAMES.contains(&name) || FAMILIES.iter().any(|family| name.starts_with(family)) || name.starts_with("irq/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(name: &str) -> TaskInfo {
+        TaskInfo {
+            name: name.into(),
+            pid: 18,
+            tgid: 18,
+            prio: 120,
+        }
+    }
+
+    #[test]
+    fn per_cpu_kernel_threads_are_known_by_name() {
+        for (name, cpu) in [
+            ("migration/0", Some(0)),
+            ("ksoftirqd/13", Some(13)),
+            ("cpuhp/1", Some(1)),
+            ("kworker/1:1H", Some(1)),
+            ("kworker/1:1H-kblockd", Some(1)),
+            ("kworker/u8:2", None),
+            ("kworker/R-rcu_g", None),
+            ("rcu_preempt", None),
+            ("a/0", None),
+            ("migration/", None),
+        ] {
+            assert_eq!(bound_cpu(&task(name)), cpu.map(CpuId), "{name}");
+        }
+        let mut thread = task("migration/0");
+        thread.tgid = 7;
+        assert_eq!(bound_cpu(&thread), None);
+    }
+}
