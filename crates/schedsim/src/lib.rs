@@ -5,6 +5,7 @@
 
 pub mod engine;
 mod machine;
+pub mod metrics;
 pub mod policy;
 mod random;
 mod time;

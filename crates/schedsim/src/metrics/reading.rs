@@ -1,0 +1,68 @@
+//! Reads values off a summary, or says why there is none.
+
+use super::{Histogram, Summary, Value};
+use crate::Nanos;
+use crate::trace::OverheadKind;
+
+pub const NO_SWITCHES: &str = "no sched_switch events";
+pub const NO_WAKINGS: &str = "no sched_waking events that a dispatch answered";
+pub const NO_WAKEUPS: &str = "no sched_waking, sched_wakeup or sched_wakeup_new events";
+pub const NO_OVERHEAD: &str = "no overhead events: a recording, or a machine on which scheduling is free";
+pub const NO_JOBS: &str = "no completed jobs";
+pub const NO_BURSTS: &str = "no CPU burst ended";
+pub const NO_PAUSES: &str = "no pause ended";
+pub const TOO_FEW: &str = "fewer than 1,000 samples";
+pub const NO_TASKS: &str = "no task was seen at work";
+
+pub fn nanos(span: Nanos) -> f64 {
+    span.0 as f64
+}
+
+pub fn ratio(numerator: f64, denominator: u64) -> Option<f64> {
+    (denominator > 0).then(|| numerator / denominator as f64)
+}
+
+pub fn percentile(samples: &Histogram, percent: f64) -> Option<f64> {
+    samples.percentile(percent).map(nanos)
+}
+
+/// The 99th percentile, which takes 1,000 samples to mean anything.
+pub fn tail(samples: &Histogram, none: &'static str) -> Value {
+    match samples.count() {
+        0 => Value::or(None, none),
+        1..1000 => Value::or(None, TOO_FEW),
+        _ => Value::or(percentile(samples, 99.0), none),
+    }
+}
+
+/// A value that takes switches.
+pub fn switches(summary: &Summary, value: f64) -> Value {
+    let any = summary.cpus.iter().any(|cpu| cpu.switches > 0);
+    Value::or(any.then_some(value).filter(|value| value.is_finite()), NO_SWITCHES)
+}
+
+/// A value that takes switches, and to know when tasks became runnable.
+pub fn wakeups(summary: &Summary, value: Option<f64>) -> Value {
+    if summary.totals.wakings + summary.totals.wakeups_without_waking == 0 {
+        return Value::or(None, NO_WAKEUPS);
+    }
+    match switches(summary, 0.0).value {
+        Some(_) => Value::or(value.filter(|value| value.is_finite()), NO_TASKS),
+        None => Value::or(None, NO_SWITCHES),
+    }
+}
+
+pub fn overhead(summary: &Summary, kinds: &[OverheadKind]) -> Value {
+    let spent: Nanos = kinds.iter().map(|&kind| summary.totals.overhead(kind)).sum();
+    Value::or((summary.totals.overheads > 0).then(|| nanos(spent)), NO_OVERHEAD)
+}
+
+pub fn jain(summary: &Summary) -> Option<f64> {
+    let (mut sum, mut squares, mut tasks) = (0.0, 0.0, 0u64);
+    for service in summary.tasks.iter().filter_map(|task| task.service()) {
+        sum += service;
+        squares += service * service;
+        tasks += 1;
+    }
+    (squares > 0.0).then(|| sum * sum / (tasks as f64 * squares))
+}

@@ -1,0 +1,302 @@
+//! What a trace comes to: totals, distributions, and a table of tasks and of CPUs.
+
+use super::state::{CpuState, Phase, TaskState, View};
+use super::{CATALOGUE, Histogram, Metric, Metrics, Value};
+use crate::trace::OverheadKind;
+use crate::{CpuId, Nanos, TaskId, Time};
+
+/// Everything that [`Metrics`] has found out.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// When the trace ended; it began at zero.
+    pub end: Time,
+    /// Sums over the whole machine.
+    pub totals: Totals,
+    /// Samples of durations.
+    pub distributions: Distributions,
+    /// The tasks that were seen and not excluded, in order of id.
+    pub tasks: Vec<TaskSummary>,
+    /// The CPUs in order.
+    pub cpus: Vec<CpuSummary>,
+    /// Where the trace contradicts itself.
+    pub oddities: Oddities,
+}
+
+/// Sums over the whole machine.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    /// When the first event was.
+    pub first_event: Option<Time>,
+    /// When a task last left a CPU, or the end if one still runs.
+    pub last_stop: Time,
+    /// For how long at least one task waited.
+    pub time_waiting: Nanos,
+    /// CPU time idled while at least one task waited.
+    pub idle_waste: Nanos,
+    /// The same, counting no more CPUs than waiting tasks.
+    pub idle_waste_min: Nanos,
+    /// The longest wait between two states of one task.
+    pub run_delay_max: Nanos,
+    /// `sched_waking` events.
+    pub wakings: u64,
+    /// `sched_wakeup` events that no `sched_waking` announced, and `sched_wakeup_new` events.
+    pub wakeups_without_waking: u64,
+    /// `overhead` events.
+    pub overheads: u64,
+    pub(super) overhead: [Nanos; 3],
+}
+
+impl Totals {
+    /// CPU time spent on scheduling overhead of one kind.
+    pub fn overhead(&self, kind: OverheadKind) -> Nanos {
+        self.overhead[kind as usize]
+    }
+}
+
+/// Samples of durations.
+#[derive(Clone, Debug, Default)]
+pub struct Distributions {
+    /// From `sched_waking` to the switch that runs the task.
+    pub wakeup_latency: Histogram,
+    /// CPU bursts: CPU time from a wakeup to the next block or exit. A preempted burst goes on; one that the trace's start or end cuts counts
+    /// as far as it was seen if it ended.
+    pub burst: Histogram,
+    /// From a block to the waking that ends it.
+    pub pause: Histogram,
+    /// From `job_release` to `job_complete`.
+    pub response_time: Histogram,
+    /// Σ of the demands of completed jobs.
+    pub job_demand: Nanos,
+    /// Σ of response time / demand over completed jobs with a demand, and how many they are.
+    pub job_ratios: (f64, u64),
+}
+
+impl Distributions {
+    pub(super) fn record_job(&mut self, response: Nanos, demand: Nanos) {
+        self.response_time.record(response);
+        self.job_demand += demand;
+        if demand > Nanos::ZERO {
+            self.job_ratios.0 += response.0 as f64 / demand.0 as f64;
+            self.job_ratios.1 += 1;
+        }
+    }
+}
+
+/// What contradicts what came before it: lost events, or a mistake of the producer. All zero for a simulation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Oddities {
+    /// Events whose time is before that of the event before.
+    pub time_backwards: u64,
+    /// Switches whose `prev` is not what the CPU ran.
+    pub wrong_prev: u64,
+    /// Dispatches of a task that runs elsewhere.
+    pub on_two_cpus: u64,
+    /// Dispatches of a task that was blocked and not woken.
+    pub unwoken: u64,
+    /// Wakings and dispatches of a task that has ended.
+    pub after_exit: u64,
+    /// Completions of jobs that were not released.
+    pub jobs_unreleased: u64,
+    /// CPUs without a switch, taken to have been idle throughout.
+    pub cpus_unseen: u64,
+}
+
+impl Oddities {
+    /// How many contradictions there are (CPUs that were not seen are none).
+    pub fn total(&self) -> u64 {
+        self.time_backwards + self.wrong_prev + self.on_two_cpus + self.unwoken + self.after_exit + self.jobs_unreleased
+    }
+}
+
+/// What one task did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TaskSummary {
+    /// Which task.
+    pub task: TaskId,
+    /// When it was first seen: its `sched_wakeup_new`, or its first waking or switch.
+    pub first: Time,
+    /// When it exited or, if it is alive, when it was last running or runnable.
+    pub last: Time,
+    /// Time on a CPU less overhead on its account.
+    pub cpu_time: Nanos,
+    /// Time runnable and waiting.
+    pub run_delay: Nanos,
+    /// Scheduling overhead on its account.
+    pub overhead: Nanos,
+    /// CPU bursts that have ended.
+    pub bursts: u32,
+    /// How often it was woken.
+    pub wakeups: u32,
+    /// How often it was switched in.
+    pub dispatches: u32,
+    /// How often that was on another CPU than the time before.
+    pub migrations: u32,
+}
+
+impl TaskSummary {
+    fn new(task: TaskId, state: &TaskState, end: Time) -> TaskSummary {
+        let lately = end.since(state.since);
+        let (mut cpu_time, mut run_delay, mut last) = (state.on_cpu, state.run_delay, end);
+        match state.phase {
+            Phase::Running => cpu_time += lately,
+            Phase::Waiting | Phase::WaitingEarly => run_delay += lately,
+            Phase::Unseen | Phase::Blocked | Phase::Dead => last = state.since,
+        }
+        TaskSummary {
+            task,
+            first: state.first,
+            last,
+            cpu_time: cpu_time.saturating_sub(state.overhead),
+            run_delay,
+            overhead: state.overhead,
+            bursts: state.bursts,
+            wakeups: state.wakeups,
+            dispatches: state.dispatches,
+            migrations: state.migrations,
+        }
+    }
+
+    /// From when it was first seen to its exit or, if it is alive, to when it was last running or runnable: a pause that the end of the trace
+    /// cuts does not count.
+    pub fn elapsed(&self) -> Nanos {
+        self.last.since(self.first)
+    }
+
+    /// What it would have taken alone: its CPU bursts and pauses, without queueing and overhead.
+    pub fn task_time(&self) -> Nanos {
+        self.elapsed().saturating_sub(self.run_delay).saturating_sub(self.overhead)
+    }
+
+    /// CPU time as a share of what it could have had, running or waiting to; `None` if it was never runnable.
+    pub fn service(&self) -> Option<f64> {
+        let wanted = self.cpu_time + self.overhead + self.run_delay;
+        (wanted > Nanos::ZERO).then(|| self.cpu_time.0 as f64 / wanted.0 as f64)
+    }
+}
+
+/// What one CPU did.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct CpuSummary {
+    /// Which CPU.
+    pub cpu: CpuId,
+    /// Time during which it ran tasks, overhead included. With `idle` it makes up the whole trace.
+    pub busy: Nanos,
+    /// Time during which it ran none (leaving idle is idle).
+    pub idle: Nanos,
+    /// Context switches.
+    pub switches: u64,
+    /// Tasks waiting in its ready queue, averaged over time. The running one is not in it.
+    pub waiting_mean: f64,
+    /// The most tasks that waited in its ready queue for any time at all.
+    pub waiting_max: u32,
+}
+
+impl CpuSummary {
+    fn new(cpu: CpuId, state: &CpuState, end: Time) -> CpuSummary {
+        let lately = if state.is_idle { end.since(state.idle_since) } else { Nanos::ZERO };
+        let idle = state.idle + lately;
+        CpuSummary {
+            cpu,
+            busy: end.since(Time::ZERO).saturating_sub(idle),
+            idle,
+            switches: state.switches,
+            waiting_mean: if end == Time::ZERO {
+                0.0
+            } else {
+                state.queue_area as f64 / end.0 as f64
+            },
+            waiting_max: state.waiting_max,
+        }
+    }
+}
+
+impl Summary {
+    pub(super) fn new(mut metrics: Metrics) -> Summary {
+        let end = metrics.now;
+        for index in 0..metrics.cpus.len() {
+            let cpu = CpuId(index as u16);
+            metrics.cpus[index].settle(end);
+            metrics.oddities.cpus_unseen += u64::from(metrics.cpus[index].view == View::First);
+            if metrics.cpus[index].is_idle {
+                metrics.end_idle(cpu);
+                metrics.cpus[index].idle_since = end;
+            }
+        }
+        let seen = |&(_, state): &(usize, &TaskState)| state.phase != Phase::Unseen && !state.excluded;
+        let waits = |state: &TaskState| if state.phase.waits() { end.since(state.since) } else { Nanos::ZERO };
+        for (_, state) in metrics.tasks.iter().enumerate().filter(seen) {
+            metrics.totals.run_delay_max = metrics.totals.run_delay_max.max(waits(state));
+        }
+        if metrics.tasks.iter().any(|state| state.phase == Phase::Running) {
+            metrics.totals.last_stop = end;
+        }
+        let tasks = metrics.tasks.iter().enumerate().filter(seen);
+        let cpus = metrics.cpus.iter().enumerate();
+        Summary {
+            end,
+            tasks: tasks
+                .map(|(index, state)| TaskSummary::new(TaskId(index as u32), state, end))
+                .collect(),
+            cpus: cpus
+                .map(|(index, state)| CpuSummary::new(CpuId(index as u16), state, end))
+                .collect(),
+            totals: metrics.totals,
+            distributions: metrics.distributions,
+            oddities: metrics.oddities,
+        }
+    }
+
+    /// All metrics with their values, in the order of the catalogue.
+    pub fn values(&self) -> impl Iterator<Item = (&'static Metric, Value)> + '_ {
+        CATALOGUE.iter().map(|metric| (metric, metric.read(self)))
+    }
+
+    /// The value of the metric `id`; `None` if the trace does not tell.
+    ///
+    /// # Panics
+    /// If there is no metric of that name.
+    pub fn get(&self, id: &str) -> Option<f64> {
+        let metric = CATALOGUE.iter().find(|metric| metric.id == id);
+        assert!(metric.is_some(), "there is no metric named {id:?}");
+        metric.and_then(|metric| metric.read(self).value)
+    }
+
+    /// GRR and APR of the tasks that `choose` accepts, for instance those of one priority; `None` if none of them has a task time.
+    pub fn response_ratios(&self, choose: impl Fn(&TaskSummary) -> bool) -> Option<ResponseRatios> {
+        let (mut elapsed, mut task_time, mut ratios, mut tasks) = (Nanos::ZERO, Nanos::ZERO, 0.0, 0u64);
+        for task in self.tasks.iter().filter(|task| choose(task) && task.task_time() > Nanos::ZERO) {
+            elapsed += task.elapsed();
+            task_time += task.task_time();
+            ratios += task.elapsed().0 as f64 / task.task_time().0 as f64;
+            tasks += 1;
+        }
+        (tasks > 0).then(|| ResponseRatios {
+            grr: elapsed.0 as f64 / task_time.0 as f64,
+            apr: ratios / tasks as f64,
+        })
+    }
+
+    /// The sum of a duration over all tasks.
+    pub fn sum(&self, of: impl Fn(&TaskSummary) -> Nanos) -> Nanos {
+        self.tasks.iter().map(of).sum()
+    }
+
+    /// The sum of a count over all tasks.
+    pub fn count(&self, of: impl Fn(&TaskSummary) -> u32) -> u64 {
+        self.tasks.iter().map(|task| u64::from(of(task))).sum()
+    }
+
+    /// All CPUs' time together.
+    pub fn machine_time(&self) -> f64 {
+        self.cpus.len() as f64 * self.end.0 as f64
+    }
+}
+
+/// Curran & Stumm's two response ratios.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ResponseRatios {
+    /// Global: Σ elapsed / Σ task time, so that long tasks weigh more.
+    pub grr: f64,
+    /// Average per task: the mean of elapsed / task time, all tasks weighing alike.
+    pub apr: f64,
+}
