@@ -2,7 +2,7 @@
 
 use super::{Central, Initial, Levels, Policy, Take, central, initial, take};
 use crate::Nanos;
-use readyq::{ReadyQueue, RoundRobin};
+use readyq::{MultiList2, Priority, ReadyQueue, RoundRobin, Ruler};
 use std::fmt;
 
 /// Receives the policy that a name stands for.
@@ -40,6 +40,9 @@ enum Topology {
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Order {
     Rr,
+    Priority,
+    MultiList2,
+    Ruler,
 }
 
 const TOPOLOGIES: [(&str, Topology, &str); 3] = [
@@ -52,7 +55,12 @@ const TOPOLOGIES: [(&str, Topology, &str); 3] = [
     ("take", Topology::Take, "a queue per CPU; an idle CPU takes from the longest (TK)"),
 ];
 
-const ORDERS: [(&str, Order, &str); 1] = [("rr", Order::Rr, "round robin: first in, first out, whatever the priority")];
+const ORDERS: [(&str, Order, &str); 4] = [
+    ("rr", Order::Rr, "round robin: first in, first out, whatever the priority"),
+    ("priority", Order::Priority, "strict priorities, first in first out within each"),
+    ("multilist2", Order::MultiList2, "eight levels, each served half as often as the one above (Porter 2021)"),
+    ("ruler", Order::Ruler, "the order of multilist2 without its table, up to 64 levels"),
+];
 
 /// Why a name stands for no policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -164,11 +172,12 @@ impl PolicySpec {
 
     /// Builds the policy for a machine of `cpus` CPUs and hands it to `visitor`.
     pub fn visit<V: PolicyVisitor>(&self, cpus: u16, visitor: V) -> V::Out {
-        match self.kind {
-            Kind::Queued {
-                topology,
-                order: Order::Rr,
-            } => self.queued(topology, RoundRobin::new(), 1, false, cpus, visitor),
+        let Kind::Queued { topology, order } = self.kind;
+        match order {
+            Order::Rr => self.queued(topology, RoundRobin::new(), 1, false, cpus, visitor),
+            Order::Priority => self.queued(topology, Priority::new(), 140, true, cpus, visitor),
+            Order::MultiList2 => self.queued(topology, MultiList2::new(), 8, false, cpus, visitor),
+            Order::Ruler => self.queued(topology, Ruler::new(), 8, false, cpus, visitor),
         }
     }
 

@@ -1,0 +1,23 @@
+# schedlab: `make lab` shows it, `make test` checks it, `make bench` measures it.
+
+SCHEDLAB := target/release/schedlab
+POLICIES := eevdf,take:rr,take:multilist2,take:priority,central:rr,central:priority,initial:rr
+
+.PHONY: lab test bench build clean
+
+lab: ## build, then compare schedulers on a recorded trace
+	@tools/setup lab
+	cargo build --release --locked -p schedlab
+	$(SCHEDLAB) compare workloads/redis.perf-script.txt.zst --policy $(POLICIES) -o results/lab
+
+test: ## everything that CI runs
+	@tools/setup test
+	tools/test
+
+bench: ## measure, print, judge nothing
+	@tools/setup test
+	tools/bench
+
+clean:
+	cargo clean
+	rm -rf results
