@@ -13,13 +13,18 @@
 mod catalog;
 mod central;
 mod context;
+mod eevdf;
+mod fair;
 mod initial;
 mod levels;
 mod take;
+mod weights;
 
 pub use catalog::{OPTIONS, PolicyError, PolicySpec, PolicyVisitor, policies};
 pub use central::Central;
 pub use context::{Context, TaskView};
+pub use eevdf::{Eevdf, Options as EevdfOptions};
+pub use fair::Options as FairOptions;
 pub use initial::Initial;
 pub use levels::Levels;
 pub use take::Take;

@@ -1,6 +1,6 @@
 //! From a policy's name to the policy: the one place where names are resolved.
 
-use super::{Central, Initial, Levels, Policy, Take, central, initial, take};
+use super::{Central, Eevdf, EevdfOptions, Initial, Levels, Policy, Take, central, initial, take};
 use crate::Nanos;
 use readyq::{MultiList2, Priority, ReadyQueue, RoundRobin, Ruler};
 use std::fmt;
@@ -25,9 +25,10 @@ pub struct PolicySpec {
     preempt: Option<bool>,
 }
 
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 enum Kind {
     Queued { topology: Topology, order: Order },
+    Eevdf,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -62,6 +63,13 @@ const ORDERS: [(&str, Order, &str); 4] = [
     ("ruler", Order::Ruler, "the order of multilist2 without its table, up to 64 levels"),
 ];
 
+/// Schedulers with an order and a topology of their own.
+const WHOLE: [(&str, Kind, &str); 1] = [(
+    "eevdf",
+    Kind::Eevdf,
+    "Linux 6.18's fair scheduler: weights, lag, virtual deadlines, wakeup preemption, load balancing",
+)];
+
 /// Why a name stands for no policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PolicyError {
@@ -87,7 +95,8 @@ pub fn policies() -> Vec<(String, String)> {
             .iter()
             .map(move |(order, _, what)| (format!("{topology}:{order}"), format!("{what}; {where_}")))
     };
-    TOPOLOGIES.iter().copied().flat_map(queued).collect()
+    let whole = WHOLE.iter().map(|(name, _, what)| (name.to_string(), what.to_string()));
+    TOPOLOGIES.iter().copied().flat_map(queued).chain(whole).collect()
 }
 
 /// The options that may follow a name, with a line about each.
@@ -172,7 +181,10 @@ impl PolicySpec {
 
     /// Builds the policy for a machine of `cpus` CPUs and hands it to `visitor`.
     pub fn visit<V: PolicyVisitor>(&self, cpus: u16, visitor: V) -> V::Out {
-        let Kind::Queued { topology, order } = self.kind;
+        let (topology, order) = match self.kind {
+            Kind::Queued { topology, order } => (topology, order),
+            Kind::Eevdf => return visitor.visit(Eevdf::new(cpus, EevdfOptions::default())),
+        };
         match order {
             Order::Rr => self.queued(topology, RoundRobin::new(), 1, false, cpus, visitor),
             Order::Priority => self.queued(topology, Priority::new(), 140, true, cpus, visitor),
@@ -223,6 +235,9 @@ impl PolicySpec {
 impl Kind {
     fn parse(name: &str) -> Result<Kind, PolicyError> {
         let find = || {
+            if let Some(&(_, kind, _)) = WHOLE.iter().find(|(whole, ..)| *whole == name) {
+                return Some(kind);
+            }
             let (topology, order) = name.split_once(':')?;
             let &(_, topology, _) = TOPOLOGIES.iter().find(|(name, ..)| *name == topology)?;
             let &(_, order, _) = ORDERS.iter().find(|(name, ..)| *name == order)?;

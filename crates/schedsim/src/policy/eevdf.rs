@@ -1,0 +1,367 @@
+//! EEVDF, Linux's fair scheduler: earliest eligible virtual deadline first.
+//!
+//! Each task is served in proportion to its weight. One that has had no more than its share is *eligible*; among those the one whose request
+//! (its slice) is due first in virtual time runs. A short slice therefore buys latency and no CPU time. Right as a general-purpose scheduler and for
+//! whoever asks what Linux would do. It does badly at keeping latencies short for tasks that do not say they want it: with equal slices a woken task
+//! does not preempt one that is eligible and within its slice, and slices end at ticks.
+//!
+//! Sources: Stoica & Abdel-Wahab 1995, "Earliest Eligible Virtual Deadline First"; Linux 6.18 (as of 6.18.2), `kernel/sched/fair.c`: `update_curr`,
+//! `update_deadline`, `avg_vruntime`, `entity_eligible`, `update_entity_lag`, `place_entity`, `pick_eevdf`, `set_protect_slice`, `dequeue_entity`,
+//! `requeue_delayed_entity`, `check_preempt_wakeup_fair`, `yield_task_fair`. Features as by default: `PLACE_LAG`, `PLACE_DEADLINE_INITIAL`,
+//! `PLACE_REL_DEADLINE`, `RUN_TO_PARITY`, `PREEMPT_SHORT`, `DELAY_DEQUEUE` and `DELAY_ZERO` are on, `NEXT_BUDDY` and `HRTICK` off.
+//!
+//! What that means here: a task is charged from the switch to it on, the switch's own cost included. A slice that is over ends at the next
+//! tick, or when a task joins the same CPU. A task that sleeps while it is not eligible stays in the queue, and in the mean, until its
+//! virtual deadline would have let it run, by which time it owes nothing.
+//!
+//! Cost: O(log n) per decision, in a tree ordered by deadlines that knows the smallest virtual run time below each node.
+//!
+//! Deviations: no groups, `SCHED_BATCH`, `SCHED_IDLE`, bandwidth control, core scheduling or `yield_to`. Virtual times are divided exactly where the kernel
+//! multiplies by a reciprocal (below 2 millionths). `resched_curr_lazy` takes effect at once, as it does for a task in user mode. Where a task runs is the business of
+//! `fair`, with deviations of its own.
+
+mod timeline;
+
+use super::fair::{self, Discipline, Fair, Join, Leave};
+use super::weights::virtual_time;
+use crate::{CpuId, Nanos, TaskId, Time};
+use readyq::Node;
+use timeline::{Mean, Timeline};
+
+/// Linux's fair class on several CPUs.
+pub type Eevdf = Fair<VirtualDeadlines>;
+
+/// Parameters of [`Eevdf`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// How much a task requests at a time, on one CPU (`sysctl_sched_base_slice` before scaling). On `n` CPUs it is `1 + log2(min(n, 8))` times as much.
+    pub base_slice: Nanos,
+    /// What all fair schedulers share.
+    pub fair: fair::Options,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { base_slice: Nanos::from_micros(700), fair: fair::Options::default() }
+    }
+}
+
+impl Eevdf {
+    /// The scheduler for `cpus` CPUs.
+    pub fn new(cpus: u16, options: Options) -> Eevdf {
+        Fair::with_discipline(VirtualDeadlines::new(cpus, options), cpus, options.fair)
+    }
+
+    /// Lets `task` request `slice` at a time (`sched_setattr`'s `sched_runtime`, kept within 0.1 ms and 100 ms).
+    pub fn request(&mut self, task: TaskId, slice: Nanos) {
+        let requests = &mut self.discipline_mut().requests;
+        requests.retain(|&(other, _)| other != task);
+        requests.push((task, slice.0.clamp(100_000, 100_000_000)));
+    }
+}
+
+/// EEVDF's order: eligibility, then virtual deadlines.
+#[derive(Clone, Debug)]
+pub struct VirtualDeadlines {
+    base_slice: u64,
+    tick: u64,
+    queues: Vec<Queue>,
+    entities: Vec<Entity>,
+    nodes: Vec<Node>,
+    /// Who requests something else than the base slice.
+    requests: Vec<(TaskId, u64)>,
+}
+
+/// One CPU.
+#[derive(Clone, Debug)]
+struct Queue {
+    timeline: Timeline,
+    /// Who takes part: those in the timeline and the running one.
+    len: u32,
+    running: Option<TaskId>,
+    /// Until when the running task has been charged.
+    charged: Time,
+}
+
+/// A task. Virtual times are nanoseconds of a task of nice 0.
+#[derive(Clone, Copy, Debug)]
+struct Entity {
+    weight: u32,
+    state: State,
+    /// How much CPU time it requests at a time, in ns.
+    request: u64,
+    /// How much it was served, divided by its weight.
+    vruntime: i64,
+    /// When its request is due; as a distance from `vruntime` while it moves between CPUs.
+    deadline: i64,
+    /// While away: how much less than the mean it had been served when it left.
+    lag: i64,
+    /// While it runs: until then no task with as long a request preempts it as long as it is eligible.
+    protected_until: i64,
+    /// The smallest `vruntime` of it and what stands below it in the tree.
+    least_vruntime: i64,
+    /// The smallest `request` likewise.
+    least_request: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// Takes part nowhere.
+    Away,
+    /// Takes part: it waits or runs.
+    Present,
+    /// Sleeps, and takes part until it has paid for what it was served too much.
+    Lingers,
+}
+
+impl Entity {
+    /// Its request in virtual time.
+    fn virtual_request(&self) -> i64 {
+        virtual_time(self.request, self.weight)
+    }
+
+    fn protect(&mut self, least_request: u64) {
+        self.protected_until = if least_request < self.request {
+            self.deadline.min(self.vruntime + virtual_time(least_request, self.weight))
+        } else {
+            self.deadline
+        };
+    }
+}
+
+impl VirtualDeadlines {
+    fn new(cpus: u16, options: Options) -> Self {
+        let queue = Queue { timeline: Timeline::EMPTY, len: 0, running: None, charged: Time::ZERO };
+        VirtualDeadlines {
+            base_slice: options.base_slice.0 * u64::from(1 + cpus.clamp(1, 8).ilog2()),
+            tick: options.fair.tick.0,
+            queues: vec![queue; usize::from(cpus)],
+            entities: Vec::new(),
+            nodes: Vec::new(),
+            requests: Vec::new(),
+        }
+    }
+
+    fn mean(&self, cpu: CpuId) -> Mean {
+        let queue = &self.queues[cpu.index()];
+        queue.timeline.mean(queue.running.map(|task| &self.entities[task.index()]))
+    }
+
+    /// The mean rounded down, from which distances are measured from now on.
+    fn mean_floor(&mut self, cpu: CpuId) -> i64 {
+        let mean = self.mean(cpu).floor();
+        self.queues[cpu.index()].timeline.rebase(mean);
+        mean
+    }
+
+    fn insert(&mut self, cpu: CpuId, task: TaskId) {
+        (self.queues[cpu.index()].timeline).insert(&mut self.nodes, &mut self.entities, task);
+    }
+
+    fn remove(&mut self, cpu: CpuId, task: TaskId) {
+        (self.queues[cpu.index()].timeline).remove(&mut self.nodes, &mut self.entities, task);
+    }
+
+    /// Notes by how much `task` falls short of the mean, within limits.
+    fn note_lag(&mut self, cpu: CpuId, task: TaskId) {
+        let mean = self.mean_floor(cpu);
+        let entity = &mut self.entities[task.index()];
+        let limit = virtual_time((2 * entity.request).max(self.tick), entity.weight);
+        entity.lag = (mean - entity.vruntime).clamp(-limit, limit);
+    }
+
+    /// Gives `task`, which is not counted yet, a virtual run time and a deadline on `cpu`.
+    fn place(&mut self, cpu: CpuId, task: TaskId, how: Join) {
+        let mean = self.mean(cpu);
+        let floor = self.mean_floor(cpu);
+        let is_empty = self.queues[cpu.index()].len == 0;
+        let entity = &mut self.entities[task.index()];
+        let mut lag = 0;
+        if !is_empty && entity.lag != 0 {
+            // By joining it moves the mean towards itself; scaled like this it is left with its lag.
+            let others = i128::from(mean.weight().max(1));
+            lag = (i128::from(entity.lag) * (others + i128::from(entity.weight)) / others) as i64;
+        }
+        entity.vruntime = floor - lag;
+        entity.deadline = entity.vruntime
+            + match how {
+                Join::Moves => entity.deadline,
+                Join::Wakes => entity.virtual_request(),
+                // Those who are here are halfway through their requests on average.
+                Join::New => entity.virtual_request() / 2,
+            };
+    }
+
+    /// Lets `task` go away.
+    fn go(&mut self, cpu: CpuId, task: TaskId) {
+        self.note_lag(cpu, task);
+        if self.queues[cpu.index()].running == Some(task) {
+            self.queues[cpu.index()].running = None;
+        } else {
+            self.remove(cpu, task);
+        }
+        self.queues[cpu.index()].len -= 1;
+        self.entities[task.index()].state = State::Away;
+    }
+
+    /// Who should run; the running task keeps running within its protected time if `protect` says so.
+    fn choose(&self, cpu: CpuId, protect: bool) -> Option<TaskId> {
+        let queue = &self.queues[cpu.index()];
+        if queue.len == 1 {
+            return queue.running.or(queue.timeline.first());
+        }
+        let mean = self.mean(cpu);
+        let entity = |task: TaskId| &self.entities[task.index()];
+        let running = queue.running.filter(|&task| mean.is_eligible(entity(task).vruntime));
+        if let Some(task) = running
+            && protect
+            && entity(task).vruntime < entity(task).protected_until
+        {
+            return running;
+        }
+        match (queue.timeline.first_eligible(&self.nodes, &self.entities, &mean), running) {
+            (Some(best), Some(task)) if entity(task).deadline < entity(best).deadline => running,
+            (Some(best), _) => Some(best),
+            (None, running) => running,
+        }
+    }
+}
+
+impl Discipline for VirtualDeadlines {
+    fn init_task(&mut self, task: TaskId, weight: u32) {
+        let request = self.requests.iter().find(|&&(other, _)| other == task).map_or(self.base_slice, |entry| entry.1);
+        let new = Entity {
+            weight,
+            state: State::Away,
+            request,
+            vruntime: 0,
+            deadline: 0,
+            lag: 0,
+            protected_until: 0,
+            least_vruntime: 0,
+            least_request: 0,
+        };
+        let len = self.entities.len().max(task.index() + 1);
+        self.entities.resize(len, new);
+        self.nodes.resize(len, Node::NEW);
+        self.entities[task.index()] = new;
+        self.nodes[task.index()] = Node::NEW;
+    }
+
+    fn charge(&mut self, cpu: CpuId, now: Time) -> bool {
+        let queue = &mut self.queues[cpu.index()];
+        let Some(task) = queue.running else {
+            return false;
+        };
+        let ran = now.since(queue.charged);
+        if ran == Nanos::ZERO {
+            return false;
+        }
+        queue.charged = now;
+        let entity = &mut self.entities[task.index()];
+        entity.vruntime += virtual_time(ran.0, entity.weight);
+        let is_due = entity.vruntime >= entity.deadline;
+        if is_due {
+            entity.deadline = entity.vruntime + entity.virtual_request();
+        }
+        queue.len > 1 && (is_due || entity.vruntime >= entity.protected_until)
+    }
+
+    fn join(&mut self, cpu: CpuId, task: TaskId, how: Join) {
+        if self.entities[task.index()].state == State::Lingers {
+            self.note_lag(cpu, task);
+            let entity = &mut self.entities[task.index()];
+            entity.state = State::Present;
+            if entity.lag <= 0 {
+                return;
+            }
+            // It has slept off more than it owed: that is not credited.
+            entity.lag = 0;
+            self.remove(cpu, task); // a lingering task cannot be the running one: the CPU has chosen anew since
+            self.queues[cpu.index()].len -= 1;
+        }
+        self.place(cpu, task, how);
+        self.entities[task.index()].state = State::Present;
+        self.insert(cpu, task);
+        self.queues[cpu.index()].len += 1;
+    }
+
+    fn leave(&mut self, cpu: CpuId, task: TaskId, how: Leave) {
+        if how == Leave::Sleeps && !self.mean(cpu).is_eligible(self.entities[task.index()].vruntime) {
+            self.entities[task.index()].state = State::Lingers;
+            return;
+        }
+        self.go(cpu, task);
+        if how == Leave::Moves {
+            let entity = &mut self.entities[task.index()];
+            entity.deadline -= entity.vruntime;
+        }
+    }
+
+    fn lingers(&self, task: TaskId) -> bool {
+        self.entities[task.index()].state == State::Lingers
+    }
+
+    fn pick(&mut self, cpu: CpuId) -> Option<TaskId> {
+        loop {
+            let task = self.choose(cpu, true)?;
+            if !self.lingers(task) {
+                return Some(task);
+            }
+            // It has paid.
+            self.go(cpu, task);
+            let entity = &mut self.entities[task.index()];
+            entity.lag = entity.lag.min(0);
+        }
+    }
+
+    fn start(&mut self, cpu: CpuId, task: TaskId, now: Time) {
+        self.queues[cpu.index()].charged = now;
+        if self.queues[cpu.index()].running == Some(task) {
+            return; // and its protection is not renewed
+        }
+        self.put_back(cpu);
+        self.remove(cpu, task);
+        let queue = &mut self.queues[cpu.index()];
+        queue.running = Some(task);
+        let least_request = queue.timeline.least_request(&self.entities).unwrap_or(u64::MAX);
+        self.entities[task.index()].protect(least_request);
+    }
+
+    fn put_back(&mut self, cpu: CpuId) {
+        if let Some(task) = self.queues[cpu.index()].running.take() {
+            self.insert(cpu, task);
+        }
+    }
+
+    fn yield_turn(&mut self, cpu: CpuId) {
+        let queue = &self.queues[cpu.index()];
+        let Some(task) = queue.running.filter(|_| queue.len > 1) else {
+            return;
+        };
+        if self.mean(cpu).is_eligible(self.entities[task.index()].vruntime) {
+            let entity = &mut self.entities[task.index()];
+            entity.vruntime = entity.deadline;
+            entity.deadline += entity.virtual_request();
+        }
+    }
+
+    fn preempts(&mut self, cpu: CpuId, task: TaskId) -> bool {
+        let Some(running) = self.queues[cpu.index()].running else {
+            return false;
+        };
+        let is_short = self.entities[task.index()].request < self.entities[running.index()].request;
+        let preempts = self.choose(cpu, !is_short) == Some(task);
+        if is_short {
+            let least_request = self.queues[cpu.index()].timeline.least_request(&self.entities).unwrap_or(u64::MAX);
+            let entity = &mut self.entities[running.index()];
+            let until = if preempts { 0 } else { virtual_time(least_request, entity.weight) };
+            entity.protected_until = entity.protected_until.min(entity.vruntime + until);
+        }
+        preempts
+    }
+
+    fn may_move(&self, cpu: CpuId, task: TaskId) -> bool {
+        self.mean(cpu).is_eligible(self.entities[task.index()].vruntime)
+    }
+}

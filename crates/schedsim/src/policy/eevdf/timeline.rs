@@ -1,0 +1,218 @@
+//! The tree of one CPU's waiting tasks: ordered by virtual deadline, with the smallest virtual run time and request below each node.
+//!
+//! The earliest deadline among the eligible is found on one way down, because a subtree whose smallest virtual run time is not eligible holds
+//! nobody who is.
+
+use super::Entity;
+use readyq::tree::{Augment, Tree};
+use readyq::{Node, Nodes, TaskId};
+
+/// The waiting tasks of one CPU, and what their average is made of.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    tree: Tree,
+    /// Virtual times enter `sum` as distances from here, so that it stays small.
+    zero: i64,
+    /// Σ weight × (virtual run time − zero).
+    sum: i128,
+    /// Σ weight.
+    weight: u64,
+}
+
+/// The weighted mean of virtual run times, as a fraction: what they were served on average.
+#[derive(Clone, Copy, Debug)]
+pub struct Mean {
+    zero: i64,
+    sum: i128,
+    weight: u64,
+}
+
+impl Timeline {
+    pub const EMPTY: Timeline = Timeline { tree: Tree::new(), zero: 0, sum: 0, weight: 0 };
+
+    /// Lets `task` wait.
+    pub fn insert(&mut self, nodes: &mut [Node], entities: &mut [Entity], task: TaskId) {
+        let entity = &mut entities[task.index()];
+        self.sum += i128::from(entity.weight) * i128::from(entity.vruntime - self.zero);
+        self.weight += u64::from(entity.weight);
+        let deadline = entity.deadline;
+        let nodes = Nodes::from_mut(nodes);
+        let place = self.tree.place(nodes, |_, other| {
+            count_step();
+            deadline < entities[other.index()].deadline
+        });
+        self.tree.insert_at(nodes, task, place, &mut Below(entities));
+    }
+
+    /// Takes out `task`.
+    pub fn remove(&mut self, nodes: &mut [Node], entities: &mut [Entity], task: TaskId) {
+        self.tree.remove_augmented(Nodes::from_mut(nodes), task, &mut Below(entities));
+        let entity = &entities[task.index()];
+        self.sum -= i128::from(entity.weight) * i128::from(entity.vruntime - self.zero);
+        self.weight -= u64::from(entity.weight);
+    }
+
+    /// The earliest deadline.
+    pub fn first(&self) -> Option<TaskId> {
+        self.tree.first()
+    }
+
+    /// The smallest request of a waiting task.
+    pub fn least_request(&self, entities: &[Entity]) -> Option<u64> {
+        self.tree.root().map(|root| entities[root.index()].least_request)
+    }
+
+    /// The earliest deadline among those who are eligible by `mean`.
+    pub fn first_eligible(&self, nodes: &[Node], entities: &[Entity], mean: &Mean) -> Option<TaskId> {
+        let first = self.tree.first()?;
+        if mean.is_eligible(entities[first.index()].vruntime) {
+            return Some(first);
+        }
+        let nodes = Nodes::from_ref(nodes);
+        let mut next = self.tree.root();
+        while let Some(task) = next {
+            count_step();
+            match self.tree.left(nodes, task) {
+                Some(left) if mean.is_eligible(entities[left.index()].least_vruntime) => next = Some(left),
+                _ if mean.is_eligible(entities[task.index()].vruntime) => return Some(task),
+                _ => next = self.tree.right(nodes, task),
+            }
+        }
+        None
+    }
+
+    /// The mean of those who wait and of `running`.
+    pub fn mean(&self, running: Option<&Entity>) -> Mean {
+        let mut mean = Mean { zero: self.zero, sum: self.sum, weight: self.weight };
+        if let Some(running) = running {
+            mean.sum += i128::from(running.weight) * i128::from(running.vruntime - self.zero);
+            mean.weight += u64::from(running.weight);
+        }
+        mean
+    }
+
+    /// Measures from `zero` on.
+    pub fn rebase(&mut self, zero: i64) {
+        self.sum -= i128::from(self.weight) * i128::from(zero - self.zero);
+        self.zero = zero;
+    }
+}
+
+impl Mean {
+    /// The mean, rounded down.
+    pub fn floor(&self) -> i64 {
+        let Some(weight) = i64::try_from(self.weight).ok().filter(|&weight| weight > 0) else {
+            return self.zero;
+        };
+        let offset = match i64::try_from(self.sum) {
+            Ok(sum) => sum.div_euclid(weight),
+            Err(_) => self.sum.div_euclid(i128::from(weight)) as i64,
+        };
+        self.zero + offset
+    }
+
+    /// The weight of all.
+    pub fn weight(&self) -> u64 {
+        self.weight
+    }
+
+    /// Whether someone served that much has not been served more than the mean. Exact: nothing is divided.
+    #[inline]
+    pub fn is_eligible(&self, vruntime: i64) -> bool {
+        i128::from(vruntime - self.zero) * i128::from(self.weight) <= self.sum
+    }
+}
+
+/// The smallest values below each task, kept in the entities.
+struct Below<'a>(&'a mut [Entity]);
+
+impl Augment for Below<'_> {
+    #[inline]
+    fn recompute(&mut self, _nodes: &Nodes, task: TaskId, left: Option<TaskId>, right: Option<TaskId>) {
+        let own = &self.0[task.index()];
+        let (mut vruntime, mut request) = (own.vruntime, own.request);
+        for child in [left, right].into_iter().flatten() {
+            let child = &self.0[child.index()];
+            vruntime = vruntime.min(child.least_vruntime);
+            request = request.min(child.least_request);
+        }
+        let own = &mut self.0[task.index()];
+        (own.least_vruntime, own.least_request) = (vruntime, request);
+        count_step();
+    }
+}
+
+/// Called for every task that an operation looks at; counts in tests.
+#[inline(always)]
+fn count_step() {
+    #[cfg(test)]
+    tests::STEPS.with(|steps| steps.set(steps.get() + 1));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::State;
+    use super::*;
+    use std::cell::Cell;
+
+    thread_local! {
+        pub static STEPS: Cell<u64> = const { Cell::new(0) };
+    }
+
+    fn entity(weight: u32, vruntime: i64, deadline: i64) -> Entity {
+        Entity {
+            weight,
+            state: State::Present,
+            request: 700_000,
+            vruntime,
+            deadline,
+            lag: 0,
+            protected_until: 0,
+            least_vruntime: 0,
+            least_request: 0,
+        }
+    }
+
+    #[test]
+    fn with_10_000_tasks_an_operation_looks_at_a_few_dozen() {
+        let count = 10_000u32;
+        // Deadlines and virtual run times that have nothing to do with one another make the search as hard as it gets.
+        let scramble = |n: u32, factor: u64| (u64::from(n) * factor % 1_000_003) as i64;
+        let mut entities: Vec<Entity> = (0..count).map(|n| entity(15 + n % 5000, scramble(n, 7919), scramble(n, 104_729))).collect();
+        let mut nodes = vec![Node::NEW; count as usize];
+        let mut timeline = Timeline::EMPTY;
+        for task in 0..count {
+            timeline.insert(&mut nodes, &mut entities, TaskId(task));
+        }
+        let mut worst = 0;
+        for round in 0..20_000 {
+            STEPS.with(|steps| steps.set(0));
+            let mean = timeline.mean(None);
+            let task = timeline.first_eligible(&nodes, &entities, &mean).unwrap();
+            timeline.remove(&mut nodes, &mut entities, task);
+            let entity = &mut entities[task.index()];
+            entity.vruntime += scramble(round, 31) * 1024 / i64::from(entity.weight);
+            entity.deadline = entity.vruntime + scramble(round, 17);
+            timeline.insert(&mut nodes, &mut entities, task);
+            worst = worst.max(STEPS.with(Cell::get));
+        }
+        // Three times the height of the tree (at most 2 log2 10,001 = 26), and two per rotation.
+        assert!(worst <= 3 * 27 + 12, "{worst}");
+        println!("at most {worst} steps");
+    }
+
+    #[test]
+    fn the_mean_is_exact_where_it_decides() {
+        let mut entities = [entity(3, 10, 50), entity(1, 11, 40)];
+        let mut nodes = [Node::NEW; 2];
+        let mut timeline = Timeline::EMPTY;
+        timeline.insert(&mut nodes, &mut entities, TaskId(0));
+        timeline.insert(&mut nodes, &mut entities, TaskId(1));
+        let mean = timeline.mean(None); // 41 / 4
+        assert_eq!((mean.floor(), mean.is_eligible(10), mean.is_eligible(11)), (10, true, false));
+        assert_eq!(timeline.first_eligible(&nodes, &entities, &mean), Some(TaskId(0)));
+        timeline.rebase(-1000);
+        assert_eq!(timeline.mean(None).floor(), 10);
+        assert_eq!(timeline.mean(Some(&entity(4, -30, 0))).floor(), -10); // (41 - 120) / 8, rounded down
+    }
+}

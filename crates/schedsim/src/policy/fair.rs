@@ -1,0 +1,339 @@
+//! What Linux's fair schedulers share, whatever order they run tasks in: a queue per CPU, which CPU a task wakes on, and load balancing.
+//!
+//! A [`Discipline`] says which of one CPU's tasks runs next and when it is preempted; [`Fair`] does the rest and is a [`Policy`]. Real-time
+//! tasks (priorities 0…99, the stop class among them) run before all fair ones.
+//!
+//! Source: Linux 6.18, `kernel/sched/core.c` (`schedule`, `try_to_wake_up`, `sched_tick`) and `fair.c`; see [`placement`] and [`balance`].
+
+mod balance;
+mod placement;
+mod realtime;
+
+use super::weights::weight_of;
+use super::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Stop, Wake};
+use crate::{CpuId, Nanos, TaskId, Time};
+use readyq::{Level, Node, Nodes, ReadyQueue, RoundRobin};
+use realtime::{RealTime, is_real_time};
+
+/// In which order a CPU runs its fair tasks. All times charged and compared are the caller's; a discipline has no clock.
+///
+/// A CPU's *running* task takes part in everything although it waits in no queue. It is set by [`start`](Self::start), and stays so until it leaves
+/// or another starts, through the moment in which the CPU chooses anew.
+pub trait Discipline {
+    /// A task comes into being.
+    fn init_task(&mut self, task: TaskId, weight: u32);
+
+    /// Charges the running task of `cpu` for its time until `now`. Returns whether its turn is over.
+    fn charge(&mut self, cpu: CpuId, now: Time) -> bool;
+
+    /// `task`, which is on no queue, takes part on `cpu` from now on. The running task has been charged.
+    fn join(&mut self, cpu: CpuId, task: TaskId, how: Join);
+
+    /// `task` takes part on `cpu` no longer. The running task has been charged.
+    fn leave(&mut self, cpu: CpuId, task: TaskId, how: Leave);
+
+    /// Whether `task` still takes part although it sleeps. If it wakes, it does so on the same CPU, by [`Join::Wakes`].
+    fn lingers(&self, task: TaskId) -> bool;
+
+    /// The task that shall run on `cpu`, the running one among them.
+    fn pick(&mut self, cpu: CpuId) -> Option<TaskId>;
+
+    /// `task`, which was picked, runs on `cpu` from `now` on; whoever ran there waits.
+    fn start(&mut self, cpu: CpuId, task: TaskId, now: Time);
+
+    /// Whoever ran on `cpu` waits, because a task of a better class runs.
+    fn put_back(&mut self, cpu: CpuId);
+
+    /// The running task has been charged and gives up the rest of its turn.
+    fn yield_turn(&mut self, cpu: CpuId);
+
+    /// Whether `task`, which has just joined `cpu`, shall run instead of the running task, which has been charged.
+    fn preempts(&mut self, cpu: CpuId, task: TaskId) -> bool;
+
+    /// Whether `task`, which waits on `cpu`, may be moved to a CPU where others wait without being held back there.
+    fn may_move(&self, cpu: CpuId, task: TaskId) -> bool;
+}
+
+/// How a task comes to take part.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Join {
+    /// It is new.
+    New,
+    /// It woke.
+    Wakes,
+    /// It comes from another CPU.
+    Moves,
+}
+
+/// How a task ceases to take part.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Leave {
+    /// It sleeps.
+    Sleeps,
+    /// It goes to another CPU.
+    Moves,
+    /// It has ended.
+    Exits,
+}
+
+/// Parameters common to the fair schedulers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// The period of the tick (`1 / CONFIG_HZ`).
+    pub tick: Nanos,
+    /// A task that ran less than this ago has a warm cache and is not moved (`sysctl_sched_migration_cost`).
+    pub cache_hot: Nanos,
+    /// Whether a waking task announces that the waker is about to sleep (`WF_SYNC`, as pipes do and futexes do not).
+    pub sync_wakeups: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { tick: Nanos::from_millis(4), cache_hot: Nanos::from_micros(500), sync_wakeups: false }
+    }
+}
+
+/// A fair scheduler on several CPUs, with real-time tasks above it.
+#[derive(Clone, Debug)]
+pub struct Fair<D> {
+    discipline: D,
+    options: Options,
+    queues: Vec<RunQueue>,
+    tasks: Vec<Task>,
+    /// The links of the lists in `RunQueue::by_age`.
+    nodes: Vec<Node>,
+    /// Tasks that wait, on all CPUs.
+    waiting: usize,
+    /// When a busy CPU may next ask an idle one to help.
+    next_help: Time,
+}
+
+/// One CPU.
+#[derive(Clone, Debug)]
+struct RunQueue {
+    realtime: RealTime,
+    /// Fair tasks that run or wait here, the one that has not run for longest first.
+    by_age: RoundRobin,
+    /// How many these are.
+    runnable: u32,
+    /// What they weigh together.
+    load: u64,
+    /// Whether what runs here has been told to stop.
+    resched: bool,
+    /// An idle CPU to be kicked as soon as there is an occasion.
+    help: Option<CpuId>,
+    /// Whether another CPU has asked this one, which idles, to take a task.
+    asked: bool,
+    next_balance: Time,
+    /// Attempts to balance in a row that moved nothing though the load was uneven.
+    failed: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Task {
+    weight: u32,
+    /// Where it runs or waits, or did so last.
+    cpu: CpuId,
+    /// Where it was before it last woke somewhere else.
+    recent: CpuId,
+    /// When it last stopped running on `cpu`, if it has run there.
+    ran: Option<Time>,
+}
+
+impl<D: Discipline> Fair<D> {
+    /// A scheduler for `cpus` CPUs that runs tasks in the order of `discipline`.
+    pub fn with_discipline(discipline: D, cpus: u16, options: Options) -> Self {
+        let queue = RunQueue {
+            realtime: RealTime::default(),
+            by_age: RoundRobin::new(),
+            runnable: 0,
+            load: 0,
+            resched: false,
+            help: None,
+            asked: false,
+            next_balance: Time::ZERO,
+            failed: 0,
+        };
+        Fair {
+            discipline,
+            options,
+            queues: vec![queue; usize::from(cpus)],
+            tasks: Vec::new(),
+            nodes: Vec::new(),
+            waiting: 0,
+            next_help: Time::ZERO,
+        }
+    }
+
+    /// The order of tasks, to set it up.
+    pub(super) fn discipline_mut(&mut self) -> &mut D {
+        &mut self.discipline
+    }
+
+    /// A fair task counts as runnable on `cpu` from now on.
+    fn add(&mut self, cpu: CpuId, task: TaskId) {
+        let queue = &mut self.queues[cpu.index()];
+        queue.by_age.insert(Nodes::from_mut(&mut self.nodes), task, Level(0));
+        queue.runnable += 1;
+        queue.load += u64::from(self.tasks[task.index()].weight);
+    }
+
+    /// A fair task is not runnable on `cpu` any more.
+    fn subtract(&mut self, cpu: CpuId, task: TaskId) {
+        let queue = &mut self.queues[cpu.index()];
+        queue.by_age.remove(Nodes::from_mut(&mut self.nodes), task);
+        queue.runnable -= 1;
+        queue.load -= u64::from(self.tasks[task.index()].weight);
+    }
+
+    /// What runs on `cpu` shall stop.
+    fn preempt(&mut self, cpu: CpuId) -> Effect {
+        self.queues[cpu.index()].resched = true;
+        Effect::Preempt(cpu)
+    }
+
+    /// A woken or new fair task takes part on `cpu`.
+    fn wake_fair(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, how: Join) -> Effect {
+        // The kernel charges before it places a task, but not before it takes one back that lingered.
+        let is_over = !self.discipline.lingers(task) && self.discipline.charge(cpu, cx.now());
+        self.discipline.join(cpu, task, how);
+        self.add(cpu, task);
+        let Some(running) = cx.current(cpu) else {
+            return Effect::Kick(cpu);
+        };
+        if is_real_time(cx, running) || self.queues[cpu.index()].resched {
+            return Effect::Nothing;
+        }
+        if is_over || self.discipline.charge(cpu, cx.now()) || self.discipline.preempts(cpu, task) {
+            return self.preempt(cpu);
+        }
+        Effect::Nothing
+    }
+}
+
+impl<D: Discipline> Policy for Fair<D> {
+    fn needs(&self) -> Needs {
+        Needs { tick: Some(self.options.tick), blocking: true }
+    }
+
+    fn promises(&self) -> Promises {
+        Promises {
+            work_conserving: false, // a task that ran a moment ago, or that was pushed aside by a pinned one, waits for the next tick
+            locally_work_conserving: true,
+        }
+    }
+
+    fn init_task(&mut self, cx: &mut Context, task: TaskId) {
+        let len = self.tasks.len().max(task.index() + 1);
+        let view = cx.task(task);
+        let new = Task { weight: weight_of(view.prio), cpu: view.cpu, recent: view.cpu, ran: None };
+        self.tasks.resize(len, new);
+        self.nodes.resize(len, Node::NEW);
+        self.tasks[task.index()] = new;
+        self.nodes[task.index()] = Node::NEW;
+        self.discipline.init_task(task, new.weight);
+    }
+
+    fn select_cpu(&mut self, cx: &mut Context, task: TaskId, wake: Wake) -> CpuId {
+        let last = self.tasks[task.index()].cpu;
+        if self.discipline.lingers(task) {
+            return last;
+        }
+        let cpu = match cx.pinned(task) {
+            Some(only) => only,
+            None if is_real_time(cx, task) => self.real_time_cpu(cx, task),
+            None if wake.new => self.fork_cpu(cx, task, wake.waker),
+            None => self.wake_cpu(cx, task, wake.waker),
+        };
+        let entry = &mut self.tasks[task.index()];
+        entry.cpu = cpu;
+        if cpu != last {
+            entry.ran = None;
+        }
+        cpu
+    }
+
+    fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
+        self.waiting += 1;
+        self.tasks[task.index()].cpu = cpu;
+        if is_real_time(cx, task) {
+            return self.enqueue_real_time(cx, task, cpu, why);
+        }
+        match why {
+            Enqueue::New => self.wake_fair(cx, task, cpu, Join::New),
+            Enqueue::Wakeup => self.wake_fair(cx, task, cpu, Join::Wakes),
+            // It takes part still.
+            Enqueue::SliceOver | Enqueue::Preempted | Enqueue::Yielded => match self.queues[cpu.index()].help.take() {
+                Some(idle) => Effect::Kick(idle),
+                None => Effect::Nothing,
+            },
+        }
+    }
+
+    fn dequeue(&mut self, cx: &mut Context, task: TaskId) {
+        let cpu = self.tasks[task.index()].cpu;
+        self.waiting -= 1;
+        if is_real_time(cx, task) {
+            self.queues[cpu.index()].realtime.remove(task);
+        } else {
+            self.discipline.charge(cpu, cx.now());
+            self.discipline.leave(cpu, task, Leave::Exits);
+            self.subtract(cpu, task);
+        }
+    }
+
+    fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
+        let queue = &mut self.queues[cpu.index()];
+        (queue.resched, queue.help) = (false, None);
+        let task = match self.pick_real_time(cx, cpu) {
+            Some(task) => {
+                self.discipline.put_back(cpu);
+                task
+            }
+            None => {
+                let task = match self.discipline.pick(cpu) {
+                    None if self.pull_one(cx, cpu) => self.discipline.pick(cpu),
+                    picked => picked,
+                }?;
+                self.discipline.start(cpu, task, cx.now());
+                let (by_age, nodes) = (&mut self.queues[cpu.index()].by_age, Nodes::from_mut(&mut self.nodes));
+                by_age.remove(nodes, task);
+                by_age.insert(nodes, task, Level(0));
+                task
+            }
+        };
+        self.waiting -= 1;
+        Some(Dispatch { task, slice: Nanos::MAX })
+    }
+
+    fn stopping(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId, why: Stop) {
+        self.tasks[task.index()].ran = Some(cx.now());
+        if is_real_time(cx, task) {
+            return;
+        }
+        self.discipline.charge(cpu, cx.now());
+        match why {
+            Stop::SliceOver | Stop::Preempted => {}
+            Stop::Yielded => self.discipline.yield_turn(cpu),
+            Stop::Blocked => {
+                self.subtract(cpu, task);
+                self.discipline.leave(cpu, task, Leave::Sleeps);
+            }
+            Stop::Exited => {
+                self.subtract(cpu, task);
+                self.discipline.leave(cpu, task, Leave::Exits);
+            }
+        }
+    }
+
+    fn tick(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId) -> Effect {
+        let turn_is_over = !is_real_time(cx, task) && self.discipline.charge(cpu, cx.now());
+        let stop = self.balance_busy(cx, cpu) || turn_is_over;
+        let help = self.find_help(cx, cpu);
+        if stop && !is_real_time(cx, task) {
+            self.queues[cpu.index()].help = help;
+            return self.preempt(cpu);
+        }
+        help.map_or(Effect::Nothing, Effect::Kick)
+    }
+}

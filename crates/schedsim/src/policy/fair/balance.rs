@@ -1,0 +1,157 @@
+//! Which waiting tasks move to another CPU, and when.
+//!
+//! A CPU that would idle takes one task from the most loaded CPU. A busy CPU with waiting tasks asks an idle CPU at its tick to do so. Every
+//! `16 × CPUs` ms a busy CPU takes so many tasks from the most loaded one that both come nearer to the average. The task that has not run for
+//! longest moves first; one that ran within `cache_hot` stays, as does one that has been served more than its share.
+//!
+//! Source: Linux 6.18, `kernel/sched/fair.c`: `sched_balance_newidle`, `nohz_balancer_kick`, `sched_balance_rq`, `calculate_imbalance`,
+//! `detach_tasks`, `can_migrate_task`, for one domain of CPUs that share a cache.
+//!
+//! Deviations: loads are instantaneous weights (see `placement`). A CPU that becomes idle always looks; the kernel does not when it expects to idle for
+//! less time than looking costs. Intervals are fixed; the kernel doubles them once while the load is even. Nobody is pushed off a CPU while running (active balance),
+//! so that a running task and a real-time hog that share a CPU stay together until the task stops. If the task that runs where a task is taken from has just used up its
+//! slice, it is stopped at its next tick and not at once.
+
+use super::placement::IMBALANCE_PERCENT;
+use super::{Discipline, Fair, Join, Leave, is_real_time};
+use crate::policy::Context;
+use crate::{CpuId, Nanos, TaskId};
+use readyq::{Nodes, ReadyQueue};
+
+/// How many tasks of a queue are looked at (`sysctl_sched_nr_migrate`).
+const LOOK_AT: u32 = 32;
+/// How often in vain a CPU respects warm caches (`cache_nice_tries`).
+const NICE_TRIES: u32 = 1;
+/// A busy CPU balances that much less often than an idle one (`busy_factor`).
+const BUSY_FACTOR: u64 = 16;
+
+impl<D: Discipline> Fair<D> {
+    /// `cpu` would idle: takes a task from the most loaded CPU that has one for it.
+    pub(super) fn pull_one(&mut self, cx: &Context, cpu: CpuId) -> bool {
+        if self.waiting == 0 || self.queues.len() == 1 {
+            return false;
+        }
+        let found = self.busiest_first(cx, cpu, |this, from| this.find_movable(cx, from, cpu, u64::MAX).map(|task| (from, task)));
+        let queue = &mut self.queues[cpu.index()];
+        let was_asked = std::mem::take(&mut queue.asked);
+        if let Some((from, task)) = found {
+            queue.failed = 0;
+            self.transfer(cx, task, from, cpu);
+        } else {
+            queue.failed += u32::from(was_asked);
+        }
+        found.is_some()
+    }
+
+    /// An idle CPU that could run a task that waits on the busy `cpu`.
+    pub(super) fn find_help(&mut self, cx: &Context, cpu: CpuId) -> Option<CpuId> {
+        if cx.idle().is_empty() || self.waiting == 0 || cx.now() < self.next_help {
+            return None;
+        }
+        if !self.is_crowded(cx, cpu) {
+            return None;
+        }
+        let (by_age, nodes) = (&self.queues[cpu.index()].by_age, Nodes::from_ref(&self.nodes));
+        let waits = |task| cx.current(cpu) != Some(task);
+        let helps = |idle: &CpuId| by_age.find(nodes, |task| waits(task) && cx.allowed(task, *idle)).is_some();
+        let helper = cx.idle().iter().find(helps)?;
+        self.next_help = cx.now() + self.interval();
+        self.queues[helper.index()].asked = true;
+        Some(helper)
+    }
+
+    /// The busy `cpu` takes tasks from the most loaded one if it is due. Returns whether one of them shall run at once.
+    pub(super) fn balance_busy(&mut self, cx: &Context, cpu: CpuId) -> bool {
+        if self.queues.len() == 1 || cx.now() < self.queues[cpu.index()].next_balance {
+            return false;
+        }
+        self.queues[cpu.index()].next_balance = cx.now() + Nanos(self.interval().0 * BUSY_FACTOR);
+        if self.waiting == 0 {
+            return false;
+        }
+        let load = |this: &Self, cpu: CpuId| this.queues[cpu.index()].load;
+        let average = self.queues.iter().map(|queue| queue.load).sum::<u64>() / self.queues.len() as u64;
+        let here = load(self, cpu);
+        let Some(from) = self.busiest_first(cx, cpu, |_, from| Some(from)) else {
+            return false;
+        };
+        let there = load(self, from);
+        if here >= average || there * 100 <= here * IMBALANCE_PERCENT {
+            return false;
+        }
+        let mut imbalance = there.saturating_sub(average).min(average - here);
+        let (mut moved, mut preempts) = (0, false);
+        while imbalance > 0 && moved < LOOK_AT {
+            let Some(task) = self.find_movable(cx, from, cpu, imbalance) else {
+                break;
+            };
+            imbalance = imbalance.saturating_sub(u64::from(self.tasks[task.index()].weight));
+            self.transfer(cx, task, from, cpu);
+            moved += 1;
+            preempts |= cx.current(cpu).is_some_and(|running| !is_real_time(cx, running)) && self.discipline.preempts(cpu, task);
+        }
+        let failed = &mut self.queues[cpu.index()].failed;
+        *failed = if moved > 0 { 0 } else { *failed + 1 };
+        preempts
+    }
+
+    fn interval(&self) -> Nanos {
+        Nanos::from_millis(self.queues.len() as u64)
+    }
+
+    /// Whether more than one task wants to run on `cpu`, and a fair one of them waits.
+    fn is_crowded(&self, cx: &Context, cpu: CpuId) -> bool {
+        let runnable = self.queues[cpu.index()].runnable;
+        runnable > 1 || runnable == 1 && cx.current(cpu).is_some_and(|running| is_real_time(cx, running))
+    }
+
+    /// The first that `look` finds on the crowded CPUs other than `cpu`, the most loaded first, then the next above `cpu`.
+    fn busiest_first<T>(&self, cx: &Context, cpu: CpuId, look: impl Fn(&Self, CpuId) -> Option<T>) -> Option<T> {
+        let count = self.queues.len();
+        let mut below = u64::MAX;
+        loop {
+            // Loads are few: one pass for each, instead of a sorted list for the usual case that the first will do.
+            let others = || (1..count).map(|step| CpuId(((cpu.index() + step) % count) as u16));
+            let loads = others().filter(|&other| self.is_crowded(cx, other)).map(|other| self.queues[other.index()].load);
+            let load = loads.filter(|&load| load < below).max()?;
+            let mut equals = others().filter(|&other| self.queues[other.index()].load == load && self.is_crowded(cx, other));
+            if let Some(found) = equals.find_map(|other| look(self, other)) {
+                return Some(found);
+            }
+            below = load;
+        }
+    }
+
+    /// The task that waits on `from`, has not run for longest, and may move to `to` without moving more than `imbalance`.
+    fn find_movable(&self, cx: &Context, from: CpuId, to: CpuId, imbalance: u64) -> Option<TaskId> {
+        let failed = self.queues[to.index()].failed;
+        let is_cold = |ran| failed > NICE_TRIES || cx.now().since(ran) >= self.options.cache_hot;
+        let mut left = LOOK_AT;
+        let mut gives_up = false;
+        let found = (self.queues[from.index()].by_age).find(Nodes::from_ref(&self.nodes), |task| {
+            if left == 0 {
+                gives_up = true;
+                return true;
+            }
+            left -= 1;
+            let entry = &self.tasks[task.index()];
+            cx.current(from) != Some(task)
+                && cx.allowed(task, to)
+                && entry.ran.is_none_or(is_cold)
+                && u64::from(entry.weight) >> failed.min(31) <= imbalance
+                && (failed > 0 || self.queues[to.index()].runnable == 0 || self.discipline.may_move(from, task))
+        });
+        found.filter(|_| !gives_up)
+    }
+
+    fn transfer(&mut self, cx: &Context, task: TaskId, from: CpuId, to: CpuId) {
+        self.discipline.charge(from, cx.now());
+        self.discipline.leave(from, task, Leave::Moves);
+        self.subtract(from, task);
+        self.discipline.charge(to, cx.now());
+        self.discipline.join(to, task, Join::Moves);
+        let entry = &mut self.tasks[task.index()];
+        (entry.cpu, entry.ran) = (to, None);
+        self.add(to, task);
+    }
+}

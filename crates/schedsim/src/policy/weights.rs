@@ -1,0 +1,55 @@
+//! Linux's weights of nice values: one step of nice is worth about 10 % of a CPU, or a factor of 1.25.
+//!
+//! The numbers are those of `sched_prio_to_weight` in the kernel's `kernel/sched/core.c`, unchanged since 2.6.23.
+
+/// The weight of nice 0, by which real time and virtual time run alike.
+pub const NICE_0: u32 = 1024;
+
+/// From nice −20 to nice 19.
+const WEIGHTS: [u32; 40] = [
+    88761, 71755, 56483, 46273, 36291, //
+    29154, 23254, 18705, 14949, 11916, //
+    9548, 7620, 6100, 4904, 3906, //
+    3121, 2501, 1991, 1586, 1277, //
+    1024, 820, 655, 526, 423, //
+    335, 272, 215, 172, 137, //
+    110, 87, 70, 56, 45, //
+    36, 29, 23, 18, 15,
+];
+
+/// The weight of a kernel priority: 100…139 for nice −20…19. Real-time priorities, which have no weight, get that of nice −20.
+#[inline]
+pub fn weight_of(prio: u8) -> u32 {
+    WEIGHTS[usize::from(prio.clamp(100, 139) - 100)]
+}
+
+/// By how much the virtual time of a task of `weight` advances while it runs for `ns` (rounded down).
+///
+/// The kernel multiplies by a 32-bit reciprocal instead of dividing, which differs by less than 2 millionths.
+#[inline]
+pub fn virtual_time(ns: u64, weight: u32) -> i64 {
+    if weight == NICE_0 {
+        return ns as i64;
+    }
+    match ns.checked_mul(u64::from(NICE_0)) {
+        Some(product) => (product / u64::from(weight)) as i64,
+        None => (u128::from(ns) * u128::from(NICE_0) / u128::from(weight)) as i64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nice_0_weighs_1024_and_five_steps_are_worth_a_factor_of_three() {
+        assert_eq!([0, 100, 119, 120, 125, 139, 255].map(weight_of), [88761, 88761, 1277, 1024, 335, 15, 15]);
+        assert!(WEIGHTS.windows(2).all(|pair| (1.19..1.30).contains(&(f64::from(pair[0]) / f64::from(pair[1])))));
+    }
+
+    #[test]
+    fn virtual_time_runs_slower_for_the_heavy() {
+        assert_eq!([1024, 2048, 335].map(|weight| virtual_time(1_000_000, weight)), [1_000_000, 500_000, 3_056_716]);
+        assert_eq!(virtual_time(u64::MAX / 2, 88761), (u128::from(u64::MAX / 2) * 1024 / 88761) as i64);
+    }
+}

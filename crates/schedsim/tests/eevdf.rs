@@ -1,0 +1,253 @@
+//! EEVDF against hand-computed schedules, its bounds, and a naive implementation of the same definition.
+
+#[path = "eevdf/naive.rs"]
+mod naive;
+
+use naive::Naive;
+use proptest::prelude::*;
+use schedsim::engine::{self, Options, Outcome};
+use schedsim::policy::{Eevdf, EevdfOptions, FairOptions, Policy};
+use schedsim::trace::{Event, EventKind, Observer, TaskInfo, Trace};
+use schedsim::workload::{Action, Affinity, Script, Start, TaskSpec, Workload};
+use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
+
+const US: u64 = 1_000;
+const MS: u64 = 1_000_000;
+const NOW: Start = Start::At(Time::ZERO);
+
+#[derive(Default)]
+struct Collect(Vec<Event>);
+impl Observer for Collect {
+    fn events(&mut self, chunk: &[Event]) {
+        self.0.extend_from_slice(chunk);
+    }
+}
+
+fn run_until<P: Policy>(policy: P, machine: &Machine, workload: &Workload, until: Time) -> (Result<Outcome, engine::Error>, Vec<Event>) {
+    let mut collect = Collect::default();
+    let options = Options { seed: 1, until };
+    let outcome = engine::simulate(workload, machine, policy, options, Trace::new(vec![&mut collect]));
+    (outcome, collect.0)
+}
+
+fn run<P: Policy>(policy: P, machine: &Machine, workload: &Workload) -> (Outcome, Vec<Event>) {
+    let (outcome, events) = run_until(policy, machine, workload, Time::NEVER);
+    (outcome.unwrap(), events)
+}
+
+fn eevdf(cpus: u16, tick: u64) -> Eevdf {
+    let fair = FairOptions { tick: Nanos(tick), ..Default::default() };
+    Eevdf::new(cpus, EevdfOptions { fair, ..Default::default() })
+}
+
+fn task(prio: u8, start: Start, steps: &[(u64, Action)]) -> TaskSpec {
+    let script: Script = steps.iter().map(|&(run, then)| (Nanos(run), then)).collect();
+    let info = TaskInfo { name: "t".into(), pid: 0, tgid: 0, prio };
+    TaskSpec { info, affinity: Affinity::Any, cpu: CpuId(0), start, script }
+}
+
+fn at(time: u64) -> Start {
+    Start::At(Time(time))
+}
+
+fn workload(tasks: Vec<TaskSpec>) -> Workload {
+    Workload { tasks, ..Default::default() }
+}
+
+/// `(time, next)` of every switch on CPU 0; −1 is idle.
+fn switches(events: &[Event]) -> Vec<(u64, i64)> {
+    let id = |task: TaskId| if task == TaskId::NONE { -1 } else { i64::from(task.0) };
+    let switch = |event: &Event| match event.kind {
+        EventKind::SchedSwitch { next, .. } if event.cpu == CpuId(0) => Some((event.time.0, id(next))),
+        _ => None,
+    };
+    events.iter().filter_map(switch).collect()
+}
+
+/// Adds up what each task of a run was served.
+struct Service {
+    served: Vec<u64>,
+    running: Vec<Option<(TaskId, u64)>>,
+}
+
+impl Service {
+    fn new(tasks: usize) -> Service {
+        Service { served: vec![0; tasks], running: vec![None; 64] }
+    }
+
+    /// Follows one event; `served` is up to date then, but for what other CPUs run.
+    fn event(&mut self, event: &Event) {
+        if let EventKind::SchedSwitch { next, .. } = event.kind {
+            let running = &mut self.running[event.cpu.index()];
+            if let Some((task, since)) = running.take() {
+                self.served[task.index()] += event.time.0 - since;
+            }
+            *running = (next != TaskId::NONE).then_some((next, event.time.0));
+        }
+    }
+
+    /// What each of `tasks` was served before `until`.
+    fn until(events: &[Event], tasks: usize, until: u64) -> Vec<u64> {
+        let mut service = Service::new(tasks);
+        events.iter().take_while(|event| event.time.0 < until).for_each(|event| service.event(event));
+        for (task, since) in service.running.into_iter().flatten() {
+            service.served[task.index()] += until - since;
+        }
+        service.served
+    }
+}
+
+fn hogs(prios: &[u8], work: u64) -> Workload {
+    workload(prios.iter().map(|&prio| task(prio, NOW, &[(work, Action::Exit)])).collect())
+}
+
+#[test]
+fn two_weights_on_one_cpu_event_by_event() {
+    // Task 0 weighs 1024, task 1 weighs 335; requests of 0.7 ms, ticks of 1 ms. Virtual times in µs at each tick, running task in brackets:
+    // 1: [1000] 0, mean 753, so 1 runs. 2: 1000 [3057], mean 1507. 3: [2000] 3057, mean 2260, so 0 goes on. 4: [3000] 3057, mean 3014, likewise.
+    // 5: [4000] 3057, mean 3767. 6: 4000 [6113]. 7, 8: means 5274, 6028 > [5000, 6000]. 9: [7000] 6113, mean 6781. And so on.
+    let (_, events) = run(eevdf(1, MS), &Machine::ideal(1), &hogs(&[120, 125], 20 * MS));
+    let expected = [(0, 0), (1, 1), (2, 0), (5, 1), (6, 0), (9, 1), (10, 0)].map(|(ms, task)| (ms * MS, task));
+    assert_eq!(switches(&events)[..7], expected);
+}
+
+#[test]
+fn a_new_task_a_sleep_in_debt_and_a_yield_event_by_event() {
+    // One CPU, requests of 0.7 ms, ticks of 4 ms, equal weights: virtual time is CPU time.
+    let workload = workload(vec![
+        task(120, NOW, &[(30 * MS, Action::Exit)]),
+        task(120, at(MS), &[(2 * MS, Action::Sleep(Nanos(MS))), (3 * MS, Action::Yield), (MS, Action::Exit)]),
+    ]);
+    let (_, events) = run(eevdf(1, 4 * MS), &Machine::ideal(1), &workload);
+    let expected = [
+        (0, 0),
+        // At 1 ms task 0 is past its deadline of 0.35, which is noticed now and moves to 1.7. It is alone until now, so that it is not stopped for that. Task 1 is placed
+        // at the mean, 1.0, due at 1.35. Nobody is ahead, but task 0 is beyond its protected time: task 1 has the earlier deadline and preempts it.
+        (MS, 1),
+        // At 3 ms it sleeps with 3.0 against a mean of 2.0: it lingers until task 0, at the tick at 4 ms, has 2.0, mean 2.5, and goes on; as task 1 wakes
+        // at that very moment, the timer first, it is still there, with 3.0 (due at 3.7), not eligible, and waits.
+        (3 * MS, 0),
+        // At 8 ms task 0 has 6.0 and is stopped. Task 1 runs from 3.0 on.
+        (8 * MS, 1),
+        // At 11 ms it has 6.0 and yields: 6.0 <= 6.0 is eligible, so it goes to its deadline. Its deadline was 3.7 until the charge at 11 ms made it 6.7. Task 0 runs.
+        (11 * MS, 0),
+        // At 12 ms task 0 has 7.0 and is due since 6.7. Mean 6.85: task 1 runs with 6.7.
+        (12 * MS, 1),
+        (13 * MS, 0),
+        (34 * MS + 2 * MS, -1),
+    ];
+    assert_eq!(switches(&events), expected);
+}
+
+#[test]
+fn shares_are_as_the_weights() {
+    let prios = [100, 110, 120, 125, 130, 139];
+    let weights = [88761, 9548, 1024, 335, 110, 15].map(f64::from);
+    let until = 400_000 * MS;
+    let (_, events) = run_until(eevdf(1, 4 * MS), &Machine::ideal(1), &hogs(&prios, until), Time(until));
+    let served = Service::until(&events, prios.len(), until);
+    for (served, weight) in served.into_iter().zip(weights) {
+        let ideal = until as f64 * weight / weights.iter().sum::<f64>();
+        let bound = 4.7 * MS as f64;
+        assert!((served as f64 - ideal).abs() <= bound, "{weight}: {served} for {ideal}");
+    }
+}
+
+#[test]
+fn a_shorter_request_preempts_and_an_equal_one_waits_for_the_tick() {
+    let workload =
+        workload(vec![task(120, NOW, &[(40 * MS, Action::Exit)]), task(120, at(8 * MS + 100 * US), &[(100 * US, Action::Exit)])]);
+    let waited = |policy| {
+        let (_, events) = run(policy, &Machine::ideal(1), &workload);
+        switches(&events).iter().find(|entry| entry.1 == 1).unwrap().0 - (8 * MS + 100 * US)
+    };
+    let mut short = eevdf(1, 4 * MS);
+    short.request(TaskId(1), Nanos(200 * US));
+    assert_eq!(waited(short), 0);
+    let mut long = eevdf(1, 4 * MS);
+    long.request(TaskId(1), Nanos(3 * MS));
+    assert_eq!(waited(long), 4 * MS - 100 * US);
+}
+
+#[test]
+fn sleeping_earns_nothing() {
+    let after = |sleep: u64| {
+        let sleeper = task(120, NOW, &[(3 * MS, Action::Sleep(Nanos(sleep))), (400 * MS, Action::Exit)]);
+        let hog = task(120, NOW, &[(3000 * MS, Action::Exit)]);
+        let (_, events) = run(eevdf(1, 4 * MS), &Machine::ideal(1), &workload(vec![sleeper, hog]));
+        let woken = events.iter().find(|event| matches!(event.kind, EventKind::SchedWaking { .. })).unwrap().time.0;
+        Service::until(&events, 2, woken + 200 * MS)[0] - 3 * MS
+    };
+    for sleep in [MS, 10 * MS, 100 * MS, 2000 * MS] {
+        let served = after(sleep);
+        assert!(served.abs_diff(100 * MS) <= 4 * MS + 700 * US, "{served} after sleeping {sleep}");
+    }
+}
+
+#[test]
+fn a_real_time_task_runs_at_once_and_the_better_one_first() {
+    let mut tasks = vec![task(120, NOW, &[(40 * MS, Action::Exit)])];
+    tasks.push(task(50, at(MS), &[(6 * MS, Action::Exit)]));
+    tasks.push(task(50, at(2 * MS), &[(MS, Action::Exit)]));
+    tasks.push(task(0, at(3 * MS), &[(MS, Action::Exit)]));
+    let (_, events) = run(eevdf(1, 4 * MS), &Machine::ideal(1), &workload(tasks));
+    // Task 1, preempted at 3 ms, comes back before task 2, which has waited since 2 ms.
+    let expected = [(0, 0), (1, 1), (3, 3), (4, 1), (8, 2), (9, 0), (48, -1)].map(|(ms, task)| (ms * MS, task));
+    assert_eq!(switches(&events), expected);
+}
+
+#[test]
+fn an_idle_cpu_takes_what_waits_and_five_hogs_share_four_cpus() {
+    let until = 4000 * MS;
+    let (_, events) = run_until(eevdf(4, 4 * MS), &Machine::ideal(4), &hogs(&[120; 5], until), Time(until));
+    let served = Service::until(&events, 5, until);
+    assert_eq!(served.iter().sum::<u64>(), 4 * until);
+    // Balancing moves them around, so that nobody keeps a CPU for itself.
+    for served in served {
+        let ideal = (4 * until / 5) as f64;
+        assert!((served as f64 / ideal - 1.0).abs() < 0.15, "{served} for {ideal}");
+    }
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    prop_oneof![
+        4 => (0..12 * MS).prop_map(|pause| Action::Sleep(Nanos(pause))),
+        1 => Just(Action::Yield),
+        1 => Just(Action::Continue),
+    ]
+}
+
+fn random_task(starts: u64) -> impl Strategy<Value = TaskSpec> {
+    let runs = prop_oneof![0..300 * US, 0..9 * MS, (0..9u64).prop_map(|ms| ms * MS)];
+    let steps = prop::collection::vec((runs, action()), 1..12);
+    (100..140u8, 0..starts, steps).prop_map(|(prio, start, steps)| task(prio, at(start), &steps))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// The trace of a run is all of its decisions.
+    #[test]
+    fn decides_as_the_naive_implementation(
+        tasks in prop::collection::vec(random_task(20 * MS), 1..9),
+        requests in prop::collection::vec((0..9u32, 100 * US..8 * MS), 0..4),
+        tick in prop_oneof![Just(MS), Just(4 * MS)],
+        switch_cost in prop_oneof![Just(0), 0..50 * US],
+    ) {
+        let machine = Machine { switch_cost: Nanos(switch_cost), ..Machine::ideal(1) };
+        let workload = workload(tasks);
+        let mut policy = eevdf(1, tick);
+        let mut distinct: Vec<(u32, u64)> = Vec::new();
+        for (task, request) in requests {
+            policy.request(TaskId(task), Nanos(request));
+            distinct.retain(|entry| entry.0 != task);
+            distinct.push((task, request));
+        }
+        let (outcome, events) = run_until(policy, &machine, &workload, Time::NEVER);
+        let (expected_outcome, expected) = run_until(Naive::new(tick, 700 * US, distinct), &machine, &workload, Time::NEVER);
+        if let Some(first) = (0..events.len().max(expected.len())).find(|&n| events.get(n) != expected.get(n)) {
+            prop_assert_eq!(events.get(first), expected.get(first), "event {}", first);
+        }
+        prop_assert_eq!(outcome, expected_outcome);
+    }
+}
