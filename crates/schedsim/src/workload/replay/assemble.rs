@@ -17,7 +17,7 @@ pub(super) fn assemble(
     mut report: ReplayReport,
 ) -> (Workload, ReplayReport) {
     let endings: Vec<Ending> = tasks.iter_mut().map(Task::close).collect();
-    let verdicts = Verdicts::new(&tasks, recorded.tasks);
+    let verdicts = Verdicts::new(&tasks, recorded.tasks, Nanos(recorded.end.0.saturating_mul(u64::from(recorded.cpus))));
     let mut workload = Workload {
         tasks: Vec::with_capacity(tasks.len()),
         cpu_sets: options.affinities.iter().map(|(_, set)| set.clone()).collect(),
