@@ -20,11 +20,7 @@ pub struct Error {
 
 impl Error {
     pub(super) fn new(path: &Path, place: Place, problem: Problem) -> Self {
-        Error {
-            path: path.to_owned(),
-            place,
-            problem,
-        }
+        Error { path: path.to_owned(), place, problem }
     }
 }
 

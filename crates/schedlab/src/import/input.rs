@@ -42,13 +42,7 @@ impl<'a> Input<'a> {
         if metadata.is_dir() {
             return Err(Problem::Directory);
         }
-        let mut file = Counted {
-            file,
-            progress,
-            read: 0,
-            total: metadata.len(),
-            announced: 0,
-        };
+        let mut file = Counted { file, progress, read: 0, total: metadata.len(), announced: 0 };
         let mut sample = begin(&mut file)?;
         let compressed = sample.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
         let mut reader: Box<dyn Read + 'a> = Box::new(io::Cursor::new(sample.clone()).chain(file));
@@ -59,18 +53,8 @@ impl<'a> Input<'a> {
         }
         match what_is(&sample) {
             What::Nothing => Err(Problem::Empty),
-            What::Text => Ok(Input {
-                compressed,
-                content: Content::Text(reader),
-            }),
-            What::PerfData => Ok(Input {
-                compressed,
-                content: Content::PerfData(Source {
-                    path: path.to_owned(),
-                    compressed,
-                    progress,
-                }),
-            }),
+            What::Text => Ok(Input { compressed, content: Content::Text(reader) }),
+            What::PerfData => Ok(Input { compressed, content: Content::PerfData(Source { path: path.to_owned(), compressed, progress }) }),
             What::Other(name) => Err(Problem::NotATrace(name.to_owned())),
         }
     }
@@ -92,18 +76,8 @@ impl<'a> Source<'a> {
             Announced::Yes => self.progress,
         };
         let total = file.metadata()?.len();
-        let file = Counted {
-            file,
-            progress,
-            read: 0,
-            total,
-            announced: 0,
-        };
-        let pieces = if self.compressed {
-            Pieces::Zstd(Rewinding::new(file)?)
-        } else {
-            Pieces::Plain(file)
-        };
+        let file = Counted { file, progress, read: 0, total, announced: 0 };
+        let pieces = if self.compressed { Pieces::Zstd(Rewinding::new(file)?) } else { Pieces::Plain(file) };
         Ok(BufReader::with_capacity(1 << 18, pieces))
     }
 }
@@ -148,10 +122,7 @@ pub(super) struct Rewinding<'a> {
 
 impl<'a> Rewinding<'a> {
     fn new(file: Counted<'a>) -> io::Result<Self> {
-        Ok(Rewinding {
-            decoder: Some(Decoder::new(file)?),
-            position: 0,
-        })
+        Ok(Rewinding { decoder: Some(Decoder::new(file)?), position: 0 })
     }
 }
 
@@ -248,10 +219,7 @@ impl Read for Counted<'_> {
             && (self.read - self.announced >= PROGRESS_STEP || count == 0)
         {
             self.announced = self.read;
-            progress(Progress {
-                bytes_read: self.read,
-                bytes_total: self.total,
-            });
+            progress(Progress { bytes_read: self.read, bytes_total: self.total });
         }
         Ok(count)
     }
@@ -281,13 +249,7 @@ const LONGEST_LINE: usize = 1 << 20;
 
 impl<R: Read> Lines<R> {
     pub fn new(reader: R) -> Self {
-        Lines {
-            reader,
-            buffer: vec![0; 1 << 18],
-            start: 0,
-            end: 0,
-            number: 0,
-        }
+        Lines { reader, buffer: vec![0; 1 << 18], start: 0, end: 0, number: 0 }
     }
 
     /// The next line without its end; `None` at the end of the file. A last line without a newline is one that was cut.

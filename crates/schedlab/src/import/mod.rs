@@ -89,7 +89,5 @@ pub fn read(path: &Path, options: &Options, observers: Vec<&mut dyn Observer>) -
             perf_data::read(&source, &mut recorder)
         }
     };
-    outcome
-        .and_then(|()| recorder.finish(options.allow_lost))
-        .map_err(|(place, problem)| Error::new(path, place, problem))
+    outcome.and_then(|()| recorder.finish(options.allow_lost)).map_err(|(place, problem)| Error::new(path, place, problem))
 }

@@ -26,10 +26,7 @@ pub(super) fn read(source: &Source<'_>, recorder: &mut Recorder<'_>) -> Result<(
     let in_file = |problem| (Place::File, problem);
     layout::check(source.open(Announced::No).map_err(in_file)?)?;
     let reader = source.open(Announced::Yes).map_err(in_file)?;
-    let PerfFileReader {
-        mut perf_file,
-        mut record_iter,
-    } = PerfFileReader::parse_file(reader).map_err(|error| in_file(problem(error)))?;
+    let PerfFileReader { mut perf_file, mut record_iter } = PerfFileReader::parse_file(reader).map_err(|error| in_file(problem(error)))?;
     let events = events(&perf_file).map_err(in_file)?;
     let attributes = attributes(&perf_file, &events);
     recorder.cpus_online = cpus_online(&perf_file);
@@ -37,9 +34,7 @@ pub(super) fn read(source: &Source<'_>, recorder: &mut Recorder<'_>) -> Result<(
     let mut number = 0;
     loop {
         number += 1;
-        let record = record_iter
-            .next_record(&mut perf_file)
-            .map_err(|error| (Place::Record(number), problem(error)))?;
+        let record = record_iter.next_record(&mut perf_file).map_err(|error| (Place::Record(number), problem(error)))?;
         let (attribute, record) = match record {
             Some(PerfFileRecord::EventRecord { attr_index, record }) => (attributes.get(attr_index), record),
             Some(PerfFileRecord::UserRecord(_)) => continue,
@@ -81,10 +76,7 @@ fn take(sample: &Sample<'_>, attribute: &Attribute, events: &Events, recorder: &
         return Ok(());
     }
     let raw = sample.raw.ok_or_else(|| damaged("a tracepoint's sample has no raw data"))?;
-    let event = raw
-        .unsigned(0, 2)
-        .and_then(|id| events.get(id))
-        .ok_or_else(|| damaged("a sample is of an undescribed tracepoint"))?;
+    let event = raw.unsigned(0, 2).and_then(|id| events.get(id)).ok_or_else(|| damaged("a sample is of an undescribed tracepoint"))?;
     let (decoder, flags) = match event {
         Event::Scheduling { decoder, flags } => (decoder, flags),
         Event::Other(name) => {
@@ -92,28 +84,13 @@ fn take(sample: &Sample<'_>, attribute: &Attribute, events: &Events, recorder: &
             return Ok(());
         }
     };
-    let time = sample
-        .time
-        .ok_or_else(|| damaged("it has no timestamps; record with `perf record -T`"))?;
-    let cpu = sample
-        .cpu
-        .ok_or_else(|| damaged("it has no CPU numbers; record with `perf record -a` or `--sample-cpu`"))?;
-    let cpu = u16::try_from(cpu)
-        .ok()
-        .filter(|cpu| u32::from(*cpu) <= LARGEST_CPU)
-        .ok_or_else(|| damaged("a CPU number is too large"))?;
-    let what = decoder
-        .decode(raw)
-        .ok_or_else(|| damaged(&format!("the fields of a {} do not fit", decoder.tracepoint().name())))?;
+    let time = sample.time.ok_or_else(|| damaged("it has no timestamps; record with `perf record -T`"))?;
+    let cpu = sample.cpu.ok_or_else(|| damaged("it has no CPU numbers; record with `perf record -a` or `--sample-cpu`"))?;
+    let cpu = u16::try_from(cpu).ok().filter(|cpu| u32::from(*cpu) <= LARGEST_CPU).ok_or_else(|| damaged("a CPU number is too large"))?;
+    let what = decoder.decode(raw).ok_or_else(|| damaged(&format!("the fields of a {} do not fit", decoder.tracepoint().name())))?;
     let context = raw.unsigned(flags.offset, flags.size).map_or(WakeContext::Unknown, context);
     let current = sample.ids.map(|(tgid, pid)| Current { tgid, pid });
-    recorder.record(&Record {
-        time,
-        cpu: CpuId(cpu),
-        context,
-        current,
-        what,
-    })
+    recorder.record(&Record { time, cpu: CpuId(cpu), context, current, what })
 }
 
 /// `common_flags`: the kernel's `TRACE_FLAG_…` bits.
@@ -131,9 +108,7 @@ fn context(flags: u64) -> WakeContext {
 fn events(file: &PerfFile) -> Result<Events, Problem> {
     let data = file.feature_section_data(Feature::TRACING_DATA).unwrap_or_default();
     if data.is_empty() {
-        return Err(Problem::NoSchedEvents {
-            saw: ": it describes no tracepoints at all".to_owned(),
-        });
+        return Err(Problem::NoSchedEvents { saw: ": it describes no tracepoints at all".to_owned() });
     }
     Events::parse(data).ok_or_else(|| damaged("its descriptions of tracepoints are cut or damaged"))
 }
@@ -153,9 +128,7 @@ fn cpus_online(file: &PerfFile) -> u16 {
 
 /// A contradiction in the file, with what to do about it.
 fn damaged(what: &str) -> Problem {
-    Problem::PerfData(format!(
-        "this perf.data cannot be used: {what}; try `perf script --ns` on it and import the text, or record again"
-    ))
+    Problem::PerfData(format!("this perf.data cannot be used: {what}; try `perf script --ns` on it and import the text, or record again"))
 }
 
 fn problem(error: linux_perf_data::Error) -> Problem {

@@ -46,19 +46,10 @@ fn line(text: &[u8], in_callchain: &mut bool, recorder: &mut Recorder<'_>) -> Re
         return Ok(());
     };
     let Some(what) = fields::parse(tracepoint, header.fields) else {
-        return Err(Problem::Fields {
-            event: tracepoint.name(),
-            fields: excerpt(header.fields),
-        });
+        return Err(Problem::Fields { event: tracepoint.name(), fields: excerpt(header.fields) });
     };
     let current = if tracepoint == Tracepoint::Switch { header.current() } else { None };
-    recorder.record(&Record {
-        time: header.time,
-        cpu: header.cpu,
-        context: header.context,
-        current,
-        what,
-    })
+    recorder.record(&Record { time: header.time, cpu: header.cpu, context: header.context, current, what })
 }
 
 /// Takes a line without the columns of an event.
@@ -90,9 +81,7 @@ fn is_source_line(text: &[u8]) -> bool {
 
 /// `perf script --header` writes the number of CPUs into a comment.
 fn comment(text: &[u8], recorder: &mut Recorder<'_>) {
-    let online = text
-        .strip_prefix(b"# nrcpus online :")
-        .and_then(|rest| number(rest.trim_ascii_start()));
+    let online = text.strip_prefix(b"# nrcpus online :").and_then(|rest| number(rest.trim_ascii_start()));
     if let Some((cpus, _)) = online {
         recorder.cpus_online = u16::try_from(cpus).unwrap_or(0);
     }
@@ -104,11 +93,7 @@ fn other_event(name: &[u8], rest: &[u8], recorder: &mut Recorder<'_>) {
     if matches!(name, b"PERF_RECORD_LOST" | b"PERF_RECORD_LOST_SAMPLES") {
         let count = memchr::memmem::find(rest, b"lost ").and_then(|at| number(&rest[at + b"lost ".len()..]));
         let count = count.map_or(1, |(count, _)| count);
-        recorder.lose(if name == b"PERF_RECORD_LOST" {
-            Lost::Records(count)
-        } else {
-            Lost::Samples(count)
-        });
+        recorder.lose(if name == b"PERF_RECORD_LOST" { Lost::Records(count) } else { Lost::Samples(count) });
     } else {
         recorder.skip(name);
     }

@@ -66,56 +66,31 @@ impl<'a> Recorder<'a> {
                 self.tasks.switched_out(from, prev_state == PrevState::Dead);
                 let to = self.tasks.switched_in(&next);
                 self.switch(record.cpu, from, to);
-                EventKind::SchedSwitch {
-                    prev: from,
-                    next: to,
-                    prev_state,
-                }
+                EventKind::SchedSwitch { prev: from, next: to, prev_state }
             }
             Sched::Waking { task, target } => {
                 self.see(target);
                 self.report.wake_contexts.count(record.context);
-                EventKind::SchedWaking {
-                    task: self.tasks.id(&task),
-                    target,
-                    context: record.context,
-                }
+                EventKind::SchedWaking { task: self.tasks.id(&task), target, context: record.context }
             }
             Sched::Wakeup { task, target } => {
                 self.see(target);
-                EventKind::SchedWakeup {
-                    task: self.tasks.id(&task),
-                    target,
-                }
+                EventKind::SchedWakeup { task: self.tasks.id(&task), target }
             }
             Sched::WakeupNew { task, target } => {
                 self.see(target);
-                EventKind::SchedWakeupNew {
-                    task: self.tasks.first_wakeup(&task),
-                    target,
-                }
+                EventKind::SchedWakeupNew { task: self.tasks.first_wakeup(&task), target }
             }
             Sched::Fork { parent, child, comm } => {
                 let parent = self.tasks.id_of_pid(parent);
-                EventKind::SchedProcessFork {
-                    parent,
-                    child: self.tasks.fork(parent, child, comm),
-                }
+                EventKind::SchedProcessFork { parent, child: self.tasks.fork(parent, child, comm) }
             }
-            Sched::Exec { pid, old_pid } => EventKind::SchedProcessExec {
-                task: self.tasks.exec(pid, old_pid),
-            },
-            Sched::Exit { task } => EventKind::SchedProcessExit {
-                task: self.tasks.id(&task),
-            },
+            Sched::Exec { pid, old_pid } => EventKind::SchedProcessExec { task: self.tasks.exec(pid, old_pid) },
+            Sched::Exit { task } => EventKind::SchedProcessExit { task: self.tasks.id(&task) },
             Sched::Migrate { task, from, to } => {
                 self.see(from);
                 self.see(to);
-                EventKind::SchedMigrateTask {
-                    task: self.tasks.id(&task),
-                    from,
-                    to,
-                }
+                EventKind::SchedMigrateTask { task: self.tasks.id(&task), from, to }
             }
         };
         self.report.events.count(&kind);
@@ -149,50 +124,27 @@ impl<'a> Recorder<'a> {
     pub fn finish(mut self, allow_lost: bool) -> Result<Recording, (Place, Problem)> {
         self.trace.flush();
         let Some(first) = self.first else {
-            let names: Vec<_> = self
-                .report
-                .skipped
-                .iter()
-                .map(|(name, count)| format!("{count} {name}"))
-                .take(5)
-                .collect();
-            let saw = if names.is_empty() {
-                String::new()
-            } else {
-                format!(", only {}", names.join(", "))
-            };
+            let names: Vec<_> = self.report.skipped.iter().map(|(name, count)| format!("{count} {name}")).take(5).collect();
+            let saw = if names.is_empty() { String::new() } else { format!(", only {}", names.join(", ")) };
             return Err((Place::File, Problem::NoSchedEvents { saw }));
         };
         let percent = self.report.lost_percent();
         if percent > 1.0 && !allow_lost {
-            return Err((
-                Place::File,
-                Problem::Lost {
-                    lost: self.report.lost,
-                    percent,
-                },
-            ));
+            return Err((Place::File, Problem::Lost { lost: self.report.lost, percent }));
         }
         let mut report = self.report;
         report.start = Nanos(first);
         report.pids_reused = self.tasks.pids_reused;
         report.warn();
         let cpus = self.cpus_online.max(report.cpus.len() as u16);
-        Ok(Recording {
-            tasks: self.tasks.into_infos(),
-            cpus,
-            duration: Nanos(self.latest - first),
-            report,
-        })
+        Ok(Recording { tasks: self.tasks.into_infos(), cpus, duration: Nanos(self.latest - first), report })
     }
 
     #[inline]
     fn advance(&mut self, clock: u64) -> Result<Time, Problem> {
         let first = *self.first.get_or_insert(clock);
         if clock < self.latest {
-            return Err(Problem::TimeBackwards {
-                by: Nanos(self.latest - clock),
-            });
+            return Err(Problem::TimeBackwards { by: Nanos(self.latest - clock) });
         }
         self.latest = clock;
         Ok(Time(clock - first))

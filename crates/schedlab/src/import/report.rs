@@ -86,12 +86,7 @@ impl fmt::Display for Report {
         for (name, count) in &self.skipped {
             writeln!(f, "  {name}: {count} skipped")?;
         }
-        let WakeContexts {
-            task,
-            softirq,
-            hardirq,
-            unknown,
-        } = self.wake_contexts;
+        let WakeContexts { task, softirq, hardirq, unknown } = self.wake_contexts;
         writeln!(f, "woken by: task {task}, softirq {softirq}, hardirq {hardirq}, unknown {unknown}")?;
         self.warnings.iter().try_for_each(|warning| writeln!(f, "warning: {warning}"))
     }

@@ -89,16 +89,8 @@ impl Tasks {
     /// A fork made `child`: a new task, whatever its pid meant before. It begins with its parent's priority.
     pub fn fork(&mut self, parent: TaskId, child: u32, comm: &[u8]) -> TaskId {
         self.knows_births = true;
-        let prio = if parent == TaskId::NONE {
-            120
-        } else {
-            self.tasks[parent.index()].prio
-        };
-        self.create(&Who {
-            comm,
-            pid: child,
-            prio: i32::from(prio),
-        })
+        let prio = if parent == TaskId::NONE { 120 } else { self.tasks[parent.index()].prio };
+        self.create(&Who { comm, pid: child, prio: i32::from(prio) })
     }
 
     /// A task was woken for the first time. If this pid's task has lived already, its end was not recorded and this is another one.
@@ -167,13 +159,7 @@ impl Tasks {
     #[cold]
     fn create(&mut self, who: &Who<'_>) -> TaskId {
         let id = TaskId(self.tasks.len() as u32);
-        self.tasks.push(Task {
-            comm: Comm::new(who.comm),
-            pid: who.pid,
-            tgid: 0,
-            prio: clamp(who.prio),
-            life: Life::Mentioned,
-        });
+        self.tasks.push(Task { comm: Comm::new(who.comm), pid: who.pid, tgid: 0, prio: clamp(who.prio), life: Life::Mentioned });
         if self.bind(who.pid, id) != TaskId::NONE {
             self.pids_reused += 1;
         }

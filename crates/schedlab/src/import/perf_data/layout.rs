@@ -20,11 +20,7 @@ type Result<T> = std::result::Result<T, (Place, Problem)>;
 
 /// Reads a whole file and checks its structure.
 pub(super) fn check(reader: impl Read + Seek) -> Result<()> {
-    let mut file = File {
-        reader,
-        position: 0,
-        big_endian: false,
-    };
+    let mut file = File { reader, position: 0, big_endian: false };
     file.big_endian = file.bytes(8)? == b"2ELIFREP";
     let header = Header::read(&mut file)?;
     records(&mut file, header.data)?;
@@ -39,17 +35,15 @@ pub(super) fn check(reader: impl Read + Seek) -> Result<()> {
         file.go_to(section.offset)?;
         if bit == EVENT_DESCRIPTIONS {
             let bytes = file.bytes(section.size)?;
-            event_descriptions(Bytes::new(&bytes, file.big_endian), bytes.len()).ok_or_else(|| {
-                (
-                    Place::Byte(section.offset),
-                    damaged("its descriptions of events are cut or damaged"),
-                )
-            })?;
+            event_descriptions(Bytes::new(&bytes, file.big_endian), bytes.len())
+                .ok_or_else(|| (Place::Byte(section.offset), damaged("its descriptions of events are cut or damaged")))?;
             described = true;
         } else {
             file.skip(section.size)?;
         }
     }
+    // A compressed file tells only at its very end whether it is whole.
+    file.skip_all()?;
     match described {
         true => Ok(()),
         false => Err((Place::File, damaged("it does not describe its events"))),
@@ -158,19 +152,12 @@ impl<R: Read + Seek> File<R> {
         let mut bytes = [0; 8];
         self.reader.read_exact(&mut bytes[..size]).map_err(|error| self.failed(error))?;
         self.position += size as u64;
-        Bytes::new(&bytes[..size], self.big_endian)
-            .unsigned(0, size)
-            .ok_or_else(|| self.cut())
+        Bytes::new(&bytes[..size], self.big_endian).unsigned(0, size).ok_or_else(|| self.cut())
     }
 
     fn bytes(&mut self, size: u64) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        let read = self
-            .reader
-            .by_ref()
-            .take(size)
-            .read_to_end(&mut bytes)
-            .map_err(|error| self.failed(error))?;
+        let read = self.reader.by_ref().take(size).read_to_end(&mut bytes).map_err(|error| self.failed(error))?;
         self.position += read as u64;
         if read as u64 == size { Ok(bytes) } else { Err(self.cut()) }
     }
@@ -181,11 +168,13 @@ impl<R: Read + Seek> File<R> {
         if read == size { Ok(()) } else { Err(self.cut()) }
     }
 
+    fn skip_all(&mut self) -> Result<()> {
+        self.position += io::copy(&mut self.reader, &mut io::sink()).map_err(|error| self.failed(error))?;
+        Ok(())
+    }
+
     fn cut(&self) -> (Place, Problem) {
-        (
-            Place::Byte(self.position),
-            Problem::Truncated("its header promises more than there is".to_owned()),
-        )
+        (Place::Byte(self.position), Problem::Truncated("its header promises more than there is".to_owned()))
     }
 
     /// The end of a plain file is a cut; a decoder's error speaks for itself.

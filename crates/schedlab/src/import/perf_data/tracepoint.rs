@@ -22,10 +22,7 @@ impl<'a> Bytes<'a> {
     #[inline]
     pub fn part(&self, offset: usize, size: usize) -> Option<Bytes<'a>> {
         let bytes = self.bytes.get(offset..offset.checked_add(size)?)?;
-        Some(Bytes {
-            bytes,
-            big_endian: self.big_endian,
-        })
+        Some(Bytes { bytes, big_endian: self.big_endian })
     }
 
     /// A number of up to eight bytes.
@@ -33,11 +30,7 @@ impl<'a> Bytes<'a> {
     pub fn unsigned(&self, offset: usize, size: usize) -> Option<u64> {
         let part = self.part(offset, size).filter(|_| size <= 8)?;
         let add = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
-        Some(if self.big_endian {
-            part.bytes.iter().fold(0, add)
-        } else {
-            part.bytes.iter().rev().fold(0, add)
-        })
+        Some(if self.big_endian { part.bytes.iter().fold(0, add) } else { part.bytes.iter().rev().fold(0, add) })
     }
 }
 
@@ -74,10 +67,7 @@ impl Field {
 
     #[inline]
     fn cpu(&self, raw: Bytes<'_>) -> Option<CpuId> {
-        u16::try_from(self.signed(raw)?)
-            .ok()
-            .filter(|cpu| u32::from(*cpu) <= LARGEST_CPU)
-            .map(CpuId)
+        u16::try_from(self.signed(raw)?).ok().filter(|cpu| u32::from(*cpu) <= LARGEST_CPU).map(CpuId)
     }
 
     /// A text up to its zero byte.
@@ -99,34 +89,12 @@ impl Field {
 /// Reads one tracepoint's records.
 #[derive(Debug)]
 pub(super) enum Decoder {
-    Switch {
-        prev: WhoFields,
-        prev_state: Field,
-        letters: StateLetters,
-        next: WhoFields,
-    },
-    Woken {
-        tracepoint: Tracepoint,
-        task: WhoFields,
-        target: Field,
-    },
-    Fork {
-        parent: Field,
-        comm: Field,
-        child: Field,
-    },
-    Exec {
-        pid: Field,
-        old_pid: Field,
-    },
-    Exit {
-        task: WhoFields,
-    },
-    Migrate {
-        task: WhoFields,
-        from: Field,
-        to: Field,
-    },
+    Switch { prev: WhoFields, prev_state: Field, letters: StateLetters, next: WhoFields },
+    Woken { tracepoint: Tracepoint, task: WhoFields, target: Field },
+    Fork { parent: Field, comm: Field, child: Field },
+    Exec { pid: Field, old_pid: Field },
+    Exit { task: WhoFields },
+    Migrate { task: WhoFields, from: Field, to: Field },
 }
 
 /// The fields that name a task.
@@ -141,11 +109,7 @@ impl WhoFields {
     #[inline]
     fn read<'a>(&self, raw: Bytes<'a>) -> Option<Who<'a>> {
         let prio = i32::try_from(self.prio.signed(raw)?).ok()?;
-        Some(Who {
-            comm: self.comm.text(raw)?,
-            pid: self.pid.pid(raw)?,
-            prio,
-        })
+        Some(Who { comm: self.comm.text(raw)?, pid: self.pid.pid(raw)?, prio })
     }
 }
 
@@ -155,11 +119,7 @@ impl Decoder {
         let field = |name: &str| fields.get(name).copied();
         let who = |prefix: &str| {
             let of = |name: &str| field(&format!("{prefix}{name}"));
-            Some(WhoFields {
-                comm: of("comm")?,
-                pid: of("pid")?,
-                prio: of("prio")?,
-            })
+            Some(WhoFields { comm: of("comm")?, pid: of("pid")?, prio: of("prio")? })
         };
         Some(match tracepoint {
             Tracepoint::Switch => Decoder::Switch {
@@ -168,26 +128,13 @@ impl Decoder {
                 letters: StateLetters::parse(print_format),
                 next: who("next_")?,
             },
-            Tracepoint::Waking | Tracepoint::Wakeup | Tracepoint::WakeupNew => Decoder::Woken {
-                tracepoint,
-                task: who("")?,
-                target: field("target_cpu")?,
-            },
-            Tracepoint::Fork => Decoder::Fork {
-                parent: field("parent_pid")?,
-                comm: field("child_comm")?,
-                child: field("child_pid")?,
-            },
-            Tracepoint::Exec => Decoder::Exec {
-                pid: field("pid")?,
-                old_pid: field("old_pid")?,
-            },
+            Tracepoint::Waking | Tracepoint::Wakeup | Tracepoint::WakeupNew => {
+                Decoder::Woken { tracepoint, task: who("")?, target: field("target_cpu")? }
+            }
+            Tracepoint::Fork => Decoder::Fork { parent: field("parent_pid")?, comm: field("child_comm")?, child: field("child_pid")? },
+            Tracepoint::Exec => Decoder::Exec { pid: field("pid")?, old_pid: field("old_pid")? },
             Tracepoint::Exit => Decoder::Exit { task: who("")? },
-            Tracepoint::Migrate => Decoder::Migrate {
-                task: who("")?,
-                from: field("orig_cpu")?,
-                to: field("dest_cpu")?,
-            },
+            Tracepoint::Migrate => Decoder::Migrate { task: who("")?, from: field("orig_cpu")?, to: field("dest_cpu")? },
         })
     }
 
@@ -206,16 +153,9 @@ impl Decoder {
     #[inline]
     pub fn decode<'a>(&self, raw: Bytes<'a>) -> Option<Sched<'a>> {
         Some(match self {
-            Decoder::Switch {
-                prev,
-                prev_state: state,
-                letters,
-                next,
-            } => Sched::Switch {
-                prev: prev.read(raw)?,
-                prev_state: letters.read(state.signed(raw)? as u64),
-                next: next.read(raw)?,
-            },
+            Decoder::Switch { prev, prev_state: state, letters, next } => {
+                Sched::Switch { prev: prev.read(raw)?, prev_state: letters.read(state.signed(raw)? as u64), next: next.read(raw)? }
+            }
             Decoder::Woken { tracepoint, task, target } => {
                 let (task, target) = (task.read(raw)?, target.cpu(raw)?);
                 match tracepoint {
@@ -224,21 +164,12 @@ impl Decoder {
                     _ => Sched::Wakeup { task, target },
                 }
             }
-            Decoder::Fork { parent, comm, child } => Sched::Fork {
-                parent: parent.pid(raw)?,
-                child: child.pid(raw)?,
-                comm: comm.text(raw)?,
-            },
-            Decoder::Exec { pid, old_pid } => Sched::Exec {
-                pid: pid.pid(raw)?,
-                old_pid: old_pid.pid(raw)?,
-            },
+            Decoder::Fork { parent, comm, child } => {
+                Sched::Fork { parent: parent.pid(raw)?, child: child.pid(raw)?, comm: comm.text(raw)? }
+            }
+            Decoder::Exec { pid, old_pid } => Sched::Exec { pid: pid.pid(raw)?, old_pid: old_pid.pid(raw)? },
             Decoder::Exit { task } => Sched::Exit { task: task.read(raw)? },
-            Decoder::Migrate { task, from, to } => Sched::Migrate {
-                task: task.read(raw)?,
-                from: from.cpu(raw)?,
-                to: to.cpu(raw)?,
-            },
+            Decoder::Migrate { task, from, to } => Sched::Migrate { task: task.read(raw)?, from: from.cpu(raw)?, to: to.cpu(raw)? },
         })
     }
 }
@@ -253,23 +184,12 @@ impl StateLetters {
         let pair = |text: &str| {
             let (bits, letter) = text.split_once('}')?.0.split_once(',')?;
             let bits = bits.trim();
-            let bits = bits
-                .strip_prefix("0x")
-                .map_or_else(|| bits.parse().ok(), |hex| u64::from_str_radix(hex, 16).ok())?;
+            let bits = bits.strip_prefix("0x").map_or_else(|| bits.parse().ok(), |hex| u64::from_str_radix(hex, 16).ok())?;
             Some((bits, *letter.trim().trim_matches('"').as_bytes().first()?))
         };
         let pairs: Vec<_> = print_format.split('{').skip(1).filter_map(pair).collect();
         match pairs.is_empty() {
-            true => StateLetters(vec![
-                (1, b'S'),
-                (2, b'D'),
-                (4, b'T'),
-                (8, b't'),
-                (16, b'X'),
-                (32, b'Z'),
-                (64, b'P'),
-                (128, b'I'),
-            ]),
+            true => StateLetters(vec![(1, b'S'), (2, b'D'), (4, b'T'), (8, b't'), (16, b'X'), (32, b'Z'), (64, b'P'), (128, b'I')]),
             false => StateLetters(pairs),
         }
     }

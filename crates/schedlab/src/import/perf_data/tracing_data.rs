@@ -22,10 +22,7 @@ impl Events {
     /// It holds a magic number, a version, byte order, word and page size, the formats of the ring buffer's page and event header, those
     /// of ftrace's own events, and then, system by system, each tracepoint's `format` file.
     pub fn parse(data: &[u8]) -> Option<Self> {
-        let mut rest = Rest {
-            data: data.strip_prefix(b"\x17\x08\x44tracing")?,
-            big_endian: false,
-        };
+        let mut rest = Rest { data: data.strip_prefix(b"\x17\x08\x44tracing")?, big_endian: false };
         rest.text()?;
         rest.big_endian = rest.take(1)? == [1];
         rest.take(1 + 4)?;

@@ -27,20 +27,12 @@ fn switch(fields: &[u8]) -> Option<Sched<'_>> {
         let (prev, rest) = who(rest, b" prev_pid=", b" prev_prio=")?;
         let (state, rest) = word(rest.strip_prefix(b" prev_state=")?)?;
         let (next, _) = who(rest.strip_prefix(b" ==> next_comm=")?, b" next_pid=", b" next_prio=")?;
-        return Some(Sched::Switch {
-            prev,
-            prev_state: prev_state(state),
-            next,
-        });
+        return Some(Sched::Switch { prev, prev_state: prev_state(state), next });
     }
     let (prev, rest) = short(fields)?;
     let (state, rest) = word(rest.strip_prefix(b" ")?)?;
     let (next, _) = short(rest.strip_prefix(b" ==> ")?)?;
-    Some(Sched::Switch {
-        prev,
-        prev_state: prev_state(state),
-        next,
-    })
+    Some(Sched::Switch { prev, prev_state: prev_state(state), next })
 }
 
 /// `comm=… pid=… prio=… [success=1] target_cpu=…` or `comm:pid [prio] [success=1] CPU:…`.
@@ -134,10 +126,7 @@ fn prio(bytes: &[u8]) -> Option<(i32, &[u8])> {
 #[inline]
 fn cpu(bytes: &[u8]) -> Option<(CpuId, &[u8])> {
     let (cpu, rest) = number(bytes)?;
-    u16::try_from(cpu)
-        .ok()
-        .filter(|cpu| u32::from(*cpu) <= LARGEST_CPU)
-        .map(|cpu| (CpuId(cpu), rest))
+    u16::try_from(cpu).ok().filter(|cpu| u32::from(*cpu) <= LARGEST_CPU).map(|cpu| (CpuId(cpu), rest))
 }
 
 #[inline]

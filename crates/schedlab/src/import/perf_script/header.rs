@@ -45,10 +45,7 @@ impl<'a> Header<'a> {
         let ids = last_word(self.task)?.0;
         let (tgid, rest) = number(ids)?;
         let (pid, rest) = number(rest.strip_prefix(b"/")?)?;
-        rest.is_empty().then_some(Current {
-            tgid: u32::try_from(tgid).ok()?,
-            pid: u32::try_from(pid).ok()?,
-        })
+        rest.is_empty().then_some(Current { tgid: u32::try_from(tgid).ok()?, pid: u32::try_from(pid).ok()? })
     }
 
     /// `rest` begins behind the CPU's column. Between it and the time may stand latency flags or other words, such as `misc`.
@@ -60,14 +57,10 @@ impl<'a> Header<'a> {
         for _ in 0..4 {
             if let Some((time, behind)) = timestamp(rest) {
                 let (event, fields) = event(behind)?;
-                return Some(Header {
-                    cpu: CpuId(cpu),
-                    time,
-                    context,
-                    task,
-                    event,
-                    fields,
-                });
+                return Some(Header { cpu: CpuId(cpu), time, context, task, event, fields });
+            }
+            if rest.first() == Some(&b'[') {
+                return None;
             }
             let end = memchr::memchr(b' ', rest)?;
             if let Some(flags) = latency_flags(&rest[..end]) {
@@ -95,7 +88,7 @@ impl<'a> Header<'a> {
                 (cpu, before) = further;
             }
             let Some((cpu_number, b"")) = number(cpu) else { continue };
-            let is_pid = last_word(before).is_some_and(|(ids, _)| ids.iter().all(|byte| byte.is_ascii_digit() || *byte == b'/'));
+            let is_pid = last_word(before).is_some_and(|(ids, _)| ids.iter().all(|byte| byte.is_ascii_digit() || b"/-".contains(byte)));
             let cpu_end = before.len() + line[before.len()..].iter().take_while(|&&byte| byte == b' ').count() + cpu.len();
             if is_pid && let Some(header) = Header::after_cpu(before, cpu_number, &line[cpu_end..]) {
                 return Some(header);
@@ -145,7 +138,8 @@ fn event(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     {
         rest = behind.trim_ascii_start();
     }
-    let end = memchr::memchr(b' ', rest).unwrap_or(rest.len());
+    // perf writes a space behind the colon even if no fields follow; without it the line was cut within the name.
+    let end = memchr::memchr(b' ', rest)?;
     let name = rest[..end].strip_suffix(b":")?;
     (!name.is_empty()).then(|| (name, &rest[end..]))
 }
