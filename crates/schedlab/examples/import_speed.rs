@@ -11,9 +11,7 @@ struct Fold(u64);
 
 impl Observer for Fold {
     fn events(&mut self, chunk: &[Event]) {
-        self.0 = chunk
-            .iter()
-            .fold(self.0, |sum, event| sum.rotate_left(1) ^ event.time.0 ^ u64::from(event.cpu.0));
+        self.0 = chunk.iter().fold(self.0, |sum, event| sum.rotate_left(1) ^ event.time.0 ^ u64::from(event.cpu.0));
     }
 }
 
@@ -24,30 +22,13 @@ fn main() {
     });
     let mut fold = Fold::default();
     let start = Instant::now();
-    match read(
-        path.as_ref(),
-        &Options {
-            allow_lost: true,
-            progress: None,
-        },
-        vec![&mut fold],
-    ) {
+    match read(path.as_ref(), &Options { allow_lost: true, progress: None }, vec![&mut fold]) {
         Ok(recording) => {
             let seconds = start.elapsed().as_secs_f64();
             print!("{}", recording.report);
-            println!(
-                "tasks: {}, CPUs: {}, duration: {}",
-                recording.tasks.len(),
-                recording.cpus,
-                recording.duration
-            );
+            println!("tasks: {}, CPUs: {}, duration: {}", recording.tasks.len(), recording.cpus, recording.duration);
             let records = recording.report.records as f64;
-            println!(
-                "{seconds:.3} s, {:.2} M events/s, peak {} KiB, fold {:x}",
-                records / seconds / 1e6,
-                peak_kib(),
-                fold.0
-            );
+            println!("{seconds:.3} s, {:.2} M events/s, peak {} KiB, fold {:x}", records / seconds / 1e6, peak_kib(), fold.0);
         }
         Err(error) => {
             eprintln!("{error}");

@@ -61,26 +61,14 @@ impl<W: Write> Machine<W> {
     fn wake(&mut self, cpu: usize) -> io::Result<()> {
         let Some(task) = self.asleep.pop_front() else { return Ok(()) };
         let home = task % CPUS;
-        let target = if self.random.below(10) == 0 {
-            self.random.below(CPUS as u64) as usize
-        } else {
-            home
-        };
+        let target = if self.random.below(10) == 0 { self.random.below(CPUS as u64) as usize } else { home };
         let (name, pid) = (name(Some(task), 0), FIRST_PID + task);
-        self.event(
-            cpu,
-            "sched_waking",
-            format_args!("comm={name} pid={pid} prio=120 target_cpu={home:03}"),
-        )?;
+        self.event(cpu, "sched_waking", format_args!("comm={name} pid={pid} prio=120 target_cpu={home:03}"))?;
         if target != home {
             let fields = format_args!("comm={name} pid={pid} prio=120 orig_cpu={home} dest_cpu={target}");
             self.event(cpu, "sched_migrate_task", fields)?;
         }
-        self.event(
-            cpu,
-            "sched_wakeup",
-            format_args!("comm={name} pid={pid} prio=120 target_cpu={target:03}"),
-        )?;
+        self.event(cpu, "sched_wakeup", format_args!("comm={name} pid={pid} prio=120 target_cpu={target:03}"))?;
         self.ready[target].push_back(task);
         Ok(())
     }
@@ -107,10 +95,7 @@ impl<W: Write> Machine<W> {
         let (task, event) = (self.running[cpu], format!("sched:{event}"));
         let comm = if task.is_some() { name(task, cpu) } else { "swapper".to_owned() };
         let (pid, seconds, nanos) = (pid(task), self.clock / 1_000_000_000, self.clock % 1_000_000_000);
-        writeln!(
-            self.output,
-            "{comm:>16} {pid:>5}/{pid:<5} [{cpu:03}] {seconds:>5}.{nanos:09}: {event:>24}: {fields}"
-        )
+        writeln!(self.output, "{comm:>16} {pid:>5}/{pid:<5} [{cpu:03}] {seconds:>5}.{nanos:09}: {event:>24}: {fields}")
     }
 }
 
