@@ -1,8 +1,10 @@
 //! What there is to schedule: tasks, where they may run, and what each of them does.
 
+mod costs;
 mod replay;
 mod script;
 
+pub use costs::{CostEstimator, Costs, Estimate};
 pub use replay::{EdgeCounts, Recorded, ReplayBuilder, ReplayOptions, ReplayReport, TaskMatch};
 pub use script::{Action, Script, Step, Steps};
 

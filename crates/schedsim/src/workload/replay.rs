@@ -139,10 +139,7 @@ impl Observer for ReplayBuilder {
 impl ReplayBuilder {
     /// A builder that has seen nothing.
     pub fn new(options: ReplayOptions) -> ReplayBuilder {
-        ReplayBuilder {
-            options,
-            ..ReplayBuilder::default()
-        }
+        ReplayBuilder { options, ..ReplayBuilder::default() }
     }
 
     /// The workload that does what was recorded, and what is doubtful about it.
@@ -287,11 +284,7 @@ impl ReplayBuilder {
         task_state.charge(now);
         task_state.since = now;
         task_state.dead = prev_state == PrevState::Dead;
-        task_state.status = if prev_state == PrevState::Runnable {
-            Status::Ready
-        } else {
-            Status::Asleep
-        };
+        task_state.status = if prev_state == PrevState::Runnable { Status::Ready } else { Status::Asleep };
         // It was being woken while it was going to sleep.
         if task_state.status == Status::Asleep
             && let Some(pending) = task_state.pending.take()

@@ -18,17 +18,10 @@ pub(super) fn assemble(
 ) -> (Workload, ReplayReport) {
     let endings: Vec<Ending> = tasks.iter_mut().map(Task::close).collect();
     let verdicts = Verdicts::new(&tasks, recorded.tasks, Nanos(recorded.end.0.saturating_mul(u64::from(recorded.cpus))));
-    let mut workload = Workload {
-        tasks: Vec::with_capacity(tasks.len()),
-        cpu_sets: options.affinities.iter().map(|(_, set)| set.clone()).collect(),
-    };
+    let mut workload =
+        Workload { tasks: Vec::with_capacity(tasks.len()), cpu_sets: options.affinities.iter().map(|(_, set)| set.clone()).collect() };
     for ((index, task), ending) in tasks.into_iter().enumerate().zip(endings) {
-        let nameless = || TaskInfo {
-            name: String::new(),
-            pid: 0,
-            tgid: 0,
-            prio: 120,
-        };
+        let nameless = || TaskInfo { name: String::new(), pid: 0, tgid: 0, prio: 120 };
         let info = recorded.tasks.get(index).cloned().unwrap_or_else(nameless);
         let affinity = affinity(&info, options, recorded.cpus);
         report.pinned += u64::from(matches!(affinity, Affinity::Pinned(_)));
@@ -45,13 +38,7 @@ pub(super) fn assemble(
         };
         task.log.entries().for_each(|(run, deed)| writer.add(run, deed));
         let script = writer.finish(ending);
-        workload.tasks.push(TaskSpec {
-            cpu: task.first_cpu.unwrap_or(CpuId(0)),
-            start: task.start,
-            info,
-            affinity,
-            script,
-        });
+        workload.tasks.push(TaskSpec { cpu: task.first_cpu.unwrap_or(CpuId(0)), start: task.start, info, affinity, script });
     }
     report.bursts = workload.bursts();
     report.demand = workload.demand();
@@ -68,9 +55,7 @@ fn affinity(task: &TaskInfo, options: &ReplayOptions, cpus: u16) -> Affinity {
     };
     match options.affinities.iter().position(fits) {
         Some(index) => Affinity::Set(index as u32),
-        None => kernel_threads::bound_cpu(task)
-            .filter(|cpu| cpu.0 < cpus)
-            .map_or(Affinity::Any, Affinity::Pinned),
+        None => kernel_threads::bound_cpu(task).filter(|cpu| cpu.0 < cpus).map_or(Affinity::Any, Affinity::Pinned),
     }
 }
 
@@ -105,11 +90,7 @@ impl Writer<'_> {
             }
             Deed::Forked(task) => self.step(Action::Fork(task)),
             Deed::Slept { waker, kind, pause } => {
-                let verdict = if waker == TaskId::NONE {
-                    Verdict::INTERRUPT
-                } else {
-                    self.verdicts.of(waker, self.id, kind)
-                };
+                let verdict = if waker == TaskId::NONE { Verdict::INTERRUPT } else { self.verdicts.of(waker, self.id, kind) };
                 if verdict.dependency {
                     count(&mut self.report.dependencies, verdict.sure);
                     self.step(Action::Wait);

@@ -4,17 +4,7 @@ use crate::CpuId;
 use crate::trace::TaskInfo;
 
 /// Kernel threads of which there is one per CPU: `name/CPU`.
-const PER_CPU: [&str; 9] = [
-    "migration",
-    "ksoftirqd",
-    "cpuhp",
-    "rcuc",
-    "idle_inject",
-    "irq_work",
-    "watchdog",
-    "ktimers",
-    "backlog_napi",
-];
+const PER_CPU: [&str; 9] = ["migration", "ksoftirqd", "cpuhp", "rcuc", "idle_inject", "irq_work", "watchdog", "ktimers", "backlog_napi"];
 
 /// The CPU that a kernel thread is bound to, from its name: `migration/3`, `kworker/3:1H`, but not `kworker/u8:2` (unbound) nor
 /// `rcuop/3` (bound to a CPU's callbacks, not to the CPU).
@@ -45,12 +35,7 @@ mod tests {
     use super::*;
 
     fn task(name: &str) -> TaskInfo {
-        TaskInfo {
-            name: name.into(),
-            pid: 18,
-            tgid: 18,
-            prio: 120,
-        }
+        TaskInfo { name: name.into(), pid: 18, tgid: 18, prio: 120 }
     }
 
     #[test]

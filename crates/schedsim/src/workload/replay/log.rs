@@ -102,10 +102,7 @@ impl Log {
                         pause: Nanos(second & (PAUSE_LIMIT - 1)),
                     }
                 }
-                tag => Deed::Woke {
-                    task: TaskId(argument),
-                    kind: Kind::from_bits(tag - WOKE),
-                },
+                tag => Deed::Woke { task: TaskId(argument), kind: Kind::from_bits(tag - WOKE) },
             };
             Some((Nanos(word & (RUN_LIMIT - 1)), deed))
         })
@@ -132,11 +129,7 @@ mod tests {
         let mut deeds = vec![
             Deed::Ran { switches: 3 },
             Deed::Forked(TaskId(7)),
-            Deed::Slept {
-                waker: TaskId::NONE,
-                kind: Kind::Task,
-                pause: Nanos(PAUSE_LIMIT - 1),
-            },
+            Deed::Slept { waker: TaskId::NONE, kind: Kind::Task, pause: Nanos(PAUSE_LIMIT - 1) },
         ];
         for kind in kinds {
             let (task, pause) = (TaskId(TASK_LIMIT - 1), Nanos(0));
@@ -153,31 +146,11 @@ mod tests {
     #[test]
     fn a_waking_can_be_forgotten_and_a_waker_be_named_later() {
         let mut log = Log::default();
-        let woke = log.push(
-            Nanos(5),
-            Deed::Woke {
-                task: TaskId(3),
-                kind: Kind::Unknown,
-            },
-        );
-        let slept = log.push(
-            Nanos(6),
-            Deed::Slept {
-                waker: TaskId::NONE,
-                kind: Kind::Unknown,
-                pause: Nanos(9),
-            },
-        );
+        let woke = log.push(Nanos(5), Deed::Woke { task: TaskId(3), kind: Kind::Unknown });
+        let slept = log.push(Nanos(6), Deed::Slept { waker: TaskId::NONE, kind: Kind::Unknown, pause: Nanos(9) });
         log.forget_waking(woke);
         log.name_waker(slept, TaskId(4));
-        let expected = Deed::Slept {
-            waker: TaskId(4),
-            kind: Kind::Unknown,
-            pause: Nanos(9),
-        };
-        assert_eq!(
-            log.entries().collect::<Vec<_>>(),
-            [(Nanos(5), Deed::Ran { switches: 0 }), (Nanos(6), expected)]
-        );
+        let expected = Deed::Slept { waker: TaskId(4), kind: Kind::Unknown, pause: Nanos(9) };
+        assert_eq!(log.entries().collect::<Vec<_>>(), [(Nanos(5), Deed::Ran { switches: 0 }), (Nanos(6), expected)]);
     }
 }

@@ -131,8 +131,7 @@ impl Verdicts {
                 let pair = &mut verdicts.pairs[index];
                 let woken = pair.task;
                 for kind in OPEN {
-                    pair.verdicts[kind as usize]
-                        .get_or_insert_with(|| scene.sums[woken.index()].usual(kind, scene.related(waker, woken)));
+                    pair.verdicts[kind as usize].get_or_insert_with(|| scene.sums[woken.index()].usual(kind, scene.related(waker, woken)));
                 }
             }
         }
@@ -149,10 +148,7 @@ impl Verdicts {
     }
 
     fn count(tasks: &[Task]) -> (Verdicts, Vec<Sums>) {
-        let mut verdicts = Verdicts {
-            pairs: Vec::new(),
-            rows: vec![0],
-        };
+        let mut verdicts = Verdicts { pairs: Vec::new(), rows: vec![0] };
         let mut sums = vec![Sums::default(); tasks.len()];
         let mut counts = vec![[0u32; 3]; tasks.len()];
         let mut woken = Vec::new();
@@ -222,8 +218,7 @@ impl Verdicts {
             return verdict(true);
         }
         // Named as often as chance has it, by a task that it has nothing to do with.
-        (!scene.related(waker, pair.task) && expected >= PREDICTED && all > count)
-            .then(|| Verdict::new(false, Sure::Inferred))
+        (!scene.related(waker, pair.task) && expected >= PREDICTED && all > count).then(|| Verdict::new(false, Sure::Inferred))
     }
 }
 
@@ -247,10 +242,7 @@ impl Scene<'_> {
 impl Sums {
     /// The second round: without evidence about the pair, a waking of this task is what its others mostly are.
     fn usual(&self, kind: Kind, related: bool) -> Verdict {
-        let (dependencies, delays) = (
-            self.dependencies[kind as usize],
-            self.delays[kind as usize] + self.woken_by_nobody,
-        );
+        let (dependencies, delays) = (self.dependencies[kind as usize], self.delays[kind as usize] + self.woken_by_nobody);
         let known = dependencies + delays;
         let dependency = match kind {
             // A softirq is as a rule not about the task that it interrupts.

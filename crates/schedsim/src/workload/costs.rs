@@ -1,0 +1,258 @@
+//! What scheduling costs on a recorded machine, as far as its events tell.
+
+use crate::metrics::Histogram;
+use crate::trace::{Event, EventKind, Observer, PrevState};
+use crate::{CpuId, Nanos, TaskId, Time};
+use std::fmt;
+
+/// Estimates the costs of a [`Machine`](crate::Machine) from a recording; memory grows with tasks and CPUs, not with events.
+///
+/// - *A switch*: the tracepoint fires before the switch is done, so each recorded run contains the switch that began it. Runs with nothing
+///   between switch-in and switch-out are as short as a switch and the little the task did; their 1st percentile is an upper bound. It
+///   holds the cost of recording one event, too.
+/// - *Leaving idle*: from a waking to the switch from idle to the woken task, on a CPU that was idle; the median. The switch itself comes
+///   after that event. It mixes CPUs that were woken by another with those that an interrupt had woken already.
+/// - *A migration*: the CPU burst of a task after it woke on another CPU than the one it ran on last, less the mean of its bursts before and
+///   after, where it stayed; the median, or zero if the sign of the differences may be chance. What the caches cost a task that is
+///   migrated while it is runnable is not seen, and bursts vary for other reasons, which makes this the least sure of the three.
+#[derive(Clone, Debug, Default)]
+pub struct CostEstimator {
+    tasks: Vec<Task>,
+    cpus: Vec<Cpu>,
+    empty_runs: Histogram,
+    idle_exits: Histogram,
+    /// Bursts after a migration by how much they were longer than their neighbours, and by how much shorter.
+    longer: Histogram,
+    shorter: Histogram,
+}
+
+/// The costs of scheduling, each an upper bound or a median, and on how many samples it rests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Costs {
+    /// Of going from one task to another.
+    pub switch: Estimate,
+    /// Of running on another CPU than before.
+    pub migration: Estimate,
+    /// Of leaving idle.
+    pub idle_exit: Estimate,
+}
+
+/// An estimated duration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Estimate {
+    /// The estimate; `None` if there are too few samples.
+    pub value: Option<Nanos>,
+    /// How many samples.
+    pub samples: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Task {
+    state: State,
+    /// On which CPU it ran last.
+    cpu: Option<CpuId>,
+    /// What it has run since it woke.
+    burst: Nanos,
+    /// Whether this burst began on another CPU than the one before.
+    migrated: bool,
+    /// It has changed CPUs within this burst.
+    astray: bool,
+    /// The last burst, if it began where the one before had ended.
+    stayed: Option<Nanos>,
+    /// A burst after a migration and the one before it, waiting for the one after it.
+    moved: Option<(Nanos, Nanos)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Unknown,
+    Asleep,
+    /// Woken, and when.
+    Woken(Time),
+    Ready,
+    Running(Time),
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Cpu {
+    /// When it became idle, if it is.
+    idle_since: Option<Time>,
+    /// When it switched to the task that it runs, if nothing has happened on it since.
+    quiet_since: Option<Time>,
+}
+
+/// So many samples at least for an estimate.
+const ENOUGH: u64 = 30;
+
+impl Observer for CostEstimator {
+    fn events(&mut self, chunk: &[Event]) {
+        for event in chunk {
+            self.event(event);
+        }
+    }
+}
+
+impl CostEstimator {
+    /// An estimator that has seen nothing.
+    pub fn new() -> CostEstimator {
+        CostEstimator::default()
+    }
+
+    /// The estimates.
+    pub fn finish(self) -> Costs {
+        let estimate = |samples: &Histogram, percent| {
+            let enough = samples.count() >= ENOUGH;
+            Estimate { value: samples.percentile(percent).filter(|_| enough), samples: samples.count() }
+        };
+        Costs { switch: estimate(&self.empty_runs, 1.0), migration: self.migration(), idle_exit: estimate(&self.idle_exits, 50.0) }
+    }
+
+    /// The median of the differences, unless a coin would show as many of one sign in one of forty trials (a sign test).
+    fn migration(&self) -> Estimate {
+        let (longer, shorter) = (self.longer.count(), self.shorter.count());
+        let samples = longer + shorter;
+        if samples < ENOUGH {
+            return Estimate { value: None, samples };
+        }
+        let excess = longer.saturating_sub(shorter) as f64;
+        let significant = excess > 2.0 * (samples as f64).sqrt();
+        // The median of all is the percentile of the positive ones that leaves half of all above it.
+        let percent = 100.0 * (0.5 * samples as f64 - shorter as f64) / longer as f64;
+        let median = if significant { self.longer.percentile(percent.clamp(0.0, 100.0)) } else { None };
+        Estimate { value: Some(median.unwrap_or(Nanos::ZERO)), samples }
+    }
+
+    fn event(&mut self, event: &Event) {
+        let Event { time, cpu, kind } = *event;
+        if cpu.index() >= self.cpus.len() {
+            self.cpus.resize(cpu.index() + 1, Cpu::default());
+        }
+        match kind {
+            EventKind::SchedSwitch { prev, next, prev_state } => {
+                if let Some(since) = self.cpus[cpu.index()].quiet_since.filter(|_| prev != TaskId::NONE) {
+                    self.empty_runs.record(time.since(since));
+                }
+                if let Some(task) = self.task(prev) {
+                    let done = task.switched_out(prev_state, time);
+                    if let Some(difference) = done.and_then(|burst| task.compare(burst)) {
+                        let (histogram, by) = match difference {
+                            0.. => (&mut self.longer, difference),
+                            _ => (&mut self.shorter, -difference),
+                        };
+                        histogram.record(Nanos(by as u64));
+                    }
+                }
+                let idle_since = self.cpus[cpu.index()].idle_since;
+                if let Some(task) = self.task(next) {
+                    let woken = task.switched_in(cpu, time);
+                    if prev == TaskId::NONE
+                        && let (Some(woken), Some(idle_since)) = (woken, idle_since)
+                        && woken >= idle_since
+                    {
+                        self.idle_exits.record(time.since(woken));
+                    }
+                }
+                let is_idle = next == TaskId::NONE;
+                self.cpus[cpu.index()] = Cpu { idle_since: is_idle.then_some(time), quiet_since: (!is_idle).then_some(time) };
+            }
+            EventKind::SchedWaking { task, .. } | EventKind::SchedWakeupNew { task, .. } => {
+                self.cpus[cpu.index()].quiet_since = None;
+                if let Some(task) = self.task(task)
+                    && matches!(task.state, State::Unknown | State::Asleep)
+                {
+                    task.state = State::Woken(time);
+                }
+            }
+            _ => self.cpus[cpu.index()].quiet_since = None,
+        }
+    }
+
+    fn task(&mut self, task: TaskId) -> Option<&mut Task> {
+        if task == TaskId::NONE {
+            return None;
+        }
+        if task.index() >= self.tasks.len() {
+            self.tasks.resize(task.index() + 1, Task::NEW);
+        }
+        self.tasks.get_mut(task.index())
+    }
+}
+
+impl Task {
+    const NEW: Task =
+        Task { state: State::Unknown, cpu: None, burst: Nanos::ZERO, migrated: false, astray: false, stayed: None, moved: None };
+
+    /// Says when it was woken, if it runs for the first time since.
+    fn switched_in(&mut self, cpu: CpuId, now: Time) -> Option<Time> {
+        let before = std::mem::replace(&mut self.state, State::Running(now));
+        let moves = self.cpu.replace(cpu).is_some_and(|last| last != cpu);
+        match before {
+            State::Woken(since) => {
+                (self.burst, self.migrated, self.astray) = (Nanos::ZERO, moves, false);
+                Some(since)
+            }
+            State::Unknown | State::Asleep | State::Ready | State::Running(_) => {
+                self.astray |= moves || !matches!(before, State::Ready);
+                None
+            }
+        }
+    }
+
+    /// The burst, if it is over and was seen whole.
+    fn switched_out(&mut self, prev_state: PrevState, now: Time) -> Option<Nanos> {
+        let before = std::mem::replace(&mut self.state, if prev_state == PrevState::Runnable { State::Ready } else { State::Asleep });
+        match before {
+            State::Running(since) => self.burst += now.since(since),
+            _ => self.astray = true,
+        }
+        (prev_state == PrevState::Blocked).then_some(self.burst)
+    }
+
+    /// By how much the last burst after a migration was longer than its neighbours, when the second of these, `burst`, is over.
+    fn compare(&mut self, burst: Nanos) -> Option<i64> {
+        if self.astray {
+            (self.stayed, self.moved) = (None, None);
+            return None;
+        }
+        if self.migrated {
+            self.moved = self.stayed.take().map(|before| (burst, before));
+            return None;
+        }
+        self.stayed = Some(burst);
+        let (moved, before) = self.moved.take()?;
+        let usual = before.0.saturating_add(burst.0) / 2;
+        i64::try_from(moved.0).ok()?.checked_sub(i64::try_from(usual).ok()?)
+    }
+}
+
+impl Costs {
+    /// Of a switch; zero if unknown.
+    pub fn switch_cost(&self) -> Nanos {
+        self.switch.value.unwrap_or(Nanos::ZERO)
+    }
+
+    /// Of a migration; zero if unknown.
+    pub fn migration_cost(&self) -> Nanos {
+        self.migration.value.unwrap_or(Nanos::ZERO)
+    }
+
+    /// Of leaving idle; zero if unknown.
+    pub fn idle_exit(&self) -> Nanos {
+        self.idle_exit.value.unwrap_or(Nanos::ZERO)
+    }
+}
+
+impl fmt::Display for Costs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a switch costs {}, a migration {}, leaving idle {}", self.switch, self.migration, self.idle_exit)
+    }
+}
+
+impl fmt::Display for Estimate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.value {
+            Some(value) => write!(f, "{value} ({} samples)", self.samples),
+            None => write!(f, "an unknown time (only {} samples)", self.samples),
+        }
+    }
+}
