@@ -499,6 +499,10 @@ impl<'w, 't, P: Policy> Engine<'w, 't, P> {
                 self.cpu_times.set(cpu, Time::NEVER);
             }
         }
+        if (next == TaskId::NONE) != (occupant == TaskId::NONE) {
+            let effect = self.policy.update_idle(&mut self.cx, cpu, next == TaskId::NONE);
+            self.apply(effect);
+        }
     }
 
     /// Charges for a switch to `next`.

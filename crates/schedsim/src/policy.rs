@@ -67,6 +67,11 @@ pub trait Policy {
     /// A task stops running. If it is still runnable ([`Stop::is_runnable`]), `enqueue` follows.
     fn stopping(&mut self, _cx: &mut Context, _cpu: CpuId, _task: TaskId, _why: Stop) {}
 
+    /// `cpu` has become idle, or has left idle for a task. A task that waited for it and was passed over may need another idle CPU, which must be kicked.
+    fn update_idle(&mut self, _cx: &mut Context, _cpu: CpuId, _idle: bool) -> Effect {
+        Effect::Nothing
+    }
+
     /// The periodic tick on a busy CPU, at multiples of `needs().tick`.
     fn tick(&mut self, _cx: &mut Context, _cpu: CpuId, _task: TaskId) -> Effect {
         Effect::Nothing

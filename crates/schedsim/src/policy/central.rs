@@ -97,6 +97,15 @@ impl<Q: ReadyQueue> Policy for Central<Q> {
         }
     }
 
+    fn update_idle(&mut self, cx: &mut Context, _cpu: CpuId, idle: bool) -> Effect {
+        // The CPU may have been kicked for another task than it took. If all tasks run everywhere, that one gets the CPU kicked for this one.
+        if idle || self.restricted == 0 || cx.idle().is_empty() {
+            return Effect::Nothing;
+        }
+        let passed_over = self.queue.find(Nodes::from_mut(&mut self.nodes), |task| cx.idle_cpu_for(task).is_some());
+        passed_over.and_then(|task| cx.idle_cpu_for(task)).map_or(Effect::Nothing, Effect::Kick)
+    }
+
     fn dequeue(&mut self, _cx: &mut Context, task: TaskId) {
         self.queue.remove(Nodes::from_mut(&mut self.nodes), task);
     }

@@ -128,6 +128,16 @@ impl<Q: ReadyQueue + Clone> Policy for Take<Q> {
         }
     }
 
+    fn update_idle(&mut self, cx: &mut Context, _cpu: CpuId, idle: bool) -> Effect {
+        // The CPU may have been kicked for another task than it took. If all tasks run everywhere, that one gets the CPU kicked for this one.
+        if idle || !self.options.polling || self.restricted == 0 || cx.idle().is_empty() {
+            return Effect::Nothing;
+        }
+        let nodes = Nodes::from_mut(&mut self.nodes);
+        let passed_over = self.queues.iter().find_map(|queue| queue.find(nodes, |task| cx.idle_cpu_for(task).is_some()));
+        passed_over.and_then(|task| cx.idle_cpu_for(task)).map_or(Effect::Nothing, Effect::Kick)
+    }
+
     fn dequeue(&mut self, _cx: &mut Context, task: TaskId) {
         let cpu = self.queued_on[task.index()].index();
         self.queues[cpu].remove(Nodes::from_mut(&mut self.nodes), task);
