@@ -60,20 +60,11 @@ fn a_small_trace_has_the_numbers_that_a_pencil_gives() {
     assert_eq!(s.get("overhead_ns"), None);
     assert_eq!(s.oddities.total(), 0);
     // Queues: task 1 waits on CPU 1 twice, task 0 once, and the dispatch on CPU 0 takes task 1 from CPU 1's queue.
-    assert_eq!(
-        s.cpus
-            .iter()
-            .map(|cpu| (cpu.busy.0, cpu.idle.0, cpu.waiting_max))
-            .collect::<Vec<_>>(),
-        [(120, 80, 0), (80, 120, 1)]
-    );
+    assert_eq!(s.cpus.iter().map(|cpu| (cpu.busy.0, cpu.idle.0, cpu.waiting_max)).collect::<Vec<_>>(), [(120, 80, 0), (80, 120, 1)]);
     assert_eq!(s.cpus[1].waiting_mean, 50.0 / 200.0);
     let bursts: Vec<(u32, u64)> = s.tasks.iter().map(|task| (task.bursts, task.cpu_time.0)).collect();
     assert_eq!(bursts, [(1, 130), (1, 70)]);
-    assert_eq!(
-        (s.distributions.burst.min(), s.distributions.burst.max()),
-        (Some(Nanos(70)), Some(Nanos(100)))
-    );
+    assert_eq!((s.distributions.burst.min(), s.distributions.burst.max()), (Some(Nanos(70)), Some(Nanos(100))));
     assert_eq!(s.distributions.pause.max(), Some(Nanos(50)));
 }
 
@@ -88,28 +79,9 @@ fn every_metric_of_an_empty_trace_is_null_with_a_note() {
 
 #[test]
 fn without_wakeups_only_what_switches_tell_has_a_value() {
-    let s = summary(
-        1,
-        30,
-        &[
-            switch(0, 0, 0, Runnable, 1),
-            switch(10, 0, 1, Blocked, 0),
-            switch(20, 0, 0, Blocked, 1),
-        ],
-    );
-    assert_eq!(
-        (s.get("switches"), s.get("makespan_ns"), s.get("utilisation")),
-        (Some(3.0), Some(30.0), Some(1.0))
-    );
-    for id in [
-        "grr",
-        "apr",
-        "run_delay_ns",
-        "wakeup_latency_ns_p50",
-        "idle_waste",
-        "jain_fairness",
-        "response_time_ns_mean",
-    ] {
+    let s = summary(1, 30, &[switch(0, 0, 0, Runnable, 1), switch(10, 0, 1, Blocked, 0), switch(20, 0, 0, Blocked, 1)]);
+    assert_eq!((s.get("switches"), s.get("makespan_ns"), s.get("utilisation")), (Some(3.0), Some(30.0), Some(1.0)));
+    for id in ["grr", "apr", "run_delay_ns", "wakeup_latency_ns_p50", "idle_waste", "jain_fairness", "response_time_ns_mean"] {
         assert_eq!(s.get(id), None, "{id}");
     }
     assert_eq!(s.oddities.unwoken, 1);
@@ -117,13 +89,7 @@ fn without_wakeups_only_what_switches_tell_has_a_value() {
 
 #[test]
 fn a_99th_percentile_takes_a_thousand_samples() {
-    let round = |n: u64| {
-        [
-            waking(100 * n, 0, 0),
-            switch(100 * n + 1 + n % 50, 0, -1, Runnable, 0),
-            switch(100 * n + 60, 0, 0, Blocked, -1),
-        ]
-    };
+    let round = |n: u64| [waking(100 * n, 0, 0), switch(100 * n + 1 + n % 50, 0, -1, Runnable, 0), switch(100 * n + 60, 0, 0, Blocked, -1)];
     let of = |rounds: u64| summary(1, 100 * rounds, &(0..rounds).flat_map(round).collect::<Vec<_>>());
     let (_, few) = of(999).values().find(|(metric, _)| metric.id == "wakeup_latency_ns_p99").unwrap();
     assert_eq!((few.value, few.note), (None, Some("fewer than 1,000 samples")));
@@ -134,11 +100,7 @@ fn a_99th_percentile_takes_a_thousand_samples() {
 
 #[test]
 fn the_first_prev_of_a_cpu_has_run_since_the_start_even_if_it_was_woken_meanwhile() {
-    let s = summary(
-        2,
-        100,
-        &[waking(10, 0, 0), switch(40, 0, 0, Blocked, -1), switch(50, 1, -1, Runnable, 1)],
-    );
+    let s = summary(2, 100, &[waking(10, 0, 0), switch(40, 0, 0, Blocked, -1), switch(50, 1, -1, Runnable, 1)]);
     assert_eq!(s.tasks[0].cpu_time, Nanos(40));
     assert_eq!(s.tasks[0].first, Time::ZERO);
     assert_eq!((s.cpus[0].busy, s.cpus[1].idle), (Nanos(40), Nanos(50)));
@@ -150,13 +112,7 @@ fn a_waking_before_the_sleeper_has_left_its_cpu_counts_from_the_waking() {
     let s = summary(
         1,
         100,
-        &[
-            switch(0, 0, -1, Runnable, 0),
-            waking(30, 0, 0),
-            switch(40, 0, 0, Blocked, -1),
-            wakeup(45, 0, 0),
-            switch(60, 0, -1, Runnable, 0),
-        ],
+        &[switch(0, 0, -1, Runnable, 0), waking(30, 0, 0), switch(40, 0, 0, Blocked, -1), wakeup(45, 0, 0), switch(60, 0, -1, Runnable, 0)],
     );
     assert_eq!(s.get("wakeup_latency_ns_max"), Some(30.0));
     assert_eq!(s.get("run_delay_ns"), Some(20.0));
@@ -166,45 +122,21 @@ fn a_waking_before_the_sleeper_has_left_its_cpu_counts_from_the_waking() {
 #[test]
 fn a_waking_of_a_task_that_goes_on_running_is_void() {
     // The wakeup comes while it runs: it was about to sleep and did not.
-    let awake = [
-        switch(0, 0, -1, Runnable, 0),
-        waking(10, 0, 0),
-        wakeup(11, 0, 0),
-        switch(50, 0, 0, Blocked, -1),
-    ];
+    let awake = [switch(0, 0, -1, Runnable, 0), waking(10, 0, 0), wakeup(11, 0, 0), switch(50, 0, 0, Blocked, -1)];
     let s = summary(1, 100, &[&awake[..], &[waking(80, 0, 0), switch(85, 0, -1, Runnable, 0)]].concat());
-    assert_eq!(
-        (s.get("wakeup_latency_ns_max"), s.distributions.pause.max()),
-        (Some(5.0), Some(Nanos(30)))
-    );
+    assert_eq!((s.get("wakeup_latency_ns_max"), s.distributions.pause.max()), (Some(5.0), Some(Nanos(30))));
     // The same without sched_wakeup events: the second waking says that it did sleep.
-    let s = summary(
-        1,
-        100,
-        &[awake[0], awake[1], awake[3], waking(80, 0, 0), switch(85, 0, -1, Runnable, 0)],
-    );
+    let s = summary(1, 100, &[awake[0], awake[1], awake[3], waking(80, 0, 0), switch(85, 0, -1, Runnable, 0)]);
     assert_eq!((s.get("wakeup_latency_ns_max"), s.get("run_delay_ns")), (Some(5.0), Some(5.0)));
     assert_eq!(s.oddities.total(), 0);
     // Preempted before it could sleep: an ordinary wait, and no wakeup.
-    let s = summary(
-        1,
-        100,
-        &[awake[0], awake[1], switch(50, 0, 0, Runnable, 1), switch(60, 0, 1, Blocked, 0)],
-    );
+    let s = summary(1, 100, &[awake[0], awake[1], switch(50, 0, 0, Runnable, 1), switch(60, 0, 1, Blocked, 0)]);
     assert_eq!((s.get("wakeup_latency_ns_max"), s.get("run_delay_ns")), (None, Some(10.0)));
 }
 
 #[test]
 fn a_task_that_turns_up_on_a_second_cpu_is_counted_and_believed() {
-    let s = summary(
-        2,
-        100,
-        &[
-            switch(0, 0, -1, Runnable, 0),
-            switch(40, 1, -1, Runnable, 0),
-            switch(70, 0, 1, Blocked, -1),
-        ],
-    );
+    let s = summary(2, 100, &[switch(0, 0, -1, Runnable, 0), switch(40, 1, -1, Runnable, 0), switch(70, 0, 1, Blocked, -1)]);
     assert_eq!((s.oddities.on_two_cpus, s.oddities.wrong_prev), (1, 0));
     assert_eq!(s.tasks[0].cpu_time, Nanos(100));
     assert_eq!(s.cpus.iter().map(|cpu| cpu.busy.0).collect::<Vec<_>>(), [70, 60]);
@@ -212,84 +144,34 @@ fn a_task_that_turns_up_on_a_second_cpu_is_counted_and_believed() {
 
 #[test]
 fn the_queue_of_a_waiting_task_is_where_it_was_last_sent() {
-    let migrate = EventKind::SchedMigrateTask {
-        task: TaskId(0),
-        from: CpuId(0),
-        to: CpuId(2),
-    };
-    let s = summary(
-        3,
-        100,
-        &[
-            waking(0, 0, 0),
-            event(10, 0, migrate),
-            wakeup(30, 0, 1),
-            switch(60, 1, -1, Runnable, 0),
-        ],
-    );
+    let migrate = EventKind::SchedMigrateTask { task: TaskId(0), from: CpuId(0), to: CpuId(2) };
+    let s = summary(3, 100, &[waking(0, 0, 0), event(10, 0, migrate), wakeup(30, 0, 1), switch(60, 1, -1, Runnable, 0)]);
     assert_eq!(s.cpus.iter().map(|cpu| cpu.waiting_mean).collect::<Vec<_>>(), [0.1, 0.3, 0.2]);
 }
 
 #[test]
 fn excluded_tasks_occupy_cpus_and_nothing_else() {
-    let events = [
-        wakeup_new(0, 0, 0),
-        switch(10, 0, -1, Runnable, 0),
-        waking(20, 1, 0),
-        switch(50, 0, 0, Runnable, 1),
-    ];
+    let events = [wakeup_new(0, 0, 0), switch(10, 0, -1, Runnable, 0), waking(20, 1, 0), switch(50, 0, 0, Runnable, 1)];
     let mut metrics = Metrics::new(1).excluding([TaskId(0)]);
     metrics.events(&events);
     let s = metrics.finish(Time(100));
-    assert_eq!(
-        (s.tasks.len(), s.get("utilisation"), s.get("run_delay_ns")),
-        (1, Some(0.9), Some(30.0))
-    );
-    assert_eq!(
-        (s.get("switches"), s.get("dispatches"), s.get("run_delay_ns_max")),
-        (Some(2.0), Some(1.0), Some(30.0))
-    );
+    assert_eq!((s.tasks.len(), s.get("utilisation"), s.get("run_delay_ns")), (1, Some(0.9), Some(30.0)));
+    assert_eq!((s.get("switches"), s.get("dispatches"), s.get("run_delay_ns_max")), (Some(2.0), Some(1.0), Some(30.0)));
 }
 
 #[test]
 fn jobs_have_response_times_and_ratios_and_may_overlap() {
     let release = |time| event(time, 0, EventKind::JobRelease { task: TaskId(3) });
-    let complete = |time, demand| {
-        event(
-            time,
-            0,
-            EventKind::JobComplete {
-                task: TaskId(3),
-                demand: Nanos(demand),
-            },
-        )
-    };
-    let s = summary(
-        1,
-        100,
-        &[release(0), release(10), complete(20, 10), complete(60, 20), complete(70, 1)],
-    );
-    assert_eq!(
-        (s.get("response_time_ns_mean"), s.get("response_time_ns_p50")),
-        (Some(35.0), Some(20.0))
-    );
+    let complete = |time, demand| event(time, 0, EventKind::JobComplete { task: TaskId(3), demand: Nanos(demand) });
+    let s = summary(1, 100, &[release(0), release(10), complete(20, 10), complete(60, 20), complete(70, 1)]);
+    assert_eq!((s.get("response_time_ns_mean"), s.get("response_time_ns_p50")), (Some(35.0), Some(20.0)));
     assert_eq!((s.get("job_grr"), s.get("job_apr")), (Some(70.0 / 30.0), Some((2.0 + 2.5) / 2.0)));
     assert_eq!(s.oddities.jobs_unreleased, 1);
 }
 
 #[test]
 fn the_wake_graph_names_the_running_task_unless_it_was_an_interrupt() {
-    let by = |time, context| {
-        event(
-            time,
-            0,
-            EventKind::SchedWaking {
-                task: TaskId(1),
-                target: CpuId(0),
-                context,
-            },
-        )
-    };
+    let by = |time, context| event(time, 0, EventKind::SchedWaking { task: TaskId(1), target: CpuId(0), context });
     let mut graph = WakeGraph::new();
     graph.events(&[
         by(0, WakeContext::Task),
@@ -299,11 +181,7 @@ fn the_wake_graph_names_the_running_task_unless_it_was_an_interrupt() {
         by(4, WakeContext::Hardirq),
         waking(5, 2, 0),
     ]);
-    let edge = |waker, wakee, count| WakeEdge {
-        waker: id(waker),
-        wakee: id(wakee),
-        count,
-    };
+    let edge = |waker, wakee, count| WakeEdge { waker: id(waker), wakee: id(wakee), count };
     assert_eq!(graph.strongest(2), [edge(0, 1, 2), edge(-1, 1, 2)]);
     assert_eq!(graph.len(), 3);
 }
@@ -321,12 +199,7 @@ struct Oracle {
 
 impl Oracle {
     fn new(events: &[Event], tasks: usize, cpus: usize, end: u64) -> Oracle {
-        let mut oracle = Oracle {
-            tasks: vec![(0, 0); tasks],
-            idle: vec![0; cpus],
-            waste: 0,
-            waste_min: 0,
-        };
+        let mut oracle = Oracle { tasks: vec![(0, 0); tasks], idle: vec![0; cpus], waste: 0, waste_min: 0 };
         let (mut running, mut waits) = (vec![TaskId::NONE; cpus], vec![false; tasks]);
         let mut rest = events;
         for instant in 0..end {
@@ -410,30 +283,14 @@ fn any_event() -> impl Strategy<Value = Event> {
     let kind = (0u8..10, -1i64..5, -1i64..5, 0u16..4, 0u64..50).prop_map(|(which, a, b, cpu, span)| {
         let (task, other, target, spent) = (id(a), id(b), CpuId(cpu), Nanos(span));
         match which {
-            0..4 => EventKind::SchedSwitch {
-                prev: task,
-                next: other,
-                prev_state: [Runnable, Blocked, Dead][usize::from(cpu) % 3],
-            },
-            4 => EventKind::SchedWaking {
-                task,
-                target,
-                context: WakeContext::Unknown,
-            },
+            0..4 => EventKind::SchedSwitch { prev: task, next: other, prev_state: [Runnable, Blocked, Dead][usize::from(cpu) % 3] },
+            4 => EventKind::SchedWaking { task, target, context: WakeContext::Unknown },
             5 => EventKind::SchedWakeup { task, target },
             6 => EventKind::SchedWakeupNew { task, target },
-            7 => EventKind::SchedMigrateTask {
-                task,
-                from: CpuId(0),
-                to: target,
-            },
+            7 => EventKind::SchedMigrateTask { task, from: CpuId(0), to: target },
             8 if span < 25 => EventKind::JobRelease { task },
             8 => EventKind::JobComplete { task, demand: spent },
-            _ => EventKind::Overhead {
-                task,
-                kind: OverheadKind::Switch,
-                spent,
-            },
+            _ => EventKind::Overhead { task, kind: OverheadKind::Switch, spent },
         }
     });
     (0u64..1000, 0u16..4, kind).prop_map(|(time, cpu, kind)| event(time, cpu, kind))
@@ -441,21 +298,9 @@ fn any_event() -> impl Strategy<Value = Event> {
 
 #[test]
 fn the_global_response_ratio_of_a_simulation_is_that_of_its_bursts_and_pauses() {
-    let sleeper = |n: u64| {
-        task(
-            at(n * 10),
-            (0..5)
-                .map(|k| (100 + n + k, Action::Sleep(Nanos(50 * k))))
-                .chain([(10, Action::Exit)]),
-        )
-    };
+    let sleeper = |n: u64| task(at(n * 10), (0..5).map(|k| (100 + n + k, Action::Sleep(Nanos(50 * k)))).chain([(10, Action::Exit)]));
     let workload = workload((0..6).map(sleeper).collect());
-    let machine = Machine {
-        cpus: 2,
-        switch_cost: Nanos(3),
-        migration_cost: Nanos(9),
-        idle_exit: Nanos(5),
-    };
+    let machine = Machine { cpus: 2, switch_cost: Nanos(3), migration_cost: Nanos(9), idle_exit: Nanos(5) };
     let (outcome, events) = events_of("central:rr", &machine, &workload);
     let s = summary(2, outcome.end.0, &events);
     let pauses = 6 * 50 * (1 + 2 + 3 + 4);
@@ -469,18 +314,9 @@ fn the_global_response_ratio_of_a_simulation_is_that_of_its_bursts_and_pauses() 
 #[ignore = "measures speed"]
 fn how_fast() {
     let mut random = schedsim::Random::new(1);
-    let mut steps = || {
-        (0..50)
-            .map(|_| (random.below(8_000_000), Action::Sleep(Nanos(random.below(100_000_000)))))
-            .collect::<Vec<_>>()
-    };
+    let mut steps = || (0..50).map(|_| (random.below(8_000_000), Action::Sleep(Nanos(random.below(100_000_000))))).collect::<Vec<_>>();
     let workload = workload((0..2000).map(|n| task(at(n * 90_000_000), steps())).collect());
-    let machine = Machine {
-        cpus: 4,
-        switch_cost: Nanos(2000),
-        migration_cost: Nanos(100_000),
-        idle_exit: Nanos(1000),
-    };
+    let machine = Machine { cpus: 4, switch_cost: Nanos(2000), migration_cost: Nanos(100_000), idle_exit: Nanos(1000) };
     let (outcome, events) = events_of("take:rr", &machine, &workload);
     for _ in 0..5 {
         let (mut metrics, start) = (Metrics::new(4), std::time::Instant::now());
@@ -490,10 +326,6 @@ fn how_fast() {
         }
         let spent = start.elapsed().as_nanos() as f64 / (10 * events.len()) as f64;
         let s = metrics.finish(outcome.end);
-        println!(
-            "{spent:.2} ns per event, {} events, utilisation {:?}",
-            events.len(),
-            s.get("utilisation")
-        );
+        println!("{spent:.2} ns per event, {} events, utilisation {:?}", events.len(), s.get("utilisation"));
     }
 }

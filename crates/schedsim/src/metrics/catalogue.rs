@@ -50,10 +50,7 @@ impl Metric {
 impl Value {
     /// `value` if there is one, else `note` says why not.
     pub(super) fn or(value: Option<f64>, note: &'static str) -> Value {
-        Value {
-            value,
-            note: value.is_none().then_some(note),
-        }
+        Value { value, note: value.is_none().then_some(note) }
     }
 }
 

@@ -200,11 +200,7 @@ impl CpuSummary {
             busy: end.since(Time::ZERO).saturating_sub(idle),
             idle,
             switches: state.switches,
-            waiting_mean: if end == Time::ZERO {
-                0.0
-            } else {
-                state.queue_area as f64 / end.0 as f64
-            },
+            waiting_mean: if end == Time::ZERO { 0.0 } else { state.queue_area as f64 / end.0 as f64 },
             waiting_max: state.waiting_max,
         }
     }
@@ -234,12 +230,8 @@ impl Summary {
         let cpus = metrics.cpus.iter().enumerate();
         Summary {
             end,
-            tasks: tasks
-                .map(|(index, state)| TaskSummary::new(TaskId(index as u32), state, end))
-                .collect(),
-            cpus: cpus
-                .map(|(index, state)| CpuSummary::new(CpuId(index as u16), state, end))
-                .collect(),
+            tasks: tasks.map(|(index, state)| TaskSummary::new(TaskId(index as u32), state, end)).collect(),
+            cpus: cpus.map(|(index, state)| CpuSummary::new(CpuId(index as u16), state, end)).collect(),
             totals: metrics.totals,
             distributions: metrics.distributions,
             oddities: metrics.oddities,
@@ -270,10 +262,7 @@ impl Summary {
             ratios += task.elapsed().0 as f64 / task.task_time().0 as f64;
             tasks += 1;
         }
-        (tasks > 0).then(|| ResponseRatios {
-            grr: elapsed.0 as f64 / task_time.0 as f64,
-            apr: ratios / tasks as f64,
-        })
+        (tasks > 0).then(|| ResponseRatios { grr: elapsed.0 as f64 / task_time.0 as f64, apr: ratios / tasks as f64 })
     }
 
     /// The sum of a duration over all tasks.

@@ -28,10 +28,7 @@ pub struct Run<'a> {
 impl PolicyVisitor for Run<'_> {
     type Out = Result<Outcome, engine::Error>;
     fn visit<P: Policy>(self, policy: P) -> Self::Out {
-        let options = Options {
-            seed: 1,
-            until: self.until,
-        };
+        let options = Options { seed: 1, until: self.until };
         engine::simulate(self.workload, self.machine, policy, options, Trace::new(self.observers))
     }
 }
@@ -46,31 +43,15 @@ impl Run<'_> {
 /// All events of a run to its end.
 pub fn events_of(policy: &str, machine: &Machine, workload: &Workload) -> (Outcome, Vec<Event>) {
     let mut collect = Collect::default();
-    let run = Run {
-        workload,
-        machine,
-        until: Time::NEVER,
-        observers: vec![&mut collect],
-    };
+    let run = Run { workload, machine, until: Time::NEVER, observers: vec![&mut collect] };
     let outcome = run.under(policy).unwrap();
     (outcome, collect.0)
 }
 
 pub fn task(start: Start, steps: impl IntoIterator<Item = (u64, Action)>) -> TaskSpec {
     let script: Script = steps.into_iter().map(|(run, then)| (Nanos(run), then)).collect();
-    let info = TaskInfo {
-        name: "t".into(),
-        pid: 0,
-        tgid: 0,
-        prio: 120,
-    };
-    TaskSpec {
-        info,
-        affinity: Affinity::Any,
-        cpu: CpuId(0),
-        start,
-        script,
-    }
+    let info = TaskInfo { name: "t".into(), pid: 0, tgid: 0, prio: 120 };
+    TaskSpec { info, affinity: Affinity::Any, cpu: CpuId(0), start, script }
 }
 
 pub fn at(time: u64) -> Start {
@@ -78,19 +59,12 @@ pub fn at(time: u64) -> Start {
 }
 
 pub fn workload(tasks: Vec<TaskSpec>) -> Workload {
-    Workload {
-        tasks,
-        ..Default::default()
-    }
+    Workload { tasks, ..Default::default() }
 }
 
 /// Events by hand: ids below zero are the idle task.
 pub fn event(time: u64, cpu: u16, kind: EventKind) -> Event {
-    Event {
-        time: Time(time),
-        cpu: CpuId(cpu),
-        kind,
-    }
+    Event { time: Time(time), cpu: CpuId(cpu), kind }
 }
 
 pub fn id(task: i64) -> TaskId {
@@ -98,50 +72,20 @@ pub fn id(task: i64) -> TaskId {
 }
 
 pub fn switch(time: u64, cpu: u16, prev: i64, prev_state: PrevState, next: i64) -> Event {
-    event(
-        time,
-        cpu,
-        EventKind::SchedSwitch {
-            prev: id(prev),
-            next: id(next),
-            prev_state,
-        },
-    )
+    event(time, cpu, EventKind::SchedSwitch { prev: id(prev), next: id(next), prev_state })
 }
 
 pub fn waking(time: u64, task: i64, target: u16) -> Event {
     let context = schedsim::trace::WakeContext::Unknown;
-    event(
-        time,
-        0,
-        EventKind::SchedWaking {
-            task: id(task),
-            target: CpuId(target),
-            context,
-        },
-    )
+    event(time, 0, EventKind::SchedWaking { task: id(task), target: CpuId(target), context })
 }
 
 pub fn wakeup(time: u64, task: i64, target: u16) -> Event {
-    event(
-        time,
-        0,
-        EventKind::SchedWakeup {
-            task: id(task),
-            target: CpuId(target),
-        },
-    )
+    event(time, 0, EventKind::SchedWakeup { task: id(task), target: CpuId(target) })
 }
 
 pub fn wakeup_new(time: u64, task: i64, target: u16) -> Event {
-    event(
-        time,
-        0,
-        EventKind::SchedWakeupNew {
-            task: id(task),
-            target: CpuId(target),
-        },
-    )
+    event(time, 0, EventKind::SchedWakeupNew { task: id(task), target: CpuId(target) })
 }
 
 /// Random workloads for swarm tests.
@@ -177,10 +121,7 @@ pub mod swarm {
         ];
         (
             prop_oneof![3 => (0u64..200).prop_map(Some), 1 => Just(None)],
-            proptest::collection::vec(
-                (prop_oneof![1 => Just(0u64), 4 => 1u64..200, 1 => 3_000_000u64..9_000_000], then),
-                0..8,
-            ),
+            proptest::collection::vec((prop_oneof![1 => Just(0u64), 4 => 1u64..200, 1 => 3_000_000u64..9_000_000], then), 0..8),
             prop_oneof![3 => Just(None), 1 => (0u32..4).prop_map(Some), 1 => (10u32..12).prop_map(Some)],
             prop_oneof![Just(120u8), 100u8..140],
         )
@@ -190,19 +131,9 @@ pub mod swarm {
     /// Up to `tasks` tasks on up to four CPUs. Wakes go from tasks to those that come later in the list, whose waits match them, so that there is no
     /// cycle; a task forks only later ones.
     pub fn workloads(tasks: usize) -> impl Strategy<Value = (Workload, Machine)> {
-        let machine = (
-            1u16..5,
-            prop_oneof![Just(0u64), 1u64..20],
-            prop_oneof![Just(0u64), 1u64..50],
-            prop_oneof![Just(0u64), 1u64..30],
-        );
+        let machine = (1u16..5, prop_oneof![Just(0u64), 1u64..20], prop_oneof![Just(0u64), 1u64..50], prop_oneof![Just(0u64), 1u64..30]);
         (proptest::collection::vec(sketch(), 1..tasks), machine).prop_map(|(sketches, (cpus, switch, migration, exit))| {
-            let machine = Machine {
-                cpus,
-                switch_cost: Nanos(switch),
-                migration_cost: Nanos(migration),
-                idle_exit: Nanos(exit),
-            };
+            let machine = Machine { cpus, switch_cost: Nanos(switch), migration_cost: Nanos(migration), idle_exit: Nanos(exit) };
             (build(&sketches, cpus), machine)
         })
     }
@@ -230,11 +161,7 @@ pub mod swarm {
             }
         }
         let tasks = sketches.iter().zip(scripts).enumerate().map(|(index, (sketch, steps))| {
-            let start = if index > 0 && sketch.start.is_none() {
-                Start::Forked
-            } else {
-                at(sketch.start.unwrap_or(0))
-            };
+            let start = if index > 0 && sketch.start.is_none() { Start::Forked } else { at(sketch.start.unwrap_or(0)) };
             let mut spec = task(start, steps);
             spec.info.prio = sketch.prio;
             spec.affinity = match sketch.place {
@@ -247,9 +174,6 @@ pub mod swarm {
         // One set is the even CPUs, the other all but the first, where there are others.
         let evens = (0..cpus).step_by(2).map(CpuId).collect();
         let others = (u16::from(cpus > 1)..cpus).map(CpuId).collect();
-        Workload {
-            tasks: tasks.collect(),
-            cpu_sets: vec![evens, others],
-        }
+        Workload { tasks: tasks.collect(), cpu_sets: vec![evens, others] }
     }
 }

@@ -1,0 +1,355 @@
+//! Verdicts on a simulated trace: did the engine and the policy keep the rules?
+//!
+//! [`Checks`] follows the stream beside the metrics and knows, in addition, the workload, the machine and what the policy promises. It believes nothing
+//! else: what a task did is added up from switches and overheads and compared with the scripts and with what the engine says.
+//!
+//! ```
+//! use schedsim::checks::{Checks, Rule};
+//! use schedsim::engine::Outcome;
+//! use schedsim::policy::Promises;
+//! use schedsim::trace::{Event, EventKind, Observer, PrevState};
+//! use schedsim::workload::Workload;
+//! use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
+//!
+//! let (workload, machine) = (Workload::default(), Machine::ideal(1));
+//! let mut checks = Checks::new(&workload, &machine, Promises::default());
+//! let switch = EventKind::SchedSwitch { prev: TaskId::NONE, next: TaskId(7), prev_state: PrevState::Runnable };
+//! checks.events(&[Event { time: Time(3), cpu: CpuId(0), kind: switch }]);
+//! let outcome = Outcome { end: Time(3), events: 1, useful: Nanos::ZERO, random: false };
+//! assert_eq!(checks.finish(&outcome)[0].rule, Rule::Stream);
+//! ```
+
+mod accounts;
+mod conservation;
+
+use crate::engine::Outcome;
+use crate::policy::Promises;
+use crate::trace::{Event, EventKind, Observer, PrevState};
+use crate::workload::{Action, Affinity, Start, Workload};
+use crate::{CpuId, Machine, Nanos, TaskId, Time};
+use accounts::Accounts;
+use conservation::Conservation;
+use std::fmt;
+
+/// No more violations than this are kept; the first ones tell most.
+pub const MOST_VIOLATIONS: usize = 100;
+
+/// Watches a simulation.
+#[derive(Clone, Debug)]
+pub struct Checks<'w> {
+    workload: &'w Workload,
+    cpus: u16,
+    now: Time,
+    tasks: Vec<Phase>,
+    /// What each CPU runs.
+    running: Vec<TaskId>,
+    accounts: Accounts,
+    conservation: Conservation,
+    violations: Vec<Violation>,
+}
+
+/// A rule that was broken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Violation {
+    /// Which rule.
+    pub rule: Rule,
+    /// When it was noticed.
+    pub time: Time,
+    /// By which task, or [`TaskId::NONE`].
+    pub task: TaskId,
+    /// On which CPU, if on one.
+    pub cpu: Option<CpuId>,
+    /// What happened.
+    pub message: String,
+}
+
+/// What must hold of every simulation.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Rule {
+    /// No task is on two CPUs.
+    OneCpu,
+    /// None runs while it is blocked, unborn or dead.
+    RunsWhenReady,
+    /// None is lost: runnable at the end of a run that is over (all CPUs idle), or never started.
+    NoneLost,
+    /// CPU time is conserved exactly: useful + overhead + idle = CPUs × end, and what tasks did is what their scripts ask for.
+    CpuTime,
+    /// A task runs only where it may.
+    Affinity,
+    /// Where promised: no CPU idles, for longer than it takes to leave idle, while a task waits that may run there.
+    WorkConserving,
+    /// Where promised: the same for the CPU on which the task was placed.
+    LocallyWorkConserving,
+    /// The events fit together: times rise, a switch's `prev` ran, only sleepers are woken.
+    Stream,
+}
+
+impl Rule {
+    /// All rules.
+    pub const ALL: [Rule; 8] = [
+        Rule::OneCpu,
+        Rule::RunsWhenReady,
+        Rule::NoneLost,
+        Rule::CpuTime,
+        Rule::Affinity,
+        Rule::WorkConserving,
+        Rule::LocallyWorkConserving,
+        Rule::Stream,
+    ];
+
+    /// Its name in reports.
+    pub fn id(self) -> &'static str {
+        match self {
+            Rule::OneCpu => "one_cpu",
+            Rule::RunsWhenReady => "runs_when_ready",
+            Rule::NoneLost => "none_lost",
+            Rule::CpuTime => "cpu_time",
+            Rule::Affinity => "affinity",
+            Rule::WorkConserving => "work_conserving",
+            Rule::LocallyWorkConserving => "locally_work_conserving",
+            Rule::Stream => "stream",
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Unborn,
+    Waiting,
+    Running(CpuId),
+    Blocked,
+    Dead,
+}
+
+impl<'w> Checks<'w> {
+    /// For a run of `workload` on `machine` under a policy that makes these promises.
+    pub fn new(workload: &'w Workload, machine: &Machine, promises: Promises) -> Checks<'w> {
+        let tasks = workload.tasks.len();
+        Checks {
+            workload,
+            cpus: machine.cpus,
+            now: Time::ZERO,
+            tasks: vec![Phase::Unborn; tasks],
+            running: vec![TaskId::NONE; usize::from(machine.cpus)],
+            accounts: Accounts::new(machine.cpus, tasks),
+            conservation: Conservation::new(machine, tasks, promises),
+            violations: Vec::new(),
+        }
+    }
+
+    /// What was wrong, in order of time; at most [`MOST_VIOLATIONS`]. Call it with the outcome of the same run.
+    pub fn finish(mut self, outcome: &Outcome) -> Vec<Violation> {
+        if outcome.end < self.now {
+            self.report(Rule::Stream, None, None, format!("an event comes after the end, {}", Nanos(outcome.end.0)));
+        }
+        self.now = self.now.max(outcome.end);
+        let findings = self.conservation.at_end(self.now, |task, cpu| may_run(self.workload, self.cpus, task, cpu));
+        self.report_all(findings);
+        self.expect_none_lost();
+        for cpu in 0..self.cpus {
+            let finding = self.accounts.settle(CpuId(cpu), self.running[usize::from(cpu)], self.now);
+            self.report_all(finding);
+        }
+        self.expect_scripts_done();
+        let findings = self.accounts.compare(outcome, self.now);
+        self.report_all(findings);
+        self.violations
+    }
+
+    fn event(&mut self, event: &Event) {
+        if event.time < self.now {
+            self.report(Rule::Stream, None, Some(event.cpu), "time goes backwards".into());
+        }
+        self.now = self.now.max(event.time);
+        if event.cpu.0 >= self.cpus {
+            return self.report(Rule::Stream, None, Some(event.cpu), "there is no such CPU".into());
+        }
+        match event.kind {
+            EventKind::SchedSwitch { prev, next, prev_state } => self.switch(event.cpu, prev, next, prev_state),
+            EventKind::SchedWaking { task, target, .. } | EventKind::SchedWakeupNew { task, target } => self.ready(task, target),
+            EventKind::Overhead { task, spent, .. } => {
+                if task != self.running[event.cpu.index()] {
+                    self.report(Rule::CpuTime, Some(task), Some(event.cpu), "pays for overhead while it does not run".into());
+                }
+                self.accounts.overhead(event.cpu, spent);
+            }
+            _ => {}
+        }
+    }
+
+    fn switch(&mut self, cpu: CpuId, prev: TaskId, next: TaskId, prev_state: PrevState) {
+        let ran = self.running[cpu.index()];
+        if prev != ran {
+            self.report(Rule::Stream, Some(prev), Some(cpu), format!("leaves the CPU, on which {} ran", named(ran)));
+        }
+        let finding = self.accounts.settle(cpu, ran, self.now);
+        self.report_all(finding);
+        if next != TaskId::NONE {
+            self.dispatched(next, cpu);
+        }
+        // Both before `prev` begins to wait, which is when the CPU is taken already.
+        if ran == TaskId::NONE && next != TaskId::NONE {
+            let (workload, cpus) = (self.workload, self.cpus);
+            let findings = self.conservation.idle_ends(cpu, self.now, |task| may_run(workload, cpus, task, cpu));
+            self.report_all(findings);
+        }
+        if next == TaskId::NONE && ran != TaskId::NONE {
+            self.conservation.idle_begins(cpu, self.now);
+        }
+        if prev != TaskId::NONE && self.known(prev, cpu) && self.tasks[prev.index()] == Phase::Running(cpu) {
+            self.tasks[prev.index()] = match prev_state {
+                PrevState::Runnable => Phase::Waiting,
+                PrevState::Blocked => Phase::Blocked,
+                PrevState::Dead => Phase::Dead,
+            };
+            if prev_state == PrevState::Runnable {
+                self.conservation.wait_begins(prev, cpu, self.now);
+            }
+        }
+        self.running[cpu.index()] = next;
+    }
+
+    fn dispatched(&mut self, task: TaskId, cpu: CpuId) {
+        if !self.known(task, cpu) {
+            return;
+        }
+        match self.tasks[task.index()] {
+            Phase::Waiting => {
+                let (workload, cpus) = (self.workload, self.cpus);
+                let finding = self.conservation.wait_ends(task, self.now, |cpu| may_run(workload, cpus, task, cpu));
+                self.report_all(finding);
+            }
+            Phase::Running(other) => {
+                self.report(Rule::OneCpu, Some(task), Some(cpu), format!("is dispatched while it runs on CPU {}", other.0));
+            }
+            phase @ (Phase::Unborn | Phase::Blocked | Phase::Dead) => {
+                self.report(Rule::RunsWhenReady, Some(task), Some(cpu), format!("is dispatched while it is {phase:?}"));
+            }
+        }
+        if !may_run(self.workload, self.cpus, task, cpu) {
+            let affinity = self.workload.tasks[task.index()].affinity;
+            self.report(Rule::Affinity, Some(task), Some(cpu), format!("runs there, and its affinity is {affinity:?}"));
+        }
+        self.tasks[task.index()] = Phase::Running(cpu);
+    }
+
+    /// `task` is new or woken, and waits on `target`.
+    fn ready(&mut self, task: TaskId, target: CpuId) {
+        if !self.known(task, target) {
+            return;
+        }
+        match self.tasks[task.index()] {
+            Phase::Unborn | Phase::Blocked => {
+                self.tasks[task.index()] = Phase::Waiting;
+                self.conservation.wait_begins(task, target, self.now);
+            }
+            phase => self.report(Rule::Stream, Some(task), Some(target), format!("is woken while it is {phase:?}")),
+        }
+    }
+
+    /// Whether the workload has this task and the machine this CPU.
+    fn known(&mut self, task: TaskId, cpu: CpuId) -> bool {
+        let known = task.index() < self.tasks.len() && cpu.0 < self.cpus;
+        if !known {
+            self.report(Rule::Stream, Some(task), Some(cpu), "there is no such task or CPU".into());
+        }
+        known
+    }
+
+    fn expect_none_lost(&mut self) {
+        for task in self.workload.ids() {
+            let spec = &self.workload.tasks[task.index()];
+            let pauses_first = spec
+                .script
+                .steps()
+                .next()
+                .is_some_and(|step| step.run == Nanos::ZERO && matches!(step.then, Action::Sleep(_) | Action::Wait));
+            let over = self.conservation.is_over(self.now);
+            match (self.tasks[task.index()], spec.start) {
+                (Phase::Waiting, _) if over => {
+                    self.report(Rule::NoneLost, Some(task), None, "is ready at the end, with all CPUs idle".into());
+                }
+                (Phase::Unborn, Start::At(time)) if time < self.now && !pauses_first => {
+                    self.report(Rule::NoneLost, Some(task), None, format!("should have come into being at {}", Nanos(time.0)));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Who has ended has done all that its script asks for; nobody has done more.
+    fn expect_scripts_done(&mut self) {
+        for task in self.workload.ids() {
+            let (useful, mut demand) = (self.accounts.useful(task), Nanos::ZERO);
+            for step in self.workload.tasks[task.index()].script.steps() {
+                demand += step.run;
+                if step.then == Action::Exit {
+                    break;
+                }
+            }
+            let dead = self.tasks[task.index()] == Phase::Dead;
+            if useful > demand || dead && useful < demand {
+                self.report(Rule::CpuTime, Some(task), None, format!("did {useful} of work, and its script asks for {demand}"));
+            }
+        }
+    }
+
+    #[cold]
+    fn report(&mut self, rule: Rule, task: Option<TaskId>, cpu: Option<CpuId>, message: String) {
+        self.report_all([Finding { rule, task, cpu, message }]);
+    }
+
+    fn report_all(&mut self, findings: impl IntoIterator<Item = Finding>) {
+        for Finding { rule, task, cpu, message } in findings {
+            if self.violations.len() < MOST_VIOLATIONS {
+                let task = task.unwrap_or(TaskId::NONE);
+                self.violations.push(Violation { rule, time: self.now, task, cpu, message });
+            }
+        }
+    }
+}
+
+/// A violation whose time is now.
+struct Finding {
+    rule: Rule,
+    task: Option<TaskId>,
+    cpu: Option<CpuId>,
+    message: String,
+}
+
+/// Whether `task` may run on `cpu` of a machine of `cpus` CPUs.
+fn may_run(workload: &Workload, cpus: u16, task: TaskId, cpu: CpuId) -> bool {
+    match workload.tasks[task.index()].affinity {
+        Affinity::Any => true,
+        Affinity::Pinned(only) => only.0 % cpus == cpu.0,
+        Affinity::Set(set) => workload.cpu_sets[set as usize].contains(cpu),
+    }
+}
+
+fn named(task: TaskId) -> String {
+    if task == TaskId::NONE { "no task".into() } else { format!("task {}", task.0) }
+}
+
+impl Observer for Checks<'_> {
+    fn events(&mut self, chunk: &[Event]) {
+        for event in chunk {
+            self.event(event);
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.id())
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {} ns: {}", self.rule, self.time.0, named(self.task))?;
+        if let Some(cpu) = self.cpu {
+            write!(f, ", CPU {}", cpu.0)?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}

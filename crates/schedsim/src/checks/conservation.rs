@@ -1,0 +1,120 @@
+//! Does a CPU idle while a task waits that it could run?
+//!
+//! A violation is a waiting task and a CPU on which it may run that was idle during the whole of an overlap longer than it takes to leave idle. Each
+//! overlap ends with a dispatch of the task, with the end of the idleness, or with the trace, and is looked at then.
+//!
+//! A CPU that was woken for one task may find a better one when it has left idle. The first one is then served by the CPU that was woken for the
+//! other, which takes as long again: a task's wait counts anew from when a CPU that leaves idle passes it over (but
+//! not where leaving idle takes no time).
+
+use super::{Finding, Rule};
+use crate::policy::Promises;
+use crate::{CpuId, CpuSet, Machine, Nanos, TaskId, Time};
+
+/// Follows who waits and which CPUs idle.
+#[derive(Clone, Debug)]
+pub struct Conservation {
+    promised: Option<Rule>,
+    idle_exit: Nanos,
+    idle: CpuSet,
+    idle_since: Vec<Time>,
+    /// Who waits, in no order.
+    waiting: Vec<TaskId>,
+    waits: Vec<Wait>,
+}
+
+/// How a task waits, if it does.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    /// Since when, or since when it was last passed over.
+    since: Time,
+    placed: CpuId,
+    /// Where it stands in `waiting`.
+    position: u32,
+}
+
+impl Conservation {
+    pub fn new(machine: &Machine, tasks: usize, promises: Promises) -> Conservation {
+        let mut idle = CpuSet::empty(machine.cpus);
+        machine.all().for_each(|cpu| idle.insert(cpu));
+        let wait = Wait { since: Time::ZERO, placed: CpuId(0), position: 0 };
+        let promised = match promises {
+            Promises { work_conserving: true, .. } => Some(Rule::WorkConserving),
+            Promises { locally_work_conserving: true, .. } => Some(Rule::LocallyWorkConserving),
+            _ => None,
+        };
+        Conservation {
+            promised,
+            idle_exit: machine.idle_exit,
+            idle,
+            idle_since: vec![Time::ZERO; usize::from(machine.cpus)],
+            waiting: Vec::new(),
+            waits: vec![wait; tasks],
+        }
+    }
+
+    pub fn wait_begins(&mut self, task: TaskId, placed: CpuId, now: Time) {
+        let position = self.waiting.len() as u32;
+        self.waiting.push(task);
+        self.waits[task.index()] = Wait { since: now, placed, position };
+    }
+
+    /// `task` is dispatched; `may_run` says where it could have run meanwhile.
+    pub fn wait_ends(&mut self, task: TaskId, now: Time, may_run: impl Fn(CpuId) -> bool) -> Option<Finding> {
+        let wait = self.waits[task.index()];
+        self.waiting.swap_remove(wait.position as usize);
+        if let Some(&moved) = self.waiting.get(wait.position as usize) {
+            self.waits[moved.index()].position = wait.position;
+        }
+        if self.promised.is_none() || now.since(wait.since) <= self.idle_exit {
+            return None;
+        }
+        self.idle.iter().filter(|&cpu| may_run(cpu)).find_map(|cpu| self.judge(task, cpu, now))
+    }
+
+    pub fn idle_begins(&mut self, cpu: CpuId, now: Time) {
+        self.idle.insert(cpu);
+        self.idle_since[cpu.index()] = now;
+    }
+
+    /// `cpu` begins to run something; `may_run` says which of those that still wait could have run there meanwhile.
+    pub fn idle_ends(&mut self, cpu: CpuId, now: Time, may_run: impl Fn(TaskId) -> bool) -> Option<Finding> {
+        self.idle.remove(cpu);
+        self.promised?;
+        let mut finding = None;
+        for position in 0..self.waiting.len() {
+            let task = self.waiting[position];
+            if may_run(task) {
+                finding = finding.or_else(|| self.judge(task, cpu, now));
+                if self.idle_exit > Nanos::ZERO {
+                    self.waits[task.index()].since = now;
+                }
+            }
+        }
+        finding
+    }
+
+    /// The trace is over, and with it all waits and all idleness.
+    pub fn at_end(&self, now: Time, may_run: impl Fn(TaskId, CpuId) -> bool) -> Vec<Finding> {
+        let idle_cpu = |&task: &TaskId| self.idle.iter().filter(|&cpu| may_run(task, cpu)).find_map(|cpu| self.judge(task, cpu, now));
+        self.waiting.iter().filter_map(idle_cpu).collect()
+    }
+
+    /// Whether all CPUs idle, and have for longer than it takes to leave idle.
+    pub fn is_over(&self, now: Time) -> bool {
+        self.idle_since.iter().enumerate().all(|(cpu, &since)| self.idle.contains(CpuId(cpu as u16)) && now.since(since) > self.idle_exit)
+    }
+
+    /// Has `task` waited for too long while `cpu` idled?
+    fn judge(&self, task: TaskId, cpu: CpuId, now: Time) -> Option<Finding> {
+        let Wait { since, placed, .. } = self.waits[task.index()];
+        let rule = self.promised.filter(|&rule| rule == Rule::WorkConserving || placed == cpu)?;
+        let overlap = now.since(since.max(self.idle_since[cpu.index()]));
+        (overlap > self.idle_exit).then(|| Finding {
+            rule,
+            task: Some(task),
+            cpu: Some(cpu),
+            message: format!("waits for {overlap} while the CPU idles"),
+        })
+    }
+}

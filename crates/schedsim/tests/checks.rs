@@ -1,0 +1,337 @@
+//! Every check is shown to catch a canary, and every policy to pass them all.
+
+mod support;
+
+use proptest::prelude::*;
+use schedsim::checks::{Checks, Rule, Violation};
+use schedsim::engine::{self, Error, Options, Outcome};
+use schedsim::policy::{self, Context, Dispatch, Effect, Enqueue, Needs, Policy, PolicySpec, PolicyVisitor, Promises, Stop, Wake};
+use schedsim::trace::{Event, EventKind, Observer, OverheadKind, PrevState, Trace};
+use schedsim::workload::{Action, Affinity, Workload};
+use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
+use support::{at, event, swarm, switch, task, wakeup_new, waking, workload};
+
+use PrevState::{Blocked, Dead, Runnable};
+
+const ALL_PROMISES: Promises = Promises { work_conserving: true, locally_work_conserving: true };
+const LOCAL: Promises = Promises { work_conserving: false, locally_work_conserving: true };
+
+// Policies that are broken on purpose.
+
+/// What is wrong with a [`Broken`] policy.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Fault {
+    NeverKicks,
+    /// Drops the kicks of even-numbered wakeups.
+    ForgetsKicks,
+    /// Never queues this task again once it was preempted or its slice was over.
+    Forgets(TaskId),
+    /// Lets any CPU run any task.
+    IgnoresAffinity,
+    /// Promises what it does not keep.
+    Promises(Promises),
+}
+
+/// A policy with a fault.
+struct Broken<P> {
+    policy: P,
+    fault: Fault,
+    wakeups: u32,
+    /// A queue of its own, for the fault of ignoring affinity.
+    queue: std::collections::VecDeque<TaskId>,
+}
+
+impl<P: Policy> Policy for Broken<P> {
+    fn needs(&self) -> Needs {
+        self.policy.needs()
+    }
+    fn promises(&self) -> Promises {
+        match self.fault {
+            Fault::Promises(promises) => promises,
+            _ => self.policy.promises(),
+        }
+    }
+    fn init_task(&mut self, cx: &mut Context, task: TaskId) {
+        self.policy.init_task(cx, task);
+    }
+    fn exit_task(&mut self, cx: &mut Context, task: TaskId) {
+        self.policy.exit_task(cx, task);
+    }
+    fn select_cpu(&mut self, cx: &mut Context, task: TaskId, wake: Wake) -> CpuId {
+        self.policy.select_cpu(cx, task, wake)
+    }
+    fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
+        match self.fault {
+            Fault::IgnoresAffinity => {
+                self.queue.push_back(task);
+                return cx.idle().first().map_or(Effect::Nothing, Effect::Kick);
+            }
+            Fault::Forgets(victim) if task == victim && !matches!(why, Enqueue::New | Enqueue::Wakeup) => {
+                return Effect::Nothing;
+            }
+            _ => {}
+        }
+        let effect = self.policy.enqueue(cx, task, cpu, why);
+        self.wakeups += u32::from(why == Enqueue::Wakeup);
+        match self.fault {
+            Fault::NeverKicks => Effect::Nothing,
+            Fault::ForgetsKicks if why == Enqueue::Wakeup && self.wakeups.is_multiple_of(2) => Effect::Nothing,
+            _ => effect,
+        }
+    }
+    fn update_idle(&mut self, cx: &mut Context, cpu: CpuId, idle: bool) -> Effect {
+        self.policy.update_idle(cx, cpu, idle)
+    }
+    fn dequeue(&mut self, cx: &mut Context, task: TaskId) {
+        self.policy.dequeue(cx, task);
+    }
+    fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
+        match self.fault {
+            Fault::IgnoresAffinity => self.queue.pop_front().map(|task| Dispatch { task, slice: Nanos::from_millis(1) }),
+            _ => self.policy.dispatch(cx, cpu),
+        }
+    }
+    fn running(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId) {
+        self.policy.running(cx, cpu, task);
+    }
+    fn stopping(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId, why: Stop) {
+        self.policy.stopping(cx, cpu, task, why);
+    }
+    fn tick(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId) -> Effect {
+        self.policy.tick(cx, cpu, task)
+    }
+}
+
+/// A run with all checks on, under a policy that may have a fault.
+struct Checked<'a> {
+    workload: &'a Workload,
+    machine: &'a Machine,
+    until: Time,
+    fault: Option<Fault>,
+}
+
+impl Checked<'_> {
+    fn simulate<P: Policy>(self, policy: P) -> Result<Vec<Violation>, Error> {
+        let mut checks = Checks::new(self.workload, self.machine, policy.promises());
+        let options = Options { seed: 1, until: self.until };
+        let outcome = engine::simulate(self.workload, self.machine, policy, options, Trace::new(vec![&mut checks]))?;
+        Ok(checks.finish(&outcome))
+    }
+}
+
+impl PolicyVisitor for Checked<'_> {
+    type Out = Result<Vec<Violation>, Error>;
+    fn visit<P: Policy>(self, policy: P) -> Self::Out {
+        match self.fault {
+            Some(fault) => self.simulate(Broken { policy, fault, wakeups: 0, queue: Default::default() }),
+            None => self.simulate(policy),
+        }
+    }
+}
+
+/// The rules that a faulty policy is found to break.
+fn broken_by(policy: &str, fault: Fault, machine: &Machine, workload: &Workload, until: u64) -> Vec<Rule> {
+    let run = Checked { workload, machine, until: Time(until), fault: Some(fault) };
+    let violations = PolicySpec::parse(policy).unwrap().visit(machine.cpus, run).unwrap();
+    rules(&violations)
+}
+
+fn rules(violations: &[Violation]) -> Vec<Rule> {
+    let mut rules: Vec<Rule> = violations.iter().map(|violation| violation.rule).collect();
+    rules.sort_unstable();
+    rules.dedup();
+    rules
+}
+
+const MS: u64 = 1_000_000;
+
+fn sleepers(count: u64) -> Workload {
+    let steps = |n| [(MS + n, Action::Sleep(Nanos(3 * MS + n))), (MS, Action::Sleep(Nanos(MS))), (MS, Action::Exit)];
+    workload((0..count).map(|n| task(at(n), steps(n))).collect())
+}
+
+#[test]
+fn a_policy_that_never_kicks_loses_tasks_and_lets_cpus_idle() {
+    let rules = broken_by("central:rr", Fault::NeverKicks, &Machine::ideal(2), &sleepers(3), 20 * MS);
+    assert_eq!(rules, [Rule::NoneLost, Rule::WorkConserving]);
+    let rules = broken_by("initial:rr", Fault::NeverKicks, &Machine::ideal(2), &sleepers(3), 20 * MS);
+    assert_eq!(rules, [Rule::NoneLost, Rule::LocallyWorkConserving]);
+}
+
+#[test]
+fn a_policy_that_forgets_kicks_is_caught_when_the_task_runs_at_last() {
+    let mut load = sleepers(4);
+    load.tasks.push(task(at(0), [(10 * MS, Action::Exit)]));
+    for (policy, rule) in
+        [("central:rr", Rule::WorkConserving), ("take:rr", Rule::WorkConserving), ("initial:rr", Rule::LocallyWorkConserving)]
+    {
+        assert!(broken_by(policy, Fault::ForgetsKicks, &Machine::ideal(3), &load, 60 * MS).contains(&rule), "{policy}");
+    }
+}
+
+#[test]
+fn a_policy_that_forgets_a_task_loses_it() {
+    let load = workload(vec![task(at(0), [(9 * MS, Action::Exit)]), task(at(0), [(9 * MS, Action::Exit)])]);
+    let rules = broken_by("central:rr", Fault::Forgets(TaskId(1)), &Machine::ideal(1), &load, 100 * MS);
+    assert_eq!(rules, [Rule::NoneLost, Rule::WorkConserving]);
+}
+
+#[test]
+fn a_policy_that_ignores_affinity_is_caught() {
+    let mut load = sleepers(4);
+    load.tasks[2].affinity = Affinity::Pinned(CpuId(1));
+    load.tasks[3].affinity = Affinity::Set(0);
+    load.cpu_sets = vec![[CpuId(1)].into_iter().collect()];
+    assert!(broken_by("central:rr", Fault::IgnoresAffinity, &Machine::ideal(2), &load, u64::MAX).contains(&Rule::Affinity));
+}
+
+#[test]
+fn a_policy_that_promises_what_it_does_not_keep_is_caught() {
+    // Initial placement leaves a CPU idle while the other has a queue.
+    let load = workload((1..5).map(|n| task(at(0), [(n % 2 * 20 * MS + MS, Action::Exit)])).collect());
+    let rules = broken_by("initial:rr", Fault::Promises(ALL_PROMISES), &Machine::ideal(2), &load, u64::MAX);
+    assert_eq!(rules, [Rule::WorkConserving]);
+    assert_eq!(broken_by("initial:rr", Fault::Promises(LOCAL), &Machine::ideal(2), &load, u64::MAX), []);
+    assert_eq!(broken_by("initial:rr", Fault::Promises(Promises::default()), &Machine::ideal(2), &load, u64::MAX), []);
+}
+
+// Streams that the engine would never let through, by hand: one CPU more than tasks, 100 ns, task 0 works 30 ns and task 1 works 20 ns.
+
+fn by_hand(promises: Promises, idle_exit: u64, events: &[Event], outcome: Outcome) -> Vec<Rule> {
+    let load = workload(vec![task(at(0), [(10, Action::Sleep(Nanos(5))), (20, Action::Exit)]), task(at(50), [(20, Action::Exit)])]);
+    let machine = Machine { idle_exit: Nanos(idle_exit), ..Machine::ideal(3) };
+    let mut checks = Checks::new(&load, &machine, promises);
+    checks.events(events);
+    rules(&checks.finish(&outcome))
+}
+
+const OUTCOME: Outcome = Outcome { end: Time(100), events: 0, useful: Nanos(50), random: false };
+
+fn right() -> Vec<Event> {
+    vec![
+        wakeup_new(0, 0, 0),
+        switch(0, 0, -1, Runnable, 0),
+        switch(10, 0, 0, Blocked, -1),
+        waking(15, 0, 1),
+        switch(15, 1, -1, Runnable, 0),
+        switch(35, 1, 0, Dead, -1),
+        wakeup_new(50, 1, 0),
+        switch(50, 0, -1, Runnable, 1),
+        switch(70, 0, 1, Dead, -1),
+    ]
+}
+
+/// The stream that is right, with `change` made to it.
+fn changed(change: impl FnOnce(&mut Vec<Event>)) -> Vec<Rule> {
+    let mut events = right();
+    change(&mut events);
+    by_hand(ALL_PROMISES, 0, &events, OUTCOME)
+}
+
+fn without(index: usize) -> impl FnOnce(&mut Vec<Event>) {
+    move |events| {
+        events.remove(index);
+    }
+}
+
+#[test]
+fn the_stream_that_is_right_passes() {
+    assert_eq!(changed(|_| ()), []);
+}
+
+#[test]
+fn a_task_on_two_cpus_is_caught() {
+    assert!(changed(|events| events.insert(2, switch(5, 2, -1, Runnable, 0))).contains(&Rule::OneCpu));
+}
+
+#[test]
+fn a_task_that_runs_while_it_is_blocked_unborn_or_dead_is_caught() {
+    assert_eq!(changed(without(3)), [Rule::RunsWhenReady]);
+    assert_eq!(changed(without(6)), [Rule::RunsWhenReady]);
+    let dead = |events: &mut Vec<Event>| events.extend([switch(80, 0, -1, Runnable, 1), switch(80, 0, 1, Dead, -1)]);
+    assert_eq!(changed(dead), [Rule::RunsWhenReady]);
+}
+
+#[test]
+fn a_task_that_is_never_started_is_lost() {
+    assert_eq!(changed(|events| events.truncate(6)), [Rule::NoneLost, Rule::CpuTime]);
+}
+
+#[test]
+fn cpu_time_that_is_made_or_lost_is_caught() {
+    // A nanosecond too much or too little work, in the stream or in the engine's sum.
+    let later = |events: &mut Vec<Event>| events[8].time = Time(71);
+    assert_eq!(changed(later), [Rule::CpuTime]);
+    assert_eq!(by_hand(ALL_PROMISES, 0, &right(), Outcome { useful: Nanos(49), ..OUTCOME }), [Rule::CpuTime]);
+    // Overhead that is not there, longer than its stretch, or paid by a bystander.
+    let overhead =
+        |time, payer, spent| event(time, 0, EventKind::Overhead { task: TaskId(payer), kind: OverheadKind::Switch, spent: Nanos(spent) });
+    assert_eq!(changed(|events| events.insert(2, overhead(0, 0, 3))), [Rule::CpuTime]);
+    assert_eq!(changed(|events| events.insert(2, overhead(0, 0, 11))), [Rule::CpuTime]);
+    assert_eq!(changed(|events| events.insert(4, overhead(15, 0, 0))), [Rule::CpuTime]);
+    // A run that ends before its last event.
+    assert!(by_hand(ALL_PROMISES, 0, &right(), Outcome { end: Time(60), ..OUTCOME }).contains(&Rule::Stream));
+}
+
+#[test]
+fn a_contradictory_stream_is_caught() {
+    assert!(changed(|events| events[2] = switch(10, 0, 1, Blocked, -1)).contains(&Rule::Stream));
+    assert!(changed(|events| events.insert(2, waking(5, 0, 0))).contains(&Rule::Stream));
+    assert!(changed(|events| events.swap(1, 2)).contains(&Rule::Stream));
+    assert!(changed(|events| events.push(waking(90, 9, 0))).contains(&Rule::Stream));
+    assert!(changed(|events| events.push(switch(90, 7, -1, Runnable, 1))).contains(&Rule::Stream));
+}
+
+#[test]
+fn idling_beside_a_waiting_task_is_allowed_for_as_long_as_leaving_idle_takes() {
+    // The waking comes 4 ns earlier than the dispatch: three CPUs idle meanwhile.
+    let mut events = right();
+    events[3].time = Time(11);
+    assert_eq!(by_hand(ALL_PROMISES, 3, &events, OUTCOME), [Rule::WorkConserving]);
+    assert_eq!(by_hand(ALL_PROMISES, 4, &events, OUTCOME), []);
+    assert_eq!(by_hand(LOCAL, 3, &events, OUTCOME), [Rule::LocallyWorkConserving]);
+    assert_eq!(by_hand(Promises::default(), 0, &events, OUTCOME), []);
+    // Placed elsewhere than where it runs: only its own queue's CPU counts for the weaker promise.
+    events[3] = waking(11, 0, 0);
+    events.insert(0, wakeup_new(0, 1, 0));
+    events.insert(4, switch(10, 0, -1, Runnable, 1));
+    events.retain(|event| event.time < Time(50) || event.cpu != CpuId(0));
+    assert!(!by_hand(LOCAL, 3, &events, OUTCOME).contains(&Rule::LocallyWorkConserving));
+    assert!(by_hand(ALL_PROMISES, 3, &events, OUTCOME).contains(&Rule::WorkConserving));
+}
+
+// All policies pass.
+
+#[test]
+fn a_task_whose_cpu_is_taken_by_a_better_one_while_it_leaves_idle_gets_another() {
+    // Task 0 is passed over by CPU 0, which runs task 1 for long. In one load task 1 may run nowhere else; in the other it wakes CPU 1, which is of
+    // no use to task 0.
+    let pair = || vec![task(at(0), [(0, Action::Exit)]), task(at(0), [(MS, Action::Exit)])];
+    let (mut pinned, mut set) = (workload(pair()), workload(pair()));
+    pinned.tasks[1].affinity = Affinity::Pinned(CpuId(0));
+    set.tasks[0].affinity = Affinity::Set(0);
+    set.cpu_sets = vec![[CpuId(0), CpuId(2)].into_iter().collect()];
+    let machine = Machine { idle_exit: Nanos(10), ..Machine::ideal(3) };
+    for mut load in [pinned, set] {
+        load.tasks[1].info.prio = 100;
+        for (name, _) in policy::policies() {
+            let run = Checked { workload: &load, machine: &machine, until: Time::NEVER, fault: None };
+            assert_eq!(PolicySpec::parse(&name).unwrap().visit(machine.cpus, run), Ok(vec![]), "{name}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn every_policy_keeps_all_rules((workload, machine) in swarm::workloads(9), cut in prop_oneof![Just(u64::MAX), 0u64..20_000_000]) {
+        for (name, _) in policy::policies() {
+            let run = Checked { workload: &workload, machine: &machine, until: Time(cut), fault: None };
+            match PolicySpec::parse(&name).unwrap().visit(machine.cpus, run) {
+                Ok(violations) => prop_assert!(violations.is_empty(), "{name}: {}", violations[0]),
+                Err(error) => prop_assert!(false, "{name}: {error}"),
+            }
+        }
+    }
+}
