@@ -18,30 +18,45 @@
 //! ```
 #![no_std]
 
+pub mod catalog;
+mod checked;
 mod clock;
+mod heap;
+mod in_place;
 mod list;
 pub mod multilist;
+mod multilist1;
 mod multilist2;
+mod multilist_printed;
 mod nodes;
 mod priority;
 mod probe;
+mod pslist;
 mod rbtree;
 mod rr;
 mod rr_rbtree;
 mod ruler;
 mod sorted_list;
 pub mod tree;
+mod wheel;
 
+pub use checked::{Checked, Error};
 pub use clock::Strides;
+pub use heap::Heap;
+pub use in_place::{RoundRobinInPlace, RulerInPlace};
+pub use multilist_printed::PrintedMultiList;
+pub use multilist1::{MultiList1, schedules};
 pub use multilist2::{MultiList2, RulerTable};
 pub use nodes::{Level, Node, Nodes, TaskId};
 pub use priority::Priority;
 pub use probe::{Probe, Steps};
+pub use pslist::PsList;
 pub use rbtree::RbTree;
 pub use rr::RoundRobin;
 pub use rr_rbtree::RoundRobinTree;
 pub use ruler::Ruler;
 pub use sorted_list::{Sorted, SortedList, SortedListReverse};
+pub use wheel::{Buckets, Wheel, WideWheel};
 
 /// An order over ready tasks: which one runs next.
 ///

@@ -14,10 +14,7 @@ pub(crate) struct List {
 }
 
 impl List {
-    pub(crate) const EMPTY: List = List {
-        head: TaskId::NONE,
-        tail: TaskId::NONE,
-    };
+    pub(crate) const EMPTY: List = List { head: TaskId::NONE, tail: TaskId::NONE };
 
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {

@@ -40,6 +40,8 @@ pub struct MultiList<S, const LEVELS: usize, P = ()> {
     waiting: u64,
     /// The waiting tasks that are not part of the pass under way.
     lists: [List; LEVELS],
+    /// Levels 0 to `levels - 1` are all served.
+    levels: u32,
     schedule: S,
     probe: P,
 }
@@ -52,24 +54,15 @@ impl<S: Schedule, const LEVELS: usize, P: Probe> MultiList<S, LEVELS, P> {
     pub fn with_probe(schedule: S, probe: P) -> Self {
         const { assert!(LEVELS.is_power_of_two() && LEVELS <= 64) };
         assert!(schedule.entries() > 0, "a schedule needs an entry");
+        let mut served = 0u64;
         for index in 0..schedule.entries() {
             let Visit { level, passes } = schedule.entry(index);
             assert!(passes > 0, "schedule entry {index} makes no pass");
             assert!((level as usize) < LEVELS, "schedule entry {index} serves level {level} of {LEVELS}");
+            served |= 1 << level;
         }
-        let turn = Turn {
-            index: schedule.entries() - 1,
-            level: 0,
-            passes: 0,
-        };
-        MultiList {
-            pass: TaskId::NONE,
-            turn,
-            waiting: 0,
-            lists: [List::EMPTY; LEVELS],
-            schedule,
-            probe,
-        }
+        let turn = Turn { index: schedule.entries() - 1, level: 0, passes: 0 };
+        MultiList { pass: TaskId::NONE, turn, waiting: 0, lists: [List::EMPTY; LEVELS], levels: served.trailing_ones(), schedule, probe }
     }
 
     /// The turn after `turn`, among the levels in `waiting`; `None` when the schedule serves none of them.
@@ -83,19 +76,11 @@ impl<S: Schedule, const LEVELS: usize, P: Probe> MultiList<S, LEVELS, P> {
             return None;
         }
         for _ in 0..self.schedule.entries() {
-            turn.index = if turn.index + 1 < self.schedule.entries() {
-                turn.index + 1
-            } else {
-                0
-            };
+            turn.index = if turn.index + 1 < self.schedule.entries() { turn.index + 1 } else { 0 };
             examined();
             let Visit { level, passes } = self.schedule.entry(turn.index);
             if waiting >> level & 1 == 1 {
-                return Some(Turn {
-                    level,
-                    passes: passes - 1,
-                    ..turn
-                });
+                return Some(Turn { level, passes: passes - 1, ..turn });
             }
         }
         None
@@ -105,11 +90,7 @@ impl<S: Schedule, const LEVELS: usize, P: Probe> MultiList<S, LEVELS, P> {
 impl<S: Schedule, const LEVELS: usize, P: Probe> ReadyQueue for MultiList<S, LEVELS, P> {
     #[inline]
     fn insert(&mut self, nodes: &mut Nodes, task: TaskId, level: Level) {
-        debug_assert!(
-            (level.0 as usize) < LEVELS,
-            "this multi-list has {LEVELS} levels, not level {}",
-            level.0
-        );
+        debug_assert!((level.0 as usize) < LEVELS, "this multi-list has {LEVELS} levels, not level {}", level.0);
         let index = level.0 as usize % LEVELS;
         nodes[task].level = level;
         if self.lists[index].push_back(nodes, task) {
@@ -138,8 +119,7 @@ impl<S: Schedule, const LEVELS: usize, P: Probe> ReadyQueue for MultiList<S, LEV
         if self.pass != TaskId::NONE {
             return Some(self.pass);
         }
-        self.next_turn(self.turn, self.waiting, || ())
-            .map(|turn| self.lists[turn.level as usize].head)
+        self.next_turn(self.turn, self.waiting, || ()).map(|turn| self.lists[turn.level as usize].head)
     }
 
     fn remove(&mut self, nodes: &mut Nodes, task: TaskId) {
@@ -176,7 +156,7 @@ impl<S: Schedule, const LEVELS: usize, P: Probe> ReadyQueue for MultiList<S, LEV
     }
 
     fn levels(&self) -> u32 {
-        LEVELS as u32
+        self.levels
     }
 
     fn steps(&self) -> u64 {

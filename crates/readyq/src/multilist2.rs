@@ -36,10 +36,7 @@ impl Schedule for RulerTable {
 
     #[inline(always)]
     fn entry(&self, index: usize) -> Visit {
-        Visit {
-            level: TABLE[index],
-            passes: 1,
-        }
+        Visit { level: TABLE[index], passes: 1 }
     }
 }
 

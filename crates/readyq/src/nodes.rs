@@ -49,15 +49,7 @@ pub struct Node {
 
 impl Node {
     /// A node of a task that waits nowhere and has never run.
-    pub const NEW: Node = Node {
-        key: 0,
-        next: TaskId::NONE,
-        prev: TaskId::NONE,
-        parent: TaskId::NONE,
-        level: Level(0),
-        tag: 0,
-        owner: 0,
-    };
+    pub const NEW: Node = Node { key: 0, next: TaskId::NONE, prev: TaskId::NONE, parent: TaskId::NONE, level: Level(0), tag: 0, owner: 0 };
 }
 
 impl Default for Node {

@@ -25,11 +25,7 @@ pub struct Priority {
 impl Priority {
     /// An empty queue.
     pub const fn new() -> Self {
-        Priority {
-            words: 0,
-            waiting: [0; WORDS],
-            lists: [List::EMPTY; LEVELS],
-        }
+        Priority { words: 0, waiting: [0; WORDS], lists: [List::EMPTY; LEVELS] }
     }
 
     /// The best level that has waiting tasks.

@@ -22,22 +22,14 @@ pub struct RbTree<P = ()> {
 impl RbTree {
     /// An empty queue.
     pub const fn new(strides: Strides) -> Self {
-        RbTree {
-            tree: Tree::new(),
-            clock: Clock::new(strides),
-            probe: (),
-        }
+        RbTree { tree: Tree::new(), clock: Clock::new(strides), probe: () }
     }
 }
 
 impl<P: Probe> RbTree<P> {
     /// An empty queue whose `probe` counts the tree levels that inserts descend.
     pub const fn with_probe(strides: Strides, probe: P) -> Self {
-        RbTree {
-            tree: Tree::new(),
-            clock: Clock::new(strides),
-            probe,
-        }
+        RbTree { tree: Tree::new(), clock: Clock::new(strides), probe }
     }
 }
 

@@ -19,11 +19,7 @@ pub struct RoundRobinTree<P = ()> {
 impl RoundRobinTree {
     /// An empty queue.
     pub const fn new() -> Self {
-        RoundRobinTree {
-            tree: Tree::new(),
-            arrivals: 0,
-            probe: (),
-        }
+        RoundRobinTree { tree: Tree::new(), arrivals: 0, probe: () }
     }
 }
 
@@ -36,11 +32,7 @@ impl Default for RoundRobinTree {
 impl<P: Probe> RoundRobinTree<P> {
     /// An empty queue whose `probe` counts the tree levels that inserts descend.
     pub const fn with_probe(probe: P) -> Self {
-        RoundRobinTree {
-            tree: Tree::new(),
-            arrivals: 0,
-            probe,
-        }
+        RoundRobinTree { tree: Tree::new(), arrivals: 0, probe }
     }
 }
 

@@ -33,12 +33,7 @@ pub struct Ruler {
 impl Ruler {
     /// An empty queue.
     pub const fn new() -> Self {
-        Ruler {
-            pass: TaskId::NONE,
-            turn: Turn::START,
-            waiting: 0,
-            lists: [List::EMPTY; LEVELS],
-        }
+        Ruler { pass: TaskId::NONE, turn: Turn::START, waiting: 0, lists: [List::EMPTY; LEVELS] }
     }
 
     /// Begins the next pass, or returns `None` when no task waits.
@@ -128,7 +123,7 @@ impl ReadyQueue for Ruler {
 
 /// Where in the ruler sequence the schedule stands.
 #[derive(Clone, Copy, Debug)]
-struct Turn {
+pub(crate) struct Turn {
     /// Wraps: 2^64 is a multiple of every level's period.
     tick: u64,
     /// Bit l: this tick has still to serve level l.
@@ -136,11 +131,11 @@ struct Turn {
 }
 
 impl Turn {
-    const START: Turn = Turn { tick: 0, due: 0 };
+    pub(crate) const START: Turn = Turn { tick: 0, due: 0 };
 
     /// The next level to serve among those in `waiting`, and where the schedule stands then; `None` when `waiting` is 0.
     #[inline(always)]
-    fn next(self, waiting: u64) -> Option<(usize, Turn)> {
+    pub(crate) fn next(self, waiting: u64) -> Option<(usize, Turn)> {
         let Turn { mut tick, mut due } = self;
         let mut level = (due & waiting).trailing_zeros();
         if due & waiting == 0 {

@@ -29,22 +29,14 @@ pub struct Sorted<const REVERSE: bool, P> {
 impl<const REVERSE: bool> Sorted<REVERSE, ()> {
     /// An empty queue.
     pub const fn new(strides: Strides) -> Self {
-        Sorted {
-            list: List::EMPTY,
-            clock: Clock::new(strides),
-            probe: (),
-        }
+        Sorted { list: List::EMPTY, clock: Clock::new(strides), probe: () }
     }
 }
 
 impl<const REVERSE: bool, P: Probe> Sorted<REVERSE, P> {
     /// An empty queue whose `probe` counts the list elements that inserts walk past.
     pub const fn with_probe(strides: Strides, probe: P) -> Self {
-        Sorted {
-            list: List::EMPTY,
-            clock: Clock::new(strides),
-            probe,
-        }
+        Sorted { list: List::EMPTY, clock: Clock::new(strides), probe }
     }
 
     /// Inserts before the first task that comes later.

@@ -64,10 +64,7 @@ pub struct Place {
 impl Tree {
     /// An empty tree.
     pub const fn new() -> Self {
-        Tree {
-            root: TaskId::NONE,
-            first: TaskId::NONE,
-        }
+        Tree { root: TaskId::NONE, first: TaskId::NONE }
     }
 
     /// Inserts `task`, which is in no tree, in the order of `less(nodes, a, b)`, "a comes strictly before b". Among equals it becomes the last.
@@ -81,11 +78,7 @@ impl Tree {
     /// [`insert_at`](Self::insert_at), so that comparison and augmentation may use the same tables.
     #[inline]
     pub fn place(&self, nodes: &Nodes, mut before: impl FnMut(&Nodes, TaskId) -> bool) -> Place {
-        let mut place = Place {
-            parent: TaskId::NONE,
-            on_left: true,
-            is_first: true,
-        };
+        let mut place = Place { parent: TaskId::NONE, on_left: true, is_first: true };
         let mut next = self.root;
         while let Some(node) = nodes.get(next) {
             place.parent = next;
@@ -128,9 +121,7 @@ impl Tree {
     #[inline]
     pub fn pop_first_augmented<A: Augment>(&mut self, nodes: &mut Nodes, augment: &mut A) -> Option<TaskId> {
         let task = self.first;
-        let &Node {
-            prev: right, parent, tag, ..
-        } = nodes.get(task)?;
+        let &Node { prev: right, parent, tag, .. } = nodes.get(task)?;
         // The first task has no left child, so its right one is a red leaf, which takes its place and its colour.
         match nodes.get_mut(right) {
             Some(child) => {
@@ -172,13 +163,7 @@ impl Tree {
             self.pop_first_augmented(nodes, augment);
             return;
         }
-        let Node {
-            next: left,
-            prev: right,
-            parent,
-            tag,
-            ..
-        } = nodes[task];
+        let Node { next: left, prev: right, parent, tag, .. } = nodes[task];
         // What leaves the tree's shape is `task` itself or, if it has two children, its successor, which then takes its place.
         let (hole, hole_on_left, filler, lost);
         if left == TaskId::NONE || right == TaskId::NONE {
@@ -190,12 +175,7 @@ impl Tree {
             while nodes[heir].next != TaskId::NONE {
                 heir = nodes[heir].next;
             }
-            let Node {
-                prev,
-                parent: above,
-                tag: heir_tag,
-                ..
-            } = nodes[heir];
+            let Node { prev, parent: above, tag: heir_tag, .. } = nodes[heir];
             (filler, lost) = (prev, heir_tag);
             if above == task {
                 (hole, hole_on_left) = (heir, false);

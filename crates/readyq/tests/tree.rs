@@ -59,34 +59,14 @@ fn order_balance_links_and_augmentation_hold_under_random_use() {
             match (waits, random.below(4)) {
                 (Some(position), 0 | 1) => {
                     expected.remove(position);
-                    tree.remove_augmented(
-                        nodes,
-                        task,
-                        &mut Least {
-                            weight: &weight,
-                            least: &mut least,
-                        },
-                    );
+                    tree.remove_augmented(nodes, task, &mut Least { weight: &weight, least: &mut least });
                 }
                 (Some(_), 2) => {
                     weight[task.index()] = random.below(1000);
-                    tree.recompute_up(
-                        nodes,
-                        task,
-                        &mut Least {
-                            weight: &weight,
-                            least: &mut least,
-                        },
-                    );
+                    tree.recompute_up(nodes, task, &mut Least { weight: &weight, least: &mut least });
                 }
                 (Some(_), _) => {
-                    let popped = tree.pop_first_augmented(
-                        nodes,
-                        &mut Least {
-                            weight: &weight,
-                            least: &mut least,
-                        },
-                    );
+                    let popped = tree.pop_first_augmented(nodes, &mut Least { weight: &weight, least: &mut least });
                     assert_eq!(popped, Some(expected.remove(0)));
                 }
                 (None, _) => {
@@ -95,15 +75,7 @@ fn order_balance_links_and_augmentation_hold_under_random_use() {
                     let position = expected.partition_point(|other| key[other.index()] <= key[task.index()]);
                     expected.insert(position, task);
                     let place = tree.place(nodes, |_, other| key[task.index()] < key[other.index()]);
-                    tree.insert_at(
-                        nodes,
-                        task,
-                        place,
-                        &mut Least {
-                            weight: &weight,
-                            least: &mut least,
-                        },
-                    );
+                    tree.insert_at(nodes, task, place, &mut Least { weight: &weight, least: &mut least });
                 }
             }
             let mut order = vec![];
@@ -111,11 +83,7 @@ fn order_balance_links_and_augmentation_hold_under_random_use() {
             assert_eq!(order, expected);
             assert_eq!(tree.first(), expected.first().copied());
             assert_eq!(tree.is_empty(), expected.is_empty());
-            assert!(
-                height <= 2 * (expected.len() as u32 + 1).ilog2() + 1,
-                "height {height} with {} tasks",
-                expected.len()
-            );
+            assert!(height <= 2 * (expected.len() as u32 + 1).ilog2() + 1, "height {height} with {} tasks", expected.len());
             let mut walked = vec![];
             assert_eq!(
                 tree.find(nodes, |task| {

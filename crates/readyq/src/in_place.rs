@@ -1,0 +1,193 @@
+//! Round robin and ruler "in place": the running task stays linked, and the end of a slice moves a cursor.
+//!
+//! The order is that of [`RoundRobin`](crate::RoundRobin) and [`Ruler`](crate::Ruler), task by task, for a third of the price. Right inside a
+//! scheduler that owns its tasks and always says when one blocks. The price is in the interface: taking the next task is
+//! [`rotate`](RulerInPlace::rotate) instead of `insert` and `pop`, and a running task that blocks, dies or moves to another queue must be
+//! removed *before* it is inserted anywhere else. A change of level is a removal and an insertion.
+//!
+//! Cost: O(1) in every operation. Source: ours.
+//!
+//! ```
+//! use readyq::{Level, Node, Nodes, RulerInPlace, TaskId};
+//!
+//! let mut slab = [Node::NEW; 2];
+//! let nodes = Nodes::from_mut(&mut slab);
+//! let mut queue = RulerInPlace::new();
+//! queue.insert(nodes, TaskId(0), Level(0));
+//! queue.insert(nodes, TaskId(1), Level(1));
+//! let turns: Vec<_> = (0..6).map_while(|_| queue.rotate(nodes)).map(|task| task.0).collect();
+//! assert_eq!(turns, [0, 0, 1, 0, 0, 1]);
+//! queue.remove(nodes, TaskId(1)); // the running task blocks
+//! assert_eq!(queue.rotate(nodes), Some(TaskId(0)));
+//! ```
+
+use crate::list::List;
+use crate::ruler::Turn;
+use crate::{Level, Nodes, TaskId};
+
+const LEVELS: usize = 64;
+
+/// Round robin over tasks that stay linked while they run.
+#[derive(Clone, Debug)]
+pub struct RoundRobinInPlace {
+    list: List,
+    walk: Walk,
+}
+
+impl RoundRobinInPlace {
+    /// An empty queue.
+    pub const fn new() -> Self {
+        RoundRobinInPlace { list: List::EMPTY, walk: Walk::ENDED }
+    }
+
+    /// Ends the running task's slice and begins that of the next one, which may be the same; `None` when there is no task.
+    #[inline]
+    pub fn rotate(&mut self, nodes: &Nodes) -> Option<TaskId> {
+        loop {
+            if let Some(task) = self.walk.step(nodes) {
+                return Some(task);
+            }
+            if self.list.is_empty() {
+                return None;
+            }
+            self.walk.next = self.list.head;
+        }
+    }
+
+    /// Makes `task`, which is not in this queue, wait behind everybody.
+    #[inline]
+    pub fn insert(&mut self, nodes: &mut Nodes, task: TaskId) {
+        self.walk.insert(nodes, &mut self.list, task);
+    }
+
+    /// Takes out `task`, which waits or runs.
+    #[inline]
+    pub fn remove(&mut self, nodes: &mut Nodes, task: TaskId) {
+        self.walk.forget(nodes, task);
+        self.list.unlink(nodes, task);
+    }
+
+    /// The task whose slice it is, unless it was removed.
+    pub fn running(&self) -> Option<TaskId> {
+        self.walk.running.known()
+    }
+}
+
+impl Default for RoundRobinInPlace {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The ruler over tasks that stay linked while they run. Levels are 0 to 63.
+#[derive(Clone, Debug)]
+pub struct RulerInPlace {
+    /// The pass under way.
+    walk: Walk,
+    /// Its level.
+    level: usize,
+    turn: Turn,
+    /// Bit l: `lists[l]` is not empty.
+    ready: u64,
+    lists: [List; LEVELS],
+}
+
+impl RulerInPlace {
+    /// An empty queue.
+    pub const fn new() -> Self {
+        RulerInPlace { walk: Walk::ENDED, level: 0, turn: Turn::START, ready: 0, lists: [List::EMPTY; LEVELS] }
+    }
+
+    /// Ends the running task's slice and begins that of the next one, which may be the same; `None` when there is no task.
+    #[inline]
+    pub fn rotate(&mut self, nodes: &Nodes) -> Option<TaskId> {
+        loop {
+            if let Some(task) = self.walk.step(nodes) {
+                return Some(task);
+            }
+            (self.level, self.turn) = self.turn.next(self.ready)?;
+            self.walk.next = self.lists[self.level % LEVELS].head;
+        }
+    }
+
+    /// Makes `task`, which is not in this queue, wait at `level`.
+    #[inline]
+    pub fn insert(&mut self, nodes: &mut Nodes, task: TaskId, level: Level) {
+        debug_assert!((level.0 as usize) < LEVELS, "ruler has {LEVELS} levels, not level {}", level.0);
+        let index = level.0 as usize % LEVELS;
+        nodes[task].level = level;
+        self.ready |= 1 << index;
+        if index == self.level {
+            self.walk.insert(nodes, &mut self.lists[index], task);
+        } else {
+            self.lists[index].push_back(nodes, task);
+        }
+    }
+
+    /// Takes out `task`, which waits or runs.
+    #[inline]
+    pub fn remove(&mut self, nodes: &mut Nodes, task: TaskId) {
+        self.walk.forget(nodes, task);
+        let index = nodes[task].level.0 as usize % LEVELS;
+        self.lists[index].unlink(nodes, task);
+        if self.lists[index].is_empty() {
+            self.ready &= !(1 << index);
+        }
+    }
+
+    /// The task whose slice it is, unless it was removed.
+    pub fn running(&self) -> Option<TaskId> {
+        self.walk.running.known()
+    }
+}
+
+impl Default for RulerInPlace {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A walk from a list's head to its tail.
+#[derive(Clone, Debug)]
+struct Walk {
+    /// Whose slice it is; `NONE` before the first one and after it was removed.
+    running: TaskId,
+    /// Whose slice comes next in this walk, or `NONE` when there is nobody.
+    next: TaskId,
+}
+
+impl Walk {
+    const ENDED: Walk = Walk { running: TaskId::NONE, next: TaskId::NONE };
+
+    /// Moves on by one task, or forgets the running one and returns `None` at the end.
+    #[inline(always)]
+    fn step(&mut self, nodes: &Nodes) -> Option<TaskId> {
+        let task = self.next;
+        let next = nodes.get(task).map(|node| node.next);
+        self.running = task;
+        self.next = next?;
+        Some(task)
+    }
+
+    /// Links `task` into the list that is walked: before the running task, which an [`insert`](crate::ReadyQueue::insert) at the end of
+    /// its slice would put behind it.
+    #[inline]
+    fn insert(&self, nodes: &mut Nodes, list: &mut List, task: TaskId) {
+        if let Some(place) = self.running.known().or(self.next.known()) {
+            list.insert_before(nodes, place, task);
+        } else {
+            list.push_back(nodes, task);
+        }
+    }
+
+    /// Prepares for the removal of `task`.
+    #[inline]
+    fn forget(&mut self, nodes: &Nodes, task: TaskId) {
+        if task == self.next {
+            self.next = nodes[task].next;
+        }
+        if task == self.running {
+            self.running = TaskId::NONE;
+        }
+    }
+}
