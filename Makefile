@@ -15,7 +15,7 @@ test: ## everything that CI runs
 	tools/test
 
 bench: ## measure, print, judge nothing
-	@tools/setup test
+	@tools/setup bench
 	tools/bench
 
 clean:

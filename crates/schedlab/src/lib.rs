@@ -1,3 +1,14 @@
-//! The program.
+//! A laboratory for CPU schedulers: one policy, three worlds, the same numbers every time.
+//!
+//! The program around [`schedsim`]: reading recordings, running experiments, statistics, output and the command line.
 
+pub mod cmd;
+mod error;
+pub mod experiment;
 pub mod import;
+pub mod output;
+mod progress;
+pub mod statistics;
+pub mod trace_file;
+
+pub use error::{Error, no_such};

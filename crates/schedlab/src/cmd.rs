@@ -1,0 +1,119 @@
+//! The verbs of the command line, one file each.
+
+mod compare;
+mod diff;
+mod inspect;
+mod list;
+mod run;
+
+use crate::experiment::{CostOverrides, Recorded};
+use crate::import::{self, Options, Progress, Recording};
+use crate::output::Format;
+use crate::{Error, no_such, progress};
+use clap::{Args, Parser, Subcommand};
+use schedsim::Nanos;
+use schedsim::policy::{OPTIONS, PolicyError, PolicySpec, policies};
+use schedsim::trace::Observer;
+use std::path::Path;
+
+/// A laboratory for CPU schedulers: one policy, three worlds, the same numbers every time.
+#[derive(Parser, Debug)]
+#[command(name = "schedlab", version, arg_required_else_help = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    Compare(compare::Compare),
+    Run(run::Run),
+    Inspect(inspect::Inspect),
+    Diff(diff::Diff),
+    List(list::List),
+}
+
+impl Arguments {
+    /// Does what the command line asks for.
+    pub fn run(self) -> Result<(), Error> {
+        match self.verb {
+            Verb::Compare(verb) => verb.run(),
+            Verb::Run(verb) => verb.run(),
+            Verb::Inspect(verb) => verb.run(),
+            Verb::Diff(verb) => verb.run(),
+            Verb::List(verb) => verb.run(),
+        }
+    }
+}
+
+/// What the simulated machine costs.
+#[derive(Args, Clone, Debug)]
+struct MachineArguments {
+    /// What a switch from one task to another costs, as in 2us [default: estimated from the recording]
+    #[arg(long, value_name = "DURATION")]
+    switch_cost: Option<Nanos>,
+    /// What is added to a task's burst when it runs on another CPU than before [default: estimated from the recording]
+    #[arg(long, value_name = "DURATION")]
+    migration_cost: Option<Nanos>,
+    /// What it takes an idle CPU to begin with a woken task [default: estimated from the recording]
+    #[arg(long, value_name = "DURATION")]
+    idle_exit: Option<Nanos>,
+}
+
+impl MachineArguments {
+    fn overrides(&self) -> CostOverrides {
+        CostOverrides { switch: self.switch_cost, migration: self.migration_cost, idle_exit: self.idle_exit }
+    }
+
+    /// Whether all of it was given.
+    fn is_given(&self) -> bool {
+        self.switch_cost.is_some() && self.migration_cost.is_some() && self.idle_exit.is_some()
+    }
+}
+
+/// What every verb that simulates takes.
+#[derive(Args, Clone, Debug)]
+struct CommonArguments {
+    /// Seeds the random numbers
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Use a recording even if it lost more than one event in a hundred
+    #[arg(long)]
+    allow_lost: bool,
+    /// How results are printed
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Reads a workload from the command line.
+fn load(path: &Path, common: &CommonArguments, machine: &MachineArguments) -> Result<Recorded, Error> {
+    let options = Options { allow_lost: common.allow_lost, ..Options::default() };
+    Recorded::load(path, options, machine.overrides(), read_with_progress)
+}
+
+/// Reads a recording and shows how far it has come.
+fn read_with_progress(path: &Path, options: Options, observers: Vec<&mut dyn Observer>) -> Result<Recording, Error> {
+    let bar = progress::bar("reading", 0);
+    let reader = bar.clone();
+    let progress = move |progress: Progress| {
+        reader.set_length(progress.bytes_total);
+        reader.set_position(progress.bytes_read);
+    };
+    let recording = import::read(path, &Options { progress: Some(Box::new(progress)), ..options }, observers);
+    bar.finish_and_clear();
+    Ok(recording?)
+}
+
+/// Reads a policy from the command line.
+fn parse_policy(text: &str) -> Result<PolicySpec, String> {
+    PolicySpec::parse(text).map_err(|error| match error {
+        PolicyError::UnknownName(name) => {
+            let names: Vec<String> = policies().into_iter().map(|(name, _)| name).collect();
+            no_such("policy", &name, &names, "`schedlab list policies` shows them all.")
+        }
+        PolicyError::UnknownOption(option) => {
+            no_such("policy option", &option, &OPTIONS.map(|(name, _)| name.to_string()), "`schedlab list policies` shows them all.")
+        }
+        PolicyError::BadValue { .. } => error.to_string(),
+    })
+}

@@ -1,0 +1,160 @@
+//! `schedlab compare`: which policy treats a workload best.
+
+use super::{CommonArguments, MachineArguments, load, parse_policy};
+use crate::Error;
+use crate::experiment::{Case, Comparison, Recorded, Repetition, Setup};
+use crate::output::{Align, Results, Table, headline, prepare_directory, quantity};
+use crate::progress;
+use clap::Args;
+use schedsim::Nanos;
+use schedsim::metrics::Metric;
+use schedsim::policy::PolicySpec;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Compares scheduling policies on a workload
+///
+/// A recording of perf's is turned into tasks that run, sleep and wake each other. First the policy nearest to the recorded kernel's
+/// replays it on the recorded CPUs, to show how close the replay is; then each policy runs it. A difference that is smaller than the replay's own error is undecided.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  schedlab compare workloads/redis.perf-script.txt.zst\n  \
+                        schedlab compare workloads/hackbench.perf-script.txt.zst --policy eevdf,take:multilist2 --cpus 1,2,4,8\n  \
+                        schedlab compare perf.data --policy take:rr/quantum=1ms,take:rr/quantum=10ms --format csv\n\n\
+                        Marks: + better, - worse, = the same, ~ undecided, each against the baseline. Exit codes: 2 usage, 3 unusable input, 4 a check failed.")]
+pub struct Compare {
+    /// A recording: perf.data or the text of `perf script`, either may be compressed with zstd
+    workload: PathBuf,
+    /// Policies, separated by commas; `schedlab list policies` shows them
+    #[arg(long, value_delimiter = ',', value_parser = parse_policy, default_value = "eevdf,take:rr,take:multilist2,take:priority,central:rr,initial:rr")]
+    policy: Vec<PolicySpec>,
+    /// The policy that stands for the recorded kernel's; the others are held against it
+    #[arg(long, value_name = "POLICY", value_parser = parse_policy, default_value = "eevdf")]
+    baseline: PolicySpec,
+    /// Numbers of CPUs, separated by commas [default: as recorded]
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024))]
+    cpus: Vec<u16>,
+    #[command(flatten)]
+    machine: MachineArguments,
+    #[command(flatten)]
+    common: CommonArguments,
+    /// Repeat runs that draw random numbers until the 95 % half-width is at most this share of the mean
+    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = parse_percent)]
+    ci: f64,
+    /// Repeat such runs at least so often
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    min_runs: u32,
+    /// Stop repeating after this time and say that it was not enough
+    #[arg(long, value_name = "DURATION", default_value = "60s")]
+    max_time: Nanos,
+    /// Verify each simulation: no task on two CPUs, none lost, time conserved, affinity and promises held
+    #[arg(long)]
+    check: bool,
+    /// Write results.json and results.csv to this directory
+    #[arg(short, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+impl Compare {
+    pub fn run(self) -> Result<(), Error> {
+        if let Some(dir) = &self.output {
+            prepare_directory(dir)?;
+        }
+        let recorded = load(&self.workload, &self.common, &self.machine)?;
+        let cpus = if self.cpus.is_empty() { vec![recorded.recording.cpus] } else { self.cpus.clone() };
+        let setup = Setup {
+            repetition: Repetition {
+                seed: self.common.seed,
+                min_runs: self.min_runs,
+                half_width: self.ci,
+                max_time: Duration::from_nanos(self.max_time.0),
+            },
+            check: self.check,
+        };
+        let bar = progress::bar("simulating", 0);
+        let comparison = Comparison::run(&recorded, &self.baseline, &self.policy, &cpus, &setup, &bar);
+        bar.finish_and_clear();
+        let comparison = comparison?;
+        let results = Results::new(comparison.rows(&recorded, self.common.seed));
+        if let Some(dir) = &self.output {
+            results.write(dir)?;
+        }
+        results.print(self.common.format, || self.text(&recorded, &comparison, &cpus))
+    }
+
+    fn text(&self, recorded: &Recorded, comparison: &Comparison, cpus: &[u16]) -> String {
+        let machine = &recorded.machine;
+        let mut text = recorded.headline();
+        let _ = writeln!(
+            text,
+            "Machine: switch {}, migration {}, leaving idle {}{}\n",
+            machine.switch_cost,
+            machine.migration_cost,
+            machine.idle_exit,
+            if self.machine.is_given() { "" } else { " (estimated from the recording)" }
+        );
+        text += &fidelity(recorded, comparison);
+        for &cpus in cpus {
+            let _ = writeln!(text, "\n{cpus} CPU{}, against {}:\n", if cpus == 1 { "" } else { "s" }, comparison.baseline);
+            text += &cases(comparison, cpus);
+            text += &best(comparison, cpus);
+        }
+        if self.check {
+            text += "\nAll checks held in every run.\n";
+        }
+        text + "\n+ better  - worse  = the same  ~ undecided: smaller than the replay's own error; ± where above 1%\n"
+    }
+}
+
+/// How close the replay is to the recording.
+fn fidelity(recorded: &Recorded, comparison: &Comparison) -> String {
+    let mut table = Table::new([("metric", Align::Left), ("recorded", Align::Right), ("replayed", Align::Right), ("error", Align::Right)]);
+    for (metric, title) in headline() {
+        let Some(fidelity) = comparison.fidelity.iter().find(|fidelity| fidelity.metric.id == metric.id) else { continue };
+        let show = |value| quantity(value, fidelity.metric.unit);
+        let error = if fidelity.recorded == 0.0 { "-".to_string() } else { format!("{:.1}%", 100.0 * fidelity.error()) };
+        table.row([title.to_string(), show(fidelity.recorded), show(fidelity.replayed), error]);
+    }
+    format!("Fidelity: the recording on {} CPUs, and its replay under {}\n\n{table}", recorded.recording.cpus, comparison.baseline)
+}
+
+/// One row per policy, one column per metric.
+fn cases(comparison: &Comparison, cpus: u16) -> String {
+    let mut table = Table::new(std::iter::once(("policy", Align::Left)).chain(headline().map(|(_, title)| (title, Align::Right))));
+    for case in comparison.cases.iter().filter(|case| case.cpus == cpus) {
+        let cells = headline().map(|(metric, _)| cell(comparison, case, metric));
+        table.row(std::iter::once(case.policy.to_string()).chain(cells));
+    }
+    table.to_string()
+}
+
+fn cell(comparison: &Comparison, case: &Case, metric: &Metric) -> String {
+    let Some(estimate) = case.estimate(metric) else { return "-".to_string() };
+    let spread = match estimate.half_width {
+        Some(half_width) if half_width > 0.01 * estimate.mean.abs() => {
+            format!(" ±{:.0}%", (100.0 * half_width / estimate.mean.abs()).ceil())
+        }
+        _ => String::new(),
+    };
+    let mark = comparison.verdict(case, metric).map_or(" ", |verdict| verdict.mark());
+    format!("{}{spread} {mark}", quantity(estimate.mean, metric.unit))
+}
+
+/// A sentence on who wins.
+fn best(comparison: &Comparison, cpus: u16) -> String {
+    let mut text = String::new();
+    let winners: Vec<(&str, String)> =
+        headline().filter_map(|(metric, title)| comparison.best(cpus, metric).map(|case| (title, case.policy.to_string()))).collect();
+    if winners.is_empty() {
+        let _ = writeln!(text, "\nNo policy is better than {} by more than the replay's error in any metric.", comparison.baseline);
+    } else {
+        let list: Vec<String> = winners.iter().map(|(metric, policy)| format!("{metric}: {policy}")).collect();
+        let _ = writeln!(text, "\nBetter than {} beyond doubt, best first: {}.", comparison.baseline, list.join("; "));
+    }
+    text
+}
+
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok()).filter(|&percent| percent > 0.0 && percent <= 100.0);
+    number.map(|percent| percent / 100.0).ok_or_else(|| "give a percentage above 0% and up to 100%, as in 2%".to_string())
+}

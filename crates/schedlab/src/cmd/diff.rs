@@ -1,0 +1,193 @@
+//! `schedlab diff`: the first decision in which two runs part.
+
+use crate::output::{Align, Format, Results, Row, Table};
+use crate::trace_file::{Reader, Task};
+use crate::{Error, import};
+use clap::Args;
+use schedsim::trace::{Event, EventKind, Observer, PrevState};
+use schedsim::{CpuId, TaskId, Time};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// Shows the first scheduling decision in which two runs part, and who was waiting then
+///
+/// A decision is a CPU's choice of its next task. Two runs of the same workload are compared decision by decision; with --order the times are
+/// left out, so that a simulation can be held against the recording that it replays.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  schedlab run workloads/redis.perf-script.txt.zst --policy take:rr --trace a.trace\n  \
+                        schedlab run workloads/redis.perf-script.txt.zst --policy central:rr --trace b.trace\n  schedlab diff a.trace b.trace")]
+pub struct Diff {
+    /// A trace of schedlab's, or a recording of perf's
+    a: PathBuf,
+    /// The trace to compare it with
+    b: PathBuf,
+    /// Compare on which CPU who was chosen, not when
+    #[arg(long)]
+    order: bool,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// A run to be compared.
+struct Run {
+    label: String,
+    tasks: Vec<Task>,
+    events: Vec<Event>,
+}
+
+/// A CPU's choice, and the state in which it was made.
+struct Decision {
+    time: Time,
+    cpu: CpuId,
+    prev: TaskId,
+    next: TaskId,
+}
+
+impl Diff {
+    pub fn run(self) -> Result<(), Error> {
+        let (a, b) = (Run::load(&self.a)?, Run::load(&self.b)?);
+        let (mut one, mut other) = (Replay::new(&a), Replay::new(&b));
+        let mut decisions = 0u64;
+        let parted = loop {
+            match (one.next_decision(), other.next_decision()) {
+                (None, None) => break None,
+                (Some(x), Some(y)) if self.same(&a, &x, &b, &y) => decisions += 1,
+                pair => break Some(pair),
+            }
+        };
+        let time = parted.as_ref().and_then(|(x, y)| x.as_ref().or(y.as_ref())).map(|decision| decision.time);
+        let row = Row {
+            workload: self.a.display().to_string(),
+            policy: format!("{} | {}", a.label, b.label),
+            backend: "diff".to_string(),
+            cpus: 0,
+            seed: None,
+            params: BTreeMap::new(),
+            metric: "equal_decisions".to_string(),
+            unit: "1".to_string(),
+            value: Some(decisions as f64),
+            ci_low: None,
+            ci_high: None,
+            runs: 1,
+            verdict: Some(if parted.is_none() { "equivalent" } else { "different" }.to_string()),
+            note: time.map(|time| format!("the runs part at {} ns", time.0)),
+        };
+        let text = || match &parted {
+            None => format!("The runs are the same in all {decisions} decisions.\n"),
+            Some((x, y)) => {
+                let mut text = format!("After {decisions} equal decisions the runs part:\n\n");
+                one.describe(&mut text, "A", x.as_ref());
+                other.describe(&mut text, "B", y.as_ref());
+                text
+            }
+        };
+        Results::new(vec![row]).print(self.format, text)
+    }
+
+    fn same(&self, a: &Run, x: &Decision, b: &Run, y: &Decision) -> bool {
+        let same_task = |x: TaskId, y: TaskId| match (x == TaskId::NONE, y == TaskId::NONE) {
+            (false, false) => x == y && a.name(x) == b.name(y),
+            (idle, other_idle) => idle == other_idle,
+        };
+        x.cpu == y.cpu && same_task(x.next, y.next) && (self.order || (x.time == y.time && same_task(x.prev, y.prev)))
+    }
+}
+
+impl Run {
+    fn load(path: &Path) -> Result<Run, Error> {
+        let mut collect = Collect(Vec::new());
+        if Reader::recognises(path) {
+            let mut reader = Reader::open(path)?;
+            while let Some(event) = reader.next_event()? {
+                collect.0.push(event);
+            }
+            let header = reader.header();
+            let label = format!("{}, {}, {} CPUs, seed {}", header.workload, header.policy, header.cpus, header.seed);
+            return Ok(Run { label, tasks: header.tasks.clone(), events: collect.0 });
+        }
+        let recording = import::read(path, &import::Options::default(), vec![&mut collect])?;
+        let label = format!("{}, as recorded", path.display());
+        Ok(Run { label, tasks: recording.tasks.iter().map(Task::from).collect(), events: collect.0 })
+    }
+
+    fn name(&self, task: TaskId) -> String {
+        match self.tasks.get(task.index()) {
+            Some(info) if info.pid != 0 => format!("{}/{}", info.name, info.pid),
+            Some(info) => format!("{}#{}", info.name, task.0),
+            None if task == TaskId::NONE => "idle".to_string(),
+            None => format!("task {}", task.0),
+        }
+    }
+}
+
+struct Collect(Vec<Event>);
+
+impl Observer for Collect {
+    fn events(&mut self, chunk: &[Event]) {
+        self.0.extend_from_slice(chunk);
+    }
+}
+
+/// Goes through a run from decision to decision and knows who waits.
+struct Replay<'a> {
+    run: &'a Run,
+    next: usize,
+    /// Since when and for which CPU a task waits.
+    waiting: BTreeMap<TaskId, (Time, CpuId)>,
+}
+
+impl<'a> Replay<'a> {
+    fn new(run: &'a Run) -> Self {
+        Replay { run, next: 0, waiting: BTreeMap::new() }
+    }
+
+    /// The next decision. Who waits is what it was when the decision was taken, with the chosen task among them.
+    fn next_decision(&mut self) -> Option<Decision> {
+        if let Some(Event { kind: EventKind::SchedSwitch { next, .. }, .. }) = self.next.checked_sub(1).map(|last| self.run.events[last]) {
+            self.waiting.remove(&next);
+        }
+        while let Some(&Event { time, cpu, kind }) = self.run.events.get(self.next) {
+            self.next += 1;
+            match kind {
+                EventKind::SchedWaking { task, target, .. } | EventKind::SchedWakeupNew { task, target } => {
+                    self.waiting.entry(task).or_insert((time, target));
+                }
+                EventKind::SchedSwitch { prev, next, prev_state } => {
+                    if prev != TaskId::NONE {
+                        self.waiting.remove(&prev);
+                        if prev_state == PrevState::Runnable {
+                            self.waiting.insert(prev, (time, cpu));
+                        }
+                    }
+                    return Some(Decision { time, cpu, prev, next });
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn describe(&self, out: &mut String, side: &str, decision: Option<&Decision>) {
+        let Some(Decision { time, cpu, prev, next }) = decision else {
+            let _ = writeln!(out, "{side}: {}\n   has no further decision\n", self.run.label);
+            return;
+        };
+        let name = |task: &TaskId| self.run.name(*task);
+        let _ = writeln!(out, "{side}: {}", self.run.label);
+        let _ = writeln!(out, "   at {} ns CPU {} goes from {} to {}; waiting then:", time.0, cpu.0, name(prev), name(next));
+        let mut waiting: Vec<_> = self.waiting.iter().collect();
+        waiting.sort_by_key(|&(task, &(since, _))| (since, *task));
+        let mut table = Table::new([("  task", Align::Left), ("CPU", Align::Right), ("waits for", Align::Right), ("", Align::Left)]);
+        for (task, (since, cpu)) in waiting {
+            let chosen = if task == next { "<- chosen" } else { "" };
+            table.row([format!("  {}", name(task)), cpu.0.to_string(), time.since(*since).to_string(), chosen.to_string()]);
+        }
+        let _ = writeln!(out, "{}", indent(&table.to_string()));
+    }
+}
+
+fn indent(text: &str) -> String {
+    text.lines().map(|line| format!("   {line}\n")).collect()
+}

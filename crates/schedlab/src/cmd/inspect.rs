@@ -1,0 +1,175 @@
+//! `schedlab inspect`: what is in a recording.
+
+use super::read_with_progress;
+use crate::Error;
+use crate::import::{Options, Recording};
+use crate::output::{Align, Format, Results, Row, Table, quantity};
+use clap::Args;
+use schedsim::metrics::{CATALOGUE, Histogram, Metrics, Summary, WakeGraph};
+use schedsim::workload::{CostEstimator, Costs};
+use schedsim::{Nanos, TaskId, Time};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// Shows what is in a recording: tasks, bursts, pauses, ready queues, who wakes whom, latencies
+///
+/// Lost events are reported first. The file is read once, as a stream: memory grows with the number of tasks.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  schedlab inspect workloads/hackbench.perf-script.txt.zst\n  \
+                        schedlab inspect perf.data --tasks 50 --format json\n\n\
+                        Record with: perf record -a -e 'sched:sched_*' -- COMMAND")]
+pub struct Inspect {
+    /// perf.data or the text of `perf script`, either may be compressed with zstd
+    trace: PathBuf,
+    /// How many tasks and wake edges to show
+    #[arg(long, value_name = "N", default_value_t = 15)]
+    tasks: usize,
+    /// Accept a recording that lost more than one event in a hundred
+    #[arg(long)]
+    allow_lost: bool,
+    /// How results are printed
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Everything that one pass over a recording yields.
+struct Inspection {
+    recording: Recording,
+    summary: Summary,
+    graph: WakeGraph,
+    costs: Costs,
+}
+
+impl Inspect {
+    pub fn run(self) -> Result<(), Error> {
+        let (mut metrics, mut graph, mut costs) = (Metrics::new(0), WakeGraph::new(), CostEstimator::new());
+        let options = Options { allow_lost: self.allow_lost, ..Options::default() };
+        let recording = read_with_progress(&self.trace, options, vec![&mut metrics, &mut graph, &mut costs])?;
+        let summary = metrics.finish(Time(recording.duration.0));
+        let inspection = Inspection { recording, summary, graph, costs: costs.finish() };
+        let results = Results::new(self.rows(&inspection));
+        results.print(self.format, || self.text(&inspection))
+    }
+
+    fn rows(&self, inspection: &Inspection) -> Vec<Row> {
+        let Inspection { recording, summary, .. } = inspection;
+        let row = |metric: &str, unit: &str, value: Option<f64>, params: &[(&str, String)]| Row {
+            workload: self.trace.display().to_string(),
+            policy: "recorded".to_string(),
+            backend: "recorded".to_string(),
+            cpus: recording.cpus,
+            seed: None,
+            params: params.iter().map(|(key, value)| (key.to_string(), value.clone())).collect::<BTreeMap<_, _>>(),
+            metric: metric.to_string(),
+            unit: unit.to_string(),
+            value,
+            ci_low: None,
+            ci_high: None,
+            runs: 1,
+            verdict: None,
+            note: None,
+        };
+        let mut rows = vec![row("lost_events", "count", Some(recording.report.lost as f64), &[])];
+        rows.extend(CATALOGUE.iter().map(|metric| {
+            let value = metric.read(summary);
+            Row { note: value.note.map(str::to_string), ..row(metric.id, metric.unit, value.value, &[]) }
+        }));
+        for task in &summary.tasks {
+            let info = &recording.tasks[task.task.index()];
+            let who = [("task", info.name.clone()), ("pid", info.pid.to_string())];
+            rows.push(row("task_cpu_time_ns", "ns", Some(task.cpu_time.0 as f64), &who));
+            rows.push(row("task_run_delay_ns", "ns", Some(task.run_delay.0 as f64), &who));
+            rows.push(row("task_bursts", "count", Some(f64::from(task.bursts)), &who));
+        }
+        for cpu in &summary.cpus {
+            let which = [("cpu", cpu.cpu.0.to_string())];
+            rows.push(row("cpu_busy_ns", "ns", Some(cpu.busy.0 as f64), &which));
+            rows.push(row("cpu_ready_length_mean", "tasks", Some(cpu.waiting_mean), &which));
+            rows.push(row("cpu_ready_length_max", "tasks", Some(f64::from(cpu.waiting_max)), &which));
+        }
+        for edge in inspection.graph.strongest(self.tasks) {
+            let who = [("waker", name(recording, edge.waker)), ("wakee", name(recording, edge.wakee))];
+            rows.push(row("wakes", "count", Some(edge.count as f64), &who));
+        }
+        rows
+    }
+
+    fn text(&self, inspection: &Inspection) -> String {
+        let Inspection { recording, summary, graph, costs } = inspection;
+        let mut text = recording.report.to_string();
+        let _ = writeln!(text, "\n{} on {} CPUs, {} tasks, {}", recording.duration, recording.cpus, summary.tasks.len(), costs);
+
+        text += "\nTasks by CPU time\n\n";
+        let columns = ["CPU time", "bursts", "run delay", "wakeups", "dispatches", "migrations"].map(|title| (title, Align::Right));
+        let mut table = Table::new([("  task", Align::Left)].into_iter().chain(columns));
+        let mut tasks: Vec<_> = summary.tasks.iter().collect();
+        tasks.sort_by_key(|task| (std::cmp::Reverse(task.cpu_time), task.task));
+        for task in tasks.iter().take(self.tasks) {
+            let numbers = [task.bursts, task.wakeups, task.dispatches, task.migrations].map(|n| n.to_string());
+            let [bursts, wakeups, dispatches, migrations] = numbers;
+            let (time, delay) = (task.cpu_time.to_string(), task.run_delay.to_string());
+            table.row([format!("  {}", name(recording, task.task)), time, bursts, delay, wakeups, dispatches, migrations]);
+        }
+        text += &table.to_string();
+        if tasks.len() > self.tasks {
+            let rest: Nanos = tasks[self.tasks..].iter().map(|task| task.cpu_time).sum();
+            let _ = writeln!(text, "  and {} more with {rest} (--tasks N shows more)", tasks.len() - self.tasks);
+        }
+
+        text += "\nDistributions\n\n";
+        let columns = ["samples", "p50", "p90", "p99", "max"].map(|title| (title, Align::Right));
+        let mut table = Table::new([("  of", Align::Left)].into_iter().chain(columns));
+        let distributions = &summary.distributions;
+        for (of, samples) in
+            [("CPU bursts", &distributions.burst), ("pauses", &distributions.pause), ("wakeup latency", &distributions.wakeup_latency)]
+        {
+            table.row(std::iter::once(format!("  {of}")).chain(percentiles(samples)));
+        }
+        text += &table.to_string();
+
+        text += "\nCPUs\n\n";
+        let columns = ["busy", "switches", "ready mean", "ready max"].map(|title| (title, Align::Right));
+        let mut table = Table::new([("  CPU", Align::Left)].into_iter().chain(columns));
+        for cpu in &summary.cpus {
+            let busy = format!("{:.1}%", 100.0 * cpu.busy.0 as f64 / (cpu.busy + cpu.idle).0.max(1) as f64);
+            table.row([
+                format!("  {}", cpu.cpu.0),
+                busy,
+                cpu.switches.to_string(),
+                format!("{:.2}", cpu.waiting_mean),
+                cpu.waiting_max.to_string(),
+            ]);
+        }
+        text += &table.to_string();
+
+        let _ = writeln!(text, "\nWho wakes whom ({} pairs)\n", graph.len());
+        let mut table = Table::new([("  waker", Align::Left), ("wakee", Align::Left), ("wakes", Align::Right)]);
+        for edge in graph.strongest(self.tasks) {
+            table.row([format!("  {}", name(recording, edge.waker)), name(recording, edge.wakee), edge.count.to_string()]);
+        }
+        text += &table.to_string();
+
+        text += "\nAs a whole\n\n";
+        let mut table = Table::new([("  metric", Align::Left), ("value", Align::Right), ("", Align::Left)]);
+        for (metric, value) in summary.values() {
+            let number = value.value.map_or("-".to_string(), |value| quantity(value, metric.unit));
+            table.row([format!("  {}", metric.id), number, value.note.unwrap_or_default().to_string()]);
+        }
+        text + &table.to_string()
+    }
+}
+
+/// The task's name and pid.
+fn name(recording: &Recording, task: TaskId) -> String {
+    match recording.tasks.get(task.index()) {
+        Some(info) => format!("{}/{}", info.name, info.pid),
+        None => "idle or interrupt".to_string(),
+    }
+}
+
+fn percentiles(samples: &Histogram) -> [String; 5] {
+    let show = |value: Option<Nanos>| value.map_or("-".to_string(), |value| value.to_string());
+    let p99 = if samples.count() < 1000 { "-".to_string() } else { show(samples.percentile(99.0)) };
+    [samples.count().to_string(), show(samples.percentile(50.0)), show(samples.percentile(90.0)), p99, show(samples.max())]
+}

@@ -1,0 +1,187 @@
+//! `schedlab queue`: the cost atlas of ready queues.
+
+use crate::Error;
+use crate::atlas::callgrind::{self, Callgrind};
+use crate::atlas::measure::{Plan, Source, select};
+use crate::atlas::mix::Mix;
+use crate::atlas::structure::{STRUCTURES, StrideRule};
+use crate::atlas::{advice, crossover, text};
+use crate::output::{Align, Format, Results, Table, prepare_directory, print};
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Measures what one scheduling operation costs in each ready queue
+///
+/// An operation is what the end of a time slice needs: insert the task that ran, take out the next. Tasks yield for ever, so that nothing else is
+/// measured. Instructions are counted by valgrind on this very program; list elements, schedule entries, tree levels and waits depend on no machine. Every
+/// structure gets the same tasks at the same levels; random mixes are drawn several times, which gives the intervals.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  schedlab queue\n  schedlab queue --queues ruler,multilist2 --tasks 1,10,100,1000 --levels 8 --mix one:H\n  \
+                        schedlab queue --queues sorted-list,rbtree --crossover rbtree,sorted-list --count instructions\n  \
+                        schedlab queue --queues rbtree,wheel --strides powers --levels 6 --cache --format csv")]
+pub struct Queue {
+    /// Which structures, separated by commas [default: all]
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
+    queues: Vec<String>,
+    /// How many tasks yield, separated by commas; 1 to 1000000 [default: 1,10,100; for a crossover 10,20,…,200]
+    #[arg(long, value_delimiter = ',', value_name = "N,…", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    tasks: Vec<u32>,
+    /// How many levels there are; 1 to 4095
+    #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4095))]
+    levels: u16,
+    /// How tasks are spread over levels: random, one:LEVEL, FIRST-LAST, mostly-low, mostly-high, default-middle, each, or A to N of Porter's table 3
+    #[arg(long, default_value = "random", value_parser = |text: &str| text.parse::<Mix>())]
+    mix: Mix,
+    /// How a level becomes a rate in structures that leave the choice
+    #[arg(long, value_enum, default_value_t)]
+    strides: StrideRule,
+    /// What to count, separated by commas [default: all]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    count: Vec<Count>,
+    /// How many random assignments of levels
+    #[arg(long, default_value_t = 5, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    assignments: u32,
+    /// How many timed runs
+    #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
+    runs: u32,
+    /// What random levels are drawn from
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u64,
+    /// How many slices to count [default: whole periods of the schedule, or enough of them]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    slices: Option<u64>,
+    /// At how many tasks the one structure becomes cheaper than the other
+    #[arg(long, value_name = "A,B")]
+    crossover: Vec<String>,
+    /// Also simulate caches: accesses and misses per operation
+    #[arg(long)]
+    cache: bool,
+    /// What counts instructions
+    #[arg(long, value_enum, default_value_t)]
+    source: SourceName,
+    /// Measure the loop of another build of schedlab, such as one with less optimisation
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
+    /// How many processes count at a time [default: one per CPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    /// Only show which structures there are
+    #[arg(long)]
+    list: bool,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Also write the results to this directory
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+enum Count {
+    /// Instructions per operation.
+    Instructions,
+    /// Nanoseconds per operation.
+    Time,
+    /// What operations look at, and how long tasks wait: the same on every machine.
+    Steps,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug, Default)]
+enum SourceName {
+    /// Valgrind's simulator of a CPU.
+    #[default]
+    Callgrind,
+    /// The counter of the CPU.
+    Hardware,
+}
+
+impl Queue {
+    pub fn run(self) -> Result<(), Error> {
+        if self.list {
+            return list();
+        }
+        let source = self.source()?;
+        let plan = self.plan()?;
+        let crossings = self.crossings()?;
+        if let Some(dir) = &self.output {
+            prepare_directory(dir)?;
+        }
+        let wants = |count| self.count.is_empty() || self.count.contains(&count);
+        let mut rows = Vec::new();
+        if wants(Count::Instructions) {
+            rows.extend(plan.instructions(&source));
+        }
+        if wants(Count::Time) {
+            rows.extend(plan.times());
+        }
+        if wants(Count::Steps) {
+            rows.extend(plan.steps());
+        }
+        rows.extend(advice::advise(&rows, self.strides));
+        if !crossings.is_empty() {
+            let tasks = if self.tasks.len() < 3 { crossover::GRID.to_vec() } else { plan.tasks.clone() };
+            let plan = Plan { tasks, ..plan };
+            rows.extend(crossings.iter().map(|&(a, b)| crossover::find(&plan, &source, a, b)));
+        }
+        let results = Results::new(rows);
+        if let Some(dir) = &self.output {
+            results.write(dir)?;
+        }
+        results.print(self.format, || text::render(&results.rows))
+    }
+
+    fn plan(&self) -> Result<Plan, Error> {
+        let mut tasks = if self.tasks.is_empty() { vec![1, 10, 100] } else { self.tasks.clone() };
+        tasks.sort_unstable();
+        tasks.dedup();
+        Ok(Plan {
+            structures: select(&self.queues).map_err(Error::Usage)?,
+            tasks,
+            mix: self.mix.clone(),
+            levels: self.mix.levels(self.levels).map_err(Error::Usage)?,
+            strides: self.strides,
+            seed: self.seed,
+            assignments: self.assignments,
+            runs: self.runs,
+            slices: self.slices,
+        })
+    }
+
+    fn source(&self) -> Result<Source, Error> {
+        if self.source == SourceName::Hardware {
+            return Ok(Source::Hardware);
+        }
+        let binary = match &self.binary {
+            Some(binary) if binary.is_file() => binary.clone(),
+            Some(binary) => return Err(Error::Usage(format!("--binary: there is no file {}; give the path of a build of schedlab", binary.display()))),
+            None => std::env::current_exe().map_err(|error| Error::Internal(format!("cannot find this program's own file: {error}")))?,
+        };
+        let jobs = self.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+        Ok(Source::Callgrind(Callgrind { binary, cache: self.cache, jobs }))
+    }
+
+    fn crossings(&self) -> Result<Vec<(&'static crate::atlas::structure::Structure, &'static crate::atlas::structure::Structure)>, Error> {
+        let pair = |text: &String| {
+            let (a, b) = text.split_once(',').ok_or_else(|| Error::Usage(format!("--crossover {text}: write two structures, as in rbtree,sorted-list")))?;
+            let both = select(&[a.to_string(), b.to_string()]).map_err(Error::Usage)?;
+            Ok((both[0], both[1]))
+        };
+        self.crossover.iter().map(pair).collect()
+    }
+}
+
+fn list() -> Result<(), Error> {
+    let mut table = Table::new([("queue", Align::Left), ("what it is", Align::Left)]);
+    STRUCTURES.iter().for_each(|structure| table.row([structure.name, structure.what]));
+    print(&table.to_string())
+}
+
+/// What `schedlab queue` runs under valgrind.
+#[derive(Args, Debug)]
+pub struct QueueCells {}
+
+impl QueueCells {
+    pub fn run(self) -> Result<(), Error> {
+        callgrind::child().map_err(Error::Usage)
+    }
+}

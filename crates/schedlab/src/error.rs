@@ -1,0 +1,68 @@
+//! What can go wrong, and with which exit code the program says so.
+
+use std::path::Path;
+
+/// A failure of the program as a whole.
+#[derive(thiserror::Error, Debug)]
+pub enum Error {
+    /// The command line asks for something that there is not.
+    #[error("{0}")]
+    Usage(String),
+    /// A file cannot be used.
+    #[error("{0}")]
+    Input(String),
+    /// A recording cannot be used.
+    #[error(transparent)]
+    Import(#[from] crate::import::Error),
+    /// The output cannot be written.
+    #[error("cannot write {path}: {source}; give a place that can be written to")]
+    Output {
+        /// Where to.
+        path: String,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// A check found a violation.
+    #[error("{0}")]
+    Check(String),
+    /// A simulation did what cannot be.
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl Error {
+    /// The exit code: 1 internal error, 2 usage, 3 unusable input, 4 a check failed.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Error::Internal(_) => 1,
+            Error::Usage(_) | Error::Output { .. } => 2,
+            Error::Input(_) | Error::Import(_) => 3,
+            Error::Check(_) => 4,
+        }
+    }
+
+    pub(crate) fn output(path: &Path, source: std::io::Error) -> Error {
+        Error::Output { path: path.display().to_string(), source }
+    }
+}
+
+/// `wrong` is not among `names`: the message for it, with the nearest of them.
+pub fn no_such(what: &str, wrong: &str, names: &[String], see: &str) -> String {
+    let distance = |name: &&String| strsim::damerau_levenshtein(name, wrong);
+    let nearest = names.iter().min_by_key(distance).filter(|name| distance(name) <= name.len().max(wrong.len()) / 2);
+    let hint = nearest.map_or(String::new(), |name| format!(" Did you mean `{name}`?"));
+    format!("there is no {what} named `{wrong}`.{hint} {see}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_suggested_and_nonsense_is_not() {
+        let names = ["central:rr", "take:rr", "eevdf"].map(String::from);
+        assert!(no_such("policy", "takerr", &names, "").contains("`take:rr`"));
+        assert!(no_such("policy", "eevfd", &names, "").contains("`eevdf`"));
+        assert!(!no_such("policy", "xyzzyxyzzy", &names, "").contains("Did you mean"));
+    }
+}

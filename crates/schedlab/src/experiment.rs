@@ -1,0 +1,64 @@
+//! Experiments: a workload under policies on machines, run as often as it takes, and what comes of it.
+
+mod comparison;
+mod loading;
+mod simulation;
+
+pub use comparison::{Case, Comparison, Fidelity};
+pub use simulation::{Run, simulate};
+
+use crate::import::Recording;
+use schedsim::metrics::Summary;
+use schedsim::workload::{Costs, ReplayReport, Workload};
+use schedsim::{Machine, Nanos};
+
+/// A recording, as everything that a replay needs.
+pub struct Recorded {
+    /// What to call it: the file's name.
+    pub name: String,
+    /// Who its tasks are, on how many CPUs it was made, how long it lasted, what was lost.
+    pub recording: Recording,
+    /// What its tasks do.
+    pub workload: Workload,
+    /// How sure the workload is.
+    pub replay: ReplayReport,
+    /// What scheduling cost there, as far as the events tell.
+    pub costs: Costs,
+    /// The machine to replay it on: the recorded CPUs, and the costs estimated or given.
+    pub machine: Machine,
+    /// The metrics of the recording itself.
+    pub summary: Summary,
+}
+
+/// How often runs are repeated that draw random numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct Repetition {
+    /// The seed of the first run; the others count up from it.
+    pub seed: u64,
+    /// At least so many runs.
+    pub min_runs: u32,
+    /// Until the 95 % half-width of every metric is at most this share of its mean.
+    pub half_width: f64,
+    /// Or until this much time has gone.
+    pub max_time: std::time::Duration,
+}
+
+/// How a comparison is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// How often random runs are repeated.
+    pub repetition: Repetition,
+    /// Whether every run is verified.
+    pub check: bool,
+}
+
+/// The costs that a user gave, in place of those estimated.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CostOverrides {
+    /// Of a switch.
+    pub switch: Option<Nanos>,
+    /// Of a migration.
+    pub migration: Option<Nanos>,
+    /// Of leaving idle.
+    pub idle_exit: Option<Nanos>,
+}

@@ -1,0 +1,66 @@
+//! From a recording on disk to what an experiment needs.
+
+use super::{CostOverrides, Recorded};
+use crate::Error;
+use crate::import::{Options, Recording};
+use schedsim::metrics::Metrics;
+use schedsim::trace::Observer;
+use schedsim::workload::{self, CostEstimator, ReplayBuilder, ReplayOptions};
+use schedsim::{Machine, Time};
+use std::fmt::Write;
+use std::path::Path;
+
+impl Recorded {
+    /// Reads the recording at `path` once, by `read`, and makes of it a workload, the costs of its machine and its metrics.
+    pub fn load(
+        path: &Path,
+        options: Options,
+        given: CostOverrides,
+        read: impl FnOnce(&Path, Options, Vec<&mut dyn Observer>) -> Result<Recording, Error>,
+    ) -> Result<Recorded, Error> {
+        let (mut metrics, mut builder, mut costs) = (Metrics::new(0), ReplayBuilder::new(ReplayOptions::default()), CostEstimator::new());
+        let recording = read(path, options, vec![&mut metrics, &mut builder, &mut costs])?;
+        let costs = costs.finish();
+        let machine = Machine {
+            cpus: recording.cpus,
+            switch_cost: given.switch.unwrap_or(costs.switch_cost()),
+            migration_cost: given.migration.unwrap_or(costs.migration_cost()),
+            idle_exit: given.idle_exit.unwrap_or(costs.idle_exit()),
+        };
+        let end = Time(recording.duration.0);
+        let (workload, replay) =
+            builder.finish(workload::Recorded { tasks: &recording.tasks, cpus: recording.cpus, end, switch_cost: machine.switch_cost });
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        Ok(Recorded { name, workload, replay, costs, machine, summary: metrics.finish(end), recording })
+    }
+
+    /// The machine of the recording with `cpus` CPUs.
+    pub fn machine(&self, cpus: u16) -> Machine {
+        Machine { cpus, ..self.machine.clone() }
+    }
+
+    /// What a reader must know first: lost events, size, and how much of it is guessed.
+    pub fn headline(&self) -> String {
+        let report = &self.recording.report;
+        let mut text = format!("{}: {} on {} CPUs, ", self.name, self.recording.duration, self.recording.cpus);
+        let _ = writeln!(
+            text,
+            "{} tasks, {} events, {} lost; {} bursts, {} of CPU time",
+            self.workload.tasks.len(),
+            report.events.total(),
+            report.lost,
+            self.replay.bursts,
+            self.replay.demand
+        );
+        if let Some(share) = self.replay.doubtful_share() {
+            let sleeps = self.replay.dependencies.total() + self.replay.delays.total();
+            let _ = writeln!(
+                text,
+                "Of {sleeps} sleeps {:.1}% were ended by a task; what ended them is doubtful for {:.1}%",
+                100.0 * self.replay.dependencies.total() as f64 / sleeps as f64,
+                100.0 * share
+            );
+        }
+        text
+    }
+}

@@ -1,0 +1,185 @@
+//! Results: one long table of rows, as text, JSON or CSV.
+
+mod numbers;
+mod table;
+
+pub use numbers::{headline, quantity};
+pub use table::{Align, Table};
+
+use crate::Error;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+/// The version of the JSON's shape.
+pub const SCHEMA: u32 = 1;
+
+/// How results are printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
+pub enum Format {
+    /// Tables for people.
+    #[default]
+    Text,
+    /// One object with all rows and what is needed to repeat the run.
+    Json,
+    /// The rows.
+    Csv,
+}
+
+/// One number: a metric of a workload under a policy.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Row {
+    /// The workload's name.
+    pub workload: String,
+    /// The policy's name.
+    pub policy: String,
+    /// `sim`, `recorded`, …
+    pub backend: String,
+    /// How many CPUs.
+    pub cpus: u16,
+    /// The seed of the (first) run.
+    pub seed: Option<u64>,
+    /// Further coordinates.
+    pub params: BTreeMap<String, String>,
+    /// The metric's id.
+    pub metric: String,
+    /// Its unit.
+    pub unit: String,
+    /// The mean over the runs; null where the metric cannot be had, and the note says why.
+    pub value: Option<f64>,
+    /// Lower end of the 95 % confidence interval.
+    pub ci_low: Option<f64>,
+    /// Upper end of it.
+    pub ci_high: Option<f64>,
+    /// How many runs.
+    pub runs: u32,
+    /// `better`, `worse`, `equivalent` or `undecided`, against the baseline.
+    pub verdict: Option<String>,
+    /// What a reader must know.
+    pub note: Option<String>,
+}
+
+/// All results of a command with what is needed to repeat it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Results {
+    /// The version of this shape.
+    pub schema: u32,
+    /// The version of the program.
+    pub version: String,
+    /// The command line that gives the same rows.
+    pub reproduce: String,
+    /// The kernel of the machine that did it.
+    pub kernel: String,
+    /// Its CPU.
+    pub cpu: String,
+    /// The results.
+    pub rows: Vec<Row>,
+}
+
+impl Results {
+    /// `rows`, as results of this very command.
+    pub fn new(rows: Vec<Row>) -> Results {
+        Results {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            reproduce: command_line(),
+            kernel: kernel(),
+            cpu: cpu_model(),
+            rows,
+        }
+    }
+
+    /// As JSON, with a newline at the end.
+    pub fn to_json(&self) -> Result<String, Error> {
+        serde_json::to_string_pretty(self).map(|json| json + "\n").map_err(|error| Error::Internal(format!("cannot write JSON: {error}")))
+    }
+
+    /// The rows as CSV, `params` as `key=value` separated by semicolons.
+    pub fn to_csv(&self) -> Result<String, Error> {
+        let failed = |error: &dyn std::fmt::Display| Error::Internal(format!("cannot write CSV: {error}"));
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        let header = "workload,policy,backend,cpus,seed,params,metric,unit,value,ci_low,ci_high,runs,verdict,note";
+        writer.write_record(header.split(',')).map_err(|error| failed(&error))?;
+        for row in &self.rows {
+            let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+            let params: Vec<String> = row.params.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let record = [
+                row.workload.clone(),
+                row.policy.clone(),
+                row.backend.clone(),
+                row.cpus.to_string(),
+                row.seed.map(|seed| seed.to_string()).unwrap_or_default(),
+                params.join(";"),
+                row.metric.clone(),
+                row.unit.clone(),
+                number(row.value),
+                number(row.ci_low),
+                number(row.ci_high),
+                row.runs.to_string(),
+                row.verdict.clone().unwrap_or_default(),
+                row.note.clone().unwrap_or_default(),
+            ];
+            writer.write_record(record).map_err(|error| failed(&error))?;
+        }
+        let bytes = writer.into_inner().map_err(|error| failed(&error))?;
+        String::from_utf8(bytes).map_err(|error| failed(&error))
+    }
+
+    /// Prints the rows in `format`; text is what `text` makes of them.
+    pub fn print(&self, format: Format, text: impl FnOnce() -> String) -> Result<(), Error> {
+        let out = match format {
+            Format::Text => text() + "\nReproduce: " + &self.reproduce + "\n",
+            Format::Json => self.to_json()?,
+            Format::Csv => self.to_csv()?,
+        };
+        print(&out)
+    }
+
+    /// Writes `results.json` and `results.csv` into `dir`, each whole or not at all.
+    pub fn write(&self, dir: &Path) -> Result<(), Error> {
+        write_whole(&dir.join("results.json"), self.to_json()?.as_bytes())?;
+        write_whole(&dir.join("results.csv"), self.to_csv()?.as_bytes())
+    }
+}
+
+/// Writes to standard output; a reader that went away is no error.
+pub fn print(text: &str) -> Result<(), Error> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Error::output(Path::new("standard output"), error)),
+        _ => Ok(()),
+    }
+}
+
+/// Makes sure, before any work is done, that results can be written to `dir`.
+pub fn prepare_directory(dir: &Path) -> Result<(), Error> {
+    fs::create_dir_all(dir).map_err(|error| Error::output(dir, error))?;
+    let probe = dir.join(".schedlab-can-write");
+    fs::write(&probe, b"").and_then(|()| fs::remove_file(&probe)).map_err(|error| Error::output(dir, error))
+}
+
+/// Writes a file under another name first, so that a file that is there is a whole one.
+fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let unfinished = path.with_extension("unfinished");
+    fs::write(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, path)).map_err(|error| Error::output(path, error))
+}
+
+fn command_line() -> String {
+    let quote = |word: String| {
+        let plain = !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:,=%+@".contains(c));
+        if plain { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    };
+    let words = std::env::args_os().skip(1).map(|word| quote(word.to_string_lossy().into_owned()));
+    std::iter::once("schedlab".to_string()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+fn kernel() -> String {
+    fs::read_to_string("/proc/sys/kernel/osrelease").map(|text| text.trim().to_string()).unwrap_or_else(|_| "unknown".to_string())
+}
+
+fn cpu_model() -> String {
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info.lines().find(|line| line.starts_with("model name")).and_then(|line| line.split_once(": "));
+    model.map_or_else(|| std::env::consts::ARCH.to_string(), |(_, model)| model.to_string())
+}

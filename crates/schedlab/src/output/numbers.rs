@@ -1,0 +1,52 @@
+//! Numbers for people.
+
+use schedsim::Nanos;
+use schedsim::metrics::{CATALOGUE, Metric};
+
+/// The metrics that tables for people show, with short titles; the others are in JSON and CSV.
+const HEADLINE: [(&str, &str); 11] = [
+    ("makespan_ns", "makespan"),
+    ("grr", "GRR"),
+    ("apr", "APR"),
+    ("wakeup_latency_ns_p50", "wake p50"),
+    ("wakeup_latency_ns_p99", "wake p99"),
+    ("wakeup_latency_ns_max", "wake max"),
+    ("run_delay_ns", "run delay"),
+    ("switches", "switches"),
+    ("migrations", "migr."),
+    ("idle_waste", "idle waste"),
+    ("jain_fairness", "Jain"),
+];
+
+/// The metrics that tables for people show, each with its title.
+pub fn headline() -> impl Iterator<Item = (&'static Metric, &'static str)> {
+    HEADLINE.iter().filter_map(|&(id, title)| Some((CATALOGUE.iter().find(|metric| metric.id == id)?, title)))
+}
+
+/// A value with its unit, three or four digits.
+pub fn quantity(value: f64, unit: &str) -> String {
+    match unit {
+        "ns" => Nanos(value.round().max(0.0) as u64).to_string(),
+        "1" => format!("{value:.4}"),
+        _ if value.fract() == 0.0 => format!("{value}"),
+        _ => format!("{value:.1}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_headline_metric_is_in_the_catalogue() {
+        assert_eq!(headline().count(), HEADLINE.len());
+    }
+
+    #[test]
+    fn quantities_carry_their_unit() {
+        assert_eq!(quantity(1_500_000.0, "ns"), "1.50ms");
+        assert_eq!(quantity(0.25, "1"), "0.2500");
+        assert_eq!(quantity(12.0, "count"), "12");
+        assert_eq!(quantity(12.25, "count"), "12.2");
+    }
+}

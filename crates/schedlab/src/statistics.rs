@@ -1,0 +1,115 @@
+//! Intervals and verdicts. A replicate is a run, never a sample inside a run.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// A mean over runs with its 95 % confidence interval.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Estimate {
+    /// The mean.
+    pub mean: f64,
+    /// Half the width of the interval; `None` from a single run.
+    pub half_width: Option<f64>,
+}
+
+impl Estimate {
+    /// From one value per run (Student's t); `None` without any.
+    pub fn of(runs: &[f64]) -> Option<Estimate> {
+        let n = runs.len() as f64;
+        let mean = runs.iter().sum::<f64>() / n;
+        match runs.len() {
+            0 => None,
+            1 => Some(Estimate { mean, half_width: None }),
+            _ => {
+                let variance = runs.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
+                let t = StudentsT::new(0.0, 1.0, n - 1.0).map_or(f64::INFINITY, |student| student.inverse_cdf(0.975));
+                Some(Estimate { mean, half_width: Some(t * (variance / n).sqrt()) })
+            }
+        }
+    }
+
+    /// A value that is known exactly.
+    pub fn exact(value: f64) -> Estimate {
+        Estimate { mean: value, half_width: None }
+    }
+
+    /// Whether the half-width is at most `share` of the mean.
+    pub fn is_within(&self, share: f64) -> bool {
+        self.half_width.is_none_or(|half_width| half_width <= share * self.mean.abs())
+    }
+}
+
+/// How a value compares with the baseline's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Better by more than can be doubted.
+    Better,
+    /// Worse by more than can be doubted.
+    Worse,
+    /// The same number.
+    Equivalent,
+    /// The difference is within the error.
+    Undecided,
+}
+
+impl Verdict {
+    /// Compares `value` with `baseline`; a difference of at most `error`, or within the interval of `value`, decides nothing.
+    pub fn of(value: Estimate, baseline: f64, error: f64, lower_is_better: bool) -> Verdict {
+        let difference = value.mean - baseline;
+        if difference == 0.0 && value.half_width.unwrap_or(0.0) == 0.0 {
+            Verdict::Equivalent
+        } else if difference.abs() <= error + value.half_width.unwrap_or(0.0) {
+            Verdict::Undecided
+        } else if (difference < 0.0) == lower_is_better {
+            Verdict::Better
+        } else {
+            Verdict::Worse
+        }
+    }
+
+    /// The word for it in results.
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::Equivalent => "equivalent",
+            Verdict::Undecided => "undecided",
+        }
+    }
+
+    /// The mark for it in a table.
+    pub fn mark(self) -> &'static str {
+        match self {
+            Verdict::Better => "+",
+            Verdict::Worse => "-",
+            Verdict::Equivalent => "=",
+            Verdict::Undecided => "~",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_is_students() {
+        // 2, 4, 4, 4, 5, 5, 7, 9: mean 5, standard deviation 2.138, t(0.975, 7) = 2.36462.
+        let estimate = Estimate::of(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).unwrap();
+        assert_eq!(estimate.mean, 5.0);
+        assert!((estimate.half_width.unwrap() - 1.787_487).abs() < 1e-5, "{estimate:?}");
+        assert_eq!(Estimate::of(&[3.0]), Some(Estimate::exact(3.0)));
+        assert_eq!(Estimate::of(&[]), None);
+    }
+
+    #[test]
+    fn a_difference_within_the_error_is_undecided_never_a_winner() {
+        let verdict = |value, error, lower| Verdict::of(Estimate::exact(value), 100.0, error, lower);
+        assert_eq!(verdict(110.0, 10.0, true), Verdict::Undecided);
+        assert_eq!(verdict(110.1, 10.0, true), Verdict::Worse);
+        assert_eq!(verdict(110.1, 10.0, false), Verdict::Better);
+        assert_eq!(verdict(89.0, 10.0, true), Verdict::Better);
+        assert_eq!(verdict(100.0, 0.0, true), Verdict::Equivalent);
+        let wide = Estimate { mean: 120.0, half_width: Some(15.0) };
+        assert_eq!(Verdict::of(wide, 100.0, 10.0, true), Verdict::Undecided);
+    }
+}

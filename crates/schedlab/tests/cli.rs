@@ -1,0 +1,164 @@
+//! The program as a user meets it: results, exit codes and messages.
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const REDIS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/redis.perf-script.txt.zst");
+
+fn schedlab(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_schedlab")).args(arguments).output().expect("the program starts")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("UTF-8")
+}
+
+/// Runs the program, which must fail with `code`, print nothing on standard output, and say all of `words`.
+fn fails(arguments: &[&str], code: i32, words: &[&str]) {
+    let output = schedlab(arguments);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {message}");
+    assert!(output.stdout.is_empty(), "{arguments:?} printed a result: {}", stdout(&output));
+    for word in words {
+        assert!(message.contains(word), "{arguments:?}: {word:?} is not in {message:?}");
+    }
+}
+
+/// A directory of this test's own, removed when it is dropped.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(test: &str) -> Scratch {
+        let dir = std::env::temp_dir().join(format!("schedlab-cli-{test}-{}", std::process::id()));
+        fs::create_dir_all(&dir).expect("a scratch directory");
+        Scratch(dir)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_string_lossy().into_owned()
+    }
+
+    fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
+        fs::write(self.0.join(name), bytes).expect("a scratch file");
+        self.path(name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn compare_gives_every_metric_of_every_policy_with_a_verdict() {
+    let scratch = Scratch::new("compare");
+    let out = scratch.path("results");
+    let arguments = ["compare", REDIS, "--policy", "take:rr,central:rr", "--cpus", "1,2", "--format", "json", "-o", &out, "--check"];
+    let output = schedlab(&arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let results: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = results["rows"].as_array().expect("rows");
+    for (policy, cpus) in
+        [("recorded", 2), ("eevdf", 1), ("eevdf", 2), ("take:rr", 1), ("take:rr", 2), ("central:rr", 1), ("central:rr", 2)]
+    {
+        let row = rows.iter().find(|row| row["policy"] == policy && row["cpus"] == cpus && row["metric"] == "makespan_ns");
+        let row = row.unwrap_or_else(|| panic!("no makespan of {policy} on {cpus} CPUs"));
+        assert!(row["value"].as_f64().expect("a number") > 1e8, "{row}");
+        let is_other = policy == "take:rr" || policy == "central:rr";
+        assert_eq!(row["verdict"].is_string(), is_other, "{row}");
+    }
+    assert!(results["reproduce"].as_str().expect("a command").starts_with("schedlab compare "));
+    // A metric that cannot be had is null and says why.
+    let missing = rows.iter().filter(|row| row["value"].is_null());
+    assert!(missing.clone().count() > 0 && missing.clone().all(|row| row["note"].is_string()));
+    // The files hold the same rows.
+    let file: Value = serde_json::from_str(&fs::read_to_string(Path::new(&out).join("results.json")).expect("results.json")).expect("JSON");
+    assert_eq!(file["rows"], results["rows"]);
+    let csv = fs::read_to_string(Path::new(&out).join("results.csv")).expect("results.csv");
+    assert_eq!(csv.lines().count(), rows.len() + 1);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trace_and_diff_says_so() {
+    let scratch = Scratch::new("diff");
+    let run = |policy: &str, name: &str| {
+        let path = scratch.path(name);
+        let output = schedlab(&["run", REDIS, "--policy", policy, "--trace", &path]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        path
+    };
+    let (a, same, other) = (run("take:rr", "a"), run("take:rr", "same"), run("central:rr", "other"));
+    assert_eq!(fs::read(&a).expect("a trace"), fs::read(&same).expect("a trace"));
+    assert!(stdout(&schedlab(&["diff", &a, &same])).contains("The runs are the same in all"));
+    let parted = stdout(&schedlab(&["diff", &a, &other]));
+    assert!(parted.contains("equal decisions the runs part") && parted.contains("waiting then"), "{parted}");
+    let recorded = stdout(&schedlab(&["diff", "--order", &a, REDIS]));
+    assert!(recorded.contains("as recorded"), "{recorded}");
+    // A trace that was cut short is noticed.
+    let bytes = fs::read(&a).expect("a trace");
+    let cut = scratch.file("cut", &bytes[..bytes.len() / 2]);
+    fails(&["diff", &a, &cut], 3, &["cut off", &cut]);
+}
+
+#[test]
+fn inspect_shows_tasks_and_who_wakes_whom() {
+    let text = stdout(&schedlab(&["inspect", REDIS]));
+    assert!(text.starts_with("lost events: 0"), "{text}");
+    for word in ["redis-server/", "redis-benchmark/", "wakeup latency", "CPU bursts", "ready mean"] {
+        assert!(text.contains(word), "{word} is not in {text}");
+    }
+}
+
+#[test]
+fn names_that_there_are_not_are_answered_with_the_nearest() {
+    fails(
+        &["compare", REDIS, "--policy", "take:multilist3"],
+        2,
+        &["take:multilist3", "Did you mean `take:multilist2`?", "schedlab list policies"],
+    );
+    fails(&["run", REDIS, "--policy", "takerr"], 2, &["Did you mean `take:rr`?"]);
+    fails(&["run", REDIS, "--policy", "take:rr/quantun=1ms"], 2, &["Did you mean `quantum`?"]);
+    fails(&["run", REDIS, "--policy", "take:rr/quantum=5"], 2, &["quantum", "a duration above zero"]);
+    fails(&["run", REDIS, "--policy", "take:rr", "--switch-cost", "5"], 2, &["number and a unit"]);
+    fails(&["run", REDIS, "--policy", "take:rr", "--cpus", "0"], 2, &["--cpus"]);
+    fails(&["compare", REDIS, "--ci", "2"], 2, &["as in 2%"]);
+    fails(&["comparr", REDIS], 2, &["compare"]);
+}
+
+#[test]
+fn files_that_are_no_recordings_are_refused_with_the_place_and_the_way_out() {
+    let scratch = Scratch::new("bad");
+    let text = zstd::decode_all(fs::File::open(REDIS).expect("the trace")).expect("zstd");
+    let cut_line = &text[..text.len() - 20];
+    let (first, rest) = text.split_at(text.iter().position(|&byte| byte == b'\n').expect("a line") + 1);
+    let backwards = [rest, first].concat();
+    let compressed = fs::read(REDIS).expect("the trace");
+    let cases: [(&str, String, &[&str]); 7] = [
+        ("absent", scratch.path("absent"), &["no such file"]),
+        ("directory", scratch.0.to_string_lossy().into_owned(), &["directory"]),
+        ("empty", scratch.file("empty", b""), &["empty"]),
+        ("junk", scratch.file("junk", [0u8, 159, 146, 150].repeat(1000)), &["perf script", "perf.data"]),
+        ("cut line", scratch.file("cut-line", cut_line), &["cut"]),
+        ("cut zstd", scratch.file("cut.zst", &compressed[..compressed.len() / 2]), &["cut"]),
+        ("backwards", scratch.file("backwards", backwards), &["backwards"]),
+    ];
+    for verb in ["compare", "inspect"] {
+        for (what, path, words) in &cases {
+            fails(&[verb, path], 3, &[words, &[path.as_str()][..]].concat());
+            println!("{verb} {what}: refused");
+        }
+    }
+    let other = scratch.file("other", "  task 1/1 [000] 1.000000: cycles: 1234\n  task 1/1 [000] 1.000001: cycles: 1234\n");
+    fails(&["compare", &other], 3, &["sched"]);
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_noticed_before_the_work() {
+    let scratch = Scratch::new("unwritable");
+    let file = scratch.file("file", b"");
+    fails(&["compare", REDIS, "-o", &format!("{file}/results")], 2, &["cannot write", "can be written"]);
+    fails(&["run", REDIS, "--policy", "take:rr", "--trace", "/proc/trace"], 2, &["cannot write /proc/trace"]);
+}
