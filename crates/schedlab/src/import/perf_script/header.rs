@@ -42,7 +42,8 @@ impl<'a> Header<'a> {
     /// The ids of the running task, where the text has them as `pid/tid`.
     #[inline]
     pub fn current(&self) -> Option<Current> {
-        let ids = last_word(self.task)?.0;
+        let task = self.task.trim_ascii_end();
+        let ids = &task[memchr::memrchr(b' ', task).map_or(0, |space| space + 1)..];
         let (tgid, rest) = number(ids)?;
         let (pid, rest) = number(rest.strip_prefix(b"/")?)?;
         rest.is_empty().then_some(Current { tgid: u32::try_from(tgid).ok()?, pid: u32::try_from(pid).ok()? })
@@ -71,28 +72,19 @@ impl<'a> Header<'a> {
         None
     }
 
-    /// `perf script -L` writes the CPU without brackets; then a pid must stand before it. Looks for the first word that is a time.
+    /// `perf script -L` writes the CPU without brackets: then what stands before the time is `pid cpu` or `pid cpu flags`.
     #[cold]
     fn with_bare_cpu(line: &'a [u8]) -> Option<Self> {
-        for colon in memchr::memmem::find_iter(line, b": ") {
-            let Some((word, before)) = last_word(&line[..colon]) else {
-                continue;
-            };
-            if timestamp(&line[line.len().min(before.len())..colon + 2]).is_none() && timestamp(&line[colon - word.len()..]).is_none() {
-                continue;
+        let mut before: [(usize, &[u8]); 3] = [(0, b""); 3];
+        for (start, word) in words(line) {
+            if timestamp(word).is_some() {
+                let [_, ids, cpu] = if latency_flags(before[2].1).is_some() { [before[2], before[0], before[1]] } else { before };
+                let is_pid = !ids.1.is_empty() && ids.1.iter().all(|byte| byte.is_ascii_digit() || b"/-".contains(byte));
+                if is_pid && let Some((number, b"")) = number(cpu.1) {
+                    return Header::after_cpu(&line[..cpu.0], number, &line[cpu.0 + cpu.1.len()..]);
+                }
             }
-            let Some((mut cpu, mut before)) = last_word(before) else { continue };
-            if latency_flags(cpu).is_some()
-                && let Some(further) = last_word(before)
-            {
-                (cpu, before) = further;
-            }
-            let Some((cpu_number, b"")) = number(cpu) else { continue };
-            let is_pid = last_word(before).is_some_and(|(ids, _)| ids.iter().all(|byte| byte.is_ascii_digit() || b"/-".contains(byte)));
-            let cpu_end = before.len() + line[before.len()..].iter().take_while(|&&byte| byte == b' ').count() + cpu.len();
-            if is_pid && let Some(header) = Header::after_cpu(before, cpu_number, &line[cpu_end..]) {
-                return Some(header);
-            }
+            before = [before[1], before[2], (start, word)];
         }
         None
     }
@@ -169,12 +161,12 @@ fn latency_flags(word: &[u8]) -> Option<WakeContext> {
     }
 }
 
-/// The last word of `bytes` and what stands before it.
-fn last_word(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let bytes = bytes.trim_ascii_end();
-    if bytes.is_empty() {
-        return None;
-    }
-    let start = memchr::memrchr(b' ', bytes).map_or(0, |space| space + 1);
-    Some((&bytes[start..], &bytes[..start]))
+/// The words of a line, each with its place.
+fn words(line: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let mut at = 0;
+    let words = line.split(|byte| *byte == b' ').map(move |word| {
+        at += word.len() + 1;
+        (at - word.len() - 1, word)
+    });
+    words.filter(|(_, word)| !word.is_empty())
 }
