@@ -1,0 +1,73 @@
+//! What the partially sorted list promises and what it does not.
+#![allow(missing_docs)]
+
+mod support;
+
+use proptest::prelude::*;
+use readyq::{Level, Node, Nodes, PsList, ReadyQueue, Strides, TaskId};
+use support::{counts, yielding};
+
+#[test]
+fn equal_tasks_are_served_round_robin() {
+    for tasks in 1..20 {
+        let mut slab = vec![Node::NEW; tasks];
+        let turns = yielding(&mut PsList::new(Strides::Linear), Nodes::from_mut(&mut slab), &vec![3; tasks], 10 * tasks);
+        assert!(turns.iter().enumerate().all(|(slice, &task)| task as usize == slice % tasks), "{turns:?}");
+    }
+}
+
+#[test]
+fn under_yield_rates_are_not_proportional() {
+    let levels: Vec<u16> = (0..8).collect();
+    let rates = |mut queue: PsList| {
+        let mut slab = vec![Node::NEW; 8];
+        counts(&yielding(&mut queue, Nodes::from_mut(&mut slab), &levels, 255 * 100), 8)
+    };
+    // Where proportional rates are 128:64:32:…:1, the two most frequent tasks get the same and far too little.
+    let yields = rates(PsList::new(Strides::PowersOfTwo));
+    assert!(yields[0].abs_diff(yields[1]) <= 2, "{yields:?}");
+    assert!(yields[0] < 50 * yields[7], "{yields:?}");
+    // The stop rule makes them proportional.
+    let stops = rates(PsList::with_stop_rule(Strides::PowersOfTwo));
+    let expected = [128, 64, 32, 16, 8, 4, 2, 1].map(|rate| rate * 100);
+    assert!(stops.iter().zip(expected).all(|(&got, expected)| got.abs_diff(expected) <= 1 + expected / 50), "{stops:?}");
+}
+
+/// The largest spread of virtual times, that is, of strides × turns, over all tasks at the end of any slice.
+fn spread(mut queue: PsList, levels: &[u16], slices: usize) -> u64 {
+    let mut slab = vec![Node::NEW; levels.len()];
+    let nodes = Nodes::from_mut(&mut slab);
+    let mut time: Vec<u64> = vec![0; levels.len()];
+    for (task, &level) in levels.iter().enumerate() {
+        queue.insert(nodes, TaskId(task as u32), Level(level));
+    }
+    let mut largest = 0;
+    for _ in 0..slices {
+        let task = queue.pop(nodes).unwrap();
+        let level = Level(levels[task.index()]);
+        time[task.index()] += Strides::Linear.of(level);
+        queue.insert(nodes, task, level);
+        largest = largest.max(time.iter().max().unwrap() - time.iter().min().unwrap());
+    }
+    largest
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_stop_rule_bounds_the_spread_of_virtual_times(levels in proptest::collection::vec(0u16..40, 1..40)) {
+        let longest = *levels.iter().max().unwrap() as u64 + 1;
+        let bound = 2 * longest * (levels.len() as u64).ilog2().max(1) as u64;
+        let got = spread(PsList::with_stop_rule(Strides::Linear), &levels, 20_000);
+        prop_assert!(got <= bound, "spread {} > {} for {} tasks, longest stride {}", got, bound, levels.len(), longest);
+    }
+}
+
+#[test]
+fn without_the_stop_rule_the_spread_grows_without_bound() {
+    let levels = [0, 0, 0, 39, 39, 39, 39];
+    let short = spread(PsList::new(Strides::Linear), &levels, 10_000);
+    let long = spread(PsList::new(Strides::Linear), &levels, 100_000);
+    assert!(long > 9 * short, "{short}, then {long}");
+}
