@@ -186,6 +186,19 @@ fn comments_call_chains_and_other_events_are_no_obstacle() {
 }
 
 #[test]
+fn the_kernels_own_trace_file_is_read_too() {
+    let text = "# tracer: nop\n#\n#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION\n#              | |         |   |||||     |         |\n\
+        \x20         <idle>-0       [001] d.s4.  1262.502724: sched_waking: comm=bash pid=43 prio=120 target_cpu=000\n\
+        CPU:1 [LOST 3 EVENTS]\n\
+        \x20           bash-43      [000] d..2.  1262.502731: sched_switch: prev_comm=bash prev_pid=43 prev_prio=120 prev_state=S ==> \
+        next_comm=swapper/0 next_pid=0 next_prio=120\n";
+    let file = import_support::Temporary::new(text.as_bytes());
+    let imported = import_with(&file.0, &Options { allow_lost: true, ..Options::default() }).unwrap();
+    assert_eq!((imported.recording.report.lost, imported.recording.report.wake_contexts.softirq), (3, 1));
+    assert_eq!(imported.events[1].time, Time(7_000));
+}
+
+#[test]
 fn a_pid_used_again_is_another_task() {
     let fork = "sched_process_fork: comm=sh pid=5 child_comm=sh child_pid=7";
     let new = "sched_wakeup_new: comm=sh pid=7 prio=120 target_cpu=000";

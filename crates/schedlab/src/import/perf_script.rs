@@ -1,15 +1,16 @@
-//! The text that `perf script` prints, line by line.
+//! The text that `perf script` prints, line by line. The kernel's own `trace` file in tracefs is close enough to be read as well.
 
 mod fields;
 mod header;
+mod lines;
 
 use std::io::Read;
 
 use super::error::{Place, Problem, excerpt};
-use super::input::Lines;
 use super::record::{Record, Tracepoint};
 use super::recorder::{Lost, Recorder};
 use header::{Header, number, split_perf_record};
+use lines::Lines;
 
 /// Reads all lines into `recorder`.
 pub(super) fn read(reader: impl Read, recorder: &mut Recorder<'_>) -> Result<(), (Place, Problem)> {
@@ -68,10 +69,21 @@ fn no_event(text: &[u8], in_callchain: bool, recorder: &mut Recorder<'_>) -> Res
         other_event(name, rest, recorder);
         return Ok(());
     }
+    if let Some(lost) = lost_by_ftrace(trimmed) {
+        recorder.lose(Lost::Records(lost));
+        return Ok(());
+    }
     if in_callchain && text[0] == b' ' && is_source_line(trimmed) {
         return Ok(());
     }
     Err(Problem::Line(excerpt(text)))
+}
+
+/// `CPU:1 [LOST 42 EVENTS]`, in the kernel's own `trace` file, whose lines are otherwise like those of perf.
+fn lost_by_ftrace(text: &[u8]) -> Option<u64> {
+    let (_, rest) = number(text.strip_prefix(b"CPU:")?)?;
+    let (lost, rest) = number(rest.strip_prefix(b" [LOST ")?)?;
+    (rest == b" EVENTS]").then_some(lost)
 }
 
 /// `file:line`, which `-F +srcline` puts below each line of a call chain.

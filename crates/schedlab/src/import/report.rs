@@ -54,7 +54,7 @@ impl Report {
         let mut warnings = Vec::new();
         for (index, cpu) in self.cpus.iter().enumerate().filter(|(_, cpu)| cpu.unseen_switch_ins > 0) {
             let reason = match cpu.idle_unrecorded() {
-                true => "; no event of its idle task was recorded, so wakings by interrupts that found it idle are missing as well",
+                true => "; none leaves its idle task, so wakings by interrupts that found it idle may be missing as well",
                 false => "",
             };
             warnings.push(format!(
@@ -207,8 +207,8 @@ pub struct CpuReport {
 }
 
 impl CpuReport {
-    /// Whether the CPU went idle but nothing that happened there while idle was recorded, as perf does on some virtual machines. Then
-    /// both the switches out of idle and the wakings by interrupts that found the CPU idle are missing.
+    /// Whether the CPU went idle but was never seen to leave it, as on some virtual machines. Every switch from idle to a task is missing
+    /// then; perf also misses the wakings by interrupts that found the CPU idle.
     pub fn idle_unrecorded(&self) -> bool {
         self.to_idle > 0 && self.from_idle == 0 && self.unseen_switch_ins > 0
     }

@@ -1,0 +1,74 @@
+//! Splits a stream into lines without copying each.
+
+use std::io::{self, Read};
+
+use crate::import::error::Problem;
+use crate::import::input::read_problem;
+
+/// Longer than any line of a trace.
+const LONGEST_LINE: usize = 1 << 20;
+
+/// The lines of a stream.
+pub(super) struct Lines<R> {
+    reader: R,
+    buffer: Vec<u8>,
+    /// The bytes read and not yet handed out.
+    start: usize,
+    end: usize,
+    /// Lines handed out.
+    pub number: u64,
+}
+
+impl<R: Read> Lines<R> {
+    pub fn new(reader: R) -> Self {
+        Lines { reader, buffer: vec![0; 1 << 18], start: 0, end: 0, number: 0 }
+    }
+
+    /// The next line without its end; `None` at the end of the file. A last line without a newline is one that was cut.
+    #[inline]
+    pub fn next_line(&mut self) -> Result<Option<&[u8]>, Problem> {
+        let mut searched = self.start;
+        loop {
+            if let Some(length) = memchr::memchr(b'\n', &self.buffer[searched..self.end]) {
+                let line = self.start..searched + length;
+                self.start = line.end + 1;
+                self.number += 1;
+                return Ok(Some(&self.buffer[line]));
+            }
+            searched = self.end - self.start;
+            if !self.fill()? {
+                return match self.end - self.start {
+                    0 => Ok(None),
+                    _ => {
+                        self.number += 1;
+                        Err(Problem::Truncated("its last line has no end".to_owned()))
+                    }
+                };
+            }
+        }
+    }
+
+    /// Moves what is left to the front of the buffer and reads on behind it. False at the end of the file.
+    #[cold]
+    fn fill(&mut self) -> Result<bool, Problem> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        if self.end == self.buffer.len() {
+            if self.end >= LONGEST_LINE {
+                self.number += 1;
+                return Err(Problem::NotATrace("a file with lines longer than any trace's".to_owned()));
+            }
+            self.buffer.resize(2 * self.end, 0);
+        }
+        loop {
+            match self.reader.read(&mut self.buffer[self.end..]) {
+                Ok(count) => {
+                    self.end += count;
+                    return Ok(count > 0);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(read_problem(error)),
+            }
+        }
+    }
+}
