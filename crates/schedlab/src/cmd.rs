@@ -2,6 +2,7 @@
 
 mod compare;
 mod diff;
+mod export;
 mod inspect;
 mod list;
 mod run;
@@ -12,7 +13,7 @@ use crate::output::Format;
 use crate::{Error, no_such, progress};
 use clap::{Args, Parser, Subcommand};
 use schedsim::Nanos;
-use schedsim::policy::{OPTIONS, PolicyError, PolicySpec, policies};
+use schedsim::policy::{self, OPTIONS, PolicyError, PolicySpec};
 use schedsim::trace::Observer;
 use std::path::Path;
 
@@ -30,6 +31,7 @@ enum Verb {
     Run(run::Run),
     Inspect(inspect::Inspect),
     Diff(diff::Diff),
+    Export(export::Export),
     List(list::List),
 }
 
@@ -41,6 +43,7 @@ impl Arguments {
             Verb::Run(verb) => verb.run(),
             Verb::Inspect(verb) => verb.run(),
             Verb::Diff(verb) => verb.run(),
+            Verb::Export(verb) => verb.run(),
             Verb::List(verb) => verb.run(),
         }
     }
@@ -107,12 +110,9 @@ fn read_with_progress(path: &Path, options: Options, observers: Vec<&mut dyn Obs
 /// Reads a policy from the command line.
 fn parse_policy(text: &str) -> Result<PolicySpec, String> {
     PolicySpec::parse(text).map_err(|error| match error {
-        PolicyError::UnknownName(name) => {
-            let names: Vec<String> = policies().into_iter().map(|(name, _)| name).collect();
-            no_such("policy", &name, &names, "`schedlab list policies` shows them all.")
-        }
+        PolicyError::UnknownName(name) => no_such("policy", &name, &policy::names(), "`schedlab list policies` shows them all."),
         PolicyError::UnknownOption(option) => {
-            no_such("policy option", &option, &OPTIONS.map(|(name, _)| name.to_string()), "`schedlab list policies` shows them all.")
+            no_such("policy option", &option, &OPTIONS.map(|option| option.name.to_string()), "`schedlab list policies` shows them all.")
         }
         PolicyError::BadValue { .. } => error.to_string(),
     })

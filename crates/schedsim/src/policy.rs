@@ -20,7 +20,7 @@ mod levels;
 mod take;
 mod weights;
 
-pub use catalog::{OPTIONS, PolicyError, PolicySpec, PolicyVisitor, policies};
+pub use catalog::{Choice, OPTIONS, PolicyError, PolicySpec, PolicyVisitor, names, orders, schedulers, topologies};
 pub use central::Central;
 pub use context::{Context, TaskView};
 pub use eevdf::{Eevdf, Options as EevdfOptions};

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::output::{Align, Table, print};
 use clap::{Args, ValueEnum};
-use schedsim::policy::{OPTIONS, policies};
+use schedsim::policy::{Choice, OPTIONS, orders, schedulers, topologies};
 
 /// Lists what there is to choose from.
 #[derive(Args, Debug)]
@@ -21,14 +21,19 @@ impl List {
     pub fn run(self) -> Result<(), Error> {
         match self.what {
             What::Policies => {
-                let mut table = Table::new([("policy", Align::Left), ("what it does", Align::Left)]);
-                policies().into_iter().for_each(|(name, what)| table.row([name, what]));
-                let mut options = Table::new([
-                    ("option", Align::Left),
-                    ("what it sets; written behind the name, as in take:multilist2/quantum=1ms", Align::Left),
-                ]);
-                OPTIONS.into_iter().for_each(|(name, what)| options.row([name, what]));
-                print(&format!("{table}\n{options}"))
+                let table = |heading: &str, choices: &mut dyn Iterator<Item = Choice>| {
+                    let mut table = Table::new([(heading, Align::Left), ("", Align::Left)]);
+                    choices.for_each(|choice| table.row([choice.name, choice.summary]));
+                    table
+                };
+                print(&format!(
+                    "A policy is an order under a topology, named topology:order as in take:multilist2, or a whole scheduler.\n\
+                     Options follow behind slashes, as in take:multilist2/quantum=1ms/levels=4.\n\n{}\n{}\n{}\n{}",
+                    table("topology", &mut topologies()),
+                    table("order", &mut orders()),
+                    table("scheduler", &mut schedulers()),
+                    table("option", &mut OPTIONS.into_iter())
+                ))
             }
         }
     }

@@ -2,7 +2,8 @@
 
 use super::{Central, Eevdf, EevdfOptions, Initial, Levels, Policy, Take, central, initial, take};
 use crate::Nanos;
-use readyq::{MultiList2, Priority, ReadyQueue, RoundRobin, Ruler};
+use readyq::catalog::{self, Entry};
+use readyq::{ReadyQueue, Strides};
 use std::fmt;
 
 /// Receives the policy that a name stands for.
@@ -14,12 +15,20 @@ pub trait PolicyVisitor {
 }
 
 /// A policy by name: `topology:order` or a whole scheduler, with `/option=value` behind it as often as needed.
+///
+/// ```
+/// use schedsim::policy::PolicySpec;
+///
+/// assert!(PolicySpec::parse("take:multilist2/quantum=1ms").is_ok());
+/// assert_eq!(PolicySpec::parse("take:cfs").unwrap_err().to_string(), "there is no policy named \"take:cfs\"");
+/// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct PolicySpec {
     text: String,
     kind: Kind,
     quantum: Nanos,
     levels: Option<u16>,
+    strides: Strides,
     search: usize,
     polling: bool,
     preempt: Option<bool>,
@@ -27,7 +36,7 @@ pub struct PolicySpec {
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Kind {
-    Queued { topology: Topology, order: Order },
+    Queued { topology: Topology, order: &'static Entry },
     Eevdf,
 }
 
@@ -38,37 +47,15 @@ enum Topology {
     Take,
 }
 
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Order {
-    Rr,
-    Priority,
-    MultiList2,
-    Ruler,
-}
-
 const TOPOLOGIES: [(&str, Topology, &str); 3] = [
     ("central", Topology::Central, "one ready queue for all CPUs (Curran & Stumm's CQ)"),
-    (
-        "initial",
-        Topology::Initial,
-        "a queue per CPU; a task stays where it is first placed (IP)",
-    ),
-    ("take", Topology::Take, "a queue per CPU; an idle CPU takes from the longest (TK)"),
-];
-
-const ORDERS: [(&str, Order, &str); 4] = [
-    ("rr", Order::Rr, "round robin: first in, first out, whatever the priority"),
-    ("priority", Order::Priority, "strict priorities, first in first out within each"),
-    ("multilist2", Order::MultiList2, "eight levels, each served half as often as the one above (Porter 2021)"),
-    ("ruler", Order::Ruler, "the order of multilist2 without its table, up to 64 levels"),
+    ("initial", Topology::Initial, "a ready queue per CPU; a task stays on the CPU where it is first placed (IP)"),
+    ("take", Topology::Take, "a ready queue per CPU; an idle CPU takes a task from the longest (TK)"),
 ];
 
 /// Schedulers with an order and a topology of their own.
-const WHOLE: [(&str, Kind, &str); 1] = [(
-    "eevdf",
-    Kind::Eevdf,
-    "Linux 6.18's fair scheduler: weights, lag, virtual deadlines, wakeup preemption, load balancing",
-)];
+const WHOLE: [(&str, Kind, &str); 1] =
+    [("eevdf", Kind::Eevdf, "Linux 6.18's fair scheduler: weights, lag, virtual deadlines, wakeup preemption, load balancing")];
 
 /// Why a name stands for no policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -84,40 +71,57 @@ pub enum PolicyError {
         /// The value given.
         value: String,
         /// What it takes.
-        expected: &'static str,
+        expected: String,
     },
 }
 
-/// The names of all policies, with a line about each.
-pub fn policies() -> Vec<(String, String)> {
-    let queued = |(topology, _, where_)| {
-        ORDERS
-            .iter()
-            .map(move |(order, _, what)| (format!("{topology}:{order}"), format!("{what}; {where_}")))
-    };
-    let whole = WHOLE.iter().map(|(name, _, what)| (name.to_string(), what.to_string()));
-    TOPOLOGIES.iter().copied().flat_map(queued).chain(whole).collect()
+/// What there is to choose from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Choice {
+    /// What it is called.
+    pub name: &'static str,
+    /// What it does.
+    pub summary: &'static str,
 }
 
-/// The options that may follow a name, with a line about each.
-pub const OPTIONS: [(&str, &str); 5] = [
-    ("quantum", "how long a task runs before it goes back to its queue (default 4ms)"),
-    (
-        "levels",
-        "how many priority levels nice values are spread over (default: what the order is made for)",
-    ),
-    (
-        "preempt",
-        "yes or no: whether a woken task stops a running one of a worse level (default: yes for `priority`, else no)",
-    ),
-    (
-        "search",
-        "central: how many tasks a CPU looks at for one that last ran there, or `all` (default 1)",
-    ),
-    (
-        "idle",
-        "take: `polling` looks for work all the time, `once` when it becomes idle (default polling)",
-    ),
+/// The topologies: which queue, which CPU.
+pub fn topologies() -> impl Iterator<Item = Choice> {
+    TOPOLOGIES.iter().map(|&(name, _, summary)| Choice { name, summary })
+}
+
+/// The orders: which ready task next. Any of them goes with any topology.
+pub fn orders() -> impl Iterator<Item = Choice> {
+    catalog::ENTRIES.iter().map(|entry| Choice { name: entry.name, summary: entry.summary })
+}
+
+/// The whole schedulers.
+pub fn schedulers() -> impl Iterator<Item = Choice> {
+    WHOLE.iter().map(|&(name, _, summary)| Choice { name, summary })
+}
+
+/// The names of all policies.
+pub fn names() -> Vec<String> {
+    let queued = topologies().flat_map(|topology| orders().map(move |order| format!("{}:{}", topology.name, order.name)));
+    queued.chain(schedulers().map(|scheduler| scheduler.name.to_string())).collect()
+}
+
+/// The options that may follow a name.
+pub const OPTIONS: [Choice; 6] = [
+    Choice { name: "quantum", summary: "how long a task runs before it goes back to its queue (default 4ms)" },
+    Choice {
+        name: "levels",
+        summary: "over how many levels nice values are spread, 1 to 140 (default 8; 140 for priority, 10 for multilist1)",
+    },
+    Choice { name: "strides", summary: "virtual clocks: level k runs 1/2^k as often (powers, the default) or 1/(k+1) as often (linear)" },
+    Choice {
+        name: "preempt",
+        summary: "yes or no: whether a woken task stops a running one of a worse level (default yes for priority, else no)",
+    },
+    Choice { name: "search", summary: "central: how many tasks a CPU looks at for one that last ran there, or all (default 1)" },
+    Choice {
+        name: "idle",
+        summary: "take: an idle CPU looks for work all the time (polling, the default) or only when it becomes idle (once)",
+    },
 ];
 
 impl PolicySpec {
@@ -133,101 +137,101 @@ impl PolicySpec {
             kind,
             quantum: Nanos::from_millis(4),
             levels: None,
+            strides: Strides::PowersOfTwo,
             search: 1,
             polling: true,
             preempt: None,
         };
         for part in parts {
             let (option, value) = part.split_once('=').ok_or_else(|| PolicyError::UnknownOption(part.to_string()))?;
-            let accepted = match option {
-                "quantum" => value
-                    .parse()
-                    .ok()
-                    .filter(|&quantum| quantum > Nanos::ZERO)
-                    .map(|quantum| spec.quantum = quantum)
-                    .ok_or("a duration above zero"),
-                "levels" => value
-                    .parse()
-                    .ok()
-                    .filter(|&levels| (1..=140).contains(&levels))
-                    .map(|levels| spec.levels = Some(levels))
-                    .ok_or("1 to 140"),
-                "preempt" => parse_choice(value, "yes", "no")
-                    .map(|preempt| spec.preempt = Some(preempt))
-                    .ok_or("yes or no"),
-                "search" if value == "all" => {
-                    spec.search = usize::MAX;
-                    Ok(())
-                }
-                "search" => value
-                    .parse()
-                    .ok()
-                    .filter(|&search| search > 0)
-                    .map(|search| spec.search = search)
-                    .ok_or("a number above zero, or all"),
-                "idle" => parse_choice(value, "polling", "once")
-                    .map(|polling| spec.polling = polling)
-                    .ok_or("polling or once"),
-                _ => return Err(PolicyError::UnknownOption(option.to_string())),
-            };
-            accepted.map_err(|expected| PolicyError::BadValue {
-                option: option.to_string(),
-                value: value.to_string(),
-                expected,
-            })?;
+            let expected = spec.set(option, value).ok_or_else(|| PolicyError::UnknownOption(option.to_string()))?;
+            expected.map_err(|expected| PolicyError::BadValue { option: option.to_string(), value: value.to_string(), expected })?;
         }
-        Ok(spec)
+        match kind {
+            Kind::Queued { order, .. } if u32::from(spec.level_count(order)) > order.levels(spec.strides) => Err(PolicyError::BadValue {
+                option: "levels".to_string(),
+                value: spec.level_count(order).to_string(),
+                expected: format!("at most {} for {} with these strides", order.levels(spec.strides), order.name),
+            }),
+            _ => Ok(spec),
+        }
+    }
+
+    /// Sets an option; `None` if there is no such option, an error that says what it takes if the value will not do.
+    fn set(&mut self, option: &str, value: &str) -> Option<Result<(), String>> {
+        let expect = |done: Option<()>, what: &str| done.ok_or_else(|| what.to_string());
+        Some(match option {
+            "quantum" => {
+                let quantum = value.parse().ok().filter(|&quantum| quantum > Nanos::ZERO);
+                expect(quantum.map(|quantum| self.quantum = quantum), "a duration above zero, as in 1ms")
+            }
+            "levels" => {
+                let levels = value.parse().ok().filter(|levels| (1..=140).contains(levels));
+                expect(levels.map(|levels| self.levels = Some(levels)), "1 to 140")
+            }
+            "strides" => {
+                let strides = choose(value, [("powers", Strides::PowersOfTwo), ("linear", Strides::Linear)]);
+                expect(strides.map(|strides| self.strides = strides), "powers or linear")
+            }
+            "preempt" => expect(choose(value, [("yes", true), ("no", false)]).map(|preempt| self.preempt = Some(preempt)), "yes or no"),
+            "search" => {
+                let search = if value == "all" { Some(usize::MAX) } else { value.parse().ok().filter(|&search| search > 0) };
+                expect(search.map(|search| self.search = search), "a number above zero, or all")
+            }
+            "idle" => {
+                let polling = choose(value, [("polling", true), ("once", false)]);
+                expect(polling.map(|polling| self.polling = polling), "polling or once")
+            }
+            _ => return None,
+        })
+    }
+
+    fn level_count(&self, order: &Entry) -> u16 {
+        self.levels.unwrap_or(match order.name {
+            "rr" | "rr-rbtree" => 1,
+            "priority" => 140,
+            "multilist1" => 10,
+            _ => 8,
+        })
     }
 
     /// Builds the policy for a machine of `cpus` CPUs and hands it to `visitor`.
     pub fn visit<V: PolicyVisitor>(&self, cpus: u16, visitor: V) -> V::Out {
-        let (topology, order) = match self.kind {
-            Kind::Queued { topology, order } => (topology, order),
-            Kind::Eevdf => return visitor.visit(Eevdf::new(cpus, EevdfOptions::default())),
-        };
-        match order {
-            Order::Rr => self.queued(topology, RoundRobin::new(), 1, false, cpus, visitor),
-            Order::Priority => self.queued(topology, Priority::new(), 140, true, cpus, visitor),
-            Order::MultiList2 => self.queued(topology, MultiList2::new(), 8, false, cpus, visitor),
-            Order::Ruler => self.queued(topology, Ruler::new(), 8, false, cpus, visitor),
+        match self.kind {
+            Kind::Eevdf => visitor.visit(Eevdf::new(cpus, EevdfOptions::default())),
+            Kind::Queued { topology, order } => {
+                let levels = self.level_count(order);
+                let preempt = self.preempt.unwrap_or(order.name == "priority");
+                let build = Build { spec: self, topology, cpus, levels: Levels::new(levels), preempt, visitor };
+                match catalog::visit(order.name, u32::from(levels), self.strides, build) {
+                    Ok(out) => out,
+                    Err(unavailable) => unreachable!("parse has checked that {} exists: {unavailable}", order.name),
+                }
+            }
         }
     }
+}
 
-    fn queued<Q: ReadyQueue + Clone, V: PolicyVisitor>(
-        &self,
-        topology: Topology,
-        queue: Q,
-        levels: u16,
-        preempt: bool,
-        cpus: u16,
-        visitor: V,
-    ) -> V::Out {
-        let (quantum, levels, preempt) = (
-            self.quantum,
-            Levels::new(self.levels.unwrap_or(levels)),
-            self.preempt.unwrap_or(preempt),
-        );
+/// A topology that waits for its order.
+struct Build<'a, V> {
+    spec: &'a PolicySpec,
+    topology: Topology,
+    cpus: u16,
+    levels: Levels,
+    preempt: bool,
+    visitor: V,
+}
+
+impl<V: PolicyVisitor> catalog::Visitor for Build<'_, V> {
+    type Out = V::Out;
+
+    fn visit<Q: ReadyQueue + Clone + 'static>(self, queue: Q) -> V::Out {
+        let Build { spec, topology, cpus, levels, preempt, visitor } = self;
+        let quantum = spec.quantum;
         match topology {
-            Topology::Central => visitor.visit(Central::new(
-                queue,
-                central::Options {
-                    quantum,
-                    levels,
-                    search: self.search,
-                    preempt,
-                },
-            )),
+            Topology::Central => visitor.visit(Central::new(queue, central::Options { quantum, levels, search: spec.search, preempt })),
             Topology::Initial => visitor.visit(Initial::new(queue, cpus, initial::Options { quantum, levels, preempt })),
-            Topology::Take => visitor.visit(Take::new(
-                queue,
-                cpus,
-                take::Options {
-                    quantum,
-                    levels,
-                    polling: self.polling,
-                    preempt,
-                },
-            )),
+            Topology::Take => visitor.visit(Take::new(queue, cpus, take::Options { quantum, levels, polling: spec.polling, preempt })),
         }
     }
 }
@@ -240,15 +244,14 @@ impl Kind {
             }
             let (topology, order) = name.split_once(':')?;
             let &(_, topology, _) = TOPOLOGIES.iter().find(|(name, ..)| *name == topology)?;
-            let &(_, order, _) = ORDERS.iter().find(|(name, ..)| *name == order)?;
-            Some(Kind::Queued { topology, order })
+            Some(Kind::Queued { topology, order: catalog::entry(order)? })
         };
         find().ok_or_else(|| PolicyError::UnknownName(name.to_string()))
     }
 }
 
-fn parse_choice(value: &str, yes: &str, no: &str) -> Option<bool> {
-    if value == yes { Some(true) } else { (value == no).then_some(false) }
+fn choose<T: Copy, const N: usize>(value: &str, choices: [(&str, T); N]) -> Option<T> {
+    choices.iter().find(|(name, _)| *name == value).map(|&(_, choice)| choice)
 }
 
 impl fmt::Display for PolicySpec {
@@ -270,3 +273,21 @@ impl fmt::Display for PolicyError {
 }
 
 impl std::error::Error for PolicyError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_a_policy_and_options_are_checked() {
+        let all = names();
+        assert_eq!(all.len(), 3 * catalog::ENTRIES.len() + WHOLE.len());
+        assert!(all.iter().all(|name| PolicySpec::parse(name).is_ok()), "{all:?}");
+        let error = |text| PolicySpec::parse(text).unwrap_err().to_string();
+        assert!(error("take").contains("no policy named"));
+        assert!(error("take:rr/quantum").contains("no policy option"));
+        assert!(error("take:rr/quantum=0ms").contains("a duration above zero"));
+        assert!(error("take:multilist2/levels=9").contains("at most 8"), "{}", error("take:multilist2/levels=9"));
+        assert!(error("central:rr/search=0").contains("or all"));
+    }
+}
