@@ -221,7 +221,8 @@ impl ReplayBuilder {
         self.leave_other_cpu(task);
         let state = &self.cpus[cpu.index()];
         let at_start = state.current == Current::Unknown;
-        let latest = state.unclaimed.first().map_or(now, |first| first.time);
+        let free_since = self.tasks[task.index()].since;
+        let latest = state.unclaimed.iter().find(|waking| waking.time >= free_since).map_or(now, |first| first.time);
         let mut earliest = state.switched.max(self.tasks[task.index()].since).min(latest);
         match self.tasks[task.index()].status {
             Status::Unknown if at_start => {} // it has run since the recording began
@@ -241,7 +242,8 @@ impl ReplayBuilder {
         state.current = Current::Task(task);
         state.guessed = true;
         for waking in std::mem::take(&mut state.unclaimed) {
-            if waking.task != task {
+            // What it did elsewhere after a waking would come before it in its log: such a waking is not its own.
+            if waking.task != task && waking.time >= free_since {
                 self.tasks[waking.task.index()].log.name_waker(waking.at, task);
                 self.tasks[task.index()].charge(waking.time);
                 let (woken, kind) = (waking.task, waking.kind);
@@ -261,7 +263,9 @@ impl ReplayBuilder {
         if let Current::Task(task) = self.cpus[cpu.index()].current {
             self.report.unseen_switch_outs += 1;
             self.tasks[task.index()].status = Status::Ready;
-            self.cpus[cpu.index()].current = Current::Idle;
+            let state = &mut self.cpus[cpu.index()];
+            state.current = Current::Idle;
+            state.switched = state.switched.max(self.tasks[task.index()].since);
         }
     }
 

@@ -31,6 +31,7 @@ pub(super) fn assemble(
             script: Script::new(),
             id: TaskId(index as u32),
             run: Nanos::ZERO,
+            has_run: false,
             switch_cost: recorded.switch_cost,
             owed: recorded.switch_cost,
             verdicts: &verdicts,
@@ -65,6 +66,8 @@ struct Writer<'a> {
     id: TaskId,
     /// Run since the last step.
     run: Nanos,
+    /// Whether it ran at all, though the switch may have taken all of that.
+    has_run: bool,
     switch_cost: Nanos,
     /// What switches took of the runs to come. A run that is shorter cannot have contained a whole one.
     owed: Nanos,
@@ -77,6 +80,7 @@ impl Writer<'_> {
         if let Deed::Ran { switches } = deed {
             self.owed += Nanos(self.switch_cost.0.saturating_mul(u64::from(switches)));
         }
+        self.has_run |= run > Nanos::ZERO || matches!(deed, Deed::Ran { .. });
         let paid = run.min(self.owed);
         self.owed -= paid;
         self.report.switch_time += paid;
@@ -104,6 +108,10 @@ impl Writer<'_> {
     }
 
     fn step(&mut self, then: Action) {
+        // A script that begins with a pause stands for a task that begins asleep.
+        if self.has_run && self.script.is_empty() && self.run == Nanos::ZERO && then.ends_burst() {
+            self.script.push(Nanos::ZERO, Action::Continue);
+        }
         self.script.push(std::mem::take(&mut self.run), then);
     }
 

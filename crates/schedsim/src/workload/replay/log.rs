@@ -71,6 +71,11 @@ impl Log {
         at
     }
 
+    /// Whether the task has done nothing yet.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
     /// The waking at `at` came to nothing: only its run remains.
     pub fn forget_waking(&mut self, at: u32) {
         debug_assert!((WOKE..FORKED).contains(&(self.words[at as usize] >> 61)));

@@ -96,6 +96,9 @@ impl Task {
     /// Its sleep is over; says where that stands in its log.
     pub fn wake(&mut self, waker: TaskId, kind: Kind, now: Time) -> u32 {
         let pause = now.since(self.since);
+        if self.log.is_empty() && !self.expects_switch && self.run == Nanos::ZERO {
+            self.put(Deed::Ran { switches: 0 }); // it ran before it slept, if only for an instant
+        }
         let at = self.put(Deed::Slept { waker, kind, pause });
         self.status = Status::Ready;
         self.since = now;
