@@ -231,8 +231,7 @@ fn p_alg13_the_printed_repair_covers_a_killed_list_last_in_all_three_cases() {
     let mut slab = [Node::NEW; 4];
     let nodes = Nodes::from_mut(&mut slab);
     let mut queue = PrintedMultiList::new(RulerTable);
-    let mut insert =
-        |queue: &mut PrintedMultiList<RulerTable>, nodes: &mut Nodes, task, level| queue.insert(nodes, TaskId(task), Level(level));
+    let insert = |queue: &mut PrintedMultiList<RulerTable>, nodes: &mut Nodes, task, level| queue.insert(nodes, TaskId(task), Level(level));
     // The list has another last task.
     for task in 0..3 {
         insert(&mut queue, nodes, task, 0);
