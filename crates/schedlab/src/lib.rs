@@ -5,10 +5,12 @@
 pub mod cmd;
 mod error;
 pub mod experiment;
+pub mod export;
 pub mod import;
 pub mod output;
 mod progress;
 pub mod statistics;
 pub mod trace_file;
+pub mod trace_source;
 
 pub use error::{Error, no_such};

@@ -90,6 +90,18 @@ impl Metrics {
         Summary::new(self)
     }
 
+    /// The CPU in whose ready queue `task` waits now, if it waits.
+    #[inline]
+    pub fn waits_on(&self, task: TaskId) -> Option<CpuId> {
+        self.tasks.get(task.index()).filter(|state| state.phase.waits()).map(|state| state.queue)
+    }
+
+    /// How many tasks wait in the ready queue of `cpu` now.
+    #[inline]
+    pub fn ready_length(&self, cpu: CpuId) -> u32 {
+        self.cpus.get(cpu.index()).map_or(0, |state| state.waiting)
+    }
+
     /// Lets time pass.
     #[inline]
     fn advance(&mut self, time: Time) {

@@ -1,0 +1,69 @@
+//! A trace on disk, schedlab's own or a recording, as something to feed observers from, as often as needed.
+
+use crate::import;
+use crate::trace_file::{Header, Reader, Task};
+use crate::{Error, import::Options};
+use schedsim::Time;
+use schedsim::trace::{CHUNK, Event, Observer};
+use std::path::{Path, PathBuf};
+
+/// A trace: who and what it is of, and where its events are.
+pub struct TraceSource {
+    /// The workload, the policy (`recorded` for a recording), the CPUs and the tasks.
+    pub header: Header,
+    path: PathBuf,
+    is_recording: bool,
+}
+
+impl TraceSource {
+    /// The trace at `path`. A recording is read once to learn its tasks.
+    ///
+    /// # Errors
+    /// If it is neither a trace of schedlab's nor a recording that can be imported.
+    pub fn open(path: &Path) -> Result<TraceSource, Error> {
+        if Reader::recognises(path) {
+            return Ok(TraceSource { header: Reader::open(path)?.header().clone(), path: path.to_path_buf(), is_recording: false });
+        }
+        let recording = import::read(path, &Options::default(), vec![])?;
+        Ok(TraceSource::of_recording(path, &recording))
+    }
+
+    /// The recording at `path`, which has been read already.
+    pub fn of_recording(path: &Path, recording: &import::Recording) -> TraceSource {
+        let header = Header {
+            workload: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
+            policy: "recorded".to_string(),
+            cpus: recording.cpus,
+            seed: 0,
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            tasks: recording.tasks.iter().map(Task::from).collect(),
+        };
+        TraceSource { header, path: path.to_path_buf(), is_recording: true }
+    }
+
+    /// Hands all events to `observers` and gives the time of the last.
+    ///
+    /// # Errors
+    /// If the file cannot be read to its end; what the observers made of it is to be thrown away.
+    pub fn feed(&self, mut observers: Vec<&mut dyn Observer>) -> Result<Time, Error> {
+        if self.is_recording {
+            // Losses were refused, or accepted, when the tasks were read.
+            let options = Options { allow_lost: true, ..Options::default() };
+            return Ok(Time(import::read(&self.path, &options, observers)?.duration.0));
+        }
+        let mut reader = Reader::open(&self.path)?;
+        let mut chunk: Vec<Event> = Vec::with_capacity(CHUNK);
+        let mut end = Time::ZERO;
+        loop {
+            chunk.clear();
+            while chunk.len() < CHUNK
+                && let Some(event) = reader.next_event()?
+            {
+                chunk.push(event);
+            }
+            let Some(last) = chunk.last() else { return Ok(end) };
+            end = last.time;
+            observers.iter_mut().for_each(|observer| observer.events(&chunk));
+        }
+    }
+}
