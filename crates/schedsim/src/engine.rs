@@ -209,36 +209,21 @@ impl<'w, 't, P: Policy> Engine<'w, 't, P> {
             self.cx.now = self.until;
             self.cx.machine.all().for_each(|cpu| self.account(cpu));
         }
-        Ok(Outcome {
-            end: self.cx.now,
-            events: self.events,
-            useful: self.useful,
-            random: self.cx.random.drawn(),
-        })
+        Ok(Outcome { end: self.cx.now, events: self.events, useful: self.useful, random: self.cx.random.drawn() })
     }
 
     /// Nothing will happen any more: is nobody left who wanted something to happen?
     fn expect_all_done(&self) -> Result<(), Error> {
         if let Some(task) = self.workload.ids().find(|task| self.tasks[task.index()].status == Status::Ready) {
-            let message = format!(
-                "{} is ready, all CPUs idle, and it was never dispatched: the policy lost it",
-                self.name(task)
-            );
-            return Err(Error::Policy {
-                time: self.cx.now,
-                message,
-            });
+            let message = format!("{} is ready, all CPUs idle, and it was never dispatched: the policy lost it", self.name(task));
+            return Err(Error::Policy { time: self.cx.now, message });
         }
         let left = self.workload.ids().filter(|task| {
             let state = &self.tasks[task.index()];
             state.status == Status::Waiting && self.workload.tasks[task.index()].script.steps_from(state.cursor).next().is_some()
         });
         let waiting: Vec<(TaskId, u32)> = left.map(|task| (task, self.tasks[task.index()].cursor)).collect();
-        if waiting.is_empty() {
-            Ok(())
-        } else {
-            Err(Error::Stalled(Stall::new(self.workload, self.cx.now, &waiting)))
-        }
+        if waiting.is_empty() { Ok(()) } else { Err(Error::Stalled(Stall::new(self.workload, self.cx.now, &waiting))) }
     }
 
     fn name(&self, task: TaskId) -> String {
@@ -251,15 +236,7 @@ impl<'w, 't, P: Policy> Engine<'w, 't, P> {
         let state = &mut self.cpus[cpu.index()];
         if state.state == CpuState::LeavingIdle {
             let spent = self.cx.machine.idle_exit;
-            self.trace.push(
-                self.cx.now,
-                cpu,
-                EventKind::Overhead {
-                    task: TaskId::NONE,
-                    kind: OverheadKind::IdleExit,
-                    spent,
-                },
-            );
+            self.trace.push(self.cx.now, cpu, EventKind::Overhead { task: TaskId::NONE, kind: OverheadKind::IdleExit, spent });
             self.resched.push(cpu);
             return;
         }
@@ -293,8 +270,7 @@ impl<'w, 't, P: Policy> Engine<'w, 't, P> {
                 Action::Continue => {}
                 Action::Wake(other) => self.give_token(other, cpu),
                 Action::Fork(child) => {
-                    self.trace
-                        .push(self.cx.now, cpu, EventKind::SchedProcessFork { parent: task, child });
+                    self.trace.push(self.cx.now, cpu, EventKind::SchedProcessFork { parent: task, child });
                     self.start(child, Some(cpu));
                 }
                 Action::Sleep(pause) => {
@@ -382,16 +358,8 @@ impl<'w, 't, P: Policy> Engine<'w, 't, P> {
         let target = self.policy.select_cpu(&mut self.cx, task, wake);
         let kind = match wake {
             Wake { new: true, .. } => EventKind::SchedWakeupNew { task, target },
-            Wake { waker: Some(_), .. } => EventKind::SchedWaking {
-                task,
-                target,
-                context: WakeContext::Task,
-            },
-            Wake { waker: None, .. } => EventKind::SchedWaking {
-                task,
-                target,
-                context: WakeContext::Hardirq,
-            },
+            Wake { waker: Some(_), .. } => EventKind::SchedWaking { task, target, context: WakeContext::Task },
+            Wake { waker: None, .. } => EventKind::SchedWaking { task, target, context: WakeContext::Hardirq },
         };
         self.trace.push(self.cx.now, wake.waker.unwrap_or(last), kind);
         self.enqueue(task, target, if wake.new { Enqueue::New } else { Enqueue::Wakeup });
@@ -469,23 +437,14 @@ impl<'w, 't, P: Policy> Engine<'w, 't, P> {
             if migrates {
                 self.tasks[next.index()].debt = self.cx.machine.migration_cost;
                 let from = self.cx.tasks[next.index()].cpu;
-                self.trace
-                    .push(self.cx.now, cpu, EventKind::SchedMigrateTask { task: next, from, to: cpu });
+                self.trace.push(self.cx.now, cpu, EventKind::SchedMigrateTask { task: next, from, to: cpu });
             }
             let prev_state = match stop {
                 Some(Stop::Blocked) => PrevState::Blocked,
                 Some(Stop::Exited) => PrevState::Dead,
                 _ => PrevState::Runnable,
             };
-            self.trace.push(
-                self.cx.now,
-                cpu,
-                EventKind::SchedSwitch {
-                    prev: occupant,
-                    next,
-                    prev_state,
-                },
-            );
+            self.trace.push(self.cx.now, cpu, EventKind::SchedSwitch { prev: occupant, next, prev_state });
             self.cpus[cpu.index()].occupant = next;
             if next != TaskId::NONE {
                 run_from += self.switch(cpu, next);
@@ -509,15 +468,7 @@ impl<'w, 't, P: Policy> Engine<'w, 't, P> {
     fn switch(&mut self, cpu: CpuId, next: TaskId) -> Nanos {
         let spent = self.cx.machine.switch_cost.min(self.until - self.cx.now);
         if spent > Nanos::ZERO {
-            self.trace.push(
-                self.cx.now,
-                cpu,
-                EventKind::Overhead {
-                    task: next,
-                    kind: OverheadKind::Switch,
-                    spent,
-                },
-            );
+            self.trace.push(self.cx.now, cpu, EventKind::Overhead { task: next, kind: OverheadKind::Switch, spent });
         }
         spent
     }
@@ -525,25 +476,15 @@ impl<'w, 't, P: Policy> Engine<'w, 't, P> {
     fn run_on(&mut self, cpu: CpuId, task: TaskId, run_from: Time, slice: Nanos) {
         if self.tasks[task.index()].status != Status::Ready || slice == Nanos::ZERO {
             let state = self.tasks[task.index()].status;
-            return self.cx.fail(format!(
-                "dispatched {} on CPU {} for {slice}, and it is {state:?}",
-                self.name(task),
-                cpu.0
-            ));
+            return self.cx.fail(format!("dispatched {} on CPU {} for {slice}, and it is {state:?}", self.name(task), cpu.0));
         }
         self.tasks[task.index()].status = Status::Running;
         self.tasks[task.index()].has_run = true;
         self.cx.tasks[task.index()].cpu = cpu;
         self.cx.current[cpu.index()] = task;
         let next_tick = self.tick_after(run_from);
-        self.cpus[cpu.index()] = Cpu {
-            state: CpuState::Busy,
-            occupant: task,
-            run_from,
-            slice_end: run_from + slice,
-            next_tick,
-            resched: false,
-        };
+        self.cpus[cpu.index()] =
+            Cpu { state: CpuState::Busy, occupant: task, run_from, slice_end: run_from + slice, next_tick, resched: false };
         self.policy.running(&mut self.cx, cpu, task);
         self.plan(cpu);
     }
@@ -553,11 +494,7 @@ impl<'w, 't, P: Policy> Engine<'w, 't, P> {
         let state = &self.cpus[cpu.index()];
         let task = &self.tasks[self.cx.current[cpu.index()].index()];
         let done = state.run_from + task.debt + task.work;
-        let next = if state.resched {
-            state.run_from
-        } else {
-            done.min(state.slice_end).min(state.next_tick)
-        };
+        let next = if state.resched { state.run_from } else { done.min(state.slice_end).min(state.next_tick) };
         self.cpu_times.set(cpu, next);
     }
 
@@ -580,15 +517,7 @@ impl<'w, 't, P: Policy> Engine<'w, 't, P> {
         task_state.work -= ran - paid;
         self.useful += ran - paid;
         if paid > Nanos::ZERO {
-            self.trace.push(
-                now,
-                cpu,
-                EventKind::Overhead {
-                    task,
-                    kind: OverheadKind::Migration,
-                    spent: paid,
-                },
-            );
+            self.trace.push(now, cpu, EventKind::Overhead { task, kind: OverheadKind::Migration, spent: paid });
         }
     }
 }

@@ -18,12 +18,7 @@ pub struct Machine {
 impl Machine {
     /// `cpus` CPUs on which scheduling costs nothing.
     pub fn ideal(cpus: u16) -> Machine {
-        Machine {
-            cpus,
-            switch_cost: Nanos::ZERO,
-            migration_cost: Nanos::ZERO,
-            idle_exit: Nanos::ZERO,
-        }
+        Machine { cpus, switch_cost: Nanos::ZERO, migration_cost: Nanos::ZERO, idle_exit: Nanos::ZERO }
     }
 
     /// All CPUs, in order.
@@ -44,10 +39,7 @@ impl CpuSet {
     /// An empty set over `cpus` CPUs.
     pub fn empty(cpus: u16) -> CpuSet {
         assert!(cpus <= 4096, "a CpuSet holds at most 4096 CPUs");
-        CpuSet {
-            summary: 0,
-            words: vec![0; usize::from(cpus).div_ceil(64)],
-        }
+        CpuSet { summary: 0, words: vec![0; usize::from(cpus).div_ceil(64)] }
     }
 
     /// Adds `cpu`.
@@ -71,9 +63,7 @@ impl CpuSet {
     /// Whether `cpu` is in the set.
     #[inline]
     pub fn contains(&self, cpu: CpuId) -> bool {
-        self.words
-            .get(cpu.index() / 64)
-            .is_some_and(|word| word >> (cpu.index() % 64) & 1 == 1)
+        self.words.get(cpu.index() / 64).is_some_and(|word| word >> (cpu.index() % 64) & 1 == 1)
     }
 
     /// The lowest member.

@@ -13,10 +13,7 @@ pub struct Random {
 impl Random {
     /// The stream of `seed`.
     pub fn new(seed: u64) -> Random {
-        Random {
-            generator: Xoshiro256PlusPlus::seed_from_u64(seed),
-            drawn: false,
-        }
+        Random { generator: Xoshiro256PlusPlus::seed_from_u64(seed), drawn: false }
     }
 
     /// 64 random bits.

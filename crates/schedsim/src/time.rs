@@ -117,11 +117,7 @@ pub struct DurationError(String);
 
 impl fmt::Display for DurationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:?} is not a duration: give a number and a unit (ns, us, ms or s), as in 500us or 1.5ms",
-            self.0
-        )
+        write!(f, "{:?} is not a duration: give a number and a unit (ns, us, ms or s), as in 500us or 1.5ms", self.0)
     }
 }
 

@@ -171,10 +171,7 @@ pub struct Trace<'a> {
 impl<'a> Trace<'a> {
     /// A stream to `observers`, which see each chunk in this order.
     pub fn new(observers: Vec<&'a mut dyn Observer>) -> Self {
-        Trace {
-            chunk: Vec::with_capacity(CHUNK),
-            observers,
-        }
+        Trace { chunk: Vec::with_capacity(CHUNK), observers }
     }
 
     /// Appends an event.

@@ -64,10 +64,7 @@ impl Workload {
 
     /// How many CPU bursts there are: runs that end in a sleep, a wait or an exit.
     pub fn bursts(&self) -> u64 {
-        self.tasks
-            .iter()
-            .map(|task| task.script.steps().filter(|step| step.then.ends_burst()).count() as u64)
-            .sum()
+        self.tasks.iter().map(|task| task.script.steps().filter(|step| step.then.ends_burst()).count() as u64).sum()
     }
 
     /// What the scripts occupy in memory.

@@ -22,48 +22,21 @@ struct Run<'a> {
 impl PolicyVisitor for Run<'_> {
     type Out = Result<Outcome, engine::Error>;
     fn visit<P: Policy>(self, policy: P) -> Self::Out {
-        engine::simulate(
-            self.workload,
-            self.machine,
-            policy,
-            Options {
-                seed: 1,
-                until: Time::NEVER,
-            },
-            self.trace,
-        )
+        engine::simulate(self.workload, self.machine, policy, Options { seed: 1, until: Time::NEVER }, self.trace)
     }
 }
 
 fn run(policy: &str, machine: &Machine, workload: &Workload) -> (Result<Outcome, engine::Error>, Vec<Event>) {
     let mut collect = Collect::default();
     let spec = PolicySpec::parse(policy).unwrap();
-    let outcome = spec.visit(
-        machine.cpus,
-        Run {
-            workload,
-            machine,
-            trace: Trace::new(vec![&mut collect]),
-        },
-    );
+    let outcome = spec.visit(machine.cpus, Run { workload, machine, trace: Trace::new(vec![&mut collect]) });
     (outcome, collect.0)
 }
 
 fn task(start: Start, steps: &[(u64, Action)]) -> TaskSpec {
     let script: Script = steps.iter().map(|&(run, then)| (Nanos(run), then)).collect();
-    let info = TaskInfo {
-        name: "t".into(),
-        pid: 0,
-        tgid: 0,
-        prio: 120,
-    };
-    TaskSpec {
-        info,
-        affinity: Affinity::Any,
-        cpu: CpuId(0),
-        start,
-        script,
-    }
+    let info = TaskInfo { name: "t".into(), pid: 0, tgid: 0, prio: 120 };
+    TaskSpec { info, affinity: Affinity::Any, cpu: CpuId(0), start, script }
 }
 
 /// `(time, cpu, prev, next)` of every switch.
@@ -81,55 +54,27 @@ const NOW: Start = Start::At(Time::ZERO);
 #[test]
 fn two_tasks_share_a_cpu_by_the_quantum() {
     let ms = 1_000_000;
-    let workload = Workload {
-        tasks: vec![task(NOW, &[(6 * ms, Action::Exit)]), task(NOW, &[(5 * ms, Action::Exit)])],
-        ..Default::default()
-    };
+    let workload =
+        Workload { tasks: vec![task(NOW, &[(6 * ms, Action::Exit)]), task(NOW, &[(5 * ms, Action::Exit)])], ..Default::default() };
     let (outcome, events) = run("central:rr", &Machine::ideal(1), &workload);
     assert_eq!(outcome.unwrap().end, Time(11 * ms));
-    assert_eq!(
-        switches(&events),
-        [
-            (0, 0, -1, 0),
-            (4 * ms, 0, 0, 1),
-            (8 * ms, 0, 1, 0),
-            (10 * ms, 0, 0, 1),
-            (11 * ms, 0, 1, -1)
-        ]
-    );
+    assert_eq!(switches(&events), [(0, 0, -1, 0), (4 * ms, 0, 0, 1), (8 * ms, 0, 1, 0), (10 * ms, 0, 0, 1), (11 * ms, 0, 1, -1)]);
 }
 
 #[test]
 fn a_switch_a_migration_and_leaving_idle_cost_what_the_machine_says() {
-    let machine = Machine {
-        cpus: 1,
-        switch_cost: Nanos(10),
-        migration_cost: Nanos(1000),
-        idle_exit: Nanos(100),
-    };
-    let workload = Workload {
-        tasks: vec![task(NOW, &[(50, Action::Sleep(Nanos(500))), (50, Action::Exit)])],
-        ..Default::default()
-    };
+    let machine = Machine { cpus: 1, switch_cost: Nanos(10), migration_cost: Nanos(1000), idle_exit: Nanos(100) };
+    let workload = Workload { tasks: vec![task(NOW, &[(50, Action::Sleep(Nanos(500))), (50, Action::Exit)])], ..Default::default() };
     let (outcome, events) = run("central:rr", &machine, &workload);
-    assert_eq!(
-        switches(&events),
-        [(100, 0, -1, 0), (160, 0, 0, -1), (760, 0, -1, 0), (820, 0, 0, -1)]
-    );
+    assert_eq!(switches(&events), [(100, 0, -1, 0), (160, 0, 0, -1), (760, 0, -1, 0), (820, 0, 0, -1)]);
     assert_eq!(outcome.unwrap().useful, Nanos(100));
 }
 
 #[test]
 fn a_token_that_comes_before_the_wait_is_kept() {
-    let waker = task(
-        NOW,
-        &[(10, Action::Wake(TaskId(1))), (10, Action::Wake(TaskId(1))), (100, Action::Exit)],
-    );
+    let waker = task(NOW, &[(10, Action::Wake(TaskId(1))), (10, Action::Wake(TaskId(1))), (100, Action::Exit)]);
     let waiter = task(NOW, &[(15, Action::Wait), (15, Action::Wait), (15, Action::Exit)]);
-    let workload = Workload {
-        tasks: vec![waker, waiter],
-        ..Default::default()
-    };
+    let workload = Workload { tasks: vec![waker, waiter], ..Default::default() };
     let (outcome, events) = run("take:rr", &Machine::ideal(2), &workload);
     assert_eq!(outcome.unwrap().end, Time(120));
     // Both tokens were there in time: the waiter runs through.
@@ -140,36 +85,17 @@ fn a_token_that_comes_before_the_wait_is_kept() {
 fn a_cycle_of_waits_is_reported_with_its_tasks() {
     let one = task(NOW, &[(1, Action::Wait), (1, Action::Wake(TaskId(1))), (1, Action::Exit)]);
     let two = task(NOW, &[(1, Action::Wait), (1, Action::Wake(TaskId(0))), (1, Action::Exit)]);
-    let (outcome, _) = run(
-        "central:rr",
-        &Machine::ideal(1),
-        &Workload {
-            tasks: vec![one, two],
-            ..Default::default()
-        },
-    );
+    let (outcome, _) = run("central:rr", &Machine::ideal(1), &Workload { tasks: vec![one, two], ..Default::default() });
     let message = outcome.unwrap_err().to_string();
-    assert!(
-        message.contains("task 0 (t) waits for task 1 (t) waits for task 0 again"),
-        "{message}"
-    );
+    assert!(message.contains("task 0 (t) waits for task 1 (t) waits for task 0 again"), "{message}");
 }
 
 #[test]
 fn a_wait_without_a_waker_is_a_stall_but_sleeping_for_ever_at_the_end_is_not() {
-    let (outcome, _) = run(
-        "central:rr",
-        &Machine::ideal(1),
-        &Workload {
-            tasks: vec![task(NOW, &[(5, Action::Wait)])],
-            ..Default::default()
-        },
-    );
+    let (outcome, _) =
+        run("central:rr", &Machine::ideal(1), &Workload { tasks: vec![task(NOW, &[(5, Action::Wait)])], ..Default::default() });
     assert_eq!(outcome.unwrap().end, Time(5));
-    let workload = Workload {
-        tasks: vec![task(NOW, &[(5, Action::Wait), (5, Action::Exit)])],
-        ..Default::default()
-    };
+    let workload = Workload { tasks: vec![task(NOW, &[(5, Action::Wait), (5, Action::Exit)])], ..Default::default() };
     let message = run("central:rr", &Machine::ideal(1), &workload).0.unwrap_err().to_string();
     assert!(message.contains("no other task has left to give"), "{message}");
 }
@@ -177,16 +103,10 @@ fn a_wait_without_a_waker_is_a_stall_but_sleeping_for_ever_at_the_end_is_not() {
 #[test]
 fn initial_placement_never_migrates_and_take_does_rather_than_idle() {
     let ms = 1_000_000;
-    let workload = Workload {
-        tasks: (0..5).map(|n| task(NOW, &[((1 + n) * 10 * ms, Action::Exit)])).collect(),
-        ..Default::default()
-    };
+    let workload = Workload { tasks: (0..5).map(|n| task(NOW, &[((1 + n) * 10 * ms, Action::Exit)])).collect(), ..Default::default() };
     let migrations = |policy| {
         let (_, events) = run(policy, &Machine::ideal(2), &workload);
-        events
-            .iter()
-            .filter(|event| matches!(event.kind, EventKind::SchedMigrateTask { .. }))
-            .count()
+        events.iter().filter(|event| matches!(event.kind, EventKind::SchedMigrateTask { .. })).count()
     };
     assert_eq!(migrations("initial:rr"), 0);
     assert!(migrations("take:rr") >= 1);
@@ -196,24 +116,12 @@ fn initial_placement_never_migrates_and_take_does_rather_than_idle() {
 #[test]
 fn a_pinned_task_runs_on_its_cpu_under_every_topology() {
     for policy in ["central:rr", "initial:rr", "take:rr"] {
-        let mut tasks: Vec<_> = (0..6)
-            .map(|_| task(NOW, &[(9_000_000, Action::Sleep(Nanos(1000))), (9_000_000, Action::Exit)]))
-            .collect();
+        let mut tasks: Vec<_> = (0..6).map(|_| task(NOW, &[(9_000_000, Action::Sleep(Nanos(1000))), (9_000_000, Action::Exit)])).collect();
         tasks[1].affinity = Affinity::Pinned(CpuId(1));
         tasks[2].affinity = Affinity::Pinned(CpuId(1));
-        let (outcome, events) = run(
-            policy,
-            &Machine::ideal(3),
-            &Workload {
-                tasks,
-                ..Default::default()
-            },
-        );
+        let (outcome, events) = run(policy, &Machine::ideal(3), &Workload { tasks, ..Default::default() });
         outcome.unwrap();
-        let astray = switches(&events)
-            .into_iter()
-            .filter(|&(_, cpu, _, next)| (next == 1 || next == 2) && cpu != 1)
-            .count();
+        let astray = switches(&events).into_iter().filter(|&(_, cpu, _, next)| (next == 1 || next == 2) && cpu != 1).count();
         assert_eq!(astray, 0, "{policy}");
     }
 }

@@ -36,11 +36,7 @@ impl CpuTimes {
         let mut node = (self.leaves + cpu.index()) / 2;
         while node > 0 {
             let (left, right) = (self.tree[2 * node], self.tree[2 * node + 1]);
-            self.tree[node] = if self.times[usize::from(right)] < self.times[usize::from(left)] {
-                right
-            } else {
-                left
-            };
+            self.tree[node] = if self.times[usize::from(right)] < self.times[usize::from(left)] { right } else { left };
             node /= 2;
         }
     }

@@ -39,22 +39,13 @@ impl Stall {
             path.push(waker);
         };
         let name = |task: TaskId| (task, workload.tasks[task.index()].info.name.clone());
-        Stall {
-            time,
-            waiting: waiting.len(),
-            cycle: cycle.into_iter().map(name).collect(),
-        }
+        Stall { time, waiting: waiting.len(), cycle: cycle.into_iter().map(name).collect() }
     }
 }
 
 impl fmt::Display for Stall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the workload stalls at {}: {} tasks wait for ever; ",
-            Nanos(self.time.0),
-            self.waiting
-        )?;
+        write!(f, "the workload stalls at {}: {} tasks wait for ever; ", Nanos(self.time.0), self.waiting)?;
         match &self.cycle[..] {
             [(task, name)] => write!(f, "task {} ({name}) waits for a wakeup that no other task has left to give", task.0),
             tasks => {

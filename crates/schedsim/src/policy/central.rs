@@ -37,31 +37,20 @@ pub struct Options {
 impl<Q: ReadyQueue> Central<Q> {
     /// The policy with an empty `queue`.
     pub fn new(queue: Q, options: Options) -> Self {
-        Central {
-            queue,
-            nodes: Vec::new(),
-            options,
-            restricted: 0,
-        }
+        Central { queue, nodes: Vec::new(), options, restricted: 0 }
     }
 
     /// The running task of the worst level that `task` may push off its CPU.
     fn victim(&self, cx: &Context, task: TaskId) -> Option<CpuId> {
         let level = |task| self.options.levels.of(cx.task(task).prio);
         let running = cx.allowed_cpus(task).filter_map(|cpu| Some((level(cx.current(cpu)?), cpu)));
-        running
-            .max_by_key(|&(level, cpu)| (level, std::cmp::Reverse(cpu)))
-            .filter(|&(worst, _)| worst > level(task))
-            .map(|(_, cpu)| cpu)
+        running.max_by_key(|&(level, cpu)| (level, std::cmp::Reverse(cpu))).filter(|&(worst, _)| worst > level(task)).map(|(_, cpu)| cpu)
     }
 }
 
 impl<Q: ReadyQueue> Policy for Central<Q> {
     fn promises(&self) -> Promises {
-        Promises {
-            work_conserving: true,
-            locally_work_conserving: true,
-        }
+        Promises { work_conserving: true, locally_work_conserving: true }
     }
 
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {
@@ -80,8 +69,7 @@ impl<Q: ReadyQueue> Policy for Central<Q> {
 
     fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
         let alone = self.queue.is_empty();
-        self.queue
-            .insert(Nodes::from_mut(&mut self.nodes), task, self.options.levels.of(cx.task(task).prio));
+        self.queue.insert(Nodes::from_mut(&mut self.nodes), task, self.options.levels.of(cx.task(task).prio));
         if alone && matches!(why, Enqueue::SliceOver | Enqueue::Yielded) {
             return Effect::Nothing; // `cpu` itself is about to dispatch and finds it
         }

@@ -33,16 +33,7 @@ impl Context {
         let mut idle = CpuSet::empty(machine.cpus);
         machine.all().for_each(|cpu| idle.insert(cpu));
         let current = vec![TaskId::NONE; usize::from(machine.cpus)];
-        Context {
-            now: Time::ZERO,
-            machine,
-            tasks: Vec::new(),
-            cpu_sets,
-            current,
-            idle,
-            random,
-            failure: None,
-        }
+        Context { now: Time::ZERO, machine, tasks: Vec::new(), cpu_sets, current, idle, random, failure: None }
     }
 
     /// The time.

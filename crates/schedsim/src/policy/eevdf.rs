@@ -36,13 +36,15 @@ pub type Eevdf = Fair<VirtualDeadlines>;
 pub struct Options {
     /// How much a task requests at a time, on one CPU (`sysctl_sched_base_slice` before scaling). On `n` CPUs it is `1 + log2(min(n, 8))` times as much.
     pub base_slice: Nanos,
+    /// Whether a task that sleeps in debt stays in the queue until it has paid (`DELAY_DEQUEUE`), or takes its debt along at once.
+    pub delay_dequeue: bool,
     /// What all fair schedulers share.
     pub fair: fair::Options,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { base_slice: Nanos::from_micros(700), fair: fair::Options::default() }
+        Options { base_slice: Nanos::from_micros(700), delay_dequeue: true, fair: fair::Options::default() }
     }
 }
 
@@ -64,6 +66,7 @@ impl Eevdf {
 #[derive(Clone, Debug)]
 pub struct VirtualDeadlines {
     base_slice: u64,
+    delay_dequeue: bool,
     tick: u64,
     queues: Vec<Queue>,
     entities: Vec<Entity>,
@@ -134,6 +137,7 @@ impl VirtualDeadlines {
         let queue = Queue { timeline: Timeline::EMPTY, len: 0, running: None, charged: Time::ZERO };
         VirtualDeadlines {
             base_slice: options.base_slice.0 * u64::from(1 + cpus.clamp(1, 8).ilog2()),
+            delay_dequeue: options.delay_dequeue,
             tick: options.fair.tick.0,
             queues: vec![queue; usize::from(cpus)],
             entities: Vec::new(),
@@ -287,7 +291,7 @@ impl Discipline for VirtualDeadlines {
     }
 
     fn leave(&mut self, cpu: CpuId, task: TaskId, how: Leave) {
-        if how == Leave::Sleeps && !self.mean(cpu).is_eligible(self.entities[task.index()].vruntime) {
+        if how == Leave::Sleeps && self.delay_dequeue && !self.mean(cpu).is_eligible(self.entities[task.index()].vruntime) {
             self.entities[task.index()].state = State::Lingers;
             return;
         }

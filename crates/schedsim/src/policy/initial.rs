@@ -33,21 +33,13 @@ impl<Q: ReadyQueue + Clone> Initial<Q> {
     /// The policy for `cpus` CPUs, each with a copy of the empty `queue`.
     pub fn new(queue: Q, cpus: u16, options: Options) -> Self {
         let cpus = usize::from(cpus);
-        Initial {
-            queues: vec![queue; cpus],
-            nodes: Vec::new(),
-            placed: vec![0; cpus],
-            options,
-        }
+        Initial { queues: vec![queue; cpus], nodes: Vec::new(), placed: vec![0; cpus], options }
     }
 }
 
 impl<Q: ReadyQueue + Clone> Policy for Initial<Q> {
     fn promises(&self) -> Promises {
-        Promises {
-            work_conserving: false,
-            locally_work_conserving: true,
-        }
+        Promises { work_conserving: false, locally_work_conserving: true }
     }
 
     fn init_task(&mut self, _cx: &mut Context, task: TaskId) {
@@ -87,9 +79,6 @@ impl<Q: ReadyQueue + Clone> Policy for Initial<Q> {
 
     fn dispatch(&mut self, _cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
         let task = self.queues[cpu.index()].pop(Nodes::from_mut(&mut self.nodes))?;
-        Some(Dispatch {
-            task,
-            slice: self.options.quantum,
-        })
+        Some(Dispatch { task, slice: self.options.quantum })
     }
 }

@@ -36,10 +36,7 @@ mod tests {
     #[test]
     fn nice_values_are_spread_evenly_and_nice_0_is_in_the_middle() {
         let eight = Levels::new(8);
-        assert_eq!(
-            [0, 99, 100, 104, 105, 120, 139, 255].map(|prio| eight.of(prio).0),
-            [0, 0, 0, 0, 1, 4, 7, 7]
-        );
+        assert_eq!([0, 99, 100, 104, 105, 120, 139, 255].map(|prio| eight.of(prio).0), [0, 0, 0, 0, 1, 4, 7, 7]);
         assert_eq!([0, 99, 120, 139].map(|prio| Levels::new(140).of(prio).0), [0, 99, 120, 139]);
         assert_eq!([0, 120, 139].map(|prio| Levels::new(1).of(prio).0), [0, 0, 0]);
     }

@@ -41,23 +41,14 @@ impl<Q: ReadyQueue + Clone> Take<Q> {
     /// The policy for `cpus` CPUs, each with a copy of the empty `queue`.
     pub fn new(queue: Q, cpus: u16, options: Options) -> Self {
         let cpus = usize::from(cpus);
-        Take {
-            queues: vec![queue; cpus],
-            waiting: vec![0; cpus],
-            queued_on: Vec::new(),
-            nodes: Vec::new(),
-            options,
-            restricted: 0,
-        }
+        Take { queues: vec![queue; cpus], waiting: vec![0; cpus], queued_on: Vec::new(), nodes: Vec::new(), options, restricted: 0 }
     }
 
     /// Takes a task that may run on `cpu` out of the longest queue that has one.
     fn raid(&mut self, cx: &Context, cpu: CpuId) -> Option<TaskId> {
         let nodes = Nodes::from_mut(&mut self.nodes);
         let longest = |queues: &[u32]| {
-            (0..queues.len())
-                .filter(|&other| queues[other] > 0)
-                .max_by_key(|&other| (queues[other], std::cmp::Reverse(other)))
+            (0..queues.len()).filter(|&other| queues[other] > 0).max_by_key(|&other| (queues[other], std::cmp::Reverse(other)))
         };
         if self.restricted == 0 {
             let other = longest(&self.waiting)?;
@@ -79,10 +70,7 @@ impl<Q: ReadyQueue + Clone> Take<Q> {
 
 impl<Q: ReadyQueue + Clone> Policy for Take<Q> {
     fn promises(&self) -> Promises {
-        Promises {
-            work_conserving: self.options.polling,
-            locally_work_conserving: true,
-        }
+        Promises { work_conserving: self.options.polling, locally_work_conserving: true }
     }
 
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {
@@ -98,11 +86,7 @@ impl<Q: ReadyQueue + Clone> Policy for Take<Q> {
     }
 
     fn select_cpu(&mut self, cx: &mut Context, task: TaskId, wake: Wake) -> CpuId {
-        if wake.new {
-            cx.least(task, |cx, cpu| self.waiting[cpu.index()] + u32::from(!cx.idle().contains(cpu)))
-        } else {
-            cx.task(task).cpu
-        }
+        if wake.new { cx.least(task, |cx, cpu| self.waiting[cpu.index()] + u32::from(!cx.idle().contains(cpu))) } else { cx.task(task).cpu }
     }
 
     fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {

@@ -22,11 +22,7 @@ impl Event {
             EventKind::JobComplete { task, demand } => (9, 0, task, demand.0),
             EventKind::Overhead { task, kind, spent } => (10, kind as u8, task, spent.0),
         };
-        [
-            self.time.0,
-            kind << 56 | u64::from(detail) << 48 | u64::from(self.cpu.0) << 32 | u64::from(task.0),
-            argument,
-        ]
+        [self.time.0, kind << 56 | u64::from(detail) << 48 | u64::from(self.cpu.0) << 32 | u64::from(task.0), argument]
     }
 
     /// The event that [`to_words`](Self::to_words) made these of, or `None` if they are not of an event.
@@ -38,53 +34,27 @@ impl Event {
         let kind = match head >> 56 {
             0 => {
                 let prev_state = *[PrevState::Runnable, PrevState::Blocked, PrevState::Dead].get(detail)?;
-                EventKind::SchedSwitch {
-                    prev: task,
-                    next: other()?,
-                    prev_state,
-                }
+                EventKind::SchedSwitch { prev: task, next: other()?, prev_state }
             }
             1 => {
                 let context = *[WakeContext::Task, WakeContext::Softirq, WakeContext::Hardirq, WakeContext::Unknown].get(detail)?;
-                EventKind::SchedWaking {
-                    task,
-                    target: target()?,
-                    context,
-                }
+                EventKind::SchedWaking { task, target: target()?, context }
             }
             2 => EventKind::SchedWakeup { task, target: target()? },
             3 => EventKind::SchedWakeupNew { task, target: target()? },
-            4 => EventKind::SchedProcessFork {
-                parent: task,
-                child: other()?,
-            },
+            4 => EventKind::SchedProcessFork { parent: task, child: other()? },
             5 => EventKind::SchedProcessExec { task },
             6 => EventKind::SchedProcessExit { task },
-            7 => EventKind::SchedMigrateTask {
-                task,
-                from: CpuId((argument >> 16) as u16),
-                to: CpuId(argument as u16),
-            },
+            7 => EventKind::SchedMigrateTask { task, from: CpuId((argument >> 16) as u16), to: CpuId(argument as u16) },
             8 => EventKind::JobRelease { task },
-            9 => EventKind::JobComplete {
-                task,
-                demand: Nanos(argument),
-            },
+            9 => EventKind::JobComplete { task, demand: Nanos(argument) },
             10 => {
                 let kind = *[OverheadKind::Switch, OverheadKind::Migration, OverheadKind::IdleExit].get(detail)?;
-                EventKind::Overhead {
-                    task,
-                    kind,
-                    spent: Nanos(argument),
-                }
+                EventKind::Overhead { task, kind, spent: Nanos(argument) }
             }
             _ => return None,
         };
-        let event = Event {
-            time: Time(time),
-            cpu: CpuId((head >> 32) as u16),
-            kind,
-        };
+        let event = Event { time: Time(time), cpu: CpuId((head >> 32) as u16), kind };
         (event.to_words() == [time, head, argument]).then_some(event)
     }
 }
@@ -142,46 +112,20 @@ mod tests {
     fn every_kind_of_event_survives_and_nothing_else_is_read() {
         let (task, cpu, other) = (TaskId(3), CpuId(2), TaskId::NONE);
         let kinds = [
-            EventKind::SchedSwitch {
-                prev: task,
-                next: other,
-                prev_state: PrevState::Dead,
-            },
-            EventKind::SchedWaking {
-                task,
-                target: cpu,
-                context: WakeContext::Unknown,
-            },
+            EventKind::SchedSwitch { prev: task, next: other, prev_state: PrevState::Dead },
+            EventKind::SchedWaking { task, target: cpu, context: WakeContext::Unknown },
             EventKind::SchedWakeup { task, target: cpu },
             EventKind::SchedWakeupNew { task, target: cpu },
-            EventKind::SchedProcessFork {
-                parent: task,
-                child: TaskId(9),
-            },
+            EventKind::SchedProcessFork { parent: task, child: TaskId(9) },
             EventKind::SchedProcessExec { task },
             EventKind::SchedProcessExit { task },
-            EventKind::SchedMigrateTask {
-                task,
-                from: cpu,
-                to: CpuId(7),
-            },
+            EventKind::SchedMigrateTask { task, from: cpu, to: CpuId(7) },
             EventKind::JobRelease { task },
-            EventKind::JobComplete {
-                task,
-                demand: Nanos(u64::MAX),
-            },
-            EventKind::Overhead {
-                task: other,
-                kind: OverheadKind::IdleExit,
-                spent: Nanos(5),
-            },
+            EventKind::JobComplete { task, demand: Nanos(u64::MAX) },
+            EventKind::Overhead { task: other, kind: OverheadKind::IdleExit, spent: Nanos(5) },
         ];
         for kind in kinds {
-            let event = Event {
-                time: Time(u64::MAX),
-                cpu: CpuId(1023),
-                kind,
-            };
+            let event = Event { time: Time(u64::MAX), cpu: CpuId(1023), kind };
             assert_eq!(Event::from_words(event.to_words()), Some(event));
         }
         assert_eq!(Event::from_words([0, 11 << 56, 0]), None);
@@ -197,7 +141,8 @@ mod tests {
             hash.events(events);
             hash.value()
         };
-        let of = [hash(&[]), hash(&[event(1, 2)]), hash(&[event(2, 1)]), hash(&[event(1, 1), event(2, 2)]), hash(&[event(2, 2), event(1, 1)])];
+        let of =
+            [hash(&[]), hash(&[event(1, 2)]), hash(&[event(2, 1)]), hash(&[event(1, 1), event(2, 2)]), hash(&[event(2, 2), event(1, 1)])];
         assert!((1..of.len()).all(|n| !of[..n].contains(&of[n])), "{of:x?}");
         assert_eq!(hash(&[event(1, 2)]), 0xce4388cb43d0160f, "pinned: the same on every machine");
     }

@@ -113,10 +113,7 @@ impl Script {
         let run = Nanos(word & (RUN_LIMIT - 1));
         let then = match word >> 61 {
             CONTINUE => {
-                return Some(Step {
-                    run: Nanos(word),
-                    then: Action::Continue,
-                });
+                return Some(Step { run: Nanos(word), then: Action::Continue });
             }
             SLEEP => Action::Sleep(Nanos(argument)),
             SLEEP_LONG => {

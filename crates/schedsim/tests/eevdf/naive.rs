@@ -26,7 +26,7 @@ struct Task {
     sleeping: bool,
 }
 
-const WEIGHT: [i128; 40] = [
+pub const WEIGHT: [i128; 40] = [
     88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277, 1024,
     820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
 ];
@@ -201,10 +201,8 @@ impl Policy for Naive {
         let t = task.index();
         self.charge(cx.now().0);
         match why {
-            Stop::Blocked if !self.eligible(t) => {
-                self.tasks[t].sleeping = true;
-                self.queue.extend(self.running.take());
-            }
+            // It stays the running one until another starts, so that the choice knows it as that.
+            Stop::Blocked if !self.eligible(t) => self.tasks[t].sleeping = true,
             Stop::Blocked | Stop::Exited => self.leave(t),
             Stop::Yielded if !self.queue.is_empty() && self.eligible(t) => {
                 self.tasks[t].served = self.tasks[t].deadline;
