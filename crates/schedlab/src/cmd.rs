@@ -3,6 +3,7 @@
 mod compare;
 mod diff;
 mod export;
+mod export;
 mod inspect;
 mod list;
 mod run;
@@ -32,6 +33,7 @@ enum Verb {
     Inspect(inspect::Inspect),
     Diff(diff::Diff),
     Export(export::Export),
+    Export(export::Export),
     List(list::List),
 }
 
@@ -43,6 +45,7 @@ impl Arguments {
             Verb::Run(verb) => verb.run(),
             Verb::Inspect(verb) => verb.run(),
             Verb::Diff(verb) => verb.run(),
+            Verb::Export(verb) => verb.run(),
             Verb::Export(verb) => verb.run(),
             Verb::List(verb) => verb.run(),
         }

@@ -1,0 +1,28 @@
+"""What the Python tests share: the repository's root and the program."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def root():
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def schedlab():
+    """Runs the program, which must succeed, and gives its standard output."""
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    program = Path(os.environ.get("SCHEDLAB", target / "debug" / "schedlab"))
+
+    def run(*arguments, code=0):
+        done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True)
+        assert done.returncode == code, f"{arguments}: {done.returncode}: {done.stderr}"
+        return done.stdout if code == 0 else done.stderr
+
+    return run
