@@ -3,7 +3,6 @@
 mod compare;
 mod diff;
 mod export;
-mod export;
 mod inspect;
 mod list;
 mod run;
@@ -33,7 +32,6 @@ enum Verb {
     Inspect(inspect::Inspect),
     Diff(diff::Diff),
     Export(export::Export),
-    Export(export::Export),
     List(list::List),
 }
 
@@ -45,7 +43,6 @@ impl Arguments {
             Verb::Run(verb) => verb.run(),
             Verb::Inspect(verb) => verb.run(),
             Verb::Diff(verb) => verb.run(),
-            Verb::Export(verb) => verb.run(),
             Verb::Export(verb) => verb.run(),
             Verb::List(verb) => verb.run(),
         }
