@@ -302,6 +302,20 @@ fn idling_beside_a_waiting_task_is_allowed_for_as_long_as_leaving_idle_takes() {
 
 // All policies pass.
 
+/// All policies, and some with options that change when CPUs are woken or preempted.
+fn every_policy() -> Vec<String> {
+    let options = [
+        "central:rr/search=all",
+        "central:priority/search=2/preempt=no",
+        "central:multilist2/preempt=yes",
+        "initial:ruler/preempt=yes",
+        "take:priority/idle=once",
+        "take:multilist2/preempt=yes",
+        "take:rr/idle=once/quantum=100us",
+    ];
+    policy::names().into_iter().chain(options.map(String::from)).collect()
+}
+
 #[test]
 fn a_task_whose_cpu_is_taken_by_a_better_one_while_it_leaves_idle_gets_another() {
     // Task 0 is passed over by CPU 0, which runs task 1 for long. In one load task 1 may run nowhere else; in the other it wakes CPU 1, which is of
@@ -314,7 +328,7 @@ fn a_task_whose_cpu_is_taken_by_a_better_one_while_it_leaves_idle_gets_another()
     let machine = Machine { idle_exit: Nanos(10), ..Machine::ideal(3) };
     for mut load in [pinned, set] {
         load.tasks[1].info.prio = 100;
-        for name in policy::names() {
+        for name in every_policy() {
             let run = Checked { workload: &load, machine: &machine, until: Time::NEVER, fault: None };
             assert_eq!(PolicySpec::parse(&name).unwrap().visit(machine.cpus, run), Ok(vec![]), "{name}");
         }
@@ -326,7 +340,7 @@ proptest! {
 
     #[test]
     fn every_policy_keeps_all_rules((workload, machine) in swarm::workloads(9), cut in prop_oneof![Just(u64::MAX), 0u64..20_000_000]) {
-        for name in policy::names() {
+        for name in every_policy() {
             let run = Checked { workload: &workload, machine: &machine, until: Time(cut), fault: None };
             match PolicySpec::parse(&name).unwrap().visit(machine.cpus, run) {
                 Ok(violations) => prop_assert!(violations.is_empty(), "{name}: {}", violations[0]),

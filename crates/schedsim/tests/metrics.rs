@@ -3,7 +3,7 @@
 mod support;
 
 use proptest::prelude::*;
-use schedsim::metrics::{Metrics, Summary, WakeEdge, WakeGraph};
+use schedsim::metrics::{CATALOGUE, Metrics, Summary, WakeEdge, WakeGraph};
 use schedsim::trace::{Event, EventKind, Observer, OverheadKind, PrevState, WakeContext};
 use schedsim::workload::Action;
 use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
@@ -78,6 +78,16 @@ fn every_metric_of_an_empty_trace_is_null_with_a_note() {
 }
 
 #[test]
+fn the_names_of_metrics_are_unique_and_say_their_unit() {
+    for (index, metric) in CATALOGUE.iter().enumerate() {
+        assert!(CATALOGUE[..index].iter().all(|other| other.id != metric.id), "{} twice", metric.id);
+        assert!(metric.id.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_'), "{}", metric.id);
+        assert_eq!(metric.id.split('_').any(|word| word == "ns"), metric.unit == "ns", "{}", metric.id);
+        assert!(metric.definition.ends_with('.') && !metric.source.is_empty(), "{}", metric.id);
+    }
+}
+
+#[test]
 fn without_wakeups_only_what_switches_tell_has_a_value() {
     let s = summary(1, 30, &[switch(0, 0, 0, Runnable, 1), switch(10, 0, 1, Blocked, 0), switch(20, 0, 0, Blocked, 1)]);
     assert_eq!((s.get("switches"), s.get("makespan_ns"), s.get("utilisation")), (Some(3.0), Some(30.0), Some(1.0)));
@@ -103,6 +113,7 @@ fn the_first_prev_of_a_cpu_has_run_since_the_start_even_if_it_was_woken_meanwhil
     let s = summary(2, 100, &[waking(10, 0, 0), switch(40, 0, 0, Blocked, -1), switch(50, 1, -1, Runnable, 1)]);
     assert_eq!(s.tasks[0].cpu_time, Nanos(40));
     assert_eq!(s.tasks[0].first, Time::ZERO);
+    assert_eq!(s.tasks[0].run_delay, Nanos::ZERO);
     assert_eq!((s.cpus[0].busy, s.cpus[1].idle), (Nanos(40), Nanos(50)));
     assert_eq!(s.oddities.total(), 0);
 }

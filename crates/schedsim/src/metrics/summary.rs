@@ -193,12 +193,10 @@ pub struct CpuSummary {
 
 impl CpuSummary {
     fn new(cpu: CpuId, state: &CpuState, end: Time) -> CpuSummary {
-        let lately = if state.is_idle { end.since(state.idle_since) } else { Nanos::ZERO };
-        let idle = state.idle + lately;
         CpuSummary {
             cpu,
-            busy: end.since(Time::ZERO).saturating_sub(idle),
-            idle,
+            busy: end.since(Time::ZERO).saturating_sub(state.idle),
+            idle: state.idle,
             switches: state.switches,
             waiting_mean: if end == Time::ZERO { 0.0 } else { state.queue_area as f64 / end.0 as f64 },
             waiting_max: state.waiting_max,
@@ -214,8 +212,7 @@ impl Summary {
             metrics.cpus[index].settle(end);
             metrics.oddities.cpus_unseen += u64::from(metrics.cpus[index].view == View::First);
             if metrics.cpus[index].is_idle {
-                metrics.end_idle(cpu);
-                metrics.cpus[index].idle_since = end;
+                metrics.turn_idle(cpu, false);
             }
         }
         let seen = |&(_, state): &(usize, &TaskState)| state.phase != Phase::Unseen && !state.excluded;

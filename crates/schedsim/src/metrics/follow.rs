@@ -1,0 +1,290 @@
+//! What each event means for tasks, CPUs and ready queues.
+
+use super::Metrics;
+use super::state::{CpuState, Phase, View};
+use crate::trace::PrevState;
+use crate::{CpuId, TaskId, Time};
+
+impl Metrics {
+    #[inline]
+    pub(super) fn switch(&mut self, cpu: CpuId, prev: TaskId, next: TaskId, prev_state: PrevState) {
+        let state = self.cpu(cpu);
+        state.switches += 1;
+        if state.running != prev || state.view != View::Known {
+            self.reconcile(cpu, prev);
+        }
+        if prev != TaskId::NONE {
+            self.stop(cpu, prev, prev_state);
+        }
+        if next != TaskId::NONE {
+            self.start(cpu, next);
+        }
+        let state = &mut self.cpus[cpu.index()];
+        state.running = next;
+        if state.is_idle != (next == TaskId::NONE) {
+            self.turn_idle(cpu, next == TaskId::NONE);
+        }
+    }
+
+    /// `prev` leaves `cpu`, on which it ran.
+    #[inline]
+    fn stop(&mut self, cpu: CpuId, prev: TaskId, why: PrevState) {
+        let now = self.now;
+        self.totals.last_stop = now;
+        let state = &mut self.tasks[prev.index()];
+        state.on_cpu += now.since(state.since);
+        state.since = now;
+        let waking = std::mem::replace(&mut state.waking, Time::NEVER);
+        if why == PrevState::Runnable {
+            state.phase = Phase::Waiting;
+            state.queue = cpu;
+            return self.join(cpu);
+        }
+        state.bursts += 1;
+        let used = state.cpu_time();
+        if !state.excluded {
+            self.distributions.burst.record(used.saturating_sub(state.burst_mark));
+        }
+        state.burst_mark = used;
+        if why == PrevState::Dead {
+            state.phase = Phase::Dead;
+        } else if waking == Time::NEVER {
+            state.phase = Phase::Blocked;
+        } else {
+            // Woken before it had left: it is runnable at once.
+            state.phase = Phase::WaitingEarly;
+            state.waking = waking;
+            state.wakeups += 1;
+            let queue = state.queue;
+            self.join(queue);
+        }
+    }
+
+    /// `next` is dispatched to `cpu`.
+    #[inline]
+    fn start(&mut self, cpu: CpuId, next: TaskId) {
+        if !self.tasks.get(next.index()).is_some_and(|state| state.phase.waits()) {
+            self.expect_waiting(next);
+        }
+        let now = self.now;
+        let state = &mut self.tasks[next.index()];
+        state.migrations += u32::from(state.cpu != cpu && state.has_run());
+        state.dispatches += 1;
+        state.cpu = cpu;
+        let waited = now.since(std::mem::replace(&mut state.since, now));
+        if !std::mem::replace(&mut state.phase, Phase::Running).waits() {
+            return;
+        }
+        state.run_delay += waited;
+        let waking = std::mem::replace(&mut state.waking, Time::NEVER);
+        if !state.excluded {
+            self.totals.run_delay_max = self.totals.run_delay_max.max(waited);
+            if waking != Time::NEVER {
+                self.distributions.wakeup_latency.record(now.since(waking));
+            }
+        }
+        let queue = state.queue;
+        self.leave(queue);
+    }
+
+    /// A task that shall start to run was not known to wait.
+    #[cold]
+    #[inline(never)]
+    fn expect_waiting(&mut self, task: TaskId) {
+        match self.task(task).phase {
+            Phase::Unseen => self.tasks[task.index()].first = self.now,
+            Phase::Running => {
+                self.oddities.on_two_cpus += 1;
+                self.steal(task);
+            }
+            Phase::Dead => self.oddities.after_exit += 1,
+            Phase::Blocked => self.oddities.unwoken += 1,
+            Phase::Waiting | Phase::WaitingEarly => {}
+        }
+    }
+
+    /// The CPU does not run, as far as is known, the task that is about to leave it; from here on it does.
+    #[cold]
+    #[inline(never)]
+    fn reconcile(&mut self, cpu: CpuId, prev: TaskId) {
+        let now = self.now;
+        let CpuState { running, view, .. } = self.cpus[cpu.index()];
+        self.cpus[cpu.index()].view = View::Known;
+        if view == View::First {
+            if prev == TaskId::NONE {
+                return;
+            }
+            self.cpus[cpu.index()].was_not_idle();
+            self.idle -= 1;
+            if !self.task(prev).has_run() {
+                // It has run since the start, and a waking of it came while it ran and was void.
+                self.leave_queue(prev);
+                let state = &mut self.tasks[prev.index()];
+                (state.first, state.since, state.waking) = (Time::ZERO, Time::ZERO, Time::NEVER);
+                (state.phase, state.cpu) = (Phase::Running, cpu);
+                return;
+            }
+        }
+        self.oddities.wrong_prev += u64::from(view == View::Known);
+        if running != TaskId::NONE {
+            let lost = &mut self.tasks[running.index()];
+            lost.on_cpu += now.since(lost.since);
+            (lost.phase, lost.since, lost.waking) = (Phase::Blocked, now, Time::NEVER);
+        }
+        if prev != TaskId::NONE {
+            if self.cpus[cpu.index()].is_idle {
+                self.turn_idle(cpu, false);
+            }
+            match self.task(prev).phase {
+                Phase::Unseen => self.tasks[prev.index()].first = now,
+                Phase::Running => self.steal(prev),
+                Phase::Waiting | Phase::WaitingEarly => {
+                    let state = &mut self.tasks[prev.index()];
+                    state.run_delay += now.since(state.since);
+                    self.leave_queue(prev);
+                }
+                Phase::Blocked | Phase::Dead => {}
+            }
+            let state = &mut self.tasks[prev.index()];
+            (state.phase, state.since, state.cpu, state.waking) = (Phase::Running, now, cpu, Time::NEVER);
+        }
+    }
+
+    /// A running task turns up elsewhere: the CPU on which it was thought to run does something unknown.
+    fn steal(&mut self, task: TaskId) {
+        let state = &mut self.tasks[task.index()];
+        state.on_cpu += self.now.since(state.since);
+        let robbed = &mut self.cpus[state.cpu.index()];
+        robbed.running = TaskId::NONE;
+        robbed.view = View::Lost;
+    }
+
+    // Wakings.
+
+    #[inline]
+    pub(super) fn waking(&mut self, task: TaskId, target: CpuId) {
+        if task == TaskId::NONE {
+            return;
+        }
+        let now = self.now;
+        self.totals.wakings += 1;
+        let state = self.task(task);
+        match state.phase {
+            Phase::Blocked => {
+                let pause = now.since(state.since);
+                if !state.excluded {
+                    self.distributions.pause.record(pause);
+                }
+            }
+            Phase::Running => {
+                (state.waking, state.queue) = (now, target);
+                return;
+            }
+            Phase::Waiting => return,
+            // The early waking was for naught, and the task slept until now.
+            Phase::WaitingEarly => self.leave_queue(task),
+            Phase::Unseen => state.first = now,
+            Phase::Dead => self.oddities.after_exit += 1,
+        }
+        self.make_wait(task, target);
+        let state = &mut self.tasks[task.index()];
+        state.waking = now;
+        state.wakeups += 1;
+    }
+
+    pub(super) fn wakeup(&mut self, task: TaskId, target: CpuId) {
+        if task == TaskId::NONE {
+            return;
+        }
+        let state = self.task(task);
+        match state.phase {
+            Phase::Running => state.waking = Time::NEVER,
+            Phase::Waiting | Phase::WaitingEarly => {
+                state.phase = Phase::Waiting;
+                self.requeue(task, target);
+            }
+            Phase::Unseen | Phase::Blocked | Phase::Dead => {
+                state.wakeups += 1;
+                self.wakeup_new(task, target);
+            }
+        }
+    }
+
+    pub(super) fn wakeup_new(&mut self, task: TaskId, target: CpuId) {
+        if task == TaskId::NONE {
+            return;
+        }
+        let now = self.now;
+        self.totals.wakeups_without_waking += 1;
+        let state = self.task(task);
+        match state.phase {
+            Phase::Unseen => state.first = now,
+            Phase::Dead => self.oddities.after_exit += 1,
+            Phase::Blocked => {}
+            Phase::Running | Phase::Waiting | Phase::WaitingEarly => return,
+        }
+        self.make_wait(task, target);
+    }
+
+    #[inline]
+    fn make_wait(&mut self, task: TaskId, target: CpuId) {
+        let now = self.now;
+        let state = &mut self.tasks[task.index()];
+        (state.phase, state.since, state.queue) = (Phase::Waiting, now, target);
+        self.join(target);
+    }
+
+    // Ready queues and idleness.
+
+    /// A waiting task waits on another CPU from now on.
+    #[inline]
+    pub(super) fn requeue(&mut self, task: TaskId, to: CpuId) {
+        if task == TaskId::NONE {
+            return;
+        }
+        let state = self.task(task);
+        let from = std::mem::replace(&mut state.queue, to);
+        if state.phase.waits() && from != to {
+            self.leave(from);
+            self.join(to);
+        }
+    }
+
+    fn leave_queue(&mut self, task: TaskId) {
+        let state = &self.tasks[task.index()];
+        if state.phase.waits() {
+            self.leave(state.queue);
+        }
+    }
+
+    #[inline]
+    fn join(&mut self, cpu: CpuId) {
+        let now = self.now;
+        let state = self.cpu(cpu);
+        state.settle(now);
+        state.waiting += 1;
+        self.waiting += 1;
+    }
+
+    #[inline]
+    fn leave(&mut self, cpu: CpuId) {
+        let state = &mut self.cpus[cpu.index()];
+        state.settle(self.now);
+        state.waiting -= 1;
+        self.waiting -= 1;
+    }
+
+    #[inline]
+    pub(super) fn turn_idle(&mut self, cpu: CpuId, idle: bool) {
+        let state = &mut self.cpus[cpu.index()];
+        state.is_idle = idle;
+        if idle {
+            (state.idle_since, state.waste_mark) = (self.now, self.totals.time_waiting);
+            self.idle += 1;
+        } else {
+            state.idle += self.now.since(state.idle_since);
+            self.totals.idle_waste += self.totals.time_waiting - state.waste_mark;
+            self.idle -= 1;
+        }
+    }
+}
