@@ -115,7 +115,8 @@ impl Log {
 }
 
 impl Kind {
-    fn from_bits(bits: u64) -> Kind {
+    /// The inverse of `kind as u64`.
+    pub fn from_bits(bits: u64) -> Kind {
         match bits {
             0 => Kind::Task,
             1 => Kind::Softirq,

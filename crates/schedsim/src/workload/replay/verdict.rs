@@ -37,19 +37,46 @@ impl Verdict {
 
 /// The verdicts on all pairs of tasks.
 pub(super) struct Verdicts {
-    /// By waker, then by woken task.
+    /// By waker, then by woken task and kind.
     pairs: Vec<Pair>,
     /// Where the pairs of each waker begin.
     rows: Vec<u32>,
 }
 
-/// A waker and a task that it woke.
+/// A waker's wakings of one task in one [`Kind`] of context. Eight bytes, as a long recording may have as many pairs as wakings.
+#[derive(Clone, Copy)]
 struct Pair {
-    task: TaskId,
-    /// Wakings by [`Kind`].
-    counts: [u32; 3],
-    /// By [`Kind`]; `None` while it is open.
-    verdicts: [Option<Verdict>; 3],
+    /// `task << 2 | kind`.
+    key: u32,
+    /// `count << 3 | verdict`; 0 is an open verdict, else bit 2 is set, and the others are its parts.
+    count: u32,
+}
+
+impl Pair {
+    fn new(task: TaskId, kind: Kind, count: u32) -> Pair {
+        Pair { key: task.0 << 2 | kind as u32, count: count.min(u32::MAX >> 3) << 3 }
+    }
+
+    fn task(self) -> TaskId {
+        TaskId(self.key >> 2)
+    }
+
+    fn kind(self) -> Kind {
+        Kind::from_bits(u64::from(self.key & 3))
+    }
+
+    fn count(self) -> u32 {
+        self.count >> 3
+    }
+
+    fn verdict(self) -> Option<Verdict> {
+        let sure = if self.count & 2 == 0 { Sure::Inferred } else { Sure::Doubtful };
+        (self.count & 4 != 0).then_some(Verdict::new(self.count & 1 != 0, sure))
+    }
+
+    fn decide(&mut self, verdict: Verdict) {
+        self.count = self.count & !7 | 4 | u32::from(verdict.sure == Sure::Doubtful) << 1 | u32::from(verdict.dependency);
+    }
 }
 
 /// What the pairs of one task are judged by.
@@ -59,6 +86,8 @@ struct Sums {
     slept: Nanos,
     /// Sleeps ended by an interrupt on an idle CPU, by one whose context is recorded, or unseen.
     woken_by_nobody: u32,
+    /// It is of a kind that only interrupts wake.
+    by_interrupts: bool,
     /// By [`Kind`]: wakings by tasks.
     woken: [u32; 3],
     /// By [`Kind`]: those of them that were dependencies, and delays, as far as the first round knows.
@@ -76,9 +105,6 @@ struct Scene<'a> {
     /// The share of it that no task used.
     idle: f64,
 }
-
-/// The kinds that need a verdict.
-const OPEN: [Kind; 2] = [Kind::Softirq, Kind::Unknown];
 
 /// How many times as many wakings as chance explains, and how many at least, are evidence.
 const SIGNIFICANT: f64 = 3.0;
@@ -98,7 +124,10 @@ const KNOWN: u32 = 10;
 impl Verdicts {
     /// Judges all pairs of a recording of `cpu_time` on all its CPUs together.
     pub fn new(tasks: &[Task], infos: &[TaskInfo], cpu_time: Nanos) -> Verdicts {
-        let (mut verdicts, sums) = Verdicts::count(tasks);
+        let (mut verdicts, mut sums) = Verdicts::count(tasks);
+        for (sums, info) in sums.iter_mut().zip(infos) {
+            sums.by_interrupts = is_woken_by_interrupts(&info.name);
+        }
         let ran: Nanos = sums.iter().map(|sums| sums.ran).sum();
         let mut scene = Scene {
             tasks,
@@ -109,29 +138,20 @@ impl Verdicts {
         };
         for waker in (0..tasks.len() as u32).map(TaskId) {
             for index in verdicts.row(waker) {
-                let woken = verdicts.pairs[index].task;
-                for kind in OPEN {
-                    let verdict = if is_woken_by_interrupts(scene.name(woken)) {
-                        Some(Verdict::new(false, Sure::Inferred))
-                    } else {
-                        verdicts.judge(waker, &verdicts.pairs[index], kind, &scene)
-                    };
-                    let (pair, sums) = (&mut verdicts.pairs[index], &mut scene.sums[woken.index()]);
-                    match verdict {
-                        Some(verdict) if verdict.dependency => sums.dependencies[kind as usize] += pair.counts[kind as usize],
-                        Some(_) => sums.delays[kind as usize] += pair.counts[kind as usize],
-                        None => {}
-                    }
-                    pair.verdicts[kind as usize] = verdict;
-                }
+                let pair = verdicts.pairs[index];
+                let Some(verdict) = verdicts.judge(waker, pair, &scene) else { continue };
+                verdicts.pairs[index].decide(verdict);
+                let sums = &mut scene.sums[pair.task().index()];
+                let known = if verdict.dependency { &mut sums.dependencies } else { &mut sums.delays };
+                known[pair.kind() as usize] += pair.count();
             }
         }
         for waker in (0..tasks.len() as u32).map(TaskId) {
             for index in verdicts.row(waker) {
-                let pair = &mut verdicts.pairs[index];
-                let woken = pair.task;
-                for kind in OPEN {
-                    pair.verdicts[kind as usize].get_or_insert_with(|| scene.sums[woken.index()].usual(kind, scene.related(waker, woken)));
+                let pair = verdicts.pairs[index];
+                if pair.verdict().is_none() {
+                    let related = scene.related(waker, pair.task());
+                    verdicts.pairs[index].decide(scene.sums[pair.task().index()].usual(pair.kind(), related));
                 }
             }
         }
@@ -143,8 +163,9 @@ impl Verdicts {
         if kind == Kind::Task {
             return Verdict::CERTAIN;
         }
-        let verdict = self.pair(waker, task).and_then(|pair| pair.verdicts[kind as usize]);
-        verdict.unwrap_or(Verdict::INTERRUPT)
+        let row = &self.pairs[self.row(waker)];
+        let found = row.binary_search_by_key(&Pair::new(task, kind, 0).key, |pair| pair.key);
+        found.ok().and_then(|index| row[index].verdict()).unwrap_or(Verdict::INTERRUPT)
     }
 
     fn count(tasks: &[Task]) -> (Verdicts, Vec<Sums>) {
@@ -171,11 +192,11 @@ impl Verdicts {
                 }
             }
             woken.sort_unstable();
-            verdicts.pairs.extend(woken.drain(..).map(|task| Pair {
-                task,
-                counts: std::mem::take(&mut counts[task.index()]),
-                verdicts: [None; 3],
-            }));
+            for task in woken.drain(..) {
+                let counts = std::mem::take(&mut counts[task.index()]);
+                let pairs = [Kind::Task, Kind::Softirq, Kind::Unknown].map(|kind| Pair::new(task, kind, counts[kind as usize]));
+                verdicts.pairs.extend(pairs.into_iter().filter(|pair| pair.count() > 0));
+            }
             verdicts.rows.push(verdicts.pairs.len() as u32);
         }
         (verdicts, sums)
@@ -185,17 +206,26 @@ impl Verdicts {
         self.rows[waker.index()] as usize..self.rows[waker.index() + 1] as usize
     }
 
-    fn pair(&self, waker: TaskId, task: TaskId) -> Option<&Pair> {
+    /// How often `waker` woke `task`, whatever the context.
+    fn wakings(&self, waker: TaskId, task: TaskId) -> u32 {
         let row = &self.pairs[self.row(waker)];
-        row.binary_search_by_key(&task, |pair| pair.task).ok().map(|index| &row[index])
+        let first = row.partition_point(|pair| pair.task() < task);
+        row[first..].iter().take_while(|pair| pair.task() == task).map(|pair| pair.count()).sum()
     }
 
     /// The first round: whether the recording has evidence on the wakings of one task by another.
-    fn judge(&self, waker: TaskId, pair: &Pair, kind: Kind, scene: &Scene) -> Option<Verdict> {
-        let (wakes, woken) = (&scene.sums[waker.index()], &scene.sums[pair.task.index()]);
-        let count = f64::from(pair.counts[kind as usize]);
-        let all = f64::from(woken.woken[kind as usize] + woken.woken_by_nobody);
+    fn judge(&self, waker: TaskId, pair: Pair, scene: &Scene) -> Option<Verdict> {
+        let kind = pair.kind();
         let verdict = |dependency| Some(Verdict::new(dependency, Sure::Inferred));
+        if kind == Kind::Task {
+            return verdict(true);
+        }
+        let (wakes, woken) = (&scene.sums[waker.index()], &scene.sums[pair.task().index()]);
+        if woken.by_interrupts {
+            return verdict(false);
+        }
+        let count = f64::from(pair.count());
+        let all = f64::from(woken.woken[kind as usize] + woken.woken_by_nobody);
 
         // If interrupts woke the sleeper, then at most the share of its sleep during which the waker ran would name the waker.
         let share = (wakes.ran.0 as f64 / (woken.slept.0 as f64).max(1.0)).min(1.0);
@@ -210,23 +240,19 @@ impl Verdicts {
             return verdict(false);
         }
         // A waker that runs most of the time proves nothing by being named often. But do the two answer one another?
-        let back = self.pair(pair.task, waker).map_or(0.0, |back| f64::from(back.counts.iter().sum::<u32>()));
+        let back = if count >= SIGNIFICANT { f64::from(self.wakings(pair.task(), waker)) } else { 0.0 };
         let all_back = f64::from(wakes.woken.iter().sum::<u32>() + wakes.woken_by_nobody);
         let balanced = BALANCED * count.min(back) > count.max(back);
         let dominant = 2.0 * count > all || 2.0 * back > all_back;
-        if count.min(back) >= SIGNIFICANT && (balanced || dominant) {
+        if back >= SIGNIFICANT && (balanced || dominant) {
             return verdict(true);
         }
         // Named as often as chance has it, by a task that it has nothing to do with.
-        (!scene.related(waker, pair.task) && expected >= PREDICTED && all > count).then(|| Verdict::new(false, Sure::Inferred))
+        (!scene.related(waker, pair.task()) && expected >= PREDICTED && all > count).then(|| Verdict::new(false, Sure::Inferred))
     }
 }
 
 impl Scene<'_> {
-    fn name(&self, task: TaskId) -> &str {
-        self.infos.get(task.index()).map_or("", |info| info.name.as_str())
-    }
-
     /// Whether two tasks are of one process, or of processes one of which forked the other.
     fn related(&self, one: TaskId, other: TaskId) -> bool {
         let process = |task: TaskId| match self.infos.get(task.index()) {
