@@ -305,6 +305,10 @@ proptest! {
         let violations = violations(policy, promises, &machine, &workload(tasks));
         prop_assert!(violations.is_empty(), "{violations:?}");
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
 
     /// With equal weights nobody is further from the fluid share than its slice and a tick. With different ones nobody is further ahead; but who is passed over can fall
     /// behind by more where ticks make slices longer than what deadlines are reckoned from.

@@ -26,7 +26,7 @@ use super::fair::{self, Discipline, Fair, Join, Leave};
 use super::weights::virtual_time;
 use crate::{CpuId, Nanos, TaskId, Time};
 use readyq::Node;
-use timeline::{Mean, Timeline};
+use timeline::{Key, Mean, Timeline};
 
 /// Linux's fair class on several CPUs.
 pub type Eevdf = Fair<VirtualDeadlines>;
@@ -58,21 +58,23 @@ impl Eevdf {
     pub fn request(&mut self, task: TaskId, slice: Nanos) {
         let requests = &mut self.discipline_mut().requests;
         requests.retain(|&(other, _)| other != task);
-        requests.push((task, slice.0.clamp(100_000, 100_000_000)));
+        requests.push((task, as_request(slice).clamp(100_000, 100_000_000)));
     }
 }
 
 /// EEVDF's order: eligibility, then virtual deadlines.
 #[derive(Clone, Debug)]
 pub struct VirtualDeadlines {
-    base_slice: u64,
+    base_slice: u32,
     delay_dequeue: bool,
     tick: u64,
     queues: Vec<Queue>,
+    /// What tasks are sorted by; `deadline` is a distance from `vruntime` while a task moves between CPUs.
+    keys: Vec<Key>,
     entities: Vec<Entity>,
     nodes: Vec<Node>,
     /// Who requests something else than the base slice.
-    requests: Vec<(TaskId, u64)>,
+    requests: Vec<(TaskId, u32)>,
 }
 
 /// One CPU.
@@ -86,25 +88,15 @@ struct Queue {
     charged: Time,
 }
 
-/// A task. Virtual times are nanoseconds of a task of nice 0.
+/// A task, but for what it is sorted by.
 #[derive(Clone, Copy, Debug)]
 struct Entity {
     weight: u32,
     state: State,
-    /// How much CPU time it requests at a time, in ns.
-    request: u64,
-    /// How much it was served, divided by its weight.
-    vruntime: i64,
-    /// When its request is due; as a distance from `vruntime` while it moves between CPUs.
-    deadline: i64,
-    /// While away: how much less than the mean it had been served when it left.
+    /// While away: how much less than the mean it had been served when it left, in virtual time.
     lag: i64,
-    /// While it runs: until then no task with as long a request preempts it as long as it is eligible.
+    /// While it runs: until this virtual run time no task with as long a request preempts it as long as it is eligible.
     protected_until: i64,
-    /// The smallest `vruntime` of it and what stands below it in the tree.
-    least_vruntime: i64,
-    /// The smallest `request` likewise.
-    least_request: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,29 +109,15 @@ enum State {
     Lingers,
 }
 
-impl Entity {
-    /// Its request in virtual time.
-    fn virtual_request(&self) -> i64 {
-        virtual_time(self.request, self.weight)
-    }
-
-    fn protect(&mut self, least_request: u64) {
-        self.protected_until = if least_request < self.request {
-            self.deadline.min(self.vruntime + virtual_time(least_request, self.weight))
-        } else {
-            self.deadline
-        };
-    }
-}
-
 impl VirtualDeadlines {
     fn new(cpus: u16, options: Options) -> Self {
         let queue = Queue { timeline: Timeline::EMPTY, len: 0, running: None, charged: Time::ZERO };
         VirtualDeadlines {
-            base_slice: options.base_slice.0 * u64::from(1 + cpus.clamp(1, 8).ilog2()),
+            base_slice: as_request(Nanos(options.base_slice.0.saturating_mul(u64::from(1 + cpus.clamp(1, 8).ilog2())))),
             delay_dequeue: options.delay_dequeue,
             tick: options.fair.tick.0,
             queues: vec![queue; usize::from(cpus)],
+            keys: Vec::new(),
             entities: Vec::new(),
             nodes: Vec::new(),
             requests: Vec::new(),
@@ -148,7 +126,8 @@ impl VirtualDeadlines {
 
     fn mean(&self, cpu: CpuId) -> Mean {
         let queue = &self.queues[cpu.index()];
-        queue.timeline.mean(queue.running.map(|task| &self.entities[task.index()]))
+        let running = |task: TaskId| (&self.keys[task.index()], self.entities[task.index()].weight);
+        queue.timeline.mean(queue.running.map(running))
     }
 
     /// The mean rounded down, from which distances are measured from now on.
@@ -158,42 +137,53 @@ impl VirtualDeadlines {
         mean
     }
 
+    /// `request` of CPU time in virtual time.
+    fn virtual_request(&self, task: TaskId, request: u32) -> i64 {
+        virtual_time(u64::from(request), self.entities[task.index()].weight)
+    }
+
+    fn is_eligible(&self, cpu: CpuId, task: TaskId) -> bool {
+        self.mean(cpu).is_eligible(self.keys[task.index()].vruntime)
+    }
+
     fn insert(&mut self, cpu: CpuId, task: TaskId) {
-        (self.queues[cpu.index()].timeline).insert(&mut self.nodes, &mut self.entities, task);
+        let weight = self.entities[task.index()].weight;
+        (self.queues[cpu.index()].timeline).insert(&mut self.nodes, &mut self.keys, task, weight);
     }
 
     fn remove(&mut self, cpu: CpuId, task: TaskId) {
-        (self.queues[cpu.index()].timeline).remove(&mut self.nodes, &mut self.entities, task);
+        let weight = self.entities[task.index()].weight;
+        (self.queues[cpu.index()].timeline).remove(&mut self.nodes, &mut self.keys, task, weight);
     }
 
     /// Notes by how much `task` falls short of the mean, within limits.
     fn note_lag(&mut self, cpu: CpuId, task: TaskId) {
         let mean = self.mean_floor(cpu);
-        let entity = &mut self.entities[task.index()];
-        let limit = virtual_time((2 * entity.request).max(self.tick), entity.weight);
-        entity.lag = (mean - entity.vruntime).clamp(-limit, limit);
+        let (key, entity) = (&self.keys[task.index()], &mut self.entities[task.index()]);
+        let limit = virtual_time((2 * u64::from(key.request)).max(self.tick), entity.weight);
+        entity.lag = (mean - key.vruntime).clamp(-limit, limit);
     }
 
     /// Gives `task`, which is not counted yet, a virtual run time and a deadline on `cpu`.
     fn place(&mut self, cpu: CpuId, task: TaskId, how: Join) {
-        let mean = self.mean(cpu);
-        let floor = self.mean_floor(cpu);
-        let is_empty = self.queues[cpu.index()].len == 0;
-        let entity = &mut self.entities[task.index()];
-        let mut lag = 0;
-        if !is_empty && entity.lag != 0 {
+        let mut lag = self.entities[task.index()].lag;
+        if self.queues[cpu.index()].len == 0 {
+            lag = 0;
+        } else if lag != 0 {
             // By joining it moves the mean towards itself; scaled like this it is left with its lag.
-            let others = i128::from(mean.weight().max(1));
-            lag = (i128::from(entity.lag) * (others + i128::from(entity.weight)) / others) as i64;
+            let (others, own) = (self.mean(cpu).weight().max(1), self.entities[task.index()].weight);
+            lag = (i128::from(lag) * i128::from(others + u64::from(own)) / i128::from(others)) as i64;
         }
-        entity.vruntime = floor - lag;
-        entity.deadline = entity.vruntime
-            + match how {
-                Join::Moves => entity.deadline,
-                Join::Wakes => entity.virtual_request(),
-                // Those who are here are halfway through their requests on average.
-                Join::New => entity.virtual_request() / 2,
-            };
+        let mean = self.mean_floor(cpu);
+        let request = self.virtual_request(task, self.keys[task.index()].request);
+        let key = &mut self.keys[task.index()];
+        key.vruntime = mean - lag;
+        key.deadline = match how {
+            Join::Moves => key.vruntime + key.deadline,
+            Join::Wakes => key.vruntime + request,
+            // Those who are here are halfway through their requests on average.
+            Join::New => key.vruntime + request / 2,
+        };
     }
 
     /// Lets `task` go away.
@@ -215,40 +205,37 @@ impl VirtualDeadlines {
             return queue.running.or(queue.timeline.first());
         }
         let mean = self.mean(cpu);
-        let entity = |task: TaskId| &self.entities[task.index()];
-        let running = queue.running.filter(|&task| mean.is_eligible(entity(task).vruntime));
+        let key = |task: TaskId| &self.keys[task.index()];
+        let running = queue.running.filter(|&task| mean.is_eligible(key(task).vruntime));
         if let Some(task) = running
             && protect
-            && entity(task).vruntime < entity(task).protected_until
+            && key(task).vruntime < self.entities[task.index()].protected_until
         {
             return running;
         }
-        match (queue.timeline.first_eligible(&self.nodes, &self.entities, &mean), running) {
-            (Some(best), Some(task)) if entity(task).deadline < entity(best).deadline => running,
+        match (queue.timeline.first_eligible(&self.nodes, &self.keys, &mean), running) {
+            (Some(best), Some(task)) if key(task).deadline < key(best).deadline => running,
             (Some(best), _) => Some(best),
             (None, running) => running,
         }
     }
 }
 
+/// A slice as the length of a request: below 4.3 s.
+fn as_request(slice: Nanos) -> u32 {
+    u32::try_from(slice.0).unwrap_or(u32::MAX)
+}
+
 impl Discipline for VirtualDeadlines {
     fn init_task(&mut self, task: TaskId, weight: u32) {
         let request = self.requests.iter().find(|&&(other, _)| other == task).map_or(self.base_slice, |entry| entry.1);
-        let new = Entity {
-            weight,
-            state: State::Away,
-            request,
-            vruntime: 0,
-            deadline: 0,
-            lag: 0,
-            protected_until: 0,
-            least_vruntime: 0,
-            least_request: 0,
-        };
         let len = self.entities.len().max(task.index() + 1);
+        let new = Entity { weight, state: State::Away, lag: 0, protected_until: 0 };
         self.entities.resize(len, new);
+        self.keys.resize(len, Key::default());
         self.nodes.resize(len, Node::NEW);
         self.entities[task.index()] = new;
+        self.keys[task.index()] = Key::new(request);
         self.nodes[task.index()] = Node::NEW;
     }
 
@@ -262,13 +249,13 @@ impl Discipline for VirtualDeadlines {
             return false;
         }
         queue.charged = now;
-        let entity = &mut self.entities[task.index()];
-        entity.vruntime += virtual_time(ran.0, entity.weight);
-        let is_due = entity.vruntime >= entity.deadline;
+        let (key, entity) = (&mut self.keys[task.index()], &self.entities[task.index()]);
+        key.vruntime += virtual_time(ran.0, entity.weight);
+        let is_due = key.vruntime >= key.deadline;
         if is_due {
-            entity.deadline = entity.vruntime + entity.virtual_request();
+            key.deadline = key.vruntime + virtual_time(u64::from(key.request), entity.weight);
         }
-        queue.len > 1 && (is_due || entity.vruntime >= entity.protected_until)
+        queue.len > 1 && (is_due || key.vruntime >= entity.protected_until)
     }
 
     fn join(&mut self, cpu: CpuId, task: TaskId, how: Join) {
@@ -291,14 +278,14 @@ impl Discipline for VirtualDeadlines {
     }
 
     fn leave(&mut self, cpu: CpuId, task: TaskId, how: Leave) {
-        if how == Leave::Sleeps && self.delay_dequeue && !self.mean(cpu).is_eligible(self.entities[task.index()].vruntime) {
+        if how == Leave::Sleeps && self.delay_dequeue && !self.is_eligible(cpu, task) {
             self.entities[task.index()].state = State::Lingers;
             return;
         }
         self.go(cpu, task);
         if how == Leave::Moves {
-            let entity = &mut self.entities[task.index()];
-            entity.deadline -= entity.vruntime;
+            let key = &mut self.keys[task.index()];
+            key.deadline -= key.vruntime;
         }
     }
 
@@ -328,8 +315,9 @@ impl Discipline for VirtualDeadlines {
         self.remove(cpu, task);
         let queue = &mut self.queues[cpu.index()];
         queue.running = Some(task);
-        let least_request = queue.timeline.least_request(&self.entities).unwrap_or(u64::MAX);
-        self.entities[task.index()].protect(least_request);
+        let (least, key) = (queue.timeline.least_request(&self.keys), self.keys[task.index()]);
+        let until = if least < key.request { key.deadline.min(key.vruntime + self.virtual_request(task, least)) } else { key.deadline };
+        self.entities[task.index()].protected_until = until;
     }
 
     fn put_back(&mut self, cpu: CpuId) {
@@ -343,10 +331,11 @@ impl Discipline for VirtualDeadlines {
         let Some(task) = queue.running.filter(|_| queue.len > 1) else {
             return;
         };
-        if self.mean(cpu).is_eligible(self.entities[task.index()].vruntime) {
-            let entity = &mut self.entities[task.index()];
-            entity.vruntime = entity.deadline;
-            entity.deadline += entity.virtual_request();
+        if self.is_eligible(cpu, task) {
+            let request = self.virtual_request(task, self.keys[task.index()].request);
+            let key = &mut self.keys[task.index()];
+            key.vruntime = key.deadline;
+            key.deadline += request;
         }
     }
 
@@ -354,18 +343,19 @@ impl Discipline for VirtualDeadlines {
         let Some(running) = self.queues[cpu.index()].running else {
             return false;
         };
-        let is_short = self.entities[task.index()].request < self.entities[running.index()].request;
+        let is_short = self.keys[task.index()].request < self.keys[running.index()].request;
         let preempts = self.choose(cpu, !is_short) == Some(task);
         if is_short {
-            let least_request = self.queues[cpu.index()].timeline.least_request(&self.entities).unwrap_or(u64::MAX);
+            let least = self.queues[cpu.index()].timeline.least_request(&self.keys);
+            let more = if preempts { 0 } else { self.virtual_request(running, least) };
+            let until = self.keys[running.index()].vruntime + more;
             let entity = &mut self.entities[running.index()];
-            let until = if preempts { 0 } else { virtual_time(least_request, entity.weight) };
-            entity.protected_until = entity.protected_until.min(entity.vruntime + until);
+            entity.protected_until = entity.protected_until.min(until);
         }
         preempts
     }
 
     fn may_move(&self, cpu: CpuId, task: TaskId) -> bool {
-        self.mean(cpu).is_eligible(self.entities[task.index()].vruntime)
+        self.is_eligible(cpu, task)
     }
 }

@@ -170,18 +170,29 @@ impl<D: Discipline> Fair<D> {
         &mut self.discipline
     }
 
+    /// Whether there is another CPU to give tasks to. If not, nobody looks at `RunQueue::by_age`.
+    fn balances(&self) -> bool {
+        self.queues.len() > 1
+    }
+
     /// A fair task counts as runnable on `cpu` from now on.
     fn add(&mut self, cpu: CpuId, task: TaskId) {
+        let balances = self.balances();
         let queue = &mut self.queues[cpu.index()];
-        queue.by_age.insert(Nodes::from_mut(&mut self.nodes), task, Level(0));
+        if balances {
+            queue.by_age.insert(Nodes::from_mut(&mut self.nodes), task, Level(0));
+        }
         queue.runnable += 1;
         queue.load += u64::from(self.tasks[task.index()].weight);
     }
 
     /// A fair task is not runnable on `cpu` any more.
     fn subtract(&mut self, cpu: CpuId, task: TaskId) {
+        let balances = self.balances();
         let queue = &mut self.queues[cpu.index()];
-        queue.by_age.remove(Nodes::from_mut(&mut self.nodes), task);
+        if balances {
+            queue.by_age.remove(Nodes::from_mut(&mut self.nodes), task);
+        }
         queue.runnable -= 1;
         queue.load -= u64::from(self.tasks[task.index()].weight);
     }
@@ -296,9 +307,11 @@ impl<D: Discipline> Policy for Fair<D> {
                     picked => picked,
                 }?;
                 self.discipline.start(cpu, task, cx.now());
-                let (by_age, nodes) = (&mut self.queues[cpu.index()].by_age, Nodes::from_mut(&mut self.nodes));
-                by_age.remove(nodes, task);
-                by_age.insert(nodes, task, Level(0));
+                if self.balances() {
+                    let (by_age, nodes) = (&mut self.queues[cpu.index()].by_age, Nodes::from_mut(&mut self.nodes));
+                    by_age.remove(nodes, task);
+                    by_age.insert(nodes, task, Level(0));
+                }
                 task
             }
         };

@@ -3,7 +3,6 @@
 //! The earliest deadline among the eligible is found on one way down, because a subtree whose smallest virtual run time is not eligible holds
 //! nobody who is.
 
-use super::Entity;
 use readyq::tree::{Augment, Tree};
 use readyq::{Node, Nodes, TaskId};
 
@@ -19,6 +18,28 @@ pub struct Timeline {
     weight: u64,
 }
 
+/// What a task is sorted by. Virtual times are nanoseconds of a task of nice 0. 32 bytes: the tree touches these of some fifty tasks at a time.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Key {
+    /// When its request is due.
+    pub deadline: i64,
+    /// How much it was served, divided by its weight.
+    pub vruntime: i64,
+    /// The smallest `vruntime` of it and what stands below it in the tree.
+    least_vruntime: i64,
+    /// How much CPU time it requests at a time, in ns.
+    pub request: u32,
+    /// The smallest `request` likewise.
+    least_request: u32,
+}
+
+impl Key {
+    /// A task that has not been served and requests `request` ns at a time.
+    pub fn new(request: u32) -> Key {
+        Key { request, ..Key::default() }
+    }
+}
+
 /// The weighted mean of virtual run times, as a fraction: what they were served on average.
 #[derive(Clone, Copy, Debug)]
 pub struct Mean {
@@ -31,25 +52,23 @@ impl Timeline {
     pub const EMPTY: Timeline = Timeline { tree: Tree::new(), zero: 0, sum: 0, weight: 0 };
 
     /// Lets `task` wait.
-    pub fn insert(&mut self, nodes: &mut [Node], entities: &mut [Entity], task: TaskId) {
-        let entity = &mut entities[task.index()];
-        self.sum += i128::from(entity.weight) * i128::from(entity.vruntime - self.zero);
-        self.weight += u64::from(entity.weight);
-        let deadline = entity.deadline;
+    pub fn insert(&mut self, nodes: &mut [Node], keys: &mut [Key], task: TaskId, weight: u32) {
+        let &Key { vruntime, deadline, .. } = &keys[task.index()];
+        self.sum += i128::from(weight) * i128::from(vruntime - self.zero);
+        self.weight += u64::from(weight);
         let nodes = Nodes::from_mut(nodes);
         let place = self.tree.place(nodes, |_, other| {
             count_step();
-            deadline < entities[other.index()].deadline
+            deadline < keys[other.index()].deadline
         });
-        self.tree.insert_at(nodes, task, place, &mut Below(entities));
+        self.tree.insert_at(nodes, task, place, &mut Below(keys));
     }
 
     /// Takes out `task`.
-    pub fn remove(&mut self, nodes: &mut [Node], entities: &mut [Entity], task: TaskId) {
-        self.tree.remove_augmented(Nodes::from_mut(nodes), task, &mut Below(entities));
-        let entity = &entities[task.index()];
-        self.sum -= i128::from(entity.weight) * i128::from(entity.vruntime - self.zero);
-        self.weight -= u64::from(entity.weight);
+    pub fn remove(&mut self, nodes: &mut [Node], keys: &mut [Key], task: TaskId, weight: u32) {
+        self.tree.remove_augmented(Nodes::from_mut(nodes), task, &mut Below(keys));
+        self.sum -= i128::from(weight) * i128::from(keys[task.index()].vruntime - self.zero);
+        self.weight -= u64::from(weight);
     }
 
     /// The earliest deadline.
@@ -58,14 +77,14 @@ impl Timeline {
     }
 
     /// The smallest request of a waiting task.
-    pub fn least_request(&self, entities: &[Entity]) -> Option<u64> {
-        self.tree.root().map(|root| entities[root.index()].least_request)
+    pub fn least_request(&self, keys: &[Key]) -> u32 {
+        self.tree.root().map_or(u32::MAX, |root| keys[root.index()].least_request)
     }
 
     /// The earliest deadline among those who are eligible by `mean`.
-    pub fn first_eligible(&self, nodes: &[Node], entities: &[Entity], mean: &Mean) -> Option<TaskId> {
+    pub fn first_eligible(&self, nodes: &[Node], keys: &[Key], mean: &Mean) -> Option<TaskId> {
         let first = self.tree.first()?;
-        if mean.is_eligible(entities[first.index()].vruntime) {
+        if mean.is_eligible(keys[first.index()].vruntime) {
             return Some(first);
         }
         let nodes = Nodes::from_ref(nodes);
@@ -73,8 +92,8 @@ impl Timeline {
         while let Some(task) = next {
             count_step();
             match self.tree.left(nodes, task) {
-                Some(left) if mean.is_eligible(entities[left.index()].least_vruntime) => next = Some(left),
-                _ if mean.is_eligible(entities[task.index()].vruntime) => return Some(task),
+                Some(left) if mean.is_eligible(keys[left.index()].least_vruntime) => next = Some(left),
+                _ if mean.is_eligible(keys[task.index()].vruntime) => return Some(task),
                 _ => next = self.tree.right(nodes, task),
             }
         }
@@ -82,11 +101,11 @@ impl Timeline {
     }
 
     /// The mean of those who wait and of `running`.
-    pub fn mean(&self, running: Option<&Entity>) -> Mean {
+    pub fn mean(&self, running: Option<(&Key, u32)>) -> Mean {
         let mut mean = Mean { zero: self.zero, sum: self.sum, weight: self.weight };
-        if let Some(running) = running {
-            mean.sum += i128::from(running.weight) * i128::from(running.vruntime - self.zero);
-            mean.weight += u64::from(running.weight);
+        if let Some((running, weight)) = running {
+            mean.sum += i128::from(weight) * i128::from(running.vruntime - self.zero);
+            mean.weight += u64::from(weight);
         }
         mean
     }
@@ -123,8 +142,8 @@ impl Mean {
     }
 }
 
-/// The smallest values below each task, kept in the entities.
-struct Below<'a>(&'a mut [Entity]);
+/// The smallest values below each task, kept in the keys.
+struct Below<'a>(&'a mut [Key]);
 
 impl Augment for Below<'_> {
     #[inline]
@@ -151,7 +170,6 @@ fn count_step() {
 
 #[cfg(test)]
 mod tests {
-    use super::super::State;
     use super::*;
     use std::cell::Cell;
 
@@ -159,18 +177,8 @@ mod tests {
         pub static STEPS: Cell<u64> = const { Cell::new(0) };
     }
 
-    fn entity(weight: u32, vruntime: i64, deadline: i64) -> Entity {
-        Entity {
-            weight,
-            state: State::Present,
-            request: 700_000,
-            vruntime,
-            deadline,
-            lag: 0,
-            protected_until: 0,
-            least_vruntime: 0,
-            least_request: 0,
-        }
+    fn key(vruntime: i64, deadline: i64) -> Key {
+        Key { vruntime, deadline, ..Key::new(700_000) }
     }
 
     #[test]
@@ -178,22 +186,23 @@ mod tests {
         let count = 10_000u32;
         // Deadlines and virtual run times that have nothing to do with one another make the search as hard as it gets.
         let scramble = |n: u32, factor: u64| (u64::from(n) * factor % 1_000_003) as i64;
-        let mut entities: Vec<Entity> = (0..count).map(|n| entity(15 + n % 5000, scramble(n, 7919), scramble(n, 104_729))).collect();
+        let weight = |task: TaskId| 15 + task.0 % 5000;
+        let mut keys: Vec<Key> = (0..count).map(|n| key(scramble(n, 7919), scramble(n, 104_729))).collect();
         let mut nodes = vec![Node::NEW; count as usize];
         let mut timeline = Timeline::EMPTY;
         for task in 0..count {
-            timeline.insert(&mut nodes, &mut entities, TaskId(task));
+            timeline.insert(&mut nodes, &mut keys, TaskId(task), weight(TaskId(task)));
         }
         let mut worst = 0;
         for round in 0..20_000 {
             STEPS.with(|steps| steps.set(0));
             let mean = timeline.mean(None);
-            let task = timeline.first_eligible(&nodes, &entities, &mean).unwrap();
-            timeline.remove(&mut nodes, &mut entities, task);
-            let entity = &mut entities[task.index()];
-            entity.vruntime += scramble(round, 31) * 1024 / i64::from(entity.weight);
-            entity.deadline = entity.vruntime + scramble(round, 17);
-            timeline.insert(&mut nodes, &mut entities, task);
+            let task = timeline.first_eligible(&nodes, &keys, &mean).unwrap();
+            timeline.remove(&mut nodes, &mut keys, task, weight(task));
+            let key = &mut keys[task.index()];
+            key.vruntime += scramble(round, 31) * 1024 / i64::from(weight(task));
+            key.deadline = key.vruntime + scramble(round, 17);
+            timeline.insert(&mut nodes, &mut keys, task, weight(task));
             worst = worst.max(STEPS.with(Cell::get));
         }
         // Three times the height of the tree (at most 2 log2 10,001 = 26), and two per rotation.
@@ -203,16 +212,16 @@ mod tests {
 
     #[test]
     fn the_mean_is_exact_where_it_decides() {
-        let mut entities = [entity(3, 10, 50), entity(1, 11, 40)];
+        let mut keys = [key(10, 50), key(11, 40)];
         let mut nodes = [Node::NEW; 2];
         let mut timeline = Timeline::EMPTY;
-        timeline.insert(&mut nodes, &mut entities, TaskId(0));
-        timeline.insert(&mut nodes, &mut entities, TaskId(1));
+        timeline.insert(&mut nodes, &mut keys, TaskId(0), 3);
+        timeline.insert(&mut nodes, &mut keys, TaskId(1), 1);
         let mean = timeline.mean(None); // 41 / 4
         assert_eq!((mean.floor(), mean.is_eligible(10), mean.is_eligible(11)), (10, true, false));
-        assert_eq!(timeline.first_eligible(&nodes, &entities, &mean), Some(TaskId(0)));
+        assert_eq!(timeline.first_eligible(&nodes, &keys, &mean), Some(TaskId(0)));
         timeline.rebase(-1000);
         assert_eq!(timeline.mean(None).floor(), 10);
-        assert_eq!(timeline.mean(Some(&entity(4, -30, 0))).floor(), -10); // (41 - 120) / 8, rounded down
+        assert_eq!(timeline.mean(Some((&key(-30, 0), 4))).floor(), -10); // (41 - 120) / 8, rounded down
     }
 }

@@ -28,7 +28,7 @@ const BUSY_FACTOR: u64 = 16;
 impl<D: Discipline> Fair<D> {
     /// `cpu` would idle: takes a task from the most loaded CPU that has one for it.
     pub(super) fn pull_one(&mut self, cx: &Context, cpu: CpuId) -> bool {
-        if self.waiting == 0 || self.queues.len() == 1 {
+        if self.waiting == 0 || !self.balances() {
             return false;
         }
         let found = self.busiest_first(cx, cpu, |this, from| this.find_movable(cx, from, cpu, u64::MAX).map(|task| (from, task)));
@@ -62,7 +62,7 @@ impl<D: Discipline> Fair<D> {
 
     /// The busy `cpu` takes tasks from the most loaded one if it is due. Returns whether one of them shall run at once.
     pub(super) fn balance_busy(&mut self, cx: &Context, cpu: CpuId) -> bool {
-        if self.queues.len() == 1 || cx.now() < self.queues[cpu.index()].next_balance {
+        if !self.balances() || cx.now() < self.queues[cpu.index()].next_balance {
             return false;
         }
         self.queues[cpu.index()].next_balance = cx.now() + Nanos(self.interval().0 * BUSY_FACTOR);
