@@ -8,6 +8,7 @@ pub use comparison::{Case, Comparison, Fidelity};
 pub use simulation::{Run, simulate};
 
 use crate::import::Recording;
+use crate::results_directory::ResultsDirectory;
 use schedsim::metrics::Summary;
 use schedsim::workload::{Costs, ReplayReport, Workload};
 use schedsim::{Machine, Nanos};
@@ -44,12 +45,14 @@ pub struct Repetition {
 }
 
 /// How a comparison is run.
-#[derive(Clone, Copy, Debug)]
-pub struct Setup {
+#[derive(Clone, Copy)]
+pub struct Setup<'a> {
     /// How often random runs are repeated.
     pub repetition: Repetition,
     /// Whether every run is verified.
     pub check: bool,
+    /// Where the trace of each case's first run goes, if anywhere.
+    pub traces: Option<&'a ResultsDirectory>,
 }
 
 /// The costs that a user gave, in place of those estimated.

@@ -9,6 +9,8 @@ pub mod export;
 pub mod import;
 pub mod output;
 mod progress;
+pub mod report;
+pub mod results_directory;
 pub mod statistics;
 pub mod trace_file;
 pub mod trace_source;

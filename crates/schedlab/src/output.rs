@@ -7,6 +7,7 @@ pub use numbers::{headline, quantity};
 pub use table::{Align, Table};
 
 use crate::Error;
+use crate::results_directory::to_parquet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -137,10 +138,11 @@ impl Results {
         print(&out)
     }
 
-    /// Writes `results.json` and `results.csv` into `dir`, each whole or not at all.
+    /// Writes `results.json`, `results.csv` and `results.parquet` into `dir`, each whole or not at all.
     pub fn write(&self, dir: &Path) -> Result<(), Error> {
         write_whole(&dir.join("results.json"), self.to_json()?.as_bytes())?;
-        write_whole(&dir.join("results.csv"), self.to_csv()?.as_bytes())
+        write_whole(&dir.join("results.csv"), self.to_csv()?.as_bytes())?;
+        write_whole(&dir.join("results.parquet"), &to_parquet(self)?)
     }
 }
 
@@ -160,7 +162,7 @@ pub fn prepare_directory(dir: &Path) -> Result<(), Error> {
 }
 
 /// Writes a file under another name first, so that a file that is there is a whole one.
-fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let unfinished = path.with_extension("unfinished");
     fs::write(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, path)).map_err(|error| Error::output(path, error))
 }

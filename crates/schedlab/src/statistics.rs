@@ -1,5 +1,6 @@
 //! Intervals and verdicts. A replicate is a run, never a sample inside a run.
 
+use schedsim::Random;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// A mean over runs with its 95 % confidence interval.
@@ -36,6 +37,19 @@ impl Estimate {
     pub fn is_within(&self, share: f64) -> bool {
         self.half_width.is_none_or(|half_width| half_width <= share * self.mean.abs())
     }
+}
+
+/// The 95 % interval of the mean of one value per run, by percentile bootstrap with a fixed seed; `None` from a single run.
+pub fn bootstrap(runs: &[f64]) -> Option<(f64, f64)> {
+    const RESAMPLES: usize = 2000;
+    if runs.len() < 2 {
+        return None;
+    }
+    let mut random = Random::new(1);
+    let mut mean = || runs.iter().map(|_| runs[random.below(runs.len() as u64) as usize]).sum::<f64>() / runs.len() as f64;
+    let mut means: Vec<f64> = (0..RESAMPLES).map(|_| mean()).collect();
+    means.sort_unstable_by(f64::total_cmp);
+    Some((means[RESAMPLES / 40], means[RESAMPLES - 1 - RESAMPLES / 40]))
 }
 
 /// How a value compares with the baseline's.
@@ -99,6 +113,16 @@ mod tests {
         assert!((estimate.half_width.unwrap() - 1.787_487).abs() < 1e-5, "{estimate:?}");
         assert_eq!(Estimate::of(&[3.0]), Some(Estimate::exact(3.0)));
         assert_eq!(Estimate::of(&[]), None);
+    }
+
+    #[test]
+    fn the_bootstrap_interval_holds_the_mean_and_narrows_with_runs() {
+        let runs: Vec<f64> = (0..40).map(|i| 100.0 + f64::from(i % 5)).collect();
+        let (low, high) = bootstrap(&runs).unwrap();
+        assert!(low < 102.0 && 102.0 < high && high - low < 1.2, "{low} to {high}");
+        let (wide_low, wide_high) = bootstrap(&runs[..5]).unwrap();
+        assert!(wide_high - wide_low > high - low);
+        assert_eq!(bootstrap(&[3.0]), None);
     }
 
     #[test]

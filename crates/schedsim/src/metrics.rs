@@ -36,7 +36,7 @@ mod summary;
 mod wake_graph;
 
 pub use catalogue::{Better, CATALOGUE, Metric, Value};
-pub use histogram::Histogram;
+pub use histogram::{Bucket, Histogram};
 pub use summary::{CpuSummary, Distributions, Oddities, ResponseRatios, Summary, TaskSummary, Totals};
 pub use wake_graph::{WakeEdge, WakeGraph};
 

@@ -3,8 +3,11 @@
 use super::{CommonArguments, MachineArguments, load, parse_policy};
 use crate::Error;
 use crate::experiment::{Case, Comparison, Recorded, Repetition, Setup};
-use crate::output::{Align, Results, Table, headline, prepare_directory, quantity};
+use crate::output::{Align, Results, Table, headline, quantity};
 use crate::progress;
+use crate::report;
+use crate::results_directory::ResultsDirectory;
+use crate::trace_source::TraceSource;
 use clap::Args;
 use schedsim::Nanos;
 use schedsim::metrics::Metric;
@@ -50,16 +53,14 @@ pub struct Compare {
     /// Verify each simulation: no task on two CPUs, none lost, time conserved, affinity and promises held
     #[arg(long)]
     check: bool,
-    /// Write results.json and results.csv to this directory
+    /// Write results (JSON, CSV, Parquet), traces (schedlab's and Perfetto's) and report.html to this directory
     #[arg(short, value_name = "DIR")]
     output: Option<PathBuf>,
 }
 
 impl Compare {
     pub fn run(self) -> Result<(), Error> {
-        if let Some(dir) = &self.output {
-            prepare_directory(dir)?;
-        }
+        let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
         let recorded = load(&self.workload, &self.common, &self.machine)?;
         let cpus = if self.cpus.is_empty() { vec![recorded.recording.cpus] } else { self.cpus.clone() };
         let setup = Setup {
@@ -70,14 +71,22 @@ impl Compare {
                 max_time: Duration::from_nanos(self.max_time.0),
             },
             check: self.check,
+            traces: directory.as_ref(),
         };
         let bar = progress::bar("simulating", 0);
         let comparison = Comparison::run(&recorded, &self.baseline, &self.policy, &cpus, &setup, &bar);
         bar.finish_and_clear();
         let comparison = comparison?;
         let results = Results::new(comparison.rows(&recorded, self.common.seed));
-        if let Some(dir) = &self.output {
-            results.write(dir)?;
+        if let Some(directory) = directory {
+            directory.write(&results, comparison.distributions(&recorded))?;
+            directory.write_recording(&TraceSource::of_recording(&self.workload, &recorded.recording))?;
+            let bar = progress::bar("exporting", 0);
+            directory.export_traces(&bar)?;
+            bar.finish_and_clear();
+            let path = directory.path().to_path_buf();
+            directory.finish()?;
+            report::write(&path, None)?;
         }
         results.print(self.common.format, || self.text(&recorded, &comparison, &cpus))
     }

@@ -4,7 +4,7 @@ use super::{CommonArguments, MachineArguments, load, parse_policy};
 use crate::Error;
 use crate::experiment::simulate;
 use crate::output::{Align, Results, Row, Table, quantity};
-use crate::trace_file::{Header, Task, Writer};
+use crate::trace_file::Writer;
 use clap::Args;
 use schedsim::metrics::CATALOGUE;
 use schedsim::policy::PolicySpec;
@@ -42,14 +42,7 @@ impl Run {
     pub fn run(self) -> Result<(), Error> {
         let recorded = load(&self.workload, &self.common, &self.machine)?;
         let machine = recorded.machine(self.cpus.unwrap_or(recorded.recording.cpus));
-        let header = Header {
-            workload: recorded.name.clone(),
-            policy: self.policy.to_string(),
-            cpus: machine.cpus,
-            seed: self.common.seed,
-            version: env!("CARGO_PKG_VERSION").to_string(),
-            tasks: recorded.recording.tasks.iter().map(Task::from).collect(),
-        };
+        let header = recorded.header(&self.policy, machine.cpus, self.common.seed);
         let mut writer = self.trace.as_deref().map(|path| Writer::create(path, &header)).transpose()?;
         let observer = writer.as_mut().map(|writer| writer as &mut dyn Observer);
         let run = simulate(&recorded.workload, &machine, &self.policy, self.common.seed, self.check, observer)?;

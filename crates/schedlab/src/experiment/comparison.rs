@@ -3,11 +3,14 @@
 use super::{Recorded, Run, Setup, simulate};
 use crate::Error;
 use crate::output::{Row, headline};
+use crate::results_directory::{Distribution, distributions};
 use crate::statistics::{Estimate, Verdict};
+use crate::trace_file::Writer;
 use indicatif::ProgressBar;
 use rayon::prelude::*;
 use schedsim::metrics::{Better, CATALOGUE, Metric};
 use schedsim::policy::PolicySpec;
+use schedsim::trace::Observer;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -75,7 +78,7 @@ impl Comparison {
         baseline: &PolicySpec,
         policies: &[PolicySpec],
         cpus: &[u16],
-        setup: &Setup,
+        setup: &Setup<'_>,
         progress: &ProgressBar,
     ) -> Result<Comparison, Error> {
         let mut wanted: Vec<(u16, PolicySpec)> = vec![(recorded.recording.cpus, baseline.clone())];
@@ -87,8 +90,12 @@ impl Comparison {
         let begin = Instant::now();
         let mut cases = wanted
             .into_par_iter()
-            .map(|(cpus, policy)| {
-                let case = repeat(recorded, policy, cpus, setup, begin);
+            .enumerate()
+            .map(|(index, (case_cpus, policy))| {
+                // The replay that shows the fidelity is a case as well if the recorded CPUs were asked for: one trace is enough.
+                let again = index == 0 && cpus.contains(&case_cpus);
+                let setup = Setup { traces: setup.traces.filter(|_| !again), ..*setup };
+                let case = repeat(recorded, policy, case_cpus, &setup, begin);
                 progress.inc(1);
                 case
             })
@@ -126,6 +133,22 @@ impl Comparison {
             Better::Higher => better.max_by(|a, b| value(a).total_cmp(&value(b))),
             _ => better.min_by(|a, b| value(a).total_cmp(&value(b))),
         }
+    }
+
+    /// How durations are distributed, in the recording and in each case.
+    pub fn distributions(&self, recorded: &Recorded) -> Vec<Distribution> {
+        let workload = &recorded.name;
+        let case = distributions::Case { workload, policy: "recorded", backend: "recorded", cpus: recorded.recording.cpus };
+        let mut all = Distribution::of_case(case, &[&recorded.summary]);
+        for simulated in &self.cases {
+            let runs: Vec<_> = simulated.runs.iter().map(|run| &run.summary).collect();
+            let policy = simulated.policy.to_string();
+            all.extend(Distribution::of_case(
+                distributions::Case { workload, policy: &policy, backend: "sim", cpus: simulated.cpus },
+                &runs,
+            ));
+        }
+        all
     }
 
     /// All numbers, the recording's first.
@@ -170,13 +193,18 @@ impl Comparison {
 }
 
 /// Runs a case until its intervals are narrow; once, if the seed makes no difference.
-fn repeat(recorded: &Recorded, policy: PolicySpec, cpus: u16, setup: &Setup, begin: Instant) -> Result<Case, Error> {
+fn repeat(recorded: &Recorded, policy: PolicySpec, cpus: u16, setup: &Setup<'_>, begin: Instant) -> Result<Case, Error> {
     let machine = recorded.machine(cpus);
     let repetition = setup.repetition;
     let mut case = Case { policy, cpus, runs: Vec::new(), inconclusive: false };
     loop {
         let seed = repetition.seed + case.runs.len() as u64;
-        let run = simulate(&recorded.workload, &machine, &case.policy, seed, setup.check, None)?;
+        let traces = setup.traces.filter(|_| case.runs.is_empty());
+        let to = traces.map(|dir| dir.trace(&case.policy.to_string(), cpus)).transpose()?;
+        let mut writer = to.map(|to| Writer::create(&to, &recorded.header(&case.policy, cpus, seed))).transpose()?;
+        let observer = writer.as_mut().map(|writer| writer as &mut dyn Observer);
+        let run = simulate(&recorded.workload, &machine, &case.policy, seed, setup.check, observer)?;
+        writer.map(Writer::finish).transpose()?;
         if let Some(violation) = run.violations.first() {
             let more = run.violations.len() - 1;
             return Err(Error::Check(format!("{} on {cpus} CPUs, seed {seed}: {violation} ({more} more violations)", case.policy)));

@@ -3,7 +3,9 @@
 use super::{CostOverrides, Recorded};
 use crate::Error;
 use crate::import::{Options, Recording};
+use crate::trace_file::{Header, Task};
 use schedsim::metrics::Metrics;
+use schedsim::policy::PolicySpec;
 use schedsim::trace::Observer;
 use schedsim::workload::{self, CostEstimator, ReplayBuilder, ReplayOptions};
 use schedsim::{Machine, Time};
@@ -37,6 +39,18 @@ impl Recorded {
     /// The machine of the recording with `cpus` CPUs.
     pub fn machine(&self, cpus: u16) -> Machine {
         Machine { cpus, ..self.machine.clone() }
+    }
+
+    /// What a trace of `policy` on `cpus` CPUs says about itself.
+    pub fn header(&self, policy: &PolicySpec, cpus: u16, seed: u64) -> Header {
+        Header {
+            workload: self.name.clone(),
+            policy: policy.to_string(),
+            cpus,
+            seed,
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            tasks: self.recording.tasks.iter().map(Task::from).collect(),
+        }
     }
 
     /// What a reader must know first: lost events, size, and how much of it is guessed.

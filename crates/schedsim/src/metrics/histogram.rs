@@ -75,6 +75,27 @@ impl Histogram {
         })?;
         Some(Nanos(middle(index).clamp(self.min, self.max)))
     }
+
+    /// The buckets that hold samples, in order.
+    pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
+        let filled = self.counts.iter().enumerate().filter(|&(_, &count)| count > 0);
+        filled.map(|(index, &count)| {
+            let shift = (index >> SUB_BITS).saturating_sub(1) as u32;
+            let low = middle(index) - ((1 << shift) >> 1);
+            Bucket { low: Nanos(low), high: Nanos(low + ((1 << shift) - 1)), count }
+        })
+    }
+}
+
+/// Samples that are told apart no further.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bucket {
+    /// The smallest duration that falls into it.
+    pub low: Nanos,
+    /// The largest.
+    pub high: Nanos,
+    /// How many samples did.
+    pub count: u64,
 }
 
 /// The bucket of a sample: its leading eight bits and how many bits follow them.
@@ -120,6 +141,11 @@ mod tests {
             let exact = samples[rank - 1];
             let found = histogram.percentile(percent).map_or(0, |found| found.0);
             prop_assert!(found.abs_diff(exact) as f64 <= exact as f64 / 256.0, "{} for {}", found, exact);
+            prop_assert_eq!(histogram.buckets().map(|bucket| bucket.count).sum::<u64>(), samples.len() as u64);
+            for bucket in histogram.buckets() {
+                let inside = |sample: &&u64| (bucket.low.0..=bucket.high.0).contains(*sample);
+                prop_assert_eq!(samples.iter().filter(inside).count() as u64, bucket.count);
+            }
             prop_assert_eq!(histogram.max(), samples.last().map(|&last| Nanos(last)));
             prop_assert_eq!(histogram.total(), samples.iter().map(|&sample| Nanos(sample)).sum());
         }

@@ -1,0 +1,181 @@
+//! Latencies, CPU bursts and pauses of each case: percentiles with intervals over runs, and the histogram.
+
+use crate::Error;
+use crate::output::{SCHEMA, write_whole};
+use crate::statistics::bootstrap;
+use schedsim::metrics::{self, Histogram, Summary};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A percentile needs so many samples beyond it: 1,000 for p99.
+const SAMPLES_BEYOND: f64 = 10.0;
+
+/// All distributions of a command.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Distributions {
+    /// The version of this shape, the same as that of the results.
+    pub schema: u32,
+    /// The version of the program.
+    pub version: String,
+    /// One per case and quantity.
+    pub distributions: Vec<Distribution>,
+}
+
+/// How a duration is distributed under one policy.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Distribution {
+    /// The workload's name.
+    pub workload: String,
+    /// The policy's name.
+    pub policy: String,
+    /// `sim` or `recorded`.
+    pub backend: String,
+    /// How many CPUs.
+    pub cpus: u16,
+    /// `wakeup_latency`, `burst`, `pause` or `response_time`.
+    pub of: String,
+    /// Always `ns`.
+    pub unit: String,
+    /// How many runs.
+    pub runs: u32,
+    /// How many samples all runs have together.
+    pub samples: u64,
+    /// Percentiles, as far up as the samples bear.
+    pub percentiles: Vec<Percentile>,
+    /// The samples of all runs: lowest and highest value of a bucket, and its count.
+    pub buckets: Vec<[u64; 3]>,
+}
+
+/// A percentile: the mean over runs of each run's.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Percentile {
+    /// Which, from 0 to 100.
+    pub percent: f64,
+    /// Its value.
+    pub value: f64,
+    /// Lower end of the 95 % interval, by bootstrap over runs; null from a single run.
+    pub ci_low: Option<f64>,
+    /// Upper end of it.
+    pub ci_high: Option<f64>,
+}
+
+/// Whose distributions these are.
+#[derive(Clone, Copy, Debug)]
+pub struct Case<'a> {
+    /// The workload's name.
+    pub workload: &'a str,
+    /// The policy's name.
+    pub policy: &'a str,
+    /// `sim` or `recorded`.
+    pub backend: &'a str,
+    /// How many CPUs.
+    pub cpus: u16,
+}
+
+impl Distributions {
+    /// Of this very program.
+    pub fn new(distributions: Vec<Distribution>) -> Distributions {
+        Distributions { schema: SCHEMA, version: env!("CARGO_PKG_VERSION").to_string(), distributions }
+    }
+
+    /// Writes `distributions.json` into `dir`.
+    pub fn write(&self, dir: &Path) -> Result<(), Error> {
+        let json = serde_json::to_string(self).map_err(|error| Error::Internal(format!("cannot write JSON: {error}")))?;
+        write_whole(&dir.join("distributions.json"), (json + "\n").as_bytes())
+    }
+}
+
+impl Distribution {
+    /// All distributions that the runs of a case have samples of.
+    pub fn of_case(case: Case<'_>, runs: &[&Summary]) -> Vec<Distribution> {
+        type Choose = fn(&metrics::Distributions) -> &Histogram;
+        let kinds: [(&str, Choose); 4] = [
+            ("wakeup_latency", |all| &all.wakeup_latency),
+            ("burst", |all| &all.burst),
+            ("pause", |all| &all.pause),
+            ("response_time", |all| &all.response_time),
+        ];
+        let of = |(name, choose): (&str, Choose)| {
+            let histograms: Vec<&Histogram> = runs.iter().map(|run| choose(&run.distributions)).collect();
+            Distribution::new(case, name, &histograms)
+        };
+        kinds.into_iter().map(of).filter(|distribution| distribution.samples > 0).collect()
+    }
+
+    fn new(case: Case<'_>, of: &str, runs: &[&Histogram]) -> Distribution {
+        let fewest = runs.iter().map(|run| run.count()).min().unwrap_or(0);
+        let bearable = |&percent: &f64| (100.0 - percent) / 100.0 * fewest as f64 >= SAMPLES_BEYOND;
+        let percentiles = percents().into_iter().filter(bearable).filter_map(|percent| {
+            let values: Option<Vec<f64>> = runs.iter().map(|run| Some(run.percentile(percent)?.0 as f64)).collect();
+            let values = values?;
+            let interval = bootstrap(&values);
+            let value = values.iter().sum::<f64>() / values.len() as f64;
+            Some(Percentile { percent, value, ci_low: interval.map(|(low, _)| low), ci_high: interval.map(|(_, high)| high) })
+        });
+        let mut buckets: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+        for bucket in runs.iter().flat_map(|run| run.buckets()) {
+            *buckets.entry((bucket.low.0, bucket.high.0)).or_default() += bucket.count;
+        }
+        Distribution {
+            workload: case.workload.to_string(),
+            policy: case.policy.to_string(),
+            backend: case.backend.to_string(),
+            cpus: case.cpus,
+            of: of.to_string(),
+            unit: "ns".to_string(),
+            runs: runs.len() as u32,
+            samples: runs.iter().map(|run| run.count()).sum(),
+            percentiles: percentiles.collect(),
+            buckets: buckets.into_iter().map(|((low, high), count)| [low, high, count]).collect(),
+        }
+    }
+}
+
+/// The percentiles that are kept: twenty per decade of what lies beyond them, up to 99.999.
+fn percents() -> Vec<f64> {
+    (0..=100).map(|step| 100.0 - 100.0 * power(step)).collect()
+}
+
+/// 10^(-step/20).
+fn power(step: i32) -> f64 {
+    10f64.powf(-f64::from(step) / 20.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedsim::Nanos;
+
+    const CASE: Case<'_> = Case { workload: "w", policy: "p", backend: "sim", cpus: 2 };
+
+    #[test]
+    fn percentiles_stop_where_the_samples_do_not_bear_them() {
+        let mut histogram = Histogram::default();
+        (0..999).for_each(|sample| histogram.record(Nanos(sample)));
+        let distribution = Distribution::new(CASE, "burst", &[&histogram]);
+        assert!(distribution.percentiles.iter().all(|percentile| percentile.percent < 99.0));
+        histogram.record(Nanos(1_000));
+        let distribution = Distribution::new(CASE, "burst", &[&histogram]);
+        let p99 =
+            distribution.percentiles.iter().find(|percentile| (percentile.percent - 99.0).abs() < 1e-9).expect("1,000 samples bear p99");
+        assert!((p99.value - 989.0).abs() < 4.0, "{p99:?}");
+        assert_eq!((p99.ci_low, distribution.samples), (None, 1_000));
+    }
+
+    #[test]
+    fn intervals_come_from_runs() {
+        let run = |shift: u64| {
+            let mut histogram = Histogram::default();
+            (0..100).for_each(|sample| histogram.record(Nanos(sample + shift)));
+            histogram
+        };
+        let runs = [run(0), run(10), run(20)];
+        let distribution = Distribution::new(CASE, "burst", &runs.iter().collect::<Vec<_>>());
+        let lowest = distribution.percentiles[0];
+        assert_eq!((lowest.percent, lowest.value), (0.0, 10.0));
+        assert!(lowest.ci_low < Some(10.0) && lowest.ci_high > Some(10.0), "{lowest:?}");
+        assert_eq!((distribution.runs, distribution.samples), (3, 300));
+        assert_eq!(distribution.buckets.iter().map(|bucket| bucket[2]).sum::<u64>(), 300);
+    }
+}
