@@ -5,6 +5,7 @@ mod diff;
 mod export;
 mod inspect;
 mod list;
+mod queue;
 mod run;
 
 use crate::experiment::{CostOverrides, Recorded};
@@ -33,6 +34,9 @@ enum Verb {
     Diff(diff::Diff),
     Export(export::Export),
     List(list::List),
+    Queue(queue::Queue),
+    #[command(hide = true)]
+    QueueCells(queue::QueueCells),
 }
 
 impl Arguments {
@@ -45,6 +49,8 @@ impl Arguments {
             Verb::Diff(verb) => verb.run(),
             Verb::Export(verb) => verb.run(),
             Verb::List(verb) => verb.run(),
+            Verb::Queue(verb) => verb.run(),
+            Verb::QueueCells(verb) => verb.run(),
         }
     }
 }

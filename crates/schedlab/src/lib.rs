@@ -2,6 +2,7 @@
 //!
 //! The program around [`schedsim`]: reading recordings, running experiments, statistics, output and the command line.
 
+pub mod atlas;
 pub mod cmd;
 mod error;
 pub mod experiment;

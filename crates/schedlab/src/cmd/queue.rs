@@ -4,9 +4,11 @@ use crate::Error;
 use crate::atlas::callgrind::{self, Callgrind};
 use crate::atlas::measure::{Plan, Source, select};
 use crate::atlas::mix::Mix;
+use crate::atlas::paper::{self, Paper, measured::Settings};
 use crate::atlas::structure::{STRUCTURES, StrideRule};
 use crate::atlas::{advice, crossover, text};
-use crate::output::{Align, Format, Results, Table, prepare_directory, print};
+use crate::output::{Align, Format, Results, Table, print, write_whole};
+use crate::results_directory::ResultsDirectory;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -16,9 +18,12 @@ use std::path::PathBuf;
 /// measured. Instructions are counted by valgrind on this very program; list elements, schedule entries, tree levels and waits depend on no machine. Every
 /// structure gets the same tasks at the same levels; random mixes are drawn several times, which gives the intervals.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  schedlab queue\n  schedlab queue --queues ruler,multilist2 --tasks 1,10,100,1000 --levels 8 --mix one:H\n  \
+#[command(
+    after_help = "Examples:\n  schedlab queue\n  schedlab queue --queues ruler,multilist2 --tasks 1,10,100,1000 --levels 8 --mix one:H\n  \
                         schedlab queue --queues sorted-list,rbtree --crossover rbtree,sorted-list --count instructions\n  \
-                        schedlab queue --queues rbtree,wheel --strides powers --levels 6 --cache --format csv")]
+                        schedlab queue --queues rbtree,wheel --strides powers --levels 6 --cache --format csv\n  \
+                        schedlab queue --paper porter-2021 --only P-TAB12,P-CLM07 -o results/porter"
+)]
 pub struct Queue {
     /// Which structures, separated by commas [default: all]
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
@@ -65,6 +70,12 @@ pub struct Queue {
     /// How many processes count at a time [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
+    /// Measure a paper again: its tables beside ours, and a verdict on every claim
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["queues", "tasks", "levels", "mix", "strides", "count", "crossover"])]
+    paper: Option<String>,
+    /// Of the paper only these, separated by commas, such as P-TAB12,P-CLM07
+    #[arg(long, value_delimiter = ',', value_name = "ID,…", requires = "paper")]
+    only: Vec<String>,
     /// Only show which structures there are
     #[arg(long)]
     list: bool,
@@ -101,11 +112,12 @@ impl Queue {
             return list();
         }
         let source = self.source()?;
+        if let Some(name) = &self.paper {
+            return self.reproduce(name, source);
+        }
         let plan = self.plan()?;
         let crossings = self.crossings()?;
-        if let Some(dir) = &self.output {
-            prepare_directory(dir)?;
-        }
+        let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
         let wants = |count| self.count.is_empty() || self.count.contains(&count);
         let mut rows = Vec::new();
         if wants(Count::Instructions) {
@@ -124,10 +136,29 @@ impl Queue {
             rows.extend(crossings.iter().map(|&(a, b)| crossover::find(&plan, &source, a, b)));
         }
         let results = Results::new(rows);
-        if let Some(dir) = &self.output {
-            results.write(dir)?;
+        if let Some(directory) = directory {
+            directory.write(&results, Vec::new())?;
+            directory.finish()?;
         }
         results.print(self.format, || text::render(&results.rows))
+    }
+
+    fn reproduce(&self, name: &str, source: Source) -> Result<(), Error> {
+        let paper = Paper::load(name).map_err(Error::Usage)?;
+        let settings = Settings { source, assignments: self.assignments, seed: self.seed, slices: self.slices.unwrap_or(10_000) };
+        let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
+        let outcome = paper.reproduce(&self.only, &settings).map_err(Error::Usage)?;
+        let results = Results::new(outcome.rows);
+        if let Some(directory) = directory {
+            directory.write(&results, Vec::new())?;
+            outcome.figures.iter().try_for_each(|(name, csv)| write_whole(&directory.path().join(name), csv.as_bytes()))?;
+            directory.finish()?;
+        }
+        results.print(self.format, || paper::text::render(&paper, &results.rows))?;
+        match outcome.surprises.as_slice() {
+            [] => Ok(()),
+            surprises => Err(Error::Check(format!("verdicts that are not those on record:\n  {}", surprises.join("\n  ")))),
+        }
     }
 
     fn plan(&self) -> Result<Plan, Error> {
@@ -153,7 +184,9 @@ impl Queue {
         }
         let binary = match &self.binary {
             Some(binary) if binary.is_file() => binary.clone(),
-            Some(binary) => return Err(Error::Usage(format!("--binary: there is no file {}; give the path of a build of schedlab", binary.display()))),
+            Some(binary) => {
+                return Err(Error::Usage(format!("--binary: there is no file {}; give the path of a build of schedlab", binary.display())));
+            }
             None => std::env::current_exe().map_err(|error| Error::Internal(format!("cannot find this program's own file: {error}")))?,
         };
         let jobs = self.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
@@ -162,7 +195,9 @@ impl Queue {
 
     fn crossings(&self) -> Result<Vec<(&'static crate::atlas::structure::Structure, &'static crate::atlas::structure::Structure)>, Error> {
         let pair = |text: &String| {
-            let (a, b) = text.split_once(',').ok_or_else(|| Error::Usage(format!("--crossover {text}: write two structures, as in rbtree,sorted-list")))?;
+            let (a, b) = text
+                .split_once(',')
+                .ok_or_else(|| Error::Usage(format!("--crossover {text}: write two structures, as in rbtree,sorted-list")))?;
             let both = select(&[a.to_string(), b.to_string()]).map_err(Error::Usage)?;
             Ok((both[0], both[1]))
         };

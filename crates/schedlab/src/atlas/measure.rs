@@ -1,0 +1,261 @@
+//! Runs cells through the counters and makes rows of what they say.
+
+use super::callgrind::{Callgrind, Counted, Events};
+use super::mix::Mix;
+use super::rig::{Cell, EMPTY_LOOP};
+use super::structure::{Examined, StrideRule, Structure};
+use super::{hardware, mix, steps, structure, timing};
+use crate::output::Row;
+use crate::progress;
+use crate::statistics::Estimate;
+use std::collections::BTreeMap;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Which structures.
+    pub structures: Vec<&'static Structure>,
+    /// Numbers of tasks.
+    pub tasks: Vec<u32>,
+    /// How they are spread over levels.
+    pub mix: Mix,
+    /// How many levels.
+    pub levels: u16,
+    /// Their rates.
+    pub strides: StrideRule,
+    /// What assignments are drawn from.
+    pub seed: u64,
+    /// How many assignments.
+    pub assignments: u32,
+    /// How many timed runs.
+    pub runs: u32,
+    /// How many slices, if not as many as the rig thinks right.
+    pub slices: Option<u64>,
+}
+
+/// By what instructions are counted.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// Valgrind's simulator.
+    Callgrind(Callgrind),
+    /// The CPU.
+    Hardware,
+}
+
+impl Source {
+    /// Counts `cells`; an error means that the source is not available.
+    pub fn count(&self, cells: &[Cell]) -> Result<Vec<Counted>, String> {
+        let progress = progress::bar("counting instructions", cells.len() as u64);
+        match self {
+            Source::Callgrind(callgrind) => callgrind.count(cells, &progress),
+            Source::Hardware => hardware::count(cells, &progress),
+        }
+    }
+
+    /// Its name in rows.
+    pub fn backend(&self) -> &'static str {
+        match self {
+            Source::Callgrind(_) => "callgrind",
+            Source::Hardware => "hardware",
+        }
+    }
+}
+
+/// What the caches of callgrind's simulation add to a row: metric and the events it sums.
+const CACHE_METRICS: [(&str, &[&str]); 4] = [
+    ("data_accesses_per_op", &["Dr", "Dw"]),
+    ("d1_misses_per_op", &["D1mr", "D1mw"]),
+    ("i1_misses_per_op", &["I1mr"]),
+    ("ll_misses_per_op", &["ILmr", "DLmr", "DLmw"]),
+];
+
+impl Plan {
+    /// The cells of one structure and number of tasks, one per assignment.
+    pub fn cells(&self, structure: &Structure, tasks: u32) -> Vec<Cell> {
+        let assignments = if self.mix.is_random() { self.assignments } else { 1 };
+        let cell = |assignment| Cell {
+            structure: structure.name.to_string(),
+            tasks,
+            mix: self.mix.clone(),
+            levels: self.levels,
+            strides: self.strides,
+            seed: self.seed,
+            assignment,
+            slices: self.slices,
+        };
+        (0..assignments).map(cell).collect()
+    }
+
+    /// The empty loop.
+    fn empty_loop(&self) -> Cell {
+        Cell {
+            structure: EMPTY_LOOP.to_string(),
+            tasks: 1,
+            mix: Mix::One(0),
+            levels: 1,
+            strides: self.strides,
+            seed: self.seed,
+            assignment: 0,
+            slices: Some(20_000),
+        }
+    }
+
+    /// Every structure with every number of tasks.
+    fn points(&self) -> impl Iterator<Item = (&'static Structure, u32)> + '_ {
+        self.tasks.iter().flat_map(|&tasks| self.structures.iter().map(move |&structure| (structure, tasks)))
+    }
+
+    /// Rows of instructions, and of cache misses where the source simulates caches.
+    pub fn instructions(&self, source: &Source) -> Vec<Row> {
+        let mut cells = vec![self.empty_loop()];
+        let points: Vec<_> = self.points().map(|(structure, tasks)| (structure, tasks, self.cells(structure, tasks))).collect();
+        cells.extend(points.iter().flat_map(|(_, _, cells)| cells.iter().cloned()));
+        let counted = source.count(&cells).unwrap_or_else(|why| vec![Err(why); cells.len()]);
+        let (empty, mut rest) = counted.split_first().map_or((&[][..], &[][..]), |(_, rest)| (&counted[..1], rest));
+        let empty = empty.first().and_then(|empty| empty.as_ref().ok()).and_then(|empty| empty.per_slice(&["Ir"]));
+        let mut rows = Vec::new();
+        for (structure, tasks, cells) in &points {
+            let (mine, others) = rest.split_at(cells.len());
+            rest = others;
+            let row = |metric: &str, unit: &str| self.row(structure, *tasks, source.backend(), metric, unit);
+            let gross = sample(mine, |events| events.per_slice(&["Ir"]));
+            let net = match (&gross, empty) {
+                (Ok(gross), Some(empty)) => Ok(gross.iter().map(|gross| gross - empty).collect()),
+                (Ok(_), None) => Err("the empty loop was not counted".to_string()),
+                (Err(why), _) => Err(why.clone()),
+            };
+            rows.push(filled(row("instructions_per_op", "instructions"), &net));
+            rows.push(filled(row("instructions_per_op_gross", "instructions"), &gross));
+            if let Source::Callgrind(Callgrind { cache: true, .. }) = source {
+                for (metric, kinds) in CACHE_METRICS {
+                    rows.push(filled(row(metric, "1"), &sample(mine, |events| events.per_slice(kinds))));
+                }
+            }
+        }
+        rows
+    }
+
+    /// Rows of time. The loop is in them: what a modern CPU overlaps cannot be subtracted.
+    pub fn times(&self) -> Vec<Row> {
+        let points: Vec<_> = self.points().collect();
+        // A run draws the assignment whose turn it is, so the interval holds over runs and assignments.
+        let progress = progress::bar("timing", u64::from(self.runs) * points.len() as u64);
+        let mut times = vec![Ok(Vec::new()); points.len()];
+        for run in 0..self.runs {
+            let cells: Vec<Cell> =
+                points.iter().map(|(structure, tasks)| Cell { assignment: run, ..self.cells(structure, *tasks)[0].clone() }).collect();
+            for (times, time) in times.iter_mut().zip(timing::time(&cells, &progress)) {
+                match (&mut *times, time) {
+                    (Ok(all), Ok(time)) => all.push(time),
+                    (_, Err(why)) => *times = Err(why),
+                    (Err(_), Ok(_)) => {}
+                }
+            }
+        }
+        points
+            .iter()
+            .zip(&times)
+            .map(|((structure, tasks), times)| filled(self.row(structure, *tasks, "host", "time_ns_per_op", "ns"), times))
+            .collect()
+    }
+
+    /// Rows of machine-free counts.
+    pub fn steps(&self) -> Vec<Row> {
+        let progress = progress::bar("counting steps", self.points().count() as u64);
+        let mut rows = Vec::new();
+        for (structure, tasks) in self.points() {
+            let counted: Result<Vec<steps::Steps>, String> = self.cells(structure, tasks).iter().map(steps::count).collect();
+            progress.inc(1);
+            let row = |metric: &str, unit: &str| self.row(structure, tasks, "model", metric, unit);
+            if let Some(metric) = structure.examined.metric() {
+                rows.push(filled(
+                    row(metric, "1"),
+                    &counted.as_ref().map(|all| all.iter().map(|one| one.examined_per_op).collect()).map_err(Clone::clone),
+                ));
+            } else if structure.examined == Examined::Unknown {
+                rows.push(filled(row("entries_examined_per_op", "1"), &Err("not counted in published crates".to_string())));
+            }
+            for (level, waits) in waits_by_level(counted.iter().flatten()) {
+                let mut row = row("longest_wait_slices", "slices");
+                row.params.insert("level".to_string(), mix::level_name(level));
+                rows.push(filled(row, &waits));
+            }
+        }
+        rows
+    }
+
+    /// An empty row of a cell.
+    pub fn row(&self, structure: &Structure, tasks: u32, backend: &str, metric: &str, unit: &str) -> Row {
+        let params =
+            [("levels", self.levels.to_string()), ("mix", self.mix.to_string()), ("strides", structure.rates(self.strides).to_string())];
+        Row {
+            workload: format!("yield:{tasks}"),
+            policy: structure.name.to_string(),
+            backend: backend.to_string(),
+            cpus: 1,
+            seed: Some(self.seed),
+            params: params.into_iter().map(|(key, value)| (key.to_string(), value)).collect(),
+            metric: metric.to_string(),
+            unit: unit.to_string(),
+            value: None,
+            ci_low: None,
+            ci_high: None,
+            runs: 0,
+            verdict: None,
+            note: None,
+        }
+    }
+}
+
+/// The longest wait of each level, one per assignment that has tasks there; of many levels, the first and the last.
+fn waits_by_level<'a>(counted: impl Iterator<Item = &'a steps::Steps>) -> BTreeMap<u16, Result<Vec<f64>, String>> {
+    let mut waits: BTreeMap<u16, Result<Vec<f64>, String>> = BTreeMap::new();
+    for &(level, wait) in counted.flat_map(|one| &one.longest_wait) {
+        let waits = waits.entry(level).or_insert_with(|| Ok(Vec::new()));
+        match (wait, &mut *waits) {
+            (0, waits) => *waits = Err("a task starves: it never had two turns".to_string()),
+            (_, Ok(waits)) => waits.push(wait as f64),
+            (_, Err(_)) => {}
+        }
+    }
+    let (first, last) = (waits.keys().next().copied(), waits.keys().next_back().copied());
+    let few = waits.len() <= 26;
+    waits.retain(|level, _| few || Some(*level) == first || Some(*level) == last);
+    waits
+}
+
+/// One value per assignment.
+fn sample(counted: &[Counted], value: impl Fn(&Events) -> Option<f64>) -> Result<Vec<f64>, String> {
+    counted
+        .iter()
+        .map(|one| one.as_ref().map_err(Clone::clone).and_then(|events| value(events).ok_or_else(|| "was not counted".to_string())))
+        .collect()
+}
+
+/// The row with its estimate, or with the reason why there is none.
+pub fn filled(mut row: Row, values: &Result<Vec<f64>, String>) -> Row {
+    match values {
+        Ok(values) => {
+            let estimate = Estimate::of(values);
+            row.value = estimate.map(|estimate| estimate.mean);
+            let half_width = estimate.and_then(|estimate| estimate.half_width);
+            row.ci_low = row.value.zip(half_width).map(|(mean, half_width)| mean - half_width);
+            row.ci_high = row.value.zip(half_width).map(|(mean, half_width)| mean + half_width);
+            row.runs = values.len() as u32;
+        }
+        Err(why) => row.note = Some(why.clone()),
+    }
+    row
+}
+
+/// The structures of these names; all, without any.
+pub fn select(names: &[String]) -> Result<Vec<&'static Structure>, String> {
+    if names.is_empty() {
+        return Ok(structure::STRUCTURES.iter().collect());
+    }
+    let known: Vec<String> = structure::STRUCTURES.iter().map(|structure| structure.name.to_string()).collect();
+    let one = |name: &String| {
+        structure::find(name).ok_or_else(|| crate::no_such("queue", name, &known, "`schedlab queue --list` shows them all."))
+    };
+    names.iter().map(one).collect()
+}

@@ -1,0 +1,307 @@
+//! From the columns of a paper to cells, and back to series.
+
+use super::super::measure::{Source, filled};
+use super::super::mix::Mix;
+use super::super::rig::{Cell, EMPTY_LOOP};
+use super::super::structure::{self, Service, StrideRule};
+use super::super::{steps, timing};
+use super::Paper;
+use super::data::{Binding, Column, Load, Measure, Rows, Source as ColumnSource, TableData};
+use super::series::Series;
+use crate::output::Row;
+use crate::progress;
+use std::collections::BTreeMap;
+
+/// How to measure a paper.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// By what instructions are counted.
+    pub source: Source,
+    /// How many assignments.
+    pub assignments: u32,
+    /// What they are drawn from.
+    pub seed: u64,
+    /// How many slices are counted where a structure has no short period.
+    pub slices: u64,
+}
+
+/// One series per assignment, or why there is none.
+pub type Curves = Result<Vec<Series>, String>;
+
+/// All that was measured for a paper.
+pub struct Measured<'a> {
+    /// The paper.
+    pub paper: &'a Paper,
+    /// How.
+    pub settings: &'a Settings,
+    wanted: BTreeMap<String, Wanted>,
+    curves: BTreeMap<String, Curves>,
+}
+
+#[derive(Clone)]
+struct Wanted {
+    measure: Measure,
+    points: Vec<Point>,
+}
+
+#[derive(Clone)]
+struct Point {
+    x: f64,
+    cells: Vec<Cell>,
+}
+
+impl<'a> Measured<'a> {
+    /// Nothing yet.
+    pub fn new(paper: &'a Paper, settings: &'a Settings) -> Self {
+        Measured { paper, settings, wanted: BTreeMap::new(), curves: BTreeMap::new() }
+    }
+
+    /// A column by its id, such as `T07/Linked List`.
+    pub fn want(&mut self, id: &str) -> Result<(), String> {
+        let (table, column) = self.paper.column(id)?;
+        self.want_column(table, column);
+        Ok(())
+    }
+
+    /// A column of a table, with those that it is made of.
+    pub fn want_column(&mut self, table: &'a TableData, column: &'a Column) {
+        match &column.source {
+            ColumnSource::Measured(_) => self.want_measure(table, column, Measure::Instructions),
+            ColumnSource::Difference { difference } => difference.iter().for_each(|name| self.want_part(table, name)),
+            ColumnSource::Delta { delta } => self.want_part(table, delta),
+            ColumnSource::Slices { .. } => {}
+        }
+    }
+
+    fn want_part(&mut self, table: &'a TableData, name: &str) {
+        if let Some(part) = table.column.iter().find(|column| column.name == name) {
+            self.want_column(table, part);
+        }
+    }
+
+    fn want_measure(&mut self, table: &TableData, column: &Column, measure: Measure) {
+        let ColumnSource::Measured(load) = &column.source else { return };
+        let rows = self.paper.printed.rows(&table.id, &column.name);
+        let point = |(index, (row, _)): (usize, &(String, f64))| {
+            let x = table.x(index, row);
+            match table.rows {
+                Rows::Tasks => self.point(x, load, x as u32, load.mix.clone(), None),
+                Rows::Mix => self.point(x, load, table.tasks, row[..1].parse().unwrap_or(Mix::Random), None),
+                Rows::Length => self.point(x, load, table.tasks, load.mix.clone(), Some((x * table.slices_per_second()) as u64)),
+            }
+        };
+        let points = rows.iter().enumerate().map(point).collect();
+        self.wanted.insert(key(&format!("{}/{}", table.id, column.name), measure), Wanted { measure, points });
+    }
+
+    /// The series of a claim.
+    pub fn want_binding(&mut self, binding: &Binding) -> Result<(), String> {
+        match binding {
+            Binding::Column(id) => return self.want(id),
+            Binding::Measure { column, measure } => {
+                let (table, column) = self.paper.column(column)?;
+                self.want_measure(table, column, *measure);
+            }
+            Binding::Load { measure, tasks, load } => {
+                let points = tasks.iter().map(|&tasks| self.point(f64::from(tasks), load, tasks, load.mix.clone(), None)).collect();
+                self.wanted.insert(binding.key(), Wanted { measure: *measure, points });
+            }
+        }
+        Ok(())
+    }
+
+    fn point(&self, x: f64, load: &Load, tasks: u32, mix: Mix, slices: Option<u64>) -> Point {
+        let whole_periods = structure::find(&load.queue).is_some_and(|found| found.service == Service::HalvingRates);
+        let levels = mix.levels(load.levels).unwrap_or(load.levels);
+        let cell = |assignment| Cell {
+            structure: load.queue.clone(),
+            tasks,
+            mix: mix.clone(),
+            levels,
+            strides: load.strides,
+            seed: self.settings.seed,
+            assignment,
+            slices: slices.or(if whole_periods { None } else { Some(self.settings.slices) }),
+        };
+        let assignments = if mix.is_random() { self.settings.assignments } else { 1 };
+        Point { x, cells: (0..assignments).map(cell).collect() }
+    }
+
+    /// Counts everything that is wanted, each cell once.
+    pub fn count(&mut self) {
+        let empty = Cell {
+            structure: EMPTY_LOOP.to_string(),
+            tasks: 1,
+            mix: Mix::One(0),
+            levels: 1,
+            strides: StrideRule::Linear,
+            seed: self.settings.seed,
+            assignment: 0,
+            slices: Some(20_000),
+        };
+        let by_source = |measure| matches!(measure, Measure::Instructions | Measure::D1Misses);
+        let mut cells = vec![empty.clone()];
+        for wanted in self.wanted.values().filter(|wanted| by_source(wanted.measure)) {
+            cells.extend(wanted.points.iter().flat_map(|point| point.cells.iter().cloned()));
+        }
+        let mut places: BTreeMap<String, usize> = BTreeMap::new();
+        cells.retain(|cell| {
+            let (next, key) = (places.len(), format!("{cell:?}"));
+            let new = !places.contains_key(&key);
+            places.entry(key).or_insert(next);
+            new
+        });
+        let counted = if cells.len() == 1 {
+            Vec::new()
+        } else {
+            self.settings.source.count(&cells).unwrap_or_else(|why| vec![Err(why); cells.len()])
+        };
+        let events = |cell: &Cell, kinds: &[&str]| {
+            let one = places.get(&format!("{cell:?}")).and_then(|&place| counted.get(place)).ok_or("was not counted")?;
+            one.as_ref()
+                .map_err(Clone::clone)?
+                .per_slice(kinds)
+                .ok_or_else(|| format!("{} are not counted without --cache", kinds.join(" and ")))
+        };
+        let empty = events(&empty, &["Ir"]);
+        let progress = progress::bar("counting steps", self.wanted.len() as u64);
+        for (key, wanted) in &self.wanted {
+            let value = |cell: &Cell| -> Result<Series, String> {
+                let one = |value: f64| vec![(f64::NAN, value)];
+                Ok(match wanted.measure {
+                    Measure::Instructions => one(events(cell, &["Ir"])? - empty.clone()?),
+                    Measure::D1Misses => one(events(cell, &["D1mr", "D1mw"])?),
+                    Measure::Examined => one(steps::count(cell)?.examined_per_op),
+                    Measure::FirstWait => one(steps::count(cell)?.longest_wait.first().map_or(f64::NAN, |&(_, wait)| wait as f64)),
+                    Measure::Time => one(timing::time(std::slice::from_ref(cell), &progress).remove(0)?),
+                    Measure::Turns => steps::count(cell)?.turns.iter().map(|&(level, turns)| (f64::from(level), turns as f64)).collect(),
+                    Measure::Order => {
+                        steps::count(cell)?.order.iter().enumerate().map(|(slice, &level)| (slice as f64, f64::from(level))).collect()
+                    }
+                })
+            };
+            self.curves.insert(key.clone(), curves(wanted, value));
+            progress.inc(1);
+        }
+    }
+
+    /// The curves of a binding.
+    pub fn binding(&self, binding: &Binding) -> Curves {
+        match binding {
+            Binding::Column(id) => self.column(id),
+            other => self.curves.get(&other.key()).cloned().unwrap_or_else(|| Err("was not measured".to_string())),
+        }
+    }
+
+    /// The curves of a column, made from others if need be.
+    pub fn column(&self, id: &str) -> Curves {
+        let (table, column) = self.paper.column(id)?;
+        let of = |name: &str| self.column(&format!("{}/{name}", table.id));
+        match &column.source {
+            ColumnSource::Measured(_) => {
+                self.curves.get(&key(id, Measure::Instructions)).cloned().unwrap_or_else(|| Err("was not measured".to_string()))
+            }
+            ColumnSource::Difference { difference: [a, b] } => {
+                let (a, b) = (of(a)?, of(b)?);
+                let pick = |curves: &[Series], index: usize| curves[index.min(curves.len() - 1)].clone();
+                let subtract = |index| super::series::common(&pick(&a, index), &pick(&b, index)).map(|(x, a, b)| (x, a - b)).collect();
+                Ok((0..a.len().max(b.len())).map(subtract).collect())
+            }
+            ColumnSource::Delta { delta } => {
+                Ok(of(delta)?.into_iter().map(|curve| curve.windows(2).map(|pair| (pair[1].0, pair[1].1 - pair[0].1)).collect()).collect())
+            }
+            ColumnSource::Slices { slices_per_second } => {
+                Ok(vec![self.paper.printed.series(table, &column.name).into_iter().map(|(x, _)| (x, x * slices_per_second)).collect()])
+            }
+        }
+    }
+
+    /// A row for every number of a table: his in `expected`, ours as the value.
+    pub fn table_rows(&self, table: &TableData) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for column in &table.column {
+            let curves = self.column(&format!("{}/{}", table.id, column.name));
+            for (index, (label, expected)) in self.paper.printed.rows(&table.id, &column.name).iter().enumerate() {
+                let x = table.x(index, label);
+                let values = curves.clone().map(|curves| curves.iter().filter_map(|curve| super::series::at(curve, x)).collect());
+                let mut row = self.row(&table.claim_id(), column.queue(), "instructions_per_op");
+                let tasks = if table.rows == Rows::Tasks { x as u32 } else { table.tasks };
+                row.workload = format!("yield:{tasks}");
+                let params = [("column", column.name.clone()), ("row", label.clone()), ("expected", expected.to_string())];
+                row.params.extend(params.into_iter().map(|(key, value)| (key.to_string(), value)));
+                if let ColumnSource::Slices { .. } = column.source {
+                    (row.metric, row.unit, row.note) = ("slices".to_string(), "1".to_string(), Some("given, not measured".to_string()));
+                }
+                if let ColumnSource::Measured(load) = &column.source {
+                    let params =
+                        [("levels", load.levels.to_string()), ("mix", load.mix.to_string()), ("strides", load.strides.name().to_string())];
+                    row.params.extend(params.into_iter().map(|(key, value)| (key.to_string(), value)));
+                }
+                rows.push(filled(row, &values));
+            }
+        }
+        rows
+    }
+
+    /// An empty row of the paper.
+    pub fn row(&self, claim: &str, policy: &str, metric: &str) -> Row {
+        Row {
+            workload: "yield".to_string(),
+            policy: policy.to_string(),
+            backend: self.settings.source.backend().to_string(),
+            cpus: 1,
+            seed: Some(self.settings.seed),
+            params: BTreeMap::from([("paper".to_string(), self.paper.name.to_string()), ("claim".to_string(), claim.to_string())]),
+            metric: metric.to_string(),
+            unit: "instructions".to_string(),
+            value: None,
+            ci_low: None,
+            ci_high: None,
+            runs: 0,
+            verdict: None,
+            note: None,
+        }
+    }
+}
+
+/// One curve per assignment: the points of each.
+fn curves(wanted: &Wanted, value: impl Fn(&Cell) -> Result<Series, String>) -> Curves {
+    let assignments = wanted.points.iter().map(|point| point.cells.len()).max().unwrap_or(0);
+    let mut values: Vec<Vec<Series>> = Vec::new();
+    for point in &wanted.points {
+        values.push(point.cells.iter().map(&value).collect::<Result<_, _>>()?);
+    }
+    let curve = |assignment: usize| {
+        let points = wanted.points.iter().zip(&values).flat_map(|(point, values)| {
+            let own = values[assignment.min(values.len() - 1)].iter();
+            own.map(|&(x, y)| (if x.is_nan() { point.x } else { x }, y))
+        });
+        points.collect()
+    };
+    Ok((0..assignments).map(curve).collect())
+}
+
+fn key(id: &str, measure: Measure) -> String {
+    format!("{id} by {measure:?}")
+}
+
+impl Binding {
+    fn key(&self) -> String {
+        match self {
+            Binding::Column(id) => key(id, Measure::Instructions),
+            Binding::Measure { column, measure } => key(column, *measure),
+            load => format!("{load:?}"),
+        }
+    }
+}
+
+impl Paper {
+    /// The column of that id, such as `T07/Linked List`.
+    pub fn column(&self, id: &str) -> Result<(&TableData, &Column), String> {
+        let found = id.split_once('/').and_then(|(table, name)| {
+            let table = self.table(table)?;
+            Some((table, table.column.iter().find(|column| column.name == name)?))
+        });
+        found.ok_or_else(|| format!("there is no column `{id}`"))
+    }
+}

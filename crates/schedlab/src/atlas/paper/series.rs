@@ -1,0 +1,98 @@
+//! Series of points, and what claims ask about them.
+
+use super::super::crossover::sign_change;
+
+/// Points (x, y) with rising x.
+pub type Series = Vec<(f64, f64)>;
+
+/// The value at `x`.
+pub fn at(series: &Series, x: f64) -> Option<f64> {
+    series.iter().find(|point| point.0 == x).map(|point| point.1)
+}
+
+/// The points of both at the x that both have.
+pub fn common<'a>(a: &'a Series, b: &'a Series) -> impl Iterator<Item = (f64, f64, f64)> + Clone + 'a {
+    a.iter().filter_map(|&(x, a)| Some((x, a, at(b, x)?)))
+}
+
+/// Where `a` goes from one side of `b` to the other; infinity if it never does.
+pub fn cross(a: &Series, b: &Series) -> f64 {
+    let difference: Vec<(f64, f64)> = common(a, b).map(|(x, a, b)| (x, a - b)).collect();
+    sign_change(&difference).unwrap_or(f64::INFINITY)
+}
+
+/// How well a straight line through (a, b) fits: the square of their correlation.
+pub fn r2(a: &Series, b: &Series) -> f64 {
+    let line = Line::through(common(a, b).map(|(_, a, b)| (a, b)));
+    line.r2
+}
+
+/// How much `b` grows with `a`.
+pub fn slope_against(a: &Series, b: &Series) -> f64 {
+    Line::through(common(a, b).map(|(_, a, b)| (a, b))).slope
+}
+
+/// The function of that name, of one series.
+pub fn summary(function: &str, series: &Series) -> Option<f64> {
+    let values = || series.iter().map(|point| point.1);
+    let steps = || series.windows(2).map(|pair| pair[1].1 - pair[0].1);
+    let (max, min) = (values().fold(f64::NEG_INFINITY, f64::max), values().fold(f64::INFINITY, f64::min));
+    Some(match function {
+        "max" => max,
+        "min" => min,
+        "span" => max - min,
+        "mean" => values().sum::<f64>() / series.len() as f64,
+        "first" => series.first()?.1,
+        "last" => series.last()?.1,
+        "largest_rise" => steps().fold(f64::NEG_INFINITY, f64::max),
+        "largest_fall" => -steps().fold(f64::INFINITY, f64::min),
+        "slope" => Line::through(series.iter().copied()).slope,
+        "r2_linear" => Line::through(series.iter().copied()).r2,
+        "r2_log" => Line::through(series.iter().map(|&(x, y)| (x.ln(), y))).r2,
+        "r2_inverse" => Line::through(series.iter().map(|&(x, y)| (1.0 / x, y))).r2,
+        _ => return None,
+    })
+}
+
+/// A line by least squares.
+struct Line {
+    slope: f64,
+    /// Which share of the variance of y it explains; 1 where there is none.
+    r2: f64,
+}
+
+impl Line {
+    fn through(points: impl Iterator<Item = (f64, f64)> + Clone) -> Line {
+        let count = points.clone().count() as f64;
+        let (sum_x, sum_y) = points.clone().fold((0.0, 0.0), |(x, y), point| (x + point.0, y + point.1));
+        let (mean_x, mean_y) = (sum_x / count, sum_y / count);
+        let (mut xx, mut xy, mut yy) = (0.0, 0.0, 0.0);
+        for (x, y) in points {
+            xx += (x - mean_x).powi(2);
+            xy += (x - mean_x) * (y - mean_y);
+            yy += (y - mean_y).powi(2);
+        }
+        let flat = |variance: f64, mean: f64| variance <= 1e-18 * mean * mean * count;
+        if flat(yy, mean_y) {
+            return Line { slope: 0.0, r2: 1.0 };
+        }
+        Line { slope: xy / xx, r2: if flat(xx, mean_x) { 0.0 } else { xy * xy / (xx * yy) } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_recognised() {
+        let line: Series = [(1.0, 3.0), (2.0, 5.0), (4.0, 9.0)].into();
+        assert!((summary("slope", &line).unwrap() - 2.0).abs() < 1e-12);
+        assert!((summary("r2_linear", &line).unwrap() - 1.0).abs() < 1e-12);
+        assert!(summary("r2_log", &line).unwrap() < 0.97);
+        assert_eq!(summary("largest_fall", &line), Some(-2.0));
+        assert_eq!(summary("nothing", &line), None);
+        assert_eq!(cross(&line, &vec![(1.0, 4.0), (2.0, 4.0)]), 1.5);
+        assert_eq!(cross(&line, &vec![(1.0, 4.0), (2.0, 9.0)]), f64::INFINITY);
+    }
+}

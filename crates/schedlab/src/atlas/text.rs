@@ -1,0 +1,101 @@
+//! The atlas as tables for people.
+
+use super::structure;
+use crate::output::{Align, Row, Table};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// The metrics that get a table of their own, and its heading.
+const TABLES: [(&[&str], &str); 8] = [
+    (&["instructions_per_op"], "instructions per operation, without the loop"),
+    (&["instructions_per_op_gross"], "instructions per operation, with the loop"),
+    (&["time_ns_per_op"], "nanoseconds per operation, with the loop"),
+    (
+        &["elements_walked_per_op", "entries_examined_per_op", "tree_levels_per_op"],
+        "list elements, schedule entries or tree levels examined per operation",
+    ),
+    (&["data_accesses_per_op"], "data accesses per operation"),
+    (&["d1_misses_per_op"], "misses of the first-level data cache per operation"),
+    (&["i1_misses_per_op"], "misses of the first-level instruction cache per operation"),
+    (&["ll_misses_per_op"], "misses of the last-level cache per operation"),
+];
+
+/// All of it.
+pub fn render(rows: &[Row]) -> String {
+    let mut out = String::new();
+    let mut notes = BTreeSet::new();
+    for (metrics, heading) in TABLES {
+        let rows: Vec<&Row> = rows.iter().filter(|row| metrics.contains(&row.metric.as_str())).collect();
+        if rows.iter().any(|row| row.value.is_some()) {
+            let _ = writeln!(out, "{heading}\n{}", by_tasks(&rows));
+        }
+        notes.extend(rows.iter().filter(|row| row.value.is_none()).filter_map(|row| row.note.clone()));
+    }
+    let waits: Vec<&Row> = rows.iter().filter(|row| row.metric == "longest_wait_slices").collect();
+    if let Some(last) = waits.last().map(|row| row.workload.clone()) {
+        let waits: Vec<&Row> = waits.into_iter().filter(|row| row.workload == last).collect();
+        let _ = writeln!(out, "longest wait from turn to turn by level, in slices, {last}\n{}", by_level(&waits));
+    }
+    notes.remove("not counted in published crates");
+    for note in notes {
+        let _ = writeln!(out, "note: {note}");
+    }
+    for row in rows.iter().filter(|row| row.metric == "crossover_tasks") {
+        let at = row.value.map_or("none".to_string(), |_| format!("{} tasks", estimate(row)));
+        let _ = writeln!(out, "crossover {}: {at}; {}", row.policy, row.note.as_deref().unwrap_or_default());
+    }
+    let mut heading = "\nWhich to take:\n";
+    for row in rows.iter().filter(|row| row.metric.starts_with("cheapest_")) {
+        let _ = writeln!(out, "{heading}  {} {}", row.workload, row.note.as_deref().unwrap_or_default());
+        heading = "";
+    }
+    out
+}
+
+/// Structures down, numbers of tasks across.
+fn by_tasks(rows: &[&Row]) -> Table {
+    grid(rows, |row| row.workload.replace("yield:", "N="))
+}
+
+/// Structures down, levels across.
+fn by_level(rows: &[&Row]) -> Table {
+    grid(rows, |row| row.params.get("level").cloned().unwrap_or_default())
+}
+
+fn grid(rows: &[&Row], column: impl Fn(&Row) -> String) -> Table {
+    let (mut columns, mut names) = (Vec::new(), Vec::new());
+    for row in rows {
+        if !columns.contains(&column(row)) {
+            columns.push(column(row));
+        }
+        if !names.contains(&row.policy) {
+            names.push(row.policy.clone());
+        }
+    }
+    if columns.iter().all(|name| name.len() == 1) {
+        columns.sort();
+    }
+    let heading = std::iter::once(("queue".to_string(), Align::Left)).chain(columns.iter().map(|name| (name.clone(), Align::Right)));
+    let mut table = Table::new(heading.chain([(String::new(), Align::Left)]));
+    for name in names {
+        let cell = |wanted: &String| {
+            let row = rows.iter().find(|row| row.policy == name && column(row) == *wanted);
+            row.map_or(String::new(), |row| estimate(row))
+        };
+        let what = structure::find(&name).map_or("", |found| found.what).to_string();
+        let cells: Vec<String> = columns.iter().map(cell).collect();
+        if cells.iter().any(|cell| cell != "-") {
+            table.row(std::iter::once(name.clone()).chain(cells).chain([what]));
+        }
+    }
+    table
+}
+
+/// The value with half the width of its interval.
+fn estimate(row: &Row) -> String {
+    match (row.value, row.ci_high) {
+        (None, _) => "-".to_string(),
+        (Some(value), Some(high)) if high - value >= 0.05 => format!("{value:.1} ±{:.1}", high - value),
+        (Some(value), _) => format!("{value:.1}"),
+    }
+}

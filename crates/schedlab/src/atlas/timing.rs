@@ -1,0 +1,42 @@
+//! Time per operation, in this process.
+
+use super::rig::{Cell, Rig};
+use super::structure::Visitor;
+use super::subject::Subject;
+use indicatif::ProgressBar;
+use std::time::{Duration, Instant};
+
+/// How long one run is measured at least.
+const SPAN: Duration = Duration::from_millis(1);
+
+/// Nanoseconds per slice in one run of every cell. To be called once per run, so that the cells take turns and a disturbance of the machine
+/// falls on all of them.
+pub fn time(cells: &[Cell], progress: &ProgressBar) -> Vec<Result<f64, String>> {
+    let time = |cell: &Cell| {
+        progress.inc(1);
+        cell.build(false, TimeCell(cell))
+    };
+    cells.iter().map(time).collect()
+}
+
+struct TimeCell<'a>(&'a Cell);
+
+impl Visitor for TimeCell<'_> {
+    type Out = f64;
+
+    fn visit<S: Subject>(self, subject: S) -> f64 {
+        let levels = self.0.assign();
+        let slices = self.0.slices(&levels);
+        let mut rig = Rig::new(subject, &levels);
+        rig.run(self.0.warm_up(slices));
+        let (start, mut done) = (Instant::now(), 0);
+        loop {
+            rig.run(slices);
+            done += slices;
+            let spent = start.elapsed();
+            if spent >= SPAN {
+                return spent.as_nanos() as f64 / done as f64;
+            }
+        }
+    }
+}
