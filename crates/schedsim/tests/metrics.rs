@@ -20,6 +20,24 @@ fn summary(cpus: u16, end: u64, events: &[Event]) -> Summary {
 // By hand.
 
 #[test]
+fn a_task_whose_switch_from_idle_is_missing_has_run_since_it_could() {
+    // CPU 0 idles from 20; task 1 is woken at 50 and leaves it at 90. Task 2 was woken at 10, while the CPU was busy, and must have waited until 20.
+    let start = [switch(0, 0, -1, Runnable, 0), waking(10, 2, 0), switch(20, 0, 0, Blocked, -1)];
+    let s = summary(1, 100, &[&start[..1], &start[2..], &[waking(50, 1, 0), switch(90, 0, 1, Blocked, -1)]].concat());
+    assert_eq!((s.tasks[1].cpu_time, s.tasks[1].run_delay, s.tasks[1].dispatches), (Nanos(40), Nanos::ZERO, 1));
+    assert_eq!((s.cpus[0].busy, s.cpus[0].idle, s.get("switches")), (Nanos(60), Nanos(40), Some(4.0)));
+    assert_eq!((s.totals.idle_waste, s.totals.idle_waste_min), (Nanos::ZERO, Nanos::ZERO));
+    let s = summary(1, 100, &[&start[..], &[switch(90, 0, 2, Blocked, -1)]].concat());
+    assert_eq!((s.tasks[1].cpu_time, s.tasks[1].run_delay, s.cpus[0].waiting_mean), (Nanos(70), Nanos(10), 0.1));
+    assert_eq!((s.oddities.unseen_switch_ins, s.oddities.total()), (1, 1));
+    // What idle CPUs waste is not known then, nor is how long the wakeup took.
+    assert_eq!((s.get("idle_waste"), s.get("wakeup_latency_ns_max"), s.get("run_delay_ns")), (None, None, Some(10.0)));
+    // Neither waking nor switch was seen: it runs now, and nothing else is known.
+    let s = summary(1, 100, &[&start[..1], &start[2..], &[switch(90, 0, 3, Blocked, -1)]].concat());
+    assert_eq!((s.tasks[1].cpu_time, s.cpus[0].busy, s.totals.time_unseen), (Nanos::ZERO, Nanos(20), Nanos(70)));
+}
+
+#[test]
 fn a_small_trace_has_the_numbers_that_a_pencil_gives() {
     // Two CPUs. Task 0 runs 0..100 on CPU 0, sleeps, is woken at 150 and runs 170..200 on CPU 1. Task 1 is new at 20, runs 40..90 on CPU 1, is
     // preempted for nothing, and runs 100..120 on CPU 0, where it exits.

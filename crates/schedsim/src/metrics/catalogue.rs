@@ -211,7 +211,7 @@ pub static CATALOGUE: &[Metric] = &[
         better: Lower,
         source: CURRAN_STUMM,
         definition: "Share of all CPU time that CPUs idle, leaving idle included, while any task waits anywhere, whether or not it may run there.",
-        read: |s| wakeups(s, Some(nanos(s.totals.idle_waste) / s.machine_time())),
+        read: |s| idle_waste(s, s.totals.idle_waste),
     },
     Metric {
         id: "idle_waste_min",
@@ -219,7 +219,7 @@ pub static CATALOGUE: &[Metric] = &[
         better: Lower,
         source: CURRAN_STUMM,
         definition: "The same, counting no more idle CPUs than there are waiting tasks.",
-        read: |s| wakeups(s, Some(nanos(s.totals.idle_waste_min) / s.machine_time())),
+        read: |s| idle_waste(s, s.totals.idle_waste_min),
     },
     Metric {
         id: "jain_fairness",

@@ -125,6 +125,9 @@ impl Metrics {
                 return;
             }
         }
+        if view == View::Known && self.cpus[cpu.index()].is_idle && prev != TaskId::NONE {
+            return self.left_idle_unseen(cpu, prev);
+        }
         self.oddities.wrong_prev += u64::from(view == View::Known);
         if running != TaskId::NONE {
             let lost = &mut self.tasks[running.index()];
@@ -148,6 +151,45 @@ impl Metrics {
             let state = &mut self.tasks[prev.index()];
             (state.phase, state.since, state.cpu, state.waking) = (Phase::Running, now, cpu, Time::NEVER);
         }
+    }
+
+    /// The switch from idle to `prev` is missing (some virtual machines record none on some CPUs). A CPU that is idle takes a task as soon as there is
+    /// one; so `prev` has run since it waited and the CPU was idle. If not even its waking was seen, nothing is known but that it runs now.
+    #[cold]
+    #[inline(never)]
+    fn left_idle_unseen(&mut self, cpu: CpuId, prev: TaskId) {
+        let now = self.now;
+        self.oddities.unseen_switch_ins += 1;
+        let idle_since = self.cpus[cpu.index()].idle_since;
+        let (phase, since) = (self.task(prev).phase, self.tasks[prev.index()].since);
+        let from = idle_since.max(since);
+        self.totals.time_unseen += now.since(from);
+        let mut started = now;
+        match phase {
+            Phase::Waiting | Phase::WaitingEarly => {
+                started = from;
+                self.leave_queue(prev);
+                let queue = &mut self.cpus[self.tasks[prev.index()].queue.index()];
+                queue.queue_area = queue.queue_area.saturating_sub(u128::from(now.since(from).0));
+                self.tasks[prev.index()].run_delay += from.since(since);
+            }
+            Phase::Unseen => self.tasks[prev.index()].first = now,
+            Phase::Running => self.steal(prev),
+            Phase::Blocked | Phase::Dead => {}
+        }
+        let unseen = now.since(started);
+        let state = &mut self.cpus[cpu.index()];
+        state.switches += 1;
+        state.is_idle = false;
+        state.idle += started.since(idle_since);
+        // Somebody, `prev` at least, has been counted as waiting ever since it started, and this CPU as idle.
+        self.totals.idle_waste += (self.totals.time_waiting - state.waste_mark).saturating_sub(unseen);
+        self.totals.idle_waste_min = self.totals.idle_waste_min.saturating_sub(unseen);
+        self.idle -= 1;
+        let state = &mut self.tasks[prev.index()];
+        state.migrations += u32::from(state.cpu != cpu && state.has_run());
+        state.dispatches += 1;
+        (state.phase, state.since, state.cpu, state.waking) = (Phase::Running, started, cpu, Time::NEVER);
     }
 
     /// A running task turns up elsewhere: the CPU on which it was thought to run does something unknown.

@@ -13,6 +13,7 @@ pub const NO_BURSTS: &str = "no CPU burst ended";
 pub const NO_PAUSES: &str = "no pause ended";
 pub const TOO_FEW: &str = "fewer than 1,000 samples";
 pub const NO_TASKS: &str = "no task was seen at work";
+pub const UNSEEN: &str = "switches from idle are missing, over 1 % of CPU time";
 
 pub fn nanos(span: Nanos) -> f64 {
     span.0 as f64
@@ -39,6 +40,14 @@ pub fn tail(samples: &Histogram, none: &'static str) -> Value {
 pub fn switches(summary: &Summary, value: f64) -> Value {
     let any = summary.cpus.iter().any(|cpu| cpu.switches > 0);
     Value::or(any.then_some(value).filter(|value| value.is_finite()), NO_SWITCHES)
+}
+
+/// A share of CPU time idled while tasks wait, if it is known who waits and who idles in 99 % of all CPU time.
+pub fn idle_waste(summary: &Summary, wasted: Nanos) -> Value {
+    if nanos(summary.totals.time_unseen) > 0.01 * summary.machine_time() {
+        return Value::or(None, UNSEEN);
+    }
+    wakeups(summary, Some(nanos(wasted) / summary.machine_time()))
 }
 
 /// A value that takes switches, and to know when tasks became runnable.

@@ -37,6 +37,8 @@ pub struct Totals {
     pub idle_waste_min: Nanos,
     /// The longest wait between two states of one task.
     pub run_delay_max: Nanos,
+    /// For how long tasks may have run whose switches from idle are missing. In this time others' idle waste counts them as waiting.
+    pub time_unseen: Nanos,
     /// `sched_waking` events.
     pub wakings: u64,
     /// `sched_wakeup` events that no `sched_waking` announced, and `sched_wakeup_new` events.
@@ -89,6 +91,8 @@ pub struct Oddities {
     pub time_backwards: u64,
     /// Switches whose `prev` is not what the CPU ran.
     pub wrong_prev: u64,
+    /// The same on a CPU that was thought to idle: the switch from idle was not recorded.
+    pub unseen_switch_ins: u64,
     /// Dispatches of a task that runs elsewhere.
     pub on_two_cpus: u64,
     /// Dispatches of a task that was blocked and not woken.
@@ -104,7 +108,13 @@ pub struct Oddities {
 impl Oddities {
     /// How many contradictions there are (CPUs that were not seen are none).
     pub fn total(&self) -> u64 {
-        self.time_backwards + self.wrong_prev + self.on_two_cpus + self.unwoken + self.after_exit + self.jobs_unreleased
+        self.time_backwards
+            + self.wrong_prev
+            + self.unseen_switch_ins
+            + self.on_two_cpus
+            + self.unwoken
+            + self.after_exit
+            + self.jobs_unreleased
     }
 }
 
