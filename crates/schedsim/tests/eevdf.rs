@@ -210,6 +210,52 @@ fn an_idle_cpu_takes_what_waits_and_five_hogs_share_four_cpus() {
     }
 }
 
+/// `(time, cpu)` of every switch to `task`.
+fn dispatches(events: &[Event], task: u32) -> Vec<(u64, u16)> {
+    let to_task = |event: &&Event| matches!(event.kind, EventKind::SchedSwitch { next, .. } if next == TaskId(task));
+    events.iter().filter(to_task).map(|event| (event.time.0, event.cpu.0)).collect()
+}
+
+#[test]
+fn a_task_that_a_pinned_one_pushed_aside_moves_when_its_cache_does_not_matter_any_more() {
+    let mut pinned = task(120, at(MS), &[(20 * MS, Action::Exit)]);
+    pinned.affinity = Affinity::Pinned(CpuId(0));
+    let hog = task(120, NOW, &[(20 * MS, Action::Exit)]);
+    let (_, events) = run(eevdf(2, 4 * MS), &Machine::ideal(2), &workload(vec![hog, pinned]));
+    // CPU 0 chooses first at each tick: at 4 ms task 0, so that nobody is left who may move; at 8 ms the pinned one, but the other ran just now; at 12 ms as at
+    // 4; at 16 ms CPU 1 has come in vain three times and takes task 0 all the same.
+    assert_eq!(dispatches(&events, 1), [MS, 8 * MS, 16 * MS].map(|time| (time, 0)));
+    assert_eq!(dispatches(&events, 0), [(0, 0), (4 * MS, 0), (12 * MS, 0), (16 * MS, 1)]);
+}
+
+#[test]
+fn a_task_that_always_runs_when_an_idle_cpu_looks_is_moved_at_last() {
+    let mut pinned = task(139, at(MS), &[(20 * MS, Action::Exit)]);
+    pinned.affinity = Affinity::Pinned(CpuId(0));
+    let hog = task(100, NOW, &[(30 * MS, Action::Exit)]);
+    let (_, events) = run(eevdf(2, 4 * MS), &Machine::ideal(2), &workload(vec![hog, pinned]));
+    // At 4 ms CPU 1 finds the hog's cache warm, at 8, 12 and 16 the hog running.
+    assert_eq!(dispatches(&events, 0), [(0, 0), (8 * MS, 0), (20 * MS, 1)]);
+}
+
+#[test]
+fn a_woken_task_goes_where_it_was_or_where_nobody_is_and_stays_with_a_kernel_thread() {
+    let placed = |waker_is_pinned: bool, others: usize| {
+        // Task 1 was on CPU 0, where task 0 wakes it at 5 ms; `others` CPUs beside have something to do.
+        let mut waker = task(120, at(3 * MS), &[(2 * MS, Action::Wake(TaskId(1))), (3 * MS, Action::Exit)]);
+        if waker_is_pinned {
+            waker.affinity = Affinity::Pinned(CpuId(0));
+        }
+        let mut tasks = vec![waker, task(120, NOW, &[(MS, Action::Wait), (MS, Action::Exit)])];
+        tasks.extend((0..others).map(|_| task(120, at(US), &[(30 * MS, Action::Exit)])));
+        let (_, events) = run(eevdf(4, 4 * MS), &Machine::ideal(4), &workload(tasks));
+        *dispatches(&events, 1).last().unwrap()
+    };
+    assert_eq!(placed(false, 0), (5 * MS, 1));
+    assert_eq!(placed(false, 2), (5 * MS, 3));
+    assert_eq!(placed(true, 2).1, 0);
+}
+
 /// Tasks that run, sleep, yield, and give one another tokens to wait for.
 fn random_tasks(most: usize) -> impl Strategy<Value = Vec<TaskSpec>> {
     let prio = prop_oneof![100..140u8, Just(120)];

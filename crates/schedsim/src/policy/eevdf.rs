@@ -14,6 +14,10 @@
 //! tick, or when a task joins the same CPU. A task that sleeps while it is not eligible stays in the queue, and in the mean, until its
 //! virtual deadline would have let it run, by which time it owes nothing.
 //!
+//! How far from fair: nobody is served more than a slice and a tick ahead of the ideal. With equal weights nobody is further behind either; with
+//! unequal ones somebody can be, where ticks make slices longer than the requests that deadlines are reckoned from (19 ms were seen with 0.7 ms
+//! requested, ticks of 4 ms and eight tasks from nice −20 to 17). The paper's bound supposes that requests are not overrun.
+//!
 //! Cost: O(log n) per decision, in a tree ordered by deadlines that knows the smallest virtual run time below each node.
 //!
 //! Deviations: no groups, `SCHED_BATCH`, `SCHED_IDLE`, bandwidth control, core scheduling or `yield_to`. Virtual times are divided exactly where the kernel

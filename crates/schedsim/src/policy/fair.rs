@@ -11,7 +11,7 @@ mod realtime;
 
 use super::weights::weight_of;
 use super::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Stop, Wake};
-use crate::{CpuId, Nanos, TaskId, Time};
+use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 use readyq::{Level, Node, Nodes, ReadyQueue, RoundRobin};
 use realtime::{RealTime, is_real_time};
 
@@ -102,8 +102,10 @@ pub struct Fair<D> {
     tasks: Vec<Task>,
     /// The links of the lists in `RunQueue::by_age`.
     nodes: Vec<Node>,
-    /// Tasks that wait, on all CPUs.
-    waiting: usize,
+    /// CPUs on which fair tasks wait.
+    crowded: CpuSet,
+    /// Real-time tasks that wait, on all CPUs.
+    real_time_waiting: usize,
     /// When a busy CPU may next ask an idle one to help.
     next_help: Time,
 }
@@ -116,17 +118,28 @@ struct RunQueue {
     by_age: RoundRobin,
     /// How many these are.
     runnable: u32,
+    /// How many of them wait.
+    waiting: u32,
     /// What they weigh together.
     load: u64,
     /// Whether what runs here has been told to stop.
     resched: bool,
-    /// An idle CPU to be kicked as soon as there is an occasion.
-    help: Option<CpuId>,
+    /// What an idle CPU is to be asked as soon as there is an occasion.
+    help: Option<Help>,
     /// Whether another CPU has asked this one, which idles, to take a task.
     asked: bool,
     next_balance: Time,
     /// Attempts to balance in a row that moved nothing though the load was uneven.
     failed: u32,
+}
+
+/// What a busy CPU asks of an idle one.
+#[derive(Clone, Copy, Debug)]
+enum Help {
+    /// To look for a waiting task.
+    Take(CpuId),
+    /// To run the task that is about to be stopped.
+    Run(CpuId),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -147,6 +160,7 @@ impl<D: Discipline> Fair<D> {
             realtime: RealTime::default(),
             by_age: RoundRobin::new(),
             runnable: 0,
+            waiting: 0,
             load: 0,
             resched: false,
             help: None,
@@ -160,7 +174,8 @@ impl<D: Discipline> Fair<D> {
             queues: vec![queue; usize::from(cpus)],
             tasks: Vec::new(),
             nodes: Vec::new(),
-            waiting: 0,
+            crowded: CpuSet::empty(cpus),
+            real_time_waiting: 0,
             next_help: Time::ZERO,
         }
     }
@@ -197,6 +212,21 @@ impl<D: Discipline> Fair<D> {
         queue.load -= u64::from(self.tasks[task.index()].weight);
     }
 
+    /// A runnable fair task waits on `cpu` from now on.
+    fn wait(&mut self, cpu: CpuId) {
+        self.queues[cpu.index()].waiting += 1;
+        self.crowded.insert(cpu);
+    }
+
+    /// A fair task does not wait on `cpu` any more.
+    fn end_wait(&mut self, cpu: CpuId) {
+        let waiting = &mut self.queues[cpu.index()].waiting;
+        *waiting -= 1;
+        if *waiting == 0 {
+            self.crowded.remove(cpu);
+        }
+    }
+
     /// What runs on `cpu` shall stop.
     fn preempt(&mut self, cpu: CpuId) -> Effect {
         self.queues[cpu.index()].resched = true;
@@ -229,7 +259,7 @@ impl<D: Discipline> Policy for Fair<D> {
 
     fn promises(&self) -> Promises {
         Promises {
-            work_conserving: false, // a task that ran a moment ago, or that was pushed aside by a pinned one, waits for the next tick
+            work_conserving: false, // see `balance`; and a task that lingers wakes where it sleeps
             locally_work_conserving: true,
         }
     }
@@ -265,28 +295,33 @@ impl<D: Discipline> Policy for Fair<D> {
     }
 
     fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
-        self.waiting += 1;
         self.tasks[task.index()].cpu = cpu;
         if is_real_time(cx, task) {
             return self.enqueue_real_time(cx, task, cpu, why);
         }
+        self.wait(cpu);
         match why {
             Enqueue::New => self.wake_fair(cx, task, cpu, Join::New),
             Enqueue::Wakeup => self.wake_fair(cx, task, cpu, Join::Wakes),
             // It takes part still.
             Enqueue::SliceOver | Enqueue::Preempted | Enqueue::Yielded => match self.queues[cpu.index()].help.take() {
-                Some(idle) => Effect::Kick(idle),
                 None => Effect::Nothing,
+                Some(Help::Take(idle)) => Effect::Kick(idle),
+                Some(Help::Run(idle)) => {
+                    self.transfer(cx, task, cpu, idle);
+                    Effect::Kick(idle)
+                }
             },
         }
     }
 
     fn dequeue(&mut self, cx: &mut Context, task: TaskId) {
         let cpu = self.tasks[task.index()].cpu;
-        self.waiting -= 1;
         if is_real_time(cx, task) {
+            self.real_time_waiting -= 1;
             self.queues[cpu.index()].realtime.remove(task);
         } else {
+            self.end_wait(cpu);
             self.discipline.charge(cpu, cx.now());
             self.discipline.leave(cpu, task, Leave::Exits);
             self.subtract(cpu, task);
@@ -312,10 +347,10 @@ impl<D: Discipline> Policy for Fair<D> {
                     by_age.remove(nodes, task);
                     by_age.insert(nodes, task, Level(0));
                 }
+                self.end_wait(cpu);
                 task
             }
         };
-        self.waiting -= 1;
         Some(Dispatch { task, slice: Nanos::MAX })
     }
 
@@ -342,11 +377,14 @@ impl<D: Discipline> Policy for Fair<D> {
     fn tick(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId) -> Effect {
         let turn_is_over = !is_real_time(cx, task) && self.discipline.charge(cpu, cx.now());
         let stop = self.balance_busy(cx, cpu) || turn_is_over;
-        let help = self.find_help(cx, cpu);
-        if stop && !is_real_time(cx, task) {
-            self.queues[cpu.index()].help = help;
-            return self.preempt(cpu);
+        let Some(helper) = self.find_help(cx, cpu) else {
+            return if stop && !is_real_time(cx, task) { self.preempt(cpu) } else { Effect::Nothing };
+        };
+        let gives_away = self.is_desperate(cx, cpu, helper);
+        if is_real_time(cx, task) || !stop && !gives_away {
+            return Effect::Kick(helper);
         }
-        help.map_or(Effect::Nothing, Effect::Kick)
+        self.queues[cpu.index()].help = Some(if gives_away { Help::Run(helper) } else { Help::Take(helper) });
+        self.preempt(cpu)
     }
 }

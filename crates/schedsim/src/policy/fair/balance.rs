@@ -2,15 +2,16 @@
 //!
 //! A CPU that would idle takes one task from the most loaded CPU. A busy CPU with waiting tasks asks an idle CPU at its tick to do so. Every
 //! `16 × CPUs` ms a busy CPU takes so many tasks from the most loaded one that both come nearer to the average. The task that has not run for
-//! longest moves first; one that ran within `cache_hot` stays, as does one that has been served more than its share.
+//! longest moves first; one that ran within `cache_hot` stays, as does one that has been served more than its share, until that has left a CPU
+//! without work a few times. If all that wait are pinned, the running task is moved at last.
 //!
 //! Source: Linux 6.18, `kernel/sched/fair.c`: `sched_balance_newidle`, `nohz_balancer_kick`, `sched_balance_rq`, `calculate_imbalance`,
-//! `detach_tasks`, `can_migrate_task`, for one domain of CPUs that share a cache.
+//! `detach_tasks`, `can_migrate_task`, `need_active_balance`, for one domain of CPUs that share a cache.
 //!
 //! Deviations: loads are instantaneous weights (see `placement`). A CPU that becomes idle always looks; the kernel does not when it expects to idle for
-//! less time than looking costs. Intervals are fixed; the kernel doubles them once while the load is even. Nobody is pushed off a CPU while running (active balance),
-//! so that a running task and a real-time hog that share a CPU stay together until the task stops. If the task that runs where a task is taken from has just used up its
-//! slice, it is stopped at its next tick and not at once.
+//! less time than looking costs. Intervals are fixed; the kernel doubles them once while the load is even. An idle CPU that is asked takes one
+//! task, and only idle CPUs are given a running one. If the task that runs where a task is taken from has just used up its slice, it is stopped
+//! at its next tick and not at once.
 
 use super::placement::IMBALANCE_PERCENT;
 use super::{Discipline, Fair, Join, Leave, is_real_time};
@@ -28,7 +29,7 @@ const BUSY_FACTOR: u64 = 16;
 impl<D: Discipline> Fair<D> {
     /// `cpu` would idle: takes a task from the most loaded CPU that has one for it.
     pub(super) fn pull_one(&mut self, cx: &Context, cpu: CpuId) -> bool {
-        if self.waiting == 0 || !self.balances() {
+        if self.crowded.is_empty() || !self.balances() {
             return false;
         }
         let found = self.busiest_first(cx, cpu, |this, from| this.find_movable(cx, from, cpu, u64::MAX).map(|task| (from, task)));
@@ -43,21 +44,28 @@ impl<D: Discipline> Fair<D> {
         found.is_some()
     }
 
-    /// An idle CPU that could run a task that waits on the busy `cpu`.
+    /// An idle CPU that is asked to take a task from the busy `cpu`.
     pub(super) fn find_help(&mut self, cx: &Context, cpu: CpuId) -> Option<CpuId> {
-        if cx.idle().is_empty() || self.waiting == 0 || cx.now() < self.next_help {
-            return None;
-        }
-        if !self.is_crowded(cx, cpu) {
+        if cx.idle().is_empty() || !self.is_crowded(cx, cpu) || cx.now() < self.next_help {
             return None;
         }
         let (by_age, nodes) = (&self.queues[cpu.index()].by_age, Nodes::from_ref(&self.nodes));
-        let waits = |task| cx.current(cpu) != Some(task);
-        let helps = |idle: &CpuId| by_age.find(nodes, |task| waits(task) && cx.allowed(task, *idle)).is_some();
+        let helps = |idle: &CpuId| by_age.find(nodes, |task| cx.allowed(task, *idle)).is_some();
         let helper = cx.idle().iter().find(helps)?;
         self.next_help = cx.now() + self.interval();
         self.queues[helper.index()].asked = true;
         Some(helper)
+    }
+
+    /// Whether `helper` has looked for a task to take from `cpu` so often in vain that it shall be given the running one.
+    pub(super) fn is_desperate(&mut self, cx: &Context, cpu: CpuId, helper: CpuId) -> bool {
+        let may_move = |running| !is_real_time(cx, running) && cx.allowed(running, helper);
+        let failed = &mut self.queues[helper.index()].failed;
+        let is_desperate = *failed > NICE_TRIES + 2 && cx.current(cpu).is_some_and(may_move);
+        if is_desperate {
+            *failed = NICE_TRIES + 1;
+        }
+        is_desperate
     }
 
     /// The busy `cpu` takes tasks from the most loaded one if it is due. Returns whether one of them shall run at once.
@@ -66,7 +74,7 @@ impl<D: Discipline> Fair<D> {
             return false;
         }
         self.queues[cpu.index()].next_balance = cx.now() + Nanos(self.interval().0 * BUSY_FACTOR);
-        if self.waiting == 0 {
+        if self.crowded.is_empty() {
             return false;
         }
         let load = |this: &Self, cpu: CpuId| this.queues[cpu.index()].load;
@@ -108,18 +116,20 @@ impl<D: Discipline> Fair<D> {
     /// The first that `look` finds on the crowded CPUs other than `cpu`, the most loaded first, then the next above `cpu`.
     fn busiest_first<T>(&self, cx: &Context, cpu: CpuId, look: impl Fn(&Self, CpuId) -> Option<T>) -> Option<T> {
         let count = self.queues.len();
-        let mut below = u64::MAX;
-        loop {
-            // Loads are few: one pass for each, instead of a sorted list for the usual case that the first will do.
-            let others = || (1..count).map(|step| CpuId(((cpu.index() + step) % count) as u16));
-            let loads = others().filter(|&other| self.is_crowded(cx, other)).map(|other| self.queues[other.index()].load);
-            let load = loads.filter(|&load| load < below).max()?;
-            let mut equals = others().filter(|&other| self.queues[other.index()].load == load && self.is_crowded(cx, other));
-            if let Some(found) = equals.find_map(|other| look(self, other)) {
+        // The greatest is the most loaded; of equals, the next above `cpu`.
+        let rank = |other: CpuId| {
+            let distance = (other.index() + count - cpu.index()) % count;
+            (self.queues[other.index()].load, count - distance, other)
+        };
+        let crowded = || self.crowded.iter().filter(|&other| other != cpu && self.is_crowded(cx, other)).map(rank);
+        let mut next = crowded().max();
+        while let Some(busiest) = next {
+            if let Some(found) = look(self, busiest.2) {
                 return Some(found);
             }
-            below = load;
+            next = crowded().filter(|&other| other < busiest).max();
         }
+        None
     }
 
     /// The task that waits on `from`, has not run for longest, and may move to `to` without moving more than `imbalance`.
@@ -144,14 +154,16 @@ impl<D: Discipline> Fair<D> {
         found.filter(|_| !gives_up)
     }
 
-    fn transfer(&mut self, cx: &Context, task: TaskId, from: CpuId, to: CpuId) {
+    pub(super) fn transfer(&mut self, cx: &Context, task: TaskId, from: CpuId, to: CpuId) {
         self.discipline.charge(from, cx.now());
         self.discipline.leave(from, task, Leave::Moves);
         self.subtract(from, task);
+        self.end_wait(from);
         self.discipline.charge(to, cx.now());
         self.discipline.join(to, task, Join::Moves);
         let entry = &mut self.tasks[task.index()];
         (entry.cpu, entry.ran) = (to, None);
         self.add(to, task);
+        self.wait(to);
     }
 }

@@ -9,7 +9,7 @@
 //! Deviations: load is the weight of what is runnable now, not a decaying average of it (`load_avg`), so that the choice between two busy CPUs follows
 //! short bursts more closely. All CPUs are searched for an idle one; the kernel searches fewer the busier the machine is (`SIS_UTIL`) and, above about 85 %,
 //! none, so that under overload it leaves a few more idle CPUs unseen. A waker of very many tasks still attracts them (no `wake_wide`). An interrupt is
-//! taken to come in on the task's last CPU.
+//! taken to come in on the task's last CPU. A waker that may run on one CPU only is taken for a per-CPU kernel thread, which the kernel knows.
 
 use super::{Discipline, Fair};
 use crate::policy::Context;
@@ -44,6 +44,11 @@ impl<D: Discipline> Fair<D> {
             return target;
         }
         if idle(last) {
+            return last;
+        }
+        // What a per-CPU kernel thread wakes it often works for, and it is about to sleep: the task stays.
+        let is_kernel_thread = |waker| cx.pinned(waker) == Some(last);
+        if waker == Some(last) && self.queues[last.index()].runnable <= 1 && cx.current(last).is_some_and(is_kernel_thread) {
             return last;
         }
         let recent = std::mem::replace(&mut self.tasks[task.index()].recent, last);

@@ -64,6 +64,7 @@ impl RealTime {
 impl<D: Discipline> Fair<D> {
     pub(super) fn enqueue_real_time(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
         let prio = cx.task(task).prio;
+        self.real_time_waiting += 1;
         self.queues[cpu.index()].realtime.insert(task, prio, why);
         if matches!(why, Enqueue::New | Enqueue::Wakeup) {
             return match cx.current(cpu) {
@@ -78,18 +79,17 @@ impl<D: Discipline> Fair<D> {
     /// The real-time task that shall run on `cpu`, taken from another CPU if nothing at all waits here.
     pub(super) fn pick_real_time(&mut self, cx: &Context, cpu: CpuId) -> Option<TaskId> {
         let queue = &mut self.queues[cpu.index()];
-        if queue.realtime.len() > 0 {
-            return queue.realtime.take(|_| true);
+        let mut task = queue.realtime.take(|_| true);
+        if task.is_none() && queue.runnable == 0 && self.real_time_waiting > 0 {
+            let first = |other: CpuId| {
+                let mut waiting = self.queues[other.index()].realtime.waiting.iter();
+                waiting.find(|entry| cx.allowed(entry.2, cpu)).map(|entry| (entry.0, other))
+            };
+            let (_, other) = cx.machine().all().filter_map(first).min()?;
+            task = self.queues[other.index()].realtime.take(|task| cx.allowed(task, cpu));
         }
-        if queue.runnable > 0 || self.waiting == 0 {
-            return None;
-        }
-        let from = cx.machine().all().filter_map(|other| {
-            let mut waiting = self.queues[other.index()].realtime.waiting.iter();
-            waiting.find(|entry| cx.allowed(entry.2, cpu)).map(|entry| (entry.0, other))
-        });
-        let (_, other) = from.min()?;
-        let task = self.queues[other.index()].realtime.take(|task| cx.allowed(task, cpu))?;
+        let task = task?;
+        self.real_time_waiting -= 1;
         self.tasks[task.index()].cpu = cpu;
         Some(task)
     }
