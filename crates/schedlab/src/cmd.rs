@@ -6,6 +6,7 @@ mod export;
 mod inspect;
 mod list;
 mod queue;
+mod record;
 mod run;
 
 use crate::experiment::{CostOverrides, Recorded};
@@ -33,6 +34,7 @@ enum Verb {
     Inspect(inspect::Inspect),
     Diff(diff::Diff),
     Export(export::Export),
+    Record(record::Record),
     List(list::List),
     Queue(queue::Queue),
     #[command(hide = true)]
@@ -48,6 +50,7 @@ impl Arguments {
             Verb::Inspect(verb) => verb.run(),
             Verb::Diff(verb) => verb.run(),
             Verb::Export(verb) => verb.run(),
+            Verb::Record(verb) => verb.run(),
             Verb::List(verb) => verb.run(),
             Verb::Queue(verb) => verb.run(),
             Verb::QueueCells(verb) => verb.run(),

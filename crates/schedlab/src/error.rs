@@ -25,19 +25,23 @@ pub enum Error {
     /// A check found a violation.
     #[error("{0}")]
     Check(String),
+    /// Something that is needed is missing; the message says what, and what installs it.
+    #[error("{0}")]
+    Missing(String),
     /// A simulation did what cannot be.
     #[error("{0}")]
     Internal(String),
 }
 
 impl Error {
-    /// The exit code: 1 internal error, 2 usage, 3 unusable input, 4 a check failed.
+    /// The exit code: 1 internal error, 2 usage, 3 unusable input, 4 a check failed, 77 something needed is missing.
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Internal(_) => 1,
             Error::Usage(_) | Error::Output { .. } => 2,
             Error::Input(_) | Error::Import(_) => 3,
             Error::Check(_) => 4,
+            Error::Missing(_) => 77,
         }
     }
 

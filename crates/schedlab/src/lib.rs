@@ -7,6 +7,7 @@ pub mod cmd;
 mod error;
 pub mod experiment;
 pub mod export;
+pub mod host;
 pub mod import;
 pub mod output;
 mod progress;

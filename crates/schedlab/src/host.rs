@@ -1,0 +1,4 @@
+//! What touches this very Linux.
+
+pub mod record;
+mod tracefs;

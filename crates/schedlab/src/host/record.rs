@@ -1,0 +1,160 @@
+//! Records what this machine's scheduler does while a command runs, with perf.
+//!
+//! Exactly the eight tracepoints that an import reads are recorded, on all CPUs; perf.data has their interrupt flags. Names and libraries of programs
+//! that were running before are left out: the events have all names.
+
+use super::tracefs::Tracefs;
+use crate::Error;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// The tracepoints that an import reads.
+pub const EVENTS: [&str; 8] = [
+    "sched:sched_switch",
+    "sched:sched_waking",
+    "sched:sched_wakeup",
+    "sched:sched_wakeup_new",
+    "sched:sched_process_fork",
+    "sched:sched_process_exec",
+    "sched:sched_process_exit",
+    "sched:sched_migrate_task",
+];
+
+/// perf while it records, for signals to be passed on; 0 before and after.
+static PERF: AtomicI32 = AtomicI32::new(0);
+
+/// Runs `command` and records all CPUs into `file` until it ends. Gives the command's exit status.
+///
+/// An interrupt ends the recording, which is kept. `file` is there only once it is whole.
+///
+/// # Errors
+/// [`Error::Missing`] if perf or a permission is missing, [`Error::Usage`] if the command cannot be started or the file not be written.
+pub fn record(command: &[OsString], file: &Path) -> Result<ExitStatus, Error> {
+    let program =
+        command.first().ok_or_else(|| Error::Usage("say which command to record, as in: schedlab record -- make -j8".to_string()))?;
+    find_command(program)?;
+    let perf = find_in_path(OsStr::new("perf")).ok_or_else(perf_is_missing)?;
+    let unfinished = beside(file, ".unfinished");
+    fs::write(&unfinished, b"").map_err(|error| Error::output(file, error))?;
+    let outcome = record_with(&perf, command, &unfinished).and_then(|status| {
+        keep(&unfinished, file)?;
+        Ok(status)
+    });
+    // What is left after a failure: perf's half-written file, and its backup of the empty one.
+    for left in [beside(file, ".unfinished"), beside(file, ".unfinished.old")] {
+        let _ = fs::remove_file(left);
+    }
+    outcome
+}
+
+fn record_with(perf: &Path, command: &[OsString], file: &Path) -> Result<ExitStatus, Error> {
+    let _tracefs = Tracefs::mount()?;
+    probe(perf, file)?;
+    // Ctrl-C reaches perf as well; handling it here lets this program end the recording in order and unmount what it mounted.
+    ctrlc::set_handler(|| {
+        if let Some(perf) = rustix::process::Pid::from_raw(PERF.load(Ordering::Relaxed)) {
+            let _ = rustix::process::kill_process(perf, rustix::process::Signal::INT);
+        }
+    })
+    .map_err(|error| Error::Internal(format!("cannot handle signals: {error}")))?;
+    let failed = |error: std::io::Error| Error::Internal(format!("perf cannot be run: {error}"));
+    let mut child = arguments(perf, file).arg("--").args(command).spawn().map_err(failed)?;
+    PERF.store(child.id().cast_signed(), Ordering::Relaxed);
+    let status = child.wait().map_err(failed);
+    PERF.store(0, Ordering::Relaxed);
+    status
+}
+
+/// Tries to record nothing, to learn what is missing before the command runs.
+fn probe(perf: &Path, file: &Path) -> Result<(), Error> {
+    let output = arguments(perf, file).args(["--", "true"]).output().map_err(|_| perf_is_missing())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("nothing").to_string();
+    let is_root = rustix::process::geteuid().is_root();
+    let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    let help = if is_root {
+        "this system does not let root record (a container, or a kernel without tracepoints); record on the machine itself".to_string()
+    } else {
+        format!("recording all CPUs takes root (kernel.perf_event_paranoid is {}): sudo schedlab record -- COMMAND", paranoid.trim())
+    };
+    Err(Error::Missing(format!("perf may not record the scheduler's events: {help}\nperf said: {said}")))
+}
+
+/// perf with everything but the command.
+fn arguments(perf: &Path, file: &Path) -> Command {
+    let mut command = Command::new(perf);
+    command.args(["record", "--quiet", "--all-cpus", "--no-buildid", "--no-buildid-cache", "--synth=no"]);
+    command.args(["--mmap-pages=4M", "--event"]).arg(EVENTS.join(",")).arg("--output").arg(file);
+    command
+}
+
+/// Moves the recording to its place, compressed if its name asks for it.
+fn keep(unfinished: &Path, file: &Path) -> Result<(), Error> {
+    let failed = |error| Error::output(file, error);
+    if fs::metadata(unfinished).map_err(failed)?.len() == 0 {
+        return Err(Error::Internal(
+            "perf wrote nothing; run it by hand to see why: perf record -a -e 'sched:sched_*' -- COMMAND".to_string(),
+        ));
+    }
+    if file.extension().is_none_or(|extension| extension != "zst") {
+        return fs::rename(unfinished, file).map_err(failed);
+    }
+    let compressed = beside(file, ".compressing");
+    let compress = || {
+        zstd::stream::copy_encode(fs::File::open(unfinished)?, fs::File::create(&compressed)?, 9)?;
+        fs::rename(&compressed, file)
+    };
+    compress().map_err(|error| {
+        let _ = fs::remove_file(&compressed);
+        failed(error)
+    })
+}
+
+fn beside(file: &Path, ending: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_os_string();
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+fn perf_is_missing() -> Error {
+    let distribution = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let of = |word: &str| distribution.lines().any(|line| line.starts_with("ID") && line.contains(word));
+    let install = match () {
+        () if of("ubuntu") => "sudo apt-get install linux-tools-common linux-tools-$(uname -r)",
+        () if of("debian") => "sudo apt-get install linux-perf",
+        () if of("fedora") || of("rhel") || of("suse") => "install the package perf, as in: sudo dnf install perf",
+        () if of("arch") => "sudo pacman -S perf",
+        () => "install your distribution's package of Linux's perf (linux-perf, linux-tools or perf)",
+    };
+    Error::Missing(format!("perf is missing; install it: {install}"))
+}
+
+/// Makes sure that the command can be started, before anything is recorded.
+fn find_command(program: &OsStr) -> Result<(), Error> {
+    let name = program.to_string_lossy();
+    if name.contains('/') {
+        let path = Path::new(program);
+        return match () {
+            () if !path.exists() => Err(Error::Usage(format!("cannot record {name}: there is no such file"))),
+            () if !is_executable(path) => Err(Error::Usage(format!("cannot record {name}: it is not an executable file"))),
+            () => Ok(()),
+        };
+    }
+    find_in_path(program).map(|_| ()).ok_or_else(|| Error::Usage(format!("cannot record {name}: there is no such command")))
+}
+
+fn find_in_path(program: &OsStr) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(program)).find(|file| is_executable(file))
+}
+
+fn is_executable(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}

@@ -1,0 +1,152 @@
+//! `schedlab record` with a perf that is missing, may not, dies, or works; and with the machine's own where it may record.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What these tests mount is the whole machine's, so they run one after another.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// A directory of this test's own with a `perf` in it, removed when it is dropped.
+struct Scratch(PathBuf, #[expect(dead_code, reason = "held, not read")] MutexGuard<'static, ()>);
+
+impl Scratch {
+    fn new(test: &str) -> Scratch {
+        let dir = std::env::temp_dir().join(format!("schedlab-record-{test}-{}", std::process::id()));
+        fs::create_dir_all(dir.join("bin")).expect("a scratch directory");
+        Scratch(dir, ALONE.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts a shell script in the place of perf.
+    fn perf(self, script: &str) -> Scratch {
+        let perf = self.0.join("bin/perf");
+        fs::write(&perf, format!("#!/bin/sh\n{script}\n")).expect("a script");
+        fs::set_permissions(&perf, fs::Permissions::from_mode(0o755)).expect("its permissions");
+        self
+    }
+
+    /// `schedlab record -o recording COMMAND` with this perf before all others.
+    fn record(&self, output: &str, command: &[&str]) -> Output {
+        let path = format!("{}:/usr/bin:/bin:/usr/sbin:/sbin", self.0.join("bin").display());
+        let mut schedlab = Command::new(env!("CARGO_BIN_EXE_schedlab"));
+        schedlab.current_dir(&self.0).env("PATH", path).args(["record", "-o", output, "--"]).args(command);
+        schedlab.output().expect("the program starts")
+    }
+
+    fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.0).expect("the directory").map(|entry| entry.expect("an entry").file_name());
+        let mut names: Vec<String> = entries.map(|name| name.to_string_lossy().into_owned()).filter(|name| name != "bin").collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The output's exit code must be `code`, and its messages must have all of `words`.
+fn says(output: &Output, code: i32, words: &[&str]) {
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{message}");
+    words.iter().for_each(|word| assert!(message.contains(word), "{word:?} is not in {message:?}"));
+}
+
+/// Whether this user can reach tracepoints at all; without, nothing gets as far as perf.
+fn tracepoints() -> bool {
+    let reachable = fs::read_dir("/sys/kernel/tracing/events").is_ok() || rustix::process::geteuid().is_root();
+    if !reachable {
+        eprintln!("skipped: tracepoints take root");
+    }
+    reachable
+}
+
+/// A perf that records what was recorded before.
+fn working_perf() -> String {
+    let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/sort-z.perf.data");
+    format!(
+        "while [ $# -gt 0 ]; do [ \"$1\" = --output ] && cp {recording} \"$2\"; [ \"$1\" = -- ] && break; shift; done\nshift; exec \"$@\""
+    )
+}
+
+#[test]
+fn a_command_that_cannot_be_started_is_refused_before_anything_is_recorded() {
+    let scratch = Scratch::new("command").perf("echo perf ran >&2; exit 1");
+    says(&scratch.record("a", &["no-such-command"]), 2, &["no-such-command", "no such command"]);
+    says(&scratch.record("a", &["./no/such/file"]), 2, &["no such file"]);
+    fs::write(scratch.0.join("text"), "not a program").expect("a file");
+    says(&scratch.record("a", &["./text"]), 2, &["not an executable"]);
+    assert_eq!(scratch.files(), ["text"], "nothing is left behind");
+}
+
+#[test]
+fn a_missing_perf_comes_with_the_command_that_installs_it() {
+    let output = Command::new(env!("CARGO_BIN_EXE_schedlab")).env("PATH", "/nowhere").args(["record", "--", "/bin/true"]).output();
+    says(&output.expect("the program starts"), 77, &["perf is missing", "install"]);
+}
+
+#[test]
+fn a_missing_permission_comes_with_what_perf_said() {
+    if !tracepoints() {
+        return;
+    }
+    let scratch = Scratch::new("permission").perf("echo 'Permission denied by somebody' >&2; exit 255");
+    says(&scratch.record("a", &["true"]), 77, &["perf may not record", "Permission denied by somebody", "record"]);
+    assert_eq!(scratch.files(), [""; 0], "nothing is left behind");
+}
+
+#[test]
+fn a_place_that_cannot_be_written_to_is_named() {
+    let scratch = Scratch::new("place").perf(&working_perf());
+    says(&scratch.record("no/such/place/a", &["true"]), 2, &["no/such/place/a"]);
+}
+
+#[test]
+fn a_recording_is_kept_also_when_its_command_fails_and_may_be_compressed() {
+    if !tracepoints() {
+        return;
+    }
+    let scratch = Scratch::new("works").perf(&working_perf());
+    let output = scratch.record("a.data", &["sh", "-c", "echo out; exit 3"]);
+    says(&output, 0, &["the command ended with exit status: 3"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.starts_with("out\na.data: ") && text.contains("Next: schedlab compare a.data"), "{text}");
+    says(&scratch.record("a.data.zst", &["true"]), 0, &[]);
+    assert_eq!(scratch.files(), ["a.data", "a.data.zst"]);
+    assert!(fs::read(scratch.0.join("a.data.zst")).expect("the file").starts_with(&[0x28, 0xb5, 0x2f, 0xfd]));
+}
+
+#[test]
+fn a_perf_that_writes_nothing_is_an_error_and_keeps_what_was_there() {
+    if !tracepoints() {
+        return;
+    }
+    let scratch = Scratch::new("nothing").perf("exit 0");
+    fs::write(scratch.0.join("a"), "before").expect("a file");
+    says(&scratch.record("a", &["true"]), 1, &["perf wrote nothing"]);
+    assert_eq!(fs::read_to_string(scratch.0.join("a")).expect("the file"), "before");
+    assert_eq!(scratch.files(), ["a"]);
+}
+
+/// With the machine's own perf: a command that ends at once, one that works, and tracefs as it was before.
+#[test]
+fn the_real_perf_records_and_leaves_no_mount_behind() {
+    let mounts = || fs::read_to_string("/proc/mounts").unwrap_or_default().matches(" tracefs ").count();
+    let (scratch, before) = (Scratch::new("real"), mounts());
+    let output = scratch.record("a", &["true"]);
+    if output.status.code() == Some(77) {
+        eprintln!("skipped: {}", String::from_utf8_lossy(&output.stderr));
+        return;
+    }
+    says(&output, 0, &[]);
+    says(&scratch.record("b.zst", &["sh", "-c", "for i in 1 2 3 4 5; do sleep 0.01; done"]), 0, &[]);
+    assert_eq!(mounts(), before);
+    let inspect = Command::new(env!("CARGO_BIN_EXE_schedlab")).arg("inspect").arg(scratch.0.join("b.zst")).output().expect("inspect");
+    let text = String::from_utf8_lossy(&inspect.stdout).into_owned();
+    assert!(text.contains("lost events: 0") && text.contains("sleep/"), "{text}");
+    assert!(text.contains("unknown 0"), "the interrupt flags are recorded: {text}");
+}
