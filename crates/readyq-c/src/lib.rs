@@ -89,6 +89,7 @@ struct Tagged {
 
 const MAGIC: u64 = 0x7265_6164_7971_2d63;
 
+#[expect(clippy::large_enum_variant, reason = "the caller's memory is as large as the largest of them anyway")]
 enum Queue {
     Rr(Checked<RoundRobin>),
     SortedList(Checked<SortedList>),

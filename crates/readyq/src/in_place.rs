@@ -115,7 +115,7 @@ impl RulerInPlace {
     pub fn insert(&mut self, nodes: &mut Nodes, task: TaskId, level: Level) {
         debug_assert!((level.0 as usize) < LEVELS, "ruler has {LEVELS} levels, not level {}", level.0);
         let index = level.0 as usize % LEVELS;
-        nodes[task].level = level;
+        nodes[task].level = Level(index as u16);
         self.ready |= 1 << index;
         if index == self.level {
             self.walk.insert(nodes, &mut self.lists[index], task);

@@ -25,9 +25,8 @@ impl List {
     #[inline(always)]
     pub(crate) fn push_back(&mut self, nodes: &mut Nodes, task: TaskId) -> bool {
         let tail = core::mem::replace(&mut self.tail, task);
-        let node = &mut nodes[task];
-        node.next = TaskId::NONE;
-        node.prev = tail;
+        nodes[task].next = TaskId::NONE;
+        nodes[task].prev = tail;
         match nodes.get_mut(tail) {
             Some(last) => {
                 last.next = task;

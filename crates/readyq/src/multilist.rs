@@ -92,7 +92,7 @@ impl<S: Schedule, const LEVELS: usize, P: Probe> ReadyQueue for MultiList<S, LEV
     fn insert(&mut self, nodes: &mut Nodes, task: TaskId, level: Level) {
         debug_assert!((level.0 as usize) < LEVELS, "this multi-list has {LEVELS} levels, not level {}", level.0);
         let index = level.0 as usize % LEVELS;
-        nodes[task].level = level;
+        nodes[task].level = Level(index as u16);
         if self.lists[index].push_back(nodes, task) {
             self.waiting |= 1 << index;
         }

@@ -58,7 +58,6 @@ impl Augment for () {
 pub struct Place {
     parent: TaskId,
     on_left: bool,
-    is_first: bool,
 }
 
 impl Tree {
@@ -68,7 +67,7 @@ impl Tree {
     }
 
     /// Inserts `task`, which is in no tree, in the order of `less(nodes, a, b)`, "a comes strictly before b". Among equals it becomes the last.
-    #[inline]
+    #[inline(always)]
     pub fn insert_by(&mut self, nodes: &mut Nodes, task: TaskId, mut less: impl FnMut(&Nodes, TaskId, TaskId) -> bool) {
         let place = self.place(nodes, |nodes, other| less(nodes, task, other));
         self.insert_at(nodes, task, place, &mut ());
@@ -76,39 +75,48 @@ impl Tree {
 
     /// Where a new task belongs that comes before exactly those tasks for which `before(nodes, other)` says so. Apart from
     /// [`insert_at`](Self::insert_at), so that comparison and augmentation may use the same tables.
-    #[inline]
+    #[inline(always)]
     pub fn place(&self, nodes: &Nodes, mut before: impl FnMut(&Nodes, TaskId) -> bool) -> Place {
-        let mut place = Place { parent: TaskId::NONE, on_left: true, is_first: true };
+        let mut place = Place { parent: TaskId::NONE, on_left: true };
         let mut next = self.root;
         while let Some(node) = nodes.get(next) {
             place.parent = next;
             place.on_left = before(nodes, next);
-            place.is_first &= place.on_left;
             next = if place.on_left { node.next } else { node.prev };
         }
         place
     }
 
     /// Inserts `task`, which is in no tree, at `place`.
-    #[inline]
+    #[inline(always)]
     pub fn insert_at<A: Augment>(&mut self, nodes: &mut Nodes, task: TaskId, place: Place, augment: &mut A) {
+        let Place { parent, on_left } = place;
         let node = &mut nodes[task];
         node.next = TaskId::NONE;
         node.prev = TaskId::NONE;
-        node.parent = place.parent;
+        node.parent = parent;
         node.tag = RED;
-        if place.is_first {
+        let Some(above) = nodes.get_mut(parent) else {
+            nodes[task].tag = BLACK;
+            self.root = task;
             self.first = task;
-        }
-        match nodes.get_mut(place.parent) {
-            Some(parent) if place.on_left => parent.next = task,
-            Some(parent) => parent.prev = task,
-            None => self.root = task,
-        }
-        if A::USED {
             self.recompute_up(nodes, task, augment);
+            return;
+        };
+        let is_red = above.tag == RED;
+        if on_left {
+            above.next = task;
+            // Only below the first task on its left is there nobody before the new one.
+            if self.first == parent {
+                self.first = task;
+            }
+        } else {
+            above.prev = task;
         }
-        self.repair_red(nodes, task, augment);
+        self.recompute_up(nodes, task, augment);
+        if is_red {
+            self.repair_red(nodes, task, parent, augment);
+        }
     }
 
     /// Takes out the first task.
@@ -118,7 +126,7 @@ impl Tree {
     }
 
     /// As [`pop_first`](Self::pop_first), with the upkeep of `augment`.
-    #[inline]
+    #[inline(always)]
     pub fn pop_first_augmented<A: Augment>(&mut self, nodes: &mut Nodes, augment: &mut A) -> Option<TaskId> {
         let task = self.first;
         let &Node { prev: right, parent, tag, .. } = nodes.get(task)?;
@@ -138,15 +146,9 @@ impl Tree {
                 return Some(task);
             }
         }
-        if A::USED {
-            self.recompute_up(nodes, parent, augment);
-        }
+        self.recompute_up(nodes, parent, augment);
         if right == TaskId::NONE && tag == BLACK {
-            // Everything above the first task is a left child.
-            let mut hole = parent;
-            while hole != TaskId::NONE && !self.repair_black::<true, A>(nodes, hole, augment) {
-                hole = nodes[hole].parent;
-            }
+            self.repair_left_edge(nodes, parent, augment);
         }
         Some(task)
     }
@@ -196,16 +198,18 @@ impl Tree {
             node.parent = hole;
             node.tag = BLACK;
         }
-        if A::USED {
-            self.recompute_up(nodes, hole, augment);
-        }
+        self.recompute_up(nodes, hole, augment);
         if filler == TaskId::NONE && lost == BLACK && hole != TaskId::NONE {
             self.repair_black_up(nodes, hole, hole_on_left, augment);
         }
     }
 
     /// Recomputes the value of `task` and of everything above it, after what the value of `task` is made of has changed.
+    #[inline]
     pub fn recompute_up<A: Augment>(&mut self, nodes: &Nodes, mut task: TaskId, augment: &mut A) {
+        if !A::USED {
+            return;
+        }
         while let Some(node) = nodes.get(task) {
             augment.recompute(nodes, task, node.next.known(), node.prev.known());
             task = node.parent;
@@ -277,29 +281,31 @@ impl Tree {
         None
     }
 
-    /// Restores "no red task below a red one" after the red `task` came in.
+    /// Restores "no red task below a red one" after the red `task` came in below the red `parent`.
     #[inline]
-    fn repair_red<A: Augment>(&mut self, nodes: &mut Nodes, mut task: TaskId, augment: &mut A) {
+    fn repair_red<A: Augment>(&mut self, nodes: &mut Nodes, mut task: TaskId, mut parent: TaskId, augment: &mut A) {
         loop {
-            let parent = nodes[task].parent;
-            let Some(&Node { parent: grand, tag, .. }) = nodes.get(parent) else {
-                nodes[task].tag = BLACK;
-                return;
-            };
-            if tag == BLACK {
-                return;
-            }
             // A red parent is not the root.
-            let on_left = nodes[grand].next == parent;
-            let uncle = if on_left { nodes[grand].prev } else { nodes[grand].next };
+            let grand = nodes[parent].parent;
+            let Node { next: left, prev: right, parent: above, .. } = nodes[grand];
+            let on_left = left == parent;
+            let uncle = if on_left { right } else { left };
             match nodes.get_mut(uncle) {
                 Some(node) if node.tag == RED => node.tag = BLACK,
                 _ if on_left => return self.rotate_red::<true, A>(nodes, task, parent, grand, augment),
                 _ => return self.rotate_red::<false, A>(nodes, task, parent, grand, augment),
             }
             nodes[parent].tag = BLACK;
-            nodes[grand].tag = RED;
+            match nodes.get(above) {
+                None => return,
+                Some(node) if node.tag == BLACK => {
+                    nodes[grand].tag = RED;
+                    return;
+                }
+                Some(_) => nodes[grand].tag = RED,
+            }
             task = grand;
+            parent = above;
         }
     }
 
@@ -326,6 +332,14 @@ impl Tree {
         }
     }
 
+    /// Repairs a tree in which every path through the left side of `hole` is one black task short, when `hole` and everything above it are
+    /// on the left edge of the tree.
+    fn repair_left_edge<A: Augment>(&mut self, nodes: &mut Nodes, mut hole: TaskId, augment: &mut A) {
+        while hole != TaskId::NONE && !self.repair_black::<true, A>(nodes, hole, augment) {
+            hole = nodes[hole].parent;
+        }
+    }
+
     /// Repairs a tree in which every path through one side of `hole` is one black task short.
     fn repair_black_up<A: Augment>(&mut self, nodes: &mut Nodes, mut hole: TaskId, mut on_left: bool, augment: &mut A) {
         loop {
@@ -343,7 +357,7 @@ impl Tree {
     }
 
     /// One step of it: either repairs the tree, or returns `false` and leaves all paths through `hole` one black task short.
-    #[inline]
+    #[inline(always)]
     fn repair_black<const ON_LEFT: bool, A: Augment>(&mut self, nodes: &mut Nodes, hole: TaskId, augment: &mut A) -> bool {
         let mut sibling = far::<ON_LEFT>(&nodes[hole]);
         if nodes[sibling].tag == RED {

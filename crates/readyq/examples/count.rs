@@ -1,0 +1,137 @@
+//! A loop over one structure, for callgrind to count the instructions of.
+//!
+//! ```text
+//! cargo build --release -p readyq --example count
+//! valgrind --tool=callgrind --callgrind-out-file=/dev/null target/release/examples/count ruler 100 10 10000
+//! valgrind --tool=callgrind --callgrind-out-file=/dev/null target/release/examples/count ruler 100 10 110000
+//! ```
+//!
+//! The difference of the two totals, divided by 100,000, is the cost of one slice: take the next task, look up its level, insert it again. The
+//! same for the structure `loop`, which is no queue, is what the loop costs; the rest is one scheduling operation. Arguments: structure,
+//! tasks, levels (`10`: at random among ten; `one:7`: all at level 7), slices. `ruler-in-place` and `rr-in-place` rotate instead.
+
+use readyq::catalog::{self, Visitor};
+use readyq::{Level, Node, Nodes, ReadyQueue, RoundRobinInPlace, RulerInPlace, Strides, TaskId};
+use std::hint::black_box;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [name, tasks, mix, slices] = &arguments[..] else {
+        eprintln!("usage: count STRUCTURE TASKS LEVELS|one:LEVEL SLICES");
+        std::process::exit(2);
+    };
+    let number = |text: &str| text.parse::<u64>().unwrap_or_else(|_| panic!("{text} is not a number"));
+    let tasks = number(tasks) as usize;
+    let (levels, count) = match mix.strip_prefix("one:") {
+        Some(level) => (vec![Level(number(level) as u16); tasks], number(level) as u32 + 1),
+        None => (random_levels(tasks, number(mix)), number(mix) as u32),
+    };
+    let rig = Rig { levels, slices: number(slices) };
+    match &name[..] {
+        "loop" => rig.visit(NoQueue(TaskId(0))),
+        "rr-in-place" => rig.rotate_round_robin(),
+        "ruler-in-place" => rig.rotate_ruler(),
+        _ => catalog::visit(name, count, Strides::Linear, rig).unwrap_or_else(|error| panic!("{name}: {error}")),
+    }
+}
+
+/// The same levels for every structure.
+fn random_levels(tasks: usize, levels: u64) -> Vec<Level> {
+    let mut state = 12345u64;
+    let mut next = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        Level(((state >> 33) % levels) as u16)
+    };
+    (0..tasks).map(|_| next()).collect()
+}
+
+struct Rig {
+    levels: Vec<Level>,
+    slices: u64,
+}
+
+impl Visitor for Rig {
+    type Out = ();
+
+    fn visit<Q: ReadyQueue + Clone + 'static>(self, mut queue: Q) {
+        let mut slab = vec![Node::NEW; self.levels.len()];
+        let nodes = Nodes::from_mut(&mut slab);
+        for (task, &level) in self.levels.iter().enumerate() {
+            queue.insert(nodes, TaskId(task as u32), level);
+        }
+        yield_for_ever(&mut queue, nodes, &self.levels, 20 * self.levels.len() as u64);
+        yield_for_ever(&mut queue, nodes, &self.levels, self.slices);
+        black_box(queue.is_empty());
+    }
+}
+
+/// The loop that is counted.
+#[inline(never)]
+fn yield_for_ever<Q: ReadyQueue>(queue: &mut Q, nodes: &mut Nodes, levels: &[Level], slices: u64) {
+    for _ in 0..slices {
+        let Some(task) = queue.pop(nodes) else { return };
+        queue.insert(nodes, task, levels[task.index()]);
+    }
+}
+
+impl Rig {
+    fn rotate_ruler(self) {
+        let mut slab = vec![Node::NEW; self.levels.len()];
+        let nodes = Nodes::from_mut(&mut slab);
+        let mut queue = RulerInPlace::new();
+        for (task, &level) in self.levels.iter().enumerate() {
+            queue.insert(nodes, TaskId(task as u32), level);
+        }
+        black_box(rotate_for_ever(nodes, self.slices, |nodes| queue.rotate(nodes)));
+    }
+
+    fn rotate_round_robin(self) {
+        let mut slab = vec![Node::NEW; self.levels.len()];
+        let nodes = Nodes::from_mut(&mut slab);
+        let mut queue = RoundRobinInPlace::new();
+        for task in 0..self.levels.len() {
+            queue.insert(nodes, TaskId(task as u32));
+        }
+        black_box(rotate_for_ever(nodes, self.slices, |nodes| queue.rotate(nodes)));
+    }
+}
+
+/// The same with the running task left linked. Its loop costs 3 instructions: the sum of ids, which keeps the result alive, and the counter.
+#[inline(never)]
+fn rotate_for_ever(nodes: &Nodes, slices: u64, mut rotate: impl FnMut(&Nodes) -> Option<TaskId>) -> u32 {
+    let mut sum = 0u32;
+    for _ in 0..slices {
+        let Some(task) = rotate(nodes) else { return sum };
+        sum = sum.wrapping_add(task.0);
+    }
+    sum
+}
+
+/// One slot, so that the loop around a queue can be counted alone. Run it with `one:0`: it mixes in the level, so that looking it up is
+/// not optimised away.
+#[derive(Clone)]
+struct NoQueue(TaskId);
+
+impl ReadyQueue for NoQueue {
+    fn insert(&mut self, _nodes: &mut Nodes, task: TaskId, level: Level) {
+        self.0 = TaskId(task.0 ^ level.0 as u32);
+    }
+
+    fn pop(&mut self, _nodes: &mut Nodes) -> Option<TaskId> {
+        Some(self.0)
+    }
+
+    fn peek(&self, _nodes: &Nodes) -> Option<TaskId> {
+        Some(self.0)
+    }
+
+    fn remove(&mut self, _nodes: &mut Nodes, _task: TaskId) {}
+
+    fn find(&self, _nodes: &Nodes, _accept: impl FnMut(TaskId) -> bool) -> Option<TaskId> {
+        None
+    }
+
+    fn is_empty(&self) -> bool {
+        false
+    }
+}
