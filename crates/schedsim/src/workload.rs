@@ -5,7 +5,7 @@ mod replay;
 mod script;
 
 pub use costs::{CostEstimator, Costs, Estimate};
-pub use replay::{EdgeCounts, Recorded, ReplayBuilder, ReplayOptions, ReplayReport, TaskMatch};
+pub use replay::{EdgeCounts, Recorded, ReplayBuilder, ReplayOptions, ReplayReport, TaskMatch, UntilEnded};
 pub use script::{Action, Script, Step, Steps};
 
 use crate::trace::TaskInfo;

@@ -5,9 +5,12 @@ mod support;
 use WakeContext::{Hardirq, Softirq, Task, Unknown};
 use proptest::prelude::*;
 use schedsim::trace::{Event, EventKind, Observer, PrevState, TaskInfo, WakeContext};
-use schedsim::workload::{Action, Affinity, Recorded, ReplayBuilder, ReplayOptions, ReplayReport, Script, Start, TaskMatch, Workload};
+use schedsim::workload::{
+    Action, Affinity, CostEstimator, Costs, Recorded, ReplayBuilder, ReplayOptions, ReplayReport, Script, Start, TaskMatch, UntilEnded,
+    Workload,
+};
 use schedsim::{CpuId, CpuSet, Machine, Nanos, TaskId, Time};
-use support::{event, events_of, id, swarm, switch, wakeup, wakeup_new};
+use support::{Collect, event, events_of, id, swarm, switch, wakeup, wakeup_new};
 
 const R: PrevState = PrevState::Runnable;
 const S: PrevState = PrevState::Blocked;
@@ -347,6 +350,52 @@ fn any_event() -> impl Strategy<Value = (u64, u16, EventKind)> {
         1 => task().prop_map(|task| EventKind::SchedMigrateTask { task, from: CpuId(0), to: CpuId(2) }),
     ];
     (prop_oneof![Just(0u64), 1u64..100], 0u16..3, kind)
+}
+
+#[test]
+fn a_replay_is_compared_until_the_recorded_tasks_have_ended() {
+    let events = [switch(0, 0, -1, R, 0), switch(10, 0, 0, X, 1), switch(20, 0, 1, S, -1), switch(30, 0, -1, R, 1)];
+    let (_, report) = build(&events);
+    assert_eq!(report.ended, [id(0)]);
+    for (ended, seen, end) in [(&report.ended[..], 2, Some(Time(10))), (&[], 4, None), (&[id(1)], 4, None)] {
+        let mut collect = Collect::default();
+        let mut until = UntilEnded::new(ended, &mut collect);
+        events.chunks(3).for_each(|chunk| until.events(chunk));
+        assert_eq!(until.end(), end);
+        assert_eq!(collect.0.len(), seen);
+    }
+}
+
+/// Task 0, on CPU 0, wakes task 1 on the idle CPU 1, which goes back to sleep; every four rounds task 1 changes between CPUs 1 and 2.
+fn costly(rounds: u64, idle_exit: u64, switch_cost: u64, migration_cost: u64) -> Costs {
+    let mut events = Vec::new();
+    for round in 0..rounds {
+        let start = round * 10_000;
+        let (cpu, extra) = (1 + (round / 4 % 2) as u16, if round % 4 == 0 { migration_cost } else { 0 });
+        events.extend([switch(start, 0, -1, R, 0), waking(start + 100, 0, 1, Task)]);
+        events.push(switch(start + 100 + idle_exit, cpu, -1, R, 1));
+        events.push(switch(start + 100 + idle_exit + switch_cost + extra, cpu, 1, S, -1));
+        events.extend([switch(start + 5_000, 0, 0, S, -1), waking(start + 9_999, 0, 0, Hardirq)]);
+    }
+    let mut estimator = CostEstimator::new();
+    estimator.events(&events);
+    estimator.finish()
+}
+
+#[test]
+fn costs_are_found_again() {
+    let costs = costly(400, 30, 20, 120);
+    assert_eq!((costs.switch_cost(), costs.idle_exit()), (Nanos(20), Nanos(30)));
+    // Nothing is known of CPUs 1 and 2 before their first switch.
+    assert_eq!((costs.switch.samples, costs.idle_exit.samples), (400, 398));
+    assert_eq!(costs.migration_cost(), Nanos(120));
+}
+
+#[test]
+fn costs_without_enough_samples_are_unknown_and_a_migration_that_costs_nothing_is_free() {
+    let few = costly(20, 30, 20, 100);
+    assert_eq!((few.switch.value, few.idle_exit.value, few.migration.value), (None, None, None));
+    assert_eq!(costly(400, 30, 20, 0).migration.value, Some(Nanos::ZERO));
 }
 
 #[test]

@@ -10,8 +10,8 @@ use std::fmt;
 /// - *A switch*: the tracepoint fires before the switch is done, so each recorded run contains the switch that began it. Runs with nothing
 ///   between switch-in and switch-out are as short as a switch and the little the task did; their 1st percentile is an upper bound. It
 ///   holds the cost of recording one event, too.
-/// - *Leaving idle*: from a waking to the switch from idle to the woken task, on a CPU that was idle; the median. The switch itself comes
-///   after that event. It mixes CPUs that were woken by another with those that an interrupt had woken already.
+/// - *Leaving idle*: from a waking on one CPU to the switch from idle to the woken task on another; the median. The switch itself comes after
+///   that event, so nothing is taken off. A waking by an interrupt on the idle CPU itself is no sample: that CPU had left idle before.
 /// - *A migration*: the CPU burst of a task after it woke on another CPU than the one it ran on last, less the mean of its bursts before and
 ///   after, where it stayed; the median, or zero if the sign of the differences may be chance. What the caches cost a task that is
 ///   migrated while it is runnable is not seen, and bursts vary for other reasons, which makes this the least sure of the three.
@@ -67,8 +67,8 @@ struct Task {
 enum State {
     Unknown,
     Asleep,
-    /// Woken, and when.
-    Woken(Time),
+    /// Woken, when and from which CPU.
+    Woken(Time, CpuId),
     Ready,
     Running(Time),
 }
@@ -146,8 +146,9 @@ impl CostEstimator {
                 if let Some(task) = self.task(next) {
                     let woken = task.switched_in(cpu, time);
                     if prev == TaskId::NONE
-                        && let (Some(woken), Some(idle_since)) = (woken, idle_since)
+                        && let (Some((woken, waker_cpu)), Some(idle_since)) = (woken, idle_since)
                         && woken >= idle_since
+                        && waker_cpu != cpu
                     {
                         self.idle_exits.record(time.since(woken));
                     }
@@ -160,7 +161,7 @@ impl CostEstimator {
                 if let Some(task) = self.task(task)
                     && matches!(task.state, State::Unknown | State::Asleep)
                 {
-                    task.state = State::Woken(time);
+                    task.state = State::Woken(time, cpu);
                 }
             }
             _ => self.cpus[cpu.index()].quiet_since = None,
@@ -182,14 +183,14 @@ impl Task {
     const NEW: Task =
         Task { state: State::Unknown, cpu: None, burst: Nanos::ZERO, migrated: false, astray: false, stayed: None, moved: None };
 
-    /// Says when it was woken, if it runs for the first time since.
-    fn switched_in(&mut self, cpu: CpuId, now: Time) -> Option<Time> {
+    /// Says when and where it was woken, if it runs for the first time since.
+    fn switched_in(&mut self, cpu: CpuId, now: Time) -> Option<(Time, CpuId)> {
         let before = std::mem::replace(&mut self.state, State::Running(now));
         let moves = self.cpu.replace(cpu).is_some_and(|last| last != cpu);
         match before {
-            State::Woken(since) => {
+            State::Woken(since, waker_cpu) => {
                 (self.burst, self.migrated, self.astray) = (Nanos::ZERO, moves, false);
-                Some(since)
+                Some((since, waker_cpu))
             }
             State::Unknown | State::Asleep | State::Ready | State::Running(_) => {
                 self.astray |= moves || !matches!(before, State::Ready);

@@ -27,9 +27,11 @@ mod kernel_threads;
 mod log;
 mod report;
 mod task;
+mod until_ended;
 mod verdict;
 
 pub use report::{EdgeCounts, ReplayReport};
+pub use until_ended::UntilEnded;
 
 use super::{Start, Workload};
 use crate::trace::{Event, EventKind, Observer, PrevState, TaskInfo, WakeContext};

@@ -27,6 +27,9 @@ pub(super) fn assemble(
         report.pinned += u64::from(matches!(affinity, Affinity::Pinned(_)));
         report.restricted += u64::from(matches!(affinity, Affinity::Set(_)));
         report.unfinished += u64::from(ending == Ending::Unfinished);
+        if ending == Ending::Exited {
+            report.ended.push(TaskId(index as u32));
+        }
         let mut writer = Writer {
             script: Script::new(),
             id: TaskId(index as u32),

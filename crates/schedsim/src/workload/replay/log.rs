@@ -115,6 +115,11 @@ impl Log {
 }
 
 impl Kind {
+    /// Whether a waking of this kind can be the answer to one of `question`.
+    pub fn is_like(self, question: Kind) -> bool {
+        question != Kind::Softirq || self != Kind::Task
+    }
+
     /// The inverse of `kind as u64`.
     pub fn from_bits(bits: u64) -> Kind {
         match bits {

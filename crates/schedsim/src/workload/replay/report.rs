@@ -1,6 +1,6 @@
 //! What is uncertain about a reconstructed workload.
 
-use crate::Nanos;
+use crate::{Nanos, TaskId};
 
 /// How a recording became a workload, and which parts of that are guesses.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -21,6 +21,8 @@ pub struct ReplayReport {
     pub pinned: u64,
     /// Tasks that an option restricts to some CPUs.
     pub restricted: u64,
+    /// The tasks that ended. When they have, what was recorded is done; see [`UntilEnded`](super::UntilEnded).
+    pub ended: Vec<TaskId>,
     /// Tasks that had not ended and did not sleep at the end.
     pub unfinished: u64,
     /// Of these, the ones on a CPU.

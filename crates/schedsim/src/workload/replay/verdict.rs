@@ -206,11 +206,12 @@ impl Verdicts {
         self.rows[waker.index()] as usize..self.rows[waker.index() + 1] as usize
     }
 
-    /// How often `waker` woke `task`, whatever the context.
-    fn wakings(&self, waker: TaskId, task: TaskId) -> u32 {
+    /// How often `waker` woke `task` in the like of `kind`. In a softirq that is the loopback, which answers in softirqs; else anything.
+    fn wakings(&self, waker: TaskId, task: TaskId, kind: Kind) -> u32 {
         let row = &self.pairs[self.row(waker)];
         let first = row.partition_point(|pair| pair.task() < task);
-        row[first..].iter().take_while(|pair| pair.task() == task).map(|pair| pair.count()).sum()
+        let pairs = row[first..].iter().take_while(|pair| pair.task() == task);
+        pairs.filter(|pair| pair.kind().is_like(kind)).map(|pair| pair.count()).sum()
     }
 
     /// The first round: whether the recording has evidence on the wakings of one task by another.
@@ -240,8 +241,9 @@ impl Verdicts {
             return verdict(false);
         }
         // A waker that runs most of the time proves nothing by being named often. But do the two answer one another?
-        let back = if count >= SIGNIFICANT { f64::from(self.wakings(pair.task(), waker)) } else { 0.0 };
-        let all_back = f64::from(wakes.woken.iter().sum::<u32>() + wakes.woken_by_nobody);
+        let back = if count >= SIGNIFICANT { f64::from(self.wakings(pair.task(), waker, kind)) } else { 0.0 };
+        let like = [Kind::Task, Kind::Softirq, Kind::Unknown].into_iter().filter(|other| other.is_like(kind));
+        let all_back = f64::from(like.map(|like| wakes.woken[like as usize]).sum::<u32>() + wakes.woken_by_nobody);
         let balanced = BALANCED * count.min(back) > count.max(back);
         let dominant = 2.0 * count > all || 2.0 * back > all_back;
         if back >= SIGNIFICANT && (balanced || dominant) {
