@@ -13,12 +13,39 @@ pub struct Machine {
     pub migration_cost: Nanos,
     /// From the wakeup of an idle CPU until it switches to the woken task.
     pub idle_exit: Nanos,
+    /// What it costs that the CPUs share memory.
+    pub sharing: Sharing,
+}
+
+/// What migrations cost beyond `migration_cost`, by source (Curran & Stumm 1990, §2). Nothing by default.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Sharing {
+    /// The share by which CPU bursts lengthen because the bus is shared with tasks that migrate (their SMC; 0.05 in the Baseline System).
+    pub slowdown: f64,
+    /// Which bursts that is.
+    pub slows: Slows,
+    /// If set, a task that comes back to its CPU has to fetch again what it has lost: `migration_cost` × (1 − 2^(−time away / half-life)).
+    pub refill_half_life: Option<Nanos>,
+    /// By how much each migration delays what the other CPUs run (invalidations and updates on the bus).
+    pub bus: Nanos,
+    /// The share by which a burst lengthens that begins on another CPU than the task's first, near which its memory lies.
+    pub remote: f64,
+}
+
+/// Which bursts pay for migrations being possible.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Slows {
+    /// All bursts under a policy that may migrate tasks, whether or not it does: as in the paper.
+    #[default]
+    EveryBurst,
+    /// What is left of a burst when its task migrates.
+    MigratedBursts,
 }
 
 impl Machine {
     /// `cpus` CPUs on which scheduling costs nothing.
     pub fn ideal(cpus: u16) -> Machine {
-        Machine { cpus, switch_cost: Nanos::ZERO, migration_cost: Nanos::ZERO, idle_exit: Nanos::ZERO }
+        Machine { cpus, switch_cost: Nanos::ZERO, migration_cost: Nanos::ZERO, idle_exit: Nanos::ZERO, sharing: Sharing::default() }
     }
 
     /// All CPUs, in order.

@@ -43,6 +43,11 @@ pub trait Policy {
         Promises::default()
     }
 
+    /// Whether a task may run on several CPUs in its life. A machine may be slower for supporting that (Curran & Stumm's SMC).
+    fn migrates(&self) -> bool {
+        true
+    }
+
     /// A task came into being; its attributes are in the context.
     fn init_task(&mut self, cx: &mut Context, task: TaskId);
 

@@ -141,6 +141,8 @@ pub enum OverheadKind {
     Migration,
     /// Leaving idle.
     IdleExit,
+    /// Working slower because memory is shared with tasks that migrate.
+    Sharing,
 }
 
 /// Who a [`TaskId`] of a trace is.

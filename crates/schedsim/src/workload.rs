@@ -1,10 +1,13 @@
 //! What there is to schedule: tasks, where they may run, and what each of them does.
 
 mod costs;
+mod model;
 mod replay;
 mod script;
 
 pub use costs::{CostEstimator, Costs, Estimate};
+pub(crate) use model::Population;
+pub use model::{After, Bin, Class, Distribution, Invalid, Kind, Model, RunLength, Stream, Unix1990};
 pub use replay::{EdgeCounts, Recorded, ReplayBuilder, ReplayOptions, ReplayReport, TaskMatch, UntilEnded};
 pub use script::{Action, Script, Step, Steps};
 

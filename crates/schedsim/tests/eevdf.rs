@@ -276,7 +276,13 @@ fn random_tasks(most: usize) -> impl Strategy<Value = Vec<TaskSpec>> {
 }
 
 fn random_machine() -> impl Strategy<Value = Machine> {
-    let costly = |cpus| Machine { cpus, switch_cost: Nanos(2 * US), migration_cost: Nanos(30 * US), idle_exit: Nanos(20 * US) };
+    let costly = |cpus| Machine {
+        cpus,
+        switch_cost: Nanos(2 * US),
+        migration_cost: Nanos(30 * US),
+        idle_exit: Nanos(20 * US),
+        ..Machine::ideal(cpus)
+    };
     (1..6u16, any::<bool>()).prop_map(move |(cpus, is_costly)| if is_costly { costly(cpus) } else { Machine::ideal(cpus) })
 }
 

@@ -46,6 +46,7 @@ impl<'a> Chrome<'a> {
                     OverheadKind::Switch => "switch",
                     OverheadKind::Migration => "migration",
                     OverheadKind::IdleExit => "leaving idle",
+                    OverheadKind::Sharing => "shared memory",
                 };
                 let duration = Micros(spent.0);
                 let place = format!(r#""pid":1,"tid":{cpu},"ts":{time},"dur":{duration}"#);

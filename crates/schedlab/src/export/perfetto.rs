@@ -119,6 +119,7 @@ impl<'a> Perfetto<'a> {
                     OverheadKind::Switch => "switch",
                     OverheadKind::Migration => "migration",
                     OverheadKind::IdleExit => "leaving idle",
+                    OverheadKind::Sharing => "shared memory",
                 };
                 if !introduced(&mut self.overhead_tracks, event.cpu.index()) {
                     self.overhead_track(event.cpu);

@@ -243,7 +243,7 @@ pub static CATALOGUE: &[Metric] = &[
         better: Lower,
         source: OURS,
         definition: "CPU time spent on scheduling itself, of all kinds.",
-        read: |s| overhead(s, &[OverheadKind::Switch, OverheadKind::Migration, OverheadKind::IdleExit]),
+        read: |s| overhead(s, &[OverheadKind::Switch, OverheadKind::Migration, OverheadKind::IdleExit, OverheadKind::Sharing]),
     },
     Metric {
         id: "switch_overhead_ns",
@@ -268,6 +268,14 @@ pub static CATALOGUE: &[Metric] = &[
         source: OURS,
         definition: "CPU time spent on leaving idle; in terms of tasks the CPU still idles.",
         read: |s| overhead(s, &[OverheadKind::IdleExit]),
+    },
+    Metric {
+        id: "sharing_overhead_ns",
+        unit: "ns",
+        better: Lower,
+        source: CURRAN_STUMM,
+        definition: "CPU time by which bursts are longer because memory is shared with tasks that migrate (their SMC).",
+        read: |s| overhead(s, &[OverheadKind::Sharing]),
     },
     Metric {
         id: "response_time_ns_mean",

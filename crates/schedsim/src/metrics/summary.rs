@@ -45,7 +45,7 @@ pub struct Totals {
     pub wakeups_without_waking: u64,
     /// `overhead` events.
     pub overheads: u64,
-    pub(super) overhead: [Nanos; 3],
+    pub(super) overhead: [Nanos; 4],
 }
 
 impl Totals {

@@ -22,6 +22,8 @@ pub struct Context {
 pub struct TaskView {
     /// Linux's kernel priority: 0…99 real-time (0 most important), 100…139 for nice −20…19.
     pub prio: u8,
+    /// Whether it was known on arrival to need the CPU all the time (Curran & Stumm's processor-intensive tasks).
+    pub intensive: bool,
     /// Where it may run.
     pub affinity: Affinity,
     /// Where it last ran, or where it was last put to wait.

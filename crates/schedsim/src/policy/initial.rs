@@ -42,6 +42,10 @@ impl<Q: ReadyQueue + Clone> Policy for Initial<Q> {
         Promises { work_conserving: false, locally_work_conserving: true }
     }
 
+    fn migrates(&self) -> bool {
+        false
+    }
+
     fn init_task(&mut self, _cx: &mut Context, task: TaskId) {
         self.nodes.resize(self.nodes.len().max(task.index() + 1), Node::NEW);
         self.nodes[task.index()] = Node::NEW;

@@ -49,7 +49,7 @@ impl Event {
             8 => EventKind::JobRelease { task },
             9 => EventKind::JobComplete { task, demand: Nanos(argument) },
             10 => {
-                let kind = *[OverheadKind::Switch, OverheadKind::Migration, OverheadKind::IdleExit].get(detail)?;
+                let kind = *[OverheadKind::Switch, OverheadKind::Migration, OverheadKind::IdleExit, OverheadKind::Sharing].get(detail)?;
                 EventKind::Overhead { task, kind, spent: Nanos(argument) }
             }
             _ => return None,

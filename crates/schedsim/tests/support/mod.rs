@@ -133,7 +133,13 @@ pub mod swarm {
     pub fn workloads(tasks: usize) -> impl Strategy<Value = (Workload, Machine)> {
         let machine = (1u16..5, prop_oneof![Just(0u64), 1u64..20], prop_oneof![Just(0u64), 1u64..50], prop_oneof![Just(0u64), 1u64..30]);
         (proptest::collection::vec(sketch(), 1..tasks), machine).prop_map(|(sketches, (cpus, switch, migration, exit))| {
-            let machine = Machine { cpus, switch_cost: Nanos(switch), migration_cost: Nanos(migration), idle_exit: Nanos(exit) };
+            let machine = Machine {
+                cpus,
+                switch_cost: Nanos(switch),
+                migration_cost: Nanos(migration),
+                idle_exit: Nanos(exit),
+                ..Machine::ideal(cpus)
+            };
             (build(&sketches, cpus), machine)
         })
     }

@@ -1,0 +1,298 @@
+//! What happens on a CPU, and how it goes from one task to the next.
+
+use super::Engine;
+use super::sharing::{lost, part};
+use super::tasks::Status;
+use crate::policy::{Policy, Stop};
+use crate::trace::{EventKind, OverheadKind, PrevState};
+use crate::workload::Action;
+use crate::{CpuId, Nanos, TaskId, Time};
+
+/// A CPU as the engine sees it; what it runs is in the context.
+#[derive(Clone, Copy, Debug)]
+pub struct Cpu {
+    pub state: CpuState,
+    /// It shall dispatch as soon as it can.
+    pub resched: bool,
+    /// Whom it last switched to.
+    pub occupant: TaskId,
+    /// From when on the running task's work has not been accounted for; in the future while the switch itself takes time.
+    pub run_from: Time,
+    pub slice_end: Time,
+    pub next_tick: Time,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CpuState {
+    Idle,
+    /// Kicked; leaving idle takes until `run_from`.
+    LeavingIdle,
+    Busy,
+}
+
+impl Cpu {
+    pub const IDLE: Cpu = Cpu {
+        state: CpuState::Idle,
+        resched: false,
+        occupant: TaskId::NONE,
+        run_from: Time::ZERO,
+        slice_end: Time::NEVER,
+        next_tick: Time::NEVER,
+    };
+}
+
+impl<P: Policy> Engine<'_, '_, P> {
+    pub(super) fn cpu_event(&mut self, cpu: CpuId) {
+        let state = &mut self.cpus[cpu.index()];
+        if state.state == CpuState::LeavingIdle {
+            let spent = self.cx.machine.idle_exit;
+            self.trace.push(self.cx.now, cpu, EventKind::Overhead { task: TaskId::NONE, kind: OverheadKind::IdleExit, spent });
+            self.resched.push(cpu);
+            return;
+        }
+        if state.resched {
+            self.resched.push(cpu);
+            return;
+        }
+        let (slice_end, next_tick) = (state.slice_end, state.next_tick);
+        self.account(cpu);
+        let task = self.cx.current[cpu.index()];
+        let now = self.cx.now;
+        if self.tasks[task.index()].left() == Nanos::ZERO {
+            self.events += 1;
+            self.act(cpu, task);
+        } else if slice_end <= now {
+            self.events += 1;
+            self.dispatch(cpu, Some(Stop::SliceOver));
+        } else {
+            debug_assert_eq!(next_tick, now);
+            self.cpus[cpu.index()].next_tick = self.tick_after(now);
+            self.plan(cpu);
+            let effect = self.policy.tick(&mut self.cx, cpu, task);
+            self.apply(effect);
+        }
+    }
+
+    /// The running task has done the work of its step: it acts, and goes on with the next step unless it leaves the CPU.
+    fn act(&mut self, cpu: CpuId, task: TaskId) {
+        loop {
+            match self.tasks[task.index()].then {
+                Action::Continue => {}
+                Action::Wake(other) => self.give_token(other, cpu),
+                Action::Fork(child) => {
+                    self.trace.push(self.cx.now, cpu, EventKind::SchedProcessFork { parent: task, child });
+                    self.start(child, Some(cpu));
+                }
+                Action::Sleep(pause) => {
+                    self.timers.insert(self.cx.now + pause, task);
+                    return self.leave(cpu, task, Status::Sleeping);
+                }
+                Action::Wait => {
+                    let tokens = &mut self.tasks[task.index()].tokens;
+                    if *tokens == 0 {
+                        return self.leave(cpu, task, Status::Waiting);
+                    }
+                    *tokens -= 1;
+                }
+                Action::Yield => {
+                    self.next_step(task);
+                    return self.dispatch(cpu, Some(Stop::Yielded));
+                }
+                Action::Exit => {
+                    self.depart(cpu, task);
+                    self.trace.push(self.cx.now, cpu, EventKind::SchedProcessExit { task });
+                    return self.leave(cpu, task, Status::Dead);
+                }
+            }
+            self.next_step(task);
+            if self.tasks[task.index()].work > Nanos::ZERO {
+                return self.plan(cpu);
+            }
+        }
+    }
+
+    /// The running task leaves the CPU, not runnable.
+    fn leave(&mut self, cpu: CpuId, task: TaskId, status: Status) {
+        self.tasks[task.index()].status = status;
+        self.dispatch(cpu, Some(if status == Status::Dead { Stop::Exited } else { Stop::Blocked }));
+    }
+
+    pub(super) fn reschedule(&mut self, cpu: CpuId) {
+        match self.cpus[cpu.index()].state {
+            CpuState::Idle => {}
+            CpuState::LeavingIdle => self.dispatch(cpu, None),
+            CpuState::Busy if self.cpus[cpu.index()].resched => {
+                self.account(cpu);
+                self.dispatch(cpu, Some(Stop::Preempted));
+            }
+            CpuState::Busy => {} // it has dispatched in the meantime
+        }
+    }
+
+    /// Puts away what `cpu` runs, stopped for the reason `stop`, and lets the policy choose the next task.
+    fn dispatch(&mut self, cpu: CpuId, stop: Option<Stop>) {
+        let prev = self.cx.current[cpu.index()];
+        if let Some(stop) = stop {
+            self.cx.current[cpu.index()] = TaskId::NONE;
+            self.tasks[prev.index()].stopped = self.cx.now;
+            self.policy.stopping(&mut self.cx, cpu, prev, stop);
+            match stop.requeue() {
+                Some(why) => self.enqueue(prev, cpu, why),
+                None if stop == Stop::Exited => self.policy.exit_task(&mut self.cx, prev),
+                None => {}
+            }
+        }
+        self.cpus[cpu.index()].resched = false;
+        let choice = self.policy.dispatch(&mut self.cx, cpu);
+        let next = choice.map_or(TaskId::NONE, |choice| choice.task);
+        let occupant = self.cpus[cpu.index()].occupant;
+        let mut run_from = self.cx.now;
+        if next != occupant {
+            if next != TaskId::NONE {
+                self.charge_move(cpu, next);
+            }
+            let prev_state = match stop {
+                Some(Stop::Blocked) => PrevState::Blocked,
+                Some(Stop::Exited) => PrevState::Dead,
+                _ => PrevState::Runnable,
+            };
+            self.trace.push(self.cx.now, cpu, EventKind::SchedSwitch { prev: occupant, next, prev_state });
+            self.cpus[cpu.index()].occupant = next;
+            if next != TaskId::NONE {
+                run_from += self.switch(cpu, next);
+            }
+        }
+        match choice {
+            Some(choice) => self.run_on(cpu, next, run_from, choice.slice),
+            None => {
+                self.cpus[cpu.index()].state = CpuState::Idle;
+                self.cx.idle.insert(cpu);
+                self.cpu_times.set(cpu, Time::NEVER);
+            }
+        }
+        if (next == TaskId::NONE) != (occupant == TaskId::NONE) {
+            let effect = self.policy.update_idle(&mut self.cx, cpu, next == TaskId::NONE);
+            self.apply(effect);
+        }
+    }
+
+    /// What it costs `next` that it is switched to on `cpu`, if it was elsewhere or away for long.
+    #[inline]
+    fn charge_move(&mut self, cpu: CpuId, next: TaskId) {
+        let from = self.cx.tasks[next.index()].cpu;
+        let state = &mut self.tasks[next.index()];
+        let migrates = state.has_run && from != cpu;
+        if migrates {
+            state.debt = self.cx.machine.migration_cost;
+            self.trace.push(self.cx.now, cpu, EventKind::SchedMigrateTask { task: next, from, to: cpu });
+        }
+        if self.slowdown.at_dispatch {
+            self.charge_sharing(cpu, next, migrates);
+        }
+    }
+
+    /// The costs of [`Sharing`](crate::Sharing) that depend on where a task runs.
+    #[cold]
+    fn charge_sharing(&mut self, cpu: CpuId, next: TaskId, migrates: bool) {
+        let (now, sharing, cost) = (self.cx.now, self.cx.machine.sharing, self.cx.machine.migration_cost);
+        let state = &mut self.tasks[next.index()];
+        if !state.has_run {
+            return;
+        }
+        if let (false, Some(half_life)) = (migrates, sharing.refill_half_life) {
+            let refill = Nanos((cost.0 as f64 * lost(now - state.stopped, half_life)) as u64);
+            state.debt = state.debt.max(refill);
+        }
+        if migrates {
+            state.drag += part(state.work, self.slowdown.migrated);
+        }
+        if state.is_fresh && state.home != cpu {
+            state.drag += part(state.work, self.slowdown.remote);
+        }
+        if migrates && sharing.bus > Nanos::ZERO {
+            for other in self.cx.machine.all().filter(|&other| other != cpu) {
+                let running = self.cx.current[other.index()];
+                if running != TaskId::NONE {
+                    self.account(other);
+                    self.tasks[running.index()].drag += sharing.bus;
+                    self.plan(other);
+                }
+            }
+        }
+    }
+
+    /// Charges for a switch to `next`.
+    #[inline]
+    fn switch(&mut self, cpu: CpuId, next: TaskId) -> Nanos {
+        let spent = self.cx.machine.switch_cost.min(self.until - self.cx.now);
+        if spent > Nanos::ZERO {
+            self.trace.push(self.cx.now, cpu, EventKind::Overhead { task: next, kind: OverheadKind::Switch, spent });
+        }
+        spent
+    }
+
+    #[inline]
+    fn run_on(&mut self, cpu: CpuId, task: TaskId, run_from: Time, slice: Nanos) {
+        let state = &mut self.tasks[task.index()];
+        if state.status != Status::Ready || slice == Nanos::ZERO {
+            let (status, name) = (state.status, self.load.name(task));
+            return self.cx.fail(format!("dispatched {name} on CPU {} for {slice}, and it is {status:?}", cpu.0));
+        }
+        self.events += 1;
+        state.status = Status::Running;
+        if !state.has_run {
+            state.home = cpu;
+        }
+        state.has_run = true;
+        state.is_fresh = false;
+        self.cx.tasks[task.index()].cpu = cpu;
+        self.cx.current[cpu.index()] = task;
+        let next_tick = self.tick_after(run_from);
+        self.cpus[cpu.index()] =
+            Cpu { state: CpuState::Busy, occupant: task, run_from, slice_end: run_from + slice, next_tick, resched: false };
+        self.policy.running(&mut self.cx, cpu, task);
+        self.plan(cpu);
+    }
+
+    /// When will something happen on this busy CPU?
+    #[inline]
+    fn plan(&mut self, cpu: CpuId) {
+        let state = &self.cpus[cpu.index()];
+        let task = &self.tasks[self.cx.current[cpu.index()].index()];
+        let done = state.run_from + task.left();
+        let next = if state.resched { state.run_from } else { done.min(state.slice_end).min(state.next_tick) };
+        self.cpu_times.set(cpu, next);
+    }
+
+    #[inline]
+    fn tick_after(&self, time: Time) -> Time {
+        self.tick.map_or(Time::NEVER, |tick| Time((time.0 / tick.0 + 1) * tick.0))
+    }
+
+    /// Accounts for what the task on `cpu` has done until now: first the cost of its migration, then what sharing costs, then its work.
+    #[inline]
+    pub(super) fn account(&mut self, cpu: CpuId) {
+        let (now, task) = (self.cx.now, self.cx.current[cpu.index()]);
+        let state = &mut self.cpus[cpu.index()];
+        if task == TaskId::NONE || state.run_from >= now {
+            return;
+        }
+        let mut ran = now - state.run_from;
+        state.run_from = now;
+        let state = &mut self.tasks[task.index()];
+        if state.debt > Nanos::ZERO {
+            let spent = ran.min(state.debt);
+            state.debt -= spent;
+            ran -= spent;
+            self.trace.push(now, cpu, EventKind::Overhead { task, kind: OverheadKind::Migration, spent });
+        }
+        if state.drag > Nanos::ZERO && ran > Nanos::ZERO {
+            let spent = ran.min(state.drag);
+            state.drag -= spent;
+            ran -= spent;
+            self.trace.push(now, cpu, EventKind::Overhead { task, kind: OverheadKind::Sharing, spent });
+        }
+        state.work -= ran;
+        self.useful += ran;
+    }
+}

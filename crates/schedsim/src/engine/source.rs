@@ -1,0 +1,57 @@
+//! Where the engine gets its tasks from: scripts, all known in advance, or a model, drawn as time goes on.
+
+use crate::TaskId;
+use crate::workload::{Model, Population, Step, Workload};
+
+/// What a simulation is fed with. A `&Workload` and a `&Model` convert into it.
+#[derive(Clone, Copy, Debug)]
+pub enum Source<'w> {
+    /// A closed set of tasks with a script each.
+    Scripts(&'w Workload),
+    /// Tasks that arrive, live and leave; their events have `job_release` and `job_complete` among them, and ids are used again.
+    Model(&'w Model),
+}
+
+impl<'w> From<&'w Workload> for Source<'w> {
+    fn from(workload: &'w Workload) -> Self {
+        Source::Scripts(workload)
+    }
+}
+
+impl<'w> From<&'w Model> for Source<'w> {
+    fn from(model: &'w Model) -> Self {
+        Source::Model(model)
+    }
+}
+
+/// A source in use.
+pub enum Load<'w> {
+    Scripts(&'w Workload),
+    Drawn(Population<'w>),
+}
+
+impl<'w> Load<'w> {
+    pub fn new(source: Source<'w>, seed: u64) -> Load<'w> {
+        match source {
+            Source::Scripts(workload) => Load::Scripts(workload),
+            Source::Model(model) => Load::Drawn(Population::new(model, seed)),
+        }
+    }
+
+    /// What `task` does next; `None` at the end of a script. `cursor` is the task's place in its script.
+    #[inline]
+    pub fn next_step(&mut self, task: TaskId, cursor: &mut u32) -> Option<Step> {
+        match self {
+            Load::Scripts(workload) => workload.tasks[task.index()].script.next(cursor),
+            Load::Drawn(population) => Some(population.next_step(task)),
+        }
+    }
+
+    /// The task's name in messages.
+    pub fn name(&self, task: TaskId) -> String {
+        match self {
+            Load::Scripts(workload) => format!("task {} ({})", task.0, workload.tasks[task.index()].info.name),
+            Load::Drawn(_) => format!("task {}", task.0),
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! How tasks come into being and become runnable.
+
+use super::Engine;
+use super::cpus::CpuState;
+use super::sharing::part;
+use super::source::Load;
+use crate::policy::{Effect, Enqueue, Policy, TaskView, Wake};
+use crate::trace::{EventKind, WakeContext};
+use crate::workload::{Action, Affinity, Start};
+use crate::{CpuId, Nanos, TaskId, Time};
+
+/// A task as the engine sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Task {
+    /// What follows when the work is done.
+    pub then: Action,
+    /// Work of the current step that is left.
+    pub work: Nanos,
+    /// Migration cost to be paid before the work goes on.
+    pub debt: Nanos,
+    /// What sharing memory adds to the burst, to be paid before the work goes on.
+    pub drag: Nanos,
+    /// When it last stopped running.
+    pub stopped: Time,
+    /// The next step of the script.
+    pub cursor: u32,
+    /// Wakes that came before their wait.
+    pub tokens: u32,
+    /// Where it first ran.
+    pub home: CpuId,
+    pub status: Status,
+    /// Whether it has ever run, so that it can migrate.
+    pub has_run: bool,
+    /// Whether the current step has not run yet.
+    pub is_fresh: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Status {
+    Unborn,
+    Ready,
+    Running,
+    Sleeping,
+    Waiting,
+    Dead,
+}
+
+impl Task {
+    const UNBORN: Task = Task {
+        then: Action::Continue,
+        work: Nanos::ZERO,
+        debt: Nanos::ZERO,
+        drag: Nanos::ZERO,
+        stopped: Time::ZERO,
+        cursor: 0,
+        tokens: 0,
+        home: CpuId(0),
+        status: Status::Unborn,
+        has_run: false,
+        is_fresh: false,
+    };
+
+    /// CPU time until the step is done.
+    #[inline]
+    pub fn left(&self) -> Nanos {
+        self.debt + self.drag + self.work
+    }
+}
+
+impl<P: Policy> Engine<'_, '_, P> {
+    /// Makes room for the tasks of scripts, or for the first one of a model.
+    pub(super) fn admit_first(&mut self) {
+        let Load::Scripts(workload) = self.load else { return self.admit_next() };
+        self.tasks = vec![Task::UNBORN; workload.tasks.len()];
+        let cpus = self.cx.machine.cpus;
+        self.cx.tasks.extend(workload.tasks.iter().map(|task| TaskView {
+            prio: task.info.prio,
+            intensive: false,
+            cpu: CpuId(task.cpu.0 % cpus),
+            affinity: task.affinity,
+        }));
+        for (task, spec) in workload.ids().zip(&workload.tasks) {
+            if let Start::At(time) = spec.start {
+                self.timers.insert(time, task);
+            }
+        }
+    }
+
+    /// Lets the next task of a model come when its time has come. There is always one ahead.
+    fn admit_next(&mut self) {
+        let Load::Drawn(population) = &mut self.load else { return };
+        if let Some(arrival) = population.arrive() {
+            let index = arrival.task.index();
+            let view = TaskView {
+                prio: arrival.kind.prio,
+                intensive: population.is_intensive(arrival.kind),
+                cpu: CpuId(0),
+                affinity: Affinity::Any,
+            };
+            if index == self.tasks.len() {
+                self.tasks.push(Task::UNBORN);
+                self.cx.tasks.push(view);
+            } else {
+                self.tasks[index] = Task::UNBORN;
+                self.cx.tasks[index] = view;
+            }
+            self.timers.insert(arrival.time, arrival.task);
+        }
+        if population.is_over() {
+            self.until = self.cx.now;
+        }
+    }
+
+    /// A task comes from outside.
+    pub(super) fn arrive(&mut self, task: TaskId) {
+        if let Load::Drawn(_) = self.load {
+            let cpu = self.cx.tasks[task.index()].cpu;
+            self.trace.push(self.cx.now, cpu, EventKind::JobRelease { task });
+        }
+        self.start(task, None);
+        self.admit_next();
+    }
+
+    /// A task of a model has done its last burst; its id will be used again.
+    pub(super) fn depart(&mut self, cpu: CpuId, task: TaskId) {
+        let Load::Drawn(population) = &mut self.load else { return };
+        let demand = population.leave(task);
+        if population.is_over() {
+            self.until = self.cx.now;
+        }
+        self.trace.push(self.cx.now, cpu, EventKind::JobComplete { task, demand });
+    }
+
+    /// Loads the next step; a script that is at its end goes on with an exit.
+    #[inline]
+    pub(super) fn next_step(&mut self, task: TaskId) {
+        let state = &mut self.tasks[task.index()];
+        let step = self.load.next_step(task, &mut state.cursor);
+        (state.work, state.then) = step.map_or((Nanos::ZERO, Action::Exit), |step| (step.run, step.then));
+        state.drag = part(state.work, self.slowdown.every);
+        state.is_fresh = true;
+    }
+
+    /// A task comes into being, forked on a CPU or from outside.
+    pub(super) fn start(&mut self, task: TaskId, waker: Option<CpuId>) {
+        self.events += 1;
+        if let Some(cpu) = waker {
+            self.cx.tasks[task.index()].cpu = cpu;
+        }
+        self.next_step(task);
+        self.policy.init_task(&mut self.cx, task);
+        // A task that begins with a pause does not have to run first to begin it.
+        let state = &mut self.tasks[task.index()];
+        match (state.work, state.then) {
+            (Nanos::ZERO, Action::Sleep(pause)) => {
+                state.status = Status::Sleeping;
+                self.timers.insert(self.cx.now + pause, task);
+            }
+            (Nanos::ZERO, Action::Wait) if state.tokens == 0 => state.status = Status::Waiting,
+            _ => return self.make_ready(task, Wake { new: true, waker }),
+        }
+        // It is placed now all the same, as the policies count tasks where they are placed.
+        self.cx.tasks[task.index()].cpu = self.policy.select_cpu(&mut self.cx, task, Wake { new: true, waker });
+    }
+
+    /// `task` is given a token by the task running on `waker`.
+    pub(super) fn give_token(&mut self, task: TaskId, waker: CpuId) {
+        if self.tasks[task.index()].status == Status::Waiting {
+            self.wake(task, Some(waker));
+        } else {
+            self.tasks[task.index()].tokens += 1;
+        }
+    }
+
+    /// A sleep or a wait is over; the task goes on with its next step.
+    #[inline]
+    pub(super) fn wake(&mut self, task: TaskId, waker: Option<CpuId>) {
+        self.events += 1;
+        self.next_step(task);
+        self.make_ready(task, Wake { new: false, waker });
+    }
+
+    #[inline]
+    fn make_ready(&mut self, task: TaskId, wake: Wake) {
+        let last = self.cx.tasks[task.index()].cpu;
+        let target = self.policy.select_cpu(&mut self.cx, task, wake);
+        let kind = match wake {
+            Wake { new: true, .. } => EventKind::SchedWakeupNew { task, target },
+            Wake { waker: Some(_), .. } => EventKind::SchedWaking { task, target, context: WakeContext::Task },
+            Wake { waker: None, .. } => EventKind::SchedWaking { task, target, context: WakeContext::Hardirq },
+        };
+        self.trace.push(self.cx.now, wake.waker.unwrap_or(last), kind);
+        self.enqueue(task, target, if wake.new { Enqueue::New } else { Enqueue::Wakeup });
+    }
+
+    #[inline]
+    pub(super) fn enqueue(&mut self, task: TaskId, cpu: CpuId, why: Enqueue) {
+        self.tasks[task.index()].status = Status::Ready;
+        let effect = self.policy.enqueue(&mut self.cx, task, cpu, why);
+        self.apply(effect);
+    }
+
+    /// Lets a CPU dispatch soon.
+    #[inline]
+    pub(super) fn apply(&mut self, effect: Effect) {
+        let (Effect::Kick(cpu) | Effect::Preempt(cpu)) = effect else {
+            return;
+        };
+        let state = &mut self.cpus[cpu.index()];
+        match state.state {
+            CpuState::Idle => {
+                state.state = CpuState::LeavingIdle;
+                self.cx.idle.remove(cpu);
+                if self.cx.machine.idle_exit == Nanos::ZERO {
+                    self.resched.push(cpu);
+                } else {
+                    state.run_from = self.cx.now + self.cx.machine.idle_exit;
+                    self.cpu_times.set(cpu, state.run_from);
+                }
+            }
+            CpuState::Busy if matches!(effect, Effect::Preempt(_)) && !state.resched => {
+                state.resched = true;
+                if state.run_from > self.cx.now {
+                    self.cpu_times.set(cpu, state.run_from); // a switch is not interrupted
+                } else {
+                    self.resched.push(cpu);
+                }
+            }
+            CpuState::Busy | CpuState::LeavingIdle => {}
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The tasks of a model that are alive.
+
+use super::{After, Kind, Model, Stream, after, count, duration};
+use crate::workload::{Action, Step};
+use crate::{Nanos, TaskId, Time};
+
+/// The stream of gaps between arrivals; no task has this number.
+const ARRIVALS: u64 = u64::MAX;
+
+/// Draws tasks, and for each that is alive its next burst and pause. The engine asks, in this order: [`arrive`](Self::arrive) for a task to come, one ahead;
+/// [`next_step`](Self::next_step) whenever it wakes; [`leave`](Self::leave) when it has exited.
+#[derive(Clone, Debug)]
+pub struct Population<'m> {
+    model: &'m Model,
+    seed: u64,
+    gaps: Stream,
+    /// When the last one came, or will come.
+    last_arrival: Time,
+    /// Tasks that have come, the one ahead included: the number of the next.
+    born: u64,
+    /// Measured tasks that have not left yet.
+    unfinished: u64,
+    lives: Vec<Life>,
+    /// Ids to be used again, the last one first.
+    free: Vec<TaskId>,
+    over: bool,
+}
+
+/// What is left of a task. 24 bytes.
+#[derive(Clone, Copy, Debug)]
+struct Life {
+    stream: Stream,
+    /// Bursts and pauses drawn so far.
+    demand: Nanos,
+    bursts_left: u32,
+    class: u8,
+    measured: bool,
+}
+
+/// A task that will come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Arrival {
+    pub task: TaskId,
+    pub time: Time,
+    pub kind: Kind,
+}
+
+impl<'m> Population<'m> {
+    /// Nobody yet.
+    pub fn new(model: &'m Model, seed: u64) -> Population<'m> {
+        Population {
+            model,
+            seed,
+            gaps: Stream::new(seed, ARRIVALS),
+            last_arrival: Time::ZERO,
+            born: 0,
+            unfinished: model.length.measured,
+            lives: Vec::new(),
+            free: Vec::new(),
+            over: false,
+        }
+    }
+
+    /// The next task to come; `None` when all have.
+    pub fn arrive(&mut self) -> Option<Arrival> {
+        let length = self.model.length;
+        let all_measured = self.born >= length.warm_up.saturating_add(length.measured);
+        if all_measured && length.after == After::Drain {
+            return None;
+        }
+        self.last_arrival = after(self.last_arrival, self.model.arrivals.draw(&mut self.gaps));
+        let number = self.born;
+        self.born += 1;
+        let mut stream = Stream::new(self.seed, number);
+        let kind = self.model.begin(&mut stream);
+        let bursts_left = count(self.model.classes[usize::from(kind.class)].bursts.draw(&mut stream));
+        let life = Life { stream, demand: Nanos::ZERO, bursts_left, class: kind.class, measured: length.measures(number) };
+        let task = match self.free.pop() {
+            Some(task) => {
+                self.lives[task.index()] = life;
+                task
+            }
+            None => {
+                self.lives.push(life);
+                TaskId(self.lives.len() as u32 - 1)
+            }
+        };
+        self.over |= self.lives.len() - self.free.len() > length.population_limit as usize;
+        Some(Arrival { task, time: self.last_arrival, kind })
+    }
+
+    /// Whether a task of this kind is known to need the CPU all the time.
+    pub fn is_intensive(&self, kind: Kind) -> bool {
+        self.model.classes[usize::from(kind.class)].intensive
+    }
+
+    /// The task's next burst, and the pause or the end that follows it.
+    #[inline]
+    pub fn next_step(&mut self, task: TaskId) -> Step {
+        let life = &mut self.lives[task.index()];
+        let class = &self.model.classes[usize::from(life.class)];
+        let run = duration(class.burst.draw(&mut life.stream));
+        life.demand += run;
+        life.bursts_left -= 1;
+        if life.bursts_left == 0 {
+            return Step { run, then: Action::Exit };
+        }
+        let pause = duration(class.pause.draw(&mut life.stream));
+        life.demand += pause;
+        Step { run, then: Action::Sleep(pause) }
+    }
+
+    /// The task has exited, and its id is free. Its bursts and pauses, all together.
+    pub fn leave(&mut self, task: TaskId) -> Nanos {
+        let life = &self.lives[task.index()];
+        self.unfinished -= u64::from(life.measured);
+        self.over |= self.unfinished == 0;
+        self.free.push(task);
+        life.demand
+    }
+
+    /// Whether there is nothing more to see: all measured tasks have left, or too many are alive.
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        self.over
+    }
+}

@@ -1,0 +1,172 @@
+//! The built-in workload `unix1990`: Curran & Stumm's Baseline System, with what their text leaves open filled in.
+
+use super::{After, Class, Distribution, Invalid, Model, RunLength};
+use crate::machine::Sharing;
+use crate::{Machine, Nanos};
+
+/// The Baseline System (Curran & Stumm 1990, §3.2) as parameters.
+///
+/// From the paper: 4 processors, TMC 1 ms, SMC 5 %, bursts mostly of 2–4 ms and a few of 8–16 s (fig. 2.1), priorities 10/20/50/20 % (§5.3),
+/// processor-intensive tasks with bursts 1,000 times as long (§5.2). Not in the paper, and chosen here: the slopes of the histogram of bursts, exponential
+/// pauses of 70 ms, a geometric number of bursts with mean 50, Poisson arrivals. The quantum, 100 ms, is the policy's: `take:rr/quantum=100ms`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Unix1990 {
+    /// Offered Load: CPU time that arrives, without overhead, over CPU time that there is.
+    pub load: f64,
+    /// How many processors.
+    pub cpus: u16,
+    /// Task migration cost: added to the first burst after a migration.
+    pub tmc: Nanos,
+    /// System migration cost: the share by which all bursts lengthen under a policy that may migrate.
+    pub smc: f64,
+    /// How fast a processor is; 1 is the paper's 20 MIPS. At half the speed bursts take twice as long, and TMC and the arrival rate stay.
+    pub speed: f64,
+    /// Mean pause.
+    pub pause: Nanos,
+    /// Mean number of bursts of a task.
+    pub bursts: f64,
+    /// Which burst lengths.
+    pub burst: Bursts,
+    /// The share of the load that comes from processor-intensive tasks.
+    pub intensive: f64,
+    /// Whether there are four priority levels or one.
+    pub priorities: Priorities,
+    /// How many tasks, and when it ends.
+    pub length: RunLength,
+}
+
+/// How long bursts are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bursts {
+    /// Fig. 2.1: mean 4.80 ms, squared coefficient of variation 8.8.
+    Measured,
+    /// Exponential with this mean, for which there is theory.
+    Exponential(Nanos),
+}
+
+/// Priorities of tasks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Priorities {
+    /// All alike.
+    One,
+    /// §5.3: 10 % system high, 20 % system low, 50 % user, 20 % background.
+    Four,
+}
+
+/// The kernel priorities of the four levels: with `levels=4` each falls into a level of its own.
+const FOUR: [(u8, f64); 4] = [(100, 0.1), (110, 0.2), (120, 0.5), (130, 0.2)];
+
+/// Processor-intensive bursts are longer by this factor.
+const INTENSIVE: f64 = 1000.0;
+
+impl Default for Unix1990 {
+    fn default() -> Self {
+        Unix1990 {
+            load: 0.7,
+            cpus: 4,
+            tmc: Nanos::from_millis(1),
+            smc: 0.05,
+            speed: 1.0,
+            pause: Nanos::from_millis(70),
+            bursts: 50.0,
+            burst: Bursts::Measured,
+            intensive: 0.0,
+            priorities: Priorities::One,
+            length: Unix1990::FROM_EMPTY,
+        }
+    }
+}
+
+impl Unix1990 {
+    /// Regime F: the first 1,000 tasks of a system that is empty at first.
+    pub const FROM_EMPTY: RunLength = RunLength { warm_up: 0, measured: 1_000, after: After::Drain, population_limit: 20_000 };
+    /// Regime S: 40,000 tasks in a steady state, after 4,000 to get there.
+    pub const STEADY: RunLength = RunLength { warm_up: 4_000, measured: 40_000, after: After::GoOn, population_limit: 20_000 };
+
+    /// The workload.
+    ///
+    /// # Errors
+    /// If a parameter is out of range.
+    pub fn model(&self) -> Result<Model, Invalid> {
+        let at = |key: &'static str| move |message| Invalid { key: key.to_string(), message };
+        if !(self.load > 0.0 && self.load.is_finite()) {
+            return Err(at("load")(format!("the load must be above zero, not {}", self.load)));
+        }
+        if !(0.0..1.0).contains(&self.intensive) {
+            return Err(at("intensive")(format!(
+                "the share of processor-intensive load must be 0 or more and below 1, not {}",
+                self.intensive
+            )));
+        }
+        if !(self.speed > 0.0 && self.speed.is_finite()) {
+            return Err(at("speed")(format!("the speed must be above zero, not {}", self.speed)));
+        }
+        let burst = self.burst_lengths().and_then(|burst| burst.scaled(1.0 / self.speed)).map_err(at("burst"))?;
+        let baseline = Class {
+            name: "unix".to_string(),
+            share: 1.0,
+            intensive: false,
+            priorities: if self.priorities == Priorities::Four { FOUR.to_vec() } else { vec![(120, 1.0)] },
+            bursts: Distribution::geometric(self.bursts).map_err(at("bursts"))?,
+            pause: Distribution::exponential(self.pause.0 as f64).map_err(at("pause"))?,
+            burst,
+        };
+        let mut classes = vec![baseline];
+        if self.intensive > 0.0 {
+            // A task of theirs brings a thousand times the load, so they are few.
+            let weight = self.intensive / INTENSIVE;
+            let share = weight / (weight + 1.0 - self.intensive);
+            let burst = classes[0].burst.scaled(INTENSIVE).map_err(at("burst"))?;
+            classes.push(Class { name: "intensive".to_string(), share, intensive: true, burst, ..classes[0].clone() });
+            classes[0].share = 1.0 - share;
+        }
+        let work: f64 = classes.iter().map(|class| class.share * class.cpu_time()).sum();
+        let gap = work / (self.load * f64::from(self.cpus));
+        Model::new("unix1990", Distribution::exponential(gap).map_err(at("cpus"))?, classes, self.length)
+    }
+
+    /// The machine.
+    pub fn machine(&self) -> Machine {
+        let sharing = Sharing { slowdown: self.smc, ..Sharing::default() };
+        Machine { migration_cost: self.tmc, sharing, ..Machine::ideal(self.cpus) }
+    }
+
+    fn burst_lengths(&self) -> Result<Distribution, String> {
+        match self.burst {
+            Bursts::Exponential(mean) => Distribution::exponential(mean.0 as f64),
+            Bursts::Measured => {
+                // Four octaves from 125 us that grow tenfold, the mode at 2–4 ms, and twelve up to 16.4 s that shrink by 2^-1.786.
+                let below = (-4..0).map(|octave| libm::pow(10.0, f64::from(octave)));
+                let above = (0..=12).map(|octave| libm::exp2(-1.786 * f64::from(octave)));
+                Distribution::octaves(125e3, &below.chain(above).collect::<Vec<f64>>())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_baseline_has_the_moments_that_fit_the_paper() {
+        let model = Unix1990::default().model().unwrap();
+        let burst = &model.classes()[0].burst;
+        assert!((burst.mean() / 4.80e6 - 1.0).abs() < 0.005, "{}", burst.mean());
+        assert!((burst.variation_squared() / 8.8 - 1.0).abs() < 0.05, "{}", burst.variation_squared());
+        assert!((model.mean_task_time() / (50.0 * burst.mean() + 49.0 * 70e6) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_load_is_what_was_asked_for_whoever_brings_it() {
+        for intensive in [0.0, 0.25, 0.75] {
+            let unix = Unix1990 { load: 0.6, cpus: 8, intensive, ..Unix1990::default() };
+            let model = unix.model().unwrap();
+            assert!((model.offered_load(8) - 0.6).abs() < 1e-9);
+            let part = |class: &Class| class.share * class.cpu_time() / model.mean_cpu_time();
+            assert!(intensive == 0.0 || (part(&model.classes()[1]) - intensive).abs() < 1e-9);
+        }
+        assert_eq!(Unix1990 { load: f64::NAN, ..Unix1990::default() }.model().unwrap_err().key, "load");
+        assert_eq!(Unix1990 { intensive: 1.0, ..Unix1990::default() }.model().unwrap_err().key, "intensive");
+    }
+}

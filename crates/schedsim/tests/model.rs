@@ -1,0 +1,152 @@
+//! Stochastic workloads: the same tasks whoever schedules them, and the same run as if they had been written out.
+
+mod support;
+
+use schedsim::checks::Checks;
+use schedsim::engine::{self, Options, Outcome, Source};
+use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
+use schedsim::trace::{Event, EventKind, Observer, Trace};
+use schedsim::workload::{After, Model, RunLength, Unix1990};
+use schedsim::{Machine, Nanos, TaskId, Time};
+use support::{Collect, Run};
+
+/// A run of a source under a policy.
+struct Job<'a> {
+    source: Source<'a>,
+    machine: &'a Machine,
+    options: Options,
+    observers: Vec<&'a mut dyn Observer>,
+}
+
+impl PolicyVisitor for Job<'_> {
+    type Out = Outcome;
+    fn visit<P: Policy>(self, policy: P) -> Outcome {
+        engine::simulate(self.source, self.machine, policy, self.options, Trace::new(self.observers)).unwrap()
+    }
+}
+
+fn events(policy: &str, source: Source, machine: &Machine, until: Time) -> (Outcome, Vec<Event>) {
+    let mut collect = Collect::default();
+    let job = Job { source, machine, options: Options { seed: 3, until }, observers: vec![&mut collect] };
+    (PolicySpec::parse(policy).unwrap().visit(machine.cpus, job), collect.0)
+}
+
+fn first(tasks: u64) -> Unix1990 {
+    Unix1990 { length: RunLength { measured: tasks, ..Unix1990::FROM_EMPTY }, ..Unix1990::default() }
+}
+
+/// The events with tasks numbered in order of arrival, and without jobs.
+fn numbered(events: &[Event]) -> Vec<Event> {
+    let (mut number, mut born) = (Vec::new(), 0);
+    let mut named = Vec::new();
+    for event in events {
+        let rename = |task: TaskId| if task == TaskId::NONE { task } else { number[task.index()] };
+        let kind = match event.kind {
+            EventKind::JobRelease { task } => {
+                number.resize(number.len().max(task.index() + 1), TaskId(0));
+                number[task.index()] = TaskId(born);
+                born += 1;
+                continue;
+            }
+            EventKind::JobComplete { .. } => continue,
+            EventKind::SchedSwitch { prev, next, prev_state } => {
+                EventKind::SchedSwitch { prev: rename(prev), next: rename(next), prev_state }
+            }
+            EventKind::SchedWaking { task, target, context } => EventKind::SchedWaking { task: rename(task), target, context },
+            EventKind::SchedWakeupNew { task, target } => EventKind::SchedWakeupNew { task: rename(task), target },
+            EventKind::SchedProcessExit { task } => EventKind::SchedProcessExit { task: rename(task) },
+            EventKind::SchedMigrateTask { task, from, to } => EventKind::SchedMigrateTask { task: rename(task), from, to },
+            EventKind::Overhead { task, kind, spent } => EventKind::Overhead { task: rename(task), kind, spent },
+            kind => panic!("a model does not cause {kind:?}"),
+        };
+        named.push(Event { kind, ..*event });
+    }
+    named
+}
+
+#[test]
+fn tasks_drawn_as_time_goes_on_run_as_if_they_had_been_written_out() {
+    let unix = Unix1990 { load: 0.8, ..first(300) };
+    let (model, machine) = (unix.model().unwrap(), unix.machine());
+    let scripts = model.scripts(3, 300);
+    for policy in ["central:rr/quantum=100ms", "initial:rr/quantum=100ms", "take:rr/quantum=100ms", "eevdf"] {
+        let (drawn, drawn_events) = events(policy, Source::from(&model), &machine, Time::NEVER);
+        let (written, written_events) = events(policy, Source::from(&scripts), &machine, Time::NEVER);
+        assert_eq!(numbered(&drawn_events), written_events, "{policy}");
+        assert_eq!((drawn.end, drawn.events, drawn.useful), (written.end, written.events, written.useful), "{policy}");
+        // And the written ones keep all rules.
+        let promises = Promises(PolicySpec::parse(policy).unwrap());
+        let mut checks = Checks::new(&scripts, &machine, promises.of(machine.cpus));
+        let run = Run { workload: &scripts, machine: &machine, until: Time::NEVER, observers: vec![&mut checks] };
+        let outcome = run.under(policy).unwrap();
+        assert_eq!(checks.finish(&outcome), [], "{policy}");
+    }
+}
+
+/// What a policy promises.
+struct Promises(PolicySpec);
+
+impl Promises {
+    fn of(&self, cpus: u16) -> schedsim::policy::Promises {
+        struct Ask;
+        impl PolicyVisitor for Ask {
+            type Out = schedsim::policy::Promises;
+            fn visit<P: Policy>(self, policy: P) -> Self::Out {
+                policy.promises()
+            }
+        }
+        self.0.visit(cpus, Ask)
+    }
+}
+
+#[test]
+fn a_task_has_the_same_bursts_and_pauses_under_every_policy() {
+    let unix = first(500);
+    let model = unix.model().unwrap();
+    let demands = |policy| {
+        let (_, events) = events(policy, Source::from(&model), &unix.machine(), Time::NEVER);
+        let (mut number, mut demands, mut born) = (Vec::new(), vec![Nanos::ZERO; 500], 0);
+        for event in events {
+            match event.kind {
+                EventKind::JobRelease { task } => {
+                    number.resize(number.len().max(task.index() + 1), 0);
+                    number[task.index()] = born;
+                    born += 1;
+                }
+                EventKind::JobComplete { task, demand } => demands[number[task.index()]] = demand,
+                _ => {}
+            }
+        }
+        demands
+    };
+    let central = demands("central:rr/quantum=100ms");
+    assert!(central.iter().all(|&demand| demand > Nanos::ZERO));
+    assert_eq!(central, demands("initial:rr/quantum=5ms"));
+    assert_eq!(central, demands("take:rr/quantum=1ms"));
+}
+
+#[test]
+fn a_run_ends_when_its_length_says() {
+    let alive_at_end = |model: &Model, machine: &Machine, until| {
+        let (outcome, events) = events("take:rr/quantum=100ms", Source::from(model), machine, until);
+        let count = |of: fn(&EventKind) -> bool| events.iter().filter(|event| of(&event.kind)).count();
+        let released = count(|kind| matches!(kind, EventKind::JobRelease { .. }));
+        (outcome, released, released - count(|kind| matches!(kind, EventKind::JobComplete { .. })))
+    };
+    let unix = first(200);
+    let (model, machine) = (unix.model().unwrap(), unix.machine());
+    let (_, released, alive) = alive_at_end(&model, &machine, Time::NEVER);
+    assert_eq!((released, alive), (200, 0), "drained");
+
+    let go_on = model.clone().with_length(RunLength { warm_up: 50, measured: 100, after: After::GoOn, population_limit: 1000 });
+    let (_, released, alive) = alive_at_end(&go_on, &machine, Time::NEVER);
+    assert!(released > 150 && alive > 0, "others come until the last measured one has left: {released}, {alive}");
+
+    let until = Time(1_000_000_000);
+    let timed = model.with_length(RunLength { measured: u64::MAX, ..Unix1990::STEADY });
+    assert_eq!(alive_at_end(&timed, &machine, until).0.end, until);
+
+    let flooded = Unix1990 { load: 1.5, length: RunLength { population_limit: 500, ..Unix1990::STEADY }, ..unix };
+    let (outcome, _, alive) = alive_at_end(&flooded.model().unwrap(), &machine, Time::NEVER);
+    assert_eq!(alive, 500, "a saturated run stops by itself, at {}", Nanos(outcome.end.0));
+}
