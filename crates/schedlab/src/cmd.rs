@@ -7,6 +7,7 @@ mod inspect;
 mod list;
 mod queue;
 mod record;
+mod report;
 mod run;
 
 use crate::experiment::{CostOverrides, Recorded};
@@ -35,6 +36,7 @@ enum Verb {
     Diff(diff::Diff),
     Export(export::Export),
     Record(record::Record),
+    Report(report::Report),
     List(list::List),
     Queue(queue::Queue),
     #[command(hide = true)]
@@ -51,6 +53,7 @@ impl Arguments {
             Verb::Diff(verb) => verb.run(),
             Verb::Export(verb) => verb.run(),
             Verb::Record(verb) => verb.run(),
+            Verb::Report(verb) => verb.run(),
             Verb::List(verb) => verb.run(),
             Verb::Queue(verb) => verb.run(),
             Verb::QueueCells(verb) => verb.run(),

@@ -1,20 +1,30 @@
-//! Results as one HTML file.
+//! Results as one HTML file that needs nothing else: no network, no other file.
+//!
+//! Tables are written here, so that they can be read without a script; `report.js` sorts them and draws the plots with uPlot, which is part of the file.
+//! What is drawn comes from the results directory: rows, distributions and traces.
+
+mod atlas;
+mod curves;
+mod page;
+mod tables;
+mod timeline;
+
+pub use timeline::Window;
 
 use crate::Error;
+use crate::output::write_whole;
 use crate::results_directory::Contents;
-use schedsim::Time;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// A part of a run, from a time to a later one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Window {
-    /// From when.
-    pub start: Time,
-    /// Until when.
-    pub end: Time,
-}
-
-/// Writes `report.html` into the directory of results `dir`.
-pub fn write(dir: &Path, _window: Option<Window>) -> Result<(), Error> {
-    Contents::read(dir).map(|_| ())
+/// Writes `report.html` into the directory of results `dir`; its timelines are exact in `window`, or around the middle of the run.
+///
+/// # Errors
+/// If the results cannot be used, the window lies outside the run, or the file cannot be written.
+pub fn write(dir: &Path, window: Option<Window>) -> Result<PathBuf, Error> {
+    let contents = Contents::read(dir)?;
+    let timelines = timeline::Timelines::read(&contents.traces, window)?;
+    let html = page::render(&contents, &timelines)?;
+    let path = dir.join("report.html");
+    write_whole(&path, html.as_bytes())?;
+    Ok(path)
 }

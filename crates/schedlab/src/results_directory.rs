@@ -17,6 +17,7 @@ pub use parquet_file::to_parquet;
 use crate::Error;
 use crate::export::{Format, export};
 use crate::output::{Results, SCHEMA, prepare_directory, write_whole};
+use crate::report;
 use crate::trace_file::{Header, Reader, Writer};
 use crate::trace_source::TraceSource;
 use indicatif::ProgressBar;
@@ -81,10 +82,11 @@ impl ResultsDirectory {
         Distributions::new(distributions).write(&self.0)
     }
 
-    /// All is written.
+    /// All is written; writes the report.
     pub fn finish(self) -> Result<(), Error> {
         let mark = self.0.join(UNFINISHED);
-        fs::remove_file(&mark).map_err(|error| Error::output(&mark, error))
+        fs::remove_file(&mark).map_err(|error| Error::output(&mark, error))?;
+        report::write(&self.0, None).map(|_| ())
     }
 }
 

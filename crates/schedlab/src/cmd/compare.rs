@@ -5,7 +5,6 @@ use crate::Error;
 use crate::experiment::{Case, Comparison, Recorded, Repetition, Setup};
 use crate::output::{Align, Results, Table, headline, quantity};
 use crate::progress;
-use crate::report;
 use crate::results_directory::ResultsDirectory;
 use crate::trace_source::TraceSource;
 use clap::Args;
@@ -84,9 +83,7 @@ impl Compare {
             let bar = progress::bar("exporting", 0);
             directory.export_traces(&bar)?;
             bar.finish_and_clear();
-            let path = directory.path().to_path_buf();
             directory.finish()?;
-            report::write(&path, None)?;
         }
         results.print(self.common.format, || self.text(&recorded, &comparison, &cpus))
     }

@@ -1,0 +1,111 @@
+//! The page: its parts in order, with styles, scripts and data in it.
+
+use super::atlas::{self, Chart};
+use super::curves::Curve;
+use super::tables::{self, escape};
+use super::timeline::Timelines;
+use crate::Error;
+use crate::output::Results;
+use crate::results_directory::Contents;
+use serde::Serialize;
+use std::fmt::Write;
+
+const UPLOT: &str = include_str!("vendor/uPlot.iife.min.js");
+const UPLOT_STYLE: &str = include_str!("vendor/uPlot.min.css");
+const STYLE: &str = include_str!("report.css");
+const SCRIPTS: [&str; 4] = [include_str!("table.js"), include_str!("plots.js"), include_str!("timeline.js"), include_str!("report.js")];
+
+/// What the scripts draw.
+#[derive(Serialize)]
+struct Data<'a> {
+    curves: Vec<Curve<'a>>,
+    charts: Vec<Chart>,
+    timelines: &'a Timelines,
+}
+
+/// The whole page.
+pub fn render(contents: &Contents, timelines: &Timelines) -> Result<String, Error> {
+    let results = &contents.results;
+    let data = Data { curves: Curve::all(&contents.distributions), charts: atlas::charts(&results.rows), timelines };
+    let json = serde_json::to_string(&data).map_err(|error| Error::Internal(format!("cannot write JSON: {error}")))?;
+    let mut workloads: Vec<&str> = results.rows.iter().map(|row| row.workload.as_str()).collect();
+    workloads.dedup();
+    let title = match workloads[..] {
+        [one] => one,
+        _ if !data.charts.is_empty() => "cost atlas of ready queues",
+        _ => "results",
+    };
+    let mut html = String::with_capacity(json.len() + 200_000);
+    let _ = write!(
+        html,
+        "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport content=\"width=device-width\">\n\
+         <meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n\
+         <link rel=icon href=\"data:,\">\n<title>{0} – schedlab</title>\n<style>{UPLOT_STYLE}\n{STYLE}</style>\n\
+         <body>\n<header><h1>{0}</h1>\n<p>schedlab {1}</p></header>\n<main>\n",
+        escape(title),
+        escape(&results.version)
+    );
+    html += &comparison(results);
+    if !data.curves.is_empty() {
+        html += DISTRIBUTIONS;
+    }
+    if !data.charts.is_empty() {
+        html += ATLAS;
+    }
+    if !timelines.timelines.is_empty() {
+        html += TIMELINE;
+    }
+    if tables::cases(results).is_empty() {
+        let _ = write!(html, "<section><h2>All rows</h2>\n{}</section>\n", tables::long(&results.rows));
+    }
+    html += &provenance(results);
+    // In a script element only an end tag ends the data.
+    let _ = write!(
+        html,
+        "</main>\n<script type=application/json id=data>{}</script>\n<script>{UPLOT}</script>\n<script>\n",
+        json.replace('<', "\\u003c")
+    );
+    SCRIPTS.iter().for_each(|script| html += script);
+    html += "</script>\n";
+    Ok(html)
+}
+
+fn comparison(results: &Results) -> String {
+    let table = tables::comparison(results);
+    if table.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<section><h2>Comparison</h2>\n<p class=legend><span class=better>+ better</span> <span class=worse>− worse</span> \
+         <span class=equivalent>= the same</span> <span class=undecided>~ undecided: smaller than the replay's own error</span> Each against the \
+         baseline, which has no mark. A heading sorts.</p>\n{table}<details><summary>All metrics</summary>\n{}</details></section>\n",
+        tables::all_metrics(results)
+    )
+}
+
+const DISTRIBUTIONS: &str = "<section id=distributions><h2>Distributions</h2>\n<p class=controls><label>of <select id=curves-of></select></label> \
+    <label>on <select id=curves-cpus></select></label></p>\n<div class=plot id=curves></div>\n<p class=note id=curves-note></p></section>\n";
+
+const ATLAS: &str = "<section id=atlas><h2>Cost by number of tasks</h2>\n<p class=controls><label><select id=charts-which></select></label></p>\n\
+    <div class=plot id=charts></div>\n<ul class=note id=charts-note></ul></section>\n";
+
+const TIMELINE: &str = "<section id=timeline><h2>Who ran where</h2>\n<p class=controls><label>on <select id=timeline-cpus></select></label> \
+    <label>from <input id=timeline-from size=10></label> <label>to <input id=timeline-to size=10></label> \
+    <button id=timeline-show type=button>Show</button> <button id=timeline-in type=button title=\"zoom in\">+</button> \
+    <button id=timeline-out type=button title=\"zoom out\">−</button> <button id=timeline-left type=button title=\"earlier\">←</button> \
+    <button id=timeline-right type=button title=\"later\">→</button> <button id=timeline-exact type=button>Exact window</button> \
+    <button id=timeline-all type=button>Whole run</button> <span id=timeline-error role=alert></span></p>\n\
+    <p class=note id=timeline-note></p>\n<p id=timeline-what aria-live=polite>&nbsp;</p>\n<div id=timelines></div>\n\
+    <p class=note>Drag over a time to zoom in, double-click for the whole run. A task is highlighted while the pointer is over it or its name here has the focus:</p>\n\
+    <ul id=timeline-tasks></ul></section>\n";
+
+fn provenance(results: &Results) -> String {
+    format!(
+        "<section><h2>Where this comes from</h2>\n<dl><dt>Reproduce<dd><code>{}</code><dt>Version<dd>schedlab {}, schema {}<dt>Machine<dd>{}, Linux {}</dl></section>\n",
+        escape(&results.reproduce),
+        escape(&results.version),
+        results.schema,
+        escape(&results.cpu),
+        escape(&results.kernel)
+    )
+}
