@@ -37,13 +37,13 @@ fn main() {
 
 fn load(path: &Path) -> Recorded {
     let read = |path: &Path, options: Options, observers: Vec<&mut dyn Observer>| Ok(import::read(path, &options, observers)?);
-    Recorded::load(path, Options::default(), CostOverrides::default(), read).expect("a recording")
+    Recorded::load(path, false, CostOverrides::default(), read).expect("a recording")
 }
 
 fn replay(recorded: &Recorded, policy: &str) {
     let spec = PolicySpec::parse(policy).expect("a policy");
     let machine = recorded.machine(recorded.recording.cpus);
-    let run = || simulate(&recorded.workload, &machine, &spec, 1, false, None).expect("a run");
+    let run = || simulate(recorded, &machine, &spec, 1, false, None).expect("a run");
     let events = run().outcome.events;
     report(&format!("replay {} under {policy}", recorded.name), events, || drop(run()));
 }

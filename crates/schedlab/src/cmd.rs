@@ -102,8 +102,7 @@ struct CommonArguments {
 
 /// Reads a workload from the command line.
 fn load(path: &Path, common: &CommonArguments, machine: &MachineArguments) -> Result<Recorded, Error> {
-    let options = Options { allow_lost: common.allow_lost, ..Options::default() };
-    Recorded::load(path, options, machine.overrides(), read_with_progress)
+    Recorded::load(path, common.allow_lost, machine.overrides(), read_with_progress)
 }
 
 /// Reads a recording and shows how far it has come.

@@ -47,7 +47,7 @@ fn simulate_hackbench(to: &Path) {
     let costs = CostOverrides { switch: Some(Nanos(1_500)), migration: Some(Nanos(2_500)), idle_exit: Some(Nanos(3_500)) };
     let path = Path::new(WORKLOADS).join(RECORDINGS[1]);
     let recorded =
-        Recorded::load(&path, import::Options::default(), costs, |path, options, observers| Ok(import::read(path, &options, observers)?))
+        Recorded::load(&path, false, costs, |path, options, observers| Ok(import::read(path, &options, observers)?))
             .expect("a recording");
     let machine = recorded.machine(3);
     let tasks = recorded.recording.tasks.iter().map(Task::from).collect();
@@ -55,7 +55,7 @@ fn simulate_hackbench(to: &Path) {
     let header = Header { workload, policy, cpus: machine.cpus, seed: 1, version: "test".to_string(), tasks };
     let mut writer = Writer::create(to, &header).expect("a trace file");
     let policy = PolicySpec::parse("eevdf").expect("a policy");
-    simulate(&recorded.workload, &machine, &policy, 1, false, Some(&mut writer)).expect("a run");
+    simulate(&recorded, &machine, &policy, 1, false, Some(&mut writer)).expect("a run");
     writer.finish().expect("a whole file");
 }
 

@@ -45,7 +45,7 @@ impl Run {
         let header = recorded.header(&self.policy, machine.cpus, self.common.seed);
         let mut writer = self.trace.as_deref().map(|path| Writer::create(path, &header)).transpose()?;
         let observer = writer.as_mut().map(|writer| writer as &mut dyn Observer);
-        let run = simulate(&recorded.workload, &machine, &self.policy, self.common.seed, self.check, observer)?;
+        let run = simulate(&recorded, &machine, &self.policy, self.common.seed, self.check, observer)?;
         writer.map(Writer::finish).transpose()?;
 
         let rows = CATALOGUE.iter().map(|metric| Row {

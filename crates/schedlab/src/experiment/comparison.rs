@@ -203,7 +203,7 @@ fn repeat(recorded: &Recorded, policy: PolicySpec, cpus: u16, setup: &Setup<'_>,
         let to = traces.map(|dir| dir.trace(&case.policy.to_string(), cpus)).transpose()?;
         let mut writer = to.map(|to| Writer::create(&to, &recorded.header(&case.policy, cpus, seed))).transpose()?;
         let observer = writer.as_mut().map(|writer| writer as &mut dyn Observer);
-        let run = simulate(&recorded.workload, &machine, &case.policy, seed, setup.check, observer)?;
+        let run = simulate(recorded, &machine, &case.policy, seed, setup.check, observer)?;
         writer.map(Writer::finish).transpose()?;
         if let Some(violation) = run.violations.first() {
             let more = run.violations.len() - 1;

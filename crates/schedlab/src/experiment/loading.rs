@@ -7,21 +7,24 @@ use crate::trace_file::{Header, Task};
 use schedsim::metrics::Metrics;
 use schedsim::policy::PolicySpec;
 use schedsim::trace::Observer;
-use schedsim::workload::{self, CostEstimator, ReplayBuilder, ReplayOptions};
+use schedsim::workload::{self, CostEstimator, ReplayBuilder, ReplayOptions, UntilEnded};
 use schedsim::{Machine, Time};
 use std::fmt::Write;
 use std::path::Path;
 
 impl Recorded {
-    /// Reads the recording at `path` once, by `read`, and makes of it a workload, the costs of its machine and its metrics.
+    /// Reads the recording at `path` by `read` and makes of it a workload, the costs of its machine and its metrics.
+    ///
+    /// It is read twice: once it is known which tasks end, it is measured until the last of them has, as its replays will be.
     pub fn load(
         path: &Path,
-        options: Options,
+        allow_lost: bool,
         given: CostOverrides,
-        read: impl FnOnce(&Path, Options, Vec<&mut dyn Observer>) -> Result<Recording, Error>,
+        read: impl Fn(&Path, Options, Vec<&mut dyn Observer>) -> Result<Recording, Error>,
     ) -> Result<Recorded, Error> {
-        let (mut metrics, mut builder, mut costs) = (Metrics::new(0), ReplayBuilder::new(ReplayOptions::default()), CostEstimator::new());
-        let recording = read(path, options, vec![&mut metrics, &mut builder, &mut costs])?;
+        let options = || Options { allow_lost, ..Options::default() };
+        let (mut builder, mut costs) = (ReplayBuilder::new(ReplayOptions::default()), CostEstimator::new());
+        let recording = read(path, options(), vec![&mut builder, &mut costs])?;
         let costs = costs.finish();
         let machine = Machine {
             cpus: recording.cpus,
@@ -33,8 +36,13 @@ impl Recorded {
         let end = Time(recording.duration.0);
         let (workload, replay) =
             builder.finish(workload::Recorded { tasks: &recording.tasks, cpus: recording.cpus, end, switch_cost: machine.switch_cost });
+        let mut metrics = Metrics::new(recording.cpus);
+        let mut until = UntilEnded::new(&replay.ended, &mut metrics);
+        read(path, options(), vec![&mut until])?;
+        let end = until.end().unwrap_or(end);
+        let summary = metrics.finish(end);
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        Ok(Recorded { name, workload, replay, costs, machine, summary: metrics.finish(end), recording })
+        Ok(Recorded { name, workload, replay, costs, machine, summary, recording })
     }
 
     /// The machine of the recording with `cpus` CPUs.

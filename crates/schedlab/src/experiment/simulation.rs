@@ -1,12 +1,13 @@
 //! One run in the simulator, observed.
 
+use super::Recorded;
 use crate::Error;
 use schedsim::checks::{Checks, Violation};
 use schedsim::engine::{self, Options, Outcome};
 use schedsim::metrics::{Metrics, Summary};
 use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
 use schedsim::trace::{Observer, Trace, TraceHash};
-use schedsim::workload::Workload;
+use schedsim::workload::UntilEnded;
 use schedsim::{Machine, Time};
 
 /// What a run came to.
@@ -22,16 +23,18 @@ pub struct Run {
     pub violations: Vec<Violation>,
 }
 
-/// Runs `workload` on `machine` under `policy`; `observer` sees the events as well.
+/// Replays `recorded` on `machine` under `policy`; `observer` sees the events as well.
+///
+/// The metrics are of the time until the tasks that ended in the recording have ended ([`UntilEnded`]), as those of the recording are.
 pub fn simulate(
-    workload: &Workload,
+    recorded: &Recorded,
     machine: &Machine,
     policy: &PolicySpec,
     seed: u64,
     check: bool,
     observer: Option<&mut dyn Observer>,
 ) -> Result<Run, Error> {
-    let job = Job { workload, machine, seed, check, observer };
+    let job = Job { recorded, machine, seed, check, observer };
     policy.visit(machine.cpus, job).map_err(|error| match error {
         engine::Error::Stalled(_) => Error::Input(format!("under {policy} on {} CPUs {error}", machine.cpus)),
         engine::Error::Policy { .. } => Error::Internal(format!("{policy} on {} CPUs failed: {error}", machine.cpus)),
@@ -40,7 +43,7 @@ pub fn simulate(
 
 /// A run that waits for its policy.
 struct Job<'a, 'o> {
-    workload: &'a Workload,
+    recorded: &'a Recorded,
     machine: &'a Machine,
     seed: u64,
     check: bool,
@@ -51,10 +54,12 @@ impl PolicyVisitor for Job<'_, '_> {
     type Out = Result<Run, engine::Error>;
 
     fn visit<P: Policy>(self, policy: P) -> Self::Out {
+        let workload = &self.recorded.workload;
         let mut metrics = Metrics::new(self.machine.cpus);
+        let mut until = UntilEnded::new(&self.recorded.replay.ended, &mut metrics);
         let mut hash = TraceHash::new();
-        let mut checks = self.check.then(|| Checks::new(self.workload, self.machine, policy.promises()));
-        let mut observers: Vec<&mut dyn Observer> = vec![&mut metrics, &mut hash];
+        let mut checks = self.check.then(|| Checks::new(workload, self.machine, policy.promises()));
+        let mut observers: Vec<&mut dyn Observer> = vec![&mut until, &mut hash];
         if let Some(checks) = &mut checks {
             observers.push(checks);
         }
@@ -62,8 +67,9 @@ impl PolicyVisitor for Job<'_, '_> {
             observers.push(observer);
         }
         let options = Options { seed: self.seed, until: Time::NEVER };
-        let outcome = engine::simulate(self.workload, self.machine, policy, options, Trace::new(observers))?;
+        let outcome = engine::simulate(workload, self.machine, policy, options, Trace::new(observers))?;
         let violations = checks.map(|checks| checks.finish(&outcome)).unwrap_or_default();
-        Ok(Run { summary: metrics.finish(outcome.end), outcome, hash: hash.value(), violations })
+        let end = until.end().unwrap_or(outcome.end);
+        Ok(Run { summary: metrics.finish(end), outcome, hash: hash.value(), violations })
     }
 }
