@@ -115,9 +115,9 @@ fn inspect_shows_tasks_and_who_wakes_whom() {
 #[test]
 fn names_that_there_are_not_are_answered_with_the_nearest() {
     fails(
-        &["compare", REDIS, "--policy", "take:multilist3"],
+        &["compare", REDIS, "--policy", "take:multilst2"],
         2,
-        &["take:multilist3", "Did you mean `take:multilist2`?", "schedlab list policies"],
+        &["take:multilst2", "Did you mean `take:multilist2`?", "schedlab list policies"],
     );
     fails(&["run", REDIS, "--policy", "takerr"], 2, &["Did you mean `take:rr`?"]);
     fails(&["run", REDIS, "--policy", "take:rr/quantun=1ms"], 2, &["Did you mean `quantum`?"]);
