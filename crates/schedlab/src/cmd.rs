@@ -1,6 +1,7 @@
 //! The verbs of the command line, one file each.
 
 mod compare;
+mod completions;
 mod diff;
 mod export;
 mod inspect;
@@ -22,7 +23,14 @@ use std::path::Path;
 
 /// A laboratory for CPU schedulers: one policy, three worlds, the same numbers every time.
 #[derive(Parser, Debug)]
-#[command(name = "schedlab", version, arg_required_else_help = true)]
+#[command(
+    name = "schedlab",
+    version,
+    arg_required_else_help = true,
+    after_help = "Examples:\n  sudo schedlab record -- make -j8\n  schedlab compare perf.data -o results\n  \
+                  schedlab report results --window 100ms..120ms\n  schedlab queue --tasks 1,10,100 -o results/queues\n\n\
+                  Exit codes: 0 ok, 1 internal error, 2 usage, 3 unusable input, 4 a check failed, 77 something needed is missing."
+)]
 pub struct Arguments {
     #[command(subcommand)]
     verb: Verb,
@@ -39,6 +47,8 @@ enum Verb {
     Report(report::Report),
     List(list::List),
     Queue(queue::Queue),
+    Completions(completions::Completions),
+    ManPages(completions::ManPages),
     #[command(hide = true)]
     QueueCells(queue::QueueCells),
 }
@@ -56,6 +66,8 @@ impl Arguments {
             Verb::Report(verb) => verb.run(),
             Verb::List(verb) => verb.run(),
             Verb::Queue(verb) => verb.run(),
+            Verb::Completions(verb) => verb.run(),
+            Verb::ManPages(verb) => verb.run(),
             Verb::QueueCells(verb) => verb.run(),
         }
     }

@@ -7,7 +7,9 @@ use schedsim::policy::{Choice, OPTIONS, orders, schedulers, topologies};
 
 /// Lists what there is to choose from.
 #[derive(Args, Debug)]
+#[command(after_help = "Example:\n  schedlab list policies")]
 pub struct List {
+    /// Of what
     what: What,
 }
 

@@ -1,5 +1,7 @@
 //! Who ran where: exactly within a window, and down-sampled over the whole run.
 
+mod overview;
+
 use crate::Error;
 use crate::export::{Interval, Names, Occupancy};
 use crate::trace_file::Header;
@@ -12,6 +14,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;
+
+use overview::{Overview, varint};
 
 /// What all timelines of a report may hold together, so that it opens fast and stays small.
 const MOST_INTERVALS: usize = 320_000;
@@ -228,86 +232,6 @@ fn pack_intervals(intervals: &[&Interval], cpus: u16, number: &mut impl FnMut(Ta
     BASE64_STANDARD.encode(bytes)
 }
 
-fn varint(bytes: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
-}
-
-/// A grid of cells, a row per CPU: for how much of it the CPU was busy, and which task had most of that.
-struct Overview {
-    cell: u64,
-    per_cpu: usize,
-    cells: Vec<Cell>,
-    /// By CPU: the cell that is being filled, and the time of each task in it.
-    open: Vec<(usize, BTreeMap<u32, u64>)>,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Cell {
-    busy: u64,
-    most: u64,
-    task: u32,
-}
-
-impl Overview {
-    fn new(cpus: u16, cell: u64, end: Time) -> Overview {
-        let per_cpu = end.0.div_ceil(cell).max(1) as usize;
-        Overview {
-            cell,
-            per_cpu,
-            cells: vec![Cell::default(); per_cpu * usize::from(cpus)],
-            open: vec![(0, BTreeMap::new()); usize::from(cpus)],
-        }
-    }
-
-    /// Adds an interval; those of a CPU come in order.
-    fn add(&mut self, interval: &Interval, task: u32) {
-        if interval.cpu.index() >= self.open.len() {
-            return;
-        }
-        let mut at = interval.start.0;
-        while at < interval.end.0 {
-            let index = (at / self.cell) as usize;
-            let until = interval.end.0.min((index as u64 + 1) * self.cell);
-            if self.open[interval.cpu.index()].0 != index {
-                self.close(interval.cpu.index(), index);
-            }
-            *self.open[interval.cpu.index()].1.entry(task).or_default() += until - at;
-            at = until;
-        }
-    }
-
-    /// Ends a CPU's cell and goes on with another.
-    fn close(&mut self, cpu: usize, next: usize) {
-        let (index, times) = &mut self.open[cpu];
-        let most = times.iter().max_by_key(|&(&task, &time)| (time, std::cmp::Reverse(task)));
-        if let (Some((&task, &most)), Some(cell)) = (most, self.cells.get_mut(cpu * self.per_cpu + *index)) {
-            *cell = Cell { busy: times.values().sum(), most, task };
-        }
-        times.clear();
-        *index = next;
-    }
-
-    /// Cell by cell, CPU by CPU: busy in 255ths of the cell, and unless that is 0 the share of the leading task in it, in 255ths, and its number;
-    /// in base64.
-    fn pack(mut self) -> String {
-        (0..self.open.len()).for_each(|cpu| self.close(cpu, 0));
-        let mut bytes = Vec::new();
-        for cell in &self.cells {
-            let busy = (cell.busy * 255).div_ceil(self.cell).min(255);
-            varint(&mut bytes, busy);
-            if busy > 0 {
-                varint(&mut bytes, cell.most * 255 / cell.busy.max(1));
-                varint(&mut bytes, u64::from(cell.task));
-            }
-        }
-        BASE64_STANDARD.encode(bytes)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -329,15 +253,6 @@ mod tests {
         for bad in ["5ms", "5..6", "6ms..5ms", "1s..1s", "..1s"] {
             assert!(bad.parse::<Window>().is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn an_overview_keeps_all_busy_time_and_the_leading_task() {
-        let mut overview = Overview::new(1, 100, Time(200));
-        [(0, 0, 60), (1, 60, 90), (0, 95, 150)].iter().for_each(|&(task, start, end)| overview.add(&interval(0, task, start, end), task));
-        overview.close(0, 0);
-        let cells: Vec<_> = overview.cells.iter().map(|cell| (cell.busy, cell.most, cell.task)).collect();
-        assert_eq!(cells, [(95, 65, 0), (50, 50, 0)]);
     }
 
     #[test]
