@@ -1,0 +1,86 @@
+//! What a user is told: help with examples for every verb, completions, man pages, nearest matches, no colour where it is not wanted.
+
+use std::fs;
+use std::process::{Command, Output};
+
+fn schedlab(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_schedlab"))
+        .args(arguments)
+        .env("CLICOLOR_FORCE", "1")
+        .env("NO_COLOR", "1")
+        .output()
+        .expect("the program starts")
+}
+
+fn stdout(arguments: &[&str]) -> String {
+    let output = schedlab(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// The verbs that `schedlab --help` lists.
+fn verbs() -> Vec<String> {
+    let help = stdout(&["--help"]);
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let listed = listed.filter(|line| !line.starts_with("   "));
+    let verbs: Vec<String> =
+        listed.filter_map(|line| line.split_whitespace().next()).map(str::to_string).filter(|verb| verb != "help").collect();
+    assert!(verbs.len() >= 10, "{verbs:?}");
+    verbs
+}
+
+#[test]
+fn every_verb_has_help_with_an_example_of_itself() {
+    for verb in verbs() {
+        let help = stdout(&[&verb, "--help"]);
+        let example = help
+            .lines()
+            .map(str::trim_start)
+            .find(|line| line.starts_with(&format!("schedlab {verb}")) || line.starts_with(&format!("sudo schedlab {verb}")));
+        assert!(example.is_some() && help.contains("Example"), "{verb} has no example:\n{help}");
+    }
+}
+
+#[test]
+fn every_shell_gets_completions_of_every_verb() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = stdout(&["completions", shell]);
+        verbs().iter().for_each(|verb| assert!(script.contains(verb.as_str()), "{shell}: {verb}"));
+    }
+}
+
+#[test]
+fn every_verb_has_a_man_page() {
+    let dir = std::env::temp_dir().join(format!("schedlab-help-man-{}", std::process::id()));
+    stdout(&["man-pages", &dir.to_string_lossy()]);
+    for verb in verbs() {
+        let page = fs::read_to_string(dir.join(format!("schedlab-{verb}.1"))).expect("a page");
+        assert!(page.contains(".SH NAME") && page.contains(&verb.replace('-', "\\-")), "{page}");
+    }
+    assert!(dir.join("schedlab.1").is_file());
+    fs::remove_dir_all(dir).expect("the directory");
+}
+
+#[test]
+fn a_slip_gets_the_nearest_match() {
+    for (arguments, nearest) in [
+        (&["comprae"][..], "compare"),
+        (&["report", "somewhere", "--windwo", "1ms..2ms"], "--window"),
+        (&["completions", "bahs"], "bash"),
+        (&["export", "a", "-o", "b", "--to", "perfeto"], "perfetto"),
+    ] {
+        let output = schedlab(arguments);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains("similar") && message.contains(nearest), "{message}");
+    }
+}
+
+#[test]
+fn no_color_means_none_even_where_colour_is_forced() {
+    for arguments in [&["--help"][..], &["compare", "--help"], &["no-such-verb"]] {
+        let output = schedlab(arguments);
+        let said = [output.stdout, output.stderr].concat();
+        assert!(!said.contains(&0x1b), "{}", String::from_utf8_lossy(&said));
+    }
+}
