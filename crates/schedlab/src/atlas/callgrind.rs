@@ -4,7 +4,7 @@
 //! one run of the measured loop, and lets callgrind write the totals to a file that carries the cell's number.
 
 use super::requests;
-use super::rig::{Cell, Rig};
+use super::rig::Cell;
 use super::structure::Visitor;
 use super::subject::Subject;
 use indicatif::ProgressBar;
@@ -156,8 +156,8 @@ pub fn child() -> Result<(), String> {
     let cells: Vec<Cell> = serde_json::from_reader(std::io::stdin().lock()).map_err(|error| format!("cannot read the cells: {error}"))?;
     for (number, cell) in cells.iter().enumerate() {
         match cell.build(false, CountCell { cell, number }) {
-            Ok(slices) => println!("counted {number} {slices}"),
-            Err(why) => println!("refused {number} {why}"),
+            Ok(Ok(slices)) => println!("counted {number} {slices}"),
+            Ok(Err(why)) | Err(why) => println!("refused {number} {why}"),
         }
     }
     Ok(())
@@ -169,22 +169,22 @@ struct CountCell<'a> {
 }
 
 impl Visitor for CountCell<'_> {
-    type Out = u64;
+    type Out = Result<u64, String>;
 
-    fn visit<S: Subject>(self, subject: S) -> u64 {
+    fn visit<S: Subject>(self, subject: S) -> Result<u64, String> {
         let levels = self.cell.assign();
         let slices = self.cell.slices(&levels);
         let name = CString::new(self.number.to_string()).unwrap_or_default();
-        let mut rig = Rig::new(subject, &levels);
-        rig.run(self.cell.warm_up(slices));
+        let mut run = self.cell.runner(subject, &levels)?;
+        run(self.cell.warm_up(slices));
         requests::instrument(true);
         // The simulated caches start cold with every count; this warms them.
-        rig.run(u64::from(self.cell.tasks).min(slices));
+        run(u64::from(self.cell.tasks).min(slices));
         requests::zero();
-        rig.run(slices);
+        run(slices);
         requests::instrument(false);
         requests::dump(&name);
-        slices
+        Ok(slices)
     }
 }
 

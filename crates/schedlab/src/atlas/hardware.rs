@@ -1,7 +1,7 @@
 //! Instructions by the CPU's own counter, through `perf_event_open`, where machine and kernel allow it.
 
 use super::callgrind::{Counted, Events};
-use super::rig::{Cell, Rig};
+use super::rig::Cell;
 use super::structure::Visitor;
 use super::subject::Subject;
 use indicatif::ProgressBar;
@@ -13,7 +13,7 @@ pub fn count(cells: &[Cell], progress: &ProgressBar) -> Result<Vec<Counted>, Str
     let mut counter = Builder::new(Hardware::INSTRUCTIONS).build().map_err(|error| unavailable(&error))?;
     let count = |cell: &Cell| {
         progress.inc(1);
-        cell.build(false, CountCell { cell, counter: &mut counter })?.map_err(|error| unavailable(&error))
+        cell.build(false, CountCell { cell, counter: &mut counter })?
     };
     Ok(cells.iter().map(count).collect())
 }
@@ -31,17 +31,20 @@ struct CountCell<'a> {
 }
 
 impl Visitor for CountCell<'_> {
-    type Out = std::io::Result<Events>;
+    type Out = Counted;
 
     fn visit<S: Subject>(self, subject: S) -> Self::Out {
         let levels = self.cell.assign();
         let slices = self.cell.slices(&levels);
-        let mut rig = Rig::new(subject, &levels);
-        rig.run(self.cell.warm_up(slices));
-        self.counter.reset()?;
-        self.counter.enable()?;
-        rig.run(slices);
-        self.counter.disable()?;
-        Ok(Events::instructions(slices, self.counter.read()?))
+        let mut run = self.cell.runner(subject, &levels)?;
+        run(self.cell.warm_up(slices));
+        let mut count = || {
+            self.counter.reset()?;
+            self.counter.enable()?;
+            run(slices);
+            self.counter.disable()?;
+            self.counter.read()
+        };
+        count().map(|count| Events::instructions(slices, count)).map_err(|error| unavailable(&error))
     }
 }

@@ -2,8 +2,9 @@
 
 use super::callgrind::{Callgrind, Counted, Events};
 use super::mix::Mix;
-use super::rig::{Cell, EMPTY_LOOP};
+use super::rig::{Body, Cell};
 use super::structure::{Examined, StrideRule, Structure};
+use super::threads::Part;
 use super::{hardware, mix, steps, structure, timing};
 use crate::output::Row;
 use crate::progress;
@@ -74,30 +75,15 @@ impl Plan {
     pub fn cells(&self, structure: &Structure, tasks: u32) -> Vec<Cell> {
         let assignments = if self.mix.is_random() { self.assignments } else { 1 };
         let cell = |assignment| Cell {
-            structure: structure.name.to_string(),
-            tasks,
             mix: self.mix.clone(),
             levels: self.levels,
             strides: self.strides,
             seed: self.seed,
             assignment,
             slices: self.slices,
+            ..Cell::new(structure.name, tasks)
         };
         (0..assignments).map(cell).collect()
-    }
-
-    /// The empty loop.
-    fn empty_loop(&self) -> Cell {
-        Cell {
-            structure: EMPTY_LOOP.to_string(),
-            tasks: 1,
-            mix: Mix::One(0),
-            levels: 1,
-            strides: self.strides,
-            seed: self.seed,
-            assignment: 0,
-            slices: Some(20_000),
-        }
     }
 
     /// Every structure with every number of tasks.
@@ -107,7 +93,7 @@ impl Plan {
 
     /// Rows of instructions, and of cache misses where the source simulates caches.
     pub fn instructions(&self, source: &Source) -> Vec<Row> {
-        let mut cells = vec![self.empty_loop()];
+        let mut cells = vec![Cell::empty_loop()];
         let points: Vec<_> = self.points().map(|(structure, tasks)| (structure, tasks, self.cells(structure, tasks))).collect();
         cells.extend(points.iter().flat_map(|(_, _, cells)| cells.iter().cloned()));
         let counted = source.count(&cells).unwrap_or_else(|why| vec![Err(why); cells.len()]);
@@ -157,6 +143,35 @@ impl Plan {
             .zip(&times)
             .map(|((structure, tasks), times)| filled(self.row(structure, *tasks, "host", "time_ns_per_op", "ns"), times))
             .collect()
+    }
+
+    /// Rows of real threads: what switch, queue, accounting and the look for real-time threads add to a slice.
+    pub fn threads(&self, source: &Source) -> Vec<Row> {
+        let points: Vec<_> = self.points().map(|(structure, tasks)| (structure, tasks, self.cells(structure, tasks))).collect();
+        let with = |part| {
+            points.iter().flat_map(|(_, _, cells)| cells.clone()).map(move |cell| Cell { body: Body::Thread { part, work: 0 }, ..cell })
+        };
+        let cells: Vec<Cell> = Part::ALL.into_iter().flat_map(with).collect();
+        let counted = source.count(&cells).unwrap_or_else(|why| vec![Err(why); cells.len()]);
+        let parts: Vec<&[Counted]> = counted.chunks(counted.len().div_ceil(Part::ALL.len()).max(1)).collect();
+        let mut rows = Vec::new();
+        let mut begin = 0;
+        for (structure, tasks, cells) in &points {
+            let mine = |part: usize| sample(&parts[part][begin..begin + cells.len()], |events| events.per_slice(&["Ir"]));
+            for (index, part) in Part::ALL.into_iter().enumerate() {
+                let added = match index.checked_sub(1) {
+                    None => mine(index),
+                    Some(before) => {
+                        mine(index).and_then(|all| Ok(all.iter().zip(mine(before)?).map(|(all, before)| all - before).collect()))
+                    }
+                };
+                let mut row = self.row(structure, *tasks, source.backend(), "thread_instructions_per_slice", "instructions");
+                row.params.insert("part".to_string(), part.name().to_string());
+                rows.push(filled(row, &added));
+            }
+            begin += cells.len();
+        }
+        rows
     }
 
     /// Rows of machine-free counts.

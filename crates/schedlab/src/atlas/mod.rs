@@ -1,14 +1,14 @@
 //! The cost atlas of ready queues: what one scheduling operation costs, per structure, number of tasks and mix of levels.
 //!
 //! One operation is what the end of a time slice needs: insert the task that ran, take out the next. A [`Rig`](rig::Rig) does that
-//! for tasks that yield for ever; [`callgrind`] and [`hardware`] count its instructions, [`timing`] takes its time, [`steps`] counts what
+//! for tasks that yield for ever, and [`threads`] lets real ones switch; [`callgrind`] and [`hardware`] count its instructions, [`timing`] takes its time, [`steps`] counts what
 //! depends on no machine. [`measure`] runs a [`Plan`](measure::Plan) and makes rows of it; [`crossover`] and [`advice`] read those rows.
 //! [`paper`] holds Porter's printed numbers and claims against them.
 //!
 //! ```
-//! use schedlab::atlas::{mix::Mix, rig::Cell, steps, structure::StrideRule};
+//! use schedlab::atlas::{mix::Mix, rig::Cell, steps};
 //!
-//! let cell = Cell { structure: "ruler".into(), tasks: 10, mix: Mix::One(7), levels: 8, strides: StrideRule::Powers, seed: 1, assignment: 0, slices: None };
+//! let cell = Cell { mix: Mix::One(7), levels: 8, ..Cell::new("ruler", 10) };
 //! assert_eq!(steps::count(&cell).unwrap().longest_wait, [(7, 10)]); // round robin among the ten
 //! ```
 
@@ -24,6 +24,7 @@ pub mod steps;
 pub mod structure;
 pub mod subject;
 pub mod text;
+pub mod threads;
 pub mod timing;
 
 mod idle;

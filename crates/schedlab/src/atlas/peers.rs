@@ -16,25 +16,21 @@ pub trait Peer {
     /// `task` waits.
     fn push(&mut self, task: TaskId, level: Level);
     /// The next one.
-    fn take(&mut self) -> Option<TaskId>;
+    fn pop(&mut self) -> Option<TaskId>;
 }
 
 /// A peer in the rig.
 pub struct PeerQueue<P>(pub P);
 
 impl<P: Peer> Subject for PeerQueue<P> {
-    fn arrive(&mut self, _nodes: &mut Nodes, task: TaskId, level: Level) {
-        self.0.push(task, level);
+    #[inline(always)]
+    fn take(&mut self, _nodes: &mut Nodes) -> Option<TaskId> {
+        self.0.pop()
     }
 
     #[inline(always)]
-    fn next(&mut self, _nodes: &mut Nodes, running: TaskId, level: Level) -> TaskId {
-        self.0.push(running, level);
-        self.0.take().unwrap_or(TaskId(0))
-    }
-
-    fn first(&mut self, _nodes: &mut Nodes) -> TaskId {
-        self.0.take().unwrap_or(TaskId(0))
+    fn put(&mut self, _nodes: &mut Nodes, task: TaskId, level: Level) {
+        self.0.push(task, level);
     }
 }
 
@@ -49,7 +45,7 @@ impl Peer for Deque {
     }
 
     #[inline]
-    fn take(&mut self) -> Option<TaskId> {
+    fn pop(&mut self) -> Option<TaskId> {
         self.0.pop_front()
     }
 }
@@ -95,7 +91,7 @@ impl Peer for Heap {
     }
 
     #[inline]
-    fn take(&mut self) -> Option<TaskId> {
+    fn pop(&mut self) -> Option<TaskId> {
         self.heap.pop().map(|Reverse((_, task))| TaskId(task))
     }
 }
@@ -120,7 +116,7 @@ impl Peer for BTree {
     }
 
     #[inline]
-    fn take(&mut self) -> Option<TaskId> {
+    fn pop(&mut self) -> Option<TaskId> {
         self.map.pop_first().map(|(_, task)| task)
     }
 }
@@ -169,7 +165,7 @@ impl Peer for IntrusiveList {
     }
 
     #[inline]
-    fn take(&mut self) -> Option<TaskId> {
+    fn pop(&mut self) -> Option<TaskId> {
         self.list.pop_front().map(|task| TaskId(task.id))
     }
 }
@@ -203,7 +199,7 @@ impl Peer for IntrusiveTree {
     }
 
     #[inline]
-    fn take(&mut self) -> Option<TaskId> {
+    fn pop(&mut self) -> Option<TaskId> {
         self.tree.front_mut().remove().map(|task| TaskId(task.id))
     }
 }

@@ -6,6 +6,7 @@
 use super::mix::Mix;
 use super::structure::{self, Examined, Service, Setup, StrideRule, Visitor};
 use super::subject::{EmptyLoop, Subject};
+use super::threads::{Part, Threads};
 use readyq::{Level, Node, Nodes, TaskId};
 use serde::{Deserialize, Serialize};
 
@@ -28,12 +29,49 @@ pub struct Cell {
     pub assignment: u32,
     /// How many slices to measure, if not as many as [`Cell::slices`] thinks right.
     pub slices: Option<u64>,
+    /// What runs in a slice.
+    pub body: Body,
+}
+
+/// What runs in a slice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub enum Body {
+    /// Nothing: the loop goes from one operation to the next.
+    #[default]
+    Nothing,
+    /// A user-level thread.
+    Thread {
+        /// What happens between two of them.
+        part: Part,
+        /// How many rounds of work a thread does.
+        work: u32,
+    },
 }
 
 /// The name under which the empty loop is measured.
 pub const EMPTY_LOOP: &str = "loop";
 
 impl Cell {
+    /// `tasks` tasks at one level.
+    pub fn new(structure: &str, tasks: u32) -> Cell {
+        Cell {
+            structure: structure.to_string(),
+            tasks,
+            mix: Mix::One(0),
+            levels: 1,
+            strides: StrideRule::Linear,
+            seed: 1,
+            assignment: 0,
+            slices: None,
+            body: Body::Nothing,
+        }
+    }
+
+    /// The loop without a structure.
+    pub fn empty_loop() -> Cell {
+        Cell { slices: Some(20_000), ..Cell::new(EMPTY_LOOP, 1) }
+    }
+
     /// The level of each task.
     pub fn assign(&self) -> Vec<u16> {
         self.mix.assign(self.tasks, self.levels, self.seed, self.assignment)
@@ -74,6 +112,21 @@ impl Cell {
         structure::find(&self.structure).is_some_and(|found| found.examined == Examined::ListElements)
     }
 
+    /// What runs so many slices of this cell with `subject`.
+    pub fn runner<'s, S: Subject + 's>(&self, subject: S, levels: &[u16]) -> Result<Box<dyn FnMut(u64) + 's>, String> {
+        Ok(match self.body {
+            Body::Nothing => {
+                let mut rig = Rig::new(subject, levels);
+                Box::new(move |slices| rig.run(slices))
+            }
+            Body::Thread { part, work } => {
+                let threads = Threads::new(subject, levels, work);
+                let mut threads = threads.map_err(|error| format!("cannot make {} threads: {error}", levels.len()))?;
+                Box::new(move |slices| threads.run(part, slices))
+            }
+        })
+    }
+
     /// Builds the structure and gives it to `visitor`, counting its steps or not.
     pub fn build<V: Visitor>(&self, counting: bool, visitor: V) -> Result<V::Out, String> {
         let setup = Setup { tasks: self.tasks, levels: self.levels, strides: self.strides.into(), counting };
@@ -85,16 +138,15 @@ impl Cell {
     }
 }
 
-/// A structure with its tasks, one of which runs.
+/// A structure with its tasks, all of which wait.
 pub struct Rig<S> {
     subject: S,
     slab: Vec<Node>,
     levels: Vec<Level>,
-    running: TaskId,
 }
 
 impl<S: Subject> Rig<S> {
-    /// All tasks arrive in the order of their ids; then the first one runs.
+    /// All tasks arrive in the order of their ids.
     pub fn new(mut subject: S, levels: &[u16]) -> Rig<S> {
         // One node more than tasks: for the idle task of the structures that keep it in the tree.
         let mut slab = vec![Node::NEW; levels.len() + 1];
@@ -103,18 +155,7 @@ impl<S: Subject> Rig<S> {
         for (task, &level) in levels.iter().enumerate() {
             subject.arrive(nodes, TaskId(task as u32), level);
         }
-        let running = subject.first(nodes);
-        Rig { subject, slab, levels, running }
-    }
-
-    /// The task that runs.
-    pub fn running(&self) -> TaskId {
-        self.running
-    }
-
-    /// Its level, or that of any other.
-    pub fn level(&self, task: TaskId) -> u16 {
-        self.levels[task.index()].0
+        Rig { subject, slab, levels }
     }
 
     /// What the operations examined so far.
@@ -122,19 +163,28 @@ impl<S: Subject> Rig<S> {
         self.subject.steps()
     }
 
-    /// `slices` times: the running task yields, the next one runs.
+    /// `slices` times: the next task runs and yields.
     pub fn run(&mut self, slices: u64) {
-        self.running = yield_for_ever(&mut self.subject, Nodes::from_mut(&mut self.slab), &self.levels, self.running, slices);
+        yield_for_ever(&mut self.subject, Nodes::from_mut(&mut self.slab), &self.levels, slices);
+    }
+
+    /// Once, and which task it was.
+    pub fn step(&mut self) -> TaskId {
+        let nodes = Nodes::from_mut(&mut self.slab);
+        let task = self.subject.take(nodes).unwrap_or(TaskId(0));
+        self.subject.put(nodes, task, self.levels[task.index()]);
+        task
     }
 }
 
-/// The measured loop.
+/// The measured loop. It begins with the task that is taken: what a scheduler does, insert and then take, is the same sequence of operations one step
+/// earlier, but here no variable has to carry a task from one round to the next.
 #[inline(never)]
-fn yield_for_ever<S: Subject>(subject: &mut S, nodes: &mut Nodes, levels: &[Level], mut running: TaskId, slices: u64) -> TaskId {
+fn yield_for_ever<S: Subject>(subject: &mut S, nodes: &mut Nodes, levels: &[Level], slices: u64) {
     for _ in 0..slices {
-        running = subject.next(nodes, running, levels[running.index()]);
+        let Some(task) = subject.take(nodes) else { return };
+        subject.put(nodes, task, levels[task.index()]);
     }
-    running
 }
 
 /// `value`, by no instruction at all, but the compiler does not know that it is the same.

@@ -38,31 +38,22 @@ impl Visitor for CountCell<'_> {
         let levels = self.0.assign();
         let slices = self.0.slices(&levels);
         let mut rig = Rig::new(subject, &levels);
-        let mut order = vec![rig.level(rig.running())];
         let kept = (KEPT as u64).min(self.0.warm_up(slices));
-        for _ in 1..kept {
-            rig.run(1);
-            order.push(rig.level(rig.running()));
-        }
+        let order = (0..kept).map(|_| levels[rig.step().index()]).collect();
         rig.run(self.0.warm_up(slices) - kept);
         let before = rig.steps();
         let mut waits = Waits::new(levels.len());
         // Long enough for the rarest task to come three times.
         let longest_stride = levels.iter().map(|&level| self.0.rule().stride(level)).max().unwrap_or(1);
-        let watched = self
-            .0
-            .slices_in(longest_stride.saturating_mul(4), &levels)
-            .min(if self.0.walks_lists() { MOST / 20 } else { MOST })
-            .max(slices);
+        let most = if self.0.walks_lists() { MOST / 20 } else { MOST };
+        let watched = self.0.slices_in(longest_stride.saturating_mul(4), &levels).min(most).max(slices);
         for slice in 0..slices {
-            rig.run(1);
-            waits.turn(slice, rig.running().index());
+            waits.turn(slice, rig.step().index());
         }
         let examined = rig.steps() - before;
         let turns = sum_by_level(&levels, &waits.turns);
         for slice in slices..watched {
-            rig.run(1);
-            waits.turn(slice, rig.running().index());
+            waits.turn(slice, rig.step().index());
         }
         let mut longest = BTreeMap::new();
         for (&level, &wait) in levels.iter().zip(&waits.longest) {
@@ -113,7 +104,7 @@ mod tests {
     use super::*;
 
     fn cell(structure: &str, tasks: u32, mix: Mix, levels: u16, strides: StrideRule) -> Cell {
-        Cell { structure: structure.into(), tasks, mix, levels, strides, seed: 1, assignment: 0, slices: None }
+        Cell { mix, levels, strides, ..Cell::new(structure, tasks) }
     }
 
     #[test]

@@ -5,14 +5,16 @@ use readyq::{Level, Nodes, ReadyQueue, RoundRobinInPlace, RulerInPlace, TaskId};
 
 /// Something that can end a time slice.
 pub trait Subject {
+    /// The next task to run.
+    fn take(&mut self, nodes: &mut Nodes) -> Option<TaskId>;
+
+    /// `task`, which ran, waits again; or it arrives.
+    fn put(&mut self, nodes: &mut Nodes, task: TaskId, level: Level);
+
     /// `task` arrives.
-    fn arrive(&mut self, nodes: &mut Nodes, task: TaskId, level: Level);
-
-    /// The slice of `running`, which has `level`, ends: who is next?
-    fn next(&mut self, nodes: &mut Nodes, running: TaskId, level: Level) -> TaskId;
-
-    /// Whose slice comes first, when all have arrived.
-    fn first(&mut self, nodes: &mut Nodes) -> TaskId;
+    fn arrive(&mut self, nodes: &mut Nodes, task: TaskId, level: Level) {
+        self.put(nodes, task, level);
+    }
 
     /// What the operations examined so far.
     fn steps(&self) -> u64 {
@@ -20,22 +22,18 @@ pub trait Subject {
     }
 }
 
-/// A ready queue: the task that ran goes in, the next one comes out.
+/// A ready queue: the next task comes out, the task that ran goes in.
 pub struct Queue<Q>(pub Q);
 
 impl<Q: ReadyQueue> Subject for Queue<Q> {
-    fn arrive(&mut self, nodes: &mut Nodes, task: TaskId, level: Level) {
-        self.0.insert(nodes, task, level);
+    #[inline(always)]
+    fn take(&mut self, nodes: &mut Nodes) -> Option<TaskId> {
+        self.0.pop(nodes)
     }
 
     #[inline(always)]
-    fn next(&mut self, nodes: &mut Nodes, running: TaskId, level: Level) -> TaskId {
-        self.0.insert(nodes, running, level);
-        self.0.pop(nodes).unwrap_or(TaskId(0))
-    }
-
-    fn first(&mut self, nodes: &mut Nodes) -> TaskId {
-        self.0.pop(nodes).unwrap_or(TaskId(0))
+    fn put(&mut self, nodes: &mut Nodes, task: TaskId, level: Level) {
+        self.0.insert(nodes, task, level);
     }
 
     fn steps(&self) -> u64 {
@@ -47,50 +45,48 @@ impl<Q: ReadyQueue> Subject for Queue<Q> {
 pub struct InPlace<Q>(pub Q);
 
 impl Subject for InPlace<RoundRobinInPlace> {
-    fn arrive(&mut self, nodes: &mut Nodes, task: TaskId, _level: Level) {
-        self.0.insert(nodes, task);
+    #[inline(always)]
+    fn take(&mut self, nodes: &mut Nodes) -> Option<TaskId> {
+        self.0.rotate(nodes)
     }
 
     #[inline(always)]
-    fn next(&mut self, nodes: &mut Nodes, _running: TaskId, level: Level) -> TaskId {
+    fn put(&mut self, _nodes: &mut Nodes, _task: TaskId, level: Level) {
         opaque(u32::from(level.0));
-        self.0.rotate(nodes).unwrap_or(TaskId(0))
     }
 
-    fn first(&mut self, nodes: &mut Nodes) -> TaskId {
-        self.0.rotate(nodes).unwrap_or(TaskId(0))
+    fn arrive(&mut self, nodes: &mut Nodes, task: TaskId, _level: Level) {
+        self.0.insert(nodes, task);
     }
 }
 
 impl Subject for InPlace<RulerInPlace> {
+    #[inline(always)]
+    fn take(&mut self, nodes: &mut Nodes) -> Option<TaskId> {
+        self.0.rotate(nodes)
+    }
+
+    #[inline(always)]
+    fn put(&mut self, _nodes: &mut Nodes, _task: TaskId, level: Level) {
+        opaque(u32::from(level.0));
+    }
+
     fn arrive(&mut self, nodes: &mut Nodes, task: TaskId, level: Level) {
         self.0.insert(nodes, task, level);
     }
-
-    #[inline(always)]
-    fn next(&mut self, nodes: &mut Nodes, _running: TaskId, level: Level) -> TaskId {
-        opaque(u32::from(level.0));
-        self.0.rotate(nodes).unwrap_or(TaskId(0))
-    }
-
-    fn first(&mut self, nodes: &mut Nodes) -> TaskId {
-        self.0.rotate(nodes).unwrap_or(TaskId(0))
-    }
 }
 
-/// No queue at all: the running task runs on. What is left is the count of slices and the look at the level of the task that ran.
+/// No queue at all: the same task runs on. What is left is the count of slices and the look at the level of the task that ran.
 pub struct EmptyLoop;
 
 impl Subject for EmptyLoop {
-    fn arrive(&mut self, _nodes: &mut Nodes, _task: TaskId, _level: Level) {}
-
     #[inline(always)]
-    fn next(&mut self, _nodes: &mut Nodes, _running: TaskId, level: Level) -> TaskId {
-        opaque(u32::from(level.0));
-        TaskId(opaque(0))
+    fn take(&mut self, _nodes: &mut Nodes) -> Option<TaskId> {
+        Some(TaskId(opaque(0)))
     }
 
-    fn first(&mut self, _nodes: &mut Nodes) -> TaskId {
-        TaskId(0)
+    #[inline(always)]
+    fn put(&mut self, _nodes: &mut Nodes, _task: TaskId, level: Level) {
+        opaque(u32::from(level.0));
     }
 }

@@ -36,6 +36,13 @@ pub fn render(rows: &[Row]) -> String {
         let waits: Vec<&Row> = waits.into_iter().filter(|row| row.workload == last).collect();
         let _ = writeln!(out, "longest wait from turn to turn by level, in slices, {last}\n{}", by_level(&waits));
     }
+    let threads: Vec<&Row> = rows.iter().filter(|row| row.metric == "thread_instructions_per_slice").collect();
+    if let Some(last) = threads.last().map(|row| row.workload.clone()) {
+        let threads: Vec<&Row> = threads.into_iter().filter(|row| row.workload == last).collect();
+        let table = grid(&threads, |row| row.params.get("part").cloned().unwrap_or_default());
+        let _ = writeln!(out, "instructions per slice of real user-level threads, {last}\n{table}");
+        notes.extend(threads.iter().filter(|row| row.value.is_none()).filter_map(|row| row.note.clone()));
+    }
     notes.remove("not counted in published crates");
     for note in notes {
         let _ = writeln!(out, "note: {note}");

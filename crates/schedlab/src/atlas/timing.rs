@@ -1,6 +1,6 @@
 //! Time per operation, in this process.
 
-use super::rig::{Cell, Rig};
+use super::rig::Cell;
 use super::structure::Visitor;
 use super::subject::Subject;
 use indicatif::ProgressBar;
@@ -14,7 +14,7 @@ const SPAN: Duration = Duration::from_millis(1);
 pub fn time(cells: &[Cell], progress: &ProgressBar) -> Vec<Result<f64, String>> {
     let time = |cell: &Cell| {
         progress.inc(1);
-        cell.build(false, TimeCell(cell))
+        cell.build(false, TimeCell(cell))?
     };
     cells.iter().map(time).collect()
 }
@@ -22,20 +22,20 @@ pub fn time(cells: &[Cell], progress: &ProgressBar) -> Vec<Result<f64, String>> 
 struct TimeCell<'a>(&'a Cell);
 
 impl Visitor for TimeCell<'_> {
-    type Out = f64;
+    type Out = Result<f64, String>;
 
-    fn visit<S: Subject>(self, subject: S) -> f64 {
+    fn visit<S: Subject>(self, subject: S) -> Result<f64, String> {
         let levels = self.0.assign();
         let slices = self.0.slices(&levels);
-        let mut rig = Rig::new(subject, &levels);
-        rig.run(self.0.warm_up(slices));
+        let mut run = self.0.runner(subject, &levels)?;
+        run(self.0.warm_up(slices));
         let (start, mut done) = (Instant::now(), 0);
         loop {
-            rig.run(slices);
+            run(slices);
             done += slices;
             let spent = start.elapsed();
             if spent >= SPAN {
-                return spent.as_nanos() as f64 / done as f64;
+                return Ok(spent.as_nanos() as f64 / done as f64);
             }
         }
     }

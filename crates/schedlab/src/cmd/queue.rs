@@ -22,7 +22,8 @@ use std::path::PathBuf;
     after_help = "Examples:\n  schedlab queue\n  schedlab queue --queues ruler,multilist2 --tasks 1,10,100,1000 --levels 8 --mix one:H\n  \
                         schedlab queue --queues sorted-list,rbtree --crossover rbtree,sorted-list --count instructions\n  \
                         schedlab queue --queues rbtree,wheel --strides powers --levels 6 --cache --format csv\n  \
-                        schedlab queue --paper porter-2021 --only P-TAB12,P-CLM07 -o results/porter"
+                        schedlab queue --paper porter-2021 --only P-TAB12,P-CLM07 -o results/porter\n  \
+                        schedlab queue --queues rr,rbtree --tasks 10,100 --threads"
 )]
 pub struct Queue {
     /// Which structures, separated by commas [default: all]
@@ -43,9 +44,9 @@ pub struct Queue {
     /// What to count, separated by commas [default: all]
     #[arg(long, value_enum, value_delimiter = ',')]
     count: Vec<Count>,
-    /// How many random assignments of levels
-    #[arg(long, default_value_t = 5, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    assignments: u32,
+    /// How many random assignments of levels [default: 5; for a paper 10]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    assignments: Option<u32>,
     /// How many timed runs
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     runs: u32,
@@ -61,6 +62,9 @@ pub struct Queue {
     /// Also simulate caches: accesses and misses per operation
     #[arg(long)]
     cache: bool,
+    /// Also let real user-level threads switch: what a slice costs beside the queue
+    #[arg(long)]
+    threads: bool,
     /// What counts instructions
     #[arg(long, value_enum, default_value_t)]
     source: SourceName,
@@ -76,13 +80,16 @@ pub struct Queue {
     /// Of the paper only these, separated by commas, such as P-TAB12,P-CLM07
     #[arg(long, value_delimiter = ',', value_name = "ID,…", requires = "paper")]
     only: Vec<String>,
+    /// Of the paper fewer assignments and slices: minutes become less than one, intervals wider
+    #[arg(long, requires = "paper")]
+    quick: bool,
     /// Only show which structures there are
     #[arg(long)]
     list: bool,
     /// How the result is printed
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Also write the results to this directory
+    /// Also write results (JSON, CSV, Parquet) and report.html to this directory
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 }
@@ -129,6 +136,9 @@ impl Queue {
         if wants(Count::Steps) {
             rows.extend(plan.steps());
         }
+        if self.threads {
+            rows.extend(plan.threads(&source));
+        }
         rows.extend(advice::advise(&rows, self.strides));
         if !crossings.is_empty() {
             let tasks = if self.tasks.len() < 3 { crossover::GRID.to_vec() } else { plan.tasks.clone() };
@@ -145,7 +155,9 @@ impl Queue {
 
     fn reproduce(&self, name: &str, source: Source) -> Result<(), Error> {
         let paper = Paper::load(name).map_err(Error::Usage)?;
-        let settings = Settings { source, assignments: self.assignments, seed: self.seed, slices: self.slices.unwrap_or(10_000) };
+        let (assignments, slices) = if self.quick { (3, 4_000) } else { (10, 10_000) };
+        let (assignments, slices) = (self.assignments.unwrap_or(assignments), self.slices.unwrap_or(slices));
+        let settings = Settings { source, assignments, seed: self.seed, slices };
         let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
         let outcome = paper.reproduce(&self.only, &settings).map_err(Error::Usage)?;
         let results = Results::new(outcome.rows);
@@ -172,7 +184,7 @@ impl Queue {
             levels: self.mix.levels(self.levels).map_err(Error::Usage)?,
             strides: self.strides,
             seed: self.seed,
-            assignments: self.assignments,
+            assignments: self.assignments.unwrap_or(5),
             runs: self.runs,
             slices: self.slices,
         })

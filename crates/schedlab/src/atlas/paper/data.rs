@@ -1,7 +1,9 @@
 //! The data of a paper: its tables, figures and claims.
 
 use super::super::mix::Mix;
+use super::super::rig::Body;
 use super::super::structure::StrideRule;
+use super::super::threads::Part;
 use super::expression::Check;
 use super::series::Series;
 use serde::Deserialize;
@@ -96,6 +98,18 @@ pub struct Load {
     /// The rates.
     #[serde(default)]
     pub strides: StrideRule,
+    /// Real threads instead of the loop: what happens between two slices.
+    pub threads: Option<Part>,
+    /// How many rounds of work a thread does.
+    #[serde(default)]
+    pub work: u32,
+}
+
+impl Load {
+    /// What runs in a slice.
+    pub fn body(&self) -> Body {
+        self.threads.map_or(Body::Nothing, |part| Body::Thread { part, work: self.work })
+    }
 }
 
 fn one() -> u16 {
@@ -243,7 +257,7 @@ impl Printed {
     }
 
     /// How many numbers there are.
-    pub fn len(&self) -> usize {
+    pub fn numbers(&self) -> usize {
         self.0.values().map(Vec::len).sum()
     }
 }

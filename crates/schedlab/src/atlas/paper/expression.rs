@@ -108,7 +108,7 @@ impl Check {
     }
 }
 
-fn evaluate(node: &Node, names: &impl Names) -> Result<Value, String> {
+fn evaluate(node: &Node, names: &dyn Names) -> Result<Value, String> {
     Ok(match node {
         Node::Number(number) => Value::Number(*number),
         Node::Name(name) => Value::Series(names.series(name).ok_or_else(|| format!("there is no series `{name}`"))?.clone()),
@@ -121,7 +121,7 @@ fn evaluate(node: &Node, names: &impl Names) -> Result<Value, String> {
     })
 }
 
-fn points(node: &Node, names: &impl Names) -> Result<Series, String> {
+fn points(node: &Node, names: &dyn Names) -> Result<Series, String> {
     match evaluate(node, names)? {
         Value::Series(series) if series.is_empty() => Err("a series has no points".to_string()),
         Value::Series(series) => Ok(series),
@@ -144,10 +144,9 @@ fn combine(operator: char, left: Value, right: Value) -> Value {
     }
 }
 
-fn call(function: &str, arguments: &[Node], names: &impl Names) -> Result<Value, String> {
-    if let ("shape", [Node::Name(name)]) = (function, arguments) {
-        let pair = names.series(name).zip(names.printed(name)).ok_or_else(|| format!("`{name}` has no printed numbers"))?;
-        return Ok(Value::Number(series::r2(pair.0, pair.1)));
+fn call(function: &str, arguments: &[Node], names: &dyn Names) -> Result<Value, String> {
+    if let ("shape", [argument]) = (function, arguments) {
+        return Ok(Value::Number(series::r2(&points(argument, names)?, &points(argument, &InPrint(names))?)));
     }
     if function == "join" {
         let all = arguments.iter().map(|argument| points(argument, names)).collect::<Result<Vec<_>, _>>()?;
@@ -170,6 +169,19 @@ fn call(function: &str, arguments: &[Node], names: &impl Names) -> Result<Value,
         (_, 1) => Value::Number(series::summary(function, &first).ok_or_else(|| format!("there is no function `{function}`"))?),
         (_, count) => return Err(format!("there is no function `{function}` of {count} arguments")),
     })
+}
+
+/// The printed numbers under the names of the measured ones.
+struct InPrint<'a>(&'a dyn Names);
+
+impl Names for InPrint<'_> {
+    fn series(&self, name: &str) -> Option<&Series> {
+        self.0.printed(name)
+    }
+
+    fn printed(&self, name: &str) -> Option<&Series> {
+        self.0.printed(name)
+    }
 }
 
 struct Parser {

@@ -16,14 +16,10 @@ pub fn csv(figure: &Figure, measured: &Measured) -> Result<(String, String), Str
         out.push_str("queue,slice,level\n");
         for load in &figure.orders {
             let cell = Cell {
-                structure: load.queue.clone(),
-                tasks: u32::from(load.levels),
                 mix: load.mix.clone(),
                 levels: load.levels,
                 strides: load.strides,
-                seed: measured.settings.seed,
-                assignment: 0,
-                slices: None,
+                ..Cell::new(&load.queue, u32::from(load.levels))
             };
             for (slice, level) in steps::count(&cell)?.order.iter().take(64).enumerate() {
                 let _ = writeln!(out, "{},{slice},{}", load.queue, super::super::mix::level_name(*level));

@@ -2,8 +2,8 @@
 
 use super::super::measure::{Source, filled};
 use super::super::mix::Mix;
-use super::super::rig::{Cell, EMPTY_LOOP};
-use super::super::structure::{self, Service, StrideRule};
+use super::super::rig::{Body, Cell};
+use super::super::structure::{self, Service};
 use super::super::{steps, timing};
 use super::Paper;
 use super::data::{Binding, Column, Load, Measure, Rows, Source as ColumnSource, TableData};
@@ -114,14 +114,14 @@ impl<'a> Measured<'a> {
         let whole_periods = structure::find(&load.queue).is_some_and(|found| found.service == Service::HalvingRates);
         let levels = mix.levels(load.levels).unwrap_or(load.levels);
         let cell = |assignment| Cell {
-            structure: load.queue.clone(),
-            tasks,
             mix: mix.clone(),
             levels,
             strides: load.strides,
             seed: self.settings.seed,
             assignment,
             slices: slices.or(if whole_periods { None } else { Some(self.settings.slices) }),
+            body: load.body(),
+            ..Cell::new(&load.queue, tasks)
         };
         let assignments = if mix.is_random() { self.settings.assignments } else { 1 };
         Point { x, cells: (0..assignments).map(cell).collect() }
@@ -129,16 +129,7 @@ impl<'a> Measured<'a> {
 
     /// Counts everything that is wanted, each cell once.
     pub fn count(&mut self) {
-        let empty = Cell {
-            structure: EMPTY_LOOP.to_string(),
-            tasks: 1,
-            mix: Mix::One(0),
-            levels: 1,
-            strides: StrideRule::Linear,
-            seed: self.settings.seed,
-            assignment: 0,
-            slices: Some(20_000),
-        };
+        let empty = Cell::empty_loop();
         let by_source = |measure| matches!(measure, Measure::Instructions | Measure::D1Misses);
         let mut cells = vec![empty.clone()];
         for wanted in self.wanted.values().filter(|wanted| by_source(wanted.measure)) {
@@ -169,6 +160,8 @@ impl<'a> Measured<'a> {
             let value = |cell: &Cell| -> Result<Series, String> {
                 let one = |value: f64| vec![(f64::NAN, value)];
                 Ok(match wanted.measure {
+                    // Of threads the whole slice counts.
+                    Measure::Instructions if cell.body != Body::Nothing => one(events(cell, &["Ir"])?),
                     Measure::Instructions => one(events(cell, &["Ir"])? - empty.clone()?),
                     Measure::D1Misses => one(events(cell, &["D1mr", "D1mw"])?),
                     Measure::Examined => one(steps::count(cell)?.examined_per_op),

@@ -121,7 +121,7 @@ mod tests {
         let paper = Paper::load("porter-2021").unwrap();
         assert_eq!(paper.experiments.table.len(), 23);
         assert_eq!(paper.experiments.figure.len(), 25);
-        assert_eq!(paper.printed.len(), 620);
+        assert_eq!(paper.printed.numbers(), 620);
         let ids = paper.ids();
         for id in (1..=19).map(|n| format!("P-CLM{n:02}")).chain((1..=4).map(|n| format!("P-CHK{n:02}"))) {
             assert!(ids.contains(&id), "{id}");
