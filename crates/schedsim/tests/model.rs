@@ -4,6 +4,7 @@ mod support;
 
 use schedsim::checks::Checks;
 use schedsim::engine::{self, Options, Outcome, Source};
+use schedsim::metrics::{Metrics, OpenSystem};
 use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
 use schedsim::trace::{Event, EventKind, Observer, Trace};
 use schedsim::workload::{After, Model, RunLength, Unix1990};
@@ -149,4 +150,41 @@ fn a_run_ends_when_its_length_says() {
     let flooded = Unix1990 { load: 1.5, length: RunLength { population_limit: 500, ..Unix1990::STEADY }, ..unix };
     let (outcome, _, alive) = alive_at_end(&flooded.model().unwrap(), &machine, Time::NEVER);
     assert_eq!(alive, 500, "a saturated run stops by itself, at {}", Nanos(outcome.end.0));
+}
+
+#[test]
+fn the_metrics_of_an_open_system_are_those_of_its_tasks() {
+    // Nobody is left out, and the window is the whole run: then both ways of reading the stream must agree.
+    let unix = Unix1990 { load: 0.8, ..first(400) };
+    let (model, machine) = (unix.model().unwrap(), unix.machine());
+    for policy in ["central:rr/quantum=100ms", "initial:rr/quantum=100ms", "take:rr/quantum=100ms"] {
+        let mut open = OpenSystem::new(&model, 3, machine.cpus);
+        let (outcome, drawn) = events(policy, Source::from(&model), &machine, Time::NEVER);
+        open.events(&drawn);
+        let open = open.finish();
+        let mut metrics = Metrics::new(machine.cpus);
+        metrics.events(&numbered(&drawn));
+        let all = metrics.finish(outcome.end);
+        let close = |name: &str, a: Option<f64>, b: Option<f64>| {
+            assert!((a.unwrap() - b.unwrap()).abs() < 1e-9, "{policy}: {name} {a:?} {b:?}");
+        };
+        close("grr", open.grr(|_| true), all.get("grr"));
+        close("apr", open.apr(|_| true), all.get("apr"));
+        let overhead = all.get("overhead_ns").unwrap_or(0.0) / all.sum(|task| task.task_time()).0 as f64;
+        close("inflation", open.inflation(), Some(overhead));
+        assert_eq!(open.tasks(), 400);
+
+        // The window ends with the last arrival.
+        let last = drawn.iter().rfind(|event| matches!(event.kind, EventKind::JobRelease { .. })).unwrap().time;
+        let first = drawn[0].time;
+        let within: Vec<Event> = drawn.iter().take_while(|event| event.time <= last).copied().collect();
+        let mut metrics = Metrics::new(machine.cpus);
+        metrics.events(&numbered(&within));
+        let part = metrics.finish(last);
+        let scale = last.0 as f64 / (last - first).0 as f64;
+        close("idle waste", Some(open.idle_waste), part.get("idle_waste").map(|share| share * scale));
+        close("least idle waste", Some(open.idle_waste_min), part.get("idle_waste_min").map(|share| share * scale));
+        close("utilisation", Some(open.utilisation), part.get("utilisation").map(|share| share * scale));
+        close("migration rate", open.migration_rate(), part.get("migration_rate"));
+    }
 }

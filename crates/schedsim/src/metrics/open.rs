@@ -1,0 +1,342 @@
+//! The metrics of an open system: of a stochastic workload, whose tasks come, live and leave.
+//!
+//! Beside [`Metrics`](super::Metrics), which keeps a table of all tasks: here an id is used again by a later task, tasks before and after the measured ones are
+//! told apart, and a million tasks take 32 bytes each. Response ratios are over the measured tasks that have left; rates and shares of time are over the *window*,
+//! from the arrival of the first measured task to that of the last one.
+
+use crate::trace::{Event, EventKind, Observer, PrevState};
+use crate::workload::{Kind, Model};
+use crate::{Nanos, TaskId, Time};
+
+/// Follows a run of a [`Model`].
+#[derive(Clone, Debug)]
+pub struct OpenSystem<'m> {
+    model: &'m Model,
+    seed: u64,
+    cpus: u32,
+    now: Time,
+    /// The number of the next task to arrive.
+    born: u64,
+    alive: u32,
+    lives: Vec<Life>,
+    waiting: u32,
+    idle: u32,
+    counts: Counts,
+    /// What was counted when the window opened, and when it closed.
+    opened: Option<Counts>,
+    closed: Option<Counts>,
+    groups: Vec<Group>,
+    drift: Drift,
+}
+
+/// A task that is alive.
+#[derive(Clone, Copy, Debug)]
+struct Life {
+    released: Time,
+    overhead: Nanos,
+    /// Index into `groups`, or `UNMEASURED`.
+    group: u32,
+}
+
+const UNMEASURED: u32 = u32::MAX;
+
+/// What was counted since the beginning.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    now: Time,
+    /// CPU time idled.
+    idle: u64,
+    /// CPU time idled while some task waited.
+    waste: u64,
+    /// The same, counting no more CPUs than waiting tasks.
+    waste_min: u64,
+    dispatches: u64,
+    migrations: u64,
+}
+
+/// Response ratios of tasks of one kind.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Group {
+    /// Of which class and priority.
+    pub kind: Kind,
+    /// How many measured tasks have left.
+    pub tasks: u64,
+    /// Σ of their times from arrival to end.
+    pub elapsed: Nanos,
+    /// Σ of their bursts and pauses.
+    pub task_time: Nanos,
+    /// Σ of elapsed time over task time.
+    pub ratios: f64,
+    /// Σ of scheduling overhead on their account.
+    pub overhead: Nanos,
+}
+
+/// What a run of a model came to.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OpenSummary {
+    /// The measured tasks by class and priority, in order of both.
+    pub groups: Vec<Group>,
+    /// How long the window was.
+    pub window: Nanos,
+    /// Share of the CPU time in the window in which a CPU ran a task.
+    pub utilisation: f64,
+    /// Share of it in which CPUs idled while any task waited.
+    pub idle_waste: f64,
+    /// The same, counting no more idle CPUs than waiting tasks.
+    pub idle_waste_min: f64,
+    /// Switches to a task in the window.
+    pub dispatches: u64,
+    /// Those on another CPU than the one where the task last ran.
+    pub migrations: u64,
+    /// Mean number of tasks alive when a measured one arrives.
+    pub population: f64,
+    /// Whether there is no steady state.
+    pub saturated: Option<Saturation>,
+}
+
+/// How it shows that a system is saturated. Its response ratios mean nothing: they grow with the length of the run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Saturation {
+    /// More tasks were alive than the run's length allows.
+    Limit,
+    /// The number of tasks alive grew throughout the window.
+    Drift,
+}
+
+impl<'m> OpenSystem<'m> {
+    /// For the run of `model` with `seed` on `cpus` CPUs.
+    pub fn new(model: &'m Model, seed: u64, cpus: u16) -> OpenSystem<'m> {
+        OpenSystem {
+            model,
+            seed,
+            cpus: u32::from(cpus),
+            now: Time::ZERO,
+            born: 0,
+            alive: 0,
+            lives: Vec::new(),
+            waiting: 0,
+            idle: u32::from(cpus),
+            counts: Counts::default(),
+            opened: None,
+            closed: None,
+            groups: Vec::new(),
+            drift: Drift::new(model.length().measured),
+        }
+    }
+
+    /// What it came to.
+    pub fn finish(mut self) -> OpenSummary {
+        let last = Counts { now: self.now, ..self.counts };
+        let (from, to) = (self.opened.unwrap_or_default(), self.closed.unwrap_or(last));
+        let window = to.now.since(from.now);
+        let machine = f64::from(self.cpus) * window.0 as f64;
+        let share = |of: fn(&Counts) -> u64| (of(&to) - of(&from)) as f64 / machine;
+        self.groups.sort_by_key(|group| (group.kind.class, group.kind.prio));
+        let saturated = if self.alive >= self.model.length().population_limit { Some(Saturation::Limit) } else { self.drift.verdict() };
+        OpenSummary {
+            groups: self.groups,
+            window,
+            utilisation: 1.0 - share(|counts| counts.idle),
+            idle_waste: share(|counts| counts.waste),
+            idle_waste_min: share(|counts| counts.waste_min),
+            dispatches: to.dispatches - from.dispatches,
+            migrations: to.migrations - from.migrations,
+            population: self.drift.mean(),
+            saturated,
+        }
+    }
+
+    #[inline]
+    fn advance(&mut self, time: Time) {
+        if time > self.now {
+            let passed = (time - self.now).0;
+            self.counts.idle += passed * u64::from(self.idle);
+            if self.waiting > 0 {
+                self.counts.waste += passed * u64::from(self.idle);
+                self.counts.waste_min += passed * u64::from(self.idle.min(self.waiting));
+            }
+            self.now = time;
+        }
+    }
+
+    #[inline]
+    fn switch(&mut self, prev: TaskId, next: TaskId, prev_state: PrevState) {
+        let (from_idle, to_idle) = (prev == TaskId::NONE, next == TaskId::NONE);
+        self.idle = self.idle + u32::from(to_idle) - u32::from(from_idle);
+        self.waiting = self.waiting + u32::from(!from_idle && prev_state == PrevState::Runnable) - u32::from(!to_idle);
+        self.counts.dispatches += u64::from(!to_idle);
+    }
+
+    fn release(&mut self, task: TaskId) {
+        let length = self.model.length();
+        let number = self.born;
+        self.born += 1;
+        let mut group = UNMEASURED;
+        if length.measures(number) {
+            group = self.group(self.model.kind(self.seed, number));
+            if number == length.warm_up {
+                self.opened = Some(Counts { now: self.now, ..self.counts });
+            }
+            if number - length.warm_up == length.measured - 1 {
+                self.closed = Some(Counts { now: self.now, ..self.counts });
+            }
+            self.drift.arrival(self.alive);
+        }
+        self.alive += 1;
+        let life = Life { released: self.now, overhead: Nanos::ZERO, group };
+        match self.lives.get_mut(task.index()) {
+            Some(place) => *place = life,
+            None => {
+                self.lives.resize(task.index(), life);
+                self.lives.push(life);
+            }
+        }
+    }
+
+    fn complete(&mut self, task: TaskId, demand: Nanos) {
+        self.alive -= 1;
+        let life = self.lives[task.index()];
+        if let Some(group) = self.groups.get_mut(life.group as usize) {
+            let elapsed = self.now.since(life.released);
+            group.tasks += 1;
+            group.elapsed += elapsed;
+            group.task_time += demand;
+            group.ratios += elapsed.0 as f64 / demand.0.max(1) as f64;
+            group.overhead += life.overhead;
+        }
+    }
+
+    /// The index of the group of tasks of `kind`.
+    fn group(&mut self, kind: Kind) -> u32 {
+        let found = self.groups.iter().position(|group| group.kind == kind).unwrap_or_else(|| {
+            self.groups.push(Group { kind, tasks: 0, elapsed: Nanos::ZERO, task_time: Nanos::ZERO, ratios: 0.0, overhead: Nanos::ZERO });
+            self.groups.len() - 1
+        });
+        found as u32
+    }
+}
+
+impl Observer for OpenSystem<'_> {
+    fn events(&mut self, chunk: &[Event]) {
+        for event in chunk {
+            self.advance(event.time);
+            match event.kind {
+                EventKind::SchedSwitch { prev, next, prev_state } => self.switch(prev, next, prev_state),
+                EventKind::SchedWaking { .. } | EventKind::SchedWakeupNew { .. } => self.waiting += 1,
+                EventKind::Overhead { task, spent, .. } => {
+                    if let Some(life) = self.lives.get_mut(task.index()) {
+                        life.overhead += spent;
+                    }
+                }
+                EventKind::SchedMigrateTask { .. } => self.counts.migrations += 1,
+                EventKind::JobRelease { task } => self.release(task),
+                EventKind::JobComplete { task, demand } => self.complete(task, demand),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl OpenSummary {
+    /// Global response ratio of the groups that `choose` accepts: Σ elapsed / Σ task time. `None` if none of their tasks has left.
+    pub fn grr(&self, choose: impl Fn(&Group) -> bool) -> Option<f64> {
+        self.ratio(choose, |group| group.elapsed.0 as f64, |group| group.task_time.0 as f64)
+    }
+
+    /// Average per-task response ratio: the mean of elapsed / task time.
+    pub fn apr(&self, choose: impl Fn(&Group) -> bool) -> Option<f64> {
+        self.ratio(choose, |group| group.ratios, |group| group.tasks as f64)
+    }
+
+    /// Extra CPU time over task time: by how much overhead inflates tasks.
+    pub fn inflation(&self) -> Option<f64> {
+        self.ratio(|_| true, |group| group.overhead.0 as f64, |group| group.task_time.0 as f64)
+    }
+
+    /// Migrations per dispatch.
+    pub fn migration_rate(&self) -> Option<f64> {
+        (self.dispatches > 0).then(|| self.migrations as f64 / self.dispatches as f64)
+    }
+
+    /// How many measured tasks have left.
+    pub fn tasks(&self) -> u64 {
+        self.groups.iter().map(|group| group.tasks).sum()
+    }
+
+    fn ratio(&self, choose: impl Fn(&Group) -> bool, above: impl Fn(&Group) -> f64, below: impl Fn(&Group) -> f64) -> Option<f64> {
+        let chosen = || self.groups.iter().filter(|group| choose(group));
+        let below = chosen().map(below).sum::<f64>();
+        (below > 0.0).then(|| chosen().map(above).sum::<f64>() / below)
+    }
+}
+
+/// Whether the number of tasks alive grows all the time, seen at arrivals.
+///
+/// The window is cut into 20 batches. A straight line through their means tells by how much the population grew. A stable system that was warmed up goes up and
+/// down; an unstable one grows at a constant rate from a start that is small against its end. It counts as growth if the line explains more than 60 %
+/// of the variance between batches and rises by more than the mean population, which takes at least 4,000 tasks to tell.
+#[derive(Clone, Debug)]
+struct Drift {
+    batch: u64,
+    seen: u64,
+    sums: Vec<u64>,
+}
+
+const BATCHES: usize = 20;
+const LEAST: u64 = 4_000;
+
+impl Drift {
+    fn new(measured: u64) -> Drift {
+        let batch = if measured == u64::MAX || measured < LEAST { u64::MAX } else { measured.div_ceil(BATCHES as u64) };
+        Drift { batch, seen: 0, sums: vec![0] }
+    }
+
+    fn arrival(&mut self, alive: u32) {
+        if self.seen > 0 && self.seen.is_multiple_of(self.batch) {
+            self.sums.push(0);
+        }
+        self.seen += 1;
+        if let Some(sum) = self.sums.last_mut() {
+            *sum += u64::from(alive);
+        }
+    }
+
+    fn mean(&self) -> f64 {
+        if self.seen == 0 { 0.0 } else { self.sums.iter().sum::<u64>() as f64 / self.seen as f64 }
+    }
+
+    fn verdict(&self) -> Option<Saturation> {
+        if self.sums.len() < BATCHES {
+            return None;
+        }
+        let means: Vec<f64> = self.sums[..BATCHES - 1].iter().map(|&sum| sum as f64 / self.batch as f64).collect();
+        let n = means.len() as f64;
+        let (centre, mean) = ((n - 1.0) / 2.0, means.iter().sum::<f64>() / n);
+        let places = || means.iter().enumerate().map(|(place, value)| (place as f64 - centre, value - mean));
+        let across: f64 = places().map(|(x, _)| x * x).sum();
+        let along: f64 = places().map(|(x, y)| x * y).sum();
+        let total: f64 = places().map(|(_, y)| y * y).sum();
+        let (growth, explained) = (along / across * n, along * along / (across * total));
+        (growth > mean && explained > 0.6).then_some(Saturation::Drift)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(population: impl Fn(u64) -> u32) -> Option<Saturation> {
+        let mut drift = Drift::new(10_000);
+        (0..10_000).for_each(|n| drift.arrival(population(n)));
+        drift.verdict()
+    }
+
+    #[test]
+    fn growth_is_drift_and_ups_and_downs_are_not() {
+        assert_eq!(verdict(|n| 40 + (n / 10) as u32), Some(Saturation::Drift));
+        assert_eq!(verdict(|n| 40 + (n / 1000 % 2) as u32 * 400), None);
+        assert_eq!(verdict(|n| if n < 9_000 { 40 } else { 4_000 }), None, "a burst at the end");
+        assert_eq!(verdict(|n| 1000 + (n / 100) as u32), None, "a tenth more");
+        assert_eq!(verdict(|_| 40), None);
+    }
+}
