@@ -21,15 +21,25 @@ mod take;
 mod weights;
 
 pub use catalog::{Choice, OPTIONS, PolicyError, PolicySpec, PolicyVisitor, names, orders, schedulers, topologies};
-pub use central::Central;
+pub use central::{Central, Options as CentralOptions};
 pub use context::{Context, TaskView};
 pub use eevdf::{Eevdf, Options as EevdfOptions};
 pub use fair::Options as FairOptions;
-pub use initial::Initial;
+pub use initial::{Initial, Options as InitialOptions};
 pub use levels::Levels;
-pub use take::Take;
+pub use take::{Options as TakeOptions, Take};
 
 use crate::{CpuId, Nanos, TaskId};
+use readyq::Node;
+
+/// Gives a new task a fresh node, and the slab room for it. Ids are dense, and are used again.
+#[inline]
+fn renew(nodes: &mut Vec<Node>, task: TaskId) {
+    if task.index() >= nodes.len() {
+        nodes.resize(task.index() + 1, Node::NEW);
+    }
+    nodes[task.index()] = Node::NEW;
+}
 
 /// A scheduling policy.
 pub trait Policy {

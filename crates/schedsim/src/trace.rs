@@ -166,23 +166,27 @@ pub trait Observer {
 
 /// Gathers events into chunks and hands them on.
 pub struct Trace<'a> {
-    chunk: Vec<Event>,
+    /// Of which the first `len` are gathered.
+    chunk: Box<[Event; CHUNK]>,
+    len: usize,
     observers: Vec<&'a mut dyn Observer>,
 }
 
 impl<'a> Trace<'a> {
     /// A stream to `observers`, which see each chunk in this order.
     pub fn new(observers: Vec<&'a mut dyn Observer>) -> Self {
-        Trace { chunk: Vec::with_capacity(CHUNK), observers }
+        let nothing = Event { time: Time::ZERO, cpu: CpuId(0), kind: EventKind::JobRelease { task: TaskId::NONE } };
+        Trace { chunk: Box::new([nothing; CHUNK]), len: 0, observers }
     }
 
     /// Appends an event.
     #[inline]
     pub fn push(&mut self, time: Time, cpu: CpuId, kind: EventKind) {
-        if self.chunk.len() == CHUNK {
+        if self.len >= CHUNK {
             self.flush();
         }
-        self.chunk.push(Event { time, cpu, kind });
+        self.chunk[self.len] = Event { time, cpu, kind };
+        self.len += 1;
     }
 
     /// Hands on what is gathered; a producer calls it once at its end.
@@ -190,9 +194,9 @@ impl<'a> Trace<'a> {
     #[inline(never)]
     pub fn flush(&mut self) {
         for observer in &mut self.observers {
-            observer.events(&self.chunk);
+            observer.events(&self.chunk[..self.len]);
         }
-        self.chunk.clear();
+        self.len = 0;
     }
 }
 

@@ -224,6 +224,9 @@ impl<P: Policy> Engine<'_, '_, P> {
     /// Charges for a switch to `next`.
     #[inline]
     fn switch(&mut self, cpu: CpuId, next: TaskId) -> Nanos {
+        if self.cx.machine.switch_cost == Nanos::ZERO {
+            return Nanos::ZERO;
+        }
         let spent = self.cx.machine.switch_cost.min(self.until - self.cx.now);
         if spent > Nanos::ZERO {
             self.trace.push(self.cx.now, cpu, EventKind::Overhead { task: next, kind: OverheadKind::Switch, spent });

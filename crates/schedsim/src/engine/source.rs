@@ -39,7 +39,7 @@ impl<'w> Load<'w> {
     }
 
     /// What `task` does next; `None` at the end of a script. `cursor` is the task's place in its script.
-    #[inline]
+    #[inline(always)]
     pub fn next_step(&mut self, task: TaskId, cursor: &mut u32) -> Option<Step> {
         match self {
             Load::Scripts(workload) => workload.tasks[task.index()].script.next(cursor),

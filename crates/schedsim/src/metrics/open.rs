@@ -146,6 +146,19 @@ impl<'m> OpenSystem<'m> {
         }
     }
 
+    /// The first measured task arrives, or the last one.
+    #[cold]
+    fn mark_window(&mut self, now: Time, opens: bool) {
+        self.advance(now);
+        let counts = Counts { now, ..self.counts };
+        if opens {
+            self.opened = Some(counts);
+        }
+        if !opens || self.model.length().measured == 1 {
+            self.closed = Some(counts);
+        }
+    }
+
     #[inline]
     fn advance(&mut self, time: Time) {
         if time > self.now {
@@ -167,23 +180,20 @@ impl<'m> OpenSystem<'m> {
         self.counts.dispatches += u64::from(!to_idle);
     }
 
-    fn release(&mut self, task: TaskId) {
+    fn release(&mut self, task: TaskId, now: Time) {
         let length = self.model.length();
         let number = self.born;
         self.born += 1;
         let mut group = UNMEASURED;
         if length.measures(number) {
             group = self.group(self.model.kind(self.seed, number));
-            if number == length.warm_up {
-                self.opened = Some(Counts { now: self.now, ..self.counts });
-            }
-            if number - length.warm_up == length.measured - 1 {
-                self.closed = Some(Counts { now: self.now, ..self.counts });
+            if number == length.warm_up || number - length.warm_up == length.measured - 1 {
+                self.mark_window(now, number == length.warm_up);
             }
             self.drift.arrival(self.alive);
         }
         self.alive += 1;
-        let life = Life { released: self.now, overhead: Nanos::ZERO, group };
+        let life = Life { released: now, overhead: Nanos::ZERO, group };
         match self.lives.get_mut(task.index()) {
             Some(place) => *place = life,
             None => {
@@ -193,11 +203,12 @@ impl<'m> OpenSystem<'m> {
         }
     }
 
-    fn complete(&mut self, task: TaskId, demand: Nanos) {
+    #[inline]
+    fn complete(&mut self, task: TaskId, demand: Nanos, now: Time) {
         self.alive -= 1;
         let life = self.lives[task.index()];
         if let Some(group) = self.groups.get_mut(life.group as usize) {
-            let elapsed = self.now.since(life.released);
+            let elapsed = now.since(life.released);
             group.tasks += 1;
             group.elapsed += elapsed;
             group.task_time += demand;
@@ -207,6 +218,7 @@ impl<'m> OpenSystem<'m> {
     }
 
     /// The index of the group of tasks of `kind`.
+    #[inline]
     fn group(&mut self, kind: Kind) -> u32 {
         let found = self.groups.iter().position(|group| group.kind == kind).unwrap_or_else(|| {
             self.groups.push(Group { kind, tasks: 0, elapsed: Nanos::ZERO, task_time: Nanos::ZERO, ratios: 0.0, overhead: Nanos::ZERO });
@@ -219,18 +231,23 @@ impl<'m> OpenSystem<'m> {
 impl Observer for OpenSystem<'_> {
     fn events(&mut self, chunk: &[Event]) {
         for event in chunk {
-            self.advance(event.time);
             match event.kind {
-                EventKind::SchedSwitch { prev, next, prev_state } => self.switch(prev, next, prev_state),
-                EventKind::SchedWaking { .. } | EventKind::SchedWakeupNew { .. } => self.waiting += 1,
+                EventKind::SchedSwitch { prev, next, prev_state } => {
+                    self.advance(event.time);
+                    self.switch(prev, next, prev_state);
+                }
+                EventKind::SchedWaking { .. } | EventKind::SchedWakeupNew { .. } => {
+                    self.advance(event.time);
+                    self.waiting += 1;
+                }
                 EventKind::Overhead { task, spent, .. } => {
                     if let Some(life) = self.lives.get_mut(task.index()) {
                         life.overhead += spent;
                     }
                 }
                 EventKind::SchedMigrateTask { .. } => self.counts.migrations += 1,
-                EventKind::JobRelease { task } => self.release(task),
-                EventKind::JobComplete { task, demand } => self.complete(task, demand),
+                EventKind::JobRelease { task } => self.release(task, event.time),
+                EventKind::JobComplete { task, demand } => self.complete(task, demand, event.time),
                 _ => {}
             }
         }

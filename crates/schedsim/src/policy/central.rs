@@ -7,7 +7,7 @@
 //!
 //! Deviation: affinity, which the paper does not have; tasks that may not run on the CPU are passed over.
 
-use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Wake};
+use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Wake, renew};
 use crate::{CpuId, Nanos, TaskId};
 use readyq::{Node, Nodes, ReadyQueue};
 
@@ -54,8 +54,7 @@ impl<Q: ReadyQueue> Policy for Central<Q> {
     }
 
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {
-        self.nodes.resize(self.nodes.len().max(task.index() + 1), Node::NEW);
-        self.nodes[task.index()] = Node::NEW;
+        renew(&mut self.nodes, task);
         self.restricted += usize::from(cx.is_restricted(task));
     }
 

@@ -4,7 +4,7 @@
 //! dear. Source: Curran & Stumm 1990, §3.4 (IP): the CPU with the fewest tasks, ready or blocked, running ones among them; equal CPUs are
 //! drawn at random, which the paper leaves open.
 
-use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Wake};
+use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Wake, renew};
 use crate::{CpuId, Nanos, TaskId};
 use readyq::{Node, Nodes, ReadyQueue};
 
@@ -47,8 +47,7 @@ impl<Q: ReadyQueue + Clone> Policy for Initial<Q> {
     }
 
     fn init_task(&mut self, _cx: &mut Context, task: TaskId) {
-        self.nodes.resize(self.nodes.len().max(task.index() + 1), Node::NEW);
-        self.nodes[task.index()] = Node::NEW;
+        renew(&mut self.nodes, task);
     }
 
     fn exit_task(&mut self, cx: &mut Context, task: TaskId) {

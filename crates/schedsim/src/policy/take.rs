@@ -7,7 +7,7 @@
 //! (default; the text can be read either way). It takes the task which the other CPU would run next. A running task counts as ready.
 //! Equal CPUs are drawn at random for arrivals; of equally long queues the lowest-numbered is raided.
 
-use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Wake};
+use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Wake, renew};
 use crate::{CpuId, Nanos, TaskId};
 use readyq::{Node, Nodes, ReadyQueue};
 
@@ -74,10 +74,10 @@ impl<Q: ReadyQueue + Clone> Policy for Take<Q> {
     }
 
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {
-        let len = self.nodes.len().max(task.index() + 1);
-        self.nodes.resize(len, Node::NEW);
-        self.queued_on.resize(len, CpuId(0));
-        self.nodes[task.index()] = Node::NEW;
+        renew(&mut self.nodes, task);
+        if task.index() >= self.queued_on.len() {
+            self.queued_on.resize(task.index() + 1, CpuId(0));
+        }
         self.restricted += usize::from(cx.is_restricted(task));
     }
 

@@ -37,6 +37,8 @@ pub struct Model {
     arrivals: Distribution,
     classes: Vec<Class>,
     choice: Choice,
+    /// The kind of all tasks, if there is only one.
+    only: Option<Kind>,
     length: RunLength,
 }
 
@@ -124,7 +126,11 @@ impl Model {
         if length.measured == 0 {
             return Err(invalid("run.tasks".to_string())("at least one task must be measured".to_string()));
         }
-        Ok(Model { name: name.to_string(), arrivals, classes, choice, length })
+        let only = match &classes[..] {
+            [Class { priorities, .. }] if priorities.len() == 1 => Some(Kind { class: 0, prio: priorities[0].0 }),
+            _ => None,
+        };
+        Ok(Model { name: name.to_string(), arrivals, classes, choice, only, length })
     }
 
     /// The same for another number of tasks.
@@ -164,12 +170,18 @@ impl Model {
     }
 
     /// Who task `number` is in the run with `seed`.
+    #[inline]
     pub fn kind(&self, seed: u64, number: u64) -> Kind {
-        self.begin(&mut Stream::new(seed, number))
+        self.only.unwrap_or_else(|| self.draw_kind(&mut Stream::new(seed, number)))
     }
 
-    /// The first draws of a task's stream.
+    /// The first draws of a task's stream, unless all are of one kind.
+    #[inline]
     fn begin(&self, stream: &mut Stream) -> Kind {
+        self.only.unwrap_or_else(|| self.draw_kind(stream))
+    }
+
+    fn draw_kind(&self, stream: &mut Stream) -> Kind {
         let class = self.choice.draw(stream);
         let (priorities, place) = (&self.classes[class].priorities, stream.unit());
         let mut sum = 0.0;

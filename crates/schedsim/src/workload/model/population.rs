@@ -62,6 +62,7 @@ impl<'m> Population<'m> {
     }
 
     /// The next task to come; `None` when all have.
+    #[inline]
     pub fn arrive(&mut self) -> Option<Arrival> {
         let length = self.model.length;
         let all_measured = self.born >= length.warm_up.saturating_add(length.measured);
@@ -90,12 +91,13 @@ impl<'m> Population<'m> {
     }
 
     /// Whether a task of this kind is known to need the CPU all the time.
+    #[inline]
     pub fn is_intensive(&self, kind: Kind) -> bool {
         self.model.classes[usize::from(kind.class)].intensive
     }
 
     /// The task's next burst, and the pause or the end that follows it.
-    #[inline]
+    #[inline(always)]
     pub fn next_step(&mut self, task: TaskId) -> Step {
         let life = &mut self.lives[task.index()];
         let class = &self.model.classes[usize::from(life.class)];
@@ -111,6 +113,7 @@ impl<'m> Population<'m> {
     }
 
     /// The task has exited, and its id is free. Its bursts and pauses, all together.
+    #[inline]
     pub fn leave(&mut self, task: TaskId) -> Nanos {
         let life = &self.lives[task.index()];
         self.unfinished -= u64::from(life.measured);
