@@ -47,8 +47,7 @@ fn simulate_hackbench(to: &Path) {
     let costs = CostOverrides { switch: Some(Nanos(1_500)), migration: Some(Nanos(2_500)), idle_exit: Some(Nanos(3_500)) };
     let path = Path::new(WORKLOADS).join(RECORDINGS[1]);
     let recorded =
-        Recorded::load(&path, false, costs, |path, options, observers| Ok(import::read(path, &options, observers)?))
-            .expect("a recording");
+        Recorded::load(&path, false, costs, |path, options, observers| Ok(import::read(path, &options, observers)?)).expect("a recording");
     let machine = recorded.machine(3);
     let tasks = recorded.recording.tasks.iter().map(Task::from).collect();
     let (workload, policy) = (recorded.name.clone(), "eevdf".to_string());

@@ -32,7 +32,7 @@ impl Slowdown {
 /// `share` of `work`, in units of 2⁻³².
 #[inline]
 pub fn part(work: Nanos, share: u64) -> Nanos {
-    Nanos((u128::from(work.0) * u128::from(share) >> 32) as u64)
+    Nanos(((u128::from(work.0) * u128::from(share)) >> 32) as u64)
 }
 
 /// How much of its cache a task has lost that last ran on this CPU `away` ago.
