@@ -77,14 +77,21 @@ impl Cell {
         self.mix.assign(self.tasks, self.levels, self.seed, self.assignment)
     }
 
-    /// How many slices to measure: whole periods of the schedule where they are short enough, else enough of them.
+    /// How many slices to measure: whole periods of the schedule where they are short enough, else so many.
     pub fn slices(&self, levels: &[u16]) -> u64 {
-        if let Some(slices) = self.slices {
-            return slices;
-        }
-        let most = if self.walks_lists() { 20_000 } else { 120_000 };
+        let walks = structure::find(&self.structure).is_some_and(|found| found.examined == Examined::ListElements);
+        self.slices_up_to(if walks { 20_000 } else { 120_000 }, levels)
+    }
+
+    /// How many slices to watch where that is cheap, the same for every structure.
+    pub fn slices_to_watch(&self, levels: &[u16]) -> u64 {
+        self.slices_up_to(120_000, levels)
+    }
+
+    fn slices_up_to(&self, most: u64, levels: &[u16]) -> u64 {
         let per_period = self.slices_in(self.rule().period(self.levels), levels);
-        if per_period > most { most } else { per_period * 4_000u64.div_ceil(per_period) }
+        let periods = 4_000u64.div_ceil(per_period);
+        self.slices.unwrap_or(if per_period > most { most } else { per_period * periods })
     }
 
     /// How many slices `levels` get in so much virtual time, at least 1.
@@ -105,11 +112,6 @@ impl Cell {
             Some(found) if found.service == Service::HalvingRates => StrideRule::Powers,
             _ => self.strides,
         }
-    }
-
-    /// Whether its operations take the longer the more tasks wait.
-    pub fn walks_lists(&self) -> bool {
-        structure::find(&self.structure).is_some_and(|found| found.examined == Examined::ListElements)
     }
 
     /// What runs so many slices of this cell with `subject`.

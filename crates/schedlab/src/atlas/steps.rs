@@ -22,7 +22,7 @@ pub struct Steps {
 const KEPT: usize = 2048;
 
 /// How many slices are watched at most.
-const MOST: u64 = 2_000_000;
+const MOST: u64 = 500_000;
 
 /// Counts a cell.
 pub fn count(cell: &Cell) -> Result<Steps, String> {
@@ -36,7 +36,7 @@ impl Visitor for CountCell<'_> {
 
     fn visit<S: Subject>(self, subject: S) -> Steps {
         let levels = self.0.assign();
-        let slices = self.0.slices(&levels);
+        let slices = self.0.slices_to_watch(&levels);
         let mut rig = Rig::new(subject, &levels);
         let kept = (KEPT as u64).min(self.0.warm_up(slices));
         let order = (0..kept).map(|_| levels[rig.step().index()]).collect();
@@ -45,8 +45,7 @@ impl Visitor for CountCell<'_> {
         let mut waits = Waits::new(levels.len());
         // Long enough for the rarest task to come three times.
         let longest_stride = levels.iter().map(|&level| self.0.rule().stride(level)).max().unwrap_or(1);
-        let most = if self.0.walks_lists() { MOST / 20 } else { MOST };
-        let watched = self.0.slices_in(longest_stride.saturating_mul(4), &levels).min(most).max(slices);
+        let watched = self.0.slices_in(longest_stride.saturating_mul(4), &levels).min(MOST).max(slices);
         for slice in 0..slices {
             waits.turn(slice, rig.step().index());
         }

@@ -26,8 +26,13 @@ pub fn render(rows: &[Row]) -> String {
     let mut notes = BTreeSet::new();
     for (metrics, heading) in TABLES {
         let rows: Vec<&Row> = rows.iter().filter(|row| metrics.contains(&row.metric.as_str())).collect();
-        if rows.iter().any(|row| row.value.is_some()) {
-            let _ = writeln!(out, "{heading}\n{}", by_tasks(&rows));
+        let builds: BTreeSet<Option<&String>> = rows.iter().map(|row| row.params.get("build")).collect();
+        for build in builds {
+            let rows: Vec<&Row> = rows.iter().copied().filter(|row| row.params.get("build") == build).collect();
+            if rows.iter().any(|row| row.value.is_some()) {
+                let build = build.map_or(String::new(), |build| format!(", build {build}"));
+                let _ = writeln!(out, "{heading}{build}\n{}", by_tasks(&rows));
+            }
         }
         notes.extend(rows.iter().filter(|row| row.value.is_none()).filter_map(|row| row.note.clone()));
     }

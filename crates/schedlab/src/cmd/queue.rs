@@ -68,9 +68,12 @@ pub struct Queue {
     /// What counts instructions
     #[arg(long, value_enum, default_value_t)]
     source: SourceName,
-    /// Measure the loop of another build of schedlab, such as one with less optimisation
+    /// Count in another build of schedlab, such as `cargo build --profile o1 -p schedlab` gives in target/o1
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
+    /// Also count in that build, beside this one
+    #[arg(long, value_name = "FILE", conflicts_with = "paper")]
+    beside: Option<PathBuf>,
     /// How many processes count at a time [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
@@ -118,17 +121,26 @@ impl Queue {
         if self.list {
             return list();
         }
-        let source = self.source()?;
+        let source = self.source(self.binary.as_ref())?;
         if let Some(name) = &self.paper {
             return self.reproduce(name, source);
         }
         let plan = self.plan()?;
         let crossings = self.crossings()?;
+        self.source(self.beside.as_ref())?;
         let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
         let wants = |count| self.count.is_empty() || self.count.contains(&count);
         let mut rows = Vec::new();
         if wants(Count::Instructions) {
             rows.extend(plan.instructions(&source));
+        }
+        if let Some(binary) = &self.beside {
+            let build =
+                binary.parent().and_then(|dir| dir.file_name()).map_or("other".to_string(), |dir| dir.to_string_lossy().into_owned());
+            rows.extend(plan.instructions(&self.source(Some(binary))?).into_iter().map(|mut row| {
+                row.params.insert("build".to_string(), build.clone());
+                row
+            }));
         }
         if wants(Count::Time) {
             rows.extend(plan.times());
@@ -190,14 +202,15 @@ impl Queue {
         })
     }
 
-    fn source(&self) -> Result<Source, Error> {
+    fn source(&self, build: Option<&PathBuf>) -> Result<Source, Error> {
         if self.source == SourceName::Hardware {
             return Ok(Source::Hardware);
         }
-        let binary = match &self.binary {
+        let binary = match build {
             Some(binary) if binary.is_file() => binary.clone(),
             Some(binary) => {
-                return Err(Error::Usage(format!("--binary: there is no file {}; give the path of a build of schedlab", binary.display())));
+                let make = "`cargo build --profile o1 -p schedlab` makes one with less optimisation, target/o1/schedlab";
+                return Err(Error::Usage(format!("there is no build of schedlab at {}; {make}", binary.display())));
             }
             None => std::env::current_exe().map_err(|error| Error::Internal(format!("cannot find this program's own file: {error}")))?,
         };

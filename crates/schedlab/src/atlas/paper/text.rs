@@ -45,13 +45,8 @@ pub fn render(paper: &Paper, rows: &[Row]) -> String {
     }
     for row in verdicts.iter().filter(|row| row.verdict.as_deref() != Some("reproduced")) {
         if let Some(note) = &row.note {
-            let _ = writeln!(
-                out,
-                "{} {}: {} because {note}",
-                param(row, "claim"),
-                param(row, "part"),
-                row.verdict.as_deref().unwrap_or_default()
-            );
+            let _ =
+                writeln!(out, "{} ({}) {}: {note}", param(row, "claim"), param(row, "part"), row.verdict.as_deref().unwrap_or_default());
         }
     }
     for word in ["reproduced", "not-reproduced", "inconclusive", "skipped"] {
