@@ -59,10 +59,19 @@ impl TraceSource {
             while chunk.len() < CHUNK
                 && let Some(event) = reader.next_event()?
             {
+                if event.time < end {
+                    return Err(Error::Input(format!(
+                        "{}: time goes backwards at {} ns; write the trace again",
+                        self.path.display(),
+                        event.time.0
+                    )));
+                }
+                end = event.time;
                 chunk.push(event);
             }
-            let Some(last) = chunk.last() else { return Ok(end) };
-            end = last.time;
+            if chunk.is_empty() {
+                return Ok(end);
+            }
             observers.iter_mut().for_each(|observer| observer.events(&chunk));
         }
     }

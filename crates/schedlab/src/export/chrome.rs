@@ -24,7 +24,7 @@ impl<'a> Chrome<'a> {
     /// Begins the file.
     pub fn new(out: &'a mut dyn Write, names: Names, cpus: u16) -> io::Result<Chrome<'a>> {
         write!(out, r#"{{"displayTimeUnit":"ns","otherData":{{"writer":"schedlab {}"}},"traceEvents":["#, env!("CARGO_PKG_VERSION"))?;
-        write!(out, "\n{}", r#"{"ph":"M","pid":0,"name":"process_name","args":{"name":"CPUs"}}"#)?;
+        out.write_all(b"\n{\"ph\":\"M\",\"pid\":0,\"name\":\"process_name\",\"args\":{\"name\":\"CPUs\"}}")?;
         for cpu in 0..cpus {
             write!(out, ",\n{{\"ph\":\"M\",\"pid\":0,\"tid\":{cpu},\"name\":\"thread_name\",\"args\":{{\"name\":\"CPU {cpu}\"}}}}")?;
         }
