@@ -88,6 +88,8 @@ struct Engine<'w, 't, P> {
     timers: Timers,
     /// CPUs that shall dispatch before time goes on.
     resched: Vec<CpuId>,
+    /// The CPU that a timer is interrupting at this moment: if it was idle, it is no longer, and that time lies before the waking.
+    interrupted: Option<CpuId>,
     tick: Option<Nanos>,
     slowdown: Slowdown,
     until: Time,
@@ -110,6 +112,7 @@ impl<'w, 't, P: Policy> Engine<'w, 't, P> {
             cpu_times: CpuTimes::new(machine.cpus),
             timers: Timers::new(),
             resched: Vec::new(),
+            interrupted: None,
             until: options.until,
             trace,
             events: 0,
@@ -131,7 +134,11 @@ impl<'w, 't, P: Policy> Engine<'w, 't, P> {
                 let task = self.timers.pop();
                 match self.tasks[task.index()].status {
                     Status::Unborn => self.arrive(task),
-                    _ => self.wake(task, None),
+                    _ => {
+                        self.interrupted = Some(self.cx.tasks[task.index()].cpu);
+                        self.wake(task, None);
+                        self.interrupted = None;
+                    }
                 }
             } else {
                 self.cpu_event(cpu);

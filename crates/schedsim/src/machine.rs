@@ -11,7 +11,7 @@ pub struct Machine {
     pub switch_cost: Nanos,
     /// Added to a task's CPU burst when it runs on another CPU than the time before (Curran & Stumm's TMC); part of the slice.
     pub migration_cost: Nanos,
-    /// From the wakeup of an idle CPU until it switches to the woken task.
+    /// From the wakeup of an idle CPU by another one until it switches to the woken task. An interrupt's waking finds its own CPU awake.
     pub idle_exit: Nanos,
     /// What it costs that the CPUs share memory.
     pub sharing: Sharing,

@@ -66,7 +66,7 @@ fn a_switch_a_migration_and_leaving_idle_cost_what_the_machine_says() {
     let machine = Machine { cpus: 1, switch_cost: Nanos(10), migration_cost: Nanos(1000), idle_exit: Nanos(100), ..Machine::ideal(1) };
     let workload = Workload { tasks: vec![task(NOW, &[(50, Action::Sleep(Nanos(500))), (50, Action::Exit)])], ..Default::default() };
     let (outcome, events) = run("central:rr", &machine, &workload);
-    assert_eq!(switches(&events), [(100, 0, -1, 0), (160, 0, 0, -1), (760, 0, -1, 0), (820, 0, 0, -1)]);
+    assert_eq!(switches(&events), [(100, 0, -1, 0), (160, 0, 0, -1), (660, 0, -1, 0), (720, 0, 0, -1)]);
     assert_eq!(outcome.unwrap().useful, Nanos(100));
 }
 

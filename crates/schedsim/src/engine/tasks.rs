@@ -211,7 +211,7 @@ impl<P: Policy> Engine<'_, '_, P> {
             CpuState::Idle => {
                 state.state = CpuState::LeavingIdle;
                 self.cx.idle.remove(cpu);
-                if self.cx.machine.idle_exit == Nanos::ZERO {
+                if self.cx.machine.idle_exit == Nanos::ZERO || self.interrupted == Some(cpu) {
                     self.resched.push(cpu);
                 } else {
                     state.run_from = self.cx.now + self.cx.machine.idle_exit;
