@@ -12,6 +12,7 @@
 
 mod catalog;
 mod central;
+mod cfs;
 mod context;
 mod eevdf;
 mod fair;
@@ -19,9 +20,11 @@ mod initial;
 mod levels;
 mod take;
 mod weights;
+mod whole;
 
 pub use catalog::{Choice, OPTIONS, PolicyError, PolicySpec, PolicyVisitor, names, orders, schedulers, topologies};
 pub use central::{Central, Options as CentralOptions};
+pub use cfs::{Cfs, Options as CfsOptions};
 pub use context::{Context, TaskView};
 pub use eevdf::{Eevdf, Options as EevdfOptions};
 pub use fair::Options as FairOptions;

@@ -2,104 +2,20 @@
 
 #[path = "eevdf/naive.rs"]
 mod naive;
+#[path = "support/play.rs"]
+mod play;
 
 use naive::Naive;
+use play::*;
 use proptest::prelude::*;
-use schedsim::checks::{Checks, Violation};
-use schedsim::engine::{self, Options, Outcome};
 use schedsim::policy::{Eevdf, EevdfOptions, FairOptions, Policy, Promises};
-use schedsim::trace::{Event, EventKind, Observer, TaskInfo, Trace};
-use schedsim::workload::{Action, Affinity, Script, Start, TaskSpec, Workload};
+use schedsim::trace::EventKind;
+use schedsim::workload::{Action, Affinity, Workload};
 use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
-
-const US: u64 = 1_000;
-const MS: u64 = 1_000_000;
-const NOW: Start = Start::At(Time::ZERO);
-
-#[derive(Default)]
-struct Collect(Vec<Event>);
-impl Observer for Collect {
-    fn events(&mut self, chunk: &[Event]) {
-        self.0.extend_from_slice(chunk);
-    }
-}
-
-fn run_until<P: Policy>(policy: P, machine: &Machine, workload: &Workload, until: Time) -> (Result<Outcome, engine::Error>, Vec<Event>) {
-    let mut collect = Collect::default();
-    let options = Options { seed: 1, until };
-    let outcome = engine::simulate(workload, machine, policy, options, Trace::new(vec![&mut collect]));
-    (outcome, collect.0)
-}
-
-fn run<P: Policy>(policy: P, machine: &Machine, workload: &Workload) -> (Outcome, Vec<Event>) {
-    let (outcome, events) = run_until(policy, machine, workload, Time::NEVER);
-    (outcome.unwrap(), events)
-}
 
 fn eevdf(cpus: u16, tick: u64) -> Eevdf {
     let fair = FairOptions { tick: Nanos(tick), ..Default::default() };
     Eevdf::new(cpus, EevdfOptions { fair, ..Default::default() })
-}
-
-fn task(prio: u8, start: Start, steps: &[(u64, Action)]) -> TaskSpec {
-    let script: Script = steps.iter().map(|&(run, then)| (Nanos(run), then)).collect();
-    let info = TaskInfo { name: "t".into(), pid: 0, tgid: 0, prio };
-    TaskSpec { info, affinity: Affinity::Any, cpu: CpuId(0), start, script }
-}
-
-fn at(time: u64) -> Start {
-    Start::At(Time(time))
-}
-
-fn workload(tasks: Vec<TaskSpec>) -> Workload {
-    Workload { tasks, ..Default::default() }
-}
-
-/// `(time, next)` of every switch on CPU 0; −1 is idle.
-fn switches(events: &[Event]) -> Vec<(u64, i64)> {
-    let id = |task: TaskId| if task == TaskId::NONE { -1 } else { i64::from(task.0) };
-    let switch = |event: &Event| match event.kind {
-        EventKind::SchedSwitch { next, .. } if event.cpu == CpuId(0) => Some((event.time.0, id(next))),
-        _ => None,
-    };
-    events.iter().filter_map(switch).collect()
-}
-
-/// Adds up what each task of a run was served.
-struct Service {
-    served: Vec<u64>,
-    running: Vec<Option<(TaskId, u64)>>,
-}
-
-impl Service {
-    fn new(tasks: usize) -> Service {
-        Service { served: vec![0; tasks], running: vec![None; 64] }
-    }
-
-    /// Follows one event; `served` is up to date then, but for what other CPUs run.
-    fn event(&mut self, event: &Event) {
-        if let EventKind::SchedSwitch { next, .. } = event.kind {
-            let running = &mut self.running[event.cpu.index()];
-            if let Some((task, since)) = running.take() {
-                self.served[task.index()] += event.time.0 - since;
-            }
-            *running = (next != TaskId::NONE).then_some((next, event.time.0));
-        }
-    }
-
-    /// What each of `tasks` was served before `until`.
-    fn until(events: &[Event], tasks: usize, until: u64) -> Vec<u64> {
-        let mut service = Service::new(tasks);
-        events.iter().take_while(|event| event.time.0 < until).for_each(|event| service.event(event));
-        for (task, since) in service.running.into_iter().flatten() {
-            service.served[task.index()] += until - since;
-        }
-        service.served
-    }
-}
-
-fn hogs(prios: &[u8], work: u64) -> Workload {
-    workload(prios.iter().map(|&prio| task(prio, NOW, &[(work, Action::Exit)])).collect())
 }
 
 #[test]
@@ -210,12 +126,6 @@ fn an_idle_cpu_takes_what_waits_and_five_hogs_share_four_cpus() {
     }
 }
 
-/// `(time, cpu)` of every switch to `task`.
-fn dispatches(events: &[Event], task: u32) -> Vec<(u64, u16)> {
-    let to_task = |event: &&Event| matches!(event.kind, EventKind::SchedSwitch { next, .. } if next == TaskId(task));
-    events.iter().filter(to_task).map(|event| (event.time.0, event.cpu.0)).collect()
-}
-
 #[test]
 fn a_task_that_a_pinned_one_pushed_aside_moves_when_its_cache_does_not_matter_any_more() {
     let mut pinned = task(120, at(MS), &[(20 * MS, Action::Exit)]);
@@ -256,47 +166,6 @@ fn a_woken_task_goes_where_it_was_or_where_nobody_is_and_stays_with_a_kernel_thr
     assert_eq!(placed(true, 2).1, 0);
 }
 
-/// Tasks that run, sleep, yield, and give one another tokens to wait for.
-fn random_tasks(most: usize) -> impl Strategy<Value = Vec<TaskSpec>> {
-    let prio = prop_oneof![100..140u8, Just(120)];
-    let start = prop_oneof![0..20 * MS, (0..20u64).prop_map(|ms| ms * MS)];
-    (1..=most).prop_flat_map(move |count| {
-        let action = prop_oneof![
-            4 => (0..12 * MS).prop_map(|pause| Action::Sleep(Nanos(pause))),
-            1 => Just(Action::Yield),
-            1 => Just(Action::Continue),
-            2 => (0..count as u32).prop_map(|task| Action::Wake(TaskId(task))),
-            1 => Just(Action::Wait),
-        ];
-        let run = prop_oneof![0..300 * US, 0..9 * MS, (0..9u64).prop_map(|ms| ms * MS)];
-        let steps = prop::collection::vec((run, action), 1..12);
-        let random_task = (prio.clone(), start.clone(), steps).prop_map(|(prio, start, steps)| task(prio, at(start), &steps));
-        prop::collection::vec(random_task, count)
-    })
-}
-
-fn random_machine() -> impl Strategy<Value = Machine> {
-    let costly = |cpus| Machine {
-        cpus,
-        switch_cost: Nanos(2 * US),
-        migration_cost: Nanos(30 * US),
-        idle_exit: Nanos(20 * US),
-        ..Machine::ideal(cpus)
-    };
-    (1..6u16, any::<bool>()).prop_map(move |(cpus, is_costly)| if is_costly { costly(cpus) } else { Machine::ideal(cpus) })
-}
-
-/// What breaks a rule in a run under `policy`; tasks that wait for one another for ever break none.
-fn violations(policy: Eevdf, promises: Promises, machine: &Machine, workload: &Workload) -> Vec<Violation> {
-    let mut checks = Checks::new(workload, machine, promises);
-    let options = Options { seed: 1, until: Time::NEVER };
-    match engine::simulate(workload, machine, policy, options, Trace::new(vec![&mut checks])) {
-        Ok(outcome) => checks.finish(&outcome),
-        Err(engine::Error::Stalled(_)) => Vec::new(),
-        Err(error) => panic!("{error}"),
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
@@ -327,20 +196,7 @@ proptest! {
 
     /// Whatever is mixed, on any number of CPUs: pinned tasks, tasks on two CPUs only, real-time tasks.
     #[test]
-    fn keeps_all_rules_and_its_promises(
-        mut tasks in random_tasks(14),
-        machine in random_machine(),
-        kinds in prop::collection::vec((0..6u8, 0..8u16, 0..100u8), 14),
-    ) {
-        for (task, (kind, cpu, prio)) in tasks.iter_mut().zip(kinds) {
-            task.cpu = CpuId(cpu);
-            match kind {
-                0 => task.affinity = Affinity::Pinned(CpuId(cpu)),
-                1 => task.affinity = Affinity::Set(0),
-                2 => task.info.prio = prio,
-                _ => {}
-            }
-        }
+    fn keeps_all_rules_and_its_promises(tasks in mixed_tasks(14), machine in random_machine()) {
         let workload = Workload { tasks, cpu_sets: vec![[CpuId(0), CpuId(2)].into_iter().collect()] };
         let policy = Eevdf::new(machine.cpus, EevdfOptions::default());
         let promises = policy.promises();

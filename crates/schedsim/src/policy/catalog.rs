@@ -1,6 +1,7 @@
 //! From a policy's name to the policy: the one place where names are resolved.
 
-use super::{Central, Eevdf, EevdfOptions, Initial, Levels, Policy, Take, central, initial, take};
+use super::whole::{self, Whole};
+use super::{Central, Initial, Levels, Policy, Take, central, initial, take};
 use crate::Nanos;
 use readyq::catalog::{self, Entry};
 use readyq::{ReadyQueue, Strides};
@@ -37,7 +38,7 @@ pub struct PolicySpec {
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Kind {
     Queued { topology: Topology, order: &'static Entry },
-    Eevdf,
+    Whole(Whole),
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -52,10 +53,6 @@ const TOPOLOGIES: [(&str, Topology, &str); 3] = [
     ("initial", Topology::Initial, "a ready queue per CPU; a task stays on the CPU where it is first placed (IP)"),
     ("take", Topology::Take, "a ready queue per CPU; an idle CPU takes a task from the longest (TK)"),
 ];
-
-/// Schedulers with an order and a topology of their own.
-const WHOLE: [(&str, Kind, &str); 1] =
-    [("eevdf", Kind::Eevdf, "Linux 6.18's fair scheduler: weights, lag, virtual deadlines, wakeup preemption, load balancing")];
 
 /// Why a name stands for no policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -96,7 +93,7 @@ pub fn orders() -> impl Iterator<Item = Choice> {
 
 /// The whole schedulers.
 pub fn schedulers() -> impl Iterator<Item = Choice> {
-    WHOLE.iter().map(|&(name, _, summary)| Choice { name, summary })
+    whole::schedulers()
 }
 
 /// The names of all policies.
@@ -105,8 +102,8 @@ pub fn names() -> Vec<String> {
     queued.chain(schedulers().map(|scheduler| scheduler.name.to_string())).collect()
 }
 
-/// The options that may follow a name.
-pub const OPTIONS: [Choice; 6] = [
+/// The options that may follow a name; a whole scheduler refuses those that it does not know.
+pub const OPTIONS: [Choice; 11] = [
     Choice { name: "quantum", summary: "how long a task runs before it goes back to its queue (default 4ms)" },
     Choice {
         name: "levels",
@@ -122,6 +119,11 @@ pub const OPTIONS: [Choice; 6] = [
         name: "idle",
         summary: "take: an idle CPU looks for work all the time (polling, the default) or only when it becomes idle (once)",
     },
+    Choice { name: "tick", summary: "eevdf, cfs: the period of the tick (default 4ms)" },
+    Choice { name: "slice", summary: "eevdf: how much a task requests at a time, on one CPU (default 700us)" },
+    Choice { name: "latency", summary: "cfs: the period in which everybody shall run once, on one CPU (default 6ms)" },
+    Choice { name: "granularity", summary: "cfs: the shortest slice, on one CPU (default 750us)" },
+    Choice { name: "wakeup", summary: "cfs: how far behind a woken task must be to preempt, on one CPU (default 1ms)" },
 ];
 
 impl PolicySpec {
@@ -147,7 +149,7 @@ impl PolicySpec {
             let expected = spec.set(option, value).ok_or_else(|| PolicyError::UnknownOption(option.to_string()))?;
             expected.map_err(|expected| PolicyError::BadValue { option: option.to_string(), value: value.to_string(), expected })?;
         }
-        match kind {
+        match spec.kind {
             Kind::Queued { order, .. } if u32::from(spec.level_count(order)) > order.levels(spec.strides) => Err(PolicyError::BadValue {
                 option: "levels".to_string(),
                 value: spec.level_count(order).to_string(),
@@ -159,6 +161,9 @@ impl PolicySpec {
 
     /// Sets an option; `None` if there is no such option, an error that says what it takes if the value will not do.
     fn set(&mut self, option: &str, value: &str) -> Option<Result<(), String>> {
+        if let Kind::Whole(whole) = &mut self.kind {
+            return whole.set(option, value);
+        }
         let expect = |done: Option<()>, what: &str| done.ok_or_else(|| what.to_string());
         Some(match option {
             "quantum" => {
@@ -198,7 +203,7 @@ impl PolicySpec {
     /// Builds the policy for a machine of `cpus` CPUs and hands it to `visitor`.
     pub fn visit<V: PolicyVisitor>(&self, cpus: u16, visitor: V) -> V::Out {
         match self.kind {
-            Kind::Eevdf => visitor.visit(Eevdf::new(cpus, EevdfOptions::default())),
+            Kind::Whole(whole) => whole.visit(cpus, visitor),
             Kind::Queued { topology, order } => {
                 let levels = self.level_count(order);
                 let preempt = self.preempt.unwrap_or(order.name == "priority");
@@ -239,8 +244,8 @@ impl<V: PolicyVisitor> catalog::Visitor for Build<'_, V> {
 impl Kind {
     fn parse(name: &str) -> Result<Kind, PolicyError> {
         let find = || {
-            if let Some(&(_, kind, _)) = WHOLE.iter().find(|(whole, ..)| *whole == name) {
-                return Some(kind);
+            if let Some(whole) = Whole::named(name) {
+                return Some(Kind::Whole(whole));
             }
             let (topology, order) = name.split_once(':')?;
             let &(_, topology, _) = TOPOLOGIES.iter().find(|(name, ..)| *name == topology)?;
@@ -281,7 +286,7 @@ mod tests {
     #[test]
     fn every_name_is_a_policy_and_options_are_checked() {
         let all = names();
-        assert_eq!(all.len(), 3 * catalog::ENTRIES.len() + WHOLE.len());
+        assert_eq!(all.len(), 3 * catalog::ENTRIES.len() + schedulers().count());
         assert!(all.iter().all(|name| PolicySpec::parse(name).is_ok()), "{all:?}");
         let error = |text| PolicySpec::parse(text).unwrap_err().to_string();
         assert!(error("take").contains("no policy named"));
@@ -289,5 +294,9 @@ mod tests {
         assert!(error("take:rr/quantum=0ms").contains("a duration above zero"));
         assert!(error("take:multilist2/levels=9").contains("at most 8"), "{}", error("take:multilist2/levels=9"));
         assert!(error("central:rr/search=0").contains("or all"));
+        assert!(error("eevdf/latency=1ms").contains("no policy option"));
+        assert!(error("cfs/latency=0ms").contains("a duration above zero"));
+        let names = OPTIONS.map(|option| option.name);
+        assert!(names.iter().enumerate().all(|(index, name)| !names[..index].contains(name)), "{names:?}");
     }
 }

@@ -26,6 +26,11 @@ pub trait Discipline {
     /// Charges the running task of `cpu` for its time until `now`. Returns whether its turn is over.
     fn charge(&mut self, cpu: CpuId, now: Time) -> bool;
 
+    /// A tick: whether the turn of the running task of `cpu`, which has just been charged, is over for a reason that only ticks look for.
+    fn expires(&mut self, _cpu: CpuId) -> bool {
+        false
+    }
+
     /// `task`, which is on no queue, takes part on `cpu` from now on. The running task has been charged.
     fn join(&mut self, cpu: CpuId, task: TaskId, how: Join);
 
@@ -375,7 +380,7 @@ impl<D: Discipline> Policy for Fair<D> {
     }
 
     fn tick(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId) -> Effect {
-        let turn_is_over = !is_real_time(cx, task) && self.discipline.charge(cpu, cx.now());
+        let turn_is_over = !is_real_time(cx, task) && (self.discipline.charge(cpu, cx.now()) || self.discipline.expires(cpu));
         let stop = self.balance_busy(cx, cpu) || turn_is_over;
         let Some(helper) = self.find_help(cx, cpu) else {
             return if stop && !is_real_time(cx, task) { self.preempt(cpu) } else { Effect::Nothing };

@@ -96,7 +96,8 @@ impl<D: Discipline> Fair<D> {
             imbalance = imbalance.saturating_sub(u64::from(self.tasks[task.index()].weight));
             self.transfer(cx, task, from, cpu);
             moved += 1;
-            preempts |= cx.current(cpu).is_some_and(|running| !is_real_time(cx, running)) && self.discipline.preempts(cpu, task);
+            let is_fair = |running| !is_real_time(cx, running);
+            preempts = preempts || cx.current(cpu).is_some_and(is_fair) && self.discipline.preempts(cpu, task);
         }
         let failed = &mut self.queues[cpu.index()].failed;
         *failed = if moved > 0 { 0 } else { *failed + 1 };

@@ -1,0 +1,410 @@
+//! CFS, Linux's fair scheduler until 6.5: whoever has had the least CPU time for its weight runs.
+//!
+//! Every task has a virtual run time, which advances more slowly the more it weighs. The least advanced runs for its share of a period in which
+//! everybody shall run once (6 ms, or 0.75 ms for each task where they are more than eight). Right as a general-purpose scheduler, and as the
+//! baseline of most studies of the last fifteen years. It does badly at latencies that somebody asks for, because it has no word for them: a woken task gets
+//! ahead by having slept, not by needing little, and how far is a heuristic.
+//!
+//! Source: Linux 6.1 (as of 6.1.113), `kernel/sched/fair.c`: `update_curr`, `update_min_vruntime`, `sched_slice`, `place_entity`, `check_preempt_tick`,
+//! `check_preempt_wakeup`, `wakeup_gran`, `pick_next_entity`, `yield_task_fair`, `migrate_task_rq_fair`. Features as by default:
+//! `GENTLE_FAIR_SLEEPERS`, `START_DEBIT`, `LAST_BUDDY`, `CACHE_HOT_BUDDY`, `WAKEUP_PREEMPTION` and `BASE_SLICE` are on, `NEXT_BUDDY` and `HRTICK` off.
+//!
+//! What that means here: a sleeper comes back at most half a latency behind the least advanced. It preempts if it is more than the wakeup
+//! granularity behind the running task, and is then preferred (`next`) unless somebody is further behind than that. A new task begins a slice ahead. Who yields
+//! is passed over once, if the next one is not too far ahead. Slices end at ticks only.
+//!
+//! How far from fair: tasks that stay runnable on one CPU differ in virtual run time by no more than a latency and a tick of the lightest, more
+//! only while sleepers are being made up to.
+//!
+//! Cost: O(log n) per decision, in a tree ordered by virtual run time.
+//!
+//! Deviations: no groups, `SCHED_BATCH`, `SCHED_IDLE`, bandwidth control, core scheduling or `yield_to`. Virtual times are divided exactly where the kernel
+//! multiplies by a reciprocal (below 2 millionths). A new task is placed by the queue it begins on, not by its parent's, which differs where it begins on another busy
+//! CPU, by a few ms once. One whose script begins with a pause counts as a sleeper. Where a task runs is the business of `fair`, written after Linux 6.18, with deviations of its own.
+
+use super::fair::{self, Discipline, Fair, Join, Leave};
+use super::weights::virtual_time;
+use crate::{CpuId, Nanos, TaskId, Time};
+use readyq::tree::Tree;
+use readyq::{Node, Nodes};
+
+/// Linux's fair class before EEVDF, on several CPUs.
+pub type Cfs = Fair<VirtualRunTimes>;
+
+/// Parameters of [`Cfs`], for one CPU. On `n` CPUs the first three are `1 + log2(min(n, 8))` times as long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// The period in which everybody shall run once (`sched_latency_ns`).
+    pub latency: Nanos,
+    /// The shortest slice (`sched_min_granularity_ns`): with more tasks than fit, the period grows.
+    pub min_granularity: Nanos,
+    /// How far behind the running task a woken one must be to preempt it (`sched_wakeup_granularity_ns`).
+    pub wakeup_granularity: Nanos,
+    /// What all fair schedulers share.
+    pub fair: fair::Options,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            latency: Nanos::from_millis(6),
+            min_granularity: Nanos::from_micros(750),
+            wakeup_granularity: Nanos::from_millis(1),
+            fair: fair::Options::default(),
+        }
+    }
+}
+
+impl Cfs {
+    /// The scheduler for `cpus` CPUs.
+    pub fn new(cpus: u16, options: Options) -> Cfs {
+        Fair::with_discipline(VirtualRunTimes::new(cpus, options), cpus, options.fair)
+    }
+}
+
+/// CFS' order: virtual run times, and a few tasks that are preferred or passed over.
+#[derive(Clone, Debug)]
+pub struct VirtualRunTimes {
+    latency: u64,
+    min_granularity: u64,
+    wakeup_granularity: u64,
+    /// How many tasks fit into a period.
+    fitting: u64,
+    queues: Vec<Queue>,
+    entities: Vec<Entity>,
+    nodes: Vec<Node>,
+}
+
+/// One CPU.
+#[derive(Clone, Debug)]
+struct Queue {
+    /// Who waits.
+    tree: Tree,
+    /// Who takes part: those in the tree and the running one.
+    len: u64,
+    /// What they weigh.
+    weight: u64,
+    /// The least virtual run time so far (`min_vruntime`); it never goes back.
+    least: i64,
+    running: Option<TaskId>,
+    /// Until when the running task has been charged.
+    charged: Time,
+    /// How long it has run in this turn.
+    ran: Nanos,
+    /// Who shall run next because it preempted somebody, if it is not too far ahead.
+    next: Option<TaskId>,
+    /// Who was preempted by a woken task and shall come back, likewise.
+    last: Option<TaskId>,
+    /// Who has yielded.
+    skip: Option<TaskId>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entity {
+    weight: u32,
+    /// CPU time by weight, in ns of nice 0.
+    vruntime: i64,
+    /// Where that counts from.
+    clock: Clock,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Clock {
+    /// It has not been placed yet.
+    New,
+    /// It takes part on this CPU, or slept there.
+    Of(CpuId),
+    /// It is on its way: from the least of the CPU that it left.
+    Relative,
+}
+
+impl VirtualRunTimes {
+    fn new(cpus: u16, options: Options) -> Self {
+        let queue = Queue {
+            tree: Tree::new(),
+            len: 0,
+            weight: 0,
+            least: 0,
+            running: None,
+            charged: Time::ZERO,
+            ran: Nanos::ZERO,
+            next: None,
+            last: None,
+            skip: None,
+        };
+        let scaled = |time: Nanos| time.0.max(1).saturating_mul(u64::from(1 + cpus.clamp(1, 8).ilog2()));
+        let (latency, min_granularity) = (scaled(options.latency), scaled(options.min_granularity));
+        VirtualRunTimes {
+            latency,
+            min_granularity,
+            wakeup_granularity: scaled(options.wakeup_granularity),
+            fitting: latency.div_ceil(min_granularity),
+            queues: vec![queue; usize::from(cpus)],
+            entities: Vec::new(),
+            nodes: Vec::new(),
+        }
+    }
+
+    fn vruntime(&self, task: TaskId) -> i64 {
+        self.entities[task.index()].vruntime
+    }
+
+    /// The share of the period that belongs to `own` of `weight`, for one of `len` tasks.
+    fn slice(&self, len: u64, weight: u64, own: u32) -> u64 {
+        let period = if len > self.fitting { len * self.min_granularity } else { self.latency };
+        let share = u128::from(period) * u128::from(own) / u128::from(weight.max(1));
+        (share as u64).max(self.min_granularity)
+    }
+
+    /// Whether `task` is so far ahead of `other` that `other` should run instead.
+    fn is_too_far_ahead(&self, task: TaskId, other: TaskId) -> bool {
+        let granularity = virtual_time(self.wakeup_granularity, self.entities[other.index()].weight);
+        self.vruntime(task) - self.vruntime(other) > granularity
+    }
+
+    /// The least virtual run time moves on with the tasks.
+    fn advance(&mut self, cpu: CpuId) {
+        let queue = &self.queues[cpu.index()];
+        let present = queue.running.into_iter().chain(queue.tree.first());
+        if let Some(least) = present.map(|task| self.vruntime(task)).min() {
+            let queue = &mut self.queues[cpu.index()];
+            queue.least = queue.least.max(least);
+        }
+    }
+
+    fn insert(&mut self, cpu: CpuId, task: TaskId) {
+        let (entities, nodes) = (&self.entities, Nodes::from_mut(&mut self.nodes));
+        let vruntime = |task: TaskId| entities[task.index()].vruntime;
+        self.queues[cpu.index()].tree.insert_by(nodes, task, |_, new, other| {
+            count_step();
+            vruntime(new) < vruntime(other)
+        });
+    }
+
+    /// `task` is neither preferred nor passed over any more.
+    fn forget_wishes(&mut self, cpu: CpuId, task: TaskId) {
+        let queue = &mut self.queues[cpu.index()];
+        for wish in [&mut queue.next, &mut queue.last, &mut queue.skip] {
+            *wish = wish.filter(|&other| other != task);
+        }
+    }
+
+    /// The least advanced of those who wait after `task` (all, if it runs) and the running one, unless that is `task`.
+    fn second(&self, cpu: CpuId, task: TaskId) -> Option<TaskId> {
+        let queue = &self.queues[cpu.index()];
+        if queue.running == Some(task) {
+            return queue.tree.first();
+        }
+        let next = queue.tree.next(Nodes::from_ref(&self.nodes), task);
+        self.less_advanced(queue.running, next)
+    }
+
+    /// Of a running and a waiting task. Among equals the one that waits.
+    fn less_advanced(&self, running: Option<TaskId>, waiting: Option<TaskId>) -> Option<TaskId> {
+        match (running, waiting) {
+            (Some(running), Some(waiting)) if self.vruntime(running) < self.vruntime(waiting) => Some(running),
+            (running, waiting) => waiting.or(running),
+        }
+    }
+}
+
+impl Discipline for VirtualRunTimes {
+    fn init_task(&mut self, task: TaskId, weight: u32) {
+        let new = Entity { weight, vruntime: 0, clock: Clock::New };
+        let len = self.entities.len().max(task.index() + 1);
+        self.entities.resize(len, new);
+        self.nodes.resize(len, Node::NEW);
+        self.entities[task.index()] = new;
+        self.nodes[task.index()] = Node::NEW;
+    }
+
+    fn charge(&mut self, cpu: CpuId, now: Time) -> bool {
+        let queue = &mut self.queues[cpu.index()];
+        let ran = now.since(queue.charged);
+        if let Some(task) = queue.running
+            && ran > Nanos::ZERO
+        {
+            queue.charged = now;
+            queue.ran += ran;
+            let entity = &mut self.entities[task.index()];
+            entity.vruntime += virtual_time(ran.0, entity.weight);
+            self.advance(cpu);
+        }
+        false // only a tick ends a turn
+    }
+
+    fn expires(&mut self, cpu: CpuId) -> bool {
+        let queue = &self.queues[cpu.index()];
+        let (Some(running), Some(first)) = (queue.running, queue.tree.first()) else {
+            return false;
+        };
+        let slice = self.slice(queue.len, queue.weight, self.entities[running.index()].weight).min(self.latency);
+        if queue.ran.0 > slice {
+            self.forget_wishes(cpu, running);
+            return true;
+        }
+        let ahead = self.vruntime(running) - self.vruntime(first);
+        queue.ran.0 >= self.min_granularity && ahead > i64::try_from(slice).unwrap_or(i64::MAX)
+    }
+
+    fn join(&mut self, cpu: CpuId, task: TaskId, how: Join) {
+        let Entity { weight, vruntime, clock } = self.entities[task.index()];
+        let queue = &self.queues[cpu.index()];
+        let vruntime = match clock {
+            Clock::New if how == Join::Wakes => i64::MIN, // it has slept since it came into being
+            Clock::New => {
+                let slice = self.slice(queue.len + 1, queue.weight + u64::from(weight), weight);
+                let parent = queue.running.map_or(0, |running| self.vruntime(running));
+                parent.max(queue.least + virtual_time(slice, weight))
+            }
+            Clock::Of(old) if old != cpu => vruntime - self.queues[old.index()].least + queue.least,
+            Clock::Of(_) => vruntime,
+            Clock::Relative => vruntime + queue.least,
+        };
+        let earliest = if how == Join::Wakes { queue.least - (self.latency / 2) as i64 } else { i64::MIN };
+        let entity = &mut self.entities[task.index()];
+        (entity.vruntime, entity.clock) = (vruntime.max(earliest), Clock::Of(cpu));
+        self.insert(cpu, task);
+        let queue = &mut self.queues[cpu.index()];
+        queue.len += 1;
+        queue.weight += u64::from(weight);
+    }
+
+    fn leave(&mut self, cpu: CpuId, task: TaskId, how: Leave) {
+        self.forget_wishes(cpu, task);
+        let queue = &mut self.queues[cpu.index()];
+        if queue.running == Some(task) {
+            queue.running = None;
+        } else {
+            queue.tree.remove(Nodes::from_mut(&mut self.nodes), task);
+        }
+        let entity = &mut self.entities[task.index()];
+        queue.len -= 1;
+        queue.weight -= u64::from(entity.weight);
+        if how == Leave::Moves {
+            entity.vruntime -= queue.least;
+            entity.clock = Clock::Relative;
+        }
+        self.advance(cpu);
+    }
+
+    fn lingers(&self, _task: TaskId) -> bool {
+        false
+    }
+
+    fn pick(&mut self, cpu: CpuId) -> Option<TaskId> {
+        let queue = &self.queues[cpu.index()];
+        let least = self.less_advanced(queue.running, queue.tree.first())?;
+        let acceptable = |task: &TaskId| !self.is_too_far_ahead(*task, least);
+        let preferred = queue.next.filter(acceptable).or_else(|| queue.last.filter(acceptable));
+        let passed_over = || queue.skip.filter(|&skip| skip == least).and_then(|_| self.second(cpu, least)).filter(acceptable);
+        preferred.or_else(passed_over).or(Some(least))
+    }
+
+    fn start(&mut self, cpu: CpuId, task: TaskId, now: Time) {
+        self.queues[cpu.index()].charged = now;
+        if self.queues[cpu.index()].running == Some(task) {
+            return; // and its turn goes on
+        }
+        self.forget_wishes(cpu, task);
+        self.put_back(cpu);
+        let queue = &mut self.queues[cpu.index()];
+        queue.tree.remove(Nodes::from_mut(&mut self.nodes), task);
+        (queue.running, queue.ran) = (Some(task), Nanos::ZERO);
+    }
+
+    fn put_back(&mut self, cpu: CpuId) {
+        if let Some(task) = self.queues[cpu.index()].running.take() {
+            self.insert(cpu, task);
+        }
+    }
+
+    fn yield_turn(&mut self, cpu: CpuId) {
+        let queue = &self.queues[cpu.index()];
+        if let Some(task) = queue.running.filter(|_| queue.len > 1) {
+            self.forget_wishes(cpu, task);
+            self.queues[cpu.index()].skip = Some(task);
+        }
+    }
+
+    fn preempts(&mut self, cpu: CpuId, task: TaskId) -> bool {
+        let Some(running) = self.queues[cpu.index()].running.filter(|&running| self.is_too_far_ahead(running, task)) else {
+            return false;
+        };
+        let queue = &mut self.queues[cpu.index()];
+        queue.next = Some(task);
+        if queue.len >= self.fitting {
+            queue.last = Some(running);
+        }
+        true
+    }
+
+    fn may_move(&self, cpu: CpuId, task: TaskId) -> bool {
+        let queue = &self.queues[cpu.index()];
+        queue.next != Some(task) && queue.last != Some(task)
+    }
+}
+
+/// Called for every task that a new one is compared with; counts in tests.
+#[inline(always)]
+fn count_step() {
+    #[cfg(test)]
+    tests::STEPS.with(|steps| steps.set(steps.get() + 1));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    thread_local! {
+        pub static STEPS: Cell<u64> = const { Cell::new(0) };
+    }
+
+    #[test]
+    fn between_cpus_a_task_keeps_its_distance_from_the_least_advanced() {
+        let (here, there, ms) = (CpuId(0), CpuId(1), |ms: u64| Time(ms * 1_000_000));
+        let mut order = VirtualRunTimes::new(2, Options::default());
+        for (task, cpu) in [(0, here), (1, there), (2, here)] {
+            order.init_task(TaskId(task), 1024);
+            order.join(cpu, TaskId(task), Join::New);
+        }
+        // On two CPUs a latency of 12 ms, or half of that for one of two.
+        order.start(here, TaskId(0), ms(0));
+        order.charge(here, ms(20));
+        order.start(there, TaskId(1), ms(0));
+        order.charge(there, ms(100));
+        assert_eq!([0, 1, 2].map(|task| order.vruntime(TaskId(task))), [32_000_000, 112_000_000, 6_000_000]);
+        // Nobody here is less advanced than task 2; after it, task 0.
+        order.leave(here, TaskId(2), Leave::Moves);
+        order.join(there, TaskId(2), Join::Moves);
+        assert_eq!(order.vruntime(TaskId(2)), 112_000_000);
+        order.leave(there, TaskId(2), Leave::Sleeps);
+        order.charge(there, ms(110));
+        // It wakes here again: 10 ms behind there, but no more than half a latency behind here.
+        order.join(here, TaskId(2), Join::Wakes);
+        assert_eq!(order.vruntime(TaskId(2)), 32_000_000 - 6_000_000);
+    }
+
+    #[test]
+    fn with_10_000_tasks_a_decision_looks_at_a_few_dozen() {
+        const COUNT: u32 = 10_000;
+        let cpu = CpuId(0);
+        let mut order = VirtualRunTimes::new(1, Options::default());
+        for task in (0..COUNT).map(TaskId) {
+            order.init_task(task, 15 + task.0 * 7919 % 5000);
+            order.join(cpu, task, Join::New);
+        }
+        let (mut now, mut worst) = (Time::ZERO, 0);
+        for round in 0..20_000 {
+            STEPS.with(|steps| steps.set(0));
+            let task = order.pick(cpu).unwrap();
+            order.start(cpu, task, now);
+            now += Nanos::from_micros(100 + round * 104_729 % 4000);
+            order.charge(cpu, now);
+            worst = worst.max(STEPS.with(Cell::get));
+        }
+        // The height of the tree is at most 2 log2 10,001.
+        assert!((13..27).contains(&worst), "{worst}");
+    }
+}
