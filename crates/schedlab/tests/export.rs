@@ -96,6 +96,7 @@ fn intervals_add_up_to_the_metrics_cpu_time_of_every_task() {
 
 #[test]
 fn queue_lengths_over_time_have_the_metrics_mean_and_maximum() {
+    let mut exact = 0;
     for source in traces(&Scratch::new("queues")) {
         let mut collected = Collect::default();
         let end = source.feed(vec![&mut collected]).expect("a whole trace");
@@ -113,13 +114,24 @@ fn queue_lengths_over_time_have_the_metrics_mean_and_maximum() {
                 largest[change.cpu.index()] = largest[change.cpu.index()].max(change.length);
             }
         }
-        for cpu in summary(&source).cpus {
+        let summary = summary(&source);
+        for cpu in &summary.cpus {
             let (since, length) = latest[cpu.cpu.index()];
             let area = area[cpu.cpu.index()] + u128::from(length) * u128::from((end - since).0);
-            assert_eq!(area as f64 / end.0 as f64, cpu.waiting_mean, "{}: CPU {}", source.header.workload, cpu.cpu.0);
+            // A switch that is inferred later takes waiting back, from where it was told.
+            let (told, ours) = (area as f64, cpu.waiting_mean * end.0 as f64);
+            let taken_back = summary.totals.time_unseen.0 as f64;
+            assert!(
+                ours <= told + 1.0 && told <= ours + taken_back + 1.0,
+                "{}: CPU {}: {told} for {ours}",
+                source.header.workload,
+                cpu.cpu.0
+            );
+            exact += usize::from(taken_back == 0.0);
             assert_eq!(largest[cpu.cpu.index()], cpu.waiting_max);
         }
     }
+    assert!(exact > 0, "the simulation lacks no switch");
 }
 
 #[test]

@@ -119,6 +119,14 @@ fn time_going_backwards() {
     assert_says(&complaint(text.as_bytes()), &[":2: time goes backwards by 1.00us", "`perf script` from one perf.data"]);
 }
 
+/// Found by fuzzing: a perf.data with a damaged timestamp became a run of 73 years, which no script holds.
+#[test]
+fn a_clock_that_jumps_by_decades() {
+    let text = "a 7 [000] 2.000001: sched_waking: comm=a pid=7 prio=120 target_cpu=000\n\
+                a 7 [001] 2300000000.000000: sched_waking: comm=a pid=7 prio=120 target_cpu=000\n";
+    assert_says(&complaint(text.as_bytes()), &[":2: the clock jumps", "a timestamp is damaged"]);
+}
+
 #[test]
 fn lost_events_stop_unless_allowed() {
     let mut text = script(&[(0, WAKING); 99]);

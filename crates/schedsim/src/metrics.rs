@@ -105,6 +105,24 @@ impl Metrics {
         self.cpus.get(cpu.index()).map_or(0, |state| state.waiting)
     }
 
+    /// Who runs on `cpu` now; [`TaskId::NONE`] if nobody is known to.
+    #[inline]
+    pub fn running(&self, cpu: CpuId) -> TaskId {
+        self.cpus.get(cpu.index()).map_or(TaskId::NONE, |state| state.running)
+    }
+
+    /// Where `task` runs now and since when, if it runs.
+    #[inline]
+    pub fn runs(&self, task: TaskId) -> Option<(CpuId, Time)> {
+        self.tasks.get(task.index()).filter(|state| state.phase == state::Phase::Running).map(|state| (state.cpu, state.since))
+    }
+
+    /// How long `task` was on a CPU, up to when it last left one. It grows by the whole of a run at its end.
+    #[inline]
+    pub fn on_cpu(&self, task: TaskId) -> Nanos {
+        self.tasks.get(task.index()).map_or(Nanos::ZERO, |state| state.on_cpu)
+    }
+
     /// Lets time pass.
     #[inline]
     fn advance(&mut self, time: Time) {

@@ -1,7 +1,8 @@
 //! Who ran where, from when to when.
 
-use schedsim::trace::{Event, EventKind};
-use schedsim::{CpuId, TaskId, Time};
+use schedsim::metrics::Metrics;
+use schedsim::trace::{Event, EventKind, Observer};
+use schedsim::{CpuId, Nanos, TaskId, Time};
 
 /// A task on a CPU without a break.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,42 +17,48 @@ pub struct Interval {
     pub end: Time,
 }
 
-/// Turns switches into intervals. It reads a stream as [`Metrics`](schedsim::metrics::Metrics) does: per task the intervals add up to its CPU time and the
-/// overhead on its account, also where a recording contradicts itself.
-#[derive(Clone, Debug, Default)]
+/// Turns switches into intervals, as [`Metrics`] understand them: per task they add up to its CPU time and the overhead on its account, also where a
+/// recording lacks switches or contradicts itself.
+#[derive(Clone, Debug)]
 pub struct Occupancy {
-    cpus: Vec<Cpu>,
-    /// By task: whether it has run, and on which CPU it runs.
-    tasks: Vec<Task>,
+    metrics: Metrics,
+    cpus: u16,
     closed: Vec<Interval>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Cpu {
-    running: TaskId,
-    since: Time,
-    seen: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Task {
-    has_run: bool,
-    on: Option<CpuId>,
+impl Default for Occupancy {
+    fn default() -> Self {
+        Occupancy::new()
+    }
 }
 
 impl Occupancy {
     /// Before the first event: nobody is known to run.
     pub fn new() -> Occupancy {
-        Occupancy::default()
+        Occupancy { metrics: Metrics::new(0), cpus: 0, closed: Vec::new() }
     }
 
-    /// Takes an event and gives the intervals that it ends: that of `prev`, and that of a task that turns up here while it was thought to run
-    /// elsewhere.
+    /// Takes an event and gives the intervals that it ends: that of `prev`, that of another task that was thought to run there, and that of a task
+    /// that turns up here while it was thought to run elsewhere. One that is inferred may have begun before events that were taken already.
     #[inline]
     pub fn event(&mut self, event: &Event) -> &[Interval] {
         self.closed.clear();
-        if let EventKind::SchedSwitch { prev, next, .. } = event.kind {
-            self.switch(event.time, event.cpu, prev, next);
+        self.cpus = self.cpus.max(event.cpu.0 + 1);
+        let EventKind::SchedSwitch { prev, next, .. } = event.kind else {
+            self.metrics.events(std::slice::from_ref(event));
+            return &self.closed;
+        };
+        let running = self.metrics.running(event.cpu);
+        let concerned =
+            [prev, if next == prev { TaskId::NONE } else { next }, if running == prev || running == next { TaskId::NONE } else { running }];
+        let before = concerned.map(|task| (self.metrics.on_cpu(task), self.metrics.runs(task)));
+        self.metrics.events(std::slice::from_ref(event));
+        for (task, (on_cpu, ran)) in concerned.into_iter().zip(before) {
+            let length = self.metrics.on_cpu(task) - on_cpu;
+            if length > Nanos::ZERO {
+                let cpu = ran.map_or(event.cpu, |(cpu, _)| cpu);
+                self.closed.push(Interval { cpu, task, start: Time(event.time.0 - length.0), end: event.time });
+            }
         }
         &self.closed
     }
@@ -59,68 +66,13 @@ impl Occupancy {
     /// Ends the trace and gives the intervals that go on until then.
     pub fn finish(&mut self, end: Time) -> &[Interval] {
         self.closed.clear();
-        for index in 0..self.cpus.len() {
-            self.close(CpuId(index as u16), end);
+        for cpu in (0..self.cpus).map(CpuId) {
+            let task = self.metrics.running(cpu);
+            if let Some((_, start)) = self.metrics.runs(task).filter(|&(_, start)| start < end) {
+                self.closed.push(Interval { cpu, task, start, end });
+            }
         }
         &self.closed
-    }
-
-    #[inline]
-    fn switch(&mut self, now: Time, cpu: CpuId, prev: TaskId, next: TaskId) {
-        if cpu.index() >= self.cpus.len() {
-            self.cpus.resize(cpu.index() + 1, Cpu { running: TaskId::NONE, since: Time::ZERO, seen: false });
-        }
-        let state = self.cpus[cpu.index()];
-        if state.running != prev {
-            self.reconcile(now, cpu, prev, state.seen);
-        }
-        self.close(cpu, now);
-        if next != TaskId::NONE {
-            if let Some(elsewhere) = self.task(next).on {
-                self.close(elsewhere, now);
-            }
-            *self.task(next) = Task { has_run: true, on: Some(cpu) };
-        }
-        self.cpus[cpu.index()] = Cpu { running: next, since: now, seen: true };
-    }
-
-    /// The CPU does not run, as far as is known, the task that leaves it.
-    #[cold]
-    fn reconcile(&mut self, now: Time, cpu: CpuId, prev: TaskId, seen: bool) {
-        self.close(cpu, now);
-        if prev == TaskId::NONE {
-            return;
-        }
-        let task = *self.task(prev);
-        if let Some(elsewhere) = task.on {
-            self.close(elsewhere, now);
-        }
-        // Before its CPU's first switch, a task that was not seen running elsewhere has run since the start.
-        let since = if seen || task.has_run || task.on.is_some() { now } else { Time::ZERO };
-        self.task(prev).on = Some(cpu);
-        self.cpus[cpu.index()] = Cpu { running: prev, since, seen: true };
-    }
-
-    /// Ends what runs on `cpu`.
-    #[inline]
-    fn close(&mut self, cpu: CpuId, now: Time) {
-        let state = &mut self.cpus[cpu.index()];
-        let (task, start) = (std::mem::replace(&mut state.running, TaskId::NONE), state.since);
-        if task != TaskId::NONE {
-            self.tasks[task.index()].on = None;
-            if now > start {
-                self.tasks[task.index()].has_run = true;
-                self.closed.push(Interval { cpu, task, start, end: now });
-            }
-        }
-    }
-
-    #[inline]
-    fn task(&mut self, task: TaskId) -> &mut Task {
-        if task.index() >= self.tasks.len() {
-            self.tasks.resize(task.index() + 1, Task::default());
-        }
-        &mut self.tasks[task.index()]
     }
 }
 
@@ -153,6 +105,18 @@ mod tests {
     fn a_task_that_turns_up_elsewhere_runs_there_from_then_on() {
         let (a, b) = (TaskId(0), TaskId(1));
         assert_eq!(intervals(&[(10, 0, IDLE, a), (20, 1, IDLE, a), (30, 1, a, b)], 40), [(0, 0, 10, 20), (1, 0, 20, 30), (1, 1, 30, 40)]);
+    }
+
+    #[test]
+    fn a_switch_from_idle_that_was_not_recorded_is_inferred_from_the_waking() {
+        let a = TaskId(0);
+        let mut occupancy = Occupancy::new();
+        let event = |time, kind| Event { time: Time(time), cpu: CpuId(0), kind };
+        let switch = |prev, next| EventKind::SchedSwitch { prev, next, prev_state: PrevState::Blocked };
+        occupancy.event(&event(10, switch(a, IDLE)));
+        occupancy.event(&event(20, EventKind::SchedWakeupNew { task: a, target: CpuId(0) }));
+        let inferred = Interval { cpu: CpuId(0), task: a, start: Time(20), end: Time(30) };
+        assert_eq!(occupancy.event(&event(30, switch(a, IDLE))), [inferred]);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! Switches and wakings take the compact form of `FtraceEventBundle`, a few bytes each, the other tracepoints the plain form. Perfetto takes the first
 //! compact switch of a CPU only as a start, so each CPU gets one to idle at zero, and one to the task that was running then, if any. Where a recording
-//! contradicts itself, a switch to idle is written on the CPU whose task turned up elsewhere, so that the rows add up to the metrics' CPU time.
+//! lacks a switch, the one that the metrics infer is written, and where a task turns up elsewhere its CPU goes idle, so that the rows add up to the metrics'
+//! CPU time.
 
 mod bundle;
 mod wire;
@@ -140,13 +141,15 @@ impl<'a> Perfetto<'a> {
 
     #[inline]
     fn switch(&mut self, event: &Event, next: TaskId, prev_state: PrevState) {
-        let is_first = self.bundles[event.cpu.index()].is_untouched();
-        let closed = self.occupancy.event(event);
-        if is_first {
-            let bundle = &mut self.bundles[event.cpu.index()];
+        let bundle = &mut self.bundles[event.cpu.index()];
+        if bundle.is_untouched() {
             bundle.switch(Time::ZERO, TaskId::NONE, self.names.of(TaskId::NONE), PrevState::Runnable);
-            if let Some(interval) = closed.iter().find(|interval| interval.cpu == event.cpu && interval.start == Time::ZERO) {
-                bundle.switch(Time::ZERO, interval.task, self.names.of(interval.task), PrevState::Runnable);
+        }
+        let closed = self.occupancy.event(event);
+        // A run whose beginning no event told: one from the start of the trace, or one that is inferred.
+        for interval in closed.iter().filter(|interval| interval.cpu == event.cpu) {
+            if interval.task != bundle.running() {
+                bundle.switch(interval.start, interval.task, self.names.of(interval.task), PrevState::Runnable);
             }
         }
         for interval in closed.iter().filter(|interval| interval.cpu != event.cpu) {

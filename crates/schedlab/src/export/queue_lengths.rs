@@ -4,7 +4,8 @@ use schedsim::metrics::Metrics;
 use schedsim::trace::{Event, EventKind, Observer};
 use schedsim::{CpuId, TaskId, Time};
 
-/// Follows the lengths of the ready queues by the definition of [`Metrics`]. A length that lasts no time is not told.
+/// Follows the lengths of the ready queues by the definition of [`Metrics`]. A length that lasts no time is not told. Where a recording lacks the switch
+/// from idle to a task, that is known only when the task leaves its CPU; until then it is told as waiting, which the metrics take back.
 pub struct QueueLengths {
     metrics: Metrics,
     /// By CPU: the length told last.

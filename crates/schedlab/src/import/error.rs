@@ -99,6 +99,12 @@ pub enum Problem {
         /// From the event before.
         by: Nanos,
     },
+    /// A clock that jumped.
+    #[error("the clock jumps by {by}, more than any recording lasts; a timestamp is damaged: copy or record the file again")]
+    TimeJumps {
+        /// From the first event.
+        by: Nanos,
+    },
     /// Nothing to import.
     #[error("no scheduling events{saw}; record with `perf record -a -e 'sched:*' -- COMMAND`")]
     NoSchedEvents {

@@ -9,6 +9,9 @@ use super::record::{Record, Sched};
 use super::report::{CpuReport, Report};
 use super::tasks::Tasks;
 
+/// Longer than any recording, 36 years; a script holds runs of twice as long.
+const LONGEST: u64 = 1 << 60;
+
 /// Where the records of a file become events.
 pub(super) struct Recorder<'a> {
     trace: Trace<'a>,
@@ -145,6 +148,9 @@ impl<'a> Recorder<'a> {
         let first = *self.first.get_or_insert(clock);
         if clock < self.latest {
             return Err(Problem::TimeBackwards { by: Nanos(self.latest - clock) });
+        }
+        if clock - first > LONGEST {
+            return Err(Problem::TimeJumps { by: Nanos(clock - first) });
         }
         self.latest = clock;
         Ok(Time(clock - first))

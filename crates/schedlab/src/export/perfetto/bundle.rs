@@ -14,6 +14,7 @@ pub struct Bundle {
     cpu: CpuId,
     events: usize,
     touched: bool,
+    running: TaskId,
     switches: Switches,
     wakings: Wakings,
     plain: Message,
@@ -48,6 +49,7 @@ impl Bundle {
             cpu,
             events: 0,
             touched: false,
+            running: TaskId::NONE,
             switches: Switches::default(),
             wakings: Wakings::default(),
             plain: Message::default(),
@@ -58,6 +60,11 @@ impl Bundle {
     /// Whether no switch of this CPU has ever come.
     pub fn is_untouched(&self) -> bool {
         !self.touched
+    }
+
+    /// Who runs after the last switch.
+    pub fn running(&self) -> TaskId {
+        self.running
     }
 
     /// Whether there is nothing to write.
@@ -74,6 +81,7 @@ impl Bundle {
     #[inline]
     pub fn switch(&mut self, time: Time, next: TaskId, name: &Name, prev_state: PrevState) {
         self.touched = true;
+        self.running = next;
         self.events += 1;
         let comm = self.comms.index(next, name);
         let switches = &mut self.switches;
