@@ -120,7 +120,8 @@ fn textbook<const STATISTICS: bool>(jobs: u64, cpus: usize) -> u64 {
             }
         }
         while let (Some(&cpu), Some(&(came, burst))) = (idle.last(), queue.front()) {
-            (idle.pop(), queue.pop_front());
+            idle.pop();
+            queue.pop_front();
             events += 1;
             heap.push(Reverse((now + burst, cpu, came, burst)));
         }
