@@ -16,8 +16,12 @@ use std::hint::black_box;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [name, tasks, mix, slices] = &arguments[..] else {
-        eprintln!("usage: count STRUCTURE TASKS LEVELS|one:LEVEL SLICES");
+    let (arguments, insert_first) = match arguments.split_last() {
+        Some((last, rest)) if last == "insert-first" => (rest, true),
+        _ => (&arguments[..], false),
+    };
+    let [name, tasks, mix, slices] = arguments else {
+        eprintln!("usage: count STRUCTURE TASKS LEVELS|one:LEVEL SLICES [insert-first]");
         std::process::exit(2);
     };
     let number = |text: &str| text.parse::<u64>().unwrap_or_else(|_| panic!("{text} is not a number"));
@@ -26,9 +30,9 @@ fn main() {
         Some(level) => (vec![Level(number(level) as u16); tasks], number(level) as u32 + 1),
         None => (random_levels(tasks, number(mix)), number(mix) as u32),
     };
-    let rig = Rig { levels, slices: number(slices) };
+    let rig = Rig { levels, slices: number(slices), insert_first };
     match &name[..] {
-        "loop" => rig.visit(NoQueue(TaskId(0))),
+        "loop" => rig.visit(NoQueue),
         "rr-in-place" => rig.rotate_round_robin(),
         "ruler-in-place" => rig.rotate_ruler(),
         _ => catalog::visit(name, count, Strides::Linear, rig).unwrap_or_else(|error| panic!("{name}: {error}")),
@@ -48,6 +52,7 @@ fn random_levels(tasks: usize, levels: u64) -> Vec<Level> {
 struct Rig {
     levels: Vec<Level>,
     slices: u64,
+    insert_first: bool,
 }
 
 impl Visitor for Rig {
@@ -59,6 +64,7 @@ impl Visitor for Rig {
         for (task, &level) in self.levels.iter().enumerate() {
             queue.insert(nodes, TaskId(task as u32), level);
         }
+        let yield_for_ever = if self.insert_first { yield_insert_first } else { yield_for_ever };
         yield_for_ever(&mut queue, nodes, &self.levels, 20 * self.levels.len() as u64);
         yield_for_ever(&mut queue, nodes, &self.levels, self.slices);
         black_box(queue.is_empty());
@@ -72,6 +78,18 @@ fn yield_for_ever<Q: ReadyQueue>(queue: &mut Q, nodes: &mut Nodes, levels: &[Lev
         let Some(task) = queue.pop(nodes) else { return };
         queue.insert(nodes, task, levels[task.index()]);
     }
+}
+
+/// The same, the other way round: what a scheduler does at the end of a slice. The running task is carried from one round to the next.
+#[inline(never)]
+fn yield_insert_first<Q: ReadyQueue>(queue: &mut Q, nodes: &mut Nodes, levels: &[Level], slices: u64) {
+    let Some(mut task) = queue.pop(nodes) else { return };
+    for _ in 0..slices {
+        queue.insert(nodes, task, levels[task.index()]);
+        let Some(next) = queue.pop(nodes) else { return };
+        task = next;
+    }
+    queue.insert(nodes, task, levels[task.index()]);
 }
 
 impl Rig {
@@ -107,22 +125,23 @@ fn rotate_for_ever(nodes: &Nodes, slices: u64, mut rotate: impl FnMut(&Nodes) ->
     sum
 }
 
-/// One slot, so that the loop around a queue can be counted alone. Run it with `one:0`: it mixes in the level, so that looking it up is
-/// not optimised away.
+/// No queue at all: the same task runs on. What is left is what the loop itself costs: the look at the level and the count of slices.
 #[derive(Clone)]
-struct NoQueue(TaskId);
+struct NoQueue;
 
 impl ReadyQueue for NoQueue {
-    fn insert(&mut self, _nodes: &mut Nodes, task: TaskId, level: Level) {
-        self.0 = TaskId(task.0 ^ level.0 as u32);
+    #[inline(always)]
+    fn insert(&mut self, _nodes: &mut Nodes, _task: TaskId, level: Level) {
+        opaque(level.0.into());
     }
 
+    #[inline(always)]
     fn pop(&mut self, _nodes: &mut Nodes) -> Option<TaskId> {
-        Some(self.0)
+        Some(TaskId(opaque(0)))
     }
 
     fn peek(&self, _nodes: &Nodes) -> Option<TaskId> {
-        Some(self.0)
+        Some(TaskId(0))
     }
 
     fn remove(&mut self, _nodes: &mut Nodes, _task: TaskId) {}
@@ -134,4 +153,19 @@ impl ReadyQueue for NoQueue {
     fn is_empty(&self) -> bool {
         false
     }
+}
+
+/// `value`, by no instruction at all, but the compiler does not know that it is the same.
+#[inline(always)]
+fn opaque(mut value: u32) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: there is nothing in it but a comment.
+    unsafe {
+        std::arch::asm!("/* {0:e} */", inout(reg) value, options(nomem, nostack, preserves_flags));
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        value = black_box(value);
+    }
+    value
 }

@@ -22,6 +22,7 @@
 //! ```
 
 use crate::list::List;
+use crate::nodes::{Cursor, Passes};
 use crate::ruler::Turn;
 use crate::{Level, Nodes, TaskId};
 
@@ -43,15 +44,9 @@ impl RoundRobinInPlace {
     /// Ends the running task's slice and begins that of the next one, which may be the same; `None` when there is no task.
     #[inline]
     pub fn rotate(&mut self, nodes: &Nodes) -> Option<TaskId> {
-        loop {
-            if let Some(task) = self.walk.step(nodes) {
-                return Some(task);
-            }
-            if self.list.is_empty() {
-                return None;
-            }
-            self.walk.next = self.list.head;
-        }
+        let task = nodes.task_at_or(self.walk.next, self)?;
+        self.walk.next = Cursor::at(nodes[task].next);
+        Some(task)
     }
 
     /// Makes `task`, which is not in this queue, wait behind everybody.
@@ -63,13 +58,26 @@ impl RoundRobinInPlace {
     /// Takes out `task`, which waits or runs.
     #[inline]
     pub fn remove(&mut self, nodes: &mut Nodes, task: TaskId) {
-        self.walk.forget(nodes, task);
+        self.walk.forget(nodes, &self.list, task);
         self.list.unlink(nodes, task);
     }
 
     /// The task whose slice it is, unless it was removed.
-    pub fn running(&self) -> Option<TaskId> {
-        self.walk.running.known()
+    pub fn running(&self, nodes: &Nodes) -> Option<TaskId> {
+        self.walk.running(nodes, &self.list)
+    }
+}
+
+impl Passes for RoundRobinInPlace {
+    #[inline(always)]
+    fn begin_pass(&mut self) -> Option<Cursor> {
+        if let Some(cursor) = self.walk.resume() {
+            return Some(cursor);
+        }
+        if self.list.is_empty() {
+            return self.walk.end();
+        }
+        Some(Cursor::at(self.list.head))
     }
 }
 
@@ -101,13 +109,9 @@ impl RulerInPlace {
     /// Ends the running task's slice and begins that of the next one, which may be the same; `None` when there is no task.
     #[inline]
     pub fn rotate(&mut self, nodes: &Nodes) -> Option<TaskId> {
-        loop {
-            if let Some(task) = self.walk.step(nodes) {
-                return Some(task);
-            }
-            (self.level, self.turn) = self.turn.next(self.ready)?;
-            self.walk.next = self.lists[self.level % LEVELS].head;
-        }
+        let task = nodes.task_at_or(self.walk.next, self)?;
+        self.walk.next = Cursor::at(nodes[task].next);
+        Some(task)
     }
 
     /// Makes `task`, which is not in this queue, wait at `level`.
@@ -127,7 +131,7 @@ impl RulerInPlace {
     /// Takes out `task`, which waits or runs.
     #[inline]
     pub fn remove(&mut self, nodes: &mut Nodes, task: TaskId) {
-        self.walk.forget(nodes, task);
+        self.walk.forget(nodes, &self.lists[self.level % LEVELS], task);
         let index = nodes[task].level.0 as usize % LEVELS;
         self.lists[index].unlink(nodes, task);
         if self.lists[index].is_empty() {
@@ -136,8 +140,20 @@ impl RulerInPlace {
     }
 
     /// The task whose slice it is, unless it was removed.
-    pub fn running(&self) -> Option<TaskId> {
-        self.walk.running.known()
+    pub fn running(&self, nodes: &Nodes) -> Option<TaskId> {
+        self.walk.running(nodes, &self.lists[self.level % LEVELS])
+    }
+}
+
+impl Passes for RulerInPlace {
+    #[inline(always)]
+    fn begin_pass(&mut self) -> Option<Cursor> {
+        if let Some(cursor) = self.walk.resume() {
+            return Some(cursor);
+        }
+        let Some(level) = self.turn.next(self.ready) else { return self.walk.end() };
+        self.level = level;
+        Some(Cursor::at(self.lists[level].head))
     }
 }
 
@@ -150,44 +166,58 @@ impl Default for RulerInPlace {
 /// A walk from a list's head to its tail.
 #[derive(Clone, Debug)]
 struct Walk {
-    /// Whose slice it is; `NONE` before the first one and after it was removed.
-    running: TaskId,
-    /// Whose slice comes next in this walk, or `NONE` when there is nobody.
-    next: TaskId,
+    /// Whose slice comes next in this walk, or none at its end. Away if nobody's slice it is now: before the first one and after the running
+    /// task was removed. The running task is not stored: it is the one before.
+    next: Cursor,
 }
 
 impl Walk {
-    const ENDED: Walk = Walk { running: TaskId::NONE, next: TaskId::NONE };
+    const ENDED: Walk = Walk { next: Cursor::NONE };
 
-    /// Moves on by one task, or forgets the running one and returns `None` at the end.
+    /// Where the walk was when the running task was removed, if it has not ended.
     #[inline(always)]
-    fn step(&mut self, nodes: &Nodes) -> Option<TaskId> {
-        let task = self.next;
-        let next = nodes.get(task).map(|node| node.next);
-        self.running = task;
-        self.next = next?;
-        Some(task)
+    fn resume(&self) -> Option<Cursor> {
+        if self.next.task() == TaskId::NONE { None } else { Some(self.next.back()) }
+    }
+
+    /// Nobody runs and nobody comes next.
+    #[inline(always)]
+    fn end(&mut self) -> Option<Cursor> {
+        self.next = Cursor::NONE;
+        None
+    }
+
+    /// The task whose slice it is in the walk through `list`.
+    #[inline]
+    fn running(&self, nodes: &Nodes, list: &List) -> Option<TaskId> {
+        if self.next.is_away() {
+            return None;
+        }
+        match self.next.task().known() {
+            Some(next) => Some(nodes[next].prev),
+            None => list.tail.known(),
+        }
     }
 
     /// Links `task` into the list that is walked: before the running task, which an [`insert`](crate::ReadyQueue::insert) at the end of
     /// its slice would put behind it.
     #[inline]
     fn insert(&self, nodes: &mut Nodes, list: &mut List, task: TaskId) {
-        if let Some(place) = self.running.known().or(self.next.known()) {
+        if let Some(place) = self.running(nodes, list).or(self.next.task().known()) {
             list.insert_before(nodes, place, task);
         } else {
             list.push_back(nodes, task);
         }
     }
 
-    /// Prepares for the removal of `task`.
+    /// Prepares for the removal of `task`; `list` is the one that is walked.
     #[inline]
-    fn forget(&mut self, nodes: &Nodes, task: TaskId) {
-        if task == self.next {
-            self.next = nodes[task].next;
-        }
-        if task == self.running {
-            self.running = TaskId::NONE;
+    fn forget(&mut self, nodes: &Nodes, list: &List, task: TaskId) {
+        if self.running(nodes, list) == Some(task) {
+            self.next = self.next.away();
+        } else if self.next.task() == task {
+            let next = Cursor::at(nodes[task].next);
+            self.next = if self.next.is_away() { next.away() } else { next };
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A doubly linked list through the nodes: what every list-shaped queue here is made of.
 //!
 //! The last node's `next` is [`TaskId::NONE`]; the first node's `prev` is *stale* (nobody reads it: being first is decided by
-//! comparing with `head`). That makes [`pop_front`](List::pop_front) touch a single node.
+//! comparing with `head`). That makes [`pop_front`](List::pop_front) touch a single node. An empty list's `head` is stale, too.
 
 use crate::{Nodes, TaskId};
 
@@ -18,7 +18,14 @@ impl List {
 
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
-        self.head == TaskId::NONE
+        self.tail == TaskId::NONE
+    }
+
+    /// Empties the list and returns its first task, from which the others hang as a chain that ends with [`TaskId::NONE`].
+    #[inline(always)]
+    pub(crate) fn cut_off(&mut self) -> TaskId {
+        self.tail = TaskId::NONE;
+        self.head
     }
 
     /// Appends `task` and says whether the list was empty before.

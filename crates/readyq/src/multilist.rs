@@ -10,6 +10,7 @@
 //! [`PrintedMultiList`](crate::PrintedMultiList)).
 
 use crate::list::{List, find_from};
+use crate::nodes::{Cursor, Passes};
 use crate::{Level, Nodes, Probe, ReadyQueue, TaskId};
 
 /// How often each level is served, and in which order: a list of entries that repeats for ever.
@@ -34,7 +35,7 @@ pub struct Visit {
 #[derive(Clone, Debug)]
 pub struct MultiList<S, const LEVELS: usize, P = ()> {
     /// The next task of the pass under way, or `NONE` when it has ended.
-    pass: TaskId,
+    pass: Cursor,
     turn: Turn,
     /// Bit l: `lists[l]` is not empty.
     waiting: u64,
@@ -62,7 +63,7 @@ impl<S: Schedule, const LEVELS: usize, P: Probe> MultiList<S, LEVELS, P> {
             served |= 1 << level;
         }
         let turn = Turn { index: schedule.entries() - 1, level: 0, passes: 0 };
-        MultiList { pass: TaskId::NONE, turn, waiting: 0, lists: [List::EMPTY; LEVELS], levels: served.trailing_ones(), schedule, probe }
+        MultiList { pass: Cursor::NONE, turn, waiting: 0, lists: [List::EMPTY; LEVELS], levels: served.trailing_ones(), schedule, probe }
     }
 
     /// The turn after `turn`, among the levels in `waiting`; `None` when the schedule serves none of them.
@@ -87,12 +88,25 @@ impl<S: Schedule, const LEVELS: usize, P: Probe> MultiList<S, LEVELS, P> {
     }
 }
 
+impl<S: Schedule, const LEVELS: usize, P: Probe> Passes for MultiList<S, LEVELS, P> {
+    #[inline(always)]
+    fn begin_pass(&mut self) -> Option<Cursor> {
+        let mut probe = self.probe.clone();
+        self.turn = self.next_turn(self.turn, self.waiting, || probe.step())?;
+        self.probe = probe;
+        let level = self.turn.level as usize % LEVELS;
+        self.waiting &= !(1 << level);
+        Some(Cursor::at(self.lists[level].cut_off()))
+    }
+}
+
 impl<S: Schedule, const LEVELS: usize, P: Probe> ReadyQueue for MultiList<S, LEVELS, P> {
     #[inline]
     fn insert(&mut self, nodes: &mut Nodes, task: TaskId, level: Level) {
         debug_assert!((level.0 as usize) < LEVELS, "this multi-list has {LEVELS} levels, not level {}", level.0);
-        let index = level.0 as usize % LEVELS;
-        nodes[task].level = Level(index as u16);
+        let level = Level(level.0 % LEVELS as u16);
+        let index = usize::from(level.0);
+        nodes[task].level = level;
         if self.lists[index].push_back(nodes, task) {
             self.waiting |= 1 << index;
         }
@@ -100,31 +114,21 @@ impl<S: Schedule, const LEVELS: usize, P: Probe> ReadyQueue for MultiList<S, LEV
 
     #[inline]
     fn pop(&mut self, nodes: &mut Nodes) -> Option<TaskId> {
-        loop {
-            let task = self.pass;
-            if let Some(node) = nodes.get(task) {
-                self.pass = node.next;
-                return Some(task);
-            }
-            let mut probe = self.probe.clone();
-            self.turn = self.next_turn(self.turn, self.waiting, || probe.step())?;
-            self.probe = probe;
-            let index = self.turn.level as usize % LEVELS;
-            self.waiting &= !(1 << index);
-            self.pass = core::mem::replace(&mut self.lists[index], List::EMPTY).head;
-        }
+        let task = nodes.task_at_or(self.pass, self)?;
+        self.pass = Cursor::at(nodes[task].next);
+        Some(task)
     }
 
     fn peek(&self, _nodes: &Nodes) -> Option<TaskId> {
-        if self.pass != TaskId::NONE {
-            return Some(self.pass);
+        if self.pass.task() != TaskId::NONE {
+            return Some(self.pass.task());
         }
         self.next_turn(self.turn, self.waiting, || ()).map(|turn| self.lists[turn.level as usize].head)
     }
 
     fn remove(&mut self, nodes: &mut Nodes, task: TaskId) {
-        if self.pass == task {
-            self.pass = nodes[task].next;
+        if self.pass == Cursor::at(task) {
+            self.pass = Cursor::at(nodes[task].next);
             return;
         }
         let index = nodes[task].level.0 as usize % LEVELS;
@@ -136,7 +140,7 @@ impl<S: Schedule, const LEVELS: usize, P: Probe> ReadyQueue for MultiList<S, LEV
 
     /// After the pass under way, levels come in the order of their next turns.
     fn find(&self, nodes: &Nodes, mut accept: impl FnMut(TaskId) -> bool) -> Option<TaskId> {
-        if let Some(task) = find_from(nodes, self.pass, &mut accept) {
+        if let Some(task) = find_from(nodes, self.pass.task(), &mut accept) {
             return Some(task);
         }
         let (mut turn, mut waiting) = (self.turn, self.waiting);
@@ -152,7 +156,7 @@ impl<S: Schedule, const LEVELS: usize, P: Probe> ReadyQueue for MultiList<S, LEV
 
     #[inline]
     fn is_empty(&self) -> bool {
-        self.waiting == 0 && self.pass == TaskId::NONE
+        self.waiting == 0 && self.pass.task() == TaskId::NONE
     }
 
     fn levels(&self) -> u32 {

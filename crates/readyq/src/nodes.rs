@@ -1,5 +1,7 @@
 //! The slab: one node per task, shared by every queue.
 
+use core::hint::{assert_unchecked, cold_path};
+
 /// A task, as an index into the slab of [`Nodes`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(transparent)]
@@ -58,14 +60,73 @@ impl Default for Node {
     }
 }
 
-/// A view of the caller's slab.
+/// Where a queue stands: at a task, or beyond every slab when there is none. Queues keep what they follow most often as one of these, not as a
+/// [`TaskId`]: it is as wide as a register, so that an inlined loop carries it from one operation to the next without widening it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Cursor(u64);
+
+impl Cursor {
+    /// At no task.
+    pub(crate) const NONE: Cursor = Cursor(u64::MAX);
+    /// Set in a cursor, it moves it beyond every slab.
+    const AWAY: u64 = 1 << 32;
+
+    /// At `task`, or at none for [`TaskId::NONE`].
+    #[inline(always)]
+    pub(crate) const fn at(task: TaskId) -> Cursor {
+        Cursor(task.0 as u64)
+    }
+
+    /// The task, also when the cursor was sent away from it, or [`TaskId::NONE`].
+    #[inline(always)]
+    pub(crate) const fn task(self) -> TaskId {
+        TaskId(self.0 as u32)
+    }
+
+    /// At no task, but [`back`](Self::back) returns to where it was.
+    #[inline(always)]
+    pub(crate) const fn away(self) -> Cursor {
+        Cursor(self.0 | Cursor::AWAY)
+    }
+
+    /// Undoes [`away`](Self::away).
+    #[inline(always)]
+    pub(crate) const fn back(self) -> Cursor {
+        Cursor(self.0 & !Cursor::AWAY)
+    }
+
+    /// Whether it was sent away.
+    #[inline(always)]
+    pub(crate) const fn is_away(self) -> bool {
+        self.0 & Cursor::AWAY != 0
+    }
+}
+
+/// What goes from one pass over a list to the next.
+pub(crate) trait Passes {
+    /// Begins the next pass and returns its first task, or `None` when no task waits. Implementations are inlined: a pass may be a single
+    /// task long.
+    fn begin_pass(&mut self) -> Option<Cursor>;
+}
+
+/// No pass follows.
+impl Passes for () {
+    #[inline(always)]
+    fn begin_pass(&mut self) -> Option<Cursor> {
+        None
+    }
+}
+
+/// A view of the caller's slab. Never more than `u32::MAX` nodes, so that [`TaskId::NONE`] is beyond every slab.
 #[repr(transparent)]
 pub struct Nodes([Node]);
 
 impl Nodes {
-    /// Views `slab` as nodes.
+    /// Views `slab` as nodes. Ids are `u32`: what lies beyond the first `u32::MAX` nodes is not seen.
     #[inline(always)]
     pub fn from_mut(slab: &mut [Node]) -> &mut Nodes {
+        let seen = slab.len().min(TaskId::NONE.index());
+        let slab = &mut slab[..seen];
         // SAFETY: `Nodes` is a transparent wrapper around `[Node]`.
         unsafe { &mut *(slab as *mut [Node] as *mut Nodes) }
     }
@@ -73,6 +134,7 @@ impl Nodes {
     /// Views `slab` as nodes, to look only.
     #[inline(always)]
     pub fn from_ref(slab: &[Node]) -> &Nodes {
+        let slab = &slab[..slab.len().min(TaskId::NONE.index())];
         // SAFETY: as above.
         unsafe { &*(slab as *const [Node] as *const Nodes) }
     }
@@ -94,6 +156,29 @@ impl Nodes {
     #[inline(always)]
     pub(crate) fn get(&self, task: TaskId) -> Option<&Node> {
         self.0.get(task.index())
+    }
+
+    /// The task at `cursor`, if there is one in this slab.
+    #[inline(always)]
+    pub(crate) fn task_at(&self, cursor: Cursor) -> Option<TaskId> {
+        self.task_at_or(cursor, &mut ())
+    }
+
+    /// The task at `cursor` or, if there is none in this slab, the first one of the next pass, if there is one in this slab. Afterwards the
+    /// compiler knows that it is in the slab, which it would forget where the two ways meet.
+    #[inline(always)]
+    pub(crate) fn task_at_or<P: Passes>(&self, cursor: Cursor, passes: &mut P) -> Option<TaskId> {
+        let mut index = cursor.0;
+        if index >= self.len() as u64 {
+            cold_path();
+            index = passes.begin_pass()?.0;
+            if index >= self.len() as u64 {
+                return None;
+            }
+        }
+        // SAFETY: both ways here have just compared with the length, and that is at most `u32::MAX`: see `from_mut`.
+        unsafe { assert_unchecked(index < self.len() as u64 && index < TaskId::NONE.0 as u64) };
+        Some(TaskId(index as u32))
     }
 
     /// As [`get`](Self::get), to change it.

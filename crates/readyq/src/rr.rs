@@ -5,19 +5,24 @@
 //!
 //! Cost: O(1), the same at any length. Source: Porter 2021, structure (1).
 
-use crate::list::{List, find_from};
-use crate::{Level, Nodes, ReadyQueue, TaskId};
+use crate::nodes::Cursor;
+use crate::{Level, Node, Nodes, ReadyQueue, TaskId};
 
 /// A doubly linked FIFO list.
+///
+/// Its ends are known by their identity, not by their links: the first node's `prev` and the last node's `next` are stale. So an insertion
+/// writes two links and a pop none.
 #[derive(Clone, Debug)]
 pub struct RoundRobin {
-    list: List,
+    head: Cursor,
+    /// Both are `Cursor::NONE` when the list is empty.
+    tail: Cursor,
 }
 
 impl RoundRobin {
     /// An empty queue.
     pub const fn new() -> Self {
-        RoundRobin { list: List::EMPTY }
+        RoundRobin { head: Cursor::NONE, tail: Cursor::NONE }
     }
 }
 
@@ -30,40 +35,56 @@ impl Default for RoundRobin {
 impl ReadyQueue for RoundRobin {
     #[inline]
     fn insert(&mut self, nodes: &mut Nodes, task: TaskId, _level: Level) {
-        // Unlike `List::push_back` and `pop_front`, these two leave the tail stale while the list is empty: fewer instructions.
-        let tail = core::mem::replace(&mut self.list.tail, task);
-        nodes[task].next = TaskId::NONE;
-        nodes[task].prev = tail;
-        if self.list.is_empty() {
-            self.list.head = task;
-        } else {
-            nodes[tail].next = task;
+        let tail = core::mem::replace(&mut self.tail, Cursor::at(task));
+        nodes[task].prev = tail.task();
+        match nodes.task_at(tail) {
+            Some(last) => nodes[last].next = task,
+            None => self.head = Cursor::at(task),
         }
     }
 
     #[inline]
     fn pop(&mut self, nodes: &mut Nodes) -> Option<TaskId> {
-        let task = self.list.head;
-        self.list.head = nodes.get(task)?.next;
+        let task = nodes.task_at(self.head)?;
+        self.head = Cursor::at(nodes[task].next);
+        if self.tail == Cursor::at(task) {
+            *self = Self::new();
+        }
         Some(task)
     }
 
     #[inline]
     fn peek(&self, _nodes: &Nodes) -> Option<TaskId> {
-        self.list.head.known()
+        self.head.task().known()
     }
 
     #[inline]
     fn remove(&mut self, nodes: &mut Nodes, task: TaskId) {
-        self.list.unlink(nodes, task);
+        let Node { prev, next, .. } = nodes[task];
+        match (self.head == Cursor::at(task), self.tail == Cursor::at(task)) {
+            (true, true) => *self = Self::new(),
+            (true, false) => self.head = Cursor::at(next),
+            (false, true) => self.tail = Cursor::at(prev),
+            (false, false) => {
+                nodes[prev].next = next;
+                nodes[next].prev = prev;
+            }
+        }
     }
 
     fn find(&self, nodes: &Nodes, mut accept: impl FnMut(TaskId) -> bool) -> Option<TaskId> {
-        find_from(nodes, self.list.head, &mut accept)
+        let mut cursor = self.head;
+        while let Some(task) = nodes.task_at(cursor) {
+            if accept(task) {
+                return Some(task);
+            }
+            cursor = if cursor == self.tail { Cursor::NONE } else { Cursor::at(nodes[task].next) };
+        }
+        None
     }
 
     #[inline]
     fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        self.head == Cursor::NONE
     }
 }

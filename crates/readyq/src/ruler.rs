@@ -13,7 +13,10 @@
 //! cut off its list, so Porter's `listLast` and its repairs do not exist here: whoever blocks or is killed, the chain ends where
 //! it ended.
 
+use core::num::NonZeroU64;
+
 use crate::list::{List, find_from};
+use crate::nodes::{Cursor, Passes};
 use crate::{Level, Nodes, ReadyQueue, TaskId};
 
 const LEVELS: usize = 64;
@@ -22,7 +25,7 @@ const LEVELS: usize = 64;
 #[derive(Clone, Debug)]
 pub struct Ruler {
     /// The next task of the pass under way, or `NONE` when it has ended.
-    pass: TaskId,
+    pass: Cursor,
     turn: Turn,
     /// Bit l: `lists[l]` is not empty.
     waiting: u64,
@@ -33,17 +36,16 @@ pub struct Ruler {
 impl Ruler {
     /// An empty queue.
     pub const fn new() -> Self {
-        Ruler { pass: TaskId::NONE, turn: Turn::START, waiting: 0, lists: [List::EMPTY; LEVELS] }
+        Ruler { pass: Cursor::NONE, turn: Turn::START, waiting: 0, lists: [List::EMPTY; LEVELS] }
     }
+}
 
-    /// Begins the next pass, or returns `None` when no task waits.
+impl Passes for Ruler {
     #[inline(always)]
-    fn begin_pass(&mut self) -> Option<()> {
-        let (level, turn) = self.turn.next(self.waiting)?;
-        self.turn = turn;
+    fn begin_pass(&mut self) -> Option<Cursor> {
+        let level = self.turn.next(self.waiting)?;
         self.waiting &= !(1 << level);
-        self.pass = core::mem::replace(&mut self.lists[level], List::EMPTY).head;
-        Some(())
+        Some(Cursor::at(self.lists[level].cut_off()))
     }
 }
 
@@ -57,8 +59,9 @@ impl ReadyQueue for Ruler {
     #[inline]
     fn insert(&mut self, nodes: &mut Nodes, task: TaskId, level: Level) {
         debug_assert!((level.0 as usize) < LEVELS, "ruler has {LEVELS} levels, not level {}", level.0);
-        let index = level.0 as usize % LEVELS;
-        nodes[task].level = Level(index as u16);
+        let level = Level(level.0 % LEVELS as u16);
+        let index = usize::from(level.0);
+        nodes[task].level = level;
         if self.lists[index].push_back(nodes, task) {
             self.waiting |= 1 << index;
         }
@@ -66,29 +69,24 @@ impl ReadyQueue for Ruler {
 
     #[inline]
     fn pop(&mut self, nodes: &mut Nodes) -> Option<TaskId> {
-        loop {
-            let task = self.pass;
-            if let Some(node) = nodes.get(task) {
-                self.pass = node.next;
-                return Some(task);
-            }
-            self.begin_pass()?;
-        }
+        let task = nodes.task_at_or(self.pass, self)?;
+        self.pass = Cursor::at(nodes[task].next);
+        Some(task)
     }
 
     fn peek(&self, _nodes: &Nodes) -> Option<TaskId> {
-        if self.pass != TaskId::NONE {
-            return Some(self.pass);
+        if self.pass.task() != TaskId::NONE {
+            return Some(self.pass.task());
         }
-        self.turn.next(self.waiting).map(|(level, _)| self.lists[level].head)
+        self.turn.clone().next(self.waiting).map(|level| self.lists[level].head)
     }
 
     fn remove(&mut self, nodes: &mut Nodes, task: TaskId) {
-        if self.pass == task {
-            self.pass = nodes[task].next;
+        if self.pass == Cursor::at(task) {
+            self.pass = Cursor::at(nodes[task].next);
             return;
         }
-        let index = nodes[task].level.0 as usize % LEVELS;
+        let index = usize::from(nodes[task].level.0) % LEVELS;
         self.lists[index].unlink(nodes, task);
         if self.lists[index].is_empty() {
             self.waiting &= !(1 << index);
@@ -97,23 +95,22 @@ impl ReadyQueue for Ruler {
 
     /// After the pass under way, levels come in the order of their next turns.
     fn find(&self, nodes: &Nodes, mut accept: impl FnMut(TaskId) -> bool) -> Option<TaskId> {
-        if let Some(task) = find_from(nodes, self.pass, &mut accept) {
+        if let Some(task) = find_from(nodes, self.pass.task(), &mut accept) {
             return Some(task);
         }
         let (mut turn, mut waiting) = (self.turn, self.waiting);
-        while let Some((level, next)) = turn.next(waiting) {
+        while let Some(level) = turn.next(waiting) {
+            waiting &= !(1 << level);
             if let Some(task) = find_from(nodes, self.lists[level].head, &mut accept) {
                 return Some(task);
             }
-            waiting &= !(1 << level);
-            turn = next;
         }
         None
     }
 
     #[inline]
     fn is_empty(&self) -> bool {
-        self.waiting == 0 && self.pass == TaskId::NONE
+        self.waiting == 0 && self.pass.task() == TaskId::NONE
     }
 
     fn levels(&self) -> u32 {
@@ -133,20 +130,20 @@ pub(crate) struct Turn {
 impl Turn {
     pub(crate) const START: Turn = Turn { tick: 0, due: 0 };
 
-    /// The next level to serve among those in `waiting`, and where the schedule stands then; `None` when `waiting` is 0.
+    /// Moves on to the next level to serve among those in `waiting`; `None` when that is 0.
     #[inline(always)]
-    pub(crate) fn next(self, waiting: u64) -> Option<(usize, Turn)> {
-        let Turn { mut tick, mut due } = self;
-        let mut level = (due & waiting).trailing_zeros();
-        if due & waiting == 0 {
-            if waiting == 0 {
-                return None;
-            }
-            level = waiting.trailing_zeros();
-            tick = ((tick >> level) + 1) << level;
-            due = tick ^ tick.wrapping_sub(1);
+    pub(crate) fn next(&mut self, waiting: u64) -> Option<usize> {
+        if let Some(rest) = NonZeroU64::new(self.due & waiting) {
+            let level = rest.trailing_zeros();
+            self.due &= u64::MAX << level << 1;
+            return Some(level as usize);
         }
-        due &= (u64::MAX << level) << 1;
-        Some((level as usize, Turn { tick, due }))
+        let level = NonZeroU64::new(waiting)?.trailing_zeros();
+        // Bits 0 to `level`: what the next tick has served then, and half of it is what keeps `tick` from being a multiple of 2^level.
+        let served = waiting ^ (waiting - 1);
+        let before = self.tick | served >> 1;
+        self.tick = before.wrapping_add(1);
+        self.due = before ^ self.tick ^ served;
+        Some(level as usize)
     }
 }

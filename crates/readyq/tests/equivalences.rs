@@ -83,7 +83,7 @@ struct InPlace {
 impl Machine for InPlace {
     fn slice(&mut self, stays: Option<u16>) -> Option<u32> {
         let nodes = Nodes::from_mut(&mut self.slab);
-        if let Some(task) = self.queue.running()
+        if let Some(task) = self.queue.running(nodes)
             && stays != Some(self.level[task.index()])
         {
             self.queue.remove(nodes, task);
@@ -113,7 +113,7 @@ struct RoundInPlace {
 impl Machine for RoundInPlace {
     fn slice(&mut self, stays: Option<u16>) -> Option<u32> {
         let nodes = Nodes::from_mut(&mut self.slab);
-        if let (Some(task), None) = (self.queue.running(), stays) {
+        if let (Some(task), None) = (self.queue.running(nodes), stays) {
             self.queue.remove(nodes, task);
         }
         self.queue.rotate(nodes).map(|task| task.0)
