@@ -107,6 +107,9 @@ impl<'a> Perfetto<'a> {
         self.make_room(event.cpu);
         let packets = &mut self.packets;
         self.queue_lengths.event(event, |length| counter(packets, length));
+        if !matches!(event.kind, EventKind::SchedSwitch { .. }) {
+            self.occupancy.event(event);
+        }
         let (time, names) = (event.time, &self.names);
         match event.kind {
             EventKind::SchedSwitch { next, prev_state, .. } => {
