@@ -10,6 +10,7 @@
 //! A policy sees [`Context`] (the time, the machine, what runs where, random numbers) and nothing of the engine, the trace or a pid. It answers with effects;
 //! an effect that is dropped is a compiler warning.
 
+mod any_queue;
 mod catalog;
 mod central;
 mod cfs;

@@ -1,7 +1,7 @@
 //! Porter's rig: tasks that yield for ever, one per slice.
 //!
 //! The loop is compiled once per structure, with nothing in it that the structure does not need but one look at the level of the
-//! task that ran. The same loop around an [`EmptyLoop`](super::subject::EmptyLoop) is what has to be subtracted.
+//! task that ran. The same loop around an [`EmptyLoop`] is what has to be subtracted.
 
 use super::mix::Mix;
 use super::structure::{self, Examined, Service, Setup, StrideRule, Visitor};

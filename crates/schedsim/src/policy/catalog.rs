@@ -1,10 +1,11 @@
 //! From a policy's name to the policy: the one place where names are resolved.
 
+use super::any_queue::AnyQueue;
 use super::whole::{self, Whole};
 use super::{Central, Initial, Levels, Policy, Take, central, initial, take};
 use crate::Nanos;
 use readyq::catalog::{self, Entry};
-use readyq::{ReadyQueue, Strides};
+use readyq::{Priority, ReadyQueue, RoundRobin, Strides};
 use std::fmt;
 
 /// Receives the policy that a name stands for.
@@ -208,9 +209,13 @@ impl PolicySpec {
                 let levels = self.level_count(order);
                 let preempt = self.preempt.unwrap_or(order.name == "priority");
                 let build = Build { spec: self, topology, cpus, levels: Levels::new(levels), preempt, visitor };
-                match catalog::visit(order.name, u32::from(levels), self.strides, build) {
-                    Ok(out) => out,
-                    Err(unavailable) => unreachable!("parse has checked that {} exists: {unavailable}", order.name),
+                match order.name {
+                    "rr" => build.with(RoundRobin::new()),
+                    "priority" => build.with(Priority::new()),
+                    name => match AnyQueue::new(name, u32::from(levels), self.strides) {
+                        Ok(queue) => build.with(queue),
+                        Err(unavailable) => unreachable!("parse has checked that {name} exists: {unavailable}"),
+                    },
                 }
             }
         }
@@ -227,10 +232,8 @@ struct Build<'a, V> {
     visitor: V,
 }
 
-impl<V: PolicyVisitor> catalog::Visitor for Build<'_, V> {
-    type Out = V::Out;
-
-    fn visit<Q: ReadyQueue + Clone + 'static>(self, queue: Q) -> V::Out {
+impl<V: PolicyVisitor> Build<'_, V> {
+    fn with<Q: ReadyQueue + Clone>(self, queue: Q) -> V::Out {
         let Build { spec, topology, cpus, levels, preempt, visitor } = self;
         let quantum = spec.quantum;
         match topology {
