@@ -8,6 +8,8 @@
 //! Keys wrap. They are compared by their difference, which is right as long as waiting tasks lie within 2^63 of each other, and
 //! they lie within the longest stride.
 
+use core::hint::cold_path;
+
 use crate::Level;
 
 /// How a level becomes a stride, the virtual time between two turns: a task with twice the stride gets half the rate.
@@ -25,7 +27,12 @@ impl Strides {
     pub const fn of(self, level: Level) -> u64 {
         match self {
             Strides::Linear => level.0 as u64 + 1,
-            Strides::PowersOfTwo => 1 << (level.0 & 63),
+            Strides::PowersOfTwo => {
+                // It is as good as the other one. But which one it is never changes, so that a branch is predicted, and without this both are
+                // computed to choose between them.
+                cold_path();
+                1 << (level.0 & 63)
+            }
         }
     }
 
@@ -57,9 +64,10 @@ impl Clock {
     /// The key at which a task of `level` waits whose last key was `last`.
     #[inline(always)]
     pub(crate) fn key(&self, last: u64, level: Level) -> u64 {
-        let past = if before(self.now, last) { self.now } else { last };
-        let key = past.wrapping_add(self.strides.of(level));
-        if before(key, self.now) { self.now } else { key }
+        let behind = self.now.wrapping_sub(last) as i64;
+        let stride = self.strides.of(level);
+        // Not more than the clock and a stride, not less than the clock.
+        if behind <= 0 { self.now.wrapping_add(stride) } else { self.now.wrapping_add(stride.saturating_sub(behind as u64)) }
     }
 }
 

@@ -3,6 +3,7 @@
 //! The last node's `next` is [`TaskId::NONE`]; the first node's `prev` is *stale* (nobody reads it: being first is decided by
 //! comparing with `head`). That makes [`pop_front`](List::pop_front) touch a single node. An empty list's `head` is stale, too.
 
+use crate::nodes::Cursor;
 use crate::{Nodes, TaskId};
 
 /// The two ends of a list.
@@ -46,16 +47,18 @@ impl List {
         }
     }
 
-    /// Takes out the first task.
+    /// Takes out the first task and says whether it was the last one, too. An empty list stays as it is, with `NONE` as its head, and one that was
+    /// [cut off](Self::cut_off) may not be asked.
     #[inline(always)]
-    pub(crate) fn pop_front(&mut self, nodes: &Nodes) -> Option<TaskId> {
-        let task = self.head;
-        let next = nodes.get(task)?.next;
+    pub(crate) fn pop_front(&mut self, nodes: &Nodes) -> Option<(TaskId, bool)> {
+        let task = nodes.task_at(Cursor::at(self.head))?;
+        let next = nodes[task].next;
         self.head = next;
-        if next == TaskId::NONE {
+        let emptied = next == TaskId::NONE;
+        if emptied {
             self.tail = TaskId::NONE;
         }
-        Some(task)
+        Some((task, emptied))
     }
 
     /// Takes out `task`. Also right for a task of a chain that was cut off the front of this list: only neighbours change then.

@@ -97,7 +97,7 @@ impl<S: Schedule> ReadyQueue for PrintedMultiList<S> {
 
     fn pop(&mut self, nodes: &mut Nodes) -> Option<TaskId> {
         self.prepare();
-        let task = self.lists[self.this_level].pop_front(nodes)?;
+        let task = self.lists[self.this_level].pop_front(nodes)?.0;
         self.current = Some((task, self.this_level));
         Some(task)
     }

@@ -69,11 +69,11 @@ impl ReadyQueue for Priority {
     #[inline]
     fn pop(&mut self, nodes: &mut Nodes) -> Option<TaskId> {
         let index = self.best_level()?.0 as usize % LEVELS;
-        let task = self.lists[index].pop_front(nodes);
-        if self.lists[index].is_empty() {
+        let (task, emptied) = self.lists[index].pop_front(nodes)?;
+        if emptied {
             self.mark_empty(index);
         }
-        task
+        Some(task)
     }
 
     #[inline]

@@ -86,7 +86,7 @@ impl<const REVERSE: bool, P: Probe> ReadyQueue for Sorted<REVERSE, P> {
 
     #[inline]
     fn pop(&mut self, nodes: &mut Nodes) -> Option<TaskId> {
-        let task = self.list.pop_front(nodes)?;
+        let (task, _) = self.list.pop_front(nodes)?;
         self.clock.now = nodes[task].key;
         Some(task)
     }

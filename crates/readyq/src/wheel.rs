@@ -75,19 +75,19 @@ impl<const WORDS: usize> ReadyQueue for Buckets<WORDS> {
         let key = self.clock.key(nodes[task].key, level);
         nodes[task].key = key;
         let Bucket { word, bit } = Bucket::of::<WORDS>(key);
-        self.buckets[word][bit].push_back(nodes, task);
-        self.waiting[word] |= 1 << bit;
-        if WORDS > 1 {
-            self.words |= 1 << word;
+        if self.buckets[word][bit].push_back(nodes, task) {
+            self.waiting[word] |= 1 << bit;
+            if WORDS > 1 {
+                self.words |= 1 << word;
+            }
         }
     }
 
     #[inline]
     fn pop(&mut self, nodes: &mut Nodes) -> Option<TaskId> {
         let bucket = self.first()?;
-        let list = &mut self.buckets[bucket.word][bucket.bit];
-        let task = list.pop_front(nodes)?;
-        if list.is_empty() {
+        let (task, emptied) = self.buckets[bucket.word][bucket.bit].pop_front(nodes)?;
+        if emptied {
             self.mark_empty(bucket);
         }
         self.clock.now = nodes[task].key;
