@@ -95,7 +95,8 @@ fn textbook<const STATISTICS: bool>(jobs: u64, cpus: usize) -> u64 {
     let (mut idle_area, mut waste, mut waste_min) = (0u64, 0u64, 0u64);
     let (mut elapsed, mut demand, mut ratios, mut left) = (0u64, 0u64, 0.0f64, 0u64);
     let (gap, arrival) = (SERVICE / (0.7 * cpus as f64), usize::MAX);
-    heap.push(Reverse(((gap * stream.exponential()) as u64, arrival, 0, 0)));
+    let exponential = |stream: &mut Stream| -(1.0 - stream.unit()).ln();
+    heap.push(Reverse(((gap * exponential(&mut stream)) as u64, arrival, 0, 0)));
     while let Some(Reverse((now, cpu, came, burst))) = heap.pop() {
         events += 1;
         if STATISTICS {
@@ -106,9 +107,9 @@ fn textbook<const STATISTICS: bool>(jobs: u64, cpus: usize) -> u64 {
             last = now;
         }
         if cpu == arrival {
-            queue.push_back((now, ((SERVICE * stream.exponential()) as u64).max(1)));
+            queue.push_back((now, ((SERVICE * exponential(&mut stream)) as u64).max(1)));
             if events < 3 * jobs {
-                heap.push(Reverse((now + (gap * stream.exponential()) as u64, arrival, 0, 0)));
+                heap.push(Reverse((now + (gap * exponential(&mut stream)) as u64, arrival, 0, 0)));
             }
         } else {
             idle.push(cpu);

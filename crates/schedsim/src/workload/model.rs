@@ -247,7 +247,7 @@ fn duration(drawn: f64) -> Nanos {
 /// A drawn number of bursts, at least one.
 #[inline]
 fn count(drawn: f64) -> u32 {
-    libm::round(drawn).clamp(1.0, f64::from(u32::MAX)) as u32
+    ((drawn + 0.5) as u32).max(1)
 }
 
 /// `time` plus a drawn gap.

@@ -236,7 +236,8 @@ impl Choice {
         let place = stream.unit() * self.slots.len() as f64;
         let slot = place as usize;
         let (own, other) = self.slots[slot];
-        if place - (slot as f64) < own { slot } else { other as usize }
+        // An index and no branch, as it is anybody's guess.
+        [other as usize, slot][usize::from(place - (slot as f64) < own)]
     }
 
     /// The mean of what is chosen among.
