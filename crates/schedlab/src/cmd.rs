@@ -17,7 +17,7 @@ use crate::output::Format;
 use crate::{Error, no_such, progress};
 use clap::{Args, Parser, Subcommand};
 use schedsim::Nanos;
-use schedsim::policy::{self, OPTIONS, PolicyError, PolicySpec};
+use schedsim::policy::{self, PolicyError, PolicySpec};
 use schedsim::trace::Observer;
 use std::path::Path;
 
@@ -134,9 +134,12 @@ fn read_with_progress(path: &Path, options: Options, observers: Vec<&mut dyn Obs
 fn parse_policy(text: &str) -> Result<PolicySpec, String> {
     PolicySpec::parse(text).map_err(|error| match error {
         PolicyError::UnknownName(name) => no_such("policy", &name, &policy::names(), "`schedlab list policies` shows them all."),
-        PolicyError::UnknownOption(option) => {
-            no_such("policy option", &option, &OPTIONS.map(|option| option.name.to_string()), "`schedlab list policies` shows them all.")
-        }
+        PolicyError::UnknownOption(option) => no_such(
+            "policy option",
+            &option,
+            &policy::options().map(|option| option.name.to_string()).collect::<Vec<_>>(),
+            "`schedlab list policies` shows them all.",
+        ),
         PolicyError::BadValue { .. } => error.to_string(),
     })
 }

@@ -19,11 +19,14 @@ mod eevdf;
 mod fair;
 mod initial;
 mod levels;
+mod loads;
 mod take;
+mod topology;
+mod utilisation;
 mod weights;
 mod whole;
 
-pub use catalog::{Choice, OPTIONS, PolicyError, PolicySpec, PolicyVisitor, names, orders, schedulers, topologies};
+pub use catalog::{Choice, PolicyError, PolicySpec, PolicyVisitor, names, options, orders, schedulers, topologies};
 pub use central::{Central, Options as CentralOptions};
 pub use cfs::{Cfs, Options as CfsOptions};
 pub use context::{Context, TaskView};
@@ -31,7 +34,9 @@ pub use eevdf::{Eevdf, Options as EevdfOptions};
 pub use fair::Options as FairOptions;
 pub use initial::{Initial, Options as InitialOptions};
 pub use levels::Levels;
+pub use loads::Ties;
 pub use take::{Options as TakeOptions, Take};
+pub use topology::{Count, Measure, Ready, Search, Taken};
 
 use crate::{CpuId, Nanos, TaskId};
 use readyq::Node;

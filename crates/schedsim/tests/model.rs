@@ -188,3 +188,18 @@ fn the_metrics_of_an_open_system_are_those_of_its_tasks() {
         close("migration rate", open.migration_rate(), part.get("migration_rate"));
     }
 }
+
+#[test]
+fn processor_intensive_tasks_that_count_for_25_get_processors_of_their_own() {
+    // Curran & Stumm 1990, §5.2: it mends what counting tasks does to initial placement.
+    let unix = Unix1990 { intensive: 0.5, length: RunLength { measured: 3_000, ..Unix1990::FROM_EMPTY }, ..Unix1990::default() };
+    let model = unix.model().unwrap();
+    let apr = |policy: &str| {
+        let (_, drawn) = events(policy, Source::from(&model), &unix.machine(), Time::NEVER);
+        let mut open = OpenSystem::new(&model, 3, 4);
+        open.events(&drawn);
+        open.finish().apr(|group| group.kind.class == 0).unwrap()
+    };
+    let (plain, heavy) = (apr("initial:rr/quantum=100ms"), apr("initial:rr/quantum=100ms/heavy=25"));
+    assert!(heavy < plain, "{heavy} {plain}");
+}

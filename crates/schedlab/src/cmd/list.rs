@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::output::{Align, Table, print};
 use clap::{Args, ValueEnum};
-use schedsim::policy::{Choice, OPTIONS, orders, schedulers, topologies};
+use schedsim::policy::{Choice, options, orders, schedulers, topologies};
 
 /// Lists what there is to choose from.
 #[derive(Args, Debug)]
@@ -34,7 +34,7 @@ impl List {
                     table("topology", &mut topologies()),
                     table("order", &mut orders()),
                     table("scheduler", &mut schedulers()),
-                    table("option", &mut OPTIONS.into_iter())
+                    table("option", &mut options())
                 ))
             }
         }

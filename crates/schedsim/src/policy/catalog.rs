@@ -1,6 +1,7 @@
 //! From a policy's name to the policy: the one place where names are resolved.
 
 use super::any_queue::AnyQueue;
+use super::topology::{Count, VARIANTS, Variants, choose};
 use super::whole::{self, Whole};
 use super::{Central, Initial, Levels, Policy, Take, central, initial, take};
 use crate::Nanos;
@@ -31,8 +32,7 @@ pub struct PolicySpec {
     quantum: Nanos,
     levels: Option<u16>,
     strides: Strides,
-    search: usize,
-    polling: bool,
+    variants: Variants,
     preempt: Option<bool>,
 }
 
@@ -104,7 +104,11 @@ pub fn names() -> Vec<String> {
 }
 
 /// The options that may follow a name; a whole scheduler refuses those that it does not know.
-pub const OPTIONS: [Choice; 11] = [
+pub fn options() -> impl Iterator<Item = Choice> {
+    OPTIONS.into_iter().chain(VARIANTS)
+}
+
+const OPTIONS: [Choice; 9] = [
     Choice { name: "quantum", summary: "how long a task runs before it goes back to its queue (default 4ms)" },
     Choice {
         name: "levels",
@@ -114,11 +118,6 @@ pub const OPTIONS: [Choice; 11] = [
     Choice {
         name: "preempt",
         summary: "yes or no: whether a woken task stops a running one of a worse level (default yes for priority, else no)",
-    },
-    Choice { name: "search", summary: "central: how many tasks a CPU looks at for one that last ran there, or all (default 1)" },
-    Choice {
-        name: "idle",
-        summary: "take: an idle CPU looks for work all the time (polling, the default) or only when it becomes idle (once)",
     },
     Choice { name: "tick", summary: "eevdf, cfs: the period of the tick (default 4ms)" },
     Choice { name: "slice", summary: "eevdf: how much a task requests at a time, on one CPU (default 700us)" },
@@ -141,8 +140,7 @@ impl PolicySpec {
             quantum: Nanos::from_millis(4),
             levels: None,
             strides: Strides::PowersOfTwo,
-            search: 1,
-            polling: true,
+            variants: Variants::default(),
             preempt: None,
         };
         for part in parts {
@@ -180,15 +178,7 @@ impl PolicySpec {
                 expect(strides.map(|strides| self.strides = strides), "powers or linear")
             }
             "preempt" => expect(choose(value, [("yes", true), ("no", false)]).map(|preempt| self.preempt = Some(preempt)), "yes or no"),
-            "search" => {
-                let search = if value == "all" { Some(usize::MAX) } else { value.parse().ok().filter(|&search| search > 0) };
-                expect(search.map(|search| self.search = search), "a number above zero, or all")
-            }
-            "idle" => {
-                let polling = choose(value, [("polling", true), ("once", false)]);
-                expect(polling.map(|polling| self.polling = polling), "polling or once")
-            }
-            _ => return None,
+            _ => return self.variants.set(option, value),
         })
     }
 
@@ -208,7 +198,8 @@ impl PolicySpec {
             Kind::Queued { topology, order } => {
                 let levels = self.level_count(order);
                 let preempt = self.preempt.unwrap_or(order.name == "priority");
-                let build = Build { spec: self, topology, cpus, levels: Levels::new(levels), preempt, visitor };
+                let count = if order.name == "priority" { Count::Level } else { Count::All };
+                let build = Build { spec: self, topology, cpus, levels: Levels::new(levels), preempt, count, visitor };
                 match order.name {
                     "rr" => build.with(RoundRobin::new()),
                     "priority" => build.with(Priority::new()),
@@ -229,17 +220,25 @@ struct Build<'a, V> {
     cpus: u16,
     levels: Levels,
     preempt: bool,
+    /// Whether worse levels count when CPUs are compared, unless an option says.
+    count: Count,
     visitor: V,
 }
 
 impl<V: PolicyVisitor> Build<'_, V> {
     fn with<Q: ReadyQueue + Clone>(self, queue: Q) -> V::Out {
-        let Build { spec, topology, cpus, levels, preempt, visitor } = self;
+        let Build { spec, topology, cpus, levels, preempt, count: default_count, visitor } = self;
         let quantum = spec.quantum;
+        let Variants { search, shortcut, polling, taken, ready, measure, heavy, count, ties } = spec.variants;
+        let count = count.unwrap_or(default_count);
         match topology {
-            Topology::Central => visitor.visit(Central::new(queue, central::Options { quantum, levels, search: spec.search, preempt })),
-            Topology::Initial => visitor.visit(Initial::new(queue, cpus, initial::Options { quantum, levels, preempt })),
-            Topology::Take => visitor.visit(Take::new(queue, cpus, take::Options { quantum, levels, polling: spec.polling, preempt })),
+            Topology::Central => visitor.visit(Central::new(queue, central::Options { quantum, levels, search, shortcut, preempt })),
+            Topology::Initial => {
+                visitor.visit(Initial::new(queue, cpus, initial::Options { quantum, levels, preempt, measure, count, heavy, ties }))
+            }
+            Topology::Take => {
+                visitor.visit(Take::new(queue, cpus, take::Options { quantum, levels, polling, preempt, taken, ready, count, ties }))
+            }
         }
     }
 }
@@ -256,10 +255,6 @@ impl Kind {
         };
         find().ok_or_else(|| PolicyError::UnknownName(name.to_string()))
     }
-}
-
-fn choose<T: Copy, const N: usize>(value: &str, choices: [(&str, T); N]) -> Option<T> {
-    choices.iter().find(|(name, _)| *name == value).map(|&(_, choice)| choice)
 }
 
 impl fmt::Display for PolicySpec {
@@ -296,10 +291,22 @@ mod tests {
         assert!(error("take:rr/quantum").contains("no policy option"));
         assert!(error("take:rr/quantum=0ms").contains("a duration above zero"));
         assert!(error("take:multilist2/levels=9").contains("at most 8"), "{}", error("take:multilist2/levels=9"));
-        assert!(error("central:rr/search=0").contains("or all"));
+        for (bad, why) in [
+            ("central:rr/search=0", "all, or top"),
+            ("central:rr/shortcut=1", "yes or no"),
+            ("take:rr/idle=never", "polling or once"),
+            ("take:rr/taken=middle", "head or tail"),
+            ("take:rr/ready=blocked", "running or waiting"),
+            ("initial:rr/load=weight", "tasks or utilisation"),
+            ("initial:rr/heavy=0", "1 to 1000"),
+            ("initial:rr/count=none", "all or level"),
+            ("take:rr/ties=first", "random or lowest"),
+        ] {
+            assert!(error(bad).contains(why), "{}", error(bad));
+        }
         assert!(error("eevdf/latency=1ms").contains("no policy option"));
         assert!(error("cfs/latency=0ms").contains("a duration above zero"));
-        let names = OPTIONS.map(|option| option.name);
+        let names: Vec<&str> = options().map(|option| option.name).collect();
         assert!(names.iter().enumerate().all(|(index, name)| !names[..index].contains(name)), "{names:?}");
     }
 }

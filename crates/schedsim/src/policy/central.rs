@@ -2,11 +2,13 @@
 //!
 //! The load is always balanced, and a task runs on whichever CPU is free next: right when migrations are free. Under load a task migrates
 //! almost every time it is dispatched, so it does badly when migrations cost. Source: Curran & Stumm 1990, §3.4 (CQ). With their shortcut from
-//! Topaz: a task whose last CPU is idle when it wakes continues there. `search` > 1 is §4.2's search length: an idle CPU
-//! looks at that many tasks, in order, for one that ran there last.
+//! Topaz (`shortcut`): a task whose last CPU is idle when it wakes continues there. `search` beyond the first is §4.2's search length: an idle CPU
+//! looks at that many tasks, in order, for one that ran there last; `Search::TopLevel` is §5.3's scan of all tasks of the best level, or of
+//! the best group of priorities where several share a level.
 //!
 //! Deviation: affinity, which the paper does not have; tasks that may not run on the CPU are passed over.
 
+use super::topology::Search;
 use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Wake, renew};
 use crate::{CpuId, Nanos, TaskId};
 use readyq::{Node, Nodes, ReadyQueue};
@@ -28,10 +30,19 @@ pub struct Options {
     pub quantum: Nanos,
     /// How priorities become levels.
     pub levels: Levels,
-    /// How many tasks an idle CPU looks at for one that ran there last; 1 takes the head.
-    pub search: usize,
+    /// At which tasks an idle CPU looks for one that ran there last.
+    pub search: Search,
+    /// Whether a woken task goes on where it last ran if that CPU is idle.
+    pub shortcut: bool,
     /// Whether a woken task stops a running task of a worse level at once.
     pub preempt: bool,
+}
+
+impl Options {
+    /// As in the paper's Baseline System, with this quantum.
+    pub fn baseline(quantum: Nanos) -> Options {
+        Options { quantum, levels: Levels::new(1), search: Search::First(1), shortcut: true, preempt: false }
+    }
 }
 
 impl<Q: ReadyQueue> Central<Q> {
@@ -63,6 +74,12 @@ impl<Q: ReadyQueue> Policy for Central<Q> {
     }
 
     fn select_cpu(&mut self, cx: &mut Context, task: TaskId, _wake: Wake) -> CpuId {
+        if !self.options.shortcut
+            && !cx.is_restricted(task)
+            && let Some(idle) = cx.idle().first()
+        {
+            return idle;
+        }
         cx.idle_cpu_for(task).or_else(|| cx.pinned(task)).unwrap_or(cx.task(task).cpu)
     }
 
@@ -100,19 +117,29 @@ impl<Q: ReadyQueue> Policy for Central<Q> {
     fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
         let nodes = Nodes::from_mut(&mut self.nodes);
         let slice = self.options.quantum;
-        if self.restricted == 0 && self.options.search <= 1 {
+        if self.restricted == 0 && self.options.search == Search::First(1) {
             return self.queue.pop(nodes).map(|task| Dispatch { task, slice });
         }
+        let level = |task| self.options.levels.of(cx.task(task).prio);
         let (mut first, mut looked_at) = (None, 0);
-        let at_home = self.queue.find(nodes, |task| {
-            if !cx.allowed(task, cpu) || looked_at == self.options.search {
+        // The search ends with a task that ran here last, or with one too far.
+        let end = self.queue.find(nodes, |task| {
+            if !cx.allowed(task, cpu) {
                 return false;
             }
+            let first = *first.get_or_insert(task);
             looked_at += 1;
-            first.get_or_insert(task);
-            cx.task(task).cpu == cpu
+            let too_far = match self.options.search {
+                Search::First(search) => looked_at > search,
+                Search::TopLevel => level(task) > level(first),
+            };
+            too_far || cx.task(task).cpu == cpu
         });
-        let task = at_home.or(first)?;
+        let near = |task: &TaskId| match self.options.search {
+            Search::First(search) => looked_at <= search,
+            Search::TopLevel => first.is_none_or(|first| level(*task) <= level(first)),
+        };
+        let task = end.filter(near).or(first)?;
         if self.queue.peek(nodes) == Some(task) {
             self.queue.pop(nodes);
         } else {

@@ -1,8 +1,8 @@
 //! What a policy may know.
 
+use super::loads::{Ties, pick};
 use crate::workload::Affinity;
 use crate::{CpuId, CpuSet, Machine, Random, TaskId, Time};
-use std::cmp::Ordering;
 
 /// The world as a policy sees it: the time, the machine, what runs where, and random numbers.
 #[derive(Debug)]
@@ -94,19 +94,19 @@ impl Context {
         self.tasks[task.index()].affinity != Affinity::Any
     }
 
-    /// The CPU with the least `load` among those on which `task` may run; equals are drawn at random.
-    pub fn least(&mut self, task: TaskId, load: impl Fn(&Context, CpuId) -> u32) -> CpuId {
-        let (mut best, mut equals) = (u32::MAX, 0);
+    /// The CPU with the least `load` among those on which `task` may run. Looks at all of them: where loads are counts, [`Loads`](super::loads::Loads) need not.
+    pub(super) fn least(&mut self, task: TaskId, ties: Ties, load: impl Fn(&Context, CpuId) -> u64) -> CpuId {
+        let (mut best, mut equals) = (u64::MAX, Vec::new());
         for cpu in self.allowed_cpus(task) {
-            match load(self, cpu).cmp(&best) {
-                Ordering::Less => (best, equals) = (load(self, cpu), 1),
-                Ordering::Equal => equals += 1,
-                Ordering::Greater => {}
+            let load = load(self, cpu);
+            if load < best {
+                (best, equals) = (load, Vec::new());
+            }
+            if load == best {
+                equals.push(cpu);
             }
         }
-        let drawn = if equals > 1 { self.random.below(equals) as usize } else { 0 };
-        let found = self.allowed_cpus(task).filter(|&cpu| load(self, cpu) == best).nth(drawn);
-        found.unwrap_or(self.tasks[task.index()].cpu)
+        if equals.is_empty() { self.tasks[task.index()].cpu } else { pick(&equals, ties, &mut self.random) }
     }
 
     /// The CPU that `task` last used if that is idle, else the lowest idle CPU on which it may run.

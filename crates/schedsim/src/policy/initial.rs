@@ -1,10 +1,15 @@
 //! Initial placement: a task is put on a CPU when it arrives and stays there.
 //!
 //! No task ever migrates, so caches stay warm and CPUs share nothing; but one CPU idles while another has a queue. Right when migrations are
-//! dear. Source: Curran & Stumm 1990, §3.4 (IP): the CPU with the fewest tasks, ready or blocked, running ones among them; equal CPUs are
-//! drawn at random, which the paper leaves open.
+//! dear. Source: Curran & Stumm 1990, §3.4 (IP): the CPU with the fewest tasks, ready or blocked, running ones among them. Variants of theirs: `heavy`, by which
+//! processor-intensive tasks count for several (§5.2); `count`, by which only tasks of an equal or better level do (§5.3); and load by utilisation (§6).
+//!
+//! What the paper leaves open: which of several equal CPUs (`ties`; at random by default).
 
-use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Wake, renew};
+use super::loads::{Loads, Ties};
+use super::topology::{Count, Measure};
+use super::utilisation::Utilisation;
+use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Stop, Wake, renew};
 use crate::{CpuId, Nanos, TaskId};
 use readyq::{Node, Nodes, ReadyQueue};
 
@@ -13,8 +18,12 @@ use readyq::{Node, Nodes, ReadyQueue};
 pub struct Initial<Q> {
     queues: Vec<Q>,
     nodes: Vec<Node>,
-    /// Live tasks placed on each CPU.
-    placed: Vec<u32>,
+    /// Live tasks placed on each CPU, a processor-intensive one `heavy` times.
+    placed: Loads,
+    /// The same per CPU and level, with `Count::Level`.
+    by_level: Vec<u32>,
+    /// With `Measure::Utilisation`.
+    utilisation: Utilisation,
     options: Options,
 }
 
@@ -27,13 +36,59 @@ pub struct Options {
     pub levels: Levels,
     /// Whether a woken task stops a running task of a worse level at once.
     pub preempt: bool,
+    /// What is compared when a task is placed.
+    pub measure: Measure,
+    /// Which tasks count.
+    pub count: Count,
+    /// How many tasks a processor-intensive one counts for, at least one; in the paper 25.
+    pub heavy: u32,
+    /// Which of several equal CPUs.
+    pub ties: Ties,
+}
+
+impl Options {
+    /// As in the paper's Baseline System, with this quantum.
+    pub fn baseline(quantum: Nanos) -> Options {
+        let levels = Levels::new(1);
+        Options { quantum, levels, preempt: false, measure: Measure::Tasks, count: Count::All, heavy: 1, ties: Ties::Random }
+    }
 }
 
 impl<Q: ReadyQueue + Clone> Initial<Q> {
     /// The policy for `cpus` CPUs, each with a copy of the empty `queue`.
     pub fn new(queue: Q, cpus: u16, options: Options) -> Self {
-        let cpus = usize::from(cpus);
-        Initial { queues: vec![queue; cpus], nodes: Vec::new(), placed: vec![0; cpus], options }
+        let levels = if options.count == Count::Level { options.levels.count() } else { 0 };
+        Initial {
+            queues: vec![queue; usize::from(cpus)],
+            nodes: Vec::new(),
+            placed: Loads::new(cpus),
+            by_level: vec![0; usize::from(cpus) * levels],
+            utilisation: Utilisation::new(cpus),
+            options,
+        }
+    }
+
+    /// Where a new task goes.
+    fn place(&self, cx: &mut Context, task: TaskId) -> CpuId {
+        let Options { measure, count, levels, ties, .. } = self.options;
+        match (measure, count) {
+            (Measure::Utilisation, _) => cx.least(task, ties, |_, cpu| self.utilisation.of(cpu)),
+            (Measure::Tasks, Count::Level) => {
+                let level = usize::from(levels.of(cx.task(task).prio).0);
+                cx.least(task, ties, |_, cpu| {
+                    let row = cpu.index() * levels.count();
+                    self.by_level[row..=row + level].iter().map(|&tasks| u64::from(tasks)).sum()
+                })
+            }
+            (Measure::Tasks, Count::All) if cx.is_restricted(task) => cx.least(task, ties, |_, cpu| u64::from(self.placed.of(cpu))),
+            (Measure::Tasks, Count::All) => self.placed.least(ties, cx.random()),
+        }
+    }
+
+    /// Where `task` counts in `by_level`, if anything does, and for how many.
+    fn weigh(&self, cx: &Context, task: TaskId, cpu: CpuId) -> (usize, u32) {
+        let level = usize::from(self.options.levels.of(cx.task(task).prio).0);
+        (cpu.index() * self.options.levels.count() + level, if cx.task(task).intensive { self.options.heavy } else { 1 })
     }
 }
 
@@ -51,15 +106,30 @@ impl<Q: ReadyQueue + Clone> Policy for Initial<Q> {
     }
 
     fn exit_task(&mut self, cx: &mut Context, task: TaskId) {
-        self.placed[cx.task(task).cpu.index()] -= 1;
+        let cpu = cx.task(task).cpu;
+        let (cell, weight) = self.weigh(cx, task, cpu);
+        (0..weight).for_each(|_| self.placed.subtract(cpu));
+        if let Some(tasks) = self.by_level.get_mut(cell) {
+            *tasks -= weight;
+        }
+        if self.options.measure == Measure::Utilisation {
+            self.utilisation.remove(task, cpu);
+        }
     }
 
     fn select_cpu(&mut self, cx: &mut Context, task: TaskId, wake: Wake) -> CpuId {
         if !wake.new {
             return cx.task(task).cpu;
         }
-        let cpu = cx.least(task, |_, cpu| self.placed[cpu.index()]);
-        self.placed[cpu.index()] += 1;
+        let cpu = self.place(cx, task);
+        let (cell, weight) = self.weigh(cx, task, cpu);
+        (0..weight).for_each(|_| self.placed.add(cpu));
+        if let Some(tasks) = self.by_level.get_mut(cell) {
+            *tasks += weight;
+        }
+        if self.options.measure == Measure::Utilisation {
+            self.utilisation.place(cx, task, cpu);
+        }
         cpu
     }
 
@@ -83,5 +153,17 @@ impl<Q: ReadyQueue + Clone> Policy for Initial<Q> {
     fn dispatch(&mut self, _cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
         let task = self.queues[cpu.index()].pop(Nodes::from_mut(&mut self.nodes))?;
         Some(Dispatch { task, slice: self.options.quantum })
+    }
+
+    fn running(&mut self, cx: &mut Context, _cpu: CpuId, task: TaskId) {
+        if self.options.measure == Measure::Utilisation {
+            self.utilisation.running(cx, task);
+        }
+    }
+
+    fn stopping(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId, _why: Stop) {
+        if self.options.measure == Measure::Utilisation {
+            self.utilisation.stopping(cx, task, cpu);
+        }
     }
 }

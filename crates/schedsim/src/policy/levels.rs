@@ -17,6 +17,11 @@ impl Levels {
         Levels { count: count.max(1) }
     }
 
+    /// How many there are.
+    pub fn count(self) -> usize {
+        usize::from(self.count)
+    }
+
     /// The level of `prio` (0…139).
     #[inline]
     pub fn of(self, prio: u8) -> Level {

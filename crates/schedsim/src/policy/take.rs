@@ -1,13 +1,18 @@
 //! Take: a queue per CPU, and an idle CPU takes a task from the CPU with most waiting.
 //!
 //! Migrates only when a CPU would idle otherwise: the load is balanced and busy CPUs leave each other alone. Right for most machines; it
-//! does not balance what waits while all CPUs are busy. Source: Curran & Stumm 1990, §3.4 (TK). A task arrives at the CPU with the fewest ready tasks.
+//! does not balance what waits while all CPUs are busy. Source: Curran & Stumm 1990, §3.4 (TK). A task arrives at the CPU with the fewest ready tasks. With
+//! `Count::Level` as in §5.3: the CPU with the fewest of an equal or better level, and a raid goes where most tasks of the best waiting level wait.
 //!
 //! What the paper leaves open: an idle CPU looks when it becomes idle and, with `polling`, at any later time at which a task waits somewhere
-//! (default; the text can be read either way). It takes the task which the other CPU would run next. A running task counts as ready.
-//! Equal CPUs are drawn at random for arrivals; of equally long queues the lowest-numbered is raided.
+//! (default; the text can be read either way). It takes the task which the other CPU would run next (`taken`). A running task counts as ready (`ready`).
+//! Equal CPUs are drawn at random, for arrivals and for raids (`ties`).
+//!
+//! Cost: finding the least and the most loaded CPU takes the same time for any number of CPUs, but with `Count::Level`, which looks at all CPUs.
 
-use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Wake, renew};
+use super::loads::{Loads, Ties, pick};
+use super::topology::{Count, Ready, Taken};
+use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Stop, Wake, renew};
 use crate::{CpuId, Nanos, TaskId};
 use readyq::{Node, Nodes, ReadyQueue};
 
@@ -16,7 +21,11 @@ use readyq::{Node, Nodes, ReadyQueue};
 pub struct Take<Q> {
     queues: Vec<Q>,
     /// Tasks waiting in each queue.
-    waiting: Vec<u32>,
+    waiting: Loads,
+    /// Those and, with `Ready::Running`, the running ones.
+    ready: Loads,
+    /// Tasks waiting per CPU and level, with `Count::Level`.
+    by_level: Vec<u32>,
     /// In which queue each task waits, if it waits.
     queued_on: Vec<CpuId>,
     nodes: Vec<Node>,
@@ -35,36 +44,125 @@ pub struct Options {
     pub polling: bool,
     /// Whether a woken task stops a running task of a worse level at once.
     pub preempt: bool,
+    /// Which task of a queue is taken.
+    pub taken: Taken,
+    /// Whether the running task counts when a new one is placed.
+    pub ready: Ready,
+    /// Which tasks count, for placement and for raids.
+    pub count: Count,
+    /// Which of several equal CPUs.
+    pub ties: Ties,
+}
+
+impl Options {
+    /// As in the paper's Baseline System, with this quantum.
+    pub fn baseline(quantum: Nanos) -> Options {
+        let (levels, taken, ready) = (Levels::new(1), Taken::Head, Ready::Running);
+        Options { quantum, levels, polling: true, preempt: false, taken, ready, count: Count::All, ties: Ties::Random }
+    }
 }
 
 impl<Q: ReadyQueue + Clone> Take<Q> {
     /// The policy for `cpus` CPUs, each with a copy of the empty `queue`.
     pub fn new(queue: Q, cpus: u16, options: Options) -> Self {
-        let cpus = usize::from(cpus);
-        Take { queues: vec![queue; cpus], waiting: vec![0; cpus], queued_on: Vec::new(), nodes: Vec::new(), options, restricted: 0 }
+        let levels = if options.count == Count::Level { options.levels.count() } else { 0 };
+        Take {
+            queues: vec![queue; usize::from(cpus)],
+            waiting: Loads::new(cpus),
+            ready: Loads::new(cpus),
+            by_level: vec![0; usize::from(cpus) * levels],
+            queued_on: Vec::new(),
+            nodes: Vec::new(),
+            options,
+            restricted: 0,
+        }
+    }
+
+    fn level(&self, cx: &Context, task: TaskId) -> usize {
+        usize::from(self.options.levels.of(cx.task(task).prio).0)
+    }
+
+    /// Tasks that wait on `cpu` at level `at`.
+    fn waiting_at(&self, cpu: CpuId, at: usize) -> u32 {
+        self.by_level[cpu.index() * self.options.levels.count() + at]
+    }
+
+    /// Where a new task goes.
+    fn place(&self, cx: &mut Context, task: TaskId) -> CpuId {
+        let Options { count, ready, ties, .. } = self.options;
+        match count {
+            Count::Level => {
+                let level = self.level(cx, task);
+                cx.least(task, ties, |cx, cpu| {
+                    let waiting: u32 = (0..=level).map(|at| self.waiting_at(cpu, at)).sum();
+                    let competes = |running| ready == Ready::Running && self.level(cx, running) <= level;
+                    u64::from(waiting) + u64::from(cx.current(cpu).is_some_and(competes))
+                })
+            }
+            Count::All if cx.is_restricted(task) => cx.least(task, ties, |_, cpu| u64::from(self.ready.of(cpu))),
+            Count::All => self.ready.least(ties, cx.random()),
+        }
     }
 
     /// Takes a task that may run on `cpu` out of the longest queue that has one.
-    fn raid(&mut self, cx: &Context, cpu: CpuId) -> Option<TaskId> {
+    fn raid(&mut self, cx: &mut Context, cpu: CpuId) -> Option<TaskId> {
         let nodes = Nodes::from_mut(&mut self.nodes);
-        let longest = |queues: &[u32]| {
-            (0..queues.len()).filter(|&other| queues[other] > 0).max_by_key(|&other| (queues[other], std::cmp::Reverse(other)))
+        let (other, task) = if self.restricted > 0 {
+            // CPU by CPU, as the longest queue may hold no task that may run here.
+            self.waiting
+                .descending()
+                .find_map(|other| Some((other, self.queues[other.index()].find(nodes, |task| cx.allowed(task, cpu))?)))?
+        } else {
+            let other = match self.options.count {
+                Count::All => self.waiting.greatest(self.options.ties, cx.random())?,
+                Count::Level => self.most_at_best_level(cx)?,
+            };
+            let nodes = Nodes::from_mut(&mut self.nodes);
+            let queue = &self.queues[other.index()];
+            let task = match self.options.taken {
+                Taken::Head => queue.peek(nodes),
+                Taken::Tail => {
+                    let mut last = None;
+                    queue.find(nodes, |task| {
+                        last = Some(task);
+                        false
+                    });
+                    last
+                }
+            };
+            (other, task?)
         };
-        if self.restricted == 0 {
-            let other = longest(&self.waiting)?;
-            self.waiting[other] -= 1;
-            return self.queues[other].pop(nodes);
+        self.take_out(cx, task, other);
+        Some(task)
+    }
+
+    /// The CPU with the most waiting tasks of the best level at which any waits.
+    fn most_at_best_level(&self, cx: &mut Context) -> Option<CpuId> {
+        let best = (0..self.options.levels.count()).find(|&at| cx.machine().all().any(|cpu| self.waiting_at(cpu, at) > 0))?;
+        let most = cx.machine().all().map(|cpu| self.waiting_at(cpu, best)).max()?;
+        let equals: Vec<CpuId> = cx.machine().all().filter(|&cpu| self.waiting_at(cpu, best) == most).collect();
+        Some(pick(&equals, self.options.ties, cx.random()))
+    }
+
+    /// `task` waits on `cpu` no longer.
+    fn take_out(&mut self, cx: &Context, task: TaskId, cpu: CpuId) {
+        let (nodes, queue) = (Nodes::from_mut(&mut self.nodes), &mut self.queues[cpu.index()]);
+        if queue.peek(nodes) == Some(task) {
+            queue.pop(nodes);
+        } else {
+            queue.remove(nodes, task);
         }
-        let mut left = self.waiting.clone();
-        while let Some(other) = longest(&left) {
-            if let Some(task) = self.queues[other].find(nodes, |task| cx.allowed(task, cpu)) {
-                self.queues[other].remove(nodes, task);
-                self.waiting[other] -= 1;
-                return Some(task);
-            }
-            left[other] = 0;
+        self.uncount(cx, task, cpu);
+    }
+
+    #[inline]
+    fn uncount(&mut self, cx: &Context, task: TaskId, cpu: CpuId) {
+        self.waiting.subtract(cpu);
+        self.ready.subtract(cpu);
+        if self.options.count == Count::Level {
+            let cell = cpu.index() * self.options.levels.count() + self.level(cx, task);
+            self.by_level[cell] -= 1;
         }
-        None
     }
 }
 
@@ -86,15 +184,19 @@ impl<Q: ReadyQueue + Clone> Policy for Take<Q> {
     }
 
     fn select_cpu(&mut self, cx: &mut Context, task: TaskId, wake: Wake) -> CpuId {
-        if wake.new { cx.least(task, |cx, cpu| self.waiting[cpu.index()] + u32::from(!cx.idle().contains(cpu))) } else { cx.task(task).cpu }
+        if wake.new { self.place(cx, task) } else { cx.task(task).cpu }
     }
 
     fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
         let level = self.options.levels.of(cx.task(task).prio);
         self.queues[cpu.index()].insert(Nodes::from_mut(&mut self.nodes), task, level);
-        self.waiting[cpu.index()] += 1;
+        self.waiting.add(cpu);
+        self.ready.add(cpu);
+        if self.options.count == Count::Level {
+            self.by_level[cpu.index() * self.options.levels.count() + usize::from(level.0)] += 1;
+        }
         self.queued_on[task.index()] = cpu;
-        if self.waiting[cpu.index()] == 1 && matches!(why, Enqueue::SliceOver | Enqueue::Yielded) {
+        if self.waiting.of(cpu) == 1 && matches!(why, Enqueue::SliceOver | Enqueue::Yielded) {
             return Effect::Nothing; // `cpu` itself is about to dispatch and finds it
         }
         if cx.idle().contains(cpu) {
@@ -122,21 +224,31 @@ impl<Q: ReadyQueue + Clone> Policy for Take<Q> {
         passed_over.and_then(|task| cx.idle_cpu_for(task)).map_or(Effect::Nothing, Effect::Kick)
     }
 
-    fn dequeue(&mut self, _cx: &mut Context, task: TaskId) {
-        let cpu = self.queued_on[task.index()].index();
-        self.queues[cpu].remove(Nodes::from_mut(&mut self.nodes), task);
-        self.waiting[cpu] -= 1;
+    fn dequeue(&mut self, cx: &mut Context, task: TaskId) {
+        self.take_out(cx, task, self.queued_on[task.index()]);
     }
 
     fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
         let slice = self.options.quantum;
         let task = match self.queues[cpu.index()].pop(Nodes::from_mut(&mut self.nodes)) {
             Some(task) => {
-                self.waiting[cpu.index()] -= 1;
+                self.uncount(cx, task, cpu);
                 task
             }
             None => self.raid(cx, cpu)?,
         };
         Some(Dispatch { task, slice })
+    }
+
+    fn running(&mut self, _cx: &mut Context, cpu: CpuId, _task: TaskId) {
+        if self.options.ready == Ready::Running {
+            self.ready.add(cpu);
+        }
+    }
+
+    fn stopping(&mut self, _cx: &mut Context, cpu: CpuId, _task: TaskId, _why: Stop) {
+        if self.options.ready == Ready::Running {
+            self.ready.subtract(cpu);
+        }
     }
 }

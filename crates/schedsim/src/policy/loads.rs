@@ -1,0 +1,148 @@
+//! A number per CPU, and which CPU has the least or the most of it, without looking at all CPUs.
+
+use crate::{CpuId, Random};
+
+/// Loads that change by one at a time.
+///
+/// CPUs stand in order of load; those with equal loads are neighbours, in no particular order. A CPU whose load changes by one changes places with the
+/// first or the last of its equals and is then at the border to the next group. So every operation takes the same time on four CPUs and on a thousand.
+#[derive(Clone, Debug)]
+pub struct Loads {
+    loads: Vec<u32>,
+    /// The CPUs, least loaded first.
+    order: Vec<CpuId>,
+    /// Where each CPU stands in `order`.
+    places: Vec<u16>,
+    /// How many CPUs have less than each load; up to one above the greatest load there ever was.
+    below: Vec<u16>,
+}
+
+/// Which of several equal CPUs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Ties {
+    /// Any, drawn at random.
+    #[default]
+    Random,
+    /// The one with the lowest number.
+    Lowest,
+}
+
+impl Loads {
+    /// No load on `cpus` CPUs.
+    pub fn new(cpus: u16) -> Loads {
+        Loads {
+            loads: vec![0; usize::from(cpus)],
+            order: (0..cpus).map(CpuId).collect(),
+            places: (0..cpus).collect(),
+            below: vec![0, cpus],
+        }
+    }
+
+    /// The load of `cpu`.
+    #[inline]
+    pub fn of(&self, cpu: CpuId) -> u32 {
+        self.loads[cpu.index()]
+    }
+
+    /// One more on `cpu`.
+    #[inline]
+    pub fn add(&mut self, cpu: CpuId) {
+        let load = self.loads[cpu.index()] as usize;
+        if load + 2 == self.below.len() {
+            self.below.push(self.order.len() as u16);
+        }
+        self.below[load + 1] -= 1;
+        self.swap(cpu, self.below[load + 1]);
+        self.loads[cpu.index()] += 1;
+    }
+
+    /// One less on `cpu`, which has some.
+    #[inline]
+    pub fn subtract(&mut self, cpu: CpuId) {
+        let load = self.loads[cpu.index()] as usize;
+        assert!(load > 0, "there is nothing on CPU {}", cpu.0);
+        self.swap(cpu, self.below[load]);
+        self.below[load] += 1;
+        self.loads[cpu.index()] -= 1;
+    }
+
+    /// The least loaded CPU.
+    #[inline]
+    pub fn least(&self, ties: Ties, random: &mut Random) -> CpuId {
+        let load = self.of(self.order[0]) as usize;
+        pick(&self.order[..usize::from(self.below[load + 1])], ties, random)
+    }
+
+    /// The most loaded CPU, if any has a load.
+    #[inline]
+    pub fn greatest(&self, ties: Ties, random: &mut Random) -> Option<CpuId> {
+        let load = self.of(*self.order.last()?) as usize;
+        (load > 0).then(|| pick(&self.order[usize::from(self.below[load])..], ties, random))
+    }
+
+    /// The CPUs that have a load, the most loaded first.
+    pub fn descending(&self) -> impl Iterator<Item = CpuId> + '_ {
+        self.order.iter().rev().copied().take_while(|&cpu| self.of(cpu) > 0)
+    }
+
+    /// Lets `cpu` change places with the one at `place`.
+    #[inline]
+    fn swap(&mut self, cpu: CpuId, place: u16) {
+        let other = self.order[usize::from(place)];
+        let from = std::mem::replace(&mut self.places[cpu.index()], place);
+        self.places[other.index()] = from;
+        self.order[usize::from(from)] = other;
+        self.order[usize::from(place)] = cpu;
+        self.places[cpu.index()] = place;
+    }
+}
+
+/// One of `equals`, of which there is at least one.
+#[inline]
+pub fn pick(equals: &[CpuId], ties: Ties, random: &mut Random) -> CpuId {
+    match (equals, ties) {
+        ([only], _) => *only,
+        (_, Ties::Random) => equals[random.below(equals.len() as u64) as usize],
+        (_, Ties::Lowest) => equals.iter().copied().min().unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_order_agrees_with_a_scan(cpus in 1u16..20, steps in proptest::collection::vec((0u16..20, any::<bool>()), 1..300)) {
+            let (mut loads, mut scan) = (Loads::new(cpus), vec![0u32; usize::from(cpus)]);
+            let mut random = Random::new(1);
+            for (cpu, more) in steps {
+                let cpu = CpuId(cpu % cpus);
+                if more {
+                    loads.add(cpu);
+                    scan[cpu.index()] += 1;
+                } else if scan[cpu.index()] > 0 {
+                    loads.subtract(cpu);
+                    scan[cpu.index()] -= 1;
+                }
+                let (least, most) = (*scan.iter().min().unwrap(), *scan.iter().max().unwrap());
+                let first = |load: u32| CpuId(scan.iter().position(|&other| other == load).unwrap() as u16);
+                prop_assert_eq!(loads.least(Ties::Lowest, &mut random), first(least));
+                prop_assert_eq!(loads.greatest(Ties::Lowest, &mut random), (most > 0).then(|| first(most)));
+                prop_assert_eq!(scan[loads.least(Ties::Random, &mut random).index()], least);
+                prop_assert_eq!(loads.greatest(Ties::Random, &mut random).map_or(0, |cpu| scan[cpu.index()]), most);
+                let descending: Vec<u32> = loads.descending().map(|cpu| scan[cpu.index()]).collect();
+                prop_assert!(descending.is_sorted_by(|a, b| a >= b));
+                prop_assert_eq!(descending.len(), scan.iter().filter(|&&load| load > 0).count());
+            }
+        }
+    }
+
+    #[test]
+    fn equals_are_drawn_alike() {
+        let (loads, mut random, mut counts) = (Loads::new(3), Random::new(2), [0u32; 3]);
+        (0..30_000).for_each(|_| counts[loads.least(Ties::Random, &mut random).index()] += 1);
+        assert!(counts.iter().all(|count| (9_600..10_400).contains(count)), "{counts:?}");
+    }
+}
