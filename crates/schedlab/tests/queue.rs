@@ -174,6 +174,14 @@ fn a_structure_with_too_few_levels_is_null_with_the_reason() {
 }
 
 #[test]
+fn a_list_too_long_to_walk_is_null_with_the_reason_and_others_are_measured() {
+    let rows = rows(&["--queues", "sorted-list,wheel", "--tasks", "6000", "--count", "steps", "--slices", "100"]);
+    let refused = rows.iter().find(|row| row["policy"] == "sorted-list").unwrap();
+    assert!(refused["value"].is_null() && refused["note"].as_str().unwrap().contains("5000 tasks"), "{refused}");
+    assert!(!waits(&rows, "wheel").is_empty());
+}
+
+#[test]
 fn bad_input_is_refused_with_what_would_do() {
     for (arguments, words) in [
         (&["--queues", "rular"][..], &["`rular`", "`ruler`"][..]),

@@ -51,6 +51,9 @@ pub enum Body {
 /// The name under which the empty loop is measured.
 pub const EMPTY_LOOP: &str = "loop";
 
+/// How many tasks a structure gets at most that walks past a good part of them at every operation.
+const LONGEST_WALK: u32 = 5_000;
+
 impl Cell {
     /// `tasks` tasks at one level.
     pub fn new(structure: &str, tasks: u32) -> Cell {
@@ -103,7 +106,7 @@ impl Cell {
 
     /// How many slices to run before measuring: until every task had its turns, and whole periods.
     pub fn warm_up(&self, slices: u64) -> u64 {
-        slices.max(20 * u64::from(self.tasks))
+        slices.max((20 * u64::from(self.tasks)).min(2_000_000))
     }
 
     /// How levels become rates in this structure.
@@ -136,6 +139,9 @@ impl Cell {
             return Ok(visitor.visit(EmptyLoop));
         }
         let structure = structure::find(&self.structure).ok_or_else(|| format!("there is no structure `{}`", self.structure))?;
+        if structure.examined == Examined::ListElements && self.tasks > LONGEST_WALK {
+            return Err(format!("{} is not measured with more than {LONGEST_WALK} tasks: walking would take hours", structure.name));
+        }
         structure.build(setup, visitor)
     }
 }
