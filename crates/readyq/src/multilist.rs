@@ -9,12 +9,17 @@
 //! (`listLast`) in it, which makes the corrections true by construction and cannot starve anybody as the printed repair does (see
 //! [`PrintedMultiList`](crate::PrintedMultiList)).
 
+use core::hint::cold_path;
+
 use crate::list::{List, find_from};
 use crate::nodes::{Cursor, Passes};
 use crate::{Level, Nodes, Probe, ReadyQueue, TaskId};
 
 /// How often each level is served, and in which order: a list of entries that repeats for ever.
 pub trait Schedule: Clone {
+    /// Whether every entry makes one pass, so that there is nothing to count.
+    const SINGLE_PASSES: bool = false;
+
     /// How many entries there are. Never 0.
     fn entries(&self) -> usize;
 
@@ -37,12 +42,12 @@ pub struct MultiList<S, const LEVELS: usize, P = ()> {
     /// The next task of the pass under way, or `NONE` when it has ended.
     pass: Cursor,
     turn: Turn,
-    /// Bit l: `lists[l]` is not empty.
-    waiting: u64,
     /// The waiting tasks that are not part of the pass under way.
     lists: [List; LEVELS],
-    /// Levels 0 to `levels - 1` are all served.
-    levels: u32,
+    /// Bit l: `lists[l]` is not empty.
+    waiting: u64,
+    /// Bit l: the schedule has an entry of level l.
+    served: u64,
     schedule: S,
     probe: P,
 }
@@ -59,42 +64,52 @@ impl<S: Schedule, const LEVELS: usize, P: Probe> MultiList<S, LEVELS, P> {
         for index in 0..schedule.entries() {
             let Visit { level, passes } = schedule.entry(index);
             assert!(passes > 0, "schedule entry {index} makes no pass");
+            assert!(passes == 1 || !S::SINGLE_PASSES, "schedule entry {index} makes {passes} passes, not a single one");
             assert!((level as usize) < LEVELS, "schedule entry {index} serves level {level} of {LEVELS}");
             served |= 1 << level;
         }
-        let turn = Turn { index: schedule.entries() - 1, level: 0, passes: 0 };
-        MultiList { pass: Cursor::NONE, turn, waiting: 0, lists: [List::EMPTY; LEVELS], levels: served.trailing_ones(), schedule, probe }
+        let turn = Turn { index: schedule.entries() - 1, passes: 0 };
+        MultiList { pass: Cursor::NONE, turn, lists: [List::EMPTY; LEVELS], waiting: 0, served, schedule, probe }
     }
 
-    /// The turn after `turn`, among the levels in `waiting`; `None` when the schedule serves none of them.
+    /// Moves `turn` on to the next level to serve among those in `waiting`; `None` when the schedule serves none of them.
     #[inline(always)]
-    fn next_turn(&self, mut turn: Turn, waiting: u64, mut examined: impl FnMut()) -> Option<Turn> {
-        if turn.passes > 0 && waiting >> turn.level & 1 == 1 {
-            turn.passes -= 1;
-            return Some(turn);
-        }
-        if waiting == 0 {
+    fn next(&self, turn: &mut Turn, waiting: u64, mut examined: impl FnMut()) -> Option<usize> {
+        if waiting & self.served == 0 {
             return None;
         }
-        for _ in 0..self.schedule.entries() {
-            turn.index = if turn.index + 1 < self.schedule.entries() { turn.index + 1 } else { 0 };
-            examined();
-            let Visit { level, passes } = self.schedule.entry(turn.index);
+        if !S::SINGLE_PASSES && turn.passes > 0 {
+            let level = self.schedule.entry(turn.index).level as usize % LEVELS;
             if waiting >> level & 1 == 1 {
-                return Some(Turn { level, passes: passes - 1, ..turn });
+                turn.passes -= 1;
+                return Some(level);
             }
         }
-        None
+        loop {
+            turn.index += 1;
+            if turn.index >= self.schedule.entries() {
+                cold_path();
+                turn.index = 0;
+            }
+            examined();
+            let Visit { level, passes } = self.schedule.entry(turn.index);
+            let level = level as usize % LEVELS;
+            if waiting >> level & 1 == 1 {
+                if !S::SINGLE_PASSES {
+                    turn.passes = passes - 1;
+                }
+                return Some(level);
+            }
+        }
     }
 }
 
 impl<S: Schedule, const LEVELS: usize, P: Probe> Passes for MultiList<S, LEVELS, P> {
     #[inline(always)]
     fn begin_pass(&mut self) -> Option<Cursor> {
-        let mut probe = self.probe.clone();
-        self.turn = self.next_turn(self.turn, self.waiting, || probe.step())?;
-        self.probe = probe;
-        let level = self.turn.level as usize % LEVELS;
+        let (mut turn, mut probe) = (self.turn, self.probe.clone());
+        let level = self.next(&mut turn, self.waiting, || probe.step())?;
+        (self.turn, self.probe) = (turn, probe);
         self.waiting &= !(1 << level);
         Some(Cursor::at(self.lists[level].cut_off()))
     }
@@ -120,10 +135,8 @@ impl<S: Schedule, const LEVELS: usize, P: Probe> ReadyQueue for MultiList<S, LEV
     }
 
     fn peek(&self, _nodes: &Nodes) -> Option<TaskId> {
-        if self.pass.task() != TaskId::NONE {
-            return Some(self.pass.task());
-        }
-        self.next_turn(self.turn, self.waiting, || ()).map(|turn| self.lists[turn.level as usize].head)
+        let next = || Some(self.lists[self.next(&mut { self.turn }, self.waiting, || ())?].head);
+        self.pass.task().known().or_else(next)
     }
 
     fn remove(&mut self, nodes: &mut Nodes, task: TaskId) {
@@ -144,23 +157,22 @@ impl<S: Schedule, const LEVELS: usize, P: Probe> ReadyQueue for MultiList<S, LEV
             return Some(task);
         }
         let (mut turn, mut waiting) = (self.turn, self.waiting);
-        while let Some(next) = self.next_turn(turn, waiting, || ()) {
-            if let Some(task) = find_from(nodes, self.lists[next.level as usize].head, &mut accept) {
+        while let Some(level) = self.next(&mut turn, waiting, || ()) {
+            if let Some(task) = find_from(nodes, self.lists[level].head, &mut accept) {
                 return Some(task);
             }
-            waiting &= !(1 << next.level);
-            turn = next;
+            waiting &= !(1 << level);
         }
         None
     }
 
     #[inline]
     fn is_empty(&self) -> bool {
-        self.waiting == 0 && self.pass.task() == TaskId::NONE
+        self.waiting == 0 && self.pass.task().known().is_none()
     }
 
     fn levels(&self) -> u32 {
-        self.levels
+        self.served.trailing_ones()
     }
 
     fn steps(&self) -> u64 {
@@ -173,8 +185,6 @@ impl<S: Schedule, const LEVELS: usize, P: Probe> ReadyQueue for MultiList<S, LEV
 struct Turn {
     /// The entry that is being served.
     index: usize,
-    /// Its level.
-    level: u8,
     /// How many more passes it makes.
     passes: u16,
 }

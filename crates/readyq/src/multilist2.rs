@@ -29,6 +29,8 @@ impl Default for MultiList2 {
 pub struct RulerTable;
 
 impl Schedule for RulerTable {
+    const SINGLE_PASSES: bool = true;
+
     #[inline(always)]
     fn entries(&self) -> usize {
         TABLE.len()

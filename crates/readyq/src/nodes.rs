@@ -117,15 +117,18 @@ impl Passes for () {
     }
 }
 
-/// A view of the caller's slab. Never more than `u32::MAX` nodes, so that [`TaskId::NONE`] is beyond every slab.
+/// A view of the caller's slab. Never more than [`MOST`](Nodes::MOST) nodes, so that [`TaskId::NONE`] is beyond every slab.
 #[repr(transparent)]
 pub struct Nodes([Node]);
 
 impl Nodes {
-    /// Views `slab` as nodes. Ids are `u32`: what lies beyond the first `u32::MAX` nodes is not seen.
+    /// How many tasks a slab can serve.
+    pub const MOST: usize = TaskId::NONE.index();
+
+    /// Views `slab` as nodes. What lies beyond the first [`MOST`](Self::MOST) is not seen.
     #[inline(always)]
     pub fn from_mut(slab: &mut [Node]) -> &mut Nodes {
-        let seen = slab.len().min(TaskId::NONE.index());
+        let seen = slab.len().min(Nodes::MOST);
         let slab = &mut slab[..seen];
         // SAFETY: `Nodes` is a transparent wrapper around `[Node]`.
         unsafe { &mut *(slab as *mut [Node] as *mut Nodes) }
@@ -134,7 +137,7 @@ impl Nodes {
     /// Views `slab` as nodes, to look only.
     #[inline(always)]
     pub fn from_ref(slab: &[Node]) -> &Nodes {
-        let slab = &slab[..slab.len().min(TaskId::NONE.index())];
+        let slab = &slab[..slab.len().min(Nodes::MOST)];
         // SAFETY: as above.
         unsafe { &*(slab as *const [Node] as *const Nodes) }
     }
@@ -176,9 +179,20 @@ impl Nodes {
                 return None;
             }
         }
-        // SAFETY: both ways here have just compared with the length, and that is at most `u32::MAX`: see `from_mut`.
-        unsafe { assert_unchecked(index < self.len() as u64 && index < TaskId::NONE.0 as u64) };
-        Some(TaskId(index as u32))
+        // SAFETY: both ways here have just compared with the length.
+        Some(unsafe { self.promised(Cursor(index)) })
+    }
+
+    /// The task at `cursor`, which is known to be in this slab. For where the compiler has forgotten it: where two ways meet on both of which it was
+    /// checked.
+    ///
+    /// # Safety
+    /// `cursor` is at a task whose index is less than `self.len()`.
+    #[inline(always)]
+    pub(crate) unsafe fn promised(&self, cursor: Cursor) -> TaskId {
+        // SAFETY: the caller promises the first half, and the length is at most `MOST`: see `from_mut`.
+        unsafe { assert_unchecked(cursor.0 < self.len() as u64 && cursor.0 < TaskId::NONE.0 as u64) };
+        TaskId(cursor.0 as u32)
     }
 
     /// As [`get`](Self::get), to change it.

@@ -34,19 +34,19 @@ impl<P: Probe> RbTree<P> {
 }
 
 impl<P: Probe> ReadyQueue for RbTree<P> {
-    #[inline]
+    #[inline(always)]
     fn insert(&mut self, nodes: &mut Nodes, task: TaskId, level: Level) {
         debug_assert!((level.0 as u32) < self.levels(), "level {} is out of range", level.0);
         let key = self.clock.key(nodes[task].key, level);
         nodes[task].key = key;
         let Self { tree, probe, .. } = self;
-        tree.insert_by(nodes, task, |nodes, _, other| {
+        tree.insert_before(nodes, task, |other| {
             probe.step();
-            before(key, nodes[other].key)
+            before(key, other.key)
         });
     }
 
-    #[inline]
+    #[inline(always)]
     fn pop(&mut self, nodes: &mut Nodes) -> Option<TaskId> {
         let task = self.tree.pop_first(nodes)?;
         self.clock.now = nodes[task].key;

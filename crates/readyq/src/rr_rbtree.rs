@@ -43,9 +43,9 @@ impl<P: Probe> ReadyQueue for RoundRobinTree<P> {
         self.arrivals += 1;
         nodes[task].key = arrival;
         let Self { tree, probe, .. } = self;
-        tree.insert_by(nodes, task, |nodes, _, other| {
+        tree.insert_before(nodes, task, |other| {
             probe.step();
-            arrival < nodes[other].key
+            arrival < other.key
         });
     }
 

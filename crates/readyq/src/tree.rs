@@ -22,6 +22,7 @@
 //! assert_eq!(tree.first(), Some(TaskId(2)));
 //! ```
 
+use crate::nodes::Cursor;
 use crate::{Node, Nodes, TaskId};
 
 const RED: u8 = 0;
@@ -73,6 +74,36 @@ impl Tree {
         self.insert_at(nodes, task, place, &mut ());
     }
 
+    /// As [`insert_by`](Self::insert_by), for keys that are in the nodes: `before` says whether the task comes before that node's.
+    ///
+    /// The way down costs seven instructions a level. For that it goes by references, and each side has its own load and its own end.
+    #[inline(always)]
+    pub(crate) fn insert_before(&mut self, nodes: &mut Nodes, task: TaskId, mut before: impl FnMut(&Node) -> bool) {
+        let mut parent = Cursor::at(self.root);
+        let Some(mut node) = nodes.get(self.root) else {
+            return self.plant(nodes, task, &mut ());
+        };
+        loop {
+            if before(node) {
+                let left = node.next;
+                let Some(below) = nodes.get(left) else {
+                    // SAFETY: `parent` is at the task of `node`, which was found in the slab.
+                    let parent = unsafe { nodes.promised(parent) };
+                    return self.hang::<true, ()>(nodes, task, parent, &mut ());
+                };
+                (parent, node) = (Cursor::at(left), below);
+            } else {
+                let right = node.prev;
+                let Some(below) = nodes.get(right) else {
+                    // SAFETY: as above.
+                    let parent = unsafe { nodes.promised(parent) };
+                    return self.hang::<false, ()>(nodes, task, parent, &mut ());
+                };
+                (parent, node) = (Cursor::at(right), below);
+            }
+        }
+    }
+
     /// Where a new task belongs that comes before exactly those tasks for which `before(nodes, other)` says so. Apart from
     /// [`insert_at`](Self::insert_at), so that comparison and augmentation may use the same tables.
     #[inline(always)]
@@ -90,21 +121,37 @@ impl Tree {
     /// Inserts `task`, which is in no tree, at `place`.
     #[inline(always)]
     pub fn insert_at<A: Augment>(&mut self, nodes: &mut Nodes, task: TaskId, place: Place, augment: &mut A) {
-        let Place { parent, on_left } = place;
+        match (place.parent.known(), place.on_left) {
+            (None, _) => self.plant(nodes, task, augment),
+            (Some(parent), true) => self.hang::<true, A>(nodes, task, parent, augment),
+            (Some(parent), false) => self.hang::<false, A>(nodes, task, parent, augment),
+        }
+    }
+
+    /// Makes `task` the only one.
+    #[inline(always)]
+    fn plant<A: Augment>(&mut self, nodes: &mut Nodes, task: TaskId, augment: &mut A) {
+        let node = &mut nodes[task];
+        node.next = TaskId::NONE;
+        node.prev = TaskId::NONE;
+        node.parent = TaskId::NONE;
+        node.tag = BLACK;
+        self.root = task;
+        self.first = task;
+        self.recompute_up(nodes, task, augment);
+    }
+
+    /// Hangs `task` below `parent`, on the side that `ON_LEFT` names, where there is nobody.
+    #[inline(always)]
+    fn hang<const ON_LEFT: bool, A: Augment>(&mut self, nodes: &mut Nodes, task: TaskId, parent: TaskId, augment: &mut A) {
         let node = &mut nodes[task];
         node.next = TaskId::NONE;
         node.prev = TaskId::NONE;
         node.parent = parent;
         node.tag = RED;
-        let Some(above) = nodes.get_mut(parent) else {
-            nodes[task].tag = BLACK;
-            self.root = task;
-            self.first = task;
-            self.recompute_up(nodes, task, augment);
-            return;
-        };
+        let above = &mut nodes[parent];
         let is_red = above.tag == RED;
-        if on_left {
+        if ON_LEFT {
             above.next = task;
             // Only below the first task on its left is there nobody before the new one.
             if self.first == parent {
@@ -120,7 +167,7 @@ impl Tree {
     }
 
     /// Takes out the first task.
-    #[inline]
+    #[inline(always)]
     pub fn pop_first(&mut self, nodes: &mut Nodes) -> Option<TaskId> {
         self.pop_first_augmented(nodes, &mut ())
     }
@@ -282,60 +329,93 @@ impl Tree {
     }
 
     /// Restores "no red task below a red one" after the red `task` came in below the red `parent`.
-    #[inline]
+    #[inline(always)]
     fn repair_red<A: Augment>(&mut self, nodes: &mut Nodes, mut task: TaskId, mut parent: TaskId, augment: &mut A) {
+        // Both are in the slab: `hang` has written to them.
         loop {
+            // SAFETY: at first as above; afterwards `parent` is what was `above` and found to be red.
+            unsafe { nodes.promised(Cursor::at(parent)) };
             // A red parent is not the root.
             let grand = nodes[parent].parent;
             let Node { next: left, prev: right, parent: above, .. } = nodes[grand];
-            let on_left = left == parent;
-            let uncle = if on_left { right } else { left };
+            let uncle = TaskId(left.0 ^ right.0 ^ parent.0);
             match nodes.get_mut(uncle) {
                 Some(node) if node.tag == RED => node.tag = BLACK,
-                _ if on_left => return self.rotate_red::<true, A>(nodes, task, parent, grand, augment),
+                _ if left == parent => return self.rotate_red::<true, A>(nodes, task, parent, grand, augment),
                 _ => return self.rotate_red::<false, A>(nodes, task, parent, grand, augment),
             }
             nodes[parent].tag = BLACK;
-            match nodes.get(above) {
-                None => return,
-                Some(node) if node.tag == BLACK => {
-                    nodes[grand].tag = RED;
-                    return;
-                }
-                Some(_) => nodes[grand].tag = RED,
+            let Some(node) = nodes.get(above) else { return };
+            let is_red = node.tag == RED;
+            nodes[grand].tag = RED;
+            if !is_red {
+                return;
             }
             task = grand;
             parent = above;
         }
     }
 
-    /// The end of [`repair_red`](Self::repair_red): `task` and its parent are red, its uncle is black. `ON_LEFT`: the parent is a left child.
-    #[inline]
+    /// The end of [`repair_red`](Self::repair_red): `task` and its parent are red, its uncle is black. `ON_LEFT`: the parent is a left child. The
+    /// middle one of the three comes to the top, black, and the other two hang below it, red.
+    #[inline(always)]
     fn rotate_red<const ON_LEFT: bool, A: Augment>(
         &mut self,
         nodes: &mut Nodes,
         task: TaskId,
-        mut parent: TaskId,
+        parent: TaskId,
         grand: TaskId,
         augment: &mut A,
     ) {
-        if far::<ON_LEFT>(&nodes[parent]) == task {
-            self.rotate::<ON_LEFT, A>(nodes, parent, augment);
-            parent = task;
+        let above = nodes[grand].parent;
+        let inner = far::<ON_LEFT>(&nodes[parent]);
+        if inner != task {
+            self.give::<ON_LEFT>(nodes, grand, inner);
+            set_far::<ON_LEFT>(&mut nodes[parent], grand);
+            self.crown(nodes, parent, grand, above);
+            recompute_each(nodes, [grand, parent], augment);
+            return;
         }
-        nodes[parent].tag = BLACK;
+        let (outer, inner) = (near::<ON_LEFT>(&nodes[task]), far::<ON_LEFT>(&nodes[task]));
+        set_far::<ON_LEFT>(&mut nodes[parent], outer);
+        if let Some(node) = nodes.get_mut(outer) {
+            node.parent = parent;
+        }
+        nodes[parent].parent = task;
+        self.give::<ON_LEFT>(nodes, grand, inner);
+        set_near::<ON_LEFT>(&mut nodes[task], parent);
+        set_far::<ON_LEFT>(&mut nodes[task], grand);
+        self.crown(nodes, task, grand, above);
+        recompute_each(nodes, [grand, parent, task], augment);
+    }
+
+    /// Hangs `child` below `task`, on the side that `LEFT` names.
+    #[inline(always)]
+    fn give<const LEFT: bool>(&mut self, nodes: &mut Nodes, task: TaskId, child: TaskId) {
+        set_near::<LEFT>(&mut nodes[task], child);
+        if let Some(node) = nodes.get_mut(child) {
+            node.parent = task;
+        }
+    }
+
+    /// Puts `top`, black, in the place of `grand`, which is now red and below it.
+    #[inline(always)]
+    fn crown(&mut self, nodes: &mut Nodes, top: TaskId, grand: TaskId, above: TaskId) {
+        nodes[grand].parent = top;
         nodes[grand].tag = RED;
-        if ON_LEFT {
-            self.rotate::<false, A>(nodes, grand, augment);
-        } else {
-            self.rotate::<true, A>(nodes, grand, augment);
-        }
+        nodes[top].parent = above;
+        nodes[top].tag = BLACK;
+        self.replace_child(nodes, above, grand, top);
     }
 
     /// Repairs a tree in which every path through the left side of `hole` is one black task short, when `hole` and everything above it are
     /// on the left edge of the tree.
+    #[inline(always)]
     fn repair_left_edge<A: Augment>(&mut self, nodes: &mut Nodes, mut hole: TaskId, augment: &mut A) {
-        while hole != TaskId::NONE && !self.repair_black::<true, A>(nodes, hole, augment) {
+        while nodes.get(hole).is_some() {
+            if self.repair_black::<true, true, A>(nodes, hole, augment) {
+                return;
+            }
             hole = nodes[hole].parent;
         }
     }
@@ -344,8 +424,8 @@ impl Tree {
     fn repair_black_up<A: Augment>(&mut self, nodes: &mut Nodes, mut hole: TaskId, mut on_left: bool, augment: &mut A) {
         loop {
             let repaired = match on_left {
-                true => self.repair_black::<true, A>(nodes, hole, augment),
-                false => self.repair_black::<false, A>(nodes, hole, augment),
+                true => self.repair_black::<true, false, A>(nodes, hole, augment),
+                false => self.repair_black::<false, false, A>(nodes, hole, augment),
             };
             let above = nodes[hole].parent;
             if repaired || above == TaskId::NONE {
@@ -356,17 +436,28 @@ impl Tree {
         }
     }
 
-    /// One step of it: either repairs the tree, or returns `false` and leaves all paths through `hole` one black task short.
+    /// One step of it: either repairs the tree, or returns `false` and leaves all paths through `hole` one black task short. `ON_EDGE`: `hole` and
+    /// everything above it are on the left edge of the tree.
     #[inline(always)]
-    fn repair_black<const ON_LEFT: bool, A: Augment>(&mut self, nodes: &mut Nodes, hole: TaskId, augment: &mut A) -> bool {
+    fn repair_black<const ON_LEFT: bool, const ON_EDGE: bool, A: Augment>(
+        &mut self,
+        nodes: &mut Nodes,
+        hole: TaskId,
+        augment: &mut A,
+    ) -> bool {
         let mut sibling = far::<ON_LEFT>(&nodes[hole]);
-        if nodes[sibling].tag == RED {
+        let Node { tag, next, prev, .. } = nodes[sibling];
+        let mut below = (next, prev);
+        if tag == RED {
             nodes[sibling].tag = BLACK;
             nodes[hole].tag = RED;
-            self.rotate::<ON_LEFT, A>(nodes, hole, augment);
+            self.rotate::<ON_LEFT, ON_EDGE, A>(nodes, hole, augment);
             sibling = far::<ON_LEFT>(&nodes[hole]);
+            below = (nodes[sibling].next, nodes[sibling].prev);
         }
-        let (inner, outer) = (near::<ON_LEFT>(&nodes[sibling]), far::<ON_LEFT>(&nodes[sibling]));
+        // SAFETY: on both ways here its links were read.
+        unsafe { nodes.promised(Cursor::at(sibling)) };
+        let (inner, outer) = if ON_LEFT { below } else { (below.1, below.0) };
         if let Some(node) = nodes.get_mut(outer)
             && node.tag == RED
         {
@@ -376,9 +467,9 @@ impl Tree {
             && node.tag == RED
         {
             if ON_LEFT {
-                self.rotate::<false, A>(nodes, sibling, augment);
+                self.rotate::<false, false, A>(nodes, sibling, augment);
             } else {
-                self.rotate::<true, A>(nodes, sibling, augment);
+                self.rotate::<true, false, A>(nodes, sibling, augment);
             }
             nodes[inner].tag = nodes[hole].tag;
         } else {
@@ -388,35 +479,30 @@ impl Tree {
             return was_red;
         }
         nodes[hole].tag = BLACK;
-        self.rotate::<ON_LEFT, A>(nodes, hole, augment);
+        self.rotate::<ON_LEFT, ON_EDGE, A>(nodes, hole, augment);
         true
     }
 
-    /// Turns `task` down to the side that `TO_LEFT` names; its child on the other side takes its place.
-    #[inline]
-    fn rotate<const TO_LEFT: bool, A: Augment>(&mut self, nodes: &mut Nodes, task: TaskId, augment: &mut A) {
+    /// Turns `task` down to the side that `TO_LEFT` names; its child on the other side takes its place. `ON_EDGE` as in
+    /// [`repair_black`](Self::repair_black).
+    #[inline(always)]
+    fn rotate<const TO_LEFT: bool, const ON_EDGE: bool, A: Augment>(&mut self, nodes: &mut Nodes, task: TaskId, augment: &mut A) {
         let up = far::<TO_LEFT>(&nodes[task]);
-        let parent = nodes[task].parent;
+        let above = nodes[task].parent;
         let inner = near::<TO_LEFT>(&nodes[up]);
         let node = &mut nodes[up];
-        node.parent = parent;
-        if TO_LEFT {
-            node.next = task;
-            nodes[task].prev = inner;
-        } else {
-            node.prev = task;
-            nodes[task].next = inner;
-        }
+        node.parent = above;
+        set_near::<TO_LEFT>(node, task);
+        set_far::<TO_LEFT>(&mut nodes[task], inner);
         nodes[task].parent = up;
         if let Some(node) = nodes.get_mut(inner) {
             node.parent = task;
         }
-        self.replace_child(nodes, parent, task, up);
-        if A::USED {
-            for task in [task, up] {
-                augment.recompute(nodes, task, nodes[task].next.known(), nodes[task].prev.known());
-            }
+        match nodes.get_mut(above) {
+            Some(node) if ON_EDGE => node.next = up,
+            _ => self.replace_child(nodes, above, task, up),
         }
+        recompute_each(nodes, [task, up], augment);
     }
 
     /// Makes `parent` point to `new` where it pointed to `old`.
@@ -446,4 +532,26 @@ fn near<const LEFT: bool>(node: &Node) -> TaskId {
 #[inline(always)]
 fn far<const LEFT: bool>(node: &Node) -> TaskId {
     if LEFT { node.prev } else { node.next }
+}
+
+/// Puts `child` on the side that `LEFT` names.
+#[inline(always)]
+fn set_near<const LEFT: bool>(node: &mut Node, child: TaskId) {
+    *(if LEFT { &mut node.next } else { &mut node.prev }) = child;
+}
+
+/// Puts `child` on the other side.
+#[inline(always)]
+fn set_far<const LEFT: bool>(node: &mut Node, child: TaskId) {
+    *(if LEFT { &mut node.prev } else { &mut node.next }) = child;
+}
+
+/// Recomputes the values of `tasks`, children before parents.
+#[inline(always)]
+fn recompute_each<const COUNT: usize, A: Augment>(nodes: &Nodes, tasks: [TaskId; COUNT], augment: &mut A) {
+    if A::USED {
+        for task in tasks {
+            augment.recompute(nodes, task, nodes[task].next.known(), nodes[task].prev.known());
+        }
+    }
 }
