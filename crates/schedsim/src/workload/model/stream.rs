@@ -80,7 +80,7 @@ struct Layer {
 const LAYERS: usize = 256;
 /// Where the tail begins, and the area of a layer: the pair for which 256 layers fit exactly.
 const TAIL: f64 = 7.697_117_470_131_05;
-const AREA: f64 = 0.003_949_659_822_581_557_2;
+const AREA: f64 = 0.003_949_659_822_581_557;
 
 static ZIGGURAT: LazyLock<[Layer; LAYERS]> = LazyLock::new(|| {
     let lowest = Layer { width: AREA * libm::exp(TAIL), inner: TAIL, bottom: 0.0, top: libm::exp(-TAIL) };
