@@ -90,6 +90,8 @@ struct Engine<'w, 't, P> {
     resched: Vec<CpuId>,
     /// The CPU that a timer is interrupting at this moment: if it was idle, it is no longer, and that time lies before the waking.
     interrupted: Option<CpuId>,
+    /// When idle CPUs shall dispatch; empty as long as none was asked to.
+    alarms: Vec<Time>,
     tick: Option<Nanos>,
     slowdown: Slowdown,
     until: Time,
@@ -113,6 +115,7 @@ impl<'w, 't, P: Policy> Engine<'w, 't, P> {
             timers: Timers::new(),
             resched: Vec::new(),
             interrupted: None,
+            alarms: Vec::new(),
             until: options.until,
             trace,
             events: 0,

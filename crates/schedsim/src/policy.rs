@@ -17,9 +17,12 @@ mod cfs;
 mod context;
 mod eevdf;
 mod fair;
+mod fifo;
 mod initial;
 mod levels;
 mod loads;
+mod realtime;
+mod rr;
 mod take;
 mod topology;
 mod utilisation;
@@ -32,13 +35,16 @@ pub use cfs::{Cfs, Options as CfsOptions};
 pub use context::{Context, TaskView};
 pub use eevdf::{Eevdf, Options as EevdfOptions};
 pub use fair::Options as FairOptions;
+pub use fifo::Fifo;
 pub use initial::{Initial, Options as InitialOptions};
 pub use levels::Levels;
 pub use loads::Ties;
+pub use realtime::Options as RealTimeOptions;
+pub use rr::{Options as RrOptions, Rr};
 pub use take::{Options as TakeOptions, Take};
 pub use topology::{Count, Measure, Ready, Search, Taken};
 
-use crate::{CpuId, Nanos, TaskId};
+use crate::{CpuId, Nanos, TaskId, Time};
 use readyq::Node;
 
 /// Gives a new task a fresh node, and the slab room for it. Ids are dense, and are used again.
@@ -110,6 +116,8 @@ pub enum Effect {
     Nothing,
     /// If this CPU is idle, let it dispatch.
     Kick(CpuId),
+    /// If this CPU is idle at that time, which must not be over, let it dispatch. Replaces an earlier one.
+    KickAt(CpuId, Time),
     /// Whatever this CPU runs shall stop, and it shall dispatch.
     Preempt(CpuId),
 }

@@ -3,7 +3,7 @@
 use super::Engine;
 use super::sharing::{lost, part};
 use super::tasks::Status;
-use crate::policy::{Policy, Stop};
+use crate::policy::{Effect, Policy, Stop};
 use crate::trace::{EventKind, OverheadKind, PrevState};
 use crate::workload::Action;
 use crate::{CpuId, Nanos, TaskId, Time};
@@ -52,6 +52,13 @@ impl<P: Policy> Engine<'_, '_, P> {
         }
         if state.resched {
             self.resched.push(cpu);
+            return;
+        }
+        if state.state == CpuState::Idle {
+            self.alarms[cpu.index()] = Time::NEVER;
+            self.interrupted = Some(cpu);
+            self.apply(Effect::Kick(cpu));
+            self.interrupted = None;
             return;
         }
         let (slice_end, next_tick) = (state.slice_end, state.next_tick);
@@ -167,7 +174,8 @@ impl<P: Policy> Engine<'_, '_, P> {
             None => {
                 self.cpus[cpu.index()].state = CpuState::Idle;
                 self.cx.idle.insert(cpu);
-                self.cpu_times.set(cpu, Time::NEVER);
+                let alarm = self.alarms.get(cpu.index()).copied().unwrap_or(Time::NEVER);
+                self.cpu_times.set(cpu, if alarm < self.cx.now { Time::NEVER } else { alarm });
             }
         }
         if (next == TaskId::NONE) != (occupant == TaskId::NONE) {

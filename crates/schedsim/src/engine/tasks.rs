@@ -203,8 +203,10 @@ impl<P: Policy> Engine<'_, '_, P> {
     /// Lets a CPU dispatch soon.
     #[inline]
     pub(super) fn apply(&mut self, effect: Effect) {
-        let (Effect::Kick(cpu) | Effect::Preempt(cpu)) = effect else {
-            return;
+        let cpu = match effect {
+            Effect::Kick(cpu) | Effect::Preempt(cpu) => cpu,
+            Effect::KickAt(cpu, time) => return self.kick_at(cpu, time),
+            Effect::Nothing => return,
         };
         let state = &mut self.cpus[cpu.index()];
         match state.state {
@@ -227,6 +229,15 @@ impl<P: Policy> Engine<'_, '_, P> {
                 }
             }
             CpuState::Busy | CpuState::LeavingIdle => {}
+        }
+    }
+
+    #[cold]
+    fn kick_at(&mut self, cpu: CpuId, time: Time) {
+        self.alarms.resize(self.cpus.len(), Time::NEVER);
+        self.alarms[cpu.index()] = time;
+        if self.cpus[cpu.index()].state == CpuState::Idle {
+            self.cpu_times.set(cpu, time);
         }
     }
 }

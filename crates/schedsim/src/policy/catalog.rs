@@ -105,11 +105,14 @@ pub fn names() -> Vec<String> {
 
 /// The options that may follow a name; a whole scheduler refuses those that it does not know.
 pub fn options() -> impl Iterator<Item = Choice> {
-    OPTIONS.into_iter().chain(VARIANTS)
+    OPTIONS.into_iter().chain(VARIANTS).chain(whole::OPTIONS)
 }
 
-const OPTIONS: [Choice; 9] = [
-    Choice { name: "quantum", summary: "how long a task runs before it goes back to its queue (default 4ms)" },
+const OPTIONS: [Choice; 4] = [
+    Choice {
+        name: "quantum",
+        summary: "how long a task runs before it goes back to its queue (default 4ms; rr 100ms; eevdf, cfs: of real-time tasks, default endless)",
+    },
     Choice {
         name: "levels",
         summary: "over how many levels nice values are spread, 1 to 140 (default 8; 140 for priority, 10 for multilist1)",
@@ -119,11 +122,6 @@ const OPTIONS: [Choice; 9] = [
         name: "preempt",
         summary: "yes or no: whether a woken task stops a running one of a worse level (default yes for priority, else no)",
     },
-    Choice { name: "tick", summary: "eevdf, cfs: the period of the tick (default 4ms)" },
-    Choice { name: "slice", summary: "eevdf: how much a task requests at a time, on one CPU (default 700us)" },
-    Choice { name: "latency", summary: "cfs: the period in which everybody shall run once, on one CPU (default 6ms)" },
-    Choice { name: "granularity", summary: "cfs: the shortest slice, on one CPU (default 750us)" },
-    Choice { name: "wakeup", summary: "cfs: how far behind a woken task must be to preempt, on one CPU (default 1ms)" },
 ];
 
 impl PolicySpec {
@@ -305,6 +303,8 @@ mod tests {
             assert!(error(bad).contains(why), "{}", error(bad));
         }
         assert!(error("eevdf/latency=1ms").contains("no policy option"));
+        assert!(error("fifo/quantum=1ms").contains("no policy option"));
+        assert!(error("fifo/quantum=x").contains("no policy option"));
         assert!(error("cfs/latency=0ms").contains("a duration above zero"));
         let names: Vec<&str> = options().map(|option| option.name).collect();
         assert!(names.iter().enumerate().all(|(index, name)| !names[..index].contains(name)), "{names:?}");

@@ -1,19 +1,18 @@
 //! What Linux's fair schedulers share, whatever order they run tasks in: a queue per CPU, which CPU a task wakes on, and load balancing.
 //!
 //! A [`Discipline`] says which of one CPU's tasks runs next and when it is preempted; [`Fair`] does the rest and is a [`Policy`]. Real-time
-//! tasks (priorities 0…99, the stop class among them) run before all fair ones.
+//! tasks (priorities 0…99, the stop class among them) run before all fair ones; the fair server, an option, keeps them from starving those.
 //!
 //! Source: Linux 6.18, `kernel/sched/core.c` (`schedule`, `try_to_wake_up`, `sched_tick`) and `fair.c`; see [`placement`] and [`balance`].
 
 mod balance;
 mod placement;
-mod realtime;
 
+use super::realtime::{self, PERIOD, RealTime};
 use super::weights::weight_of;
 use super::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Stop, Wake};
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 use readyq::{Level, Node, Nodes, ReadyQueue, RoundRobin};
-use realtime::{RealTime, is_real_time};
 
 /// In which order a CPU runs its fair tasks. All times charged and compared are the caller's; a discipline has no clock.
 ///
@@ -90,11 +89,21 @@ pub struct Options {
     pub cache_hot: Nanos,
     /// Whether a waking task announces that the waker is about to sleep (`WF_SYNC`, as pipes do and futexes do not).
     pub sync_wakeups: bool,
+    /// The class above: quanta, throttling.
+    pub realtime: realtime::Options,
+    /// For how long fair tasks run once they have been kept from running for a second, this time included (the fair server's `runtime`, 50 ms since Linux 6.12).
+    pub server: Option<Nanos>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { tick: Nanos::from_millis(4), cache_hot: Nanos::from_micros(500), sync_wakeups: false }
+        Options {
+            tick: Nanos::from_millis(4),
+            cache_hot: Nanos::from_micros(500),
+            sync_wakeups: false,
+            realtime: realtime::Options::default(),
+            server: None,
+        }
     }
 }
 
@@ -109,8 +118,8 @@ pub struct Fair<D> {
     nodes: Vec<Node>,
     /// CPUs on which fair tasks wait.
     crowded: CpuSet,
-    /// Real-time tasks that wait, on all CPUs.
-    real_time_waiting: usize,
+    /// The class above.
+    realtime: RealTime,
     /// When a busy CPU may next ask an idle one to help.
     next_help: Time,
 }
@@ -118,7 +127,6 @@ pub struct Fair<D> {
 /// One CPU.
 #[derive(Clone, Debug)]
 struct RunQueue {
-    realtime: RealTime,
     /// Fair tasks that run or wait here, the one that has not run for longest first.
     by_age: RoundRobin,
     /// How many these are.
@@ -127,8 +135,10 @@ struct RunQueue {
     waiting: u32,
     /// What they weigh together.
     load: u64,
-    /// Whether what runs here has been told to stop.
-    resched: bool,
+    /// For how long, in ticks, fair tasks have waited here for real-time ones.
+    starved: Nanos,
+    /// Until when fair tasks run before real-time ones, if they do.
+    served_until: Option<Time>,
     /// What an idle CPU is to be asked as soon as there is an occasion.
     help: Option<Help>,
     /// Whether another CPU has asked this one, which idles, to take a task.
@@ -162,12 +172,12 @@ impl<D: Discipline> Fair<D> {
     /// A scheduler for `cpus` CPUs that runs tasks in the order of `discipline`.
     pub fn with_discipline(discipline: D, cpus: u16, options: Options) -> Self {
         let queue = RunQueue {
-            realtime: RealTime::default(),
             by_age: RoundRobin::new(),
             runnable: 0,
             waiting: 0,
             load: 0,
-            resched: false,
+            starved: Nanos::ZERO,
+            served_until: None,
             help: None,
             asked: false,
             next_balance: Time::ZERO,
@@ -180,7 +190,7 @@ impl<D: Discipline> Fair<D> {
             tasks: Vec::new(),
             nodes: Vec::new(),
             crowded: CpuSet::empty(cpus),
-            real_time_waiting: 0,
+            realtime: RealTime::new(cpus, options.realtime),
             next_help: Time::ZERO,
         }
     }
@@ -232,12 +242,6 @@ impl<D: Discipline> Fair<D> {
         }
     }
 
-    /// What runs on `cpu` shall stop.
-    fn preempt(&mut self, cpu: CpuId) -> Effect {
-        self.queues[cpu.index()].resched = true;
-        Effect::Preempt(cpu)
-    }
-
     /// A woken or new fair task takes part on `cpu`.
     fn wake_fair(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, how: Join) -> Effect {
         // The kernel charges before it places a task, but not before it takes one back that lingered.
@@ -247,13 +251,37 @@ impl<D: Discipline> Fair<D> {
         let Some(running) = cx.current(cpu) else {
             return Effect::Kick(cpu);
         };
-        if is_real_time(cx, running) || self.queues[cpu.index()].resched {
+        if self.realtime.has(cx, running) || self.realtime.is_told(cpu) {
             return Effect::Nothing;
         }
         if is_over || self.discipline.charge(cpu, cx.now()) || self.discipline.preempts(cpu, task) {
-            return self.preempt(cpu);
+            return self.realtime.tell(cpu);
         }
         Effect::Nothing
+    }
+
+    /// A tick in which `cpu` runs a real-time task. Whether fair ones have waited for so long that it is their turn.
+    fn serve(&mut self, cx: &Context, cpu: CpuId) -> bool {
+        let queue = &mut self.queues[cpu.index()];
+        let Some(turn) = self.options.server.filter(|_| queue.waiting > 0) else {
+            return false;
+        };
+        queue.starved += self.options.tick;
+        let is_due = queue.starved + turn >= PERIOD;
+        if is_due {
+            queue.served_until = Some(cx.now() + turn);
+            self.realtime.lend(cpu, true);
+        }
+        is_due
+    }
+
+    /// Takes `cpu` back from the fair tasks if they have had their turn, or there are none.
+    fn end_service(&mut self, cx: &Context, cpu: CpuId) {
+        let queue = &mut self.queues[cpu.index()];
+        if queue.served_until.is_some_and(|until| until <= cx.now() || queue.runnable == 0) {
+            queue.served_until = None;
+            self.realtime.lend(cpu, false);
+        }
     }
 }
 
@@ -265,7 +293,7 @@ impl<D: Discipline> Policy for Fair<D> {
     fn promises(&self) -> Promises {
         Promises {
             work_conserving: false, // see `balance`; and a task that lingers wakes where it sleeps
-            locally_work_conserving: true,
+            locally_work_conserving: self.options.realtime.throttle.is_none(),
         }
     }
 
@@ -277,17 +305,29 @@ impl<D: Discipline> Policy for Fair<D> {
         self.nodes.resize(len, Node::NEW);
         self.tasks[task.index()] = new;
         self.nodes[task.index()] = Node::NEW;
-        self.discipline.init_task(task, new.weight);
+        if self.realtime.has(cx, task) {
+            self.realtime.init_task(cx, task);
+        } else {
+            self.discipline.init_task(task, new.weight);
+        }
+    }
+
+    fn exit_task(&mut self, cx: &mut Context, task: TaskId) {
+        if self.realtime.has(cx, task) {
+            self.realtime.exit_task(cx, task);
+        }
     }
 
     fn select_cpu(&mut self, cx: &mut Context, task: TaskId, wake: Wake) -> CpuId {
+        if self.realtime.has(cx, task) {
+            return self.realtime.select_cpu(cx, task);
+        }
         let last = self.tasks[task.index()].cpu;
         if self.discipline.lingers(task) {
             return last;
         }
         let cpu = match cx.pinned(task) {
             Some(only) => only,
-            None if is_real_time(cx, task) => self.real_time_cpu(cx, task),
             None if wake.new => self.fork_cpu(cx, task, wake.waker),
             None => self.wake_cpu(cx, task, wake.waker),
         };
@@ -300,10 +340,10 @@ impl<D: Discipline> Policy for Fair<D> {
     }
 
     fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
-        self.tasks[task.index()].cpu = cpu;
-        if is_real_time(cx, task) {
-            return self.enqueue_real_time(cx, task, cpu, why);
+        if self.realtime.has(cx, task) {
+            return self.realtime.enqueue(cx, task, cpu, why);
         }
+        self.tasks[task.index()].cpu = cpu;
         self.wait(cpu);
         match why {
             Enqueue::New => self.wake_fair(cx, task, cpu, Join::New),
@@ -321,49 +361,45 @@ impl<D: Discipline> Policy for Fair<D> {
     }
 
     fn dequeue(&mut self, cx: &mut Context, task: TaskId) {
-        let cpu = self.tasks[task.index()].cpu;
-        if is_real_time(cx, task) {
-            self.real_time_waiting -= 1;
-            self.queues[cpu.index()].realtime.remove(task);
-        } else {
-            self.end_wait(cpu);
-            self.discipline.charge(cpu, cx.now());
-            self.discipline.leave(cpu, task, Leave::Exits);
-            self.subtract(cpu, task);
+        if self.realtime.has(cx, task) {
+            return self.realtime.dequeue(task);
         }
+        let cpu = self.tasks[task.index()].cpu;
+        self.end_wait(cpu);
+        self.discipline.charge(cpu, cx.now());
+        self.discipline.leave(cpu, task, Leave::Exits);
+        self.subtract(cpu, task);
     }
 
     fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
+        self.realtime.chooses(cpu);
+        self.end_service(cx, cpu);
+        self.queues[cpu.index()].help = None;
+        if let Some(real_time) = self.realtime.pick(cx, cpu) {
+            self.discipline.put_back(cpu);
+            return Some(real_time);
+        }
+        let task = match self.discipline.pick(cpu) {
+            None if self.pull_one(cx, cpu) => self.discipline.pick(cpu),
+            picked => picked,
+        }?;
+        self.discipline.start(cpu, task, cx.now());
+        if self.balances() {
+            let (by_age, nodes) = (&mut self.queues[cpu.index()].by_age, Nodes::from_mut(&mut self.nodes));
+            by_age.remove(nodes, task);
+            by_age.insert(nodes, task, Level(0));
+        }
+        self.end_wait(cpu);
         let queue = &mut self.queues[cpu.index()];
-        (queue.resched, queue.help) = (false, None);
-        let task = match self.pick_real_time(cx, cpu) {
-            Some(task) => {
-                self.discipline.put_back(cpu);
-                task
-            }
-            None => {
-                let task = match self.discipline.pick(cpu) {
-                    None if self.pull_one(cx, cpu) => self.discipline.pick(cpu),
-                    picked => picked,
-                }?;
-                self.discipline.start(cpu, task, cx.now());
-                if self.balances() {
-                    let (by_age, nodes) = (&mut self.queues[cpu.index()].by_age, Nodes::from_mut(&mut self.nodes));
-                    by_age.remove(nodes, task);
-                    by_age.insert(nodes, task, Level(0));
-                }
-                self.end_wait(cpu);
-                task
-            }
-        };
-        Some(Dispatch { task, slice: Nanos::MAX })
+        queue.starved = Nanos::ZERO;
+        Some(Dispatch { task, slice: queue.served_until.map_or(Nanos::MAX, |until| until.since(cx.now())) })
     }
 
     fn stopping(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId, why: Stop) {
-        self.tasks[task.index()].ran = Some(cx.now());
-        if is_real_time(cx, task) {
-            return;
+        if self.realtime.has(cx, task) {
+            return self.realtime.stopping(cx, cpu, task, why);
         }
+        self.tasks[task.index()].ran = Some(cx.now());
         self.discipline.charge(cpu, cx.now());
         match why {
             Stop::SliceOver | Stop::Preempted => {}
@@ -379,17 +415,31 @@ impl<D: Discipline> Policy for Fair<D> {
         }
     }
 
+    fn update_idle(&mut self, cx: &mut Context, cpu: CpuId, idle: bool) -> Effect {
+        self.realtime.update_idle(cx, cpu, idle)
+    }
+
     fn tick(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId) -> Effect {
-        let turn_is_over = !is_real_time(cx, task) && (self.discipline.charge(cpu, cx.now()) || self.discipline.expires(cpu));
-        let stop = self.balance_busy(cx, cpu) || turn_is_over;
+        let is_real_time = self.realtime.has(cx, task);
+        if is_real_time && self.serve(cx, cpu) {
+            return self.realtime.tell(cpu);
+        }
+        if self.realtime.needs_ticks() {
+            match self.realtime.tick(cx, cpu) {
+                Effect::Nothing => {}
+                effect => return effect,
+            }
+        }
+        let turn_is_over = !is_real_time && (self.discipline.charge(cpu, cx.now()) || self.discipline.expires(cpu));
+        let stop = (self.balance_busy(cx, cpu) || turn_is_over) && !is_real_time;
         let Some(helper) = self.find_help(cx, cpu) else {
-            return if stop && !is_real_time(cx, task) { self.preempt(cpu) } else { Effect::Nothing };
+            return if stop { self.realtime.tell(cpu) } else { Effect::Nothing };
         };
         let gives_away = self.is_desperate(cx, cpu, helper);
-        if is_real_time(cx, task) || !stop && !gives_away {
+        if is_real_time || !stop && !gives_away {
             return Effect::Kick(helper);
         }
         self.queues[cpu.index()].help = Some(if gives_away { Help::Run(helper) } else { Help::Take(helper) });
-        self.preempt(cpu)
+        self.realtime.tell(cpu)
     }
 }

@@ -14,7 +14,7 @@
 //! at its next tick and not at once.
 
 use super::placement::IMBALANCE_PERCENT;
-use super::{Discipline, Fair, Join, Leave, is_real_time};
+use super::{Discipline, Fair, Join, Leave};
 use crate::policy::Context;
 use crate::{CpuId, Nanos, TaskId};
 use readyq::{Nodes, ReadyQueue};
@@ -59,7 +59,7 @@ impl<D: Discipline> Fair<D> {
 
     /// Whether `helper` has looked for a task to take from `cpu` so often in vain that it shall be given the running one.
     pub(super) fn is_desperate(&mut self, cx: &Context, cpu: CpuId, helper: CpuId) -> bool {
-        let may_move = |running| !is_real_time(cx, running) && cx.allowed(running, helper);
+        let may_move = |running| !self.realtime.has(cx, running) && cx.allowed(running, helper);
         let failed = &mut self.queues[helper.index()].failed;
         let is_desperate = *failed > NICE_TRIES + 2 && cx.current(cpu).is_some_and(may_move);
         if is_desperate {
@@ -96,7 +96,7 @@ impl<D: Discipline> Fair<D> {
             imbalance = imbalance.saturating_sub(u64::from(self.tasks[task.index()].weight));
             self.transfer(cx, task, from, cpu);
             moved += 1;
-            let is_fair = |running| !is_real_time(cx, running);
+            let is_fair = |running| !self.realtime.has(cx, running);
             preempts = preempts || cx.current(cpu).is_some_and(is_fair) && self.discipline.preempts(cpu, task);
         }
         let failed = &mut self.queues[cpu.index()].failed;
@@ -111,7 +111,7 @@ impl<D: Discipline> Fair<D> {
     /// Whether more than one task wants to run on `cpu`, and a fair one of them waits.
     fn is_crowded(&self, cx: &Context, cpu: CpuId) -> bool {
         let runnable = self.queues[cpu.index()].runnable;
-        runnable > 1 || runnable == 1 && cx.current(cpu).is_some_and(|running| is_real_time(cx, running))
+        runnable > 1 || runnable == 1 && cx.current(cpu).is_some_and(|running| self.realtime.has(cx, running))
     }
 
     /// The first that `look` finds on the crowded CPUs other than `cpu`, the most loaded first, then the next above `cpu`.

@@ -62,7 +62,7 @@ impl<D: Discipline> Fair<D> {
     fn affine_cpu(&self, cx: &Context, task: TaskId, here: CpuId, last: CpuId) -> CpuId {
         let sync = self.options.sync_wakeups;
         let queue = &self.queues[here.index()];
-        if sync && queue.runnable == 1 && queue.realtime.len() == 0 {
+        if sync && queue.runnable == 1 && self.realtime.waiting_on(here) == 0 {
             return here;
         }
         if cx.idle().contains(last) {

@@ -1,0 +1,87 @@
+//! First in, first out, by priority: `SCHED_FIFO` for every task.
+//!
+//! The most important task runs until it sleeps, yields or a more important one wakes; equals run in the order in which they became ready. Right where
+//! somebody has thought about every task's priority: control loops, interrupts' threads, audio. It does badly at everything else: a
+//! task that does not sleep keeps its CPU for good, and those that wait behind it do not run at all, nor does what could stop it.
+//!
+//! Source and rules: [`realtime`](super::realtime), POSIX and Linux 6.18. Static priorities are those of the workload: 0…99 real-time, 0 the
+//! best (POSIX 99 is 0 here), and after them nice −20…19 as forty more.
+//!
+//! Deviation: in Linux a nice value is no real-time priority. To have it otherwise, with only priorities 0…99 real-time and a fair scheduler below
+//! them, use `cfs` or `eevdf`.
+
+use super::realtime::{self, RealTime};
+use super::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Stop, Wake};
+use crate::{CpuId, Nanos, TaskId};
+
+/// Real-time scheduling of all tasks.
+#[derive(Clone, Debug)]
+pub struct Fifo {
+    class: RealTime,
+    needs: Needs,
+    is_throttled: bool,
+}
+
+impl Fifo {
+    /// The scheduler for `cpus` CPUs. `throttle`: for how long tasks may run in each second on each CPU.
+    pub fn new(cpus: u16, throttle: Option<Nanos>) -> Fifo {
+        Fifo::with(cpus, realtime::Options { below: u8::MAX, quantum: None, throttle })
+    }
+
+    pub(super) fn with(cpus: u16, options: realtime::Options) -> Fifo {
+        let is_throttled = options.throttle.is_some();
+        let needs = Needs { tick: is_throttled.then_some(Nanos::from_millis(4)), blocking: true };
+        Fifo { class: RealTime::new(cpus, options), needs, is_throttled }
+    }
+}
+
+impl Policy for Fifo {
+    fn needs(&self) -> Needs {
+        self.needs
+    }
+
+    fn promises(&self) -> Promises {
+        Promises {
+            // A task preempts a worse one although another CPU idles, and that one moves there when the switch to it, if it has one to make, is over.
+            work_conserving: false,
+            locally_work_conserving: !self.is_throttled,
+        }
+    }
+
+    fn init_task(&mut self, cx: &mut Context, task: TaskId) {
+        self.class.init_task(cx, task);
+    }
+
+    fn exit_task(&mut self, cx: &mut Context, task: TaskId) {
+        self.class.exit_task(cx, task);
+    }
+
+    fn select_cpu(&mut self, cx: &mut Context, task: TaskId, _wake: Wake) -> CpuId {
+        self.class.select_cpu(cx, task)
+    }
+
+    fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
+        self.class.enqueue(cx, task, cpu, why)
+    }
+
+    fn dequeue(&mut self, _cx: &mut Context, task: TaskId) {
+        self.class.dequeue(task);
+    }
+
+    fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
+        self.class.chooses(cpu);
+        self.class.pick(cx, cpu)
+    }
+
+    fn stopping(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId, why: Stop) {
+        self.class.stopping(cx, cpu, task, why);
+    }
+
+    fn update_idle(&mut self, cx: &mut Context, cpu: CpuId, idle: bool) -> Effect {
+        self.class.update_idle(cx, cpu, idle)
+    }
+
+    fn tick(&mut self, cx: &mut Context, cpu: CpuId, _task: TaskId) -> Effect {
+        self.class.tick(cx, cpu)
+    }
+}

@@ -1,0 +1,39 @@
+//! Round robin, by priority: `SCHED_RR` for every task.
+//!
+//! As [`fifo`](super::fifo), but a task that has run for its quantum goes behind its equals. Right where several real-time tasks of one importance do not sleep.
+//! It does badly at what it is often taken for, fairness: between priorities there is none, and a quantum of 100 ms is longer than most
+//! tasks ever run, so that among short ones it does nothing at all.
+//!
+//! A task that is preempted, sleeps or yields keeps the rest of its quantum, as in Linux (POSIX leaves it open for the latter two). Source and
+//! deviations: [`realtime`](super::realtime).
+
+use super::Fifo;
+use super::realtime;
+use crate::Nanos;
+
+/// Makes real-time schedulers with quanta.
+#[derive(Clone, Copy, Debug)]
+pub struct Rr;
+
+/// Parameters of [`Rr`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// How long a task runs before its equals (`sched_rr_timeslice_ms`).
+    pub quantum: Nanos,
+    /// For how long tasks may run in each second on each CPU.
+    pub throttle: Option<Nanos>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { quantum: Nanos::from_millis(100), throttle: None }
+    }
+}
+
+impl Rr {
+    /// The scheduler for `cpus` CPUs.
+    #[allow(clippy::new_ret_no_self, reason = "the class is the same, with quanta")]
+    pub fn new(cpus: u16, options: Options) -> Fifo {
+        Fifo::with(cpus, realtime::Options { below: u8::MAX, quantum: Some(options.quantum), throttle: options.throttle })
+    }
+}

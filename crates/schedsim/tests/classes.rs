@@ -1,0 +1,107 @@
+//! Real-time tasks above fair ones: who preempts whom, and what keeps fair tasks from starving.
+
+#[path = "support/play.rs"]
+mod play;
+
+use play::*;
+use proptest::prelude::*;
+use schedsim::policy::{Cfs, CfsOptions, Eevdf, EevdfOptions, FairOptions, Policy, RealTimeOptions};
+use schedsim::workload::{Action, TaskSpec, Workload};
+use schedsim::{CpuId, Machine, Nanos, Time};
+
+const HOG: [(u64, Action); 1] = [(90_000 * MS, Action::Exit)];
+
+fn cfs(cpus: u16, fair: FairOptions) -> Cfs {
+    Cfs::new(cpus, CfsOptions { fair, ..Default::default() })
+}
+
+fn throttled() -> FairOptions {
+    let realtime = RealTimeOptions { throttle: Some(Nanos(950 * MS)), ..Default::default() };
+    FairOptions { realtime, ..Default::default() }
+}
+
+fn served() -> FairOptions {
+    FairOptions { server: Some(Nanos(50 * MS)), ..Default::default() }
+}
+
+/// On one CPU for so many ms: the switches, in ms.
+fn until<P: Policy>(policy: P, ms: u64, tasks: Vec<TaskSpec>) -> Vec<(u64, i64)> {
+    let (_, events) = run_until(policy, &Machine::ideal(1), &workload(tasks), Time(ms * MS));
+    switches(&events).into_iter().map(|(time, task)| (time / MS, task)).collect()
+}
+
+#[test]
+fn a_fifo_task_preempts_a_hog_the_moment_it_wakes() {
+    // T-CLM05: a task of SCHED_OTHER has static priority 0, and every FIFO task preempts it, whatever its nice value.
+    let tasks = || vec![task(100, NOW, &HOG), task(98, at(7 * MS), &[(5 * MS, Action::Sleep(Nanos(8 * MS))), (5 * MS, Action::Exit)])];
+    let expected = [(0, 0), (7, 1), (12, 0), (20, 1), (25, 0)];
+    assert_eq!(until(cfs(1, FairOptions::default()), 100, tasks()), expected);
+    assert_eq!(until(Eevdf::new(1, EevdfOptions::default()), 100, tasks()), expected);
+    // And no fair task preempts it.
+    let tasks = vec![task(99, NOW, &[(50 * MS, Action::Exit)]), task(100, at(MS), &[(MS, Action::Exit)])];
+    assert_eq!(until(cfs(1, FairOptions::default()), 100, tasks), [(0, 0), (50, 1), (51, -1)]);
+}
+
+#[test]
+fn real_time_tasks_are_fifo_or_round_robin_as_the_option_says() {
+    let tasks = || vec![task(50, NOW, &[(15 * MS, Action::Exit)]), task(50, NOW, &[(15 * MS, Action::Exit)]), task(120, NOW, &HOG)];
+    assert_eq!(until(cfs(1, FairOptions::default()), 100, tasks()), [(0, 0), (15, 1), (30, 2)]);
+    let realtime = RealTimeOptions { quantum: Some(Nanos(10 * MS)), ..Default::default() };
+    let fair = FairOptions { realtime, ..Default::default() };
+    assert_eq!(until(cfs(1, fair), 100, tasks()), [(0, 0), (10, 1), (20, 0), (25, 1), (30, 2)]);
+}
+
+#[test]
+fn a_real_time_hog_starves_everybody_else_without_throttling() {
+    let tasks = vec![task(50, NOW, &HOG), task(120, NOW, &HOG)];
+    assert_eq!(until(cfs(1, FairOptions::default()), 50_000, tasks), [(0, 0)]);
+}
+
+#[test]
+fn throttling_gives_the_rest_of_each_second_to_fair_tasks_or_to_nobody() {
+    let expected = |other| [(0, 0), (952, other), (1000, 0), (1952, other), (2000, 0), (2948, other), (3000, 0)];
+    let tasks = vec![task(50, NOW, &HOG), task(120, NOW, &HOG)];
+    assert_eq!(until(cfs(1, throttled()), 3500, tasks), expected(1));
+    assert_eq!(until(cfs(1, throttled()), 3500, vec![task(50, NOW, &HOG)]), expected(-1));
+}
+
+#[test]
+fn the_fair_server_gives_fifty_ms_of_a_second_and_leaves_nothing_idle() {
+    // At 952 ms, a tick, the fair task has waited for 950 ms, and again at 1952. A real-time task that wakes meanwhile waits for the server.
+    let wakes = task(10, at(960 * MS), &[(20 * MS, Action::Exit)]);
+    let tasks = vec![task(50, NOW, &HOG), task(120, NOW, &HOG), wakes];
+    assert_eq!(until(cfs(1, served()), 2500, tasks), [(0, 0), (952, 1), (1002, 2), (1022, 0), (1952, 1), (2002, 0)]);
+    assert_eq!(until(cfs(1, served()), 2500, vec![task(50, NOW, &HOG)]), [(0, 0)]);
+    // Its turn is over when no fair task is left.
+    let tasks = vec![task(50, NOW, &HOG), task(120, NOW, &[(8 * MS, Action::Exit)]), task(120, NOW, &[(8 * MS, Action::Exit)])];
+    let found = until(cfs(1, served()), 2500, tasks);
+    assert_eq!((found[1], *found.last().unwrap()), ((952, 2), (968, 0)));
+}
+
+/// Fair and real-time tasks, the latter of few priorities, so that there are equals.
+fn mixed(most: usize) -> impl Strategy<Value = Vec<TaskSpec>> {
+    mixed_tasks(most).prop_map(|mut tasks| {
+        tasks.iter_mut().filter(|task| task.info.prio < 100).for_each(|task| task.info.prio %= 3);
+        tasks
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn all_rules_are_kept_with_quanta_throttling_and_server(
+        tasks in mixed(14),
+        machine in random_machine(),
+        quantum in prop_oneof![Just(None), (1..5 * MS).prop_map(|ns| Some(Nanos(ns)))],
+        throttle in prop_oneof![Just(None), (MS / 10..9 * MS).prop_map(|ns| Some(Nanos(ns)))],
+        server in prop_oneof![Just(None), (990 * MS..1000 * MS).prop_map(|ns| Some(Nanos(ns)))],
+    ) {
+        let workload = Workload { tasks, cpu_sets: vec![[CpuId(0), CpuId(2)].into_iter().collect()] };
+        let realtime = RealTimeOptions { quantum, throttle, ..Default::default() };
+        let policy = cfs(machine.cpus, FairOptions { realtime, server, ..Default::default() });
+        let promises = policy.promises();
+        let violations = violations(policy, promises, &machine, &workload);
+        prop_assert!(violations.is_empty(), "{violations:?}");
+    }
+}
