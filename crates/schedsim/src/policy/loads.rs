@@ -4,14 +4,24 @@ use crate::{CpuId, Random};
 
 /// Loads that change by one at a time.
 ///
-/// CPUs stand in order of load; those with equal loads are neighbours, in no particular order. A CPU whose load changes by one changes places with the
-/// first or the last of its equals and is then at the border to the next group. So every operation takes the same time on four CPUs and on a thousand.
+/// On few CPUs all of them are looked at. On more they stand in order, so that every operation takes the same time on a hundred CPUs and on a thousand.
 #[derive(Clone, Debug)]
 pub struct Loads {
     loads: Vec<u32>,
+    sum: u64,
+    order: Option<Order>,
+}
+
+/// So many CPUs are looked at sooner than kept in order.
+const FEW: u16 = 16;
+
+/// CPUs in order of load; those with equal loads are neighbours, in no particular order. A CPU whose load changes by one changes places with the first
+/// or the last of its equals and is then at the border to the next group.
+#[derive(Clone, Debug)]
+struct Order {
     /// The CPUs, least loaded first.
-    order: Vec<CpuId>,
-    /// Where each CPU stands in `order`.
+    cpus: Vec<CpuId>,
+    /// Where each CPU stands.
     places: Vec<u16>,
     /// How many CPUs have less than each load; up to one above the greatest load there ever was.
     below: Vec<u16>,
@@ -30,12 +40,8 @@ pub enum Ties {
 impl Loads {
     /// No load on `cpus` CPUs.
     pub fn new(cpus: u16) -> Loads {
-        Loads {
-            loads: vec![0; usize::from(cpus)],
-            order: (0..cpus).map(CpuId).collect(),
-            places: (0..cpus).collect(),
-            below: vec![0, cpus],
-        }
+        let order = || Order { cpus: (0..cpus).map(CpuId).collect(), places: (0..cpus).collect(), below: vec![0, cpus] };
+        Loads { loads: vec![0; usize::from(cpus)], sum: 0, order: (cpus > FEW).then(order) }
     }
 
     /// The load of `cpu`.
@@ -45,54 +51,99 @@ impl Loads {
     }
 
     /// One more on `cpu`.
-    #[inline]
+    #[inline(always)]
     pub fn add(&mut self, cpu: CpuId) {
-        let load = self.loads[cpu.index()] as usize;
-        if load + 2 == self.below.len() {
-            self.below.push(self.order.len() as u16);
+        self.sum += 1;
+        let load = &mut self.loads[cpu.index()];
+        if let Some(order) = &mut self.order {
+            order.add(cpu, *load as usize);
         }
-        self.below[load + 1] -= 1;
-        self.swap(cpu, self.below[load + 1]);
-        self.loads[cpu.index()] += 1;
+        *load += 1;
     }
 
     /// One less on `cpu`, which has some.
-    #[inline]
+    #[inline(always)]
     pub fn subtract(&mut self, cpu: CpuId) {
-        let load = self.loads[cpu.index()] as usize;
-        assert!(load > 0, "there is nothing on CPU {}", cpu.0);
-        self.swap(cpu, self.below[load]);
-        self.below[load] += 1;
-        self.loads[cpu.index()] -= 1;
+        self.sum -= 1;
+        let load = &mut self.loads[cpu.index()];
+        assert!(*load > 0, "there is nothing on CPU {}", cpu.0);
+        if let Some(order) = &mut self.order {
+            order.subtract(cpu, *load as usize);
+        }
+        *load -= 1;
     }
 
     /// The least loaded CPU.
-    #[inline]
     pub fn least(&self, ties: Ties, random: &mut Random) -> CpuId {
-        let load = self.of(self.order[0]) as usize;
-        pick(&self.order[..usize::from(self.below[load + 1])], ties, random)
+        match &self.order {
+            Some(order) => {
+                let load = self.of(order.cpus[0]) as usize;
+                pick(&order.cpus[..usize::from(order.below[load + 1])], ties, random)
+            }
+            None => self.pick_with(self.loads.iter().copied().min().unwrap_or(0), ties, random),
+        }
     }
 
     /// The most loaded CPU, if any has a load.
     #[inline]
     pub fn greatest(&self, ties: Ties, random: &mut Random) -> Option<CpuId> {
-        let load = self.of(*self.order.last()?) as usize;
-        (load > 0).then(|| pick(&self.order[usize::from(self.below[load])..], ties, random))
+        if self.sum == 0 {
+            return None;
+        }
+        match &self.order {
+            Some(order) => {
+                let load = self.of(*order.cpus.last()?) as usize;
+                Some(pick(&order.cpus[usize::from(order.below[load])..], ties, random))
+            }
+            None => {
+                let load = self.loads.iter().copied().max()?;
+                Some(self.pick_with(load, ties, random))
+            }
+        }
     }
 
     /// The CPUs that have a load, the most loaded first.
-    pub fn descending(&self) -> impl Iterator<Item = CpuId> + '_ {
-        self.order.iter().rev().copied().take_while(|&cpu| self.of(cpu) > 0)
+    pub fn descending(&self) -> impl Iterator<Item = CpuId> + use<> {
+        let mut cpus: Vec<CpuId> = (0..self.loads.len()).map(|cpu| CpuId(cpu as u16)).filter(|&cpu| self.of(cpu) > 0).collect();
+        cpus.sort_by_key(|&cpu| std::cmp::Reverse(self.of(cpu)));
+        cpus.into_iter()
+    }
+
+    /// One of the few CPUs that have this load.
+    fn pick_with(&self, load: u32, ties: Ties, random: &mut Random) -> CpuId {
+        let (mut equals, mut count) = ([CpuId(0); FEW as usize], 0);
+        for cpu in (0..self.loads.len()).filter(|&cpu| self.loads[cpu] == load) {
+            equals[count] = CpuId(cpu as u16);
+            count += 1;
+        }
+        pick(&equals[..count], ties, random)
+    }
+}
+
+impl Order {
+    #[inline(never)]
+    fn add(&mut self, cpu: CpuId, load: usize) {
+        if load + 2 == self.below.len() {
+            self.below.push(self.cpus.len() as u16);
+        }
+        self.below[load + 1] -= 1;
+        self.swap(cpu, self.below[load + 1]);
+    }
+
+    #[inline(never)]
+    fn subtract(&mut self, cpu: CpuId, load: usize) {
+        self.swap(cpu, self.below[load]);
+        self.below[load] += 1;
     }
 
     /// Lets `cpu` change places with the one at `place`.
     #[inline]
     fn swap(&mut self, cpu: CpuId, place: u16) {
-        let other = self.order[usize::from(place)];
+        let other = self.cpus[usize::from(place)];
         let from = std::mem::replace(&mut self.places[cpu.index()], place);
         self.places[other.index()] = from;
-        self.order[usize::from(from)] = other;
-        self.order[usize::from(place)] = cpu;
+        self.cpus[usize::from(from)] = other;
+        self.cpus[usize::from(place)] = cpu;
         self.places[cpu.index()] = place;
     }
 }
@@ -114,7 +165,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_order_agrees_with_a_scan(cpus in 1u16..20, steps in proptest::collection::vec((0u16..20, any::<bool>()), 1..300)) {
+        fn the_order_agrees_with_a_scan(cpus in 1u16..40, steps in proptest::collection::vec((0u16..40, any::<bool>()), 1..300)) {
             let (mut loads, mut scan) = (Loads::new(cpus), vec![0u32; usize::from(cpus)]);
             let mut random = Random::new(1);
             for (cpu, more) in steps {

@@ -22,7 +22,7 @@ pub struct Take<Q> {
     queues: Vec<Q>,
     /// Tasks waiting in each queue.
     waiting: Loads,
-    /// Those and, with `Ready::Running`, the running ones.
+    /// Those and the running one, with `Ready::Running`.
     ready: Loads,
     /// Tasks waiting per CPU and level, with `Count::Level`.
     by_level: Vec<u32>,
@@ -99,8 +99,14 @@ impl<Q: ReadyQueue + Clone> Take<Q> {
                     u64::from(waiting) + u64::from(cx.current(cpu).is_some_and(competes))
                 })
             }
-            Count::All if cx.is_restricted(task) => cx.least(task, ties, |_, cpu| u64::from(self.ready.of(cpu))),
-            Count::All => self.ready.least(ties, cx.random()),
+            Count::All => {
+                let loads = if ready == Ready::Running { &self.ready } else { &self.waiting };
+                if cx.is_restricted(task) {
+                    cx.least(task, ties, |_, cpu| u64::from(loads.of(cpu)))
+                } else {
+                    loads.least(ties, cx.random())
+                }
+            }
         }
     }
 
@@ -133,6 +139,7 @@ impl<Q: ReadyQueue + Clone> Take<Q> {
             (other, task?)
         };
         self.take_out(cx, task, other);
+        self.move_ready(other, cpu);
         Some(task)
     }
 
@@ -155,10 +162,17 @@ impl<Q: ReadyQueue + Clone> Take<Q> {
         self.uncount(cx, task, cpu);
     }
 
+    /// A task that waited on one CPU is about to run on another.
+    fn move_ready(&mut self, from: CpuId, to: CpuId) {
+        if self.options.ready == Ready::Running {
+            self.ready.subtract(from);
+            self.ready.add(to);
+        }
+    }
+
     #[inline]
     fn uncount(&mut self, cx: &Context, task: TaskId, cpu: CpuId) {
         self.waiting.subtract(cpu);
-        self.ready.subtract(cpu);
         if self.options.count == Count::Level {
             let cell = cpu.index() * self.options.levels.count() + self.level(cx, task);
             self.by_level[cell] -= 1;
@@ -191,7 +205,9 @@ impl<Q: ReadyQueue + Clone> Policy for Take<Q> {
         let level = self.options.levels.of(cx.task(task).prio);
         self.queues[cpu.index()].insert(Nodes::from_mut(&mut self.nodes), task, level);
         self.waiting.add(cpu);
-        self.ready.add(cpu);
+        if self.options.ready == Ready::Running {
+            self.ready.add(cpu);
+        }
         if self.options.count == Count::Level {
             self.by_level[cpu.index() * self.options.levels.count() + usize::from(level.0)] += 1;
         }
@@ -225,7 +241,11 @@ impl<Q: ReadyQueue + Clone> Policy for Take<Q> {
     }
 
     fn dequeue(&mut self, cx: &mut Context, task: TaskId) {
-        self.take_out(cx, task, self.queued_on[task.index()]);
+        let cpu = self.queued_on[task.index()];
+        self.take_out(cx, task, cpu);
+        if self.options.ready == Ready::Running {
+            self.ready.subtract(cpu);
+        }
     }
 
     fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
@@ -238,12 +258,6 @@ impl<Q: ReadyQueue + Clone> Policy for Take<Q> {
             None => self.raid(cx, cpu)?,
         };
         Some(Dispatch { task, slice })
-    }
-
-    fn running(&mut self, _cx: &mut Context, cpu: CpuId, _task: TaskId) {
-        if self.options.ready == Ready::Running {
-            self.ready.add(cpu);
-        }
     }
 
     fn stopping(&mut self, _cx: &mut Context, cpu: CpuId, _task: TaskId, _why: Stop) {
