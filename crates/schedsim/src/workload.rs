@@ -7,7 +7,7 @@ mod script;
 
 pub use costs::{CostEstimator, Costs, Estimate};
 pub(crate) use model::Population;
-pub use model::{After, Bin, Class, Distribution, Invalid, Kind, Model, RunLength, Stream, Unix1990};
+pub use model::{After, Bin, Bursts, Class, Distribution, Invalid, Kind, Model, Priorities, RunLength, Stream, Unix1990};
 pub use replay::{EdgeCounts, Recorded, ReplayBuilder, ReplayOptions, ReplayReport, TaskMatch, UntilEnded};
 pub use script::{Action, Script, Step, Steps};
 

@@ -125,6 +125,14 @@ impl Unix1990 {
         Model::new("unix1990", Distribution::exponential(gap).map_err(at("cpus"))?, classes, self.length)
     }
 
+    /// The Offered Load at which Central Queue saturates, in closed form: 1 / [(1 + SMC) + (1 − 1/c)(1 − 1/K)·TMC/b], as almost every dispatch on c CPUs
+    /// migrates then, but for the first of a task's K bursts of mean b. Bursts that outlast a quantum are dispatched more often, so that it saturates a little earlier.
+    pub fn central_saturation_load(&self) -> Result<f64, Invalid> {
+        let burst = self.burst_lengths().map_err(|message| Invalid { key: "burst".to_string(), message })?.mean() / self.speed;
+        let migrations = (1.0 - 1.0 / f64::from(self.cpus)) * (1.0 - 1.0 / self.bursts);
+        Ok(1.0 / (1.0 + self.smc + migrations * self.tmc.0 as f64 / burst))
+    }
+
     /// The machine.
     pub fn machine(&self) -> Machine {
         let sharing = Sharing { slowdown: self.smc, ..Sharing::default() };
@@ -155,6 +163,12 @@ mod tests {
         assert!((burst.mean() / 4.80e6 - 1.0).abs() < 0.005, "{}", burst.mean());
         assert!((burst.variation_squared() / 8.8 - 1.0).abs() < 0.05, "{}", burst.variation_squared());
         assert!((model.mean_task_time() / (50.0 * burst.mean() + 49.0 * 70e6) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn central_queue_saturates_where_the_closed_form_says() {
+        let unix = Unix1990 { tmc: Nanos(2_575_963), burst: Bursts::Exponential(Nanos::from_millis(5)), ..Unix1990::default() };
+        assert!((unix.central_saturation_load().unwrap() - 0.7).abs() < 1e-6, "{:?}", unix.central_saturation_load());
     }
 
     #[test]
