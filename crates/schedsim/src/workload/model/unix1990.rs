@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn central_queue_saturates_where_the_closed_form_says() {
-        let unix = Unix1990 { tmc: Nanos(2_575_963), burst: Bursts::Exponential(Nanos::from_millis(5)), ..Unix1990::default() };
+        let unix = Unix1990 { tmc: Nanos(2_575_316), burst: Bursts::Exponential(Nanos::from_millis(5)), ..Unix1990::default() };
         assert!((unix.central_saturation_load().unwrap() - 0.7).abs() < 1e-6, "{:?}", unix.central_saturation_load());
     }
 
