@@ -8,7 +8,7 @@ use schedsim::engine::{self, Outcome};
 use schedsim::metrics::Metrics;
 use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
 use schedsim::trace::{Event, Observer, Trace, TraceHash};
-use schedsim::workload::{Action, Affinity, Script, Start, TaskSpec, Workload};
+use schedsim::workload::{Action, Affinity, Attributes, Script, Start, TaskSpec, Workload};
 use schedsim::{CpuId, Machine, Nanos, Random, Time};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -121,7 +121,7 @@ fn synthetic(tasks: u32, bursts: u32) -> Workload {
         });
         let script: Script = steps.collect();
         let info = schedsim::trace::TaskInfo { name: format!("task{id}"), pid: id, tgid: id, prio: 120 };
-        TaskSpec { info, affinity: Affinity::Any, cpu: CpuId(0), start: Start::At(Time::ZERO), script }
+        TaskSpec { info, attributes: Attributes::default(), affinity: Affinity::Any, cpu: CpuId(0), start: Start::At(Time::ZERO), script }
     };
     Workload { tasks: (0..tasks).map(&mut task).collect(), ..Workload::default() }
 }

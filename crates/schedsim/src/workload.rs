@@ -1,10 +1,12 @@
 //! What there is to schedule: tasks, where they may run, and what each of them does.
 
+mod attributes;
 mod costs;
 mod model;
 mod replay;
 mod script;
 
+pub use attributes::{Attributes, Slice, TaskClass};
 pub use costs::{CostEstimator, Costs, Estimate};
 pub(crate) use model::Population;
 pub use model::{After, Bin, Bursts, Class, Distribution, Invalid, Kind, Model, Priorities, RunLength, Stream, Unix1990};
@@ -28,6 +30,8 @@ pub struct Workload {
 pub struct TaskSpec {
     /// Name, pid and priority.
     pub info: TaskInfo,
+    /// Its scheduling policy and request.
+    pub attributes: Attributes,
     /// Where it may run.
     pub affinity: Affinity,
     /// The CPU it is taken to have run on before.

@@ -6,7 +6,7 @@ mod play;
 use play::*;
 use proptest::prelude::*;
 use schedsim::policy::{Cfs, CfsOptions, Eevdf, EevdfOptions, FairOptions, Policy, RealTimeOptions};
-use schedsim::workload::{Action, TaskSpec, Workload};
+use schedsim::workload::{Action, Attributes, TaskClass, TaskSpec, Workload};
 use schedsim::{CpuId, Machine, Nanos, Time};
 
 const HOG: [(u64, Action); 1] = [(90_000 * MS, Action::Exit)];
@@ -49,6 +49,51 @@ fn real_time_tasks_are_fifo_or_round_robin_as_the_option_says() {
     let realtime = RealTimeOptions { quantum: Some(Nanos(10 * MS)), ..Default::default() };
     let fair = FairOptions { realtime, ..Default::default() };
     assert_eq!(until(cfs(1, fair), 100, tasks()), [(0, 0), (10, 1), (20, 0), (25, 1), (30, 2)]);
+}
+
+/// `task` under this scheduling policy.
+fn of(class: TaskClass, task: TaskSpec) -> TaskSpec {
+    TaskSpec { attributes: Attributes { class, ..task.attributes }, ..task }
+}
+
+#[test]
+fn fifo_and_round_robin_tasks_of_one_priority_share_a_list() {
+    // Tasks 0 and 1 take turns of 100 ms with one another and wait for the end of task 2, which is not asked to take turns.
+    let hog = |ms| task(50, NOW, &[(ms * MS, Action::Exit)]);
+    let tasks = vec![of(TaskClass::RoundRobin, hog(150)), of(TaskClass::RoundRobin, hog(150)), of(TaskClass::Fifo, hog(500))];
+    let expected = [(0, 0), (100, 1), (200, 2), (700, 0), (750, 1), (800, -1)];
+    assert_eq!(until(cfs(1, FairOptions::default()), 900, tasks.clone()), expected);
+    let realtime = RealTimeOptions { quantum: Some(Nanos(10 * MS)), ..Default::default() };
+    let fair = FairOptions { realtime, ..Default::default() };
+    assert_eq!(until(cfs(1, fair), 900, tasks)[..4], [(0, 0), (10, 1), (20, 2), (520, 0)]);
+}
+
+#[test]
+fn an_idle_task_gets_three_parts_in_1027_and_is_preempted_at_once() {
+    let tasks = || vec![of(TaskClass::Idle, task(120, NOW, &HOG)), task(120, NOW, &[(0, Action::Sleep(Nanos(5 * MS))), HOG[0]])];
+    let until_end = Time(40_000 * MS);
+    let check = |events: &[schedsim::trace::Event]| {
+        assert_eq!(dispatches(events, 1)[0], (5 * MS, 0));
+        let share = Service::until(events, 2, until_end.0)[0] as f64 / until_end.0 as f64;
+        assert!((share - 3.0 / 1027.0).abs() < 0.0005, "{share}");
+    };
+    check(&run_until(cfs(1, FairOptions::default()), &Machine::ideal(1), &workload(tasks()), until_end).1);
+    check(&run_until(Eevdf::new(1, EevdfOptions::default()), &Machine::ideal(1), &workload(tasks()), until_end).1);
+}
+
+#[test]
+fn a_batch_task_preempts_nobody_but_idle_tasks() {
+    // A sleeper of SCHED_NORMAL preempts a hog when it wakes; one of SCHED_BATCH waits for the tick at 108 ms.
+    let woken = |hog: TaskClass, sleeper: TaskClass| {
+        let naps = [(US, Action::Sleep(Nanos(101 * MS))), (US, Action::Exit)];
+        let tasks = vec![of(hog, task(120, NOW, &HOG)), of(sleeper, task(120, at(4 * MS), &naps))];
+        let (_, events) = run_until(cfs(1, FairOptions::default()), &Machine::ideal(1), &workload(tasks), Time(200 * MS));
+        let waking = events.iter().find(|event| matches!(event.kind, schedsim::trace::EventKind::SchedWaking { .. })).unwrap().time.0;
+        dispatches(&events, 1)[1].0 - waking
+    };
+    assert_eq!(woken(TaskClass::ByPriority, TaskClass::ByPriority), 0);
+    assert!(woken(TaskClass::ByPriority, TaskClass::Batch) > 0);
+    assert_eq!(woken(TaskClass::Idle, TaskClass::Batch), 0);
 }
 
 #[test]

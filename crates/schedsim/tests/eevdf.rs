@@ -10,7 +10,7 @@ use play::*;
 use proptest::prelude::*;
 use schedsim::policy::{Eevdf, EevdfOptions, FairOptions, Policy, Promises};
 use schedsim::trace::EventKind;
-use schedsim::workload::{Action, Affinity, Workload};
+use schedsim::workload::{Action, Affinity, Slice, Workload};
 use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
 
 fn eevdf(cpus: u16, tick: u64) -> Eevdf {
@@ -72,18 +72,15 @@ fn shares_are_as_the_weights() {
 
 #[test]
 fn a_shorter_request_preempts_and_an_equal_one_waits_for_the_tick() {
-    let workload =
-        workload(vec![task(120, NOW, &[(40 * MS, Action::Exit)]), task(120, at(8 * MS + 100 * US), &[(100 * US, Action::Exit)])]);
-    let waited = |policy| {
-        let (_, events) = run(policy, &Machine::ideal(1), &workload);
+    let waited = |request: u64| {
+        let mut short = task(120, at(8 * MS + 100 * US), &[(100 * US, Action::Exit)]);
+        short.attributes.slice = Slice::new(Nanos(request));
+        let workload = workload(vec![task(120, NOW, &[(40 * MS, Action::Exit)]), short]);
+        let (_, events) = run(eevdf(1, 4 * MS), &Machine::ideal(1), &workload);
         switches(&events).iter().find(|entry| entry.1 == 1).unwrap().0 - (8 * MS + 100 * US)
     };
-    let mut short = eevdf(1, 4 * MS);
-    short.request(TaskId(1), Nanos(200 * US));
-    assert_eq!(waited(short), 0);
-    let mut long = eevdf(1, 4 * MS);
-    long.request(TaskId(1), Nanos(3 * MS));
-    assert_eq!(waited(long), 4 * MS - 100 * US);
+    assert_eq!(waited(200 * US), 0);
+    assert_eq!(waited(3 * MS), 4 * MS - 100 * US);
 }
 
 #[test]
@@ -178,11 +175,13 @@ proptest! {
         switch_cost in prop_oneof![Just(0), 0..50 * US],
     ) {
         let machine = Machine { switch_cost: Nanos(switch_cost), ..Machine::ideal(1) };
-        let workload = workload(tasks);
-        let mut policy = eevdf(1, tick);
+        let mut workload = workload(tasks);
+        let policy = eevdf(1, tick);
         let mut distinct: Vec<(u32, u64)> = Vec::new();
         for (task, request) in requests {
-            policy.request(TaskId(task), Nanos(request));
+            if let Some(task) = workload.tasks.get_mut(task as usize) {
+                task.attributes.slice = Slice::new(Nanos(request));
+            }
             distinct.retain(|entry| entry.0 != task);
             distinct.push((task, request));
         }

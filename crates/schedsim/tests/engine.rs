@@ -3,7 +3,7 @@
 use schedsim::engine::{self, Options, Outcome};
 use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
 use schedsim::trace::{Event, EventKind, Observer, TaskInfo, Trace};
-use schedsim::workload::{Action, Affinity, Script, Start, TaskSpec, Workload};
+use schedsim::workload::{Action, Affinity, Attributes, Script, Start, TaskSpec, Workload};
 use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
 
 #[derive(Default)]
@@ -36,7 +36,7 @@ fn run(policy: &str, machine: &Machine, workload: &Workload) -> (Result<Outcome,
 fn task(start: Start, steps: &[(u64, Action)]) -> TaskSpec {
     let script: Script = steps.iter().map(|&(run, then)| (Nanos(run), then)).collect();
     let info = TaskInfo { name: "t".into(), pid: 0, tgid: 0, prio: 120 };
-    TaskSpec { info, affinity: Affinity::Any, cpu: CpuId(0), start, script }
+    TaskSpec { info, attributes: Attributes::default(), affinity: Affinity::Any, cpu: CpuId(0), start, script }
 }
 
 /// `(time, cpu, prev, next)` of every switch.

@@ -6,7 +6,7 @@ use super::sharing::part;
 use super::source::Load;
 use crate::policy::{Effect, Enqueue, Policy, TaskView, Wake};
 use crate::trace::{EventKind, WakeContext};
-use crate::workload::{Action, Affinity, Start};
+use crate::workload::{Action, Affinity, Attributes, Start};
 use crate::{CpuId, Nanos, TaskId, Time};
 
 /// A task as the engine sees it. One cache line: with a million of them each is far away when it is needed.
@@ -78,6 +78,7 @@ impl<P: Policy> Engine<'_, '_, P> {
         let cpus = self.cx.machine.cpus;
         self.cx.tasks.extend(workload.tasks.iter().map(|task| TaskView {
             prio: task.info.prio,
+            attributes: task.attributes,
             intensive: false,
             cpu: CpuId(task.cpu.0 % cpus),
             affinity: task.affinity,
@@ -96,6 +97,7 @@ impl<P: Policy> Engine<'_, '_, P> {
             let index = arrival.task.index();
             let view = TaskView {
                 prio: arrival.kind.prio,
+                attributes: Attributes::default(),
                 intensive: population.is_intensive(arrival.kind),
                 cpu: CpuId(0),
                 affinity: Affinity::Any,

@@ -18,12 +18,14 @@
 //!
 //! Cost: O(log n) per decision, in a tree ordered by virtual run time.
 //!
-//! Deviations: no groups, `SCHED_BATCH`, `SCHED_IDLE`, bandwidth control, core scheduling or `yield_to`. Virtual times are divided exactly where the kernel
+//! Deviations: no groups, bandwidth control, core scheduling or `yield_to`. Virtual times are divided exactly where the kernel
 //! multiplies by a reciprocal (below 2 millionths). A new task is placed by the queue it begins on, not by its parent's, which differs where it begins on another busy
 //! CPU, by a few ms once. One whose script begins with a pause counts as a sleeper. Where a task runs is the business of `fair`, written after Linux 6.18, with deviations of its own.
 
+use super::TaskView;
 use super::fair::{self, Discipline, Fair, Join, Leave};
-use super::weights::virtual_time;
+use super::weights::{virtual_time, weight};
+use crate::workload::TaskClass;
 use crate::{CpuId, Nanos, TaskId, Time};
 use readyq::tree::Tree;
 use readyq::{Node, Nodes};
@@ -102,6 +104,7 @@ struct Queue {
 #[derive(Clone, Copy, Debug)]
 struct Entity {
     weight: u32,
+    class: TaskClass,
     /// CPU time by weight, in ns of nice 0.
     vruntime: i64,
     /// Where that counts from.
@@ -209,8 +212,8 @@ impl VirtualRunTimes {
 }
 
 impl Discipline for VirtualRunTimes {
-    fn init_task(&mut self, task: TaskId, weight: u32) {
-        let new = Entity { weight, vruntime: 0, clock: Clock::New };
+    fn init_task(&mut self, task: TaskId, view: &TaskView) {
+        let new = Entity { weight: weight(view), class: view.attributes.class, vruntime: 0, clock: Clock::New };
         let len = self.entities.len().max(task.index() + 1);
         self.entities.resize(len, new);
         self.nodes.resize(len, Node::NEW);
@@ -247,8 +250,8 @@ impl Discipline for VirtualRunTimes {
         queue.ran.0 >= self.min_granularity && ahead > i64::try_from(slice).unwrap_or(i64::MAX)
     }
 
-    fn join(&mut self, cpu: CpuId, task: TaskId, how: Join) {
-        let Entity { weight, vruntime, clock } = self.entities[task.index()];
+    fn join(&mut self, cpu: CpuId, task: TaskId, how: Join, _now: Time) {
+        let Entity { weight, vruntime, clock, class } = self.entities[task.index()];
         let queue = &self.queues[cpu.index()];
         let vruntime = match clock {
             Clock::New if how == Join::Wakes => i64::MIN, // it has slept since it came into being
@@ -261,7 +264,8 @@ impl Discipline for VirtualRunTimes {
             Clock::Of(_) => vruntime,
             Clock::Relative => vruntime + queue.least,
         };
-        let earliest = if how == Join::Wakes { queue.least - (self.latency / 2) as i64 } else { i64::MIN };
+        let credit = if class == TaskClass::Idle { self.min_granularity } else { self.latency };
+        let earliest = if how == Join::Wakes { queue.least - (credit / 2) as i64 } else { i64::MIN };
         let entity = &mut self.entities[task.index()];
         (entity.vruntime, entity.clock) = (vruntime.max(earliest), Clock::Of(cpu));
         self.insert(cpu, task);
@@ -270,7 +274,7 @@ impl Discipline for VirtualRunTimes {
         queue.weight += u64::from(weight);
     }
 
-    fn leave(&mut self, cpu: CpuId, task: TaskId, how: Leave) {
+    fn leave(&mut self, cpu: CpuId, task: TaskId, how: Leave, _now: Time) {
         self.forget_wishes(cpu, task);
         let queue = &mut self.queues[cpu.index()];
         if queue.running == Some(task) {
@@ -328,9 +332,15 @@ impl Discipline for VirtualRunTimes {
     }
 
     fn preempts(&mut self, cpu: CpuId, task: TaskId) -> bool {
-        let Some(running) = self.queues[cpu.index()].running.filter(|&running| self.is_too_far_ahead(running, task)) else {
+        let Some(running) = self.queues[cpu.index()].running else {
             return false;
         };
+        let class = |task: TaskId| self.entities[task.index()].class;
+        match fair::class_preempts(class(task), class(running)) {
+            Some(preempts) => return preempts, // and nobody is preferred for it
+            None if !self.is_too_far_ahead(running, task) => return false,
+            None => {}
+        }
         let queue = &mut self.queues[cpu.index()];
         queue.next = Some(task);
         if queue.len >= self.fitting {
@@ -355,10 +365,15 @@ fn count_step() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::Affinity;
     use std::cell::Cell;
 
     thread_local! {
         pub static STEPS: Cell<u64> = const { Cell::new(0) };
+    }
+
+    fn nice(nice: u8) -> TaskView {
+        TaskView { prio: 120 + nice, attributes: Default::default(), intensive: false, affinity: Affinity::Any, cpu: CpuId(0) }
     }
 
     #[test]
@@ -366,8 +381,8 @@ mod tests {
         let (here, there, ms) = (CpuId(0), CpuId(1), |ms: u64| Time(ms * 1_000_000));
         let mut order = VirtualRunTimes::new(2, Options::default());
         for (task, cpu) in [(0, here), (1, there), (2, here)] {
-            order.init_task(TaskId(task), 1024);
-            order.join(cpu, TaskId(task), Join::New);
+            order.init_task(TaskId(task), &nice(0));
+            order.join(cpu, TaskId(task), Join::New, Time::ZERO);
         }
         // On two CPUs a latency of 12 ms, or half of that for one of two.
         order.start(here, TaskId(0), ms(0));
@@ -376,13 +391,13 @@ mod tests {
         order.charge(there, ms(100));
         assert_eq!([0, 1, 2].map(|task| order.vruntime(TaskId(task))), [32_000_000, 112_000_000, 6_000_000]);
         // Nobody here is less advanced than task 2; after it, task 0.
-        order.leave(here, TaskId(2), Leave::Moves);
-        order.join(there, TaskId(2), Join::Moves);
+        order.leave(here, TaskId(2), Leave::Moves, Time::ZERO);
+        order.join(there, TaskId(2), Join::Moves, Time::ZERO);
         assert_eq!(order.vruntime(TaskId(2)), 112_000_000);
-        order.leave(there, TaskId(2), Leave::Sleeps);
+        order.leave(there, TaskId(2), Leave::Sleeps, Time::ZERO);
         order.charge(there, ms(110));
         // It wakes here again: 10 ms behind there, but no more than half a latency behind here.
-        order.join(here, TaskId(2), Join::Wakes);
+        order.join(here, TaskId(2), Join::Wakes, Time::ZERO);
         assert_eq!(order.vruntime(TaskId(2)), 32_000_000 - 6_000_000);
     }
 
@@ -392,8 +407,8 @@ mod tests {
         let cpu = CpuId(0);
         let mut order = VirtualRunTimes::new(1, Options::default());
         for task in (0..COUNT).map(TaskId) {
-            order.init_task(task, 15 + task.0 * 7919 % 5000);
-            order.join(cpu, task, Join::New);
+            order.init_task(task, &nice((task.0 * 7919 % 20) as u8));
+            order.join(cpu, task, Join::New, Time::ZERO);
         }
         let (mut now, mut worst) = (Time::ZERO, 0);
         for round in 0..20_000 {

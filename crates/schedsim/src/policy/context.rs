@@ -1,7 +1,7 @@
 //! What a policy may know.
 
 use super::loads::{Ties, pick};
-use crate::workload::Affinity;
+use crate::workload::{Affinity, Attributes};
 use crate::{CpuId, CpuSet, Machine, Random, TaskId, Time};
 
 /// The world as a policy sees it: the time, the machine, what runs where, and random numbers.
@@ -22,6 +22,8 @@ pub struct Context {
 pub struct TaskView {
     /// Linux's kernel priority: 0…99 real-time (0 most important), 100…139 for nice −20…19.
     pub prio: u8,
+    /// Its scheduling policy and request.
+    pub attributes: Attributes,
     /// Whether it was known on arrival to need the CPU all the time (Curran & Stumm's processor-intensive tasks).
     pub intensive: bool,
     /// Where it may run.

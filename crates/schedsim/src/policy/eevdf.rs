@@ -20,14 +20,16 @@
 //!
 //! Cost: O(log n) per decision, in a tree ordered by deadlines that knows the smallest virtual run time below each node.
 //!
-//! Deviations: no groups, `SCHED_BATCH`, `SCHED_IDLE`, bandwidth control, core scheduling or `yield_to`. Virtual times are divided exactly where the kernel
+//! Deviations: no groups, bandwidth control, core scheduling or `yield_to`. Virtual times are divided exactly where the kernel
 //! multiplies by a reciprocal (below 2 millionths). `resched_curr_lazy` takes effect at once, as it does for a task in user mode. Where a task runs is the business of
 //! `fair`, with deviations of its own.
 
 mod timeline;
 
+use super::TaskView;
 use super::fair::{self, Discipline, Fair, Join, Leave};
-use super::weights::virtual_time;
+use super::weights::{virtual_time, weight};
+use crate::workload::TaskClass;
 use crate::{CpuId, Nanos, TaskId, Time};
 use readyq::Node;
 use timeline::{Key, Mean, Timeline};
@@ -57,13 +59,6 @@ impl Eevdf {
     pub fn new(cpus: u16, options: Options) -> Eevdf {
         Fair::with_discipline(VirtualDeadlines::new(cpus, options), cpus, options.fair)
     }
-
-    /// Lets `task` request `slice` at a time (`sched_setattr`'s `sched_runtime`, kept within 0.1 ms and 100 ms).
-    pub fn request(&mut self, task: TaskId, slice: Nanos) {
-        let requests = &mut self.discipline_mut().requests;
-        requests.retain(|&(other, _)| other != task);
-        requests.push((task, as_request(slice).clamp(100_000, 100_000_000)));
-    }
 }
 
 /// EEVDF's order: eligibility, then virtual deadlines.
@@ -77,8 +72,6 @@ pub struct VirtualDeadlines {
     keys: Vec<Key>,
     entities: Vec<Entity>,
     nodes: Vec<Node>,
-    /// Who requests something else than the base slice.
-    requests: Vec<(TaskId, u32)>,
 }
 
 /// One CPU.
@@ -96,6 +89,7 @@ struct Queue {
 #[derive(Clone, Copy, Debug)]
 struct Entity {
     weight: u32,
+    class: TaskClass,
     state: State,
     /// While away: how much less than the mean it had been served when it left, in virtual time.
     lag: i64,
@@ -124,7 +118,6 @@ impl VirtualDeadlines {
             keys: Vec::new(),
             entities: Vec::new(),
             nodes: Vec::new(),
-            requests: Vec::new(),
         }
     }
 
@@ -231,10 +224,10 @@ fn as_request(slice: Nanos) -> u32 {
 }
 
 impl Discipline for VirtualDeadlines {
-    fn init_task(&mut self, task: TaskId, weight: u32) {
-        let request = self.requests.iter().find(|&&(other, _)| other == task).map_or(self.base_slice, |entry| entry.1);
+    fn init_task(&mut self, task: TaskId, view: &TaskView) {
+        let request = view.attributes.slice.length().map_or(self.base_slice, as_request);
         let len = self.entities.len().max(task.index() + 1);
-        let new = Entity { weight, state: State::Away, lag: 0, protected_until: 0 };
+        let new = Entity { weight: weight(view), class: view.attributes.class, state: State::Away, lag: 0, protected_until: 0 };
         self.entities.resize(len, new);
         self.keys.resize(len, Key::default());
         self.nodes.resize(len, Node::NEW);
@@ -262,7 +255,7 @@ impl Discipline for VirtualDeadlines {
         queue.len > 1 && (is_due || key.vruntime >= entity.protected_until)
     }
 
-    fn join(&mut self, cpu: CpuId, task: TaskId, how: Join) {
+    fn join(&mut self, cpu: CpuId, task: TaskId, how: Join, _now: Time) {
         if self.entities[task.index()].state == State::Lingers {
             self.note_lag(cpu, task);
             let entity = &mut self.entities[task.index()];
@@ -281,7 +274,7 @@ impl Discipline for VirtualDeadlines {
         self.queues[cpu.index()].len += 1;
     }
 
-    fn leave(&mut self, cpu: CpuId, task: TaskId, how: Leave) {
+    fn leave(&mut self, cpu: CpuId, task: TaskId, how: Leave, _now: Time) {
         if how == Leave::Sleeps && self.delay_dequeue && !self.is_eligible(cpu, task) {
             self.entities[task.index()].state = State::Lingers;
             return;
@@ -347,6 +340,12 @@ impl Discipline for VirtualDeadlines {
         let Some(running) = self.queues[cpu.index()].running else {
             return false;
         };
+        if let Some(preempts) = fair::class_preempts(self.entities[task.index()].class, self.entities[running.index()].class) {
+            if preempts {
+                self.entities[running.index()].protected_until = self.keys[running.index()].vruntime;
+            }
+            return preempts;
+        }
         let is_short = self.keys[task.index()].request < self.keys[running.index()].request;
         let preempts = self.choose(cpu, !is_short) == Some(task);
         if is_short {

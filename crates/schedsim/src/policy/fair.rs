@@ -9,8 +9,9 @@ mod balance;
 mod placement;
 
 use super::realtime::{self, PERIOD, RealTime};
-use super::weights::weight_of;
-use super::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Stop, Wake};
+use super::weights::weight;
+use super::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Stop, TaskView, Wake};
+use crate::workload::TaskClass;
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 use readyq::{Level, Node, Nodes, ReadyQueue, RoundRobin};
 
@@ -20,7 +21,7 @@ use readyq::{Level, Node, Nodes, ReadyQueue, RoundRobin};
 /// or another starts, through the moment in which the CPU chooses anew.
 pub trait Discipline {
     /// A task comes into being.
-    fn init_task(&mut self, task: TaskId, weight: u32);
+    fn init_task(&mut self, task: TaskId, view: &TaskView);
 
     /// Charges the running task of `cpu` for its time until `now`. Returns whether its turn is over.
     fn charge(&mut self, cpu: CpuId, now: Time) -> bool;
@@ -31,10 +32,10 @@ pub trait Discipline {
     }
 
     /// `task`, which is on no queue, takes part on `cpu` from now on. The running task has been charged.
-    fn join(&mut self, cpu: CpuId, task: TaskId, how: Join);
+    fn join(&mut self, cpu: CpuId, task: TaskId, how: Join, now: Time);
 
     /// `task` takes part on `cpu` no longer. The running task has been charged.
-    fn leave(&mut self, cpu: CpuId, task: TaskId, how: Leave);
+    fn leave(&mut self, cpu: CpuId, task: TaskId, how: Leave, now: Time);
 
     /// Whether `task` still takes part although it sleeps. If it wakes, it does so on the same CPU, by [`Join::Wakes`].
     fn lingers(&self, task: TaskId) -> bool;
@@ -56,6 +57,16 @@ pub trait Discipline {
 
     /// Whether `task`, which waits on `cpu`, may be moved to a CPU where others wait without being held back there.
     fn may_move(&self, cpu: CpuId, task: TaskId) -> bool;
+}
+
+/// Whether a task that wakes preempts the running one because of what they are; `None` if virtual times decide. Idle tasks are preempted by
+/// all others, and neither those nor batch tasks preempt anybody else.
+pub fn class_preempts(waking: TaskClass, running: TaskClass) -> Option<bool> {
+    match (running, waking) {
+        (TaskClass::Idle, waking) if waking != TaskClass::Idle => Some(true),
+        (_, TaskClass::Idle | TaskClass::Batch) => Some(false),
+        _ => None,
+    }
 }
 
 /// How a task comes to take part.
@@ -195,11 +206,6 @@ impl<D: Discipline> Fair<D> {
         }
     }
 
-    /// The order of tasks, to set it up.
-    pub(super) fn discipline_mut(&mut self) -> &mut D {
-        &mut self.discipline
-    }
-
     /// Whether there is another CPU to give tasks to. If not, nobody looks at `RunQueue::by_age`.
     fn balances(&self) -> bool {
         self.queues.len() > 1
@@ -246,7 +252,7 @@ impl<D: Discipline> Fair<D> {
     fn wake_fair(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, how: Join) -> Effect {
         // The kernel charges before it places a task, but not before it takes one back that lingered.
         let is_over = !self.discipline.lingers(task) && self.discipline.charge(cpu, cx.now());
-        self.discipline.join(cpu, task, how);
+        self.discipline.join(cpu, task, how, cx.now());
         self.add(cpu, task);
         let Some(running) = cx.current(cpu) else {
             return Effect::Kick(cpu);
@@ -300,7 +306,7 @@ impl<D: Discipline> Policy for Fair<D> {
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {
         let len = self.tasks.len().max(task.index() + 1);
         let view = cx.task(task);
-        let new = Task { weight: weight_of(view.prio), cpu: view.cpu, recent: view.cpu, ran: None };
+        let new = Task { weight: weight(view), cpu: view.cpu, recent: view.cpu, ran: None };
         self.tasks.resize(len, new);
         self.nodes.resize(len, Node::NEW);
         self.tasks[task.index()] = new;
@@ -308,7 +314,7 @@ impl<D: Discipline> Policy for Fair<D> {
         if self.realtime.has(cx, task) {
             self.realtime.init_task(cx, task);
         } else {
-            self.discipline.init_task(task, new.weight);
+            self.discipline.init_task(task, cx.task(task));
         }
     }
 
@@ -367,7 +373,7 @@ impl<D: Discipline> Policy for Fair<D> {
         let cpu = self.tasks[task.index()].cpu;
         self.end_wait(cpu);
         self.discipline.charge(cpu, cx.now());
-        self.discipline.leave(cpu, task, Leave::Exits);
+        self.discipline.leave(cpu, task, Leave::Exits, cx.now());
         self.subtract(cpu, task);
     }
 
@@ -406,11 +412,11 @@ impl<D: Discipline> Policy for Fair<D> {
             Stop::Yielded => self.discipline.yield_turn(cpu),
             Stop::Blocked => {
                 self.subtract(cpu, task);
-                self.discipline.leave(cpu, task, Leave::Sleeps);
+                self.discipline.leave(cpu, task, Leave::Sleeps, cx.now());
             }
             Stop::Exited => {
                 self.subtract(cpu, task);
-                self.discipline.leave(cpu, task, Leave::Exits);
+                self.discipline.leave(cpu, task, Leave::Exits, cx.now());
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Not a policy: `fifo` and `rr` are this class alone, and the fair schedulers have it above them. Who runs stays in the list of its priority. So a
 //! preempted task is still at the head of it; a woken one, one that yields and one whose quantum is over go to the tail. A quantum that was interrupted,
-//! by preemption, sleep or yielding, goes on where it was.
+//! by preemption, sleep or yielding, goes on where it was. Which of the two a task is, its [`TaskClass`] says, or an option for all that have none.
 //!
 //! Several CPUs: each has lists of its own. A task wakes where it last was, if it may run there at once, else on the CPU that runs what matters least. When
 //! a CPU chooses, it takes what matters more from others; when a task has to wait and a CPU runs what matters less, that one is told to choose. So no
@@ -13,7 +13,7 @@
 //! which the kernel shows for its stop class (`migration/N`), is the best of them.
 //!
 //! Deviations: a quantum is exact, where the kernel counts ticks (up to 4 ms shorter or longer); it includes the cost of the switch to the task
-//! if it is interrupted. All tasks are of one class, since a trace does not say which. A waking task does not push a running equal to another CPU
+//! if it is interrupted. A waking task does not push a running equal to another CPU
 //! (`check_preempt_equal_prio`). Among CPUs that run fair tasks, the one with the worst nice value is preempted. A push that affinity makes
 //! necessary and the kernel misses until its next chance is made at once. Throttling is counted in seconds since the start; what it throttles is decided per CPU, as without
 //! `RT_GROUP_SCHED`.
@@ -22,6 +22,7 @@ mod placement;
 mod throttle;
 
 use super::{Context, Dispatch, Effect, Enqueue, Stop, renew};
+use crate::workload::TaskClass;
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 use placement::Best;
 use readyq::{Level, Node, Nodes, Priority, ReadyQueue};
@@ -30,12 +31,15 @@ use throttle::Throttle;
 /// The period of throttling and of the fair server (`sched_rt_period_us`).
 pub const PERIOD: Nanos = Nanos::from_millis(1000);
 
+/// How long a `SCHED_RR` task runs before its equals, unless an option says (`RR_TIMESLICE`).
+pub const QUANTUM: Nanos = Nanos::from_millis(100);
+
 /// Parameters of the real-time classes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
     /// Tasks with a smaller kernel priority are real-time: 100 in Linux, 140 if all are.
     pub below: u8,
-    /// How long a task runs before its equals (`sched_rr_timeslice_ms`); `None` is `SCHED_FIFO`.
+    /// How long a task runs before its equals (`sched_rr_timeslice_ms`); `None` is `SCHED_FIFO` for all that do not ask for `SCHED_RR`.
     pub quantum: Option<Nanos>,
     /// How long real-time tasks may run in each second on each CPU (`sched_rt_runtime_us`). What idles then idles.
     pub throttle: Option<Nanos>,
@@ -80,7 +84,9 @@ struct Queue {
 struct Task {
     /// Where it runs or waits.
     cpu: CpuId,
-    /// What is left of its quantum.
+    /// How long it runs before its equals; `Nanos::MAX` is `SCHED_FIFO`.
+    quantum: Nanos,
+    /// What is left of that.
     left: Nanos,
 }
 
@@ -149,7 +155,8 @@ impl RealTime {
 
     pub fn init_task(&mut self, cx: &Context, task: TaskId) {
         renew(&mut self.nodes, task);
-        let new = Task { cpu: cx.task(task).cpu, left: self.quantum() };
+        let quantum = self.quantum(cx, task);
+        let new = Task { cpu: cx.task(task).cpu, quantum, left: quantum };
         let len = self.tasks.len().max(task.index() + 1);
         self.tasks.resize(len, new);
         self.tasks[task.index()] = new;
@@ -162,9 +169,10 @@ impl RealTime {
 
     /// `task` waits from now on.
     pub fn enqueue(&mut self, cx: &Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
-        let turn_is_over = self.tasks[task.index()].left == Nanos::ZERO;
+        let entry = &mut self.tasks[task.index()];
+        let turn_is_over = entry.left == Nanos::ZERO;
         if turn_is_over {
-            self.tasks[task.index()].left = self.quantum();
+            entry.left = entry.quantum;
         }
         let is_here = !matches!(why, Enqueue::New | Enqueue::Wakeup);
         let goes_to_tail = turn_is_over || why != Enqueue::Preempted;
@@ -242,8 +250,13 @@ impl RealTime {
         if (is_over || is_released) && !self.is_told(cpu) { self.tell(cpu) } else { Effect::Nothing }
     }
 
-    fn quantum(&self) -> Nanos {
-        self.options.quantum.unwrap_or(Nanos::MAX)
+    /// By its own class, or by the option that says what all are that do not say.
+    fn quantum(&self, cx: &Context, task: TaskId) -> Nanos {
+        match cx.task(task).attributes.class {
+            TaskClass::Fifo => Nanos::MAX,
+            TaskClass::RoundRobin => self.options.quantum.unwrap_or(QUANTUM),
+            TaskClass::ByPriority | TaskClass::Batch | TaskClass::Idle => self.options.quantum.unwrap_or(Nanos::MAX),
+        }
     }
 
     fn insert(&mut self, cx: &Context, task: TaskId, cpu: CpuId) {
@@ -264,9 +277,9 @@ impl RealTime {
             let ran = now.since(queue.charged);
             queue.charged = now;
             queue.throttle.spend(ran, now);
-            if self.options.quantum.is_some() {
-                let left = &mut self.tasks[task.index()].left;
-                *left = left.saturating_sub(ran);
+            let entry = &mut self.tasks[task.index()];
+            if entry.quantum < Nanos::MAX {
+                entry.left = entry.left.saturating_sub(ran);
             }
         }
     }

@@ -26,7 +26,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { quantum: Nanos::from_millis(100), throttle: None }
+        Options { quantum: realtime::QUANTUM, throttle: None }
     }
 }
 

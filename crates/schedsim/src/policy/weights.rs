@@ -2,6 +2,9 @@
 //!
 //! The numbers are those of `sched_prio_to_weight` in the kernel's `kernel/sched/core.c`, unchanged since 2.6.23.
 
+use super::TaskView;
+use crate::workload::TaskClass;
+
 /// The weight of nice 0, by which real time and virtual time run alike.
 pub const NICE_0: u32 = 1024;
 
@@ -16,6 +19,15 @@ const WEIGHTS: [u32; 40] = [
     110, 87, 70, 56, 45, //
     36, 29, 23, 18, 15,
 ];
+
+/// The weight of a `SCHED_IDLE` task (`WEIGHT_IDLEPRIO`).
+const IDLE: u32 = 3;
+
+/// The weight of a task: of its nice value, or of one that only runs where nobody else would.
+#[inline]
+pub fn weight(task: &TaskView) -> u32 {
+    if task.attributes.class == TaskClass::Idle { IDLE } else { weight_of(task.prio) }
+}
 
 /// The weight of a kernel priority: 100…139 for nice −20…19. Real-time priorities, which have no weight, get that of nice −20.
 #[inline]

@@ -1,7 +1,8 @@
 //! Schedulers with an order and a topology of their own: their names, and what their options set.
 
 use super::catalog::{Choice, PolicyVisitor};
-use super::{Cfs, CfsOptions, Eevdf, EevdfOptions, Fifo, Rr, RrOptions};
+use super::topology::choose;
+use super::{Cfs, CfsOptions, Eevdf, EevdfOptions, FairOptions, Fifo, Rr, RrOptions};
 use crate::Nanos;
 
 /// A scheduler and how it is set.
@@ -22,7 +23,7 @@ const SCHEDULERS: [Choice; 4] = [
 ];
 
 /// The options that only these take.
-pub const OPTIONS: [Choice; 7] = [
+pub const OPTIONS: [Choice; 10] = [
     Choice { name: "throttle", summary: "fifo, rr, eevdf, cfs: for how long real-time tasks may run in each second (default no limit)" },
     Choice {
         name: "server",
@@ -30,6 +31,12 @@ pub const OPTIONS: [Choice; 7] = [
     },
     Choice { name: "tick", summary: "eevdf, cfs: the period of the tick (default 4ms)" },
     Choice { name: "slice", summary: "eevdf: how much a task requests at a time, on one CPU (default 700us)" },
+    Choice {
+        name: "delay",
+        summary: "eevdf: yes or no: whether a task that sleeps in debt stays in the queue until it has paid (default yes)",
+    },
+    Choice { name: "hot", summary: "eevdf, cfs: a task that ran less than this ago is not moved to another CPU (default 500us)" },
+    Choice { name: "sync", summary: "eevdf, cfs: yes or no: whether wakings announce that the waker is about to sleep (default no)" },
     Choice { name: "latency", summary: "cfs: the period in which everybody shall run once, on one CPU (default 6ms)" },
     Choice { name: "granularity", summary: "cfs: the shortest slice, on one CPU (default 750us)" },
     Choice { name: "wakeup", summary: "cfs: how far behind a woken task must be to preempt, on one CPU (default 1ms)" },
@@ -54,29 +61,25 @@ impl Whole {
 
     /// Sets an option; `None` if this scheduler has no such option, an error that says what it takes if the value will not do.
     pub fn set(&mut self, option: &str, value: &str) -> Option<Result<(), String>> {
-        let parsed = value.parse().ok().filter(|&time| Nanos::ZERO < time && time <= Nanos::from_millis(100_000));
-        let (mut changed, time) = (*self, parsed.unwrap_or_default());
-        match (&mut changed, option) {
-            (Whole::Eevdf(eevdf), "slice") => eevdf.base_slice = time,
-            (Whole::Cfs(cfs), "latency") => cfs.latency = time,
-            (Whole::Cfs(cfs), "granularity") => cfs.min_granularity = time,
-            (Whole::Cfs(cfs), "wakeup") => cfs.wakeup_granularity = time,
-            (Whole::Eevdf(EevdfOptions { fair, .. }) | Whole::Cfs(CfsOptions { fair, .. }), _) => match option {
-                "tick" => fair.tick = time,
-                "quantum" => fair.realtime.quantum = Some(time),
-                "throttle" => fair.realtime.throttle = Some(time),
-                "server" => fair.server = Some(time),
-                _ => return None,
-            },
-            (Whole::Rr(rr), "quantum") => rr.quantum = time,
-            (Whole::Rr(RrOptions { throttle, .. }) | Whole::Fifo(throttle), "throttle") => *throttle = Some(time),
+        let mut changed = *self;
+        let result = changed.slot(option)?.fill(value);
+        *self = if result.is_ok() { changed } else { *self };
+        Some(result)
+    }
+
+    /// Where the value of an option belongs, if this scheduler has such an option.
+    fn slot(&mut self, option: &str) -> Option<Slot<'_>> {
+        Some(match (self, option) {
+            (Whole::Eevdf(eevdf), "slice") => Slot::Time(&mut eevdf.base_slice),
+            (Whole::Eevdf(eevdf), "delay") => Slot::Flag(&mut eevdf.delay_dequeue),
+            (Whole::Cfs(cfs), "latency") => Slot::Time(&mut cfs.latency),
+            (Whole::Cfs(cfs), "granularity") => Slot::Time(&mut cfs.min_granularity),
+            (Whole::Cfs(cfs), "wakeup") => Slot::Time(&mut cfs.wakeup_granularity),
+            (Whole::Eevdf(EevdfOptions { fair, .. }) | Whole::Cfs(CfsOptions { fair, .. }), _) => return Slot::of_fair(fair, option),
+            (Whole::Rr(rr), "quantum") => Slot::Time(&mut rr.quantum),
+            (Whole::Rr(RrOptions { throttle, .. }) | Whole::Fifo(throttle), "throttle") => Slot::Limit(throttle),
             _ => return None,
-        }
-        if parsed.is_none() {
-            return Some(Err("a duration above zero and up to 100s, as in 1ms".to_string()));
-        }
-        *self = changed;
-        Some(Ok(()))
+        })
     }
 
     /// Builds the scheduler for a machine of `cpus` CPUs and hands it to `visitor`.
@@ -87,5 +90,41 @@ impl Whole {
             Whole::Fifo(throttle) => visitor.visit(Fifo::new(cpus, throttle)),
             Whole::Rr(options) => visitor.visit(Rr::new(cpus, options)),
         }
+    }
+}
+
+/// What an option sets.
+enum Slot<'a> {
+    Time(&'a mut Nanos),
+    Limit(&'a mut Option<Nanos>),
+    Flag(&'a mut bool),
+}
+
+impl<'a> Slot<'a> {
+    /// What the fair schedulers share.
+    fn of_fair(fair: &'a mut FairOptions, option: &str) -> Option<Slot<'a>> {
+        Some(match option {
+            "tick" => Slot::Time(&mut fair.tick),
+            "hot" => Slot::Time(&mut fair.cache_hot),
+            "sync" => Slot::Flag(&mut fair.sync_wakeups),
+            "quantum" => Slot::Limit(&mut fair.realtime.quantum),
+            "throttle" => Slot::Limit(&mut fair.realtime.throttle),
+            "server" => Slot::Limit(&mut fair.server),
+            _ => return None,
+        })
+    }
+
+    /// Puts in `value`, or says what would do.
+    fn fill(self, value: &str) -> Result<(), String> {
+        let time = || {
+            let time = value.parse().ok().filter(|&time| Nanos::ZERO < time && time <= Nanos::from_millis(100_000));
+            time.ok_or_else(|| "a duration above zero and up to 100s, as in 1ms".to_string())
+        };
+        match self {
+            Slot::Time(slot) => *slot = time()?,
+            Slot::Limit(slot) => *slot = Some(time()?),
+            Slot::Flag(slot) => *slot = choose(value, [("yes", true), ("no", false)]).ok_or("yes or no")?,
+        }
+        Ok(())
     }
 }

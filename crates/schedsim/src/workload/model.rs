@@ -23,7 +23,7 @@ pub(crate) use population::Population;
 pub use stream::Stream;
 pub use unix1990::{Bursts, Priorities, Unix1990};
 
-use super::{Action, Affinity, Script, Start, TaskSpec, Workload};
+use super::{Action, Affinity, Attributes, Script, Start, TaskSpec, Workload};
 use crate::trace::TaskInfo;
 use crate::{CpuId, Nanos, Time};
 use distribution::{Choice, expect_sum_of_one};
@@ -209,7 +209,14 @@ impl Model {
             }
             let name = self.classes[usize::from(arrival.kind.class)].name.clone();
             let info = TaskInfo { name, pid: arrival.task.0, tgid: arrival.task.0, prio: arrival.kind.prio };
-            workload.tasks.push(TaskSpec { info, affinity: Affinity::Any, cpu: CpuId(0), start: Start::At(arrival.time), script });
+            workload.tasks.push(TaskSpec {
+                info,
+                attributes: Attributes::default(),
+                affinity: Affinity::Any,
+                cpu: CpuId(0),
+                start: Start::At(arrival.time),
+                script,
+            });
         }
         workload
     }

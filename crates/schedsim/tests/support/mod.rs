@@ -4,7 +4,7 @@
 use schedsim::engine::{self, Options, Outcome};
 use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
 use schedsim::trace::{Event, EventKind, Observer, PrevState, TaskInfo, Trace};
-use schedsim::workload::{Action, Affinity, Script, Start, TaskSpec, Workload};
+use schedsim::workload::{Action, Affinity, Attributes, Script, Start, TaskSpec, Workload};
 use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
 
 /// Keeps all events.
@@ -51,7 +51,7 @@ pub fn events_of(policy: &str, machine: &Machine, workload: &Workload) -> (Outco
 pub fn task(start: Start, steps: impl IntoIterator<Item = (u64, Action)>) -> TaskSpec {
     let script: Script = steps.into_iter().map(|(run, then)| (Nanos(run), then)).collect();
     let info = TaskInfo { name: "t".into(), pid: 0, tgid: 0, prio: 120 };
-    TaskSpec { info, affinity: Affinity::Any, cpu: CpuId(0), start, script }
+    TaskSpec { info, attributes: Attributes::default(), affinity: Affinity::Any, cpu: CpuId(0), start, script }
 }
 
 pub fn at(time: u64) -> Start {

@@ -6,7 +6,7 @@ use schedsim::checks::{Checks, Violation};
 use schedsim::engine::{self, Options, Outcome};
 use schedsim::policy::{Policy, Promises};
 use schedsim::trace::{Event, EventKind, Observer, TaskInfo, Trace};
-use schedsim::workload::{Action, Affinity, Script, Start, TaskSpec, Workload};
+use schedsim::workload::{Action, Affinity, Attributes, Script, Start, TaskSpec, Workload};
 use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
 
 pub const US: u64 = 1_000;
@@ -41,7 +41,7 @@ pub fn run<P: Policy>(policy: P, machine: &Machine, workload: &Workload) -> (Out
 pub fn task(prio: u8, start: Start, steps: &[(u64, Action)]) -> TaskSpec {
     let script: Script = steps.iter().map(|&(run, then)| (Nanos(run), then)).collect();
     let info = TaskInfo { name: "t".into(), pid: 0, tgid: 0, prio };
-    TaskSpec { info, affinity: Affinity::Any, cpu: CpuId(0), start, script }
+    TaskSpec { info, attributes: Attributes::default(), affinity: Affinity::Any, cpu: CpuId(0), start, script }
 }
 
 pub fn at(time: u64) -> Start {

@@ -157,11 +157,11 @@ impl<D: Discipline> Fair<D> {
 
     pub(super) fn transfer(&mut self, cx: &Context, task: TaskId, from: CpuId, to: CpuId) {
         self.discipline.charge(from, cx.now());
-        self.discipline.leave(from, task, Leave::Moves);
+        self.discipline.leave(from, task, Leave::Moves, cx.now());
         self.subtract(from, task);
         self.end_wait(from);
         self.discipline.charge(to, cx.now());
-        self.discipline.join(to, task, Join::Moves);
+        self.discipline.join(to, task, Join::Moves, cx.now());
         let entry = &mut self.tasks[task.index()];
         (entry.cpu, entry.ran) = (to, None);
         self.add(to, task);

@@ -6,7 +6,7 @@ use super::task::{Ending, Task};
 use super::verdict::{Sure, Verdict, Verdicts};
 use super::{Recorded, ReplayOptions, ReplayReport, TaskMatch, kernel_threads};
 use crate::trace::TaskInfo;
-use crate::workload::{Action, Affinity, Script, TaskSpec, Workload};
+use crate::workload::{Action, Affinity, Attributes, Script, TaskSpec, Workload};
 use crate::{CpuId, CpuSet, Nanos, TaskId};
 
 /// Writes the scripts.
@@ -42,7 +42,14 @@ pub(super) fn assemble(
         };
         task.log.entries().for_each(|(run, deed)| writer.add(run, deed));
         let script = writer.finish(ending);
-        workload.tasks.push(TaskSpec { cpu: task.first_cpu.unwrap_or(CpuId(0)), start: task.start, info, affinity, script });
+        workload.tasks.push(TaskSpec {
+            attributes: Attributes::default(),
+            cpu: task.first_cpu.unwrap_or(CpuId(0)),
+            start: task.start,
+            info,
+            affinity,
+            script,
+        });
     }
     report.bursts = workload.bursts();
     report.demand = workload.demand();
