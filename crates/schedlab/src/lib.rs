@@ -10,10 +10,12 @@ pub mod export;
 pub mod host;
 pub mod import;
 pub mod output;
+pub mod paper;
 mod progress;
 pub mod report;
 pub mod results_directory;
 pub mod statistics;
+mod toml_file;
 pub mod trace_file;
 pub mod trace_source;
 

@@ -3,7 +3,7 @@
 //! One operation is what the end of a time slice needs: insert the task that ran, take out the next. A [`Rig`](rig::Rig) does that
 //! for tasks that yield for ever, and [`threads`] lets real ones switch; [`callgrind`] and [`hardware`] count its instructions, [`timing`] takes its time, [`steps`] counts what
 //! depends on no machine. [`measure`] runs a [`Plan`](measure::Plan) and makes rows of it; [`crossover`] and [`advice`] read those rows.
-//! [`paper`] holds Porter's printed numbers and claims against them.
+//! [`paper::queues`](crate::paper::queues) holds Porter's printed numbers and claims against them.
 //!
 //! ```
 //! use schedlab::atlas::{mix::Mix, rig::Cell, steps};
@@ -18,7 +18,6 @@ pub mod crossover;
 pub mod hardware;
 pub mod measure;
 pub mod mix;
-pub mod paper;
 pub mod rig;
 pub mod steps;
 pub mod structure;

@@ -4,10 +4,10 @@ use crate::Error;
 use crate::atlas::callgrind::{self, Callgrind};
 use crate::atlas::measure::{Plan, Source, select};
 use crate::atlas::mix::Mix;
-use crate::atlas::paper::{self, Paper, measured::Settings};
 use crate::atlas::structure::{STRUCTURES, StrideRule};
 use crate::atlas::{advice, crossover, text};
 use crate::output::{Align, Format, Results, Table, print, write_whole};
+use crate::paper::{self, Paper, queues::Settings};
 use crate::results_directory::ResultsDirectory;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -166,12 +166,12 @@ impl Queue {
     }
 
     fn reproduce(&self, name: &str, source: Source) -> Result<(), Error> {
-        let paper = Paper::load(name).map_err(Error::Usage)?;
+        let paper = Paper::load(name)?;
         let (assignments, slices) = if self.quick { (3, 4_000) } else { (10, 10_000) };
         let (assignments, slices) = (self.assignments.unwrap_or(assignments), self.slices.unwrap_or(slices));
         let settings = Settings { source, assignments, seed: self.seed, slices };
         let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
-        let outcome = paper.reproduce(&self.only, &settings).map_err(Error::Usage)?;
+        let outcome = paper.reproduce(&self.only, &settings)?;
         let results = Results::new(outcome.rows);
         if let Some(directory) = directory {
             directory.write(&results, Vec::new())?;

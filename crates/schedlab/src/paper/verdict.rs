@@ -1,8 +1,8 @@
 //! Verdicts: every comparison of a claim, put to our numbers and to the printed ones.
 
-use super::data::{Binding, Claim};
+use super::claim::Claim;
 use super::expression::{Check, Names, Outcome};
-use super::measured::{Curves, Measured};
+use super::queues::{Binding, Curves, Measured};
 use super::series::Series;
 use crate::output::Row;
 use crate::statistics::Estimate;
@@ -41,12 +41,8 @@ pub fn judge(claim: &Claim, measured: &Measured) -> (Vec<Row>, Vec<String>) {
     let curves: BTreeMap<&str, Curves> = claim.bindings.iter().map(|(name, binding)| (name.as_str(), measured.binding(binding))).collect();
     let printed: BTreeMap<&str, Series> =
         claim.bindings.iter().filter_map(|(name, binding)| Some((name.as_str(), measured.printed(binding)?))).collect();
-    let checks = match claim.checks() {
-        Ok(checks) => checks,
-        Err(why) => return (Vec::new(), vec![why]),
-    };
     let (mut rows, mut surprises) = (Vec::new(), Vec::new());
-    for (index, check) in checks.iter().enumerate() {
+    for (index, check) in claim.checks.iter().enumerate() {
         let part = index + 1;
         let mut row = row(part, &claim.check[index]);
         let outcomes = evaluate(check, &curves, &printed);
@@ -167,7 +163,7 @@ mod tests {
     /// The comparisons say what the paper says: they hold in its own numbers.
     #[test]
     fn the_printed_numbers_pass_the_checks_made_of_them() {
-        let paper = super::super::Paper::load("porter-2021").unwrap();
+        let paper = crate::paper::Paper::load("porter-2021").unwrap();
         for claim in paper.claims.iter().filter(|claim| claim.in_print) {
             let printed: BTreeMap<&str, Series> = claim
                 .bindings
@@ -178,13 +174,13 @@ mod tests {
                     Some((name.as_str(), paper.printed.series(table, &column.name)))
                 })
                 .collect();
-            for (check, text) in claim.checks().unwrap().iter().zip(&claim.check) {
+            for (check, text) in claim.checks.iter().zip(&claim.check) {
                 if claim.bindings.iter().any(|(name, _)| check.uses(name) && !printed.contains_key(name.as_str())) {
                     continue;
                 }
                 let series = printed.iter().map(|(&name, series)| (name, series)).collect();
                 let outcome = check.evaluate(&Assignment { series, printed: &printed }).unwrap();
-                assert!(outcome.margin >= 0.0, "{}: {text}: {outcome:?}", claim.id);
+                assert!(outcome.margin >= 0.0, "{}: {text:?}: {outcome:?}", claim.id);
             }
         }
     }

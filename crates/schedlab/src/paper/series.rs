@@ -1,6 +1,6 @@
 //! Series of points, and what claims ask about them.
 
-use super::super::crossover::sign_change;
+use crate::atlas::crossover::sign_change;
 
 /// Points (x, y) with rising x.
 pub type Series = Vec<(f64, f64)>;

@@ -1,11 +1,11 @@
-//! The data of a paper: its tables, figures and claims.
+//! The printed tables of a paper, what each column measures, and which columns its figures draw.
 
-use super::super::mix::Mix;
-use super::super::rig::Body;
-use super::super::structure::StrideRule;
-use super::super::threads::Part;
-use super::expression::Check;
 use super::series::Series;
+use crate::Error;
+use crate::atlas::mix::Mix;
+use crate::atlas::rig::Body;
+use crate::atlas::structure::StrideRule;
+use crate::atlas::threads::Part;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -136,112 +136,27 @@ pub struct Figure {
     pub orders: Vec<Load>,
 }
 
-/// What stands in `claims.toml`.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Claims {
-    /// Claims and checks.
-    pub claim: Vec<Claim>,
-}
-
-/// A claim of the paper.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Claim {
-    /// `P-CLM01`, ….
-    pub id: String,
-    /// What it says.
-    pub says: String,
-    /// The series it speaks about.
-    #[serde(default, rename = "let")]
-    pub bindings: BTreeMap<String, Binding>,
-    /// Comparisons that hold if the claim does.
-    #[serde(default)]
-    pub check: Vec<String>,
-    /// Whether they can be put to the printed numbers too.
-    #[serde(default = "yes")]
-    pub in_print: bool,
-    /// The verdict that is known, where it is not `reproduced`, and why.
-    #[serde(default)]
-    pub known: BTreeMap<String, Known>,
-    /// Why it is not measured at all.
-    pub skipped: Option<String>,
-    /// What a reader must know.
-    pub note: Option<String>,
-}
-
-fn yes() -> bool {
-    true
-}
-
-/// A verdict on record other than `reproduced`.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Known {
-    /// It.
-    pub verdict: String,
-    /// Why.
-    pub because: String,
-}
-
-/// A series of a claim.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
-pub enum Binding {
-    /// `T07/Linked List`: a column, with its printed numbers.
-    Column(String),
-    /// A column, by another measure.
-    Measure {
-        /// Which.
-        column: String,
-        /// By what.
-        measure: Measure,
-    },
-    /// A load of its own.
-    Load {
-        /// By what.
-        #[serde(default)]
-        measure: Measure,
-        /// Numbers of tasks; x.
-        tasks: Vec<u32>,
-        /// The structure, levels, mix and rates.
-        load: Load,
-    },
-}
-
-/// What is measured.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Measure {
-    /// Instructions per operation, without the loop.
-    #[default]
-    Instructions,
-    /// List elements, schedule entries or tree levels per operation.
-    Examined,
-    /// The longest wait of the most important level, in slices.
-    FirstWait,
-    /// Turns by level, of a single number of tasks; x is the level.
-    Turns,
-    /// The level of each slice from the first; x counts slices from 0.
-    Order,
-    /// First-level data cache misses per operation.
-    D1Misses,
-    /// Nanoseconds per operation.
-    Time,
-}
-
 /// The printed numbers by table and column, with what the row says.
 pub struct Printed(BTreeMap<(String, String), Vec<(String, f64)>>);
 
 impl Printed {
-    /// From `tables.csv`.
-    pub fn parse(text: &str) -> Result<Printed, String> {
+    /// From `tables.csv`: `table,source_line,row,column,value`.
+    ///
+    /// # Errors
+    /// A number that is missing or none, with its line.
+    pub fn read(path: &str, text: &str) -> Result<Printed, Error> {
         let mut columns: BTreeMap<(String, String), Vec<(String, f64)>> = BTreeMap::new();
-        for record in csv::Reader::from_reader(text.as_bytes()).records() {
-            let record = record.map_err(|error| format!("tables.csv: {error}"))?;
-            let field = |index: usize| record.get(index).unwrap_or_default().to_string();
-            let value = field(4).parse().map_err(|_| format!("tables.csv: `{}` is no number", field(4)))?;
-            columns.entry((field(0), field(3))).or_default().push((field(2), value));
+        for (index, record) in csv::Reader::from_reader(text.as_bytes()).records().enumerate() {
+            let broken = |error: csv::Error| Error::Input(format!("{path}: {error}"));
+            let record = record.map_err(broken)?;
+            let line = index + 2;
+            let field = |index: usize| record.get(index).unwrap_or_default().trim().to_string();
+            let (table, row, column, value) = (field(0), field(2), field(3), field(4));
+            let value = value.parse().map_err(|_| {
+                let wrong = if value.is_empty() { "is missing".to_string() } else { format!("is `{value}`, which is no number") };
+                Error::Input(format!("{path}:{line}: value: the value of {table}/{column}, row `{row}`, {wrong}"))
+            })?;
+            columns.entry((table, column)).or_default().push((row, value));
         }
         Ok(Printed(columns))
     }
@@ -291,12 +206,5 @@ impl Column {
             Source::Measured(load) => &load.queue,
             _ => "",
         }
-    }
-}
-
-impl Claim {
-    /// Its checks, parsed.
-    pub fn checks(&self) -> Result<Vec<Check>, String> {
-        self.check.iter().map(|text| Check::parse(text).map_err(|why| format!("{}: {why}", self.id))).collect()
     }
 }

@@ -4,6 +4,7 @@
 //! value at x = 10, `s[50..200]` the points in that range. A comparison holds if it holds at every point.
 
 use super::series::{self, Series};
+use std::collections::BTreeSet;
 
 /// A parsed comparison.
 #[derive(Clone, PartialEq, Debug)]
@@ -41,13 +42,13 @@ enum Node {
 }
 
 impl Node {
-    fn uses(&self, name: &str) -> bool {
+    fn names(&self, names: &mut BTreeSet<String>) {
         match self {
-            Node::Number(_) => false,
-            Node::Name(own) => own == name,
-            Node::Call(_, arguments) => arguments.iter().any(|argument| argument.uses(name)),
-            Node::Binary(_, left, right) => left.uses(name) || right.uses(name),
-            Node::At(inner, _) | Node::Range(inner, ..) => inner.uses(name),
+            Node::Number(_) => {}
+            Node::Name(name) => drop(names.insert(name.clone())),
+            Node::Call(_, arguments) => arguments.iter().for_each(|argument| argument.names(names)),
+            Node::Binary(_, left, right) => [left, right].into_iter().for_each(|side| side.names(names)),
+            Node::At(inner, _) | Node::Range(inner, ..) => inner.names(names),
         }
     }
 }
@@ -84,9 +85,16 @@ impl Check {
         }
     }
 
+    /// The series that it speaks of.
+    pub fn names(&self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        [&self.left, &self.right].into_iter().for_each(|side| side.names(&mut names));
+        names
+    }
+
     /// Whether a series is in it.
     pub fn uses(&self, name: &str) -> bool {
-        self.left.uses(name) || self.right.uses(name)
+        self.names().contains(name)
     }
 
     /// Evaluates both sides.

@@ -1,6 +1,7 @@
 //! A paper's tables and verdicts for people.
 
 use super::Paper;
+use super::claim::VERDICTS;
 use crate::output::{Align, Row, Table};
 use std::fmt::Write;
 
@@ -49,7 +50,7 @@ pub fn render(paper: &Paper, rows: &[Row]) -> String {
                 writeln!(out, "{} ({}) {}: {note}", param(row, "claim"), param(row, "part"), row.verdict.as_deref().unwrap_or_default());
         }
     }
-    for word in ["reproduced", "not-reproduced", "inconclusive", "skipped"] {
+    for word in VERDICTS {
         let _ = write!(out, "{} {word}  ", verdicts.iter().filter(|row| row.verdict.as_deref() == Some(word)).count());
     }
     out.push('\n');

@@ -1,15 +1,17 @@
 //! The data of figures, one CSV each: ours with its interval beside the printed one.
 
-use super::super::rig::Cell;
-use super::super::steps;
-use super::data::Figure;
-use super::measured::Measured;
+use super::queues::Measured;
 use super::series::at;
+use super::table::Figure;
+use crate::Error;
+use crate::atlas::mix::level_name;
+use crate::atlas::rig::Cell;
+use crate::atlas::steps;
 use crate::statistics::Estimate;
 use std::fmt::Write;
 
 /// The name of the file and its contents.
-pub fn csv(figure: &Figure, measured: &Measured) -> Result<(String, String), String> {
+pub fn csv(figure: &Figure, measured: &Measured) -> Result<(String, String), Error> {
     let name = format!("{}.csv", figure.id);
     let mut out = String::new();
     if !figure.orders.is_empty() {
@@ -21,15 +23,15 @@ pub fn csv(figure: &Figure, measured: &Measured) -> Result<(String, String), Str
                 strides: load.strides,
                 ..Cell::new(&load.queue, u32::from(load.levels))
             };
-            for (slice, level) in steps::count(&cell)?.order.iter().take(64).enumerate() {
-                let _ = writeln!(out, "{},{slice},{}", load.queue, super::super::mix::level_name(*level));
+            for (slice, level) in steps::count(&cell).map_err(Error::Internal)?.order.iter().take(64).enumerate() {
+                let _ = writeln!(out, "{},{slice},{}", load.queue, level_name(*level));
             }
         }
         return Ok((name, out));
     }
     out.push_str("series,x,value,ci_low,ci_high,printed\n");
     for id in &figure.series {
-        let (table, column) = measured.paper.column(id)?;
+        let (table, column) = measured.paper.column(id).map_err(Error::Internal)?;
         let curves = measured.column(id).unwrap_or_default();
         for (x, printed) in measured.paper.printed.series(table, &column.name) {
             let values: Vec<f64> = curves.iter().filter_map(|curve| at(curve, x)).collect();

@@ -1,16 +1,63 @@
-//! From the columns of a paper to cells, and back to series.
+//! The cost atlas as a source of numbers: from the columns of a paper to cells, and back to series.
 
-use super::super::measure::{Source, filled};
-use super::super::mix::Mix;
-use super::super::rig::{Body, Cell};
-use super::super::structure::{self, Service};
-use super::super::{steps, timing};
 use super::Paper;
-use super::data::{Binding, Column, Load, Measure, Rows, Source as ColumnSource, TableData};
 use super::series::Series;
+use super::table::{Column, Load, Rows, Source as ColumnSource, TableData};
+use crate::atlas::measure::{Source, filled};
+use crate::atlas::mix::Mix;
+use crate::atlas::rig::{Body, Cell};
+use crate::atlas::structure::{self, Service};
+use crate::atlas::{steps, timing};
 use crate::output::Row;
 use crate::progress;
+use serde::Deserialize;
 use std::collections::BTreeMap;
+
+/// A series of a claim.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, expecting = "expected a column as in \"T07/Linked List\", { column, measure } or { load, tasks }")]
+pub enum Binding {
+    /// `T07/Linked List`: a column, with its printed numbers.
+    Column(String),
+    /// A column, by another measure.
+    Measure {
+        /// Which.
+        column: String,
+        /// By what.
+        measure: Measure,
+    },
+    /// A load of its own.
+    Load {
+        /// By what.
+        #[serde(default)]
+        measure: Measure,
+        /// Numbers of tasks; x.
+        tasks: Vec<u32>,
+        /// The structure, levels, mix and rates.
+        load: Load,
+    },
+}
+
+/// What is measured.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Measure {
+    /// Instructions per operation, without the loop.
+    #[default]
+    Instructions,
+    /// List elements, schedule entries or tree levels per operation.
+    Examined,
+    /// The longest wait of the most important level, in slices.
+    FirstWait,
+    /// Turns by level, of a single number of tasks; x is the level.
+    Turns,
+    /// The level of each slice from the first; x counts slices from 0.
+    Order,
+    /// First-level data cache misses per operation.
+    D1Misses,
+    /// Nanoseconds per operation.
+    Time,
+}
 
 /// How to measure a paper.
 #[derive(Clone, Debug)]
@@ -244,7 +291,7 @@ impl<'a> Measured<'a> {
             backend: self.settings.source.backend().to_string(),
             cpus: 1,
             seed: Some(self.settings.seed),
-            params: BTreeMap::from([("paper".to_string(), self.paper.name.to_string()), ("claim".to_string(), claim.to_string())]),
+            params: BTreeMap::from([("paper".to_string(), self.paper.name.clone()), ("claim".to_string(), claim.to_string())]),
             metric: metric.to_string(),
             unit: "instructions".to_string(),
             value: None,
@@ -286,6 +333,14 @@ fn key(id: &str, measure: Measure) -> String {
 }
 
 impl Binding {
+    /// The column that it is about, if it is about one.
+    pub fn column(&self) -> Option<&str> {
+        match self {
+            Binding::Column(column) | Binding::Measure { column, .. } => Some(column),
+            Binding::Load { .. } => None,
+        }
+    }
+
     fn key(&self) -> String {
         match self {
             Binding::Column(id) => key(id, Measure::Instructions),

@@ -1,0 +1,144 @@
+//! The claims of a paper: in our own words, as comparisons that could fail.
+
+use super::expression::Check;
+use super::queues::Binding;
+use crate::toml_file::TomlFile;
+use crate::{Error, no_such};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The verdicts that there are.
+pub const VERDICTS: [&str; 4] = ["reproduced", "not-reproduced", "inconclusive", "skipped"];
+
+/// What stands in `claims.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Claims {
+    claim: Vec<Claim>,
+}
+
+/// A claim of the paper.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// `P-CLM01`, ….
+    pub id: String,
+    /// What it says.
+    pub says: String,
+    /// The series it speaks about.
+    #[serde(default, rename = "let")]
+    pub bindings: BTreeMap<String, Binding>,
+    /// Comparisons that hold if the claim does.
+    #[serde(default)]
+    pub check: Vec<String>,
+    /// Whether they can be put to the printed numbers too.
+    #[serde(default = "yes")]
+    pub in_print: bool,
+    /// The verdict that is known, where it is not `reproduced`, and why.
+    #[serde(default)]
+    pub known: BTreeMap<String, Known>,
+    /// Why it is not measured at all.
+    pub skipped: Option<String>,
+    /// What a reader must know.
+    pub note: Option<String>,
+    /// The comparisons, parsed.
+    #[serde(skip)]
+    pub checks: Vec<Check>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// A verdict on record other than `reproduced`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Known {
+    /// It; `either` where it changes from build to build.
+    pub verdict: String,
+    /// Why.
+    pub because: String,
+}
+
+impl Claim {
+    /// The claims in `file`.
+    ///
+    /// # Errors
+    /// What cannot be judged: a claim without a comparison, a comparison that is none, or that speaks of a series which the claim does not name.
+    pub fn read(file: &TomlFile) -> Result<Vec<Claim>, Error> {
+        let Claims { claim: mut claims } = file.parse()?;
+        for index in 0..claims.len() {
+            let (before, rest) = claims.split_at_mut(index);
+            let wrong = |(key, message): (String, String)| file.wrong(&format!("claim[{index}]{key}"), &message);
+            if before.iter().any(|other| other.id == rest[0].id) {
+                return Err(wrong((".id".to_string(), format!("there is another claim {}", rest[0].id))));
+            }
+            rest[0].prepare().map_err(wrong)?;
+        }
+        Ok(claims)
+    }
+
+    /// Parses the comparisons; an error is a key and what is wrong there.
+    fn prepare(&mut self) -> Result<(), (String, String)> {
+        if self.check.is_empty() == self.skipped.is_none() {
+            let what = "needs either a threshold that could fail (`check`) or the reason why it is not measured (`skipped`)";
+            return Err((String::new(), format!("{} {what}", self.id)));
+        }
+        for (index, text) in self.check.iter().enumerate() {
+            let key = format!(".check[{index}]");
+            let check = Check::parse(text).map_err(|why| (key.clone(), why))?;
+            if let Some(name) = check.names().into_iter().find(|name| !self.bindings.contains_key(name)) {
+                let names: Vec<String> = self.bindings.keys().cloned().collect();
+                return Err((key, no_such("series", &name, &names, "`let.NAME = …` names the series of a claim.")));
+            }
+            self.checks.push(check);
+        }
+        for (part, known) in &self.known {
+            let key = format!(".known.{part}");
+            if !part.parse().is_ok_and(|part: usize| (1..=self.check.len()).contains(&part)) {
+                return Err((key, format!("there is no check {part} of {}; it has {}", self.id, self.check.len())));
+            }
+            if !VERDICTS.contains(&known.verdict.as_str()) && known.verdict != "either" {
+                return Err((key, format!("`{}` is no verdict; write {} or either", known.verdict, VERDICTS.join(", "))));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaint(text: &str) -> String {
+        let text = text.replace("CLAIM", "[[claim]]\nid = \"P-CLM01\"\nsays = \"it is flat\"\nlet.list = \"T07/Linked List\"");
+        Claim::read(&TomlFile::of("claims.toml", &text))
+            .map(|claims| format!("{} claims", claims.len()))
+            .unwrap_or_else(|why| why.to_string())
+    }
+
+    #[test]
+    fn what_cannot_be_judged_is_said_with_line_and_key() {
+        assert_eq!(complaint("CLAIM\ncheck = [\"max(list) < 3\"]\n"), "1 claims");
+        for (text, words) in [
+            ("CLAIM\n", ["claims.toml:1: claim[0]", "P-CLM01 needs either a threshold"]),
+            ("CLAIM\ncheck = [\"list < 1\"]\nskipped = \"no\"\n", ["claims.toml:1: claim[0]", "needs either"]),
+            ("CLAIM\ncheck = [\"max(list)\"]\n", ["claims.toml:5: claim[0].check[0]", "expected <="]),
+            ("CLAIM\ncheck = [\n\"max(list) < 3\",\n\"last(lisp) < 3\"]\n", ["claims.toml:7: claim[0].check[1]", "Did you mean `list`?"]),
+            ("CLAIM\ncheck = [\"list < 1\"]\nCLAIM\ncheck = [\"list < 1\"]\n", ["claims.toml:7: claim[1].id", "another claim P-CLM01"]),
+            (
+                "CLAIM\ncheck = [\"list < 1\"]\nknown.2 = { verdict = \"either\", because = \"\" }\n",
+                ["claims.toml:6: claim[0].known.2", "no check 2"],
+            ),
+            (
+                "CLAIM\ncheck = [\"list < 1\"]\nknown.1 = { verdict = \"no\", because = \"\" }\n",
+                ["claims.toml:6: claim[0].known.1", "`no` is no verdict"],
+            ),
+            ("CLAIM\nchecks = [\"list < 1\"]\n", ["claims.toml:5: claim[0].checks", "Did you mean `check`?"]),
+            ("CLAIM\nlet.tree = 3\ncheck = [\"list < 1\"]\n", ["claims.toml:5: claim[0].let.tree", "T07/Linked List"]),
+        ] {
+            let message = complaint(text);
+            assert!(words.iter().all(|word| message.contains(word)), "{text}: {message}");
+        }
+    }
+}

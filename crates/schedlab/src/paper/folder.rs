@@ -1,0 +1,88 @@
+//! The files of a paper.
+//!
+//! A paper is a folder of data. Those of this project are part of the program; any other is read from the disk.
+
+use crate::toml_file::TomlFile;
+use crate::{Error, no_such};
+use std::borrow::Cow;
+use std::path::Path;
+
+/// The papers that are part of the program: name and files.
+const BUILT_IN: [(&str, &[(&str, &str)]); 1] = [(
+    "porter-2021",
+    &[
+        ("experiments.toml", include_str!("../../../../papers/porter-2021/experiments.toml")),
+        ("tables.csv", include_str!("../../../../papers/porter-2021/tables.csv")),
+        ("claims.toml", include_str!("../../../../papers/porter-2021/claims.toml")),
+    ],
+)];
+
+/// The names of the papers that are part of the program.
+pub fn names() -> Vec<String> {
+    BUILT_IN.iter().map(|(name, _)| name.to_string()).collect()
+}
+
+/// The folder of a paper.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    /// The paper's short name.
+    pub name: String,
+    path: String,
+    files: Vec<(String, Cow<'static, str>)>,
+}
+
+impl Folder {
+    /// The paper of that name, or the folder at that path if there is a `/` in it.
+    ///
+    /// # Errors
+    /// If there is no such paper, or its files cannot be read.
+    pub fn find(paper: &str) -> Result<Folder, Error> {
+        if paper.contains('/') {
+            return Folder::read(Path::new(paper));
+        }
+        let Some((name, files)) = BUILT_IN.iter().find(|(name, _)| *name == paper) else {
+            let see = format!("There are {}; `./{paper}` would be a folder with a paper of your own.", names().join(", "));
+            return Err(Error::Usage(no_such("paper", paper, &names(), &see)));
+        };
+        let files = files.iter().map(|&(file, text)| (file.to_string(), Cow::Borrowed(text))).collect();
+        Ok(Folder { name: name.to_string(), path: format!("papers/{name}"), files })
+    }
+
+    fn read(dir: &Path) -> Result<Folder, Error> {
+        let input = |path: &Path, error: std::io::Error| {
+            let what = "a paper is a folder with claims.toml and what it measures, as in papers/porter-2021";
+            Error::Input(format!("{}: {error}; {what}", path.display()))
+        };
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(dir).map_err(|error| input(dir, error))? {
+            let path = entry.map_err(|error| input(dir, error))?.path();
+            if path.extension().is_some_and(|extension| extension == "toml" || extension == "csv") {
+                let text = std::fs::read_to_string(&path).map_err(|error| input(&path, error))?;
+                files.push((path.file_name().unwrap_or_default().to_string_lossy().into_owned(), Cow::Owned(text)));
+            }
+        }
+        files.sort();
+        let name = dir.file_name().map_or_else(|| dir.display().to_string(), |name| name.to_string_lossy().into_owned());
+        Ok(Folder { name, path: dir.display().to_string().trim_end_matches('/').to_string(), files })
+    }
+
+    /// What messages call a file of it.
+    pub fn path(&self, file: &str) -> String {
+        format!("{}/{file}", self.path)
+    }
+
+    /// The text of a file, if the paper has it.
+    pub fn text(&self, file: &str) -> Option<&str> {
+        self.files.iter().find(|(name, _)| name == file).map(|(_, text)| &**text)
+    }
+
+    /// A TOML file of it.
+    ///
+    /// # Errors
+    /// If the paper has none of that name.
+    pub fn toml(&self, file: &str) -> Result<TomlFile, Error> {
+        let missing =
+            || Error::Input(format!("{}: there is no such file; papers/porter-2021 shows what a paper is made of", self.path(file)));
+        self.text(file).map(|text| TomlFile::of(&self.path(file), text)).ok_or_else(missing)
+    }
+}

@@ -1,0 +1,159 @@
+//! A TOML file that a person wrote: what is in it, and for what is wrong with it the file, the line and the key.
+
+use crate::{Error, no_such};
+use serde::de::DeserializeOwned;
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// The text of a TOML file and what to call it in messages.
+#[derive(Clone, Debug)]
+pub struct TomlFile {
+    name: String,
+    text: String,
+}
+
+impl TomlFile {
+    /// The file at `path`.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not text.
+    pub fn read(path: &Path) -> Result<TomlFile, Error> {
+        let wrong = |what: String| Error::Input(format!("{}: {what}", path.display()));
+        let bytes = fs::read(path).map_err(|error| wrong(error.to_string()))?;
+        let text = String::from_utf8(bytes).map_err(|_| wrong("not a text in UTF-8, so not a TOML file".to_string()))?;
+        Ok(TomlFile { name: path.display().to_string(), text })
+    }
+
+    /// A file that is not on disk.
+    pub fn of(name: &str, text: &str) -> TomlFile {
+        TomlFile { name: name.to_string(), text: text.to_string() }
+    }
+
+    /// What to call it in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What is in it.
+    ///
+    /// # Errors
+    /// If it is not TOML, or not what a `T` is made of.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        toml::from_str(&self.text).map_err(|error: toml::de::Error| {
+            let at = error.span().unwrap_or(0..0).start;
+            let key = DeTable::parse(&self.text).ok().and_then(|document| key_in_table(document.get_ref(), at));
+            let key = key.map_or(String::new(), |key| format!("{key}: "));
+            Error::Input(format!("{}:{}: {key}{}", self.name, self.line(at), with_nearest(error.message())))
+        })
+    }
+
+    /// The message that `key`, such as `class[1].share`, is wrong. A key that is not in the file is looked for as far as there is something.
+    pub fn wrong(&self, key: &str, message: &str) -> Error {
+        let span = DeTable::parse(&self.text).ok().map_or(0..0, |document| place(document.get_ref(), key));
+        Error::Input(format!("{}:{}: {key}: {message}", self.name, self.line(span.start)))
+    }
+
+    fn line(&self, at: usize) -> usize {
+        self.text.bytes().take(at).filter(|&byte| byte == b'\n').count() + 1
+    }
+}
+
+/// serde's message on a name that there is not, with the nearest of those that there are.
+pub fn with_nearest(message: &str) -> String {
+    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    match (&quoted[..], message.starts_with("unknown ")) {
+        ([wrong, names @ ..], true) if !names.is_empty() => {
+            let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+            let what = message.split(' ').nth(1).unwrap_or_default().replace("field", "key").replace("variant", "choice");
+            no_such(&what, wrong, &names, &format!("It can be {}.", names.join(", ")))
+        }
+        _ => message.lines().collect::<Vec<_>>().join(" "),
+    }
+}
+
+/// The key whose name or value is at byte `at`.
+fn key_in_table(table: &DeTable<'_>, at: usize) -> Option<String> {
+    let inner = |value: &Spanned<DeValue<'_>>, key: &str| key_in_value(value.get_ref(), at).map(|inner| format!("{key}{inner}"));
+    table.iter().find_map(|(key, value)| inner(value, key.get_ref())).or_else(|| {
+        let (key, _) = table.iter().find(|(key, value)| key.span().contains(&at) || value.span().contains(&at))?;
+        Some(key.get_ref().to_string())
+    })
+}
+
+/// What follows the name of the value's own key.
+fn key_in_value(value: &DeValue<'_>, at: usize) -> Option<String> {
+    match value {
+        DeValue::Table(table) => key_in_table(table, at).map(|key| format!(".{key}")),
+        DeValue::Array(items) => items.iter().enumerate().find_map(|(index, item)| {
+            let inner = key_in_value(item.get_ref(), at).or_else(|| item.span().contains(&at).then(String::new));
+            inner.map(|inner| format!("[{index}]{inner}"))
+        }),
+        _ => None,
+    }
+}
+
+/// Where `key` is, or the part of it that is there.
+fn place(table: &DeTable<'_>, key: &str) -> Range<usize> {
+    let mut found = 0..0;
+    let mut value: Option<&DeValue<'_>> = None;
+    for step in key.split(['.', '[']) {
+        let next = match (value, step.strip_suffix(']').and_then(|index| index.parse::<usize>().ok())) {
+            (Some(DeValue::Array(items)), Some(index)) => items.get(index).map(|item| (item.span(), item.get_ref())),
+            (Some(DeValue::Table(table)), None) => entry(table, step),
+            (None, None) => entry(table, step),
+            _ => None,
+        };
+        let Some((span, inner)) = next else { break };
+        (found, value) = (span, Some(inner));
+    }
+    found
+}
+
+/// Where a key of a table begins, and what it holds.
+fn entry<'t, 'i>(table: &'t DeTable<'i>, name: &str) -> Option<(Range<usize>, &'t DeValue<'i>)> {
+    table.iter().find(|(key, _)| key.get_ref() == name).map(|(key, value)| (key.span(), value.get_ref()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    #[derive(Deserialize, Debug)]
+    #[serde(deny_unknown_fields)]
+    struct Wanted {
+        #[serde(default)]
+        #[allow(dead_code)]
+        load: f64,
+        #[serde(default)]
+        #[allow(dead_code)]
+        class: Vec<Class>,
+    }
+
+    #[derive(Deserialize, Debug)]
+    #[serde(deny_unknown_fields)]
+    struct Class {
+        #[allow(dead_code)]
+        share: f64,
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_line_and_key() {
+        let message = |text: &str| TomlFile::of("w.toml", text).parse::<Wanted>().unwrap_err().to_string();
+        assert!(message("load = 1\n\n[[class]]\nshare = 'x'\n").starts_with("w.toml:4: class[0].share: invalid type"));
+        assert!(
+            message("lood = 1").contains("w.toml:1: lood: there is no key named `lood`. Did you mean `load`?"),
+            "{}",
+            message("lood = 1")
+        );
+        assert!(message("load = \n").starts_with("w.toml:1: "), "{}", message("load = \n"));
+        assert!(message("[[class]]\n").starts_with("w.toml:1: class[0]: missing field `share`"), "{}", message("[[class]]\n"));
+        let file = TomlFile::of("w.toml", "load = 2\n[[class]]\nshare = 1\n[[class]]\nshare = 2\n");
+        assert_eq!(file.wrong("class[1].share", "too much").to_string(), "w.toml:5: class[1].share: too much");
+        assert_eq!(file.wrong("class[1].pause", "missing").to_string(), "w.toml:4: class[1].pause: missing");
+        assert_eq!(file.wrong("quantum", "missing").to_string(), "w.toml:1: quantum: missing");
+    }
+}
