@@ -280,13 +280,7 @@ impl<'w> Checks<'w> {
     /// Who has ended has done all that its script asks for; nobody has done more.
     fn expect_scripts_done(&mut self) {
         for task in self.workload.ids() {
-            let (useful, mut demand) = (self.accounts.useful(task), Nanos::ZERO);
-            for step in self.workload.tasks[task.index()].script.steps() {
-                demand += step.run;
-                if step.then == Action::Exit {
-                    break;
-                }
-            }
+            let (useful, demand) = (self.accounts.useful(task), self.workload.tasks[task.index()].script.demand());
             let dead = self.tasks[task.index()] == Phase::Dead;
             if useful > demand || dead && useful < demand {
                 self.report(Rule::CpuTime, Some(task), None, format!("did {useful} of work, and its script asks for {demand}"));

@@ -6,13 +6,15 @@
 
 mod calendar;
 mod cpus;
+mod pipes;
 mod sharing;
 mod source;
 mod stall;
+mod sync;
 mod tasks;
 
 pub use source::Source;
-pub use stall::Stall;
+pub use stall::{Stall, StalledTask};
 
 use crate::policy::{Context, Policy};
 use crate::trace::Trace;
@@ -22,6 +24,7 @@ use cpus::Cpu;
 use sharing::Slowdown;
 use source::Load;
 use std::fmt;
+use sync::Sync;
 use tasks::{Status, Task};
 
 /// How a simulation is run.
@@ -56,6 +59,13 @@ pub enum Error {
         /// What it did.
         message: String,
     },
+    /// A task did what no task may do.
+    Task {
+        /// When.
+        time: Time,
+        /// Which task, and what it did.
+        message: String,
+    },
     /// Tasks wait for one another.
     Stalled(Stall),
 }
@@ -63,7 +73,8 @@ pub enum Error {
 /// Runs the tasks of `source` under `policy` until every task has ended or sleeps for ever, or the source says that it is enough.
 ///
 /// # Errors
-/// If the policy breaks the contract of [`Policy`], or if tasks wait for one another for ever.
+/// If the policy breaks the contract of [`Policy`], if a task gives back a mutex that it does not hold or forks more tasks than there are, or if tasks wait
+/// for one another for ever. With a time to stop at, that one of them waits for somebody who has ended is no error.
 pub fn simulate<'w, P: Policy>(
     source: impl Into<Source<'w>>,
     machine: &Machine,
@@ -86,6 +97,9 @@ struct Engine<'w, 't, P> {
     cpus: Vec<Cpu>,
     cpu_times: CpuTimes,
     timers: Timers,
+    sync: Sync,
+    /// The failure in the context is a task's, not the policy's.
+    misused: bool,
     /// CPUs that shall dispatch before time goes on.
     resched: Vec<CpuId>,
     /// The CPU that a timer is interrupting at this moment: if it was idle, it is no longer, and that time lies before the waking.
@@ -113,6 +127,8 @@ impl<'w, 't, P: Policy> Engine<'w, 't, P> {
             cpus: vec![Cpu::IDLE; usize::from(machine.cpus)],
             cpu_times: CpuTimes::new(machine.cpus),
             timers: Timers::new(),
+            sync: if let Source::Scripts(workload) = source { Sync::new(workload) } else { Sync::default() },
+            misused: false,
             resched: Vec::new(),
             interrupted: None,
             alarms: Vec::new(),
@@ -154,10 +170,12 @@ impl<'w, 't, P: Policy> Engine<'w, 't, P> {
             }
         }
         if let Some(message) = self.cx.failure.take() {
-            return Err(Error::Policy { time: self.cx.now, message });
+            let time = self.cx.now;
+            return Err(if self.misused { Error::Task { time, message } } else { Error::Policy { time, message } });
         }
+        self.expect_no_stall()?;
         if self.until == Time::NEVER {
-            self.expect_all_done()?;
+            self.expect_none_lost()?;
         } else {
             self.cx.now = self.until;
             self.cx.machine.all().for_each(|cpu| self.account(cpu));
@@ -166,27 +184,19 @@ impl<'w, 't, P: Policy> Engine<'w, 't, P> {
         Ok(Outcome { end: self.cx.now, events: self.events, useful: self.useful, random })
     }
 
-    /// Nothing will happen any more: is nobody left who wanted something to happen?
-    fn expect_all_done(&self) -> Result<(), Error> {
-        if let Some(task) = self.tasks.iter().position(|task| task.status == Status::Ready) {
-            let name = self.load.name(TaskId(task as u32));
-            let message = format!("{name} is ready, all CPUs idle, and it was never dispatched: the policy lost it");
-            return Err(Error::Policy { time: self.cx.now, message });
-        }
-        let Load::Scripts(workload) = self.load else { return Ok(()) };
-        let left = workload.ids().filter(|task| {
-            let state = &self.tasks[task.index()];
-            state.status == Status::Waiting && workload.tasks[task.index()].script.steps_from(state.cursor).next().is_some()
-        });
-        let waiting: Vec<(TaskId, u32)> = left.map(|task| (task, self.tasks[task.index()].cursor)).collect();
-        if waiting.is_empty() { Ok(()) } else { Err(Error::Stalled(Stall::new(workload, self.cx.now, &waiting))) }
+    /// Nothing will happen any more: is nobody left who is ready?
+    fn expect_none_lost(&self) -> Result<(), Error> {
+        let Some(task) = self.tasks.iter().position(|task| task.status == Status::Ready) else { return Ok(()) };
+        let name = self.load.name(TaskId(task as u32));
+        let message = format!("{name} is ready, all CPUs idle, and it was never dispatched: the policy lost it");
+        Err(Error::Policy { time: self.cx.now, message })
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Policy { time, message } => write!(f, "at {}: {message}", Nanos(time.0)),
+            Error::Policy { time, message } | Error::Task { time, message } => write!(f, "at {}: {message}", Nanos(time.0)),
             Error::Stalled(stall) => stall.fmt(f),
         }
     }

@@ -1,5 +1,7 @@
 //! Instants and durations, in nanoseconds.
 
+use serde::de::{Deserialize, Deserializer, Error};
+use serde::ser::{Serialize, Serializer};
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 use std::str::FromStr;
@@ -163,6 +165,30 @@ impl fmt::Display for Nanos {
     }
 }
 
+impl Nanos {
+    /// Every digit, in the longest unit that needs no fraction: what [`FromStr`] reads back as the same.
+    pub fn exact(self) -> String {
+        let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")];
+        let (length, unit) = units.into_iter().find(|(length, _)| self.0 > 0 && self.0.is_multiple_of(*length)).unwrap_or((1, "ns"));
+        format!("{}{unit}", self.0 / length)
+    }
+}
+
+/// As [`Nanos::exact`] writes it.
+impl Serialize for Nanos {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.exact())
+    }
+}
+
+/// From a text with a unit.
+impl<'de> Deserialize<'de> for Nanos {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Nanos, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(D::Error::custom)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,6 +202,12 @@ mod tests {
         for bad in ["", "5", "ms", "1.5ns", "-1ms", "1e3us", "5 ms", "99999999999999s", "1.2.3s", ".5s"] {
             assert_eq!(parse(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn an_exact_duration_reads_back_as_the_same() {
+        assert_eq!([0, 1_500, 2_000_000, 60_000_000_000].map(|ns| Nanos(ns).exact()), ["0ns", "1500ns", "2ms", "60s"]);
+        assert!([0, 1, 999, 1_500, 1 << 60].map(Nanos).into_iter().all(|span| span.exact().parse() == Ok(span)));
     }
 
     #[test]

@@ -1,17 +1,26 @@
 //! What there is to schedule: tasks, where they may run, and what each of them does.
 
 mod attributes;
+mod closed;
 mod costs;
 mod model;
+mod operation;
 mod replay;
 mod script;
+mod shared;
 
 pub use attributes::{Attributes, Slice, TaskClass};
+pub use closed::{
+    BarrierOptions, Closed, DeviceOptions, IoOperation, IoPhase, LoopPhase, MutexOptions, Phase, PipeOptions, SchedulingPolicy, Tasks,
+    TimerMode, TimerPhase,
+};
 pub use costs::{CostEstimator, Costs, Estimate};
 pub(crate) use model::Population;
 pub use model::{After, Bin, Bursts, Class, Distribution, Invalid, Kind, Model, Priorities, RunLength, Stream, Unix1990};
+pub use operation::Operation;
 pub use replay::{EdgeCounts, Recorded, ReplayBuilder, ReplayOptions, ReplayReport, TaskMatch, UntilEnded};
 pub use script::{Action, Script, Step, Steps};
+pub use shared::{Barrier, Device, Group, Late, Mutex, Pipe, Shared, Timer};
 
 use crate::trace::TaskInfo;
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
@@ -23,6 +32,8 @@ pub struct Workload {
     pub tasks: Vec<TaskSpec>,
     /// Sets of CPUs that [`Affinity::Set`] refers to.
     pub cpu_sets: Vec<CpuSet>,
+    /// What their scripts' [`Operation`]s refer to.
+    pub shared: Shared,
 }
 
 /// One task of a workload.
@@ -69,7 +80,7 @@ impl Workload {
         self.tasks.iter().map(|task| task.script.demand()).sum()
     }
 
-    /// How many CPU bursts there are: runs that end in a sleep, a wait or an exit.
+    /// How many CPU bursts there are: runs that end in a sleep, a wait or an exit; those of a loop count once.
     pub fn bursts(&self) -> u64 {
         self.tasks.iter().map(|task| task.script.steps().filter(|step| step.then.ends_burst()).count() as u64).sum()
     }

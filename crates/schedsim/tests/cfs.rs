@@ -194,7 +194,7 @@ proptest! {
     /// Whatever is mixed, on any number of CPUs: pinned tasks, tasks on two CPUs only, real-time tasks.
     #[test]
     fn keeps_all_rules_and_its_promises(tasks in mixed_tasks(14), machine in random_machine()) {
-        let workload = Workload { tasks, cpu_sets: vec![[CpuId(0), CpuId(2)].into_iter().collect()] };
+        let workload = Workload { tasks, cpu_sets: vec![[CpuId(0), CpuId(2)].into_iter().collect()], ..Workload::default() };
         let policy = Cfs::new(machine.cpus, CfsOptions::default());
         let promises = policy.promises();
         let violations = violations(policy, promises, &machine, &workload);

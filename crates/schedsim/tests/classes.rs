@@ -142,7 +142,7 @@ proptest! {
         throttle in prop_oneof![Just(None), (MS / 10..9 * MS).prop_map(|ns| Some(Nanos(ns)))],
         server in prop_oneof![Just(None), (990 * MS..1000 * MS).prop_map(|ns| Some(Nanos(ns)))],
     ) {
-        let workload = Workload { tasks, cpu_sets: vec![[CpuId(0), CpuId(2)].into_iter().collect()] };
+        let workload = Workload { tasks, cpu_sets: vec![[CpuId(0), CpuId(2)].into_iter().collect()], ..Workload::default() };
         let realtime = RealTimeOptions { quantum, throttle, ..Default::default() };
         let policy = cfs(machine.cpus, FairOptions { realtime, server, ..Default::default() });
         let promises = policy.promises();

@@ -1,5 +1,8 @@
 //! What the engine does with small workloads, event by event.
 
+#[path = "engine/phases.rs"]
+mod phases;
+
 use schedsim::engine::{self, Options, Outcome};
 use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
 use schedsim::trace::{Event, EventKind, Observer, TaskInfo, Trace};
@@ -87,7 +90,7 @@ fn a_cycle_of_waits_is_reported_with_its_tasks() {
     let two = task(NOW, &[(1, Action::Wait), (1, Action::Wake(TaskId(0))), (1, Action::Exit)]);
     let (outcome, _) = run("central:rr", &Machine::ideal(1), &Workload { tasks: vec![one, two], ..Default::default() });
     let message = outcome.unwrap_err().to_string();
-    assert!(message.contains("task 0 (t) waits for task 1 (t) waits for task 0 again"), "{message}");
+    assert!(message.contains("task 0 (t) waits for a wakeup by task 1 (t), which waits for a wakeup by task 0 again"), "{message}");
 }
 
 #[test]

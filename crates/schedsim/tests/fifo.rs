@@ -185,7 +185,7 @@ proptest! {
 
     #[test]
     fn keeps_all_rules_and_its_promises(tasks in mixed_tasks(14), machine in random_machine()) {
-        let workload = Workload { tasks, cpu_sets: vec![[CpuId(0), CpuId(2)].into_iter().collect()] };
+        let workload = Workload { tasks, cpu_sets: vec![[CpuId(0), CpuId(2)].into_iter().collect()], ..Workload::default() };
         let policy = Fifo::new(machine.cpus, None);
         let promises = policy.promises();
         let violations = violations(policy, promises, &machine, &workload);
@@ -196,7 +196,7 @@ proptest! {
     #[test]
     fn conserves_work(tasks in mixed_tasks(14), cpus in 1..6u16, idle_exit in prop_oneof![Just(0), Just(20 * US)]) {
         let machine = Machine { idle_exit: Nanos(idle_exit), ..Machine::ideal(cpus) };
-        let workload = Workload { tasks, cpu_sets: vec![[CpuId(0), CpuId(2)].into_iter().collect()] };
+        let workload = Workload { tasks, cpu_sets: vec![[CpuId(0), CpuId(2)].into_iter().collect()], ..Workload::default() };
         let promises = Promises { work_conserving: true, locally_work_conserving: true };
         let violations = violations(Fifo::new(cpus, None), promises, &machine, &workload);
         prop_assert!(violations.is_empty(), "{violations:?}");
@@ -206,7 +206,7 @@ proptest! {
     #[test]
     fn nobody_waits_for_a_less_important_task(tasks in mixed_tasks(14), cpus in 1..6u16) {
         let machine = Machine::ideal(cpus);
-        let workload = Workload { tasks, cpu_sets: vec![[CpuId(0), CpuId(2)].into_iter().collect()] };
+        let workload = Workload { tasks, cpu_sets: vec![[CpuId(0), CpuId(2)].into_iter().collect()], ..Workload::default() };
         let (_, events) = run_until(Fifo::new(cpus, None), &machine, &workload, Time::NEVER);
         let inversion = inversion(&workload, &machine, &events, 0);
         prop_assert!(inversion.is_none(), "{}", inversion.unwrap());

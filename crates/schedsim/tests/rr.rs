@@ -82,7 +82,7 @@ proptest! {
 
     #[test]
     fn keeps_all_rules_and_its_promises(tasks in mixed_tasks(14), machine in random_machine(), quantum in 1..9 * MS) {
-        let workload = Workload { tasks, cpu_sets: vec![[CpuId(0), CpuId(2)].into_iter().collect()] };
+        let workload = Workload { tasks, cpu_sets: vec![[CpuId(0), CpuId(2)].into_iter().collect()], ..Workload::default() };
         let policy = Rr::new(machine.cpus, RrOptions { quantum: Nanos(quantum), ..Default::default() });
         let promises = policy.promises();
         let violations = violations(policy, promises, &machine, &workload);

@@ -36,7 +36,7 @@ pub fn simulate(
 ) -> Result<Run, Error> {
     let job = Job { recorded, machine, seed, check, observer };
     policy.visit(machine.cpus, job).map_err(|error| match error {
-        engine::Error::Stalled(_) => Error::Input(format!("under {policy} on {} CPUs {error}", machine.cpus)),
+        engine::Error::Stalled(_) | engine::Error::Task { .. } => Error::Input(format!("under {policy} on {} CPUs {error}", machine.cpus)),
         engine::Error::Policy { .. } => Error::Internal(format!("{policy} on {} CPUs failed: {error}", machine.cpus)),
     })
 }

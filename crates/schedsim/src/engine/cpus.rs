@@ -2,6 +2,7 @@
 
 use super::Engine;
 use super::sharing::{lost, part};
+use super::sync::Done;
 use super::tasks::Status;
 use crate::policy::{Effect, Policy, Stop};
 use crate::trace::{EventKind, OverheadKind, PrevState};
@@ -101,6 +102,11 @@ impl<P: Policy> Engine<'_, '_, P> {
                     }
                     *tokens -= 1;
                 }
+                Action::Do(operation) => match self.perform(cpu, task, operation) {
+                    Done::Yes => {}
+                    Done::Blocks(status) => return self.leave(cpu, task, status),
+                    Done::Never => return,
+                },
                 Action::Yield => {
                     self.next_step(task);
                     return self.dispatch(cpu, Some(Stop::Yielded));
@@ -108,6 +114,9 @@ impl<P: Policy> Engine<'_, '_, P> {
                 Action::Exit => {
                     self.depart(cpu, task);
                     self.trace.push(self.cx.now, cpu, EventKind::SchedProcessExit { task });
+                    if self.sync.counts_tasks() {
+                        self.ended(task, cpu);
+                    }
                     return self.leave(cpu, task, Status::Dead);
                 }
             }

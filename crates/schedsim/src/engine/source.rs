@@ -1,7 +1,7 @@
 //! Where the engine gets its tasks from: scripts, all known in advance, or a model, drawn as time goes on.
 
 use crate::TaskId;
-use crate::workload::{Model, Population, Step, Workload};
+use crate::workload::{Model, Population, Shared, Step, Workload};
 
 /// What a simulation is fed with. A `&Workload` and a `&Model` convert into it.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +44,15 @@ impl<'w> Load<'w> {
         match self {
             Load::Scripts(workload) => workload.tasks[task.index()].script.next(cursor),
             Load::Drawn(population) => Some(population.next_step(task)),
+        }
+    }
+
+    /// What its tasks share; those of a model are on their own.
+    pub fn shared(&self) -> &'w Shared {
+        static NOTHING: Shared = Shared::NOTHING;
+        match self {
+            Load::Scripts(workload) => &workload.shared,
+            Load::Drawn(_) => &NOTHING,
         }
     }
 

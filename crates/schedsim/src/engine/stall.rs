@@ -1,59 +1,231 @@
-//! A replay that cannot go on: who waits for whom.
+//! A run that cannot go on: who waits for whom.
 
-use crate::workload::{Action, Workload};
+use super::Engine;
+use super::source::Load;
+use super::tasks::Status;
+use super::{Error, sync::Sync};
+use crate::policy::Policy;
+use crate::workload::{Action, Operation, Script, Workload};
 use crate::{Nanos, TaskId, Time};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Tasks that wait for tokens which nobody will give.
+/// Tasks that wait for what nobody will give.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stall {
     /// When time stood still.
     pub time: Time,
     /// How many tasks wait with work left.
     pub waiting: usize,
-    /// Tasks each of which waits for the next, the last for the first; or a single task for which nobody has a token left.
-    pub cycle: Vec<(TaskId, String)>,
+    /// Tasks each of which waits for the next, the last for the first; or a single task for which nobody can do anything any more.
+    pub tasks: Vec<StalledTask>,
+    /// Whether the last waits for the first: a deadlock.
+    pub is_cycle: bool,
 }
 
-impl Stall {
-    /// Explains why `waiting` (tasks and the next step of their scripts) wait for ever.
-    pub(super) fn new(workload: &Workload, time: Time, waiting: &[(TaskId, u32)]) -> Stall {
-        // For each task, who among the waiting could still wake it.
-        let mut wakers: BTreeMap<TaskId, TaskId> = BTreeMap::new();
-        for &(waker, cursor) in waiting {
-            for step in workload.tasks[waker.index()].script.steps_from(cursor) {
-                if let Action::Wake(task) = step.then {
-                    wakers.entry(task).or_insert(waker);
-                }
-            }
+/// A task that waits for ever.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StalledTask {
+    /// Which.
+    pub task: TaskId,
+    /// Its name.
+    pub name: String,
+    /// What it waits for: a phrase that ends before the next task in a cycle, or that ends the sentence.
+    pub wants: String,
+}
+
+/// What a task that waits needs of another one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Need {
+    Token(TaskId),
+    Mutex(u32),
+    Signal(u32),
+    Barrier(u32),
+    Data(u32),
+    Room(u32),
+    End(u32),
+}
+
+/// A task that waits: the action at which it does, and the next step of its script.
+#[derive(Clone, Copy)]
+struct Waiter {
+    task: TaskId,
+    then: Action,
+    cursor: u32,
+}
+
+impl<P: Policy> Engine<'_, '_, P> {
+    /// Nothing will happen any more: is nobody left who waits? Up to a given time one may wait for somebody who has ended, but not for each other.
+    pub(super) fn expect_no_stall(&self) -> Result<(), Error> {
+        let Load::Scripts(workload) = self.load else { return Ok(()) };
+        if self.timers.earliest().min(self.cpu_times.earliest().0) != Time::NEVER {
+            return Ok(());
         }
-        let mut path = vec![waiting[0].0];
-        let cycle = loop {
-            let Some(&waker) = path.last().and_then(|task| wakers.get(task)) else {
-                break path.split_off(path.len() - 1);
-            };
-            if let Some(first) = path.iter().position(|&task| task == waker) {
-                break path.split_off(first);
-            }
-            path.push(waker);
+        let waiter = |task: TaskId| {
+            let state = &self.tasks[task.index()];
+            Waiter { task, then: state.then, cursor: state.cursor }
         };
-        let name = |task: TaskId| (task, workload.tasks[task.index()].info.name.clone());
-        Stall { time, waiting: waiting.len(), cycle: cycle.into_iter().map(name).collect() }
+        let wants_more = |waiter: &Waiter| {
+            let group = workload.shared.group_of(waiter.task);
+            let has_steps = || workload.tasks[waiter.task.index()].script.steps_from(waiter.cursor).next().is_some();
+            !group.is_some_and(|group| workload.shared.groups[group].daemon) && (waiter.then != Action::Wait || has_steps())
+        };
+        let waiting = workload.ids().filter(|task| self.tasks[task.index()].status == Status::Waiting).map(waiter);
+        let waiting: Vec<Waiter> = waiting.filter(wants_more).collect();
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        let stall = explain(workload, &self.sync, self.cx.now, &waiting);
+        if stall.is_cycle || self.until == Time::NEVER { Err(Error::Stalled(stall)) } else { Ok(()) }
+    }
+}
+
+/// Why `waiting` wait for ever.
+fn explain(workload: &Workload, sync: &Sync, time: Time, waiting: &[Waiter]) -> Stall {
+    let helpers = helpers(workload, sync, waiting);
+    let helped_by = |index: usize| need(waiting[index]).and_then(|need| helpers.get(&need)).copied();
+    let mut path: Vec<usize> = Vec::new();
+    let mut seen = vec![false; waiting.len()];
+    let mut cycle = None;
+    for start in 0..waiting.len() {
+        let mut at = start;
+        path.clear();
+        while !std::mem::replace(&mut seen[at], true) {
+            path.push(at);
+            let Some(next) = helped_by(at) else { break };
+            at = next;
+        }
+        if let Some(first) = path.iter().position(|&index| index == at).filter(|_| helped_by(path[path.len() - 1]) == Some(at)) {
+            cycle = Some(path.split_off(first));
+            break;
+        }
+    }
+    let is_cycle = cycle.is_some();
+    let end = |mut at: usize| {
+        while let Some(next) = helped_by(at) {
+            at = next;
+        }
+        at
+    };
+    let told = cycle.unwrap_or_else(|| vec![end(0)]);
+    let tell = |&index: &usize| {
+        let Waiter { task, then, .. } = waiting[index];
+        let wants = if is_cycle { of_another(workload, then) } else { of_nobody(workload, sync, then) };
+        StalledTask { task, name: workload.tasks[task.index()].info.name.clone(), wants }
+    };
+    Stall { time, waiting: waiting.len(), tasks: told.iter().map(tell).collect(), is_cycle }
+}
+
+/// For what the waiting need, one of them that could give it if it went on.
+fn helpers(workload: &Workload, sync: &Sync, waiting: &[Waiter]) -> BTreeMap<Need, usize> {
+    let mut helpers = BTreeMap::new();
+    for (index, waiter) in waiting.iter().enumerate() {
+        let script = &workload.tasks[waiter.task.index()].script;
+        let own = need(*waiter);
+        let gives = script.steps_from(first_step_to_come(script, waiter.cursor)).filter_map(|step| gift(step.then));
+        for gift in gives.filter(|&gift| !matches!(gift, Need::Barrier(_)) || own != Some(gift)) {
+            helpers.entry(gift).or_insert(index);
+        }
+        if let Some(group) = workload.shared.group_of(waiter.task) {
+            helpers.entry(Need::End(group as u32)).or_insert(index);
+        }
+        for (mutex, _) in sync.mutexes.iter().enumerate().filter(|(_, state)| state.owner == waiter.task) {
+            helpers.insert(Need::Mutex(mutex as u32), index);
+        }
+    }
+    helpers
+}
+
+/// The earliest step that a task at `cursor` may come to: loops go back.
+fn first_step_to_come(script: &Script, cursor: u32) -> u32 {
+    let back = |action: Action| {
+        if let Action::Do(Operation::Repeat { begin, .. } | Operation::Exec { begin }) = action { Some(begin) } else { None }
+    };
+    script.steps_from(cursor).filter_map(|step| back(step.then)).fold(cursor, u32::min)
+}
+
+fn need(waiter: Waiter) -> Option<Need> {
+    Some(match waiter.then {
+        Action::Wait => Need::Token(waiter.task),
+        Action::Do(Operation::Lock(mutex)) => Need::Mutex(mutex),
+        Action::Do(Operation::Await { condition, .. }) => Need::Signal(condition),
+        Action::Do(Operation::Arrive(barrier)) => Need::Barrier(barrier),
+        Action::Do(Operation::Read { pipe, .. }) => Need::Data(pipe),
+        Action::Do(Operation::Write { pipe, .. }) => Need::Room(pipe),
+        Action::Do(Operation::Join(group)) => Need::End(group),
+        _ => return None,
+    })
+}
+
+/// What a step gives to others.
+fn gift(action: Action) -> Option<Need> {
+    Some(match action {
+        Action::Wake(task) => Need::Token(task),
+        Action::Do(Operation::Signal(condition) | Operation::Broadcast(condition)) => Need::Signal(condition),
+        Action::Do(Operation::Arrive(barrier)) => Need::Barrier(barrier),
+        Action::Do(Operation::Write { pipe, .. }) => Need::Data(pipe),
+        Action::Do(Operation::Read { pipe, .. }) => Need::Room(pipe),
+        _ => return None,
+    })
+}
+
+/// What a task wants of the one that is named next.
+fn of_another(workload: &Workload, then: Action) -> String {
+    let shared = &workload.shared;
+    match then {
+        Action::Do(Operation::Lock(mutex)) => format!("the mutex {}, held by", shared.mutexes[mutex as usize].name),
+        Action::Do(Operation::Await { condition, .. }) => format!("a signal on {} by", shared.conditions[condition as usize]),
+        Action::Do(Operation::Arrive(barrier)) => format!("the barrier {}, not yet reached by", shared.barriers[barrier as usize].name),
+        Action::Do(Operation::Read { pipe, .. }) => format!("data in the pipe {} from", shared.pipes[pipe as usize].name),
+        Action::Do(Operation::Write { pipe, .. }) => format!("room in the pipe {}, read by", shared.pipes[pipe as usize].name),
+        Action::Do(Operation::Join(_)) => "the end of".to_string(),
+        _ => "a wakeup by".to_string(),
+    }
+}
+
+/// What a task wants that nobody can give any more.
+fn of_nobody(workload: &Workload, sync: &Sync, then: Action) -> String {
+    let shared = &workload.shared;
+    match then {
+        Action::Do(Operation::Lock(mutex)) => {
+            let owner = sync.mutexes[mutex as usize].owner;
+            let name = workload.tasks.get(owner.index()).map_or("", |task| &task.info.name);
+            format!("the mutex {}, which task {} ({name}) has taken and will not give back", shared.mutexes[mutex as usize].name, owner.0)
+        }
+        Action::Do(Operation::Await { condition, .. }) => {
+            format!("a signal on {} that no other task has left to give", shared.conditions[condition as usize])
+        }
+        Action::Do(Operation::Arrive(barrier)) => {
+            let (here, barrier) = (sync.barriers[barrier as usize].len(), &shared.barriers[barrier as usize]);
+            format!("the barrier {}, to which {here} of {} tasks have come and no other will", barrier.name, barrier.tasks)
+        }
+        Action::Do(Operation::Read { pipe, .. }) => {
+            format!("data in the pipe {}, to which nobody writes any more", shared.pipes[pipe as usize].name)
+        }
+        Action::Do(Operation::Write { pipe, .. }) => {
+            format!("room in the pipe {}, which nobody reads any more", shared.pipes[pipe as usize].name)
+        }
+        Action::Do(Operation::Join(group)) => format!("the end of a daemon, {}", shared.groups[group as usize].name),
+        _ => "a wakeup that no other task has left to give".to_string(),
     }
 }
 
 impl fmt::Display for Stall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the workload stalls at {}: {} tasks wait for ever; ", Nanos(self.time.0), self.waiting)?;
-        match &self.cycle[..] {
-            [(task, name)] => write!(f, "task {} ({name}) waits for a wakeup that no other task has left to give", task.0),
-            tasks => {
-                for (task, name) in tasks {
-                    write!(f, "task {} ({name}) waits for ", task.0)?;
-                }
-                write!(f, "task {} again", tasks[0].0.0)
-            }
+        let (s, verb) = if self.waiting == 1 { ("", "waits") } else { ("s", "wait") };
+        write!(f, "the workload stalls at {}: {} task{s} {verb} for ever; ", Nanos(self.time.0), self.waiting)?;
+        for (place, StalledTask { task, name, wants }) in self.tasks.iter().enumerate() {
+            write!(
+                f,
+                "{}task {} ({name}){} waits for {wants}",
+                if place > 0 { " " } else { "" },
+                task.0,
+                if place > 0 { ", which" } else { "" }
+            )?;
+        }
+        match &self.tasks[..] {
+            [first, ..] if self.is_cycle => write!(f, " task {} again", first.task.0),
+            _ => Ok(()),
         }
     }
 }

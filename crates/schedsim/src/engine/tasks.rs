@@ -152,6 +152,9 @@ impl<P: Policy> Engine<'_, '_, P> {
         if let Some(cpu) = waker {
             self.cx.tasks[task.index()].cpu = cpu;
         }
+        if self.sync.counts_tasks() {
+            self.born(task, waker.is_some());
+        }
         self.next_step(task);
         self.policy.init_task(&mut self.cx, task);
         // A task that begins with a pause does not have to run first to begin it.
@@ -170,7 +173,8 @@ impl<P: Policy> Engine<'_, '_, P> {
 
     /// `task` is given a token by the task running on `waker`.
     pub(super) fn give_token(&mut self, task: TaskId, waker: CpuId) {
-        if self.tasks[task.index()].status == Status::Waiting {
+        let state = &self.tasks[task.index()];
+        if state.status == Status::Waiting && state.then == Action::Wait {
             self.wake(task, Some(waker));
         } else {
             self.tasks[task.index()].tokens += 1;
@@ -186,7 +190,7 @@ impl<P: Policy> Engine<'_, '_, P> {
     }
 
     #[inline]
-    fn make_ready(&mut self, task: TaskId, wake: Wake) {
+    pub(super) fn make_ready(&mut self, task: TaskId, wake: Wake) {
         let last = self.cx.tasks[task.index()].cpu;
         let target = self.policy.select_cpu(&mut self.cx, task, wake);
         let kind = match wake {

@@ -1,6 +1,8 @@
 //! What a task does, eight bytes a step: run for a while, then act.
 
+use super::Operation;
 use crate::{Nanos, TaskId};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Run, then do something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,19 +30,26 @@ pub enum Action {
     Yield,
     /// Ends.
     Exit,
+    /// Something with what tasks share, or with the order of its own steps.
+    Do(Operation),
 }
 
 impl Action {
-    /// Whether the CPU burst is over: the task leaves the CPU and is not runnable.
+    /// Whether the CPU burst is over, or may be: the task leaves the CPU and is not runnable.
     pub fn ends_burst(self) -> bool {
-        matches!(self, Action::Sleep(_) | Action::Wait | Action::Exit)
+        match self {
+            Action::Sleep(_) | Action::Wait | Action::Exit => true,
+            Action::Do(operation) => operation.may_block(),
+            Action::Continue | Action::Wake(_) | Action::Fork(_) | Action::Yield => false,
+        }
     }
 }
 
 /// A sequence of [`Step`]s, packed.
 ///
 /// A word is `action (3 bits) | argument (29 bits) | run (32 bits)`. A run of 4.3 s or more is a `Continue` word of its own, whose run has 61
-/// bits; a sleep of 0.54 s or more stands in a second word.
+/// bits; a sleep of 0.54 s or more stands in a second word. What recordings do not need shares one action: a yield, and [`Operation`]s, most of
+/// which have a second word; their argument is `code (5 bits) | index (24 bits)`, and one that jumps says in place of the run where to.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Script {
     words: Vec<u64>,
@@ -56,8 +65,12 @@ const SLEEP_LONG: u64 = 2;
 const WAIT: u64 = 3;
 const WAKE: u64 = 4;
 const FORK: u64 = 5;
-const YIELD: u64 = 6;
+const OTHER: u64 = 6;
 const EXIT: u64 = 7;
+
+const CODE_SHIFT: u32 = 24;
+/// The code of a yield; operations have higher ones.
+const YIELD: u64 = 0;
 
 impl Script {
     /// An empty script: the task ends at once.
@@ -68,7 +81,7 @@ impl Script {
     /// Appends a step.
     ///
     /// # Panics
-    /// If a task id is 2^29 or more, or a run is 2^61 ns or more.
+    /// If a task id is 2^29 or more, what is shared has a number of 2^24 or more, or a run is 2^61 ns or more.
     pub fn push(&mut self, run: Nanos, then: Action) {
         let mut run = run.0;
         let (tag, argument, second) = match then {
@@ -78,11 +91,17 @@ impl Script {
             Action::Wait => (WAIT, 0, None),
             Action::Wake(task) => (WAKE, u64::from(task.0), None),
             Action::Fork(task) => (FORK, u64::from(task.0), None),
-            Action::Yield => (YIELD, 0, None),
+            Action::Yield => (OTHER, YIELD << CODE_SHIFT, None),
             Action::Exit => (EXIT, 0, None),
+            Action::Do(operation) => {
+                let packed = operation.pack();
+                assert!(packed.index < 1 << CODE_SHIFT, "a script can name what has a number below 2^24, not {}", packed.index);
+                (OTHER, u64::from(packed.code) << CODE_SHIFT | u64::from(packed.index), packed.second)
+            }
         };
+        let jumps_to = if let Action::Do(operation) = then { operation.jumps_to() } else { None };
         assert!(argument < ARGUMENT_LIMIT, "a script can name tasks below 2^29 only, not {argument}");
-        if run >= RUN_LIMIT || tag == CONTINUE {
+        if run >= RUN_LIMIT || tag == CONTINUE || jumps_to.is_some() && run > 0 {
             assert!(run < 1 << 61, "a run of {run} ns does not fit a script");
             self.words.push(run);
             run = 0;
@@ -90,8 +109,13 @@ impl Script {
                 return;
             }
         }
-        self.words.push(tag << 61 | argument << 32 | run);
+        self.words.push(tag << 61 | argument << 32 | jumps_to.map_or(run, u64::from));
         self.words.extend(second);
+    }
+
+    /// The cursor of the step that will be appended next.
+    pub fn end(&self) -> u32 {
+        self.words.len() as u32
     }
 
     /// Gives back the memory that growing has reserved.
@@ -123,7 +147,15 @@ impl Script {
             WAIT => Action::Wait,
             WAKE => Action::Wake(TaskId(argument as u32)),
             FORK => Action::Fork(TaskId(argument as u32)),
-            YIELD => Action::Yield,
+            OTHER if argument >> CODE_SHIFT == YIELD => Action::Yield,
+            OTHER => {
+                let second = self.words.get(*cursor as usize).copied();
+                let (operation, words) =
+                    Operation::unpack((argument >> CODE_SHIFT) as u8, argument as u32 & ((1 << CODE_SHIFT) - 1), word as u32, second);
+                *cursor += words;
+                let run = if operation.jumps_to().is_some() { Nanos::ZERO } else { run };
+                return Some(Step { run, then: Action::Do(operation) });
+            }
             _ => Action::Exit,
         };
         Some(Step { run, then })
@@ -139,9 +171,29 @@ impl Script {
         Steps { script: self, cursor }
     }
 
-    /// The CPU time of all steps.
+    /// The CPU time until the end, loops as often as they say; [`Nanos::MAX`] if there is no end.
     pub fn demand(&self) -> Nanos {
-        self.steps().map(|step| step.run).sum()
+        let repeat = |step: Step| if let Action::Do(Operation::Repeat { begin, .. }) = step.then { Some(begin) } else { None };
+        let mut at_begins: BTreeMap<u32, Nanos> = self.steps().filter_map(repeat).map(|begin| (begin, Nanos::ZERO)).collect();
+        let (mut cursor, mut demand, mut jumps) = (0, Nanos::ZERO, BTreeSet::new());
+        loop {
+            at_begins.entry(cursor).and_modify(|before| *before = demand);
+            let Some(step) = self.next(&mut cursor) else { return demand };
+            demand += step.run;
+            match step.then {
+                Action::Exit => return demand,
+                Action::Do(Operation::Repeat { begin, times, .. }) => {
+                    if times == Operation::FOREVER {
+                        return Nanos::MAX;
+                    }
+                    let body = demand - at_begins[&begin];
+                    demand += Nanos(body.0.saturating_mul(times - 1));
+                }
+                Action::Do(Operation::Exec { begin }) if !jumps.insert(begin) => return Nanos::MAX,
+                Action::Do(Operation::Exec { begin }) => cursor = begin,
+                _ => {}
+            }
+        }
     }
 
     /// What the steps occupy in memory.
@@ -189,8 +241,27 @@ mod tests {
             Action::Yield,
             Action::Exit,
         ];
+        let most = (1 << CODE_SHIFT) - 1;
+        let operations = [
+            Operation::Lock(most),
+            Operation::Unlock(0),
+            Operation::Await { condition: most, mutex: u32::MAX },
+            Operation::Signal(1),
+            Operation::Broadcast(2),
+            Operation::Arrive(3),
+            Operation::Read { pipe: 4, bytes: u64::MAX },
+            Operation::Write { pipe: 5, bytes: 1 },
+            Operation::Timer { timer: 6, period: Nanos(u64::MAX) },
+            Operation::Io { device: 7, service: Nanos(1) },
+            Operation::Fork(8),
+            Operation::Join(9),
+            Operation::Exec { begin: u32::MAX },
+            Operation::Repeat { begin: u32::MAX, depth: u8::MAX, times: 1 },
+            Operation::Repeat { begin: 0, depth: 0, times: Operation::FOREVER },
+        ];
+        let actions: Vec<Action> = actions.into_iter().chain(operations.map(Action::Do)).collect();
         for run in [0, 1, RUN_LIMIT - 1, RUN_LIMIT, (1 << 61) - 1].map(Nanos) {
-            for then in actions {
+            for &then in &actions {
                 let script: Script = [(run, then)].into_iter().collect();
                 let steps: Vec<Step> = script.steps().collect();
                 assert_eq!(steps.iter().map(|step| step.run).sum::<Nanos>(), run);
@@ -205,5 +276,15 @@ mod tests {
         let mut script: Script = (0..1000).map(|n| (Nanos(n), Action::Wait)).collect();
         script.shrink();
         assert_eq!(script.bytes(), 8 * 1000);
+    }
+
+    #[test]
+    fn a_loop_asks_for_its_work_each_time_and_an_endless_one_for_ever() {
+        let repeat = |begin, depth, times| (Nanos(0), Action::Do(Operation::Repeat { begin, depth, times }));
+        let run = |ns| (Nanos(ns), Action::Yield);
+        let script: Script = [run(5), run(7), repeat(1, 1, 3), repeat(0, 0, 2), (Nanos(1), Action::Exit)].into_iter().collect();
+        assert_eq!(script.demand(), Nanos(2 * (5 + 3 * 7) + 1));
+        let script: Script = [run(5), repeat(0, 0, Operation::FOREVER)].into_iter().collect();
+        assert_eq!(script.demand(), Nanos::MAX);
     }
 }

@@ -180,6 +180,6 @@ pub mod swarm {
         // One set is the even CPUs, the other all but the first, where there are others.
         let evens = (0..cpus).step_by(2).map(CpuId).collect();
         let others = (u16::from(cpus > 1)..cpus).map(CpuId).collect();
-        Workload { tasks: tasks.collect(), cpu_sets: vec![evens, others] }
+        Workload { tasks: tasks.collect(), cpu_sets: vec![evens, others], ..Workload::default() }
     }
 }

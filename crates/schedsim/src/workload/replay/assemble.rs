@@ -18,8 +18,8 @@ pub(super) fn assemble(
 ) -> (Workload, ReplayReport) {
     let endings: Vec<Ending> = tasks.iter_mut().map(Task::close).collect();
     let verdicts = Verdicts::new(&tasks, recorded.tasks, Nanos(recorded.end.0.saturating_mul(u64::from(recorded.cpus))));
-    let mut workload =
-        Workload { tasks: Vec::with_capacity(tasks.len()), cpu_sets: options.affinities.iter().map(|(_, set)| set.clone()).collect() };
+    let cpu_sets = options.affinities.iter().map(|(_, set)| set.clone()).collect();
+    let mut workload = Workload { tasks: Vec::with_capacity(tasks.len()), cpu_sets, ..Workload::default() };
     for ((index, task), ending) in tasks.into_iter().enumerate().zip(endings) {
         let nameless = || TaskInfo { name: String::new(), pid: 0, tgid: 0, prio: 120 };
         let info = recorded.tasks.get(index).cloned().unwrap_or_else(nameless);

@@ -1,0 +1,270 @@
+//! What tasks share while they run: mutexes, conditions, barriers, timers, devices, groups of forked tasks, and the counters of loops.
+//!
+//! A task that cannot go on blocks and stands in one queue. Either what it waited for is given to it, and it wakes with its next step, or it wakes to try
+//! again, and may find that another was faster: futexes and pipes do that. Pipes are in [`pipes`](super::pipes).
+
+use super::Engine;
+use super::pipes::PipeState;
+use super::tasks::Status;
+use crate::policy::{Policy, Wake};
+use crate::trace::EventKind;
+use crate::workload::{Action, Late, Operation, Shared, Start, Workload};
+use crate::{CpuId, Nanos, TaskId, Time};
+use std::collections::VecDeque;
+
+/// The state of all that is shared. Of a workload that shares nothing it is empty.
+#[derive(Debug, Default)]
+pub struct Sync {
+    pub mutexes: Vec<MutexState>,
+    /// Who waits for a signal, the first one first.
+    conditions: Vec<VecDeque<TaskId>>,
+    /// Who has come to a barrier.
+    pub barriers: Vec<Vec<TaskId>>,
+    pub pipes: Vec<PipeState>,
+    /// Until when each channel of a device is busy.
+    devices: Vec<Vec<Time>>,
+    /// The last time of each timer.
+    timers: Vec<Option<Time>>,
+    groups: Vec<GroupState>,
+    /// How often each task has done the steps of each loop that it is in, `depth` numbers for each task.
+    rounds: Vec<u64>,
+    /// Tasks that are alive, or will come of their own accord, and are no daemons.
+    awaited: u64,
+    has_daemons: bool,
+}
+
+#[derive(Debug)]
+pub struct MutexState {
+    pub owner: TaskId,
+    waiters: VecDeque<TaskId>,
+}
+
+#[derive(Debug, Default)]
+struct GroupState {
+    /// How many have been forked.
+    forked: u32,
+    alive: u32,
+    /// Who waits until none is.
+    joining: Vec<TaskId>,
+}
+
+/// What an operation comes to.
+pub enum Done {
+    /// The task goes on with its next step.
+    Yes,
+    /// It leaves the CPU.
+    Blocks(Status),
+    /// It did what no task may do, and the run is over.
+    Never,
+}
+
+impl Sync {
+    pub fn new(workload: &Workload) -> Sync {
+        let Shared { mutexes, conditions, barriers, pipes, devices, timers, groups, depth } = &workload.shared;
+        let daemon = |task: TaskId| workload.shared.group_of(task).is_some_and(|group| groups[group].daemon);
+        let comes = |task: &TaskId| workload.tasks[task.index()].start != Start::Forked && !daemon(*task);
+        let has_daemons = groups.iter().any(|group| group.daemon);
+        Sync {
+            mutexes: mutexes.iter().map(|_| MutexState { owner: TaskId::NONE, waiters: VecDeque::new() }).collect(),
+            conditions: vec![VecDeque::new(); conditions.len()],
+            barriers: vec![Vec::new(); barriers.len()],
+            pipes: pipes.iter().map(|pipe| PipeState::new(pipe.capacity)).collect(),
+            devices: devices.iter().map(|device| vec![Time::ZERO; usize::from(device.channels)]).collect(),
+            timers: timers.iter().map(|timer| timer.origin).collect(),
+            groups: groups.iter().map(|_| GroupState::default()).collect(),
+            rounds: vec![0; usize::from(*depth) * workload.tasks.len()],
+            awaited: if has_daemons { workload.ids().filter(comes).count() as u64 } else { 0 },
+            has_daemons,
+        }
+    }
+
+    /// Whether it matters here that a task comes or ends.
+    pub fn counts_tasks(&self) -> bool {
+        !self.groups.is_empty()
+    }
+}
+
+impl<'w, P: Policy> Engine<'w, '_, P> {
+    /// The task that runs on `cpu` does something that others may notice.
+    pub(super) fn perform(&mut self, cpu: CpuId, task: TaskId, operation: Operation) -> Done {
+        match operation {
+            Operation::Lock(mutex) => return self.lock(task, mutex),
+            Operation::Unlock(mutex) => return self.unlock(cpu, task, mutex),
+            Operation::Await { condition, mutex } => {
+                if let Done::Never = self.unlock(cpu, task, mutex) {
+                    return Done::Never;
+                }
+                self.sync.conditions[condition as usize].push_back(task);
+                return Done::Blocks(Status::Waiting);
+            }
+            Operation::Signal(condition) => {
+                if let Some(first) = self.sync.conditions[condition as usize].pop_front() {
+                    self.signalled(first, cpu);
+                }
+            }
+            Operation::Broadcast(condition) => {
+                let all = std::mem::take(&mut self.sync.conditions[condition as usize]);
+                all.into_iter().for_each(|waiter| self.signalled(waiter, cpu));
+            }
+            Operation::Arrive(barrier) => return self.arrive_at(cpu, task, barrier),
+            Operation::Read { pipe, bytes } => return self.read(cpu, task, pipe, bytes),
+            Operation::Write { pipe, bytes } => return self.write(cpu, task, pipe, bytes),
+            Operation::Timer { timer, period } => return self.sleep_until_next(task, timer, period),
+            Operation::Io { device, service } => {
+                let channels = &mut self.sync.devices[device as usize];
+                let Some(free) = channels.iter_mut().min() else { return self.misuse(task, "asks a device that has no channel") };
+                *free = self.cx.now.max(*free) + service;
+                self.timers.insert(*free, task);
+                return Done::Blocks(Status::Sleeping);
+            }
+            Operation::Fork(group) => return self.fork_next(cpu, task, group),
+            Operation::Join(group) => {
+                if self.sync.groups[group as usize].alive > 0 {
+                    self.sync.groups[group as usize].joining.push(task);
+                    return Done::Blocks(Status::Waiting);
+                }
+            }
+            Operation::Exec { begin } => {
+                self.trace.push(self.cx.now, cpu, EventKind::SchedProcessExec { task });
+                self.tasks[task.index()].cursor = begin;
+                let depth = usize::from(self.shared().depth);
+                self.sync.rounds[task.index() * depth..][..depth].fill(0);
+            }
+            Operation::Repeat { begin, depth, times } => self.repeat(task, begin, depth, times),
+        }
+        Done::Yes
+    }
+
+    fn lock(&mut self, task: TaskId, mutex: u32) -> Done {
+        let state = &mut self.sync.mutexes[mutex as usize];
+        if state.owner == TaskId::NONE {
+            state.owner = task;
+            return Done::Yes;
+        }
+        state.waiters.push_back(task);
+        Done::Blocks(Status::Waiting)
+    }
+
+    fn unlock(&mut self, cpu: CpuId, task: TaskId, mutex: u32) -> Done {
+        let shared = self.shared();
+        let state = &mut self.sync.mutexes[mutex as usize];
+        let owner = state.owner;
+        let name = &shared.mutexes[mutex as usize].name;
+        if owner == TaskId::NONE {
+            return self.misuse(task, &format!("gives back the mutex {name}, which nobody has taken"));
+        } else if owner != task {
+            return self.misuse(task, &format!("gives back the mutex {name}, which {} has taken", self.load.name(owner)));
+        }
+        state.owner = TaskId::NONE;
+        match state.waiters.pop_front() {
+            Some(first) if shared.mutexes[mutex as usize].handoff => {
+                state.owner = first;
+                self.wake(first, Some(cpu));
+            }
+            Some(first) => self.wake_to_retry(first, cpu),
+            None => {}
+        }
+        Done::Yes
+    }
+
+    /// A task that waited for a signal has got it, and now wants its mutex back.
+    fn signalled(&mut self, task: TaskId, waker: CpuId) {
+        if let Action::Do(Operation::Await { mutex, .. }) = self.tasks[task.index()].then {
+            self.tasks[task.index()].then = Action::Do(Operation::Lock(mutex));
+        }
+        self.wake_to_retry(task, waker);
+    }
+
+    fn arrive_at(&mut self, cpu: CpuId, task: TaskId, barrier: u32) -> Done {
+        let tasks = self.shared().barriers[barrier as usize].tasks;
+        let here = &mut self.sync.barriers[barrier as usize];
+        if here.len() as u32 + 1 < tasks {
+            here.push(task);
+            return Done::Blocks(Status::Waiting);
+        }
+        let others = std::mem::take(here);
+        others.into_iter().for_each(|other| self.wake(other, Some(cpu)));
+        Done::Yes
+    }
+
+    fn sleep_until_next(&mut self, task: TaskId, timer: u32, period: Nanos) -> Done {
+        let last = self.sync.timers[timer as usize].unwrap_or(self.cx.now);
+        let next = last + period;
+        let is_late = next <= self.cx.now;
+        let restarts = self.shared().timers[timer as usize].late == Late::Restart;
+        self.sync.timers[timer as usize] = Some(if is_late && restarts { self.cx.now } else { next });
+        if is_late {
+            return Done::Yes;
+        }
+        self.timers.insert(next, task);
+        Done::Blocks(Status::Sleeping)
+    }
+
+    fn fork_next(&mut self, cpu: CpuId, parent: TaskId, group: u32) -> Done {
+        let of = &self.shared().groups[group as usize];
+        let forked = &mut self.sync.groups[group as usize].forked;
+        if *forked >= of.count {
+            return self.misuse(parent, &format!("forks more than the {} tasks that {} can be", of.count, of.name));
+        }
+        let child = TaskId(of.first.0 + *forked);
+        *forked += 1;
+        self.trace.push(self.cx.now, cpu, EventKind::SchedProcessFork { parent, child });
+        self.start(child, Some(cpu));
+        Done::Yes
+    }
+
+    fn repeat(&mut self, task: TaskId, begin: u32, depth: u8, times: u64) {
+        let place = task.index() * usize::from(self.shared().depth) + usize::from(depth);
+        let rounds = &mut self.sync.rounds[place];
+        *rounds += 1;
+        if *rounds < times {
+            self.tasks[task.index()].cursor = begin;
+        } else {
+            *rounds = 0;
+        }
+    }
+
+    /// A task of a group comes into being.
+    pub(super) fn born(&mut self, task: TaskId, is_forked: bool) {
+        let Some(group) = self.shared().group_of(task) else { return };
+        self.sync.groups[group].alive += 1;
+        self.sync.awaited += u64::from(is_forked && !self.shared().groups[group].daemon);
+    }
+
+    /// A task has ended on `cpu`. When only daemons are left, so has the run.
+    pub(super) fn ended(&mut self, task: TaskId, cpu: CpuId) {
+        let group = self.shared().group_of(task);
+        if let Some(group) = group {
+            let state = &mut self.sync.groups[group];
+            state.alive -= 1;
+            if state.alive == 0 {
+                let joining = std::mem::take(&mut state.joining);
+                joining.into_iter().for_each(|waiter| self.wake(waiter, Some(cpu)));
+            }
+        }
+        if self.sync.has_daemons && !group.is_some_and(|group| self.shared().groups[group].daemon) {
+            self.sync.awaited -= 1;
+            if self.sync.awaited == 0 {
+                self.until = self.until.min(self.cx.now);
+            }
+        }
+    }
+
+    /// `task` wakes to try again what it could not do.
+    pub(super) fn wake_to_retry(&mut self, task: TaskId, waker: CpuId) {
+        self.events += 1;
+        self.make_ready(task, Wake { new: false, waker: Some(waker) });
+    }
+
+    fn shared(&self) -> &'w Shared {
+        self.load.shared()
+    }
+
+    /// `task` does what no task may do.
+    #[cold]
+    fn misuse(&mut self, task: TaskId, what: &str) -> Done {
+        self.cx.fail(format!("{} {what}", self.load.name(task)));
+        self.misused = true;
+        Done::Never
+    }
+}

@@ -1,0 +1,267 @@
+//! What is wrong with a closed workload, as far as it can be known before it runs.
+
+use super::walk::Place;
+use super::{Closed, LoopPhase, Phase, SchedulingPolicy, Tasks};
+use crate::Nanos;
+use crate::workload::model::Invalid;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// So many tasks at most.
+const MOST_TASKS: u64 = 1 << 24;
+/// So deep in loops at most.
+const MOST_NESTED: u32 = 100;
+
+type Verdict = Result<(), Invalid>;
+
+fn invalid(key: impl Into<String>, message: impl Into<String>) -> Verdict {
+    Err(Invalid { key: key.into(), message: message.into() })
+}
+
+fn expect(holds: bool, key: &str, message: impl FnOnce() -> String) -> Verdict {
+    if holds { Ok(()) } else { invalid(key, message()) }
+}
+
+impl Closed {
+    pub(super) fn check(&self, cpus: u16) -> Verdict {
+        expect(!self.tasks.is_empty(), "task", || "there is no task; a closed workload needs at least one [[task]]".into())?;
+        let all: u64 = self.tasks.iter().map(|tasks| u64::from(tasks.count)).sum();
+        expect(all <= MOST_TASKS, "task", || format!("these are {all} tasks, and there can be {MOST_TASKS}"))?;
+        let mut names = BTreeSet::new();
+        for (index, tasks) in self.tasks.iter().enumerate() {
+            let key = format!("task[{index}]");
+            expect(names.insert(&tasks.name), &format!("{key}.name"), || format!("there is another task named {}", tasks.name))?;
+            self.check_tasks(tasks, &key, cpus)?;
+        }
+        for (name, list) in &self.lists {
+            check_order(list, &format!("list.{name}"), 0)?;
+        }
+        self.check_forks()?;
+        self.check_tables()?;
+        self.check_end()
+    }
+
+    fn check_tasks(&self, tasks: &Tasks, key: &str, cpus: u16) -> Verdict {
+        expect(tasks.count > 0, &format!("{key}.count"), || "there must be at least one".into())?;
+        check_importance(tasks, key)?;
+        if let Some(slice) = tasks.slice {
+            let fits = (100_000..=100_000_000).contains(&slice.0);
+            expect(fits, &format!("{key}.slice"), || format!("{} is not between 0.1ms and 100ms", slice.exact()))?;
+        }
+        if let Some(affinity) = &tasks.affinity {
+            expect(!affinity.is_empty(), &format!("{key}.affinity"), || "the task may run nowhere; name a CPU".into())?;
+            let wrong = affinity.iter().position(|&cpu| cpu >= cpus);
+            if let Some(wrong) = wrong {
+                let message = format!("there is no CPU {}: the machine has CPUs 0 to {}", affinity[wrong], cpus - 1);
+                return invalid(format!("{key}.affinity[{wrong}]"), message);
+            }
+        }
+        let starts_once = !tasks.forked || tasks.start == Nanos::ZERO;
+        expect(starts_once, &format!("{key}.start"), || "a forked task starts when it is forked, and at no other time".into())?;
+        check_order(&tasks.phases, &format!("{key}.phases"), 0)?;
+        for place in self.reached_by(tasks, key) {
+            self.check_phase(&place)?;
+        }
+        self.check_endless_lists(tasks)?;
+        Locks { closed: self, entered: BTreeSet::new() }.walk(&tasks.phases, &format!("{key}.phases"), &mut BTreeSet::new())
+    }
+
+    fn check_phase(&self, place: &Place) -> Verdict {
+        let key = &place.key;
+        let known = |name: &String| self.tasks.iter().find(|tasks| tasks.name == *name);
+        let no_task = |name: &String| format!("there is no task named {name}");
+        match place.phase {
+            Phase::Read { bytes, .. } | Phase::Write { bytes, .. } => expect(*bytes > 0, key, || "give at least one byte".into()),
+            Phase::Timer(timer) => {
+                expect(timer.period > Nanos::ZERO, key, || "give a period above zero".into())?;
+                expect(!timer.shared || !timer.name.is_empty(), key, || "give a timer that is shared a name".into())
+            }
+            Phase::Fork(name) => match known(name) {
+                None => invalid(key, no_task(name)),
+                Some(tasks) => expect(tasks.forked, key, || format!("{name} starts of its own accord; say `forked = true` there")),
+            },
+            Phase::Join(name) => expect(known(name).is_some(), key, || no_task(name)),
+            Phase::Exec(name) => expect(self.lists.contains_key(name), key, || format!("there is no list named {name}")),
+            _ => Ok(()),
+        }
+    }
+
+    /// A list that leads back to itself takes some time on the way, or the run would not advance.
+    fn check_endless_lists(&self, tasks: &Tasks) -> Verdict {
+        for name in self.lists_of(tasks) {
+            let own = Tasks { phases: self.lists[name].clone(), ..tasks.clone() };
+            let is_endless = self.lists_of(&own).contains(name);
+            let message =
+                || format!("the list {name} goes on with itself for ever and takes no time; put a run, a sleep, a timer or I/O into it");
+            expect(!is_endless || takes_time(&self.lists[name]), &format!("list.{name}"), message)?;
+        }
+        Ok(())
+    }
+
+    /// A task is not forked more often than it can be, and one that waits to be forked is.
+    fn check_forks(&self) -> Verdict {
+        let mut forks: BTreeMap<&str, u64> = BTreeMap::new();
+        for (index, tasks) in self.tasks.iter().enumerate() {
+            for place in self.reached_by(tasks, &format!("task[{index}]")) {
+                let Phase::Fork(name) = place.phase else { continue };
+                let so_far = forks.entry(name).or_default();
+                *so_far = so_far.saturating_add(place.times.saturating_mul(u64::from(tasks.count)));
+                let there_are = self.tasks.iter().find(|tasks| tasks.name == *name).map_or(0, |tasks| u64::from(tasks.count));
+                let forked = if *so_far == u64::MAX { "without end".to_string() } else { format!("{so_far} times") };
+                expect(*so_far <= there_are, &place.key, || format!("{name} is forked {forked}, and its count is {there_are}"))?;
+            }
+        }
+        for (index, tasks) in self.tasks.iter().enumerate() {
+            let is_forked = !tasks.forked || forks.contains_key(tasks.name.as_str());
+            expect(is_forked, &format!("task[{index}].forked"), || format!("no phase forks {}", tasks.name))?;
+        }
+        Ok(())
+    }
+
+    /// What has a table is used, and can be.
+    fn check_tables(&self) -> Verdict {
+        let mut used: BTreeSet<(&str, &str)> = BTreeSet::new();
+        for tasks in &self.tasks {
+            for place in self.reached_by(tasks, "") {
+                used.extend(names(place.phase));
+            }
+        }
+        let tables = [
+            ("mutex", self.mutexes.keys().collect::<Vec<_>>()),
+            ("barrier", self.barriers.keys().collect()),
+            ("pipe", self.pipes.keys().collect()),
+            ("device", self.devices.keys().collect()),
+            ("list", self.lists.keys().collect()),
+        ];
+        for (table, keys) in tables {
+            for name in keys {
+                expect(used.contains(&(table, name)), &format!("{table}.{name}"), || format!("no phase names this {table}"))?;
+            }
+        }
+        for (name, barrier) in &self.barriers {
+            expect(barrier.tasks != Some(0), &format!("barrier.{name}.tasks"), || "give at least one task".into())?;
+        }
+        for (name, pipe) in &self.pipes {
+            expect(pipe.capacity > 0, &format!("pipe.{name}.capacity"), || "give room for at least one byte".into())?;
+        }
+        for (name, device) in &self.devices {
+            expect(device.channels > 0, &format!("device.{name}.channels"), || "give at least one channel".into())?;
+        }
+        Ok(())
+    }
+
+    /// It ends, or is ended.
+    fn check_end(&self) -> Verdict {
+        if let Some(duration) = self.duration {
+            return expect(duration > Nanos::ZERO, "duration", || "give a duration above zero".into());
+        }
+        let comes = |tasks: &&Tasks| !tasks.daemon && !tasks.forked;
+        expect(self.tasks.iter().any(|tasks| comes(&tasks)), "task", || "all tasks are daemons; give a `duration`".into())?;
+        for (index, tasks) in self.tasks.iter().enumerate().filter(|(_, tasks)| !tasks.daemon) {
+            let endless = |place: &Place| matches!(place.phase, Phase::Loop(LoopPhase { times: None, .. }));
+            if let Some(place) = self.reached_by(tasks, &format!("task[{index}]")).into_iter().find(endless) {
+                let message = "this loop never ends: say how many `times`, make the task a `daemon`, or give the workload a `duration`";
+                return invalid(place.key, message);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_importance(tasks: &Tasks, key: &str) -> Verdict {
+    let (nice, priority) = (format!("{key}.nice"), format!("{key}.priority"));
+    if let SchedulingPolicy::Fifo | SchedulingPolicy::Rr = tasks.policy {
+        expect(tasks.nice.is_none(), &nice, || "a real-time task has a `priority`, not a nice value".into())?;
+        let Some(given) = tasks.priority else { return invalid(key, "a real-time task needs a `priority` from 1 to 99") };
+        return expect((1..=99).contains(&given), &priority, || format!("{given} is not between 1 and 99"));
+    }
+    expect(tasks.priority.is_none(), &priority, || {
+        "only real-time tasks (`fifo`, `rr`) have a priority; others have a `nice` value".into()
+    })?;
+    let given = tasks.nice.unwrap_or(0);
+    expect((-20..=19).contains(&given), &nice, || format!("{given} is not between -20 and 19"))
+}
+
+/// The order of phases makes sense: something is done, nothing stands behind what does not end, and what does not end takes time.
+fn check_order(phases: &[Phase], key: &str, depth: u32) -> Verdict {
+    expect(!phases.is_empty(), key, || "nothing is done here; name a phase".into())?;
+    expect(depth <= MOST_NESTED, key, || format!("loops are nested more than {MOST_NESTED} deep"))?;
+    for (index, phase) in phases.iter().enumerate() {
+        let key = format!("{key}[{index}]");
+        if let Phase::Loop(LoopPhase { times, phases: inner }) = phase {
+            expect(*times != Some(0), &format!("{key}.loop.times"), || "give at least one time".into())?;
+            check_order(inner, &format!("{key}.loop.phases"), depth + 1)?;
+            let advances = times.is_some() || takes_time(inner);
+            let message = || "this loop never ends and takes no time; put a run, a sleep, a timer or I/O into it".into();
+            expect(advances, &key, message)?;
+        }
+        let ends_here = matches!(phase, Phase::Exec(_) | Phase::Loop(LoopPhase { times: None, .. }));
+        expect(!ends_here || index + 1 == phases.len(), &key, || "what stands behind this phase is never reached".into())?;
+    }
+    Ok(())
+}
+
+/// Whether time passes for sure.
+fn takes_time(phases: &[Phase]) -> bool {
+    phases.iter().any(|phase| match phase {
+        Phase::Run(span) | Phase::Sleep(span) => *span > Nanos::ZERO,
+        Phase::Io(io) => io.service > Nanos::ZERO,
+        Phase::Timer(_) => true,
+        Phase::Loop(inner) => takes_time(&inner.phases),
+        _ => false,
+    })
+}
+
+/// The tables in which a phase's names may stand, with the names.
+fn names(phase: &Phase) -> Vec<(&'static str, &str)> {
+    match phase {
+        Phase::Lock(mutex) | Phase::Unlock(mutex) | Phase::Wait { mutex, .. } => vec![("mutex", mutex)],
+        Phase::Barrier(barrier) => vec![("barrier", barrier)],
+        Phase::Read { pipe, .. } | Phase::Write { pipe, .. } => vec![("pipe", pipe)],
+        Phase::Io(io) => vec![("device", &io.device)],
+        Phase::Exec(list) => vec![("list", list)],
+        _ => Vec::new(),
+    }
+}
+
+/// Follows which mutexes a task holds. There are no branches, so that is known beforehand.
+struct Locks<'c> {
+    closed: &'c Closed,
+    /// Lists that were gone on with, and what was held then.
+    entered: BTreeSet<(&'c str, BTreeSet<&'c str>)>,
+}
+
+impl<'c> Locks<'c> {
+    fn walk(&mut self, phases: &'c [Phase], key: &str, held: &mut BTreeSet<&'c str>) -> Verdict {
+        for (index, phase) in phases.iter().enumerate() {
+            let key = format!("{key}[{index}]");
+            match phase {
+                Phase::Lock(mutex) => {
+                    expect(held.insert(mutex), &key, || format!("the task holds the mutex {mutex} already, and would wait for itself"))?;
+                }
+                Phase::Unlock(mutex) => {
+                    expect(held.remove(mutex.as_str()), &key, || {
+                        format!("the task gives back the mutex {mutex} and does not hold it here")
+                    })?;
+                }
+                Phase::Wait { mutex, .. } => {
+                    let holds = held.contains(mutex.as_str());
+                    expect(holds, &key, || format!("the task waits with the mutex {mutex} and does not hold it here; lock it first"))?;
+                }
+                // What a round changes, it changes in the first: a second finds what does not fit, and no third finds more.
+                Phase::Loop(inner) => {
+                    for _ in 0..inner.times.unwrap_or(2).min(2) {
+                        self.walk(&inner.phases, &format!("{key}.loop.phases"), held)?;
+                    }
+                }
+                Phase::Exec(name) => {
+                    let Some((name, list)) = self.closed.lists.get_key_value(name) else { continue };
+                    if self.entered.insert((name, held.clone())) {
+                        self.walk(list, &format!("list.{name}"), held)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,248 @@
+//! From a closed workload that has been checked to scripts.
+
+use super::{Closed, Phase, SchedulingPolicy, Tasks, TimerMode, TimerPhase};
+use crate::trace::TaskInfo;
+use crate::workload::shared::{Barrier, Device, Group, Late, Mutex, Pipe, Shared, Timer};
+use crate::workload::{Action, Affinity, Attributes, Operation, Script, Slice, Start, TaskClass, TaskSpec, Workload};
+use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
+use std::collections::BTreeMap;
+
+impl Closed {
+    /// The scripts. The description must be valid.
+    pub(super) fn compile(&self) -> Workload {
+        let mut compiler = Compiler::new(self);
+        for tasks in &self.tasks {
+            compiler.add(tasks);
+        }
+        compiler.workload
+    }
+
+    /// How many tasks meet at a barrier: all that name it, however often.
+    pub(super) fn comers(&self, barrier: &str) -> u32 {
+        let names =
+            |tasks: &&Tasks| self.reached_by(tasks, "").iter().any(|place| matches!(place.phase, Phase::Barrier(name) if name == barrier));
+        self.tasks.iter().filter(names).map(|tasks| tasks.count).sum()
+    }
+}
+
+struct Compiler<'c> {
+    closed: &'c Closed,
+    workload: Workload,
+    numbers: Numbers<'c>,
+}
+
+/// Which number what has a name has got.
+#[derive(Default)]
+struct Numbers<'c> {
+    mutexes: BTreeMap<&'c str, u32>,
+    conditions: BTreeMap<&'c str, u32>,
+    barriers: BTreeMap<&'c str, u32>,
+    pipes: BTreeMap<&'c str, u32>,
+    devices: BTreeMap<&'c str, u32>,
+    shared_timers: BTreeMap<&'c str, u32>,
+    groups: BTreeMap<&'c str, u32>,
+    sets: BTreeMap<&'c [u16], u32>,
+}
+
+/// The number of a name, which is a new one at the end of `list` if there is none yet.
+fn number<'c, T>(numbers: &mut BTreeMap<&'c str, u32>, list: &mut Vec<T>, name: &'c str, new: impl FnOnce() -> T) -> u32 {
+    *numbers.entry(name).or_insert_with(|| {
+        list.push(new());
+        list.len() as u32 - 1
+    })
+}
+
+impl<'c> Compiler<'c> {
+    fn new(closed: &'c Closed) -> Compiler<'c> {
+        let mut numbers = Numbers::default();
+        let mut groups = Vec::new();
+        let mut first = 0;
+        for tasks in &closed.tasks {
+            let group = Group { name: tasks.name.clone(), first: TaskId(first), count: tasks.count, daemon: tasks.daemon };
+            number(&mut numbers.groups, &mut groups, &tasks.name, || group);
+            first += tasks.count;
+        }
+        let workload = Workload { shared: Shared { groups, ..Shared::NOTHING }, ..Workload::default() };
+        Compiler { closed, workload, numbers }
+    }
+
+    fn add(&mut self, tasks: &'c Tasks) {
+        let own_timer = |phase: &Phase| matches!(phase, Phase::Timer(timer) if !timer.shared);
+        let all_alike = !self.closed.reached_by(tasks, "").iter().any(|place| own_timer(place.phase));
+        let affinity = self.affinity(tasks);
+        let mut last: Option<Script> = None;
+        for _ in 0..tasks.count {
+            let script = match last.take().filter(|_| all_alike) {
+                Some(script) => script,
+                None => self.script(tasks),
+            };
+            let pid = self.workload.tasks.len() as u32 + 1;
+            self.workload.tasks.push(TaskSpec {
+                info: TaskInfo { name: tasks.name.clone(), pid, tgid: if tasks.process { pid } else { 1 }, prio: prio(tasks) },
+                attributes: attributes(tasks),
+                affinity,
+                cpu: CpuId(tasks.affinity.iter().flatten().copied().min().unwrap_or(0)),
+                start: if tasks.forked { Start::Forked } else { Start::At(Time(tasks.start.0)) },
+                script: script.clone(),
+            });
+            last = Some(script);
+        }
+    }
+
+    fn affinity(&mut self, tasks: &'c Tasks) -> Affinity {
+        match tasks.affinity.as_deref() {
+            None => Affinity::Any,
+            Some(&[only]) => Affinity::Pinned(CpuId(only)),
+            Some(cpus) => {
+                let sets = &mut self.workload.cpu_sets;
+                Affinity::Set(*self.numbers.sets.entry(cpus).or_insert_with(|| {
+                    sets.push(cpus.iter().copied().map(CpuId).collect::<CpuSet>());
+                    sets.len() as u32 - 1
+                }))
+            }
+        }
+    }
+
+    /// The script of one task: its own phases, then the lists that it may go on with. Written twice, as it says where the lists begin.
+    fn script(&mut self, tasks: &'c Tasks) -> Script {
+        let lists: Vec<&'c str> = self.closed.lists_of(tasks).into_iter().collect();
+        let origin = (!tasks.forked).then_some(Time(tasks.start.0));
+        let mut writer =
+            Writer { compiler: self, origin, timers: BTreeMap::new(), begins: BTreeMap::new(), script: Script::new(), run: Nanos::ZERO };
+        for _ in 0..2 {
+            writer.script = Script::new();
+            writer.list(&tasks.phases);
+            for &name in &lists {
+                writer.begins.insert(name, writer.script.end());
+                writer.list(&writer.compiler.closed.lists[name]);
+            }
+        }
+        writer.script.shrink();
+        writer.script
+    }
+}
+
+/// Writes the script of a task.
+struct Writer<'a, 'c> {
+    compiler: &'a mut Compiler<'c>,
+    /// From when its timers count.
+    origin: Option<Time>,
+    /// Its own timers.
+    timers: BTreeMap<&'c str, u32>,
+    /// Where lists begin.
+    begins: BTreeMap<&'c str, u32>,
+    script: Script,
+    /// Run since the last step.
+    run: Nanos,
+}
+
+impl<'c> Writer<'_, 'c> {
+    fn list(&mut self, phases: &'c [Phase]) {
+        self.phases(phases, 0);
+        self.step(Action::Exit);
+    }
+
+    fn phases(&mut self, phases: &'c [Phase], depth: u8) {
+        for phase in phases {
+            match phase {
+                Phase::Run(span) => self.run += *span,
+                Phase::Sleep(span) => self.step(Action::Sleep(*span)),
+                Phase::Yield => self.step(Action::Yield),
+                Phase::Loop(inner) => {
+                    if self.run > Nanos::ZERO {
+                        self.step(Action::Continue);
+                    }
+                    let begin = self.script.end();
+                    self.phases(&inner.phases, depth + 1);
+                    self.step(Action::Do(Operation::Repeat { begin, depth, times: inner.times.unwrap_or(Operation::FOREVER) }));
+                    let deepest = &mut self.compiler.workload.shared.depth;
+                    *deepest = (*deepest).max(depth + 1);
+                }
+                phase => {
+                    let operation = self.operation(phase);
+                    self.step(Action::Do(operation));
+                }
+            }
+        }
+    }
+
+    fn step(&mut self, then: Action) {
+        self.script.push(std::mem::take(&mut self.run), then);
+    }
+
+    fn operation(&mut self, phase: &'c Phase) -> Operation {
+        match phase {
+            Phase::Lock(mutex) => Operation::Lock(self.mutex(mutex)),
+            Phase::Unlock(mutex) => Operation::Unlock(self.mutex(mutex)),
+            Phase::Wait { condition, mutex } => Operation::Await { condition: self.condition(condition), mutex: self.mutex(mutex) },
+            Phase::Signal(condition) => Operation::Signal(self.condition(condition)),
+            Phase::Broadcast(condition) => Operation::Broadcast(self.condition(condition)),
+            Phase::Barrier(barrier) => Operation::Arrive(self.barrier(barrier)),
+            Phase::Read { pipe, bytes } => Operation::Read { pipe: self.pipe(pipe), bytes: *bytes },
+            Phase::Write { pipe, bytes } => Operation::Write { pipe: self.pipe(pipe), bytes: *bytes },
+            Phase::Timer(timer) => Operation::Timer { timer: self.timer(timer), period: timer.period },
+            Phase::Io(io) => Operation::Io { device: self.device(&io.device), service: io.service },
+            Phase::Fork(tasks) => Operation::Fork(self.compiler.numbers.groups[tasks.as_str()]),
+            Phase::Join(tasks) => Operation::Join(self.compiler.numbers.groups[tasks.as_str()]),
+            Phase::Exec(list) => Operation::Exec { begin: self.begins.get(list.as_str()).copied().unwrap_or(0) },
+            Phase::Run(_) | Phase::Sleep(_) | Phase::Yield | Phase::Loop(_) => unreachable!("these are no operations"),
+        }
+    }
+
+    fn mutex(&mut self, name: &'c str) -> u32 {
+        let Compiler { closed, workload, numbers } = &mut *self.compiler;
+        let handoff = closed.mutexes.get(name).copied().unwrap_or_default().handoff;
+        number(&mut numbers.mutexes, &mut workload.shared.mutexes, name, || Mutex { name: name.to_string(), handoff })
+    }
+
+    fn condition(&mut self, name: &'c str) -> u32 {
+        let Compiler { workload, numbers, .. } = &mut *self.compiler;
+        number(&mut numbers.conditions, &mut workload.shared.conditions, name, || name.to_string())
+    }
+
+    fn barrier(&mut self, name: &'c str) -> u32 {
+        let Compiler { closed, workload, numbers } = &mut *self.compiler;
+        let given = closed.barriers.get(name).copied().unwrap_or_default().tasks;
+        let new = || Barrier { name: name.to_string(), tasks: given.unwrap_or_else(|| closed.comers(name)) };
+        number(&mut numbers.barriers, &mut workload.shared.barriers, name, new)
+    }
+
+    fn pipe(&mut self, name: &'c str) -> u32 {
+        let Compiler { closed, workload, numbers } = &mut *self.compiler;
+        let capacity = closed.pipes.get(name).copied().unwrap_or_default().capacity;
+        number(&mut numbers.pipes, &mut workload.shared.pipes, name, || Pipe { name: name.to_string(), capacity })
+    }
+
+    fn device(&mut self, name: &'c str) -> u32 {
+        let Compiler { closed, workload, numbers } = &mut *self.compiler;
+        let channels = closed.devices.get(name).copied().unwrap_or_default().channels;
+        number(&mut numbers.devices, &mut workload.shared.devices, name, || Device { name: name.to_string(), channels })
+    }
+
+    fn timer(&mut self, timer: &'c TimerPhase) -> u32 {
+        let late = if timer.mode == TimerMode::Absolute { Late::CatchUp } else { Late::Restart };
+        let new = Timer { origin: self.origin, late };
+        let Compiler { workload, numbers, .. } = &mut *self.compiler;
+        let known = if timer.shared { &mut numbers.shared_timers } else { &mut self.timers };
+        number(known, &mut workload.shared.timers, &timer.name, || new)
+    }
+}
+
+/// Linux's kernel priority.
+fn prio(tasks: &Tasks) -> u8 {
+    match tasks.policy {
+        SchedulingPolicy::Fifo | SchedulingPolicy::Rr => (99 - tasks.priority.unwrap_or(1)) as u8,
+        SchedulingPolicy::Other | SchedulingPolicy::Batch | SchedulingPolicy::Idle => (120 + tasks.nice.unwrap_or(0)) as u8,
+    }
+}
+
+fn attributes(tasks: &Tasks) -> Attributes {
+    let class = match tasks.policy {
+        SchedulingPolicy::Other => TaskClass::ByPriority,
+        SchedulingPolicy::Batch => TaskClass::Batch,
+        SchedulingPolicy::Idle => TaskClass::Idle,
+        SchedulingPolicy::Fifo => TaskClass::Fifo,
+        SchedulingPolicy::Rr => TaskClass::RoundRobin,
+    };
+    Attributes { class, slice: tasks.slice.map_or(Slice::DEFAULT, Slice::new) }
+}

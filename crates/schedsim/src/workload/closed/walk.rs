@@ -1,0 +1,52 @@
+//! Going through the phases of a closed workload.
+
+use super::{Closed, Phase, Tasks};
+use std::collections::BTreeSet;
+
+/// A phase, and where it stands.
+pub struct Place<'c> {
+    pub phase: &'c Phase,
+    /// As in `task[1].phases[0].loop.phases[2]`.
+    pub key: String,
+    /// How often it is done each time that its list is; [`u64::MAX`] in an endless loop.
+    pub times: u64,
+}
+
+impl Closed {
+    /// All phases that a task may come to, those of the lists that it may go on with among them, each once.
+    pub fn reached_by<'c>(&'c self, tasks: &'c Tasks, key: &str) -> Vec<Place<'c>> {
+        let mut places = Vec::new();
+        collect(&tasks.phases, &format!("{key}.phases"), 1, &mut places);
+        let mut seen: BTreeSet<&str> = BTreeSet::new();
+        let mut next = 0;
+        while let Some(place) = places.get(next) {
+            if let Phase::Exec(name) = place.phase
+                && let Some((name, list)) = self.lists.get_key_value(name)
+                && seen.insert(name)
+            {
+                collect(list, &format!("list.{name}"), 1, &mut places);
+            }
+            next += 1;
+        }
+        places
+    }
+
+    /// The lists that a task may go on with, in order of their names.
+    pub fn lists_of<'c>(&'c self, tasks: &'c Tasks) -> BTreeSet<&'c str> {
+        let exec = |place: Place<'c>| if let Phase::Exec(name) = place.phase { Some(name.as_str()) } else { None };
+        self.reached_by(tasks, "").into_iter().filter_map(exec).collect()
+    }
+}
+
+fn collect<'c>(phases: &'c [Phase], key: &str, times: u64, places: &mut Vec<Place<'c>>) {
+    for (index, phase) in phases.iter().enumerate() {
+        let key = format!("{key}[{index}]");
+        if let Phase::Loop(inner) = phase {
+            let times = times.saturating_mul(inner.times.unwrap_or(u64::MAX));
+            places.push(Place { phase, key: key.clone(), times });
+            collect(&inner.phases, &format!("{key}.loop.phases"), times, places);
+        } else {
+            places.push(Place { phase, key, times });
+        }
+    }
+}
