@@ -14,11 +14,13 @@ mod run;
 use crate::experiment::{CostOverrides, Recorded};
 use crate::import::{self, Options, Progress, Recording};
 use crate::output::Format;
+use crate::workload::{Parameters, Workload};
 use crate::{Error, no_such, progress};
 use clap::{Args, Parser, Subcommand};
 use schedsim::Nanos;
 use schedsim::policy::{self, PolicyError, PolicySpec};
 use schedsim::trace::Observer;
+use std::ffi::OsString;
 use std::path::Path;
 
 /// A laboratory for CPU schedulers: one policy, three worlds, the same numbers every time.
@@ -112,7 +114,43 @@ struct CommonArguments {
     format: Format,
 }
 
-/// Reads a workload from the command line.
+/// A WORKLOAD and what changes it.
+#[derive(Args, Clone, Debug)]
+struct WorkloadArguments {
+    /// A built-in workload, a workload file (.toml), or a recording: perf.data or the text of `perf script`, either may be compressed with zstd
+    workload: OsString,
+    /// A parameter of a stochastic workload, as in tmc=2ms; `schedlab list workloads` shows them
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<Parameters>,
+}
+
+impl WorkloadArguments {
+    fn resolve(&self) -> Result<Workload, Error> {
+        Workload::resolve(&self.workload)
+    }
+
+    /// The parameters, those of the machine among them.
+    fn parameters(&self, machine: &MachineArguments) -> Parameters {
+        let mut parameters: Parameters = self.set.iter().cloned().collect();
+        for (key, cost) in [("switch-cost", machine.switch_cost), ("tmc", machine.migration_cost), ("idle-exit", machine.idle_exit)] {
+            if let Some(cost) = cost {
+                parameters.insert(key, format!("{}ns", cost.0).into());
+            }
+        }
+        parameters
+    }
+
+    /// Refuses parameters where there are none to set.
+    fn expect_no_parameters(&self, path: &Path) -> Result<(), Error> {
+        if self.set.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Usage(format!("{} is a recording, which has no parameters: leave --set out", path.display())))
+        }
+    }
+}
+
+/// Reads a recording for a replay.
 fn load(path: &Path, common: &CommonArguments, machine: &MachineArguments) -> Result<Recorded, Error> {
     Recorded::load(path, common.allow_lost, machine.overrides(), read_with_progress)
 }

@@ -2,9 +2,11 @@
 
 mod comparison;
 mod loading;
+mod open;
 mod simulation;
 
 pub use comparison::{Case, Comparison, Fidelity};
+pub use open::{OpenRun, aggregate, check_open, compare_open, simulate_open};
 pub use simulation::{Run, simulate};
 
 use crate::import::Recording;

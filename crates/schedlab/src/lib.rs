@@ -18,5 +18,6 @@ pub mod statistics;
 mod toml_file;
 pub mod trace_file;
 pub mod trace_source;
+pub mod workload;
 
 pub use error::{Error, no_such};

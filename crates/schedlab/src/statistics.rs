@@ -80,6 +80,11 @@ impl Verdict {
         }
     }
 
+    /// The one that `word` is for.
+    pub fn named(word: &str) -> Option<Verdict> {
+        [Verdict::Better, Verdict::Worse, Verdict::Equivalent, Verdict::Undecided].into_iter().find(|verdict| verdict.word() == word)
+    }
+
     /// The word for it in results.
     pub fn word(self) -> &'static str {
         match self {

@@ -162,3 +162,53 @@ fn an_output_that_cannot_be_written_is_noticed_before_the_work() {
     fails(&["compare", REDIS, "-o", &format!("{file}/results")], 2, &["cannot write", "can be written"]);
     fails(&["run", REDIS, "--policy", "take:rr", "--trace", "/proc/trace"], 2, &["cannot write /proc/trace"]);
 }
+
+#[test]
+fn a_stochastic_workload_is_compared_with_common_random_numbers() {
+    let scratch = Scratch::new("stochastic");
+    let out = scratch.path("results");
+    let file = scratch.file(
+        "mm2.toml",
+        "cpus = 2\nload = 0.6\ntasks = 5000\nwarm-up = 500\n\n[[class]]\nbursts = { constant = 1 }\nburst = { exponential = \"1ms\" }\n",
+    );
+    let arguments = ["compare", &file, "--policy", "central:rr,take:rr", "--load", "0.5,0.8", "--max-time", "1ns", "--check", "-o", &out];
+    let output = schedlab(&[&arguments[..], &["--format", "json"]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let results: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = results["rows"].as_array().expect("rows");
+    for load in ["0.5", "0.8"] {
+        for policy in ["central:rr", "take:rr"] {
+            let of = |metric: &str| {
+                let row = rows.iter().find(|row| row["policy"] == policy && row["metric"] == metric && row["params"]["load"] == load);
+                row.unwrap_or_else(|| panic!("no {metric} of {policy} at {load}"))
+            };
+            // One queue is better than a fixed queue for each CPU, and the pairs tell.
+            assert_eq!((of("grr")["verdict"].as_str(), of("grr")["runs"].as_u64()), (Some("better"), Some(5)));
+            let ngrr = of("ngrr");
+            assert!(ngrr["ci_low"].as_f64() < ngrr["ci_high"].as_f64() && ngrr["ci_high"].as_f64() < Some(1.0), "{ngrr}");
+            assert_eq!(of("saturated")["value"], 0.0);
+        }
+    }
+    assert!(Path::new(&out).join("report.html").is_file() && Path::new(&out).join("results.parquet").is_file());
+}
+
+#[test]
+fn a_saturated_run_stops_and_is_no_number() {
+    let set = ["--set", "population-limit=300", "--load", "1.5", "--format", "json"];
+    let output = schedlab(&[&["compare", "unix1990", "--policy", "take:rr", "--set", "tasks=1000000"], &set[..]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let results: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    for row in results["rows"]
+        .as_array()
+        .expect("rows")
+        .iter()
+        .filter(|row| ["grr", "apr", "ngrr"].contains(&row["metric"].as_str().expect("a name")))
+    {
+        assert!(row["value"].is_null() && row["note"].as_str().expect("a note").contains("saturated"), "{row}");
+    }
+    fails(&["compare", "unix1990", "--load", "1.5"], 2, &["load", "population-limit"]);
+    fails(&["run", "unix1990", "--policy", "take:rr", "--set", "tcm=1ms"], 2, &["Did you mean `tmc`?", "schedlab list workloads"]);
+    fails(&["run", "unix1991", "--policy", "take:rr"], 2, &["Did you mean `unix1990`?"]);
+    fails(&["compare", REDIS, "--load", "0.5"], 2, &["a recording"]);
+    fails(&["compare", REDIS, "--set", "load=0.5"], 2, &["a recording"]);
+}

@@ -38,7 +38,7 @@ mod wake_graph;
 
 pub use catalogue::{Better, CATALOGUE, Metric, Value};
 pub use histogram::{Bucket, Histogram};
-pub use open::{Group, OpenSummary, OpenSystem, Saturation};
+pub use open::{Group, OPEN_CATALOGUE, OpenMetric, OpenSummary, OpenSystem, Saturation};
 pub use summary::{CpuSummary, Distributions, Oddities, ResponseRatios, Summary, TaskSummary, Totals};
 pub use wake_graph::{WakeEdge, WakeGraph};
 

@@ -1,39 +1,49 @@
 //! `schedlab compare`: which policy treats a workload best.
 
-use super::{CommonArguments, MachineArguments, load, parse_policy};
+mod stochastic;
+
+use super::{CommonArguments, MachineArguments, WorkloadArguments, load, parse_policy};
 use crate::Error;
 use crate::experiment::{Case, Comparison, Recorded, Repetition, Setup};
 use crate::output::{Align, Results, Table, headline, quantity};
 use crate::progress;
 use crate::results_directory::ResultsDirectory;
 use crate::trace_source::TraceSource;
+use crate::workload::Workload;
 use clap::Args;
 use schedsim::Nanos;
 use schedsim::metrics::Metric;
 use schedsim::policy::PolicySpec;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Compares scheduling policies on a workload
 ///
 /// A recording of perf's is turned into tasks that run, sleep and wake each other. First the policy nearest to the recorded kernel's
 /// replays it on the recorded CPUs, to show how close the replay is; then each policy runs it. A difference that is smaller than the replay's own error is undecided.
+///
+/// A stochastic workload runs with several seeds, the same for every policy; the paired differences decide. A saturated run is reported as such, not as a number.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  schedlab compare workloads/redis.perf-script.txt.zst\n  \
                         schedlab compare workloads/hackbench.perf-script.txt.zst --policy eevdf,take:multilist2 --cpus 1,2,4,8\n  \
-                        schedlab compare perf.data --policy take:rr/quantum=1ms,take:rr/quantum=10ms --format csv\n\n\
+                        schedlab compare perf.data --policy take:rr/quantum=1ms,take:rr/quantum=10ms --format csv\n  \
+                        schedlab compare unix1990 --policy central:rr,take:rr --load 0.3,0.5,0.7 --set tmc=2ms\n\n\
                         Marks: + better, - worse, = the same, ~ undecided, each against the baseline. Exit codes: 2 usage, 3 unusable input, 4 a check failed.")]
 pub struct Compare {
-    /// A recording: perf.data or the text of `perf script`, either may be compressed with zstd
-    workload: PathBuf,
+    #[command(flatten)]
+    workload: WorkloadArguments,
     /// Policies, separated by commas; `schedlab list policies` shows them
-    #[arg(long, value_delimiter = ',', value_parser = parse_policy, default_value = "eevdf,take:rr,take:multilist2,take:priority,central:rr,initial:rr")]
+    /// [default: eevdf,take:rr,take:multilist2,take:priority,central:rr,initial:rr; of stochastic workloads central:rr,initial:rr,take:rr]
+    #[arg(long, value_delimiter = ',', value_parser = parse_policy)]
     policy: Vec<PolicySpec>,
-    /// The policy that stands for the recorded kernel's; the others are held against it
-    #[arg(long, value_name = "POLICY", value_parser = parse_policy, default_value = "eevdf")]
-    baseline: PolicySpec,
-    /// Numbers of CPUs, separated by commas [default: as recorded]
+    /// The policy against which the others are held [default: eevdf, which stands for the recorded kernel's; of stochastic workloads initial:rr]
+    #[arg(long, value_name = "POLICY", value_parser = parse_policy)]
+    baseline: Option<PolicySpec>,
+    /// Offered Loads of a stochastic workload, separated by commas [default: the workload's]
+    #[arg(long, value_delimiter = ',')]
+    load: Vec<f64>,
+    /// Numbers of CPUs, separated by commas [default: as recorded, or as the workload says]
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: Vec<u16>,
     #[command(flatten)]
@@ -57,35 +67,55 @@ pub struct Compare {
     output: Option<PathBuf>,
 }
 
+const POLICIES: &str = "eevdf,take:rr,take:multilist2,take:priority,central:rr,initial:rr";
+
 impl Compare {
     pub fn run(self) -> Result<(), Error> {
+        match self.workload.resolve()? {
+            Workload::Recording(path) => self.recorded(&path),
+            Workload::Stochastic(template) => self.stochastic(&template),
+        }
+    }
+
+    fn recorded(&self, path: &Path) -> Result<(), Error> {
+        if !self.load.is_empty() {
+            return Err(Error::Usage(format!("{} is a recording, which has the load that it has: leave --load out", path.display())));
+        }
+        self.workload.expect_no_parameters(path)?;
         let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
-        let recorded = load(&self.workload, &self.common, &self.machine)?;
+        let recorded = load(path, &self.common, &self.machine)?;
         let cpus = if self.cpus.is_empty() { vec![recorded.recording.cpus] } else { self.cpus.clone() };
-        let setup = Setup {
-            repetition: Repetition {
-                seed: self.common.seed,
-                min_runs: self.min_runs,
-                half_width: self.ci,
-                max_time: Duration::from_nanos(self.max_time.0),
-            },
-            check: self.check,
-            traces: directory.as_ref(),
-        };
+        let (policies, baseline) = (self.policies(POLICIES)?, self.baseline("eevdf")?);
+        let setup = Setup { repetition: self.repetition(), check: self.check, traces: directory.as_ref() };
         let bar = progress::bar("simulating", 0);
-        let comparison = Comparison::run(&recorded, &self.baseline, &self.policy, &cpus, &setup, &bar);
+        let comparison = Comparison::run(&recorded, &baseline, &policies, &cpus, &setup, &bar);
         bar.finish_and_clear();
         let comparison = comparison?;
         let results = Results::new(comparison.rows(&recorded, self.common.seed));
         if let Some(directory) = directory {
             directory.write(&results, comparison.distributions(&recorded))?;
-            directory.write_recording(&TraceSource::of_recording(&self.workload, &recorded.recording))?;
+            directory.write_recording(&TraceSource::of_recording(path, &recorded.recording))?;
             let bar = progress::bar("exporting", 0);
             directory.export_traces(&bar)?;
             bar.finish_and_clear();
             directory.finish()?;
         }
         results.print(self.common.format, || self.text(&recorded, &comparison, &cpus))
+    }
+
+    fn policies(&self, default: &str) -> Result<Vec<PolicySpec>, Error> {
+        if !self.policy.is_empty() {
+            return Ok(self.policy.clone());
+        }
+        default.split(',').map(|policy| parse_policy(policy).map_err(Error::Usage)).collect()
+    }
+
+    fn baseline(&self, default: &str) -> Result<PolicySpec, Error> {
+        self.baseline.clone().map_or_else(|| parse_policy(default).map_err(Error::Usage), Ok)
+    }
+
+    fn repetition(&self) -> Repetition {
+        Repetition { seed: self.common.seed, min_runs: self.min_runs, half_width: self.ci, max_time: Duration::from_nanos(self.max_time.0) }
     }
 
     fn text(&self, recorded: &Recorded, comparison: &Comparison, cpus: &[u16]) -> String {

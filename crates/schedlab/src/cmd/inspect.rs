@@ -1,18 +1,22 @@
-//! `schedlab inspect`: what is in a recording.
+//! `schedlab inspect`: what is in a workload.
+
+mod stochastic;
 
 use super::read_with_progress;
 use crate::Error;
 use crate::import::{Options, Recording};
 use crate::output::{Align, Format, Results, Row, Table, quantity};
+use crate::workload::{Parameters, Workload};
 use clap::Args;
 use schedsim::metrics::{CATALOGUE, Histogram, Metrics, Summary, WakeGraph};
 use schedsim::workload::{CostEstimator, Costs};
 use schedsim::{Nanos, TaskId, Time};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::Path;
 
-/// Shows what is in a recording: tasks, bursts, pauses, ready queues, who wakes whom, latencies
+/// Shows what is in a recording: tasks, bursts, pauses, ready queues, who wakes whom, latencies; or the classes of a stochastic workload
 ///
 /// Lost events are reported first. The file is read once, as a stream: memory grows with the number of tasks.
 #[derive(Args, Debug)]
@@ -20,8 +24,8 @@ use std::path::PathBuf;
                         schedlab inspect perf.data --tasks 50 --format json\n\n\
                         Record with: perf record -a -e 'sched:sched_*' -- COMMAND")]
 pub struct Inspect {
-    /// perf.data or the text of `perf script`, either may be compressed with zstd
-    trace: PathBuf,
+    /// A recording: perf.data or the text of `perf script`, either may be compressed with zstd. Or a stochastic workload
+    workload: OsString,
     /// How many tasks and wake edges to show
     #[arg(long, value_name = "N", default_value_t = 15)]
     tasks: usize,
@@ -43,9 +47,16 @@ struct Inspection {
 
 impl Inspect {
     pub fn run(self) -> Result<(), Error> {
+        match Workload::resolve(&self.workload)? {
+            Workload::Recording(path) => self.recording(&path),
+            Workload::Stochastic(template) => stochastic::inspect(&template.with(&Parameters::default())?, self.format),
+        }
+    }
+
+    fn recording(&self, path: &Path) -> Result<(), Error> {
         let (mut metrics, mut graph, mut costs) = (Metrics::new(0), WakeGraph::new(), CostEstimator::new());
         let options = Options { allow_lost: self.allow_lost, ..Options::default() };
-        let recording = read_with_progress(&self.trace, options, vec![&mut metrics, &mut graph, &mut costs])?;
+        let recording = read_with_progress(path, options, vec![&mut metrics, &mut graph, &mut costs])?;
         let summary = metrics.finish(Time(recording.duration.0));
         let inspection = Inspection { recording, summary, graph, costs: costs.finish() };
         let results = Results::new(self.rows(&inspection));
@@ -55,7 +66,7 @@ impl Inspect {
     fn rows(&self, inspection: &Inspection) -> Vec<Row> {
         let Inspection { recording, summary, .. } = inspection;
         let row = |metric: &str, unit: &str, value: Option<f64>, params: &[(&str, String)]| Row {
-            workload: self.trace.display().to_string(),
+            workload: self.workload.to_string_lossy().into_owned(),
             policy: "recorded".to_string(),
             backend: "recorded".to_string(),
             cpus: recording.cpus,

@@ -2,12 +2,13 @@
 
 use crate::Error;
 use crate::output::{Align, Table, print};
+use crate::workload::{built_in, list_parameters};
 use clap::{Args, ValueEnum};
 use schedsim::policy::{Choice, options, orders, schedulers, topologies};
 
 /// Lists what there is to choose from.
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  schedlab list policies")]
+#[command(after_help = "Examples:\n  schedlab list policies\n  schedlab list workloads")]
 pub struct List {
     /// Of what
     what: What,
@@ -17,6 +18,8 @@ pub struct List {
 enum What {
     /// Scheduling policies and their options.
     Policies,
+    /// Built-in workloads, kinds of files, and the parameters of stochastic workloads.
+    Workloads,
 }
 
 impl List {
@@ -37,6 +40,25 @@ impl List {
                     table("option", &mut options())
                 ))
             }
+            What::Workloads => print(&workloads()),
         }
     }
+}
+
+fn workloads() -> String {
+    let mut named = Table::new([("built in", Align::Left), ("", Align::Left)]);
+    for built_in in built_in::ALL {
+        let argument = if built_in.argument.is_empty() { String::new() } else { format!(":{}", built_in.argument) };
+        named.row([format!("{}{argument}", built_in.name), built_in.summary.to_string()]);
+    }
+    let mut files = Table::new([("file", Align::Left), ("", Align::Left)]);
+    files.row(["NAME.toml", "a workload of schedlab's; docs/workload.schema.json describes it to editors"]);
+    files.row(["perf.data", "a recording of perf's, which may be compressed with zstd"]);
+    files.row(["any other", "the text of `perf script`, which may be compressed with zstd"]);
+    let mut parameters = Table::new([("parameter", Align::Left), ("", Align::Left)]);
+    list_parameters().into_iter().for_each(|(name, meaning)| parameters.row([name, meaning]));
+    format!(
+        "A WORKLOAD is a built-in one or a file.\n\n{named}\n{files}\n\
+         Parameters of a stochastic workload, for --set KEY=VALUE, for the axes of a sweep and for a workload file.\n\n{parameters}"
+    )
 }

@@ -1,29 +1,31 @@
 //! `schedlab run`: one run and its trace.
 
-use super::{CommonArguments, MachineArguments, load, parse_policy};
+use super::{CommonArguments, MachineArguments, WorkloadArguments, load, parse_policy};
 use crate::Error;
-use crate::experiment::simulate;
+use crate::experiment::{check_open, simulate, simulate_open};
 use crate::output::{Align, Results, Row, Table, quantity};
-use crate::trace_file::Writer;
+use crate::trace_file::{Header, Writer};
+use crate::workload::{Template, Workload};
 use clap::Args;
+use schedsim::checks::Violation;
 use schedsim::metrics::CATALOGUE;
 use schedsim::policy::PolicySpec;
-use schedsim::trace::Observer;
+use schedsim::trace::{Observer, TraceHash};
 use std::collections::BTreeMap;
-use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Runs a workload once under one policy, and writes its trace
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  schedlab run workloads/redis.perf-script.txt.zst --policy take:rr\n  \
-                        schedlab run workloads/redis.perf-script.txt.zst --policy eevdf --cpus 4 --trace redis-eevdf.trace --check")]
+                        schedlab run workloads/redis.perf-script.txt.zst --policy eevdf --cpus 4 --trace redis-eevdf.trace --check\n  \
+                        schedlab run unix1990 --policy take:rr --set load=0.5")]
 pub struct Run {
-    /// A recording: perf.data or the text of `perf script`, either may be compressed with zstd
-    workload: PathBuf,
+    #[command(flatten)]
+    workload: WorkloadArguments,
     /// The policy; `schedlab list policies` shows them all
     #[arg(long, value_parser = parse_policy)]
     policy: PolicySpec,
-    /// How many CPUs [default: as recorded]
+    /// How many CPUs [default: as recorded, or as the workload says]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: Option<u16>,
     #[command(flatten)]
@@ -40,7 +42,41 @@ pub struct Run {
 
 impl Run {
     pub fn run(self) -> Result<(), Error> {
-        let recorded = load(&self.workload, &self.common, &self.machine)?;
+        match self.workload.resolve()? {
+            Workload::Recording(path) => self.recorded(&path),
+            Workload::Stochastic(template) => self.stochastic(&template),
+        }
+    }
+
+    fn stochastic(&self, template: &Template) -> Result<(), Error> {
+        let mut parameters = self.workload.parameters(&self.machine);
+        if let Some(cpus) = self.cpus {
+            parameters.insert("cpus", i64::from(cpus).into());
+        }
+        let workload = template.with(&parameters)?;
+        let (cpus, seed) = (workload.machine.cpus, self.common.seed);
+        let version = env!("CARGO_PKG_VERSION").to_string();
+        let header = Header { workload: workload.name.clone(), policy: self.policy.to_string(), cpus, seed, version, tasks: Vec::new() };
+        let mut writer = self.trace.as_deref().map(|path| Writer::create(path, &header)).transpose()?;
+        let mut hash = TraceHash::new();
+        let run = match &mut writer {
+            Some(writer) => simulate_open(&workload, &self.policy, seed, vec![&mut hash, writer])?,
+            None => simulate_open(&workload, &self.policy, seed, vec![&mut hash])?,
+        };
+        writer.map(Writer::finish).transpose()?;
+        let mut rows = run.rows(&workload, &self.policy, seed);
+        rows.iter_mut().for_each(|row| drop(row.params.insert("trace_hash".to_string(), format!("{:016x}", hash.value()))));
+        let results = Results::new(rows);
+        results.print(self.common.format, || {
+            format!("{workload}\n\n{}\n{} events, trace {:016x}\n", table(&results.rows), run.outcome.events, hash.value())
+        })?;
+        let violations = if self.check { check_open(&workload, &self.policy, seed)? } else { Vec::new() };
+        refuse(&violations)
+    }
+
+    fn recorded(&self, path: &Path) -> Result<(), Error> {
+        self.workload.expect_no_parameters(path)?;
+        let recorded = load(path, &self.common, &self.machine)?;
         let machine = recorded.machine(self.cpus.unwrap_or(recorded.recording.cpus));
         let header = recorded.header(&self.policy, machine.cpus, self.common.seed);
         let mut writer = self.trace.as_deref().map(|path| Writer::create(path, &header)).transpose()?;
@@ -65,23 +101,27 @@ impl Run {
             note: metric.read(&run.summary).note.map(str::to_string),
         });
         let results = Results::new(rows.collect());
-        let text = || {
-            let mut table = Table::new([("metric", Align::Left), ("value", Align::Right), ("", Align::Left)]);
-            for row in &results.rows {
-                let value = row.value.map_or("-".to_string(), |value| quantity(value, &row.unit));
-                table.row([row.metric.clone(), value, row.note.clone().unwrap_or_default()]);
-            }
-            let mut text = format!("{}{table}", recorded.headline());
-            let _ = writeln!(text, "\n{} events, trace {:016x}", run.outcome.events, run.hash);
-            text
-        };
+        let text = || format!("{}{}\n{} events, trace {:016x}\n", recorded.headline(), table(&results.rows), run.outcome.events, run.hash);
         results.print(self.common.format, text)?;
-        match &run.violations[..] {
-            [] => Ok(()),
-            violations => {
-                let list: Vec<String> = violations.iter().take(10).map(|violation| format!("  {violation}")).collect();
-                Err(Error::Check(format!("{} checks failed:\n{}", violations.len(), list.join("\n"))))
-            }
-        }
+        refuse(&run.violations)
     }
+}
+
+/// A line for each metric.
+fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new([("metric", Align::Left), ("value", Align::Right), ("", Align::Left)]);
+    for row in rows {
+        let value = row.value.map_or("-".to_string(), |value| quantity(value, &row.unit));
+        let of = ["priority", "class"].iter().filter_map(|key| row.params.get(*key).map(|value| format!(" {key} {value}")));
+        table.row([row.metric.clone() + &of.collect::<String>(), value, row.note.clone().unwrap_or_default()]);
+    }
+    table
+}
+
+fn refuse(violations: &[Violation]) -> Result<(), Error> {
+    if violations.is_empty() {
+        return Ok(());
+    }
+    let list: Vec<String> = violations.iter().take(10).map(|violation| format!("  {violation}")).collect();
+    Err(Error::Check(format!("{} checks failed:\n{}", violations.len(), list.join("\n"))))
 }

@@ -23,6 +23,21 @@ pub fn headline() -> impl Iterator<Item = (&'static Metric, &'static str)> {
     HEADLINE.iter().filter_map(|&(id, title)| Some((CATALOGUE.iter().find(|metric| metric.id == id)?, title)))
 }
 
+/// The metrics of a stochastic workload that tables for people show, by id, each with its title.
+pub fn open_headline() -> impl Iterator<Item = (&'static str, &'static str)> {
+    [
+        ("grr", "GRR"),
+        ("ngrr", "NGRR"),
+        ("apr", "APR"),
+        ("utilisation", "utilisation"),
+        ("idle_waste", "idle waste"),
+        ("migration_rate", "migr. rate"),
+        ("cpu_inflation", "inflation"),
+        ("population", "population"),
+    ]
+    .into_iter()
+}
+
 /// A value with its unit, three or four digits.
 pub fn quantity(value: f64, unit: &str) -> String {
     match unit {

@@ -4,6 +4,10 @@
 //! told apart, and a million tasks take 32 bytes each. Response ratios are over the measured tasks that have left; rates and shares of time are over the *window*,
 //! from the arrival of the first measured task to that of the last one.
 
+mod catalogue;
+
+pub use catalogue::{OPEN_CATALOGUE, OpenMetric};
+
 use crate::trace::{Event, EventKind, Observer, PrevState};
 use crate::workload::{Kind, Model};
 use crate::{Nanos, TaskId, Time};

@@ -19,7 +19,7 @@ pub struct Unix1990 {
     pub tmc: Nanos,
     /// System migration cost: the share by which all bursts lengthen under a policy that may migrate.
     pub smc: f64,
-    /// How fast a processor is; 1 is the paper's 20 MIPS. At half the speed bursts take twice as long, and TMC and the arrival rate stay.
+    /// How fast a processor is; 1 is the paper's 20 MIPS. At half the speed bursts take twice as long; TMC stays, and so does the load, so that arrivals are rarer.
     pub speed: f64,
     /// Mean pause.
     pub pause: Nanos,

@@ -1,0 +1,209 @@
+//! One run of a stochastic workload under a policy, and what it comes to as rows.
+
+mod comparison;
+mod replication;
+mod warm_up;
+
+pub use comparison::compare_open;
+pub use replication::aggregate;
+
+use crate::Error;
+use crate::output::Row;
+use crate::workload::Stochastic;
+use crate::workload::format::{Saturation as Rule, WarmUp};
+use schedsim::checks::{Checks, Violation};
+use schedsim::engine::{self, Options, Outcome};
+use schedsim::metrics::{Group, OPEN_CATALOGUE, OpenSummary, OpenSystem, Saturation};
+use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
+use schedsim::trace::{Observer, Trace};
+use schedsim::workload::{Model, Workload};
+use schedsim::{Machine, Time};
+use warm_up::ResponseRatios;
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct OpenRun {
+    /// Its metrics.
+    pub summary: OpenSummary,
+    /// Its end and its events.
+    pub outcome: Outcome,
+    /// How many tasks came before the measured ones.
+    pub warm_up: u64,
+    /// Why it is saturated, if it is.
+    pub saturated: Option<&'static str>,
+}
+
+/// Runs `workload` under `policy`; `others` see the events.
+///
+/// # Errors
+/// If the policy fails.
+pub fn simulate_open(workload: &Stochastic, policy: &PolicySpec, seed: u64, others: Vec<&mut dyn Observer>) -> Result<OpenRun, Error> {
+    let policy = workload.policy(policy).map_err(|error| Error::Usage(error.to_string()))?;
+    let job = Job { workload, policy: &policy, seed };
+    let mut warmed = None;
+    if workload.warm_up == WarmUp::Mser5 {
+        let mut ratios = ResponseRatios::new(workload.model.length().measured);
+        job.run(&workload.model, vec![&mut ratios])?;
+        let mut length = workload.model.length();
+        length.warm_up = ratios.mser5();
+        length.measured -= length.warm_up;
+        warmed = Some(workload.model.clone().with_length(length));
+    }
+    let model = warmed.as_ref().unwrap_or(&workload.model);
+    let mut open = OpenSystem::new(model, seed, workload.machine.cpus);
+    let mut observers: Vec<&mut dyn Observer> = vec![&mut open];
+    // One by one: each reference may live longer than this list.
+    others.into_iter().for_each(|other| observers.push(other));
+    let (outcome, migrates) = job.run(model, observers)?;
+    let summary = open.finish();
+    let saturated = job.saturated(&summary, migrates);
+    Ok(OpenRun { summary, outcome, warm_up: model.length().warm_up, saturated })
+}
+
+/// Runs the same tasks, written out as scripts, under all checks; nobody arrives after the last measured task.
+///
+/// # Errors
+/// If the policy fails.
+pub fn check_open(workload: &Stochastic, policy: &PolicySpec, seed: u64) -> Result<Vec<Violation>, Error> {
+    struct Checked<'a> {
+        scripts: &'a Workload,
+        machine: &'a Machine,
+        options: Options,
+    }
+    impl PolicyVisitor for Checked<'_> {
+        type Out = Result<Vec<Violation>, engine::Error>;
+
+        fn visit<P: Policy>(self, policy: P) -> Self::Out {
+            let mut checks = Checks::new(self.scripts, self.machine, policy.promises());
+            let outcome = engine::simulate(self.scripts, self.machine, policy, self.options, Trace::new(vec![&mut checks]))?;
+            Ok(checks.finish(&outcome))
+        }
+    }
+    let policy = workload.policy(policy).map_err(|error| Error::Usage(error.to_string()))?;
+    let length = workload.model.length();
+    let scripts = workload.model.scripts(seed, (length.warm_up + length.measured) as usize);
+    let job = Checked { scripts: &scripts, machine: &workload.machine, options: Options { seed, until: Time::NEVER } };
+    policy.visit(workload.machine.cpus, job).map_err(|error| Error::Internal(format!("{policy}, seed {seed}: {error}")))
+}
+
+/// A run that waits for its policy.
+struct Job<'a> {
+    workload: &'a Stochastic,
+    policy: &'a PolicySpec,
+    seed: u64,
+}
+
+impl Job<'_> {
+    /// Runs it; also says whether the policy migrates tasks.
+    fn run(&self, model: &Model, observers: Vec<&mut dyn Observer>) -> Result<(Outcome, bool), Error> {
+        struct Visit<'a, 'o> {
+            job: &'a Job<'a>,
+            model: &'a Model,
+            trace: Trace<'o>,
+        }
+        impl PolicyVisitor for Visit<'_, '_> {
+            type Out = Result<(Outcome, bool), engine::Error>;
+
+            fn visit<P: Policy>(self, policy: P) -> Self::Out {
+                let migrates = policy.migrates();
+                let options = Options { seed: self.job.seed, until: Time::NEVER };
+                Ok((engine::simulate(self.model, &self.job.workload.machine, policy, options, self.trace)?, migrates))
+            }
+        }
+        let visit = Visit { job: self, model, trace: Trace::new(observers) };
+        let done = self.policy.visit(self.workload.machine.cpus, visit);
+        done.map_err(|error| Error::Internal(format!("{}, seed {}: {error}", self.policy, self.seed)))
+    }
+
+    fn saturated(&self, summary: &OpenSummary, migrates: bool) -> Option<&'static str> {
+        match (self.workload.saturation, summary.saturated) {
+            (_, Some(Saturation::Limit)) => Some("saturated: more tasks were alive than population-limit allows"),
+            (Rule::Drift | Rule::ClosedForm, Some(Saturation::Drift)) => Some("saturated: the number of tasks alive grew all the time"),
+            (Rule::ClosedForm, None) if self.workload.saturates(self.policy, migrates) => {
+                Some("saturated: the load is above what the CPUs can bear in closed form")
+            }
+            _ => None,
+        }
+    }
+}
+
+impl OpenRun {
+    /// One row per metric; those of a response also for each priority and each class, if there are several. What means nothing in a saturated run has no value.
+    pub fn rows(&self, workload: &Stochastic, policy: &PolicySpec, seed: u64) -> Vec<Row> {
+        let row = |metric: &str, unit: &str, value: Option<f64>, note: Option<&str>, of: &[(&str, String)]| {
+            let mut params = workload.parameters.clone();
+            params.extend(of.iter().map(|(key, value)| (key.to_string(), value.clone())));
+            Row {
+                workload: workload.name.clone(),
+                policy: policy.to_string(),
+                backend: "sim".to_string(),
+                cpus: workload.machine.cpus,
+                seed: Some(seed),
+                params,
+                metric: metric.to_string(),
+                unit: unit.to_string(),
+                value,
+                ci_low: None,
+                ci_high: None,
+                runs: 1,
+                verdict: None,
+                note: note.map(str::to_string),
+            }
+        };
+        let mut rows: Vec<Row> = Vec::new();
+        for metric in OPEN_CATALOGUE {
+            let value = metric.read(&self.summary).filter(|_| !(metric.steady && self.saturated.is_some()));
+            let note = self.saturated.or(value.is_none().then_some("the run does not tell"));
+            rows.push(row(metric.id, metric.unit, value, note, &[]));
+        }
+        rows.push(row("warm_up", "tasks", Some(self.warm_up as f64), None, &[]));
+        rows.push(row("saturated", "1", Some(f64::from(u8::from(self.saturated.is_some()))), self.saturated, &[]));
+        for part in parts(&workload.model) {
+            let chosen = |group: &Group| part.has(group);
+            for (metric, value) in [("grr", self.summary.grr(chosen)), ("apr", self.summary.apr(chosen))] {
+                let value = value.filter(|_| self.saturated.is_none());
+                let note = self.saturated.or(value.is_none().then_some("no task of it was measured"));
+                rows.push(row(metric, "1", value, note, &[part.coordinate(&workload.model)]));
+            }
+        }
+        rows
+    }
+}
+
+/// Some of the tasks, for a row of their own.
+#[derive(Clone, Copy)]
+enum Part {
+    Priority(u8),
+    Class(u8),
+}
+
+impl Part {
+    fn has(self, group: &Group) -> bool {
+        match self {
+            Part::Priority(prio) => group.kind.prio == prio,
+            Part::Class(class) => group.kind.class == class,
+        }
+    }
+
+    fn coordinate(self, model: &Model) -> (&'static str, String) {
+        match self {
+            Part::Priority(prio) => ("priority", prio.to_string()),
+            Part::Class(class) => ("class", model.classes()[usize::from(class)].name.clone()),
+        }
+    }
+}
+
+/// The priorities and the classes, of which there are several.
+fn parts(model: &Model) -> Vec<Part> {
+    let mut priorities: Vec<u8> = model.classes().iter().flat_map(|class| class.priorities.iter().map(|&(prio, _)| prio)).collect();
+    priorities.sort_unstable();
+    priorities.dedup();
+    let mut parts = Vec::new();
+    if priorities.len() > 1 {
+        parts.extend(priorities.into_iter().map(Part::Priority));
+    }
+    if model.classes().len() > 1 {
+        parts.extend((0..model.classes().len()).map(|class| Part::Class(class as u8)));
+    }
+    parts
+}

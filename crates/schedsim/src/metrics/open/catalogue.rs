@@ -1,0 +1,127 @@
+//! What each metric of an open system is called, what it means, and how it is read off a summary.
+
+use super::super::Better::{self, Higher, Lower, Neither};
+use super::OpenSummary;
+
+/// A number that a run of a stochastic workload is summed up in.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenMetric {
+    /// Its name, that of the same metric in [`CATALOGUE`](super::super::CATALOGUE) if there is one.
+    pub id: &'static str,
+    /// `1` for ratios, or what is counted.
+    pub unit: &'static str,
+    /// Which way is better.
+    pub better: Better,
+    /// Whether it means nothing without a steady state, as it grows with the length of the run.
+    pub steady: bool,
+    /// What it means, in a sentence.
+    pub definition: &'static str,
+    read: fn(&OpenSummary) -> Option<f64>,
+}
+
+impl OpenMetric {
+    /// Its value; `None` if the run does not tell.
+    pub fn read(&self, summary: &OpenSummary) -> Option<f64> {
+        (self.read)(summary)
+    }
+}
+
+/// All of them, in the order in which they are printed.
+pub static OPEN_CATALOGUE: &[OpenMetric] = &[
+    OpenMetric {
+        id: "grr",
+        unit: "1",
+        better: Lower,
+        steady: true,
+        definition: "Global response ratio: time from arrival to end over bursts and pauses, each summed over the measured tasks.",
+        read: |s| s.grr(|_| true),
+    },
+    OpenMetric {
+        id: "apr",
+        unit: "1",
+        better: Lower,
+        steady: true,
+        definition: "Average per-task response ratio: the mean over the measured tasks of time from arrival to end over bursts and pauses.",
+        read: |s| s.apr(|_| true),
+    },
+    OpenMetric {
+        id: "utilisation",
+        unit: "1",
+        better: Neither,
+        steady: false,
+        definition: "Share of the CPU time in which a CPU runs a task, overhead included, from the first measured arrival to the last.",
+        read: |s| Some(s.utilisation),
+    },
+    OpenMetric {
+        id: "idle_waste",
+        unit: "1",
+        better: Lower,
+        steady: false,
+        definition: "Share of the CPU time in which CPUs idle while any task waits anywhere.",
+        read: |s| Some(s.idle_waste),
+    },
+    OpenMetric {
+        id: "idle_waste_min",
+        unit: "1",
+        better: Lower,
+        steady: false,
+        definition: "The same, counting no more idle CPUs than there are waiting tasks.",
+        read: |s| Some(s.idle_waste_min),
+    },
+    OpenMetric {
+        id: "idle_waste_of_idle",
+        unit: "1",
+        better: Lower,
+        steady: false,
+        definition: "Share of the CPUs' idle time in which any task waits anywhere.",
+        read: |s| (s.utilisation < 1.0).then(|| s.idle_waste / (1.0 - s.utilisation)),
+    },
+    OpenMetric {
+        id: "migration_rate",
+        unit: "1",
+        better: Lower,
+        steady: false,
+        definition: "Migrations per dispatch.",
+        read: OpenSummary::migration_rate,
+    },
+    OpenMetric {
+        id: "cpu_inflation",
+        unit: "1",
+        better: Lower,
+        steady: false,
+        definition: "Overhead on the account of the measured tasks over their bursts and pauses: by how much CPU time inflates tasks.",
+        read: OpenSummary::inflation,
+    },
+    OpenMetric {
+        id: "dispatches",
+        unit: "count",
+        better: Neither,
+        steady: false,
+        definition: "Switches to a task.",
+        read: |s| Some(s.dispatches as f64),
+    },
+    OpenMetric {
+        id: "population",
+        unit: "tasks",
+        better: Lower,
+        steady: true,
+        definition: "Mean number of tasks that a measured one finds alive when it arrives.",
+        read: |s| Some(s.population),
+    },
+    OpenMetric {
+        id: "population_growth",
+        unit: "tasks",
+        better: Neither,
+        steady: false,
+        definition: "By how much the number of tasks alive grew along a straight line; none below 4,000 measured tasks.",
+        read: |s| s.growth,
+    },
+    OpenMetric {
+        id: "tasks",
+        unit: "tasks",
+        better: Higher,
+        steady: false,
+        definition: "Measured tasks that have left.",
+        read: |s| Some(s.tasks() as f64),
+    },
+];
