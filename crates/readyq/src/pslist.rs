@@ -54,6 +54,23 @@ impl PsList {
         PsList { stop_rule: true, ..PsList::new(strides) }
     }
 
+    /// Puts `task` in front of the middle task if it precedes that one, else at the tail: for callers that have keys of their own.
+    #[inline]
+    pub fn insert_by(&mut self, nodes: &mut Nodes, task: TaskId, precedes: impl FnOnce(TaskId) -> bool) {
+        let middle = self.middle;
+        if middle != TaskId::NONE && precedes(middle) {
+            self.insert_in_front(nodes, middle, task);
+        } else {
+            self.list.push_back(nodes, task);
+            nodes[task].tag = BACK;
+            self.back += 1;
+            if self.back == 1 {
+                self.middle = task;
+            }
+        }
+        self.balance(nodes);
+    }
+
     /// Puts `task` before `place`, which is in the front half or the middle.
     #[inline]
     fn insert_in_front(&mut self, nodes: &mut Nodes, place: TaskId, task: TaskId) {
@@ -94,17 +111,10 @@ impl ReadyQueue for PsList {
         let (head, middle) = (self.list.head, self.middle);
         if runs_on && nodes.get(head).is_some_and(|node| !before(node.key, key)) {
             self.insert_in_front(nodes, head, task);
-        } else if nodes.get(middle).is_some_and(|node| before(key, node.key)) {
-            self.insert_in_front(nodes, middle, task);
-        } else {
-            self.list.push_back(nodes, task);
-            nodes[task].tag = BACK;
-            self.back += 1;
-            if self.back == 1 {
-                self.middle = task;
-            }
+            return self.balance(nodes);
         }
-        self.balance(nodes);
+        let precedes = nodes.get(middle).is_some_and(|node| before(key, node.key));
+        self.insert_by(nodes, task, |_| precedes);
     }
 
     #[inline]

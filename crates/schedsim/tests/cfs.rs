@@ -12,13 +12,8 @@ use schedsim::policy::{Cfs, CfsOptions, FairOptions, Policy, Promises};
 use schedsim::workload::{Action, Affinity, Workload};
 use schedsim::{CpuId, Machine, Nanos, Time};
 
-const WEIGHTS: [i128; 40] = [
-    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277, 1024,
-    820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
-];
-
 fn weight(prio: u8) -> i128 {
-    WEIGHTS[usize::from(prio) - 100]
+    i128::from(NICE_WEIGHTS[usize::from(prio) - 100])
 }
 
 fn ticking(tick: u64) -> CfsOptions {

@@ -224,7 +224,7 @@ proptest! {
         let prios: Vec<u8> = prios.iter().map(|&prio| if equal { 120 } else { prio }).collect();
         let (until, slice, tick) = (2000 * MS, 700 * US, if long_tick { 4 * MS } else { MS });
         let (_, events) = run_until(eevdf(1, tick), &Machine::ideal(1), &hogs(&prios, until), Time(until));
-        let weights: Vec<u64> = prios.iter().map(|&prio| naive::WEIGHT[usize::from(prio) - 100] as u64).collect();
+        let weights: Vec<u64> = prios.iter().map(|&prio| NICE_WEIGHTS[usize::from(prio) - 100]).collect();
         let bound = (slice + tick) as i64;
         let bound_behind = if equal { bound } else { bound * bound / slice as i64 };
         let mut service = Service::new(prios.len());

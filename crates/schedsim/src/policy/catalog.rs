@@ -111,16 +111,16 @@ pub fn options() -> impl Iterator<Item = Choice> {
 const OPTIONS: [Choice; 4] = [
     Choice {
         name: "quantum",
-        summary: "how long a task runs before it goes back to its queue (default 4ms; rr 100ms; eevdf, cfs: of real-time tasks, default endless)",
+        summary: "how long a task runs before it goes back to its queue (default 4ms; rr 100ms; mlfq 31.25ms; mlfq-textbook 10ms; eevdf, cfs, o1, pslist: of real-time tasks, default endless)",
     },
     Choice {
         name: "levels",
-        summary: "over how many levels nice values are spread, 1 to 140 (default 8; 140 for priority, 10 for multilist1)",
+        summary: "over how many levels nice values are spread, 1 to 140 (default 8; 140 for priority, 10 for multilist1; mlfq-textbook: how many there are, default 3)",
     },
     Choice { name: "strides", summary: "virtual clocks: level k runs 1/2^k as often (powers, the default) or 1/(k+1) as often (linear)" },
     Choice {
         name: "preempt",
-        summary: "yes or no: whether a woken task stops a running one of a worse level (default yes for priority, else no)",
+        summary: "yes or no: whether a woken task stops a running one of a worse level, pslist: one that is ahead of it (default yes for priority, else no)",
     },
 ];
 

@@ -2,44 +2,80 @@
 
 use super::catalog::{Choice, PolicyVisitor};
 use super::topology::choose;
-use super::{Cfs, CfsOptions, Eevdf, EevdfOptions, FairOptions, Fifo, Rr, RrOptions};
+use super::{
+    Book, Cfs, CfsOptions, Eevdf, EevdfOptions, FairOptions, Fifo, Mlfq, O1, O1Options, PsList, PsListOptions, Rr, RrOptions, Textbook,
+    Windows,
+};
 use crate::Nanos;
+use std::ops::RangeInclusive;
 
 /// A scheduler and how it is set.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Whole {
     Eevdf(EevdfOptions),
     Cfs(CfsOptions),
+    O1(O1Options),
+    PsList(PsListOptions),
+    Mlfq(Windows),
+    Textbook(Book),
     /// With throttling.
     Fifo(Option<Nanos>),
     Rr(RrOptions),
 }
 
-const SCHEDULERS: [Choice; 4] = [
+const SCHEDULERS: [Choice; 8] = [
     Choice { name: "eevdf", summary: "Linux 6.18's fair scheduler: weights, lag, virtual deadlines, wakeup preemption, load balancing" },
     Choice { name: "cfs", summary: "Linux 6.1's fair scheduler: weights, virtual run times, wakeup preemption, load balancing" },
+    Choice { name: "o1", summary: "Linux 2.6.22's scheduler: active and expired arrays, a bonus for sleepers, slices by nice value" },
+    Choice {
+        name: "pslist",
+        summary: "the partially sorted list: virtual run times, O(1), whoever runs goes on until it has passed the next",
+    },
+    Choice {
+        name: "mlfq",
+        summary: "Windows' multi-level feedback queue: 32 levels, a boost on waking and one for starvation; macOS' is alike",
+    },
+    Choice {
+        name: "mlfq-textbook",
+        summary: "the textbook's feedback queue: down a level with every quantum, everybody to the top now and then",
+    },
     Choice { name: "fifo", summary: "SCHED_FIFO for every task: strict priorities, first in first out, nobody is stopped for an equal" },
     Choice { name: "rr", summary: "SCHED_RR for every task: strict priorities, equals take turns of 100 ms" },
 ];
 
 /// The options that only these take.
-pub const OPTIONS: [Choice; 10] = [
-    Choice { name: "throttle", summary: "fifo, rr, eevdf, cfs: for how long real-time tasks may run in each second (default no limit)" },
+pub const OPTIONS: [Choice; 13] = [
+    Choice {
+        name: "throttle",
+        summary: "fifo, rr, eevdf, cfs, o1, pslist: for how long real-time tasks may run in each second (default no limit)",
+    },
     Choice {
         name: "server",
-        summary: "eevdf, cfs: for how long fair tasks run in each second in which real-time tasks leave them no time (default 0)",
+        summary: "eevdf, cfs, o1, pslist: for how long fair tasks run in each second in which real-time tasks leave them no time (default 0)",
     },
-    Choice { name: "tick", summary: "eevdf, cfs: the period of the tick (default 4ms)" },
+    Choice { name: "tick", summary: "eevdf, cfs, o1, pslist: the period of the tick (default 4ms)" },
     Choice { name: "slice", summary: "eevdf: how much a task requests at a time, on one CPU (default 700us)" },
     Choice {
         name: "delay",
         summary: "eevdf: yes or no: whether a task that sleeps in debt stays in the queue until it has paid (default yes)",
     },
-    Choice { name: "hot", summary: "eevdf, cfs: a task that ran less than this ago is not moved to another CPU (default 500us)" },
-    Choice { name: "sync", summary: "eevdf, cfs: yes or no: whether wakings announce that the waker is about to sleep (default no)" },
+    Choice {
+        name: "hot",
+        summary: "eevdf, cfs, o1, pslist: a task that ran less than this ago is not moved to another CPU (default 500us)",
+    },
+    Choice {
+        name: "sync",
+        summary: "eevdf, cfs, o1, pslist: yes or no: whether wakings announce that the waker is about to sleep (default no)",
+    },
     Choice { name: "latency", summary: "cfs: the period in which everybody shall run once, on one CPU (default 6ms)" },
     Choice { name: "granularity", summary: "cfs: the shortest slice, on one CPU (default 750us)" },
     Choice { name: "wakeup", summary: "cfs: how far behind a woken task must be to preempt, on one CPU (default 1ms)" },
+    Choice {
+        name: "stretch",
+        summary: "mlfq: by how much quanta of foreground tasks, all but batch and idle ones, are longer, 1 to 3 (default 1)",
+    },
+    Choice { name: "boost", summary: "mlfq: by how many levels a task is better when it wakes, 0 to 14 (default 1)" },
+    Choice { name: "period", summary: "mlfq-textbook: how often all tasks go to the top (default 1s)" },
 ];
 
 /// All of them.
@@ -53,6 +89,10 @@ impl Whole {
         Some(match name {
             "eevdf" => Whole::Eevdf(EevdfOptions::default()),
             "cfs" => Whole::Cfs(CfsOptions::default()),
+            "o1" => Whole::O1(O1Options::default()),
+            "pslist" => Whole::PsList(PsListOptions::default()),
+            "mlfq" => Whole::Mlfq(Windows::default()),
+            "mlfq-textbook" => Whole::Textbook(Book::default()),
             "fifo" => Whole::Fifo(None),
             "rr" => Whole::Rr(RrOptions::default()),
             _ => return None,
@@ -75,7 +115,15 @@ impl Whole {
             (Whole::Cfs(cfs), "latency") => Slot::Time(&mut cfs.latency),
             (Whole::Cfs(cfs), "granularity") => Slot::Time(&mut cfs.min_granularity),
             (Whole::Cfs(cfs), "wakeup") => Slot::Time(&mut cfs.wakeup_granularity),
+            (Whole::PsList(pslist), "preempt") => Slot::Flag(&mut pslist.preempt),
             (Whole::Eevdf(EevdfOptions { fair, .. }) | Whole::Cfs(CfsOptions { fair, .. }), _) => return Slot::of_fair(fair, option),
+            (Whole::O1(O1Options { fair }) | Whole::PsList(PsListOptions { fair, .. }), _) => return Slot::of_fair(fair, option),
+            (Whole::Mlfq(windows), "quantum") => Slot::Time(&mut windows.quantum),
+            (Whole::Mlfq(windows), "stretch") => Slot::Count(&mut windows.stretch, 1..=3),
+            (Whole::Mlfq(windows), "boost") => Slot::Count(&mut windows.boost, 0..=14),
+            (Whole::Textbook(book), "quantum") => Slot::Time(&mut book.quantum),
+            (Whole::Textbook(book), "period") => Slot::Time(&mut book.period),
+            (Whole::Textbook(book), "levels") => Slot::Count(&mut book.levels, 1..=140),
             (Whole::Rr(rr), "quantum") => Slot::Time(&mut rr.quantum),
             (Whole::Rr(RrOptions { throttle, .. }) | Whole::Fifo(throttle), "throttle") => Slot::Limit(throttle),
             _ => return None,
@@ -87,6 +135,10 @@ impl Whole {
         match self {
             Whole::Eevdf(options) => visitor.visit(Eevdf::new(cpus, options)),
             Whole::Cfs(options) => visitor.visit(Cfs::new(cpus, options)),
+            Whole::O1(options) => visitor.visit(O1::new(cpus, options)),
+            Whole::PsList(options) => visitor.visit(PsList::new(cpus, options)),
+            Whole::Mlfq(rules) => visitor.visit(Mlfq::new(cpus, rules)),
+            Whole::Textbook(rules) => visitor.visit(Textbook::new(cpus, rules)),
             Whole::Fifo(throttle) => visitor.visit(Fifo::new(cpus, throttle)),
             Whole::Rr(options) => visitor.visit(Rr::new(cpus, options)),
         }
@@ -98,6 +150,7 @@ enum Slot<'a> {
     Time(&'a mut Nanos),
     Limit(&'a mut Option<Nanos>),
     Flag(&'a mut bool),
+    Count(&'a mut u16, RangeInclusive<u16>),
 }
 
 impl<'a> Slot<'a> {
@@ -124,6 +177,10 @@ impl<'a> Slot<'a> {
             Slot::Time(slot) => *slot = time()?,
             Slot::Limit(slot) => *slot = Some(time()?),
             Slot::Flag(slot) => *slot = choose(value, [("yes", true), ("no", false)]).ok_or("yes or no")?,
+            Slot::Count(slot, range) => {
+                let count = value.parse().ok().filter(|count| range.contains(count));
+                *slot = count.ok_or_else(|| format!("{} to {}", range.start(), range.end()))?;
+            }
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! EEVDF on one CPU, straight from its definition: a list, searched from end to end, and sums made anew each time.
 
+use super::play::NICE_WEIGHTS;
 use schedsim::policy::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Stop, Wake};
 use schedsim::{CpuId, Nanos, TaskId};
 
@@ -25,11 +26,6 @@ struct Task {
     protected: i128,
     sleeping: bool,
 }
-
-pub const WEIGHT: [i128; 40] = [
-    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277, 1024,
-    820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
-];
 
 impl Naive {
     pub fn new(tick: u64, request: u64, requests: Vec<(u32, u64)>) -> Naive {
@@ -130,7 +126,7 @@ impl Policy for Naive {
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {
         self.tasks.resize(self.tasks.len().max(task.index() + 1), Task::default());
         let request = self.requests.iter().find(|entry| entry.0 == task.0).map_or(self.request, |entry| entry.1);
-        self.tasks[task.index()].weight = WEIGHT[usize::from(cx.task(task).prio) - 100];
+        self.tasks[task.index()].weight = i128::from(NICE_WEIGHTS[usize::from(cx.task(task).prio) - 100]);
         self.tasks[task.index()].request = request;
     }
 

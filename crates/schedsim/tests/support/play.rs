@@ -11,6 +11,11 @@ use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
 
 pub const US: u64 = 1_000;
 pub const MS: u64 = 1_000_000;
+/// Linux's weights from nice −20 to 19, by hand.
+pub const NICE_WEIGHTS: [u64; 40] = [
+    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277, 1024,
+    820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
+];
 pub const NOW: Start = Start::At(Time::ZERO);
 
 #[derive(Default)]

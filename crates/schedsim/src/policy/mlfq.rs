@@ -1,0 +1,242 @@
+//! Multi-level feedback queues: a list per level, best level first, and rules that move tasks between levels by how they behave.
+//!
+//! All CPUs share one set of lists. A task runs until its quantum is over, it stops by itself, or a task of a better level becomes ready. Who is preempted keeps
+//! its place at the head of its list and the rest of its quantum; who wakes, yields or has used its quantum goes to the tail. Every so often all
+//! who wait are looked at, so that nobody starves. [`Rules`] say on which level a task begins, what waking and a used quantum do to it, and what happens then.
+//! Two sets of them: [`windows`] and [`textbook`].
+//!
+//! Cost: O(1) per decision, a bitmap and a list (plus the CPUs, where one has to be found); O(tasks) once per period.
+
+pub mod textbook;
+pub mod windows;
+
+use super::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Stop, TaskView, Wake, renew};
+use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
+use readyq::{Level, Node, Nodes, Priority, ReadyQueue};
+use std::cmp::Reverse;
+
+/// What moves tasks between levels.
+pub trait Rules {
+    /// How a new task begins.
+    fn admit(&self, task: &TaskView) -> Standing;
+
+    /// `task` wakes.
+    fn wakes(&self, standing: &mut Standing);
+
+    /// `task` has used its quantum: gives it another.
+    fn quantum_over(&self, standing: &mut Standing);
+
+    /// How often [`review`](Self::review) takes place.
+    fn period(&self) -> Nanos;
+
+    /// Once per period, for a task that has been ready for `waited` without running (not at all, if it runs or sleeps). Whether its standing changes.
+    fn review(&self, standing: &mut Standing, waited: Option<Nanos>) -> bool;
+}
+
+/// Where a task stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Standing {
+    /// Where it belongs if it does nothing special; 0 is the best level.
+    pub base: u16,
+    /// Where it is.
+    pub level: u16,
+    /// How long its quanta are.
+    pub quantum: Nanos,
+    /// What is left of this one.
+    pub left: Nanos,
+    /// Whether it was lifted because it starved.
+    pub is_rescued: bool,
+}
+
+/// A multi-level feedback queue for all CPUs.
+#[derive(Clone, Debug)]
+pub struct Feedback<R> {
+    rules: R,
+    /// Who is ready or runs.
+    queue: Priority,
+    tasks: Vec<Task>,
+    nodes: Vec<Node>,
+    waiting: u32,
+    next_review: Time,
+    /// CPUs that have been told to choose anew and have not done so.
+    told: CpuSet,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Task {
+    standing: Standing,
+    state: State,
+    /// Since when it is in this state.
+    since: Time,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Away,
+    Waits,
+    Runs,
+}
+
+impl<R: Rules> Feedback<R> {
+    /// The policy for `cpus` CPUs.
+    pub fn with_rules(rules: R, cpus: u16) -> Self {
+        let next_review = Time::ZERO + rules.period();
+        let (queue, told) = (Priority::new(), CpuSet::empty(cpus));
+        Feedback { rules, queue, tasks: Vec::new(), nodes: Vec::new(), waiting: 0, next_review, told }
+    }
+
+    fn level(&self, task: TaskId) -> u16 {
+        self.tasks[task.index()].standing.level
+    }
+
+    /// To the tail of its list.
+    fn insert(&mut self, task: TaskId) {
+        let level = Level(self.level(task));
+        self.queue.insert(Nodes::from_mut(&mut self.nodes), task, level);
+    }
+
+    fn remove(&mut self, task: TaskId) {
+        self.queue.remove(Nodes::from_mut(&mut self.nodes), task);
+    }
+
+    /// The first that waits and may run on a CPU that `suits`.
+    fn first_waiting(&self, suits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
+        if self.waiting == 0 {
+            return None;
+        }
+        let waits = |task: TaskId| self.tasks[task.index()].state == State::Waits && suits(task);
+        self.queue.find(Nodes::from_ref(&self.nodes), waits)
+    }
+
+    /// Finds `task`, which waits, a CPU: an idle one, or the one that runs the worst level, if that is worse than its own.
+    fn find_cpu(&mut self, cx: &Context, task: TaskId) -> Effect {
+        if let Some(idle) = cx.idle_cpu_for(task) {
+            return Effect::Kick(idle);
+        }
+        let running = cx.allowed_cpus(task).filter(|&cpu| !self.told.contains(cpu));
+        let levels = running.filter_map(|cpu| Some((self.level(cx.current(cpu)?), Reverse(cpu))));
+        match levels.max() {
+            Some((level, Reverse(cpu))) if level > self.level(task) => {
+                self.told.insert(cpu);
+                Effect::Preempt(cpu)
+            }
+            _ => Effect::Nothing,
+        }
+    }
+
+    /// Looks at everybody, if it is time to. Returns whether it was. The running change places as well.
+    fn review(&mut self, now: Time) -> bool {
+        if now < self.next_review {
+            return false;
+        }
+        self.next_review = now + self.rules.period();
+        for index in 0..self.tasks.len() {
+            let task = TaskId(index as u32);
+            let Task { mut standing, state, since } = self.tasks[index];
+            let waited = (state == State::Waits).then(|| now.since(since));
+            if !self.rules.review(&mut standing, waited) {
+                continue;
+            }
+            if state != State::Away {
+                self.remove(task);
+            }
+            self.tasks[index].standing = standing;
+            if state == State::Runs {
+                self.tasks[index].since = now; // its new quantum counts from here
+            }
+            if state != State::Away {
+                self.insert(task);
+            }
+        }
+        true
+    }
+}
+
+impl<R: Rules> Policy for Feedback<R> {
+    fn needs(&self) -> Needs {
+        Needs { tick: Some(self.rules.period()), blocking: true }
+    }
+
+    fn promises(&self) -> Promises {
+        Promises { work_conserving: true, locally_work_conserving: true }
+    }
+
+    fn init_task(&mut self, cx: &mut Context, task: TaskId) {
+        renew(&mut self.nodes, task);
+        let new = Task { standing: self.rules.admit(cx.task(task)), state: State::Away, since: cx.now() };
+        let len = self.tasks.len().max(task.index() + 1);
+        self.tasks.resize(len, new);
+        self.tasks[task.index()] = new;
+    }
+
+    fn select_cpu(&mut self, cx: &mut Context, task: TaskId, _wake: Wake) -> CpuId {
+        cx.idle_cpu_for(task).or_else(|| cx.pinned(task)).unwrap_or(cx.task(task).cpu)
+    }
+
+    fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
+        let standing = &mut self.tasks[task.index()].standing;
+        let is_here = !matches!(why, Enqueue::New | Enqueue::Wakeup);
+        if why == Enqueue::Wakeup {
+            self.rules.wakes(standing);
+        }
+        let is_over = standing.left == Nanos::ZERO;
+        if is_here && (is_over || why != Enqueue::Preempted) {
+            self.remove(task);
+        }
+        if is_over {
+            self.rules.quantum_over(&mut self.tasks[task.index()].standing);
+        }
+        if is_over || why != Enqueue::Preempted {
+            self.insert(task);
+        }
+        let entry = &mut self.tasks[task.index()];
+        (entry.state, entry.since) = (State::Waits, cx.now());
+        self.waiting += 1;
+        if is_here && self.first_waiting(|other| cx.allowed(other, cpu)) == Some(task) {
+            return Effect::Nothing; // `cpu` itself is about to choose and finds it
+        }
+        self.find_cpu(cx, task)
+    }
+
+    fn dequeue(&mut self, _cx: &mut Context, task: TaskId) {
+        self.remove(task);
+        self.waiting -= 1;
+        self.tasks[task.index()].state = State::Away;
+    }
+
+    fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
+        self.told.remove(cpu);
+        self.review(cx.now()); // where a quantum ends at a tick, there is no tick
+        let task = self.first_waiting(|task| cx.allowed(task, cpu))?;
+        self.waiting -= 1;
+        let entry = &mut self.tasks[task.index()];
+        (entry.state, entry.since) = (State::Runs, cx.now());
+        Some(Dispatch { task, slice: entry.standing.left })
+    }
+
+    fn stopping(&mut self, cx: &mut Context, _cpu: CpuId, task: TaskId, why: Stop) {
+        let Task { standing, state, since } = &mut self.tasks[task.index()];
+        standing.left = standing.left.saturating_sub(cx.now().since(*since));
+        *state = State::Away;
+        if !why.is_runnable() {
+            self.remove(task);
+        }
+    }
+
+    fn update_idle(&mut self, cx: &mut Context, _cpu: CpuId, idle: bool) -> Effect {
+        if idle || cx.idle().is_empty() {
+            return Effect::Nothing;
+        }
+        // The CPU may have been kicked for another task than it took.
+        let passed_over = self.first_waiting(|task| cx.idle_cpu_for(task).is_some());
+        passed_over.and_then(|task| cx.idle_cpu_for(task)).map_or(Effect::Nothing, Effect::Kick)
+    }
+
+    fn tick(&mut self, cx: &mut Context, _cpu: CpuId, _task: TaskId) -> Effect {
+        if !self.review(cx.now()) {
+            return Effect::Nothing;
+        }
+        let first = self.first_waiting(|_| true);
+        first.map_or(Effect::Nothing, |first| self.find_cpu(cx, first))
+    }
+}

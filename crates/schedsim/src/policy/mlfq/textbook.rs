@@ -1,0 +1,67 @@
+//! The textbook's rules: down a level with every quantum that is used up, and everybody to the top now and then.
+//!
+//! A job begins at the top. Once it has used a quantum on a level, in one go or in several, it goes down one; at the bottom it stays. After each `period`
+//! all jobs are on top again. So short and interactive jobs run before long ones though nobody says which is which. Right for learning what
+//! feedback does. It does badly where many jobs are new or awake at once: those at the bottom get what is left, and a boost that brings everybody to
+//! the top at once makes interactive jobs wait behind all hogs for a round.
+//!
+//! Source: R. & A. Arpaci-Dusseau, *Operating Systems: Three Easy Pieces*, chapter 8, rules 1 to 5; F. Corbató et al. 1962, "An Experimental
+//! Time-Sharing System".
+//!
+//! Deviations: quanta are as long on all levels (the book's 8.5 has longer ones further down). Priorities of tasks do not count, as the book's jobs have none.
+
+use super::{Feedback, Rules, Standing};
+use crate::Nanos;
+use crate::policy::TaskView;
+
+/// The textbook's scheduler.
+pub type Textbook = Feedback<Book>;
+
+/// Parameters of [`Textbook`], which are the rules.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Book {
+    /// How many levels there are.
+    pub levels: u16,
+    /// How long a job runs on a level before it goes down.
+    pub quantum: Nanos,
+    /// How often all jobs go to the top.
+    pub period: Nanos,
+}
+
+impl Default for Book {
+    fn default() -> Self {
+        Book { levels: 3, quantum: Nanos::from_millis(10), period: Nanos::from_millis(1000) }
+    }
+}
+
+impl Textbook {
+    /// The scheduler for `cpus` CPUs.
+    pub fn new(cpus: u16, rules: Book) -> Textbook {
+        Feedback::with_rules(rules, cpus)
+    }
+}
+
+impl Rules for Book {
+    fn admit(&self, _task: &TaskView) -> Standing {
+        Standing { base: 0, level: 0, quantum: self.quantum, left: self.quantum, is_rescued: false }
+    }
+
+    fn wakes(&self, _standing: &mut Standing) {}
+
+    fn quantum_over(&self, standing: &mut Standing) {
+        standing.left = standing.quantum;
+        standing.level = (standing.level + 1).min(self.levels - 1);
+    }
+
+    fn period(&self) -> Nanos {
+        self.period
+    }
+
+    fn review(&self, standing: &mut Standing, _waited: Option<Nanos>) -> bool {
+        let goes_up = standing.level > 0;
+        if goes_up {
+            (standing.level, standing.left) = (0, standing.quantum);
+        }
+        goes_up
+    }
+}

@@ -1,0 +1,348 @@
+//! O(1), Linux's scheduler from 2.6.0 to 2.6.22: two arrays of lists by priority, and a bonus for those who sleep.
+//!
+//! Each CPU runs the first task of the best list of its *active* array. A task whose time slice is over (800 ms at nice −20, 100 ms at 0, 5 ms at 19) goes to
+//! the *expired* array; when the active one is empty they change places. Who has slept much in the last second is better by up to five
+//! priorities, who has not is worse by as many, and an *interactive* task, one that has earned enough, goes back to the active array. Right where a person sits
+//! before the machine and every decision must cost the same. It does badly at what its rules mistake: a hog that sleeps now and then counts as interactive; equals
+//! of nice 19 wait for seconds behind hogs of nice 0; and shares are as slices, so that one step of nice is worth 5 % at one end and half at the other.
+//!
+//! Source: Linux 2.6.22, `kernel/sched.c`: `static_prio_timeslice`, `effective_prio`, `recalc_task_prio`, `activate_task`, `schedule`, `task_running_tick`,
+//! `expired_starving`, `sys_sched_yield`, `TASK_INTERACTIVE`, `INTERACTIVE_SLEEP`, `TIMESLICE_GRANULARITY`; I. Molnar 2002, `Documentation/sched-design.txt`.
+//!
+//! What that means here: a task pays for each tick that finds it running. Who waits long in the expired array (a second per runnable task), or is there with a better
+//! nice value than the running one, keeps interactive tasks from going back to the active one. Who yields goes to the expired array.
+//!
+//! Cost: O(1) per decision: a bitmap and a list.
+//!
+//! Deviations: every sleep is one that an interrupt may end (`SLEEP_INTERACTIVE`), since scripts do not tell disks from people; all tasks have memory of their own
+//! (`p->mm`). A new task begins with a full slice and no bonus, where the kernel gives it half of its parent's slice and most of its parent's bonus. Where a task
+//! runs, and real-time tasks, are the business of `fair`, after Linux 6.18. `SCHED_IDLE`, which came with CFS, counts as `SCHED_BATCH`.
+
+use super::TaskView;
+use super::fair::{self, Discipline, Fair, Join, Leave};
+use crate::workload::TaskClass;
+use crate::{CpuId, Nanos, TaskId, Time};
+use readyq::{Level, Node, Nodes, Priority, ReadyQueue};
+
+/// Linux's scheduler before CFS, on several CPUs.
+pub type O1 = Fair<Arrays>;
+
+/// Parameters of [`O1`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Options {
+    /// What all schedulers of Linux share here.
+    pub fair: fair::Options,
+}
+
+impl O1 {
+    /// The scheduler for `cpus` CPUs.
+    pub fn new(cpus: u16, options: Options) -> O1 {
+        Fair::with_discipline(Arrays::new(cpus, options.fair.tick), cpus, options.fair)
+    }
+}
+
+/// The best possible bonus (`MAX_BONUS`); half of it is none.
+const MOST_BONUS: u64 = 10;
+/// The sleep that earns it (`MAX_SLEEP_AVG`).
+const MOST_SLEEP: Nanos = Nanos::from_millis(1000);
+/// How long an interactive task runs before its equals, if its bonus is the best (`GRANULARITY`).
+const GRANULARITY: Nanos = Nanos::from_millis(10);
+/// What a waiting task is credited as sleep of the time between its waking and its running, in 128ths (`ON_RUNQUEUE_WEIGHT`).
+const CREDIT: u64 = 30 * 128 / 100;
+/// Better than which no fair task is, and worse than any.
+const BEST: i32 = 100;
+const NONE: i32 = 140;
+
+/// O(1)'s order: the active and the expired array of each CPU.
+#[derive(Clone, Debug)]
+pub struct Arrays {
+    tick: Nanos,
+    cpus: u64,
+    queues: Vec<Queue>,
+    entities: Vec<Entity>,
+    nodes: Vec<Node>,
+}
+
+/// One CPU. The running task stands in a list like the others.
+#[derive(Clone, Debug)]
+struct Queue {
+    arrays: [Priority; 2],
+    /// Which of the two is active.
+    active: usize,
+    len: u64,
+    running: Option<TaskId>,
+    /// Until when the running task has been charged.
+    charged: Time,
+    /// How long it has run since it began to.
+    ran: Nanos,
+    /// Since when somebody is in the expired array.
+    expired_since: Option<Time>,
+    /// The best static priority there (`best_expired_prio`).
+    best_expired: i32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entity {
+    class: TaskClass,
+    /// By its nice value.
+    fixed: i32,
+    /// With its bonus, as of the last time it was looked at.
+    prio: i32,
+    /// What is left of its slice.
+    left: Nanos,
+    /// How long it has slept lately and not run (`sleep_avg`).
+    slept: Nanos,
+    /// When it went to sleep, or woke.
+    since: Time,
+    /// Whether it has not run since it woke.
+    is_fresh: bool,
+    /// In which array of its CPU it stands.
+    array: usize,
+}
+
+impl Entity {
+    /// From 0 to [`MOST_BONUS`] (`CURRENT_BONUS`).
+    fn bonus(&self) -> u64 {
+        self.slept.0 * MOST_BONUS / MOST_SLEEP.0
+    }
+
+    /// `effective_prio`.
+    fn effective(&self) -> i32 {
+        (self.fixed - (self.bonus() as i32 - MOST_BONUS as i32 / 2)).clamp(BEST, NONE - 1)
+    }
+
+    /// How much better than its nice value says a task must be to count as interactive (`DELTA`).
+    fn delta(&self) -> i32 {
+        (self.fixed - BEST) * MOST_BONUS as i32 / 40 - MOST_BONUS as i32 / 2 + 2
+    }
+
+    fn is_interactive(&self) -> bool {
+        self.prio <= self.fixed - self.delta()
+    }
+
+    /// The length of its slices (`static_prio_timeslice`).
+    fn slice(&self) -> Nanos {
+        let unit = if self.fixed < 120 { 4 * 100 } else { 100 };
+        Nanos::from_millis((unit * (NONE - self.fixed) as u64 / 20).max(5))
+    }
+
+    /// It has slept, or waited, for so long (`recalc_task_prio`).
+    fn credit(&mut self, sleep: Nanos, tick: Nanos) {
+        if self.class != TaskClass::ByPriority || sleep == Nanos::ZERO {
+            return;
+        }
+        // One long sleep makes a task just interactive and no better.
+        let share = (MOST_BONUS as i32 / 2 + self.delta() + 1).max(0) as u64;
+        let ceiling = Nanos(MOST_SLEEP.0 * share / MOST_BONUS).saturating_sub(tick);
+        if sleep > ceiling && self.slept < ceiling {
+            (self.slept, self.is_fresh) = (ceiling, false);
+        } else {
+            self.slept = (self.slept + sleep).min(MOST_SLEEP);
+        }
+    }
+}
+
+impl Arrays {
+    fn new(cpus: u16, tick: Nanos) -> Arrays {
+        let queue = Queue {
+            arrays: [Priority::new(), Priority::new()],
+            active: 0,
+            len: 0,
+            running: None,
+            charged: Time::ZERO,
+            ran: Nanos::ZERO,
+            expired_since: None,
+            best_expired: NONE,
+        };
+        Arrays { tick, cpus: u64::from(cpus), queues: vec![queue; usize::from(cpus)], entities: Vec::new(), nodes: Vec::new() }
+    }
+
+    /// Puts `task` at the tail of its list in the active or the expired array.
+    fn insert(&mut self, cpu: CpuId, task: TaskId, expired: bool) {
+        let (queue, entity) = (&mut self.queues[cpu.index()], &mut self.entities[task.index()]);
+        entity.array = queue.active ^ usize::from(expired);
+        queue.arrays[entity.array].insert(Nodes::from_mut(&mut self.nodes), task, Level(entity.prio as u16));
+    }
+
+    fn remove(&mut self, cpu: CpuId, task: TaskId) {
+        let array = self.entities[task.index()].array;
+        self.queues[cpu.index()].arrays[array].remove(Nodes::from_mut(&mut self.nodes), task);
+    }
+
+    /// Whoever ran pays for it with its bonus: the less, the better that is.
+    fn settle(&mut self, cpu: CpuId) {
+        let queue = &mut self.queues[cpu.index()];
+        let ran = std::mem::take(&mut queue.ran).min(MOST_SLEEP);
+        if let Some(task) = queue.running.take() {
+            let entity = &mut self.entities[task.index()];
+            entity.slept = entity.slept.saturating_sub(Nanos(ran.0 / entity.bonus().max(1)));
+        }
+    }
+
+    /// Whether those in the expired array have waited for too long, or one of them for a task that matters less (`expired_starving`).
+    fn starves(&self, cpu: CpuId, running: &Entity, now: Time) -> bool {
+        let queue = &self.queues[cpu.index()];
+        let limit = Nanos(MOST_SLEEP.0.saturating_mul(queue.len));
+        running.fixed > queue.best_expired || queue.expired_since.is_some_and(|since| now.since(since) > limit)
+    }
+
+    /// The slice of `task`, which runs, is over.
+    fn renew(&mut self, cpu: CpuId, task: TaskId) {
+        self.remove(cpu, task);
+        let now = self.queues[cpu.index()].charged;
+        let entity = &mut self.entities[task.index()];
+        (entity.prio, entity.left) = (entity.effective(), entity.slice());
+        let entity = *entity;
+        let queue = &mut self.queues[cpu.index()];
+        queue.expired_since.get_or_insert(now);
+        let expires = !entity.is_interactive() || self.starves(cpu, &entity, now);
+        if expires {
+            let best = &mut self.queues[cpu.index()].best_expired;
+            *best = entity.fixed.min(*best);
+        }
+        self.insert(cpu, task, expires);
+    }
+
+    /// Whether an interactive task has run for so long that its equals are next (`TIMESLICE_GRANULARITY`).
+    fn takes_turns(&self, entity: &Entity) -> bool {
+        let doublings = (MOST_BONUS - entity.bonus()).max(1) - 1;
+        let granularity = Nanos((GRANULARITY.0 << doublings) * self.cpus);
+        let used = entity.slice().saturating_sub(entity.left);
+        entity.is_interactive() && entity.left >= granularity && used.0 % granularity.0 < self.tick.0
+    }
+}
+
+impl Discipline for Arrays {
+    fn init_task(&mut self, task: TaskId, view: &TaskView) {
+        let class = if view.attributes.class == TaskClass::Idle { TaskClass::Batch } else { view.attributes.class };
+        let (slept, since) = (Nanos::ZERO, Time::NEVER); // what it did before it came does not count
+        let fixed = i32::from(view.prio);
+        let mut new = Entity { class, fixed, prio: fixed, left: Nanos::ZERO, slept, since, is_fresh: false, array: 0 };
+        (new.prio, new.left) = (new.effective(), new.slice());
+        let len = self.entities.len().max(task.index() + 1);
+        self.entities.resize(len, new);
+        self.nodes.resize(len, Node::NEW);
+        self.entities[task.index()] = new;
+        self.nodes[task.index()] = Node::NEW;
+    }
+
+    fn charge(&mut self, cpu: CpuId, now: Time) -> bool {
+        let queue = &mut self.queues[cpu.index()];
+        if queue.running.is_some() {
+            queue.ran += now.since(queue.charged);
+        }
+        queue.charged = now;
+        false // only a tick ends a slice
+    }
+
+    fn expires(&mut self, cpu: CpuId) -> bool {
+        let Queue { running: Some(task), active, .. } = self.queues[cpu.index()] else {
+            return false;
+        };
+        let entity = &mut self.entities[task.index()];
+        if entity.array != active {
+            return true;
+        }
+        entity.left = entity.left.saturating_sub(self.tick);
+        if entity.left == Nanos::ZERO {
+            self.renew(cpu, task);
+            return true;
+        }
+        let entity = *entity;
+        let takes_turns = self.takes_turns(&entity);
+        if takes_turns {
+            self.remove(cpu, task);
+            self.insert(cpu, task, false);
+        }
+        takes_turns
+    }
+
+    fn join(&mut self, cpu: CpuId, task: TaskId, how: Join, now: Time) {
+        let expired = match how {
+            Join::Moves => self.entities[task.index()].array == 1,
+            Join::New | Join::Wakes => {
+                let tick = self.tick;
+                let entity = &mut self.entities[task.index()];
+                if how == Join::Wakes {
+                    entity.is_fresh = true;
+                    entity.credit(now.since(entity.since), tick);
+                    entity.prio = entity.effective();
+                }
+                entity.since = now;
+                entity.class == TaskClass::Batch
+            }
+        };
+        self.insert(cpu, task, expired);
+        self.queues[cpu.index()].len += 1;
+    }
+
+    fn leave(&mut self, cpu: CpuId, task: TaskId, how: Leave, now: Time) {
+        if self.queues[cpu.index()].running == Some(task) {
+            self.settle(cpu);
+        }
+        self.remove(cpu, task);
+        let queue = &mut self.queues[cpu.index()];
+        queue.len -= 1;
+        let entity = &mut self.entities[task.index()];
+        match how {
+            Leave::Moves => entity.array = usize::from(entity.array != queue.active), // 1 if it had expired
+            Leave::Sleeps | Leave::Exits => entity.since = now,
+        }
+    }
+
+    fn lingers(&self, _task: TaskId) -> bool {
+        false
+    }
+
+    fn pick(&mut self, cpu: CpuId) -> Option<TaskId> {
+        let queue = &mut self.queues[cpu.index()];
+        if queue.len == 0 {
+            queue.expired_since = None;
+            return None;
+        }
+        if queue.arrays[queue.active].is_empty() {
+            queue.active ^= 1;
+            (queue.expired_since, queue.best_expired) = (None, NONE);
+        }
+        queue.arrays[queue.active].peek(Nodes::from_ref(&self.nodes))
+    }
+
+    fn start(&mut self, cpu: CpuId, task: TaskId, now: Time) {
+        self.settle(cpu);
+        let entity = &mut self.entities[task.index()];
+        if std::mem::take(&mut entity.is_fresh) {
+            let waited = now.since(entity.since).0.saturating_mul(CREDIT) / 128;
+            entity.credit(Nanos(waited), self.tick);
+            let prio = entity.effective();
+            if prio != entity.prio {
+                let expired = entity.array != self.queues[cpu.index()].active;
+                self.remove(cpu, task);
+                self.entities[task.index()].prio = prio;
+                self.insert(cpu, task, expired);
+            }
+        }
+        let queue = &mut self.queues[cpu.index()];
+        (queue.running, queue.charged) = (Some(task), now);
+    }
+
+    fn put_back(&mut self, cpu: CpuId) {
+        self.settle(cpu);
+    }
+
+    fn yield_turn(&mut self, cpu: CpuId) {
+        if let Some(task) = self.queues[cpu.index()].running {
+            self.remove(cpu, task);
+            self.insert(cpu, task, true);
+        }
+    }
+
+    fn preempts(&mut self, cpu: CpuId, task: TaskId) -> bool {
+        let queue = &self.queues[cpu.index()];
+        let entity = |task: TaskId| &self.entities[task.index()];
+        queue.running.is_some_and(|running| entity(task).prio < entity(running).prio && entity(task).array == queue.active)
+    }
+
+    fn may_move(&self, _cpu: CpuId, _task: TaskId) -> bool {
+        true
+    }
+}

@@ -1,0 +1,224 @@
+//! `o1`, `pslist`, `mlfq` and the textbook's feedback queue: schedules worked by hand, and what each promises.
+
+#[path = "support/play.rs"]
+mod play;
+
+use play::*;
+use proptest::prelude::*;
+use schedsim::policy::{Book, FairOptions, Mlfq, O1, O1Options, Policy, PsList, PsListOptions, Textbook, Windows};
+use schedsim::workload::{Action, TaskClass, TaskSpec, Workload};
+use schedsim::{CpuId, Machine, Nanos, Time};
+
+const HOG: [(u64, Action); 1] = [(90_000 * MS, Action::Exit)];
+
+fn hog(prio: u8) -> TaskSpec {
+    task(prio, NOW, &HOG)
+}
+
+/// The switches on one CPU until `until`, in µs.
+fn on_one_cpu<P: Policy>(policy: P, until: u64, tasks: Vec<TaskSpec>) -> Vec<(u64, i64)> {
+    let (_, events) = run_until(policy, &Machine::ideal(1), &workload(tasks), Time(until));
+    switches(&events).into_iter().map(|(time, task)| (time / US, task)).collect()
+}
+
+fn ms<const N: usize>(switches: [(u64, i64); N]) -> Vec<(u64, i64)> {
+    switches.map(|(ms, task)| (ms * 1000, task)).into()
+}
+
+// O(1).
+
+fn o1() -> O1 {
+    O1::new(1, O1Options::default())
+}
+
+#[test]
+fn o1_slices_are_as_the_nice_values_and_arrays_change_places() {
+    // 100 ms at nice 0, 5 ms at nice 19, which two ticks of 4 ms end; 800 ms at nice −20.
+    assert_eq!(
+        on_one_cpu(o1(), 330 * MS, vec![hog(120), hog(139)]),
+        ms([(0, 0), (100, 1), (108, 0), (208, 1), (216, 0), (316, 1), (324, 0)])
+    );
+    assert_eq!(on_one_cpu(o1(), 1_000 * MS, vec![hog(120), hog(100)]), ms([(0, 0), (0, 1), (800, 0), (900, 1)]));
+}
+
+#[test]
+fn o1_lets_a_sleeper_run_for_700_ms_before_it_is_no_longer_interactive() {
+    // Asleep for two seconds, it is credited 796 ms (INTERACTIVE_SLEEP): a bonus of 2, enough to preempt and to go back to the active array. Each slice of
+    // 100 ms costs a seventh of that; after seven the bonus is 1, which the end of the eighth finds. Then the hog has its slice.
+    let sleeper = task(120, NOW, &[(MS, Action::Sleep(Nanos(2_000 * MS))), HOG[0]]);
+    let found = on_one_cpu(o1(), 3_000 * MS, vec![hog(120), sleeper]);
+    assert_eq!(found[..4], ms([(0, 0), (100, 1), (101, 0), (2101, 1)]));
+    let back = found[4];
+    assert_eq!(back.1, 0);
+    assert!((2101 + 796..=2101 + 804).contains(&(back.0 / 1000)), "{back:?}");
+}
+
+#[test]
+fn o1_gives_batch_tasks_no_bonus_and_no_preemption() {
+    let mut sleeper = task(120, NOW, &[(MS, Action::Sleep(Nanos(2_000 * MS))), (MS, Action::Exit)]);
+    sleeper.attributes.class = TaskClass::Batch;
+    // It wakes at 2001, in the expired array, and waits for the end of the hog's slice, where a tick falls.
+    assert_eq!(on_one_cpu(o1(), 2_150 * MS, vec![sleeper, hog(120)]), ms([(0, 0), (1, 1), (2100, 0), (2101, 1)]));
+}
+
+#[test]
+fn o1_yields_into_the_expired_array() {
+    // The yielder waits until everybody else's slice is over: 25 ticks each.
+    let yielder = task(120, NOW, &[(MS, Action::Yield), (MS, Action::Exit)]);
+    assert_eq!(on_one_cpu(o1(), 250 * MS, vec![yielder, hog(120), hog(120)]), ms([(0, 0), (1, 1), (100, 2), (200, 0), (201, 1)]));
+}
+
+// pslist.
+
+fn pslist(tick: u64, preempt: bool) -> PsList {
+    let fair = FairOptions { tick: Nanos(tick), ..Default::default() };
+    PsList::new(1, PsListOptions { preempt, fair })
+}
+
+#[test]
+fn pslist_runs_until_the_next_task_has_been_passed() {
+    // Virtual run times after each turn: 0: 4 > 0; 1: 4 = 4 goes on, 8 > 4; 0: 8 = 8, 12 > 8; and so on.
+    assert_eq!(on_one_cpu(pslist(4 * MS, false), 30 * MS, vec![hog(120), hog(120)]), ms([(0, 0), (4, 1), (12, 0), (20, 1), (28, 0)]));
+    // Three: 0, 1 and 2 to 4 each; 0 stands at the head with 4 against 4 of task 1: to 8; 1 to 12, as 8 is less than that of nobody.
+    let three = on_one_cpu(pslist(4 * MS, false), 30 * MS, vec![hog(120), hog(120), hog(120)]);
+    assert_eq!(three[..3], ms([(0, 0), (4, 1), (8, 2)]));
+}
+
+/// The largest difference in virtual run time between the first `count` of `tasks`, in ns of the lightest, at any switch until `until`.
+fn spread(policy: PsList, count: usize, tasks: Vec<TaskSpec>, until: u64) -> u64 {
+    let weights: Vec<u64> = tasks[..count].iter().map(|task| NICE_WEIGHTS[usize::from(task.info.prio) - 100]).collect();
+    let lightest = *weights.iter().min().unwrap();
+    let mut service = Service::new(tasks.len());
+    let (_, events) = run_until(policy, &Machine::ideal(1), &workload(tasks), Time(until));
+    let mut worst = 0;
+    for event in &events {
+        service.event(event);
+        let virtual_times = || service.served.iter().zip(&weights).map(|(served, weight)| served * lightest / weight);
+        worst = worst.max(virtual_times().max().unwrap() - virtual_times().min().unwrap());
+    }
+    worst
+}
+
+#[test]
+fn pslist_has_no_bound_where_tasks_yield_or_are_preempted_early() {
+    // L-EXP06, L-CLM06: one task that has to run for ten times as long as the twelve others to keep up with them.
+    let hogs = || [vec![hog(110)], vec![hog(120); 12]].concat();
+    let after = |preempt, tasks: Vec<TaskSpec>, seconds: u64| spread(pslist(4 * MS, preempt), 13, tasks, seconds * 1_000 * MS);
+    assert!(after(false, hogs(), 8) <= 28 * MS);
+    // It yields after each ms and is never given time to catch up.
+    let yields = || [vec![task(110, NOW, &[(MS, Action::Yield)].repeat(9000))], vec![hog(120); 12]].concat();
+    let (short, long) = (after(false, yields(), 2), after(false, yields(), 8));
+    assert!(short > 60 * MS && long > 3 * short, "{short}, {long}");
+    // A real-time task stops everybody after two ms; a fair one that preempts stops only those that are ahead of it.
+    let naps = |prio| [hogs(), vec![task(prio, NOW, &[(100 * US, Action::Sleep(Nanos(1900 * US)))].repeat(9000))]].concat();
+    let (short, long) = (after(false, naps(50), 2), after(false, naps(50), 8));
+    assert!(short > 30 * MS && long > 3 * short, "{short}, {long}");
+    assert!(after(false, naps(100), 8) <= 28 * MS && after(true, naps(100), 8) <= 28 * MS);
+}
+
+// Multi-level feedback.
+
+fn mlfq() -> Mlfq {
+    Mlfq::new(1, Windows::default())
+}
+
+#[test]
+fn mlfq_quanta_are_two_ticks_and_three_times_that_in_the_foreground() {
+    assert_eq!(on_one_cpu(mlfq(), 70 * MS, vec![hog(120), hog(120)]), [(0, 0), (31_250, 1), (62_500, 0)]);
+    let mut background = hog(120);
+    background.attributes.class = TaskClass::Batch;
+    let stretched = Mlfq::new(1, Windows { stretch: 3, ..Windows::default() });
+    assert_eq!(on_one_cpu(stretched, 200 * MS, vec![hog(120), background]), [(0, 0), (93_750, 1), (125_000, 0)]);
+}
+
+#[test]
+fn mlfq_boosts_who_wakes_until_the_end_of_its_quantum() {
+    // Task 1 has 30.25 ms left when it sleeps, from 32.25 to 42.25 ms. It wakes at priority 9, a sixth of a quantum poorer, and preempts; 25.04 ms later it is one
+    // among equals again, and the hog has what is left of its own quantum, 21.25 ms.
+    let sleeper = task(120, NOW, &[(MS, Action::Sleep(Nanos(10 * MS))), HOG[0]]);
+    let expected = [(0, 0), (31_250, 1), (32_250, 0), (42_250, 1), (67_291, 0), (88_541, 1), (119_791, 0)];
+    assert_eq!(on_one_cpu(mlfq(), 120 * MS, vec![hog(120), sleeper.clone()]), expected);
+    // Without a boost it waits for the end of the hog's quantum.
+    let without = Mlfq::new(1, Windows { boost: 0, ..Windows::default() });
+    assert_eq!(on_one_cpu(without, 70 * MS, vec![hog(120), sleeper]), [(0, 0), (31_250, 1), (32_250, 0), (63_500, 1)]);
+}
+
+#[test]
+fn mlfq_rescues_who_starves_for_half_a_quantum_every_four_seconds() {
+    // Priorities 15 and 1. At 4 s the second has waited for four; it is an equal of the first until it has run for 15.625 ms, after the first one's 129th quantum.
+    let found = on_one_cpu(mlfq(), 9_000 * MS, vec![hog(100), hog(139)]);
+    let turn = |from: u64| [(from, 1), (from + 15_625, 0)];
+    assert_eq!(found[..3], [vec![(0, 0)], turn(4_031_250).to_vec()].concat());
+    // At 8 s it has waited for less than four seconds, at 9 for more.
+    assert_eq!(found.len(), 3);
+}
+
+#[test]
+fn mlfq_never_moves_real_time_priorities() {
+    let sleeper = task(90, NOW, &[(MS, Action::Sleep(Nanos(MS))), (5 * MS, Action::Exit)]);
+    assert_eq!(on_one_cpu(mlfq(), 50 * MS, vec![hog(50), sleeper]), ms([(0, 0)]));
+}
+
+#[test]
+fn the_textbook_s_long_job_goes_down_and_the_short_one_passes_it() {
+    // Arpaci-Dusseau, figure 8.3: B comes at 100 ms and needs 20: 10 on top, 10 in the middle, while A has been at the bottom since 20.
+    let book = || Textbook::new(1, Book::default());
+    let b = task(120, at(100 * MS), &[(20 * MS, Action::Exit)]);
+    assert_eq!(on_one_cpu(book(), 200 * MS, vec![hog(120), b]), ms([(0, 0), (100, 1), (120, 0)]));
+    // Figure 8.4: B does 1 ms of work and sleeps; A has all the rest.
+    let b = task(120, at(50 * MS), &[(MS, Action::Sleep(Nanos(9 * MS)))].repeat(3));
+    assert_eq!(on_one_cpu(book(), 75 * MS, vec![hog(120), b]), ms([(0, 0), (50, 1), (51, 0), (60, 1), (61, 0), (70, 1), (71, 0)]));
+}
+
+#[test]
+fn the_textbook_s_allotment_cannot_be_gamed_and_the_boost_ends_starvation() {
+    // Figure 8.6: who gives up the CPU just before its quantum is over has used it up all the same (9 + 1 of 10 ms), and takes turns with the others then.
+    let book = |period| Textbook::new(1, Book { period: Nanos(period * MS), ..Book::default() });
+    let gamer = task(120, NOW, &[(9 * MS, Action::Sleep(Nanos(MS)))].repeat(100));
+    let found = on_one_cpu(book(1_000), 300 * MS, vec![gamer.clone(), hog(120)]);
+    let share: u64 = found.windows(2).filter(|pair| pair[0].1 == 0).map(|pair| pair[1].0 - pair[0].0).sum();
+    assert!(share < 170_000, "{share} of 300000");
+    // As in figure 8.5, without a boost A starves at the bottom, here while a new short job comes every 10 ms; with one it has a quantum in each period.
+    let waits = |period| {
+        let short = |n: u64| task(120, at((40 + 10 * n) * MS), &[(10 * MS, Action::Exit)]);
+        let tasks = std::iter::once(hog(120)).chain((0..30).map(short)).collect();
+        let (_, events) = run_until(book(period), &Machine::ideal(1), &workload(tasks), Time(400 * MS));
+        dispatches(&events, 0).windows(2).map(|pair| (pair[1].0 - pair[0].0) / MS).max().unwrap()
+    };
+    assert_eq!((waits(10_000), waits(50)), (340, 90));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    /// Whatever is mixed, on any number of CPUs.
+    #[test]
+    fn all_rules_and_promises_are_kept(tasks in mixed_tasks(14), machine in random_machine()) {
+        fn check<P: Policy>(policy: P, machine: &Machine, workload: &Workload) -> Result<(), TestCaseError> {
+            let promises = policy.promises();
+            let violations = violations(policy, promises, machine, workload);
+            prop_assert!(violations.is_empty(), "{violations:?}");
+            Ok(())
+        }
+        let workload = Workload { tasks, cpu_sets: vec![[CpuId(0), CpuId(2)].into_iter().collect()] };
+        check(O1::new(machine.cpus, O1Options::default()), &machine, &workload)?;
+        check(PsList::new(machine.cpus, PsListOptions::default()), &machine, &workload)?;
+        check(PsList::new(machine.cpus, PsListOptions { preempt: true, ..Default::default() }), &machine, &workload)?;
+        check(Mlfq::new(machine.cpus, Windows { stretch: 2, boost: 2, ..Default::default() }), &machine, &workload)?;
+        let book = Book { period: Nanos(7 * MS), quantum: Nanos(MS), levels: 3 };
+        check(Textbook::new(machine.cpus, book), &machine, &workload)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// The bound of the header: equal weights, one tick; else `(N + 1) / 2` ticks of the lightest.
+    #[test]
+    fn pslist_keeps_virtual_run_times_together(prios in prop::collection::vec(105..130u8, 2..20), equal in any::<bool>()) {
+        let tasks: Vec<TaskSpec> = prios.iter().map(|&prio| hog(if equal { 120 } else { prio })).collect();
+        let ticks = if equal { 2 } else { prios.len() as u64 + 1 };
+        let spread = spread(pslist(MS, false), tasks.len(), tasks, 1_000 * MS);
+        prop_assert!(spread <= ticks * MS / 2, "{spread} with {} tasks", prios.len());
+    }
+}
