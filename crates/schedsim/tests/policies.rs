@@ -200,7 +200,7 @@ proptest! {
             prop_assert!(violations.is_empty(), "{violations:?}");
             Ok(())
         }
-        let workload = Workload { tasks, cpu_sets: vec![[CpuId(0), CpuId(2)].into_iter().collect()] };
+        let workload = Workload { tasks, cpu_sets: vec![[CpuId(0), CpuId(2)].into_iter().collect()], ..Default::default() };
         check(O1::new(machine.cpus, O1Options::default()), &machine, &workload)?;
         check(PsList::new(machine.cpus, PsListOptions::default()), &machine, &workload)?;
         check(PsList::new(machine.cpus, PsListOptions { preempt: true, ..Default::default() }), &machine, &workload)?;
