@@ -84,19 +84,22 @@ struct MachineArguments {
     /// What is added to a task's burst when it runs on another CPU than before [default: estimated from the recording]
     #[arg(long, value_name = "DURATION")]
     migration_cost: Option<Nanos>,
-    /// What it takes an idle CPU to begin with a woken task [default: estimated from the recording]
+    /// What it takes an idle CPU to begin with a task woken from another CPU [default: estimated from the recording]
     #[arg(long, value_name = "DURATION")]
     idle_exit: Option<Nanos>,
+    /// What it takes a CPU that is awake to switch to a woken task [default: estimated from the recording]
+    #[arg(long, value_name = "DURATION")]
+    wake_cost: Option<Nanos>,
 }
 
 impl MachineArguments {
     fn overrides(&self) -> CostOverrides {
-        CostOverrides { switch: self.switch_cost, migration: self.migration_cost, idle_exit: self.idle_exit }
+        CostOverrides { switch: self.switch_cost, migration: self.migration_cost, idle_exit: self.idle_exit, wake: self.wake_cost }
     }
 
     /// Whether all of it was given.
     fn is_given(&self) -> bool {
-        self.switch_cost.is_some() && self.migration_cost.is_some() && self.idle_exit.is_some()
+        self.switch_cost.is_some() && self.migration_cost.is_some() && self.idle_exit.is_some() && self.wake_cost.is_some()
     }
 }
 

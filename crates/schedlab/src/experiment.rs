@@ -66,4 +66,6 @@ pub struct CostOverrides {
     pub migration: Option<Nanos>,
     /// Of leaving idle.
     pub idle_exit: Option<Nanos>,
+    /// Of a waking on a CPU that is awake.
+    pub wake: Option<Nanos>,
 }

@@ -44,7 +44,12 @@ fn traces(scratch: &Scratch) -> Vec<TraceSource> {
 }
 
 fn simulate_hackbench(to: &Path) {
-    let costs = CostOverrides { switch: Some(Nanos(1_500)), migration: Some(Nanos(2_500)), idle_exit: Some(Nanos(3_500)) };
+    let costs = CostOverrides {
+        switch: Some(Nanos(1_500)),
+        migration: Some(Nanos(2_500)),
+        idle_exit: Some(Nanos(3_500)),
+        wake: Some(Nanos(2_000)),
+    };
     let path = Path::new(WORKLOADS).join(RECORDINGS[1]);
     let recorded =
         Recorded::load(&path, false, costs, |path, options, observers| Ok(import::read(path, &options, observers)?)).expect("a recording");

@@ -11,8 +11,11 @@ pub struct Machine {
     pub switch_cost: Nanos,
     /// Added to a task's CPU burst when it runs on another CPU than the time before (Curran & Stumm's TMC); part of the slice.
     pub migration_cost: Nanos,
-    /// From the wakeup of an idle CPU by another one until it switches to the woken task. An interrupt's waking finds its own CPU awake.
+    /// From the wakeup of an idle CPU by another one until it switches to the woken task.
     pub idle_exit: Nanos,
+    /// From a waking until a CPU that is awake switches to the woken task: it was interrupted while idle, or shall preempt the task that it runs, which
+    /// goes on until then. What is left of the interrupt, and the way through the scheduler.
+    pub wake_cost: Nanos,
     /// What it costs that the CPUs share memory.
     pub sharing: Sharing,
 }
@@ -45,7 +48,14 @@ pub enum Slows {
 impl Machine {
     /// `cpus` CPUs on which scheduling costs nothing.
     pub fn ideal(cpus: u16) -> Machine {
-        Machine { cpus, switch_cost: Nanos::ZERO, migration_cost: Nanos::ZERO, idle_exit: Nanos::ZERO, sharing: Sharing::default() }
+        Machine {
+            cpus,
+            switch_cost: Nanos::ZERO,
+            migration_cost: Nanos::ZERO,
+            idle_exit: Nanos::ZERO,
+            wake_cost: Nanos::ZERO,
+            sharing: Sharing::default(),
+        }
     }
 
     /// All CPUs, in order.

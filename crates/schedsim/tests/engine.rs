@@ -74,6 +74,28 @@ fn a_switch_a_migration_and_leaving_idle_cost_what_the_machine_says() {
 }
 
 #[test]
+fn a_waking_takes_its_time_and_who_is_preempted_goes_on_until_then() {
+    let machine = Machine { wake_cost: Nanos(5), ..Machine::ideal(1) };
+    // Wakes at 1010 by an interrupt; the CPU idles until then, and switches at 1015.
+    let sleeper = [(10, Action::Sleep(Nanos(1000))), (50, Action::Exit)];
+    let (_, events) = run("central:rr", &machine, &Workload { tasks: vec![task(NOW, &sleeper)], ..Default::default() });
+    assert_eq!(switches(&events)[2..], [(1015, 0, -1, 0), (1065, 0, 0, -1)]);
+    // The same sleeper, of high priority, beside a hog: it preempts, five nanoseconds after its waking.
+    let (mut urgent, hog) = (task(NOW, &sleeper), task(NOW, &[(3000, Action::Exit)]));
+    urgent.info.prio = 10;
+    let workload = Workload { tasks: vec![urgent, hog], ..Default::default() };
+    let (outcome, events) = run("fifo", &machine, &workload);
+    let end = 10 + 3000 + 50;
+    assert_eq!(outcome.unwrap().end, Time(end));
+    assert_eq!(switches(&events)[1..], [(10, 0, 0, 1), (1015, 0, 1, 0), (1065, 0, 0, 1), (end, 0, 1, -1)]);
+    // A hog that is done before that is not in the way.
+    let (mut urgent, short) = (task(NOW, &sleeper), task(NOW, &[(1003, Action::Exit)]));
+    urgent.info.prio = 10;
+    let (_, events) = run("fifo", &machine, &Workload { tasks: vec![urgent, short], ..Default::default() });
+    assert_eq!(switches(&events)[2], (1013, 0, 1, 0));
+}
+
+#[test]
 fn a_token_that_comes_before_the_wait_is_kept() {
     let waker = task(NOW, &[(10, Action::Wake(TaskId(1))), (10, Action::Wake(TaskId(1))), (100, Action::Exit)]);
     let waiter = task(NOW, &[(15, Action::Wait), (15, Action::Wait), (15, Action::Exit)]);

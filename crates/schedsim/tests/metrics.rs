@@ -329,7 +329,8 @@ fn any_event() -> impl Strategy<Value = Event> {
 fn the_global_response_ratio_of_a_simulation_is_that_of_its_bursts_and_pauses() {
     let sleeper = |n: u64| task(at(n * 10), (0..5).map(|k| (100 + n + k, Action::Sleep(Nanos(50 * k)))).chain([(10, Action::Exit)]));
     let workload = workload((0..6).map(sleeper).collect());
-    let machine = Machine { cpus: 2, switch_cost: Nanos(3), migration_cost: Nanos(9), idle_exit: Nanos(5), ..Machine::ideal(2) };
+    let machine =
+        Machine { cpus: 2, switch_cost: Nanos(3), migration_cost: Nanos(9), idle_exit: Nanos(5), wake_cost: Nanos(4), ..Machine::ideal(2) };
     let (outcome, events) = events_of("central:rr", &machine, &workload);
     let s = summary(2, outcome.end.0, &events);
     let pauses = 6 * 50 * (1 + 2 + 3 + 4);
@@ -345,8 +346,14 @@ fn how_fast() {
     let mut random = schedsim::Random::new(1);
     let mut steps = || (0..50).map(|_| (random.below(8_000_000), Action::Sleep(Nanos(random.below(100_000_000))))).collect::<Vec<_>>();
     let workload = workload((0..2000).map(|n| task(at(n * 90_000_000), steps())).collect());
-    let machine =
-        Machine { cpus: 4, switch_cost: Nanos(2000), migration_cost: Nanos(100_000), idle_exit: Nanos(1000), ..Machine::ideal(4) };
+    let machine = Machine {
+        cpus: 4,
+        switch_cost: Nanos(2000),
+        migration_cost: Nanos(100_000),
+        idle_exit: Nanos(1000),
+        wake_cost: Nanos(700),
+        ..Machine::ideal(4)
+    };
     let (outcome, events) = events_of("take:rr", &machine, &workload);
     for _ in 0..5 {
         let (mut metrics, start) = (Metrics::new(4), std::time::Instant::now());

@@ -389,6 +389,7 @@ fn costs_are_found_again() {
     // Nothing is known of CPUs 1 and 2 before their first switch.
     assert_eq!((costs.switch.samples, costs.idle_exit.samples), (400, 398));
     assert_eq!(costs.migration_cost(), Nanos(120));
+    assert_eq!((costs.wake_cost(), costs.waking.samples), (Nanos(1), 399));
 }
 
 #[test]

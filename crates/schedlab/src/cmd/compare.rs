@@ -123,10 +123,11 @@ impl Compare {
         let mut text = recorded.headline();
         let _ = writeln!(
             text,
-            "Machine: switch {}, migration {}, leaving idle {}{}\n",
+            "Machine: switch {}, migration {}, leaving idle {}, waking {}{}\n",
             machine.switch_cost,
             machine.migration_cost,
             machine.idle_exit,
+            machine.wake_cost,
             if self.machine.is_given() { "" } else { " (estimated from the recording)" }
         );
         text += &fidelity(recorded, comparison);

@@ -31,6 +31,7 @@ impl Recorded {
             switch_cost: given.switch.unwrap_or(costs.switch_cost()),
             migration_cost: given.migration.unwrap_or(costs.migration_cost()),
             idle_exit: given.idle_exit.unwrap_or(costs.idle_exit()),
+            wake_cost: given.wake.unwrap_or(costs.wake_cost()),
             ..Machine::ideal(recording.cpus)
         };
         let end = Time(recording.duration.0);

@@ -15,7 +15,8 @@ use crate::{CpuId, CpuSet, Machine, Nanos, TaskId, Time};
 #[derive(Clone, Debug)]
 pub struct Conservation {
     promised: Option<Rule>,
-    idle_exit: Nanos,
+    /// How long a CPU may take to leave idle.
+    exit: Nanos,
     idle: CpuSet,
     idle_since: Vec<Time>,
     /// Who waits, in no order.
@@ -45,7 +46,7 @@ impl Conservation {
         };
         Conservation {
             promised,
-            idle_exit: machine.idle_exit,
+            exit: machine.idle_exit.max(machine.wake_cost),
             idle,
             idle_since: vec![Time::ZERO; usize::from(machine.cpus)],
             waiting: Vec::new(),
@@ -66,7 +67,7 @@ impl Conservation {
         if let Some(&moved) = self.waiting.get(wait.position as usize) {
             self.waits[moved.index()].position = wait.position;
         }
-        if self.promised.is_none() || now.since(wait.since) <= self.idle_exit {
+        if self.promised.is_none() || now.since(wait.since) <= self.exit {
             return None;
         }
         self.idle.iter().filter(|&cpu| may_run(cpu)).find_map(|cpu| self.judge(task, cpu, now))
@@ -86,7 +87,7 @@ impl Conservation {
             let task = self.waiting[position];
             if may_run(task) {
                 finding = finding.or_else(|| self.judge(task, cpu, now));
-                if self.idle_exit > Nanos::ZERO {
+                if self.exit > Nanos::ZERO {
                     self.waits[task.index()].since = now;
                 }
             }
@@ -102,7 +103,7 @@ impl Conservation {
 
     /// Whether all CPUs idle, and have for longer than it takes to leave idle.
     pub fn is_over(&self, now: Time) -> bool {
-        self.idle_since.iter().enumerate().all(|(cpu, &since)| self.idle.contains(CpuId(cpu as u16)) && now.since(since) > self.idle_exit)
+        self.idle_since.iter().enumerate().all(|(cpu, &since)| self.idle.contains(CpuId(cpu as u16)) && now.since(since) > self.exit)
     }
 
     /// Has `task` waited for too long while `cpu` idled?
@@ -110,7 +111,7 @@ impl Conservation {
         let Wait { since, placed, .. } = self.waits[task.index()];
         let rule = self.promised.filter(|&rule| rule == Rule::WorkConserving || placed == cpu)?;
         let overlap = now.since(since.max(self.idle_since[cpu.index()]));
-        (overlap > self.idle_exit).then(|| Finding {
+        (overlap > self.exit).then(|| Finding {
             rule,
             task: Some(task),
             cpu: Some(cpu),

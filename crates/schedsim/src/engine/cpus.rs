@@ -13,8 +13,8 @@ use crate::{CpuId, Nanos, TaskId, Time};
 #[derive(Clone, Copy, Debug)]
 pub struct Cpu {
     pub state: CpuState,
-    /// It shall dispatch as soon as it can.
-    pub resched: bool,
+    /// When it shall dispatch even if its task could go on; `Time::NEVER` if it need not.
+    pub resched_at: Time,
     /// Whom it last switched to.
     pub occupant: TaskId,
     /// From when on the running task's work has not been accounted for; in the future while the switch itself takes time.
@@ -26,15 +26,15 @@ pub struct Cpu {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CpuState {
     Idle,
-    /// Kicked; leaving idle takes until `run_from`.
-    LeavingIdle,
+    /// Kicked; it takes so long until it dispatches.
+    LeavingIdle(Nanos),
     Busy,
 }
 
 impl Cpu {
     pub const IDLE: Cpu = Cpu {
         state: CpuState::Idle,
-        resched: false,
+        resched_at: Time::NEVER,
         occupant: TaskId::NONE,
         run_from: Time::ZERO,
         slice_end: Time::NEVER,
@@ -45,30 +45,27 @@ impl Cpu {
 impl<P: Policy> Engine<'_, '_, P> {
     pub(super) fn cpu_event(&mut self, cpu: CpuId) {
         let state = &mut self.cpus[cpu.index()];
-        if state.state == CpuState::LeavingIdle {
-            let spent = self.cx.machine.idle_exit;
+        if let CpuState::LeavingIdle(spent) = state.state {
             self.trace.push(self.cx.now, cpu, EventKind::Overhead { task: TaskId::NONE, kind: OverheadKind::IdleExit, spent });
-            self.resched.push(cpu);
-            return;
-        }
-        if state.resched {
             self.resched.push(cpu);
             return;
         }
         if state.state == CpuState::Idle {
             self.alarms[cpu.index()] = Time::NEVER;
             self.interrupted = Some(cpu);
-            self.apply(Effect::Kick(cpu));
+            self.apply(Effect::Kick(cpu), Nanos::ZERO);
             self.interrupted = None;
             return;
         }
-        let (slice_end, next_tick) = (state.slice_end, state.next_tick);
+        let Cpu { slice_end, next_tick, resched_at, .. } = *state;
         self.account(cpu);
         let task = self.cx.current[cpu.index()];
         let now = self.cx.now;
         if self.tasks[task.index()].left() == Nanos::ZERO {
             self.events += 1;
             self.act(cpu, task);
+        } else if resched_at <= now {
+            self.dispatch(cpu, Some(Stop::Preempted));
         } else if slice_end <= now {
             self.events += 1;
             self.dispatch(cpu, Some(Stop::SliceOver));
@@ -77,7 +74,7 @@ impl<P: Policy> Engine<'_, '_, P> {
             self.cpus[cpu.index()].next_tick = self.tick_after(now);
             self.plan(cpu);
             let effect = self.policy.tick(&mut self.cx, cpu, task);
-            self.apply(effect);
+            self.apply(effect, Nanos::ZERO);
         }
     }
 
@@ -136,8 +133,8 @@ impl<P: Policy> Engine<'_, '_, P> {
     pub(super) fn reschedule(&mut self, cpu: CpuId) {
         match self.cpus[cpu.index()].state {
             CpuState::Idle => {}
-            CpuState::LeavingIdle => self.dispatch(cpu, None),
-            CpuState::Busy if self.cpus[cpu.index()].resched => {
+            CpuState::LeavingIdle(_) => self.dispatch(cpu, None),
+            CpuState::Busy if self.cpus[cpu.index()].resched_at <= self.cx.now => {
                 self.account(cpu);
                 self.dispatch(cpu, Some(Stop::Preempted));
             }
@@ -158,7 +155,7 @@ impl<P: Policy> Engine<'_, '_, P> {
                 None => {}
             }
         }
-        self.cpus[cpu.index()].resched = false;
+        self.cpus[cpu.index()].resched_at = Time::NEVER;
         let choice = self.policy.dispatch(&mut self.cx, cpu);
         let next = choice.map_or(TaskId::NONE, |choice| choice.task);
         let occupant = self.cpus[cpu.index()].occupant;
@@ -189,7 +186,7 @@ impl<P: Policy> Engine<'_, '_, P> {
         }
         if (next == TaskId::NONE) != (occupant == TaskId::NONE) {
             let effect = self.policy.update_idle(&mut self.cx, cpu, next == TaskId::NONE);
-            self.apply(effect);
+            self.apply(effect, Nanos::ZERO);
         }
     }
 
@@ -269,18 +266,18 @@ impl<P: Policy> Engine<'_, '_, P> {
         self.cx.current[cpu.index()] = task;
         let next_tick = self.tick_after(run_from);
         self.cpus[cpu.index()] =
-            Cpu { state: CpuState::Busy, occupant: task, run_from, slice_end: run_from + slice, next_tick, resched: false };
+            Cpu { state: CpuState::Busy, occupant: task, run_from, slice_end: run_from + slice, next_tick, resched_at: Time::NEVER };
         self.policy.running(&mut self.cx, cpu, task);
         self.plan(cpu);
     }
 
     /// When will something happen on this busy CPU?
     #[inline]
-    fn plan(&mut self, cpu: CpuId) {
+    pub(super) fn plan(&mut self, cpu: CpuId) {
         let state = &self.cpus[cpu.index()];
         let task = &self.tasks[self.cx.current[cpu.index()].index()];
         let done = state.run_from + task.left();
-        let next = if state.resched { state.run_from } else { done.min(state.slice_end).min(state.next_tick) };
+        let next = done.min(state.slice_end).min(state.next_tick).min(state.resched_at);
         self.cpu_times.set(cpu, next);
     }
 

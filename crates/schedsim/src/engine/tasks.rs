@@ -206,12 +206,13 @@ impl<P: Policy> Engine<'_, '_, P> {
     pub(super) fn enqueue(&mut self, task: TaskId, cpu: CpuId, why: Enqueue) {
         self.tasks[task.index()].status = Status::Ready;
         let effect = self.policy.enqueue(&mut self.cx, task, cpu, why);
-        self.apply(effect);
+        let delay = if matches!(why, Enqueue::Wakeup | Enqueue::New) { self.cx.machine.wake_cost } else { Nanos::ZERO };
+        self.apply(effect, delay);
     }
 
-    /// Lets a CPU dispatch soon.
+    /// Lets a CPU dispatch: one that is awake after `delay`, one that idles when it has left idle.
     #[inline]
-    pub(super) fn apply(&mut self, effect: Effect) {
+    pub(super) fn apply(&mut self, effect: Effect, delay: Nanos) {
         let cpu = match effect {
             Effect::Kick(cpu) | Effect::Preempt(cpu) => cpu,
             Effect::KickAt(cpu, time) => return self.kick_at(cpu, time),
@@ -220,24 +221,28 @@ impl<P: Policy> Engine<'_, '_, P> {
         let state = &mut self.cpus[cpu.index()];
         match state.state {
             CpuState::Idle => {
-                state.state = CpuState::LeavingIdle;
+                let exit = if self.interrupted == Some(cpu) { delay } else { self.cx.machine.idle_exit };
+                state.state = CpuState::LeavingIdle(exit);
                 self.cx.idle.remove(cpu);
-                if self.cx.machine.idle_exit == Nanos::ZERO || self.interrupted == Some(cpu) {
+                if exit == Nanos::ZERO {
                     self.resched.push(cpu);
                 } else {
-                    state.run_from = self.cx.now + self.cx.machine.idle_exit;
-                    self.cpu_times.set(cpu, state.run_from);
+                    self.cpu_times.set(cpu, self.cx.now + exit);
                 }
             }
-            CpuState::Busy if matches!(effect, Effect::Preempt(_)) && !state.resched => {
-                state.resched = true;
-                if state.run_from > self.cx.now {
-                    self.cpu_times.set(cpu, state.run_from); // a switch is not interrupted
+            CpuState::Busy if matches!(effect, Effect::Preempt(_)) => {
+                let at = (self.cx.now + delay).max(state.run_from); // a switch is not interrupted
+                if at >= state.resched_at {
+                    return;
+                }
+                state.resched_at = at;
+                if at > self.cx.now {
+                    self.plan(cpu);
                 } else {
                     self.resched.push(cpu);
                 }
             }
-            CpuState::Busy | CpuState::LeavingIdle => {}
+            CpuState::Busy | CpuState::LeavingIdle(_) => {}
         }
     }
 

@@ -266,7 +266,7 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "ns",
         better: Lower,
         source: OURS,
-        definition: "CPU time spent on leaving idle; in terms of tasks the CPU still idles.",
+        definition: "CPU time from wakings of idle CPUs to their switches; in terms of tasks these CPUs still idle.",
         read: |s| overhead(s, &[OverheadKind::IdleExit]),
     },
     Metric {

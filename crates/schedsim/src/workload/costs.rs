@@ -11,7 +11,9 @@ use std::fmt;
 ///   between switch-in and switch-out are as short as a switch and the little the task did; their 1st percentile is an upper bound. It
 ///   holds the cost of recording one event, too.
 /// - *Leaving idle*: from a waking on one CPU to the switch from idle to the woken task on another; the median. The switch itself comes after
-///   that event, so nothing is taken off. A waking by an interrupt on the idle CPU itself is no sample: that CPU had left idle before.
+///   that event, so nothing is taken off.
+/// - *A waking*: the same where the waking was on the CPU itself, which was awake then: an interrupt had ended its idleness, or it switched with no other
+///   event between from a task that could have gone on. The median; a preemption that waited for the next tick is among the samples.
 /// - *A migration*: the CPU burst of a task after it woke on another CPU than the one it ran on last, less the mean of its bursts before and
 ///   after, where it stayed; the median, or zero if the sign of the differences may be chance. What the caches cost a task that is
 ///   migrated while it is runnable is not seen, and bursts vary for other reasons, which makes this the least sure of the three.
@@ -21,6 +23,7 @@ pub struct CostEstimator {
     cpus: Vec<Cpu>,
     empty_runs: Histogram,
     idle_exits: Histogram,
+    wakings: Histogram,
     /// Bursts after a migration by how much they were longer than their neighbours, and by how much shorter.
     longer: Histogram,
     shorter: Histogram,
@@ -35,6 +38,8 @@ pub struct Costs {
     pub migration: Estimate,
     /// Of leaving idle.
     pub idle_exit: Estimate,
+    /// Of a waking on a CPU that is awake.
+    pub waking: Estimate,
 }
 
 /// An estimated duration.
@@ -79,6 +84,8 @@ struct Cpu {
     idle_since: Option<Time>,
     /// When it switched to the task that it runs, if nothing has happened on it since.
     quiet_since: Option<Time>,
+    /// When its last event was, if that was a waking (or the wakeup that follows it).
+    last_waking: Option<Time>,
 }
 
 /// So many samples at least for an estimate.
@@ -104,7 +111,12 @@ impl CostEstimator {
             let enough = samples.count() >= ENOUGH;
             Estimate { value: samples.percentile(percent).filter(|_| enough), samples: samples.count() }
         };
-        Costs { switch: estimate(&self.empty_runs, 1.0), migration: self.migration(), idle_exit: estimate(&self.idle_exits, 50.0) }
+        Costs {
+            switch: estimate(&self.empty_runs, 1.0),
+            migration: self.migration(),
+            idle_exit: estimate(&self.idle_exits, 50.0),
+            waking: estimate(&self.wakings, 50.0),
+        }
     }
 
     /// The median of the differences, unless a coin would show as many of one sign in one of forty trials (a sign test).
@@ -142,29 +154,37 @@ impl CostEstimator {
                         histogram.record(Nanos(by as u64));
                     }
                 }
-                let idle_since = self.cpus[cpu.index()].idle_since;
+                let Cpu { idle_since, last_waking, .. } = self.cpus[cpu.index()];
+                let preempts = prev != TaskId::NONE && prev_state == PrevState::Runnable;
                 if let Some(task) = self.task(next) {
                     let woken = task.switched_in(cpu, time);
-                    if prev == TaskId::NONE
-                        && let (Some((woken, waker_cpu)), Some(idle_since)) = (woken, idle_since)
-                        && woken >= idle_since
-                        && waker_cpu != cpu
-                    {
-                        self.idle_exits.record(time.since(woken));
+                    if let Some((since, waker_cpu)) = woken {
+                        let was_idle = idle_since.is_some_and(|idle_since| prev == TaskId::NONE && since >= idle_since);
+                        if was_idle && waker_cpu != cpu {
+                            self.idle_exits.record(time.since(since));
+                        } else if was_idle || preempts && last_waking == Some(since) {
+                            self.wakings.record(time.since(since));
+                        }
                     }
                 }
                 let is_idle = next == TaskId::NONE;
-                self.cpus[cpu.index()] = Cpu { idle_since: is_idle.then_some(time), quiet_since: (!is_idle).then_some(time) };
+                self.cpus[cpu.index()] =
+                    Cpu { idle_since: is_idle.then_some(time), quiet_since: (!is_idle).then_some(time), last_waking: None };
             }
             EventKind::SchedWaking { task, .. } | EventKind::SchedWakeupNew { task, .. } => {
-                self.cpus[cpu.index()].quiet_since = None;
+                let state = &mut self.cpus[cpu.index()];
+                (state.quiet_since, state.last_waking) = (None, Some(time));
                 if let Some(task) = self.task(task)
                     && matches!(task.state, State::Unknown | State::Asleep)
                 {
                     task.state = State::Woken(time, cpu);
                 }
             }
-            _ => self.cpus[cpu.index()].quiet_since = None,
+            EventKind::SchedWakeup { .. } => self.cpus[cpu.index()].quiet_since = None,
+            _ => {
+                let state = &mut self.cpus[cpu.index()];
+                (state.quiet_since, state.last_waking) = (None, None);
+            }
         }
     }
 
@@ -241,11 +261,17 @@ impl Costs {
     pub fn idle_exit(&self) -> Nanos {
         self.idle_exit.value.unwrap_or(Nanos::ZERO)
     }
+
+    /// Of a waking on a CPU that is awake; zero if unknown.
+    pub fn wake_cost(&self) -> Nanos {
+        self.waking.value.unwrap_or(Nanos::ZERO)
+    }
 }
 
 impl fmt::Display for Costs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a switch costs {}, a migration {}, leaving idle {}", self.switch, self.migration, self.idle_exit)
+        let Costs { switch, migration, idle_exit, waking } = self;
+        write!(f, "a switch costs {switch}, a migration {migration}, leaving idle {idle_exit}, a waking {waking}")
     }
 }
 

@@ -138,6 +138,7 @@ pub mod swarm {
                 switch_cost: Nanos(switch),
                 migration_cost: Nanos(migration),
                 idle_exit: Nanos(exit),
+                wake_cost: Nanos(exit / 2),
                 ..Machine::ideal(cpus)
             };
             (build(&sketches, cpus), machine)

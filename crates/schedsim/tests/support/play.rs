@@ -151,6 +151,7 @@ pub fn random_machine() -> impl Strategy<Value = Machine> {
         switch_cost: Nanos(2 * US),
         migration_cost: Nanos(30 * US),
         idle_exit: Nanos(20 * US),
+        wake_cost: Nanos(4 * US),
         ..Machine::ideal(cpus)
     };
     (1..6u16, any::<bool>()).prop_map(move |(cpus, is_costly)| if is_costly { costly(cpus) } else { Machine::ideal(cpus) })
