@@ -6,10 +6,11 @@ use schedlab::experiment::{CostOverrides, Recorded, simulate};
 use schedlab::import::{self, Options};
 use schedsim::engine::{self, Outcome};
 use schedsim::metrics::Metrics;
-use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
+use schedsim::policy::{Context, Dispatch, Effect, Enqueue, Needs, Policy, PolicySpec, PolicyVisitor, Promises, Stop, Wake};
 use schedsim::trace::{Event, Observer, Trace, TraceHash};
 use schedsim::workload::{Action, Affinity, Attributes, Script, Start, TaskSpec, Workload};
-use schedsim::{CpuId, Machine, Nanos, Random, Time};
+use schedsim::{CpuId, Machine, Nanos, Random, TaskId, Time};
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -33,6 +34,7 @@ fn main() {
         report(&format!("import {}, as a workload with metrics", path.display()), events, || drop(load(&path)));
     }
     costs_per_event();
+    costs_of_the_policy_seam();
 }
 
 fn load(path: &Path) -> Recorded {
@@ -92,6 +94,113 @@ fn costs_per_event() {
             observed(&spec, &workload, &machine, vec![&mut Metrics::new(4)]);
         }),
     );
+}
+
+/// What calling the policy would cost if the engine were not compiled for it: one indirect call per callback, and nothing inlined.
+fn costs_of_the_policy_seam() {
+    let workload = synthetic(200, 5_000);
+    let machine = Machine { switch_cost: Nanos(1500), ..Machine::ideal(4) };
+    println!("\n{:<20} {:>20} {:>16} {:>16}", "policy seam", "callbacks per event", "ns compiled in", "ns by reference");
+    for name in ["central:rr", "take:rr", "eevdf"] {
+        let spec = PolicySpec::parse(name).expect("a policy");
+        let run = |call| spec.visit(machine.cpus, Seam { workload: &workload, machine: &machine, call });
+        let calls = Cell::new(0);
+        let events = run(Call::Counted(&calls)).events as f64;
+        let (mut compiled, mut by_reference) = (f64::INFINITY, f64::INFINITY);
+        for _ in 0..3 {
+            compiled = compiled.min(best(|| _ = run(Call::CompiledIn)));
+            by_reference = by_reference.min(best(|| _ = run(Call::ByReference)));
+        }
+        let callbacks = calls.get() as f64 / events;
+        println!("{name:<20} {callbacks:>20.2} {:>16.1} {:>16.1}", compiled / events, by_reference / events);
+    }
+}
+
+/// How the engine calls a policy.
+#[derive(Clone, Copy)]
+enum Call<'c> {
+    CompiledIn,
+    ByReference,
+    Counted(&'c Cell<u64>),
+}
+
+struct Seam<'a> {
+    workload: &'a Workload,
+    machine: &'a Machine,
+    call: Call<'a>,
+}
+
+impl PolicyVisitor for Seam<'_> {
+    type Out = Outcome;
+    fn visit<P: Policy>(self, mut policy: P) -> Outcome {
+        let options = engine::Options { seed: 1, until: Time::NEVER };
+        let (workload, machine, trace) = (self.workload, self.machine, Trace::new(vec![]));
+        let by_reference = |policy, calls| engine::simulate(workload, machine, Distant { policy, calls }, options, Trace::new(vec![]));
+        match self.call {
+            Call::CompiledIn => engine::simulate(workload, machine, policy, options, trace),
+            Call::ByReference => by_reference(&mut policy, None),
+            Call::Counted(calls) => by_reference(&mut policy, Some(calls)),
+        }
+        .expect("a run")
+    }
+}
+
+/// A policy behind a reference.
+struct Distant<'p> {
+    policy: &'p mut dyn Policy,
+    calls: Option<&'p Cell<u64>>,
+}
+
+impl Distant<'_> {
+    #[inline]
+    fn call(&mut self) -> &mut dyn Policy {
+        if let Some(calls) = self.calls {
+            calls.set(calls.get() + 1);
+        }
+        self.policy
+    }
+}
+
+impl Policy for Distant<'_> {
+    fn needs(&self) -> Needs {
+        self.policy.needs()
+    }
+    fn promises(&self) -> Promises {
+        self.policy.promises()
+    }
+    fn migrates(&self) -> bool {
+        self.policy.migrates()
+    }
+    fn init_task(&mut self, cx: &mut Context, task: TaskId) {
+        self.call().init_task(cx, task);
+    }
+    fn exit_task(&mut self, cx: &mut Context, task: TaskId) {
+        self.call().exit_task(cx, task);
+    }
+    fn select_cpu(&mut self, cx: &mut Context, task: TaskId, wake: Wake) -> CpuId {
+        self.call().select_cpu(cx, task, wake)
+    }
+    fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
+        self.call().enqueue(cx, task, cpu, why)
+    }
+    fn dequeue(&mut self, cx: &mut Context, task: TaskId) {
+        self.call().dequeue(cx, task);
+    }
+    fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
+        self.call().dispatch(cx, cpu)
+    }
+    fn running(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId) {
+        self.call().running(cx, cpu, task);
+    }
+    fn stopping(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId, why: Stop) {
+        self.call().stopping(cx, cpu, task, why);
+    }
+    fn update_idle(&mut self, cx: &mut Context, cpu: CpuId, idle: bool) -> Effect {
+        self.call().update_idle(cx, cpu, idle)
+    }
+    fn tick(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId) -> Effect {
+        self.call().tick(cx, cpu, task)
+    }
 }
 
 struct Count(u64);
