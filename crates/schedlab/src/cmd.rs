@@ -15,10 +15,9 @@ use crate::experiment::{CostOverrides, Recorded};
 use crate::import::{self, Options, Progress, Recording};
 use crate::output::Format;
 use crate::workload::{Parameters, Workload};
-use crate::{Error, no_such, progress};
+use crate::{Error, progress};
 use clap::{Args, Parser, Subcommand};
 use schedsim::Nanos;
-use schedsim::policy::{self, PolicyError, PolicySpec};
 use schedsim::trace::Observer;
 use std::ffi::OsString;
 use std::path::Path;
@@ -169,18 +168,4 @@ fn read_with_progress(path: &Path, options: Options, observers: Vec<&mut dyn Obs
     let recording = import::read(path, &Options { progress: Some(Box::new(progress)), ..options }, observers);
     bar.finish_and_clear();
     Ok(recording?)
-}
-
-/// Reads a policy from the command line.
-fn parse_policy(text: &str) -> Result<PolicySpec, String> {
-    PolicySpec::parse(text).map_err(|error| match error {
-        PolicyError::UnknownName(name) => no_such("policy", &name, &policy::names(), "`schedlab list policies` shows them all."),
-        PolicyError::UnknownOption(option) => no_such(
-            "policy option",
-            &option,
-            &policy::options().map(|option| option.name.to_string()).collect::<Vec<_>>(),
-            "`schedlab list policies` shows them all.",
-        ),
-        PolicyError::BadValue { .. } => error.to_string(),
-    })
 }

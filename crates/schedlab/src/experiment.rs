@@ -3,10 +3,12 @@
 mod comparison;
 mod loading;
 mod open;
+mod policy_name;
 mod simulation;
 
 pub use comparison::{Case, Comparison, Fidelity};
 pub use open::{OpenRun, aggregate, check_open, compare_open, simulate_open};
+pub use policy_name::parse_policy;
 pub use simulation::{Run, simulate};
 
 use crate::import::Recording;

@@ -15,6 +15,7 @@ mod progress;
 pub mod report;
 pub mod results_directory;
 pub mod statistics;
+pub mod sweep;
 mod toml_file;
 pub mod trace_file;
 pub mod trace_source;

@@ -12,7 +12,7 @@ pub mod distributions;
 mod parquet_file;
 
 pub use distributions::{Distribution, Distributions};
-pub use parquet_file::to_parquet;
+pub use parquet_file::{from_parquet, to_parquet};
 
 use crate::Error;
 use crate::export::{Format, export};

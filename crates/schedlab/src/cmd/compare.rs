@@ -2,9 +2,9 @@
 
 mod stochastic;
 
-use super::{CommonArguments, MachineArguments, WorkloadArguments, load, parse_policy};
+use super::{CommonArguments, MachineArguments, WorkloadArguments, load};
 use crate::Error;
-use crate::experiment::{Case, Comparison, Recorded, Repetition, Setup};
+use crate::experiment::{Case, Comparison, Recorded, Repetition, Setup, parse_policy};
 use crate::output::{Align, Results, Table, headline, quantity};
 use crate::progress;
 use crate::results_directory::ResultsDirectory;

@@ -1,8 +1,8 @@
 //! `schedlab run`: one run and its trace.
 
-use super::{CommonArguments, MachineArguments, WorkloadArguments, load, parse_policy};
+use super::{CommonArguments, MachineArguments, WorkloadArguments, load};
 use crate::Error;
-use crate::experiment::{check_open, simulate, simulate_open};
+use crate::experiment::{check_open, parse_policy, simulate, simulate_open};
 use crate::output::{Align, Results, Row, Table, quantity};
 use crate::trace_file::{Header, Writer};
 use crate::workload::{Template, Workload};

@@ -2,12 +2,15 @@
 
 use crate::Error;
 use crate::output::{Results, Row};
+use bytes::Bytes;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::record::{Row as Record, RowAccessor};
 use parquet::schema::parser::parse_message_type;
 use std::sync::Arc;
 
@@ -68,6 +71,39 @@ fn write(results: &Results) -> Result<Vec<u8>, ParquetError> {
     optional_texts(&mut group, rows, |row| row.note.as_ref())?;
     group.close()?;
     writer.into_inner()
+}
+
+/// The rows of a Parquet file that [`to_parquet`] made.
+pub fn from_parquet(file: Vec<u8>) -> Result<Vec<Row>, Error> {
+    read(file).map_err(|error| Error::Input(format!("not rows of schedlab's in Parquet: {error}")))
+}
+
+fn read(file: Vec<u8>) -> Result<Vec<Row>, ParquetError> {
+    let reader = SerializedFileReader::new(Bytes::from(file))?;
+    reader.get_row_iter(None)?.map(|record| row(&record?)).collect()
+}
+
+fn row(record: &Record) -> Result<Row, ParquetError> {
+    let damaged = |what: &str| ParquetError::General(format!("{what} is not what a row has"));
+    let params = serde_json::from_str(record.get_string(5)?).map_err(|_| damaged("params"))?;
+    let text = |column| record.get_string(column).cloned();
+    Ok(Row {
+        workload: text(0)?,
+        policy: text(1)?,
+        backend: text(2)?,
+        cpus: u16::try_from(record.get_int(3)?).map_err(|_| damaged("cpus"))?,
+        // An empty column is an error to the reader of a value.
+        seed: record.get_long(4).ok().map(|seed| seed as u64),
+        params,
+        metric: text(6)?,
+        unit: text(7)?,
+        value: record.get_double(8).ok(),
+        ci_low: record.get_double(9).ok(),
+        ci_high: record.get_double(10).ok(),
+        runs: u32::try_from(record.get_int(11)?).map_err(|_| damaged("runs"))?,
+        verdict: text(12).ok(),
+        note: text(13).ok(),
+    })
 }
 
 type Group<'a> = SerializedRowGroupWriter<'a, Vec<u8>>;

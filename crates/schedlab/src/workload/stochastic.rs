@@ -12,7 +12,7 @@ use std::fmt;
 use std::str::FromStr;
 use toml::Value;
 
-/// A workload file of which parameters may still be changed.
+/// A workload file whose parameters may still be changed.
 #[derive(Clone, Debug)]
 pub struct Template {
     file: TomlFile,
@@ -117,6 +117,11 @@ pub fn list_parameters() -> Vec<(String, String)> {
 }
 
 impl Parameters {
+    /// Whether there is a parameter `key` that can be `value`; if not, a message.
+    pub fn check(key: &str, value: &Value) -> Result<(), String> {
+        check(key, value).map_err(|invalid| invalid.message)
+    }
+
     /// Gives `key` a value.
     pub fn insert(&mut self, key: &str, value: Value) {
         self.0.insert(key.to_string(), value);
@@ -148,7 +153,7 @@ impl FromStr for Parameters {
         let (key, value) = text.split_once('=').ok_or_else(|| "give KEY=VALUE, as in tmc=2ms".to_string())?;
         let parsed = toml::de::ValueDeserializer::parse(value).and_then(Value::deserialize);
         let value = parsed.unwrap_or_else(|_| Value::String(value.to_string()));
-        check(key, &value).map_err(|invalid| invalid.message)?;
+        Parameters::check(key, &value)?;
         Ok(Parameters(BTreeMap::from([(key.to_string(), value)])))
     }
 }

@@ -1,0 +1,333 @@
+//! The format of a grid file, and the cells that it stands for.
+//!
+//! ```toml
+//! workload = "unix1990"                        # a built-in stochastic workload or a file beside this one
+//! policies = ["central:rr", "initial:rr", "take:rr"]
+//! baseline = "initial:rr"                      # against which the others are held
+//! seeds = 20                                   # 1 to 20; or a list of them
+//!
+//! [parameters]                                 # of the workload, in all cells
+//! tasks = 1000
+//!
+//! [axes]                                       # every combination of these
+//! load = [0.3, 0.5, 0.7]
+//! tmc = ["0ms", "1ms"]
+//! ```
+//!
+//! There may be several `[[grid]]` with a `name` each; what stands above them holds for all, unless a grid says otherwise.
+
+use super::{Cell, Sweep};
+use crate::Error;
+use crate::experiment::parse_policy;
+use crate::toml_file::TomlFile;
+use crate::workload::{Parameters, Template, Workload};
+use schedsim::policy::PolicySpec;
+use serde::{Deserialize, Deserializer, de};
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+use toml::Value;
+
+/// A part of a sweep.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Grid {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The policy against which the others are held.
+    pub baseline: Option<String>,
+}
+
+/// What stands in a grid file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    workload: Option<String>,
+    policies: Option<Vec<String>>,
+    baseline: Option<String>,
+    seeds: Option<Seeds>,
+    #[serde(default)]
+    parameters: toml::Table,
+    #[serde(default)]
+    axes: toml::Table,
+    #[serde(default)]
+    grid: Vec<Named>,
+}
+
+/// One of several grids.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Named {
+    name: String,
+    workload: Option<String>,
+    policies: Option<Vec<String>>,
+    baseline: Option<String>,
+    seeds: Option<Seeds>,
+    #[serde(default)]
+    parameters: toml::Table,
+    #[serde(default)]
+    axes: toml::Table,
+}
+
+/// A number of seeds from 1 on, or a list of them.
+#[derive(Clone)]
+struct Seeds(Vec<u64>);
+
+/// More than anybody waits for.
+const MOST_CELLS: usize = 10_000_000;
+
+impl<'de> Deserialize<'de> for Seeds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Seeds, D::Error> {
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Seeds;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("how many seeds, or a list of them")
+            }
+            fn visit_i64<E: de::Error>(self, count: i64) -> Result<Seeds, E> {
+                match u64::try_from(count) {
+                    Ok(count) if count <= MOST_CELLS as u64 => Ok(Seeds((1..=count).collect())),
+                    _ => Err(E::invalid_value(de::Unexpected::Signed(count), &self)),
+                }
+            }
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Seeds, A::Error> {
+                let mut seeds = Vec::new();
+                while let Some(seed) = list.next_element()? {
+                    seeds.push(seed);
+                }
+                Ok(Seeds(seeds))
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+/// The sweep that `file` describes; `folder` is where workload files are, `stem` the name of a grid without one.
+pub(super) fn read(file: &TomlFile, folder: &Path, stem: &OsStr) -> Result<Sweep, Error> {
+    let mut content: Content = file.parse()?;
+    let named = std::mem::take(&mut content.grid);
+    let parts: Vec<Part<'_>> = match &named[..] {
+        [] => vec![Part::whole(&content, stem)],
+        named => named.iter().enumerate().map(|(index, named)| Part::of(&content, index, named)).collect(),
+    };
+    let mut sweep = Sweep { grids: Vec::new(), cells: Vec::new() };
+    for part in &parts {
+        if sweep.grids.iter().any(|grid| *grid.name == part.name) {
+            return Err(file.wrong(&part.key("name"), &format!("there is another grid named `{}`", part.name)));
+        }
+        part.add_to(&mut sweep, file, folder)?;
+    }
+    Ok(sweep)
+}
+
+/// A grid with what it has from above it. Each part also says at which key it stands, for messages.
+struct Part<'c> {
+    name: String,
+    /// The prefix of its own keys: `grid[0].`, or nothing.
+    own: String,
+    workload: Option<(&'c str, String)>,
+    policies: Option<(&'c [String], String)>,
+    baseline: Option<(&'c str, String)>,
+    seeds: Option<(&'c [u64], String)>,
+    parameters: Vec<(&'c str, &'c Value, String)>,
+    axes: Vec<(&'c str, &'c Value, String)>,
+}
+
+impl<'c> Part<'c> {
+    fn whole(content: &'c Content, stem: &OsStr) -> Part<'c> {
+        let keyed = |table: &'c toml::Table, of: &str| {
+            table.iter().map(|(key, value)| (key.as_str(), value, format!("{of}.{key}"))).collect::<Vec<_>>()
+        };
+        Part {
+            name: stem.to_string_lossy().into_owned(),
+            own: String::new(),
+            workload: content.workload.as_deref().map(|name| (name, "workload".to_string())),
+            policies: content.policies.as_deref().map(|policies| (policies, "policies".to_string())),
+            baseline: content.baseline.as_deref().map(|policy| (policy, "baseline".to_string())),
+            seeds: content.seeds.as_ref().map(|seeds| (&seeds.0[..], "seeds".to_string())),
+            parameters: keyed(&content.parameters, "parameters"),
+            axes: keyed(&content.axes, "axes"),
+        }
+    }
+
+    fn of(content: &'c Content, index: usize, named: &'c Named) -> Part<'c> {
+        let own = format!("grid[{index}].");
+        let mut part = Part::whole(content, OsStr::new(&named.name));
+        let key = |name: &str| format!("{own}{name}");
+        part.workload = named.workload.as_deref().map(|name| (name, key("workload"))).or(part.workload);
+        part.policies = named.policies.as_deref().map(|policies| (policies, key("policies"))).or(part.policies);
+        part.baseline = named.baseline.as_deref().map(|policy| (policy, key("baseline"))).or(part.baseline);
+        part.seeds = named.seeds.as_ref().map(|seeds| (&seeds.0[..], key("seeds"))).or(part.seeds);
+        // An axis takes the place of a parameter above, and a parameter that of an axis.
+        let is_own = |name: &str| named.parameters.contains_key(name) || named.axes.contains_key(name);
+        part.parameters.retain(|(name, ..)| !is_own(name));
+        part.axes.retain(|(name, ..)| !is_own(name));
+        part.parameters.extend(named.parameters.iter().map(|(name, value)| (name.as_str(), value, key(&format!("parameters.{name}")))));
+        part.axes.extend(named.axes.iter().map(|(name, value)| (name.as_str(), value, key(&format!("axes.{name}")))));
+        part.axes.sort_by_key(|&(name, ..)| name);
+        part.own = own;
+        part
+    }
+
+    fn key(&self, name: &str) -> String {
+        format!("{}{name}", self.own)
+    }
+
+    fn add_to(&self, sweep: &mut Sweep, file: &TomlFile, folder: &Path) -> Result<(), Error> {
+        let template = self.template(file, folder)?;
+        let policies = self.policies(file)?;
+        let (seeds, key) = self.seeds.clone().unwrap_or((&[1], self.key("seeds")));
+        if seeds.is_empty() {
+            return Err(file.wrong(&key, "without seeds there are no cells"));
+        }
+        let places = self.places(file)?;
+        let (all, most) = (places.len().saturating_mul(policies.len()).saturating_mul(seeds.len()), MOST_CELLS - sweep.cells.len());
+        if all > most {
+            return Err(file.wrong(&self.key("axes"), &format!("{all} cells are more than the {MOST_CELLS} that a sweep may have")));
+        }
+        let name: Arc<str> = self.name.as_str().into();
+        for parameters in &places {
+            let workload = Arc::new(template.build(parameters).map_err(|invalid| match self.key_of(&invalid.key) {
+                Some(key) => file.wrong(key, &invalid.message),
+                None => template.refuse(parameters, &invalid),
+            })?);
+            let cell =
+                |policy: &Arc<PolicySpec>, seed: u64| Cell { grid: name.clone(), workload: workload.clone(), policy: policy.clone(), seed };
+            sweep.cells.extend(
+                policies.iter().flat_map(|policy| seeds.iter().map(move |&seed| (policy, seed))).map(|(policy, seed)| cell(policy, seed)),
+            );
+        }
+        sweep.grids.push(Grid { name, baseline: self.baseline.as_ref().map(|(policy, _)| policy.to_string()) });
+        Ok(())
+    }
+
+    fn template(&self, file: &TomlFile, folder: &Path) -> Result<Template, Error> {
+        let Some((name, key)) = &self.workload else { return Err(file.wrong(&self.key("workload"), "the workload is missing")) };
+        let beside = folder.join(name);
+        let argument = if beside.is_file() { beside.as_os_str() } else { OsStr::new(name) };
+        match Workload::resolve(argument) {
+            Ok(Workload::Stochastic(template)) => Ok(template),
+            Ok(_) => Err(file.wrong(key, &format!("a sweep is over a stochastic workload, which `{name}` is not"))),
+            Err(error) => Err(file.wrong(key, &error.to_string())),
+        }
+    }
+
+    fn policies(&self, file: &TomlFile) -> Result<Vec<Arc<PolicySpec>>, Error> {
+        let Some((names, key)) = self.policies.as_ref().filter(|(names, _)| !names.is_empty()) else {
+            return Err(file.wrong(&self.key("policies"), "without policies there are no cells"));
+        };
+        let parse = |(index, name): (usize, &String)| {
+            parse_policy(name).map(Arc::new).map_err(|message| file.wrong(&format!("{key}[{index}]"), &message))
+        };
+        let policies = names.iter().enumerate().map(parse).collect::<Result<Vec<_>, Error>>()?;
+        if let Some((baseline, key)) = self.baseline.as_ref().filter(|(baseline, _)| !names.iter().any(|name| name == baseline)) {
+            return Err(file.wrong(key, &format!("the baseline `{baseline}` is none of the policies")));
+        }
+        Ok(policies)
+    }
+
+    /// Every combination of the axes' values with the parameters, the first axis going slowest.
+    fn places(&self, file: &TomlFile) -> Result<Vec<Parameters>, Error> {
+        let check = |parameters: Parameters, name: &str, value: &Value, key: &str| {
+            Parameters::check(name, value).map_err(|message| file.wrong(key, &message))?;
+            Ok(parameters.with(name, value.clone()))
+        };
+        let mut fixed = Parameters::default();
+        for (name, value, key) in &self.parameters {
+            fixed = check(fixed, name, value, key)?;
+        }
+        let mut places = vec![fixed];
+        for (name, values, key) in &self.axes {
+            let Some(values) = values.as_array().filter(|values| !values.is_empty()) else {
+                return Err(file.wrong(key, "an axis is a list of at least one value; without, there are no cells"));
+            };
+            if places.len().saturating_mul(values.len()) > MOST_CELLS {
+                return Err(file.wrong(key, &format!("these are more cells than the {MOST_CELLS} that a sweep may have")));
+            }
+            let with = |place: &Parameters| {
+                let place = place.clone();
+                values.iter().enumerate().map(move |(index, value)| check(place.clone(), name, value, &format!("{key}[{index}]")))
+            };
+            places = places.iter().flat_map(with).collect::<Result<_, Error>>()?;
+        }
+        Ok(places)
+    }
+
+    /// Where the parameter of that name stands in the file, if it does.
+    fn key_of(&self, parameter: &str) -> Option<&str> {
+        self.axes.iter().chain(&self.parameters).find(|(name, ..)| *name == parameter).map(|(_, _, key)| key.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "workload = 'unix1990'\npolicies = ['initial:rr', 'take:rr']\n";
+
+    #[test]
+    fn cells_come_by_grid_parameters_policy_and_seed() {
+        let text = format!(
+            "{HEAD}seeds = 2\n[parameters]\ntasks = 10\n[axes]\nload = [0.3, 0.5]\n\
+             [[grid]]\nname = 'a'\n[grid.axes]\ntmc = ['0ms', '1ms']\n\
+             [[grid]]\nname = 'b'\nseeds = [7]\npolicies = ['take:rr']\n[grid.parameters]\nload = 0.9\ntasks = 20\n"
+        );
+        let sweep = Sweep::parse("grid.toml", &text).unwrap();
+        let told = |cell: &Cell| {
+            let of = |key: &str| cell.workload.parameters.get(key).cloned().unwrap_or_default();
+            format!("{} {} {} {} {} {}", cell.grid, of("tasks"), of("load"), of("tmc"), cell.policy, cell.seed)
+        };
+        assert_eq!(sweep.cells.len(), 2 * 2 * 2 * 2 + 1);
+        assert_eq!(told(&sweep.cells[0]), "a 10 0.3 0ms initial:rr 1");
+        assert_eq!(told(&sweep.cells[1]), "a 10 0.3 0ms initial:rr 2");
+        assert_eq!(told(&sweep.cells[2]), "a 10 0.3 0ms take:rr 1");
+        assert_eq!(told(&sweep.cells[4]), "a 10 0.3 1ms initial:rr 1");
+        assert_eq!(told(&sweep.cells[8]), "a 10 0.5 0ms initial:rr 1");
+        assert_eq!(told(&sweep.cells[16]), "b 20 0.9  take:rr 7");
+        let mut keys: Vec<String> = sweep.cells.iter().map(|cell| cell.key().to_string()).collect();
+        keys.sort();
+        keys.dedup();
+        assert_eq!(keys.len(), sweep.cells.len());
+    }
+
+    #[test]
+    fn what_is_no_grid_is_refused_with_line_and_key() {
+        for (tail, words) in [
+            ("[axes]\nload = []", "g.toml:4: axes.load: an axis is a list of at least one value; without, there are no cells"),
+            ("seeds = 0", "g.toml:3: seeds: without seeds there are no cells"),
+            ("seeds = []", "g.toml:3: seeds: without seeds there are no cells"),
+            ("seeds = -1", "g.toml:3: seeds: invalid value: integer `-1`, expected how many seeds"),
+            ("[axes]\nload = [0.5, 1.0]", "g.toml:4: axes.load: a load of 1.000 never comes to rest"),
+            ("[axes]\nlaod = [0.5]", "g.toml:4: axes.laod[0]: there is no parameter named `laod`. Did you mean `load`?"),
+            ("[axes]\ntmc = ['1ms', 2]", "g.toml:4: axes.tmc[1]: invalid type: integer `2`, expected a duration"),
+            ("[axes]\ntmc = '1ms'", "g.toml:4: axes.tmc: an axis is a list"),
+            ("[parameters]\nload = nan", "g.toml:4: parameters.load: the load must be above zero, not NaN"),
+            ("[parameters]\nload = [0.5]", "g.toml:4: parameters.load: invalid type: sequence"),
+            ("baseline = 'central:rr'", "g.toml:3: baseline: the baseline `central:rr` is none of the policies"),
+            ("[[grid]]\nname = 'a'\n[[grid]]\nname = 'a'", "g.toml:6: grid[1].name: there is another grid named `a`"),
+            (
+                "[[grid]]\nname = 'a'\npolicies = ['take:rr', 'takerr']",
+                "g.toml:5: grid[0].policies[1]: there is no policy named `takerr`. Did you",
+            ),
+            (
+                "[[grid]]\nname = 'a'\nworkload = 'unix199'",
+                "g.toml:5: grid[0].workload: there is no workload named `unix199`. Did you mean",
+            ),
+            ("[[grid]]", "g.toml:3: grid[0]: missing field `name`"),
+            ("cpus = 4", "g.toml:3: cpus: there is no key named `cpus`"),
+            ("seeds = 9000000\n[axes]\nload = [0.5, 0.6]", "g.toml:4: axes: 36000000 cells are more than"),
+        ] {
+            let error = Sweep::parse("g.toml", &format!("{HEAD}{tail}\n")).expect_err(tail);
+            assert!(error.to_string().starts_with(words), "{tail}\n{error}");
+            assert_eq!(error.exit_code(), 3);
+        }
+        for (text, words) in [
+            ("policies = ['take:rr']", "g.toml:1: workload: the workload is missing"),
+            ("workload = 'unix1990'\npolicies = []", "g.toml:2: policies: without policies there are no cells"),
+            ("workload = 'unix1990'", "g.toml:1: policies: without policies there are no cells"),
+            ("workload = 'Cargo.toml'\npolicies = ['take:rr']", "g.toml:1: workload: Cargo.toml:"),
+        ] {
+            let error = Sweep::parse("g.toml", text).expect_err(text);
+            assert!(error.to_string().starts_with(words), "{text}\n{error}");
+        }
+    }
+}

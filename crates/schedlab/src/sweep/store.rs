@@ -1,0 +1,119 @@
+//! Finished cells on disk: one small Parquet file each, named by the content that it comes from.
+//!
+//! A file is written under another name and then renamed, so a kill leaves whole files only. Two sweeps may share a store: equal cells are equal.
+
+use crate::Error;
+use crate::output::{Results, Row, prepare_directory, write_whole};
+use crate::results_directory::{from_parquet, to_parquet};
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use twox_hash::XxHash3_128;
+
+/// A directory of finished cells.
+#[derive(Clone, Debug)]
+pub struct Store(PathBuf);
+
+/// What a finished cell is found by: a hash of all that it depends on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Key(u128);
+
+/// The program that computes cells: another one may come to other numbers, even if its version is the same.
+static PROGRAM: LazyLock<u128> = LazyLock::new(|| {
+    let program = std::env::current_exe().and_then(fs::read);
+    // Without it there is nothing that an older program's cells could be told by, so that nothing is found again.
+    program.map_or_else(|_| u128::from(std::process::id()), |bytes| XxHash3_128::oneshot(&bytes))
+});
+
+impl Key {
+    /// The key of what this program makes of `parts`.
+    pub fn of(parts: &[&str]) -> Key {
+        let mut hasher = XxHash3_128::new();
+        hasher.write(&PROGRAM.to_le_bytes());
+        for part in parts {
+            hasher.write(&(part.len() as u64).to_le_bytes());
+            hasher.write(part.as_bytes());
+        }
+        Key(hasher.finish_128())
+    }
+}
+
+impl Store {
+    /// The store in `dir`, which is made if it is not there.
+    ///
+    /// # Errors
+    /// If nothing can be written there.
+    pub fn open(dir: &Path) -> Result<Store, Error> {
+        prepare_directory(dir)?;
+        Ok(Store(dir.to_path_buf()))
+    }
+
+    /// How many finished cells are in it.
+    pub fn len(&self) -> usize {
+        let files = fs::read_dir(&self.0).into_iter().flatten().flatten();
+        files.filter(|file| file.path().extension().is_some_and(|extension| extension == "parquet")).count()
+    }
+
+    /// Whether there is no finished cell in it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The rows of the cell with this key, if it is finished. A damaged file is no finished cell.
+    pub fn get(&self, key: &Key) -> Option<Vec<Row>> {
+        from_parquet(fs::read(self.file(key)).ok()?).ok()
+    }
+
+    /// Keeps the rows of a finished cell.
+    pub fn put(&self, key: &Key, rows: &[Row]) -> Result<(), Error> {
+        write_whole(&self.file(key), &to_parquet(&Results::new(rows.to_vec()))?)
+    }
+
+    fn file(&self, key: &Key) -> PathBuf {
+        self.0.join(format!("{key}.parquet"))
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn rows_come_back_as_they_were_and_a_damaged_file_is_no_cell() {
+        let scratch = tempfile::tempdir().unwrap();
+        let store = Store::open(scratch.path()).unwrap();
+        let row = |value: Option<f64>, seed| Row {
+            workload: "w".to_string(),
+            policy: "take:rr".to_string(),
+            backend: "sim".to_string(),
+            cpus: 1024,
+            seed,
+            params: BTreeMap::from([("tmc".to_string(), "0ms".to_string())]),
+            metric: "grr".to_string(),
+            unit: "1".to_string(),
+            value,
+            ci_low: value.map(|value| value - 1e-17),
+            ci_high: None,
+            runs: 1,
+            verdict: value.map(|_| "better".to_string()),
+            note: value.is_none().then(|| "saturated".to_string()),
+        };
+        let rows = vec![row(Some(0.1 + 0.2), Some(u64::MAX)), row(None, None)];
+        let (key, other) = (Key::of(&["a", "b"]), Key::of(&["ab", ""]));
+        assert_ne!(key, other);
+        store.put(&key, &rows).unwrap();
+        assert_eq!((store.get(&key), store.get(&other), store.len()), (Some(rows), None, 1));
+        let file = store.file(&key);
+        let bytes = fs::read(&file).unwrap();
+        fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+        assert_eq!(store.get(&key), None);
+    }
+}
