@@ -10,6 +10,7 @@ mod queue;
 mod record;
 mod report;
 mod run;
+mod sweep;
 
 use crate::experiment::{CostOverrides, Recorded};
 use crate::import::{self, Options, Progress, Recording};
@@ -41,6 +42,7 @@ pub struct Arguments {
 enum Verb {
     Compare(compare::Compare),
     Run(run::Run),
+    Sweep(sweep::Sweep),
     Inspect(inspect::Inspect),
     Diff(diff::Diff),
     Export(export::Export),
@@ -60,6 +62,7 @@ impl Arguments {
         match self.verb {
             Verb::Compare(verb) => verb.run(),
             Verb::Run(verb) => verb.run(),
+            Verb::Sweep(verb) => verb.run(),
             Verb::Inspect(verb) => verb.run(),
             Verb::Diff(verb) => verb.run(),
             Verb::Export(verb) => verb.run(),

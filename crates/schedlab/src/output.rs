@@ -3,7 +3,7 @@
 mod numbers;
 mod table;
 
-pub use numbers::{headline, open_headline, quantity};
+pub use numbers::{headline, open_cell, open_headline, quantity};
 pub use table::{Align, Table};
 
 use crate::Error;

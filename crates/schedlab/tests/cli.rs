@@ -212,3 +212,70 @@ fn a_saturated_run_stops_and_is_no_number() {
     fails(&["compare", REDIS, "--load", "0.5"], 2, &["a recording"]);
     fails(&["compare", REDIS, "--set", "load=0.5"], 2, &["a recording"]);
 }
+
+/// A grid that takes a second or two, so that a kill comes in the middle.
+const GRID: &str = "workload = 'unix1990'\npolicies = ['initial:rr', 'take:rr']\nbaseline = 'initial:rr'\nseeds = 4\n\
+                    [parameters]\ntasks = 200\n[axes]\nload = [0.3, 0.5, 0.7]\ncpus = [2, 4]\n";
+
+#[test]
+fn a_sweep_that_was_killed_goes_on_and_comes_to_the_same_table() {
+    let scratch = Scratch::new("sweep");
+    let grid = scratch.file("grid.toml", GRID);
+    let (whole, killed) = (scratch.path("whole"), scratch.path("killed"));
+    let output = schedlab(&["sweep", &grid, "-o", &whole, "--format", "csv"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let table = stdout(&output);
+    assert_eq!(table.lines().filter(|line| line.contains(",ngrr,")).count(), 3 * 2, "{table}");
+
+    let cells = |dir: &str| {
+        fs::read_dir(Path::new(dir).join("cells"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter(|cell| cell.path().extension() == Some("parquet".as_ref()))
+            .count()
+    };
+    let mut child = Command::new(env!("CARGO_BIN_EXE_schedlab"))
+        .args(["sweep", &grid, "-o", &killed, "--jobs", "1"])
+        .spawn()
+        .expect("the program starts");
+    while cells(&killed) < 3 {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        assert!(child.try_wait().expect("a child").is_none(), "it ended before it could be killed");
+    }
+    child.kill().expect("SIGKILL");
+    child.wait().expect("a child");
+    let finished = cells(&killed);
+    assert!((3..48).contains(&finished), "{finished}");
+    fails(&["report", &killed], 3, &["did not finish", "schedlab sweep"]);
+    fails(&["sweep", &grid, "-o", &killed], 2, &["finished runs", "--resume"]);
+
+    let times = |dir: &str| {
+        let file = |cell: fs::DirEntry| (cell.file_name(), cell.metadata().and_then(|data| data.modified()).expect("a time"));
+        fs::read_dir(Path::new(dir).join("cells"))
+            .expect("cells")
+            .flatten()
+            .map(file)
+            .filter(|(name, _)| name.to_string_lossy().ends_with(".parquet"))
+            .collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let before = times(&killed);
+    let output = schedlab(&["sweep", &grid, "-o", &killed, "--format", "csv", "--resume"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(stdout(&output), table);
+    // No finished run was computed again.
+    let after = times(&killed);
+    assert!(after.len() == 48 && before.iter().all(|(name, time)| after[name] == *time));
+    assert!(Path::new(&killed).join("runs.parquet").is_file() && !Path::new(&killed).join("UNFINISHED").exists());
+}
+
+#[test]
+fn a_grid_that_is_none_is_refused() {
+    let scratch = Scratch::new("grid");
+    let out = scratch.path("out");
+    let empty = scratch.file("empty.toml", GRID.replace("[0.3, 0.5, 0.7]", "[]"));
+    fails(&["sweep", &empty, "-o", &out], 3, &["empty.toml:8: axes.load", "no cells"]);
+    fails(&["sweep", &scratch.path("absent.toml"), "-o", &out], 3, &["absent.toml"]);
+    fails(&["sweep", &empty, "--jobs", "0"], 2, &["--jobs"]);
+    assert!(!Path::new(&out).exists());
+}

@@ -1,5 +1,7 @@
 //! Numbers for people.
 
+use super::Row;
+use crate::statistics::Verdict;
 use schedsim::Nanos;
 use schedsim::metrics::{CATALOGUE, Metric};
 
@@ -36,6 +38,16 @@ pub fn open_headline() -> impl Iterator<Item = (&'static str, &'static str)> {
         ("population", "population"),
     ]
     .into_iter()
+}
+
+/// A row's value for a table: with its spread where that is above 1 %, and the mark of its verdict.
+pub fn open_cell(row: &Row) -> String {
+    let Some(value) = row.value else { return "- ".to_string() };
+    let half_width = row.ci_low.zip(row.ci_high).map_or(0.0, |(low, high)| (high - low) / 2.0 / value.abs());
+    let spread =
+        if half_width > 0.01 && half_width.is_finite() { format!(" ±{:.0}%", (100.0 * half_width).ceil()) } else { String::new() };
+    let mark = row.verdict.as_deref().and_then(Verdict::named).map_or(" ", Verdict::mark);
+    format!("{}{spread} {mark}", quantity(value, &row.unit))
 }
 
 /// A value with its unit, three or four digits.

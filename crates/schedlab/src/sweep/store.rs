@@ -19,19 +19,19 @@ pub struct Store(PathBuf);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Key(u128);
 
-/// The program that computes cells: another one may come to other numbers, even if its version is the same.
-static PROGRAM: LazyLock<u128> = LazyLock::new(|| {
-    let program = std::env::current_exe().and_then(fs::read);
+/// The program that computes cells, by the size of its file and when that was built: another one may come to other numbers, even if its version is the same.
+static PROGRAM: LazyLock<String> = LazyLock::new(|| {
+    let file = std::env::current_exe().and_then(fs::metadata).and_then(|file| Ok((file.len(), file.modified()?)));
     // Without it there is nothing that an older program's cells could be told by, so that nothing is found again.
-    program.map_or_else(|_| u128::from(std::process::id()), |bytes| XxHash3_128::oneshot(&bytes))
+    let program = file.map_or_else(|_| format!("process {}", std::process::id()), |(len, built)| format!("{len} {built:?}"));
+    format!("{} {program}", env!("CARGO_PKG_VERSION"))
 });
 
 impl Key {
     /// The key of what this program makes of `parts`.
     pub fn of(parts: &[&str]) -> Key {
         let mut hasher = XxHash3_128::new();
-        hasher.write(&PROGRAM.to_le_bytes());
-        for part in parts {
+        for part in [PROGRAM.as_str()].iter().chain(parts) {
             hasher.write(&(part.len() as u64).to_le_bytes());
             hasher.write(part.as_bytes());
         }

@@ -3,10 +3,9 @@
 use super::Compare;
 use crate::Error;
 use crate::experiment::{check_open, compare_open};
-use crate::output::{Align, Results, Row, Table, open_headline, quantity};
+use crate::output::{Align, Results, Row, Table, open_cell, open_headline};
 use crate::progress;
 use crate::results_directory::ResultsDirectory;
-use crate::statistics::Verdict;
 use crate::workload::{Stochastic, Template};
 use rayon::prelude::*;
 use schedsim::policy::PolicySpec;
@@ -79,20 +78,11 @@ fn table(rows: &[&Row]) -> String {
     let mut notes: Vec<String> = Vec::new();
     for policy in policies {
         let of_policy = |metric: &str| rows.iter().find(|row| row.policy == policy && row.metric == metric);
-        let cells = open_headline().map(|(metric, _)| of_policy(metric).map_or(String::new(), |row| cell(row)));
+        let cells = open_headline().map(|(metric, _)| of_policy(metric).map_or(String::new(), |row| open_cell(row)));
         table.row(std::iter::once(policy.to_string()).chain(cells));
         if let Some(note) = of_policy("grr").and_then(|row| row.note.as_ref()) {
             notes.push(format!("{policy}: {note}\n"));
         }
     }
     format!("{table}{}", notes.concat())
-}
-
-fn cell(row: &Row) -> String {
-    let Some(value) = row.value else { return "- ".to_string() };
-    let half_width = row.ci_low.zip(row.ci_high).map_or(0.0, |(low, high)| (high - low) / 2.0 / value.abs());
-    let spread =
-        if half_width > 0.01 && half_width.is_finite() { format!(" ±{:.0}%", (100.0 * half_width).ceil()) } else { String::new() };
-    let mark = row.verdict.as_deref().and_then(Verdict::named).map_or(" ", Verdict::mark);
-    format!("{}{spread} {mark}", quantity(value, &row.unit))
 }
