@@ -21,6 +21,10 @@
 
 mod accounts;
 mod conservation;
+mod scene;
+mod shares;
+mod strict;
+mod turns;
 
 use crate::engine::Outcome;
 use crate::policy::Promises;
@@ -29,7 +33,11 @@ use crate::workload::{Action, Affinity, Start, Workload};
 use crate::{CpuId, Machine, Nanos, TaskId, Time};
 use accounts::Accounts;
 use conservation::Conservation;
+use scene::{Running, Scene};
+use shares::Shares;
 use std::fmt;
+use strict::Strict;
+use turns::Turns;
 
 /// No more violations than this are kept; the first ones tell most.
 pub const MOST_VIOLATIONS: usize = 100;
@@ -45,6 +53,10 @@ pub struct Checks<'w> {
     running: Vec<TaskId>,
     accounts: Accounts,
     conservation: Conservation,
+    scene: Scene,
+    strict: Option<Strict>,
+    turns: Option<Turns>,
+    shares: Option<Shares>,
     violations: Vec<Violation>,
 }
 
@@ -80,13 +92,19 @@ pub enum Rule {
     WorkConserving,
     /// Where promised: the same for the CPU on which the task was placed.
     LocallyWorkConserving,
+    /// Where promised: no task waits while a less important one runs where it could.
+    StrictPriority,
+    /// Where promised: real-time equals take turns of exactly one quantum.
+    RoundRobin,
+    /// Where promised: nobody is further from its share of the CPU, or tasks from one another, than the bound says.
+    Shares,
     /// The events fit together: times rise, a switch's `prev` ran, only sleepers are woken.
     Stream,
 }
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Rule; 8] = [
+    pub const ALL: [Rule; 11] = [
         Rule::OneCpu,
         Rule::RunsWhenReady,
         Rule::NoneLost,
@@ -94,6 +112,9 @@ impl Rule {
         Rule::Affinity,
         Rule::WorkConserving,
         Rule::LocallyWorkConserving,
+        Rule::StrictPriority,
+        Rule::RoundRobin,
+        Rule::Shares,
         Rule::Stream,
     ];
 
@@ -107,6 +128,9 @@ impl Rule {
             Rule::Affinity => "affinity",
             Rule::WorkConserving => "work_conserving",
             Rule::LocallyWorkConserving => "locally_work_conserving",
+            Rule::StrictPriority => "strict_priority",
+            Rule::RoundRobin => "round_robin",
+            Rule::Shares => "shares",
             Rule::Stream => "stream",
         }
     }
@@ -133,6 +157,10 @@ impl<'w> Checks<'w> {
             running: vec![TaskId::NONE; usize::from(machine.cpus)],
             accounts: Accounts::new(machine.cpus, tasks),
             conservation: Conservation::new(machine, tasks, promises),
+            scene: Scene::new(machine.cpus, tasks),
+            strict: (promises.strict_below > 0).then(|| Strict::new(workload, machine, promises.strict_below)),
+            turns: (promises.strict_below > 0 && machine.switch_cost == Nanos::ZERO).then(|| Turns::new(workload, promises)),
+            shares: Shares::new(workload, machine, promises),
             violations: Vec::new(),
         }
     }
@@ -145,6 +173,9 @@ impl<'w> Checks<'w> {
         self.now = self.now.max(outcome.end);
         let findings = self.conservation.at_end(self.now, |task, cpu| may_run(self.workload, self.cpus, task, cpu));
         self.report_all(findings);
+        for cpu in 0..self.cpus {
+            self.run_ends(CpuId(cpu), TaskId::NONE, PrevState::Runnable);
+        }
         self.expect_none_lost();
         for cpu in 0..self.cpus {
             let finding = self.accounts.settle(CpuId(cpu), self.running[usize::from(cpu)], self.now);
@@ -184,6 +215,7 @@ impl<'w> Checks<'w> {
         }
         let finding = self.accounts.settle(cpu, ran, self.now);
         self.report_all(finding);
+        self.run_ends(cpu, next, prev_state);
         if next != TaskId::NONE {
             self.dispatched(next, cpu);
         }
@@ -204,9 +236,27 @@ impl<'w> Checks<'w> {
             };
             if prev_state == PrevState::Runnable {
                 self.conservation.wait_begins(prev, cpu, self.now);
+                self.scene.wait_begins(prev, cpu, self.now);
             }
         }
         self.running[cpu.index()] = next;
+    }
+
+    /// What ran on `cpu` gives way to `next`.
+    fn run_ends(&mut self, cpu: CpuId, next: TaskId, prev_state: PrevState) {
+        let (workload, cpus, now) = (self.workload, self.cpus, self.now);
+        let mut findings = Vec::new();
+        let ran = self.scene.running[cpu.index()].take();
+        if let Some(ran) = ran {
+            let strict = self.strict.as_ref();
+            findings
+                .extend(strict.and_then(|strict| strict.run_ends(&self.scene, cpu, ran, now, |task| may_run(workload, cpus, task, cpu))));
+            let goes_on = prev_state == PrevState::Runnable;
+            findings.extend(self.turns.as_mut().and_then(|turns| turns.switch(&self.scene, cpu, ran, next, goes_on, now)));
+        }
+        let gone = ran.filter(|_| prev_state != PrevState::Runnable).map(|ran| ran.task);
+        findings.extend(self.shares.as_mut().and_then(|shares| shares.switch(next, gone, now)));
+        self.report_all(findings);
     }
 
     fn dispatched(&mut self, task: TaskId, cpu: CpuId) {
@@ -218,6 +268,12 @@ impl<'w> Checks<'w> {
                 let (workload, cpus) = (self.workload, self.cpus);
                 let finding = self.conservation.wait_ends(task, self.now, |cpu| may_run(workload, cpus, task, cpu));
                 self.report_all(finding);
+                let waited = self.scene.wait_ends(task);
+                let strict = self.strict.as_ref();
+                let finding =
+                    strict.and_then(|strict| strict.wait_ends(&self.scene, waited, self.now, |cpu| may_run(workload, cpus, task, cpu)));
+                self.report_all(finding);
+                self.scene.running[cpu.index()] = Some(Running { task, since: self.now });
             }
             Phase::Running(other) => {
                 self.report(Rule::OneCpu, Some(task), Some(cpu), format!("is dispatched while it runs on CPU {}", other.0));
@@ -242,6 +298,9 @@ impl<'w> Checks<'w> {
             Phase::Unborn | Phase::Blocked => {
                 self.tasks[task.index()] = Phase::Waiting;
                 self.conservation.wait_begins(task, target, self.now);
+                self.scene.wait_begins(task, target, self.now);
+                let finding = self.shares.as_mut().and_then(|shares| shares.comes(task, self.now));
+                self.report_all(finding);
             }
             phase => self.report(Rule::Stream, Some(task), Some(target), format!("is woken while it is {phase:?}")),
         }

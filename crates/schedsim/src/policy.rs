@@ -23,6 +23,7 @@ mod levels;
 mod loads;
 mod mlfq;
 mod o1;
+mod promises;
 mod pslist;
 mod realtime;
 mod rr;
@@ -45,11 +46,13 @@ pub use loads::Ties;
 pub use mlfq::textbook::{Book, Textbook};
 pub use mlfq::windows::{Mlfq, Windows};
 pub use o1::{O1, Options as O1Options};
+pub use promises::{Measure as ShareMeasure, Promises, Shares};
 pub use pslist::{Options as PsListOptions, PsList};
 pub use realtime::Options as RealTimeOptions;
 pub use rr::{Options as RrOptions, Rr};
 pub use take::{Options as TakeOptions, Take};
 pub use topology::{Count, Measure, Ready, Search, Taken};
+pub(crate) use weights::weight;
 
 use crate::{CpuId, Nanos, TaskId, Time};
 use readyq::Node;
@@ -201,13 +204,4 @@ pub struct Needs {
     pub tick: Option<Nanos>,
     /// To be told when a task sleeps, at the time (not at its next wakeup).
     pub blocking: bool,
-}
-
-/// Guarantees that the checks hold a policy to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Promises {
-    /// No CPU idles while a task that may run there waits anywhere.
-    pub work_conserving: bool,
-    /// No CPU idles while a task waits that was placed on this CPU.
-    pub locally_work_conserving: bool,
 }

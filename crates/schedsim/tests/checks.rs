@@ -5,7 +5,7 @@ mod support;
 use proptest::prelude::*;
 use schedsim::checks::{Checks, Rule, Violation};
 use schedsim::engine::{self, Error, Options, Outcome};
-use schedsim::policy::{self, Context, Dispatch, Effect, Enqueue, Needs, Policy, PolicySpec, PolicyVisitor, Promises, Stop, Wake};
+use schedsim::policy::{self, Context, Dispatch, Effect, Enqueue, Needs, Policy, PolicySpec, PolicyVisitor, Promises, Shares, Stop, Wake};
 use schedsim::trace::{Event, EventKind, Observer, OverheadKind, PrevState, Trace};
 use schedsim::workload::{Action, Affinity, Workload};
 use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
@@ -13,8 +13,16 @@ use support::{at, event, swarm, switch, task, wakeup_new, waking, workload};
 
 use PrevState::{Blocked, Dead, Runnable};
 
-const ALL_PROMISES: Promises = Promises { work_conserving: true, locally_work_conserving: true };
-const LOCAL: Promises = Promises { work_conserving: false, locally_work_conserving: true };
+const NOTHING: Promises = Promises {
+    work_conserving: false,
+    locally_work_conserving: false,
+    strict_below: 0,
+    quantum: None,
+    shares: None,
+    starvation_free: false,
+};
+const LOCAL: Promises = Promises { locally_work_conserving: true, ..NOTHING };
+const ALL_PROMISES: Promises = Promises { work_conserving: true, ..LOCAL };
 
 // Policies that are broken on purpose.
 
@@ -30,6 +38,14 @@ enum Fault {
     IgnoresAffinity,
     /// Promises what it does not keep.
     Promises(Promises),
+    /// Lets every task run on for this much longer than its slice.
+    Overruns(Nanos),
+    /// Stops every task after this at the latest.
+    Cuts(Nanos),
+    /// Preempts nobody for a task that wakes.
+    NeverPreempts,
+    /// Does nothing at ticks.
+    NeverTicks,
 }
 
 /// A policy with a fault.
@@ -75,6 +91,7 @@ impl<P: Policy> Policy for Broken<P> {
         self.wakeups += u32::from(why == Enqueue::Wakeup);
         match self.fault {
             Fault::NeverKicks => Effect::Nothing,
+            Fault::NeverPreempts if matches!(effect, Effect::Preempt(cpu) if cx.current(cpu).is_some()) => Effect::Nothing,
             Fault::ForgetsKicks if why == Enqueue::Wakeup && self.wakeups.is_multiple_of(2) => Effect::Nothing,
             _ => effect,
         }
@@ -88,7 +105,15 @@ impl<P: Policy> Policy for Broken<P> {
     fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
         match self.fault {
             Fault::IgnoresAffinity => self.queue.pop_front().map(|task| Dispatch { task, slice: Nanos::from_millis(1) }),
-            _ => self.policy.dispatch(cx, cpu),
+            _ => {
+                let Dispatch { task, slice } = self.policy.dispatch(cx, cpu)?;
+                let slice = match self.fault {
+                    Fault::Overruns(longer) => slice + longer,
+                    Fault::Cuts(most) => slice.min(most),
+                    _ => slice,
+                };
+                Some(Dispatch { task, slice })
+            }
         }
     }
     fn running(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId) {
@@ -98,7 +123,8 @@ impl<P: Policy> Policy for Broken<P> {
         self.policy.stopping(cx, cpu, task, why);
     }
     fn tick(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId) -> Effect {
-        self.policy.tick(cx, cpu, task)
+        let effect = self.policy.tick(cx, cpu, task);
+        if self.fault == Fault::NeverTicks { Effect::Nothing } else { effect }
     }
 }
 
@@ -193,6 +219,95 @@ fn a_policy_that_promises_what_it_does_not_keep_is_caught() {
     assert_eq!(rules, [Rule::WorkConserving]);
     assert_eq!(broken_by("initial:rr", Fault::Promises(LOCAL), &Machine::ideal(2), &load, u64::MAX), []);
     assert_eq!(broken_by("initial:rr", Fault::Promises(Promises::default()), &Machine::ideal(2), &load, u64::MAX), []);
+}
+
+/// Tasks that compute for `ms`, of these priorities, which all come at once.
+fn hogs(prios: &[u8], ms: u64) -> Workload {
+    let hog = |&prio: &u8| {
+        let mut hog = task(at(0), [(ms * MS, Action::Exit)]);
+        hog.info.prio = prio;
+        hog
+    };
+    workload(prios.iter().map(hog).collect())
+}
+
+#[test]
+fn a_policy_that_forgets_to_preempt_is_caught_where_priorities_are_strict() {
+    let mut load = hogs(&[50, 120], 20);
+    load.tasks.push(task(at(5 * MS), [(MS, Action::Exit)]));
+    load.tasks[2].info.prio = 10;
+    for policy in ["fifo", "rr", "eevdf", "cfs"] {
+        assert_eq!(broken_by(policy, Fault::NeverPreempts, &Machine::ideal(1), &load, u64::MAX), [Rule::StrictPriority], "{policy}");
+        assert_eq!(broken_by(policy, Fault::Promises(NOTHING), &Machine::ideal(1), &load, u64::MAX), [], "{policy}");
+    }
+    // Nobody promises anything for nice values but those for which they are priorities.
+    load.tasks[2].info.prio = 119;
+    load.tasks[0].info.prio = 120;
+    assert_eq!(broken_by("fifo", Fault::NeverPreempts, &Machine::ideal(1), &load, u64::MAX), [Rule::StrictPriority]);
+    assert_eq!(broken_by("eevdf", Fault::NeverPreempts, &Machine::ideal(1), &load, u64::MAX), []);
+}
+
+#[test]
+fn quanta_that_are_too_long_or_too_short_are_caught() {
+    let load = hogs(&[50, 50, 50], 350);
+    for fault in [Fault::Overruns(Nanos(1)), Fault::Cuts(Nanos(100 * MS - 1))] {
+        assert_eq!(broken_by("rr", fault, &Machine::ideal(1), &load, u64::MAX), [Rule::RoundRobin], "{fault:?}");
+    }
+    assert_eq!(broken_by("rr", Fault::Cuts(Nanos(100 * MS)), &Machine::ideal(1), &load, u64::MAX), []);
+    assert_eq!(broken_by("eevdf/quantum=10ms", Fault::Overruns(Nanos(1)), &Machine::ideal(1), &load, u64::MAX), [Rule::RoundRobin]);
+    assert_eq!(
+        broken_by("eevdf", Fault::Cuts(Nanos(MS)), &Machine::ideal(1), &load, u64::MAX),
+        [],
+        "FIFO tasks take no turns, and need not be stopped"
+    );
+}
+
+/// What the policy of this name promises on one CPU.
+fn promises_of(policy: &str) -> Promises {
+    struct Ask;
+    impl PolicyVisitor for Ask {
+        type Out = Promises;
+        fn visit<P: Policy>(self, policy: P) -> Promises {
+            policy.promises()
+        }
+    }
+    PolicySpec::parse(policy).unwrap().visit(1, Ask)
+}
+
+#[test]
+fn whoever_gives_others_more_than_their_share_is_caught() {
+    let fair = ["eevdf", "cfs", "pslist"];
+    let (equal, unequal) = (hogs(&[120, 120, 120], 2_000), hogs(&[110, 120, 120], 2_000));
+    for policy in fair {
+        let broken = |fault, load| broken_by(policy, fault, &Machine::ideal(1), load, 3_000 * MS);
+        assert_eq!(broken(Fault::NeverTicks, &equal), [Rule::Shares], "{policy}");
+        // Round robin is fair among equals and unfair among others.
+        let claims = Fault::Promises(promises_of(policy));
+        let round_robin = |load| broken_by("central:rr", claims, &Machine::ideal(1), load, 3_000 * MS);
+        assert_eq!((round_robin(&equal), round_robin(&unequal)), (vec![], vec![Rule::Shares]), "{policy}");
+    }
+}
+
+#[test]
+fn pslist_s_bound_holds_only_as_long_as_turns_are_not_cut_short() {
+    // L-EXP06, L-CLM06: the precondition is part of the promise; without it the same runs break the bound.
+    let mut load = hogs(&[110, 120, 120, 120, 120, 120, 120], 8_000);
+    let until = 6_000 * MS;
+    let without = || {
+        let promises = promises_of("pslist");
+        let shares = promises.shares.map(|shares| Shares { undisturbed: false, ..shares });
+        Fault::Promises(Promises { shares, ..promises })
+    };
+    assert_eq!(broken_by("pslist", without(), &Machine::ideal(1), &load, until), []);
+    let mut preempts = load.clone();
+    preempts.tasks.push(task(at(0), [(MS / 10, Action::Sleep(Nanos(19 * MS / 10)))].repeat(2_990)));
+    preempts.tasks[7].info.prio = 50;
+    load.tasks[0].script = [(Nanos(MS), Action::Yield)].repeat(8_000).into_iter().collect();
+    for load in [preempts, load] {
+        assert_eq!(broken_by("pslist", without(), &Machine::ideal(1), &load, until), [Rule::Shares]);
+        let run = Checked { workload: &load, machine: &Machine::ideal(1), until: Time(until), fault: None };
+        assert_eq!(PolicySpec::parse("pslist").unwrap().visit(1, run), Ok(vec![]));
+    }
 }
 
 // Streams that the engine would never let through, by hand: one CPU more than tasks, 100 ns, task 0 works 30 ns and task 1 works 20 ns.

@@ -197,7 +197,7 @@ proptest! {
     fn conserves_work(tasks in mixed_tasks(14), cpus in 1..6u16, idle_exit in prop_oneof![Just(0), Just(20 * US)]) {
         let machine = Machine { idle_exit: Nanos(idle_exit), ..Machine::ideal(cpus) };
         let workload = Workload { tasks, cpu_sets: vec![[CpuId(0), CpuId(2)].into_iter().collect()], ..Workload::default() };
-        let promises = Promises { work_conserving: true, locally_work_conserving: true };
+        let promises = Promises { work_conserving: true, locally_work_conserving: true, ..Promises::default() };
         let violations = violations(Fifo::new(cpus, None), promises, &machine, &workload);
         prop_assert!(violations.is_empty(), "{violations:?}");
     }

@@ -61,7 +61,7 @@ impl<Q: ReadyQueue> Central<Q> {
 
 impl<Q: ReadyQueue> Policy for Central<Q> {
     fn promises(&self) -> Promises {
-        Promises { work_conserving: true, locally_work_conserving: true }
+        Promises { work_conserving: true, locally_work_conserving: true, ..Promises::default() }
     }
 
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {

@@ -22,9 +22,9 @@
 //! multiplies by a reciprocal (below 2 millionths). A new task is placed by the queue it begins on, not by its parent's, which differs where it begins on another busy
 //! CPU, by a few ms once. One whose script begins with a pause counts as a sleeper. Where a task runs is the business of `fair`, written after Linux 6.18, with deviations of its own.
 
-use super::TaskView;
 use super::fair::{self, Discipline, Fair, Join, Leave};
 use super::weights::{virtual_time, weight};
+use super::{ShareMeasure, Shares, TaskView};
 use crate::workload::TaskClass;
 use crate::{CpuId, Nanos, TaskId, Time};
 use readyq::tree::Tree;
@@ -70,6 +70,7 @@ pub struct VirtualRunTimes {
     latency: u64,
     min_granularity: u64,
     wakeup_granularity: u64,
+    tick: Nanos,
     /// How many tasks fit into a period.
     fitting: u64,
     queues: Vec<Queue>,
@@ -141,6 +142,7 @@ impl VirtualRunTimes {
             latency,
             min_granularity,
             wakeup_granularity: scaled(options.wakeup_granularity),
+            tick: options.fair.tick,
             fitting: latency.div_ceil(min_granularity),
             queues: vec![queue; usize::from(cpus)],
             entities: Vec::new(),
@@ -213,7 +215,7 @@ impl VirtualRunTimes {
 
 impl Discipline for VirtualRunTimes {
     fn init_task(&mut self, task: TaskId, view: &TaskView) {
-        let new = Entity { weight: weight(view), class: view.attributes.class, vruntime: 0, clock: Clock::New };
+        let new = Entity { weight: weight(view.prio, view.attributes.class), class: view.attributes.class, vruntime: 0, clock: Clock::New };
         let len = self.entities.len().max(task.index() + 1);
         self.entities.resize(len, new);
         self.nodes.resize(len, Node::NEW);
@@ -347,6 +349,13 @@ impl Discipline for VirtualRunTimes {
             queue.last = Some(running);
         }
         true
+    }
+
+    fn shares(&self) -> Option<Shares> {
+        // A latency and a tick; more while sleepers, which come back up to half a latency behind, are made up to.
+        let fixed = Nanos(self.latency + self.latency / 2 + self.wakeup_granularity) + self.tick;
+        let measure = ShareMeasure::Spread { fixed, per_task: Nanos(self.min_granularity) };
+        Some(Shares { measure, undisturbed: true })
     }
 
     fn may_move(&self, cpu: CpuId, task: TaskId) -> bool {

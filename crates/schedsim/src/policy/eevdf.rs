@@ -26,9 +26,9 @@
 
 mod timeline;
 
-use super::TaskView;
 use super::fair::{self, Discipline, Fair, Join, Leave};
 use super::weights::{virtual_time, weight};
+use super::{ShareMeasure, Shares, TaskView};
 use crate::workload::TaskClass;
 use crate::{CpuId, Nanos, TaskId, Time};
 use readyq::Node;
@@ -227,7 +227,13 @@ impl Discipline for VirtualDeadlines {
     fn init_task(&mut self, task: TaskId, view: &TaskView) {
         let request = view.attributes.slice.length().map_or(self.base_slice, as_request);
         let len = self.entities.len().max(task.index() + 1);
-        let new = Entity { weight: weight(view), class: view.attributes.class, state: State::Away, lag: 0, protected_until: 0 };
+        let new = Entity {
+            weight: weight(view.prio, view.attributes.class),
+            class: view.attributes.class,
+            state: State::Away,
+            lag: 0,
+            protected_until: 0,
+        };
         self.entities.resize(len, new);
         self.keys.resize(len, Key::default());
         self.nodes.resize(len, Node::NEW);
@@ -356,6 +362,11 @@ impl Discipline for VirtualDeadlines {
             entity.protected_until = entity.protected_until.min(until);
         }
         preempts
+    }
+
+    fn shares(&self) -> Option<Shares> {
+        let measure = ShareMeasure::Lag { request: Nanos(u64::from(self.base_slice)), tick: Nanos(self.tick) };
+        Some(Shares { measure, undisturbed: true })
     }
 
     fn may_move(&self, cpu: CpuId, task: TaskId) -> bool {

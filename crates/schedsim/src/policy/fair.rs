@@ -10,7 +10,7 @@ mod placement;
 
 use super::realtime::{self, PERIOD, RealTime};
 use super::weights::weight;
-use super::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Stop, TaskView, Wake};
+use super::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Shares, Stop, TaskView, Wake};
 use crate::workload::TaskClass;
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 use readyq::{Level, Node, Nodes, ReadyQueue, RoundRobin};
@@ -54,6 +54,9 @@ pub trait Discipline {
 
     /// Whether `task`, which has just joined `cpu`, shall run instead of the running task, which has been charged.
     fn preempts(&mut self, cpu: CpuId, task: TaskId) -> bool;
+
+    /// What it promises of shares.
+    fn shares(&self) -> Option<Shares>;
 
     /// Whether `task`, which waits on `cpu`, may be moved to a CPU where others wait without being held back there.
     fn may_move(&self, cpu: CpuId, task: TaskId) -> bool;
@@ -300,13 +303,16 @@ impl<D: Discipline> Policy for Fair<D> {
         Promises {
             work_conserving: false, // see `balance`; and a task that lingers wakes where it sleeps
             locally_work_conserving: self.options.realtime.throttle.is_none(),
+            starvation_free: true,
+            shares: self.discipline.shares(),
+            ..if self.options.server.is_none() { self.realtime.promises() } else { Promises::default() }
         }
     }
 
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {
         let len = self.tasks.len().max(task.index() + 1);
         let view = cx.task(task);
-        let new = Task { weight: weight(view), cpu: view.cpu, recent: view.cpu, ran: None };
+        let new = Task { weight: weight(view.prio, view.attributes.class), cpu: view.cpu, recent: view.cpu, ran: None };
         self.tasks.resize(len, new);
         self.nodes.resize(len, Node::NEW);
         self.tasks[task.index()] = new;

@@ -94,7 +94,7 @@ impl<Q: ReadyQueue + Clone> Initial<Q> {
 
 impl<Q: ReadyQueue + Clone> Policy for Initial<Q> {
     fn promises(&self) -> Promises {
-        Promises { work_conserving: false, locally_work_conserving: true }
+        Promises { locally_work_conserving: true, ..Promises::default() }
     }
 
     fn migrates(&self) -> bool {

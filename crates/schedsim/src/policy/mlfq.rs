@@ -158,7 +158,7 @@ impl<R: Rules> Policy for Feedback<R> {
     }
 
     fn promises(&self) -> Promises {
-        Promises { work_conserving: true, locally_work_conserving: true }
+        Promises { work_conserving: true, locally_work_conserving: true, ..Promises::default() }
     }
 
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {
@@ -206,7 +206,6 @@ impl<R: Rules> Policy for Feedback<R> {
 
     fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
         self.told.remove(cpu);
-        self.review(cx.now()); // where a quantum ends at a tick, there is no tick
         let task = self.first_waiting(|task| cx.allowed(task, cpu))?;
         self.waiting -= 1;
         let entry = &mut self.tasks[task.index()];
@@ -215,6 +214,7 @@ impl<R: Rules> Policy for Feedback<R> {
     }
 
     fn stopping(&mut self, cx: &mut Context, _cpu: CpuId, task: TaskId, why: Stop) {
+        self.review(cx.now()); // where a quantum ends at a tick, there is no tick
         let Task { standing, state, since } = &mut self.tasks[task.index()];
         standing.left = standing.left.saturating_sub(cx.now().since(*since));
         *state = State::Away;

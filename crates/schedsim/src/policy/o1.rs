@@ -18,8 +18,8 @@
 //! (`p->mm`). A new task begins with a full slice and no bonus, where the kernel gives it half of its parent's slice and most of its parent's bonus. Where a task
 //! runs, and real-time tasks, are the business of `fair`, after Linux 6.18. `SCHED_IDLE`, which came with CFS, counts as `SCHED_BATCH`.
 
-use super::TaskView;
 use super::fair::{self, Discipline, Fair, Join, Leave};
+use super::{Shares, TaskView};
 use crate::workload::TaskClass;
 use crate::{CpuId, Nanos, TaskId, Time};
 use readyq::{Level, Node, Nodes, Priority, ReadyQueue};
@@ -340,6 +340,10 @@ impl Discipline for Arrays {
         let queue = &self.queues[cpu.index()];
         let entity = |task: TaskId| &self.entities[task.index()];
         queue.running.is_some_and(|running| entity(task).prio < entity(running).prio && entity(task).array == queue.active)
+    }
+
+    fn shares(&self) -> Option<Shares> {
+        None
     }
 
     fn may_move(&self, _cpu: CpuId, _task: TaskId) -> bool {

@@ -25,11 +25,11 @@
 //!
 //! Deviations: where a task runs, and real-time tasks, are the business of `fair`, after Linux 6.18.
 
-use super::TaskView;
 use super::fair::{self, Discipline, Fair, Join, Leave};
 use super::weights::{virtual_time, weight};
+use super::{ShareMeasure, Shares, TaskView};
 use crate::workload::TaskClass;
-use crate::{CpuId, TaskId, Time};
+use crate::{CpuId, Nanos, TaskId, Time};
 use readyq::{Node, Nodes, ReadyQueue, Strides};
 
 /// The partially sorted list scheduler, on several CPUs.
@@ -54,6 +54,7 @@ impl PsList {
 /// pslist's order: a list and virtual run times.
 #[derive(Clone, Debug)]
 pub struct Partial {
+    tick: Nanos,
     preempt: bool,
     queues: Vec<Queue>,
     entities: Vec<Entity>,
@@ -90,7 +91,13 @@ impl Partial {
     fn new(cpus: u16, options: Options) -> Partial {
         let queue =
             Queue { list: readyq::PsList::new(Strides::Linear), running: None, charged: Time::ZERO, clock: 0, is_over: false, next: None };
-        Partial { preempt: options.preempt, queues: vec![queue; usize::from(cpus)], entities: Vec::new(), nodes: Vec::new() }
+        Partial {
+            tick: options.fair.tick,
+            preempt: options.preempt,
+            queues: vec![queue; usize::from(cpus)],
+            entities: Vec::new(),
+            nodes: Vec::new(),
+        }
     }
 
     fn vruntime(&self, task: TaskId) -> i64 {
@@ -116,7 +123,7 @@ impl Partial {
 
 impl Discipline for Partial {
     fn init_task(&mut self, task: TaskId, view: &TaskView) {
-        let new = Entity { weight: weight(view), class: view.attributes.class, vruntime: 0, cpu: None };
+        let new = Entity { weight: weight(view.prio, view.attributes.class), class: view.attributes.class, vruntime: 0, cpu: None };
         let len = self.entities.len().max(task.index() + 1);
         self.entities.resize(len, new);
         self.nodes.resize(len, Node::NEW);
@@ -205,6 +212,11 @@ impl Discipline for Partial {
             self.queues[cpu.index()].next = Some(task);
         }
         preempts
+    }
+
+    fn shares(&self) -> Option<Shares> {
+        let half = Nanos(self.tick.0.div_ceil(2));
+        Some(Shares { measure: ShareMeasure::Spread { fixed: half, per_task: half }, undisturbed: true })
     }
 
     fn may_move(&self, cpu: CpuId, task: TaskId) -> bool {

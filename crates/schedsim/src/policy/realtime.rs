@@ -21,7 +21,7 @@
 mod placement;
 mod throttle;
 
-use super::{Context, Dispatch, Effect, Enqueue, Stop, renew};
+use super::{Context, Dispatch, Effect, Enqueue, Promises, Stop, renew};
 use crate::workload::TaskClass;
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 use placement::Best;
@@ -116,6 +116,14 @@ impl RealTime {
     #[inline]
     pub fn has(&self, cx: &Context, task: TaskId) -> bool {
         cx.task(task).prio < self.options.below
+    }
+
+    /// What it promises, unless it is throttled.
+    pub fn promises(&self) -> Promises {
+        match self.options {
+            Options { below, quantum, throttle: None } => Promises { strict_below: below, quantum, ..Promises::default() },
+            _ => Promises::default(),
+        }
     }
 
     /// How many wait on `cpu`.

@@ -182,7 +182,7 @@ impl<Q: ReadyQueue + Clone> Take<Q> {
 
 impl<Q: ReadyQueue + Clone> Policy for Take<Q> {
     fn promises(&self) -> Promises {
-        Promises { work_conserving: self.options.polling, locally_work_conserving: true }
+        Promises { work_conserving: self.options.polling, locally_work_conserving: true, ..Promises::default() }
     }
 
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {

@@ -2,7 +2,6 @@
 //!
 //! The numbers are those of `sched_prio_to_weight` in the kernel's `kernel/sched/core.c`, unchanged since 2.6.23.
 
-use super::TaskView;
 use crate::workload::TaskClass;
 
 /// The weight of nice 0, by which real time and virtual time run alike.
@@ -23,10 +22,10 @@ const WEIGHTS: [u32; 40] = [
 /// The weight of a `SCHED_IDLE` task (`WEIGHT_IDLEPRIO`).
 const IDLE: u32 = 3;
 
-/// The weight of a task: of its nice value, or of one that only runs where nobody else would.
+/// The weight of a fair task: of its nice value, or of one that only runs where nobody else would.
 #[inline]
-pub fn weight(task: &TaskView) -> u32 {
-    if task.attributes.class == TaskClass::Idle { IDLE } else { weight_of(task.prio) }
+pub fn weight(prio: u8, class: TaskClass) -> u32 {
+    if class == TaskClass::Idle { IDLE } else { weight_of(prio) }
 }
 
 /// The weight of a kernel priority: 100…139 for nice −20…19. Real-time priorities, which have no weight, get that of nice −20.

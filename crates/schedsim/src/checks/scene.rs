@@ -1,0 +1,50 @@
+//! Who waits where and who runs where, since when.
+
+use crate::{CpuId, TaskId, Time};
+
+/// The queues and CPUs of a machine, as a trace shows them.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    /// In no order.
+    pub waiting: Vec<Waiting>,
+    /// Where each task stands in `waiting`, if it does.
+    positions: Vec<u32>,
+    /// Per CPU.
+    pub running: Vec<Option<Running>>,
+}
+
+/// A task that waits on a CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiting {
+    pub task: TaskId,
+    pub cpu: CpuId,
+    pub since: Time,
+}
+
+/// A task that runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Running {
+    pub task: TaskId,
+    pub since: Time,
+}
+
+impl Scene {
+    pub fn new(cpus: u16, tasks: usize) -> Scene {
+        Scene { waiting: Vec::new(), positions: vec![0; tasks], running: vec![None; usize::from(cpus)] }
+    }
+
+    pub fn wait_begins(&mut self, task: TaskId, cpu: CpuId, since: Time) {
+        self.positions[task.index()] = self.waiting.len() as u32;
+        self.waiting.push(Waiting { task, cpu, since });
+    }
+
+    /// `task` waits no longer; how it did.
+    pub fn wait_ends(&mut self, task: TaskId) -> Waiting {
+        let position = self.positions[task.index()];
+        let ended = self.waiting.swap_remove(position as usize);
+        if let Some(moved) = self.waiting.get(position as usize) {
+            self.positions[moved.task.index()] = position;
+        }
+        ended
+    }
+}

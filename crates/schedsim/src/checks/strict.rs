@@ -1,0 +1,51 @@
+//! Does a task wait while a less important one runs where it could?
+//!
+//! For tasks of the priorities for which that is promised. An overlap of such a wait with such a run is judged when either ends. It may last for as long as a
+//! CPU is busy with a switch, which nothing interrupts, and a chosen one leaves idle.
+
+use super::scene::{Running, Scene, Waiting};
+use super::{Finding, Rule};
+use crate::workload::Workload;
+use crate::{CpuId, Machine, Nanos, TaskId, Time};
+
+/// Priorities, and how long is too long.
+#[derive(Clone, Debug)]
+pub struct Strict {
+    prios: Vec<u8>,
+    below: u8,
+    tolerance: Nanos,
+}
+
+impl Strict {
+    pub fn new(workload: &Workload, machine: &Machine, below: u8) -> Strict {
+        let prios = workload.tasks.iter().map(|task| task.info.prio).collect();
+        Strict { prios, below, tolerance: machine.switch_cost + machine.idle_exit }
+    }
+
+    fn prio(&self, task: TaskId) -> u8 {
+        self.prios[task.index()]
+    }
+
+    /// A wait ends; `may_run` says where the task could have run meanwhile.
+    pub fn wait_ends(&self, scene: &Scene, waited: Waiting, now: Time, may_run: impl Fn(CpuId) -> bool) -> Option<Finding> {
+        let running = scene.running.iter().enumerate().filter_map(|(cpu, running)| Some((CpuId(cpu as u16), (*running)?)));
+        running.filter(|&(cpu, _)| may_run(cpu)).find_map(|(cpu, running)| self.judge(waited, cpu, running, now))
+    }
+
+    /// A run ends; `may_run` says who could have run there meanwhile.
+    pub fn run_ends(&self, scene: &Scene, cpu: CpuId, ran: Running, now: Time, may_run: impl Fn(TaskId) -> bool) -> Option<Finding> {
+        let waiting = scene.waiting.iter().filter(|waiting| waiting.task != ran.task && may_run(waiting.task));
+        waiting.copied().find_map(|waiting| self.judge(waiting, cpu, ran, now))
+    }
+
+    fn judge(&self, waiting: Waiting, cpu: CpuId, running: Running, now: Time) -> Option<Finding> {
+        let (waits, runs) = (self.prio(waiting.task), self.prio(running.task));
+        let overlap = now.since(waiting.since.max(running.since));
+        (waits < self.below && waits < runs && overlap > self.tolerance).then(|| Finding {
+            rule: Rule::StrictPriority,
+            task: Some(waiting.task),
+            cpu: Some(cpu),
+            message: format!("waits for {overlap} with priority {waits} while task {} runs there with {runs}", running.task.0),
+        })
+    }
+}
