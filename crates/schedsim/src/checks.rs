@@ -254,6 +254,9 @@ impl<'w> Checks<'w> {
             let goes_on = prev_state == PrevState::Runnable;
             findings.extend(self.turns.as_mut().and_then(|turns| turns.switch(&self.scene, cpu, ran, next, goes_on, now)));
         }
+        if ran.is_none() && next != TaskId::NONE && self.strict.as_ref().is_some_and(Strict::is_lenient) {
+            self.scene.pass_over(now, |task| may_run(workload, cpus, task, cpu));
+        }
         let gone = ran.filter(|_| prev_state != PrevState::Runnable).map(|ran| ran.task);
         findings.extend(self.shares.as_mut().and_then(|shares| shares.switch(next, gone, now)));
         self.report_all(findings);

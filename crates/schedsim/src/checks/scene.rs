@@ -19,6 +19,8 @@ pub struct Waiting {
     pub task: TaskId,
     pub cpu: CpuId,
     pub since: Time,
+    /// Since when, or since a CPU last left idle and passed it over.
+    pub passed_over: Time,
 }
 
 /// A task that runs.
@@ -35,7 +37,12 @@ impl Scene {
 
     pub fn wait_begins(&mut self, task: TaskId, cpu: CpuId, since: Time) {
         self.positions[task.index()] = self.waiting.len() as u32;
-        self.waiting.push(Waiting { task, cpu, since });
+        self.waiting.push(Waiting { task, cpu, since, passed_over: since });
+    }
+
+    /// A CPU has left idle, for one of them; `might` says for which of them it could have been.
+    pub fn pass_over(&mut self, now: Time, might: impl Fn(TaskId) -> bool) {
+        self.waiting.iter_mut().filter(|waiting| might(waiting.task)).for_each(|waiting| waiting.passed_over = now);
     }
 
     /// `task` waits no longer; how it did.

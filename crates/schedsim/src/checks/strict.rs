@@ -1,7 +1,8 @@
 //! Does a task wait while a less important one runs where it could?
 //!
 //! For tasks of the priorities for which that is promised. An overlap of such a wait with such a run is judged when either ends. It may last for as long as a
-//! CPU is busy with a switch, which nothing interrupts, and a chosen one leaves idle.
+//! CPU is busy with a switch, which nothing interrupts, and a chosen one leaves idle;
+//! where leaving idle takes time, a task's wait counts anew when a CPU that may have been meant for it has taken another.
 
 use super::scene::{Running, Scene, Waiting};
 use super::{Finding, Rule};
@@ -22,6 +23,11 @@ impl Strict {
         Strict { prios, below, tolerance: machine.switch_cost + machine.idle_exit }
     }
 
+    /// Whether anything may take time.
+    pub fn is_lenient(&self) -> bool {
+        self.tolerance > Nanos::ZERO
+    }
+
     fn prio(&self, task: TaskId) -> u8 {
         self.prios[task.index()]
     }
@@ -40,7 +46,7 @@ impl Strict {
 
     fn judge(&self, waiting: Waiting, cpu: CpuId, running: Running, now: Time) -> Option<Finding> {
         let (waits, runs) = (self.prio(waiting.task), self.prio(running.task));
-        let overlap = now.since(waiting.since.max(running.since));
+        let overlap = now.since(waiting.passed_over.max(running.since));
         (waits < self.below && waits < runs && overlap > self.tolerance).then(|| Finding {
             rule: Rule::StrictPriority,
             task: Some(waiting.task),
