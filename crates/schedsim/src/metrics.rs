@@ -28,6 +28,7 @@
 //! task changes nothing. Whatever contradicts what came before is counted in [`Oddities`] and believed from then on.
 
 mod catalogue;
+mod fairness;
 mod follow;
 mod histogram;
 mod open;
@@ -37,13 +38,16 @@ mod summary;
 mod wake_graph;
 
 pub use catalogue::{Better, CATALOGUE, Metric, Value};
+pub use fairness::FairnessSummary;
 pub use histogram::{Bucket, Histogram};
 pub use open::{Group, OPEN_CATALOGUE, OpenMetric, OpenSummary, OpenSystem, Saturation};
 pub use summary::{CpuSummary, Distributions, Oddities, ResponseRatios, Summary, TaskSummary, Totals};
 pub use wake_graph::{WakeEdge, WakeGraph};
 
 use crate::trace::{Event, EventKind, Observer, OverheadKind};
+use crate::workload::TaskClass;
 use crate::{CpuId, Nanos, TaskId, Time};
+use fairness::Fairness;
 use state::{CpuState, Jobs, TaskState};
 
 /// Computes all metrics of [`CATALOGUE`] and the tables of tasks and CPUs. Memory grows with tasks and CPUs, not with events.
@@ -60,6 +64,7 @@ pub struct Metrics {
     totals: Totals,
     distributions: Distributions,
     oddities: Oddities,
+    fairness: Option<Box<Fairness>>,
 }
 
 impl Metrics {
@@ -75,7 +80,15 @@ impl Metrics {
             totals: Totals::default(),
             distributions: Distributions::default(),
             oddities: Oddities::default(),
+            fairness: None,
         }
+    }
+
+    /// Measures fairness and priority inversion too, which takes the kernel priorities and scheduling policies of all tasks, in order of id. The number of
+    /// CPUs must be known.
+    pub fn with_tasks(mut self, tasks: impl IntoIterator<Item = (u8, TaskClass)>) -> Metrics {
+        self.fairness = Some(Box::new(Fairness::new(self.cpus.len() as u16, tasks)));
+        self
     }
 
     /// Leaves `tasks` out of everything that is about tasks (a recorder that recorded itself). They still occupy CPUs and wait for them, and
@@ -208,6 +221,9 @@ impl Observer for Metrics {
         for event in chunk {
             self.advance(event.time);
             self.event(event);
+        }
+        if let Some(fairness) = &mut self.fairness {
+            fairness.events(chunk);
         }
     }
 }

@@ -55,7 +55,8 @@ impl PolicyVisitor for Job<'_, '_> {
 
     fn visit<P: Policy>(self, policy: P) -> Self::Out {
         let workload = &self.recorded.workload;
-        let mut metrics = Metrics::new(self.machine.cpus);
+        let tasks = workload.tasks.iter().map(|task| (task.info.prio, task.attributes.class));
+        let mut metrics = Metrics::new(self.machine.cpus).with_tasks(tasks);
         let mut until = UntilEnded::new(&self.recorded.replay.ended, &mut metrics);
         let mut hash = TraceHash::new();
         let mut checks = self.check.then(|| Checks::new(workload, self.machine, policy.promises()));

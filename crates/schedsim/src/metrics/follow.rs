@@ -2,6 +2,7 @@
 
 use super::Metrics;
 use super::state::{CpuState, Phase, View};
+use super::summary::PATIENCE;
 use crate::trace::PrevState;
 use crate::{CpuId, TaskId, Time};
 
@@ -79,6 +80,7 @@ impl Metrics {
         let waking = std::mem::replace(&mut state.waking, Time::NEVER);
         if !state.excluded {
             self.totals.run_delay_max = self.totals.run_delay_max.max(waited);
+            self.totals.starved += waited.saturating_sub(PATIENCE);
             if waking != Time::NEVER {
                 self.distributions.wakeup_latency.record(now.since(waking));
             }

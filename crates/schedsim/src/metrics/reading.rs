@@ -1,6 +1,6 @@
 //! Reads values off a summary, or says why there is none.
 
-use super::{Histogram, Summary, Value};
+use super::{FairnessSummary, Histogram, Summary, Value};
 use crate::Nanos;
 use crate::trace::OverheadKind;
 
@@ -14,6 +14,8 @@ pub const NO_PAUSES: &str = "no pause ended";
 pub const TOO_FEW: &str = "fewer than 1,000 samples";
 pub const NO_TASKS: &str = "no task was seen at work";
 pub const UNSEEN: &str = "switches from idle are missing, over 1 % of CPU time";
+
+pub const NO_PRIORITIES: &str = "the priorities of the tasks were not given";
 
 pub fn nanos(span: Nanos) -> f64 {
     span.0 as f64
@@ -34,6 +36,11 @@ pub fn tail(samples: &Histogram, none: &'static str) -> Value {
         1..1000 => Value::or(None, TOO_FEW),
         _ => Value::or(percentile(samples, 99.0), none),
     }
+}
+
+/// What takes the priorities of the tasks.
+pub fn fairness(summary: &Summary, read: fn(FairnessSummary) -> Nanos) -> Value {
+    Value::or(summary.fairness.map(|fairness| nanos(read(fairness))), NO_PRIORITIES)
 }
 
 /// A value that takes switches.

@@ -1,7 +1,7 @@
 //! What a trace comes to: totals, distributions, and a table of tasks and of CPUs.
 
 use super::state::{CpuState, Phase, TaskState, View};
-use super::{CATALOGUE, Histogram, Metric, Metrics, Value};
+use super::{CATALOGUE, FairnessSummary, Histogram, Metric, Metrics, Value};
 use crate::trace::OverheadKind;
 use crate::{CpuId, Nanos, TaskId, Time};
 
@@ -20,7 +20,12 @@ pub struct Summary {
     pub cpus: Vec<CpuSummary>,
     /// Where the trace contradicts itself.
     pub oddities: Oddities,
+    /// How far tasks were from their shares, if that was asked for.
+    pub fairness: Option<FairnessSummary>,
 }
+
+/// So long a task waits at a stretch before it counts as starving: what a person notices, and a turn of `SCHED_RR`.
+pub(super) const PATIENCE: Nanos = Nanos::from_millis(100);
 
 /// Sums over the whole machine.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +42,8 @@ pub struct Totals {
     pub idle_waste_min: Nanos,
     /// The longest wait between two states of one task.
     pub run_delay_max: Nanos,
+    /// For how long tasks waited beyond the first 100 ms of each wait.
+    pub starved: Nanos,
     /// For how long tasks may have run whose switches from idle are missing. In this time others' idle waste counts them as waiting.
     pub time_unseen: Nanos,
     /// `sched_waking` events.
@@ -229,6 +236,7 @@ impl Summary {
         let waits = |state: &TaskState| if state.phase.waits() { end.since(state.since) } else { Nanos::ZERO };
         for (_, state) in metrics.tasks.iter().enumerate().filter(seen) {
             metrics.totals.run_delay_max = metrics.totals.run_delay_max.max(waits(state));
+            metrics.totals.starved += waits(state).saturating_sub(PATIENCE);
         }
         if metrics.tasks.iter().any(|state| state.phase == Phase::Running) {
             metrics.totals.last_stop = end;
@@ -242,6 +250,7 @@ impl Summary {
             totals: metrics.totals,
             distributions: metrics.distributions,
             oddities: metrics.oddities,
+            fairness: metrics.fairness.map(|fairness| fairness.finish(end)),
         }
     }
 
