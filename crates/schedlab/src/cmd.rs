@@ -12,13 +12,15 @@ mod report;
 mod run;
 mod sweep;
 
-use crate::experiment::{CostOverrides, Recorded};
+use crate::experiment::{CostOverrides, Recorded, parse_policy};
 use crate::import::{self, Options, Progress, Recording};
 use crate::output::Format;
 use crate::workload::{Parameters, Workload};
 use crate::{Error, progress};
 use clap::{Args, Parser, Subcommand};
+use schedlab_runner::class::Class;
 use schedsim::Nanos;
+use schedsim::policy::PolicySpec;
 use schedsim::trace::Observer;
 use std::ffi::OsString;
 use std::path::Path;
@@ -31,7 +33,8 @@ use std::path::Path;
     arg_required_else_help = true,
     after_help = "Examples:\n  sudo schedlab record -- make -j8\n  schedlab compare perf.data -o results\n  \
                   schedlab report results --window 100ms..120ms\n  schedlab queue --tasks 1,10,100 -o results/queues\n\n\
-                  Exit codes: 0 ok, 1 internal error, 2 usage, 3 unusable input, 4 a check failed, 77 something needed is missing."
+                  Exit codes: 0 ok, 1 internal error, 2 usage, 3 unusable input, 4 a check failed, \
+                  6 not reproducible, 77 something needed is missing."
 )]
 pub struct Arguments {
     #[command(subcommand)]
@@ -171,4 +174,31 @@ fn read_with_progress(path: &Path, options: Options, observers: Vec<&mut dyn Obs
     let recording = import::read(path, &Options { progress: Some(Box::new(progress)), ..options }, observers);
     bar.finish_and_clear();
     Ok(recording?)
+}
+
+/// A policy of ours, or a class of a real kernel's.
+#[derive(Clone, Debug)]
+enum PolicyName {
+    Ours(PolicySpec),
+    Kernel(Class),
+}
+
+impl PolicyName {
+    /// `kernel:CLASS`, or what [`experiment::parse_policy`](crate::experiment::parse_policy) reads.
+    fn parse(text: &str) -> Result<PolicyName, String> {
+        match text.strip_prefix("kernel:") {
+            Some(class) => class.parse().map(PolicyName::Kernel),
+            None => parse_policy(text).map(PolicyName::Ours),
+        }
+    }
+
+    /// The policy, where only ours can run.
+    fn simulated(&self) -> Result<PolicySpec, Error> {
+        match self {
+            PolicyName::Ours(policy) => Ok(policy.clone()),
+            PolicyName::Kernel(class) => Err(Error::Usage(format!(
+                "kernel:{class} is a class of a real kernel's, which is not simulated: add --on vm, or give eevdf or cfs"
+            ))),
+        }
+    }
 }

@@ -19,6 +19,7 @@ pub mod sweep;
 mod toml_file;
 pub mod trace_file;
 pub mod trace_source;
+pub mod vm;
 pub mod workload;
 
 pub use error::{Error, no_such};

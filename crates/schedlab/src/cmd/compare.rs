@@ -1,8 +1,9 @@
 //! `schedlab compare`: which policy treats a workload best.
 
 mod stochastic;
+mod vm;
 
-use super::{CommonArguments, MachineArguments, WorkloadArguments, load};
+use super::{CommonArguments, MachineArguments, PolicyName, WorkloadArguments, load};
 use crate::Error;
 use crate::experiment::{Case, Comparison, Recorded, Repetition, Setup, parse_policy};
 use crate::output::{Align, Results, Table, headline, quantity};
@@ -28,15 +29,18 @@ use std::time::Duration;
 #[command(after_help = "Examples:\n  schedlab compare workloads/redis.perf-script.txt.zst\n  \
                         schedlab compare workloads/hackbench.perf-script.txt.zst --policy eevdf,take:multilist2 --cpus 1,2,4,8\n  \
                         schedlab compare perf.data --policy take:rr/quantum=1ms,take:rr/quantum=10ms --format csv\n  \
-                        schedlab compare unix1990 --policy central:rr,take:rr --load 0.3,0.5,0.7 --set tmc=2ms\n\n\
-                        Marks: + better, - worse, = the same, ~ undecided, each against the baseline. Exit codes: 2 usage, 3 unusable input, 4 a check failed.")]
+                        schedlab compare unix1990 --policy central:rr,take:rr --load 0.3,0.5,0.7 --set tmc=2ms\n  \
+                        schedlab compare yield:2,8,32,128 --on vm --kernel 6.1,6.18\n\n\
+                        Marks: + better, - worse, = the same, ~ undecided, each against the baseline. Exit codes: 2 usage, 3 unusable input, 4 a check failed, \
+                        6 a guest did not repeat itself, 77 something needed is missing.")]
 pub struct Compare {
     #[command(flatten)]
     workload: WorkloadArguments,
     /// Policies, separated by commas; `schedlab list policies` shows them
     /// [default: eevdf,take:rr,take:multilist2,take:priority,central:rr,initial:rr; of stochastic workloads central:rr,initial:rr,take:rr]
-    #[arg(long, value_delimiter = ',', value_parser = parse_policy)]
-    policy: Vec<PolicySpec>,
+    /// On vm the kernel's own classes: kernel:other, batch, idle, fifo:PRIORITY, rr:PRIORITY, deadline:RUNTIME/DEADLINE/PERIOD [default there: kernel:other]
+    #[arg(long, value_delimiter = ',', value_parser = PolicyName::parse)]
+    policy: Vec<PolicyName>,
     /// The policy against which the others are held [default: eevdf, which stands for the recorded kernel's; of stochastic workloads initial:rr]
     #[arg(long, value_name = "POLICY", value_parser = parse_policy)]
     baseline: Option<PolicySpec>,
@@ -46,6 +50,8 @@ pub struct Compare {
     /// Numbers of CPUs, separated by commas [default: as recorded, or as the workload says]
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: Vec<u16>,
+    #[command(flatten)]
+    vm: vm::VmArguments,
     #[command(flatten)]
     machine: MachineArguments,
     #[command(flatten)]
@@ -71,6 +77,9 @@ const POLICIES: &str = "eevdf,take:rr,take:multilist2,take:priority,central:rr,i
 
 impl Compare {
     pub fn run(self) -> Result<(), Error> {
+        if self.vm.on == vm::Backend::Vm {
+            return self.on_vm();
+        }
         match self.workload.resolve()? {
             Workload::Recording(path) => self.recorded(&path),
             Workload::Stochastic(template) => self.stochastic(&template),
@@ -105,7 +114,7 @@ impl Compare {
 
     fn policies(&self, default: &str) -> Result<Vec<PolicySpec>, Error> {
         if !self.policy.is_empty() {
-            return Ok(self.policy.clone());
+            return self.policy.iter().map(PolicyName::simulated).collect();
         }
         default.split(',').map(|policy| parse_policy(policy).map_err(Error::Usage)).collect()
     }

@@ -2,13 +2,14 @@
 
 use crate::Error;
 use crate::output::{Align, Table, print};
+use crate::vm::{debian, kernel};
 use crate::workload::{built_in, list_parameters};
 use clap::{Args, ValueEnum};
 use schedsim::policy::{Choice, options, orders, schedulers, topologies};
 
 /// Lists what there is to choose from.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  schedlab list policies\n  schedlab list workloads")]
+#[command(after_help = "Examples:\n  schedlab list policies\n  schedlab list workloads\n  schedlab list kernels")]
 pub struct List {
     /// Of what
     what: What,
@@ -20,6 +21,8 @@ enum What {
     Policies,
     /// Built-in workloads, kinds of files, and the parameters of stochastic workloads.
     Workloads,
+    /// Kernels for `--on vm`: those in the cache, and those that can be fetched.
+    Kernels,
 }
 
 impl List {
@@ -41,6 +44,7 @@ impl List {
                 ))
             }
             What::Workloads => print(&workloads()),
+            What::Kernels => print(&kernels()?),
         }
     }
 }
@@ -61,4 +65,21 @@ fn workloads() -> String {
         "A WORKLOAD is a built-in one or a file.\n\n{named}\n{files}\n\
          Parameters of a stochastic workload, for --set KEY=VALUE, for the axes of a sweep and for a workload file.\n\n{parameters}"
     )
+}
+
+fn kernels() -> Result<String, Error> {
+    let cached = kernel::in_cache()?;
+    let mut table = Table::new([("kernel", Align::Left), ("", Align::Left), ("in the cache", Align::Left)]);
+    for (series, what) in debian::KNOWN {
+        let package = cached.iter().find(|(name, _)| name == series).map_or("-".to_string(), |(_, fetched)| fetched.package.clone());
+        table.row([series.to_string(), format!("{what}, from Debian's {}", debian::suite(series)), package]);
+    }
+    for (name, fetched) in cached.iter().filter(|(name, _)| debian::KNOWN.iter().all(|(series, _)| series != name)) {
+        table.row([name.clone(), format!("from Debian's {}", fetched.suite), fetched.package.clone()]);
+    }
+    Ok(format!(
+        "Kernels for --kernel; one that is not in the cache is fetched by apt and installed nowhere. Any other series of the backports can be named,\n\
+         and any bzImage by its path. The cache is {}.\n\n{table}",
+        kernel::cache()?.display()
+    ))
 }

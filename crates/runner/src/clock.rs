@@ -1,0 +1,85 @@
+//! The clock of a run, the CPU time of a task, and the loop that uses it up.
+//!
+//! In a guest the clock is the time-stamp counter: under QEMU's instruction counting it advances by one for each instruction. On a real machine it is
+//! `CLOCK_MONOTONIC`.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Passes of [`spin`] in 65,536 ns of CPU time; 0 before [`calibrate`].
+static PASSES: AtomicU64 = AtomicU64::new(0);
+/// A clock read, in nanoseconds of CPU time.
+static READ: AtomicU64 = AtomicU64::new(0);
+
+/// The clock, in nanoseconds.
+pub fn now() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if crate::guest::is_guest() {
+        // SAFETY: every x86-64 CPU has the counter.
+        return unsafe { std::arch::x86_64::_rdtsc() };
+    }
+    read(libc::CLOCK_MONOTONIC)
+}
+
+/// A clock of the kernel's, in nanoseconds; 0 if there is no such clock.
+pub fn read(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes to `time` only.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+}
+
+/// The CPU time of the calling task.
+pub fn cpu() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// The CPU time of a thread of this process, or of a process.
+pub fn cpu_of(id: u32, process: bool) -> u64 {
+    // linux/include/uapi: the complement of the id, CPUCLOCK_SCHED = 2, and 4 for a thread.
+    let of = if process { 2 } else { 6 };
+    read((!id.cast_signed() << 3) | of)
+}
+
+/// Learns how fast this CPU spins.
+pub fn calibrate() {
+    const TRIAL: u64 = 20_000;
+    let read = (0..8)
+        .map(|_| -> u64 {
+            let begin = cpu();
+            cpu() - begin
+        })
+        .min()
+        .unwrap_or(0);
+    let trial = || {
+        let begin = cpu();
+        spin(TRIAL);
+        (cpu() - begin).saturating_sub(read).max(1)
+    };
+    let best = (0..8).map(|_| trial()).min().unwrap_or(1);
+    READ.store(read, Relaxed);
+    PASSES.store((TRIAL << 16) / best, Relaxed);
+}
+
+/// Uses `ns` of CPU time, measured by the task's own CPU clock.
+pub fn burn(ns: u64) {
+    let begin = cpu();
+    let read = READ.load(Relaxed);
+    loop {
+        let used = cpu() - begin + read;
+        if used >= ns {
+            return;
+        }
+        // The last twentieth is left to the next look, so that a spin that is slower than the trial was does not overshoot by more.
+        let left = ns - used;
+        spin((((left - left / 20) * PASSES.load(Relaxed)) >> 16).max(1));
+        if left <= 2 * read {
+            return;
+        }
+    }
+}
+
+fn spin(passes: u64) {
+    for pass in 0..passes {
+        std::hint::black_box(pass);
+    }
+}

@@ -1,0 +1,83 @@
+//! What the runner reports, one line of JSON each.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A line of the runner's output.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// The kernel runs and has started the runner.
+    Boot {
+        /// The kernel's release, as `uname -r` has it.
+        kernel: String,
+        /// CPUs online.
+        cpus: u32,
+        /// The clock: nanoseconds since the machine was started.
+        ns: u64,
+    },
+    /// The wait after the boot is over.
+    Settled {
+        /// The clock.
+        ns: u64,
+    },
+    /// A job's tasks are about to run.
+    JobStart {
+        /// Which job of the session, from 0.
+        job: usize,
+        /// Its name.
+        name: String,
+        /// The clock.
+        ns: u64,
+    },
+    /// A window of a job's steady state.
+    Sample {
+        /// Which job.
+        job: usize,
+        /// How long the window was; on a clock that counts instructions, how many.
+        ns: u64,
+        /// What all tasks together did in it, counted in phases of the sampled kind.
+        operations: u64,
+    },
+    /// A job is over.
+    JobEnd {
+        /// Which job.
+        job: usize,
+        /// From the release of the tasks until the last one that somebody waits for ended, or the job's duration was over.
+        ns: u64,
+        /// What each task came to, in the order of the workload.
+        tasks: Vec<TaskResult>,
+    },
+    /// A line of the kernel's scheduling trace, as tracefs prints it, times in ticks of the clock.
+    Trace {
+        /// Which job.
+        job: usize,
+        /// The line.
+        line: String,
+    },
+    /// The runner cannot go on.
+    Failed {
+        /// Why, and what to do.
+        message: String,
+    },
+    /// All jobs are done; the machine is switched off.
+    PowerOff {
+        /// The clock.
+        ns: u64,
+    },
+}
+
+/// What one task came to.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TaskResult {
+    /// The name of its `[[task]]`.
+    pub name: String,
+    /// CPU time.
+    pub cpu_ns: u64,
+    /// When it ended, from the release of the tasks; absent if it was still alive at the end of the job.
+    pub ended_ns: Option<u64>,
+    /// How many phases of each kind it completed; absent kinds are zero.
+    pub operations: BTreeMap<String, u64>,
+    /// Its thread or process id, which the trace uses.
+    pub tid: u32,
+}

@@ -1,0 +1,121 @@
+//! The runner: does what a session says and reports it in lines of JSON.
+//!
+//! As the init of a guest kernel it finds the session in `/session.json`, reports to QEMU and switches the machine off. On a machine that runs already it takes the
+//! session's file as its argument and reports on standard output.
+
+mod clock;
+mod guest;
+mod program;
+mod shared;
+mod stage;
+mod sync;
+mod task;
+mod tracing;
+
+use schedlab_runner::event::Event;
+use schedlab_runner::session::Session;
+use std::io::Write;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
+
+fn main() -> ExitCode {
+    if std::process::id() == 1 {
+        let done = guest::set_up().and_then(|()| session("/session.json", &guest::report));
+        guest::report(&match done {
+            Ok(()) => Event::PowerOff { ns: clock::now() },
+            Err(message) => Event::Failed { message },
+        });
+        guest::power_off()
+    }
+    let mut arguments = std::env::args().skip(1);
+    let (Some(file), None) = (arguments.next(), arguments.next()) else {
+        eprintln!("usage: schedlab-runner SESSION.json");
+        return ExitCode::from(2);
+    };
+    match session(&file, &print) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            print(&Event::Failed { message });
+            ExitCode::from(3)
+        }
+    }
+}
+
+fn print(event: &Event) {
+    let mut line = serde_json::to_vec(event).unwrap_or_default();
+    line.push(b'\n');
+    // Whoever reads it has gone: there is nobody to tell.
+    let _ = std::io::stdout().write_all(&line);
+}
+
+fn session(file: &str, report: &dyn Fn(&Event)) -> Result<(), String> {
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+    let session: Session = serde_json::from_str(&text).map_err(|error| format!("{file}: {error}"))?;
+    report(&Event::Boot { kernel: kernel(), cpus: cpus(), ns: clock::now() });
+    if guest::is_guest() {
+        // Whoever measures is in nobody's way, and nobody in its: it runs at once when a job is over, also beside real-time tasks.
+        task::become_experimenter();
+    }
+    let mut services = session.services.iter().map(|service| start(service)).collect::<Result<Vec<_>, _>>()?;
+    std::thread::sleep(Duration::from_millis(session.settle_ms));
+    for (service, command) in services.iter_mut().zip(&session.services) {
+        if let Ok(Some(status)) = service.try_wait() {
+            return Err(format!("{} ended before the first job: {status}", command.join(" ")));
+        }
+    }
+    report(&Event::Settled { ns: clock::now() });
+    for (number, job) in session.jobs.iter().enumerate() {
+        in_a_process(|| stage::run(number, job, report), report)?;
+    }
+    for service in &mut services {
+        let _ = service.kill();
+        let _ = service.wait();
+    }
+    Ok(())
+}
+
+fn start(command: &[String]) -> Result<std::process::Child, String> {
+    let (program, arguments) = command.split_first().ok_or("a service has no name")?;
+    let mut child = Command::new(program);
+    child.args(arguments).stdin(Stdio::null()).spawn().map_err(|error| format!("{program} cannot be started: {error}"))
+}
+
+/// Runs `job` in a child process and ends all that it leaves behind.
+fn in_a_process(job: impl FnOnce() -> Result<(), String>, report: &dyn Fn(&Event)) -> Result<(), String> {
+    // SAFETY: this process has one thread, so the child has all that it needs; it leaves by `_exit`.
+    match unsafe { libc::fork() } {
+        -1 => Err(format!("a job cannot be started: {}", std::io::Error::last_os_error())),
+        0 => {
+            // SAFETY: a group of its own, so that its processes can be ended with it.
+            unsafe { libc::setpgid(0, 0) };
+            let done = job();
+            if let Err(message) = &done {
+                report(&Event::Failed { message: message.clone() });
+            }
+            // SAFETY: the threads of the job end here, wherever they are.
+            unsafe { libc::_exit(i32::from(done.is_err())) }
+        }
+        child => {
+            let mut status = 0;
+            // SAFETY: the kernel writes `status` only; the group is the child's.
+            unsafe {
+                libc::waitpid(child, &raw mut status, 0);
+                libc::kill(-child, libc::SIGKILL);
+            }
+            match libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)) {
+                Some(0) => Ok(()),
+                Some(1) => Err("a job failed".to_string()),
+                _ => Err(format!("a job died: wait status {status:#x}")),
+            }
+        }
+    }
+}
+
+fn kernel() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/osrelease").map(|text| text.trim().to_string()).unwrap_or_default()
+}
+
+fn cpus() -> u32 {
+    // SAFETY: it takes a number only.
+    unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.try_into().unwrap_or(0)
+}

@@ -1,0 +1,347 @@
+//! A workload made ready to run: its names resolved to numbers, its phases laid out flat.
+
+use crate::shared::Kind;
+use crate::task::{MAX_DEPTH, MAX_TIMERS};
+use schedlab_runner::class::Class;
+use schedsim::workload::{Closed, IoOperation, LoopPhase, Phase, SchedulingPolicy, Tasks, TimerMode};
+use std::collections::BTreeMap;
+
+/// One thing that a task does. Numbers are indices into the tables of [`Program`].
+#[derive(Clone, Debug)]
+pub enum Op {
+    /// Gives up the CPU.
+    Yield,
+    /// Uses so much CPU time, in nanoseconds.
+    Run(u64),
+    /// Sleeps so long, in nanoseconds.
+    Sleep(u64),
+    /// Sleeps until the timer's next period.
+    Timer { period: u64, absolute: bool, timer: TimerSlot },
+    /// Takes a mutex.
+    Lock(usize),
+    /// Gives a mutex up.
+    Unlock(usize),
+    /// Waits for a condition under a mutex.
+    Wait { condition: usize, mutex: usize },
+    /// Wakes one.
+    Signal(usize),
+    /// Wakes all.
+    Broadcast(usize),
+    /// Meets the others.
+    Barrier(usize),
+    /// Writes to a pipe.
+    Write { pipe: usize, bytes: usize },
+    /// Reads from a pipe.
+    Read { pipe: usize, bytes: usize },
+    /// Reads or writes a file.
+    Io { file: usize, bytes: usize, write: bool },
+    /// Brings the next instance of a task into being.
+    Fork(usize),
+    /// Waits until a task has no instance left.
+    Join(usize),
+    /// Goes to an op.
+    Goto(usize),
+    /// Goes back, `times` times in all; `depth` is the number of loops around this one.
+    Repeat { back: usize, times: u64, depth: usize },
+    /// Ends.
+    End,
+}
+
+/// Where a timer's state is.
+#[derive(Clone, Copy, Debug)]
+pub enum TimerSlot {
+    /// The task's own, by number.
+    Own(usize),
+    /// One for all.
+    Shared(usize),
+}
+
+/// A kind of task.
+#[derive(Clone, Debug)]
+pub struct Template {
+    /// Its name.
+    pub name: String,
+    /// Its first instance.
+    pub first: usize,
+    /// How many instances.
+    pub count: usize,
+    /// Its class.
+    pub class: Class,
+    /// Its nice value.
+    pub nice: i32,
+    /// The slice that it asks for, in nanoseconds; 0: the kernel's own.
+    pub slice: u64,
+    /// The CPUs that it may use; empty: all.
+    pub affinity: Vec<u16>,
+    /// When it begins, in nanoseconds.
+    pub start: u64,
+    /// Begins only when it is forked.
+    pub forked: bool,
+    /// Is a process.
+    pub process: bool,
+    /// Nobody waits for it.
+    pub daemon: bool,
+    /// What it does; the last is [`Op::End`].
+    pub ops: Vec<Op>,
+}
+
+/// All tasks of a workload and how many of each shared thing they use.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The kinds of tasks.
+    pub templates: Vec<Template>,
+    /// How many instances there can be.
+    pub instances: usize,
+    /// Whether each mutex hands over to the first that waits.
+    pub mutexes: Vec<bool>,
+    /// How many conditions.
+    pub conditions: usize,
+    /// How many meet at each barrier.
+    pub barriers: Vec<u32>,
+    /// The capacity of each pipe.
+    pub pipes: Vec<u64>,
+    /// The files' names.
+    pub files: Vec<String>,
+    /// How many timers are shared.
+    pub shared_timers: usize,
+    /// When it ends at the latest, in nanoseconds.
+    pub duration: Option<u64>,
+    /// The phase that makes up a round of the first task: what is counted in samples.
+    pub sampled: Kind,
+}
+
+impl Program {
+    /// Resolves the names of `workload`; tasks that ask for no class are of `class`.
+    pub fn new(workload: &Closed, class: Class) -> Result<Program, String> {
+        let mut names = Names::new(workload);
+        let mut templates = Vec::new();
+        let mut instances = 0;
+        for task in &workload.tasks {
+            let first = instances;
+            instances += task.count as usize;
+            let ops = names.lay_out(&task.phases)?;
+            templates.push(Template {
+                name: task.name.clone(),
+                first,
+                count: task.count as usize,
+                class: class_of(task, class),
+                nice: task.nice.unwrap_or(0),
+                slice: task.slice.map_or(0, |slice| slice.0),
+                affinity: task.affinity.clone().unwrap_or_default(),
+                start: task.start.0,
+                forked: task.forked,
+                process: task.process,
+                daemon: task.daemon,
+                ops,
+            });
+        }
+        let barriers = names.barriers.names.iter().map(|name| names.meeting(name)).collect();
+        let sampled =
+            templates.first().and_then(|first| first.ops.iter().find_map(Op::kind)).ok_or("the workload has no task that does anything")?;
+        Ok(Program {
+            instances,
+            mutexes: names.mutexes.names.iter().map(|name| workload.mutexes.get(name).is_some_and(|mutex| mutex.handoff)).collect(),
+            conditions: names.conditions.names.len(),
+            barriers,
+            pipes: names.pipes.names.iter().map(|name| workload.pipes.get(name).copied().unwrap_or_default().capacity).collect(),
+            files: names.files.names.clone(),
+            shared_timers: names.shared_timers.names.len(),
+            duration: workload.duration.map(|duration| duration.0),
+            sampled,
+            templates,
+        })
+    }
+
+    /// The template of an instance.
+    pub fn template_of(&self, instance: usize) -> &Template {
+        &self.templates[self.index_of(instance)]
+    }
+
+    /// The number of the template of an instance.
+    pub fn index_of(&self, instance: usize) -> usize {
+        self.templates.partition_point(|template| template.first <= instance) - 1
+    }
+}
+
+impl Op {
+    /// What a completed op counts as.
+    pub fn kind(&self) -> Option<Kind> {
+        Some(match self {
+            Op::Yield => Kind::Yield,
+            Op::Run(_) => Kind::Run,
+            Op::Sleep(_) => Kind::Sleep,
+            Op::Timer { .. } => Kind::Timer,
+            Op::Lock(_) => Kind::Lock,
+            Op::Unlock(_) => Kind::Unlock,
+            Op::Wait { .. } => Kind::Wait,
+            Op::Signal(_) | Op::Broadcast(_) => Kind::Signal,
+            Op::Barrier(_) => Kind::Barrier,
+            Op::Write { .. } => Kind::Write,
+            Op::Read { .. } => Kind::Read,
+            Op::Io { .. } => Kind::Io,
+            Op::Fork(_) => Kind::Fork,
+            Op::Join(_) => Kind::Join,
+            Op::Goto(_) | Op::Repeat { .. } | Op::End => return None,
+        })
+    }
+}
+
+fn class_of(task: &Tasks, class: Class) -> Class {
+    let priority = task.priority.map_or(1, i32::cast_unsigned);
+    match task.policy {
+        SchedulingPolicy::Other => class,
+        SchedulingPolicy::Batch => Class::Batch,
+        SchedulingPolicy::Idle => Class::Idle,
+        SchedulingPolicy::Fifo => Class::Fifo(priority),
+        SchedulingPolicy::Rr => Class::Rr(priority),
+    }
+}
+
+/// Numbers for names, in the order in which they come.
+#[derive(Default)]
+struct Numbering {
+    names: Vec<String>,
+}
+
+impl Numbering {
+    fn number(&mut self, name: &str) -> usize {
+        self.names.iter().position(|known| known == name).unwrap_or_else(|| {
+            self.names.push(name.to_string());
+            self.names.len() - 1
+        })
+    }
+}
+
+/// The names that a workload uses.
+struct Names<'a> {
+    workload: &'a Closed,
+    tasks: BTreeMap<&'a str, usize>,
+    mutexes: Numbering,
+    conditions: Numbering,
+    barriers: Numbering,
+    pipes: Numbering,
+    files: Numbering,
+    shared_timers: Numbering,
+}
+
+impl<'a> Names<'a> {
+    fn new(workload: &'a Closed) -> Names<'a> {
+        Names {
+            workload,
+            tasks: workload.tasks.iter().enumerate().map(|(index, task)| (task.name.as_str(), index)).collect(),
+            mutexes: Numbering::default(),
+            conditions: Numbering::default(),
+            barriers: Numbering::default(),
+            pipes: Numbering::default(),
+            files: Numbering::default(),
+            shared_timers: Numbering::default(),
+        }
+    }
+
+    /// How many meet at a barrier: as many as are said, or as there are tasks that name it.
+    fn meeting(&self, name: &str) -> u32 {
+        let names_it = |task: &&Tasks| mentions(&task.phases, name);
+        let users = || self.workload.tasks.iter().filter(names_it).map(|task| task.count).sum();
+        self.workload.barriers.get(name).and_then(|barrier| barrier.tasks).unwrap_or_else(users)
+    }
+
+    /// The ops of a task.
+    fn lay_out(&mut self, phases: &[Phase]) -> Result<Vec<Op>, String> {
+        let mut layout = Layout { ops: Vec::new(), own_timers: Numbering::default(), lists: Vec::new(), jumps: Vec::new() };
+        self.append(&mut layout, phases, 0)?;
+        layout.ops.push(Op::End);
+        if layout.own_timers.names.len() > MAX_TIMERS {
+            return Err(format!("a task has more than {MAX_TIMERS} timers of its own"));
+        }
+        while let Some((at, name)) = layout.jumps.pop() {
+            let known = layout.lists.iter().find(|(list, _)| *list == name).map(|&(_, begin)| begin);
+            let begin = match known {
+                Some(begin) => begin,
+                None => {
+                    let begin = layout.ops.len();
+                    layout.lists.push((name.clone(), begin));
+                    let phases = self.workload.lists.get(&name).ok_or_else(|| format!("there is no list named `{name}`"))?;
+                    self.append(&mut layout, phases, 0)?;
+                    layout.ops.push(Op::End);
+                    begin
+                }
+            };
+            layout.ops[at] = Op::Goto(begin);
+        }
+        Ok(layout.ops)
+    }
+
+    fn append(&mut self, layout: &mut Layout, phases: &[Phase], depth: usize) -> Result<(), String> {
+        for phase in phases {
+            let op = match phase {
+                Phase::Loop(LoopPhase { times: Some(0), .. }) => continue,
+                Phase::Yield => Op::Yield,
+                Phase::Run(time) => Op::Run(time.0),
+                Phase::Sleep(time) => Op::Sleep(time.0),
+                Phase::Timer(timer) => {
+                    let name = timer.name.as_str();
+                    let slot = match timer.shared {
+                        true => TimerSlot::Shared(self.shared_timers.number(name)),
+                        false => TimerSlot::Own(layout.own_timers.number(name)),
+                    };
+                    Op::Timer { period: timer.period.0, absolute: timer.mode == TimerMode::Absolute, timer: slot }
+                }
+                Phase::Lock(name) => Op::Lock(self.mutexes.number(name)),
+                Phase::Unlock(name) => Op::Unlock(self.mutexes.number(name)),
+                Phase::Wait { condition, mutex } => {
+                    Op::Wait { condition: self.conditions.number(condition), mutex: self.mutexes.number(mutex) }
+                }
+                Phase::Signal(name) => Op::Signal(self.conditions.number(name)),
+                Phase::Broadcast(name) => Op::Broadcast(self.conditions.number(name)),
+                Phase::Barrier(name) => Op::Barrier(self.barriers.number(name)),
+                Phase::Write { pipe, bytes } => Op::Write { pipe: self.pipes.number(pipe), bytes: *bytes as usize },
+                Phase::Read { pipe, bytes } => Op::Read { pipe: self.pipes.number(pipe), bytes: *bytes as usize },
+                Phase::Io(io) => {
+                    Op::Io { file: self.files.number(&io.device), bytes: io.bytes as usize, write: io.operation == IoOperation::Write }
+                }
+                Phase::Fork(name) => Op::Fork(self.task(name)?),
+                Phase::Join(name) => Op::Join(self.task(name)?),
+                Phase::Exec(name) => {
+                    layout.jumps.push((layout.ops.len(), name.clone()));
+                    Op::End
+                }
+                Phase::Loop(LoopPhase { times, phases }) => {
+                    if depth == MAX_DEPTH {
+                        return Err(format!("loops go more than {MAX_DEPTH} deep"));
+                    }
+                    let back = layout.ops.len();
+                    self.append(layout, phases, depth + 1)?;
+                    if layout.ops.len() == back {
+                        return Err("a loop has no phases; it would never do anything".to_string());
+                    }
+                    Op::Repeat { back, times: times.unwrap_or(u64::MAX), depth }
+                }
+            };
+            layout.ops.push(op);
+        }
+        Ok(())
+    }
+
+    fn task(&self, name: &str) -> Result<usize, String> {
+        self.tasks.get(name).copied().ok_or_else(|| format!("there is no task named `{name}`"))
+    }
+}
+
+/// The ops of one task while they are laid out.
+struct Layout {
+    ops: Vec<Op>,
+    own_timers: Numbering,
+    /// Lists that are laid out, and where.
+    lists: Vec<(String, usize)>,
+    /// Ops that go to a list.
+    jumps: Vec<(usize, String)>,
+}
+
+/// Whether `phases` name the barrier.
+fn mentions(phases: &[Phase], barrier: &str) -> bool {
+    phases.iter().any(|phase| match phase {
+        Phase::Barrier(name) => name == barrier,
+        Phase::Loop(looped) => mentions(&looped.phases, barrier),
+        _ => false,
+    })
+}

@@ -1,0 +1,49 @@
+//! What the runner is to do.
+
+use crate::class::Class;
+use schedsim::workload::Closed;
+use serde::{Deserialize, Serialize};
+
+/// The jobs of one boot (or one start of the runner), one after another.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Session {
+    /// How long to wait before the first job, in milliseconds: a kernel that has just booted is still busy with itself.
+    pub settle_ms: u64,
+    /// Programs to start before the first job, with their arguments; each has until the end of the wait to get ready, and lives until the session ends.
+    #[serde(default)]
+    pub services: Vec<Vec<String>>,
+    /// What to run.
+    pub jobs: Vec<Job>,
+}
+
+/// One workload, run once.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    /// Its name in results.
+    pub name: String,
+    /// What runs.
+    pub workload: Closed,
+    /// The class of the tasks that ask for none.
+    #[serde(default)]
+    pub class: Class,
+    /// Windows of steady state to take; without them the job runs to its end.
+    #[serde(default)]
+    pub windows: Option<Windows>,
+    /// Whether to record the kernel's scheduling events, which costs instructions.
+    #[serde(default)]
+    pub trace: bool,
+}
+
+/// Samples of a workload that goes on and on. The first task takes one each time it has gone around its outermost loop so often.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Windows {
+    /// How many windows; when the last is over, so is the job.
+    pub count: u32,
+    /// How many to leave out before them.
+    pub warm_up: u32,
+    /// Rounds of the first task in each.
+    pub rounds: u64,
+}

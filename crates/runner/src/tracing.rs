@@ -1,0 +1,64 @@
+//! The kernel's own record of its scheduling, by tracefs.
+//!
+//! Recording costs instructions, so a job that is traced is not the one whose instructions are counted. Times are those of the clock (`x86-tsc`).
+
+use std::fs;
+use std::path::Path;
+
+const ROOT: &str = "/sys/kernel/tracing";
+const EVENTS: [&str; 8] = [
+    "sched_switch",
+    "sched_waking",
+    "sched_wakeup",
+    "sched_wakeup_new",
+    "sched_process_fork",
+    "sched_process_exec",
+    "sched_process_exit",
+    "sched_migrate_task",
+];
+/// For each CPU.
+const BUFFER_KB: &str = "65536";
+
+/// A recording.
+pub struct Tracing;
+
+impl Tracing {
+    /// Gets ready to record.
+    pub fn prepare() -> Result<Tracing, String> {
+        write("tracing_on", "0")?;
+        write("trace_clock", "x86-tsc")?;
+        write("buffer_size_kb", BUFFER_KB)?;
+        write("trace", "")?;
+        for event in EVENTS {
+            write(&format!("events/sched/{event}/enable"), "1")?;
+        }
+        Ok(Tracing)
+    }
+
+    /// Begins to record.
+    pub fn start(&self) -> Result<(), String> {
+        write("tracing_on", "1")
+    }
+
+    /// Stops recording.
+    pub fn stop(&self) -> Result<(), String> {
+        write("tracing_on", "0")
+    }
+
+    /// Hands over each event, as tracefs prints it, and forgets them.
+    pub fn lines(&self, mut each: impl FnMut(&str)) -> Result<(), String> {
+        let path = Path::new(ROOT).join("trace");
+        let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        text.lines().filter(|line| !line.starts_with('#')).for_each(&mut each);
+        for event in EVENTS {
+            write(&format!("events/sched/{event}/enable"), "0")?;
+        }
+        write("trace", "")?;
+        write("buffer_size_kb", "1")
+    }
+}
+
+fn write(file: &str, text: &str) -> Result<(), String> {
+    let path = Path::new(ROOT).join(file);
+    fs::write(&path, text).map_err(|error| format!("{}: {error}; tracefs must be mounted and root must run this", path.display()))
+}

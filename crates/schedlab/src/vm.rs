@@ -1,0 +1,36 @@
+//! Real kernels as a reproducible laboratory: an unmodified Linux under QEMU's software emulation, with a clock that counts instructions.
+//!
+//! One instruction is one virtual nanosecond, nothing random reaches the guest, and so two runs of the same command give the same digits on any machine.
+//! [`prove`] runs a session twice and compares every line.
+//!
+//! - [`kernel`]: which kernels there are, and where they come from ([`debian`]).
+//! - [`qemu`]: the emulator: its version, hash and command line.
+//! - [`initramfs`]: what a guest finds when it starts: the runner, its session, and further files.
+//! - [`identity`]: what the digits depend on.
+//! - [`boot`]: one boot, from the first event to the last; [`proof`]: two that must be the same.
+//! - [`yields`]: what a yield costs, and how that grows with the number of tasks.
+
+pub mod boot;
+pub mod debian;
+pub mod identity;
+pub mod initramfs;
+pub mod kernel;
+pub mod proof;
+pub mod qemu;
+pub mod yields;
+
+pub use boot::{Guest, Transcript, boot};
+pub use identity::Identity;
+pub use initramfs::GuestFile;
+pub use kernel::Kernel;
+pub use proof::{Proved, prove};
+pub use qemu::Qemu;
+
+use sha2::{Digest, Sha256};
+
+/// The SHA-256 of `parts`, one after another, in hexadecimal.
+fn sha256<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut hash = Sha256::new();
+    parts.into_iter().for_each(|part| hash.update(part));
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,56 @@
+//! What a guest's digits depend on: the same three hashes give the same digits on any machine.
+
+use super::{Guest, initramfs, sha256};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Emulator, kernel and runner, by their hashes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Identity {
+    qemu: String,
+    qemu_sha256: String,
+    kernel: String,
+    kernel_sha256: String,
+    runner_sha256: String,
+}
+
+impl Identity {
+    /// Of a guest.
+    pub fn of(guest: &Guest) -> Identity {
+        Identity {
+            qemu: guest.qemu.version.clone(),
+            qemu_sha256: guest.qemu.sha256.clone(),
+            kernel: guest.kernel.release.clone(),
+            kernel_sha256: guest.kernel.sha256.clone(),
+            runner_sha256: sha256([initramfs::runner().unwrap_or_default()]),
+        }
+    }
+
+    /// As coordinates of a result.
+    pub fn params(&self) -> BTreeMap<String, String> {
+        let pairs = [
+            ("qemu", &self.qemu),
+            ("qemu_sha256", &self.qemu_sha256),
+            ("kernel", &self.kernel),
+            ("kernel_sha256", &self.kernel_sha256),
+            ("runner_sha256", &self.runner_sha256),
+        ];
+        pairs.into_iter().map(|(key, value)| (key.to_string(), value.clone())).collect()
+    }
+}
+
+/// For people: versions and the begin of each hash.
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let short = |hash: &str| hash.chars().take(12).collect::<String>();
+        write!(
+            f,
+            "kernel {} sha256 {}, QEMU {} sha256 {}, runner sha256 {}",
+            self.kernel,
+            short(&self.kernel_sha256),
+            self.qemu,
+            short(&self.qemu_sha256),
+            short(&self.runner_sha256)
+        )
+    }
+}

@@ -1,0 +1,130 @@
+//! The emulator: which one is there, what identifies it, and how it is started.
+
+use super::sha256;
+use crate::Error;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const PROGRAM: &str = "qemu-system-x86_64";
+const INSTALL: &str = "install it with: apt-get install --no-install-recommends qemu-system-x86";
+/// The oldest that this was tried with.
+const OLDEST: (u32, u32) = (7, 2);
+/// What runs before the kernel, from QEMU's own directories.
+const FIRMWARE: [&str; 2] = ["bios-256k.bin", "linuxboot_dma.bin"];
+
+/// What every guest's kernel is told: where to print, no random layout, no time lost on hardware that is not there.
+const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 unknown_nmi_panic mitigations=off tsc=reliable nokaslr norandmaps \
+                                randomize_kstack_offset=off";
+
+/// The emulator of this machine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Qemu {
+    program: PathBuf,
+    /// Its version, as it says.
+    pub version: String,
+    /// The SHA-256 of the program and the firmware that runs before the kernel.
+    pub sha256: String,
+}
+
+/// What one start of QEMU needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine<'a> {
+    /// The kernel's image.
+    pub kernel: &'a Path,
+    /// What the guest finds.
+    pub initramfs: &'a Path,
+    /// Where the kernel's console goes.
+    pub console: &'a Path,
+    /// Where QEMU can be asked.
+    pub monitor: &'a Path,
+    /// How many CPUs.
+    pub cpus: u16,
+    /// Memory in MiB.
+    pub memory: u32,
+}
+
+impl Qemu {
+    /// Looks for it in `PATH`.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if there is none or it is too old.
+    pub fn find() -> Result<Qemu, Error> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let program = std::env::split_paths(&path).map(|directory| directory.join(PROGRAM)).find(|program| program.is_file());
+        Qemu::at(&program.ok_or_else(|| Error::Missing(format!("{PROGRAM} is missing; {INSTALL}")))?)
+    }
+
+    /// The emulator at `program`.
+    ///
+    /// # Errors
+    /// As of [`Qemu::find`].
+    pub fn at(program: &Path) -> Result<Qemu, Error> {
+        let failed = |error: &dyn std::fmt::Display| Error::Missing(format!("{} cannot be used: {error}; {INSTALL}", program.display()));
+        let ask = |arguments: &[&str]| -> Result<String, Error> {
+            let output = Command::new(program).args(arguments).output().map_err(|error| failed(&error))?;
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        };
+        let said = ask(&["--version"])?;
+        let version = said.lines().next().and_then(|line| line.split("version ").nth(1)).unwrap_or_default().trim().to_string();
+        let mut numbers = version.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+        let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
+            return Err(failed(&format!("it does not say its version but {:?}", said.trim())));
+        };
+        if (major, minor) < OLDEST {
+            let (major, minor) = OLDEST;
+            return Err(failed(&format!("version {version} is too old, {major}.{minor} is the oldest that is known to repeat itself")));
+        }
+        let read = |path: &Path| std::fs::read(path).map_err(|error| failed(&error));
+        let mut parts = vec![read(program)?];
+        for directory in ask(&["-L", "help"])?.lines().map(Path::new) {
+            parts.extend(FIRMWARE.iter().filter_map(|name| std::fs::read(directory.join(name)).ok()));
+        }
+        Ok(Qemu { program: program.to_path_buf(), version, sha256: sha256(parts.iter().map(Vec::as_slice)) })
+    }
+
+    /// The command that starts `machine`, reports on its standard output.
+    ///
+    /// Time is the count of instructions (`-icount shift=0`), and skips to the next timer where the guest idles (`sleep=off`). There is one thread for all CPUs, no
+    /// hardware random numbers, no network, a clock of day that is fixed. The watchdog's bite is an interrupt that cannot be masked: the kernel says what was running.
+    pub fn command(&self, machine: &Machine<'_>) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(["-accel", "tcg", "-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01T00:00:00,clock=vm"]);
+        command.args(["-cpu", "qemu64,-rdrand,-rdseed,+ssse3,+sse4.1,+sse4.2,+popcnt"]);
+        command.args(["-smp", &machine.cpus.to_string(), "-m", &format!("{}M", machine.memory)]);
+        command.args(["-nodefaults", "-no-user-config", "-vga", "none", "-net", "none", "-display", "none", "-no-reboot"]);
+        command.args(["-device", "ib700", "-action", "watchdog=inject-nmi"]);
+        command.arg("-serial").arg(option("file:", machine.console)).args(["-debugcon", "stdio"]);
+        command.arg("-monitor").arg(option("unix:", machine.monitor) + ",server=on,wait=off");
+        command.arg("-kernel").arg(machine.kernel).arg("-initrd").arg(machine.initramfs).args(["-append", KERNEL_ARGUMENTS]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+}
+
+/// A path as part of one of QEMU's options, in which a comma is written twice.
+fn option(kind: &str, path: &Path) -> String {
+    format!("{kind}{}", path.display().to_string().replace(',', ",,"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn fake(says: &str) -> Result<Qemu, Error> {
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join("qemu");
+        std::fs::write(&program, format!("#!/bin/sh\necho '{says}'\n")).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Qemu::at(&program)
+    }
+
+    #[test]
+    fn an_old_or_strange_emulator_is_refused_with_what_to_do() {
+        assert_eq!(fake("QEMU emulator version 7.2.22 (Debian)").unwrap().version, "7.2.22 (Debian)");
+        let old = fake("QEMU emulator version 5.2.0").unwrap_err();
+        assert_eq!(old.exit_code(), 77);
+        assert!(old.to_string().contains("too old") && old.to_string().contains("apt-get install"), "{old}");
+        assert!(fake("hello").unwrap_err().to_string().contains("hello"));
+    }
+}

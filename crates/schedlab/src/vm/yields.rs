@@ -1,0 +1,90 @@
+//! What `sched_yield` costs in a kernel, in instructions, and how that grows with the number of tasks that do nothing else.
+//!
+//! One CPU, no idle time: the clock counts instructions, so the time between two readings, divided by the yields between them, is what one costs, with the switch
+//! to the next task, the timer's interrupts and the loop around it.
+
+use super::Transcript;
+use schedlab_runner::class::Class;
+use schedlab_runner::event::Event;
+use schedlab_runner::session::{Job, Windows};
+use schedsim::workload::{Closed, Phase, Tasks};
+
+/// Yields of all tasks in one window, about.
+const YIELDS: u64 = 6_000;
+/// Windows that are kept.
+const WINDOWS: u32 = 5;
+
+/// The job that measures `tasks` that yield.
+pub fn job(tasks: u32, class: Class) -> Job {
+    let phases = vec![Phase::forever(vec![Phase::Yield])];
+    let yielder = Tasks { count: tasks, ..Tasks::new("yielder", phases) };
+    let rounds = (YIELDS / u64::from(tasks)).max(10);
+    Job {
+        name: format!("yield:{tasks}"),
+        workload: Closed { tasks: vec![yielder], ..Closed::default() },
+        class,
+        // The first window begins with tasks that have not run yet.
+        windows: Some(Windows { count: WINDOWS, warm_up: 2, rounds }),
+        trace: false,
+    }
+}
+
+/// What a yield came to.
+#[derive(Clone, PartialEq, Debug)]
+pub struct YieldCost {
+    /// Instructions per yield, over all windows.
+    pub instructions: f64,
+    /// The same in the cheapest and the dearest window.
+    pub range: (f64, f64),
+    /// How many yields that is from.
+    pub yields: u64,
+}
+
+/// The cost in job number `job`; `None` if it took no samples.
+pub fn cost(transcript: &Transcript, job: usize) -> Option<YieldCost> {
+    let samples = transcript.events.iter().filter_map(|event| match event {
+        Event::Sample { job: of, ns, operations } if *of == job && *operations > 0 => Some((*ns, *operations)),
+        _ => None,
+    });
+    let samples: Vec<(u64, u64)> = samples.collect();
+    let (instructions, yields) = samples.iter().fold((0, 0), |sum, sample| (sum.0 + sample.0, sum.1 + sample.1));
+    let each = samples.iter().map(|&(ns, operations)| ns as f64 / operations as f64);
+    let range = each.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), cost| (low.min(cost), high.max(cost)));
+    (yields > 0).then(|| YieldCost { instructions: instructions as f64 / yields as f64, range, yields })
+}
+
+/// `base + per_doubling · log2 N`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Fit {
+    /// With one task.
+    pub base: f64,
+    /// For each doubling of the number of tasks.
+    pub per_doubling: f64,
+}
+
+impl Fit {
+    /// By least squares from `(tasks, cost)`; `None` unless there are two numbers of tasks.
+    pub fn of(points: &[(u32, f64)]) -> Option<Fit> {
+        let count = points.len() as f64;
+        let logs = || points.iter().map(|&(tasks, _)| f64::from(tasks).log2());
+        let mean_log = logs().sum::<f64>() / count;
+        let mean_cost = points.iter().map(|&(_, cost)| cost).sum::<f64>() / count;
+        let spread: f64 = logs().map(|log| (log - mean_log).powi(2)).sum();
+        let together: f64 = logs().zip(points).map(|(log, &(_, cost))| (log - mean_log) * (cost - mean_cost)).sum();
+        let per_doubling = together / spread;
+        (spread > 0.0).then_some(Fit { base: mean_cost - per_doubling * mean_log, per_doubling })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fit_finds_a_line_in_the_logarithm() {
+        let points = [1, 4, 64].map(|tasks: u32| (tasks, 2000.0 + 30.0 * f64::from(tasks).log2()));
+        let fit = Fit::of(&points).unwrap();
+        assert!((fit.base - 2000.0).abs() < 1e-6 && (fit.per_doubling - 30.0).abs() < 1e-6, "{fit:?}");
+        assert_eq!(Fit::of(&points[..1]), None);
+    }
+}
