@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! cargo build --release -p readyq --example count
-//! valgrind --tool=callgrind --callgrind-out-file=/dev/null target/release/examples/count ruler 100 10 10000
-//! valgrind --tool=callgrind --callgrind-out-file=/dev/null target/release/examples/count ruler 100 10 110000
+//! valgrind --tool=callgrind --callgrind-out-file=/dev/null '--toggle-collect=*for_ever*' target/release/examples/count ruler 100 10 100000
 //! ```
 //!
-//! The difference of the two totals, divided by 100,000, is the cost of one slice: take the next task, look up its level, insert it again. The
-//! same for the structure `loop`, which is no queue, is what the loop costs; the rest is one scheduling operation. Arguments: structure,
-//! tasks, levels (`10`: at random among ten; `one:7`: all at level 7), slices. `ruler-in-place` and `rr-in-place` rotate instead.
+//! The total, divided by 100,000, is the cost of one slice: take the next task, look up its level, insert it again. The same for the structure
+//! `loop`, which is no queue, is what the loop costs; the rest is one scheduling operation. Arguments: structure, tasks, levels (`10`: at
+//! random among ten; `one:7`: all at level 7), slices. `ruler-in-place` and `rr-in-place` rotate instead, and their loop is `loop-in-place`.
+//! `tests/instructions.rs` holds the counts against what they may be.
 
 use readyq::catalog::{self, Visitor};
 use readyq::{Level, Node, Nodes, ReadyQueue, RoundRobinInPlace, RulerInPlace, Strides, TaskId};
@@ -33,6 +33,7 @@ fn main() {
     let rig = Rig { levels, slices: number(slices), insert_first };
     match &name[..] {
         "loop" => rig.visit(NoQueue),
+        "loop-in-place" => drop(black_box(rotate_for_ever(Nodes::from_mut(&mut []), rig.slices, |_| Some(TaskId(opaque(0)))))),
         "rr-in-place" => rig.rotate_round_robin(),
         "ruler-in-place" => rig.rotate_ruler(),
         _ => catalog::visit(name, count, Strides::Linear, rig).unwrap_or_else(|error| panic!("{name}: {error}")),
@@ -64,9 +65,12 @@ impl Visitor for Rig {
         for (task, &level) in self.levels.iter().enumerate() {
             queue.insert(nodes, TaskId(task as u32), level);
         }
-        let yield_for_ever = if self.insert_first { yield_insert_first } else { yield_for_ever };
-        yield_for_ever(&mut queue, nodes, &self.levels, 20 * self.levels.len() as u64);
-        yield_for_ever(&mut queue, nodes, &self.levels, self.slices);
+        for slice in 0..20 * self.levels.len() {
+            let Some(task) = queue.pop(nodes) else { unreachable!("slice {slice}: all tasks are ready") };
+            queue.insert(nodes, task, self.levels[task.index()]);
+        }
+        let counted = if self.insert_first { insert_first_for_ever } else { yield_for_ever };
+        counted(&mut queue, nodes, &self.levels, self.slices);
         black_box(queue.is_empty());
     }
 }
@@ -82,7 +86,7 @@ fn yield_for_ever<Q: ReadyQueue>(queue: &mut Q, nodes: &mut Nodes, levels: &[Lev
 
 /// The same, the other way round: what a scheduler does at the end of a slice. The running task is carried from one round to the next.
 #[inline(never)]
-fn yield_insert_first<Q: ReadyQueue>(queue: &mut Q, nodes: &mut Nodes, levels: &[Level], slices: u64) {
+fn insert_first_for_ever<Q: ReadyQueue>(queue: &mut Q, nodes: &mut Nodes, levels: &[Level], slices: u64) {
     let Some(mut task) = queue.pop(nodes) else { return };
     for _ in 0..slices {
         queue.insert(nodes, task, levels[task.index()]);
@@ -114,7 +118,7 @@ impl Rig {
     }
 }
 
-/// The same with the running task left linked. Its loop costs 3 instructions: the sum of ids, which keeps the result alive, and the counter.
+/// The same with the running task left linked. Its loop is the sum of ids, which keeps the result alive, and the counter.
 #[inline(never)]
 fn rotate_for_ever(nodes: &Nodes, slices: u64, mut rotate: impl FnMut(&Nodes) -> Option<TaskId>) -> u32 {
     let mut sum = 0u32;

@@ -193,14 +193,14 @@ fn comes_before(nodes: &Nodes, a: TaskId, b: TaskId) -> bool {
     before(a.key, b.key) || a.key == b.key && ((arrival(a).wrapping_sub(arrival(b)) << 8) as i32) < 0
 }
 
-/// The arrival number lies where list structures keep the level, and in the tag.
+/// The arrival number lies in two fields.
 #[inline]
 fn arrival(node: &Node) -> u32 {
-    (node.level.0 as u32) << 8 | node.tag as u32
+    u32::from(node.arrival) << 8 | u32::from(node.tag)
 }
 
 #[inline]
 fn set_arrival(node: &mut Node, arrival: u32) {
-    node.level = Level((arrival >> 8) as u16);
+    node.arrival = (arrival >> 8) as u16;
     node.tag = arrival as u8;
 }

@@ -119,7 +119,7 @@ impl RulerInPlace {
     pub fn insert(&mut self, nodes: &mut Nodes, task: TaskId, level: Level) {
         debug_assert!((level.0 as usize) < LEVELS, "ruler has {LEVELS} levels, not level {}", level.0);
         let index = level.0 as usize % LEVELS;
-        nodes[task].level = Level(index as u16);
+        nodes[task].set_list(index);
         self.ready |= 1 << index;
         if index == self.level {
             self.walk.insert(nodes, &mut self.lists[index], task);
@@ -132,7 +132,7 @@ impl RulerInPlace {
     #[inline]
     pub fn remove(&mut self, nodes: &mut Nodes, task: TaskId) {
         self.walk.forget(nodes, &self.lists[self.level % LEVELS], task);
-        let index = nodes[task].level.0 as usize % LEVELS;
+        let index = nodes[task].list() % LEVELS;
         self.lists[index].unlink(nodes, task);
         if self.lists[index].is_empty() {
             self.ready &= !(1 << index);

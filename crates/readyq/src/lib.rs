@@ -18,6 +18,7 @@
 //! ```
 #![no_std]
 
+mod batch;
 pub mod catalog;
 mod checked;
 mod clock;

@@ -22,13 +22,6 @@ impl List {
         self.tail == TaskId::NONE
     }
 
-    /// Empties the list and returns its first task, from which the others hang as a chain that ends with [`TaskId::NONE`].
-    #[inline(always)]
-    pub(crate) fn cut_off(&mut self) -> TaskId {
-        self.tail = TaskId::NONE;
-        self.head
-    }
-
     /// Appends `task` and says whether the list was empty before.
     #[inline(always)]
     pub(crate) fn push_back(&mut self, nodes: &mut Nodes, task: TaskId) -> bool {
@@ -47,8 +40,7 @@ impl List {
         }
     }
 
-    /// Takes out the first task and says whether it was the last one, too. An empty list stays as it is, with `NONE` as its head, and one that was
-    /// [cut off](Self::cut_off) may not be asked.
+    /// Takes out the first task and says whether it was the last one, too. An empty list stays as it is, with `NONE` as its head.
     #[inline(always)]
     pub(crate) fn pop_front(&mut self, nodes: &Nodes) -> Option<(TaskId, bool)> {
         let task = nodes.task_at(Cursor::at(self.head))?;
@@ -61,7 +53,7 @@ impl List {
         Some((task, emptied))
     }
 
-    /// Takes out `task`. Also right for a task of a chain that was cut off the front of this list: only neighbours change then.
+    /// Takes out `task`.
     #[inline]
     pub(crate) fn unlink(&mut self, nodes: &mut Nodes, task: TaskId) {
         let (prev, next) = (nodes[task].prev, nodes[task].next);

@@ -10,9 +10,11 @@
 //! [`PrintedMultiList`](crate::PrintedMultiList)).
 
 use core::hint::cold_path;
+use core::ops::Range;
 
-use crate::list::{List, find_from};
-use crate::nodes::{Cursor, Passes};
+use crate::batch::Batch;
+use crate::list::find_from;
+use crate::nodes::Cursor;
 use crate::{Level, Nodes, Probe, ReadyQueue, TaskId};
 
 /// How often each level is served, and in which order: a list of entries that repeats for ever.
@@ -42,12 +44,12 @@ pub struct MultiList<S, const LEVELS: usize, P = ()> {
     /// The next task of the pass under way, or `NONE` when it has ended.
     pass: Cursor,
     turn: Turn,
+    /// How many of the `lists` are not empty.
+    filled: u32,
     /// The waiting tasks that are not part of the pass under way.
-    lists: [List; LEVELS],
-    /// Bit l: `lists[l]` is not empty.
-    waiting: u64,
-    /// Bit l: the schedule has an entry of level l.
-    served: u64,
+    lists: [Batch; LEVELS],
+    /// From 0 to this many, without it, the schedule serves every level.
+    levels: u32,
     schedule: S,
     probe: P,
 }
@@ -68,86 +70,98 @@ impl<S: Schedule, const LEVELS: usize, P: Probe> MultiList<S, LEVELS, P> {
             assert!((level as usize) < LEVELS, "schedule entry {index} serves level {level} of {LEVELS}");
             served |= 1 << level;
         }
-        let turn = Turn { index: schedule.entries() - 1, passes: 0 };
-        MultiList { pass: Cursor::NONE, turn, lists: [List::EMPTY; LEVELS], waiting: 0, served, schedule, probe }
+        let turn = Turn { next: 0, level: 0, passes: 0 };
+        MultiList { pass: Cursor::NONE, turn, filled: 0, lists: Batch::lists(), levels: served.trailing_ones(), schedule, probe }
     }
 
-    /// Moves `turn` on to the next level to serve among those in `waiting`; `None` when the schedule serves none of them.
+    /// Moves `turn` on to the next level to serve among those that `waits` says so of; `None` when the schedule serves none of them.
     #[inline(always)]
-    fn next(&self, turn: &mut Turn, waiting: u64, mut examined: impl FnMut()) -> Option<usize> {
-        if waiting & self.served == 0 {
-            return None;
-        }
+    fn next(&self, turn: &mut Turn, waits: impl Fn(usize) -> bool, mut examined: impl FnMut()) -> Option<usize> {
         if !S::SINGLE_PASSES && turn.passes > 0 {
-            let level = self.schedule.entry(turn.index).level as usize % LEVELS;
-            if waiting >> level & 1 == 1 {
+            let level = usize::from(turn.level) % LEVELS;
+            if waits(level) {
                 turn.passes -= 1;
                 return Some(level);
             }
         }
-        loop {
-            turn.index += 1;
-            if turn.index >= self.schedule.entries() {
-                cold_path();
-                turn.index = 0;
-            }
+        let begin = turn.next;
+        let found = self.search(turn, begin..self.schedule.entries(), &waits, &mut examined);
+        if found.is_some() {
+            return found;
+        }
+        cold_path();
+        self.search(turn, 0..begin, waits, examined)
+    }
+
+    /// Moves `turn` to the first of these entries whose level `waits`.
+    #[inline(always)]
+    fn search(&self, turn: &mut Turn, entries: Range<usize>, waits: impl Fn(usize) -> bool, mut examined: impl FnMut()) -> Option<usize> {
+        for index in entries {
             examined();
-            let Visit { level, passes } = self.schedule.entry(turn.index);
-            let level = level as usize % LEVELS;
-            if waiting >> level & 1 == 1 {
+            let Visit { level, passes } = self.schedule.entry(index);
+            let list = usize::from(level) % LEVELS;
+            if waits(list) {
+                turn.next = index + 1;
                 if !S::SINGLE_PASSES {
+                    turn.level = level;
                     turn.passes = passes - 1;
                 }
-                return Some(level);
+                return Some(list);
             }
         }
+        None
     }
-}
 
-impl<S: Schedule, const LEVELS: usize, P: Probe> Passes for MultiList<S, LEVELS, P> {
+    /// Begins the next pass and returns its first task.
     #[inline(always)]
-    fn begin_pass(&mut self) -> Option<Cursor> {
+    fn begin_pass(&mut self, nodes: &mut Nodes) -> Option<Cursor> {
+        if self.filled == 0 {
+            return None;
+        }
         let (mut turn, mut probe) = (self.turn, self.probe.clone());
-        let level = self.next(&mut turn, self.waiting, || probe.step())?;
-        (self.turn, self.probe) = (turn, probe);
-        self.waiting &= !(1 << level);
-        Some(Cursor::at(self.lists[level].cut_off()))
+        let level = self.next(&mut turn, |level| self.lists[level].has_tasks(nodes), || probe.step())?;
+        let first = self.lists[level].end_and_take(nodes, level);
+        // With single passes there is nothing else in a turn.
+        self.turn = if S::SINGLE_PASSES { Turn { next: turn.next, ..self.turn } } else { turn };
+        self.probe = probe;
+        self.filled -= 1;
+        first
     }
 }
 
 impl<S: Schedule, const LEVELS: usize, P: Probe> ReadyQueue for MultiList<S, LEVELS, P> {
-    #[inline]
+    #[inline(always)]
     fn insert(&mut self, nodes: &mut Nodes, task: TaskId, level: Level) {
         debug_assert!((level.0 as usize) < LEVELS, "this multi-list has {LEVELS} levels, not level {}", level.0);
-        let level = Level(level.0 % LEVELS as u16);
-        let index = usize::from(level.0);
-        nodes[task].level = level;
-        if self.lists[index].push_back(nodes, task) {
-            self.waiting |= 1 << index;
-        }
+        Batch::push_back(&mut self.lists, nodes, usize::from(level.0) % LEVELS, task, |_| self.filled += 1);
     }
 
-    #[inline]
+    #[inline(always)]
     fn pop(&mut self, nodes: &mut Nodes) -> Option<TaskId> {
-        let task = nodes.task_at_or(self.pass, self)?;
+        let mut next = self.pass;
+        if !nodes.holds(next) {
+            cold_path();
+            next = self.begin_pass(nodes)?;
+            if !nodes.holds(next) {
+                return None;
+            }
+        }
+        // SAFETY: both ways here have just asked for it.
+        let task = unsafe { nodes.promised(next) };
         self.pass = Cursor::at(nodes[task].next);
         Some(task)
     }
 
-    fn peek(&self, _nodes: &Nodes) -> Option<TaskId> {
-        let next = || Some(self.lists[self.next(&mut { self.turn }, self.waiting, || ())?].head);
+    fn peek(&self, nodes: &Nodes) -> Option<TaskId> {
+        let next = || Some(self.lists[self.next(&mut { self.turn }, |level| self.lists[level].has_tasks(nodes), || ())?].first());
         self.pass.task().known().or_else(next)
     }
 
     fn remove(&mut self, nodes: &mut Nodes, task: TaskId) {
         if self.pass == Cursor::at(task) {
             self.pass = Cursor::at(nodes[task].next);
-            return;
-        }
-        let index = nodes[task].level.0 as usize % LEVELS;
-        self.lists[index].unlink(nodes, task);
-        if self.lists[index].is_empty() {
-            self.waiting &= !(1 << index);
+        } else if Batch::unlink(&mut self.lists, nodes, task, true).is_some() {
+            self.filled -= 1;
         }
     }
 
@@ -156,23 +170,23 @@ impl<S: Schedule, const LEVELS: usize, P: Probe> ReadyQueue for MultiList<S, LEV
         if let Some(task) = find_from(nodes, self.pass.task(), &mut accept) {
             return Some(task);
         }
-        let (mut turn, mut waiting) = (self.turn, self.waiting);
-        while let Some(level) = self.next(&mut turn, waiting, || ()) {
-            if let Some(task) = find_from(nodes, self.lists[level].head, &mut accept) {
+        let (mut turn, mut offered) = (self.turn, 0u64);
+        while let Some(level) = self.next(&mut turn, |level| offered >> level & 1 == 0 && self.lists[level].has_tasks(nodes), || ()) {
+            if let Some(task) = self.lists[level].find(nodes, &mut accept) {
                 return Some(task);
             }
-            waiting &= !(1 << level);
+            offered |= 1 << level;
         }
         None
     }
 
     #[inline]
     fn is_empty(&self) -> bool {
-        self.waiting == 0 && self.pass.task().known().is_none()
+        self.filled == 0 && self.pass.task().known().is_none()
     }
 
     fn levels(&self) -> u32 {
-        self.served.trailing_ones()
+        self.levels
     }
 
     fn steps(&self) -> u64 {
@@ -183,8 +197,10 @@ impl<S: Schedule, const LEVELS: usize, P: Probe> ReadyQueue for MultiList<S, LEV
 /// Where in the schedule the queue stands.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
-    /// The entry that is being served.
-    index: usize,
-    /// How many more passes it makes.
+    /// The entry to look at next, or one too far.
+    next: usize,
+    /// The level that is being served.
+    level: u8,
+    /// How many more passes its entry makes.
     passes: u16,
 }

@@ -4,7 +4,8 @@
 //! passes in a row, and level 1 waits eight times as long as its rate asks for, levels 2 to 5 four times, level 6 twice. Right for ten
 //! levels and many tasks without deadlines. Bad for responsiveness, and for few tasks at unimportant levels.
 //!
-//! Cost: O(1), plus schedule entries examined per pass. Source: Porter 2021, "Multiple Ready Lists"; deviations in [`multilist`](crate::multilist).
+//! Cost: O(1), plus schedule entries examined per pass; to remove a waiting task is to look at the ends of the lists. Source: Porter 2021,
+//! "Multiple Ready Lists"; deviations in [`multilist`](crate::multilist).
 //!
 //! ```
 //! use readyq::{Level, MultiList1, Node, Nodes, ReadyQueue, TaskId, schedules};

@@ -4,7 +4,8 @@
 //! tasks, evenly spread. Bad when few tasks are ready at unimportant levels: it then looks at up to 254 entries for empty lists to find one
 //! that is not. [`Ruler`](crate::Ruler) has the same order without the table, the search and the limit of eight levels.
 //!
-//! Cost: O(1), plus schedule entries examined per pass. Source: Porter 2021, "Increasing the Responsiveness"; deviations in [`multilist`](crate::multilist).
+//! Cost: O(1), plus schedule entries examined per pass; to remove a waiting task is to look at the ends of the lists. Source: Porter 2021,
+//! "Increasing the Responsiveness"; deviations in [`multilist`](crate::multilist).
 
 use crate::multilist::{MultiList, Schedule, Visit};
 
@@ -38,20 +39,36 @@ impl Schedule for RulerTable {
 
     #[inline(always)]
     fn entry(&self, index: usize) -> Visit {
-        Visit { level: TABLE[index], passes: 1 }
+        Visit { level: TABLE[index] as u8, passes: 1 }
     }
 }
 
-static TABLE: [u8; 255] = table();
+static TABLE: [Letter; 255] = table();
+
+/// A level by its printed name. An enumeration, so that the compiler knows that there is a list for each.
+#[derive(Clone, Copy)]
+#[repr(u8)]
+enum Letter {
+    A,
+    B,
+    C,
+    D,
+    E,
+    F,
+    G,
+    H,
+}
 
 /// Tick t = 1, 2, … 128 serves the levels 0 to ctz(t).
-const fn table() -> [u8; 255] {
-    let mut table = [0; 255];
+const fn table() -> [Letter; 255] {
+    use Letter::*;
+    let letters = [A, B, C, D, E, F, G, H];
+    let mut table = [A; 255];
     let (mut index, mut tick) = (0, 1u32);
     while index < table.len() {
         let mut level = 0;
         while level <= tick.trailing_zeros() {
-            table[index] = level as u8;
+            table[index] = letters[level as usize];
             index += 1;
             level += 1;
         }

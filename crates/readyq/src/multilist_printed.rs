@@ -82,8 +82,9 @@ impl<S: Schedule> PrintedMultiList<S> {
 
 impl<S: Schedule> ReadyQueue for PrintedMultiList<S> {
     fn insert(&mut self, nodes: &mut Nodes, task: TaskId, level: Level) {
-        nodes[task].level = level;
-        self.lists[level.0 as usize % LEVELS].push_back(nodes, task);
+        let index = usize::from(level.0) % LEVELS;
+        nodes[task].set_list(index);
+        self.lists[index].push_back(nodes, task);
         if self.current.is_some_and(|(current, _)| current == task) {
             self.current = None;
             if task == self.list_last {
@@ -109,7 +110,7 @@ impl<S: Schedule> ReadyQueue for PrintedMultiList<S> {
     }
 
     fn remove(&mut self, nodes: &mut Nodes, task: TaskId) {
-        self.lists[nodes[task].level.0 as usize % LEVELS].unlink(nodes, task);
+        self.lists[nodes[task].list() % LEVELS].unlink(nodes, task);
         self.repair(task);
     }
 

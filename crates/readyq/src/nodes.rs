@@ -39,10 +39,10 @@ pub struct Node {
     pub(crate) next: TaskId,
     /// Previous in a list; right child in a tree.
     pub(crate) prev: TaskId,
-    /// Parent in a tree.
+    /// Parent in a tree; which [`list`](Node::list) in a structure that has several.
     pub(crate) parent: TaskId,
-    /// The level at which the task was last inserted.
-    pub(crate) level: Level,
+    /// Part of the arrival number in a heap.
+    pub(crate) arrival: u16,
     /// Colour in a tree; part of the arrival number in a heap.
     pub(crate) tag: u8,
     /// Which [`Checked`](crate::Checked) queue the task waits in, or 0. Raw queues neither read nor write it.
@@ -51,7 +51,19 @@ pub struct Node {
 
 impl Node {
     /// A node of a task that waits nowhere and has never run.
-    pub const NEW: Node = Node { key: 0, next: TaskId::NONE, prev: TaskId::NONE, parent: TaskId::NONE, level: Level(0), tag: 0, owner: 0 };
+    pub const NEW: Node = Node { key: 0, next: TaskId::NONE, prev: TaskId::NONE, parent: TaskId::NONE, arrival: 0, tag: 0, owner: 0 };
+
+    /// The list in which the task waits, by its index, where a structure has several.
+    #[inline(always)]
+    pub(crate) const fn list(&self) -> usize {
+        self.parent.index()
+    }
+
+    /// Remembers the list. A whole word, although levels are shorter: so that one register holds the index and what is stored of it.
+    #[inline(always)]
+    pub(crate) const fn set_list(&mut self, index: usize) {
+        self.parent = TaskId(index as u32);
+    }
 }
 
 impl Default for Node {
@@ -117,13 +129,13 @@ impl Passes for () {
     }
 }
 
-/// A view of the caller's slab. Never more than [`MOST`](Nodes::MOST) nodes, so that [`TaskId::NONE`] is beyond every slab.
+/// A view of the caller's slab. Never more than [`MOST`](Nodes::MOST) nodes, so that [`TaskId::NONE`] and the 63 ids before it are beyond every slab.
 #[repr(transparent)]
 pub struct Nodes([Node]);
 
 impl Nodes {
     /// How many tasks a slab can serve.
-    pub const MOST: usize = TaskId::NONE.index();
+    pub const MOST: usize = TaskId::NONE.index() & !63;
 
     /// Views `slab` as nodes. What lies beyond the first [`MOST`](Self::MOST) is not seen.
     #[inline(always)]
@@ -159,6 +171,12 @@ impl Nodes {
     #[inline(always)]
     pub(crate) fn get(&self, task: TaskId) -> Option<&Node> {
         self.0.get(task.index())
+    }
+
+    /// Whether there is a task at `cursor`, in this slab.
+    #[inline(always)]
+    pub(crate) fn holds(&self, cursor: Cursor) -> bool {
+        cursor.0 < self.len() as u64
     }
 
     /// The task at `cursor`, if there is one in this slab.

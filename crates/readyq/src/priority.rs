@@ -59,7 +59,7 @@ impl ReadyQueue for Priority {
     fn insert(&mut self, nodes: &mut Nodes, task: TaskId, level: Level) {
         debug_assert!((level.0 as usize) < LEVELS, "priority has {LEVELS} levels, not level {}", level.0);
         let index = level.0 as usize % LEVELS;
-        nodes[task].level = Level(index as u16);
+        nodes[task].set_list(index);
         if self.lists[index].push_back(nodes, task) {
             self.waiting[index / 64] |= 1 << (index % 64);
             self.words |= 1 << (index / 64);
@@ -83,7 +83,7 @@ impl ReadyQueue for Priority {
 
     #[inline]
     fn remove(&mut self, nodes: &mut Nodes, task: TaskId) {
-        let index = nodes[task].level.0 as usize % LEVELS;
+        let index = nodes[task].list() % LEVELS;
         self.lists[index].unlink(nodes, task);
         if self.lists[index].is_empty() {
             self.mark_empty(index);

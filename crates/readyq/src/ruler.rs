@@ -9,13 +9,14 @@
 //! changes much. Bad at rates that are not powers of two (take the [`Wheel`](crate::Wheel)) and at strict priorities. Within a tick, a
 //! pass over a crowded level is not interrupted by a task that wakes at a better one.
 //!
-//! Cost: O(1) in every operation. Source: the order is Porter 2021, "Increasing the Responsiveness"; the arithmetic is ours. A pass is a chain
-//! cut off its list, so Porter's `listLast` and its repairs do not exist here: whoever blocks or is killed, the chain ends where
-//! it ended.
+//! Cost: O(1); only to remove the last task of a level is to look at the ends of all 64 lists. Source: the order is Porter 2021, "Increasing the
+//! Responsiveness"; the arithmetic is ours. A pass is a chain cut off its list, so Porter's `listLast` and its repairs do not exist here: whoever
+//! blocks or is killed, the chain ends where it ended.
 
 use core::num::NonZeroU64;
 
-use crate::list::{List, find_from};
+use crate::batch::Batch;
+use crate::list::find_from;
 use crate::nodes::{Cursor, Passes};
 use crate::{Level, Nodes, ReadyQueue, TaskId};
 
@@ -30,13 +31,13 @@ pub struct Ruler {
     /// Bit l: `lists[l]` is not empty.
     waiting: u64,
     /// The waiting tasks that are not part of the pass under way.
-    lists: [List; LEVELS],
+    lists: [Batch; LEVELS],
 }
 
 impl Ruler {
     /// An empty queue.
     pub const fn new() -> Self {
-        Ruler { pass: Cursor::NONE, turn: Turn::START, waiting: 0, lists: [List::EMPTY; LEVELS] }
+        Ruler { pass: Cursor::NONE, turn: Turn::START, waiting: 0, lists: Batch::lists() }
     }
 }
 
@@ -45,7 +46,7 @@ impl Passes for Ruler {
     fn begin_pass(&mut self) -> Option<Cursor> {
         let level = self.turn.next(self.waiting)?;
         self.waiting &= !(1 << level);
-        Some(Cursor::at(self.lists[level].cut_off()))
+        Some(self.lists[level].take(level))
     }
 }
 
@@ -59,12 +60,9 @@ impl ReadyQueue for Ruler {
     #[inline]
     fn insert(&mut self, nodes: &mut Nodes, task: TaskId, level: Level) {
         debug_assert!((level.0 as usize) < LEVELS, "ruler has {LEVELS} levels, not level {}", level.0);
-        let level = Level(level.0 % LEVELS as u16);
-        let index = usize::from(level.0);
-        nodes[task].level = level;
-        if self.lists[index].push_back(nodes, task) {
-            self.waiting |= 1 << index;
-        }
+        nodes[task].next = TaskId::NONE;
+        let index = usize::from(level.0) % LEVELS;
+        Batch::push_back(&mut self.lists, nodes, index, task, |level| self.waiting |= 1u64.wrapping_shl(level));
     }
 
     #[inline]
@@ -78,18 +76,15 @@ impl ReadyQueue for Ruler {
         if self.pass.task() != TaskId::NONE {
             return Some(self.pass.task());
         }
-        self.turn.clone().next(self.waiting).map(|level| self.lists[level].head)
+        self.turn.clone().next(self.waiting).map(|level| self.lists[level].first())
     }
 
     fn remove(&mut self, nodes: &mut Nodes, task: TaskId) {
+        let next = nodes[task].next;
         if self.pass == Cursor::at(task) {
-            self.pass = Cursor::at(nodes[task].next);
-            return;
-        }
-        let index = usize::from(nodes[task].level.0) % LEVELS;
-        self.lists[index].unlink(nodes, task);
-        if self.lists[index].is_empty() {
-            self.waiting &= !(1 << index);
+            self.pass = Cursor::at(next);
+        } else if let Some(level) = Batch::unlink(&mut self.lists, nodes, task, next == TaskId::NONE) {
+            self.waiting &= !(1 << level);
         }
     }
 
@@ -101,7 +96,7 @@ impl ReadyQueue for Ruler {
         let (mut turn, mut waiting) = (self.turn, self.waiting);
         while let Some(level) = turn.next(waiting) {
             waiting &= !(1 << level);
-            if let Some(task) = find_from(nodes, self.lists[level].head, &mut accept) {
+            if let Some(task) = self.lists[level].find(nodes, &mut accept) {
                 return Some(task);
             }
         }
