@@ -95,17 +95,31 @@ struct MachineArguments {
     /// What it takes a CPU that is awake to switch to a woken task [default: estimated from the recording]
     #[arg(long, value_name = "DURATION")]
     wake_cost: Option<Nanos>,
+    /// Charge each insert and pop of a ready queue what the cost atlas counts, on CPUs of so many million instructions per second [default: they cost nothing]
+    #[arg(long, value_name = "NUMBER", value_parser = parse_mips)]
+    mips: Option<f64>,
 }
 
 impl MachineArguments {
     fn overrides(&self) -> CostOverrides {
-        CostOverrides { switch: self.switch_cost, migration: self.migration_cost, idle_exit: self.idle_exit, wake: self.wake_cost }
+        CostOverrides {
+            switch: self.switch_cost,
+            migration: self.migration_cost,
+            idle_exit: self.idle_exit,
+            wake: self.wake_cost,
+            mips: self.mips,
+        }
     }
 
     /// Whether all of it was given.
     fn is_given(&self) -> bool {
         self.switch_cost.is_some() && self.migration_cost.is_some() && self.idle_exit.is_some() && self.wake_cost.is_some()
     }
+}
+
+fn parse_mips(text: &str) -> Result<f64, String> {
+    let mips = text.parse().ok().filter(|mips| (0.001..=1e9).contains(mips));
+    mips.ok_or_else(|| "give a number of million instructions per second from 0.001 to 1000000000, as in 3000".to_string())
 }
 
 /// What every verb that simulates takes.

@@ -4,6 +4,7 @@ mod comparison;
 mod loading;
 mod open;
 mod policy_name;
+mod queue_costs;
 mod simulation;
 
 pub use comparison::{Case, Comparison, Fidelity};
@@ -31,6 +32,8 @@ pub struct Recorded {
     pub costs: Costs,
     /// The machine to replay it on: the recorded CPUs, and the costs estimated or given.
     pub machine: Machine,
+    /// How many million instructions per second its CPUs do, if operations on ready queues are to be charged.
+    pub mips: Option<f64>,
     /// The metrics of the recording itself.
     pub summary: Summary,
 }
@@ -70,4 +73,6 @@ pub struct CostOverrides {
     pub idle_exit: Option<Nanos>,
     /// Of a waking on a CPU that is awake.
     pub wake: Option<Nanos>,
+    /// Of operations on ready queues: as the cost atlas has it, at so many million instructions per second. By default nothing.
+    pub mips: Option<f64>,
 }

@@ -45,6 +45,7 @@ fn traces(scratch: &Scratch) -> Vec<TraceSource> {
 
 fn simulate_hackbench(to: &Path) {
     let costs = CostOverrides {
+        mips: None,
         switch: Some(Nanos(1_500)),
         migration: Some(Nanos(2_500)),
         idle_exit: Some(Nanos(3_500)),

@@ -158,8 +158,9 @@ impl<'w> Checks<'w> {
             accounts: Accounts::new(machine.cpus, tasks),
             conservation: Conservation::new(machine, tasks, promises),
             scene: Scene::new(machine.cpus, tasks),
-            strict: (promises.strict_below > 0).then(|| Strict::new(workload, machine, promises.strict_below)),
-            turns: (promises.strict_below > 0 && machine.switch_cost == Nanos::ZERO).then(|| Turns::new(workload, promises)),
+            strict: Strict::new(workload, machine, promises.strict_below),
+            turns: (promises.strict_below > 0 && machine.switch_cost == Nanos::ZERO && machine.queue_cost.is_none())
+                .then(|| Turns::new(workload, promises)),
             shares: Shares::new(workload, machine, promises),
             violations: Vec::new(),
         }

@@ -1,6 +1,9 @@
 //! The machine: identical CPUs, and what scheduling costs on them.
 
+mod queue_cost;
+
 use crate::{CpuId, Nanos};
+pub use queue_cost::QueueCost;
 
 /// N identical CPUs and the costs of moving work between tasks and between CPUs.
 #[derive(Clone, PartialEq, Debug)]
@@ -18,6 +21,9 @@ pub struct Machine {
     pub wake_cost: Nanos,
     /// What it costs that the CPUs share memory.
     pub sharing: Sharing,
+    /// What each dispatch costs for the insert and the pop that it took; by default nothing. It is paid by the CPU that dispatches, like a switch and also where the
+    /// task goes on that ran; the number of tasks is that in the queue from which this CPU is served.
+    pub queue_cost: Option<QueueCost>,
 }
 
 /// What migrations cost beyond `migration_cost`, by source (Curran & Stumm 1990, §2). Nothing by default.
@@ -55,6 +61,7 @@ impl Machine {
             idle_exit: Nanos::ZERO,
             wake_cost: Nanos::ZERO,
             sharing: Sharing::default(),
+            queue_cost: None,
         }
     }
 

@@ -78,6 +78,11 @@ pub trait Policy {
         Promises::default()
     }
 
+    /// How many tasks wait in the queue from which `cpu` is served, for [`Machine::queue_cost`](crate::Machine::queue_cost).
+    fn queue_length(&self, _cpu: CpuId) -> u32 {
+        0
+    }
+
     /// Whether a task may run on several CPUs in its life. A machine may be slower for supporting that (Curran & Stumm's SMC).
     fn migrates(&self) -> bool {
         true

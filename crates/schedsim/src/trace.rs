@@ -143,6 +143,25 @@ pub enum OverheadKind {
     IdleExit,
     /// Working slower because memory is shared with tasks that migrate.
     Sharing,
+    /// Putting a task into a ready queue and taking one out.
+    Queue,
+}
+
+impl OverheadKind {
+    /// All kinds, in the order of their numbers.
+    pub const ALL: [OverheadKind; 5] =
+        [OverheadKind::Switch, OverheadKind::Migration, OverheadKind::IdleExit, OverheadKind::Sharing, OverheadKind::Queue];
+
+    /// What it is called where a person reads it.
+    pub fn name(self) -> &'static str {
+        match self {
+            OverheadKind::Switch => "switch",
+            OverheadKind::Migration => "migration",
+            OverheadKind::IdleExit => "leaving idle",
+            OverheadKind::Sharing => "shared memory",
+            OverheadKind::Queue => "ready queue",
+        }
+    }
 }
 
 /// Who a [`TaskId`] of a trace is.

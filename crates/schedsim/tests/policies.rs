@@ -5,9 +5,15 @@ mod play;
 
 use play::*;
 use proptest::prelude::*;
-use schedsim::policy::{Book, FairOptions, Mlfq, O1, O1Options, Policy, PsList, PsListOptions, Textbook, Windows};
+use schedsim::checks::Checks;
+use schedsim::engine::{self, Options};
+use schedsim::metrics::{Metrics, Summary};
+use schedsim::policy::{
+    Book, FairOptions, Mlfq, O1, O1Options, Policy, PolicySpec, PolicyVisitor, PsList, PsListOptions, Textbook, Windows,
+};
+use schedsim::trace::Trace;
 use schedsim::workload::{Action, TaskClass, TaskSpec, Workload};
-use schedsim::{CpuId, Machine, Nanos, Time};
+use schedsim::{CpuId, Machine, Nanos, QueueCost, Time};
 
 const HOG: [(u64, Action); 1] = [(90_000 * MS, Action::Exit)];
 
@@ -218,5 +224,80 @@ proptest! {
         let ticks = if equal { 2 } else { prios.len() as u64 + 1 };
         let spread = spread(pslist(MS, false), tasks.len(), tasks, 1_000 * MS);
         prop_assert!(spread <= ticks * MS / 2, "{spread} with {} tasks", prios.len());
+    }
+}
+
+// The cost of scheduling itself.
+
+/// Instructions of the committed cost atlas, at 3000 MIPS.
+fn atlas(structure: &str) -> QueueCost {
+    let instructions = match structure {
+        "rbtree" => [36.0, 171.0, 273.6, 351.5],
+        "priority" => [41.0, 26.0, 26.0, 26.0],
+        _ => [14.0, 13.0, 13.0, 13.0],
+    };
+    QueueCost::new([1, 10, 100, 1000].into_iter().zip(instructions.map(|count| count / 3.0)))
+}
+
+/// A run on a machine on which a switch is free and the ready queue is not: its summary.
+fn charged(policy: &str, cpus: u16, load: &Workload) -> Summary {
+    struct Job<'a>(&'a Workload, Machine);
+    impl PolicyVisitor for Job<'_> {
+        type Out = Summary;
+        fn visit<P: Policy>(self, policy: P) -> Summary {
+            let mut metrics = Metrics::new(self.1.cpus);
+            let mut checks = Checks::new(self.0, &self.1, policy.promises());
+            let options = Options { seed: 1, until: Time::NEVER };
+            let outcome = engine::simulate(self.0, &self.1, policy, options, Trace::new(vec![&mut metrics, &mut checks])).unwrap();
+            assert_eq!(checks.finish(&outcome), []);
+            metrics.finish(outcome.end)
+        }
+    }
+    let spec = PolicySpec::parse(policy).unwrap();
+    let machine = Machine { queue_cost: Some(atlas(spec.structure())), ..Machine::ideal(cpus) };
+    spec.visit(cpus, Job(load, machine))
+}
+
+#[test]
+fn a_slice_twice_as_long_halves_the_overhead_and_doubles_the_wait() {
+    // P-CLM16.
+    let load = workload((0..50).map(|_| task(120, NOW, &[(40 * MS, Action::Exit)])).collect());
+    let ran = |quantum: &str| {
+        let summary = charged(&format!("central:rr/quantum={quantum}"), 1, &load);
+        [summary.get("queue_overhead_ns").unwrap(), summary.get("run_delay_ns_max").unwrap()]
+    };
+    let (short, long) = (ran("1ms"), ran("2ms"));
+    // 2000 dispatches of 13 instructions, a third of a ns each; and 49 other slices.
+    assert!((short[0] - 2000.0 * 4.0).abs() < 10.0, "{short:?}");
+    assert!((long[0] / short[0] - 0.5).abs() < 0.001, "{short:?} {long:?}");
+    assert_eq!((short[1] / 1e6).round(), 49.0);
+    assert!((long[1] / short[1] - 2.0).abs() < 0.001, "{short:?} {long:?}");
+}
+
+/// St Andrews' load: the same work, 400 ms, cut into so many threads. Each works for a while and, if it is told to, sleeps in the middle.
+fn pythagoras(threads: u64, sleeps: bool) -> Workload {
+    let work = 400 * MS / threads;
+    let steps = [(work / 2, if sleeps { Action::Sleep(Nanos(MS)) } else { Action::Continue }), (work - work / 2, Action::Exit)];
+    workload((0..threads).map(|_| task(120, NOW, &steps)).collect())
+}
+
+#[test]
+fn trees_cost_more_per_decision_the_more_threads_there_are_and_lists_do_not() {
+    // A-CLM01, A-CLM05, A-CLM08: with the cost of queues alone, what Linux' tree and Windows' lists differ by.
+    let overhead = |policy: &str, threads, sleeps| {
+        let summary = charged(policy, 4, &pythagoras(threads, sleeps));
+        (summary.get("queue_overhead_ns").unwrap() / summary.get("dispatches").unwrap(), summary.get("makespan_ns").unwrap())
+    };
+    for sleeps in [false, true] {
+        let ran = |policy: &str| [100, 3200].map(|threads| overhead(policy, threads, sleeps));
+        let [cfs, o1, mlfq] = ["cfs", "o1", "mlfq"].map(ran);
+        // The load is spread over four queues under cfs and o1.
+        assert!(cfs[1].0 > 1.4 * cfs[0].0, "{sleeps}: {cfs:?}");
+        for constant in [o1, mlfq] {
+            assert!(constant[1].0 <= 1.1 * constant[0].0, "{sleeps}: {constant:?}");
+            assert!(cfs[1].0 > 5.0 * constant[1].0, "{sleeps}: {cfs:?} {constant:?}");
+            // And yet nobody would see it in how long it takes.
+            assert!(sleeps || (constant[1].1 / cfs[1].1 - 1.0).abs() < 0.01, "{cfs:?} {constant:?}");
+        }
     }
 }

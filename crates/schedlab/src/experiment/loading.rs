@@ -43,7 +43,7 @@ impl Recorded {
         let end = until.end().unwrap_or(end);
         let summary = metrics.finish(end);
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        Ok(Recorded { name, workload, replay, costs, machine, summary, recording })
+        Ok(Recorded { name, workload, replay, costs, machine, mips: given.mips, summary, recording })
     }
 
     /// The machine of the recording with `cpus` CPUs.

@@ -1,6 +1,7 @@
 //! One run in the simulator, observed.
 
 use super::Recorded;
+use super::queue_costs::charge_queues;
 use crate::Error;
 use schedsim::checks::{Checks, Violation};
 use schedsim::engine::{self, Options, Outcome};
@@ -34,6 +35,8 @@ pub fn simulate(
     check: bool,
     observer: Option<&mut dyn Observer>,
 ) -> Result<Run, Error> {
+    let charged = recorded.mips.map(|mips| charge_queues(machine, policy.structure(), mips));
+    let machine = charged.as_ref().unwrap_or(machine);
     let job = Job { recorded, machine, seed, check, observer };
     policy.visit(machine.cpus, job).map_err(|error| match error {
         engine::Error::Stalled(_) | engine::Error::Task { .. } => Error::Input(format!("under {policy} on {} CPUs {error}", machine.cpus)),

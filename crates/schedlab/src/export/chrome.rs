@@ -5,7 +5,7 @@
 use super::occupancy::Interval;
 use super::queue_lengths::QueueLength;
 use super::{Export, Names, Occupancy, Omitted, QueueLengths};
-use schedsim::trace::{Event, EventKind, OverheadKind};
+use schedsim::trace::{Event, EventKind};
 use schedsim::{Nanos, TaskId, Time};
 use std::io::{self, Write};
 
@@ -42,12 +42,7 @@ impl<'a> Chrome<'a> {
         match event.kind {
             EventKind::SchedSwitch { .. } => Ok(()),
             EventKind::Overhead { kind, spent, .. } => {
-                let kind = match kind {
-                    OverheadKind::Switch => "switch",
-                    OverheadKind::Migration => "migration",
-                    OverheadKind::IdleExit => "leaving idle",
-                    OverheadKind::Sharing => "shared memory",
-                };
+                let kind = kind.name();
                 let duration = Micros(spent.0);
                 let place = format!(r#""pid":1,"tid":{cpu},"ts":{time},"dur":{duration}"#);
                 write!(self.text, ",\n{{\"ph\":\"X\",{place},\"cat\":\"overhead\",\"name\":\"{kind}\"}}")

@@ -11,7 +11,7 @@ mod wire;
 use super::queue_lengths::QueueLength;
 use super::{Export, Names, Occupancy, Omitted, QueueLengths};
 use bundle::Bundle;
-use schedsim::trace::{Event, EventKind, OverheadKind, PrevState};
+use schedsim::trace::{Event, EventKind, PrevState};
 use schedsim::{CpuId, TaskId, Time};
 use std::io::{self, Write};
 use wire::Message;
@@ -119,12 +119,7 @@ impl<'a> Perfetto<'a> {
                 self.bundles[event.cpu.index()].waking(time, task, names.of(task), target, context)
             }
             EventKind::Overhead { kind, spent, .. } => {
-                let name = match kind {
-                    OverheadKind::Switch => "switch",
-                    OverheadKind::Migration => "migration",
-                    OverheadKind::IdleExit => "leaving idle",
-                    OverheadKind::Sharing => "shared memory",
-                };
+                let name = kind.name();
                 if !introduced(&mut self.overhead_tracks, event.cpu.index()) {
                     self.overhead_track(event.cpu);
                 }

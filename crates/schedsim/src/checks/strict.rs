@@ -18,9 +18,12 @@ pub struct Strict {
 }
 
 impl Strict {
-    pub fn new(workload: &Workload, machine: &Machine, below: u8) -> Strict {
-        let prios = workload.tasks.iter().map(|task| task.info.prio).collect();
-        Strict { prios, below, tolerance: machine.switch_cost + machine.idle_exit }
+    /// Nothing to look at if no task is of such a priority.
+    pub fn new(workload: &Workload, machine: &Machine, below: u8) -> Option<Strict> {
+        let prios: Vec<u8> = workload.tasks.iter().map(|task| task.info.prio).collect();
+        let queue = machine.queue_cost.as_ref().map_or(Nanos::ZERO, |cost| cost.of(workload.tasks.len() as u32));
+        let tolerance = machine.switch_cost + machine.idle_exit + machine.wake_cost + queue;
+        prios.iter().any(|&prio| prio < below).then_some(Strict { prios, below, tolerance })
     }
 
     /// Whether anything may take time.

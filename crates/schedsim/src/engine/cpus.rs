@@ -175,6 +175,9 @@ impl<P: Policy> Engine<'_, '_, P> {
                 run_from += self.switch(cpu, next);
             }
         }
+        if next != TaskId::NONE && self.cx.machine.queue_cost.is_some() {
+            run_from = self.queue(cpu, next, run_from);
+        }
         match choice {
             Some(choice) => self.run_on(cpu, next, run_from, choice.slice),
             None => {
@@ -246,6 +249,18 @@ impl<P: Policy> Engine<'_, '_, P> {
             self.trace.push(self.cx.now, cpu, EventKind::Overhead { task: next, kind: OverheadKind::Switch, spent });
         }
         spent
+    }
+
+    /// Charges for the insert and the pop that it took to choose `next`. Returns from when it runs.
+    #[cold]
+    fn queue(&mut self, cpu: CpuId, next: TaskId, from: Time) -> Time {
+        let waiting = self.policy.queue_length(cpu);
+        let cost = self.cx.machine.queue_cost.as_ref().map_or(Nanos::ZERO, |cost| cost.of(waiting + 1));
+        let spent = cost.min(self.until.since(from));
+        if spent > Nanos::ZERO {
+            self.trace.push(self.cx.now, cpu, EventKind::Overhead { task: next, kind: OverheadKind::Queue, spent });
+        }
+        from + spent
     }
 
     #[inline]

@@ -283,7 +283,7 @@ pub static CATALOGUE: &[Metric] = &[
         better: Lower,
         source: OURS,
         definition: "CPU time spent on scheduling itself, of all kinds.",
-        read: |s| overhead(s, &[OverheadKind::Switch, OverheadKind::Migration, OverheadKind::IdleExit, OverheadKind::Sharing]),
+        read: |s| overhead(s, &OverheadKind::ALL),
     },
     Metric {
         id: "switch_overhead_ns",
@@ -316,6 +316,14 @@ pub static CATALOGUE: &[Metric] = &[
         source: CURRAN_STUMM,
         definition: "CPU time by which bursts are longer because memory is shared with tasks that migrate (their SMC).",
         read: |s| overhead(s, &[OverheadKind::Sharing]),
+    },
+    Metric {
+        id: "queue_overhead_ns",
+        unit: "ns",
+        better: Lower,
+        source: OURS,
+        definition: "CPU time spent on inserting tasks into ready queues and taking them out.",
+        read: |s| overhead(s, &[OverheadKind::Queue]),
     },
     Metric {
         id: "response_time_ns_mean",

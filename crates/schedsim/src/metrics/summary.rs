@@ -52,7 +52,7 @@ pub struct Totals {
     pub wakeups_without_waking: u64,
     /// `overhead` events.
     pub overheads: u64,
-    pub(super) overhead: [Nanos; 4],
+    pub(super) overhead: [Nanos; 5],
 }
 
 impl Totals {

@@ -180,6 +180,14 @@ impl PolicySpec {
         })
     }
 
+    /// The structure of [`readyq::catalog`] that keeps its ready tasks, or comes nearest to what does.
+    pub fn structure(&self) -> &'static str {
+        match self.kind {
+            Kind::Queued { order, .. } => order.name,
+            Kind::Whole(whole) => whole.structure(),
+        }
+    }
+
     fn level_count(&self, order: &Entry) -> u16 {
         self.levels.unwrap_or(match order.name {
             "rr" | "rr-rbtree" => 1,

@@ -17,6 +17,7 @@ use readyq::{Node, Nodes, ReadyQueue};
 #[derive(Clone, Debug)]
 pub struct Central<Q> {
     queue: Q,
+    waiting: u32,
     nodes: Vec<Node>,
     options: Options,
     /// Tasks alive that may not run everywhere; while there are none, the head of the queue suits every CPU.
@@ -48,7 +49,7 @@ impl Options {
 impl<Q: ReadyQueue> Central<Q> {
     /// The policy with an empty `queue`.
     pub fn new(queue: Q, options: Options) -> Self {
-        Central { queue, nodes: Vec::new(), options, restricted: 0 }
+        Central { queue, waiting: 0, nodes: Vec::new(), options, restricted: 0 }
     }
 
     /// The running task of the worst level that `task` may push off its CPU.
@@ -62,6 +63,10 @@ impl<Q: ReadyQueue> Central<Q> {
 impl<Q: ReadyQueue> Policy for Central<Q> {
     fn promises(&self) -> Promises {
         Promises { work_conserving: true, locally_work_conserving: true, ..Promises::default() }
+    }
+
+    fn queue_length(&self, _cpu: CpuId) -> u32 {
+        self.waiting
     }
 
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {
@@ -85,6 +90,7 @@ impl<Q: ReadyQueue> Policy for Central<Q> {
 
     fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
         let alone = self.queue.is_empty();
+        self.waiting += 1;
         self.queue.insert(Nodes::from_mut(&mut self.nodes), task, self.options.levels.of(cx.task(task).prio));
         if alone && matches!(why, Enqueue::SliceOver | Enqueue::Yielded) {
             return Effect::Nothing; // `cpu` itself is about to dispatch and finds it
@@ -111,6 +117,7 @@ impl<Q: ReadyQueue> Policy for Central<Q> {
     }
 
     fn dequeue(&mut self, _cx: &mut Context, task: TaskId) {
+        self.waiting -= 1;
         self.queue.remove(Nodes::from_mut(&mut self.nodes), task);
     }
 
@@ -118,7 +125,9 @@ impl<Q: ReadyQueue> Policy for Central<Q> {
         let nodes = Nodes::from_mut(&mut self.nodes);
         let slice = self.options.quantum;
         if self.restricted == 0 && self.options.search == Search::First(1) {
-            return self.queue.pop(nodes).map(|task| Dispatch { task, slice });
+            let task = self.queue.pop(nodes)?;
+            self.waiting -= 1;
+            return Some(Dispatch { task, slice });
         }
         let level = |task| self.options.levels.of(cx.task(task).prio);
         let (mut first, mut looked_at) = (None, 0);
@@ -140,6 +149,7 @@ impl<Q: ReadyQueue> Policy for Central<Q> {
             Search::TopLevel => first.is_none_or(|first| level(*task) <= level(first)),
         };
         let task = end.filter(near).or(first)?;
+        self.waiting -= 1;
         if self.queue.peek(nodes) == Some(task) {
             self.queue.pop(nodes);
         } else {

@@ -309,6 +309,10 @@ impl<D: Discipline> Policy for Fair<D> {
         }
     }
 
+    fn queue_length(&self, cpu: CpuId) -> u32 {
+        self.queues[cpu.index()].waiting + self.realtime.waiting_on(cpu)
+    }
+
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {
         let len = self.tasks.len().max(task.index() + 1);
         let view = cx.task(task);

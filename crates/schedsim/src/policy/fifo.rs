@@ -49,6 +49,10 @@ impl Policy for Fifo {
         }
     }
 
+    fn queue_length(&self, cpu: CpuId) -> u32 {
+        self.class.waiting_on(cpu)
+    }
+
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {
         self.class.init_task(cx, task);
     }

@@ -17,6 +17,8 @@ use readyq::{Node, Nodes, ReadyQueue};
 #[derive(Clone, Debug)]
 pub struct Initial<Q> {
     queues: Vec<Q>,
+    /// How many tasks wait in each.
+    waiting: Vec<u32>,
     nodes: Vec<Node>,
     /// Live tasks placed on each CPU, a processor-intensive one `heavy` times.
     placed: Loads,
@@ -60,6 +62,7 @@ impl<Q: ReadyQueue + Clone> Initial<Q> {
         let levels = if options.count == Count::Level { options.levels.count() } else { 0 };
         Initial {
             queues: vec![queue; usize::from(cpus)],
+            waiting: vec![0; usize::from(cpus)],
             nodes: Vec::new(),
             placed: Loads::new(cpus),
             by_level: vec![0; usize::from(cpus) * levels],
@@ -101,6 +104,10 @@ impl<Q: ReadyQueue + Clone> Policy for Initial<Q> {
         false
     }
 
+    fn queue_length(&self, cpu: CpuId) -> u32 {
+        self.waiting[cpu.index()]
+    }
+
     fn init_task(&mut self, _cx: &mut Context, task: TaskId) {
         renew(&mut self.nodes, task);
     }
@@ -136,6 +143,7 @@ impl<Q: ReadyQueue + Clone> Policy for Initial<Q> {
     fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
         let level = self.options.levels.of(cx.task(task).prio);
         self.queues[cpu.index()].insert(Nodes::from_mut(&mut self.nodes), task, level);
+        self.waiting[cpu.index()] += 1;
         if cx.idle().contains(cpu) {
             return Effect::Kick(cpu);
         }
@@ -147,11 +155,14 @@ impl<Q: ReadyQueue + Clone> Policy for Initial<Q> {
     }
 
     fn dequeue(&mut self, cx: &mut Context, task: TaskId) {
-        self.queues[cx.task(task).cpu.index()].remove(Nodes::from_mut(&mut self.nodes), task);
+        let cpu = cx.task(task).cpu;
+        self.queues[cpu.index()].remove(Nodes::from_mut(&mut self.nodes), task);
+        self.waiting[cpu.index()] -= 1;
     }
 
     fn dispatch(&mut self, _cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
         let task = self.queues[cpu.index()].pop(Nodes::from_mut(&mut self.nodes))?;
+        self.waiting[cpu.index()] -= 1;
         Some(Dispatch { task, slice: self.options.quantum })
     }
 

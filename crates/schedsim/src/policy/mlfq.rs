@@ -161,6 +161,10 @@ impl<R: Rules> Policy for Feedback<R> {
         Promises { work_conserving: true, locally_work_conserving: true, ..Promises::default() }
     }
 
+    fn queue_length(&self, _cpu: CpuId) -> u32 {
+        self.waiting
+    }
+
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {
         renew(&mut self.nodes, task);
         let new = Task { standing: self.rules.admit(cx.task(task)), state: State::Away, since: cx.now() };

@@ -185,6 +185,10 @@ impl<Q: ReadyQueue + Clone> Policy for Take<Q> {
         Promises { work_conserving: self.options.polling, locally_work_conserving: true, ..Promises::default() }
     }
 
+    fn queue_length(&self, cpu: CpuId) -> u32 {
+        self.waiting.of(cpu)
+    }
+
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {
         renew(&mut self.nodes, task);
         if task.index() >= self.queued_on.len() {

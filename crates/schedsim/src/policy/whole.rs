@@ -130,6 +130,15 @@ impl Whole {
         })
     }
 
+    /// The ready queue whose operations cost what this one's do.
+    pub fn structure(self) -> &'static str {
+        match self {
+            Whole::Eevdf(_) | Whole::Cfs(_) => "rbtree",
+            Whole::PsList(_) => "pslist",
+            Whole::O1(_) | Whole::Mlfq(_) | Whole::Textbook(_) | Whole::Fifo(_) | Whole::Rr(_) => "priority",
+        }
+    }
+
     /// Builds the scheduler for a machine of `cpus` CPUs and hands it to `visitor`.
     pub fn visit<V: PolicyVisitor>(self, cpus: u16, visitor: V) -> V::Out {
         match self {

@@ -49,7 +49,7 @@ impl Event {
             8 => EventKind::JobRelease { task },
             9 => EventKind::JobComplete { task, demand: Nanos(argument) },
             10 => {
-                let kind = *[OverheadKind::Switch, OverheadKind::Migration, OverheadKind::IdleExit, OverheadKind::Sharing].get(detail)?;
+                let kind = *OverheadKind::ALL.get(detail)?;
                 EventKind::Overhead { task, kind, spent: Nanos(argument) }
             }
             _ => return None,
@@ -123,6 +123,7 @@ mod tests {
             EventKind::JobRelease { task },
             EventKind::JobComplete { task, demand: Nanos(u64::MAX) },
             EventKind::Overhead { task: other, kind: OverheadKind::IdleExit, spent: Nanos(5) },
+            EventKind::Overhead { task, kind: OverheadKind::Queue, spent: Nanos(5) },
         ];
         for kind in kinds {
             let event = Event { time: Time(u64::MAX), cpu: CpuId(1023), kind };

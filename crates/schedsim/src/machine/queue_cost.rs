@@ -1,0 +1,60 @@
+//! What it costs to decide who runs next, by how many tasks wait.
+
+use crate::Nanos;
+
+/// The cost of one scheduling operation, an insert and the pop that answers it, as a function of the number of tasks in the queue.
+///
+/// A table of measured points, between which costs are interpolated along the logarithm of the number of tasks. Beyond the last point a straight line in that
+/// logarithm goes on (O(log n)); before the first one the cost is that of the first.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct QueueCost {
+    /// `(log2 of tasks, ns)`, in order.
+    points: Vec<(f64, f64)>,
+}
+
+impl QueueCost {
+    /// From `(tasks, ns)`; points without tasks, or that are not numbers, are left out.
+    pub fn new(points: impl IntoIterator<Item = (u32, f64)>) -> QueueCost {
+        let usable = points.into_iter().filter(|&(tasks, ns)| tasks > 0 && ns.is_finite() && ns >= 0.0);
+        let mut points: Vec<(f64, f64)> = usable.map(|(tasks, ns)| (libm::log2(f64::from(tasks)), ns)).collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        points.dedup_by_key(|point| point.0);
+        QueueCost { points }
+    }
+
+    /// Of an operation on a queue of `tasks`, the one that is inserted among them.
+    pub fn of(&self, tasks: u32) -> Nanos {
+        let x = libm::log2(f64::from(tasks.max(1)));
+        let cost = match self.points[..] {
+            [] => 0.0,
+            [only] => only.1,
+            [first, ..] if x <= first.0 => first.1,
+            [.., before, last] if x >= last.0 => line(before, last, x),
+            _ => {
+                let after = self.points.partition_point(|point| point.0 <= x);
+                line(self.points[after - 1], self.points[after], x)
+            }
+        };
+        Nanos(libm::round(cost.max(0.0)) as u64)
+    }
+}
+
+/// The line through two points, at `x`.
+fn line(a: (f64, f64), b: (f64, f64), x: f64) -> f64 {
+    a.1 + (b.1 - a.1) * (x - a.0) / (b.0 - a.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_are_interpolated_along_the_logarithm() {
+        let cost = QueueCost::new([(100, 200.0), (10, 100.0), (0, 7.0), (1, f64::NAN)]);
+        let at = |tasks| cost.of(tasks).0;
+        assert_eq!([0, 1, 10, 100, 1000].map(at), [100, 100, 100, 200, 300]);
+        assert_eq!(at(32), 151); // log10 32 = 1.505
+        assert_eq!(QueueCost::new([(5, 30.0)]).of(5000), Nanos(30));
+        assert_eq!(QueueCost::default().of(5), Nanos::ZERO);
+    }
+}
