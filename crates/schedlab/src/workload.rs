@@ -1,9 +1,11 @@
 //! What a user names as WORKLOAD, resolved in one place: a built-in one, a file that describes one, or a recording.
 
 pub mod built_in;
+mod fit;
 pub mod format;
 mod stochastic;
 
+pub use fit::{Fitted, Lives, Recorded as FitInput, all_but};
 pub use stochastic::{Parameters, Stochastic, Template, list_parameters};
 
 use crate::toml_file::TomlFile;

@@ -279,3 +279,26 @@ fn a_grid_that_is_none_is_refused() {
     fails(&["sweep", &empty, "--jobs", "0"], 2, &["--jobs"]);
     assert!(!Path::new(&out).exists());
 }
+
+#[test]
+fn a_recording_is_fitted_and_what_comes_of_it_is_a_workload() {
+    let scratch = Scratch::new("fit");
+    let file = scratch.path("like-redis.toml");
+    let output = schedlab(&["inspect", REDIS, "--fit", "--only", "redis-server,redis-benchmark", "-o", &file]);
+    assert!(output.status.success() && output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = fs::read_to_string(&file).expect("a workload file");
+    assert!(text.contains("# Fitted by: schedlab inspect redis.perf-script.txt.zst --fit --only redis-server,redis-benchmark\n"), "{text}");
+    let output = schedlab(&["run", &file, "--policy", "take:rr", "--set", "tasks=20", "--set", "after=drain"]);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(stdout(&output).starts_with("redis: load 0."), "{}", stdout(&output));
+    // The workloads that come with the program are what their recordings are fitted to.
+    let workloads = Path::new(REDIS).parent().expect("a folder");
+    for (name, only) in [("groff", "groff,troff,tbl,eqn,pic,grops,chem,refer,gzip"), ("ngspice", "ngspice")] {
+        let recording = workloads.join(format!("{name}.perf-script.txt.zst"));
+        let fitted = stdout(&schedlab(&["inspect", &recording.to_string_lossy(), "--fit", "--only", only]));
+        assert_eq!(fitted, fs::read_to_string(workloads.join(format!("{name}.toml"))).expect("a workload file"));
+    }
+    fails(&["inspect", REDIS, "--fit", "--only", "redis-servr"], 2, &["Did you mean `redis-server`?"]);
+    fails(&["inspect", "unix1990", "--fit"], 2, &["already"]);
+    fails(&["inspect", REDIS, "-o", &file], 2, &["--fit"]);
+}

@@ -1,5 +1,6 @@
 //! `schedlab inspect`: what is in a workload.
 
+mod fit;
 mod stochastic;
 
 use super::read_with_progress;
@@ -14,14 +15,15 @@ use schedsim::{Nanos, TaskId, Time};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Shows what is in a recording: tasks, bursts, pauses, ready queues, who wakes whom, latencies; or the classes of a stochastic workload
 ///
 /// Lost events are reported first. The file is read once, as a stream: memory grows with the number of tasks.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  schedlab inspect workloads/hackbench.perf-script.txt.zst\n  \
-                        schedlab inspect perf.data --tasks 50 --format json\n\n\
+                        schedlab inspect perf.data --tasks 50 --format json\n  \
+                        schedlab inspect perf.data --fit -o like-it.toml\n\n\
                         Record with: perf record -a -e 'sched:sched_*' -- COMMAND")]
 pub struct Inspect {
     /// A recording: perf.data or the text of `perf script`, either may be compressed with zstd. Or a stochastic workload
@@ -35,6 +37,15 @@ pub struct Inspect {
     /// How results are printed
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    /// Print a stochastic workload that is like the recording instead: a workload file, with what it was fitted to and how near it is
+    #[arg(long, conflicts_with = "format")]
+    fit: bool,
+    /// Fit to the tasks of these names alone
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "fit")]
+    only: Vec<String>,
+    /// Write the fitted workload to this file
+    #[arg(short, value_name = "FILE", requires = "fit")]
+    output: Option<PathBuf>,
 }
 
 /// Everything that one pass over a recording yields.
@@ -48,7 +59,11 @@ struct Inspection {
 impl Inspect {
     pub fn run(self) -> Result<(), Error> {
         match Workload::resolve(&self.workload)? {
+            Workload::Recording(path) if self.fit => self.fit(&path),
             Workload::Recording(path) => self.recording(&path),
+            Workload::Stochastic(_) if self.fit => {
+                Err(Error::Usage("--fit takes a recording; this is a stochastic workload already".to_string()))
+            }
             Workload::Stochastic(template) => stochastic::inspect(&template.with(&Parameters::default())?, self.format),
         }
     }
