@@ -72,3 +72,33 @@ fn without_the_stop_rule_the_spread_grows_without_bound() {
     let long = spread(PsList::new(Strides::Linear), &levels, 100_000);
     assert!(long > 9 * short, "{short}, then {long}");
 }
+
+#[path = "../examples/pslist_steps/steps.rs"]
+mod steps;
+
+#[test]
+fn the_simulation_of_100_steps_as_worked_by_hand() {
+    // L-EXP05, L-FIG05. The waiting tasks; who runs, from when to when; it goes in front of the middle where "<" stands, else to the tail.
+    let expected = [
+        "B0 C0 D0 E0 F0, A 0-1",
+        "C0 D0 E0 F0 A1, B 0-1",
+        "D0 E0 F0 A1 B1, C 0-2",
+        "E0 F0 A1 B1 C2, D 0-2",
+        "F0 A1 B1 C2 D2, E 0-3",
+        "A1 B1 C2 D2 E3, F 0-5",
+        "B1 C2 D2 E3 F5, A 1-2",
+        "C2 D2 E3 F5 A2, B 1-3",
+        "D2 E3 F5 A2 B3, C 2-4 <",
+        "E3 C4 F5 A2 B3, D 2-4 <",
+    ];
+    let row = |step: steps::Step| {
+        let list: Vec<String> = step.list.iter().map(|&(task, time)| format!("{}{time}", steps::name(task))).collect();
+        let mark = if step.to_middle { " <" } else { "" };
+        format!("{}, {} {}-{}{mark}", list.join(" "), steps::name(step.runs), step.from, step.to)
+    };
+    let found: Vec<String> = steps::simulate(&steps::GRANULARITIES).map(row).take(10).collect();
+    assert_eq!(found, expected);
+    // L-CLM04: all 100 keep within (6 + 1) / 2 steps of the lightest.
+    let worst = steps::simulate(&steps::GRANULARITIES).take(100).map(|step| step.spread).max();
+    assert!(worst.is_some_and(|worst| worst <= 7 * 5 / 2), "{worst:?}");
+}

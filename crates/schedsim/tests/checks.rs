@@ -3,6 +3,7 @@
 mod support;
 
 use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use schedsim::checks::{Checks, Rule, Violation};
 use schedsim::engine::{self, Error, Options, Outcome};
 use schedsim::policy::{self, Context, Dispatch, Effect, Enqueue, Needs, Policy, PolicySpec, PolicyVisitor, Promises, Shares, Stop, Wake};
@@ -450,17 +451,48 @@ fn a_task_whose_cpu_is_taken_by_a_better_one_while_it_leaves_idle_gets_another()
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
-
-    #[test]
-    fn every_policy_keeps_all_rules((workload, machine) in swarm::workloads(9), cut in prop_oneof![Just(u64::MAX), 0u64..20_000_000]) {
+/// A random load of this seed under every policy, which may have a fault, with all checks on. If one fails, the load is made as small as
+/// it goes; the message says what is left, what it breaks, and which command does it again.
+fn swarm(seed: u64, fault: Option<Fault>) -> Result<(), String> {
+    let config = ProptestConfig { cases: 1, failure_persistence: None, ..ProptestConfig::default() };
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+    let loads = (swarm::workloads(9), prop_oneof![Just(u64::MAX), 0u64..20_000_000]);
+    let result = runner.run(&loads, |((workload, machine), cut)| {
         for name in every_policy() {
-            let run = Checked { workload: &workload, machine: &machine, until: Time(cut), fault: None };
+            let run = Checked { workload: &workload, machine: &machine, until: Time(cut), fault };
             match PolicySpec::parse(&name).unwrap().visit(machine.cpus, run) {
                 Ok(violations) => prop_assert!(violations.is_empty(), "{name}: {}", violations[0]),
                 Err(error) => prop_assert!(false, "{name}: {error}"),
             }
         }
+        Ok(())
+    });
+    result.map_err(|failure| format!("{failure}\nAgain: SWARM={seed} cargo test -p schedsim --test checks every_policy_keeps_all_rules"))
+}
+
+#[test]
+fn every_policy_keeps_all_rules() {
+    // `SWARM=7` tries the load of that seed only, `SWARM=0..5000` those of many.
+    let seeds = match std::env::var("SWARM") {
+        Err(_) => 0..128,
+        Ok(text) => match text.split_once("..") {
+            Some((from, to)) => from.parse().unwrap()..to.parse().unwrap(),
+            None => text.parse().map(|seed: u64| seed..seed + 1).unwrap(),
+        },
+    };
+    for seed in seeds {
+        swarm(seed, None).unwrap_or_else(|failure| panic!("{failure}"));
     }
+}
+
+#[test]
+fn a_load_that_a_broken_policy_fails_shrinks_and_fails_again() {
+    let seed = (0..).find(|&seed| swarm(seed, Some(Fault::ForgetsKicks)).is_err()).unwrap();
+    let failure = swarm(seed, Some(Fault::ForgetsKicks)).unwrap_err();
+    assert_eq!(failure, swarm(seed, Some(Fault::ForgetsKicks)).unwrap_err());
+    // What is left: few tasks, of which two wake.
+    assert!(failure.matches("TaskSpec {").count() <= 4, "{failure}");
+    assert!(failure.ends_with(&format!("SWARM={seed} cargo test -p schedsim --test checks every_policy_keeps_all_rules")));
 }

@@ -2,6 +2,8 @@
 
 #[path = "support/play.rs"]
 mod play;
+#[path = "../examples/timeline/svg.rs"]
+mod svg;
 
 use play::*;
 use proptest::prelude::*;
@@ -9,7 +11,8 @@ use schedsim::checks::Checks;
 use schedsim::engine::{self, Options};
 use schedsim::metrics::{Metrics, Summary};
 use schedsim::policy::{
-    Book, FairOptions, Mlfq, O1, O1Options, Policy, PolicySpec, PolicyVisitor, PsList, PsListOptions, Textbook, Windows,
+    self, Book, FairOptions, Mlfq, O1, O1Options, Policy, PolicySpec, PolicyVisitor, Promises, PsList, PsListOptions, ShareMeasure,
+    Textbook, Windows,
 };
 use schedsim::trace::Trace;
 use schedsim::workload::{Action, TaskClass, TaskSpec, Workload};
@@ -300,4 +303,155 @@ fn trees_cost_more_per_decision_the_more_threads_there_are_and_lists_do_not() {
             assert!(sleeps || (constant[1].1 / cfs[1].1 - 1.0).abs() < 0.01, "{cfs:?} {constant:?}");
         }
     }
+}
+
+// The documentation.
+
+/// What the policy of this name promises on one CPU.
+fn promises_of(policy: &str) -> Promises {
+    struct Ask;
+    impl PolicyVisitor for Ask {
+        type Out = Promises;
+        fn visit<P: Policy>(self, policy: P) -> Promises {
+            policy.promises()
+        }
+    }
+    PolicySpec::parse(policy).unwrap().visit(1, Ask)
+}
+
+/// The row of the table of promises for a policy, as its code declares them.
+fn row(policy: &str) -> String {
+    let promises = promises_of(policy);
+    let yes = |promised| if promised { "yes" } else { "no" };
+    let work = match promises {
+        Promises { work_conserving: true, .. } => "yes",
+        Promises { locally_work_conserving: true, .. } => "per CPU",
+        _ => "no",
+    };
+    let strict = match promises.strict_below {
+        0 => "no",
+        1..=100 => "real-time tasks",
+        _ => "yes",
+    };
+    let ms = |time: Nanos| time.0 as f64 / 1e6;
+    let shares = match promises.shares.map(|shares| shares.measure) {
+        None => "none".to_string(),
+        Some(ShareMeasure::Lag { request, tick }) => {
+            let (ahead, behind) = ShareMeasure::lag_bounds(tick, request, request, false);
+            format!("lag: {:.1} ms ahead, {:.1} ms behind (equal weights: {:.1} ms)", ms(ahead), ms(behind), ms(ahead))
+        }
+        Some(ShareMeasure::Spread { fixed, per_task }) => format!("spread: {:.2} ms + {:.2} ms per task", ms(fixed), ms(per_task)),
+    };
+    let structure = PolicySpec::parse(policy).unwrap().structure();
+    let summary = readyq::catalog::entry(structure).unwrap().summary;
+    let order = summary.rsplit("; ").next().unwrap();
+    format!(
+        "| [{policy}]({}.md) | {work} | {strict} | {} | {shares} | {structure}, {order} |",
+        policy.split('-').next().unwrap(),
+        yes(promises.starvation_free)
+    )
+}
+
+#[test]
+fn the_table_of_promises_is_what_policies_declare() {
+    let table = include_str!("../../../docs/policies/README.md");
+    let missing: Vec<String> =
+        policy::schedulers().map(|scheduler| row(scheduler.name)).filter(|row| !table.contains(row.as_str())).collect();
+    assert!(missing.is_empty(), "docs/policies/README.md lacks\n{}", missing.join("\n"));
+}
+
+#[test]
+fn the_pictures_are_those_of_the_policies() {
+    for scheduler in policy::schedulers() {
+        let path = format!("{}/../../docs/policies/{}.svg", env!("CARGO_MANIFEST_DIR"), scheduler.name);
+        let drawn = std::fs::read_to_string(&path).unwrap_or_default();
+        let expected = svg::timeline(scheduler.name).unwrap();
+        assert!(
+            drawn == expected,
+            "docs/policies/{0}.svg is not what `cargo run -p schedsim --example timeline -- {0}` prints",
+            scheduler.name
+        );
+    }
+    assert!(svg::timeline("o2").unwrap_err().contains("no policy named"));
+}
+
+#[test]
+fn who_promises_that_nobody_starves_lets_everybody_run_and_the_others_do_not() {
+    let until = Time(60_000 * MS);
+    for scheduler in policy::schedulers() {
+        struct Job(Workload, Time);
+        impl PolicyVisitor for Job {
+            type Out = Vec<schedsim::trace::Event>;
+            fn visit<P: Policy>(self, policy: P) -> Self::Out {
+                run_until(policy, &Machine::ideal(1), &self.0, self.1).1
+            }
+        }
+        let load = workload(vec![hog(110), hog(110), hog(139)]);
+        let events = PolicySpec::parse(scheduler.name).unwrap().visit(1, Job(load, until));
+        let turns = dispatches(&events, 2);
+        let times = || std::iter::once(0).chain(turns.iter().map(|turn| turn.0)).chain([until.0]);
+        let longest = times().zip(times().skip(1)).map(|(from, to)| to - from).max().unwrap();
+        assert_eq!(longest < 15_000 * MS, promises_of(scheduler.name).starvation_free, "{}: {longest}", scheduler.name);
+    }
+}
+
+// The papers' examples.
+
+/// The first `slices` slices on one CPU, of a ms each, by letter.
+fn slices(policy: &str, prios: &[u8], slices: u64) -> String {
+    struct Job(Workload, u64);
+    impl PolicyVisitor for Job {
+        type Out = Vec<(u64, i64)>;
+        fn visit<P: Policy>(self, policy: P) -> Self::Out {
+            on_one_cpu(policy, self.1 * MS, self.0.tasks)
+        }
+    }
+    let load = workload(prios.iter().map(|&prio| hog(prio)).collect());
+    let turns = PolicySpec::parse(policy).unwrap().visit(1, Job(load, slices));
+    let ends = turns.iter().skip(1).map(|turn| turn.0).chain([slices * 1000]);
+    let spell = |(turn, end): (&(u64, i64), u64)| ["A", "B", "C", "D", "E"][turn.1 as usize].repeat(((end - turn.0) / 1000) as usize);
+    turns.iter().zip(ends).map(spell).collect()
+}
+
+#[test]
+fn porter_s_rates_in_the_simulator() {
+    // P-ALG03: each level at half the rate of the one above, `A AB A ABC A AB A ABCD …`; the levels are five nice values apart.
+    let order = slices("central:multilist2/quantum=1ms", &[100, 105, 110, 115, 120], 31);
+    assert_eq!(order, ["A", "AB", "A", "ABC", "A", "AB", "A", "ABCD", "A", "AB", "A", "ABC", "A", "AB", "A", "ABCDE"].concat());
+    assert_eq!(slices("take:ruler/quantum=1ms", &[100, 105, 110, 115, 120], 31), order);
+    // P-ALG01: level k runs 1/k as often as level 1, over 60 turns of the first.
+    let order = slices("central:rbtree/strides=linear/quantum=1ms", &[100, 105, 110, 115, 120], 137);
+    let count = |letter| order.chars().filter(|&other| other == letter).count();
+    assert_eq!(['A', 'B', 'C', 'D', 'E'].map(count), [60, 30, 20, 15, 12]);
+    // P-ALG05: a level's rate is that of each of its tasks, however many there are.
+    assert_eq!(slices("central:multilist2/quantum=1ms", &[100, 100, 105], 10), "ABACBABACB");
+}
+
+#[test]
+fn td_tp_s_two_threads_of_priority_70_on_one_cpu_and_on_four() {
+    // POSIX priority 70 is 29 here. 1.6 ms and 3.7 ms of work (T-TAB01, T-TAB02); SCHED_OTHER at nice 0.
+    let threads = |prio| workload(vec![task(prio, NOW, &[(1600 * US, Action::Exit)]), task(prio, NOW, &[(3700 * US, Action::Exit)])]);
+    let ran = |policy: &str, prio, cpus| {
+        struct Job(Workload, u16);
+        impl PolicyVisitor for Job {
+            type Out = (u64, Vec<(u64, u16)>, Vec<(u64, u16)>);
+            fn visit<P: Policy>(self, policy: P) -> Self::Out {
+                let (outcome, events) = run(policy, &Machine::ideal(self.1), &self.0);
+                (outcome.end.0 / US, dispatches(&events, 0), dispatches(&events, 1))
+            }
+        }
+        PolicySpec::parse(policy).unwrap().visit(cpus, Job(threads(prio), cpus))
+    };
+    // On one CPU the first runs to its end and then the second, whatever the class: a quantum of 100 ms never ends (T-ERR02), nor does a tick of 4 ms
+    // fall into the first one's run.
+    for (policy, prio) in [("fifo", 29), ("rr", 29), ("eevdf", 29), ("cfs", 120), ("eevdf", 120)] {
+        assert_eq!(ran(policy, prio, 1), (5300, vec![(0, 0)], vec![(1600 * US, 0)]), "{policy} {prio}");
+        // On four CPUs they do not compete (T-ERR01).
+        let (end, first, second) = ran(policy, prio, 4);
+        assert_eq!((end, first.len(), second.len(), first[0].0, second[0].0), (3700, 1, 1, 0, 0), "{policy} {prio}");
+        assert_ne!(first[0].1, second[0].1);
+    }
+    // They do alternate where a turn is shorter than their work: RR with a quantum of half a ms, OTHER with a tick of 1 ms (T-CLM03: smaller turns).
+    assert_eq!(ran("rr/quantum=500us", 29, 1).1.len(), 4);
+    assert_eq!(ran("cfs/tick=1ms/latency=1ms/granularity=500us", 120, 1).1.len(), 2);
 }

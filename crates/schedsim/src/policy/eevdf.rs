@@ -16,7 +16,8 @@
 //!
 //! How far from fair: nobody is served more than a slice and a tick ahead of the ideal. With equal weights nobody is further behind either; with
 //! unequal ones somebody can be, where ticks make slices longer than the requests that deadlines are reckoned from (19 ms were seen with 0.7 ms
-//! requested, ticks of 4 ms and eight tasks from nice −20 to 17). The paper's bound supposes that requests are not overrun.
+//! requested, ticks of 4 ms and eight tasks from nice −20 to 17); the checks hold it to (slice + tick)² / slice. The paper's bound supposes that requests are
+//! not overrun.
 //!
 //! Cost: O(log n) per decision, in a tree ordered by deadlines that knows the smallest virtual run time below each node.
 //!

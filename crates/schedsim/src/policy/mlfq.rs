@@ -158,7 +158,7 @@ impl<R: Rules> Policy for Feedback<R> {
     }
 
     fn promises(&self) -> Promises {
-        Promises { work_conserving: true, locally_work_conserving: true, ..Promises::default() }
+        Promises { work_conserving: true, locally_work_conserving: true, starvation_free: true, ..Promises::default() }
     }
 
     fn queue_length(&self, _cpu: CpuId) -> u32 {

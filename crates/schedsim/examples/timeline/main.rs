@@ -1,0 +1,25 @@
+//! Draws who runs and who waits under a policy, as the pictures in `docs/policies`.
+//!
+//! ```sh
+//! for policy in cfs eevdf fifo mlfq mlfq-textbook o1 pslist rr; do
+//!     cargo run -q -p schedsim --example timeline -- $policy > docs/policies/$policy.svg
+//! done
+//! ```
+
+mod svg;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let policy = std::env::args().nth(1).unwrap_or_else(|| "eevdf".to_string());
+    match svg::timeline(&policy) {
+        Ok(picture) => {
+            print!("{picture}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! A small load on one CPU, and a picture of it.
+
+use schedsim::engine::{self, Options};
+use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
+use schedsim::trace::{Event, EventKind, Observer, PrevState, TaskInfo, Trace};
+use schedsim::workload::{Action, Affinity, Attributes, Script, Start, TaskSpec, Workload};
+use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
+use std::fmt::Write;
+
+const MS: u64 = 1_000_000;
+/// What is drawn.
+const WINDOW: u64 = 400;
+/// Pixels: of a ms, of a row, of the names.
+const SCALE: u64 = 2;
+const ROW: u64 = 26;
+const LEFT: u64 = 110;
+
+/// Who is there: a name, a kernel priority, and what it does over and over.
+const TASKS: [(&str, u8, u64, u64); 5] = [
+    ("hog, nice 0", 120, 10_000, 0),
+    ("hog, nice 0", 120, 10_000, 0),
+    ("hog, nice 5", 125, 10_000, 0),
+    ("3 of 20 ms", 120, 3, 17),
+    ("real time", 50, 1, 49),
+];
+
+/// The picture of the load under a policy of this name.
+///
+/// # Errors
+/// If there is no such policy.
+pub fn timeline(policy: &str) -> Result<String, String> {
+    let spec = PolicySpec::parse(policy).map_err(|error| error.to_string())?;
+    let mut stretches = Stretches::default();
+    spec.visit(1, Run(&load(), &mut stretches))?;
+    Ok(draw(policy, &stretches))
+}
+
+fn load() -> Workload {
+    let task = |(name, prio, run, pause): (&str, u8, u64, u64)| {
+        let step = if pause > 0 { Action::Sleep(Nanos(pause * MS)) } else { Action::Exit };
+        let times = (2 * WINDOW / (run + pause)).max(1) as usize;
+        let script: Script = vec![(Nanos(run * MS), step); times].into_iter().collect();
+        let info = TaskInfo { name: name.to_string(), pid: 0, tgid: 0, prio };
+        let start = Start::At(Time::ZERO);
+        TaskSpec { info, attributes: Attributes::default(), affinity: Affinity::Any, cpu: CpuId(0), start, script }
+    };
+    Workload { tasks: TASKS.map(task).into(), ..Workload::default() }
+}
+
+struct Run<'a>(&'a Workload, &'a mut Stretches);
+
+impl PolicyVisitor for Run<'_> {
+    type Out = Result<(), String>;
+    fn visit<P: Policy>(self, policy: P) -> Self::Out {
+        let options = Options { seed: 1, until: Time(WINDOW * MS) };
+        let outcome = engine::simulate(self.0, &Machine::ideal(1), policy, options, Trace::new(vec![self.1]));
+        outcome.map(|_| ()).map_err(|error| error.to_string())
+    }
+}
+
+/// What each task did from when to when.
+#[derive(Default)]
+struct Stretches {
+    done: Vec<(usize, bool, u64, u64)>,
+    /// Whether each runs, and since when, if it is runnable.
+    open: [Option<(bool, u64)>; TASKS.len()],
+}
+
+impl Stretches {
+    fn turn(&mut self, task: TaskId, to: Option<bool>, now: Time) {
+        let index = task.index();
+        if index >= TASKS.len() {
+            return;
+        }
+        let ended = std::mem::replace(&mut self.open[index], to.map(|runs| (runs, now.0)));
+        if let Some((runs, since)) = ended.filter(|ended| ended.1 < now.0) {
+            self.done.push((index, runs, since, now.0));
+        }
+    }
+}
+
+impl Observer for Stretches {
+    fn events(&mut self, chunk: &[Event]) {
+        for event in chunk {
+            match event.kind {
+                EventKind::SchedSwitch { prev, next, prev_state } => {
+                    self.turn(prev, (prev_state == PrevState::Runnable).then_some(false), event.time);
+                    self.turn(next, Some(true), event.time);
+                }
+                EventKind::SchedWaking { task, .. } | EventKind::SchedWakeupNew { task, .. } => self.turn(task, Some(false), event.time),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn draw(policy: &str, stretches: &Stretches) -> String {
+    let (width, height) = (LEFT + WINDOW * SCALE + 10, ROW * TASKS.len() as u64 + 34);
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" font-family=\"sans-serif\" \
+         font-size=\"12\">\n<title>Who runs (blocks) and who waits (lines) under {policy}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
+    );
+    for (row, (name, ..)) in TASKS.iter().enumerate() {
+        let _ = writeln!(svg, "<text x=\"4\" y=\"{}\">{name}</text>", row as u64 * ROW + 19);
+    }
+    for ms in (0..=WINDOW).step_by(50) {
+        let (x, bottom) = (LEFT + ms * SCALE, ROW * TASKS.len() as u64 + 6);
+        let _ = writeln!(
+            svg,
+            "<path d=\"M{x} 4V{bottom}\" stroke=\"#ddd\"/><text x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{ms}</text>",
+            bottom + 18
+        );
+    }
+    let x = |ns: u64| LEFT as f64 + (ns * SCALE) as f64 / MS as f64;
+    let open = stretches.open.iter().enumerate().filter_map(|(row, open)| open.map(|(runs, since)| (row, runs, since, WINDOW * MS)));
+    for (row, runs, from, to) in stretches.done.iter().copied().chain(open) {
+        let (y, height, color) = if runs { (5, 18, "#3465a4") } else { (13, 2, "#cc8844") };
+        let (x, width, y) = (x(from), x(to) - x(from), row as u64 * ROW + y);
+        let _ = writeln!(svg, "<rect x=\"{x:.1}\" y=\"{y}\" width=\"{width:.1}\" height=\"{height}\" fill=\"{color}\"/>");
+    }
+    svg + "</svg>\n"
+}
