@@ -19,9 +19,9 @@ use crate::workload::{Parameters, Workload};
 use crate::{Error, progress};
 use clap::{Args, Parser, Subcommand};
 use schedlab_runner::class::Class;
-use schedsim::Nanos;
 use schedsim::policy::PolicySpec;
 use schedsim::trace::Observer;
+use schedsim::{Machine, Nanos};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -111,6 +111,25 @@ impl MachineArguments {
         }
     }
 
+    /// The machine of a closed workload: what is not given costs nothing.
+    fn of_closed(&self, cpus: u16) -> Machine {
+        let CostOverrides { switch, migration, idle_exit, wake, mips: _ } = self.overrides();
+        Machine {
+            switch_cost: switch.unwrap_or_default(),
+            migration_cost: migration.unwrap_or_default(),
+            idle_exit: idle_exit.unwrap_or_default(),
+            wake_cost: wake.unwrap_or_default(),
+            ..Machine::ideal(cpus)
+        }
+    }
+
+    /// What it costs, in words.
+    fn told_of_closed(&self) -> String {
+        let Machine { switch_cost, migration_cost, idle_exit, wake_cost, .. } = self.of_closed(1);
+        let hint = if self.is_given() { "" } else { " (what is not given costs nothing)" };
+        format!("switch {switch_cost}, migration {migration_cost}, leaving idle {idle_exit}, a waking {wake_cost}{hint}")
+    }
+
     /// Whether all of it was given.
     fn is_given(&self) -> bool {
         self.switch_cost.is_some() && self.migration_cost.is_some() && self.idle_exit.is_some() && self.wake_cost.is_some()
@@ -160,6 +179,18 @@ impl WorkloadArguments {
             }
         }
         parameters
+    }
+
+    /// Refuses parameters of a closed workload, which has none.
+    fn expect_no_parameters_of_closed(&self) -> Result<(), Error> {
+        if self.set.is_empty() {
+            Ok(())
+        } else {
+            let name = self.workload.to_string_lossy();
+            Err(Error::Usage(format!(
+                "{name} is a closed workload, whose options stand behind its name, as in yield:8?run=2us: leave --set out"
+            )))
+        }
     }
 
     /// Refuses parameters where there are none to set.

@@ -14,9 +14,11 @@ pub use simulation::{Run, simulate};
 
 use crate::import::Recording;
 use crate::results_directory::ResultsDirectory;
+use crate::trace_file::{Header, Task};
 use schedsim::metrics::Summary;
+use schedsim::policy::PolicySpec;
 use schedsim::workload::{Costs, ReplayReport, Workload};
-use schedsim::{Machine, Nanos};
+use schedsim::{Machine, Nanos, TaskId, Time};
 
 /// A recording, as everything that a replay needs.
 pub struct Recorded {
@@ -36,6 +38,42 @@ pub struct Recorded {
     pub mips: Option<f64>,
     /// The metrics of the recording itself.
     pub summary: Summary,
+}
+
+/// Scripts, and what else decides how they run.
+#[derive(Clone, Copy)]
+pub struct Subject<'a> {
+    /// What to call it.
+    pub name: &'a str,
+    /// What its tasks do.
+    pub workload: &'a Workload,
+    /// What scheduling costs.
+    pub machine: &'a Machine,
+    /// How many million instructions per second its CPUs do, if operations on ready queues are to be charged.
+    pub mips: Option<f64>,
+    /// Tasks with whose end the measurement ends; if there are none, with the run.
+    pub ended: &'a [TaskId],
+    /// When a run is stopped.
+    pub until: Time,
+}
+
+impl Subject<'_> {
+    /// The machine with `cpus` CPUs.
+    pub fn machine(&self, cpus: u16) -> Machine {
+        Machine { cpus, ..self.machine.clone() }
+    }
+
+    /// What a trace of `policy` on `cpus` CPUs says about itself.
+    pub fn header(&self, policy: &PolicySpec, cpus: u16, seed: u64) -> Header {
+        Header {
+            workload: self.name.to_string(),
+            policy: policy.to_string(),
+            cpus,
+            seed,
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            tasks: self.workload.tasks.iter().map(|task| Task::from(&task.info)).collect(),
+        }
+    }
 }
 
 /// How often runs are repeated that draw random numbers.

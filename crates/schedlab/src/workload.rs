@@ -1,10 +1,12 @@
 //! What a user names as WORKLOAD, resolved in one place: a built-in one, a file that describes one, or a recording.
 
 pub mod built_in;
+mod closed;
 mod fit;
 pub mod format;
 mod stochastic;
 
+pub use closed::ClosedWorkload;
 pub use fit::{Fitted, Lives, Recorded as FitInput, all_but};
 pub use stochastic::{Parameters, Stochastic, Template, list_parameters};
 
@@ -21,6 +23,8 @@ pub enum Workload {
     Recording(PathBuf),
     /// Tasks drawn from distributions; parameters may still change them.
     Stochastic(Template),
+    /// Tasks that go through phases.
+    Closed(ClosedWorkload),
 }
 
 impl Workload {
@@ -39,8 +43,18 @@ impl Workload {
             return Err(unknown(path));
         }
         match path.extension().and_then(OsStr::to_str) {
-            Some("toml") => Template::read(TomlFile::read(path)?).map(Workload::Stochastic),
+            Some("toml") => Workload::described(TomlFile::read(path)?),
             _ => Ok(Workload::Recording(path.to_path_buf())),
+        }
+    }
+
+    /// What a file describes: tasks make it closed, classes of them stochastic.
+    fn described(file: TomlFile) -> Result<Workload, Error> {
+        let keys: toml::Table = file.parse()?;
+        match (keys.contains_key("task"), keys.contains_key("class") || keys.contains_key("base")) {
+            (true, true) => Err(file.wrong("task", "a workload has either tasks, or classes that tasks are drawn from; leave one out")),
+            (true, false) => ClosedWorkload::read(file).map(Workload::Closed),
+            _ => Template::read(file).map(Workload::Stochastic),
         }
     }
 }

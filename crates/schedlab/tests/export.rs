@@ -54,13 +54,13 @@ fn simulate_hackbench(to: &Path) {
     let path = Path::new(WORKLOADS).join(RECORDINGS[1]);
     let recorded =
         Recorded::load(&path, false, costs, |path, options, observers| Ok(import::read(path, &options, observers)?)).expect("a recording");
-    let machine = recorded.machine(3);
+    let machine = recorded.subject().machine(3);
     let tasks = recorded.recording.tasks.iter().map(Task::from).collect();
     let (workload, policy) = (recorded.name.clone(), "eevdf".to_string());
     let header = Header { workload, policy, cpus: machine.cpus, seed: 1, version: "test".to_string(), tasks };
     let mut writer = Writer::create(to, &header).expect("a trace file");
     let policy = PolicySpec::parse("eevdf").expect("a policy");
-    simulate(&recorded, &machine, &policy, 1, false, Some(&mut writer)).expect("a run");
+    simulate(recorded.subject(), &machine, &policy, 1, false, Some(&mut writer)).expect("a run");
     writer.finish().expect("a whole file");
 }
 

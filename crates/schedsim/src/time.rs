@@ -181,6 +181,19 @@ impl Serialize for Nanos {
     }
 }
 
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Nanos {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Duration".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?(ns|us|µs|ms|s)$", "examples": ["500us", "1.5ms"] })
+    }
+}
+
 /// From a text with a unit.
 impl<'de> Deserialize<'de> for Nanos {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Nanos, D::Error> {

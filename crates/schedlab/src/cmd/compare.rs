@@ -1,5 +1,6 @@
 //! `schedlab compare`: which policy treats a workload best.
 
+mod closed;
 mod stochastic;
 mod vm;
 
@@ -83,6 +84,7 @@ impl Compare {
         match self.workload.resolve()? {
             Workload::Recording(path) => self.recorded(&path),
             Workload::Stochastic(template) => self.stochastic(&template),
+            Workload::Closed(workload) => self.closed(&workload),
         }
     }
 
@@ -97,7 +99,7 @@ impl Compare {
         let (policies, baseline) = (self.policies(POLICIES)?, self.baseline("eevdf")?);
         let setup = Setup { repetition: self.repetition(), check: self.check, traces: directory.as_ref() };
         let bar = progress::bar("simulating", 0);
-        let comparison = Comparison::run(&recorded, &baseline, &policies, &cpus, &setup, &bar);
+        let comparison = Comparison::of_replays(&recorded, &baseline, &policies, &cpus, &setup, &bar);
         bar.finish_and_clear();
         let comparison = comparison?;
         let results = Results::new(comparison.rows(&recorded, self.common.seed));
@@ -140,6 +142,15 @@ impl Compare {
             if self.machine.is_given() { "" } else { " (estimated from the recording)" }
         );
         text += &fidelity(recorded, comparison);
+        text += &self.tables(comparison, cpus);
+        text + "\n+ better  - worse  = the same  ~ undecided: smaller than the replay's own error; ± where above 1%\n"
+    }
+}
+
+impl Compare {
+    /// A table and a sentence for each number of CPUs.
+    fn tables(&self, comparison: &Comparison, cpus: &[u16]) -> String {
+        let mut text = String::new();
         for &cpus in cpus {
             let _ = writeln!(text, "\n{cpus} CPU{}, against {}:\n", if cpus == 1 { "" } else { "s" }, comparison.baseline);
             text += &cases(comparison, cpus);
@@ -148,7 +159,7 @@ impl Compare {
         if self.check {
             text += "\nAll checks held in every run.\n";
         }
-        text + "\n+ better  - worse  = the same  ~ undecided: smaller than the replay's own error; ± where above 1%\n"
+        text
     }
 }
 
@@ -192,7 +203,8 @@ fn best(comparison: &Comparison, cpus: u16) -> String {
     let winners: Vec<(&str, String)> =
         headline().filter_map(|(metric, title)| comparison.best(cpus, metric).map(|case| (title, case.policy.to_string()))).collect();
     if winners.is_empty() {
-        let _ = writeln!(text, "\nNo policy is better than {} by more than the replay's error in any metric.", comparison.baseline);
+        let by = if comparison.fidelity.is_empty() { "" } else { "by more than the replay's error " };
+        let _ = writeln!(text, "\nNo policy is better than {} {by}in any metric.", comparison.baseline);
     } else {
         let list: Vec<String> = winners.iter().map(|(metric, policy)| format!("{metric}: {policy}")).collect();
         let _ = writeln!(text, "\nBetter than {} beyond doubt, best first: {}.", comparison.baseline, list.join("; "));

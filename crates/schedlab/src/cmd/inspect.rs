@@ -1,5 +1,6 @@
 //! `schedlab inspect`: what is in a workload.
 
+mod closed;
 mod fit;
 mod stochastic;
 
@@ -61,9 +62,10 @@ impl Inspect {
         match Workload::resolve(&self.workload)? {
             Workload::Recording(path) if self.fit => self.fit(&path),
             Workload::Recording(path) => self.recording(&path),
-            Workload::Stochastic(_) if self.fit => {
-                Err(Error::Usage("--fit takes a recording; this is a stochastic workload already".to_string()))
+            Workload::Stochastic(_) | Workload::Closed(_) if self.fit => {
+                Err(Error::Usage("--fit takes a recording; this is a description already".to_string()))
             }
+            Workload::Closed(workload) => closed::inspect(&workload, self.format),
             Workload::Stochastic(template) => stochastic::inspect(&template.with(&Parameters::default())?, self.format),
         }
     }

@@ -54,15 +54,20 @@ fn workloads() -> String {
     for built_in in built_in::ALL {
         let argument = if built_in.argument.is_empty() { String::new() } else { format!(":{}", built_in.argument) };
         named.row([format!("{}{argument}", built_in.name), built_in.summary.to_string()]);
+        for option in built_in.options {
+            let default = if option.default.is_empty() { String::new() } else { format!(" [default: {}]", option.default) };
+            named.row([format!("  ?{}=", option.name), format!("{}{default}", option.meaning)]);
+        }
     }
     let mut files = Table::new([("file", Align::Left), ("", Align::Left)]);
-    files.row(["NAME.toml", "a workload of schedlab's; docs/workload.schema.json describes it to editors"]);
+    files.row(["NAME.toml", "a workload of schedlab's, stochastic or closed; docs/workload.schema.json describes it to editors"]);
     files.row(["perf.data", "a recording of perf's, which may be compressed with zstd"]);
     files.row(["any other", "the text of `perf script`, which may be compressed with zstd"]);
     let mut parameters = Table::new([("parameter", Align::Left), ("", Align::Left)]);
     list_parameters().into_iter().for_each(|(name, meaning)| parameters.row([name, meaning]));
     format!(
-        "A WORKLOAD is a built-in one or a file.\n\n{named}\n{files}\n\
+        "A WORKLOAD is a built-in one or a file. Options follow behind a question mark, as in hackbench:2?loops=50&bytes=1000 (in quotes, for the shell);\n\
+         an argument behind a colon is the first of them.\n\n{named}\n{files}\n\
          Parameters of a stochastic workload, for --set KEY=VALUE, for the axes of a sweep and for a workload file.\n\n{parameters}"
     )
 }

@@ -2,10 +2,10 @@
 
 use super::{CommonArguments, MachineArguments, WorkloadArguments, load};
 use crate::Error;
-use crate::experiment::{check_open, parse_policy, simulate, simulate_open};
+use crate::experiment::{Subject, check_open, parse_policy, simulate, simulate_open};
 use crate::output::{Align, Results, Row, Table, quantity};
 use crate::trace_file::{Header, Writer};
-use crate::workload::{Template, Workload};
+use crate::workload::{ClosedWorkload, Template, Workload};
 use clap::Args;
 use schedsim::checks::Violation;
 use schedsim::metrics::CATALOGUE;
@@ -45,6 +45,7 @@ impl Run {
         match self.workload.resolve()? {
             Workload::Recording(path) => self.recorded(&path),
             Workload::Stochastic(template) => self.stochastic(&template),
+            Workload::Closed(workload) => self.closed(&workload),
         }
     }
 
@@ -77,18 +78,37 @@ impl Run {
     fn recorded(&self, path: &Path) -> Result<(), Error> {
         self.workload.expect_no_parameters(path)?;
         let recorded = load(path, &self.common, &self.machine)?;
-        let machine = recorded.machine(self.cpus.unwrap_or(recorded.recording.cpus));
-        let header = recorded.header(&self.policy, machine.cpus, self.common.seed);
+        self.scripted(recorded.subject(), self.cpus.unwrap_or(recorded.recording.cpus), &recorded.headline())
+    }
+
+    fn closed(&self, workload: &ClosedWorkload) -> Result<(), Error> {
+        self.workload.expect_no_parameters_of_closed()?;
+        let cpus = self.cpus.unwrap_or(workload.cpus());
+        let (scripts, machine) = (workload.scripts(cpus)?, self.machine.of_closed(cpus));
+        let subject = Subject {
+            name: workload.name(),
+            workload: &scripts,
+            machine: &machine,
+            mips: self.machine.mips,
+            ended: &[],
+            until: workload.until(),
+        };
+        self.scripted(subject, cpus, &format!("{}Machine: {}\n", workload.headline(), self.machine.told_of_closed()))
+    }
+
+    fn scripted(&self, subject: Subject<'_>, cpus: u16, headline: &str) -> Result<(), Error> {
+        let machine = subject.machine(cpus);
+        let header = subject.header(&self.policy, cpus, self.common.seed);
         let mut writer = self.trace.as_deref().map(|path| Writer::create(path, &header)).transpose()?;
         let observer = writer.as_mut().map(|writer| writer as &mut dyn Observer);
-        let run = simulate(&recorded, &machine, &self.policy, self.common.seed, self.check, observer)?;
+        let run = simulate(subject, &machine, &self.policy, self.common.seed, self.check, observer)?;
         writer.map(Writer::finish).transpose()?;
 
         let rows = CATALOGUE.iter().map(|metric| Row {
-            workload: recorded.name.clone(),
+            workload: subject.name.to_string(),
             policy: self.policy.to_string(),
             backend: "sim".to_string(),
-            cpus: machine.cpus,
+            cpus,
             seed: Some(self.common.seed),
             params: BTreeMap::from([("trace_hash".to_string(), format!("{:016x}", run.hash))]),
             metric: metric.id.to_string(),
@@ -101,7 +121,7 @@ impl Run {
             note: metric.read(&run.summary).note.map(str::to_string),
         });
         let results = Results::new(rows.collect());
-        let text = || format!("{}{}\n{} events, trace {:016x}\n", recorded.headline(), table(&results.rows), run.outcome.events, run.hash);
+        let text = || format!("{headline}{}\n{} events, trace {:016x}\n", table(&results.rows), run.outcome.events, run.hash);
         results.print(self.common.format, text)?;
         refuse(&run.violations)
     }

@@ -1,6 +1,6 @@
-//! Policies against a baseline on a recorded workload, with the error of the replay as the yardstick.
+//! Policies against a baseline: on a recorded workload with the error of the replay as the yardstick, on a closed one exactly.
 
-use super::{Recorded, Run, Setup, simulate};
+use super::{Recorded, Run, Setup, Subject, simulate};
 use crate::Error;
 use crate::output::{Row, headline};
 use crate::results_directory::{Distribution, distributions};
@@ -41,7 +41,7 @@ pub struct Fidelity {
 pub struct Comparison {
     /// The policy that stands for the recorded kernel's, against which the others are held.
     pub baseline: PolicySpec,
-    /// The replay against the recording, on the recorded CPUs.
+    /// The replay against the recording, on the recorded CPUs. Empty if nothing is replayed: then differences are what they are.
     pub fidelity: Vec<Fidelity>,
     /// All cases, by CPUs and then in the order asked for; the baseline's among them.
     pub cases: Vec<Case>,
@@ -69,11 +69,11 @@ impl Case {
 }
 
 impl Comparison {
-    /// Runs `policies` and the baseline on each of `cpus`, all cores at work.
+    /// Replays a recording under `policies` and the baseline on each of `cpus`, all cores at work.
     ///
     /// # Errors
     /// If a run fails, or a check finds a violation.
-    pub fn run(
+    pub fn of_replays(
         recorded: &Recorded,
         baseline: &PolicySpec,
         policies: &[PolicySpec],
@@ -81,30 +81,33 @@ impl Comparison {
         setup: &Setup<'_>,
         progress: &ProgressBar,
     ) -> Result<Comparison, Error> {
-        let mut wanted: Vec<(u16, PolicySpec)> = vec![(recorded.recording.cpus, baseline.clone())];
-        for &cpus in cpus {
-            let others = policies.iter().filter(|policy| *policy != baseline).cloned();
-            wanted.extend(std::iter::once(baseline.clone()).chain(others).map(|policy| (cpus, policy)));
-        }
-        progress.set_length(wanted.len() as u64);
-        let begin = Instant::now();
-        let mut cases = wanted
-            .into_par_iter()
-            .enumerate()
-            .map(|(index, (case_cpus, policy))| {
-                // The replay that shows the fidelity is a case as well if the recorded CPUs were asked for: one trace is enough.
-                let again = index == 0 && cpus.contains(&case_cpus);
-                let setup = Setup { traces: setup.traces.filter(|_| !again), ..*setup };
-                let case = repeat(recorded, policy, case_cpus, &setup, begin);
-                progress.inc(1);
-                case
-            })
-            .collect::<Result<Vec<Case>, Error>>()?;
+        let recorded_cpus = recorded.recording.cpus;
+        let mut wanted = vec![(recorded_cpus, baseline.clone())];
+        wanted.extend(cases(baseline, policies, cpus));
+        // The replay that shows the fidelity is a case as well if the recorded CPUs were asked for: one trace is enough.
+        let untraced = cpus.contains(&recorded_cpus).then_some(0);
+        let mut cases = run_all(recorded.subject(), wanted, untraced, setup, progress)?;
         let replay = cases.remove(0);
         let fidelity = CATALOGUE.iter().filter_map(|metric| {
             Some(Fidelity { metric, recorded: metric.read(&recorded.summary).value?, replayed: replay.estimate(metric)?.mean })
         });
         Ok(Comparison { baseline: baseline.clone(), fidelity: fidelity.collect(), cases })
+    }
+
+    /// Runs a closed workload under `policies` and the baseline on each of `cpus`, all cores at work.
+    ///
+    /// # Errors
+    /// If a run fails, or a check finds a violation.
+    pub fn of_runs(
+        subject: Subject<'_>,
+        baseline: &PolicySpec,
+        policies: &[PolicySpec],
+        cpus: &[u16],
+        setup: &Setup<'_>,
+        progress: &ProgressBar,
+    ) -> Result<Comparison, Error> {
+        let cases = run_all(subject, cases(baseline, policies, cpus).collect(), None, setup, progress)?;
+        Ok(Comparison { baseline: baseline.clone(), fidelity: Vec::new(), cases })
     }
 
     /// The verdict on `case` in `metric`; `None` on the baseline itself and where a value or a direction is missing.
@@ -119,9 +122,12 @@ impl Comparison {
             Better::Higher => false,
             Better::Neither => return None,
         };
+        let fidelity = self.fidelity.iter().find(|fidelity| fidelity.metric.id == metric.id);
         // Without the metric in the recording there is no telling how far off the replay is.
-        let Some(fidelity) = self.fidelity.iter().find(|fidelity| fidelity.metric.id == metric.id) else { return Some(Verdict::Undecided) };
-        let error = fidelity.band(base.mean) + base.half_width.unwrap_or(0.0);
+        if fidelity.is_none() && !self.fidelity.is_empty() {
+            return Some(Verdict::Undecided);
+        }
+        let error = fidelity.map_or(0.0, |fidelity| fidelity.band(base.mean)) + base.half_width.unwrap_or(0.0);
         Some(Verdict::of(case.estimate(metric)?, base.mean, error, lower_is_better))
     }
 
@@ -137,9 +143,15 @@ impl Comparison {
 
     /// How durations are distributed, in the recording and in each case.
     pub fn distributions(&self, recorded: &Recorded) -> Vec<Distribution> {
-        let workload = &recorded.name;
-        let case = distributions::Case { workload, policy: "recorded", backend: "recorded", cpus: recorded.recording.cpus };
+        let case = distributions::Case { workload: &recorded.name, policy: "recorded", backend: "recorded", cpus: recorded.recording.cpus };
         let mut all = Distribution::of_case(case, &[&recorded.summary]);
+        all.extend(self.simulated_distributions(&recorded.name));
+        all
+    }
+
+    /// How durations are distributed in each case of the workload of this name.
+    pub fn simulated_distributions(&self, workload: &str) -> Vec<Distribution> {
+        let mut all = Vec::new();
         for simulated in &self.cases {
             let runs: Vec<_> = simulated.runs.iter().map(|run| &run.summary).collect();
             let policy = simulated.policy.to_string();
@@ -153,57 +165,93 @@ impl Comparison {
 
     /// All numbers, the recording's first.
     pub fn rows(&self, recorded: &Recorded, seed: u64) -> Vec<Row> {
-        let row = |policy: &str, backend: &str, cpus, metric: &Metric| Row {
-            workload: recorded.name.clone(),
-            policy: policy.to_string(),
-            backend: backend.to_string(),
-            cpus,
-            seed: (backend == "sim").then_some(seed),
-            params: BTreeMap::new(),
-            metric: metric.id.to_string(),
-            unit: metric.unit.to_string(),
-            value: None,
-            ci_low: None,
-            ci_high: None,
-            runs: 1,
-            verdict: None,
-            note: None,
-        };
         let recorded_rows = CATALOGUE.iter().map(|metric| Row {
             value: metric.read(&recorded.summary).value,
             note: metric.read(&recorded.summary).note.map(str::to_string),
-            ..row("recorded", "recorded", recorded.recording.cpus, metric)
+            ..row(&recorded.name, "recorded", "recorded", recorded.recording.cpus, metric)
         });
-        let simulated_rows = self.cases.iter().flat_map(|case| CATALOGUE.iter().map(move |metric| (case, metric))).map(|(case, metric)| {
+        recorded_rows.chain(self.simulated_rows(&recorded.name, seed)).collect()
+    }
+
+    /// The numbers of each case of the workload of this name.
+    pub fn simulated_rows(&self, workload: &str, seed: u64) -> Vec<Row> {
+        let rows = self.cases.iter().flat_map(|case| CATALOGUE.iter().map(move |metric| (case, metric))).map(|(case, metric)| {
             let estimate = case.estimate(metric);
             let bound = |sign: f64| estimate.and_then(|estimate| Some(estimate.mean + sign * estimate.half_width?));
             let inconclusive = case.inconclusive.then(|| "inconclusive: the time was up before the interval was narrow enough".to_string());
             Row {
+                seed: Some(seed),
                 value: estimate.map(|estimate| estimate.mean),
                 ci_low: bound(-1.0),
                 ci_high: bound(1.0),
                 runs: case.runs.len() as u32,
                 verdict: self.verdict(case, metric).map(|verdict| verdict.word().to_string()),
                 note: case.runs.iter().find_map(|run| metric.read(&run.summary).note).map(str::to_string).or(inconclusive),
-                ..row(&case.policy.to_string(), "sim", case.cpus, metric)
+                ..row(workload, &case.policy.to_string(), "sim", case.cpus, metric)
             }
         });
-        recorded_rows.chain(simulated_rows).collect()
+        rows.collect()
     }
 }
 
+/// A row without numbers.
+fn row(workload: &str, policy: &str, backend: &str, cpus: u16, metric: &Metric) -> Row {
+    Row {
+        workload: workload.to_string(),
+        policy: policy.to_string(),
+        backend: backend.to_string(),
+        cpus,
+        seed: None,
+        params: BTreeMap::new(),
+        metric: metric.id.to_string(),
+        unit: metric.unit.to_string(),
+        value: None,
+        ci_low: None,
+        ci_high: None,
+        runs: 1,
+        verdict: None,
+        note: None,
+    }
+}
+
+/// The baseline and the other policies on each number of CPUs.
+fn cases(baseline: &PolicySpec, policies: &[PolicySpec], cpus: &[u16]) -> impl Iterator<Item = (u16, PolicySpec)> {
+    let others = policies.iter().filter(move |policy| *policy != baseline).cloned();
+    let all: Vec<PolicySpec> = std::iter::once(baseline.clone()).chain(others).collect();
+    cpus.iter().flat_map(move |&cpus| all.clone().into_iter().map(move |policy| (cpus, policy)))
+}
+
+/// Runs all cases, all cores at work; the one with the index `untraced` leaves no trace.
+fn run_all(
+    subject: Subject<'_>,
+    wanted: Vec<(u16, PolicySpec)>,
+    untraced: Option<usize>,
+    setup: &Setup<'_>,
+    progress: &ProgressBar,
+) -> Result<Vec<Case>, Error> {
+    progress.set_length(wanted.len() as u64);
+    let begin = Instant::now();
+    let run = |(index, (cpus, policy))| {
+        let setup = Setup { traces: setup.traces.filter(|_| untraced != Some(index)), ..*setup };
+        let case = repeat(subject, policy, cpus, &setup, begin);
+        progress.inc(1);
+        case
+    };
+    wanted.into_par_iter().enumerate().map(run).collect()
+}
+
 /// Runs a case until its intervals are narrow; once, if the seed makes no difference.
-fn repeat(recorded: &Recorded, policy: PolicySpec, cpus: u16, setup: &Setup<'_>, begin: Instant) -> Result<Case, Error> {
-    let machine = recorded.machine(cpus);
+fn repeat(subject: Subject<'_>, policy: PolicySpec, cpus: u16, setup: &Setup<'_>, begin: Instant) -> Result<Case, Error> {
+    let machine = subject.machine(cpus);
     let repetition = setup.repetition;
     let mut case = Case { policy, cpus, runs: Vec::new(), inconclusive: false };
     loop {
         let seed = repetition.seed + case.runs.len() as u64;
         let traces = setup.traces.filter(|_| case.runs.is_empty());
         let to = traces.map(|dir| dir.trace(&case.policy.to_string(), cpus)).transpose()?;
-        let mut writer = to.map(|to| Writer::create(&to, &recorded.header(&case.policy, cpus, seed))).transpose()?;
+        let mut writer = to.map(|to| Writer::create(&to, &subject.header(&case.policy, cpus, seed))).transpose()?;
         let observer = writer.as_mut().map(|writer| writer as &mut dyn Observer);
-        let run = simulate(recorded, &machine, &case.policy, seed, setup.check, observer)?;
+        let run = simulate(subject, &machine, &case.policy, seed, setup.check, observer)?;
         writer.map(Writer::finish).transpose()?;
         if let Some(violation) = run.violations.first() {
             let more = run.violations.len() - 1;

@@ -1,11 +1,9 @@
 //! From a recording on disk to what an experiment needs.
 
-use super::{CostOverrides, Recorded};
+use super::{CostOverrides, Recorded, Subject};
 use crate::Error;
 use crate::import::{Options, Recording};
-use crate::trace_file::{Header, Task};
 use schedsim::metrics::Metrics;
-use schedsim::policy::PolicySpec;
 use schedsim::trace::Observer;
 use schedsim::workload::{self, CostEstimator, ReplayBuilder, ReplayOptions, UntilEnded};
 use schedsim::{Machine, Time};
@@ -46,20 +44,15 @@ impl Recorded {
         Ok(Recorded { name, workload, replay, costs, machine, mips: given.mips, summary, recording })
     }
 
-    /// The machine of the recording with `cpus` CPUs.
-    pub fn machine(&self, cpus: u16) -> Machine {
-        Machine { cpus, ..self.machine.clone() }
-    }
-
-    /// What a trace of `policy` on `cpus` CPUs says about itself.
-    pub fn header(&self, policy: &PolicySpec, cpus: u16, seed: u64) -> Header {
-        Header {
-            workload: self.name.clone(),
-            policy: policy.to_string(),
-            cpus,
-            seed,
-            version: env!("CARGO_PKG_VERSION").to_string(),
-            tasks: self.recording.tasks.iter().map(Task::from).collect(),
+    /// What of it is replayed: until the tasks that ended in the recording have ended.
+    pub fn subject(&self) -> Subject<'_> {
+        Subject {
+            name: &self.name,
+            workload: &self.workload,
+            machine: &self.machine,
+            mips: self.mips,
+            ended: &self.replay.ended,
+            until: Time::NEVER,
         }
     }
 

@@ -1,15 +1,15 @@
 //! One run in the simulator, observed.
 
-use super::Recorded;
+use super::Subject;
 use super::queue_costs::charge_queues;
 use crate::Error;
+use schedsim::Machine;
 use schedsim::checks::{Checks, Violation};
 use schedsim::engine::{self, Options, Outcome};
 use schedsim::metrics::{Metrics, Summary};
 use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
 use schedsim::trace::{Observer, Trace, TraceHash};
 use schedsim::workload::UntilEnded;
-use schedsim::{Machine, Time};
 
 /// What a run came to.
 #[derive(Clone, Debug)]
@@ -24,20 +24,20 @@ pub struct Run {
     pub violations: Vec<Violation>,
 }
 
-/// Replays `recorded` on `machine` under `policy`; `observer` sees the events as well.
+/// Runs `subject` on `machine` under `policy`; `observer` sees the events as well.
 ///
-/// The metrics are of the time until the tasks that ended in the recording have ended ([`UntilEnded`]), as those of the recording are.
+/// The metrics of a replay are of the time until the tasks that ended in the recording have ended ([`UntilEnded`]), as those of the recording are.
 pub fn simulate(
-    recorded: &Recorded,
+    subject: Subject<'_>,
     machine: &Machine,
     policy: &PolicySpec,
     seed: u64,
     check: bool,
     observer: Option<&mut dyn Observer>,
 ) -> Result<Run, Error> {
-    let charged = recorded.mips.map(|mips| charge_queues(machine, policy.structure(), mips));
+    let charged = subject.mips.map(|mips| charge_queues(machine, policy.structure(), mips));
     let machine = charged.as_ref().unwrap_or(machine);
-    let job = Job { recorded, machine, seed, check, observer };
+    let job = Job { subject, machine, seed, check, observer };
     policy.visit(machine.cpus, job).map_err(|error| match error {
         engine::Error::Stalled(_) | engine::Error::Task { .. } => Error::Input(format!("under {policy} on {} CPUs {error}", machine.cpus)),
         engine::Error::Policy { .. } => Error::Internal(format!("{policy} on {} CPUs failed: {error}", machine.cpus)),
@@ -46,7 +46,7 @@ pub fn simulate(
 
 /// A run that waits for its policy.
 struct Job<'a, 'o> {
-    recorded: &'a Recorded,
+    subject: Subject<'a>,
     machine: &'a Machine,
     seed: u64,
     check: bool,
@@ -57,10 +57,10 @@ impl PolicyVisitor for Job<'_, '_> {
     type Out = Result<Run, engine::Error>;
 
     fn visit<P: Policy>(self, policy: P) -> Self::Out {
-        let workload = &self.recorded.workload;
+        let Subject { workload, ended, until: stop, .. } = self.subject;
         let tasks = workload.tasks.iter().map(|task| (task.info.prio, task.attributes.class));
         let mut metrics = Metrics::new(self.machine.cpus).with_tasks(tasks);
-        let mut until = UntilEnded::new(&self.recorded.replay.ended, &mut metrics);
+        let mut until = UntilEnded::new(ended, &mut metrics);
         let mut hash = TraceHash::new();
         let mut checks = self.check.then(|| Checks::new(workload, self.machine, policy.promises()));
         let mut observers: Vec<&mut dyn Observer> = vec![&mut until, &mut hash];
@@ -70,7 +70,7 @@ impl PolicyVisitor for Job<'_, '_> {
         if let Some(observer) = self.observer {
             observers.push(observer);
         }
-        let options = Options { seed: self.seed, until: Time::NEVER };
+        let options = Options { seed: self.seed, until: stop };
         let outcome = engine::simulate(workload, self.machine, policy, options, Trace::new(observers))?;
         let violations = checks.map(|checks| checks.finish(&outcome)).unwrap_or_default();
         let end = until.end().unwrap_or(outcome.end);

@@ -340,8 +340,23 @@ impl<T: Drawn> Distribution<T> {
     }
 }
 
+/// A workload of schedlab's: stochastic, with classes of tasks, or closed, with tasks that go through phases.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "only its schema is used")]
+enum File {
+    Stochastic(Box<Definition>),
+    Closed(Box<workload::Closed>),
+}
+
 /// The JSON Schema of a workload file, as it is published.
 pub fn json_schema() -> String {
+    format!("{:#}\n", schemars::schema_for!(File).as_value())
+}
+
+/// The keys of a stochastic workload, each with what it means.
+pub fn stochastic_keys() -> Vec<(String, String)> {
     let schema = schemars::schema_for!(Definition);
-    format!("{:#}\n", schema.as_value())
+    let keys = schema.as_value()["properties"].as_object().into_iter().flatten();
+    keys.map(|(name, key)| (name.clone(), key["description"].as_str().unwrap_or_default().to_string())).collect()
 }

@@ -1,6 +1,6 @@
 //! From a workload file and parameters to a model and a machine that can be simulated.
 
-use super::format::{After, Base, Class, Definition, Priorities, Saturation, Slows, Span, WarmUp, json_schema};
+use super::format::{After, Base, Class, Definition, Priorities, Saturation, Slows, Span, WarmUp, stochastic_keys};
 use crate::toml_file::{TomlFile, with_nearest};
 use crate::{Error, no_such};
 use schedsim::policy::{PolicyError, PolicySpec};
@@ -110,10 +110,7 @@ fn check(key: &str, value: &Value) -> Result<(), Invalid> {
 
 /// The parameters that there are, each with what it means.
 pub fn list_parameters() -> Vec<(String, String)> {
-    let schema: serde_json::Value = serde_json::from_str(&json_schema()).unwrap_or_default();
-    let keys = schema["properties"].as_object().into_iter().flatten();
-    let keys = keys.filter(|(name, _)| !NO_PARAMETERS.contains(&name.as_str()));
-    keys.map(|(name, key)| (name.clone(), key["description"].as_str().unwrap_or_default().to_string())).collect()
+    stochastic_keys().into_iter().filter(|(name, _)| !NO_PARAMETERS.contains(&name.as_str())).collect()
 }
 
 impl Parameters {

@@ -110,6 +110,7 @@ impl<'w, P: Policy> Engine<'w, '_, P> {
             Operation::Read { pipe, bytes } => return self.read(cpu, task, pipe, bytes),
             Operation::Write { pipe, bytes } => return self.write(cpu, task, pipe, bytes),
             Operation::Timer { timer, period } => return self.sleep_until_next(task, timer, period),
+            Operation::Io { service: Nanos::ZERO, .. } => {}
             Operation::Io { device, service } => {
                 let channels = &mut self.sync.devices[device as usize];
                 let Some(free) = channels.iter_mut().min() else { return self.misuse(task, "asks a device that has no channel") };

@@ -23,8 +23,15 @@ use std::collections::BTreeMap;
 
 /// Tasks and what they share. Nothing is drawn at random.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Closed {
+    /// What to call it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub name: Option<String>,
+    /// What it stands for.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub description: Option<String>,
     /// On how many CPUs it runs if nobody says otherwise.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cpus: Option<u16>,
@@ -53,6 +60,7 @@ pub struct Closed {
 
 /// One task, or several that do the same.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Tasks {
     /// What to call it. No two entries have the same name.
@@ -93,6 +101,7 @@ pub struct Tasks {
 
 /// Linux's scheduling policies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SchedulingPolicy {
     /// `SCHED_OTHER`, the fair one.
@@ -110,6 +119,7 @@ pub enum SchedulingPolicy {
 
 /// What a task does next.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Phase {
     /// Uses so much CPU time.
@@ -165,6 +175,7 @@ pub enum Phase {
 
 /// The time that a timer waits for is a period after the last one, however long the task ran in the meantime; the first is a period after the task's start.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TimerPhase {
     /// How far the times lie apart.
@@ -182,6 +193,7 @@ pub struct TimerPhase {
 
 /// What a timer does when the task is late. The names are rt-app's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TimerMode {
     /// The next period begins now.
@@ -193,11 +205,12 @@ pub enum TimerMode {
 
 /// A request to a device, which serves requests in the order in which they come.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct IoPhase {
     /// Which.
     pub device: String,
-    /// How long the device takes for it in a simulation.
+    /// How long the device takes for it in a simulation; a request that takes no time does not wait for its turn.
     pub service: Nanos,
     /// How many bytes a real task moves.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -209,6 +222,7 @@ pub struct IoPhase {
 
 /// What a real task does with a file in place of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum IoOperation {
     /// Reads.
@@ -220,6 +234,7 @@ pub enum IoOperation {
 
 /// Phases that are repeated.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LoopPhase {
     /// How often; for ever if absent.
@@ -231,6 +246,7 @@ pub struct LoopPhase {
 
 /// How a mutex behaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct MutexOptions {
     /// Whether it goes to the task that has waited longest. By default that task is woken and tries again, and another may be faster, as with a futex.
@@ -239,6 +255,7 @@ pub struct MutexOptions {
 
 /// How a barrier behaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct BarrierOptions {
     /// For how many tasks it waits; by default for all whose phases name it.
@@ -247,6 +264,7 @@ pub struct BarrierOptions {
 
 /// How a pipe behaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct PipeOptions {
     /// How many bytes it holds; as in Linux 65,536 by default.
@@ -261,6 +279,7 @@ impl Default for PipeOptions {
 
 /// How a device behaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct DeviceOptions {
     /// How many requests it serves at a time; one by default.

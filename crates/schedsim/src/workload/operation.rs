@@ -45,7 +45,7 @@ pub enum Operation {
         /// How much later.
         period: Nanos,
     },
-    /// Waits until a device has served this request.
+    /// Waits until a device has served this request. One that takes no time is served at once, as from a cache.
     Io {
         /// Which device.
         device: u32,

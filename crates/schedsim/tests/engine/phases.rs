@@ -162,7 +162,8 @@ fn forked_tasks_are_joined_and_exec_goes_on_with_another_list() {
 #[test]
 fn a_run_is_over_when_all_but_daemons_have_ended_or_when_its_time_is() {
     let hog = r#"{ "name": "hog", "daemon": true, "phases": [ { "loop": { "phases": [ { "run": "3us" }, "yield" ] } } ] }"#;
-    let closed = tasks(&format!(r#"[ {hog}, {{ "name": "main", "phases": [ {{ "run": "10us" }} ] }} ]"#));
+    let mut closed = tasks(&format!(r#"[ {hog}, {{ "name": "main", "phases": [ {{ "run": "10us" }} ] }} ]"#));
+    closed.duration = Some(Nanos::from_millis(1));
     assert_eq!(end(2, &closed), 10);
     let mut closed = tasks(&format!("[ {hog} ]"));
     closed.duration = Some(Nanos::from_micros(50));

@@ -156,10 +156,11 @@ impl Closed {
         }
         let comes = |tasks: &&Tasks| !tasks.daemon && !tasks.forked;
         expect(self.tasks.iter().any(|tasks| comes(&tasks)), "task", || "all tasks are daemons; give a `duration`".into())?;
-        for (index, tasks) in self.tasks.iter().enumerate().filter(|(_, tasks)| !tasks.daemon) {
+        // Those of daemons too: a policy may let nobody else run.
+        for (index, tasks) in self.tasks.iter().enumerate() {
             let endless = |place: &Place| matches!(place.phase, Phase::Loop(LoopPhase { times: None, .. }));
             if let Some(place) = self.reached_by(tasks, &format!("task[{index}]")).into_iter().find(endless) {
-                let message = "this loop never ends: say how many `times`, make the task a `daemon`, or give the workload a `duration`";
+                let message = "this loop never ends: say how many `times`, or give the workload a `duration` after which it is stopped";
                 return invalid(place.key, message);
             }
         }

@@ -1,0 +1,53 @@
+//! `schedlab compare` of a closed workload: policies on several numbers of CPUs.
+
+use super::{Compare, POLICIES};
+use crate::Error;
+use crate::experiment::{Comparison, Setup, Subject};
+use crate::output::Results;
+use crate::progress;
+use crate::results_directory::ResultsDirectory;
+use crate::workload::ClosedWorkload;
+use std::fmt::Write;
+
+impl Compare {
+    pub(super) fn closed(&self, workload: &ClosedWorkload) -> Result<(), Error> {
+        if !self.load.is_empty() {
+            return Err(Error::Usage(format!(
+                "{} is a closed workload, which has the load that it has: leave --load out",
+                workload.name()
+            )));
+        }
+        self.workload.expect_no_parameters_of_closed()?;
+        let cpus = if self.cpus.is_empty() { vec![workload.cpus()] } else { self.cpus.clone() };
+        let scripts = workload.scripts(cpus.iter().copied().min().unwrap_or(1))?;
+        let (policies, baseline) = (self.policies(POLICIES)?, self.baseline("eevdf")?);
+        let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
+        let setup = Setup { repetition: self.repetition(), check: self.check, traces: directory.as_ref() };
+        let machine = self.machine.of_closed(workload.cpus());
+        let subject = Subject {
+            name: workload.name(),
+            workload: &scripts,
+            machine: &machine,
+            mips: self.machine.mips,
+            ended: &[],
+            until: workload.until(),
+        };
+        let bar = progress::bar("simulating", 0);
+        let comparison = Comparison::of_runs(subject, &baseline, &policies, &cpus, &setup, &bar);
+        bar.finish_and_clear();
+        let comparison = comparison?;
+        let results = Results::new(comparison.simulated_rows(workload.name(), self.common.seed));
+        if let Some(directory) = directory {
+            directory.write(&results, comparison.simulated_distributions(workload.name()))?;
+            let bar = progress::bar("exporting", 0);
+            directory.export_traces(&bar)?;
+            bar.finish_and_clear();
+            directory.finish()?;
+        }
+        results.print(self.common.format, || {
+            let mut text = workload.headline();
+            let _ = writeln!(text, "Machine: {}", self.machine.told_of_closed());
+            text + &self.tables(&comparison, &cpus) + "\n+ better  - worse  = the same; ± where above 1%\n"
+        })
+    }
+}

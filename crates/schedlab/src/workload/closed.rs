@@ -1,0 +1,120 @@
+//! A closed workload, wherever it was described: tasks that go through phases.
+
+use crate::Error;
+use crate::toml_file::TomlFile;
+use schedsim::workload::{self, Closed, Invalid};
+use schedsim::{Nanos, Time};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// The number of CPUs of a workload that does not say.
+const CPUS: u16 = 4;
+
+/// A description, and where it comes from.
+#[derive(Clone, Debug)]
+pub struct ClosedWorkload {
+    name: String,
+    closed: Closed,
+    origin: Origin,
+    notes: Vec<String>,
+}
+
+/// To what an error points.
+#[derive(Clone, Debug)]
+enum Origin {
+    Toml(TomlFile),
+    /// The lines of a file by key.
+    Lines {
+        file: String,
+        lines: BTreeMap<String, usize>,
+    },
+    BuiltIn,
+}
+
+impl ClosedWorkload {
+    /// The workload in a file with `[[task]]`s.
+    ///
+    /// # Errors
+    /// If it has keys or values that no workload has.
+    pub fn read(file: TomlFile) -> Result<ClosedWorkload, Error> {
+        let closed: Closed = file.parse()?;
+        let stem = file.name().rsplit('/').next().unwrap_or_default().trim_end_matches(".toml");
+        let name = closed.name.clone().unwrap_or_else(|| stem.to_string());
+        let workload = ClosedWorkload { name, closed, origin: Origin::Toml(file), notes: Vec::new() };
+        workload.scripts(workload.cpus().max(1024)).map(|_| workload)
+    }
+
+    /// One that came with the program.
+    pub fn built_in(name: String, closed: Closed) -> ClosedWorkload {
+        ClosedWorkload { name, closed, origin: Origin::BuiltIn, notes: Vec::new() }
+    }
+
+    /// One that was translated: `lines` has the lines of the file by the keys of `closed`, and `notes` say what is not as the file means it.
+    pub fn translated(name: String, closed: Closed, file: &str, lines: BTreeMap<String, usize>, notes: Vec<String>) -> ClosedWorkload {
+        ClosedWorkload { name, closed, origin: Origin::Lines { file: file.to_string(), lines }, notes }
+    }
+
+    /// What to call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What is in it. As JSON it tells real threads what to do.
+    pub fn description(&self) -> &Closed {
+        &self.closed
+    }
+
+    /// What of the file is only approximated.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// On how many CPUs it runs if nobody says otherwise.
+    pub fn cpus(&self) -> u16 {
+        self.closed.cpus.unwrap_or(CPUS)
+    }
+
+    /// When a run is stopped.
+    pub fn until(&self) -> Time {
+        self.closed.duration.map_or(Time::NEVER, |Nanos(span)| Time(span))
+    }
+
+    /// The scripts for a machine of `cpus` CPUs.
+    ///
+    /// # Errors
+    /// If it cannot be run there; the message points at the file's line and key.
+    pub fn scripts(&self, cpus: u16) -> Result<workload::Workload, Error> {
+        self.closed.workload(cpus).map_err(|invalid| self.refuse(&invalid))
+    }
+
+    fn refuse(&self, Invalid { key, message }: &Invalid) -> Error {
+        match &self.origin {
+            Origin::Toml(file) => file.wrong(key, message),
+            Origin::BuiltIn => Error::Usage(format!("the workload {}: {key}: {message}", self.name)),
+            Origin::Lines { file, lines } => {
+                // A key that was not written down stands in one that was.
+                let mut known = key.as_str();
+                while !lines.contains_key(known)
+                    && let Some(end) = known.rfind(['.', '['])
+                {
+                    known = &known[..end];
+                }
+                Error::Input(format!("{file}:{}: {message}", lines.get(known).copied().unwrap_or(1)))
+            }
+        }
+    }
+
+    /// What a reader must know first.
+    pub fn headline(&self) -> String {
+        let tasks: u64 = self.closed.tasks.iter().map(|tasks| u64::from(tasks.count)).sum();
+        let stopped = self.closed.duration.map_or(String::new(), |span| format!(", stopped after {span}"));
+        let mut text = format!("{}: {tasks} tasks{stopped}\n", self.name);
+        if let Some(description) = &self.closed.description {
+            let _ = writeln!(text, "{description}");
+        }
+        for note in &self.notes {
+            let _ = writeln!(text, "Approximated: {note}");
+        }
+        text
+    }
+}
