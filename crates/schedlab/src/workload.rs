@@ -24,7 +24,7 @@ pub enum Workload {
     /// Tasks drawn from distributions; parameters may still change them.
     Stochastic(Template),
     /// Tasks that go through phases.
-    Closed(ClosedWorkload),
+    Closed(Box<ClosedWorkload>),
 }
 
 impl Workload {
@@ -53,7 +53,7 @@ impl Workload {
         let keys: toml::Table = file.parse()?;
         match (keys.contains_key("task"), keys.contains_key("class") || keys.contains_key("base")) {
             (true, true) => Err(file.wrong("task", "a workload has either tasks, or classes that tasks are drawn from; leave one out")),
-            (true, false) => ClosedWorkload::read(file).map(Workload::Closed),
+            (true, false) => ClosedWorkload::read(file).map(Box::new).map(Workload::Closed),
             _ => Template::read(file).map(Workload::Stochastic),
         }
     }

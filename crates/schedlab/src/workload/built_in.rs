@@ -80,7 +80,7 @@ impl BuiltIn {
         let given = self.given(argument, options)?;
         match self.make {
             Make::Stochastic(file) => Template::read(TomlFile::of(self.name, file)).map(Workload::Stochastic),
-            Make::Closed(make) => Ok(Workload::Closed(ClosedWorkload::built_in(text.to_string(), make(&given)?))),
+            Make::Closed(make) => Ok(Workload::Closed(Box::new(ClosedWorkload::built_in(text.to_string(), make(&given)?)))),
         }
     }
 
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use schedsim::{TaskId, workload};
 
-    fn closed(text: &str) -> ClosedWorkload {
+    fn closed(text: &str) -> Box<ClosedWorkload> {
         match find(text) {
             Some(Ok(Workload::Closed(closed))) => closed,
             other => panic!("{text}: {other:?}"),
