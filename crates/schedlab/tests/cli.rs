@@ -303,6 +303,7 @@ fn a_recording_is_fitted_and_what_comes_of_it_is_a_workload() {
     fails(&["inspect", REDIS, "-o", &file], 2, &["--fit"]);
 }
 
+#[test]
 fn a_closed_workload_runs_from_a_file_or_by_name_and_says_what_real_threads_should_do() {
     let output =
         schedlab(&["compare", "hackbench:1?loops=40", "--policy", "eevdf,fifo", "--switch-cost", "1us", "--check", "--format", "json"]);
