@@ -4,26 +4,16 @@
 
 use schedsim::engine::{self, Options};
 use schedsim::metrics::{OpenSummary, OpenSystem};
-use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
+use schedsim::policy::PolicySpec;
 use schedsim::trace::Trace;
 use schedsim::workload::{Model, RunLength, Unix1990};
 use schedsim::{Machine, Time};
 
-struct Run<'a> {
-    model: &'a Model,
-    machine: &'a Machine,
-    seed: u64,
-}
-
-impl PolicyVisitor for Run<'_> {
-    type Out = Result<OpenSummary, engine::Error>;
-
-    fn visit<P: Policy>(self, policy: P) -> Self::Out {
-        let mut open = OpenSystem::new(self.model, self.seed, self.machine.cpus);
-        let options = Options { seed: self.seed, until: Time::NEVER };
-        engine::simulate(self.model, self.machine, policy, options, Trace::new(vec![&mut open]))?;
-        Ok(open.finish())
-    }
+fn run(policy: &PolicySpec, model: &Model, machine: &Machine, seed: u64) -> Result<OpenSummary, engine::Error> {
+    let mut open = OpenSystem::new(model, seed, machine.cpus);
+    let options = Options { seed, until: Time::NEVER };
+    engine::simulate_named(model, machine, policy, options, Trace::new(vec![&mut open]))?;
+    Ok(open.finish())
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -36,8 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("policy\tload\tseed\tgrr\tapr\tutilisation\tmigration_rate\tidle_waste\tinflation\tsaturated");
     for policy in ["central:rr", "initial:rr", "take:rr"] {
         for seed in 1..=seeds {
-            let run = Run { model: &model, machine: &machine, seed };
-            let summary = PolicySpec::parse(&format!("{policy}/quantum=100ms"))?.visit(machine.cpus, run)?;
+            let summary = run(&PolicySpec::parse(&format!("{policy}/quantum=100ms"))?, &model, &machine, seed)?;
             let ratios = [summary.grr(|_| true), summary.apr(|_| true), Some(summary.utilisation), summary.migration_rate()];
             let shares = [Some(summary.idle_waste), summary.inflation()];
             let numbers = ratios.into_iter().chain(shares).map(|value| value.map_or(String::new(), |value| value.to_string()));

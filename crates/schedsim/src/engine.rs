@@ -4,6 +4,7 @@
 //! start or the end of a sleep (equal times in order of task id), then a CPU's next own event (equal times in order of CPU number). The order is total, so a seed
 //! determines the trace.
 
+mod by_name;
 mod calendar;
 mod cpus;
 mod pipes;
@@ -13,6 +14,7 @@ mod stall;
 mod sync;
 mod tasks;
 
+pub use by_name::simulate_named;
 pub use source::Source;
 pub use stall::{Stall, StalledTask};
 

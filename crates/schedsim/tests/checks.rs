@@ -265,14 +265,7 @@ fn quanta_that_are_too_long_or_too_short_are_caught() {
 
 /// What the policy of this name promises on one CPU.
 fn promises_of(policy: &str) -> Promises {
-    struct Ask;
-    impl PolicyVisitor for Ask {
-        type Out = Promises;
-        fn visit<P: Policy>(self, policy: P) -> Promises {
-            policy.promises()
-        }
-    }
-    PolicySpec::parse(policy).unwrap().visit(1, Ask)
+    PolicySpec::parse(policy).unwrap().promises(1)
 }
 
 #[test]

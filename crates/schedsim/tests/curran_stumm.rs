@@ -5,7 +5,7 @@
 
 use schedsim::engine::{self, Options};
 use schedsim::metrics::{OpenSummary, OpenSystem};
-use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
+use schedsim::policy::PolicySpec;
 use schedsim::trace::Trace;
 use schedsim::workload::{After, Bursts, Class, Distribution, Model, RunLength, Unix1990};
 use schedsim::{Machine, Nanos, Time};
@@ -26,21 +26,9 @@ fn steady(measured: u64) -> RunLength {
 }
 
 fn run(policy: &str, model: &Model, machine: &Machine, seed: u64) -> OpenSummary {
-    struct Job<'a> {
-        model: &'a Model,
-        machine: &'a Machine,
-        seed: u64,
-        trace: Trace<'a>,
-    }
-    impl PolicyVisitor for Job<'_> {
-        type Out = ();
-        fn visit<P: Policy>(self, policy: P) {
-            engine::simulate(self.model, self.machine, policy, Options { seed: self.seed, until: Time::NEVER }, self.trace).unwrap();
-        }
-    }
     let mut open = OpenSystem::new(model, seed, machine.cpus);
-    let job = Job { model, machine, seed, trace: Trace::new(vec![&mut open]) };
-    PolicySpec::parse(policy).unwrap().visit(machine.cpus, job);
+    let policy = PolicySpec::parse(policy).unwrap();
+    engine::simulate_named(model, machine, &policy, Options { seed, until: Time::NEVER }, Trace::new(vec![&mut open])).unwrap();
     open.finish()
 }
 

@@ -4,7 +4,7 @@
 mod phases;
 
 use schedsim::engine::{self, Options, Outcome};
-use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
+use schedsim::policy::PolicySpec;
 use schedsim::trace::{Event, EventKind, Observer, TaskInfo, Trace};
 use schedsim::workload::{Action, Affinity, Attributes, Script, Start, TaskSpec, Workload};
 use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
@@ -17,22 +17,11 @@ impl Observer for Collect {
     }
 }
 
-struct Run<'a> {
-    workload: &'a Workload,
-    machine: &'a Machine,
-    trace: Trace<'a>,
-}
-impl PolicyVisitor for Run<'_> {
-    type Out = Result<Outcome, engine::Error>;
-    fn visit<P: Policy>(self, policy: P) -> Self::Out {
-        engine::simulate(self.workload, self.machine, policy, Options { seed: 1, until: Time::NEVER }, self.trace)
-    }
-}
-
 fn run(policy: &str, machine: &Machine, workload: &Workload) -> (Result<Outcome, engine::Error>, Vec<Event>) {
     let mut collect = Collect::default();
     let spec = PolicySpec::parse(policy).unwrap();
-    let outcome = spec.visit(machine.cpus, Run { workload, machine, trace: Trace::new(vec![&mut collect]) });
+    let options = Options { seed: 1, until: Time::NEVER };
+    let outcome = engine::simulate_named(workload, machine, &spec, options, Trace::new(vec![&mut collect]));
     (outcome, collect.0)
 }
 

@@ -5,31 +5,17 @@ mod support;
 use schedsim::checks::Checks;
 use schedsim::engine::{self, Options, Outcome, Source};
 use schedsim::metrics::{Metrics, OpenSystem};
-use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
+use schedsim::policy::PolicySpec;
 use schedsim::trace::{Event, EventKind, Observer, Trace};
 use schedsim::workload::{After, Model, RunLength, Unix1990};
 use schedsim::{Machine, Nanos, TaskId, Time};
 use support::{Collect, Run};
 
-/// A run of a source under a policy.
-struct Job<'a> {
-    source: Source<'a>,
-    machine: &'a Machine,
-    options: Options,
-    observers: Vec<&'a mut dyn Observer>,
-}
-
-impl PolicyVisitor for Job<'_> {
-    type Out = Outcome;
-    fn visit<P: Policy>(self, policy: P) -> Outcome {
-        engine::simulate(self.source, self.machine, policy, self.options, Trace::new(self.observers)).unwrap()
-    }
-}
-
 fn events(policy: &str, source: Source, machine: &Machine, until: Time) -> (Outcome, Vec<Event>) {
     let mut collect = Collect::default();
-    let job = Job { source, machine, options: Options { seed: 3, until }, observers: vec![&mut collect] };
-    (PolicySpec::parse(policy).unwrap().visit(machine.cpus, job), collect.0)
+    let policy = PolicySpec::parse(policy).unwrap();
+    let outcome = engine::simulate_named(source, machine, &policy, Options { seed: 3, until }, Trace::new(vec![&mut collect]));
+    (outcome.unwrap(), collect.0)
 }
 
 fn first(tasks: u64) -> Unix1990 {
@@ -76,27 +62,11 @@ fn tasks_drawn_as_time_goes_on_run_as_if_they_had_been_written_out() {
         assert_eq!(numbered(&drawn_events), written_events, "{policy}");
         assert_eq!((drawn.end, drawn.events, drawn.useful), (written.end, written.events, written.useful), "{policy}");
         // And the written ones keep all rules.
-        let promises = Promises(PolicySpec::parse(policy).unwrap());
-        let mut checks = Checks::new(&scripts, &machine, promises.of(machine.cpus));
+        let promises = PolicySpec::parse(policy).unwrap().promises(machine.cpus);
+        let mut checks = Checks::new(&scripts, &machine, promises);
         let run = Run { workload: &scripts, machine: &machine, until: Time::NEVER, observers: vec![&mut checks] };
         let outcome = run.under(policy).unwrap();
         assert_eq!(checks.finish(&outcome), [], "{policy}");
-    }
-}
-
-/// What a policy promises.
-struct Promises(PolicySpec);
-
-impl Promises {
-    fn of(&self, cpus: u16) -> schedsim::policy::Promises {
-        struct Ask;
-        impl PolicyVisitor for Ask {
-            type Out = schedsim::policy::Promises;
-            fn visit<P: Policy>(self, policy: P) -> Self::Out {
-                policy.promises()
-            }
-        }
-        self.0.visit(cpus, Ask)
     }
 }
 

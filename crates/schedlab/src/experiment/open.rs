@@ -11,13 +11,13 @@ use crate::Error;
 use crate::output::Row;
 use crate::workload::Stochastic;
 use crate::workload::format::{Saturation as Rule, WarmUp};
+use schedsim::Time;
 use schedsim::checks::{Checks, Violation};
 use schedsim::engine::{self, Options, Outcome};
 use schedsim::metrics::{Group, OPEN_CATALOGUE, OpenSummary, OpenSystem, Saturation};
-use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
+use schedsim::policy::PolicySpec;
 use schedsim::trace::{Observer, Trace};
-use schedsim::workload::{Model, Workload};
-use schedsim::{Machine, Time};
+use schedsim::workload::Model;
 use warm_up::ResponseRatios;
 
 /// What a run came to.
@@ -65,25 +65,15 @@ pub fn simulate_open(workload: &Stochastic, policy: &PolicySpec, seed: u64, othe
 /// # Errors
 /// If the policy fails.
 pub fn check_open(workload: &Stochastic, policy: &PolicySpec, seed: u64) -> Result<Vec<Violation>, Error> {
-    struct Checked<'a> {
-        scripts: &'a Workload,
-        machine: &'a Machine,
-        options: Options,
-    }
-    impl PolicyVisitor for Checked<'_> {
-        type Out = Result<Vec<Violation>, engine::Error>;
-
-        fn visit<P: Policy>(self, policy: P) -> Self::Out {
-            let mut checks = Checks::new(self.scripts, self.machine, policy.promises());
-            let outcome = engine::simulate(self.scripts, self.machine, policy, self.options, Trace::new(vec![&mut checks]))?;
-            Ok(checks.finish(&outcome))
-        }
-    }
     let policy = workload.policy(policy).map_err(|error| Error::Usage(error.to_string()))?;
     let length = workload.model.length();
     let scripts = workload.model.scripts(seed, (length.warm_up + length.measured) as usize);
-    let job = Checked { scripts: &scripts, machine: &workload.machine, options: Options { seed, until: Time::NEVER } };
-    policy.visit(workload.machine.cpus, job).map_err(|error| Error::Internal(format!("{policy}, seed {seed}: {error}")))
+    let machine = &workload.machine;
+    let mut checks = Checks::new(&scripts, machine, policy.promises(machine.cpus));
+    let options = Options { seed, until: Time::NEVER };
+    let outcome = engine::simulate_named(&scripts, machine, &policy, options, Trace::new(vec![&mut checks]))
+        .map_err(|error| Error::Internal(format!("{policy}, seed {seed}: {error}")))?;
+    Ok(checks.finish(&outcome))
 }
 
 /// A run that waits for its policy.
@@ -96,23 +86,10 @@ struct Job<'a> {
 impl Job<'_> {
     /// Runs it; also says whether the policy migrates tasks.
     fn run(&self, model: &Model, observers: Vec<&mut dyn Observer>) -> Result<(Outcome, bool), Error> {
-        struct Visit<'a, 'o> {
-            job: &'a Job<'a>,
-            model: &'a Model,
-            trace: Trace<'o>,
-        }
-        impl PolicyVisitor for Visit<'_, '_> {
-            type Out = Result<(Outcome, bool), engine::Error>;
-
-            fn visit<P: Policy>(self, policy: P) -> Self::Out {
-                let migrates = policy.migrates();
-                let options = Options { seed: self.job.seed, until: Time::NEVER };
-                Ok((engine::simulate(self.model, &self.job.workload.machine, policy, options, self.trace)?, migrates))
-            }
-        }
-        let visit = Visit { job: self, model, trace: Trace::new(observers) };
-        let done = self.policy.visit(self.workload.machine.cpus, visit);
-        done.map_err(|error| Error::Internal(format!("{}, seed {}: {error}", self.policy, self.seed)))
+        let (machine, options) = (&self.workload.machine, Options { seed: self.seed, until: Time::NEVER });
+        let outcome = engine::simulate_named(model, machine, self.policy, options, Trace::new(observers))
+            .map_err(|error| Error::Internal(format!("{}, seed {}: {error}", self.policy, self.seed)))?;
+        Ok((outcome, self.policy.migrates(machine.cpus)))
     }
 
     fn saturated(&self, summary: &OpenSummary, migrates: bool) -> Option<&'static str> {

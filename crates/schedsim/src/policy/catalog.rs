@@ -3,7 +3,7 @@
 use super::any_queue::AnyQueue;
 use super::topology::{Count, VARIANTS, Variants, choose};
 use super::whole::{self, Whole};
-use super::{Central, Initial, Levels, Policy, Take, central, initial, take};
+use super::{Central, Initial, Levels, Policy, Promises, Take, central, initial, take};
 use crate::Nanos;
 use readyq::catalog::{self, Entry};
 use readyq::{Priority, ReadyQueue, RoundRobin, Strides};
@@ -125,6 +125,30 @@ const OPTIONS: [Choice; 4] = [
 ];
 
 impl PolicySpec {
+    /// What the policy guarantees on so many CPUs.
+    pub fn promises(&self, cpus: u16) -> Promises {
+        struct Ask;
+        impl PolicyVisitor for Ask {
+            type Out = Promises;
+            fn visit<P: Policy>(self, policy: P) -> Promises {
+                policy.promises()
+            }
+        }
+        self.visit(cpus, Ask)
+    }
+
+    /// Whether a task may run on several CPUs in its life.
+    pub fn migrates(&self, cpus: u16) -> bool {
+        struct Ask;
+        impl PolicyVisitor for Ask {
+            type Out = bool;
+            fn visit<P: Policy>(self, policy: P) -> bool {
+                policy.migrates()
+            }
+        }
+        self.visit(cpus, Ask)
+    }
+
     /// Reads a policy's name and options, as in `take:multilist2/quantum=1ms`.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use super::{Collect, switches};
 use proptest::prelude::*;
 use schedsim::checks::Checks;
 use schedsim::engine::{self, Error, Options, Outcome};
-use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
+use schedsim::policy::PolicySpec;
 use schedsim::trace::{Event, EventKind, Trace};
 use schedsim::workload::{Closed, Phase, Tasks, TimerPhase, Workload};
 use schedsim::{Machine, Nanos, Time};
@@ -14,21 +14,12 @@ fn tasks(json: &str) -> Closed {
     serde_json::from_str(&format!("{{ \"task\": {json} }}")).unwrap_or_else(|error| panic!("{error}: {json}"))
 }
 
-struct Run<'a>(&'a Workload, &'a Machine, Time, Trace<'a>);
-impl PolicyVisitor for Run<'_> {
-    type Out = Result<Outcome, Error>;
-    fn visit<P: Policy>(self, policy: P) -> Self::Out {
-        engine::simulate(self.0, self.1, policy, Options { seed: 1, until: self.2 }, self.3)
-    }
-}
-
 fn run_on(machine: &Machine, closed: &Closed) -> (Result<Outcome, Error>, Vec<Event>) {
     let workload = closed.workload(machine.cpus).unwrap();
     let mut collect = Collect::default();
     let until = closed.duration.map_or(Time::NEVER, |span| Time(span.0));
-    let outcome = PolicySpec::parse("central:rr/quantum=1s")
-        .unwrap()
-        .visit(machine.cpus, Run(&workload, machine, until, Trace::new(vec![&mut collect])));
+    let policy = PolicySpec::parse("central:rr/quantum=1s").unwrap();
+    let outcome = engine::simulate_named(&workload, machine, &policy, Options { seed: 1, until }, Trace::new(vec![&mut collect]));
     (outcome, collect.0)
 }
 
@@ -356,7 +347,8 @@ proptest! {
         let machine = Machine { switch_cost: Nanos(700), migration_cost: Nanos(900), idle_exit: Nanos(2_000), ..Machine::ideal(cpus) };
         for policy in ["central:rr", "initial:rr", "take:rr", "eevdf", "cfs", "fifo", "rr"] {
             let mut checks = Checks::new(&workload, &machine, Default::default());
-            let outcome = PolicySpec::parse(policy).unwrap().visit(cpus, Run(&workload, &machine, Time::NEVER, Trace::new(vec![&mut checks])));
+            let (spec, options) = (PolicySpec::parse(policy).unwrap(), Options { seed: 1, until: Time::NEVER });
+            let outcome = engine::simulate_named(&workload, &machine, &spec, options, Trace::new(vec![&mut checks]));
             prop_assert!(outcome.is_ok(), "{policy}: {}", outcome.unwrap_err());
             prop_assert_eq!(outcome.as_ref().unwrap().useful, workload.demand(), "{}", policy);
             prop_assert_eq!(checks.finish(outcome.as_ref().unwrap()), vec![], "{}", policy);

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 use schedsim::engine::{self, Options, Outcome};
-use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
+use schedsim::policy::PolicySpec;
 use schedsim::trace::{Event, EventKind, Observer, PrevState, TaskInfo, Trace};
 use schedsim::workload::{Action, Affinity, Attributes, Script, Start, TaskSpec, Workload};
 use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
@@ -25,18 +25,10 @@ pub struct Run<'a> {
     pub observers: Vec<&'a mut dyn Observer>,
 }
 
-impl PolicyVisitor for Run<'_> {
-    type Out = Result<Outcome, engine::Error>;
-    fn visit<P: Policy>(self, policy: P) -> Self::Out {
-        let options = Options { seed: 1, until: self.until };
-        engine::simulate(self.workload, self.machine, policy, options, Trace::new(self.observers))
-    }
-}
-
 impl Run<'_> {
     pub fn under(self, policy: &str) -> Result<Outcome, engine::Error> {
-        let cpus = self.machine.cpus;
-        PolicySpec::parse(policy).unwrap().visit(cpus, self)
+        let options = Options { seed: 1, until: self.until };
+        engine::simulate_named(self.workload, self.machine, &PolicySpec::parse(policy).unwrap(), options, Trace::new(self.observers))
     }
 }
 
