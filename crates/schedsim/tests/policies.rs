@@ -244,21 +244,14 @@ fn atlas(structure: &str) -> QueueCost {
 
 /// A run on a machine on which a switch is free and the ready queue is not: its summary.
 fn charged(policy: &str, cpus: u16, load: &Workload) -> Summary {
-    struct Job<'a>(&'a Workload, Machine);
-    impl PolicyVisitor for Job<'_> {
-        type Out = Summary;
-        fn visit<P: Policy>(self, policy: P) -> Summary {
-            let mut metrics = Metrics::new(self.1.cpus);
-            let mut checks = Checks::new(self.0, &self.1, policy.promises());
-            let options = Options { seed: 1, until: Time::NEVER };
-            let outcome = engine::simulate(self.0, &self.1, policy, options, Trace::new(vec![&mut metrics, &mut checks])).unwrap();
-            assert_eq!(checks.finish(&outcome), []);
-            metrics.finish(outcome.end)
-        }
-    }
     let spec = PolicySpec::parse(policy).unwrap();
     let machine = Machine { queue_cost: Some(atlas(spec.structure())), ..Machine::ideal(cpus) };
-    spec.visit(cpus, Job(load, machine))
+    let mut metrics = Metrics::new(cpus);
+    let mut checks = Checks::new(load, &machine, spec.promises(cpus));
+    let options = Options { seed: 1, until: Time::NEVER };
+    let outcome = engine::simulate_named(load, &machine, &spec, options, Trace::new(vec![&mut metrics, &mut checks])).unwrap();
+    assert_eq!(checks.finish(&outcome), []);
+    metrics.finish(outcome.end)
 }
 
 #[test]
@@ -309,14 +302,7 @@ fn trees_cost_more_per_decision_the_more_threads_there_are_and_lists_do_not() {
 
 /// What the policy of this name promises on one CPU.
 fn promises_of(policy: &str) -> Promises {
-    struct Ask;
-    impl PolicyVisitor for Ask {
-        type Out = Promises;
-        fn visit<P: Policy>(self, policy: P) -> Promises {
-            policy.promises()
-        }
-    }
-    PolicySpec::parse(policy).unwrap().visit(1, Ask)
+    PolicySpec::parse(policy).unwrap().promises(1)
 }
 
 /// The row of the table of promises for a policy, as its code declares them.

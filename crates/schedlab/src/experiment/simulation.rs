@@ -7,7 +7,7 @@ use schedsim::Machine;
 use schedsim::checks::{Checks, Violation};
 use schedsim::engine::{self, Options, Outcome};
 use schedsim::metrics::{Metrics, Summary};
-use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
+use schedsim::policy::PolicySpec;
 use schedsim::trace::{Observer, Trace, TraceHash};
 use schedsim::workload::UntilEnded;
 
@@ -37,43 +37,25 @@ pub fn simulate(
 ) -> Result<Run, Error> {
     let charged = subject.mips.map(|mips| charge_queues(machine, policy.structure(), mips));
     let machine = charged.as_ref().unwrap_or(machine);
-    let job = Job { subject, machine, seed, check, observer };
-    policy.visit(machine.cpus, job).map_err(|error| match error {
+    let Subject { workload, ended, until: stop, .. } = subject;
+    let tasks = workload.tasks.iter().map(|task| (task.info.prio, task.attributes.class));
+    let mut metrics = Metrics::new(machine.cpus).with_tasks(tasks);
+    let mut until = UntilEnded::new(ended, &mut metrics);
+    let mut hash = TraceHash::new();
+    let mut checks = check.then(|| Checks::new(workload, machine, policy.promises(machine.cpus)));
+    let mut observers: Vec<&mut dyn Observer> = vec![&mut until, &mut hash];
+    if let Some(checks) = &mut checks {
+        observers.push(checks);
+    }
+    if let Some(observer) = observer {
+        observers.push(observer);
+    }
+    let options = Options { seed, until: stop };
+    let outcome = engine::simulate_named(workload, machine, policy, options, Trace::new(observers)).map_err(|error| match error {
         engine::Error::Stalled(_) | engine::Error::Task { .. } => Error::Input(format!("under {policy} on {} CPUs {error}", machine.cpus)),
         engine::Error::Policy { .. } => Error::Internal(format!("{policy} on {} CPUs failed: {error}", machine.cpus)),
-    })
-}
-
-/// A run that waits for its policy.
-struct Job<'a, 'o> {
-    subject: Subject<'a>,
-    machine: &'a Machine,
-    seed: u64,
-    check: bool,
-    observer: Option<&'o mut dyn Observer>,
-}
-
-impl PolicyVisitor for Job<'_, '_> {
-    type Out = Result<Run, engine::Error>;
-
-    fn visit<P: Policy>(self, policy: P) -> Self::Out {
-        let Subject { workload, ended, until: stop, .. } = self.subject;
-        let tasks = workload.tasks.iter().map(|task| (task.info.prio, task.attributes.class));
-        let mut metrics = Metrics::new(self.machine.cpus).with_tasks(tasks);
-        let mut until = UntilEnded::new(ended, &mut metrics);
-        let mut hash = TraceHash::new();
-        let mut checks = self.check.then(|| Checks::new(workload, self.machine, policy.promises()));
-        let mut observers: Vec<&mut dyn Observer> = vec![&mut until, &mut hash];
-        if let Some(checks) = &mut checks {
-            observers.push(checks);
-        }
-        if let Some(observer) = self.observer {
-            observers.push(observer);
-        }
-        let options = Options { seed: self.seed, until: stop };
-        let outcome = engine::simulate(workload, self.machine, policy, options, Trace::new(observers))?;
-        let violations = checks.map(|checks| checks.finish(&outcome)).unwrap_or_default();
-        let end = until.end().unwrap_or(outcome.end);
-        Ok(Run { summary: metrics.finish(end), outcome, hash: hash.value(), violations })
-    }
+    })?;
+    let violations = checks.map(|checks| checks.finish(&outcome)).unwrap_or_default();
+    let end = until.end().unwrap_or(outcome.end);
+    Ok(Run { summary: metrics.finish(end), outcome, hash: hash.value(), violations })
 }

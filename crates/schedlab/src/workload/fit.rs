@@ -249,19 +249,10 @@ mod tests {
     use crate::workload::{Parameters, Template};
     use schedsim::engine::{self, Options};
     use schedsim::metrics::Metrics;
-    use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
+    use schedsim::policy::PolicySpec;
     use schedsim::trace::Trace;
-    use schedsim::workload::{CostEstimator, Unix1990, Workload};
+    use schedsim::workload::{CostEstimator, Unix1990};
     use schedsim::{Machine, workload};
-
-    struct Record<'a>(&'a Workload, &'a Machine, Trace<'a>);
-
-    impl PolicyVisitor for Record<'_> {
-        type Out = engine::Outcome;
-        fn visit<P: Policy>(self, policy: P) -> engine::Outcome {
-            engine::simulate(self.0, self.1, policy, Options { seed: 1, until: Time::NEVER }, self.2).unwrap()
-        }
-    }
 
     #[test]
     fn a_workload_fitted_to_the_trace_of_a_workload_is_like_it() {
@@ -269,7 +260,8 @@ mod tests {
         let (scripts, machine) = (unix.scripts(1, 600), Machine::ideal(4));
         let (mut metrics, mut lives) = (Metrics::new(4), Lives::default());
         let trace = Trace::new(vec![&mut metrics, &mut lives]);
-        let end = PolicySpec::parse("take:rr").unwrap().visit(4, Record(&scripts, &machine, trace)).end;
+        let (policy, options) = (PolicySpec::parse("take:rr").unwrap(), Options { seed: 1, until: Time::NEVER });
+        let end = engine::simulate_named(&scripts, &machine, &policy, options, trace).unwrap().end;
         let tasks: Vec<TaskInfo> = scripts.tasks.iter().map(|task| task.info.clone()).collect();
         let (summary, costs) = (metrics.finish(end), CostEstimator::new().finish());
         let recorded = Recorded {

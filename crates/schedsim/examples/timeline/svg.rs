@@ -1,7 +1,7 @@
 //! A small load on one CPU, and a picture of it.
 
 use schedsim::engine::{self, Options};
-use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
+use schedsim::policy::PolicySpec;
 use schedsim::trace::{Event, EventKind, Observer, PrevState, TaskInfo, Trace};
 use schedsim::workload::{Action, Affinity, Attributes, Script, Start, TaskSpec, Workload};
 use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
@@ -31,7 +31,9 @@ const TASKS: [(&str, u8, u64, u64); 5] = [
 pub fn timeline(policy: &str) -> Result<String, String> {
     let spec = PolicySpec::parse(policy).map_err(|error| error.to_string())?;
     let mut stretches = Stretches::default();
-    spec.visit(1, Run(&load(), &mut stretches))?;
+    let options = Options { seed: 1, until: Time(WINDOW * MS) };
+    engine::simulate_named(&load(), &Machine::ideal(1), &spec, options, Trace::new(vec![&mut stretches]))
+        .map_err(|error| error.to_string())?;
     Ok(draw(policy, &stretches))
 }
 
@@ -45,17 +47,6 @@ fn load() -> Workload {
         TaskSpec { info, attributes: Attributes::default(), affinity: Affinity::Any, cpu: CpuId(0), start, script }
     };
     Workload { tasks: TASKS.map(task).into(), ..Workload::default() }
-}
-
-struct Run<'a>(&'a Workload, &'a mut Stretches);
-
-impl PolicyVisitor for Run<'_> {
-    type Out = Result<(), String>;
-    fn visit<P: Policy>(self, policy: P) -> Self::Out {
-        let options = Options { seed: 1, until: Time(WINDOW * MS) };
-        let outcome = engine::simulate(self.0, &Machine::ideal(1), policy, options, Trace::new(vec![self.1]));
-        outcome.map(|_| ()).map_err(|error| error.to_string())
-    }
 }
 
 /// What each task did from when to when.
