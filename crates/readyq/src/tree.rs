@@ -41,9 +41,13 @@ pub trait Augment {
     /// Whether there is anything to recompute. `false` removes the upkeep from the program.
     const USED: bool = true;
 
+    /// Whether whoever inserts a task has already told those above it, on the way down to its place, so that only the new leaf is computed. Possible where a new
+    /// task's share in a value is known without looking at others: minima, sums.
+    const TOLD_ON_THE_WAY: bool = false;
+
     /// Called whenever what stands below `task` has changed, children before parents: computes the value of `task` from its own
-    /// and its children's.
-    fn recompute(&mut self, nodes: &Nodes, task: TaskId, left: Option<TaskId>, right: Option<TaskId>);
+    /// and its children's. Returns whether it is another one than before.
+    fn recompute(&mut self, nodes: &Nodes, task: TaskId, left: Option<TaskId>, right: Option<TaskId>) -> bool;
 }
 
 /// No value per subtree.
@@ -51,7 +55,9 @@ impl Augment for () {
     const USED: bool = false;
 
     #[inline(always)]
-    fn recompute(&mut self, _nodes: &Nodes, _task: TaskId, _left: Option<TaskId>, _right: Option<TaskId>) {}
+    fn recompute(&mut self, _nodes: &Nodes, _task: TaskId, _left: Option<TaskId>, _right: Option<TaskId>) -> bool {
+        false
+    }
 }
 
 /// A place for a new task, found by [`Tree::place`]. Good until the tree changes.
@@ -160,7 +166,11 @@ impl Tree {
         } else {
             above.prev = task;
         }
-        self.recompute_up(nodes, task, augment);
+        if A::TOLD_ON_THE_WAY {
+            augment.recompute(nodes, task, None, None);
+        } else {
+            self.recompute_up(nodes, task, augment);
+        }
         if is_red {
             self.repair_red(nodes, task, parent, augment);
         }
@@ -193,7 +203,7 @@ impl Tree {
                 return Some(task);
             }
         }
-        self.recompute_up(nodes, parent, augment);
+        self.recompute_changed(nodes, parent, augment);
         if right == TaskId::NONE && tag == BLACK {
             self.repair_left_edge(nodes, parent, augment);
         }
@@ -215,7 +225,8 @@ impl Tree {
         let Node { next: left, prev: right, parent, tag, .. } = nodes[task];
         // What leaves the tree's shape is `task` itself or, if it has two children, its successor, which then takes its place.
         let (hole, hole_on_left, filler, lost);
-        if left == TaskId::NONE || right == TaskId::NONE {
+        let only_child = left == TaskId::NONE || right == TaskId::NONE;
+        if only_child {
             filler = if left == TaskId::NONE { right } else { left };
             (hole, hole_on_left, lost) = (parent, nodes.get(parent).is_some_and(|node| node.next == task), tag);
             self.replace_child(nodes, parent, task, filler);
@@ -245,7 +256,11 @@ impl Tree {
             node.parent = hole;
             node.tag = BLACK;
         }
-        self.recompute_up(nodes, hole, augment);
+        if only_child {
+            self.recompute_changed(nodes, hole, augment);
+        } else {
+            self.recompute_up(nodes, hole, augment); // the heir's value counted elsewhere before
+        }
         if filler == TaskId::NONE && lost == BLACK && hole != TaskId::NONE {
             self.repair_black_up(nodes, hole, hole_on_left, augment);
         }
@@ -259,6 +274,19 @@ impl Tree {
         }
         while let Some(node) = nodes.get(task) {
             augment.recompute(nodes, task, node.next.known(), node.prev.known());
+            task = node.parent;
+        }
+    }
+
+    /// The same, up to the first that keeps its value, as then all above it do.
+    #[inline]
+    fn recompute_changed<A: Augment>(&mut self, nodes: &Nodes, mut task: TaskId, augment: &mut A) {
+        if !A::USED {
+            return;
+        }
+        while let Some(node) = nodes.get(task)
+            && augment.recompute(nodes, task, node.next.known(), node.prev.known())
+        {
             task = node.parent;
         }
     }

@@ -20,9 +20,10 @@ struct Least<'a> {
 }
 
 impl Augment for Least<'_> {
-    fn recompute(&mut self, _nodes: &Nodes, task: TaskId, left: Option<TaskId>, right: Option<TaskId>) {
+    fn recompute(&mut self, _nodes: &Nodes, task: TaskId, left: Option<TaskId>, right: Option<TaskId>) -> bool {
         let below = [left, right].into_iter().flatten().map(|child| self.least[child.index()]).min();
-        self.least[task.index()] = self.weight[task.index()].min(below.unwrap_or(u64::MAX));
+        let least = self.weight[task.index()].min(below.unwrap_or(u64::MAX));
+        std::mem::replace(&mut self.least[task.index()], least) != least
     }
 }
 

@@ -53,13 +53,16 @@ impl Timeline {
 
     /// Lets `task` wait.
     pub fn insert(&mut self, nodes: &mut [Node], keys: &mut [Key], task: TaskId, weight: u32) {
-        let &Key { vruntime, deadline, .. } = &keys[task.index()];
+        let Key { vruntime, deadline, request, .. } = keys[task.index()];
         self.sum += i128::from(weight) * i128::from(vruntime - self.zero);
         self.weight += u64::from(weight);
         let nodes = Nodes::from_mut(nodes);
         let place = self.tree.place(nodes, |_, other| {
             count_step();
-            deadline < keys[other.index()].deadline
+            let other = &mut keys[other.index()];
+            other.least_vruntime = other.least_vruntime.min(vruntime);
+            other.least_request = other.least_request.min(request);
+            deadline < other.deadline
         });
         self.tree.insert_at(nodes, task, place, &mut Below(keys));
     }
@@ -146,8 +149,10 @@ impl Mean {
 struct Below<'a>(&'a mut [Key]);
 
 impl Augment for Below<'_> {
+    const TOLD_ON_THE_WAY: bool = true;
+
     #[inline]
-    fn recompute(&mut self, _nodes: &Nodes, task: TaskId, left: Option<TaskId>, right: Option<TaskId>) {
+    fn recompute(&mut self, _nodes: &Nodes, task: TaskId, left: Option<TaskId>, right: Option<TaskId>) -> bool {
         let own = &self.0[task.index()];
         let (mut vruntime, mut request) = (own.vruntime, own.request);
         for child in [left, right].into_iter().flatten() {
@@ -155,9 +160,11 @@ impl Augment for Below<'_> {
             vruntime = vruntime.min(child.least_vruntime);
             request = request.min(child.least_request);
         }
-        let own = &mut self.0[task.index()];
-        (own.least_vruntime, own.least_request) = (vruntime, request);
         count_step();
+        let own = &mut self.0[task.index()];
+        let before = (own.least_vruntime, own.least_request);
+        (own.least_vruntime, own.least_request) = (vruntime, request);
+        before != (vruntime, request)
     }
 }
 
@@ -198,6 +205,11 @@ mod tests {
             STEPS.with(|steps| steps.set(0));
             let mean = timeline.mean(None);
             let task = timeline.first_eligible(&nodes, &keys, &mean).unwrap();
+            if round % 500 == 0 {
+                let eligible = (0..count).map(TaskId).filter(|task| mean.is_eligible(keys[task.index()].vruntime));
+                let least = eligible.map(|task| keys[task.index()].deadline).min();
+                assert_eq!(least, Some(keys[task.index()].deadline), "the values below are up to date");
+            }
             timeline.remove(&mut nodes, &mut keys, task, weight(task));
             let key = &mut keys[task.index()];
             key.vruntime += scramble(round, 31) * 1024 / i64::from(weight(task));
