@@ -31,6 +31,13 @@ def atlas(schedlab, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def paper(schedlab, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("paper")
+    schedlab("queue", "--paper", "porter-2021", "--quick", "--only", "P-FIG02,P-FIG25", "-o", directory)
+    return directory
+
+
+@pytest.fixture(scope="module")
 def browser():
     options = webdriver.ChromeOptions()
     for argument in QUIET:
@@ -153,3 +160,16 @@ def test_the_atlas_has_a_curve_per_structure_and_says_where_they_cross(page, atl
     assert page.find_elements(By.CSS_SELECTOR, "#charts canvas")
     assert page.find_elements(By.CSS_SELECTOR, "#charts-note li")
     assert len(page.find_elements(By.CSS_SELECTOR, "#rows tbody tr")) > 9
+
+
+def test_figures_of_a_paper_have_our_curves_and_the_printed_numbers(page, paper):
+    page = page(paper)
+    assert page.find_elements(By.CSS_SELECTOR, "#P-FIG02 canvas")
+    labels = [label.text for label in page.find_elements(By.CSS_SELECTOR, "#P-FIG02 .u-legend .u-label")]
+    assert {"Random Priorities (5)", "Random Priorities (5), printed", "Round-Robin (1)", "Round-Robin (1), printed"} <= set(labels)
+    orders = [order.text.split("\n") for order in page.find_elements(By.CSS_SELECTOR, "#P-FIG25 pre")]
+    assert [len(order) for order in orders] == [8, 5]
+    assert orders[1][0].startswith("AA·AA··AA·AA···")
+    drawn = json.loads((paper / "figures.json").read_text())["figures"]
+    assert [figure["id"] for figure in drawn] == ["P-FIG02", "P-FIG25"]
+    assert all(len(curve["printed"]) == 5 and None not in curve["value"] for curve in drawn[0]["curves"])

@@ -5,6 +5,7 @@
 
 mod atlas;
 mod curves;
+mod figures;
 mod page;
 mod tables;
 mod timeline;

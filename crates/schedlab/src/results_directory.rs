@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `results.json`, `results.csv`, `results.parquet` | the rows; JSON and Parquet with schema version and provenance |
 //! | `distributions.json` | latencies, CPU bursts and pauses: percentiles with intervals, and the histogram |
+//! | `figures.json`, `P-FIG01.csv`, … | the figures of a paper: ours beside the printed numbers |
 //! | `traces/*.trace`, `traces/*.pftrace` | the first run of each case, for schedlab and for Perfetto |
 //! | `report.html` | all of it to look at |
 //! | `UNFINISHED` | only while a command is at work, or after it was killed |
@@ -17,6 +18,7 @@ pub use parquet_file::{from_parquet, to_parquet};
 use crate::Error;
 use crate::export::{Format, export};
 use crate::output::{Results, SCHEMA, prepare_directory, write_whole};
+use crate::paper::figure::{Drawing, Figures};
 use crate::report;
 use crate::trace_file::{Header, Reader, Writer};
 use crate::trace_source::TraceSource;
@@ -27,6 +29,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const UNFINISHED: &str = "UNFINISHED";
+const FIGURES: &str = "figures.json";
 
 /// A directory that a command writes its results to.
 pub struct ResultsDirectory(PathBuf);
@@ -36,8 +39,12 @@ impl ResultsDirectory {
     pub fn begin(dir: &Path) -> Result<ResultsDirectory, Error> {
         prepare_directory(dir)?;
         write_whole(&dir.join(UNFINISHED), (Results::new(vec![]).reproduce + "\n").as_bytes())?;
-        let traces = dir.join("traces");
-        // Traces of an earlier command would be taken for this one's.
+        let (traces, figures) = (dir.join("traces"), dir.join(FIGURES));
+        // Traces and figures of an earlier command would be taken for this one's.
+        match fs::remove_file(&figures) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(Error::output(&figures, error)),
+            _ => {}
+        }
         match fs::remove_dir_all(&traces) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(Error::output(&traces, error)),
             _ => {}
@@ -96,6 +103,8 @@ pub struct Contents {
     pub results: Results,
     /// Distributions, if any were written.
     pub distributions: Vec<Distribution>,
+    /// Figures of a paper, if any were written.
+    pub figures: Vec<Drawing>,
     /// Traces with what they say about their run, recordings first, then in the order of the rows.
     pub traces: Vec<(PathBuf, Header)>,
 }
@@ -132,6 +141,14 @@ impl Contents {
             }
             _ => Vec::new(),
         };
+        let figures = match dir.join(FIGURES) {
+            file if file.exists() => {
+                let (other, figures): (Stamp, Figures) = read_stamped(&file)?;
+                same_version(&file, &other.version, &stamp.version, &results)?;
+                figures.figures
+            }
+            _ => Vec::new(),
+        };
         let mut traces = Vec::new();
         for path in traces_in(dir) {
             let header = Reader::open(&path)?.header().clone();
@@ -140,7 +157,7 @@ impl Contents {
         }
         let place = |header: &Header| results.rows.iter().position(|row| row.policy == header.policy && row.cpus == header.cpus);
         traces.sort_by_key(|(path, header)| (place(header).unwrap_or(usize::MAX), path.clone()));
-        Ok(Contents { results, distributions, traces })
+        Ok(Contents { results, distributions, figures, traces })
     }
 }
 

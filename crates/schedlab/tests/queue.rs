@@ -242,5 +242,10 @@ fn figures_are_written_as_data() {
     // The paper prints A AB AC ABD AE ABCF; first in, first out among equals takes each group the other way round.
     assert!(order("rbtree,").starts_with("ABACADBAEAFCBA"), "{}", order("rbtree,"));
     assert!(std::fs::read_to_string(dir.join("results.csv")).is_ok());
+    let report = std::fs::read_to_string(dir.join("report.html")).expect("the report");
+    assert!(report.contains("<figure id=P-FIG25>") && report.contains("<pre>A·A·A··A·A"), "a row per level");
+    // Figures of an earlier command do not stay.
+    rows(&["--queues", "rr", "--count", "steps", "-o", &out]);
+    assert!(!dir.join("figures.json").exists());
     std::fs::remove_dir_all(&dir).expect("the directory can be removed");
 }

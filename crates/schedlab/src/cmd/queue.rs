@@ -6,8 +6,8 @@ use crate::atlas::measure::{Plan, Source, select};
 use crate::atlas::mix::Mix;
 use crate::atlas::structure::{STRUCTURES, StrideRule};
 use crate::atlas::{advice, crossover, text};
-use crate::output::{Align, Format, Results, Table, print, write_whole};
-use crate::paper::{self, Paper, queues::Settings};
+use crate::output::{Align, Format, Results, Table, print};
+use crate::paper::{self, Paper, figure::Figures, queues::Settings};
 use crate::results_directory::ResultsDirectory;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -175,7 +175,9 @@ impl Queue {
         let results = Results::new(outcome.rows);
         if let Some(directory) = directory {
             directory.write(&results, Vec::new())?;
-            outcome.figures.iter().try_for_each(|(name, csv)| write_whole(&directory.path().join(name), csv.as_bytes()))?;
+            if !outcome.figures.is_empty() {
+                Figures::new(outcome.figures).write(directory.path())?;
+            }
             directory.finish()?;
         }
         results.print(self.format, || paper::text::render(&paper, &results.rows))?;

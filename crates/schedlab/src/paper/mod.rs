@@ -18,6 +18,7 @@ use crate::output::Row;
 use crate::toml_file::TomlFile;
 use crate::{Error, no_such};
 use claim::Claim;
+use figure::Drawing;
 use folder::Folder;
 use queues::{Measured, Settings};
 use table::{Experiments, Figure, Printed, TableData};
@@ -38,8 +39,8 @@ pub struct Paper {
 pub struct Outcome {
     /// Every number and every verdict.
     pub rows: Vec<Row>,
-    /// The files of the figures: name and CSV.
-    pub figures: Vec<(String, String)>,
+    /// The figures, ready to be drawn.
+    pub figures: Vec<Drawing>,
     /// Verdicts that differ from those on record.
     pub surprises: Vec<String>,
 }
@@ -119,6 +120,9 @@ impl Paper {
         for id in figures.iter().flat_map(|figure| &figure.series) {
             measured.want(id).map_err(Error::Internal)?;
         }
+        for binding in figures.iter().filter_map(|figure| figure.overhead.as_ref()).flat_map(|overhead| overhead.bindings()) {
+            measured.want_binding(&binding).map_err(Error::Internal)?;
+        }
         for binding in claims.iter().flat_map(|claim| claim.bindings.values()) {
             measured.want_binding(binding).map_err(Error::Internal)?;
         }
@@ -131,7 +135,7 @@ impl Paper {
             rows.append(&mut verdicts);
             surprises.append(&mut unexpected);
         }
-        let figures = figures.into_iter().map(|figure| figure::csv(figure, &measured)).collect::<Result<_, Error>>()?;
+        let figures = figures.into_iter().map(|figure| Drawing::of(figure, &measured)).collect::<Result<_, Error>>()?;
         Ok(Outcome { rows, figures, surprises })
     }
 }

@@ -1,5 +1,6 @@
 //! The printed tables of a paper, what each column measures, and which columns its figures draw.
 
+use super::figure::Overhead;
 use super::series::Series;
 use crate::Error;
 use crate::atlas::mix::Mix;
@@ -131,6 +132,8 @@ pub struct Figure {
     /// `T02/…`, the columns.
     #[serde(default)]
     pub series: Vec<String>,
+    /// What a slice costs beside the queue, as a dashed line.
+    pub overhead: Option<Overhead>,
     /// Orders of levels instead: one task at each level of these structures.
     #[serde(default)]
     pub orders: Vec<Load>,

@@ -2,10 +2,12 @@
 
 use super::atlas::{self, Chart};
 use super::curves::Curve;
+use super::figures;
 use super::tables::{self, escape};
 use super::timeline::Timelines;
 use crate::Error;
 use crate::output::Results;
+use crate::paper::figure::Drawing;
 use crate::results_directory::Contents;
 use serde::Serialize;
 use std::fmt::Write;
@@ -13,25 +15,34 @@ use std::fmt::Write;
 const UPLOT: &str = include_str!("vendor/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("vendor/uPlot.min.css");
 const STYLE: &str = include_str!("report.css");
-const SCRIPTS: [&str; 4] = [include_str!("table.js"), include_str!("plots.js"), include_str!("timeline.js"), include_str!("report.js")];
+const SCRIPTS: [&str; 5] = [
+    include_str!("table.js"),
+    include_str!("plots.js"),
+    include_str!("figures.js"),
+    include_str!("timeline.js"),
+    include_str!("report.js"),
+];
 
 /// What the scripts draw.
 #[derive(Serialize)]
 struct Data<'a> {
     curves: Vec<Curve<'a>>,
     charts: Vec<Chart>,
+    figures: &'a [Drawing],
     timelines: &'a Timelines,
 }
 
 /// The whole page.
 pub fn render(contents: &Contents, timelines: &Timelines) -> Result<String, Error> {
     let results = &contents.results;
-    let data = Data { curves: Curve::all(&contents.distributions), charts: atlas::charts(&results.rows), timelines };
+    let data =
+        Data { curves: Curve::all(&contents.distributions), charts: atlas::charts(&results.rows), figures: &contents.figures, timelines };
     let json = serde_json::to_string(&data).map_err(|error| Error::Internal(format!("cannot write JSON: {error}")))?;
     let mut workloads: Vec<&str> = results.rows.iter().map(|row| row.workload.as_str()).collect();
     workloads.dedup();
     let title = match workloads[..] {
         [one] => one,
+        _ if !contents.figures.is_empty() => "figures of a paper, measured again",
         _ if !data.charts.is_empty() => "cost atlas of ready queues",
         _ => "results",
     };
@@ -52,6 +63,7 @@ pub fn render(contents: &Contents, timelines: &Timelines) -> Result<String, Erro
     if !data.charts.is_empty() {
         html += ATLAS;
     }
+    html += &figures::section(&contents.figures);
     if !timelines.timelines.is_empty() {
         html += TIMELINE;
     }
