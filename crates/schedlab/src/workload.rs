@@ -4,6 +4,7 @@ pub mod built_in;
 mod closed;
 mod fit;
 pub mod format;
+mod rt_app;
 mod stochastic;
 
 pub use closed::ClosedWorkload;
@@ -44,6 +45,11 @@ impl Workload {
         }
         match path.extension().and_then(OsStr::to_str) {
             Some("toml") => Workload::described(TomlFile::read(path)?),
+            Some("json") => {
+                let file = path.display().to_string();
+                let text = fs::read_to_string(path).map_err(|error| Error::Input(format!("{file}: {error}")))?;
+                rt_app::read(&file, &text).map(Box::new).map(Workload::Closed)
+            }
             _ => Ok(Workload::Recording(path.to_path_buf())),
         }
     }

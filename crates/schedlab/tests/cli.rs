@@ -314,6 +314,9 @@ fn a_closed_workload_runs_from_a_file_or_by_name_and_says_what_real_threads_shou
     };
     assert_eq!(row("eevdf", "makespan_ns")["verdict"], Value::Null);
     assert_eq!(row("fifo", "switches")["verdict"], "better");
+    let rt_app = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/three-stages.json");
+    let text = stdout(&schedlab(&["run", rt_app, "--policy", "eevdf", "--check"]));
+    assert!(text.starts_with("three-stages: 6 tasks, stopped after 3.00s"), "{text}");
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/database.toml");
     let text = stdout(&schedlab(&["run", file, "--policy", "cfs", "--check"]));
     assert!(text.starts_with("database: 25 tasks, stopped after 5.00s\n20 clients of a small database"), "{text}");

@@ -61,6 +61,7 @@ fn workloads() -> String {
     }
     let mut files = Table::new([("file", Align::Left), ("", Align::Left)]);
     files.row(["NAME.toml", "a workload of schedlab's, stochastic or closed; docs/workload.schema.json describes it to editors"]);
+    files.row(["NAME.json", "a workload of rt-app's; docs/rt-app.md says what is honoured"]);
     files.row(["perf.data", "a recording of perf's, which may be compressed with zstd"]);
     files.row(["any other", "the text of `perf script`, which may be compressed with zstd"]);
     let mut parameters = Table::new([("parameter", Align::Left), ("", Align::Left)]);

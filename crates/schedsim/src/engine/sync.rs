@@ -30,7 +30,6 @@ pub struct Sync {
     rounds: Vec<u64>,
     /// Tasks that are alive, or will come of their own accord, and are no daemons.
     awaited: u64,
-    has_daemons: bool,
 }
 
 #[derive(Debug)]
@@ -63,7 +62,6 @@ impl Sync {
         let Shared { mutexes, conditions, barriers, pipes, devices, timers, groups, depth } = &workload.shared;
         let daemon = |task: TaskId| workload.shared.group_of(task).is_some_and(|group| groups[group].daemon);
         let comes = |task: &TaskId| workload.tasks[task.index()].start != Start::Forked && !daemon(*task);
-        let has_daemons = groups.iter().any(|group| group.daemon);
         Sync {
             mutexes: mutexes.iter().map(|_| MutexState { owner: TaskId::NONE, waiters: VecDeque::new() }).collect(),
             conditions: vec![VecDeque::new(); conditions.len()],
@@ -73,8 +71,7 @@ impl Sync {
             timers: timers.iter().map(|timer| timer.origin).collect(),
             groups: groups.iter().map(|_| GroupState::default()).collect(),
             rounds: vec![0; usize::from(*depth) * workload.tasks.len()],
-            awaited: if has_daemons { workload.ids().filter(comes).count() as u64 } else { 0 },
-            has_daemons,
+            awaited: workload.ids().filter(comes).count() as u64,
         }
     }
 
@@ -232,7 +229,7 @@ impl<'w, P: Policy> Engine<'w, '_, P> {
         self.sync.awaited += u64::from(is_forked && !self.shared().groups[group].daemon);
     }
 
-    /// A task has ended on `cpu`. When only daemons are left, so has the run.
+    /// A task has ended on `cpu`. When none but daemons are left, so has the run.
     pub(super) fn ended(&mut self, task: TaskId, cpu: CpuId) {
         let group = self.shared().group_of(task);
         if let Some(group) = group {
@@ -243,7 +240,7 @@ impl<'w, P: Policy> Engine<'w, '_, P> {
                 joining.into_iter().for_each(|waiter| self.wake(waiter, Some(cpu)));
             }
         }
-        if self.sync.has_daemons && !group.is_some_and(|group| self.shared().groups[group].daemon) {
+        if !group.is_some_and(|group| self.shared().groups[group].daemon) {
             self.sync.awaited -= 1;
             if self.sync.awaited == 0 {
                 self.until = self.until.min(self.cx.now);

@@ -156,6 +156,9 @@ fn a_run_is_over_when_all_but_daemons_have_ended_or_when_its_time_is() {
     let mut closed = tasks(&format!(r#"[ {hog}, {{ "name": "main", "phases": [ {{ "run": "10us" }} ] }} ]"#));
     closed.duration = Some(Nanos::from_millis(1));
     assert_eq!(end(2, &closed), 10);
+    // Who has done everything does not wait for the time that was given.
+    let early = tasks(r#"[ { "name": "t", "phases": [ { "run": "3us" } ] } ]"#);
+    assert_eq!(end(1, &Closed { duration: Some(Nanos::from_millis(1)), ..early }), 3);
     let mut closed = tasks(&format!("[ {hog} ]"));
     closed.duration = Some(Nanos::from_micros(50));
     let (outcome, _) = run_on(&Machine::ideal(2), &closed);

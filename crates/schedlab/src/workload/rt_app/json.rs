@@ -1,0 +1,138 @@
+//! JSON as rt-app and its workgen take it: with comments, trailing commas, the same key several times in an object, and `suspend` without a value.
+
+use crate::Error;
+use jsonc_parser::ast;
+use jsonc_parser::common::Ranged;
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+
+/// A file.
+pub struct Json {
+    file: String,
+    root: Entry,
+}
+
+/// A key of an object and its value.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Entry {
+    /// The key.
+    pub key: String,
+    /// Where it stands.
+    pub line: usize,
+    /// The value.
+    pub value: Value,
+}
+
+/// A value; numbers as they were written.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Value {
+    String(String),
+    Number(String),
+    Bool(bool),
+    Null,
+    Array(Vec<Value>),
+    Object(Vec<Entry>),
+}
+
+impl Json {
+    /// What is in `text`.
+    ///
+    /// # Errors
+    /// If it is no JSON, by the line.
+    pub fn parse(file: &str, text: &str) -> Result<Json, Error> {
+        let text = with_values(text);
+        let wrong = |line: usize, message: &str| Error::Input(format!("{file}:{line}: {message}"));
+        let parsed = parse_to_ast(&text, &CollectOptions::default(), &ParseOptions::default())
+            .map_err(|error| wrong(error.line_display(), &format!("no JSON: {}", error.kind())))?;
+        let value = parsed.value.ok_or_else(|| wrong(1, "an empty file"))?;
+        Ok(Json { file: file.to_string(), root: Entry { key: "the file".to_string(), line: 1, value: convert(&text, value) } })
+    }
+
+    /// The entries of the whole.
+    ///
+    /// # Errors
+    /// If it is no object.
+    pub fn root(&self) -> Result<&[Entry], Error> {
+        self.object(&self.root)
+    }
+
+    /// The entries of an object, each key several times if it stands there several times.
+    ///
+    /// # Errors
+    /// If it is no object.
+    pub fn object<'e>(&self, entry: &'e Entry) -> Result<&'e [Entry], Error> {
+        match &entry.value {
+            Value::Object(entries) => Ok(entries),
+            _ => Err(self.wrong(entry.line, &format!("{}: give an object in braces", entry.key))),
+        }
+    }
+
+    /// An entry of an object that may be none.
+    pub fn part<'e>(&self, entry: &'e Entry, key: &str) -> Option<&'e Entry> {
+        match &entry.value {
+            Value::Object(entries) => entries.iter().find(|entry| entry.key == key),
+            _ => None,
+        }
+    }
+
+    /// A text.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn text<'e>(&self, entry: &'e Entry) -> Result<&'e str, Error> {
+        match &entry.value {
+            Value::String(text) => Ok(text),
+            _ => Err(self.wrong(entry.line, &format!("{}: give a text in quotes", entry.key))),
+        }
+    }
+
+    /// A whole number.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn integer(&self, entry: &Entry) -> Result<i64, Error> {
+        let number = match &entry.value {
+            Value::Number(number) => number.parse().ok().filter(|number: &i64| number.unsigned_abs() < 1 << 40),
+            _ => None,
+        };
+        number.ok_or_else(|| self.wrong(entry.line, &format!("{}: give a whole number", entry.key)))
+    }
+
+    /// The message that something in a line is wrong.
+    pub fn wrong(&self, line: usize, message: &str) -> Error {
+        Error::Input(format!("{}:{line}: {message}", self.file))
+    }
+}
+
+/// The text with an empty value for every `"suspend"` that has none, as workgen adds one.
+fn with_values(text: &str) -> String {
+    const BARE: &str = "\"suspend\"";
+    let mut whole = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(BARE) {
+        let (before, behind) = rest.split_at(at + BARE.len());
+        let is_value = before[..at].trim_end().ends_with(':');
+        let is_bare = behind.trim_start().starts_with([',', '}']);
+        whole += before;
+        if is_bare && !is_value {
+            whole += " : \"\"";
+        }
+        rest = behind;
+    }
+    whole + rest
+}
+
+fn convert(text: &str, value: ast::Value<'_>) -> Value {
+    match value {
+        ast::Value::StringLit(string) => Value::String(string.value.into_owned()),
+        ast::Value::NumberLit(number) => Value::Number(number.value.to_string()),
+        ast::Value::BooleanLit(truth) => Value::Bool(truth.value),
+        ast::Value::NullKeyword(_) => Value::Null,
+        ast::Value::Array(array) => Value::Array(array.elements.into_iter().map(|value| convert(text, value)).collect()),
+        ast::Value::Object(object) => Value::Object(object.properties.into_iter().map(|property| entry(text, property)).collect()),
+    }
+}
+
+fn entry(text: &str, property: ast::ObjectProp<'_>) -> Entry {
+    let line = text.as_bytes()[..property.range().start].iter().filter(|&&byte| byte == b'\n').count() + 1;
+    Entry { key: property.name.into_string(), line, value: convert(text, property.value) }
+}
