@@ -173,7 +173,13 @@ impl WorkloadArguments {
     /// The parameters, those of the machine among them.
     fn parameters(&self, machine: &MachineArguments) -> Parameters {
         let mut parameters: Parameters = self.set.iter().cloned().collect();
-        for (key, cost) in [("switch-cost", machine.switch_cost), ("tmc", machine.migration_cost), ("idle-exit", machine.idle_exit)] {
+        let given = [
+            ("switch-cost", machine.switch_cost),
+            ("tmc", machine.migration_cost),
+            ("idle-exit", machine.idle_exit),
+            ("wake-cost", machine.wake_cost),
+        ];
+        for (key, cost) in given {
             if let Some(cost) = cost {
                 parameters.insert(key, format!("{}ns", cost.0).into());
             }

@@ -45,6 +45,8 @@ pub struct Definition {
     pub switch_cost: Option<Span>,
     /// What it takes an idle CPU to begin with a woken task (default: none).
     pub idle_exit: Option<Span>,
+    /// From a waking until a CPU that is awake switches to the woken task (default: none).
+    pub wake_cost: Option<Span>,
 
     /// So many tasks are measured (default: 1000).
     pub tasks: Option<u64>,

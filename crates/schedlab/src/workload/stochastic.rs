@@ -53,11 +53,16 @@ impl Template {
     ///
     /// # Errors
     /// If it is not TOML, or has keys or values that no workload has.
-    pub fn read(file: TomlFile) -> Result<Template, Error> {
+    pub(crate) fn read(file: TomlFile) -> Result<Template, Error> {
         let definition: Definition = file.parse()?;
         let stem = file.name().rsplit('/').next().unwrap_or_default().trim_end_matches(".toml");
         let name = definition.name.unwrap_or_else(|| stem.to_string());
         Ok(Template { name, table: file.parse()?, file })
+    }
+
+    /// The same for a `text` with a name for messages.
+    pub fn parse(name: &str, text: &str) -> Result<Template, Error> {
+        Template::read(TomlFile::of(name, text))
     }
 
     /// What to call it.
@@ -278,6 +283,7 @@ fn machine(definition: &Definition, mut machine: Machine) -> Result<Machine, Inv
     }
     let span = |span: Option<Span>, default| span.map_or(default, |Span(span)| span);
     machine.switch_cost = span(definition.switch_cost, machine.switch_cost);
+    machine.wake_cost = span(definition.wake_cost, machine.wake_cost);
     machine.idle_exit = span(definition.idle_exit, machine.idle_exit);
     machine.migration_cost = span(definition.tmc, machine.migration_cost);
     machine.sharing = Sharing {

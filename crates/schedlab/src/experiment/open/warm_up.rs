@@ -16,12 +16,13 @@ pub struct ResponseRatios {
     /// By order of arrival; zero as long as a task has not left.
     ratios: Vec<f64>,
     born: usize,
+    wanted: usize,
 }
 
 impl ResponseRatios {
     /// For `tasks` tasks.
     pub fn new(tasks: u64) -> ResponseRatios {
-        ResponseRatios { alive: Vec::new(), ratios: vec![0.0; tasks as usize], born: 0 }
+        ResponseRatios { alive: Vec::new(), ratios: Vec::new(), born: 0, wanted: tasks as usize }
     }
 
     /// How many tasks to throw away. Those that had not left when the run ended are none.
@@ -59,6 +60,9 @@ impl Observer for ResponseRatios {
                     }
                     self.alive[task.index()] = (event.time, self.born);
                     self.born += 1;
+                    if self.born <= self.wanted {
+                        self.ratios.push(0.0);
+                    }
                 }
                 EventKind::JobComplete { task, demand } => {
                     let (came, number) = self.alive[task.index()];
