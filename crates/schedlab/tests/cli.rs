@@ -53,6 +53,25 @@ impl Drop for Scratch {
 }
 
 #[test]
+fn compare_runs_every_scheduler_and_charges_its_queue() {
+    let names = "cfs,o1,pslist,mlfq,mlfq-textbook,fifo,rr";
+    let output = schedlab(&["compare", REDIS, "--policy", names, "--check", "--mips", "3000", "--format", "json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let results: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let rows = results["rows"].as_array().expect("rows");
+    for policy in names.split(',').chain(["eevdf"]) {
+        for metric in ["queue_overhead_ns", "lag_ns_max", "lead_ns_max", "vruntime_spread_ns_max"] {
+            let found = |row: &&Value| row["policy"] == policy && row["metric"] == metric;
+            let value = rows.iter().filter(found).filter_map(|row| row["value"].as_f64()).next();
+            assert!(value.is_some_and(|value| value > 0.0), "{metric} of {policy}: {value:?}");
+        }
+    }
+    fails(&["compare", REDIS, "--mips", "0"], 2, &["million instructions per second"]);
+    fails(&["compare", REDIS, "--policy", "mlfq/stretch=4"], 2, &["stretch", "1 to 3"]);
+    fails(&["compare", REDIS, "--policy", "mflq"], 2, &["mlfq"]);
+}
+
+#[test]
 fn compare_gives_every_metric_of_every_policy_with_a_verdict() {
     let scratch = Scratch::new("compare");
     let out = scratch.path("results");
