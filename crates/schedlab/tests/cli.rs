@@ -208,7 +208,8 @@ fn a_stochastic_workload_is_compared_with_common_random_numbers() {
             assert_eq!(of("saturated")["value"], 0.0);
         }
     }
-    assert!(Path::new(&out).join("report.html").is_file() && Path::new(&out).join("results.parquet").is_file());
+    let report = fs::read_to_string(Path::new(&out).join("report.html")).expect("report.html");
+    assert!(report.contains("load=0.8, cpus=2<td>ngrr") && Path::new(&out).join("results.parquet").is_file());
 }
 
 #[test]

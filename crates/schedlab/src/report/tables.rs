@@ -60,12 +60,16 @@ pub fn all_metrics(results: &Results) -> String {
 /// The rows as they are, for results that are no comparison.
 pub fn long(rows: &[Row]) -> String {
     let mut html = String::from("<div class=scroll><table class=sortable id=rows><thead><tr>");
-    for title in ["structure", "tasks", "conditions", "metric"] {
+    let titles = if is_stochastic(rows) { ["policy", "workload"] } else { ["structure", "tasks"] };
+    for title in titles.into_iter().chain(["conditions", "metric"]) {
         let _ = write!(html, "<th scope=col>{title}");
     }
     html += "<th scope=col class=number>value<th scope=col class=number>95 % interval<th scope=col class=number>runs<th scope=col>note</thead><tbody>\n";
     for row in rows {
-        let conditions: Vec<String> = row.params.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let mut conditions: Vec<String> = row.params.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        if row.backend == "sim" {
+            conditions.push(format!("cpus={}", row.cpus));
+        }
         let _ = write!(html, "<tr><th scope=row>{}", escape(&row.policy));
         let tasks = row.workload.rsplit(':').next().unwrap_or_default();
         let _ = write!(html, "<td data-value=\"{0}\">{1}", escape(tasks), escape(&row.workload));
@@ -85,9 +89,17 @@ pub fn long(rows: &[Row]) -> String {
     html + "</tbody></table></div>\n"
 }
 
+/// Whether these are results of a stochastic workload: a case is more than a policy and a number of CPUs then.
+fn is_stochastic(rows: &[Row]) -> bool {
+    rows.iter().any(|row| row.metric == "saturated")
+}
+
 /// Policies and numbers of CPUs in the order of the rows; a row of the atlas is none of them.
 pub fn cases(results: &Results) -> Vec<(&str, u16)> {
     let mut cases: Vec<(&str, u16)> = Vec::new();
+    if is_stochastic(&results.rows) {
+        return cases;
+    }
     for row in results.rows.iter().filter(|row| CATALOGUE.iter().any(|metric| metric.id == row.metric)) {
         if !cases.contains(&(&row.policy, row.cpus)) {
             cases.push((&row.policy, row.cpus));
