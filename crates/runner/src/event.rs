@@ -55,6 +55,18 @@ pub enum Event {
         /// The line.
         line: String,
     },
+    /// The buffer was too small for a job's trace, which is left out.
+    TraceLost {
+        /// Which job.
+        job: usize,
+        /// How many events went missing.
+        events: u64,
+    },
+    /// Where the kernel's functions lie, some at a time.
+    Symbols {
+        /// Lines of an address in hexadecimal, a space and a name.
+        text: String,
+    },
     /// The runner cannot go on.
     Failed {
         /// Why, and what to do.

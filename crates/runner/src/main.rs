@@ -64,6 +64,9 @@ fn session(file: &str, report: &dyn Fn(&Event)) -> Result<(), String> {
         }
     }
     report(&Event::Settled { ns: clock::now() });
+    if session.symbols {
+        symbols(report)?;
+    }
     for (number, job) in session.jobs.iter().enumerate() {
         in_a_process(|| stage::run(number, job, report), report)?;
     }
@@ -71,6 +74,21 @@ fn session(file: &str, report: &dyn Fn(&Event)) -> Result<(), String> {
         let _ = service.kill();
         let _ = service.wait();
     }
+    Ok(())
+}
+
+/// Tells where the kernel's functions lie.
+fn symbols(report: &dyn Fn(&Event)) -> Result<(), String> {
+    const AT_A_TIME: usize = 500;
+    let text = std::fs::read_to_string("/proc/kallsyms").map_err(|error| format!("/proc/kallsyms: {error}"))?;
+    // `ffffffff81000000 T _text`, and `[module]` behind those of modules.
+    let functions = text.lines().filter_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let (address, kind, name) = (words.next()?, words.next()?, words.next()?);
+        matches!(kind, "t" | "T" | "w" | "W").then(|| format!("{address} {name}\n"))
+    });
+    let functions: Vec<String> = functions.collect();
+    functions.chunks(AT_A_TIME).for_each(|some| report(&Event::Symbols { text: some.concat() }));
     Ok(())
 }
 

@@ -13,6 +13,9 @@ pub struct Session {
     /// Programs to start before the first job, with their arguments; each has until the end of the wait to get ready, and lives until the session ends.
     #[serde(default)]
     pub services: Vec<Vec<String>>,
+    /// Whether to tell where the kernel's functions lie.
+    #[serde(default)]
+    pub symbols: bool,
     /// What to run.
     pub jobs: Vec<Job>,
 }

@@ -43,6 +43,10 @@ pub fn run(number: usize, job: &Job, report: &dyn Fn(&Event)) -> Result<(), Stri
     stage.failure()?;
     stage.samples(number).iter().for_each(report);
     if let Some(tracing) = tracing {
+        match tracing.lost()? {
+            0 => {}
+            events => report(&Event::TraceLost { job: number, events }),
+        }
         tracing.lines(|line| report(&Event::Trace { job: number, line: line.to_string() }))?;
     }
     report(&end);

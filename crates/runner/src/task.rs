@@ -125,12 +125,14 @@ impl Task {
         let Some(reading) = taken.checked_sub(u64::from(windows.warm_up)).and_then(|index| self.readings.get(index as usize)) else {
             return;
         };
+        clock::mark(false);
         reading.end_ns.store(clock::now(), Relaxed);
         reading.operations.store(self.stage.shared.total(self.stage.program.sampled), Relaxed);
         reading.begin_ns.store(clock::now(), Relaxed);
-        if taken == u64::from(windows.warm_up + windows.count) {
-            self.stage.finish();
+        if taken < u64::from(windows.warm_up + windows.count) {
+            return clock::mark(true);
         }
+        self.stage.finish();
     }
 }
 

@@ -16,8 +16,8 @@ const EVENTS: [&str; 8] = [
     "sched_process_exit",
     "sched_migrate_task",
 ];
-/// For each CPU.
-const BUFFER_KB: &str = "65536";
+/// For each CPU: about 200,000 events.
+const BUFFER_KB: &str = "16384";
 
 /// A recording.
 pub struct Tracing;
@@ -43,6 +43,19 @@ impl Tracing {
     /// Stops recording.
     pub fn stop(&self) -> Result<(), String> {
         write("tracing_on", "0")
+    }
+
+    /// How many events the buffer had no room for.
+    pub fn lost(&self) -> Result<u64, String> {
+        let directory = Path::new(ROOT).join("per_cpu");
+        let cpus = fs::read_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+        let mut lost = 0;
+        for cpu in cpus.flatten() {
+            let stats = fs::read_to_string(cpu.path().join("stats")).unwrap_or_default();
+            let counts = stats.lines().filter_map(|line| line.strip_prefix("overrun: ").or_else(|| line.strip_prefix("dropped events: ")));
+            lost += counts.filter_map(|count| count.trim().parse::<u64>().ok()).sum::<u64>();
+        }
+        Ok(lost)
     }
 
     /// Hands over each event, as tracefs prints it, and forgets them.

@@ -7,11 +7,14 @@
 //! - [`qemu`]: the emulator: its version, hash and command line.
 //! - [`initramfs`]: what a guest finds when it starts: the runner, its session, and further files.
 //! - [`identity`]: what the digits depend on.
-//! - [`boot`]: one boot, from the first event to the last; [`proof`]: two that must be the same.
-//! - [`yields`]: what a yield costs, and how that grows with the number of tasks.
+//! - [`mod@boot`]: one boot, from the first event to the last; [`proof`]: two that must be the same.
+//! - [`yields`]: what a yield costs, and how that grows with the number of tasks; [`functions`]: which of the kernel's functions that is.
+//! - [`closed`]: any workload of tasks that go through phases, undisturbed and with the kernel's scheduling events.
 
 pub mod boot;
+pub mod closed;
 pub mod debian;
+pub mod functions;
 pub mod identity;
 pub mod initramfs;
 pub mod kernel;

@@ -1,12 +1,18 @@
 //! Real kernels: they boot, count, and repeat themselves. Skipped by name where QEMU cannot be had.
+//!
+//! The boots of all tests here run as the machine's other work does, several at a time: the digits must not care.
 
-use schedlab::vm::{Guest, Kernel, Proved, Qemu, prove, yields};
+use schedlab::Error;
+use schedlab::vm::{Guest, Kernel, Proved, Qemu, boot, closed, functions, prove, yields};
 use schedlab_runner::class::Class;
-use schedlab_runner::session::Session;
+use schedlab_runner::event::Event;
+use schedlab_runner::session::{Job, Session};
+use schedsim::Nanos;
+use schedsim::workload::{Closed, Phase, Tasks};
 use std::time::Duration;
 
-/// A guest of each kernel with `session`; `None`, said aloud, without QEMU.
-fn guests(kernels: &[&str], session: &Session) -> Option<Vec<Guest>> {
+/// A guest that does `jobs`; `None`, said aloud, without QEMU.
+fn guest(kernel: &str, cpus: u16, jobs: Vec<Job>) -> Option<Guest> {
     let qemu = match Qemu::find() {
         Ok(qemu) => qemu,
         Err(missing) => {
@@ -14,33 +20,95 @@ fn guests(kernels: &[&str], session: &Session) -> Option<Vec<Guest>> {
             return None;
         }
     };
-    let guest = |name: &&str| Guest {
-        qemu: qemu.clone(),
-        kernel: Kernel::find(name, &|_| {}).unwrap_or_else(|error| panic!("{error}")),
-        cpus: 1,
+    Some(Guest {
+        qemu,
+        kernel: Kernel::find(kernel, &|_| {}).unwrap_or_else(|error| panic!("{error}")),
+        cpus,
         memory: 512,
-        session: session.clone(),
+        session: Session { settle_ms: 2000, jobs, ..Session::default() },
         files: Vec::new(),
-        wall_limit: Duration::from_secs(240),
-    };
-    Some(kernels.iter().map(guest).collect())
+        count_addresses: false,
+        wall_limit: Duration::from_secs(600),
+    })
 }
 
 fn cost(proved: &Proved, job: usize) -> f64 {
     yields::cost(&proved.transcript, job).expect("samples").instructions
 }
 
+/// Two hogs, one of them nice, and one that sleeps.
+fn mixed() -> Closed {
+    let hog = || vec![Phase::forever(vec![Phase::Run(Nanos(1_000_000_000))])];
+    let sleeper = vec![Phase::forever(vec![Phase::Run(Nanos(500_000)), Phase::Sleep(Nanos(3_000_000))])];
+    let tasks = vec![Tasks::new("hog", hog()), Tasks { nice: Some(5), ..Tasks::new("nice", hog()) }, Tasks::new("sleeper", sleeper)];
+    Closed { tasks, duration: Some(Nanos(100_000_000)), ..Closed::default() }
+}
+
 #[test]
-fn each_kernel_repeats_itself_and_a_yield_costs_more_with_more_tasks() {
-    let jobs = [2, 32].map(|tasks| yields::job(tasks, Class::Other));
-    let session = Session { settle_ms: 2000, jobs: jobs.into(), ..Session::default() };
-    let Some(guests) = guests(&["6.1", "6.18"], &session) else { return };
-    // `prove` boots each twice and compares every line.
+fn each_kernel_repeats_itself_on_one_cpu_and_the_newer_one_on_two_and_four() {
+    let yields: Vec<Job> = [2, 32].map(|tasks| yields::job(tasks, Class::Other)).into();
+    let with_mixed = yields.iter().cloned().chain(closed::jobs("mixed", &mixed(), Class::Other)).collect();
+    let several = || closed::jobs("mixed", &mixed(), Class::Other);
+    let guests = [guest("6.1", 1, yields), guest("6.18", 1, with_mixed), guest("6.18", 2, several()), guest("6.18", 4, several())];
+    let Some(guests) = guests.into_iter().collect::<Option<Vec<Guest>>>() else { return };
+    // `prove` boots each twice and compares every line, those of the traces among them.
     let proved = prove(&guests, &|_, _| {}).unwrap_or_else(|error| panic!("{error}"));
-    let [cfs, eevdf] = &proved[..] else { panic!("two kernels") };
+    let [cfs, eevdf, two, four] = &proved[..] else { panic!("four guests") };
     for (proved, around) in [(cfs, 2050.0), (eevdf, 2800.0)] {
         let (few, many) = (cost(proved, 0), cost(proved, 1));
         assert!((few / around - 1.0).abs() < 0.15, "a yield of two tasks takes {few} instructions, which was about {around}");
         assert!(few < many && many < 1.3 * few, "a tree grows with the logarithm: {few}, {many}");
+    }
+
+    let measured = closed::Measured::of(&eevdf.transcript, 2).expect("both jobs end");
+    let [hog, nice, sleeper] = measured.shares()[..] else { panic!("three tasks") };
+    // nice 0 has three times the weight of nice 5 (1024 and 335); the sleeper wants less than its share.
+    assert!((2.2..4.0).contains(&(hog / nice)), "{hog} {nice}");
+    assert!(sleeper < hog, "{sleeper} {hog}");
+    let traced = measured.read().expect("a trace");
+    assert!(traced.summary.get("switches").is_some_and(|switches| switches > 20.0));
+    assert!(traced.summary.get("wakeup_latency_ns_p50").is_some());
+
+    for proved in [two, four] {
+        let measured = closed::Measured::of(&proved.transcript, 0).expect("both jobs end");
+        let [hog, _, sleeper] = measured.shares()[..] else { panic!("three tasks") };
+        assert!(hog > sleeper, "{hog} {sleeper}");
+    }
+}
+
+#[test]
+fn the_instructions_of_a_window_are_those_of_its_functions_and_looking_changes_nothing() {
+    let Some(guest) = guest("6.18", 1, vec![yields::job(2, Class::Other)]) else { return };
+    let without = boot(&guest, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+    let counted = functions::count(&guest, &without).unwrap_or_else(|error| panic!("{error}"));
+    let symbols = functions::Symbols::of(&guest).unwrap_or_else(|error| panic!("{error}"));
+    let split = functions::split(&counted, &symbols, 0);
+    let all: u64 = split.iter().map(|(_, count)| count).sum();
+    let clock = |event: &Event| if let Event::Sample { ns, .. } = event { Some(*ns) } else { None };
+    let windows: Vec<u64> = counted.events.iter().filter_map(clock).collect();
+    // Between the clock's readings and the marks of the plugin lie a few instructions of the runner's.
+    let outside = windows.iter().sum::<u64>().abs_diff(all);
+    assert!(outside < 100 * windows.len() as u64, "{outside} instructions are in no function");
+    assert!(split.iter().take(3).any(|(name, _)| name == "__schedule"), "{split:?}");
+}
+
+#[test]
+fn a_guest_that_hangs_is_ended_by_its_own_clock_or_by_ours_and_says_where_it_is() {
+    let nobody_writes = Tasks::new("reader", vec![Phase::Read { pipe: "silent".to_string(), bytes: 1 }]);
+    let workload = Closed { tasks: vec![nobody_writes], ..Closed::default() };
+    let job = Job { name: "silence".to_string(), workload, class: Class::Other, windows: None, trace: false };
+    let Some(hangs) = guest("6.18", 1, vec![job]) else { return };
+    let message = |guest: &Guest| match boot(guest, &mut |_| {}) {
+        Err(error @ Error::Input(_)) => error.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let by_its_own = message(&hangs);
+    for word in ["hung: no report for 30 s of its time", "\"event\":\"job-start\"", "what was running", "NMI"] {
+        assert!(by_its_own.contains(word), "{word:?} is not in {by_its_own}");
+    }
+    let by_ours = message(&Guest { wall_limit: Duration::from_secs(1), ..hangs });
+    // After one second it may still be in the firmware, which has no RIP but EIP.
+    for word in ["was not done after 1 s", "IP="] {
+        assert!(by_ours.contains(word), "{word:?} is not in {by_ours}");
     }
 }

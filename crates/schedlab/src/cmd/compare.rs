@@ -78,7 +78,7 @@ const POLICIES: &str = "eevdf,take:rr,take:multilist2,take:priority,central:rr,i
 
 impl Compare {
     pub fn run(self) -> Result<(), Error> {
-        if self.vm.on == vm::Backend::Vm {
+        if self.vm.is_on() {
             return self.on_vm();
         }
         match self.workload.resolve()? {

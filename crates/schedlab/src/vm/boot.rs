@@ -1,7 +1,7 @@
 //! One boot of a guest: starts QEMU, follows the runner's reports, and finds out what went wrong.
 
 use super::initramfs::{self, GuestFile};
-use super::qemu::Machine;
+use super::qemu::{Machine, Plugin};
 use super::{Kernel, Qemu};
 use crate::Error;
 use schedlab_runner::event::Event;
@@ -13,6 +13,9 @@ use std::path::Path;
 use std::process::Child;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
+
+/// QEMU's plugin: a shared library.
+const PLUGIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/qemu-plugin"));
 
 /// A guest: what is booted and what it is to do.
 #[derive(Clone, Debug)]
@@ -29,6 +32,8 @@ pub struct Guest {
     pub session: Session,
     /// What else lies in the guest.
     pub files: Vec<GuestFile>,
+    /// Whether to count the instructions of each address in the windows of its jobs, which takes longer on this machine's clock and not on the guest's.
+    pub count_addresses: bool,
     /// How long it may take on the clock of this machine. What takes long in the guest's time is ended by its watchdog.
     pub wall_limit: Duration,
 }
@@ -40,6 +45,8 @@ pub struct Transcript {
     pub lines: Vec<String>,
     /// The same, read.
     pub events: Vec<Event>,
+    /// What QEMU's plugin counted, if it was asked to: lines of a window's number, an address in hexadecimal, and a count.
+    pub counts: Option<String>,
     /// Time from the start of QEMU until the kernel had started the runner.
     pub boot_wall: Duration,
     /// Time from the start of QEMU to the first sample, or the end of the first job.
@@ -57,6 +64,10 @@ pub fn boot(guest: &Guest, follow: &mut dyn FnMut(&Event)) -> Result<Transcript,
     let (initramfs, console, monitor) = (at("initramfs"), at("console"), at("monitor"));
     let session = serde_json::to_vec(&guest.session).map_err(|error| Error::Internal(error.to_string()))?;
     fs::write(&initramfs, initramfs::archive(&session, &guest.files)?).map_err(|error| Error::output(&initramfs, error))?;
+    let (library, counts) = (at("plugin.so"), at("counts"));
+    if guest.count_addresses {
+        fs::write(&library, PLUGIN).map_err(|error| Error::output(&library, error))?;
+    }
     let machine = Machine {
         kernel: &guest.kernel.image,
         initramfs: &initramfs,
@@ -64,6 +75,7 @@ pub fn boot(guest: &Guest, follow: &mut dyn FnMut(&Event)) -> Result<Transcript,
         monitor: &monitor,
         cpus: guest.cpus,
         memory: guest.memory,
+        plugin: guest.count_addresses.then_some(Plugin { library: &library, counts: &counts }),
     };
     let begin = Instant::now();
     let child = guest.qemu.command(&machine).spawn().map_err(|error| Error::Missing(format!("QEMU cannot be started: {error}")))?;
@@ -90,9 +102,14 @@ pub fn boot(guest: &Guest, follow: &mut dyn FnMut(&Event)) -> Result<Transcript,
     Ok(Transcript {
         lines: std::mem::take(&mut running.transcript),
         events: std::mem::take(&mut running.events),
+        counts: if guest.count_addresses { Some(fs::read_to_string(&counts).map_err(|error| uncounted(&error))?) } else { None },
         boot_wall,
         first_result_wall,
     })
+}
+
+fn uncounted(error: &std::io::Error) -> Error {
+    Error::Missing(format!("QEMU's plugin left no counts: {error}; this QEMU may have been built without plugins"))
 }
 
 /// QEMU while it runs; it does not outlive this.
@@ -201,6 +218,7 @@ fn ask(monitor: &Path) -> String {
         Ok(String::from_utf8_lossy(&text).into_owned())
     };
     let text = answer().unwrap_or_default();
-    let words: Vec<&str> = text.split_whitespace().filter(|word| word.starts_with("RIP=") || word.starts_with("CPU#")).collect();
+    let words: Vec<&str> =
+        text.split_whitespace().filter(|word| ["RIP=", "EIP=", "CPU#"].iter().any(|begin| word.starts_with(begin))).collect();
     format!("the CPUs are at {}", if words.is_empty() { "an unknown place".to_string() } else { words.join(" ") })
 }

@@ -37,7 +37,7 @@ pub fn prove(guests: &[Guest], follow: &(dyn Fn(usize, &Event) + Sync)) -> Resul
 }
 
 /// Where two transcripts part.
-fn difference(first: &[String], second: &[String]) -> Option<String> {
+pub(super) fn difference(first: &[String], second: &[String]) -> Option<String> {
     let length = first.len().max(second.len());
     let line = |lines: &[String], at: usize| lines.get(at).cloned().unwrap_or_else(|| "(nothing)".to_string());
     let at = (0..length).find(|&at| first.get(at) != second.get(at))?;

@@ -1,17 +1,21 @@
-//! `schedlab compare --on vm`: the same workload in real kernels.
+//! `schedlab compare --on vm`: a workload in real kernels.
+//!
+//! Yields have a report of their own, in instructions; every other workload is reported by `vm/closed.rs`.
+
+mod closed;
+mod yields;
 
 use super::Compare;
 use crate::cmd::PolicyName;
-use crate::output::{Align, Results, Row, Table};
-use crate::vm::{Guest, Identity, Kernel, Proved, Qemu, prove, yields};
+use crate::vm::{Guest, Identity, Kernel, Proved, Qemu, prove};
+use crate::workload::Workload;
 use crate::{Error, progress};
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use schedlab_runner::class::Class;
 use schedlab_runner::event::Event;
-use schedlab_runner::session::Session;
+use schedlab_runner::session::{Job, Session};
 use schedsim::Nanos;
-use std::fmt::Write;
 use std::time::Duration;
 
 /// Where a workload runs.
@@ -26,63 +30,72 @@ pub enum Backend {
 /// In which kernels, and how.
 #[derive(Args, Debug)]
 pub struct VmArguments {
-    /// Where the workload runs
-    #[arg(long, value_enum, default_value = "sim")]
-    pub on: Backend,
+    /// Where the workload runs; `sim,vm` holds the simulated scheduler against the real one
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "sim")]
+    pub on: Vec<Backend>,
     /// Kernels for `--on vm`, separated by commas: series of Debian's, or paths of bzImages; `schedlab list kernels` shows them
     #[arg(long, value_name = "KERNEL", value_delimiter = ',', default_value = "6.18")]
     kernel: Vec<String>,
     /// How long a kernel is left alone after its boot, on its own clock, before it is measured
     #[arg(long, value_name = "DURATION", default_value = "2s")]
     settle: Nanos,
+    /// On vm: split the instructions of yields by the kernel's functions, and show so many
+    #[arg(long, value_name = "N")]
+    functions: Option<usize>,
+}
+
+impl VmArguments {
+    /// Whether a real kernel is asked for.
+    pub fn is_on(&self) -> bool {
+        self.on.contains(&Backend::Vm)
+    }
 }
 
 /// The guest's memory in MiB.
 const MEMORY: u32 = 512;
 /// A guest that takes longer on this machine's clock has gone astray.
-const WALL_LIMIT: Duration = Duration::from_secs(600);
+const WALL_LIMIT: Duration = Duration::from_secs(900);
 
-/// One kernel under one class, with what each of its jobs came to.
+/// One kernel under one class, with what it said.
 struct Case {
     guest: Guest,
     identity: Identity,
     class: Class,
-    costs: Vec<(u32, yields::YieldCost)>,
+    proved: Proved,
 }
 
 impl Compare {
     pub(super) fn on_vm(&self) -> Result<(), Error> {
-        let tasks = yield_counts(&self.workload.workload.to_string_lossy())?;
-        let cases = self.measure(&tasks)?;
-        let results = Results::new(cases.iter().flat_map(Case::rows).collect());
-        results.print(self.common.format, || text(&cases))
+        let argument = self.workload.workload.to_string_lossy();
+        match argument.strip_prefix("yield:").filter(|counts| !counts.contains('?')) {
+            Some(counts) if !self.vm.on.contains(&Backend::Sim) => self.yields_on_vm(counts),
+            _ => match self.workload.resolve()? {
+                Workload::Closed(workload) => self.closed_on_vm(&workload),
+                Workload::Recording(_) | Workload::Stochastic(_) => Err(Error::Usage(format!(
+                    "`{argument}` does not run in a real kernel, which takes tasks that go through phases: a file with [[task]]s, or one of those \
+                     that `schedlab list workloads` shows, as yield:8, hackbench:1 or periodic:4"
+                ))),
+            },
+        }
     }
 
-    fn measure(&self, tasks: &[u32]) -> Result<Vec<Case>, Error> {
-        if self.cpus.iter().any(|&cpus| cpus != 1) {
-            return Err(Error::Usage(
-                "with more than one virtual CPU, QEMU runs them in long turns and instructions say nothing: give --cpus 1".to_string(),
-            ));
-        }
+    /// Boots each kernel under each class twice, with the jobs that `jobs` makes.
+    fn cases(&self, cpus: u16, jobs: impl Fn(Class) -> Vec<Job>) -> Result<Vec<Case>, Error> {
         let qemu = Qemu::find()?;
-        let classes = self.classes()?;
         let (mut guests, mut of) = (Vec::new(), Vec::new());
         for name in &self.vm.kernel {
             let kernel = Kernel::find(name, &|what| eprintln!("schedlab: {what}"))?;
-            kernel.require(1, &[])?;
-            for &class in &classes {
-                let jobs = tasks.iter().map(|&tasks| yields::job(tasks, class)).collect();
-                let session = Session { settle_ms: self.vm.settle.0 / 1_000_000, jobs, ..Session::default() };
+            kernel.require(cpus, &[])?;
+            for class in self.classes()? {
+                let session = Session { settle_ms: self.vm.settle.0 / 1_000_000, jobs: jobs(class), ..Session::default() };
                 let (qemu, kernel) = (qemu.clone(), kernel.clone());
-                guests.push(Guest { qemu, kernel, cpus: 1, memory: MEMORY, session, files: Vec::new(), wall_limit: WALL_LIMIT });
+                let (memory, wall_limit) = (MEMORY, WALL_LIMIT);
+                guests.push(Guest { qemu, kernel, cpus, memory, session, files: Vec::new(), count_addresses: false, wall_limit });
                 of.push(class);
             }
         }
         let proved = prove_with_progress(&guests)?;
-        let case = |((guest, class), proved): ((Guest, Class), Proved)| {
-            let cost = |(job, &tasks)| yields::cost(&proved.transcript, job).map(|cost| (tasks, cost));
-            Case { identity: Identity::of(&guest), guest, class, costs: tasks.iter().enumerate().filter_map(cost).collect() }
-        };
+        let case = |((guest, class), proved)| Case { identity: Identity::of(&guest), guest, class, proved };
         Ok(guests.into_iter().zip(of).zip(proved).map(case).collect())
     }
 
@@ -99,15 +112,28 @@ impl Compare {
         };
         self.policy.iter().map(class).collect()
     }
+
+    /// The number of CPUs, if one is asked for.
+    fn one_number_of_cpus(&self) -> Result<Option<u16>, Error> {
+        match self.cpus[..] {
+            [] => Ok(None),
+            [cpus @ 1..=16] => Ok(Some(cpus)),
+            [_] => Err(Error::Usage("a guest has from 1 to 16 CPUs".to_string())),
+            _ => Err(Error::Usage("on vm give one number of CPUs at a time".to_string())),
+        }
+    }
 }
 
-/// `yield:2,8,32`: the numbers of tasks.
-fn yield_counts(workload: &str) -> Result<Vec<u32>, Error> {
-    let counts = workload.strip_prefix("yield:").map(|counts| counts.split(',').map(str::parse).collect::<Result<Vec<u32>, _>>());
-    match counts {
-        Some(Ok(counts)) if counts.iter().all(|count| (1..=10_000).contains(count)) => Ok(counts),
-        Some(_) => Err(Error::Usage(format!("`{workload}`: give numbers of tasks from 1 to 10000, as in yield:2,8,32,128"))),
-        None => Err(Error::Usage(format!("`{workload}` does not run in a kernel yet; give yield:N, as in yield:2,8,32,128"))),
+impl Case {
+    /// `EEVDF in 6.18`, `fifo:10 in 6.1`.
+    fn title(&self) -> String {
+        let kernel = &self.guest.kernel;
+        let class = if self.class == Class::Other { kernel.fair_scheduler().to_string() } else { self.class.to_string() };
+        format!("{class} in {}", kernel.name)
+    }
+
+    fn backend(&self) -> String {
+        format!("vm:{}", self.guest.kernel.name)
     }
 }
 
@@ -128,69 +154,8 @@ fn show(bar: &ProgressBar, kernel: &str, event: &Event) {
         Event::JobEnd { .. } => "has measured".to_string(),
         Event::PowerOff { .. } => "is off".to_string(),
         Event::Failed { message } => message.clone(),
-        Event::Sample { .. } | Event::Trace { .. } => return,
+        Event::Sample { .. } | Event::Trace { .. } | Event::TraceLost { .. } | Event::Symbols { .. } => return,
     };
     bar.set_message(format!("{kernel} {what}"));
     bar.inc(1);
-}
-
-impl Case {
-    fn fit(&self) -> Option<yields::Fit> {
-        yields::Fit::of(&self.costs.iter().map(|(tasks, cost)| (*tasks, cost.instructions)).collect::<Vec<_>>())
-    }
-
-    fn rows(&self) -> Vec<Row> {
-        let row = |workload: String, metric: &str, value: f64, note: Option<String>| Row {
-            workload,
-            policy: format!("kernel:{}", self.class),
-            backend: format!("vm:{}", self.guest.kernel.name),
-            cpus: self.guest.cpus,
-            seed: None,
-            params: self.identity.params(),
-            metric: metric.to_string(),
-            unit: "instructions".to_string(),
-            value: Some(value),
-            ci_low: None,
-            ci_high: None,
-            runs: 2,
-            verdict: None,
-            note,
-        };
-        let each = self.costs.iter().map(|(tasks, cost)| {
-            let (low, high) = cost.range;
-            let note = format!("windows from {low:.1} to {high:.1}, {} yields; two boots, the same digits", cost.yields);
-            row(format!("yield:{tasks}"), "instructions_per_yield", cost.instructions, Some(note))
-        });
-        let fitted = self.fit().into_iter().flat_map(|fit| {
-            [("instructions_per_yield_base", fit.base), ("instructions_per_yield_per_doubling", fit.per_doubling)].map(|(metric, value)| {
-                row("yield:*".to_string(), metric, value, Some("fitted: base + per_doubling * log2 tasks".to_string()))
-            })
-        });
-        each.chain(fitted).collect()
-    }
-}
-
-fn text(cases: &[Case]) -> String {
-    let mut columns = vec![("tasks".to_string(), Align::Right)];
-    columns.extend(cases.iter().map(|case| {
-        let kernel = &case.guest.kernel;
-        let class = if case.class == Class::Other { kernel.fair_scheduler().to_string() } else { case.class.to_string() };
-        (format!("{class} in {}", kernel.name), Align::Right)
-    }));
-    let mut table = Table::new(columns);
-    for (index, (tasks, _)) in cases.first().map_or(&[][..], |case| &case.costs).iter().enumerate() {
-        let cost = |case: &Case| case.costs.get(index).map_or("-".to_string(), |(_, cost)| format!("{:.1}", cost.instructions));
-        table.row(std::iter::once(tasks.to_string()).chain(cases.iter().map(cost)));
-    }
-    let mut text = format!("Instructions per yield, one virtual CPU, each kernel booted twice: the same digits\n\n{table}\n");
-    for case in cases {
-        let name = format!("{} ({}, {})", case.guest.kernel.name, case.guest.kernel.release, case.class);
-        if let Some(fit) = case.fit() {
-            let _ = writeln!(text, "{name}: {:.0} + {:.1} * log2 N", fit.base, fit.per_doubling);
-        }
-    }
-    for case in cases {
-        let _ = writeln!(text, "{}", case.identity);
-    }
-    text
 }

@@ -1,0 +1,240 @@
+//! A closed workload in real kernels, and in the simulator beside them.
+
+use super::{Backend, Case};
+use crate::Error;
+use crate::cmd::compare::Compare;
+use crate::experiment::{Subject, parse_policy, simulate};
+use crate::output::{Align, Results, Row, Table, headline, quantity};
+use crate::vm::closed::{Measured, Traced, jobs};
+use crate::workload::ClosedWorkload;
+use schedsim::metrics::{CATALOGUE, Metric, Summary};
+use schedsim::{Machine, Nanos};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// What can be said of several virtual CPUs, which QEMU runs one after another in long turns.
+const UNTIMED: [&str; 1] = ["migrations"];
+const NO_TIME: &str = "with several virtual CPUs, which QEMU runs in long turns, times mean nothing";
+
+/// What a workload came to in one place.
+struct Outcome {
+    policy: String,
+    backend: String,
+    title: String,
+    cpus: u16,
+    params: BTreeMap<String, String>,
+    /// Without the kernel's recording, where that makes a difference.
+    makespan: Option<Nanos>,
+    shares: Vec<(String, f64)>,
+    /// `None` if events were lost.
+    summary: Option<Summary>,
+    runs: u32,
+    note: Option<String>,
+}
+
+impl Compare {
+    pub(super) fn closed_on_vm(&self, workload: &ClosedWorkload) -> Result<(), Error> {
+        let cpus = self.one_number_of_cpus()?.unwrap_or(1);
+        let scripts = workload.scripts(cpus)?;
+        let mut outcomes = Vec::new();
+        let mut agreements = String::new();
+        for case in self.cases(cpus, |class| jobs(workload.name(), workload.description(), class))? {
+            let measured = Measured::of(&case.proved.transcript, 0)
+                .ok_or_else(|| Error::Internal(format!("kernel {} ended no job", case.guest.kernel.name)))?;
+            let traced = if measured.lost == 0 { Some(measured.read()?) } else { None };
+            let real = Outcome::real(&case, &measured, traced.as_ref());
+            if self.vm.on.contains(&Backend::Sim) {
+                let machine = machine(cpus, traced.as_ref());
+                let subject = Subject {
+                    name: workload.name(),
+                    workload: &scripts,
+                    machine: &machine,
+                    mips: None,
+                    ended: &[],
+                    until: workload.until(),
+                };
+                let policy = if case.guest.kernel.fair_scheduler() == "CFS" { "cfs" } else { "eevdf" };
+                let policy = parse_policy(policy).map_err(Error::Internal)?;
+                let run = simulate(subject, &machine, &policy, self.common.seed, self.check, None)?;
+                let names = measured.tasks.iter().map(|task| task.name.clone());
+                let simulated = Outcome::simulated(&policy.to_string(), cpus, names, run.summary);
+                agreements += &agreement(&real, &simulated, &machine);
+                outcomes.extend([real, simulated]);
+            } else {
+                outcomes.push(real);
+            }
+        }
+        let results = Results::new(outcomes.iter().flat_map(|outcome| outcome.rows(workload.name())).collect());
+        results.print(self.common.format, || workload.headline() + &text(&outcomes) + &agreements)
+    }
+}
+
+/// The simulated machine: its costs are those of the guest's trace.
+fn machine(cpus: u16, traced: Option<&Traced>) -> Machine {
+    let ideal = Machine::ideal(cpus);
+    traced.map_or(ideal.clone(), |Traced { costs, .. }| Machine {
+        switch_cost: costs.switch_cost(),
+        migration_cost: costs.migration_cost(),
+        idle_exit: costs.idle_exit(),
+        wake_cost: costs.wake_cost(),
+        ..ideal
+    })
+}
+
+impl Outcome {
+    fn real(case: &Case, measured: &Measured, traced: Option<&Traced>) -> Outcome {
+        let names = measured.tasks.iter().map(|task| task.name.clone());
+        let lost =
+            (measured.lost > 0).then(|| format!("the guest's buffer had no room for {} events; give a shorter workload", measured.lost));
+        Outcome {
+            policy: format!("kernel:{}", case.class),
+            backend: case.backend(),
+            title: case.title(),
+            cpus: case.guest.cpus,
+            params: case.identity.params(),
+            makespan: Some(measured.makespan),
+            shares: names.zip(measured.shares()).collect(),
+            summary: traced.map(|traced| traced.summary.clone()),
+            runs: 2,
+            note: lost,
+        }
+    }
+
+    fn simulated(policy: &str, cpus: u16, names: impl Iterator<Item = String>, summary: Summary) -> Outcome {
+        let all = summary.sum(|task| task.cpu_time).0.max(1) as f64;
+        let share = |index: usize| {
+            let task = summary.tasks.iter().find(|task| task.task.0 as usize == index);
+            task.map_or(0.0, |task| task.cpu_time.0 as f64 / all)
+        };
+        Outcome {
+            policy: policy.to_string(),
+            backend: "sim".to_string(),
+            title: format!("{policy}, simulated"),
+            cpus,
+            params: BTreeMap::new(),
+            makespan: None,
+            shares: names.enumerate().map(|(index, name)| (name, share(index))).collect(),
+            summary: Some(summary),
+            runs: 1,
+            note: None,
+        }
+    }
+
+    /// The value of a metric, and why there is none.
+    fn value(&self, metric: &Metric) -> (Option<f64>, Option<String>) {
+        if self.backend != "sim" && self.cpus > 1 && !UNTIMED.contains(&metric.id) {
+            return (None, Some(NO_TIME.to_string()));
+        }
+        match (&self.summary, self.makespan.filter(|_| metric.id == "makespan_ns")) {
+            (_, Some(makespan)) => (Some(makespan.0 as f64), None),
+            (Some(summary), None) => {
+                let value = metric.read(summary);
+                (value.value, value.note.map(str::to_string))
+            }
+            (None, None) => (None, self.note.clone()),
+        }
+    }
+
+    fn rows(&self, workload: &str) -> Vec<Row> {
+        let row = |metric: &str, unit: &str, value: Option<f64>, note: Option<String>| Row {
+            workload: workload.to_string(),
+            policy: self.policy.clone(),
+            backend: self.backend.clone(),
+            cpus: self.cpus,
+            seed: None,
+            params: self.params.clone(),
+            metric: metric.to_string(),
+            unit: unit.to_string(),
+            value,
+            ci_low: None,
+            ci_high: None,
+            runs: self.runs,
+            verdict: None,
+            note,
+        };
+        let metrics = CATALOGUE.iter().map(|metric| {
+            let (value, note) = self.value(metric);
+            row(metric.id, metric.unit, value, note)
+        });
+        let shares = self.shares.iter().enumerate().map(|(number, (name, share))| {
+            let mut row = row("cpu_share", "1", Some(*share), None);
+            row.params.extend([("task".to_string(), name.clone()), ("number".to_string(), number.to_string())]);
+            row
+        });
+        metrics.chain(shares).collect()
+    }
+
+    /// Shares by name: the smallest and the largest of the tasks that have it.
+    fn shares_by_name(&self) -> BTreeMap<&str, (f64, f64)> {
+        let mut ranges: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+        for (name, share) in &self.shares {
+            let range = ranges.entry(name).or_insert((f64::INFINITY, 0.0));
+            *range = (range.0.min(*share), range.1.max(*share));
+        }
+        ranges
+    }
+}
+
+fn text(outcomes: &[Outcome]) -> String {
+    let mut table = Table::new(std::iter::once(("", Align::Left)).chain(headline().map(|(_, title)| (title, Align::Right))));
+    for outcome in outcomes {
+        let cell = |(metric, _): (&Metric, _)| outcome.value(metric).0.map_or("-".to_string(), |value| quantity(value, metric.unit));
+        table.row(std::iter::once(outcome.title.clone()).chain(headline().map(cell)));
+    }
+    let columns = outcomes.iter().map(|outcome| (outcome.title.clone(), Align::Right));
+    let mut shares = Table::new(std::iter::once(("share of CPU time".to_string(), Align::Left)).chain(columns));
+    let by_name: Vec<_> = outcomes.iter().map(Outcome::shares_by_name).collect();
+    const NAMES: usize = 20;
+    for name in by_name.first().into_iter().flat_map(BTreeMap::keys).take(NAMES) {
+        let cell = |shares: &BTreeMap<&str, (f64, f64)>| match shares.get(name) {
+            Some((low, high)) if high - low < 1e-4 => format!("{:.2}%", 100.0 * low),
+            Some((low, high)) => format!("{:.2}…{:.2}%", 100.0 * low, 100.0 * high),
+            None => "-".to_string(),
+        };
+        shares.row(std::iter::once(name.to_string()).chain(by_name.iter().map(cell)));
+    }
+    let mut text = format!("\n{table}\n{shares}\n");
+    for note in outcomes.iter().filter_map(|outcome| outcome.note.as_ref()) {
+        let _ = writeln!(text, "{note}");
+    }
+    if outcomes.iter().any(|outcome| outcome.backend != "sim" && outcome.cpus > 1) {
+        let _ = writeln!(text, "Only shares and migrations are shown: {NO_TIME}.");
+    }
+    text
+}
+
+/// How far the simulated scheduler is from the real one, and whether that is within what is asked of it.
+fn agreement(real: &Outcome, simulated: &Outcome, machine: &Machine) -> String {
+    let mut table = Table::new(["", "real", "simulated", "off by", "allowed", ""].map(|title| (title, Align::Left)));
+    let pairs = real.shares.iter().zip(&simulated.shares);
+    let worst = pairs
+        .map(|((name, real), (_, simulated))| (name, *real, *simulated))
+        .max_by(|a, b| (a.1 - a.2).abs().total_cmp(&(b.1 - b.2).abs()));
+    let verdict = |holds: bool| if holds { "holds" } else { "does not hold" }.to_string();
+    if let Some((name, real, simulated)) = worst {
+        let percent = |share: f64| format!("{:.2}%", 100.0 * share);
+        let off = (real - simulated).abs();
+        table.row([
+            format!("CPU share of {name}"),
+            percent(real),
+            percent(simulated),
+            percent(off),
+            "2%".to_string(),
+            verdict(off <= 0.02),
+        ]);
+    }
+    let slice = if simulated.policy == "cfs" { Nanos(3_000_000) } else { Nanos(700_000) };
+    let of = |outcome: &Outcome, id: &str| CATALOGUE.iter().find(|metric| metric.id == id).and_then(|metric| outcome.value(metric).0);
+    for (title, id) in [("median wakeup latency", "wakeup_latency_ns_p50"), ("99th percentile of it", "wakeup_latency_ns_p99")] {
+        let (Some(real), Some(simulated)) = (of(real, id), of(simulated, id)) else { continue };
+        let allowed = if id.ends_with("p50") { (0.2 * real).max(5_000.0) } else { slice.0 as f64 };
+        let off = (real - simulated).abs();
+        let cells = [real, simulated, off, allowed].map(|value| quantity(value, "ns"));
+        table.row(std::iter::once(title.to_string()).chain(cells).chain([verdict(off <= allowed)]));
+    }
+    let Machine { switch_cost, wake_cost, idle_exit, .. } = machine;
+    format!(
+        "{} against {}; the simulated machine has the guest's costs: switch {switch_cost}, a waking {wake_cost}, leaving idle {idle_exit}\n\n{table}\n",
+        simulated.title, real.title
+    )
+}
