@@ -5,6 +5,7 @@
 
 pub mod checks;
 pub mod engine;
+pub mod live;
 mod machine;
 pub mod metrics;
 pub mod policy;

@@ -1,0 +1,530 @@
+//! Drives a policy by what really happens somewhere: a second caller of [`Policy`] beside the engine.
+//!
+//! Whoever runs the tasks (a kernel, through sched_ext) reports that they come, wake, stop and leave; [`Live`] keeps the policy's
+//! [`Context`], makes the calls in the order that the trait promises, applies the effects, and says what shall run where. It knows no
+//! kernel, so the same is tested without one.
+//!
+//! A CPU is asked for its next task when it has stopped its last one or was kicked while idle. A task that has been chosen counts as the
+//! CPU's at once; the policy is told that it runs when the world says so.
+//!
+//! ```
+//! use schedsim::live::{Decision, Live};
+//! use schedsim::policy::{Central, CentralOptions, Stop};
+//! use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
+//! use schedsim::live::Arrival;
+//!
+//! let policy = Central::new(readyq::RoundRobin::new(), CentralOptions::baseline(Nanos::from_millis(4)));
+//! let mut live = Live::new(policy, Machine::ideal(1), 1);
+//! for task in [TaskId(0), TaskId(1)] {
+//!     live.arrive(task, Arrival::default());
+//!     live.wake(task, true, None);
+//! }
+//! live.stopped(CpuId(0), Stop::Yielded);
+//! let order: Vec<TaskId> = live.decisions().filter_map(|decision| match decision {
+//!     Decision::Run { task, .. } => Some(task),
+//!     Decision::Stop(_) => None,
+//! }).collect();
+//! assert_eq!(order, [TaskId(0), TaskId(1)]);
+//! # let _ = Time::ZERO;
+//! ```
+
+use crate::policy::{Context, Dispatch, Effect, Enqueue, Policy, Stop, TaskView, Wake};
+use crate::workload::{Affinity, Attributes};
+use crate::{CpuId, CpuSet, Machine, Nanos, Random, TaskId, Time};
+
+/// A policy, and the world as it was reported.
+#[derive(Debug)]
+pub struct Live<P> {
+    policy: P,
+    cx: Context,
+    tasks: Vec<State>,
+    cpus: Vec<Cpu>,
+    decisions: Vec<Decision>,
+}
+
+/// What shall happen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Decision {
+    /// `cpu` shall run `task` next.
+    Run {
+        /// Where.
+        cpu: CpuId,
+        /// Who.
+        task: TaskId,
+        /// For how long at most.
+        slice: Nanos,
+    },
+    /// This CPU shall stop the task that it runs.
+    Stop(CpuId),
+}
+
+/// What is known of a task when it comes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Arrival {
+    /// Linux's kernel priority, 0…139.
+    pub prio: u8,
+    /// Its scheduling class.
+    pub attributes: Attributes,
+    /// Where it may run: one bit for each CPU.
+    pub cpus: u64,
+    /// Where it is or was last.
+    pub cpu: CpuId,
+}
+
+/// A task of nice 0 that may run on all CPUs.
+impl Default for Arrival {
+    fn default() -> Arrival {
+        Arrival { prio: 120, attributes: Attributes::default(), cpus: u64::MAX, cpu: CpuId(0) }
+    }
+}
+
+/// Machines have at most so many CPUs here: a set of them is one word.
+pub const MOST_CPUS: u16 = 64;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Unknown,
+    Asleep,
+    Waiting,
+    /// A CPU's, and running there if it was said so.
+    Chosen(CpuId, Running),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Running {
+    NotYet,
+    Yes,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Cpu {
+    /// What is left of the slice of its task.
+    left: Nanos,
+    /// Since when that has been running; `None` while it is kept from running.
+    since: Option<Time>,
+    /// Whether the policy has asked for the task to be stopped.
+    preempted: bool,
+}
+
+impl<P: Policy> Live<P> {
+    /// `policy` in charge of `machine`, on which nothing runs yet.
+    ///
+    /// # Panics
+    /// If the machine has more than [`MOST_CPUS`] CPUs.
+    pub fn new(policy: P, machine: Machine, seed: u64) -> Live<P> {
+        assert!(machine.cpus <= MOST_CPUS, "at most {MOST_CPUS} CPUs");
+        let idle = Cpu { left: Nanos::ZERO, since: None, preempted: false };
+        let cpus = vec![idle; usize::from(machine.cpus)];
+        Live { policy, cx: Context::new(machine, Vec::new(), Random::new(seed)), tasks: Vec::new(), cpus, decisions: Vec::new() }
+    }
+
+    /// Time goes on, never back.
+    pub fn at(&mut self, now: Time) {
+        self.cx.now = self.cx.now.max(now);
+    }
+
+    /// The policy's failure, or the rule that it broke.
+    pub fn failure(&self) -> Option<&str> {
+        self.cx.failure.as_deref()
+    }
+
+    /// Whose turn it is on `cpu`, whether or not it runs already.
+    pub fn current(&self, cpu: CpuId) -> Option<TaskId> {
+        self.cx.current(cpu)
+    }
+
+    /// Whether some CPU's next or present task is this one.
+    pub fn is_chosen(&self, task: TaskId) -> bool {
+        matches!(self.state(task), State::Chosen(..))
+    }
+
+    /// What shall happen since the last time this was asked.
+    pub fn decisions(&mut self) -> impl Iterator<Item = Decision> + '_ {
+        self.decisions.drain(..)
+    }
+
+    /// A task comes into being, asleep. Ids are dense, and may be used again.
+    pub fn arrive(&mut self, task: TaskId, arrival: Arrival) {
+        let index = task.index();
+        if index >= self.tasks.len() {
+            self.tasks.resize(index + 1, State::Unknown);
+            let nobody =
+                TaskView { prio: 120, attributes: Attributes::default(), intensive: false, affinity: Affinity::Any, cpu: CpuId(0) };
+            self.cx.tasks.resize(index + 1, nobody);
+        }
+        let affinity = self.affinity(arrival.cpus);
+        let cpu = CpuId(arrival.cpu.0.min(self.cx.machine.cpus - 1));
+        self.cx.tasks[index] = TaskView { prio: arrival.prio.min(139), attributes: arrival.attributes, intensive: false, affinity, cpu };
+        self.tasks[index] = State::Asleep;
+        self.policy.init_task(&mut self.cx, task);
+    }
+
+    /// A task leaves for good, wherever it is.
+    pub fn leave(&mut self, task: TaskId) {
+        match self.state(task) {
+            State::Unknown => return,
+            State::Asleep => {}
+            State::Waiting => self.policy.dequeue(&mut self.cx, task),
+            State::Chosen(cpu, _) => return self.stopped(cpu, Stop::Exited),
+        }
+        self.exit(task);
+    }
+
+    /// A task's nice value changes. It must not be waiting: take it away first.
+    pub fn set_prio(&mut self, task: TaskId, prio: u8) {
+        if let Some(view) = self.cx.tasks.get_mut(task.index()) {
+            view.prio = prio.min(139);
+        }
+    }
+
+    /// A task may run elsewhere from now on. It must not be waiting: take it away first. For the policy it is another task then, with the
+    /// same id.
+    pub fn set_affinity(&mut self, task: TaskId, cpus: u64) {
+        let affinity = self.affinity(cpus);
+        if self.state(task) == State::Asleep && self.cx.tasks[task.index()].affinity != affinity {
+            self.policy.exit_task(&mut self.cx, task);
+            self.cx.tasks[task.index()].affinity = affinity;
+            self.policy.init_task(&mut self.cx, task);
+        }
+    }
+
+    /// A task becomes runnable.
+    pub fn wake(&mut self, task: TaskId, new: bool, waker: Option<CpuId>) {
+        if self.state(task) != State::Asleep {
+            return;
+        }
+        let cpu = self.policy.select_cpu(&mut self.cx, task, Wake { new, waker });
+        if cpu.0 >= self.cx.machine.cpus {
+            return self.cx.fail(format!("select_cpu returned CPU {}, and there are {}", cpu.0, self.cx.machine.cpus));
+        }
+        self.cx.tasks[task.index()].cpu = cpu;
+        self.enqueue(task, cpu, if new { Enqueue::New } else { Enqueue::Wakeup });
+    }
+
+    /// A waiting task is taken away, or one that was chosen and has not run.
+    pub fn taken(&mut self, task: TaskId) {
+        match self.state(task) {
+            State::Waiting => {
+                self.policy.dequeue(&mut self.cx, task);
+                self.tasks[task.index()] = State::Asleep;
+            }
+            State::Chosen(cpu, _) => self.stopped(cpu, Stop::Blocked),
+            State::Unknown | State::Asleep => {}
+        }
+    }
+
+    /// `cpu` runs the task that was chosen for it.
+    pub fn running(&mut self, cpu: CpuId, task: TaskId) {
+        if self.state(task) != (State::Chosen(cpu, Running::NotYet)) && self.state(task) != State::Chosen(cpu, Running::Yes) {
+            return;
+        }
+        self.cpus[cpu.index()].since = Some(self.cx.now);
+        if self.state(task) == State::Chosen(cpu, Running::NotYet) {
+            self.tasks[task.index()] = State::Chosen(cpu, Running::Yes);
+            self.policy.running(&mut self.cx, cpu, task);
+        }
+        if self.cpus[cpu.index()].preempted {
+            self.decisions.push(Decision::Stop(cpu)); // the first request may have come before it ran
+        }
+    }
+
+    /// `cpu` does not run its task for a moment, by no decision of the policy's: it goes on with it, or stops it if that was wanted
+    /// meanwhile, or if its slice is over.
+    pub fn paused(&mut self, cpu: CpuId) {
+        let state = &mut self.cpus[cpu.index()];
+        let ran = state.since.take().map_or(Nanos::ZERO, |since| self.cx.now.since(since));
+        state.left = state.left.saturating_sub(ran);
+        if state.preempted {
+            self.stopped(cpu, Stop::Preempted);
+        } else if state.left == Nanos::ZERO {
+            self.stopped(cpu, Stop::SliceOver);
+        }
+    }
+
+    /// `cpu` goes on with the task that it was kept from.
+    pub fn resume(&mut self, cpu: CpuId) {
+        let state = self.cpus[cpu.index()];
+        if let Some(task) = self.cx.current(cpu)
+            && state.since.is_none()
+            && matches!(self.state(task), State::Chosen(_, Running::Yes))
+        {
+            self.decisions.push(Decision::Run { cpu, task, slice: state.left });
+        }
+    }
+
+    /// `cpu` has stopped its task, and wants another one.
+    pub fn stopped(&mut self, cpu: CpuId, why: Stop) {
+        let Some(task) = self.cx.current(cpu) else { return };
+        if self.state(task) == State::Chosen(cpu, Running::NotYet) {
+            self.policy.running(&mut self.cx, cpu, task);
+        }
+        self.cx.current[cpu.index()] = TaskId::NONE;
+        self.cpus[cpu.index()].preempted = false;
+        self.cpus[cpu.index()].since = None;
+        self.tasks[task.index()] = State::Asleep;
+        self.policy.stopping(&mut self.cx, cpu, task, why);
+        match why.requeue() {
+            Some(why) => self.enqueue(task, cpu, why),
+            None if why == Stop::Exited => self.exit(task),
+            None => {}
+        }
+        self.choose(cpu);
+    }
+
+    /// The periodic tick on a busy CPU.
+    pub fn tick(&mut self, cpu: CpuId) {
+        if let Some(task) = self.cx.current(cpu) {
+            let effect = self.policy.tick(&mut self.cx, cpu, task);
+            self.apply(effect);
+        }
+    }
+
+    fn state(&self, task: TaskId) -> State {
+        self.tasks.get(task.index()).copied().unwrap_or(State::Unknown)
+    }
+
+    fn exit(&mut self, task: TaskId) {
+        self.tasks[task.index()] = State::Unknown;
+        self.policy.exit_task(&mut self.cx, task);
+    }
+
+    fn enqueue(&mut self, task: TaskId, cpu: CpuId, why: Enqueue) {
+        self.tasks[task.index()] = State::Waiting;
+        let effect = self.policy.enqueue(&mut self.cx, task, cpu, why);
+        self.apply(effect);
+    }
+
+    fn apply(&mut self, effect: Effect) {
+        match effect {
+            Effect::Nothing => {}
+            Effect::Kick(cpu) | Effect::Preempt(cpu) if cpu.0 >= self.cx.machine.cpus => {
+                self.cx.fail(format!("kicked CPU {}, and there are {}", cpu.0, self.cx.machine.cpus));
+            }
+            Effect::Kick(cpu) | Effect::Preempt(cpu) if self.cx.idle.contains(cpu) => {
+                self.cx.idle.remove(cpu);
+                self.choose(cpu);
+            }
+            Effect::Kick(_) => {}
+            Effect::KickAt(..) => self.cx.fail("needs an alarm (an effect KickAt), which the kernel's callbacks do not give"),
+            Effect::Preempt(cpu) => self.preempt(cpu),
+        }
+    }
+
+    fn preempt(&mut self, cpu: CpuId) {
+        let Some(task) = self.cx.current(cpu) else { return };
+        if self.cpus[cpu.index()].since.is_none() && self.state(task) == State::Chosen(cpu, Running::Yes) {
+            self.stopped(cpu, Stop::Preempted); // it is kept from running already
+        } else {
+            self.cpus[cpu.index()].preempted = true;
+            self.decisions.push(Decision::Stop(cpu));
+        }
+    }
+
+    /// Asks the policy what `cpu` shall run.
+    fn choose(&mut self, cpu: CpuId) {
+        if self.cx.failure.is_some() {
+            return;
+        }
+        let was_idle = self.cx.idle.contains(cpu);
+        let Some(Dispatch { task, slice }) = self.policy.dispatch(&mut self.cx, cpu) else {
+            self.cx.idle.insert(cpu);
+            if !was_idle {
+                let effect = self.policy.update_idle(&mut self.cx, cpu, true);
+                self.apply(effect);
+            }
+            return;
+        };
+        if self.state(task) != State::Waiting {
+            return self.cx.fail(format!("dispatched task {} to CPU {}, and it does not wait", task.0, cpu.0));
+        }
+        if !self.cx.allowed(task, cpu) {
+            return self.cx.fail(format!("dispatched task {} to CPU {}, on which it may not run", task.0, cpu.0));
+        }
+        self.tasks[task.index()] = State::Chosen(cpu, Running::NotYet);
+        self.cx.tasks[task.index()].cpu = cpu;
+        self.cx.current[cpu.index()] = task;
+        self.cpus[cpu.index()] = Cpu { left: slice, since: None, preempted: false };
+        self.decisions.push(Decision::Run { cpu, task, slice });
+    }
+
+    /// The affinity that these bits mean.
+    fn affinity(&mut self, cpus: u64) -> Affinity {
+        let machine = &self.cx.machine;
+        let all = u64::MAX >> (64 - machine.cpus);
+        let cpus = cpus & all;
+        if cpus == all || cpus == 0 {
+            return Affinity::Any;
+        }
+        if cpus.is_power_of_two() {
+            return Affinity::Pinned(CpuId(cpus.trailing_zeros() as u16));
+        }
+        let mut set = CpuSet::empty(machine.cpus);
+        machine.all().filter(|cpu| cpus >> cpu.0 & 1 == 1).for_each(|cpu| set.insert(cpu));
+        let known = self.cx.cpu_sets.iter().position(|known| *known == set);
+        Affinity::Set(known.unwrap_or_else(|| {
+            self.cx.cpu_sets.push(set);
+            self.cx.cpu_sets.len() - 1
+        }) as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{Central, CentralOptions, Levels, PolicySpec, PolicyVisitor};
+    use readyq::{Priority, RoundRobin};
+
+    const CPU: CpuId = CpuId(0);
+
+    /// `count` tasks on one CPU, woken in order; task 0 is the CPU's.
+    fn awake<P: Policy>(policy: P, count: u32) -> Live<P> {
+        let mut live = Live::new(policy, Machine::ideal(1), 1);
+        for task in (0..count).map(TaskId) {
+            live.arrive(task, Arrival::default());
+            live.wake(task, true, None);
+        }
+        live
+    }
+
+    fn round_robin() -> Central<RoundRobin> {
+        Central::new(RoundRobin::new(), CentralOptions::baseline(Nanos(100)))
+    }
+
+    fn chosen<P: Policy>(live: &mut Live<P>) -> Vec<(u32, u64)> {
+        let run = |decision| match decision {
+            Decision::Run { task, slice, .. } => (task.0, slice.0),
+            Decision::Stop(_) => (u32::MAX, 0),
+        };
+        live.decisions().map(run).collect()
+    }
+
+    #[test]
+    fn tasks_that_yield_take_turns_and_one_that_sleeps_comes_back() {
+        let mut live = awake(round_robin(), 3);
+        assert_eq!(chosen(&mut live), [(0, 100)]);
+        for (time, task) in [(1, 0), (2, 1), (3, 2)] {
+            live.at(Time(time));
+            live.running(CPU, TaskId(task));
+            live.stopped(CPU, Stop::Yielded);
+        }
+        assert_eq!(chosen(&mut live), [(1, 100), (2, 100), (0, 100)]);
+        live.stopped(CPU, Stop::Blocked);
+        live.wake(TaskId(0), false, Some(CPU));
+        live.stopped(CPU, Stop::Exited);
+        assert_eq!(chosen(&mut live), [(1, 100), (2, 100)]);
+        assert!(!live.is_chosen(TaskId(0)) && live.current(CPU) == Some(TaskId(2)));
+        assert_eq!(live.failure(), None);
+    }
+
+    #[test]
+    fn a_task_that_is_kept_from_running_goes_on_with_what_is_left_of_its_slice() {
+        let mut live = awake(round_robin(), 2);
+        live.at(Time(10));
+        live.running(CPU, TaskId(0));
+        live.at(Time(40));
+        live.paused(CPU);
+        live.resume(CPU);
+        assert_eq!(chosen(&mut live), [(0, 100), (0, 70)]);
+        live.at(Time(50));
+        live.running(CPU, TaskId(0));
+        live.at(Time(120));
+        live.paused(CPU);
+        live.resume(CPU);
+        assert_eq!(chosen(&mut live), [(1, 100)], "its slice was over");
+    }
+
+    #[test]
+    fn one_that_is_better_stops_the_running_one() {
+        let options = CentralOptions { levels: Levels::new(140), preempt: true, ..CentralOptions::baseline(Nanos(100)) };
+        let mut live = Live::new(Central::new(Priority::new(), options), Machine::ideal(1), 1);
+        for (task, prio) in [(0, 120), (1, 100)] {
+            live.arrive(TaskId(task), Arrival { prio, ..Arrival::default() });
+        }
+        live.wake(TaskId(0), true, None);
+        live.running(CPU, TaskId(0));
+        live.wake(TaskId(1), true, None);
+        assert_eq!(chosen(&mut live), [(0, 100), (u32::MAX, 0)]);
+        live.paused(CPU);
+        assert_eq!(chosen(&mut live), [(1, 100)]);
+    }
+
+    #[test]
+    fn a_task_that_is_taken_away_is_not_chosen_and_a_new_affinity_holds() {
+        let mut live = Live::new(round_robin(), Machine::ideal(2), 1);
+        for task in (0..3).map(TaskId) {
+            live.arrive(task, Arrival::default());
+            live.wake(task, true, None);
+        }
+        live.taken(TaskId(2));
+        live.set_affinity(TaskId(2), 0b10);
+        live.wake(TaskId(2), false, None);
+        live.stopped(CPU, Stop::Blocked);
+        assert_eq!(live.current(CPU), None, "task 2 may run on CPU 1 only");
+        live.stopped(CpuId(1), Stop::Blocked);
+        assert_eq!(live.current(CpuId(1)), Some(TaskId(2)));
+        live.leave(TaskId(2));
+        assert_eq!((live.current(CpuId(1)), live.failure()), (None, None));
+    }
+
+    /// Dispatches a task that there is not.
+    struct Stranger(Central<RoundRobin>);
+
+    impl Policy for Stranger {
+        fn init_task(&mut self, cx: &mut Context, task: TaskId) {
+            self.0.init_task(cx, task);
+        }
+        fn select_cpu(&mut self, _cx: &mut Context, task: TaskId, _wake: Wake) -> CpuId {
+            CpuId(if task.0 == 1 { 7 } else { 0 })
+        }
+        fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
+            self.0.enqueue(cx, task, cpu, why)
+        }
+        fn dequeue(&mut self, cx: &mut Context, task: TaskId) {
+            self.0.dequeue(cx, task);
+        }
+        fn dispatch(&mut self, _cx: &mut Context, _cpu: CpuId) -> Option<Dispatch> {
+            Some(Dispatch { task: TaskId(9), slice: Nanos(1) })
+        }
+    }
+
+    #[test]
+    fn a_rule_that_is_broken_is_named() {
+        let live = awake(Stranger(round_robin()), 1);
+        assert_eq!(live.failure(), Some("dispatched task 9 to CPU 0, and it does not wait"));
+        let mut live = Live::new(Stranger(round_robin()), Machine::ideal(1), 1);
+        live.arrive(TaskId(1), Arrival::default());
+        live.wake(TaskId(1), true, None);
+        assert_eq!(live.failure(), Some("select_cpu returned CPU 7, and there are 1"));
+    }
+
+    /// Yields of three tasks on one CPU under each policy that the catalog knows.
+    struct Drive;
+
+    impl PolicyVisitor for Drive {
+        type Out = Result<u32, String>;
+        fn visit<P: Policy>(self, policy: P) -> Self::Out {
+            let mut live = awake(policy, 3);
+            let mut ran = [0; 3];
+            for turn in 1..200 {
+                live.at(Time(turn * 1_000_000));
+                let task = live.current(CPU).ok_or("nobody runs while three wait")?;
+                ran[task.index()] += 1;
+                live.running(CPU, task);
+                live.tick(CPU);
+                live.stopped(CPU, if turn % 3 == 0 { Stop::SliceOver } else { Stop::Yielded });
+                if let Some(failure) = live.failure() {
+                    return Err(failure.to_string());
+                }
+            }
+            Ok(ran.into_iter().min().unwrap_or(0))
+        }
+    }
+
+    #[test]
+    fn every_policy_of_the_catalog_runs_live_and_starves_nobody_of_equals() {
+        for name in crate::policy::names() {
+            let least = PolicySpec::parse(&name).unwrap().visit(1, Drive);
+            assert!(least.as_ref().is_ok_and(|&least| least >= 40), "{name}: {least:?}");
+        }
+    }
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The bridge: carries what happens to tasks to a program in user space, in order and with times, and its decisions back. No policy of its
+ * own.
+ *
+ * Events and decisions lie in two rings of memory that both sides map: no system call, no copy. An event's place is taken by one atomic
+ * addition, so the order of the ring is the order of the events. Every task but the program itself goes this way, kernel threads too:
+ * nothing runs that was not decided.
+ *
+ * The program is a task like others, and must never wait for its own decisions: it runs first whenever something has happened, and gives up
+ * the CPU with sched_yield when it has read all. A running task is stopped for it where a decision is due at once (somebody woke, a tick);
+ * the event says so, and the task goes on unless the program decides otherwise.
+ *
+ * Source: the kernel's Documentation/scheduler/sched-ext.rst and kernel/sched/ext.c of Linux 6.18; the way in which the program is kept
+ * running is that of the scx project's scx_rustland_core, which forwards enqueue and the choice of a CPU only.
+ */
+#include "scheduler.bpf.h"
+#include "bridge.h"
+
+#define MOST_CPUS 64
+#define TASK_DEAD 0x80 /* include/linux/sched.h */
+#define HEARTBEAT (1000 * 1000 * 1000ULL)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct shared);
+} shared_memory SEC(".maps");
+
+struct heartbeat {
+	struct bpf_timer timer;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct heartbeat);
+} heartbeats SEC(".maps");
+
+/* The program in user space, and whether its policy wants ticks. */
+SEC(".rodata.settings") const volatile struct {
+	u32 program_pid;
+	u32 wants_ticks;
+} settings;
+
+/* Whether the program waits for a CPU; whether it shall have one although nothing has happened. */
+static bool program_waits;
+static bool program_due;
+/* Per CPU: who called sched_yield, and whose stop is only for the program's sake. */
+static u32 yielded[MOST_CPUS];
+static bool excursion[MOST_CPUS];
+static u32 drains;
+
+static struct shared *memory(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&shared_memory, &zero);
+}
+
+static bool is_program(const struct task_struct *p)
+{
+	return (u32)p->pid == settings.program_pid;
+}
+
+/* Writes an event. The one who reads is too late if the ring is full: then the kernel ends this. */
+static void tell(u32 kind, const struct task_struct *p, u32 flags, u64 value)
+{
+	struct shared *shared = memory();
+	struct event *event;
+	u64 at;
+
+	if (!shared)
+		return;
+	at = __sync_fetch_and_add(&shared->event_head, 1);
+	if (at - shared->event_tail >= EVENTS) {
+		scx_bpf_error("the event ring is full: the program in user space does not read it");
+		return;
+	}
+	event = &shared->events[at & (EVENTS - 1)];
+	event->ns = bpf_ktime_get_ns();
+	event->value = value;
+	event->pid = p->pid;
+	event->kind = kind;
+	event->cpu = scx_bpf_task_cpu(p);
+	event->flags = flags;
+	__sync_lock_test_and_set(&event->sequence, at + 1); /* a full barrier: all of it is there before its number */
+}
+
+/* Whether events wait to be read. */
+static bool has_news(struct shared *shared)
+{
+	return shared->event_head != shared->event_tail;
+}
+
+/* A decision is due at once: the CPU of `p` stops what it runs for the program. */
+static void summon(const struct task_struct *p)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+
+	if (!program_waits)
+		return; /* it runs somewhere, and looks before it goes */
+	excursion[cpu & (MOST_CPUS - 1)] = true;
+	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+}
+
+s32 BPF_STRUCT_OPS(bridge_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	return prev_cpu; /* the policy says later where it runs */
+}
+
+void BPF_STRUCT_OPS(bridge_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	bool woken = enq_flags & SCX_ENQ_WAKEUP;
+
+	if (is_program(p)) {
+		program_waits = true;
+		return;
+	}
+	p->scx.dsq_vtime++; /* how often it was enqueued: a decision about an earlier wait is void */
+	tell(EVENT_ENQUEUE, p, woken ? FLAG_WOKEN : 0, p->scx.dsq_vtime);
+	if (bpf_get_current_task_btf() != p)
+		summon(p);
+}
+
+void BPF_STRUCT_OPS(bridge_dequeue, struct task_struct *p, u64 deq_flags)
+{
+	if (is_program(p))
+		program_waits = false;
+	else
+		tell(EVENT_DEQUEUE, p, 0, 0);
+}
+
+/* Carries one decision out. */
+static long decide(struct shared *shared, u64 at)
+{
+	struct decision *decision = &shared->decisions[at & (DECISIONS - 1)];
+	struct task_struct *p;
+	u32 cpu = decision->cpu;
+
+	if (decision->kind == DECISION_STOP) {
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		return 0;
+	}
+	p = bpf_task_from_pid(decision->pid);
+	if (!p)
+		return 0; /* it has ended: the event says so */
+	if (p->scx.dsq_vtime == decision->wait) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, decision->slice ?: 1, 0);
+		if (cpu != bpf_get_smp_processor_id())
+			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	}
+	bpf_task_release(p);
+	return 0;
+}
+
+/* Carries out what the program has decided; true if there was anything. One CPU at a time. */
+static bool drain(struct shared *shared)
+{
+	u64 head, tail = shared->decision_tail;
+	u32 i;
+
+	if (READ_ONCE(shared->decision_head) == tail || __sync_lock_test_and_set(&drains, 1))
+		return false;
+	head = READ_ONCE(shared->decision_head);
+	tail = shared->decision_tail;
+	bpf_for(i, 0, DRAINED_AT_ONCE) {
+		if (tail == head || !scx_bpf_dispatch_nr_slots())
+			break;
+		decide(shared, tail++);
+	}
+	shared->decision_tail = tail;
+	__sync_lock_test_and_set(&drains, 0);
+	return true;
+}
+
+void BPF_STRUCT_OPS(bridge_dispatch, s32 cpu, struct task_struct *prev)
+{
+	struct shared *shared = memory();
+	struct task_struct *program;
+
+	if (!shared)
+		return;
+	drain(shared);
+	if (prev && is_program(prev) && has_news(shared)) {
+		go_on(prev, SCX_SLICE_INF); /* that came after it had looked */
+		return;
+	}
+	if (!program_waits || !(has_news(shared) || program_due || goes_back(prev)))
+		return;
+	program = bpf_task_from_pid(settings.program_pid);
+	if (!program)
+		return;
+	program_waits = false;
+	program_due = false;
+	scx_bpf_dsq_insert(program, SCX_DSQ_LOCAL_ON | cpu, SCX_SLICE_INF, 0);
+	bpf_task_release(program);
+}
+
+void BPF_STRUCT_OPS(bridge_runnable, struct task_struct *p, u64 enq_flags)
+{
+	if (!is_program(p))
+		tell(EVENT_RUNNABLE, p, enq_flags & SCX_ENQ_WAKEUP ? FLAG_WOKEN : 0, bpf_get_smp_processor_id());
+}
+
+void BPF_STRUCT_OPS(bridge_running, struct task_struct *p)
+{
+	if (!is_program(p))
+		tell(EVENT_RUNNING, p, 0, p->scx.slice);
+}
+
+void BPF_STRUCT_OPS(bridge_stopping, struct task_struct *p, bool runnable)
+{
+	u32 cpu = scx_bpf_task_cpu(p) & (MOST_CPUS - 1);
+	u32 flags = runnable ? FLAG_RUNNABLE : 0;
+
+	if (is_program(p)) {
+		if (p->flags & PF_EXITING)
+			scx_bpf_exit(0, "the program in user space has ended");
+		return;
+	}
+	if (runnable && yielded[cpu] == (u32)p->pid)
+		flags |= FLAG_YIELDED;
+	if (excursion[cpu])
+		flags |= FLAG_EXCURSION;
+	if (runnable && p->scx.slice)
+		flags |= FLAG_KEPT;
+	if (p->__state & TASK_DEAD)
+		flags |= FLAG_DEAD;
+	yielded[cpu] = 0;
+	excursion[cpu] = false;
+	tell(EVENT_STOPPING, p, flags, 0);
+}
+
+void BPF_STRUCT_OPS(bridge_quiescent, struct task_struct *p, u64 deq_flags)
+{
+	if (!is_program(p))
+		tell(EVENT_QUIESCENT, p, deq_flags & SCX_DEQ_SLEEP ? FLAG_SLEEPS : 0, 0);
+}
+
+bool BPF_STRUCT_OPS(bridge_yield, struct task_struct *from, struct task_struct *to)
+{
+	yielded[scx_bpf_task_cpu(from) & (MOST_CPUS - 1)] = from->pid;
+	from->scx.slice = 0;
+	return false;
+}
+
+void BPF_STRUCT_OPS(bridge_tick, struct task_struct *p)
+{
+	if (!settings.wants_ticks || is_program(p))
+		return;
+	tell(EVENT_TICK, p, 0, 0);
+	excursion[scx_bpf_task_cpu(p) & (MOST_CPUS - 1)] = true;
+	p->scx.slice = 0;
+}
+
+static u64 first_cpus(const struct cpumask *mask)
+{
+	return BPF_CORE_READ(mask, bits[0]);
+}
+
+void BPF_STRUCT_OPS(bridge_enable, struct task_struct *p)
+{
+	if (is_program(p))
+		return;
+	tell(EVENT_ENABLE, p, p->policy, (u64)p->static_prio);
+	tell(EVENT_CPUMASK, p, 0, first_cpus(p->cpus_ptr));
+}
+
+void BPF_STRUCT_OPS(bridge_disable, struct task_struct *p)
+{
+	if (!is_program(p))
+		tell(EVENT_DISABLE, p, 0, 0);
+}
+
+void BPF_STRUCT_OPS(bridge_set_weight, struct task_struct *p, u32 weight)
+{
+	if (!is_program(p))
+		tell(EVENT_WEIGHT, p, p->policy, (u64)p->static_prio);
+}
+
+void BPF_STRUCT_OPS(bridge_set_cpumask, struct task_struct *p, const struct cpumask *mask)
+{
+	if (!is_program(p))
+		tell(EVENT_CPUMASK, p, 0, first_cpus(mask));
+}
+
+/* Without this the watchdog would take a program that has nothing to do for one that starves. */
+static int beat(void *map, u32 *key, struct heartbeat *heartbeat)
+{
+	program_due = true;
+	scx_bpf_kick_cpu(bpf_get_smp_processor_id(), SCX_KICK_PREEMPT);
+	excursion[bpf_get_smp_processor_id() & (MOST_CPUS - 1)] = true;
+	bpf_timer_start(&heartbeat->timer, HEARTBEAT, 0);
+	return 0;
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(bridge_init)
+{
+	u32 zero = 0;
+	struct heartbeat *heartbeat = bpf_map_lookup_elem(&heartbeats, &zero);
+
+	if (!heartbeat)
+		return -ENOENT;
+	bpf_timer_init(&heartbeat->timer, &heartbeats, CLOCK_MONOTONIC);
+	bpf_timer_set_callback(&heartbeat->timer, beat);
+	return bpf_timer_start(&heartbeat->timer, HEARTBEAT, 0);
+}
+
+void BPF_STRUCT_OPS(bridge_exit, struct scx_exit_info *ei)
+{
+	struct shared *shared = memory();
+
+	record_exit(ei);
+	if (shared)
+		shared->exited = 1;
+}
+
+SEC(".struct_ops.link")
+struct sched_ext_ops ops = {
+	.select_cpu = (void *)bridge_select_cpu,
+	.enqueue = (void *)bridge_enqueue,
+	.dequeue = (void *)bridge_dequeue,
+	.dispatch = (void *)bridge_dispatch,
+	.runnable = (void *)bridge_runnable,
+	.running = (void *)bridge_running,
+	.stopping = (void *)bridge_stopping,
+	.quiescent = (void *)bridge_quiescent,
+	.yield = (void *)bridge_yield,
+	.tick = (void *)bridge_tick,
+	.enable = (void *)bridge_enable,
+	.disable = (void *)bridge_disable,
+	.set_weight = (void *)bridge_set_weight,
+	.set_cpumask = (void *)bridge_set_cpumask,
+	.init = (void *)bridge_init,
+	.exit = (void *)bridge_exit,
+	/* A task that is alone goes through the program as well, and the program itself does not go on for want of others. */
+	.flags = SCX_OPS_ENQ_LAST,
+	.dispatch_max_batch = 64,
+	.timeout_ms = 5000,
+	.name = "schedlab_bridge",
+};

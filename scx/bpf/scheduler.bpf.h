@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What all schedulers here share: the kernel's types, why one was ended, and levels from nice values.
+ *
+ * Headers: the scx project's, by the crate scx_cargo. Their enums are filled in by user space when a program is loaded, so that one program
+ * suits kernels whose numbers differ; here the numbers of vmlinux.h are used as they are, since no kernel that has sched_ext has others.
+ */
+#ifndef SCHEDLAB_SCHEDULER_BPF_H
+#define SCHEDLAB_SCHEDULER_BPF_H
+
+#define __SCX_ENUMS_BPF_H
+#include <scx/common.bpf.h>
+
+char _license[] SEC("license") = "GPL";
+
+/* How long a task runs before it goes back to its queue: 4 ms, as the policies of schedsim by default. */
+#define QUANTUM (4 * 1000 * 1000ULL)
+/* Over how many levels nice values are spread, as in schedsim's `Levels`. */
+#define LEVELS 8
+
+/* Why the kernel ended this scheduler. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct user_exit_info);
+} exit_info SEC(".maps");
+
+static void record_exit(const struct scx_exit_info *ei)
+{
+	u32 zero = 0;
+	struct user_exit_info *info = bpf_map_lookup_elem(&exit_info, &zero);
+
+	if (!info)
+		return;
+	bpf_probe_read_kernel_str(info->reason, sizeof(info->reason), ei->reason);
+	bpf_probe_read_kernel_str(info->msg, sizeof(info->msg), ei->msg);
+	info->exit_code = ei->exit_code;
+	__sync_val_compare_and_swap(&info->kind, info->kind, ei->kind);
+}
+
+/* The level of a task's nice value, 0 the best: forty nice values spread evenly, nice 0 in the middle. */
+static u32 level_of(const struct task_struct *p)
+{
+	u32 prio = p->static_prio;
+
+	return prio < 100 ? 0 : prio > 139 ? LEVELS - 1 : (prio - 100) * LEVELS / 40;
+}
+
+/* Whether `prev`, of whom `dispatch` is told, goes back to its queue right after it: the kernel calls `enqueue` for it when the next task is known. */
+static bool goes_back(const struct task_struct *prev)
+{
+	return prev && (prev->scx.flags & SCX_TASK_QUEUED);
+}
+
+/* Lets `prev` run on, as nobody comes before it; for the verifier, to whom goes_back() says nothing, it may still be nobody. */
+static void go_on(struct task_struct *prev, u64 slice)
+{
+	if (prev)
+		prev->scx.slice = slice;
+}
+
+/*
+ * The CPU on which a task wakes: the kernel's choice, an idle one if there is any. The kernel would also let the task run there past all
+ * queues; this does not.
+ */
+static s32 place(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	bool idle = false;
+
+	return scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &idle);
+}
+
+#endif

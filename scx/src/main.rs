@@ -1,0 +1,105 @@
+//! Puts one of schedlab's policies in charge of this kernel's tasks, through sched_ext, until it is ended.
+//!
+//! `bpf:NAME` is a scheduler that runs in the kernel as a whole; any other name is a policy of `schedsim`, which decides in user space.
+//! What happens is reported in lines of JSON on standard output: `loaded`, and `ended` with what there is to say about it.
+
+mod bridge;
+mod canary;
+mod error;
+mod objects;
+mod scheduler;
+
+use canary::{Canary, Fault};
+use clap::Parser;
+use error::Error;
+use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
+use scheduler::Scheduler;
+use serde_json::json;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Puts a scheduling policy in charge of this machine, until Ctrl-C
+#[derive(Parser, Debug)]
+#[command(version)]
+struct Arguments {
+    /// `bpf:NAME`, a scheduler that runs in the kernel, or a policy of schedsim, as in take:ruler
+    policy: String,
+    /// This machine is meant, not a guest: all its tasks will be scheduled by the policy
+    #[arg(long)]
+    this_machine: bool,
+    /// Seeds the random numbers that a policy may draw
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+static ENDED: AtomicBool = AtomicBool::new(false);
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => {
+            say(&json!({ "ended": { "exit_code": 0 } }));
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            say(&json!({ "ended": { "exit_code": error.exit_code(), "message": error.to_string() } }));
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), Error> {
+    if !arguments.this_machine && std::env::var_os("SCHEDLAB_GUEST").is_none() {
+        return Err(Error::Usage("this would schedule all tasks of this machine; if that is meant, add --this-machine".into()));
+    }
+    libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Warn, |_, text| eprint!("{text}"))));
+    ctrlc::set_handler(|| ENDED.store(true, Relaxed)).map_err(|error| Error::Internal(error.to_string()))?;
+    match arguments.policy.strip_prefix("bpf:") {
+        Some(name) => twin(name),
+        None => original(&arguments.policy, arguments.seed),
+    }
+}
+
+/// Runs a scheduler that is in BPF as a whole.
+fn twin(name: &str) -> Result<(), Error> {
+    let bytes = objects::object(name).ok_or_else(|| {
+        let known: Vec<String> = objects::twins().map(|name| format!("bpf:{name}")).collect();
+        Error::Usage(format!("there is no twin named bpf:{name}; there are {}", known.join(", ")))
+    })?;
+    let mut scheduler = Scheduler::load(name, bytes)?;
+    scheduler.attach()?;
+    loaded(&format!("bpf:{name}"), &scheduler);
+    while !ENDED.load(Relaxed) && scheduler.exit().is_none() {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    scheduler.end(&format!("bpf:{name}"))
+}
+
+/// Runs a policy of schedsim.
+fn original(name: &str, seed: u64) -> Result<(), Error> {
+    struct Run<'a> {
+        name: &'a str,
+        seed: u64,
+    }
+    impl PolicyVisitor for Run<'_> {
+        type Out = Result<(), Error>;
+        fn visit<P: Policy>(self, policy: P) -> Self::Out {
+            bridge::run(self.name, policy, self.seed, &|| ENDED.load(Relaxed), &|scheduler| loaded(self.name, scheduler))
+        }
+    }
+    let run = Run { name, seed };
+    if let Some(fault) = name.strip_prefix("canary:").and_then(Fault::named) {
+        return run.visit(Canary::new(fault));
+    }
+    let spec = PolicySpec::parse(name).map_err(|error| Error::Usage(error.to_string()))?;
+    spec.visit(bridge::cpus()?, run)
+}
+
+fn loaded(policy: &str, scheduler: &Scheduler) {
+    let verified: serde_json::Map<_, _> = scheduler.verified().into_iter().map(|(name, count)| (name, count.into())).collect();
+    say(&json!({ "loaded": { "policy": policy, "verified_instructions": verified } }));
+}
+
+fn say(line: &serde_json::Value) {
+    println!("{line}");
+}

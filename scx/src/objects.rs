@@ -1,0 +1,16 @@
+//! The BPF programs, as built: one per file `bpf/NAME.bpf.c`.
+
+/// The bridge's program, which is no policy of its own.
+pub const BRIDGE: &str = "bridge";
+
+const OBJECTS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/objects.rs"));
+
+/// The program of this name.
+pub fn object(name: &str) -> Option<&'static [u8]> {
+    OBJECTS.iter().find(|(known, _)| *known == name).map(|(_, bytes)| *bytes)
+}
+
+/// The names of those that are policies, without the ones that exist to be caught (`canary_…`).
+pub fn twins() -> impl Iterator<Item = &'static str> {
+    OBJECTS.iter().map(|(name, _)| *name).filter(|name| *name != BRIDGE && !name.starts_with("canary_"))
+}

@@ -1,0 +1,166 @@
+//! A BPF scheduler in the kernel: loaded, in charge, and ended by somebody.
+
+use crate::error::Error;
+use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
+use libbpf_rs::{Link, Map, MapCore, MapFlags, MapType, Object, ObjectBuilder};
+use std::ffi::CStr;
+use std::fs;
+
+/// A scheduler in charge. Dropped, it gives all tasks back to the kernel's own.
+pub struct Scheduler {
+    /// Its program and maps.
+    pub object: Object,
+    link: Option<Link>,
+}
+
+/// Why a scheduler is no longer in charge: the begin of the scx project's `struct user_exit_info`, and its texts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Exit {
+    /// `enum scx_exit_kind`; below 1024 nobody is to blame.
+    pub kind: i32,
+    /// The kernel's name of that.
+    pub reason: String,
+    /// What the kernel says.
+    pub message: String,
+}
+
+/// `SCX_EXIT_ERROR`, the first kind that is a fault.
+const FAULT: i32 = 1024;
+const REASON_AT: usize = 16;
+const MESSAGE_AT: usize = REASON_AT + 128;
+
+impl Exit {
+    /// Whether the scheduler broke a rule.
+    pub fn is_fault(&self) -> bool {
+        self.kind >= FAULT
+    }
+
+    fn read(bytes: &[u8]) -> Option<Exit> {
+        let kind = i32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?);
+        let text = |bytes: &[u8]| CStr::from_bytes_until_nul(bytes).unwrap_or_default().to_string_lossy().into_owned();
+        let (reason, message) = (text(bytes.get(REASON_AT..MESSAGE_AT)?), text(bytes.get(MESSAGE_AT..)?));
+        (kind != 0).then_some(Exit { kind, reason, message })
+    }
+}
+
+impl Scheduler {
+    /// Loads a program; it is not in charge yet.
+    ///
+    /// # Errors
+    /// If this kernel cannot have it, or another one is in charge.
+    pub fn load(name: &str, bytes: &[u8]) -> Result<Scheduler, Error> {
+        Scheduler::load_with(name, bytes, |_| {})
+    }
+
+    /// Loads a program whose constants in `.rodata.settings` are filled in by `set`.
+    ///
+    /// # Errors
+    /// As of [`Scheduler::load`].
+    pub fn load_with(name: &str, bytes: &[u8], set: impl FnOnce(&mut [u8])) -> Result<Scheduler, Error> {
+        expect_sched_ext()?;
+        let failed = |error: libbpf_rs::Error| Error::Missing(format!("{name} cannot be loaded: {error:#}"));
+        let mut object = ObjectBuilder::default().name(name).and_then(|builder| builder.open_memory(bytes)).map_err(failed)?;
+        if let Some(mut constants) = object.maps_mut().find(|map| map.name().to_string_lossy().ends_with(".rodata.settings")) {
+            constants.initial_value_mut().map(set);
+        }
+        Ok(Scheduler { object: object.load().map_err(failed)?, link: None })
+    }
+
+    /// One of its maps.
+    ///
+    /// # Errors
+    /// If it has no such map.
+    pub fn map(&self, name: &str) -> Result<Map<'_>, Error> {
+        self.object.maps().find(|map| map.name() == name).ok_or_else(|| Error::Internal(format!("there is no map {name}")))
+    }
+
+    /// Gives all tasks back, and says why if that was not asked for.
+    ///
+    /// # Errors
+    /// [`Error::Ejected`] with what the kernel says that `who` did.
+    pub fn end(&mut self, who: &str) -> Result<(), Error> {
+        let exit = self.exit();
+        self.detach();
+        match exit.filter(Exit::is_fault) {
+            Some(exit) => Err(Error::Ejected(format!("the kernel ejected {who}: {}: {}", exit.reason, exit.message))),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts it in charge of all tasks that are not real-time ones.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn attach(&mut self) -> Result<(), Error> {
+        let attached = {
+            let mut maps = self.object.maps_mut();
+            let ops = maps.find(|map| map.map_type() == MapType::StructOps);
+            ops.ok_or_else(|| Error::Internal("no struct_ops map".into()))?.attach_struct_ops()
+        };
+        let link = attached.map_err(|error| {
+            let reason = self.exit().map_or(format!("{error:#}"), |exit| format!("{}: {}", exit.reason, exit.message));
+            Error::Missing(format!("the kernel does not put the scheduler in charge: {reason}"))
+        })?;
+        self.link = Some(link);
+        Ok(())
+    }
+
+    /// Gives all tasks back to the kernel's own scheduler.
+    pub fn detach(&mut self) {
+        self.link = None;
+    }
+
+    /// Why it is no longer in charge; `None` while it is.
+    pub fn exit(&self) -> Option<Exit> {
+        let map = self.map("exit_info").ok()?;
+        Exit::read(&map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok()??)
+    }
+
+    /// How many instructions the verifier went through for each of its programs, in the order of their names.
+    pub fn verified(&self) -> Vec<(String, u32)> {
+        let names: Vec<String> = self.object.progs().map(|program| program.name().to_string_lossy().into_owned()).collect();
+        let known =
+            |name: &str| names.iter().find(|full| full.get(..name.len()) == Some(name) && name.len() >= full.len().min(15)).cloned();
+        let infos = ProgInfoIter::with_query_opts(ProgInfoQueryOptions::default());
+        let mut verified: Vec<(String, u32)> =
+            infos.filter_map(|info| Some((known(&info.name.to_string_lossy())?, info.verified_insns))).collect();
+        verified.sort();
+        verified
+    }
+}
+
+/// Makes sure that this kernel has sched_ext, its types, and nobody in charge.
+fn expect_sched_ext() -> Result<(), Error> {
+    const STATE: &str = "/sys/kernel/sched_ext/state";
+    // SAFETY: it has no arguments.
+    if unsafe { libc::geteuid() } != 0 {
+        return Err(Error::Missing("loading a scheduler needs root: run it with sudo".into()));
+    }
+    let state = fs::read_to_string(STATE)
+        .map_err(|_| Error::Missing(format!("{STATE} is missing: this kernel has no sched_ext (CONFIG_SCHED_CLASS_EXT, Linux 6.12 on)")))?;
+    if fs::metadata("/sys/kernel/btf/vmlinux").is_err() {
+        return Err(Error::Missing("this kernel does not describe its types (CONFIG_DEBUG_INFO_BTF)".into()));
+    }
+    if state.trim() != "disabled" {
+        let name = fs::read_to_string("/sys/kernel/sched_ext/root/ops").unwrap_or_default();
+        return Err(Error::Missing(format!("a scheduler is in charge already: {}; end it first", name.trim())));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exit_is_read_as_the_kernel_writes_it() {
+        let mut bytes = vec![0; MESSAGE_AT + 1024];
+        assert_eq!(Exit::read(&bytes), None);
+        bytes[..4].copy_from_slice(&1026_i32.to_ne_bytes());
+        bytes[REASON_AT..REASON_AT + 5].copy_from_slice(b"stall");
+        bytes[MESSAGE_AT..MESSAGE_AT + 4].copy_from_slice(b"cat[");
+        let exit = Exit::read(&bytes).unwrap();
+        assert!(exit.is_fault() && exit.reason == "stall" && exit.message == "cat[", "{exit:?}");
+        assert_eq!(Exit::read(&bytes[..20]), None);
+    }
+}
