@@ -33,7 +33,7 @@ def atlas(schedlab, tmp_path_factory):
 @pytest.fixture(scope="module")
 def paper(schedlab, tmp_path_factory):
     directory = tmp_path_factory.mktemp("paper")
-    schedlab("queue", "--paper", "porter-2021", "--quick", "--only", "P-FIG02,P-FIG25", "-o", directory)
+    schedlab("reproduce", "porter-2021", "--only", "P-FIG02,P-FIG25", "--cache", directory / "cache", "-o", directory)
     return directory
 
 
@@ -172,4 +172,5 @@ def test_figures_of_a_paper_have_our_curves_and_the_printed_numbers(page, paper)
     assert orders[1][0].startswith("AA·AA··AA·AA···")
     drawn = json.loads((paper / "figures.json").read_text())["figures"]
     assert [figure["id"] for figure in drawn] == ["P-FIG02", "P-FIG25"]
-    assert all(len(curve["printed"]) == 5 and None not in curve["value"] for curve in drawn[0]["curves"])
+    assert all(len(curve["points"]) == 5 for curve in drawn[0]["curves"])
+    assert all(point["printed"] and point["value"] for curve in drawn[0]["curves"] for point in curve["points"])

@@ -9,6 +9,7 @@ mod list;
 mod queue;
 mod record;
 mod report;
+mod reproduce;
 mod run;
 mod sweep;
 
@@ -53,6 +54,7 @@ enum Verb {
     Report(report::Report),
     List(list::List),
     Queue(queue::Queue),
+    Reproduce(reproduce::Reproduce),
     Completions(completions::Completions),
     ManPages(completions::ManPages),
     #[command(hide = true)]
@@ -73,6 +75,7 @@ impl Arguments {
             Verb::Report(verb) => verb.run(),
             Verb::List(verb) => verb.run(),
             Verb::Queue(verb) => verb.run(),
+            Verb::Reproduce(verb) => verb.run(),
             Verb::Completions(verb) => verb.run(),
             Verb::ManPages(verb) => verb.run(),
             Verb::QueueCells(verb) => verb.run(),

@@ -94,7 +94,10 @@ impl Results {
 
     /// As JSON, with a newline at the end.
     pub fn to_json(&self) -> Result<String, Error> {
-        serde_json::to_string_pretty(self).map(|json| json + "\n").map_err(|error| Error::Internal(format!("cannot write JSON: {error}")))
+        let Results { schema, version, reproduce, kernel, cpu, rows } = self;
+        let rows = rows.iter().map(JsonRow::of).collect();
+        let whole = Json { schema: *schema, version, reproduce, kernel, cpu, rows };
+        serde_json::to_string_pretty(&whole).map(|json| json + "\n").map_err(|error| Error::Internal(format!("cannot write JSON: {error}")))
     }
 
     /// The rows as CSV, `params` as `key=value` separated by semicolons.
@@ -143,6 +146,37 @@ impl Results {
         write_whole(&dir.join("results.json"), self.to_json()?.as_bytes())?;
         write_whole(&dir.join("results.csv"), self.to_csv()?.as_bytes())?;
         write_whole(&dir.join("results.parquet"), &to_parquet(self)?)
+    }
+}
+
+/// Results as JSON has them.
+#[derive(Serialize)]
+struct Json<'a> {
+    schema: u32,
+    version: &'a str,
+    reproduce: &'a str,
+    kernel: &'a str,
+    cpu: &'a str,
+    rows: Vec<JsonRow<'a>>,
+}
+
+/// A row; what a row about a paper's claim is found by stands beside its other coordinates too.
+#[derive(Serialize)]
+struct JsonRow<'a> {
+    #[serde(flatten)]
+    row: &'a Row,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paper: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    claim: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<&'a str>,
+}
+
+impl JsonRow<'_> {
+    fn of(row: &Row) -> JsonRow<'_> {
+        let param = |key: &str| row.params.get(key).map(String::as_str);
+        JsonRow { row, paper: param("paper"), claim: param("claim"), expected: param("expected") }
     }
 }
 

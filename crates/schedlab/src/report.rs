@@ -5,8 +5,8 @@
 
 mod atlas;
 mod curves;
-mod figures;
 mod page;
+mod papers;
 mod tables;
 mod timeline;
 

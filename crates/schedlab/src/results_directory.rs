@@ -18,7 +18,7 @@ pub use parquet_file::{from_parquet, to_parquet};
 use crate::Error;
 use crate::export::{Format, export};
 use crate::output::{Results, SCHEMA, prepare_directory, write_whole};
-use crate::paper::figure::{Drawing, Figures};
+use crate::paper::figure::{Figure, Figures};
 use crate::report;
 use crate::trace_file::{Header, Reader, Writer};
 use crate::trace_source::TraceSource;
@@ -104,7 +104,7 @@ pub struct Contents {
     /// Distributions, if any were written.
     pub distributions: Vec<Distribution>,
     /// Figures of a paper, if any were written.
-    pub figures: Vec<Drawing>,
+    pub figures: Vec<Figure>,
     /// Traces with what they say about their run, recordings first, then in the order of the rows.
     pub traces: Vec<(PathBuf, Header)>,
 }

@@ -201,10 +201,6 @@ fn bad_input_is_refused_with_what_would_do() {
         (&["--crossover", "rr,heep"], &["`heep`", "`heap`"]),
         (&["--binary", "/nonexistent/schedlab"], &["/nonexistent/schedlab", "cargo build --profile o1"]),
         (&["--beside", "/nonexistent/schedlab"], &["/nonexistent/schedlab", "cargo build --profile o1"]),
-        (&["--paper", "porter-2012"], &["`porter-2012`", "`porter-2021`"]),
-        (&["--paper", "porter-2021", "--only", "P-CLM99"], &["`P-CLM99`", "P-CLM"]),
-        (&["--paper", "porter-2021", "--tasks", "10"], &["--tasks", "--paper"]),
-        (&["--only", "P-CLM01"], &["--paper"]),
     ] {
         let output = schedlab(arguments);
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -216,36 +212,4 @@ fn bad_input_is_refused_with_what_would_do() {
     }
     let child = Command::new(env!("CARGO_BIN_EXE_schedlab")).arg("queue-cells").output().expect("the program starts");
     assert_eq!(child.status.code(), Some(2));
-}
-
-#[test]
-fn the_schedules_of_the_paper_are_reproduced_from_counts_alone() {
-    let rows = rows(&["--paper", "porter-2021", "--only", "P-CHK01,P-CHK02,P-CHK03,P-CLM17"]);
-    let verdicts: Vec<(&str, &str)> =
-        rows.iter().map(|row| (row["params"]["claim"].as_str().unwrap(), row["verdict"].as_str().unwrap())).collect();
-    assert!(verdicts.iter().all(|(claim, verdict)| *verdict == if *claim == "P-CLM17" { "skipped" } else { "reproduced" }), "{verdicts:?}");
-    assert_eq!(verdicts.len(), 10);
-    assert!(rows.iter().all(|row| row["params"]["paper"] == "porter-2021" && row["params"]["expected"].is_string()));
-}
-
-#[test]
-fn figures_are_written_as_data() {
-    let dir = std::env::temp_dir().join(format!("schedlab-queue-{}", std::process::id()));
-    let out = dir.to_string_lossy().into_owned();
-    rows(&["--paper", "porter-2021", "--only", "P-FIG25", "-o", &out]);
-    let figure = std::fs::read_to_string(dir.join("P-FIG25.csv")).expect("the figure");
-    let order = |queue: &str| -> String {
-        let lines = figure.lines().filter_map(|line| line.strip_prefix(queue));
-        lines.filter_map(|line| line.rsplit(',').next()).collect()
-    };
-    assert!(order("multilist2,").starts_with("AABAABCAABAABCDAABAABCAABAABCDE"), "{}", order("multilist2,"));
-    // The paper prints A AB AC ABD AE ABCF; first in, first out among equals takes each group the other way round.
-    assert!(order("rbtree,").starts_with("ABACADBAEAFCBA"), "{}", order("rbtree,"));
-    assert!(std::fs::read_to_string(dir.join("results.csv")).is_ok());
-    let report = std::fs::read_to_string(dir.join("report.html")).expect("the report");
-    assert!(report.contains("<figure id=P-FIG25>") && report.contains("<pre>A·A·A··A·A"), "a row per level");
-    // Figures of an earlier command do not stay.
-    rows(&["--queues", "rr", "--count", "steps", "-o", &out]);
-    assert!(!dir.join("figures.json").exists());
-    std::fs::remove_dir_all(&dir).expect("the directory can be removed");
 }

@@ -8,6 +8,7 @@ use super::rig::Cell;
 use super::structure::Visitor;
 use super::subject::Subject;
 use indicatif::ProgressBar;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs;
@@ -27,7 +28,7 @@ pub struct Callgrind {
 }
 
 /// What was counted in a cell, by callgrind's names: `Ir`, and with caches `Dr`, `D1mr`, ….
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Events {
     /// In how many slices.
     pub slices: u64,

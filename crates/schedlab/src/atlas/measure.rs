@@ -9,6 +9,7 @@ use super::{hardware, mix, steps, structure, timing};
 use crate::output::Row;
 use crate::progress;
 use crate::statistics::Estimate;
+use indicatif::ProgressBar;
 use std::collections::BTreeMap;
 
 /// What to measure.
@@ -46,10 +47,25 @@ pub enum Source {
 impl Source {
     /// Counts `cells`; an error means that the source is not available.
     pub fn count(&self, cells: &[Cell]) -> Result<Vec<Counted>, String> {
-        let progress = progress::bar("counting instructions", cells.len() as u64);
+        self.count_with(cells, &progress::bar("counting instructions", cells.len() as u64))
+    }
+
+    /// The same, shown in `progress`.
+    pub fn count_with(&self, cells: &[Cell], progress: &ProgressBar) -> Result<Vec<Counted>, String> {
         match self {
-            Source::Callgrind(callgrind) => callgrind.count(cells, &progress),
-            Source::Hardware => hardware::count(cells, &progress),
+            Source::Callgrind(callgrind) => callgrind.count(cells, progress),
+            Source::Hardware => hardware::count(cells, progress),
+        }
+    }
+
+    /// What determines its counts beside the cell.
+    pub fn description(&self) -> String {
+        match self {
+            Source::Callgrind(Callgrind { binary, cache, .. }) => {
+                let changed = std::fs::metadata(binary).and_then(|file| file.modified());
+                format!("callgrind of {} {changed:?}{}", binary.display(), if *cache { " with caches" } else { "" })
+            }
+            Source::Hardware => "hardware".to_string(),
         }
     }
 

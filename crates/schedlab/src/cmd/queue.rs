@@ -1,13 +1,12 @@
 //! `schedlab queue`: the cost atlas of ready queues.
 
 use crate::Error;
-use crate::atlas::callgrind::{self, Callgrind};
+use crate::atlas::callgrind::{Callgrind, child};
 use crate::atlas::measure::{Plan, Source, select};
 use crate::atlas::mix::Mix;
 use crate::atlas::structure::{STRUCTURES, StrideRule};
 use crate::atlas::{advice, crossover, text};
 use crate::output::{Align, Format, Results, Table, print};
-use crate::paper::{self, Paper, figure::Figures, queues::Settings};
 use crate::results_directory::ResultsDirectory;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -22,7 +21,6 @@ use std::path::PathBuf;
     after_help = "Examples:\n  schedlab queue\n  schedlab queue --queues ruler,multilist2 --tasks 1,10,100,1000 --levels 8 --mix one:H\n  \
                         schedlab queue --queues sorted-list,rbtree --crossover rbtree,sorted-list --count instructions\n  \
                         schedlab queue --queues rbtree,wheel --strides powers --levels 6 --cache --format csv\n  \
-                        schedlab queue --paper porter-2021 --only P-TAB12,P-CLM07 -o results/porter\n  \
                         schedlab queue --queues rr,rbtree --tasks 10,100 --threads"
 )]
 pub struct Queue {
@@ -72,20 +70,11 @@ pub struct Queue {
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
     /// Also count in that build, beside this one
-    #[arg(long, value_name = "FILE", conflicts_with = "paper")]
+    #[arg(long, value_name = "FILE")]
     beside: Option<PathBuf>,
     /// How many processes count at a time [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// Measure a paper again: its tables beside ours, and a verdict on every claim
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["queues", "tasks", "levels", "mix", "strides", "count", "crossover"])]
-    paper: Option<String>,
-    /// Of the paper only these, separated by commas, such as P-TAB12,P-CLM07
-    #[arg(long, value_delimiter = ',', value_name = "ID,…", requires = "paper")]
-    only: Vec<String>,
-    /// Of the paper fewer assignments and slices: minutes become less than one, intervals wider
-    #[arg(long, requires = "paper")]
-    quick: bool,
     /// Only show which structures there are
     #[arg(long)]
     list: bool,
@@ -122,9 +111,6 @@ impl Queue {
             return list();
         }
         let source = self.source(self.binary.as_ref())?;
-        if let Some(name) = &self.paper {
-            return self.reproduce(name, source);
-        }
         let plan = self.plan()?;
         let crossings = self.crossings()?;
         self.source(self.beside.as_ref())?;
@@ -165,28 +151,6 @@ impl Queue {
         results.print(self.format, || text::render(&results.rows))
     }
 
-    fn reproduce(&self, name: &str, source: Source) -> Result<(), Error> {
-        let paper = Paper::load(name)?;
-        let (assignments, slices) = if self.quick { (3, 4_000) } else { (10, 10_000) };
-        let (assignments, slices) = (self.assignments.unwrap_or(assignments), self.slices.unwrap_or(slices));
-        let settings = Settings { source, assignments, seed: self.seed, slices };
-        let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
-        let outcome = paper.reproduce(&self.only, &settings)?;
-        let results = Results::new(outcome.rows);
-        if let Some(directory) = directory {
-            directory.write(&results, Vec::new())?;
-            if !outcome.figures.is_empty() {
-                Figures::new(outcome.figures).write(directory.path())?;
-            }
-            directory.finish()?;
-        }
-        results.print(self.format, || paper::text::render(&paper, &results.rows))?;
-        match outcome.surprises.as_slice() {
-            [] => Ok(()),
-            surprises => Err(Error::Check(format!("verdicts that are not those on record:\n  {}", surprises.join("\n  ")))),
-        }
-    }
-
     fn plan(&self) -> Result<Plan, Error> {
         let mut tasks = if self.tasks.is_empty() { vec![1, 10, 100] } else { self.tasks.clone() };
         tasks.sort_unstable();
@@ -205,19 +169,7 @@ impl Queue {
     }
 
     fn source(&self, build: Option<&PathBuf>) -> Result<Source, Error> {
-        if self.source == SourceName::Hardware {
-            return Ok(Source::Hardware);
-        }
-        let binary = match build {
-            Some(binary) if binary.is_file() => binary.clone(),
-            Some(binary) => {
-                let make = "`cargo build --profile o1 -p schedlab` makes one with less optimisation, target/o1/schedlab";
-                return Err(Error::Usage(format!("there is no build of schedlab at {}; {make}", binary.display())));
-            }
-            None => std::env::current_exe().map_err(|error| Error::Internal(format!("cannot find this program's own file: {error}")))?,
-        };
-        let jobs = self.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
-        Ok(Source::Callgrind(Callgrind { binary, cache: self.cache, jobs }))
+        if self.source == SourceName::Hardware { Ok(Source::Hardware) } else { callgrind(build, self.cache, self.jobs) }
     }
 
     fn crossings(&self) -> Result<Vec<(&'static crate::atlas::structure::Structure, &'static crate::atlas::structure::Structure)>, Error> {
@@ -232,6 +184,20 @@ impl Queue {
     }
 }
 
+/// Callgrind on this program, or on another `build` of it.
+pub fn callgrind(build: Option<&PathBuf>, cache: bool, jobs: Option<u16>) -> Result<Source, Error> {
+    let binary = match build {
+        Some(binary) if binary.is_file() => binary.clone(),
+        Some(binary) => {
+            let make = "`cargo build --profile o1 -p schedlab` makes one with less optimisation, target/o1/schedlab";
+            return Err(Error::Usage(format!("there is no build of schedlab at {}; {make}", binary.display())));
+        }
+        None => std::env::current_exe().map_err(|error| Error::Internal(format!("cannot find this program's own file: {error}")))?,
+    };
+    let jobs = jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    Ok(Source::Callgrind(Callgrind { binary, cache, jobs }))
+}
+
 fn list() -> Result<(), Error> {
     let mut table = Table::new([("queue", Align::Left), ("what it is", Align::Left)]);
     STRUCTURES.iter().for_each(|structure| table.row([structure.name, structure.what]));
@@ -244,6 +210,6 @@ pub struct QueueCells {}
 
 impl QueueCells {
     pub fn run(self) -> Result<(), Error> {
-        callgrind::child().map_err(Error::Usage)
+        child().map_err(Error::Usage)
     }
 }

@@ -1,7 +1,7 @@
 //! The claims of a paper: in our own words, as comparisons that could fail.
 
 use super::expression::Check;
-use super::queues::Binding;
+use super::{grids, queues};
 use crate::toml_file::TomlFile;
 use crate::{Error, no_such};
 use serde::Deserialize;
@@ -9,6 +9,19 @@ use std::collections::BTreeMap;
 
 /// The verdicts that there are.
 pub const VERDICTS: [&str; 4] = ["reproduced", "not-reproduced", "inconclusive", "skipped"];
+
+/// A series of a claim or of a figure, by its source.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected { grid, policy, metric, x }, a column as in \"T07/Linked List\", { column, measure } or { load, tasks }"
+)]
+pub enum Binding {
+    /// From a grid of simulations.
+    Grid(grids::Binding),
+    /// From the cost atlas.
+    Queue(queues::Binding),
+}
 
 /// What stands in `claims.toml`.
 #[derive(Clone, Debug, Deserialize)]
@@ -34,7 +47,9 @@ pub struct Claim {
     /// Whether they can be put to the printed numbers too.
     #[serde(default = "yes")]
     pub in_print: bool,
-    /// The verdict that is known, where it is not `reproduced`, and why.
+    /// The regimes that it is about, of those that the paper has; all unless given.
+    pub regimes: Option<Vec<String>>,
+    /// The verdict that is known, where it is not `reproduced`, and why: by the check's number, behind which the regime may stand.
     #[serde(default)]
     pub known: BTreeMap<String, Known>,
     /// Why it is not measured at all.
@@ -78,6 +93,17 @@ impl Claim {
         Ok(claims)
     }
 
+    /// What is on record about a check, if it is not that it holds.
+    pub fn known(&self, part: usize, regime: Option<&str>) -> Option<&Known> {
+        let here = regime.and_then(|regime| self.known.get(&format!("{part}{regime}")));
+        here.or_else(|| self.known.get(&part.to_string()))
+    }
+
+    /// Whether it is about this regime.
+    pub fn is_about(&self, regime: &str) -> bool {
+        self.regimes.as_ref().is_none_or(|regimes| regimes.iter().any(|own| own == regime))
+    }
+
     /// Parses the comparisons; an error is a key and what is wrong there.
     fn prepare(&mut self) -> Result<(), (String, String)> {
         if self.check.is_empty() == self.skipped.is_none() {
@@ -95,7 +121,8 @@ impl Claim {
         }
         for (part, known) in &self.known {
             let key = format!(".known.{part}");
-            if !part.parse().is_ok_and(|part: usize| (1..=self.check.len()).contains(&part)) {
+            let number = part.trim_end_matches(|c: char| !c.is_ascii_digit());
+            if !number.parse().is_ok_and(|part: usize| (1..=self.check.len()).contains(&part)) {
                 return Err((key, format!("there is no check {part} of {}; it has {}", self.id, self.check.len())));
             }
             if !VERDICTS.contains(&known.verdict.as_str()) && known.verdict != "either" {

@@ -1,7 +1,7 @@
 //! The language of claims: comparisons of arithmetic over series.
 //!
 //! `max(list) / min(list) <= 1.01`. A name is a series of points (x, y); arithmetic goes point by point over the x that both sides have. `s@10` is the
-//! value at x = 10, `s[50..200]` the points in that range. A comparison holds if it holds at every point.
+//! value at x = 10, `s[50..200]` the points in that range. A comparison holds if it holds at every point. A [`Formula`] is one side of it: what a figure draws.
 
 use super::series::{self, Series};
 use std::collections::BTreeSet;
@@ -12,6 +12,38 @@ pub struct Check {
     left: Node,
     comparison: Comparison,
     right: Node,
+    threshold: String,
+}
+
+/// Parsed arithmetic over series, such as `take / initial`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Formula(Node);
+
+impl Formula {
+    /// Reads `text`.
+    ///
+    /// # Errors
+    /// If it is no formula.
+    pub fn parse(text: &str) -> Result<Formula, String> {
+        let mut parser = Parser { tokens: tokens(text)?, next: 0 };
+        let formula = Formula(parser.sum()?);
+        parser.take().map_or(Ok(formula), |token| Err(format!("`{text}`: unexpected `{token}`")))
+    }
+
+    /// The series that it speaks of.
+    pub fn names(&self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        self.0.names(&mut names);
+        names
+    }
+
+    /// The points of it.
+    ///
+    /// # Errors
+    /// If it is a number, or asks for points that there are not.
+    pub fn evaluate(&self, names: &impl Names) -> Result<Series, String> {
+        points(&self.0, names)
+    }
 }
 
 /// What a check says about one set of numbers.
@@ -80,9 +112,17 @@ impl Check {
         };
         let right = parser.sum()?;
         match parser.take() {
-            None => Ok(Check { left, comparison, right }),
+            None => {
+                let threshold = text.find(['<', '>']).map_or(String::new(), |at| text[at..].to_string());
+                Ok(Check { left, comparison, right, threshold })
+            }
             Some(token) => Err(format!("`{text}`: unexpected `{token}`")),
         }
+    }
+
+    /// Its right side with the comparison, such as `<= 0.1`.
+    pub fn threshold(&self) -> String {
+        self.threshold.clone()
     }
 
     /// The series that it speaks of.
@@ -159,6 +199,11 @@ fn call(function: &str, arguments: &[Node], names: &dyn Names) -> Result<Value, 
     if function == "join" {
         let all = arguments.iter().map(|argument| points(argument, names)).collect::<Result<Vec<_>, _>>()?;
         return Ok(Value::Series(all.into_iter().flatten().enumerate().map(|(index, (_, y))| (index as f64, y)).collect()));
+    }
+    if let ("cross", [argument, Node::Number(level)]) = (function, arguments) {
+        let series = points(argument, names)?;
+        let flat = series.iter().map(|&(x, _)| (x, *level)).collect();
+        return Ok(Value::Number(series::cross(&series, &flat)));
     }
     if let ("abs", [argument]) = (function, arguments) {
         return Ok(match evaluate(argument, names)? {

@@ -1,76 +1,147 @@
-//! Figures: what they draw, ours with its interval beside the printed one.
+//! A figure: curves with intervals beside what is printed, or a diagram; drawn by the report, and written as CSV.
 
-use super::queues::{Binding, Measured};
-use super::series::at;
-use super::table::{Figure, Load};
+use super::claim::Binding;
+use super::diagram::Diagram;
+use super::expression::Formula;
+use super::table::Load;
+use super::verdict::Replicate;
 use crate::Error;
-use crate::atlas::mix::level_name;
-use crate::atlas::rig::Cell;
-use crate::atlas::steps;
 use crate::output::{SCHEMA, write_whole};
 use crate::statistics::Estimate;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-/// How many slices of an order are shown.
-const SLICES: usize = 64;
-
-/// All figures of a paper that were drawn, as a file.
+/// All figures that were drawn, as a file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Figures {
     /// The version of this shape, the same as that of the results.
     pub schema: u32,
     /// The version of the program.
     pub version: String,
-    /// In the order of the paper.
-    pub figures: Vec<Drawing>,
+    /// In the order of their papers.
+    pub figures: Vec<Figure>,
 }
 
 impl Figures {
     /// The figures of this program.
-    pub fn new(figures: Vec<Drawing>) -> Figures {
+    pub fn new(figures: Vec<Figure>) -> Figures {
         Figures { schema: SCHEMA, version: env!("CARGO_PKG_VERSION").to_string(), figures }
     }
 
-    /// Writes `figures.json`, and a CSV per figure, to `dir`.
+    /// Writes `figures.json`, and a CSV per figure that has data, to `dir`.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
     pub fn write(&self, dir: &Path) -> Result<(), Error> {
         let json = serde_json::to_string(self).map_err(|error| Error::Internal(format!("cannot write JSON: {error}")))?;
         write_whole(&dir.join("figures.json"), json.as_bytes())?;
-        self.figures.iter().map(Drawing::csv).try_for_each(|(name, csv)| write_whole(&dir.join(name), csv.as_bytes()))
+        let mut with_data = self.figures.iter().filter(|figure| figure.diagram.is_none());
+        with_data.try_for_each(|figure| write_whole(&dir.join(format!("{}.csv", figure.id)), figure.csv().as_bytes()))
     }
 }
 
-/// A figure, ready to be drawn: curves over the number of tasks, or orders.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Drawing {
+/// A figure as `experiments.toml` describes it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FigureData {
     /// `P-FIG01`, ….
     pub id: String,
     /// What it shows.
     pub title: String,
-    /// Instructions per operation.
-    pub curves: Vec<Curve>,
-    /// What a slice costs beside the queue, where the figure shows it.
-    pub overhead: Option<Curve>,
-    /// Who runs in which slice.
-    pub orders: Vec<Order>,
+    /// `T02/…`, the columns that it draws.
+    #[serde(default)]
+    pub series: Vec<String>,
+    /// What a slice costs beside the queue, as a dashed line.
+    pub overhead: Option<Overhead>,
+    /// Orders of levels instead: one task at each level of these structures.
+    #[serde(default)]
+    pub orders: Vec<Load>,
+    /// A diagram of the workload instead.
+    pub diagram: Option<Diagram>,
+    /// Series by name.
+    #[serde(default, rename = "let")]
+    pub bindings: BTreeMap<String, Binding>,
+    /// Curves made of them.
+    #[serde(default)]
+    pub curve: Vec<CurveData>,
+    /// Across.
+    #[serde(default)]
+    pub x: Axis,
+    /// Upwards.
+    #[serde(default)]
+    pub y: Axis,
+    /// What the text says.
+    #[serde(default)]
+    pub mark: Vec<Mark>,
 }
 
-/// One curve of it. All lists are as long as `tasks`.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Curve {
-    /// The column that it draws.
-    pub name: String,
+/// What a slice of real threads costs beside the queue: a dashed line of a paper that could not measure it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Overhead {
+    /// Slices of real threads.
+    pub slice: Load,
+    /// The queue in them.
+    pub queue: Load,
     /// Numbers of tasks.
-    pub tasks: Vec<f64>,
-    /// Ours; null where nothing could be counted.
-    pub value: Vec<Option<f64>>,
-    /// Lower end of the 95 % interval over assignments.
-    pub ci_low: Vec<Option<f64>>,
-    /// Upper end of it.
-    pub ci_high: Vec<Option<f64>>,
-    /// The paper's number, on the paper's machine.
-    pub printed: Vec<Option<f64>>,
+    pub tasks: Vec<u32>,
+}
+
+/// A curve as `experiments.toml` describes it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CurveData {
+    /// What it is of.
+    pub name: String,
+    /// A formula, as in `take / initial`.
+    pub y: String,
+}
+
+/// What is drawn.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Figure {
+    /// `P-FIG05`, `C-FIG4.1L`, ….
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// Across.
+    pub x: Axis,
+    /// Upwards.
+    pub y: Axis,
+    /// The curves.
+    pub curves: Vec<Curve>,
+    /// What the paper's text says about it, as lines.
+    pub marks: Vec<Mark>,
+    /// Who runs in which slice, in place of curves.
+    pub orders: Vec<Order>,
+    /// An SVG in place of curves.
+    pub diagram: Option<String>,
+    /// The command that makes it.
+    pub reproduce: String,
+}
+
+/// An axis.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Axis {
+    /// What it shows, with its unit.
+    pub label: String,
+    /// Whether it is logarithmic.
+    #[serde(default)]
+    pub log: bool,
+}
+
+/// A curve.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Curve {
+    /// What it is of.
+    pub name: String,
+    /// Its points, by rising x.
+    pub points: Vec<Point>,
+    /// Whether it is dashed.
+    #[serde(default)]
+    pub dashed: bool,
 }
 
 /// The levels that a structure serves, slice by slice, with one task at each.
@@ -82,101 +153,75 @@ pub struct Order {
     pub levels: Vec<String>,
 }
 
-impl Drawing {
-    /// What `figure` draws of what was measured.
+/// A point of a curve: ours, and the printed one.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Point {
+    /// Where.
+    pub x: f64,
+    /// The mean; none where there is no number, as of a saturated system.
+    pub value: Option<f64>,
+    /// The lower end of its 95 % interval.
+    pub low: Option<f64>,
+    /// The upper end of it.
+    pub high: Option<f64>,
+    /// What is printed.
+    pub printed: Option<f64>,
+}
+
+/// A line at a value that the paper's text names.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mark {
+    /// Upright, at this x.
+    pub x: Option<f64>,
+    /// Level, at this y.
+    pub y: Option<f64>,
+    /// What it is.
+    pub text: String,
+}
+
+impl Point {
+    /// The mean of `values`, one per replicate, at `x`.
+    pub fn new(x: f64, values: &[f64], printed: Option<f64>) -> Point {
+        let estimate = Estimate::of(values);
+        let end = |sign: f64| estimate.and_then(|estimate| Some(estimate.mean + sign * estimate.half_width?));
+        Point { x, value: estimate.map(|estimate| estimate.mean), low: end(-1.0), high: end(1.0), printed }
+    }
+}
+
+impl CurveData {
+    /// Its points: the mean over `replicates`, each of which has a number of its own.
     ///
     /// # Errors
-    /// If a structure cannot be watched.
-    pub fn of(figure: &Figure, measured: &Measured) -> Result<Drawing, Error> {
-        let twice = |column: &str| figure.series.iter().filter(|id| id.ends_with(&format!("/{column}"))).count() > 1;
-        let curve = |id: &String| {
-            let (table, column) = measured.paper.column(id).map_err(Error::Internal)?;
-            let points = measured.paper.printed.series(table, &column.name);
-            let (xs, printed) = points.into_iter().map(|(x, value)| (x, Some(value))).unzip();
-            let name = if twice(&column.name) { format!("{} ({})", column.name, table.id) } else { column.name.clone() };
-            let curves = measured.column(id).unwrap_or_default();
-            Ok(Curve::new(name, xs, printed, |x| curves.iter().filter_map(|curve| at(curve, x)).collect()))
-        };
-        Ok(Drawing {
-            id: figure.id.clone(),
-            title: figure.title.clone(),
-            curves: figure.series.iter().map(curve).collect::<Result<_, Error>>()?,
-            overhead: figure.overhead.as_ref().map(|overhead| overhead.curve(measured)),
-            orders: figure.orders.iter().map(Order::of).collect::<Result<_, Error>>()?,
-        })
+    /// If the formula is none.
+    pub fn draw(&self, replicates: &[Replicate]) -> Result<Curve, String> {
+        let formula = Formula::parse(&self.y)?;
+        let mut points: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        for (x, y) in replicates.iter().filter_map(|replicate| formula.evaluate(replicate).ok()).flatten() {
+            // What an axis has is not negative, so that its bits rise with it.
+            points.entry(x.to_bits()).or_default().push(y);
+        }
+        let points = points.into_iter().map(|(x, values)| Point::new(f64::from_bits(x), &values, None)).collect();
+        Ok(Curve { name: self.name.clone(), points, dashed: false })
     }
+}
 
-    /// The name of its file and the file: the same as CSV.
-    pub fn csv(&self) -> (String, String) {
-        let mut out = String::new();
+impl Figure {
+    /// Its data, a line per point; for a diagram none.
+    pub fn csv(&self) -> String {
         if !self.orders.is_empty() {
-            out.push_str("queue,slice,level\n");
-            for Order { queue, levels } in &self.orders {
-                levels.iter().enumerate().for_each(|(slice, level)| _ = writeln!(out, "{queue},{slice},{level}"));
-            }
-        } else {
-            out.push_str("series,x,value,ci_low,ci_high,printed\n");
-            for curve in self.curves.iter().chain(&self.overhead) {
-                for (index, x) in curve.tasks.iter().enumerate() {
-                    let number = |values: &[Option<f64>]| values[index].map_or(String::new(), |value| value.to_string());
-                    let [value, low, high, printed] = [&curve.value, &curve.ci_low, &curve.ci_high, &curve.printed].map(|all| number(all));
-                    let _ = writeln!(out, "\"{}\",{x},{value},{low},{high},{printed}", curve.name);
-                }
+            let line = |queue: &str, (slice, level): (usize, &String)| format!("{queue},{slice},{level}\n");
+            let lines = self.orders.iter().flat_map(|order| order.levels.iter().enumerate().map(|slice| line(&order.queue, slice)));
+            return "queue,slice,level\n".to_string() + &lines.collect::<String>();
+        }
+        let mut out = "series,x,value,ci_low,ci_high,printed\n".to_string();
+        let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+        for curve in &self.curves {
+            for Point { x, value, low, high, printed } in &curve.points {
+                let name = curve.name.replace('"', "\"\"");
+                let _ = writeln!(out, "\"{name}\",{x},{},{},{},{}", number(*value), number(*low), number(*high), number(*printed));
             }
         }
-        (format!("{}.csv", self.id), out)
-    }
-}
-
-impl Curve {
-    fn new(name: String, tasks: Vec<f64>, printed: Vec<Option<f64>>, values: impl Fn(f64) -> Vec<f64>) -> Curve {
-        let estimates: Vec<Option<Estimate>> = tasks.iter().map(|&x| Estimate::of(&values(x))).collect();
-        let all = |of: &dyn Fn(&Estimate) -> Option<f64>| estimates.iter().map(|estimate| of(estimate.as_ref()?)).collect();
-        Curve {
-            value: all(&|estimate| Some(estimate.mean)),
-            ci_low: all(&|estimate| Some(estimate.mean - estimate.half_width?)),
-            ci_high: all(&|estimate| Some(estimate.mean + estimate.half_width?)),
-            name,
-            tasks,
-            printed,
-        }
-    }
-}
-
-/// What a slice of real threads costs beside the queue: the paper's dashed line, which it could not measure.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Overhead {
-    /// Slices of real threads.
-    slice: Load,
-    /// The queue in them.
-    queue: Load,
-    /// Numbers of tasks.
-    tasks: Vec<u32>,
-}
-
-impl Overhead {
-    /// What has to be measured: the slice and the queue.
-    pub fn bindings(&self) -> [Binding; 2] {
-        [&self.slice, &self.queue].map(|load| Binding::Load { measure: Default::default(), tasks: self.tasks.clone(), load: load.clone() })
-    }
-
-    fn curve(&self, measured: &Measured) -> Curve {
-        let [slices, queues] = self.bindings().map(|binding| measured.binding(&binding).unwrap_or_default());
-        let tasks: Vec<f64> = self.tasks.iter().map(|&tasks| f64::from(tasks)).collect();
-        let printed = vec![None; tasks.len()];
-        Curve::new("what a slice costs beside the queue".to_string(), tasks, printed, |x| {
-            slices.iter().zip(&queues).filter_map(|(slice, queue)| Some(at(slice, x)? - at(queue, x)?)).collect()
-        })
-    }
-}
-
-impl Order {
-    fn of(load: &Load) -> Result<Order, Error> {
-        let cell =
-            Cell { mix: load.mix.clone(), levels: load.levels, strides: load.strides, ..Cell::new(&load.queue, u32::from(load.levels)) };
-        let counted = steps::count(&cell).map_err(Error::Internal)?;
-        let levels = counted.order.iter().take(SLICES).map(|&level| level_name(level)).collect();
-        Ok(Order { queue: load.queue.clone(), levels })
+        out
     }
 }

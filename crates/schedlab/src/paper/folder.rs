@@ -8,14 +8,24 @@ use std::borrow::Cow;
 use std::path::Path;
 
 /// The papers that are part of the program: name and files.
-const BUILT_IN: [(&str, &[(&str, &str)]); 1] = [(
-    "porter-2021",
-    &[
-        ("experiments.toml", include_str!("../../../../papers/porter-2021/experiments.toml")),
-        ("tables.csv", include_str!("../../../../papers/porter-2021/tables.csv")),
-        ("claims.toml", include_str!("../../../../papers/porter-2021/claims.toml")),
-    ],
-)];
+const BUILT_IN: [(&str, &[(&str, &str)]); 2] = [
+    (
+        "porter-2021",
+        &[
+            ("experiments.toml", include_str!("../../../../papers/porter-2021/experiments.toml")),
+            ("tables.csv", include_str!("../../../../papers/porter-2021/tables.csv")),
+            ("claims.toml", include_str!("../../../../papers/porter-2021/claims.toml")),
+        ],
+    ),
+    (
+        "curran-stumm-1990",
+        &[
+            ("experiments.toml", include_str!("../../../../papers/curran-stumm-1990/experiments.toml")),
+            ("grids.toml", include_str!("../../../../papers/curran-stumm-1990/grids.toml")),
+            ("claims.toml", include_str!("../../../../papers/curran-stumm-1990/claims.toml")),
+        ],
+    ),
+];
 
 /// The names of the papers that are part of the program.
 pub fn names() -> Vec<String> {
@@ -27,6 +37,8 @@ pub fn names() -> Vec<String> {
 pub struct Folder {
     /// The paper's short name.
     pub name: String,
+    /// What it was found by.
+    pub argument: String,
     path: String,
     files: Vec<(String, Cow<'static, str>)>,
 }
@@ -45,7 +57,7 @@ impl Folder {
             return Err(Error::Usage(no_such("paper", paper, &names(), &see)));
         };
         let files = files.iter().map(|&(file, text)| (file.to_string(), Cow::Borrowed(text))).collect();
-        Ok(Folder { name: name.to_string(), path: format!("papers/{name}"), files })
+        Ok(Folder { name: name.to_string(), argument: name.to_string(), path: format!("papers/{name}"), files })
     }
 
     fn read(dir: &Path) -> Result<Folder, Error> {
@@ -63,7 +75,8 @@ impl Folder {
         }
         files.sort();
         let name = dir.file_name().map_or_else(|| dir.display().to_string(), |name| name.to_string_lossy().into_owned());
-        Ok(Folder { name, path: dir.display().to_string().trim_end_matches('/').to_string(), files })
+        let argument = dir.display().to_string();
+        Ok(Folder { name, path: argument.trim_end_matches('/').to_string(), argument, files })
     }
 
     /// What messages call a file of it.

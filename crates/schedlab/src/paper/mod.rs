@@ -1,13 +1,17 @@
 //! A paper's tables, figures and claims, measured again and held against what is printed.
 //!
-//! A paper is a [`folder`] of data: what was measured, the printed numbers, and [claims](claim) as comparisons in a small [language](expression). A source
-//! of numbers measures everything that they speak of at once; [`queues`] takes them from the cost atlas. [`verdict`] puts every comparison to our numbers, and to the
-//! printed ones.
+//! A paper is a [`folder`] of data: what was measured, the printed numbers, and [claims](claim) as comparisons in a small [language](expression). Sources
+//! of numbers [measure](measurements) everything that they speak of at once: [`queues`] the cost atlas, [`grids`] simulations. [`verdict`] puts every comparison to
+//! our numbers, and to the printed ones. What was measured once is in a [`cache`].
 
+pub mod cache;
 pub mod claim;
+pub mod diagram;
 pub mod expression;
 pub mod figure;
 pub mod folder;
+pub mod grids;
+pub mod measurements;
 pub mod queues;
 pub mod series;
 pub mod table;
@@ -17,30 +21,46 @@ pub mod verdict;
 use crate::output::Row;
 use crate::toml_file::TomlFile;
 use crate::{Error, no_such};
-use claim::Claim;
-use figure::Drawing;
+use cache::Cache;
+use claim::{Binding, Claim};
+use expression::Formula;
+use figure::{Figure, FigureData};
 use folder::Folder;
-use queues::{Measured, Settings};
-use table::{Experiments, Figure, Printed, TableData};
+use grids::Grids;
+use measurements::Measurements;
+use table::{Experiments, Printed, TableData};
 
 /// A paper.
 pub struct Paper {
     /// Its short name.
     pub name: String,
+    /// What the command line calls it.
+    pub argument: String,
     /// What was done.
     pub experiments: Experiments,
     /// What came of it.
     pub printed: Printed,
+    /// What is simulated.
+    pub grids: Grids,
     /// What was concluded.
     pub claims: Vec<Claim>,
+}
+
+/// How to measure a paper.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Ready queues.
+    pub queues: queues::Settings,
+    /// Simulations.
+    pub grids: grids::Settings,
 }
 
 /// The outcome.
 pub struct Outcome {
     /// Every number and every verdict.
     pub rows: Vec<Row>,
-    /// The figures, ready to be drawn.
-    pub figures: Vec<Drawing>,
+    /// The figures.
+    pub figures: Vec<Figure>,
     /// Verdicts that differ from those on record.
     pub surprises: Vec<String>,
 }
@@ -49,36 +69,75 @@ impl Paper {
     /// Reads the paper of that name, or in the folder at that path.
     ///
     /// # Errors
-    /// If there is none, or what is wrong with it, with file and line.
+    /// If there is none, or what is wrong with it, with file, line and key.
     pub fn load(name: &str) -> Result<Paper, Error> {
         let folder = Folder::find(name)?;
         let (experiments, claims) = (folder.toml("experiments.toml")?, folder.toml("claims.toml")?);
-        let paper = Paper {
-            experiments: experiments.parse()?,
-            printed: Printed::read(&folder.path("tables.csv"), folder.text("tables.csv").unwrap_or_default())?,
-            claims: Claim::read(&claims)?,
-            name: folder.name,
+        let done: Experiments = experiments.parse()?;
+        let grids = match folder.text("grids.toml") {
+            Some(text) => Grids::read(&folder.toml("grids.toml")?, text, done.regime.clone())?,
+            None => Grids::default(),
         };
-        paper.check_references(&experiments, &claims)?;
+        let printed =
+            folder.text("tables.csv").map_or_else(|| Ok(Printed::default()), |text| Printed::read(&folder.path("tables.csv"), text))?;
+        let paper =
+            Paper { experiments: done, printed, grids, claims: Claim::read(&claims)?, name: folder.name, argument: folder.argument };
+        paper.check_experiments(&experiments)?;
+        paper.check_claims(&claims)?;
         Ok(paper)
     }
 
-    /// Whether all that it speaks of is there.
-    fn check_references(&self, experiments: &TomlFile, claims: &TomlFile) -> Result<(), Error> {
+    /// Whether all that its tables and figures speak of is there.
+    fn check_experiments(&self, file: &TomlFile) -> Result<(), Error> {
         for (index, table) in self.experiments.table.iter().enumerate() {
             if let Some(place) = table.column.iter().position(|column| self.printed.rows(&table.id, &column.name).is_empty()) {
                 let message = format!("tables.csv has no cell of {}/{}", table.id, table.column[place].name);
-                return Err(experiments.wrong(&format!("table[{index}].column[{place}].name"), &message));
+                return Err(file.wrong(&format!("table[{index}].column[{place}].name"), &message));
+            }
+        }
+        for (index, regime) in self.experiments.regime.iter().enumerate() {
+            if let Some((key, why)) = regime.fault() {
+                return Err(file.wrong(&format!("regime[{index}].{key}"), &why));
             }
         }
         for (index, figure) in self.experiments.figure.iter().enumerate() {
+            let key = |rest: String| format!("figure[{index}].{rest}");
             for (place, id) in figure.series.iter().enumerate() {
-                self.column(id).map_err(|why| experiments.wrong(&format!("figure[{index}].series[{place}]"), &why))?;
+                self.column(id).map_err(|why| file.wrong(&key(format!("series[{place}]")), &why))?;
+            }
+            self.check_bindings(&figure.bindings).map_err(|(rest, why)| file.wrong(&key(rest), &why))?;
+            for (place, curve) in figure.curve.iter().enumerate() {
+                let formula = Formula::parse(&curve.y).map_err(|why| file.wrong(&key(format!("curve[{place}].y")), &why))?;
+                if let Some(name) = formula.names().iter().find(|name| !figure.bindings.contains_key(*name)) {
+                    let names: Vec<String> = figure.bindings.keys().cloned().collect();
+                    let why = no_such("series", name, &names, "`let.NAME = …` names the series of a figure.");
+                    return Err(file.wrong(&key(format!("curve[{place}].y")), &why));
+                }
             }
         }
+        Ok(())
+    }
+
+    /// Whether all that its claims speak of is there.
+    fn check_claims(&self, file: &TomlFile) -> Result<(), Error> {
         for (index, claim) in self.claims.iter().enumerate() {
-            for (name, id) in claim.bindings.iter().filter_map(|(name, binding)| Some((name, binding.column()?))) {
-                self.column(id).map_err(|why| claims.wrong(&format!("claim[{index}].let.{name}"), &why))?;
+            self.check_bindings(&claim.bindings).map_err(|(key, why)| file.wrong(&format!("claim[{index}].{key}"), &why))?;
+            let regimes: Vec<String> = self.grids.regimes().iter().map(|regime| regime.name.clone()).collect();
+            if let Some(wrong) = claim.regimes.iter().flatten().find(|regime| !regimes.contains(regime)) {
+                let why = no_such("regime", wrong, &regimes, "They stand in experiments.toml.");
+                return Err(file.wrong(&format!("claim[{index}].regimes"), &why));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_bindings(&self, bindings: &std::collections::BTreeMap<String, Binding>) -> Result<(), (String, String)> {
+        for (name, binding) in bindings {
+            match binding {
+                Binding::Queue(binding) => {
+                    binding.column().map_or(Ok(()), |id| self.column(id).map(drop)).map_err(|why| (format!("let.{name}"), why))?
+                }
+                Binding::Grid(binding) => self.grids.check(binding).map_err(|(key, why)| (format!("let.{name}.{key}"), why))?,
             }
         }
         Ok(())
@@ -102,41 +161,59 @@ impl Paper {
     /// Measures what `only` names, or all of it.
     ///
     /// # Errors
-    /// If `only` names what the paper has not.
-    pub fn reproduce(&self, only: &[String], settings: &Settings) -> Result<Outcome, Error> {
-        let ids = self.ids();
-        if let Some(wrong) = only.iter().find(|id| !ids.contains(id)) {
-            let (first, last) = (ids.first().map_or("", String::as_str), ids.last().map_or("", String::as_str));
-            let see = format!("{} has {} of them, from {first} to {last}.", self.name, ids.len());
-            return Err(Error::Usage(no_such("table, figure or claim", wrong, &ids, &see)));
-        }
+    /// If a simulation fails or the cache cannot be written.
+    pub fn reproduce(&self, only: &[String], settings: &Settings, cache: &Cache) -> Result<Outcome, Error> {
         let wanted = |id: &str| only.is_empty() || only.iter().any(|one| one == id);
         let tables: Vec<&TableData> = self.experiments.table.iter().filter(|table| wanted(&table.claim_id())).collect();
-        let figures: Vec<&Figure> = self.experiments.figure.iter().filter(|figure| wanted(&figure.id)).collect();
+        let figures: Vec<&FigureData> = self.experiments.figure.iter().filter(|figure| wanted(&figure.id)).collect();
         let claims: Vec<&Claim> = self.claims.iter().filter(|claim| wanted(&claim.id)).collect();
+        let regimes: Vec<Option<&str>> = self.grids.regimes().iter().map(|regime| Some(regime.name.as_str())).collect();
 
-        let mut measured = Measured::new(self, settings);
-        tables.iter().for_each(|table| table.column.iter().for_each(|column| measured.want_column(table, column)));
-        for id in figures.iter().flat_map(|figure| &figure.series) {
-            measured.want(id).map_err(Error::Internal)?;
+        let mut measurements = Measurements::new(self, settings)?;
+        tables.iter().for_each(|table| table.column.iter().for_each(|column| measurements.queues.want_column(table, column)));
+        for figure in &figures {
+            figure.series.iter().try_for_each(|id| measurements.queues.want(id)).map_err(Error::Internal)?;
+            let overhead = figure.overhead.iter().flat_map(|overhead| overhead.bindings());
+            overhead.into_iter().try_for_each(|binding| measurements.queues.want_binding(&binding)).map_err(Error::Internal)?;
+            measurements.want(&figure.bindings, &regimes)?;
         }
-        for binding in figures.iter().filter_map(|figure| figure.overhead.as_ref()).flat_map(|overhead| overhead.bindings()) {
-            measured.want_binding(&binding).map_err(Error::Internal)?;
+        for claim in &claims {
+            measurements.want(&claim.bindings, &claim.regimes(self))?;
         }
-        for binding in claims.iter().flat_map(|claim| claim.bindings.values()) {
-            measured.want_binding(binding).map_err(Error::Internal)?;
-        }
-        measured.count();
+        measurements.measure(cache)?;
 
-        let mut rows: Vec<Row> = tables.iter().flat_map(|table| measured.table_rows(table)).collect();
+        let mut rows: Vec<Row> = tables.iter().flat_map(|table| measurements.queues.table_rows(table)).collect();
         let mut surprises = Vec::new();
         for claim in claims {
-            let (mut verdicts, mut unexpected) = verdict::judge(claim, &measured);
-            rows.append(&mut verdicts);
-            surprises.append(&mut unexpected);
+            for regime in claim.regimes(self) {
+                let (mut verdicts, mut unexpected) = verdict::judge(claim, &measurements.evidence(&claim.bindings, regime));
+                rows.append(&mut verdicts);
+                surprises.append(&mut unexpected);
+            }
         }
-        let figures = figures.into_iter().map(|figure| Drawing::of(figure, &measured)).collect::<Result<_, Error>>()?;
-        Ok(Outcome { rows, figures, surprises })
+        let drawn = figures.into_iter().map(|figure| self.draw(figure, &measurements)).collect::<Result<Vec<Vec<Figure>>, Error>>()?;
+        Ok(Outcome { rows, figures: drawn.concat(), surprises })
+    }
+
+    /// A figure; one in each regime if its numbers are from simulations.
+    fn draw(&self, figure: &FigureData, measurements: &Measurements) -> Result<Vec<Figure>, Error> {
+        let reproduce = format!("schedlab reproduce {} --only {}", self.argument, figure.id);
+        if let Some(diagram) = &figure.diagram {
+            return Ok(vec![Figure { reproduce, ..diagram.draw(figure)? }]);
+        }
+        if figure.curve.is_empty() {
+            return Ok(vec![Figure { reproduce, ..measurements.queues.figure(figure)? }]);
+        }
+        let one = |regime: &grids::Regime| {
+            let evidence = measurements.evidence(&figure.bindings, Some(&regime.name));
+            let replicates = evidence.replicates();
+            let curves =
+                figure.curve.iter().map(|curve| curve.draw(&replicates)).collect::<Result<_, String>>().map_err(Error::Internal)?;
+            let (id, title) = (format!("{}-{}", figure.id, regime.name), format!("{} ({})", figure.title, regime.says));
+            let (x, y, marks) = (figure.x.clone(), figure.y.clone(), figure.mark.clone());
+            Ok(Figure { id, title, x, y, curves, marks, reproduce: reproduce.clone(), ..Figure::default() })
+        };
+        self.grids.regimes().iter().map(one).collect()
     }
 }
 
@@ -162,6 +239,19 @@ mod tests {
             .sum();
         assert_eq!(described, 620, "every printed number has a column that says what it measures");
         assert!(Paper::load("porter").is_err());
+    }
+
+    #[test]
+    fn the_multiprocessor_study_is_complete() {
+        let paper = Paper::load("curran-stumm-1990").unwrap_or_else(|why| panic!("{why}"));
+        let ids = paper.ids();
+        let figures = ["2.1", "3.1", "4.1L", "4.1R", "4.2", "5.1", "5.2", "5.3", "5.4"].map(|figure| format!("C-FIG{figure}"));
+        let unshown = ["03", "05", "06", "11", "14", "15"].map(|experiment| format!("C-EXP{experiment}"));
+        let claims = (1..=18).map(|claim| format!("C-CLM{claim:02}"));
+        for id in figures.into_iter().chain(unshown).chain(claims) {
+            assert!(ids.contains(&id), "{id}");
+        }
+        assert!(ids.iter().filter(|id| id.starts_with("C-CLM19-")).count() >= 5, "each cited work is a claim");
     }
 
     #[test]

@@ -1,10 +1,15 @@
 //! The cost atlas as a source of numbers: from the columns of a paper to cells, and back to series.
 
 use super::Paper;
-use super::series::Series;
+use super::cache::Cache;
+use super::figure::{Axis, Curve, Figure, FigureData, Order, Overhead, Point};
+use super::series::{Series, at};
 use super::table::{Column, Load, Rows, Source as ColumnSource, TableData};
+use super::verdict::Curves;
+use crate::Error;
+use crate::atlas::callgrind::{Counted, Events};
 use crate::atlas::measure::{Source, filled};
-use crate::atlas::mix::Mix;
+use crate::atlas::mix::{Mix, level_name};
 use crate::atlas::rig::{Body, Cell};
 use crate::atlas::structure::{self, Service};
 use crate::atlas::{steps, timing};
@@ -59,7 +64,7 @@ pub enum Measure {
     Time,
 }
 
-/// How to measure a paper.
+/// How to count.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// By what instructions are counted.
@@ -71,9 +76,6 @@ pub struct Settings {
     /// How many slices are counted where a structure has no short period.
     pub slices: u64,
 }
-
-/// One series per assignment, or why there is none.
-pub type Curves = Result<Vec<Series>, String>;
 
 /// All that was measured for a paper.
 pub struct Measured<'a> {
@@ -88,11 +90,11 @@ pub struct Measured<'a> {
 #[derive(Clone)]
 struct Wanted {
     measure: Measure,
-    points: Vec<Point>,
+    points: Vec<Place>,
 }
 
 #[derive(Clone)]
-struct Point {
+struct Place {
     x: f64,
     cells: Vec<Cell>,
 }
@@ -157,7 +159,7 @@ impl<'a> Measured<'a> {
         Ok(())
     }
 
-    fn point(&self, x: f64, load: &Load, tasks: u32, mix: Mix, slices: Option<u64>) -> Point {
+    fn point(&self, x: f64, load: &Load, tasks: u32, mix: Mix, slices: Option<u64>) -> Place {
         let whole_periods = structure::find(&load.queue).is_some_and(|found| found.service == Service::HalvingRates);
         let levels = mix.levels(load.levels).unwrap_or(load.levels);
         let cell = |assignment| Cell {
@@ -171,11 +173,14 @@ impl<'a> Measured<'a> {
             ..Cell::new(&load.queue, tasks)
         };
         let assignments = if mix.is_random() { self.settings.assignments } else { 1 };
-        Point { x, cells: (0..assignments).map(cell).collect() }
+        Place { x, cells: (0..assignments).map(cell).collect() }
     }
 
-    /// Counts everything that is wanted, each cell once.
-    pub fn count(&mut self) {
+    /// Counts everything that is wanted and not in the cache, each cell once.
+    ///
+    /// # Errors
+    /// If the cache cannot be written.
+    pub fn count(&mut self, cache: &Cache) -> Result<(), Error> {
         let empty = Cell::empty_loop();
         let by_source = |measure| matches!(measure, Measure::Instructions | Measure::D1Misses);
         let mut cells = vec![empty.clone()];
@@ -189,11 +194,7 @@ impl<'a> Measured<'a> {
             places.entry(key).or_insert(next);
             new
         });
-        let counted = if cells.len() == 1 {
-            Vec::new()
-        } else {
-            self.settings.source.count(&cells).unwrap_or_else(|why| vec![Err(why); cells.len()])
-        };
+        let counted = if cells.len() == 1 { Vec::new() } else { self.counted(&cells, cache)? };
         let events = |cell: &Cell, kinds: &[&str]| {
             let one = places.get(&format!("{cell:?}")).and_then(|&place| counted.get(place)).ok_or("was not counted")?;
             one.as_ref()
@@ -203,6 +204,7 @@ impl<'a> Measured<'a> {
         };
         let empty = events(&empty, &["Ir"]);
         let progress = progress::bar("counting steps", self.wanted.len() as u64);
+        let mut done = Vec::new();
         for (key, wanted) in &self.wanted {
             let value = |cell: &Cell| -> Result<Series, String> {
                 let one = |value: f64| vec![(f64::NAN, value)];
@@ -213,16 +215,49 @@ impl<'a> Measured<'a> {
                     Measure::D1Misses => one(events(cell, &["D1mr", "D1mw"])?),
                     Measure::Examined => one(steps::count(cell)?.examined_per_op),
                     Measure::FirstWait => one(steps::count(cell)?.longest_wait.first().map_or(f64::NAN, |&(_, wait)| wait as f64)),
-                    Measure::Time => one(undisturbed_time(cell)?),
+                    Measure::Time => one(self.time(cell, cache)?),
                     Measure::Turns => steps::count(cell)?.turns.iter().map(|&(level, turns)| (f64::from(level), turns as f64)).collect(),
                     Measure::Order => {
                         steps::count(cell)?.order.iter().enumerate().map(|(slice, &level)| (slice as f64, f64::from(level))).collect()
                     }
                 })
             };
-            self.curves.insert(key.clone(), curves(wanted, value));
+            done.push((key.clone(), curves(wanted, value)));
             progress.inc(1);
         }
+        self.curves.extend(done);
+        Ok(())
+    }
+
+    /// The events of each cell; a good many at a time, so that a killed run loses little.
+    fn counted(&self, cells: &[Cell], cache: &Cache) -> Result<Vec<Counted>, Error> {
+        let source = &self.settings.source;
+        let of = |cell: &Cell| format!("{} {}", source.description(), serde_json::to_string(cell).unwrap_or_default());
+        let mut counted: Vec<Option<Counted>> = cells.iter().map(|cell| cache.get::<Events>(&of(cell)).map(Ok)).collect();
+        let missing: Vec<usize> = (0..cells.len()).filter(|&index| counted[index].is_none()).collect();
+        let progress = progress::bar("counting instructions", missing.len() as u64);
+        for some in missing.chunks(400) {
+            let batch: Vec<Cell> = some.iter().map(|&index| cells[index].clone()).collect();
+            match source.count_with(&batch, &progress) {
+                Ok(all) => {
+                    for (&index, one) in some.iter().zip(all) {
+                        if let Ok(events) = &one {
+                            cache.put(&of(&cells[index]), events)?;
+                        }
+                        counted[index] = Some(one);
+                    }
+                }
+                // The counter is not available, for these cells or for any.
+                Err(why) => return Ok(counted.into_iter().map(|one| one.unwrap_or_else(|| Err(why.clone()))).collect()),
+            }
+        }
+        Ok(counted.into_iter().map(|one| one.unwrap_or_else(|| Err("was not counted".to_string()))).collect())
+    }
+
+    fn time(&self, cell: &Cell, cache: &Cache) -> Result<f64, String> {
+        let of = format!("time {}", serde_json::to_string(cell).unwrap_or_default());
+        let measure = || undisturbed_time(cell).map_err(Error::Internal);
+        cache.get_or(&of, measure).map_err(|error| error.to_string())
     }
 
     /// The curves of a binding.
@@ -283,6 +318,50 @@ impl<'a> Measured<'a> {
         rows
     }
 
+    /// A figure of these columns, or of these orders of levels: one task at each.
+    ///
+    /// # Errors
+    /// If a structure cannot be watched.
+    pub fn figure(&self, figure: &FigureData) -> Result<Figure, Error> {
+        let x = figure.series.first().and_then(|id| self.paper.column(id).ok()).map_or("", |(table, _)| table.rows.label());
+        let axis = |label: &str| Axis { label: label.to_string(), log: false };
+        let mut curves =
+            figure.series.iter().map(|id| self.curve(figure, id)).collect::<Result<Vec<Curve>, String>>().map_err(Error::Internal)?;
+        curves.extend(figure.overhead.as_ref().map(|overhead| self.overhead(overhead)));
+        Ok(Figure {
+            id: figure.id.clone(),
+            title: figure.title.clone(),
+            x: axis(x),
+            y: axis("instructions per operation"),
+            curves,
+            orders: figure.orders.iter().map(order).collect::<Result<_, Error>>()?,
+            ..Figure::default()
+        })
+    }
+
+    fn curve(&self, figure: &FigureData, id: &str) -> Result<Curve, String> {
+        let (table, column) = self.paper.column(id)?;
+        let curves = self.column(id).unwrap_or_default();
+        let point = |(x, printed)| {
+            let values: Vec<f64> = curves.iter().filter_map(|curve| at(curve, x)).collect();
+            Point::new(x, &values, Some(printed))
+        };
+        let twice = figure.series.iter().filter(|id| id.ends_with(&format!("/{}", column.name))).count() > 1;
+        let name = if twice { format!("{} ({})", column.name, table.id) } else { column.name.clone() };
+        Ok(Curve { name, points: self.paper.printed.series(table, &column.name).into_iter().map(point).collect(), dashed: false })
+    }
+
+    fn overhead(&self, overhead: &Overhead) -> Curve {
+        let [slices, queues] = overhead.bindings().map(|binding| self.binding(&binding).unwrap_or_default());
+        let point = |&tasks: &u32| {
+            let x = f64::from(tasks);
+            let both = slices.iter().zip(&queues);
+            Point::new(x, &both.filter_map(|(slice, queue)| Some(at(slice, x)? - at(queue, x)?)).collect::<Vec<f64>>(), None)
+        };
+        let name = "what a slice costs beside the queue".to_string();
+        Curve { name, points: overhead.tasks.iter().map(point).collect(), dashed: true }
+    }
+
     /// An empty row of the paper.
     pub fn row(&self, claim: &str, policy: &str, metric: &str) -> Row {
         Row {
@@ -301,6 +380,24 @@ impl<'a> Measured<'a> {
             verdict: None,
             note: None,
         }
+    }
+}
+
+/// How many slices of an order are shown.
+const SLICES: usize = 64;
+
+/// The levels that a structure serves in the first slices.
+fn order(load: &Load) -> Result<Order, Error> {
+    let (mix, levels, strides) = (load.mix.clone(), load.levels, load.strides);
+    let cell = Cell { mix, levels, strides, ..Cell::new(&load.queue, u32::from(levels)) };
+    let counted = steps::count(&cell).map_err(Error::Internal)?;
+    Ok(Order { queue: load.queue.clone(), levels: counted.order.iter().take(SLICES).map(|&level| level_name(level)).collect() })
+}
+
+impl Overhead {
+    /// What has to be measured: the slice and the queue.
+    pub fn bindings(&self) -> [Binding; 2] {
+        [&self.slice, &self.queue].map(|load| Binding::Load { measure: Measure::default(), tasks: self.tasks.clone(), load: load.clone() })
     }
 }
 
@@ -330,6 +427,23 @@ fn curves(wanted: &Wanted, value: impl Fn(&Cell) -> Result<Series, String>) -> C
 
 fn key(id: &str, measure: Measure) -> String {
     format!("{id} by {measure:?}")
+}
+
+impl Measured<'_> {
+    /// The structure that a binding measures.
+    pub fn queue(&self, binding: &Binding) -> Option<String> {
+        match binding {
+            Binding::Column(column) | Binding::Measure { column, .. } => Some(self.paper.column(column).ok()?.1.queue().to_string()),
+            Binding::Load { load, .. } => Some(load.queue.clone()),
+        }
+    }
+
+    /// The printed numbers of a binding.
+    pub fn printed(&self, binding: &Binding) -> Option<Series> {
+        let Binding::Column(id) = binding else { return None };
+        let (table, column) = self.paper.column(id).ok()?;
+        Some(self.paper.printed.series(table, &column.name))
+    }
 }
 
 impl Binding {

@@ -15,6 +15,18 @@ pub fn common<'a>(a: &'a Series, b: &'a Series) -> impl Iterator<Item = (f64, f6
     a.iter().filter_map(|&(x, a)| Some((x, a, at(b, x)?)))
 }
 
+/// The mean of several series, at each x that any of them has.
+pub fn mean<'a>(all: impl Iterator<Item = &'a Series>) -> Series {
+    let mut sums: Vec<(f64, f64, f64)> = Vec::new();
+    for &(x, y) in all.flatten() {
+        match sums.binary_search_by(|sum| sum.0.total_cmp(&x)) {
+            Ok(place) => sums[place] = (x, sums[place].1 + y, sums[place].2 + 1.0),
+            Err(place) => sums.insert(place, (x, y, 1.0)),
+        }
+    }
+    sums.into_iter().map(|(x, sum, count)| (x, sum / count)).collect()
+}
+
 /// Where `a` goes from one side of `b` to the other; infinity if it never does.
 pub fn cross(a: &Series, b: &Series) -> f64 {
     let difference: Vec<(f64, f64)> = common(a, b).map(|(x, a, b)| (x, a - b)).collect();
@@ -46,6 +58,8 @@ pub fn summary(function: &str, series: &Series) -> Option<f64> {
         "last" => series.last()?.1,
         "largest_rise" => steps().fold(f64::NEG_INFINITY, f64::max),
         "largest_fall" => -steps().fold(f64::INFINITY, f64::min),
+        "argmax" => series.iter().fold(series.first()?, |best, point| if point.1 > best.1 { point } else { best }).0,
+        "count" => series.len() as f64,
         "slope" => Line::through(series.iter().copied()).slope,
         "r2_linear" => Line::through(series.iter().copied()).r2,
         "r2_log" => Line::through(series.iter().map(|&(x, y)| (x.ln(), y))).r2,
@@ -91,6 +105,8 @@ mod tests {
         assert!((summary("r2_linear", &line).unwrap() - 1.0).abs() < 1e-12);
         assert!(summary("r2_log", &line).unwrap() < 0.97);
         assert_eq!(summary("largest_fall", &line), Some(-2.0));
+        assert_eq!((summary("argmax", &line), summary("count", &line)), (Some(4.0), Some(3.0)));
+        assert_eq!(mean([&line, &vec![(2.0, 7.0), (3.0, 1.0)]].into_iter()), [(1.0, 3.0), (2.0, 6.0), (3.0, 1.0), (4.0, 9.0)]);
         assert_eq!(summary("nothing", &line), None);
         assert_eq!(cross(&line, &vec![(1.0, 4.0), (2.0, 4.0)]), 1.5);
         assert_eq!(cross(&line, &vec![(1.0, 4.0), (2.0, 9.0)]), f64::INFINITY);

@@ -1,6 +1,7 @@
-//! The printed tables of a paper, what each column measures, and which columns its figures draw.
+//! What a paper did: its printed tables and what each column measures.
 
-use super::figure::Overhead;
+use super::figure::FigureData;
+use super::grids::Regime;
 use super::series::Series;
 use crate::Error;
 use crate::atlas::mix::Mix;
@@ -11,13 +12,18 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// What stands in `experiments.toml`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiments {
     /// Tables, in the order of the paper.
+    #[serde(default)]
     pub table: Vec<TableData>,
     /// Figures.
-    pub figure: Vec<Figure>,
+    #[serde(default)]
+    pub figure: Vec<FigureData>,
+    /// How long simulations are.
+    #[serde(default)]
+    pub regime: Vec<Regime>,
 }
 
 /// A printed table.
@@ -49,6 +55,17 @@ pub enum Rows {
     Mix,
     /// The run length; x is in seconds of the paper.
     Length,
+}
+
+impl Rows {
+    /// What an axis over them is called.
+    pub fn label(self) -> &'static str {
+        match self {
+            Rows::Tasks => "tasks",
+            Rows::Mix => "mix (A = 1)",
+            Rows::Length => "seconds",
+        }
+    }
 }
 
 /// A column of a table.
@@ -121,25 +138,8 @@ fn first_level() -> Mix {
     Mix::One(0)
 }
 
-/// A figure: which columns it draws.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Figure {
-    /// `P-FIG01`, ….
-    pub id: String,
-    /// What it shows.
-    pub title: String,
-    /// `T02/…`, the columns.
-    #[serde(default)]
-    pub series: Vec<String>,
-    /// What a slice costs beside the queue, as a dashed line.
-    pub overhead: Option<Overhead>,
-    /// Orders of levels instead: one task at each level of these structures.
-    #[serde(default)]
-    pub orders: Vec<Load>,
-}
-
 /// The printed numbers by table and column, with what the row says.
+#[derive(Default)]
 pub struct Printed(BTreeMap<(String, String), Vec<(String, f64)>>);
 
 impl Printed {

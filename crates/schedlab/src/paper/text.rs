@@ -3,13 +3,15 @@
 use super::Paper;
 use super::claim::VERDICTS;
 use crate::output::{Align, Row, Table};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Tables with his numbers beside ours, then the verdicts.
+/// Printed tables with ours beside, then the verdicts; of `rows` those that are of this paper.
 pub fn render(paper: &Paper, rows: &[Row]) -> String {
-    let mut out = String::new();
+    let rows: Vec<&Row> = rows.iter().filter(|row| param(row, "paper") == paper.name).collect();
+    let mut out = format!("{}\n\n", paper.name);
     for table in &paper.experiments.table {
-        let rows: Vec<&Row> = rows.iter().filter(|row| row.verdict.is_none() && param(row, "claim") == table.claim_id()).collect();
+        let rows: Vec<&Row> = rows.iter().copied().filter(|row| row.verdict.is_none() && param(row, "claim") == table.claim_id()).collect();
         if rows.is_empty() {
             continue;
         }
@@ -30,31 +32,60 @@ pub fn render(paper: &Paper, rows: &[Row]) -> String {
         }
         let _ = writeln!(out, "{} {}\n{text}", table.claim_id(), table.title);
     }
-    let verdicts: Vec<&Row> = rows.iter().filter(|row| row.verdict.is_some()).collect();
-    let columns =
-        [("claim", Align::Left), ("check", Align::Left), ("in print", Align::Left), ("ours", Align::Right), ("verdict", Align::Left)];
+    out + &claims(&rows)
+}
+
+/// How wide a column of words is.
+const WORDS: usize = 44;
+
+/// A line for every verdict, and why where it is not that the claim holds.
+fn claims(rows: &[&Row]) -> String {
+    let verdicts: Vec<&Row> = rows.iter().copied().filter(|row| row.verdict.is_some()).collect();
+    if verdicts.is_empty() {
+        return String::new();
+    }
+    let has = |key: &str| verdicts.iter().any(|row| !param(row, key).is_empty());
+    let (regimes, in_print) = (has("regime"), has("in_print"));
+    let mut columns = vec![("claim", Align::Left), ("says", Align::Left), ("check", Align::Left)];
+    columns.extend(in_print.then_some(("in print", Align::Left)));
+    columns.extend(regimes.then_some(("regime", Align::Left)));
+    columns.extend([("measured", Align::Right), ("verdict", Align::Left), ("because", Align::Left)]);
     let mut table = Table::new(columns);
+    let mut before = "";
     for row in &verdicts {
-        let check = match param(row, "expected") {
-            "" => param(row, "says"),
-            expected => expected,
-        };
-        table.row([param(row, "claim"), check, param(row, "in_print"), &number(row), row.verdict.as_deref().unwrap_or_default()]);
+        let verdict = row.verdict.as_deref().unwrap_or_default();
+        // What a claim says stands once.
+        let says = if param(row, "claim") == before { String::new() } else { wrap(param(row, "says")) };
+        before = param(row, "claim");
+        let because = if verdict == "reproduced" { String::new() } else { wrap(row.note.as_deref().unwrap_or_default()) };
+        let mut cells = vec![param(row, "claim").to_string(), says, wrap(param(row, "check"))];
+        cells.extend(in_print.then(|| param(row, "in_print").to_string()));
+        cells.extend(regimes.then(|| param(row, "regime").to_string()));
+        cells.extend([number(row), verdict.to_string(), because]);
+        table.row(cells);
     }
-    if !verdicts.is_empty() {
-        let _ = writeln!(out, "{table}");
-    }
-    for row in verdicts.iter().filter(|row| row.verdict.as_deref() != Some("reproduced")) {
-        if let Some(note) = &row.note {
-            let _ =
-                writeln!(out, "{} ({}) {}: {note}", param(row, "claim"), param(row, "part"), row.verdict.as_deref().unwrap_or_default());
+    let mut out = format!("{table}\n");
+    let counts = VERDICTS.map(|word| format!("{} {word}", verdicts.iter().filter(|row| row.verdict.as_deref() == Some(word)).count()));
+    let claims: BTreeSet<&str> = verdicts.iter().map(|row| param(row, "claim")).collect();
+    let _ = writeln!(out, "{} claims, {} checks: {}", claims.len(), verdicts.len(), counts.join(", "));
+    out
+}
+
+/// Broken into lines at spaces.
+fn wrap(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() || line.chars().count() + 1 + word.chars().count() <= WORDS => {
+                if !line.is_empty() {
+                    line.push(' ');
+                }
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_string()),
         }
     }
-    for word in VERDICTS {
-        let _ = write!(out, "{} {word}  ", verdicts.iter().filter(|row| row.verdict.as_deref() == Some(word)).count());
-    }
-    out.push('\n');
-    out
+    lines.join("\n")
 }
 
 fn param<'a>(row: &'a Row, key: &str) -> &'a str {

@@ -2,19 +2,44 @@
 
 use super::claim::Claim;
 use super::expression::{Check, Names, Outcome};
-use super::queues::{Binding, Curves, Measured};
-use super::series::Series;
+use super::series::{self, Series};
 use crate::output::Row;
 use crate::statistics::Estimate;
 use std::collections::BTreeMap;
 
-/// The series of a claim under one assignment.
-struct Assignment<'a> {
+/// One series per replicate, or why there is none.
+pub type Curves = Result<Vec<Series>, String>;
+
+/// What a claim is judged by.
+pub struct Evidence<'a> {
+    /// The measured series of the claim by name.
+    pub curves: BTreeMap<&'a str, Curves>,
+    /// The printed ones.
+    pub printed: BTreeMap<&'a str, Series>,
+    /// What replicates are.
+    pub replicates: Replicates,
+    /// Under which circumstances, if there are several.
+    pub regime: Option<&'a str>,
+    /// The coordinates of a row about the claim.
+    pub row: Row,
+}
+
+/// What the series of a claim are replicates of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Replicates {
+    /// Whole experiments, each of which the claim is put to, such as an assignment of levels.
+    Each,
+    /// Noisy runs, of whose mean the claim is about. The interval is the jackknife's: what the claim's numbers become without each run.
+    Mean,
+}
+
+/// The series of a claim in one replicate.
+pub struct Replicate<'a> {
     series: BTreeMap<&'a str, &'a Series>,
     printed: &'a BTreeMap<&'a str, Series>,
 }
 
-impl Names for Assignment<'_> {
+impl Names for Replicate<'_> {
     fn series(&self, name: &str) -> Option<&Series> {
         self.series.get(name).copied()
     }
@@ -24,28 +49,38 @@ impl Names for Assignment<'_> {
     }
 }
 
+impl Evidence<'_> {
+    /// The measured series, replicate by replicate. What was not measured is not there.
+    pub fn replicates(&self) -> Vec<Replicate<'_>> {
+        let usable = || self.curves.iter().filter_map(|(&name, curves)| Some((name, curves.as_ref().ok()?)));
+        let count = usable().map(|(_, curves)| curves.len()).max().unwrap_or(0);
+        let one = |index: usize| {
+            usable().filter(|(_, curves)| !curves.is_empty()).map(|(name, curves)| (name, &curves[index.min(curves.len() - 1)])).collect()
+        };
+        (0..count).map(|index| Replicate { series: one(index), printed: &self.printed }).collect()
+    }
+}
+
 /// A row per check, and the verdicts that contradict those on record.
-pub fn judge(claim: &Claim, measured: &Measured) -> (Vec<Row>, Vec<String>) {
-    let row = |part: usize, expected: &str| {
-        let queues: Vec<String> = claim.bindings.values().filter_map(|binding| measured.queue(binding)).collect();
-        let mut row = measured.row(&claim.id, &distinct(queues).join(" | "), "check");
-        row.unit = "1".to_string();
-        let params = [("part", part.to_string()), ("expected", expected.to_string()), ("says", claim.says.clone())];
-        row.params.extend(params.into_iter().map(|(key, value)| (key.to_string(), value)));
+pub fn judge(claim: &Claim, evidence: &Evidence) -> (Vec<Row>, Vec<String>) {
+    let row = |part: usize| {
+        let mut row = Row { metric: "check".to_string(), unit: "1".to_string(), ..evidence.row.clone() };
+        let params = [("claim", claim.id.clone()), ("part", part.to_string()), ("says", claim.says.clone())];
+        let regime = evidence.regime.map(|regime| ("regime", regime.to_string()));
+        row.params.extend(params.into_iter().chain(regime).map(|(key, value)| (key.to_string(), value)));
         row
     };
     if let Some(why) = &claim.skipped {
-        let skipped = Row { verdict: Some("skipped".to_string()), note: Some(why.clone()), ..row(1, "") };
+        let mut skipped = Row { verdict: Some("skipped".to_string()), note: Some(why.clone()), ..row(1) };
+        skipped.params.insert("expected".to_string(), String::new());
         return (vec![skipped], Vec::new());
     }
-    let curves: BTreeMap<&str, Curves> = claim.bindings.iter().map(|(name, binding)| (name.as_str(), measured.binding(binding))).collect();
-    let printed: BTreeMap<&str, Series> =
-        claim.bindings.iter().filter_map(|(name, binding)| Some((name.as_str(), measured.printed(binding)?))).collect();
     let (mut rows, mut surprises) = (Vec::new(), Vec::new());
     for (index, check) in claim.checks.iter().enumerate() {
-        let part = index + 1;
-        let mut row = row(part, &claim.check[index]);
-        let outcomes = evaluate(check, &curves, &printed);
+        let mut row = row(index + 1);
+        row.params.insert("check".to_string(), claim.check[index].clone());
+        row.params.insert("expected".to_string(), check.threshold());
+        let outcomes = evaluate(check, evidence);
         let verdict = word(&outcomes);
         if let Ok(outcomes) = &outcomes {
             let estimate = Estimate::of(&outcomes.iter().map(|outcome| outcome.value).collect::<Vec<_>>())
@@ -56,15 +91,16 @@ pub fn judge(claim: &Claim, measured: &Measured) -> (Vec<Row>, Vec<String>) {
             row.ci_high = row.value.zip(half_width).map(|(mean, half_width)| mean + half_width);
             row.runs = outcomes.len() as u32;
         }
-        if claim.in_print {
-            row.params.insert("in_print".to_string(), in_print(check, &curves, &printed));
+        if claim.in_print && !evidence.printed.is_empty() {
+            row.params.insert("in_print".to_string(), in_print(check, evidence));
         }
-        let known = claim.known.get(&part.to_string());
-        let why = outcomes.err().or_else(|| known.map(|known| known.because.clone()));
+        let known = claim.known(index + 1, evidence.regime);
+        let why = outcomes.err().map(Nothing::because).or_else(|| known.map(|known| known.because.clone()));
         row.note = why.or_else(|| claim.note.clone());
         let on_record = known.map_or("reproduced", |known| known.verdict.as_str());
         if [verdict, on_record].iter().all(|word| ["reproduced", "not-reproduced"].contains(word)) && verdict != on_record {
-            surprises.push(format!("{} ({part}) is {verdict}, on record as {on_record}: {}", claim.id, claim.check[index]));
+            let regime = evidence.regime.map_or(String::new(), |regime| format!(", {regime}"));
+            surprises.push(format!("{} ({}{regime}) is {verdict}, on record as {on_record}: {}", claim.id, index + 1, claim.check[index]));
         }
         row.verdict = Some(verdict.to_string());
         rows.push(row);
@@ -72,39 +108,75 @@ pub fn judge(claim: &Claim, measured: &Measured) -> (Vec<Row>, Vec<String>) {
     (rows, surprises)
 }
 
-fn evaluate(check: &Check, curves: &BTreeMap<&str, Curves>, printed: &BTreeMap<&str, Series>) -> Result<Vec<Outcome>, String> {
-    let mut usable: BTreeMap<&str, &Vec<Series>> = BTreeMap::new();
-    for (name, curves) in curves {
-        match curves {
-            Ok(curves) => usable.insert(name, curves),
-            // A series that this check does not use may well be missing.
-            Err(why) if check.uses(name) => return Err(why.clone()),
-            Err(_) => None,
-        };
+/// Why there is nothing to compare.
+enum Nothing {
+    /// It was not measured.
+    Unmeasured(String),
+    /// It was, and has no number where the claim needs one.
+    Missing(String),
+}
+
+impl Nothing {
+    fn because(self) -> String {
+        match self {
+            Nothing::Unmeasured(why) | Nothing::Missing(why) => why,
+        }
     }
-    usable.retain(|name, _| check.uses(name));
-    let assignments = usable.values().map(|curves| curves.len()).max().unwrap_or(1);
-    let one = |assignment: usize| {
-        let series = usable.iter().map(|(&name, curves)| (name, &curves[assignment.min(curves.len() - 1)])).collect();
-        check.evaluate(&Assignment { series, printed })
+}
+
+fn evaluate(check: &Check, evidence: &Evidence) -> Result<Vec<Outcome>, Nothing> {
+    let mut usable: BTreeMap<&str, &Vec<Series>> = BTreeMap::new();
+    for (name, curves) in evidence.curves.iter().filter(|(name, _)| check.uses(name)) {
+        usable.insert(name, curves.as_ref().map_err(|why| Nothing::Unmeasured(why.clone()))?);
+    }
+    replicates(&usable, evidence.replicates, |series| check.evaluate(&Replicate { series, printed: &evidence.printed }))
+        .map_err(Nothing::Missing)
+}
+
+/// What `evaluate` makes of every replicate.
+fn replicates(
+    curves: &BTreeMap<&str, &Vec<Series>>,
+    replicates: Replicates,
+    evaluate: impl Fn(BTreeMap<&str, &Series>) -> Result<Outcome, String>,
+) -> Result<Vec<Outcome>, String> {
+    let count = curves.values().map(|curves| curves.len()).max().unwrap_or(1);
+    if replicates == Replicates::Each || count == 1 {
+        let one = |index: usize| evaluate(curves.iter().map(|(&name, curves)| (name, &curves[index.min(curves.len() - 1)])).collect());
+        return (0..count).map(one).collect();
+    }
+    let without = |left_out: Option<usize>| {
+        let rest = |curves: &Vec<Series>| {
+            let kept = curves.iter().enumerate().filter(|(index, _)| curves.len() == 1 || Some(*index) != left_out);
+            series::mean(kept.map(|(_, curve)| curve))
+        };
+        let means: BTreeMap<&str, Series> = curves.iter().map(|(&name, curves)| (name, rest(curves))).collect();
+        evaluate(means.iter().map(|(&name, series)| (name, series)).collect())
     };
-    (0..assignments).map(one).collect()
+    let (all, n) = (without(None)?, count as f64);
+    let pseudo = |all: f64, one: f64| if all.is_finite() && one.is_finite() { n * all - (n - 1.0) * one } else { one };
+    let one =
+        |index| without(Some(index)).map(|one| Outcome { value: pseudo(all.value, one.value), margin: pseudo(all.margin, one.margin) });
+    (0..count).map(one).collect()
 }
 
 /// Whether the printed numbers pass, with the value.
-fn in_print(check: &Check, curves: &BTreeMap<&str, Curves>, printed: &BTreeMap<&str, Series>) -> String {
+fn in_print(check: &Check, evidence: &Evidence) -> String {
     let mut series: BTreeMap<&str, &Series> =
-        curves.iter().filter_map(|(&name, curves)| Some((name, curves.as_ref().ok()?.first()?))).collect();
-    series.extend(printed.iter().map(|(&name, printed)| (name, printed)));
-    match check.evaluate(&Assignment { series, printed }) {
+        evidence.curves.iter().filter_map(|(&name, curves)| Some((name, curves.as_ref().ok()?.first()?))).collect();
+    series.extend(evidence.printed.iter().map(|(&name, printed)| (name, printed)));
+    match check.evaluate(&Replicate { series, printed: &evidence.printed }) {
         Ok(outcome) => format!("{} ({:.4})", if outcome.margin >= 0.0 { "holds" } else { "fails" }, outcome.value),
         Err(why) => why,
     }
 }
 
 /// Reproduced if the whole interval of the margin is on the right side, not if it is on the wrong one.
-fn word(outcomes: &Result<Vec<Outcome>, String>) -> &'static str {
-    let Ok(outcomes) = outcomes else { return "skipped" };
+fn word(outcomes: &Result<Vec<Outcome>, Nothing>) -> &'static str {
+    let outcomes = match outcomes {
+        Ok(outcomes) => outcomes,
+        Err(Nothing::Unmeasured(_)) => return "skipped",
+        Err(Nothing::Missing(_)) => return "inconclusive",
+    };
     let margins: Vec<f64> = outcomes.iter().map(|outcome| outcome.margin).collect();
     let (low, high) = match Estimate::of(&margins) {
         Some(Estimate { mean, half_width }) if mean.is_finite() => (mean - half_width.unwrap_or(0.0), mean + half_width.unwrap_or(0.0)),
@@ -118,34 +190,13 @@ fn word(outcomes: &Result<Vec<Outcome>, String>) -> &'static str {
     }
 }
 
-fn distinct(mut names: Vec<String>) -> Vec<String> {
-    names.sort();
-    names.dedup();
-    names
-}
-
-impl Measured<'_> {
-    /// The structure that a binding measures.
-    fn queue(&self, binding: &Binding) -> Option<String> {
-        match binding {
-            Binding::Column(column) | Binding::Measure { column, .. } => Some(self.paper.column(column).ok()?.1.queue().to_string()),
-            Binding::Load { load, .. } => Some(load.queue.clone()),
-        }
-    }
-
-    /// The printed numbers of a binding.
-    fn printed(&self, binding: &Binding) -> Option<Series> {
-        let Binding::Column(id) = binding else { return None };
-        let (table, column) = self.paper.column(id).ok()?;
-        Some(self.paper.printed.series(table, &column.name))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::paper::claim::Binding;
+    use crate::paper::queues;
 
-    fn outcomes(margins: &[f64]) -> Result<Vec<Outcome>, String> {
+    fn outcomes(margins: &[f64]) -> Result<Vec<Outcome>, Nothing> {
         Ok(margins.iter().map(|&margin| Outcome { value: 1.0, margin }).collect())
     }
 
@@ -157,7 +208,26 @@ mod tests {
         assert_eq!(word(&outcomes(&[f64::INFINITY, 20.0])), "reproduced");
         assert_eq!(word(&outcomes(&[f64::NEG_INFINITY, 20.0])), "inconclusive");
         assert_eq!(word(&outcomes(&[0.0])), "reproduced");
-        assert_eq!(word(&Err("no valgrind".into())), "skipped");
+        assert_eq!(word(&Err(Nothing::Unmeasured("no valgrind".into()))), "skipped");
+    }
+
+    #[test]
+    fn the_jackknife_has_the_interval_of_the_mean_and_sees_the_mean_of_noisy_curves() {
+        let runs: Vec<Series> = [1.0, 2.0, 4.0].map(|y| vec![(0.0, y), (1.0, 10.0 - y)]).into();
+        let judged = |text: &str| {
+            let check = Check::parse(text).unwrap();
+            let none = BTreeMap::new();
+            let of = |series: BTreeMap<&str, &Series>| {
+                let series = series.into_iter().collect();
+                check.evaluate(&Replicate { series, printed: &none })
+            };
+            replicates(&BTreeMap::from([("run", &runs)]), Replicates::Mean, of).unwrap()
+        };
+        let values: Vec<f64> = judged("run@0 <= 3").iter().map(|outcome| outcome.value).collect();
+        assert!(values.iter().zip([1.0, 2.0, 4.0]).all(|(value, run)| (value - run).abs() < 1e-12), "{values:?}");
+        // Each run has a smaller minimum than their mean has: 7/3, not the mean of 1, 2 and 4.
+        let values: Vec<f64> = judged("min(run) <= 3").iter().map(|outcome| outcome.value).collect();
+        assert!((values.iter().sum::<f64>() / 3.0 - 7.0 / 3.0).abs() < 1e-12, "{values:?}");
     }
 
     /// The comparisons say what the paper says: they hold in its own numbers.
@@ -169,7 +239,7 @@ mod tests {
                 .bindings
                 .iter()
                 .filter_map(|(name, binding)| {
-                    let Binding::Column(id) = binding else { return None };
+                    let Binding::Queue(queues::Binding::Column(id)) = binding else { return None };
                     let (table, column) = paper.column(id).unwrap();
                     Some((name.as_str(), paper.printed.series(table, &column.name)))
                 })
@@ -179,7 +249,7 @@ mod tests {
                     continue;
                 }
                 let series = printed.iter().map(|(&name, series)| (name, series)).collect();
-                let outcome = check.evaluate(&Assignment { series, printed: &printed }).unwrap();
+                let outcome = check.evaluate(&Replicate { series, printed: &printed }).unwrap();
                 assert!(outcome.margin >= 0.0, "{}: {text:?}: {outcome:?}", claim.id);
             }
         }

@@ -1,41 +1,70 @@
-/** The figures of a paper: our curves on the left axis, the printed numbers as circles on the right one. */
+/** Draws each figure of a paper into its place: curves with intervals, printed numbers as circles on the axis at the right, and what the text says as dashed lines. */
 function drawFigures(figures) {
-  const drawn = figures.filter((figure) => figure.curves.length > 0);
-  const place = (figure) => document.querySelector(`#${figure.id} .plot`);
-  const number = (value) => (value === null || value === undefined ? "–" : String(Number(value.toPrecision(4))));
-  const fromZero = (_, __, max) => [0, Math.max(max, 1) * 1.08];
+  const places = [...document.querySelectorAll("[data-figure]")];
   let plots = [];
-  function plot(figure) {
-    const all = figure.overhead ? [...figure.curves, figure.overhead] : figure.curves;
-    const tasks = [...new Set(all.flatMap((curve) => curve.tasks))].sort((a, b) => a - b);
-    const aligned = (curve, values) => tasks.map((x) => values[curve.tasks.indexOf(x)] ?? null);
-    const [series, data, bands] = [[{ label: "tasks", value: (_, x) => number(x) }], [tasks], []];
-    const add = (one, values) => { series.push({ spanGaps: true, value: (_, y) => number(y), ...one }); data.push(values); };
-    all.forEach((curve, index) => {
-      const [stroke, dash] = curve === figure.overhead ? [css("--soft"), [8, 5]] : [color(index), undefined];
-      add({ label: curve.name, scale: "ours", stroke, dash, width: 2, points: { show: !dash, size: 5, fill: stroke } }, aligned(curve, curve.value));
-      if (curve.ci_low.some((value) => value !== null)) {
-        const border = { scale: "ours", stroke, width: 0.5, points: { show: false }, class: "interval" };
-        add({ ...border, label: `${curve.name} low` }, aligned(curve, curve.ci_low));
-        add({ ...border, label: `${curve.name} high` }, aligned(curve, curve.ci_high));
+  const number = (value) => (value === null || value === undefined ? "–" : String(Number(value.toPrecision(4))));
+
+  const fromZero = (_, __, max) => [0, Math.max(max, 1) * 1.08];
+
+  /** The lines of what the text says. */
+  const marks = (figure) => (u) => {
+    const { left, top, width, height } = u.bbox;
+    u.ctx.save();
+    Object.assign(u.ctx, { strokeStyle: css("--soft"), fillStyle: css("--front"), lineWidth: devicePixelRatio, font: `${11 * devicePixelRatio}px sans-serif` });
+    u.ctx.setLineDash([4 * devicePixelRatio, 4 * devicePixelRatio]);
+    figure.marks.forEach((mark, index) => {
+      const [x, y] = [mark.x === null ? null : u.valToPos(mark.x, "x", true), mark.y === null ? null : u.valToPos(mark.y, "y", true)];
+      if ((x !== null && (x < left || x > left + width)) || (y !== null && (y < top || y > top + height))) return;
+      u.ctx.beginPath();
+      u.ctx.moveTo(x ?? left, y ?? top);
+      u.ctx.lineTo(x ?? left + width, y ?? top + height);
+      u.ctx.stroke();
+      const right = x !== null && x > left + width / 2;
+      u.ctx.textAlign = right ? "right" : "left";
+      u.ctx.fillText(mark.text, (x ?? left) + (right ? -5 : 5) * devicePixelRatio, y === null ? top + (12 + 13 * index) * devicePixelRatio : y - 4 * devicePixelRatio);
+    });
+    u.ctx.restore();
+  };
+
+  function plot(place, figure) {
+    const xs = [...new Set(figure.curves.flatMap((curve) => curve.points.map((point) => point.x)))].sort((a, b) => a - b);
+    const column = (curve, key) => {
+      const at = new Map(curve.points.map((point) => [point.x, point[key]]));
+      return xs.map((x) => at.get(x) ?? null);
+    };
+    const series = [{ label: figure.x.label, value: (_, x) => number(x) }];
+    const [data, bands] = [[xs], []];
+    const printed = figure.curves.some((curve) => curve.points.some((point) => point.printed !== null));
+    figure.curves.forEach((curve, index) => {
+      const stroke = color(index);
+      series.push({ label: curve.name, stroke, width: 2, spanGaps: true, dash: curve.dashed ? [6, 4] : undefined, points: { show: xs.length < 60, size: 5 }, value: (_, y) => number(y) });
+      data.push(column(curve, "value"));
+      if (curve.points.some((point) => point.low !== null)) {
+        const border = { stroke, width: 1, dash: [2, 3], spanGaps: true, points: { show: false }, class: "interval" };
+        series.push({ ...border, label: `${curve.name} low` }, { ...border, label: `${curve.name} high` });
+        data.push(column(curve, "low"), column(curve, "high"));
         bands.push({ series: [data.length - 1, data.length - 2], fill: stroke.replace(")", " / 18%)") });
       }
-      if (curve.printed.some((value) => value !== null)) {
-        add({ label: `${curve.name}, printed`, scale: "printed", stroke, paths: () => null, points: { show: true, size: 8, width: 1.5, fill: css("--back") } }, aligned(curve, curve.printed));
+      if (curve.points.some((point) => point.printed !== null)) {
+        series.push({ label: `${curve.name}, printed`, scale: "printed", stroke, paths: () => null, points: { show: true, size: 8, width: 1.5, fill: css("--back") }, value: (_, y) => number(y) });
+        data.push(column(curve, "printed"));
       }
     });
-    const where = place(figure);
-    where.replaceChildren();
-    const result = new uPlot({
-      width: where.clientWidth, height: 300, series, bands,
-      scales: { x: { time: false }, ours: { range: fromZero }, printed: { range: fromZero } },
-      axes: [axis({ label: "tasks", labelSize: 20 }), axis({ scale: "ours", size: 60 }), axis({ scale: "printed", side: 1, size: 60, grid: { show: false } })],
-    }, data, where);
-    result.root.querySelectorAll(".u-series").forEach((row, index) => series[index]?.class && row.classList.add(series[index].class));
-    return result;
+    const scale = (one) => (one.log ? { distr: 3, log: 10 } : {});
+    const ticks = (one, more) => axis({ ...more, label: one.label, labelSize: 18, ...(one.log ? { splits: decades, values: (_, values) => values.map((value) => (value === null ? "" : number(value))) } : {}) });
+    place.replaceChildren();
+    const drawn = new uPlot({
+      width: place.clientWidth, height: 300, series, bands,
+      scales: { x: { time: false, ...scale(figure.x) }, y: printed ? { range: fromZero } : scale(figure.y), ...(printed ? { printed: { range: fromZero } } : {}) },
+      axes: [ticks(figure.x, {}), ticks(figure.y, { size: 60 }), ...(printed ? [axis({ scale: "printed", side: 1, size: 60, grid: { show: false } })] : [])],
+      hooks: { draw: [marks(figure)] }, legend: { live: true },
+    }, data, place);
+    drawn.root.querySelectorAll(".u-series").forEach((row, index) => series[index]?.class && row.classList.add(series[index].class));
+    return drawn;
   }
+
   return {
-    draw: () => { plots = drawn.map(plot); },
-    resize: () => plots.forEach((one, index) => one.setSize({ width: place(drawn[index]).clientWidth, height: 300 })),
+    draw: () => { plots = places.map((place) => plot(place, figures[place.dataset.figure])); },
+    resize: () => plots.forEach((one, index) => one.setSize({ width: places[index].clientWidth, height: 300 })),
   };
 }

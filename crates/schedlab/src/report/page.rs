@@ -2,12 +2,12 @@
 
 use super::atlas::{self, Chart};
 use super::curves::Curve;
-use super::figures;
+use super::papers;
 use super::tables::{self, escape};
 use super::timeline::Timelines;
 use crate::Error;
-use crate::output::Results;
-use crate::paper::figure::Drawing;
+use crate::output::{Results, Row};
+use crate::paper::figure::Figure;
 use crate::results_directory::Contents;
 use serde::Serialize;
 use std::fmt::Write;
@@ -28,21 +28,22 @@ const SCRIPTS: [&str; 5] = [
 struct Data<'a> {
     curves: Vec<Curve<'a>>,
     charts: Vec<Chart>,
-    figures: &'a [Drawing],
     timelines: &'a Timelines,
+    figures: &'a [Figure],
 }
 
 /// The whole page.
 pub fn render(contents: &Contents, timelines: &Timelines) -> Result<String, Error> {
     let results = &contents.results;
     let data =
-        Data { curves: Curve::all(&contents.distributions), charts: atlas::charts(&results.rows), figures: &contents.figures, timelines };
+        Data { curves: Curve::all(&contents.distributions), charts: atlas::charts(&results.rows), timelines, figures: &contents.figures };
     let json = serde_json::to_string(&data).map_err(|error| Error::Internal(format!("cannot write JSON: {error}")))?;
     let mut workloads: Vec<&str> = results.rows.iter().map(|row| row.workload.as_str()).collect();
     workloads.dedup();
+    let claims = papers::claims(&results.rows);
     let title = match workloads[..] {
+        _ if !claims.is_empty() || !contents.figures.is_empty() => "papers measured again",
         [one] => one,
-        _ if !contents.figures.is_empty() => "figures of a paper, measured again",
         _ if !data.charts.is_empty() => "cost atlas of ready queues",
         _ => "results",
     };
@@ -56,6 +57,8 @@ pub fn render(contents: &Contents, timelines: &Timelines) -> Result<String, Erro
         escape(title),
         escape(&results.version)
     );
+    html += &claims;
+    html += &papers::figures(&contents.figures);
     html += &comparison(results);
     if !data.curves.is_empty() {
         html += DISTRIBUTIONS;
@@ -63,12 +66,12 @@ pub fn render(contents: &Contents, timelines: &Timelines) -> Result<String, Erro
     if !data.charts.is_empty() {
         html += ATLAS;
     }
-    html += &figures::section(&contents.figures);
     if !timelines.timelines.is_empty() {
         html += TIMELINE;
     }
-    if tables::cases(results).is_empty() {
-        let _ = write!(html, "<section><h2>All rows</h2>\n{}</section>\n", tables::long(&results.rows));
+    let rows: Vec<&Row> = results.rows.iter().filter(|row| claims.is_empty() || row.verdict.is_none()).collect();
+    if tables::cases(results).is_empty() && !rows.is_empty() {
+        let _ = write!(html, "<section><h2>All rows</h2>\n{}</section>\n", tables::long(rows));
     }
     html += &provenance(results);
     // In a script element only an end tag ends the data.

@@ -4,7 +4,7 @@
   const parts = [];
   if (data.curves.length > 0) parts.push(drawCurves(data.curves));
   if (data.charts.length > 0) parts.push(drawCharts(data.charts));
-  if (data.figures.some((figure) => figure.curves.length > 0)) parts.push(drawFigures(data.figures));
+  if (document.querySelector("[data-figure]")) parts.push(drawFigures(data.figures));
   if (data.timelines.timelines.length > 0) parts.push(drawTimelines(data.timelines));
   const drawAll = () => parts.forEach((part) => part.draw());
   drawAll();

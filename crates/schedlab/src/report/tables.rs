@@ -58,9 +58,9 @@ pub fn all_metrics(results: &Results) -> String {
 }
 
 /// The rows as they are, for results that are no comparison.
-pub fn long(rows: &[Row]) -> String {
+pub fn long(rows: Vec<&Row>) -> String {
     let mut html = String::from("<div class=scroll><table class=sortable id=rows><thead><tr>");
-    let titles = if is_stochastic(rows) { ["policy", "workload"] } else { ["structure", "tasks"] };
+    let titles = if is_stochastic(rows.iter().copied()) { ["policy", "workload"] } else { ["structure", "tasks"] };
     for title in titles.into_iter().chain(["conditions", "metric"]) {
         let _ = write!(html, "<th scope=col>{title}");
     }
@@ -90,8 +90,8 @@ pub fn long(rows: &[Row]) -> String {
 }
 
 /// Whether these are results of a stochastic workload: a case is more than a policy and a number of CPUs then.
-fn is_stochastic(rows: &[Row]) -> bool {
-    rows.iter().any(|row| row.metric == "saturated")
+fn is_stochastic<'r>(rows: impl IntoIterator<Item = &'r Row>) -> bool {
+    rows.into_iter().any(|row| row.metric == "saturated")
 }
 
 /// Policies and numbers of CPUs in the order of the rows; a row of the atlas is none of them.

@@ -1,0 +1,115 @@
+//! Figures of a paper that show the workload itself: drawn from its model, not from a run.
+
+use super::figure::{Axis, Curve, Figure, FigureData, Point};
+use crate::Error;
+use crate::workload::{Parameters, Stochastic, Workload};
+use schedsim::workload::Stream;
+use serde::Deserialize;
+use std::ffi::OsStr;
+use std::fmt::Write;
+
+/// What is shown of which workload.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Diagram {
+    shows: Shows,
+    workload: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Shows {
+    /// The lengths of CPU bursts: how many fall into each octave.
+    Bursts,
+    /// The queueing network: where tasks wait, run and pause.
+    Network,
+}
+
+/// How many bursts are drawn.
+const SAMPLE: u32 = 1_000_000;
+
+impl Diagram {
+    /// The figure.
+    ///
+    /// # Errors
+    /// If there is no such workload, or it is not drawn at random.
+    pub fn draw(&self, figure: &FigureData) -> Result<Figure, Error> {
+        let Workload::Stochastic(template) = Workload::resolve(OsStr::new(&self.workload))? else {
+            return Err(Error::Usage(format!(
+                "{}: the workload {} is not drawn at random and has no distributions",
+                figure.id, self.workload
+            )));
+        };
+        let workload = template.with(&Parameters::default())?;
+        let (id, title, marks) = (figure.id.clone(), figure.title.clone(), figure.mark.clone());
+        let figure = Figure { id, title, marks, x: figure.x.clone(), y: figure.y.clone(), ..Figure::default() };
+        Ok(match self.shows {
+            Shows::Bursts => bursts(&workload, figure),
+            Shows::Network => Figure { diagram: Some(network(&workload)), ..figure },
+        })
+    }
+}
+
+/// The share of bursts in each octave of milliseconds, of a sample with a fixed seed.
+fn bursts(workload: &Stochastic, figure: Figure) -> Figure {
+    let axis = |label: &str| Axis { label: label.to_string(), log: true };
+    let curve = |class: &schedsim::workload::Class| {
+        let mut stream = Stream::new(1, 0);
+        let mut octaves = std::collections::BTreeMap::<i32, u32>::new();
+        (0..SAMPLE).for_each(|_| *octaves.entry((class.burst.draw(&mut stream) / 1e6).log2().floor() as i32).or_default() += 1);
+        // A point stands at the middle of its octave, as a log axis has it.
+        let point = |(octave, count): (i32, u32)| {
+            let share = f64::from(count) / f64::from(SAMPLE);
+            Point { x: f64::from(octave).exp2() * std::f64::consts::SQRT_2, value: Some(share), ..Point::default() }
+        };
+        Curve { name: class.name.clone(), points: octaves.into_iter().map(point).collect(), dashed: false }
+    };
+    let curves = workload.model.classes().iter().map(curve).collect();
+    Figure { x: axis("length of a CPU burst, ms (by octave)"), y: axis("share of all bursts"), curves, ..figure }
+}
+
+/// Tasks arrive, wait for a CPU, run, pause and come back, or leave; with the workload's numbers.
+fn network(workload: &Stochastic) -> String {
+    let (model, machine) = (&workload.model, &workload.machine);
+    let class = &model.classes()[0];
+    let ms = |ns: f64| format!("{:.3} ms", ns / 1e6).replace(".000 ms", " ms");
+    let mut svg = "<svg viewBox=\"0 0 760 330\" role=img xmlns=\"http://www.w3.org/2000/svg\"><defs><marker id=tip viewBox=\"0 0 8 8\" refX=7 refY=4 \
+                   markerWidth=7 markerHeight=7 orient=auto><path d=\"M0 0L8 4L0 8z\" fill=currentColor /></marker></defs>"
+        .to_string();
+    let mut text = |x: u32, y: u32, text: &str| {
+        let _ = write!(svg, "<text x={x} y={y} font-size=13 fill=currentColor>{text}</text>");
+    };
+    text(8, 90, "arrivals");
+    text(8, 107, &format!("every {}", ms(model.gap())));
+    text(8, 124, &format!("load {:.2}", model.offered_load(machine.cpus)));
+    text(190, 60, "ready queue(s)");
+    text(190, 77, "CQ one · IP, TK one per CPU");
+    text(420, 30, &format!("{} CPUs", machine.cpus));
+    text(420, 222, &format!("quantum {}", workload.quantum.map_or("endless".to_string(), |quantum| quantum.to_string())));
+    text(420, 239, &format!("burst {} (CV² {:.1})", ms(class.burst.mean()), class.burst.variation_squared()));
+    text(560, 60, &format!("migration: TMC {}", machine.migration_cost));
+    text(560, 77, &format!("SMC {} % on every burst", 100.0 * machine.sharing.slowdown));
+    text(655, 118, "leave after");
+    text(655, 135, &format!("{:.0} bursts", class.bursts.mean()));
+    text(300, 300, &format!("I/O: a delay of {}, no queueing", ms(class.pause.mean())));
+    let mut line = |points: &str| {
+        let _ = write!(svg, "<path d=\"{points}\" fill=none stroke=currentColor stroke-width=1.5 marker-end=\"url(#tip)\" />");
+    };
+    line("M90 120H190");
+    line("M350 120H415");
+    line("M500 120H645");
+    // A burst over: pause, and back to the queue. A quantum over: back at once.
+    line("M580 120V280H520");
+    line("M280 280H150V128H190");
+    line("M540 120V180H230V145");
+    for place in 0..8 {
+        let _ = write!(svg, "<rect x={} y=100 width=20 height=40 fill=none stroke=currentColor />", 190 + 20 * place);
+    }
+    let cpus = machine.cpus.min(4);
+    for cpu in 0..cpus {
+        let y = 120 + 40 * u32::from(cpu) - 20 * u32::from(cpus - 1);
+        let _ = write!(svg, "<circle cx=458 cy={y} r=17 fill=none stroke=currentColor />");
+    }
+    let _ = write!(svg, "<rect x=280 y=262 width=240 height=22 rx=11 fill=none stroke=currentColor stroke-dasharray=\"5 3\" /></svg>");
+    svg
+}

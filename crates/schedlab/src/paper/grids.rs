@@ -1,0 +1,286 @@
+//! Grids of simulations as a source of numbers: stochastic workloads under policies, over axes of parameters and seeds.
+//!
+//! `grids.toml` is a file of [`sweep`](crate::sweep), and says what is simulated. Each grid is run in each *regime* of the paper, which says how long a run is and how many
+//! seeds there are. Policies meet the same tasks, seed by seed, so that claims about their ratios have narrow intervals.
+
+use super::cache::Cache;
+use super::series::Series;
+use super::verdict::Curves;
+use crate::experiment::simulate_open;
+use crate::output::Row;
+use crate::sweep::{Cell, Sweep};
+use crate::toml_file::TomlFile;
+use crate::workload::Parameters;
+use crate::{Error, no_such, progress};
+use rayon::prelude::*;
+use schedsim::Nanos;
+use schedsim::metrics::OPEN_CATALOGUE;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use toml::Value;
+
+/// How long a run is, and how often it is repeated.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Regime {
+    /// What claims call it.
+    pub name: String,
+    /// What it is.
+    pub says: String,
+    full: Extent,
+    quick: Extent,
+}
+
+/// Parameters of the workload, and how many seeds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Extent {
+    seeds: u64,
+    parameters: toml::Table,
+}
+
+/// A metric of a policy along an axis of a grid.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Binding {
+    /// Which grid.
+    pub grid: String,
+    /// Which of its policies.
+    pub policy: String,
+    /// Which metric, by its id.
+    pub metric: String,
+    /// The axis along which it goes.
+    pub x: String,
+    /// Values of other axes, and of which priority or class the metric is.
+    #[serde(default)]
+    pub at: BTreeMap<String, Value>,
+}
+
+/// What is simulated for a paper.
+#[derive(Clone, Debug, Default)]
+pub struct Grids {
+    regimes: Vec<Regime>,
+    text: String,
+    /// What is simulated, once and as long as the workload says.
+    cells: Vec<Cell>,
+}
+
+/// How to simulate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// Shorter runs, and fewer.
+    pub quick: bool,
+    /// The first seed.
+    pub seed: u64,
+}
+
+/// Metrics of a run by id, those of a part of the tasks as in `grr priority=130`.
+type Values = BTreeMap<String, Option<f64>>;
+
+/// All that was simulated for a paper.
+pub struct Measured<'a> {
+    grids: &'a Grids,
+    settings: Settings,
+    /// The cells in each regime.
+    sweeps: BTreeMap<&'a str, Sweep>,
+    wanted: BTreeMap<String, Cell>,
+    values: BTreeMap<String, Values>,
+}
+
+/// Metrics beside those of the catalogue.
+const MORE_METRICS: [&str; 2] = ["saturated", "warm_up"];
+
+/// Which part of the tasks a metric is of, beside the axes.
+const PARTS: [&str; 2] = ["priority", "class"];
+
+impl Grids {
+    /// What stands in `file`, to be run in these regimes.
+    ///
+    /// # Errors
+    /// What is wrong with it, with line and key.
+    pub fn read(file: &TomlFile, text: &str, regimes: Vec<Regime>) -> Result<Grids, Error> {
+        let cells = Sweep::parse(file.name(), text)?.cells;
+        Ok(Grids { regimes, text: text.to_string(), cells })
+    }
+
+    /// The regimes.
+    pub fn regimes(&self) -> &[Regime] {
+        &self.regimes
+    }
+
+    /// Whether all that a series speaks of is there; an error is the key and what is wrong with it.
+    ///
+    /// # Errors
+    /// If it speaks of a grid, a policy, an axis or a metric that there is not, or leaves open which of several values an axis has.
+    pub fn check(&self, binding: &Binding) -> Result<(), (&'static str, String)> {
+        let distinct = |all: Vec<String>| all.into_iter().collect::<BTreeSet<String>>().into_iter().collect::<Vec<String>>();
+        let names = distinct(self.cells.iter().map(|cell| cell.grid.to_string()).collect());
+        let of_grid: Vec<&Cell> = self.cells.iter().filter(|cell| *cell.grid == *binding.grid).collect();
+        if of_grid.is_empty() {
+            return Err(("grid", no_such("grid", &binding.grid, &names, "They stand in grids.toml.")));
+        }
+        let policies = distinct(of_grid.iter().map(|cell| cell.policy.to_string()).collect());
+        if !policies.contains(&binding.policy) {
+            return Err(("policy", no_such("policy", &binding.policy, &policies, &format!("The grid {} has no other.", binding.grid))));
+        }
+        let metrics: Vec<String> = OPEN_CATALOGUE.iter().map(|metric| metric.id).chain(MORE_METRICS).map(str::to_string).collect();
+        if !metrics.contains(&binding.metric) {
+            return Err(("metric", no_such("metric", &binding.metric, &metrics, "These are the metrics of stochastic workloads.")));
+        }
+        let axes = distinct(of_grid[0].workload.parameters.keys().cloned().chain(["cpus".to_string()]).collect());
+        if !axes.contains(&binding.x) {
+            return Err(("x", no_such("axis", &binding.x, &axes, &format!("It must be one of the grid {}.", binding.grid))));
+        }
+        if let Some(key) = binding.at.keys().find(|key| !axes.contains(key) && !PARTS.contains(&key.as_str())) {
+            return Err(("at", no_such("axis", key, &axes, &format!("It must be one of the grid {}, priority or class.", binding.grid))));
+        }
+        let places = of_grid.iter().filter(|cell| binding.is_at(cell)).map(|cell| parameter(cell, &binding.x));
+        let places: Vec<String> = places.collect();
+        match places.len() {
+            0 => Err(("at", format!("the grid {} has no cell with these values", binding.grid))),
+            _ if distinct(places.clone()).len() < places.len() => Err((
+                "at",
+                format!("the grid {} has several cells for a value of {}: give the values of its other axes", binding.grid, binding.x),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Regime {
+    /// A parameter of it that is none: its key, and what is wrong.
+    pub fn fault(&self) -> Option<(String, String)> {
+        let fault = |(name, extent): (&str, &Extent)| {
+            let wrong = extent.parameters.iter().find_map(|(key, value)| Some((key.clone(), Parameters::check(key, value).err()?)));
+            wrong.map(|(key, message)| (format!("{name}.parameters.{key}"), message))
+        };
+        [("full", &self.full), ("quick", &self.quick)].into_iter().find_map(fault)
+    }
+}
+
+impl Binding {
+    /// Whether a cell is one of its points.
+    fn is_at(&self, cell: &Cell) -> bool {
+        let fits = |(key, value): (&String, &Value)| PARTS.contains(&key.as_str()) || parameter(cell, key) == text(value);
+        *cell.grid == *self.grid && cell.policy.to_string() == self.policy && self.at.iter().all(fits)
+    }
+
+    /// The metric as runs have it.
+    fn metric(&self) -> String {
+        let part = PARTS.into_iter().find_map(|key| Some(format!(" {key}={}", text(self.at.get(key)?))));
+        format!("{}{}", self.metric, part.unwrap_or_default())
+    }
+}
+
+impl<'a> Measured<'a> {
+    /// Nothing yet.
+    ///
+    /// # Errors
+    /// If a regime's parameters are none.
+    pub fn new(grids: &'a Grids, settings: Settings) -> Result<Self, Error> {
+        let mut sweeps = BTreeMap::new();
+        for regime in &grids.regimes {
+            let extent = if settings.quick { &regime.quick } else { &regime.full };
+            let seeds: Vec<u64> = (settings.seed..settings.seed + extent.seeds).collect();
+            let head = format!("seeds = {seeds:?}\nparameters = {}\n", Value::Table(extent.parameters.clone()));
+            sweeps.insert(regime.name.as_str(), Sweep::parse(&format!("regime {}", regime.name), &(head + &grids.text))?);
+        }
+        Ok(Measured { grids, settings, sweeps, wanted: BTreeMap::new(), values: BTreeMap::new() })
+    }
+
+    /// Notes the runs that a series is made of.
+    pub fn want(&mut self, binding: &Binding, regime: &str) {
+        let cells: Vec<Cell> = self.cells(binding, regime).cloned().collect();
+        self.wanted.extend(cells.into_iter().map(|cell| (cell.key().to_string(), cell)));
+    }
+
+    fn cells<'s>(&'s self, binding: &'s Binding, regime: &str) -> impl Iterator<Item = &'s Cell> {
+        self.sweeps.get(regime).into_iter().flat_map(|sweep| &sweep.cells).filter(|cell| binding.is_at(cell))
+    }
+
+    /// Simulates what is wanted and not in the cache, on all cores.
+    ///
+    /// # Errors
+    /// If a policy fails, or the cache cannot be written.
+    pub fn simulate(&mut self, cache: &Cache) -> Result<(), Error> {
+        let bar = progress::bar("simulating", self.wanted.len() as u64);
+        let run = |(key, cell): (&String, &Cell)| {
+            let values = cache.get_or(key, || run(cell))?;
+            bar.inc(1);
+            Ok((key.clone(), values))
+        };
+        self.values = self.wanted.par_iter().map(run).collect::<Result<_, Error>>()?;
+        Ok(())
+    }
+
+    /// A series per seed. A point at which any run was saturated has no number: there is no steady state to speak of.
+    pub fn curves(&self, binding: &Binding, regime: &str) -> Curves {
+        let metric = binding.metric();
+        let mut places: BTreeMap<String, Vec<&Values>> = BTreeMap::new();
+        for cell in self.cells(binding, regime) {
+            let values = self.values.get(&cell.key().to_string()).ok_or("was not simulated")?;
+            places.entry(parameter(cell, &binding.x)).or_default().push(values);
+        }
+        let seeds = places.values().map(Vec::len).max().ok_or_else(|| format!("nothing is simulated in regime {regime}"))?;
+        let mut curves: Vec<Series> = vec![Series::new(); seeds];
+        for (index, (place, runs)) in places.into_iter().enumerate() {
+            let of = |run: &Values| run.get(&metric).copied().flatten();
+            if runs.iter().any(|run| of(run).is_none() && run.get("saturated") == Some(&Some(1.0))) {
+                continue;
+            }
+            let x = coordinate(&place).unwrap_or(index as f64);
+            curves.iter_mut().zip(&runs).for_each(|(curve, run)| curve.extend(of(run).map(|y| (x, y))));
+        }
+        curves.iter_mut().for_each(|curve| curve.sort_by(|a, b| a.0.total_cmp(&b.0)));
+        Ok(curves)
+    }
+
+    /// The coordinates of a row about these series.
+    pub fn row(&self, bindings: &[&Binding]) -> Row {
+        let policies: BTreeSet<&str> = bindings.iter().map(|binding| binding.policy.as_str()).collect();
+        let cell = bindings.iter().find_map(|binding| self.grids.cells.iter().find(|cell| binding.is_at(cell)));
+        Row {
+            workload: cell.map_or(String::new(), |cell| cell.workload.name.clone()),
+            policy: policies.into_iter().collect::<Vec<&str>>().join(" | "),
+            backend: "sim".to_string(),
+            cpus: cell.map_or(0, |cell| cell.workload.machine.cpus),
+            seed: Some(self.settings.seed),
+            params: BTreeMap::new(),
+            metric: String::new(),
+            unit: "1".to_string(),
+            value: None,
+            ci_low: None,
+            ci_high: None,
+            runs: 0,
+            verdict: None,
+            note: None,
+        }
+    }
+}
+
+fn run(cell: &Cell) -> Result<Values, Error> {
+    let rows = simulate_open(&cell.workload, &cell.policy, cell.seed, Vec::new())?.rows(&cell.workload, &cell.policy, cell.seed);
+    let value = |row: Row| {
+        let part = PARTS.into_iter().find_map(|key| Some(format!(" {key}={}", row.params.get(key)?)));
+        (format!("{}{}", row.metric, part.unwrap_or_default()), row.value)
+    };
+    Ok(rows.into_iter().map(value).collect())
+}
+
+/// A parameter of a cell, as results name it.
+fn parameter(cell: &Cell, key: &str) -> String {
+    match key {
+        "cpus" => cell.workload.machine.cpus.to_string(),
+        _ => cell.workload.parameters.get(key).cloned().unwrap_or_default(),
+    }
+}
+
+/// A value as parameters have it.
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_string)
+}
+
+/// Where a value lies on an axis: a number as it is, a duration in milliseconds.
+fn coordinate(value: &str) -> Option<f64> {
+    value.parse().ok().or_else(|| value.parse::<Nanos>().ok().map(|duration| duration.0 as f64 / 1e6))
+}

@@ -1,0 +1,95 @@
+//! All numbers of a paper, from wherever they come: the one place that knows the sources.
+
+use super::cache::Cache;
+use super::claim::{Binding, Claim};
+use super::verdict::{Evidence, Replicates};
+use super::{Paper, Settings, grids, queues};
+use crate::Error;
+use crate::output::Row;
+use std::collections::BTreeMap;
+
+/// What was measured for a paper, by source.
+pub struct Measurements<'a> {
+    /// By the cost atlas.
+    pub queues: queues::Measured<'a>,
+    /// By simulations.
+    pub grids: grids::Measured<'a>,
+    paper: &'a Paper,
+}
+
+impl<'a> Measurements<'a> {
+    /// Nothing yet.
+    ///
+    /// # Errors
+    /// If a regime's parameters are none.
+    pub fn new(paper: &'a Paper, settings: &'a Settings) -> Result<Self, Error> {
+        let (queues, grids) = (queues::Measured::new(paper, &settings.queues), grids::Measured::new(&paper.grids, settings.grids)?);
+        Ok(Measurements { queues, grids, paper })
+    }
+
+    /// Notes what these series need, in each of the regimes.
+    ///
+    /// # Errors
+    /// If the paper has no such series.
+    pub fn want(&mut self, bindings: &'a BTreeMap<String, Binding>, regimes: &[Option<&str>]) -> Result<(), Error> {
+        for binding in bindings.values() {
+            match binding {
+                Binding::Queue(binding) => self.queues.want_binding(binding).map_err(Error::Internal)?,
+                Binding::Grid(binding) => regimes.iter().flatten().for_each(|regime| self.grids.want(binding, regime)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Measures what is wanted and not in the cache.
+    ///
+    /// # Errors
+    /// If a simulation fails, or the cache cannot be written.
+    pub fn measure(&mut self, cache: &Cache) -> Result<(), Error> {
+        self.queues.count(cache)?;
+        self.grids.simulate(cache)
+    }
+
+    /// The numbers behind these series in a regime.
+    pub fn evidence<'e>(&self, bindings: &'e BTreeMap<String, Binding>, regime: Option<&'e str>) -> Evidence<'e> {
+        let mut evidence =
+            Evidence { curves: BTreeMap::new(), printed: BTreeMap::new(), replicates: Replicates::Each, regime, row: self.row(bindings) };
+        for (name, binding) in bindings {
+            match binding {
+                Binding::Queue(binding) => {
+                    evidence.curves.insert(name, self.queues.binding(binding));
+                    evidence.printed.extend(self.queues.printed(binding).map(|series| (name.as_str(), series)));
+                }
+                Binding::Grid(binding) => {
+                    evidence.curves.insert(name, self.grids.curves(binding, regime.unwrap_or_default()));
+                    evidence.replicates = Replicates::Mean;
+                }
+            }
+        }
+        evidence
+    }
+
+    fn row(&self, bindings: &BTreeMap<String, Binding>) -> Row {
+        let simulated: Vec<&grids::Binding> =
+            bindings.values().filter_map(|binding| if let Binding::Grid(binding) = binding { Some(binding) } else { None }).collect();
+        if !simulated.is_empty() || self.paper.experiments.table.is_empty() {
+            let row = self.grids.row(&simulated);
+            return Row { params: BTreeMap::from([("paper".to_string(), self.paper.name.clone())]), ..row };
+        }
+        let queue = |binding: &Binding| if let Binding::Queue(binding) = binding { self.queues.queue(binding) } else { None };
+        let mut queues: Vec<String> = bindings.values().filter_map(queue).collect();
+        queues.sort();
+        queues.dedup();
+        self.queues.row("", &queues.join(" | "), "check")
+    }
+}
+
+impl Claim {
+    /// In which of the paper's regimes it is judged; once, without any, if its numbers are not from simulations.
+    pub fn regimes<'p>(&self, paper: &'p Paper) -> Vec<Option<&'p str>> {
+        if !self.bindings.values().any(|binding| matches!(binding, Binding::Grid(_))) {
+            return vec![None];
+        }
+        paper.grids.regimes().iter().map(|regime| regime.name.as_str()).filter(|regime| self.is_about(regime)).map(Some).collect()
+    }
+}

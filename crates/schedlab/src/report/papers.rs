@@ -1,0 +1,140 @@
+//! Papers measured again: what became of each claim, and the figures.
+
+use super::tables::escape;
+use crate::output::{Row, quantity};
+use crate::paper::figure::{Figure, Order, Point};
+use std::fmt::Write;
+
+/// A table of all claims; empty if there is none.
+pub fn claims(rows: &[Row]) -> String {
+    let verdicts: Vec<&Row> = rows.iter().filter(|row| row.params.contains_key("claim") && row.verdict.is_some()).collect();
+    if verdicts.is_empty() {
+        return String::new();
+    }
+    let mut html = String::from("<section id=claims><h2>Claims</h2>\n<p class=legend>");
+    for word in crate::paper::claim::VERDICTS {
+        let count = verdicts.iter().filter(|row| row.verdict.as_deref() == Some(word)).count();
+        let _ = write!(html, "<span class={}>{count} checks {word}</span> ", class(word));
+    }
+    html += "A check is a comparison that a claim comes down to; it holds if the 95 % interval of its margin does.</p>\n\
+             <div class=scroll><table class=sortable id=verdicts><thead><tr>";
+    for title in ["paper", "claim", "says", "check", "regime", "in print"] {
+        let _ = write!(html, "<th scope=col>{title}");
+    }
+    html += "<th scope=col class=number>measured<th scope=col>expected<th scope=col>verdict<th scope=col>because</thead><tbody>\n";
+    verdicts.iter().for_each(|row| html += &verdict(row));
+    html + "</tbody></table></div></section>\n"
+}
+
+fn verdict(row: &Row) -> String {
+    let param = |key: &str| escape(row.params.get(key).map_or("", String::as_str));
+    let word = row.verdict.as_deref().unwrap_or_default();
+    let measured = match (row.value, row.ci_low.zip(row.ci_high)) {
+        (None, _) => "–".to_string(),
+        (Some(value), None) => quantity(value, "1"),
+        (Some(value), Some((low, high))) => format!("{} <small>±{}</small>", quantity(value, "1"), quantity((high - low) / 2.0, "1")),
+    };
+    let value = row.value.map_or(String::new(), |value| format!(" data-value={value}"));
+    format!(
+        "<tr><td>{}<th scope=row>{}<td class=words>{}<td class=words><code>{}</code><td>{}<td>{}<td class=number{value}>{measured}<td><code>{}</code>\
+         <td class={}>{word}<td class=words>{}\n",
+        param("paper"),
+        param("claim"),
+        param("says"),
+        param("check"),
+        param("regime"),
+        param("in_print"),
+        param("expected"),
+        class(word),
+        if word == "reproduced" { String::new() } else { escape(row.note.as_deref().unwrap_or_default()) },
+    )
+}
+
+fn class(verdict: &str) -> &'static str {
+    match verdict {
+        "reproduced" => "better",
+        "not-reproduced" => "worse",
+        _ => "undecided",
+    }
+}
+
+/// The figures, each with a place for its plot and with its data; empty if there is none.
+pub fn figures(figures: &[Figure]) -> String {
+    if figures.is_empty() {
+        return String::new();
+    }
+    let mut html = String::from(
+        "<section id=figures><h2>Figures</h2>\n<p class=note>Shaded: 95 % interval over runs or assignments. Circles of the same colour: the printed numbers, on the axis at the \
+         right. Dashed grey: what the text says. A curve ends where the system is saturated.</p>\n<div class=figures>\n",
+    );
+    figures.iter().enumerate().for_each(|(index, one)| html += &figure(index, one));
+    html + "</div></section>\n"
+}
+
+fn figure(index: usize, figure: &Figure) -> String {
+    let (id, title) = (escape(&figure.id), escape(&figure.title));
+    let body = match &figure.diagram {
+        // The program draws its diagrams itself.
+        Some(svg) => format!("<div class=diagram>{svg}</div>"),
+        None if !figure.orders.is_empty() => figure.orders.iter().map(order).collect(),
+        None => format!("<div class=plot data-figure={index}></div>\n{}", data(figure)),
+    };
+    let reproduce = escape(&figure.reproduce);
+    format!(
+        "<figure id=\"{id}\"><figcaption><b>{id}</b> {title}</figcaption>{body}<p class=note>Reproduce: <code>{reproduce}</code></p></figure>\n"
+    )
+}
+
+/// A row per level: its letter wherever it runs.
+fn order(order: &Order) -> String {
+    let mut levels: Vec<&String> = order.levels.iter().collect();
+    levels.sort();
+    levels.dedup();
+    let row = |level: &String| order.levels.iter().map(|one| if one == level { level } else { "·" }).collect::<String>() + "\n";
+    let rows: String = levels.into_iter().map(row).collect();
+    format!("<p>{}, slice by slice</p><pre>{}</pre>", escape(&order.queue), escape(&rows))
+}
+
+fn data(figure: &Figure) -> String {
+    let number = |value: Option<f64>| value.map_or(String::new(), |value| quantity(value, "1"));
+    let mut html = format!("<details><summary>Data</summary><a download=\"{}.csv\" href=\"data:text/csv,", escape(&figure.id));
+    html += &percent_encoded(&figure.csv());
+    html += "\">as CSV</a><div class=scroll><table><thead><tr><th>curve<th>";
+    html += &escape(&figure.x.label);
+    html += "<th class=number>mean<th class=number>low<th class=number>high<th class=number>printed</thead><tbody>\n";
+    for curve in &figure.curves {
+        for Point { x, value, low, high, printed } in &curve.points {
+            let _ = write!(html, "<tr><td>{}<td>{x}", escape(&curve.name));
+            [value, low, high, printed].into_iter().for_each(|one| {
+                let _ = write!(html, "<td class=number>{}", number(*one));
+            });
+            html.push('\n');
+        }
+    }
+    html + "</tbody></table></div></details>"
+}
+
+/// As a URL has it.
+fn percent_encoded(text: &str) -> String {
+    let encoded = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b',' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    text.bytes().map(encoded).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_is_a_row_per_level() {
+        let levels = ["A", "A", "B", "A"].map(String::from).to_vec();
+        assert_eq!(order(&Order { queue: "ruler".to_string(), levels }), "<p>ruler, slice by slice</p><pre>AA·A\n··B·\n</pre>");
+    }
+
+    #[test]
+    fn data_in_a_link_keeps_its_characters() {
+        assert_eq!(percent_encoded("a,1\n\"é\""), "a,1%0A%22%C3%A9%22");
+    }
+}

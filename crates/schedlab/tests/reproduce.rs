@@ -1,0 +1,209 @@
+//! Papers measured again, as a user meets it: verdicts, figures, what is kept between runs, and every bad input.
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(test: &str) -> Scratch {
+        let dir = std::env::temp_dir().join(format!("schedlab-reproduce-{test}-{}", std::process::id()));
+        fs::create_dir_all(&dir).expect("a directory for the test");
+        Scratch(dir)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_string_lossy().into_owned()
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.0.join(name);
+        fs::create_dir_all(path.parent().expect("a parent")).and_then(|()| fs::write(&path, text)).expect("the file can be written");
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.0.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// Runs `schedlab reproduce` with a cache of this test's own.
+    fn reproduce(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_schedlab"));
+        command.current_dir(&self.0).arg("reproduce").args(arguments).args(["--cache", &self.path("cache")]);
+        command.output().expect("the program starts")
+    }
+
+    fn rows(&self, arguments: &[&str]) -> Vec<Value> {
+        let output = self.reproduce(&[arguments, &["--format", "json"]].concat());
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        let results: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        results["rows"].as_array().expect("rows").clone()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+const GRIDS: &str =
+    "workload = \"unix1990\"\n\n[[grid]]\nname = \"small\"\npolicies = [\"initial:rr\", \"take:rr\"]\n[grid.axes]\nload = [0.3, 0.95]\n";
+const EXPERIMENTS: &str = "[[regime]]\nname = \"F\"\nsays = \"from empty\"\nfull = { seeds = 4, parameters = { tasks = 600 } }\n\
+    quick = { seeds = 3, parameters = { tasks = 300 } }\n\n[[figure]]\nid = \"X-FIG1\"\ntitle = \"NGRR\"\nx = { label = \"load\" }\n\
+    let.ip = { grid = \"small\", policy = \"initial:rr\", metric = \"grr\", x = \"load\" }\n\
+    let.tk = { grid = \"small\", policy = \"take:rr\", metric = \"grr\", x = \"load\" }\ncurve = [{ name = \"TK\", y = \"tk / ip\" }]\n\
+    mark = [{ y = 1.0, text = \"IP\" }]\n";
+const CLAIMS: &str = "[[claim]]\nid = \"X-CLM1\"\nsays = \"Waiting makes tasks slower, and more so under load.\"\n\
+    let.ip = { grid = \"small\", policy = \"initial:rr\", metric = \"grr\", x = \"load\" }\n\
+    check = [\"min(ip) > 1\", \"ip@0.95 > ip@0.3\", \"ip@0.95 < 1\"]\n\
+    known.3 = { verdict = \"not-reproduced\", because = \"nobody is faster than alone\" }\n\n\
+    [[claim]]\nid = \"X-CLM2\"\nsays = \"It tastes well.\"\nskipped = \"there is no cook\"\n";
+
+fn small_paper(scratch: &Scratch) {
+    scratch.write("paper/grids.toml", GRIDS);
+    scratch.write("paper/experiments.toml", EXPERIMENTS);
+    scratch.write("paper/claims.toml", CLAIMS);
+}
+
+#[test]
+fn a_folder_is_a_paper_and_a_second_run_measures_nothing() {
+    let scratch = Scratch::new("folder");
+    small_paper(&scratch);
+    let first = scratch.reproduce(&["./paper", "-o", "out", "--format", "json"]);
+    let message = String::from_utf8_lossy(&first.stderr).into_owned();
+    assert!(first.status.success() && message.contains("12 measurements made, 0 taken"), "{message}");
+    let results: Value = serde_json::from_slice(&first.stdout).expect("JSON");
+    let verdicts: Vec<&str> = results["rows"].as_array().expect("rows").iter().map(|row| row["verdict"].as_str().unwrap()).collect();
+    assert_eq!(verdicts, ["reproduced", "reproduced", "not-reproduced", "skipped"]);
+    let row = &results["rows"][2];
+    assert_eq!((row["paper"].as_str(), row["claim"].as_str(), row["expected"].as_str()), (Some("paper"), Some("X-CLM1"), Some("< 1")));
+    assert_eq!((row["runs"].as_u64(), row["note"].as_str()), (Some(3), Some("nobody is faster than alone")));
+    assert!(row["value"].as_f64().unwrap() > 1.0 && row["ci_low"].is_number());
+    let figure = scratch.read("out/X-FIG1-F.csv");
+    assert!(figure.starts_with("series,x,value,ci_low,ci_high,printed\n\"TK\",0.3,") && figure.lines().count() == 3, "{figure}");
+    let report = scratch.read("out/report.html");
+    for part in ["id=claims", "id=figures", "X-FIG1-F", "schedlab reproduce ./paper --only X-FIG1", "there is no cook"] {
+        assert!(report.contains(part), "{part}");
+    }
+
+    let second = scratch.reproduce(&["./paper", "--format", "json", "--resume"]);
+    assert!(String::from_utf8_lossy(&second.stderr).contains("0 measurements made, 12 taken"), "{second:?}");
+    let again: Value = serde_json::from_slice(&second.stdout).expect("JSON");
+    assert_eq!(results["rows"], again["rows"], "what was kept is what was measured");
+    let one = scratch.rows(&["./paper", "--only", "X-CLM2"]);
+    assert_eq!(one.len(), 1);
+}
+
+#[test]
+fn a_verdict_that_is_not_the_one_on_record_fails() {
+    let scratch = Scratch::new("record");
+    small_paper(&scratch);
+    scratch.write("paper/claims.toml", &CLAIMS.replace("known.3", "known.2"));
+    let output = scratch.reproduce(&["./paper"]);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(4), "{message}");
+    assert!(message.contains("X-CLM1 (2, F) is reproduced, on record as not-reproduced") && message.contains("X-CLM1 (3, F)"), "{message}");
+}
+
+#[test]
+fn bad_input_is_said_with_file_line_and_key() {
+    let scratch = Scratch::new("bad");
+    for (file, from, to, words) in [
+        ("claims.toml", "min(ip)", "min(pi)", "paper/claims.toml:5: claim[0].check[0]: there is no series named `pi`. Did you mean `ip`?"),
+        (
+            "claims.toml",
+            "check = [",
+            "chekc = [",
+            "paper/claims.toml:5: claim[0].chekc: there is no key named `chekc`. Did you mean `check`?",
+        ),
+        (
+            "claims.toml",
+            "grid = \"small\"",
+            "grid = \"smell\"",
+            "paper/claims.toml:4: claim[0].let.ip.grid: there is no grid named `smell`.",
+        ),
+        (
+            "claims.toml",
+            "metric = \"grr\"",
+            "metric = \"ggr\"",
+            "paper/claims.toml:4: claim[0].let.ip.metric: there is no metric named `ggr`.",
+        ),
+        ("claims.toml", "skipped = \"there is no cook\"", "", "paper/claims.toml:8: claim[1]: X-CLM2 needs either a threshold"),
+        ("claims.toml", "x = \"load\"", "x = \"loud\"", "paper/claims.toml:4: claim[0].let.ip.x: there is no axis named `loud`."),
+        ("experiments.toml", "tk / ip", "tk / up", "paper/experiments.toml:13: figure[0].curve[0].y: there is no series named `up`."),
+        (
+            "experiments.toml",
+            "tasks = 40",
+            "tusks = 40",
+            "paper/experiments.toml:5: regime[0].quick.parameters.tusks: there is no parameter named `tusks`. Did you mean `tasks`?",
+        ),
+        ("grids.toml", "take:rr", "takerr", "paper/grids.toml:5: grid[0].policies[1]: there is no policy named `takerr`."),
+        ("grids.toml", "[0.3, 0.95]", "[]", "paper/grids.toml:7: grid[0].axes.load: an axis is a list of at least one value"),
+    ] {
+        small_paper(&scratch);
+        let text = scratch.read(&format!("paper/{file}"));
+        scratch.write(&format!("paper/{file}"), &text.replacen(from, to, 1));
+        let output = scratch.reproduce(&["./paper"]);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(3), "{file}, {to}: {message}");
+        assert!(message.contains(words), "{file}, {to}: {words:?} is not in {message:?}");
+    }
+    small_paper(&scratch);
+    for (arguments, code, words) in [
+        (&["porter-2012"][..], 2, "Did you mean `porter-2021`?"),
+        (&["./nowhere"], 3, "./nowhere"),
+        (&["./paper", "--only", "X-CLM7"], 2, "there is no table, figure or claim named `X-CLM7`. Did you mean `X-CLM"),
+        (&["./paper", "--resume"], 2, "nothing to resume"),
+        (&["./paper", "--quick", "--full"], 2, "--full"),
+        (&["./paper", "--binary", "/nonexistent/schedlab"], 2, "cargo build --profile o1"),
+    ] {
+        let output = scratch.reproduce(arguments);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {message}");
+        assert!(message.contains(words), "{arguments:?}: {words:?} is not in {message:?}");
+    }
+    scratch.write("cache/paper.jsonl", "schedlab 0.0.1 (another)\n");
+    let output = scratch.reproduce(&["./paper"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("written by schedlab 0.0.1 (another)"), "{output:?}");
+}
+
+#[test]
+fn the_schedules_of_porter_are_reproduced_from_counts_alone() {
+    let scratch = Scratch::new("porter");
+    let rows = scratch.rows(&["porter-2021", "--only", "P-CHK01,P-CHK02,P-CHK03,P-CLM17"]);
+    let verdicts: Vec<(&str, &str)> = rows.iter().map(|row| (row["claim"].as_str().unwrap(), row["verdict"].as_str().unwrap())).collect();
+    assert!(verdicts.iter().all(|(claim, verdict)| *verdict == if *claim == "P-CLM17" { "skipped" } else { "reproduced" }), "{verdicts:?}");
+    assert_eq!(verdicts.len(), 10);
+    assert!(rows.iter().all(|row| row["paper"] == "porter-2021" && row["expected"].is_string()));
+}
+
+#[test]
+fn figures_are_written_as_data() {
+    let scratch = Scratch::new("figures");
+    scratch.rows(&["--only", "P-FIG25,C-FIG2.1,C-FIG3.1", "-o", "out"]);
+    let figure = scratch.read("out/P-FIG25.csv");
+    let order = |queue: &str| -> String {
+        let lines = figure.lines().filter_map(|line| line.strip_prefix(queue));
+        lines.filter_map(|line| line.rsplit(',').next()).collect()
+    };
+    assert!(order("multilist2,").starts_with("AABAABCAABAABCDAABAABCAABAABCDE"), "{}", order("multilist2,"));
+    // The paper prints A AB AC ABD AE ABCF; first in, first out among equals takes each group the other way round.
+    assert!(order("rbtree,").starts_with("ABACADBAEAFCBA"), "{}", order("rbtree,"));
+    let shares = scratch.read("out/C-FIG2.1.csv");
+    let most = shares.lines().skip(1).max_by(|a, b| value(a).total_cmp(&value(b))).expect("a line");
+    assert!(most.starts_with("\"unix\",2.828") && (value(most) - 0.658).abs() < 0.01, "most bursts take 2 to 4 ms: {most}");
+    let report = scratch.read("out/report.html");
+    assert!(report.contains("<svg") && report.contains("<pre>A·A·A··A·A"), "a network, and a row per level");
+    assert!(Path::new(&scratch.path("out/results.csv")).exists());
+    // Figures of an earlier command do not stay.
+    let queue = ["queue", "--queues", "rr", "--count", "steps", "-o", &scratch.path("out")];
+    assert!(Command::new(env!("CARGO_BIN_EXE_schedlab")).args(queue).output().expect("the program starts").status.success());
+    assert!(!Path::new(&scratch.path("out/figures.json")).exists());
+}
+
+/// The third field of a line.
+fn value(line: &str) -> f64 {
+    line.split(',').nth(2).and_then(|field| field.parse().ok()).unwrap_or(f64::NAN)
+}
