@@ -135,8 +135,8 @@ fn bad_input_is_said_with_file_line_and_key() {
         ("experiments.toml", "tk / ip", "tk / up", "paper/experiments.toml:13: figure[0].curve[0].y: there is no series named `up`."),
         (
             "experiments.toml",
-            "tasks = 40",
-            "tusks = 40",
+            "tasks = 300",
+            "tusks = 300",
             "paper/experiments.toml:5: regime[0].quick.parameters.tusks: there is no parameter named `tusks`. Did you mean `tasks`?",
         ),
         ("grids.toml", "take:rr", "takerr", "paper/grids.toml:5: grid[0].policies[1]: there is no policy named `takerr`."),
@@ -144,6 +144,7 @@ fn bad_input_is_said_with_file_line_and_key() {
     ] {
         small_paper(&scratch);
         let text = scratch.read(&format!("paper/{file}"));
+        assert!(text.contains(from), "{file} has no {from}");
         scratch.write(&format!("paper/{file}"), &text.replacen(from, to, 1));
         let output = scratch.reproduce(&["./paper"]);
         let message = String::from_utf8_lossy(&output.stderr).into_owned();

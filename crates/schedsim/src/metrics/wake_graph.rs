@@ -2,14 +2,15 @@
 
 use crate::TaskId;
 use crate::trace::{Event, EventKind, Observer, WakeContext};
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 /// Counts the wakings from each task to each other. Memory grows with the number of distinct pairs.
 #[derive(Clone, Debug, Default)]
 pub struct WakeGraph {
     /// What each CPU runs.
     running: Vec<TaskId>,
-    edges: BTreeMap<(TaskId, TaskId), u64>,
+    /// Hashed: it is asked for at every waking, and put in order only to be shown.
+    edges: HashMap<(TaskId, TaskId), u64>,
 }
 
 /// One task waking another.
@@ -41,7 +42,9 @@ impl WakeGraph {
 
     /// All edges, in order of waker and wakee.
     pub fn edges(&self) -> impl Iterator<Item = WakeEdge> + '_ {
-        self.edges.iter().map(|(&(waker, wakee), &count)| WakeEdge { waker, wakee, count })
+        let mut edges: Vec<WakeEdge> = self.edges.iter().map(|(&(waker, wakee), &count)| WakeEdge { waker, wakee, count }).collect();
+        edges.sort_unstable_by_key(|edge| (edge.waker, edge.wakee));
+        edges.into_iter()
     }
 
     /// The `k` edges with the highest counts, highest first, equals in order of waker and wakee.
