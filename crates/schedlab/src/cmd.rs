@@ -1,5 +1,6 @@
 //! The verbs of the command line, one file each.
 
+mod check;
 mod compare;
 mod completions;
 mod diff;
@@ -13,7 +14,7 @@ mod reproduce;
 mod run;
 mod sweep;
 
-use crate::experiment::{CostOverrides, Recorded, parse_policy};
+use crate::experiment::{CostOverrides, Recorded, all_policies, parse_policy};
 use crate::import::{self, Options, Progress, Recording};
 use crate::output::Format;
 use crate::workload::{Parameters, Workload};
@@ -44,6 +45,7 @@ pub struct Arguments {
 
 #[derive(Subcommand, Debug)]
 enum Verb {
+    Check(check::Check),
     Compare(compare::Compare),
     Run(run::Run),
     Sweep(sweep::Sweep),
@@ -65,6 +67,7 @@ impl Arguments {
     /// Does what the command line asks for.
     pub fn run(self) -> Result<(), Error> {
         match self.verb {
+            Verb::Check(verb) => verb.run(),
             Verb::Compare(verb) => verb.run(),
             Verb::Run(verb) => verb.run(),
             Verb::Sweep(verb) => verb.run(),
@@ -230,26 +233,42 @@ fn read_with_progress(path: &Path, options: Options, observers: Vec<&mut dyn Obs
     Ok(recording?)
 }
 
-/// A policy of ours, or a class of a real kernel's.
+/// A policy of ours, all of them, or a class of a real kernel's.
 #[derive(Clone, Debug)]
 enum PolicyName {
+    All,
     Ours(PolicySpec),
     Kernel(Class),
 }
 
 impl PolicyName {
-    /// `kernel:CLASS`, or what [`experiment::parse_policy`](crate::experiment::parse_policy) reads.
+    /// `all`, `kernel:CLASS`, or what [`experiment::parse_policy`](crate::experiment::parse_policy) reads.
     fn parse(text: &str) -> Result<PolicyName, String> {
-        match text.strip_prefix("kernel:") {
-            Some(class) => class.parse().map(PolicyName::Kernel),
-            None => parse_policy(text).map(PolicyName::Ours),
+        match (text, text.strip_prefix("kernel:")) {
+            ("all", _) => Ok(PolicyName::All),
+            (_, Some(class)) => class.parse().map(PolicyName::Kernel),
+            _ => parse_policy(text).map(PolicyName::Ours),
         }
     }
 
-    /// The policy, where only ours can run.
-    fn simulated(&self) -> Result<PolicySpec, Error> {
+    /// The policies of a list, each once, where only ours can run.
+    fn all_simulated(names: &[PolicyName]) -> Result<Vec<PolicySpec>, Error> {
+        let mut policies: Vec<PolicySpec> = Vec::new();
+        for name in names {
+            for policy in name.simulated()? {
+                if !policies.contains(&policy) {
+                    policies.push(policy);
+                }
+            }
+        }
+        Ok(policies)
+    }
+
+    /// What it stands for, where only ours can run.
+    fn simulated(&self) -> Result<Vec<PolicySpec>, Error> {
         match self {
-            PolicyName::Ours(policy) => Ok(policy.clone()),
+            PolicyName::All => Ok(all_policies()),
+            PolicyName::Ours(policy) => Ok(vec![policy.clone()]),
             PolicyName::Kernel(class) => Err(Error::Usage(format!(
                 "kernel:{class} is a class of a real kernel's, which is not simulated: add --on vm, or give eevdf or cfs"
             ))),

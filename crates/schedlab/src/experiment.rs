@@ -6,11 +6,13 @@ mod open;
 mod policy_name;
 mod queue_costs;
 mod simulation;
+mod swarm;
 
 pub use comparison::{Case, Comparison, Fidelity};
 pub use open::{OpenRun, aggregate, check_open, compare_open, simulate_open};
-pub use policy_name::parse_policy;
+pub use policy_name::{all_policies, parse_policy};
 pub use simulation::{Run, simulate};
+pub use swarm::{Finding, Stood, swarm};
 
 use crate::import::Recording;
 use crate::results_directory::ResultsDirectory;

@@ -72,6 +72,32 @@ fn compare_runs_every_scheduler_and_charges_its_queue() {
 }
 
 #[test]
+fn a_swarm_of_random_workloads_holds_all_policies_to_all_rules() {
+    let text = stdout(&schedlab(&["check", "--swarm", "20"]));
+    assert!(text.contains("20 random workloads under ") && text.contains("all rules held"), "{text}");
+    let output = schedlab(&["check", "--swarm", "3", "--seed", "278", "--policy", "eevdf,cfs,eevdf", "--format", "json"]);
+    let results: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = results["rows"].as_array().expect("rows");
+    assert_eq!(rows.iter().map(|row| row["policy"].as_str().expect("a name")).collect::<Vec<_>>(), ["eevdf", "cfs"]);
+    assert!(rows.iter().all(|row| row["metric"] == "failed_workloads" && row["value"] == 0.0 && row["runs"] == 3), "{rows:?}");
+    fails(&["check", "--swarm", "0"], 2, &["--swarm"]);
+    fails(&["check", "--seed", "18446744073709551615"], 2, &["give a smaller --seed"]);
+    fails(&["check", "--policy", "kernel:other"], 2, &["is not simulated"]);
+    fails(&["check", "--policy", "eevfd"], 2, &["Did you mean `eevdf`?"]);
+}
+
+#[test]
+fn compare_of_all_policies_has_a_case_for_each() {
+    let output = schedlab(&["compare", "yield:3?times=5", "--policy", "all", "--cpus", "2", "--format", "json"]);
+    let results: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let mut policies: Vec<&str> = results["rows"].as_array().expect("rows").iter().filter_map(|row| row["policy"].as_str()).collect();
+    policies.sort_unstable();
+    policies.dedup();
+    assert_eq!(policies.len(), schedsim::policy::names().len());
+    fails(&["compare", "yield:3", "--on", "vm", "--policy", "all"], 2, &["kernel:"]);
+}
+
+#[test]
 fn compare_gives_every_metric_of_every_policy_with_a_verdict() {
     let scratch = Scratch::new("compare");
     let out = scratch.path("results");

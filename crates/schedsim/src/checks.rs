@@ -255,8 +255,8 @@ impl<'w> Checks<'w> {
             let goes_on = prev_state == PrevState::Runnable;
             findings.extend(self.turns.as_mut().and_then(|turns| turns.switch(&self.scene, cpu, ran, next, goes_on, now)));
         }
-        if ran.is_none() && next != TaskId::NONE && self.strict.as_ref().is_some_and(Strict::is_lenient) {
-            self.scene.pass_over(now, |task| may_run(workload, cpus, task, cpu));
+        if let Some(strict) = self.strict.as_ref().filter(|strict| next != TaskId::NONE && strict.is_lenient()) {
+            self.scene.pass_over(now, |task| (ran.is_none() || !strict.matters_more(task, next)) && may_run(workload, cpus, task, cpu));
         }
         let gone = ran.filter(|_| prev_state != PrevState::Runnable).map(|ran| ran.task);
         findings.extend(self.shares.as_mut().and_then(|shares| shares.switch(next, gone, now)));
@@ -327,9 +327,8 @@ impl<'w> Checks<'w> {
                 .steps()
                 .next()
                 .is_some_and(|step| step.run == Nanos::ZERO && matches!(step.then, Action::Sleep(_) | Action::Wait));
-            let over = self.conservation.is_over(self.now);
             match (self.tasks[task.index()], spec.start) {
-                (Phase::Waiting, _) if over => {
+                (Phase::Waiting, _) if self.conservation.is_lost(task, self.now) => {
                     self.report(Rule::NoneLost, Some(task), None, "is ready at the end, with all CPUs idle".into());
                 }
                 (Phase::Unborn, Start::At(time)) if time < self.now && !pauses_first => {

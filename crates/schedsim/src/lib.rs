@@ -10,6 +10,7 @@ mod machine;
 pub mod metrics;
 pub mod policy;
 mod random;
+pub mod swarm;
 mod time;
 pub mod trace;
 pub mod workload;

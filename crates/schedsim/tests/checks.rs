@@ -7,6 +7,7 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use schedsim::checks::{Checks, Rule, Violation};
 use schedsim::engine::{self, Error, Options, Outcome};
 use schedsim::policy::{self, Context, Dispatch, Effect, Enqueue, Needs, Policy, PolicySpec, PolicyVisitor, Promises, Shares, Stop, Wake};
+use schedsim::swarm::Case;
 use schedsim::trace::{Event, EventKind, Observer, OverheadKind, PrevState, Trace};
 use schedsim::workload::{Action, Affinity, Workload};
 use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
@@ -488,4 +489,31 @@ fn a_load_that_a_broken_policy_fails_shrinks_and_fails_again() {
     // What is left: few tasks, of which two wake.
     assert!(failure.matches("TaskSpec {").count() <= 4, "{failure}");
     assert!(failure.ends_with(&format!("SWARM={seed} cargo test -p schedsim --test checks every_policy_keeps_all_rules")));
+}
+
+#[test]
+fn every_policy_stands_the_swarm_of_closed_workloads() {
+    let policies: Vec<PolicySpec> = every_policy().iter().map(|name| PolicySpec::parse(name).unwrap()).collect();
+    for seed in 0..100 {
+        let case = Case::draw(seed);
+        for policy in &policies {
+            case.verify(policy).unwrap_or_else(|failure| panic!("schedlab check --swarm 1 --seed {seed} --policy {policy}: {failure}"));
+        }
+    }
+}
+
+#[test]
+fn the_swarm_catches_a_broken_policy_and_leaves_little_of_the_case() {
+    let broken = |case: &Case, fault| {
+        let Some(load) = case.scripts() else { return vec![] };
+        let run = Checked { workload: &load, machine: &case.machine, until: case.until(), fault: Some(fault) };
+        PolicySpec::parse("central:rr").unwrap().visit(case.machine.cpus, run).map_or(vec![], |violations| rules(&violations))
+    };
+    // A task that is never kicked waits beside an idle CPU; one whose affinity is ignored needs two CPUs.
+    for (fault, rule, tasks) in [(Fault::NeverKicks, Rule::WorkConserving, 1), (Fault::IgnoresAffinity, Rule::Affinity, 2)] {
+        let case = (0..).map(Case::draw).find(|case| broken(case, fault).contains(&rule)).unwrap();
+        let left = case.shrink(|case| broken(case, fault).contains(&rule));
+        assert!(broken(&left, fault).contains(&rule));
+        assert!(left.workload.tasks.len() <= tasks && left.workload.tasks.iter().all(|task| task.phases.len() <= 2), "{left:?}");
+    }
 }

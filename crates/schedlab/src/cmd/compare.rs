@@ -37,7 +37,7 @@ use std::time::Duration;
 pub struct Compare {
     #[command(flatten)]
     workload: WorkloadArguments,
-    /// Policies, separated by commas; `schedlab list policies` shows them
+    /// Policies, separated by commas, or `all`: every order under every topology and every whole scheduler; `schedlab list policies` shows them
     /// [default: eevdf,take:rr,take:multilist2,take:priority,central:rr,initial:rr; of stochastic workloads central:rr,initial:rr,take:rr]
     /// On vm the kernel's own classes: kernel:other, batch, idle, fifo:PRIORITY, rr:PRIORITY, deadline:RUNTIME/DEADLINE/PERIOD [default there: kernel:other]
     #[arg(long, value_delimiter = ',', value_parser = PolicyName::parse)]
@@ -116,7 +116,7 @@ impl Compare {
 
     fn policies(&self, default: &str) -> Result<Vec<PolicySpec>, Error> {
         if !self.policy.is_empty() {
-            return self.policy.iter().map(PolicyName::simulated).collect();
+            return PolicyName::all_simulated(&self.policy);
         }
         default.split(',').map(|policy| parse_policy(policy).map_err(Error::Usage)).collect()
     }

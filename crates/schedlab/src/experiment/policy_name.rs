@@ -16,3 +16,8 @@ pub fn parse_policy(text: &str) -> Result<PolicySpec, String> {
         PolicyError::BadValue { .. } => error.to_string(),
     })
 }
+
+/// All of them, as they are by default: every order under every topology, and every whole scheduler.
+pub fn all_policies() -> Vec<PolicySpec> {
+    policy::names().iter().filter_map(|name| PolicySpec::parse(name).ok()).collect()
+}

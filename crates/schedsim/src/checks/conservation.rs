@@ -101,8 +101,12 @@ impl Conservation {
         self.waiting.iter().filter_map(idle_cpu).collect()
     }
 
-    /// Whether all CPUs idle, and have for longer than it takes to leave idle.
-    pub fn is_over(&self, now: Time) -> bool {
+    /// Whether nobody will come for `task` any more: all CPUs idle, and both it and they have for longer than it takes to leave idle.
+    pub fn is_lost(&self, task: TaskId, now: Time) -> bool {
+        now.since(self.waits[task.index()].since) > self.exit && self.is_over(now)
+    }
+
+    fn is_over(&self, now: Time) -> bool {
         self.idle_since.iter().enumerate().all(|(cpu, &since)| self.idle.contains(CpuId(cpu as u16)) && now.since(since) > self.exit)
     }
 

@@ -19,7 +19,7 @@ pub struct Waiting {
     pub task: TaskId,
     pub cpu: CpuId,
     pub since: Time,
-    /// Since when, or since a CPU last left idle and passed it over.
+    /// Since when, or since a CPU last passed it over for another.
     pub passed_over: Time,
 }
 
@@ -40,7 +40,7 @@ impl Scene {
         self.waiting.push(Waiting { task, cpu, since, passed_over: since });
     }
 
-    /// A CPU has left idle, for one of them; `might` says for which of them it could have been.
+    /// A CPU has taken one of them; `might` says for which of them it could have been.
     pub fn pass_over(&mut self, now: Time, might: impl Fn(TaskId) -> bool) {
         self.waiting.iter_mut().filter(|waiting| might(waiting.task)).for_each(|waiting| waiting.passed_over = now);
     }

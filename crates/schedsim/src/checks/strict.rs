@@ -2,7 +2,8 @@
 //!
 //! For tasks of the priorities for which that is promised. An overlap of such a wait with such a run is judged when either ends. It may last for as long as a
 //! CPU is busy with a switch, which nothing interrupts, and a chosen one leaves idle;
-//! where leaving idle takes time, a task's wait counts anew when a CPU that may have been meant for it has taken another.
+//! where such things take time, a task's wait counts anew when a CPU that may have been meant for it has taken another: any when it leaves idle, one that is
+//! not less important when it was told to choose anew.
 
 use super::scene::{Running, Scene, Waiting};
 use super::{Finding, Rule};
@@ -29,6 +30,11 @@ impl Strict {
     /// Whether anything may take time.
     pub fn is_lenient(&self) -> bool {
         self.tolerance > Nanos::ZERO
+    }
+
+    /// Whether `task` is more important than `other`, which has taken a CPU.
+    pub fn matters_more(&self, task: TaskId, other: TaskId) -> bool {
+        self.prio(task) < self.prio(other)
     }
 
     fn prio(&self, task: TaskId) -> u8 {

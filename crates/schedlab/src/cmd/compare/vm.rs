@@ -106,6 +106,10 @@ impl Compare {
         }
         let class = |policy: &PolicyName| match policy {
             PolicyName::Kernel(class) => Ok(*class),
+            PolicyName::All => Err(Error::Usage(
+                "`all` are the policies that are simulated; on vm give the kernel's own classes, as in kernel:other,kernel:batch"
+                    .to_string(),
+            )),
             PolicyName::Ours(policy) => Err(Error::Usage(format!(
                 "{policy} does not run in a kernel; give one of the kernel's own classes, as in kernel:other, kernel:batch or kernel:fifo:10"
             ))),

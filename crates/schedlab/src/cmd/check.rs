@@ -1,0 +1,102 @@
+//! `schedlab check`: random workloads under all policies, held to every rule.
+
+use super::PolicyName;
+use crate::Error;
+use crate::experiment::{Finding, Stood, all_policies, swarm};
+use crate::output::{Format, Results, Row, prepare_directory, write_whole};
+use crate::progress;
+use clap::Args;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// Runs a swarm of random workloads under policies and holds every run to all rules
+///
+/// Each seed draws a machine of one to five CPUs and up to nine tasks of all classes that run, sleep, yield, lock, fork, join, read, write and wait for devices and timers.
+/// No task may be lost or run in two places, no time may vanish, affinity and whatever the policy promises must hold. The first workload that a policy fails is made as small as
+/// it goes and printed with the commands that do it again.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  schedlab check\n  schedlab check --swarm 10000 --policy eevdf,cfs\n  schedlab check --swarm 1 --seed 278 --policy eevdf -o failures\n\n\
+                        Exit codes: 0 all rules held, 2 usage, 4 a rule was broken."
+)]
+pub struct Check {
+    /// How many workloads
+    #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    swarm: u64,
+    /// Draws the first of them; the others count up from it
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Policies, separated by commas, or `all` [default: all]
+    #[arg(long, value_delimiter = ',', value_parser = PolicyName::parse)]
+    policy: Vec<PolicyName>,
+    /// Write what is left of failing workloads to this directory
+    #[arg(short, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// How results are printed
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+impl Check {
+    pub fn run(self) -> Result<(), Error> {
+        let Some(end) = self.seed.checked_add(self.swarm) else {
+            return Err(Error::Usage(format!("there are no {} seeds from {} on: give a smaller --seed", self.swarm, self.seed)));
+        };
+        if let Some(dir) = &self.output {
+            prepare_directory(dir)?;
+        }
+        let policies = if self.policy.is_empty() { all_policies() } else { PolicyName::all_simulated(&self.policy)? };
+        let bar = progress::bar("checking", 0);
+        let stood = swarm(self.seed..end, &policies, &bar);
+        bar.finish_and_clear();
+        let findings: Vec<&Finding> = stood.iter().filter_map(|stood| stood.first.as_ref()).collect();
+        if findings.is_empty() {
+            let results = Results::new(stood.iter().map(|stood| self.row(stood)).collect());
+            return results
+                .print(self.format, || format!("{} random workloads under {} policies: all rules held.\n", self.swarm, policies.len()));
+        }
+        let mut message = format!("{} of {} policies broke a rule:\n", findings.len(), policies.len());
+        for finding in findings {
+            message += &self.tell(finding)?;
+        }
+        Err(Error::Check(message))
+    }
+
+    fn row(&self, stood: &Stood) -> Row {
+        Row {
+            workload: "swarm".to_string(),
+            policy: stood.policy.to_string(),
+            backend: "sim".to_string(),
+            cpus: 0,
+            seed: Some(self.seed),
+            params: BTreeMap::new(),
+            metric: "failed_workloads".to_string(),
+            unit: "workloads".to_string(),
+            value: Some(f64::from(stood.failed)),
+            ci_low: None,
+            ci_high: None,
+            runs: u32::try_from(self.swarm).unwrap_or(u32::MAX),
+            verdict: None,
+            note: Some("each seed draws its own machine, of one to five CPUs".to_string()),
+        }
+    }
+
+    /// What failed, and how to do it again.
+    fn tell(&self, finding: &Finding) -> Result<String, Error> {
+        let mut text = format!("\n{}: {}\n  again: {}\n", finding.policy, finding.failure, finding.again());
+        let file = finding.file_name();
+        let content = finding.to_toml()?;
+        match &self.output {
+            Some(dir) => {
+                let path = dir.join(file);
+                write_whole(&path, content.as_bytes())?;
+                let _ = writeln!(text, "  what is left of it: {}", finding.run_command(&path.display().to_string()));
+            }
+            None => {
+                let _ = writeln!(text, "  what is left of it, as {file}: {}\n\n{content}", finding.run_command(&file));
+            }
+        }
+        Ok(text)
+    }
+}
