@@ -5,7 +5,7 @@
 //! determines the trace.
 
 mod by_name;
-mod calendar;
+mod cpu_times;
 mod cpus;
 mod pipes;
 mod sharing;
@@ -13,6 +13,7 @@ mod source;
 mod stall;
 mod sync;
 mod tasks;
+mod timers;
 
 pub use by_name::simulate_named;
 pub use source::Source;
@@ -21,13 +22,14 @@ pub use stall::{Stall, StalledTask};
 use crate::policy::{Context, Policy};
 use crate::trace::Trace;
 use crate::{CpuId, Machine, Nanos, Random, TaskId, Time};
-use calendar::{CpuTimes, Timers};
+use cpu_times::CpuTimes;
 use cpus::Cpu;
 use sharing::Slowdown;
 use source::Load;
 use std::fmt;
 use sync::Sync;
 use tasks::{Status, Task};
+use timers::Timers;
 
 /// How a simulation is run.
 #[derive(Clone, Copy, Debug)]
@@ -90,6 +92,9 @@ pub fn simulate<'w, P: Policy>(
     outcome
 }
 
+/// No CPU.
+const NOBODY: CpuId = CpuId(u16::MAX);
+
 /// The state of a simulation.
 struct Engine<'w, 't, P> {
     load: Load<'w>,
@@ -104,8 +109,8 @@ struct Engine<'w, 't, P> {
     misused: bool,
     /// CPUs that shall dispatch before time goes on.
     resched: Vec<CpuId>,
-    /// The CPU that a timer is interrupting at this moment: if it was idle, it is no longer, and that time lies before the waking.
-    interrupted: Option<CpuId>,
+    /// The CPU that a timer is interrupting at this moment, or `NOBODY`: if it was idle, it is no longer, and that time lies before the waking.
+    interrupted: CpuId,
     /// When idle CPUs shall dispatch; empty as long as none was asked to.
     alarms: Vec<Time>,
     tick: Option<Nanos>,
@@ -132,7 +137,7 @@ impl<'w, 't, P: Policy> Engine<'w, 't, P> {
             sync: if let Source::Scripts(workload) = source { Sync::new(workload) } else { Sync::default() },
             misused: false,
             resched: Vec::new(),
-            interrupted: None,
+            interrupted: NOBODY,
             alarms: Vec::new(),
             until: options.until,
             trace,
@@ -156,9 +161,9 @@ impl<'w, 't, P: Policy> Engine<'w, 't, P> {
                 match self.tasks[task.index()].status {
                     Status::Unborn => self.arrive(task),
                     _ => {
-                        self.interrupted = Some(self.cx.tasks[task.index()].cpu);
+                        self.interrupted = self.cx.tasks[task.index()].cpu;
                         self.wake(task, None);
-                        self.interrupted = None;
+                        self.interrupted = NOBODY;
                     }
                 }
             } else {

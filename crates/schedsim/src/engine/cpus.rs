@@ -1,10 +1,10 @@
 //! What happens on a CPU, and how it goes from one task to the next.
 
-use super::Engine;
 use super::sharing::{lost, part};
 use super::sync::Done;
 use super::tasks::Status;
-use crate::policy::{Effect, Policy, Stop};
+use super::{Engine, NOBODY};
+use crate::policy::{Policy, Stop};
 use crate::trace::{EventKind, OverheadKind, PrevState};
 use crate::workload::Action;
 use crate::{CpuId, Nanos, TaskId, Time};
@@ -43,6 +43,7 @@ impl Cpu {
 }
 
 impl<P: Policy> Engine<'_, '_, P> {
+    #[inline(always)]
     pub(super) fn cpu_event(&mut self, cpu: CpuId) {
         let state = &mut self.cpus[cpu.index()];
         if let CpuState::LeavingIdle(spent) = state.state {
@@ -52,9 +53,9 @@ impl<P: Policy> Engine<'_, '_, P> {
         }
         if state.state == CpuState::Idle {
             self.alarms[cpu.index()] = Time::NEVER;
-            self.interrupted = Some(cpu);
-            self.apply(Effect::Kick(cpu), Nanos::ZERO);
-            self.interrupted = None;
+            self.interrupted = cpu;
+            self.kick(cpu, Nanos::ZERO);
+            self.interrupted = NOBODY;
             return;
         }
         let Cpu { slice_end, next_tick, resched_at, .. } = *state;
@@ -194,7 +195,7 @@ impl<P: Policy> Engine<'_, '_, P> {
     }
 
     /// What it costs `next` that it is switched to on `cpu`, if it was elsewhere or away for long.
-    #[inline]
+    #[inline(always)]
     fn charge_move(&mut self, cpu: CpuId, next: TaskId) {
         let from = self.cx.tasks[next.index()].cpu;
         let state = &mut self.tasks[next.index()];
@@ -239,7 +240,7 @@ impl<P: Policy> Engine<'_, '_, P> {
     }
 
     /// Charges for a switch to `next`.
-    #[inline]
+    #[inline(always)]
     fn switch(&mut self, cpu: CpuId, next: TaskId) -> Nanos {
         if self.cx.machine.switch_cost == Nanos::ZERO {
             return Nanos::ZERO;
@@ -263,7 +264,7 @@ impl<P: Policy> Engine<'_, '_, P> {
         from + spent
     }
 
-    #[inline]
+    #[inline(always)]
     fn run_on(&mut self, cpu: CpuId, task: TaskId, run_from: Time, slice: Nanos) {
         let state = &mut self.tasks[task.index()];
         if state.status != Status::Ready || slice == Nanos::ZERO {
@@ -277,13 +278,14 @@ impl<P: Policy> Engine<'_, '_, P> {
         }
         state.has_run = true;
         state.is_fresh = false;
+        let done = run_from + state.left();
         self.cx.tasks[task.index()].cpu = cpu;
         self.cx.current[cpu.index()] = task;
         let next_tick = self.tick_after(run_from);
         self.cpus[cpu.index()] =
             Cpu { state: CpuState::Busy, occupant: task, run_from, slice_end: run_from + slice, next_tick, resched_at: Time::NEVER };
+        self.cpu_times.set(cpu, done.min(run_from + slice).min(next_tick));
         self.policy.running(&mut self.cx, cpu, task);
-        self.plan(cpu);
     }
 
     /// When will something happen on this busy CPU?
@@ -302,7 +304,7 @@ impl<P: Policy> Engine<'_, '_, P> {
     }
 
     /// Accounts for what the task on `cpu` has done until now: first the cost of its migration, then what sharing costs, then its work.
-    #[inline]
+    #[inline(always)]
     pub(super) fn account(&mut self, cpu: CpuId) {
         let (now, task) = (self.cx.now, self.cx.current[cpu.index()]);
         let state = &mut self.cpus[cpu.index()];

@@ -1,7 +1,7 @@
 //! Where the engine gets its tasks from: scripts, all known in advance, or a model, drawn as time goes on.
 
-use crate::TaskId;
-use crate::workload::{Model, Population, Shared, Step, Workload};
+use crate::workload::{Action, Model, Population, Shared, Workload};
+use crate::{Nanos, TaskId};
 
 /// What a simulation is fed with. A `&Workload` and a `&Model` convert into it.
 #[derive(Clone, Copy, Debug)]
@@ -38,12 +38,23 @@ impl<'w> Load<'w> {
         }
     }
 
-    /// What `task` does next; `None` at the end of a script. `cursor` is the task's place in its script.
+    /// What `task` does next, for how long and what then; a script that is at its end goes on with an exit. `cursor` is the task's place in its script.
     #[inline(always)]
-    pub fn next_step(&mut self, task: TaskId, cursor: &mut u32) -> Option<Step> {
+    pub fn next_step(&mut self, task: TaskId, cursor: &mut u32, then: &mut Action) -> Nanos {
         match self {
-            Load::Scripts(workload) => workload.tasks[task.index()].script.next(cursor),
-            Load::Drawn(population) => Some(population.next_step(task)),
+            Load::Scripts(workload) => {
+                let step = workload.tasks[task.index()].script.next(cursor);
+                *then = step.map_or(Action::Exit, |step| step.then);
+                step.map_or(Nanos::ZERO, |step| step.run)
+            }
+            Load::Drawn(population) => {
+                let (burst, pause) = population.next_burst(task);
+                match pause {
+                    Some(pause) => *then = Action::Sleep(pause),
+                    None => *then = Action::Exit,
+                }
+                burst
+            }
         }
     }
 

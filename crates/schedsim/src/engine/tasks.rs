@@ -91,6 +91,7 @@ impl<P: Policy> Engine<'_, '_, P> {
     }
 
     /// Lets the next task of a model come when its time has come. There is always one ahead.
+    #[inline]
     fn admit_next(&mut self) {
         let Load::Drawn(population) = &mut self.load else { return };
         if let Some(arrival) = population.arrive() {
@@ -136,12 +137,11 @@ impl<P: Policy> Engine<'_, '_, P> {
         self.trace.push(self.cx.now, cpu, EventKind::JobComplete { task, demand });
     }
 
-    /// Loads the next step; a script that is at its end goes on with an exit.
-    #[inline]
+    /// Loads the next step.
+    #[inline(always)]
     pub(super) fn next_step(&mut self, task: TaskId) {
         let state = &mut self.tasks[task.index()];
-        let step = self.load.next_step(task, &mut state.cursor);
-        (state.work, state.then) = step.map_or((Nanos::ZERO, Action::Exit), |step| (step.run, step.then));
+        state.work = self.load.next_step(task, &mut state.cursor, &mut state.then);
         state.drag = part(state.work, self.slowdown.every);
         state.is_fresh = true;
     }
@@ -189,7 +189,7 @@ impl<P: Policy> Engine<'_, '_, P> {
         self.make_ready(task, Wake { new: false, waker });
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn make_ready(&mut self, task: TaskId, wake: Wake) {
         let last = self.cx.tasks[task.index()].cpu;
         let target = self.policy.select_cpu(&mut self.cx, task, wake);
@@ -202,7 +202,7 @@ impl<P: Policy> Engine<'_, '_, P> {
         self.enqueue(task, target, if wake.new { Enqueue::New } else { Enqueue::Wakeup });
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn enqueue(&mut self, task: TaskId, cpu: CpuId, why: Enqueue) {
         self.tasks[task.index()].status = Status::Ready;
         let effect = self.policy.enqueue(&mut self.cx, task, cpu, why);
@@ -211,38 +211,46 @@ impl<P: Policy> Engine<'_, '_, P> {
     }
 
     /// Lets a CPU dispatch: one that is awake after `delay`, one that idles when it has left idle.
-    #[inline]
+    #[inline(always)]
     pub(super) fn apply(&mut self, effect: Effect, delay: Nanos) {
-        let cpu = match effect {
-            Effect::Kick(cpu) | Effect::Preempt(cpu) => cpu,
-            Effect::KickAt(cpu, time) => return self.kick_at(cpu, time),
-            Effect::Nothing => return,
-        };
+        match effect {
+            Effect::Nothing => {}
+            Effect::Kick(cpu) => self.kick(cpu, delay),
+            Effect::KickAt(cpu, time) => self.kick_at(cpu, time),
+            Effect::Preempt(cpu) if self.cpus[cpu.index()].state == CpuState::Busy => self.preempt(cpu, delay),
+            Effect::Preempt(cpu) => self.kick(cpu, delay),
+        }
+    }
+
+    /// Wakes an idle CPU, which takes `delay` if a timer has interrupted it.
+    #[inline]
+    pub(super) fn kick(&mut self, cpu: CpuId, delay: Nanos) {
+        let state = &mut self.cpus[cpu.index()].state;
+        if *state != CpuState::Idle {
+            return;
+        }
+        let exit = if self.interrupted == cpu { delay } else { self.cx.machine.idle_exit };
+        *state = CpuState::LeavingIdle(exit);
+        self.cx.idle.remove(cpu);
+        if exit == Nanos::ZERO {
+            self.resched.push(cpu);
+        } else {
+            self.cpu_times.set(cpu, self.cx.now + exit);
+        }
+    }
+
+    #[cold]
+    fn preempt(&mut self, cpu: CpuId, delay: Nanos) {
         let state = &mut self.cpus[cpu.index()];
-        match state.state {
-            CpuState::Idle => {
-                let exit = if self.interrupted == Some(cpu) { delay } else { self.cx.machine.idle_exit };
-                state.state = CpuState::LeavingIdle(exit);
-                self.cx.idle.remove(cpu);
-                if exit == Nanos::ZERO {
-                    self.resched.push(cpu);
-                } else {
-                    self.cpu_times.set(cpu, self.cx.now + exit);
-                }
-            }
-            CpuState::Busy if matches!(effect, Effect::Preempt(_)) => {
-                let at = (self.cx.now + delay).max(state.run_from); // a switch is not interrupted
-                if at >= state.resched_at {
-                    return;
-                }
-                state.resched_at = at;
-                if at > self.cx.now {
-                    self.plan(cpu);
-                } else {
-                    self.resched.push(cpu);
-                }
-            }
-            CpuState::Busy | CpuState::LeavingIdle(_) => {}
+        let at = (self.cx.now + delay).max(state.run_from); // a switch is not interrupted
+        if at >= state.resched_at {
+            return;
+        }
+        state.resched_at = at;
+        if at > self.cx.now {
+            self.plan(cpu);
+        } else {
+            self.resched.push(cpu);
         }
     }
 

@@ -166,24 +166,21 @@ impl<'m> OpenSystem<'m> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self, time: Time) {
-        if time > self.now {
-            let passed = (time - self.now).0;
-            self.counts.idle += passed * u64::from(self.idle);
-            if self.waiting > 0 {
-                self.counts.waste += passed * u64::from(self.idle);
-                self.counts.waste_min += passed * u64::from(self.idle.min(self.waiting));
-            }
-            self.now = time;
-        }
+        let passed = time.since(self.now).0;
+        let (idle, waiting) = (u64::from(self.idle), u64::from(self.waiting));
+        self.counts.idle += passed * idle;
+        self.counts.waste += if waiting > 0 { passed * idle } else { 0 };
+        self.counts.waste_min += passed * idle.min(waiting);
+        self.now = time;
     }
 
-    #[inline]
+    #[inline(always)]
     fn switch(&mut self, prev: TaskId, next: TaskId, prev_state: PrevState) {
         let (from_idle, to_idle) = (prev == TaskId::NONE, next == TaskId::NONE);
         self.idle = self.idle + u32::from(to_idle) - u32::from(from_idle);
-        self.waiting = self.waiting + u32::from(!from_idle && prev_state == PrevState::Runnable) - u32::from(!to_idle);
+        self.waiting = self.waiting + u32::from(!from_idle & (prev_state == PrevState::Runnable)) - u32::from(!to_idle);
         self.counts.dispatches += u64::from(!to_idle);
     }
 
@@ -219,7 +216,8 @@ impl<'m> OpenSystem<'m> {
             group.tasks += 1;
             group.elapsed += elapsed;
             group.task_time += demand;
-            group.ratios += elapsed.0 as f64 / demand.0.max(1) as f64;
+            // Signed, because there is an instruction that makes doubles of those.
+            group.ratios += elapsed.0 as i64 as f64 / demand.0.max(1) as i64 as f64;
             group.overhead += life.overhead;
         }
     }
@@ -304,6 +302,8 @@ impl OpenSummary {
 struct Drift {
     batch: u64,
     seen: u64,
+    /// How many fit into the batch at hand.
+    room: u64,
     sums: Vec<u64>,
 }
 
@@ -313,14 +313,16 @@ const LEAST: u64 = 4_000;
 impl Drift {
     fn new(measured: u64) -> Drift {
         let batch = if measured == u64::MAX || measured < LEAST { u64::MAX } else { measured.div_ceil(BATCHES as u64) };
-        Drift { batch, seen: 0, sums: vec![0] }
+        Drift { batch, seen: 0, room: batch, sums: vec![0] }
     }
 
     fn arrival(&mut self, alive: u32) {
-        if self.seen > 0 && self.seen.is_multiple_of(self.batch) {
+        if self.room == 0 {
             self.sums.push(0);
+            self.room = self.batch;
         }
         self.seen += 1;
+        self.room -= 1;
         if let Some(sum) = self.sums.last_mut() {
             *sum += u64::from(alive);
         }

@@ -69,15 +69,18 @@ impl<Q: ReadyQueue> Policy for Central<Q> {
         self.waiting
     }
 
+    #[inline]
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {
         renew(&mut self.nodes, task);
         self.restricted += usize::from(cx.is_restricted(task));
     }
 
+    #[inline]
     fn exit_task(&mut self, cx: &mut Context, task: TaskId) {
         self.restricted -= usize::from(cx.is_restricted(task));
     }
 
+    #[inline]
     fn select_cpu(&mut self, cx: &mut Context, task: TaskId, _wake: Wake) -> CpuId {
         if !self.options.shortcut
             && !cx.is_restricted(task)
@@ -88,6 +91,7 @@ impl<Q: ReadyQueue> Policy for Central<Q> {
         cx.idle_cpu_for(task).or_else(|| cx.pinned(task)).unwrap_or(cx.task(task).cpu)
     }
 
+    #[inline]
     fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
         let alone = self.queue.is_empty();
         self.waiting += 1;
@@ -107,6 +111,7 @@ impl<Q: ReadyQueue> Policy for Central<Q> {
         }
     }
 
+    #[inline]
     fn update_idle(&mut self, cx: &mut Context, _cpu: CpuId, idle: bool) -> Effect {
         // The CPU may have been kicked for another task than it took. If all tasks run everywhere, that one gets the CPU kicked for this one.
         if idle || self.restricted == 0 || cx.idle().is_empty() {
@@ -121,6 +126,7 @@ impl<Q: ReadyQueue> Policy for Central<Q> {
         self.queue.remove(Nodes::from_mut(&mut self.nodes), task);
     }
 
+    #[inline]
     fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
         let nodes = Nodes::from_mut(&mut self.nodes);
         let slice = self.options.quantum;

@@ -108,10 +108,12 @@ impl<Q: ReadyQueue + Clone> Policy for Initial<Q> {
         self.waiting[cpu.index()]
     }
 
+    #[inline]
     fn init_task(&mut self, _cx: &mut Context, task: TaskId) {
         renew(&mut self.nodes, task);
     }
 
+    #[inline]
     fn exit_task(&mut self, cx: &mut Context, task: TaskId) {
         let cpu = cx.task(task).cpu;
         let (cell, weight) = self.weigh(cx, task, cpu);
@@ -124,6 +126,7 @@ impl<Q: ReadyQueue + Clone> Policy for Initial<Q> {
         }
     }
 
+    #[inline]
     fn select_cpu(&mut self, cx: &mut Context, task: TaskId, wake: Wake) -> CpuId {
         if !wake.new {
             return cx.task(task).cpu;
@@ -140,6 +143,7 @@ impl<Q: ReadyQueue + Clone> Policy for Initial<Q> {
         cpu
     }
 
+    #[inline]
     fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
         let level = self.options.levels.of(cx.task(task).prio);
         self.queues[cpu.index()].insert(Nodes::from_mut(&mut self.nodes), task, level);
@@ -160,18 +164,21 @@ impl<Q: ReadyQueue + Clone> Policy for Initial<Q> {
         self.waiting[cpu.index()] -= 1;
     }
 
+    #[inline]
     fn dispatch(&mut self, _cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
         let task = self.queues[cpu.index()].pop(Nodes::from_mut(&mut self.nodes))?;
         self.waiting[cpu.index()] -= 1;
         Some(Dispatch { task, slice: self.options.quantum })
     }
 
+    #[inline]
     fn running(&mut self, cx: &mut Context, _cpu: CpuId, task: TaskId) {
         if self.options.measure == Measure::Utilisation {
             self.utilisation.running(cx, task);
         }
     }
 
+    #[inline]
     fn stopping(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId, _why: Stop) {
         if self.options.measure == Measure::Utilisation {
             self.utilisation.stopping(cx, task, cpu);

@@ -189,6 +189,7 @@ impl<Q: ReadyQueue + Clone> Policy for Take<Q> {
         self.waiting.of(cpu)
     }
 
+    #[inline]
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {
         renew(&mut self.nodes, task);
         if task.index() >= self.queued_on.len() {
@@ -197,14 +198,17 @@ impl<Q: ReadyQueue + Clone> Policy for Take<Q> {
         self.restricted += usize::from(cx.is_restricted(task));
     }
 
+    #[inline]
     fn exit_task(&mut self, cx: &mut Context, task: TaskId) {
         self.restricted -= usize::from(cx.is_restricted(task));
     }
 
+    #[inline]
     fn select_cpu(&mut self, cx: &mut Context, task: TaskId, wake: Wake) -> CpuId {
         if wake.new { self.place(cx, task) } else { cx.task(task).cpu }
     }
 
+    #[inline]
     fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
         let level = self.options.levels.of(cx.task(task).prio);
         self.queues[cpu.index()].insert(Nodes::from_mut(&mut self.nodes), task, level);
@@ -234,6 +238,7 @@ impl<Q: ReadyQueue + Clone> Policy for Take<Q> {
         }
     }
 
+    #[inline]
     fn update_idle(&mut self, cx: &mut Context, _cpu: CpuId, idle: bool) -> Effect {
         // The CPU may have been kicked for another task than it took. If all tasks run everywhere, that one gets the CPU kicked for this one.
         if idle || !self.options.polling || self.restricted == 0 || cx.idle().is_empty() {
@@ -252,6 +257,7 @@ impl<Q: ReadyQueue + Clone> Policy for Take<Q> {
         }
     }
 
+    #[inline]
     fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
         let slice = self.options.quantum;
         let task = match self.queues[cpu.index()].pop(Nodes::from_mut(&mut self.nodes)) {
@@ -264,6 +270,7 @@ impl<Q: ReadyQueue + Clone> Policy for Take<Q> {
         Some(Dispatch { task, slice })
     }
 
+    #[inline]
     fn stopping(&mut self, _cx: &mut Context, cpu: CpuId, _task: TaskId, _why: Stop) {
         if self.options.ready == Ready::Running {
             self.ready.subtract(cpu);

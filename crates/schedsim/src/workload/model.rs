@@ -201,9 +201,9 @@ impl Model {
         while let Some(arrival) = population.arrive() {
             let mut script = Script::new();
             loop {
-                let step = population.next_step(arrival.task);
-                script.push(step.run, step.then);
-                if step.then == Action::Exit {
+                let (burst, pause) = population.next_burst(arrival.task);
+                script.push(burst, pause.map_or(Action::Exit, Action::Sleep));
+                if pause.is_none() {
                     break;
                 }
             }
@@ -245,10 +245,10 @@ impl fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
-/// A drawn duration as whole nanoseconds, at least one.
-#[inline]
+/// A drawn duration as whole nanoseconds, at least one. At most 292 years: there is an instruction that makes signed numbers of doubles.
+#[inline(always)]
 fn duration(drawn: f64) -> Nanos {
-    Nanos((drawn as u64).max(1))
+    Nanos((drawn as i64).max(1) as u64)
 }
 
 /// A drawn number of bursts, at least one.

@@ -140,20 +140,28 @@ impl Distribution {
     }
 
     /// Draws a number.
-    #[inline]
+    #[inline(always)]
     pub fn draw(&self, stream: &mut Stream) -> f64 {
         match &self.0 {
-            Shape::Constant(value) => *value,
-            Shape::Uniform { low, high } => low + (high - low) * stream.unit(),
             Shape::Exponential { mean } => mean * stream.exponential(),
-            Shape::Geometric { log_miss, .. } => 1.0 + libm::floor(-stream.exponential() / log_miss),
-            Shape::Hyperexponential { choice, means } => means[choice.draw(stream)] * stream.exponential(),
-            Shape::LogNormal { mu, sigma } => libm::exp(mu + sigma * stream.normal()),
             Shape::Histogram { choice, bins } => {
                 let bin = &bins[choice.draw(stream)];
                 bin.low + (bin.high - bin.low) * stream.unit()
             }
+            _ => self.draw_seldom(stream),
+        }
+    }
+
+    /// Draws from a distribution that is not one of a workload's bursts and pauses, as a rule.
+    fn draw_seldom(&self, stream: &mut Stream) -> f64 {
+        match &self.0 {
+            Shape::Constant(value) => *value,
+            Shape::Uniform { low, high } => low + (high - low) * stream.unit(),
+            Shape::Geometric { log_miss, .. } => 1.0 + libm::floor(-stream.exponential() / log_miss),
+            Shape::Hyperexponential { choice, means } => means[choice.draw(stream)] * stream.exponential(),
+            Shape::LogNormal { mu, sigma } => libm::exp(mu + sigma * stream.normal()),
             Shape::Empirical(samples) => samples[(stream.unit() * samples.len() as f64) as usize],
+            Shape::Exponential { .. } | Shape::Histogram { .. } => self.draw(stream),
         }
     }
 

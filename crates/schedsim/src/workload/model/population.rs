@@ -1,18 +1,18 @@
 //! The tasks of a model that are alive.
 
+use super::stream::Streams;
 use super::{After, Kind, Model, Stream, after, count, duration};
-use crate::workload::{Action, Step};
 use crate::{Nanos, TaskId, Time};
 
 /// The stream of gaps between arrivals; no task has this number.
 const ARRIVALS: u64 = u64::MAX;
 
 /// Draws tasks, and for each that is alive its next burst and pause. The engine asks, in this order: [`arrive`](Self::arrive) for a task to come, one ahead;
-/// [`next_step`](Self::next_step) whenever it wakes; [`leave`](Self::leave) when it has exited.
+/// [`next_burst`](Self::next_burst) whenever it wakes; [`leave`](Self::leave) when it has exited.
 #[derive(Clone, Debug)]
 pub struct Population<'m> {
     model: &'m Model,
-    seed: u64,
+    streams: Streams,
     gaps: Stream,
     /// When the last one came, or will come.
     last_arrival: Time,
@@ -50,7 +50,7 @@ impl<'m> Population<'m> {
     pub fn new(model: &'m Model, seed: u64) -> Population<'m> {
         Population {
             model,
-            seed,
+            streams: Streams::new(seed),
             gaps: Stream::new(seed, ARRIVALS),
             last_arrival: Time::ZERO,
             born: 0,
@@ -62,7 +62,7 @@ impl<'m> Population<'m> {
     }
 
     /// The next task to come; `None` when all have.
-    #[inline]
+    #[inline(always)]
     pub fn arrive(&mut self) -> Option<Arrival> {
         let length = self.model.length;
         let all_measured = self.born >= length.warm_up.saturating_add(length.measured);
@@ -72,7 +72,7 @@ impl<'m> Population<'m> {
         self.last_arrival = after(self.last_arrival, self.model.arrivals.draw(&mut self.gaps));
         let number = self.born;
         self.born += 1;
-        let mut stream = Stream::new(self.seed, number);
+        let mut stream = self.streams.of(number);
         let kind = self.model.begin(&mut stream);
         let bursts_left = count(self.model.classes[usize::from(kind.class)].bursts.draw(&mut stream));
         let life = Life { stream, demand: Nanos::ZERO, bursts_left, class: kind.class, measured: length.measures(number) };
@@ -96,20 +96,20 @@ impl<'m> Population<'m> {
         self.model.classes[usize::from(kind.class)].intensive
     }
 
-    /// The task's next burst, and the pause or the end that follows it.
+    /// The task's next burst, and the pause that follows it, or `None` if that burst is its last.
     #[inline(always)]
-    pub fn next_step(&mut self, task: TaskId) -> Step {
+    pub fn next_burst(&mut self, task: TaskId) -> (Nanos, Option<Nanos>) {
         let life = &mut self.lives[task.index()];
         let class = &self.model.classes[usize::from(life.class)];
         let run = duration(class.burst.draw(&mut life.stream));
         life.demand += run;
         life.bursts_left -= 1;
         if life.bursts_left == 0 {
-            return Step { run, then: Action::Exit };
+            return (run, None);
         }
         let pause = duration(class.pause.draw(&mut life.stream));
         life.demand += pause;
-        Step { run, then: Action::Sleep(pause) }
+        (run, Some(pause))
     }
 
     /// The task has exited, and its id is free. Its bursts and pauses, all together.

@@ -11,11 +11,28 @@ pub struct Stream(u64);
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
+/// The streams of the tasks of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Streams(u64);
+
+impl Streams {
+    /// Those of the run with `seed`.
+    pub(super) fn new(seed: u64) -> Streams {
+        Streams(mix(seed.wrapping_add(GOLDEN)))
+    }
+
+    /// That of task `number`.
+    #[inline]
+    pub(super) fn of(self, number: u64) -> Stream {
+        Stream(mix(self.0.wrapping_add(number.wrapping_mul(GOLDEN))))
+    }
+}
+
 impl Stream {
     /// The stream of task `number` in the run with `seed`.
     #[inline]
     pub fn new(seed: u64, number: u64) -> Stream {
-        Stream(mix(mix(seed.wrapping_add(GOLDEN)).wrapping_add(number.wrapping_mul(GOLDEN))))
+        Streams::new(seed).of(number)
     }
 
     /// 64 random bits.
@@ -32,7 +49,7 @@ impl Stream {
     }
 
     /// Exponential with mean 1, by the ziggurat method.
-    #[inline]
+    #[inline(always)]
     pub fn exponential(&mut self) -> f64 {
         let layers: &[Layer; LAYERS] = &ZIGGURAT;
         loop {
