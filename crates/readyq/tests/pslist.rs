@@ -73,8 +73,20 @@ fn without_the_stop_rule_the_spread_grows_without_bound() {
     assert!(long > 9 * short, "{short}, then {long}");
 }
 
+#[path = "../examples/pslist_steps/picture.rs"]
+mod picture;
 #[path = "../examples/pslist_steps/steps.rs"]
 mod steps;
+
+#[test]
+fn the_pictures_of_the_steps_are_those_of_the_example() {
+    // L-FIG05, L-FIG06.
+    for (count, name) in [(12, "pslist-steps"), (100, "pslist-100-steps")] {
+        let path = format!("{}/../../docs/policies/{name}.svg", env!("CARGO_MANIFEST_DIR"));
+        let drawn = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(drawn == picture::draw(&steps::GRANULARITIES, count), "{path} is not what `pslist_steps -- {count} svg` prints");
+    }
+}
 
 #[test]
 fn the_simulation_of_100_steps_as_worked_by_hand() {

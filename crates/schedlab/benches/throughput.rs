@@ -33,8 +33,28 @@ fn main() {
         report(&format!("import {}, nobody looking", path.display()), events, || drop(import::read(&path, &Options::default(), vec![])));
         report(&format!("import {}, as a workload with metrics", path.display()), events, || drop(load(&path)));
     }
+    for policy in ["take:rr", "cfs", "eevdf"] {
+        crowd(policy);
+    }
     costs_per_event();
     costs_of_the_policy_seam();
+}
+
+/// Ten thousand tasks of eleven weights on one CPU, all runnable until they end, which yield every 50 to 100 us.
+fn crowd(policy: &str) {
+    let spec = PolicySpec::parse(policy).expect("a policy");
+    let task = |id: u32| {
+        let script: Script = (0..20).map(|turn| (Nanos(50_000 + u64::from(id * 104_729 + turn * 17) % 50_000), Action::Yield)).collect();
+        let info = schedsim::trace::TaskInfo { name: format!("task{id}"), pid: id, tgid: id, prio: 115 + (id % 11) as u8 };
+        TaskSpec { info, attributes: Attributes::default(), affinity: Affinity::Any, cpu: CpuId(0), start: Start::At(Time::ZERO), script }
+    };
+    let workload = Workload { tasks: (0..10_000).map(task).collect(), ..Workload::default() };
+    let run = || {
+        let options = engine::Options { seed: 1, until: Time::NEVER };
+        engine::simulate_named(&workload, &Machine::ideal(1), &spec, options, Trace::new(vec![])).expect("a run").events
+    };
+    let events = run();
+    report(&format!("10,000 runnable tasks under {policy}"), events, || assert_eq!(run(), events));
 }
 
 fn load(path: &Path) -> Recorded {

@@ -259,7 +259,7 @@ impl<'w> Checks<'w> {
             self.scene.pass_over(now, |task| (ran.is_none() || !strict.matters_more(task, next)) && may_run(workload, cpus, task, cpu));
         }
         let gone = ran.filter(|_| prev_state != PrevState::Runnable).map(|ran| ran.task);
-        findings.extend(self.shares.as_mut().and_then(|shares| shares.switch(next, gone, now)));
+        findings.extend(self.shares.as_mut().and_then(|shares| shares.switch(cpu, next, gone, now)));
         self.report_all(findings);
     }
 

@@ -46,7 +46,7 @@ pub use loads::Ties;
 pub use mlfq::textbook::{Book, Textbook};
 pub use mlfq::windows::{Mlfq, Windows};
 pub use o1::{O1, Options as O1Options};
-pub use promises::{Measure as ShareMeasure, Promises, Shares};
+pub use promises::{Measure as ShareMeasure, Promises, Request, Shares};
 pub use pslist::{Options as PsListOptions, PsList};
 pub use realtime::Options as RealTimeOptions;
 pub use rr::{Options as RrOptions, Rr};

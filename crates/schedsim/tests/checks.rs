@@ -280,6 +280,12 @@ fn whoever_gives_others_more_than_their_share_is_caught() {
         let claims = Fault::Promises(promises_of(policy));
         let round_robin = |load| broken_by("central:rr", claims, &Machine::ideal(1), load, 3_000 * MS);
         assert_eq!((round_robin(&equal), round_robin(&unequal)), (vec![], vec![Rule::Shares]), "{policy}");
+        // On several CPUs too, if it is known where everybody waits.
+        let mut pinned = unequal.clone();
+        pinned.tasks.iter_mut().for_each(|task| task.affinity = Affinity::Pinned(CpuId(1)));
+        let on_two = |name: &str, load| broken_by(name, claims, &Machine::ideal(2), load, 3_000 * MS);
+        assert_eq!((on_two("central:rr", &pinned), on_two("central:rr", &unequal)), (vec![Rule::Shares], vec![]), "{policy}");
+        assert_eq!(on_two(policy, &pinned), vec![], "{policy}");
     }
 }
 

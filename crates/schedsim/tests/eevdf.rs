@@ -8,9 +8,9 @@ mod play;
 use naive::Naive;
 use play::*;
 use proptest::prelude::*;
-use schedsim::policy::{Eevdf, EevdfOptions, FairOptions, Policy, Promises};
+use schedsim::policy::{Eevdf, EevdfOptions, FairOptions, Policy, Promises, Request, ShareMeasure};
 use schedsim::trace::EventKind;
-use schedsim::workload::{Action, Affinity, Slice, Workload};
+use schedsim::workload::{Action, Affinity, Slice, TaskSpec, Workload};
 use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
 
 fn eevdf(cpus: u16, tick: u64) -> Eevdf {
@@ -217,24 +217,67 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// With equal weights nobody is further from the fluid share than its slice and a tick. With different ones nobody is further ahead; but who is passed over can fall
-    /// behind by more where ticks make slices longer than what deadlines are reckoned from.
+    /// Nobody is further from the fluid share than is proven, from the beginning on.
     #[test]
-    fn lag_is_bounded(prios in prop::collection::vec(100..140u8, 2..9), equal in any::<bool>(), long_tick in any::<bool>()) {
-        let prios: Vec<u8> = prios.iter().map(|&prio| if equal { 120 } else { prio }).collect();
-        let (until, slice, tick) = (2000 * MS, 700 * US, if long_tick { 4 * MS } else { MS });
-        let (_, events) = run_until(eevdf(1, tick), &Machine::ideal(1), &hogs(&prios, until), Time(until));
-        let weights: Vec<u64> = prios.iter().map(|&prio| NICE_WEIGHTS[usize::from(prio) - 100]).collect();
-        let bound = (slice + tick) as i64;
-        let bound_behind = if equal { bound } else { bound * bound / slice as i64 };
-        let mut service = Service::new(prios.len());
-        for event in &events {
-            service.event(event);
-            for (&served, &weight) in service.served.iter().zip(&weights) {
-                let ideal = u128::from(event.time.0) * u128::from(weight) / u128::from(weights.iter().sum::<u64>());
-                let lag = ideal as i64 - served as i64;
-                prop_assert!(-bound <= lag && lag <= bound_behind, "at {}: {served} for {ideal}", event.time.0);
-            }
+    fn lag_is_bounded(
+        tasks in prop::collection::vec((100..140u8, prop_oneof![Just(0u64), 100 * US..20 * MS]), 2..12),
+        equal in any::<bool>(),
+        long_tick in any::<bool>(),
+    ) {
+        let mut load = workload(Vec::new());
+        let (until, tick) = (2000 * MS, if long_tick { 4 * MS } else { MS });
+        for (prio, request) in tasks {
+            let mut hog = task(if equal { 120 } else { prio }, NOW, &[(until, Action::Exit)]);
+            hog.attributes.slice = if equal || request == 0 { Slice::DEFAULT } else { Slice::new(Nanos(request)) };
+            load.tasks.push(hog);
+        }
+        lag_is_within_bounds(&load, tick, until);
+    }
+}
+
+/// Holds every task to what is proven of its lag; returns how far one was behind at most.
+fn lag_is_within_bounds(load: &Workload, tick: u64, until: u64) -> i64 {
+    let (_, events) = run_until(eevdf(1, tick), &Machine::ideal(1), load, Time(until));
+    let request = |task: &TaskSpec| Request {
+        weight: NICE_WEIGHTS[usize::from(task.info.prio) - 100] as u32,
+        length: task.attributes.slice.length().unwrap_or(Nanos(700 * US)),
+    };
+    let requests: Vec<Request> = load.tasks.iter().map(request).collect();
+    let others = |own: usize| requests.iter().enumerate().filter(move |&(other, _)| other != own).map(|(_, &request)| request);
+    let bounds: Vec<(i64, i64)> = (0..requests.len())
+        .map(|own| {
+            let behind = ShareMeasure::most_behind(Nanos(tick), requests[own], others(own));
+            (ShareMeasure::most_ahead(Nanos(tick), requests[own]).0 as i64, behind.0 as i64)
+        })
+        .collect();
+    let total: u64 = requests.iter().map(|request| u64::from(request.weight)).sum();
+    let (mut service, mut worst) = (Service::new(requests.len()), 0);
+    for event in &events {
+        service.event(event);
+        for (task, &served) in service.served.iter().enumerate() {
+            let ideal = u128::from(event.time.0) * u128::from(requests[task].weight) / u128::from(total);
+            let lag = ideal as i64 - served as i64;
+            let (ahead, behind) = bounds[task];
+            assert!(
+                -ahead <= lag && lag <= behind,
+                "at {} task {task} was served {served} for {ideal}; bounds {ahead}, {behind}",
+                event.time.0
+            );
+            worst = worst.max(lag);
         }
     }
+    worst
+}
+
+#[test]
+fn many_light_tasks_whose_deadlines_meet_hold_up_a_heavy_one() {
+    let prios: Vec<u8> = std::iter::once(100).chain([139; 19]).collect();
+    let until = 28_000 * MS;
+    let behind = lag_is_within_bounds(&hogs(&prios, until), 4 * MS, until);
+    assert!(behind > 65 * MS as i64, "{behind}");
+    // Where ticks hardly overrun what was requested, it comes near the paper's bound, the longest request.
+    let mut load = hogs(&prios, until);
+    load.tasks.iter_mut().for_each(|task| task.attributes.slice = Slice::new(Nanos(4 * MS)));
+    let behind = lag_is_within_bounds(&load, MS / 10, until);
+    assert!(behind <= 6 * MS as i64, "{behind}");
 }

@@ -11,8 +11,8 @@ use schedsim::checks::Checks;
 use schedsim::engine::{self, Options};
 use schedsim::metrics::{Metrics, Summary};
 use schedsim::policy::{
-    self, Book, FairOptions, Mlfq, O1, O1Options, Policy, PolicySpec, PolicyVisitor, Promises, PsList, PsListOptions, ShareMeasure,
-    Textbook, Windows,
+    self, Book, FairOptions, Mlfq, O1, O1Options, Policy, PolicySpec, PolicyVisitor, Promises, PsList, PsListOptions, Request,
+    ShareMeasure, Textbook, Windows,
 };
 use schedsim::trace::Trace;
 use schedsim::workload::{Action, TaskClass, TaskSpec, Workload};
@@ -323,8 +323,8 @@ fn row(policy: &str) -> String {
     let shares = match promises.shares.map(|shares| shares.measure) {
         None => "none".to_string(),
         Some(ShareMeasure::Lag { request, tick }) => {
-            let (ahead, behind) = ShareMeasure::lag_bounds(tick, request, request, false);
-            format!("lag: {:.1} ms ahead, {:.1} ms behind (equal weights: {:.1} ms)", ms(ahead), ms(behind), ms(ahead))
+            let ahead = ShareMeasure::most_ahead(tick, Request { weight: 1024, length: request });
+            format!("lag: {0:.1} ms ahead; behind: {0:.1} ms with equal weights, else by a formula", ms(ahead))
         }
         Some(ShareMeasure::Spread { fixed, per_task }) => format!("spread: {:.2} ms + {:.2} ms per task", ms(fixed), ms(per_task)),
     };
@@ -348,15 +348,13 @@ fn the_table_of_promises_is_what_policies_declare() {
 
 #[test]
 fn the_pictures_are_those_of_the_policies() {
-    for scheduler in policy::schedulers() {
-        let path = format!("{}/../../docs/policies/{}.svg", env!("CARGO_MANIFEST_DIR"), scheduler.name);
-        let drawn = std::fs::read_to_string(&path).unwrap_or_default();
-        let expected = svg::timeline(scheduler.name).unwrap();
-        assert!(
-            drawn == expected,
-            "docs/policies/{0}.svg is not what `cargo run -p schedsim --example timeline -- {0}` prints",
-            scheduler.name
-        );
+    let schedulers = policy::schedulers().map(|scheduler| (scheduler.name, scheduler.name.to_string()));
+    let topologies = policy::topologies().map(|topology| (topology.name, format!("{}:rr/quantum=20ms", topology.name)));
+    for (name, policy) in schedulers.chain(topologies) {
+        let page = |extension| format!("{}/../../docs/policies/{name}.{extension}", env!("CARGO_MANIFEST_DIR"));
+        let drawn = std::fs::read_to_string(page("svg")).unwrap_or_default();
+        let expected = svg::timeline(&policy).unwrap();
+        assert!(drawn == expected, "docs/policies/{name}.svg is not what `cargo run -p schedsim --example timeline -- {policy}` prints");
     }
     assert!(svg::timeline("o2").unwrap_err().contains("no policy named"));
 }

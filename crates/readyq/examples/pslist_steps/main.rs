@@ -1,11 +1,20 @@
-//! Prints the pslist post's simulation: one row per step, the list with everybody's virtual run time, who runs, and where it goes.
+//! The pslist post's simulation: one row per step, the list with everybody's virtual run time, who runs, and where it goes.
 //!
-//! `cargo run -p readyq --example pslist_steps` prints 100 steps as CSV; give another number for more.
+//! ```sh
+//! cargo run -q -p readyq --example pslist_steps                                                  # 100 steps as CSV; give another number for more
+//! cargo run -q -p readyq --example pslist_steps -- 100 svg > docs/policies/pslist-100-steps.svg  # as a picture (L-FIG06)
+//! cargo run -q -p readyq --example pslist_steps -- 12 svg > docs/policies/pslist-steps.svg       # the beginning of it (L-FIG05)
+//! ```
 
+mod picture;
 mod steps;
 
 fn main() {
     let count = std::env::args().nth(1).and_then(|count| count.parse().ok()).unwrap_or(100);
+    if std::env::args().nth(2).as_deref() == Some("svg") {
+        print!("{}", picture::draw(&steps::GRANULARITIES, count));
+        return;
+    }
     println!("step,list,runs,from,to,moves,spread");
     for (number, step) in steps::simulate(&steps::GRANULARITIES).take(count).enumerate() {
         let list: Vec<String> = step.list.iter().map(|(task, time)| format!("{}:{time}", steps::name(*task))).collect();

@@ -4,6 +4,9 @@
 //! for policy in cfs eevdf fifo mlfq mlfq-textbook o1 pslist rr; do
 //!     cargo run -q -p schedsim --example timeline -- $policy > docs/policies/$policy.svg
 //! done
+//! for topology in central initial take; do
+//!     cargo run -q -p schedsim --example timeline -- $topology:rr/quantum=20ms > docs/policies/$topology.svg
+//! done
 //! ```
 
 mod svg;

@@ -1,4 +1,4 @@
-//! A small load on one CPU, and a picture of it.
+//! A small load on one CPU (on two, if the policy is about where tasks run), and a picture of it.
 
 use schedsim::engine::{self, Options};
 use schedsim::policy::PolicySpec;
@@ -32,8 +32,8 @@ pub fn timeline(policy: &str) -> Result<String, String> {
     let spec = PolicySpec::parse(policy).map_err(|error| error.to_string())?;
     let mut stretches = Stretches::default();
     let options = Options { seed: 1, until: Time(WINDOW * MS) };
-    engine::simulate_named(&load(), &Machine::ideal(1), &spec, options, Trace::new(vec![&mut stretches]))
-        .map_err(|error| error.to_string())?;
+    let machine = Machine::ideal(if policy.contains(':') { 2 } else { 1 });
+    engine::simulate_named(&load(), &machine, &spec, options, Trace::new(vec![&mut stretches])).map_err(|error| error.to_string())?;
     Ok(draw(policy, &stretches))
 }
 
@@ -52,20 +52,20 @@ fn load() -> Workload {
 /// What each task did from when to when.
 #[derive(Default)]
 struct Stretches {
-    done: Vec<(usize, bool, u64, u64)>,
-    /// Whether each runs, and since when, if it is runnable.
-    open: [Option<(bool, u64)>; TASKS.len()],
+    done: Vec<(usize, Option<CpuId>, u64, u64)>,
+    /// Where each runs, if it does, and since when, if it is runnable.
+    open: [Option<(Option<CpuId>, u64)>; TASKS.len()],
 }
 
 impl Stretches {
-    fn turn(&mut self, task: TaskId, to: Option<bool>, now: Time) {
+    fn turn(&mut self, task: TaskId, to: Option<Option<CpuId>>, now: Time) {
         let index = task.index();
         if index >= TASKS.len() {
             return;
         }
-        let ended = std::mem::replace(&mut self.open[index], to.map(|runs| (runs, now.0)));
-        if let Some((runs, since)) = ended.filter(|ended| ended.1 < now.0) {
-            self.done.push((index, runs, since, now.0));
+        let ended = std::mem::replace(&mut self.open[index], to.map(|cpu| (cpu, now.0)));
+        if let Some((cpu, since)) = ended.filter(|ended| ended.1 < now.0) {
+            self.done.push((index, cpu, since, now.0));
         }
     }
 }
@@ -75,10 +75,10 @@ impl Observer for Stretches {
         for event in chunk {
             match event.kind {
                 EventKind::SchedSwitch { prev, next, prev_state } => {
-                    self.turn(prev, (prev_state == PrevState::Runnable).then_some(false), event.time);
-                    self.turn(next, Some(true), event.time);
+                    self.turn(prev, (prev_state == PrevState::Runnable).then_some(None), event.time);
+                    self.turn(next, Some(Some(event.cpu)), event.time);
                 }
-                EventKind::SchedWaking { task, .. } | EventKind::SchedWakeupNew { task, .. } => self.turn(task, Some(false), event.time),
+                EventKind::SchedWaking { task, .. } | EventKind::SchedWakeupNew { task, .. } => self.turn(task, Some(None), event.time),
                 _ => {}
             }
         }
@@ -103,9 +103,13 @@ fn draw(policy: &str, stretches: &Stretches) -> String {
         );
     }
     let x = |ns: u64| LEFT as f64 + (ns * SCALE) as f64 / MS as f64;
-    let open = stretches.open.iter().enumerate().filter_map(|(row, open)| open.map(|(runs, since)| (row, runs, since, WINDOW * MS)));
-    for (row, runs, from, to) in stretches.done.iter().copied().chain(open) {
-        let (y, height, color) = if runs { (5, 18, "#3465a4") } else { (13, 2, "#cc8844") };
+    let open = stretches.open.iter().enumerate().filter_map(|(row, open)| open.map(|(cpu, since)| (row, cpu, since, WINDOW * MS)));
+    for (row, cpu, from, to) in stretches.done.iter().copied().chain(open) {
+        let (y, height, color) = match cpu {
+            Some(CpuId(0)) => (5, 18, "#3465a4"),
+            Some(_) => (5, 18, "#73a946"),
+            None => (13, 2, "#cc8844"),
+        };
         let (x, width, y) = (x(from), x(to) - x(from), row as u64 * ROW + y);
         let _ = writeln!(svg, "<rect x=\"{x:.1}\" y=\"{y}\" width=\"{width:.1}\" height=\"{height}\" fill=\"{color}\"/>");
     }

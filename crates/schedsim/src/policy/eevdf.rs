@@ -14,10 +14,10 @@
 //! tick, or when a task joins the same CPU. A task that sleeps while it is not eligible stays in the queue, and in the mean, until its
 //! virtual deadline would have let it run, by which time it owes nothing.
 //!
-//! How far from fair: nobody is served more than a slice and a tick ahead of the ideal. With equal weights nobody is further behind either; with
-//! unequal ones somebody can be, where ticks make slices longer than the requests that deadlines are reckoned from (19 ms were seen with 0.7 ms
-//! requested, ticks of 4 ms and eight tasks from nice −20 to 17); the checks hold it to (slice + tick)² / slice. The paper's bound supposes that requests are
-//! not overrun.
+//! How far from fair: nobody is served more than a slice and a tick ahead of the ideal. Nobody is further behind than `w/W` times the sum, over the others, of a
+//! tick and the larger of their request and of the own one by their weights: less than a slice and a tick if weights are equal, but with a heavy task beside many
+//! light ones whose deadlines meet, nearly a tick for each of them ([`ShareMeasure::most_behind`] has the proof). The paper's bound, the longest request,
+//! supposes that no request is overrun, and is broken wherever ticks are longer than requests.
 //!
 //! Cost: O(log n) per decision, in a tree ordered by deadlines that knows the smallest virtual run time below each node.
 //!

@@ -48,14 +48,36 @@ pub enum Measure {
     },
 }
 
+/// A task, as far as its lag depends on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// Its weight.
+    pub weight: u32,
+    /// How much CPU time it requests at a time.
+    pub length: Nanos,
+}
+
 impl Measure {
-    /// How far ahead a task can get of what an ideal machine would have served it, and how far behind, if `least` and `most` are requested at a time.
+    /// How far ahead a task can get of what an ideal machine would have served it: it starts only if it is not ahead, and ends its request at a tick.
+    pub fn most_ahead(tick: Nanos, own: Request) -> Nanos {
+        own.length + tick
+    }
+
+    /// How far behind a task can fall beside `others`, if all were as far as they should be when they came.
     ///
-    /// With equal weights and requests that is a request and a tick either way. With unequal ones a light task that overruns its request by a tick is in
-    /// debt for so long in virtual time that others with later deadlines pass those that are due: the factor is that of the overrun.
-    pub fn lag_bounds(tick: Nanos, least: Nanos, most: Nanos, alike: bool) -> (Nanos, Nanos) {
-        let ahead = most + tick;
-        let overrun = u128::from(ahead.0) * u128::from(ahead.0) / u128::from(least.0.max(1));
-        (ahead, if alike { ahead } else { Nanos(u64::try_from(overrun).unwrap_or(u64::MAX)) })
+    /// Let `r`, `w`, `d`, `v` be requests, weights, virtual deadlines and virtual run times, `T` the tick, `W` the sum of weights, and look at task `k` from the
+    /// time when it last was not behind. Since then it was eligible, so that whoever started in its place had no later a deadline, and ended at most `T`
+    /// after that: its `v` is at most `d(k) + T/w`, where `d(k) = v(k) + r(k)/w(k)`. Whoever has not started since is ahead by at most `r + T`. So the others were
+    /// served no more than the sum of `T + max(r, r(k) w/w(k))`, beside what `k` itself was served by its weight; and `w(k)/W` of that is what `k` is behind. With
+    /// equal weights and requests that is less than a request and a tick.
+    pub fn most_behind(tick: Nanos, own: Request, others: impl Iterator<Item = Request>) -> Nanos {
+        let (mut sum, mut weights) = (0u128, u128::from(own.weight));
+        for Request { weight, length } in others {
+            let held = (u128::from(own.length.0) * u128::from(weight)).div_ceil(u128::from(own.weight.max(1)));
+            sum += u128::from(tick.0) + u128::from(length.0).max(held);
+            weights += u128::from(weight);
+        }
+        let behind = (sum * u128::from(own.weight)).div_ceil(weights.max(1));
+        Nanos(u64::try_from(behind).unwrap_or(u64::MAX))
     }
 }
