@@ -3,7 +3,7 @@
 use crate::output::{Format, Results};
 use crate::paper::cache::{Begin, Cache};
 use crate::paper::figure::Figures;
-use crate::paper::{Paper, Settings, folder, grids, queues, text};
+use crate::paper::{Paper, Settings, commands, folder, grids, is_of, queues, text};
 use crate::results_directory::ResultsDirectory;
 use crate::{Error, no_such};
 use clap::Args;
@@ -94,11 +94,11 @@ impl Reproduce {
         let names = if self.papers.is_empty() { folder::names() } else { self.papers.clone() };
         let mut papers = names.iter().map(|name| Paper::load(name)).collect::<Result<Vec<Paper>, Error>>()?;
         let ids: Vec<String> = papers.iter().flat_map(Paper::ids).collect();
-        if let Some(wrong) = self.only.iter().find(|id| !ids.contains(id)) {
+        if let Some(wrong) = self.only.iter().find(|one| !ids.iter().any(|id| is_of(id, one))) {
             let see = format!("{} have {} ids; each paper's claims.toml and experiments.toml list them.", names.join(" and "), ids.len());
             return Err(Error::Usage(no_such("table, figure or claim", wrong, &ids, &see)));
         }
-        papers.retain(|paper| self.only.is_empty() || paper.ids().iter().any(|id| self.only.contains(id)));
+        papers.retain(|paper| self.only.is_empty() || paper.ids().iter().any(|id| self.only.iter().any(|one| is_of(id, one))));
         Ok(papers)
     }
 
@@ -108,6 +108,7 @@ impl Reproduce {
         Ok(Settings {
             queues: queues::Settings { source, assignments, seed: self.seed, slices },
             grids: grids::Settings { quick: !self.full, seed: self.seed },
+            commands: commands::Settings { quick: !self.full, seed: self.seed },
         })
     }
 

@@ -1,7 +1,7 @@
 //! The claims of a paper: in our own words, as comparisons that could fail.
 
 use super::expression::Check;
-use super::{grids, queues};
+use super::{commands, grids, queues};
 use crate::toml_file::TomlFile;
 use crate::{Error, no_such};
 use serde::Deserialize;
@@ -14,11 +14,13 @@ pub const VERDICTS: [&str; 4] = ["reproduced", "not-reproduced", "inconclusive",
 #[derive(Clone, Debug, Deserialize)]
 #[serde(
     untagged,
-    expecting = "expected { grid, policy, metric, x }, a column as in \"T07/Linked List\", { column, measure } or { load, tasks }"
+    expecting = "expected { grid, policy, metric, x }, { command, metric }, a column as in \"T07/Linked List\", { column, measure } or { load, tasks }"
 )]
 pub enum Binding {
     /// From a grid of simulations.
     Grid(grids::Binding),
+    /// From a command of this program's.
+    Command(commands::Binding),
     /// From the cost atlas.
     Queue(queues::Binding),
 }

@@ -6,9 +6,10 @@ use crate::toml_file::TomlFile;
 use crate::{Error, no_such};
 use std::borrow::Cow;
 use std::path::Path;
+use tempfile::TempDir;
 
 /// The papers that are part of the program: name and files.
-const BUILT_IN: [(&str, &[(&str, &str)]); 2] = [
+const BUILT_IN: [(&str, &[(&str, &str)]); 5] = [
     (
         "porter-2021",
         &[
@@ -23,6 +24,30 @@ const BUILT_IN: [(&str, &[(&str, &str)]); 2] = [
             ("experiments.toml", include_str!("../../../../papers/curran-stumm-1990/experiments.toml")),
             ("grids.toml", include_str!("../../../../papers/curran-stumm-1990/grids.toml")),
             ("claims.toml", include_str!("../../../../papers/curran-stumm-1990/claims.toml")),
+        ],
+    ),
+    (
+        "pslist",
+        &[
+            ("experiments.toml", include_str!("../../../../papers/pslist/experiments.toml")),
+            ("claims.toml", include_str!("../../../../papers/pslist/claims.toml")),
+            ("cut-short.toml", include_str!("../../../../papers/pslist/cut-short.toml")),
+        ],
+    ),
+    (
+        "st-andrews",
+        &[
+            ("experiments.toml", include_str!("../../../../papers/st-andrews/experiments.toml")),
+            ("claims.toml", include_str!("../../../../papers/st-andrews/claims.toml")),
+        ],
+    ),
+    (
+        "td-tp",
+        &[
+            ("experiments.toml", include_str!("../../../../papers/td-tp/experiments.toml")),
+            ("claims.toml", include_str!("../../../../papers/td-tp/claims.toml")),
+            ("waker-fifo.toml", include_str!("../../../../papers/td-tp/waker-fifo.toml")),
+            ("waker-other.toml", include_str!("../../../../papers/td-tp/waker-other.toml")),
         ],
     ),
 ];
@@ -87,6 +112,19 @@ impl Folder {
     /// The text of a file, if the paper has it.
     pub fn text(&self, file: &str) -> Option<&str> {
         self.files.iter().find(|(name, _)| name == file).map(|(_, text)| &**text)
+    }
+
+    /// Its files, in a directory that is gone when the value is.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn unpacked(&self) -> Result<TempDir, Error> {
+        let directory = tempfile::tempdir().map_err(|error| Error::output(&std::env::temp_dir(), error))?;
+        for (name, text) in &self.files {
+            let path = directory.path().join(name);
+            std::fs::write(&path, &**text).map_err(|error| Error::output(&path, error))?;
+        }
+        Ok(directory)
     }
 
     /// A TOML file of it.

@@ -3,7 +3,7 @@
 use super::cache::Cache;
 use super::claim::{Binding, Claim};
 use super::verdict::{Evidence, Replicates};
-use super::{Paper, Settings, grids, queues};
+use super::{Paper, Settings, commands, grids, queues};
 use crate::Error;
 use crate::output::Row;
 use std::collections::BTreeMap;
@@ -14,6 +14,8 @@ pub struct Measurements<'a> {
     pub queues: queues::Measured<'a>,
     /// By simulations.
     pub grids: grids::Measured<'a>,
+    /// By commands.
+    pub commands: commands::Measured<'a>,
     paper: &'a Paper,
 }
 
@@ -24,7 +26,8 @@ impl<'a> Measurements<'a> {
     /// If a regime's parameters are none.
     pub fn new(paper: &'a Paper, settings: &'a Settings) -> Result<Self, Error> {
         let (queues, grids) = (queues::Measured::new(paper, &settings.queues), grids::Measured::new(&paper.grids, settings.grids)?);
-        Ok(Measurements { queues, grids, paper })
+        let commands = commands::Measured::new(&paper.experiments.command, &paper.folder, settings.commands);
+        Ok(Measurements { queues, grids, commands, paper })
     }
 
     /// Notes what these series need, in each of the regimes.
@@ -36,6 +39,7 @@ impl<'a> Measurements<'a> {
             match binding {
                 Binding::Queue(binding) => self.queues.want_binding(binding).map_err(Error::Internal)?,
                 Binding::Grid(binding) => regimes.iter().flatten().for_each(|regime| self.grids.want(binding, regime)),
+                Binding::Command(binding) => self.commands.want(binding),
             }
         }
         Ok(())
@@ -44,10 +48,11 @@ impl<'a> Measurements<'a> {
     /// Measures what is wanted and not in the cache.
     ///
     /// # Errors
-    /// If a simulation fails, or the cache cannot be written.
+    /// If a simulation or a command fails, or the cache cannot be written.
     pub fn measure(&mut self, cache: &Cache) -> Result<(), Error> {
         self.queues.count(cache)?;
-        self.grids.simulate(cache)
+        self.grids.simulate(cache)?;
+        self.commands.run(cache)
     }
 
     /// The numbers behind these series in a regime.
@@ -64,17 +69,26 @@ impl<'a> Measurements<'a> {
                     evidence.curves.insert(name, self.grids.curves(binding, regime.unwrap_or_default()));
                     evidence.replicates = Replicates::Mean;
                 }
+                Binding::Command(binding) => {
+                    evidence.curves.insert(name, self.commands.curves(binding));
+                    evidence.replicates = Replicates::Mean;
+                }
             }
         }
         evidence
     }
 
     fn row(&self, bindings: &BTreeMap<String, Binding>) -> Row {
+        let run: Vec<&commands::Binding> =
+            bindings.values().filter_map(|binding| if let Binding::Command(binding) = binding { Some(binding) } else { None }).collect();
+        let of_paper = |row: Row| Row { params: BTreeMap::from([("paper".to_string(), self.paper.name.clone())]), ..row };
+        if !run.is_empty() {
+            return of_paper(self.commands.row(&run));
+        }
         let simulated: Vec<&grids::Binding> =
             bindings.values().filter_map(|binding| if let Binding::Grid(binding) = binding { Some(binding) } else { None }).collect();
         if !simulated.is_empty() || self.paper.experiments.table.is_empty() {
-            let row = self.grids.row(&simulated);
-            return Row { params: BTreeMap::from([("paper".to_string(), self.paper.name.clone())]), ..row };
+            return of_paper(self.grids.row(&simulated));
         }
         let queue = |binding: &Binding| if let Binding::Queue(binding) = binding { self.queues.queue(binding) } else { None };
         let mut queues: Vec<String> = bindings.values().filter_map(queue).collect();

@@ -1,11 +1,13 @@
 //! A paper's tables, figures and claims, measured again and held against what is printed.
 //!
 //! A paper is a [`folder`] of data: what was measured, the printed numbers, and [claims](claim) as comparisons in a small [language](expression). Sources
-//! of numbers [measure](measurements) everything that they speak of at once: [`queues`] the cost atlas, [`grids`] simulations. [`verdict`] puts every comparison to
+//! of numbers [measure](measurements) everything that they speak of at once: [`queues`] the cost atlas, [`grids`] simulations, [`commands`] whatever
+//! `schedlab compare` measures. [`verdict`] puts every comparison to
 //! our numbers, and to the printed ones. What was measured once is in a [`cache`].
 
 pub mod cache;
 pub mod claim;
+pub mod commands;
 pub mod diagram;
 pub mod expression;
 pub mod figure;
@@ -34,8 +36,8 @@ use table::{Experiments, Printed, TableData};
 pub struct Paper {
     /// Its short name.
     pub name: String,
-    /// What the command line calls it.
-    pub argument: String,
+    /// Its files.
+    pub folder: Folder,
     /// What was done.
     pub experiments: Experiments,
     /// What came of it.
@@ -53,6 +55,8 @@ pub struct Settings {
     pub queues: queues::Settings,
     /// Simulations.
     pub grids: grids::Settings,
+    /// Commands.
+    pub commands: commands::Settings,
 }
 
 /// The outcome.
@@ -80,8 +84,7 @@ impl Paper {
         };
         let printed =
             folder.text("tables.csv").map_or_else(|| Ok(Printed::default()), |text| Printed::read(&folder.path("tables.csv"), text))?;
-        let paper =
-            Paper { experiments: done, printed, grids, claims: Claim::read(&claims)?, name: folder.name, argument: folder.argument };
+        let paper = Paper { experiments: done, printed, grids, claims: Claim::read(&claims)?, name: folder.name.clone(), folder };
         paper.check_experiments(&experiments)?;
         paper.check_claims(&claims)?;
         Ok(paper)
@@ -98,6 +101,11 @@ impl Paper {
         for (index, regime) in self.experiments.regime.iter().enumerate() {
             if let Some((key, why)) = regime.fault() {
                 return Err(file.wrong(&format!("regime[{index}].{key}"), &why));
+            }
+        }
+        for (index, command) in self.experiments.command.iter().enumerate() {
+            if let Some((key, why)) = command.fault() {
+                return Err(file.wrong(&format!("command[{index}].{key}"), &why));
             }
         }
         for (index, figure) in self.experiments.figure.iter().enumerate() {
@@ -138,6 +146,9 @@ impl Paper {
                     binding.column().map_or(Ok(()), |id| self.column(id).map(drop)).map_err(|why| (format!("let.{name}"), why))?
                 }
                 Binding::Grid(binding) => self.grids.check(binding).map_err(|(key, why)| (format!("let.{name}.{key}"), why))?,
+                Binding::Command(binding) => {
+                    commands::check(&self.experiments.command, binding).map_err(|(key, why)| (format!("let.{name}.{key}"), why))?
+                }
             }
         }
         Ok(())
@@ -163,7 +174,7 @@ impl Paper {
     /// # Errors
     /// If a simulation fails or the cache cannot be written.
     pub fn reproduce(&self, only: &[String], settings: &Settings, cache: &Cache) -> Result<Outcome, Error> {
-        let wanted = |id: &str| only.is_empty() || only.iter().any(|one| one == id);
+        let wanted = |id: &str| only.is_empty() || only.iter().any(|one| is_of(id, one));
         let tables: Vec<&TableData> = self.experiments.table.iter().filter(|table| wanted(&table.claim_id())).collect();
         let figures: Vec<&FigureData> = self.experiments.figure.iter().filter(|figure| wanted(&figure.id)).collect();
         let claims: Vec<&Claim> = self.claims.iter().filter(|claim| wanted(&claim.id)).collect();
@@ -195,26 +206,37 @@ impl Paper {
         Ok(Outcome { rows, figures: drawn.concat(), surprises })
     }
 
-    /// A figure; one in each regime if its numbers are from simulations.
+    /// A figure; one in each regime if its numbers are from grids.
     fn draw(&self, figure: &FigureData, measurements: &Measurements) -> Result<Vec<Figure>, Error> {
-        let reproduce = format!("schedlab reproduce {} --only {}", self.argument, figure.id);
+        let reproduce = format!("schedlab reproduce {} --only {}", self.folder.argument, figure.id);
         if let Some(diagram) = &figure.diagram {
             return Ok(vec![Figure { reproduce, ..diagram.draw(figure)? }]);
         }
         if figure.curve.is_empty() {
             return Ok(vec![Figure { reproduce, ..measurements.queues.figure(figure)? }]);
         }
-        let one = |regime: &grids::Regime| {
-            let evidence = measurements.evidence(&figure.bindings, Some(&regime.name));
+        let one = |regime: Option<&grids::Regime>| {
+            let evidence = measurements.evidence(&figure.bindings, regime.map(|regime| regime.name.as_str()));
             let replicates = evidence.replicates();
             let curves =
                 figure.curve.iter().map(|curve| curve.draw(&replicates)).collect::<Result<_, String>>().map_err(Error::Internal)?;
-            let (id, title) = (format!("{}-{}", figure.id, regime.name), format!("{} ({})", figure.title, regime.says));
+            let (id, title) = match regime {
+                Some(regime) => (format!("{}-{}", figure.id, regime.name), format!("{} ({})", figure.title, regime.says)),
+                None => (figure.id.clone(), figure.title.clone()),
+            };
             let (x, y, marks) = (figure.x.clone(), figure.y.clone(), figure.mark.clone());
             Ok(Figure { id, title, x, y, curves, marks, reproduce: reproduce.clone(), ..Figure::default() })
         };
-        self.grids.regimes().iter().map(one).collect()
+        match figure.bindings.values().any(|binding| matches!(binding, Binding::Grid(_))) {
+            true => self.grids.regimes().iter().map(Some).map(one).collect(),
+            false => Ok(vec![one(None)?]),
+        }
     }
+}
+
+/// Whether `id` is `one`, or a part of it: `L-CLM01-sim` is one of `L-CLM01`.
+pub fn is_of(id: &str, one: &str) -> bool {
+    id.strip_prefix(one).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
 #[cfg(test)]
@@ -252,6 +274,16 @@ mod tests {
             assert!(ids.contains(&id), "{id}");
         }
         assert!(ids.iter().filter(|id| id.starts_with("C-CLM19-")).count() >= 5, "each cited work is a claim");
+    }
+
+    #[test]
+    fn each_claim_of_the_other_three_is_there() {
+        for (name, letter, claims) in [("pslist", "L", 8), ("st-andrews", "A", 9), ("td-tp", "T", 5)] {
+            let ids = Paper::load(name).unwrap_or_else(|why| panic!("{why}")).ids();
+            for claim in (1..=claims).map(|claim| format!("{letter}-CLM{claim:02}")) {
+                assert!(ids.iter().any(|id| is_of(id, &claim)), "{claim}");
+            }
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What a paper did: its printed tables and what each column measures.
 
+use super::commands::CommandData;
 use super::figure::FigureData;
 use super::grids::Regime;
 use super::series::Series;
@@ -24,6 +25,9 @@ pub struct Experiments {
     /// How long simulations are.
     #[serde(default)]
     pub regime: Vec<Regime>,
+    /// What is run.
+    #[serde(default)]
+    pub command: Vec<CommandData>,
 }
 
 /// A printed table.

@@ -93,14 +93,14 @@ impl<'a> Header<'a> {
 /// A decimal number of at most 19 digits and what follows it.
 #[inline]
 pub(super) fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let mut value = 0u64;
-    let mut length = 0;
-    while let Some(digit) = bytes.get(length).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
-        value = value * 10 + u64::from(digit);
-        length += 1;
-        if length == 19 {
+    let (mut value, mut length) = (0u64, 0);
+    for byte in bytes.iter().take(19) {
+        let digit = byte.wrapping_sub(b'0');
+        if digit >= 10 {
             break;
         }
+        value = value * 10 + u64::from(digit);
+        length += 1;
     }
     (length > 0).then(|| (value, &bytes[length..]))
 }

@@ -1,0 +1,361 @@
+//! Numbers of a paper from commands of this program's: what `schedlab compare` measures, in whichever world it does.
+//!
+//! ```toml
+//! [[command]]
+//! name = "yield"
+//! run = "compare yield:{x} --policy cfs,pslist"   # as a user would type it
+//! x = [2, 8, 32]                                  # what stands in place of {x}, each in a run of its own
+//! seeds = 5                                       # replicates: the run with --seed 1 to 5
+//! quick = { x = [2, 32], seeds = 3 }              # what `--quick` takes instead
+//! ```
+//!
+//! A run is a process of its own, in a directory with the paper's files, so that a workload file beside `experiments.toml` can be named: what it prints as JSON is what a user sees, and a world that cannot be had (exit code 77) is a reason in its own words.
+
+use super::cache::Cache;
+use super::folder::Folder;
+use super::series::Series;
+use super::verdict::Curves;
+use crate::output::Row;
+use crate::{Error, no_such, progress};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// A command as `experiments.toml` describes it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommandData {
+    /// What claims call it.
+    pub name: String,
+    /// The command, without the program's name.
+    run: String,
+    #[serde(default)]
+    x: Vec<Place>,
+    #[serde(default)]
+    seeds: Option<u64>,
+    #[serde(default)]
+    quick: Extent,
+}
+
+/// What is otherwise in a quick run.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Extent {
+    x: Option<Vec<Place>>,
+    seeds: Option<u64>,
+}
+
+/// A value of the axis.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(untagged)]
+enum Place {
+    Number(f64),
+    Word(String),
+}
+
+/// A metric of a command's rows.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Binding {
+    /// Which command.
+    pub command: String,
+    /// Which metric, by its id.
+    pub metric: String,
+    /// Of which policy, where there are several.
+    pub policy: Option<String>,
+    /// Of which backend, where there are several.
+    pub backend: Option<String>,
+    /// On how many CPUs, where there are several numbers.
+    pub cpus: Option<u16>,
+    /// A coordinate of the rows along which it goes; `workload` is what stands behind the colon of the workload's name [default: the `{x}` of the command, by place if it is no number].
+    pub x: Option<String>,
+    /// Values of other coordinates.
+    #[serde(default)]
+    pub at: BTreeMap<String, String>,
+}
+
+/// How to run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// Fewer runs.
+    pub quick: bool,
+    /// The first seed.
+    pub seed: u64,
+}
+
+/// One process.
+#[derive(Clone, PartialEq, Debug)]
+struct Run {
+    /// Where it lies on the axis.
+    x: f64,
+    words: Vec<String>,
+}
+
+/// All that was run for a paper.
+pub struct Measured<'a> {
+    commands: &'a [CommandData],
+    folder: &'a Folder,
+    settings: Settings,
+    wanted: BTreeMap<String, Run>,
+    /// What each run printed, or why it could not be.
+    rows: BTreeMap<String, Result<Vec<Row>, String>>,
+}
+
+impl CommandData {
+    /// What is wrong with it: a key, and what.
+    pub fn fault(&self) -> Option<(&'static str, String)> {
+        let (has_place, has_values) = (self.run.contains("{x}"), !self.x.is_empty());
+        match self.run.split_whitespace().next() {
+            Some("compare") if has_place == has_values => None,
+            Some("compare") if has_place => Some(("run", "there is an {x} in it; `x = [ … ]` says what stands there".to_string())),
+            Some("compare") => Some(("x", "there is no {x} in `run` for these to stand at".to_string())),
+            _ => Some(("run", "must be a command of schedlab's that measures, as in `compare yield:8 --policy cfs`".to_string())),
+        }
+    }
+
+    /// The runs of each replicate.
+    fn replicates(&self, settings: Settings) -> Vec<Vec<Run>> {
+        let quick = settings.quick.then_some(&self.quick);
+        let places = quick.and_then(|quick| quick.x.as_ref()).unwrap_or(&self.x);
+        let seeds = quick.and_then(|quick| quick.seeds).or(self.seeds).unwrap_or(1).max(1);
+        let run = |x: f64, place: &str, seed: u64| {
+            let words = self.run.replace("{x}", place);
+            let seed = ["--seed".to_string(), seed.to_string()];
+            Run { x, words: words.split_whitespace().map(str::to_string).chain(seed).collect() }
+        };
+        let of_seed = |seed: u64| match &places[..] {
+            [] => vec![run(0.0, "", seed)],
+            places => places.iter().enumerate().map(|(index, place)| run(place.coordinate(index), &place.text(), seed)).collect(),
+        };
+        (settings.seed..settings.seed + seeds).map(of_seed).collect()
+    }
+}
+
+impl Place {
+    fn coordinate(&self, index: usize) -> f64 {
+        if let Place::Number(number) = self { *number } else { index as f64 }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Place::Number(number) => number.to_string(),
+            Place::Word(word) => word.clone(),
+        }
+    }
+}
+
+impl Run {
+    fn key(&self) -> String {
+        format!("schedlab {}", self.words.join(" "))
+    }
+
+    /// Runs it.
+    fn rows(&self, directory: &Path) -> Result<Result<Vec<Row>, String>, Error> {
+        let program = std::env::current_exe().map_err(|error| Error::Internal(format!("this program is not to be found: {error}")))?;
+        let output =
+            Command::new(program).current_dir(directory).args(&self.words).args(["--format", "json"]).stdin(Stdio::null()).output();
+        let output = output.map_err(|error| Error::Internal(format!("{}: {error}", self.key())))?;
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_string();
+        match output.status.code() {
+            Some(0) => {
+                let wrong = |error: &dyn std::fmt::Display| Error::Internal(format!("{}: no results: {error}", self.key()));
+                let mut results: serde_json::Value = serde_json::from_slice(&output.stdout).map_err(|error| wrong(&error))?;
+                serde_json::from_value(results["rows"].take()).map(Ok).map_err(|error| wrong(&error))
+            }
+            Some(77) => Ok(Err(said.lines().last().unwrap_or_default().trim_start_matches("schedlab: ").to_string())),
+            _ => Err(Error::Input(format!("{}: {} {said}", self.key(), output.status))),
+        }
+    }
+}
+
+impl Binding {
+    /// Whether a row is of what it means, whatever its metric.
+    fn is_about(&self, row: &Row) -> bool {
+        self.policy.as_ref().is_none_or(|policy| *policy == row.policy)
+            && self.backend.as_ref().is_none_or(|backend| *backend == row.backend)
+            && self.cpus.is_none_or(|cpus| cpus == row.cpus)
+            && self.at.iter().all(|(key, value)| row.params.get(key) == Some(value))
+    }
+
+    /// The points in what a run printed.
+    fn points(&self, run: &Run, rows: &[Row]) -> Result<Vec<(f64, f64)>, String> {
+        let found: Vec<&Row> = rows.iter().filter(|row| row.metric == self.metric && self.is_about(row)).collect();
+        if found.is_empty() {
+            return Err(format!("`{}` has no {} of this kind", run.key(), self.metric));
+        }
+        let mut points: Vec<(f64, f64)> = Vec::new();
+        for row in found {
+            let Some(value) = row.value else {
+                return Err(row.note.clone().unwrap_or_else(|| format!("`{}` has no number for {}", run.key(), self.metric)));
+            };
+            let coordinate = |key: &String| match key.as_str() {
+                "workload" => row.workload.split([':', '?']).nth(1)?.parse().ok(),
+                _ => row.params.get(key)?.parse().ok(),
+            };
+            let x = match &self.x {
+                Some(key) => coordinate(key).ok_or_else(|| format!("`{}` has no coordinate {key} that is a number", run.key()))?,
+                None => run.x,
+            };
+            if points.iter().any(|point| point.0 == x) {
+                return Err(format!("`{}` has several {} here; say of which policy, backend or number of CPUs", run.key(), self.metric));
+            }
+            points.push((x, value));
+        }
+        Ok(points)
+    }
+}
+
+impl<'a> Measured<'a> {
+    /// Nothing yet.
+    pub fn new(commands: &'a [CommandData], folder: &'a Folder, settings: Settings) -> Self {
+        Measured { commands, folder, settings, wanted: BTreeMap::new(), rows: BTreeMap::new() }
+    }
+
+    fn command(&self, binding: &Binding) -> Option<&'a CommandData> {
+        self.commands.iter().find(|command| command.name == binding.command)
+    }
+
+    /// Notes the runs that a series is made of.
+    pub fn want(&mut self, binding: &Binding) {
+        let runs = self.command(binding).map(|command| command.replicates(self.settings).concat());
+        self.wanted.extend(runs.into_iter().flatten().map(|run| (run.key(), run)));
+    }
+
+    /// Runs what is wanted and not in the cache, one at a time: each uses all cores.
+    ///
+    /// # Errors
+    /// If a run fails for another reason than that something is missing here, or the cache cannot be written.
+    pub fn run(&mut self, cache: &Cache) -> Result<(), Error> {
+        if self.wanted.is_empty() {
+            return Ok(());
+        }
+        let directory = self.folder.unpacked()?;
+        let bar = progress::bar("running", self.wanted.len() as u64);
+        for (key, run) in &self.wanted {
+            bar.set_message(key.clone());
+            let rows = match cache.get::<Vec<Row>>(key) {
+                Some(rows) => Ok(rows),
+                None => run.rows(directory.path())?,
+            };
+            if let (Ok(rows), None) = (&rows, cache.get::<serde::de::IgnoredAny>(key)) {
+                cache.put(key, rows)?;
+            }
+            self.rows.insert(key.clone(), rows);
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        Ok(())
+    }
+
+    /// A series per replicate.
+    pub fn curves(&self, binding: &Binding) -> Curves {
+        let command = self.command(binding).ok_or_else(|| format!("there is no command {}", binding.command))?;
+        let series = |runs: Vec<Run>| {
+            let mut series = Series::new();
+            for run in runs {
+                let rows = self.rows.get(&run.key()).ok_or("was not run")?.as_ref()?;
+                series.extend(binding.points(&run, rows)?);
+            }
+            series.sort_by(|a, b| a.0.total_cmp(&b.0));
+            Ok(series)
+        };
+        command.replicates(self.settings).into_iter().map(series).collect()
+    }
+
+    /// The coordinates of a row about these series.
+    pub fn row(&self, bindings: &[&Binding]) -> Row {
+        let first = |binding: &&Binding| {
+            let run = self.command(binding)?.replicates(self.settings).into_iter().flatten().next()?;
+            self.rows.get(&run.key())?.as_ref().ok()?.iter().find(|row| binding.is_about(row)).cloned()
+        };
+        let rows: Vec<Row> = bindings.iter().filter_map(first).collect();
+        let all = |of: fn(&Row) -> &str| {
+            let mut all: Vec<&str> = rows.iter().map(of).collect();
+            all.sort_unstable();
+            all.dedup();
+            all.join(" | ")
+        };
+        Row {
+            workload: all(|row| &row.workload),
+            policy: all(|row| &row.policy),
+            backend: all(|row| &row.backend),
+            cpus: rows.first().map_or(0, |row| row.cpus),
+            seed: Some(self.settings.seed),
+            params: BTreeMap::new(),
+            metric: String::new(),
+            unit: "1".to_string(),
+            value: None,
+            ci_low: None,
+            ci_high: None,
+            runs: 0,
+            verdict: None,
+            note: None,
+        }
+    }
+}
+
+/// Whether all that a series speaks of is there; an error is the key and what is wrong with it.
+///
+/// # Errors
+/// If there is no such command.
+pub fn check(commands: &[CommandData], binding: &Binding) -> Result<(), (&'static str, String)> {
+    let names: Vec<String> = commands.iter().map(|command| command.name.clone()).collect();
+    match names.contains(&binding.command) {
+        true => Ok(()),
+        false => Err(("command", no_such("command", &binding.command, &names, "They stand in experiments.toml."))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(text: &str) -> CommandData {
+        toml::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn a_run_for_each_value_and_seed() {
+        let data =
+            command("name = 'y'\nrun = 'compare yield:{x} --policy cfs'\nx = [2, 8.5, 'w']\nseeds = 2\nquick = { seeds = 1, x = [4] }");
+        assert_eq!(data.fault(), None);
+        let full = data.replicates(Settings { quick: false, seed: 7 });
+        assert_eq!((full.len(), full[0].len()), (2, 3));
+        assert_eq!(full[1][0].key(), "schedlab compare yield:2 --policy cfs --seed 8");
+        assert_eq!(full[0].iter().map(|run| run.x).collect::<Vec<_>>(), [2.0, 8.5, 2.0], "a word lies at its place");
+        let quick = data.replicates(Settings { quick: true, seed: 1 });
+        assert_eq!(
+            quick,
+            [vec![Run { x: 4.0, words: ["compare", "yield:4", "--policy", "cfs", "--seed", "1"].map(str::to_string).into() }]]
+        );
+        for (text, key) in [
+            ("name = 'y'\nrun = 'compare yield:{x}'", "run"),
+            ("name = 'y'\nrun = 'compare yield'\nx = [1]", "x"),
+            ("name = 'y'\nrun = 'rm -r x'", "run"),
+        ] {
+            assert_eq!(command(text).fault().map(|(key, _)| key), Some(key), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_series_is_what_the_rows_have_and_what_they_lack_is_said() {
+        let row = |policy: &str, tasks: &str, value: Option<f64>| Row {
+            policy: policy.to_string(),
+            params: BTreeMap::from([("tasks".to_string(), tasks.to_string())]),
+            metric: "cost".to_string(),
+            value,
+            note: value.is_none().then(|| "too short".to_string()),
+            ..Measured::new(&[], &Folder::find("pslist").unwrap(), Settings { quick: true, seed: 1 }).row(&[])
+        };
+        let run = Run { x: 3.0, words: vec!["compare".to_string()] };
+        let rows = [row("cfs", "2", Some(1.0)), row("cfs", "8", Some(2.0)), row("rr", "2", Some(5.0)), row("rr", "8", None)];
+        let points =
+            |text: &str| toml::from_str::<Binding>(&format!("command = 'y'\nmetric = 'cost'\n{text}")).unwrap().points(&run, &rows);
+        assert_eq!(points("policy = 'cfs'\nx = 'tasks'"), Ok(vec![(2.0, 1.0), (8.0, 2.0)]));
+        assert_eq!(points("policy = 'rr'\nat.tasks = '2'"), Ok(vec![(3.0, 5.0)]));
+        assert_eq!(points("policy = 'rr'\nx = 'tasks'"), Err("too short".to_string()));
+        assert!(points("policy = 'cfs'").unwrap_err().contains("several"));
+        assert!(points("policy = 'fifo'").unwrap_err().contains("no cost"));
+    }
+}
