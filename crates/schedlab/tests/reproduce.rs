@@ -208,3 +208,52 @@ fn figures_are_written_as_data() {
 fn value(line: &str) -> f64 {
     line.split(',').nth(2).and_then(|field| field.parse().ok()).unwrap_or(f64::NAN)
 }
+
+#[test]
+fn numbers_come_from_commands_and_from_the_files_beside_them() {
+    const EXPERIMENTS: &str = "[[command]]\nname = \"yields\"\nrun = \"compare yield:{x}?times=20 --policy cfs --baseline eevdf --cpus 1\"\nx = [2, 4]\n\n\
+        [[command]]\nname = \"file\"\nrun = \"compare hog.toml --policy cfs --baseline cfs\"\n\n[[figure]]\nid = \"X-FIG1\"\ntitle = \"time\"\n\
+        let.cfs = { command = \"yields\", metric = \"makespan_ns\", policy = \"cfs\" }\ncurve = [{ name = \"CFS\", y = \"cfs\" }]\n";
+    const CLAIMS: &str = "[[claim]]\nid = \"X-CLM1-sim\"\nsays = \"Twice the tasks take twice the time.\"\n\
+        let.cfs = { command = \"yields\", metric = \"makespan_ns\", policy = \"cfs\" }\nlet.hog = { command = \"file\", metric = \"makespan_ns\" }\n\
+        check = [\"abs(cfs@4 / cfs@2 - 2) < 0.01\", \"max(hog) <= 5000000\"]\n\n\
+        [[claim]]\nid = \"X-CLM2-kernel\"\nsays = \"So it is in a kernel.\"\nlet.vm = { command = \"file\", metric = \"cpu_share\" }\ncheck = [\"max(vm) > 1\"]\n";
+    const HOG: &str = "[[task]]\nname = \"hog\"\nphases = [{ run = \"5ms\" }]\n";
+    let scratch = Scratch::new("commands");
+    let write = |experiments: &str, claims: &str| {
+        scratch.write("paper/experiments.toml", experiments);
+        scratch.write("paper/claims.toml", claims);
+        scratch.write("paper/hog.toml", HOG);
+    };
+    write(EXPERIMENTS, CLAIMS);
+    let rows = scratch.rows(&["./paper", "-o", "out"]);
+    let verdicts: Vec<&str> = rows.iter().map(|row| row["verdict"].as_str().unwrap()).collect();
+    assert_eq!(verdicts, ["reproduced", "reproduced", "skipped"]);
+    assert_eq!((rows[0]["backend"].as_str(), rows[0]["workload"].as_str()), (Some("sim"), Some("hog | yield:2?times=20")));
+    assert!(rows[2]["note"].as_str().unwrap().contains("has no cpu_share"), "{}", rows[2]);
+    assert!(scratch.read("out/X-FIG1.csv").lines().count() == 3);
+    assert_eq!(scratch.rows(&["./paper", "--only", "X-CLM1"]).len(), 2, "a claim is named without the world it is put to");
+    for (experiments, claims, words) in [
+        (
+            EXPERIMENTS.replace("x = [2, 4]\n", ""),
+            CLAIMS.to_string(),
+            "paper/experiments.toml:3: command[0].run: there is an {x} in it; `x = [ … ]` says what stands there",
+        ),
+        (
+            EXPERIMENTS.replace("compare hog", "export hog"),
+            CLAIMS.to_string(),
+            "command[1].run: must be a command of schedlab's that measures",
+        ),
+        (
+            EXPERIMENTS.to_string(),
+            CLAIMS.replace("\"file\"", "\"fille\""),
+            "paper/claims.toml:5: claim[0].let.hog.command: there is no command named `fille`. Did you mean `file`?",
+        ),
+        (EXPERIMENTS.replace("--policy cfs --baseline eevdf", "--policy csf"), CLAIMS.to_string(), "there is no policy named `csf`"),
+    ] {
+        write(&experiments, &claims);
+        let output = scratch.reproduce(&["./paper"]);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(3) && message.contains(words), "{words:?}, {:?}: {message}", output.status);
+    }
+}
