@@ -46,6 +46,7 @@ const BUILT_IN: [(&str, &[(&str, &str)]); 5] = [
         &[
             ("experiments.toml", include_str!("../../../../papers/td-tp/experiments.toml")),
             ("claims.toml", include_str!("../../../../papers/td-tp/claims.toml")),
+            ("alike.toml", include_str!("../../../../papers/td-tp/alike.toml")),
             ("waker-fifo.toml", include_str!("../../../../papers/td-tp/waker-fifo.toml")),
             ("waker-other.toml", include_str!("../../../../papers/td-tp/waker-other.toml")),
         ],
