@@ -287,6 +287,26 @@ mod tests {
     }
 
     #[test]
+    fn everything_in_the_papers_has_its_place_in_the_project_or_a_reason() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut seen = std::collections::BTreeSet::new();
+        for row in csv::Reader::from_path(root.join("papers/ids.csv")).unwrap().records() {
+            let row = row.unwrap();
+            let (id, place, note) = (&row[0], &row[2], &row[3]);
+            assert!(seen.insert(id.to_string()), "{id} is there twice");
+            assert!(if place.is_empty() { !note.is_empty() } else { root.join(place).exists() }, "{id}: {place}");
+            if id.contains("-ERR") && !place.is_empty() {
+                assert!(std::fs::read_to_string(root.join(place)).unwrap().contains(id), "{place} says nothing of {id}");
+            }
+        }
+        for paper in folder::names() {
+            for claim in Paper::load(&paper).unwrap().claims {
+                assert!(seen.iter().any(|id| is_of(&claim.id, id)), "{}", claim.id);
+            }
+        }
+    }
+
+    #[test]
     fn what_a_paper_speaks_of_must_be_there() {
         let dir = tempfile::tempdir().unwrap();
         let complaint = |file: &str, from: &str, to: &str| {
