@@ -128,10 +128,11 @@ impl Turn {
     /// Moves on to the next level to serve among those in `waiting`; `None` when that is 0.
     #[inline(always)]
     pub(crate) fn next(&mut self, waiting: u64) -> Option<usize> {
-        if let Some(rest) = NonZeroU64::new(self.due & waiting) {
-            let level = rest.trailing_zeros();
-            self.due &= u64::MAX << level << 1;
-            return Some(level as usize);
+        let due = self.due & waiting;
+        if due != 0 {
+            // The bits above the lowest one that is set: without a shift, for which x86 has one register.
+            self.due &= due ^ due.wrapping_neg();
+            return Some(due.trailing_zeros() as usize);
         }
         let level = NonZeroU64::new(waiting)?.trailing_zeros();
         // Bits 0 to `level`: what the next tick has served then, and half of it is what keeps `tick` from being a multiple of 2^level.

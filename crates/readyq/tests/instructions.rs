@@ -1,6 +1,8 @@
-//! What an operation costs in instructions, as callgrind counts them in the release build of `examples/count.rs`, held against what it may cost.
+//! What an operation costs in instructions, as callgrind counts them in the release build of `examples/count`, held against what it may
+//! cost.
 //!
-//! A number here is a goal, not a measurement: `docs/queue-atlas.md` has those. A compiler that makes a queue dearer than its goal fails here.
+//! A number here is a goal, not a measurement: `docs/queue-atlas.md` has those. A compiler that makes a queue dearer than its goal fails
+//! here.
 #![allow(missing_docs)]
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -8,7 +10,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
 
-/// A structure, its levels as `examples/count.rs` reads them, how many tasks, and at most how many instructions per operation.
+/// A structure, its levels as `examples/count` reads them, how many tasks, and at most how many instructions per operation.
 type Goal = (&'static str, &'static str, u32, f64);
 
 const SLICES: u64 = 20_000;
@@ -37,6 +39,21 @@ fn operations_cost_no_more_than_they_may() {
 #[test]
 fn a_dearer_structure_would_be_noticed() {
     assert_eq!(missed(&[("heap", "10", 100, 210.0), ("rbtree", "10", 10, 38.0), ("priority", "10", 100, 14.0)]).len(), 3);
+}
+
+#[test]
+fn pointers_and_indices_have_the_same_order() {
+    let program = build();
+    let order = |name: &str, tasks: &str| Command::new(&program).args([name, tasks, "10", "1"]).output().unwrap().stdout;
+    for (name, pointers) in
+        [("rr", "pointers:rr"), ("rr", "pointers:list-head"), ("ruler", "pointers:ruler"), ("rbtree", "pointers:rbtree")]
+    {
+        for tasks in ["1", "2", "3", "10", "37", "1000"] {
+            let order = [order(name, tasks), order(pointers, tasks)];
+            assert!(order[0].len() == 17 && order[0] == order[1], "{name} and {pointers} with {tasks} tasks");
+        }
+    }
+    assert_ne!(order("rr", "10"), order("pointers:rbtree", "10"));
 }
 
 /// Those of `goals` that are not reached, in words.

@@ -5,14 +5,21 @@
 //! valgrind --tool=callgrind --callgrind-out-file=/dev/null '--toggle-collect=*for_ever*' target/release/examples/count ruler 100 10 100000
 //! ```
 //!
-//! The total, divided by 100,000, is the cost of one slice: take the next task, look up its level, insert it again. The same for the structure
-//! `loop`, which is no queue, is what the loop costs; the rest is one scheduling operation. Arguments: structure, tasks, levels (`10`: at
-//! random among ten; `one:7`: all at level 7), slices. `ruler-in-place` and `rr-in-place` rotate instead, and their loop is `loop-in-place`.
-//! `tests/instructions.rs` holds the counts against what they may be.
+//! The total, divided by 100,000, is the cost of one slice: take the next task, look up its level, insert it again. The same for the
+//! structure `loop`, which is no queue, is what the loop costs; the rest is one scheduling operation. Arguments: structure, tasks, levels
+//! (`10`: at random among ten; `one:7`: all at level 7), slices. `ruler-in-place` and `rr-in-place` rotate instead, and their loop is
+//! `loop-in-place`. `pointers:rr`, `pointers:list-head`, `pointers:ruler` and `pointers:rbtree` have raw pointers in place of indices, and
+//! `pointers:loop` is their loop. What it prints is a hash of the order of the first tasks. `tests/instructions.rs` holds the counts
+//! against what they may be, and the orders against each other.
 
+mod pointers;
+
+use pointers::{PointerQueue, Task};
 use readyq::catalog::{self, Visitor};
 use readyq::{Level, Node, Nodes, ReadyQueue, RoundRobinInPlace, RulerInPlace, Strides, TaskId};
+use std::hash::{DefaultHasher, Hasher};
 use std::hint::black_box;
+use std::ptr::NonNull;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -36,6 +43,11 @@ fn main() {
         "loop-in-place" => drop(black_box(rotate_for_ever(Nodes::from_mut(&mut []), rig.slices, |_| Some(TaskId(opaque(0)))))),
         "rr-in-place" => rig.rotate_round_robin(),
         "ruler-in-place" => rig.rotate_ruler(),
+        "pointers:loop" => rig.point(NoPointerQueue(None)),
+        "pointers:rr" => rig.point(pointers::RoundRobin::NEW),
+        "pointers:list-head" => rig.point(pointers::ListHead::new()),
+        "pointers:ruler" => rig.point(pointers::Ruler::NEW),
+        "pointers:rbtree" => rig.point(pointers::RbTree::NEW),
         _ => catalog::visit(name, count, Strides::Linear, rig).unwrap_or_else(|error| panic!("{name}: {error}")),
     }
 }
@@ -65,10 +77,13 @@ impl Visitor for Rig {
         for (task, &level) in self.levels.iter().enumerate() {
             queue.insert(nodes, TaskId(task as u32), level);
         }
+        let mut order = DefaultHasher::new();
         for slice in 0..20 * self.levels.len() {
             let Some(task) = queue.pop(nodes) else { unreachable!("slice {slice}: all tasks are ready") };
+            order.write_u32(task.0);
             queue.insert(nodes, task, self.levels[task.index()]);
         }
+        println!("{:016x}", order.finish());
         let counted = if self.insert_first { insert_first_for_ever } else { yield_for_ever };
         counted(&mut queue, nodes, &self.levels, self.slices);
         black_box(queue.is_empty());
@@ -97,6 +112,24 @@ fn insert_first_for_ever<Q: ReadyQueue>(queue: &mut Q, nodes: &mut Nodes, levels
 }
 
 impl Rig {
+    fn point(self, mut queue: impl PointerQueue) {
+        let mut tasks: Vec<Task> = self.levels.iter().zip(0..).map(|(level, id)| Task::new(id, level.0)).collect();
+        let mut order = DefaultHasher::new();
+        // SAFETY: the tasks live longer than the queue is used and stay where they are; none waits when it is inserted.
+        unsafe {
+            for task in &mut tasks {
+                queue.insert(NonNull::from(task));
+            }
+            for slice in 0..20 * self.levels.len() {
+                let Some(task) = queue.pop() else { unreachable!("slice {slice}: all tasks are ready") };
+                order.write_u32(task.as_ref().id);
+                queue.insert(task);
+            }
+            point_for_ever(&mut queue, self.slices);
+        }
+        println!("{:016x}", order.finish());
+    }
+
     fn rotate_ruler(self) {
         let mut slab = vec![Node::NEW; self.levels.len()];
         let nodes = Nodes::from_mut(&mut slab);
@@ -115,6 +148,18 @@ impl Rig {
             queue.insert(nodes, TaskId(task as u32));
         }
         black_box(rotate_for_ever(nodes, self.slices, |nodes| queue.rotate(nodes)));
+    }
+}
+
+/// The same with pointers: a task has its level in itself, so that there is nothing to look up.
+///
+/// # Safety
+/// As of the queue's verbs.
+#[inline(never)]
+unsafe fn point_for_ever(queue: &mut impl PointerQueue, slices: u64) {
+    for _ in 0..slices {
+        let Some(task) = (unsafe { queue.pop() }) else { return };
+        unsafe { queue.insert(task) };
     }
 }
 
@@ -156,6 +201,23 @@ impl ReadyQueue for NoQueue {
 
     fn is_empty(&self) -> bool {
         false
+    }
+}
+
+/// The same for pointers.
+struct NoPointerQueue(Option<NonNull<Task>>);
+
+impl PointerQueue for NoPointerQueue {
+    #[inline(always)]
+    unsafe fn insert(&mut self, task: NonNull<Task>) {
+        // SAFETY: whoever calls this has a task.
+        opaque(unsafe { task.as_ref().level }.into());
+        self.0 = Some(task);
+    }
+
+    #[inline(always)]
+    unsafe fn pop(&mut self) -> Option<NonNull<Task>> {
+        self.0
     }
 }
 
