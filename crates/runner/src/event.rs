@@ -48,6 +48,23 @@ pub enum Event {
         /// What each task came to, in the order of the workload.
         tasks: Vec<TaskResult>,
     },
+    /// What all tasks of a job together used, on a machine that is no guest.
+    Usage {
+        /// Which job.
+        job: usize,
+        /// CPU time in programs.
+        user_ns: u64,
+        /// CPU time in the kernel.
+        system_ns: u64,
+        /// Switches because a task waited for something.
+        voluntary: u64,
+        /// Switches because something else was to run.
+        involuntary: u64,
+        /// Moves between CPUs; absent if they were not counted.
+        migrations: Option<u64>,
+        /// Time for which tasks were runnable and did not run; absent if it was not asked for or the kernel does not keep it.
+        run_delay_ns: Option<u64>,
+    },
     /// A line of the kernel's scheduling trace, as tracefs prints it, times in ticks of the clock.
     Trace {
         /// Which job.
@@ -84,12 +101,26 @@ pub enum Event {
 pub struct TaskResult {
     /// The name of its `[[task]]`.
     pub name: String,
+    /// How many tasks this sums up: 1, or all of their `[[task]]` where there are too many to tell of each.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub tasks: u32,
     /// CPU time.
     pub cpu_ns: u64,
+    /// When it first ran, from the release of the tasks; not in a guest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began_ns: Option<u64>,
     /// When it ended, from the release of the tasks; absent if it was still alive at the end of the job.
     pub ended_ns: Option<u64>,
     /// How many phases of each kind it completed; absent kinds are zero.
     pub operations: BTreeMap<String, u64>,
     /// Its thread or process id, which the trace uses.
     pub tid: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(tasks: &u32) -> bool {
+    *tasks == 1
 }

@@ -1,9 +1,11 @@
 //! The runner: does what a session says and reports it in lines of JSON.
 //!
 //! As the init of a guest kernel it finds the session in `/session.json`, reports to QEMU and switches the machine off. On a machine that runs already it takes the
-//! session's file as its argument and reports on standard output.
+//! session's file as its argument, or `-` for standard input, and reports on standard output; `--guard` makes it the guard of such a machine.
 
 mod clock;
+mod command;
+mod guard;
 mod guest;
 mod program;
 mod shared;
@@ -11,9 +13,10 @@ mod stage;
 mod sync;
 mod task;
 mod tracing;
+mod usage;
 
 use schedlab_runner::event::Event;
-use schedlab_runner::session::Session;
+use schedlab_runner::session::{Host, Session};
 use std::io::Write;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
@@ -29,9 +32,12 @@ fn main() -> ExitCode {
     }
     let mut arguments = std::env::args().skip(1);
     let (Some(file), None) = (arguments.next(), arguments.next()) else {
-        eprintln!("usage: schedlab-runner SESSION.json");
+        eprintln!("usage: schedlab-runner SESSION.json|-|--guard");
         return ExitCode::from(2);
     };
+    if file == "--guard" {
+        return guard::stand();
+    }
     match session(&file, &print) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
@@ -49,10 +55,14 @@ fn print(event: &Event) {
 }
 
 fn session(file: &str, report: &dyn Fn(&Event)) -> Result<(), String> {
-    let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+    let text = if file == "-" { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(file) };
+    let text = text.map_err(|error| format!("{file}: {error}"))?;
     let session: Session = serde_json::from_str(&text).map_err(|error| format!("{file}: {error}"))?;
     report(&Event::Boot { kernel: kernel(), cpus: cpus(), ns: clock::now() });
-    if guest::is_guest() {
+    if let Some(host) = &session.host {
+        take_place(host)?;
+    }
+    if guest::is_guest() || session.host.is_some() {
         // Whoever measures is in nobody's way, and nobody in its: it runs at once when a job is over, also beside real-time tasks.
         task::become_experimenter();
     }
@@ -67,13 +77,31 @@ fn session(file: &str, report: &dyn Fn(&Event)) -> Result<(), String> {
     if session.symbols {
         symbols(report)?;
     }
+    let (host, limit) = (session.host.as_ref(), session.host.as_ref().map(|host| Duration::from_millis(host.limit_ms)));
+    if let Some(host) = host.filter(|host| !host.command.is_empty()) {
+        in_a_process(|| command::run(host, report), limit, report)?;
+    }
     for (number, job) in session.jobs.iter().enumerate() {
-        in_a_process(|| stage::run(number, job, report), report)?;
+        in_a_process(|| stage::run(number, job, host, report), limit, report)?;
     }
     for service in &mut services {
         let _ = service.kill();
         let _ = service.wait();
     }
+    Ok(())
+}
+
+/// Makes this a session of its own, which a guard can end, on the CPUs that it may use.
+fn take_place(host: &Host) -> Result<(), String> {
+    // SAFETY: it has no arguments.
+    unsafe { libc::setsid() };
+    if !host.cpus.is_empty() && !task::set_affinity(&host.cpus) {
+        return Err(format!("the kernel does not let this run on CPUs {:?}: {}", host.cpus, std::io::Error::last_os_error()));
+    }
+    // Should the watchdog itself not get a CPU any more, the kernel ends a real-time task that never waits.
+    let limit = libc::rlimit { rlim_cur: host.limit_ms * 1_000, rlim_max: host.limit_ms * 1_000 };
+    // SAFETY: the kernel reads `limit` only.
+    unsafe { libc::setrlimit(libc::RLIMIT_RTTIME, &raw const limit) };
     Ok(())
 }
 
@@ -98,8 +126,8 @@ fn start(command: &[String]) -> Result<std::process::Child, String> {
     child.args(arguments).stdin(Stdio::null()).spawn().map_err(|error| format!("{program} cannot be started: {error}"))
 }
 
-/// Runs `job` in a child process and ends all that it leaves behind.
-fn in_a_process(job: impl FnOnce() -> Result<(), String>, report: &dyn Fn(&Event)) -> Result<(), String> {
+/// Runs `job` in a child process and ends all that it leaves behind. One that takes longer than `limit` is killed.
+fn in_a_process(job: impl FnOnce() -> Result<(), String>, limit: Option<Duration>, report: &dyn Fn(&Event)) -> Result<(), String> {
     // SAFETY: this process has one thread, so the child has all that it needs; it leaves by `_exit`.
     match unsafe { libc::fork() } {
         -1 => Err(format!("a job cannot be started: {}", std::io::Error::last_os_error())),
@@ -114,18 +142,36 @@ fn in_a_process(job: impl FnOnce() -> Result<(), String>, report: &dyn Fn(&Event
             unsafe { libc::_exit(i32::from(done.is_err())) }
         }
         child => {
+            let in_time = limit.is_none_or(|limit| ends_within(child, limit));
             let mut status = 0;
             // SAFETY: the kernel writes `status` only; the group is the child's.
             unsafe {
+                if !in_time {
+                    libc::kill(-child, libc::SIGKILL);
+                }
                 libc::waitpid(child, &raw mut status, 0);
                 libc::kill(-child, libc::SIGKILL);
             }
             match libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)) {
+                _ if !in_time => Err(format!("it was not over after {:?} and was killed", limit.unwrap_or_default())),
                 Some(0) => Ok(()),
                 Some(1) => Err("a job failed".to_string()),
                 _ => Err(format!("a job died: wait status {status:#x}")),
             }
         }
+    }
+}
+
+/// Whether the child ends in that time.
+fn ends_within(child: i32, limit: Duration) -> bool {
+    // SAFETY: two numbers.
+    let Ok(handle) = i32::try_from(unsafe { libc::syscall(libc::SYS_pidfd_open, child, 0) }) else { return true };
+    let mut ended = libc::pollfd { fd: handle, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one entry, which the kernel writes to; the handle is this function's.
+    unsafe {
+        let count = libc::poll(&raw mut ended, 1, limit.as_millis().try_into().unwrap_or(i32::MAX));
+        libc::close(handle);
+        handle < 0 || count != 0
     }
 }
 

@@ -111,8 +111,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Resolves the names of `workload`; tasks that ask for no class are of `class`.
-    pub fn new(workload: &Closed, class: Class) -> Result<Program, String> {
+    /// Resolves the names of `workload`; tasks that ask for no class are of `class`, those that ask for no nice value have `nice`.
+    pub fn new(workload: &Closed, class: Class, nice: i32) -> Result<Program, String> {
         let mut names = Names::new(workload);
         let mut templates = Vec::new();
         let mut instances = 0;
@@ -125,7 +125,7 @@ impl Program {
                 first,
                 count: task.count as usize,
                 class: class_of(task, class),
-                nice: task.nice.unwrap_or(0),
+                nice: task.nice.unwrap_or(nice),
                 slice: task.slice.map_or(0, |slice| slice.0),
                 affinity: task.affinity.clone().unwrap_or_default(),
                 start: task.start.0,

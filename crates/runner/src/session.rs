@@ -18,6 +18,27 @@ pub struct Session {
     pub symbols: bool,
     /// What to run.
     pub jobs: Vec<Job>,
+    /// How to run it on a machine that runs already.
+    #[serde(default)]
+    pub host: Option<Host>,
+}
+
+/// What holds for a session on a machine that others need as well.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// A job that takes longer, in milliseconds, is killed; so much CPU time without a pause is the most that a real-time task gets, too.
+    pub limit_ms: u64,
+    /// The CPUs that everything may use; empty: all.
+    pub cpus: Vec<u16>,
+    /// The nice value of the tasks that ask for none.
+    pub nice: i32,
+    /// Whether to leave out all that costs time to measure.
+    pub bare: bool,
+    /// A program and its arguments to run in place of jobs, in `class`.
+    pub command: Vec<String>,
+    /// The class of the command.
+    pub class: Class,
 }
 
 /// One workload, run once.

@@ -2,6 +2,7 @@
 
 use crate::program::Program;
 use crate::sync::{Barrier, Condition, Mutex};
+use crate::usage::Sum;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// What is counted.
@@ -58,6 +59,8 @@ pub struct Instance {
     pub counts: [AtomicU64; KINDS.len()],
     /// CPU time, once it has ended.
     pub cpu_ns: AtomicU64,
+    /// When it first ran, on the clock.
+    pub began_ns: AtomicU64,
     /// When it ended, on the clock.
     pub ended_ns: AtomicU64,
     /// Its thread id, once it began.
@@ -102,6 +105,7 @@ pub struct Shared {
     pub barriers: &'static [Barrier],
     pub timers: &'static [AtomicU64],
     pub readings: &'static [Reading],
+    pub used: &'static Sum,
 }
 
 impl Shared {
@@ -116,6 +120,7 @@ impl Shared {
             barriers: zeroed(program.barriers.len()),
             timers: zeroed(program.shared_timers),
             readings: zeroed(readings),
+            used: &zeroed(1)[0],
         }
     }
 
@@ -139,6 +144,8 @@ unsafe impl Atomics for Instance {}
 unsafe impl Atomics for Family {}
 // SAFETY: so it is.
 unsafe impl Atomics for Reading {}
+// SAFETY: so it is.
+unsafe impl Atomics for Sum {}
 // SAFETY: so it is.
 unsafe impl Atomics for Mutex {}
 // SAFETY: so it is.

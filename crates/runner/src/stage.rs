@@ -2,13 +2,14 @@
 //!
 //! All tasks are made first and wait at a gate, so that nothing that is measured begins before they are there.
 
-use crate::program::Program;
-use crate::shared::{KINDS, Shared};
+use crate::program::{Program, Template};
+use crate::shared::{Instance, KINDS, Shared};
 use crate::task::{self, Failure};
 use crate::tracing::Tracing;
+use crate::usage::{self, Migrations, Usage};
 use crate::{clock, sync};
 use schedlab_runner::event::{Event, TaskResult};
-use schedlab_runner::session::{Job, Windows};
+use schedlab_runner::session::{Host, Job, Windows};
 use std::io;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -26,18 +27,30 @@ pub struct Stage {
     pub pipes: Vec<(i32, i32)>,
     /// The files that stand for devices.
     pub files: Vec<DeviceFile>,
+    /// Whether tasks add up what they used, which is not asked for in a guest.
+    pub tells_usage: bool,
+    /// Whether each task also tells its run delay, which costs it some microseconds: only where there are few.
+    pub is_detailed: bool,
 }
 
+/// More tasks are told of by their sums.
+const FEW: usize = 4096;
+/// How a message begins that is about the class.
+pub const REFUSED_CLASS: &str = "the kernel refuses the scheduling class, the nice value or the slice that a task asks for";
+
 /// Runs a job and reports it. Called in a process of its own.
-pub fn run(number: usize, job: &Job, report: &dyn Fn(&Event)) -> Result<(), String> {
-    let stage: &'static Stage = Box::leak(Box::new(Stage::new(job)?));
+pub fn run(number: usize, job: &Job, host: Option<&Host>, report: &dyn Fn(&Event)) -> Result<(), String> {
+    let stage: &'static Stage = Box::leak(Box::new(Stage::new(job, host)?));
     clock::calibrate();
+    let migrations = if stage.is_detailed { Migrations::count() } else { None };
     let tracing = job.trace.then(Tracing::prepare).transpose()?;
     stage.prepare()?;
     report(&Event::JobStart { job: number, name: job.name.clone(), ns: clock::now() });
     tracing.as_ref().map_or(Ok(()), Tracing::start)?;
+    let before = Usage::of_process();
     stage.open_gate();
     stage.wait_until_done();
+    let used = stage.shared.used.with(Usage::of_process().since(before));
     tracing.as_ref().map_or(Ok(()), Tracing::stop)?;
     let end = stage.end(number);
     stage.failure()?;
@@ -49,17 +62,22 @@ pub fn run(number: usize, job: &Job, report: &dyn Fn(&Event)) -> Result<(), Stri
         }
         tracing.lines(|line| report(&Event::Trace { job: number, line: line.to_string() }))?;
     }
+    if stage.tells_usage {
+        report(&stage.usage(number, used, migrations.as_ref()));
+    }
     report(&end);
     Ok(())
 }
 
 impl Stage {
-    fn new(job: &Job) -> Result<Stage, String> {
-        let program = Program::new(&job.workload, job.class)?;
+    fn new(job: &Job, host: Option<&Host>) -> Result<Stage, String> {
+        let program = Program::new(&job.workload, job.class, host.map_or(0, |host| host.nice))?;
         let shared = Shared::new(&program, job.windows.map_or(0, |windows| windows.count as usize + 1));
         let pipes = program.pipes.iter().map(|&capacity| pipe(capacity)).collect::<Result<_, _>>()?;
         let files = program.files.iter().map(|name| DeviceFile::create(name)).collect::<Result<_, _>>()?;
-        Ok(Stage { program, shared, windows: job.windows, pipes, files })
+        let tells_usage = host.is_some();
+        let is_detailed = host.is_some_and(|host| !host.bare) && program.instances <= FEW;
+        Ok(Stage { program, shared, windows: job.windows, pipes, files, tells_usage, is_detailed })
     }
 
     /// Makes the tasks and waits until they are all at the gate.
@@ -192,7 +210,7 @@ impl Stage {
         let board = self.shared.board;
         let what = match board.failure.load(SeqCst) {
             0 => return Ok(()),
-            1 => "the kernel refuses the scheduling class, the nice value or the slice that a task asks for",
+            1 => REFUSED_CLASS,
             2 => "the kernel refuses the CPUs that a task asks for",
             3 => "a task cannot be made",
             4 => "a task was to be forked more often than its count says",
@@ -215,24 +233,67 @@ impl Stage {
         taken.map(sample).collect()
     }
 
+    fn usage(&self, job: usize, used: Usage, migrations: Option<&Migrations>) -> Event {
+        // Of the tasks that are still alive nobody has told.
+        let alive =
+            self.shared.instances.iter().filter(|instance| instance.ended_ns.load(SeqCst) == 0).map(|instance| instance.tid.load(SeqCst));
+        let waited = || alive.filter(|&tid| tid > 0).filter_map(|tid| usage::run_delay(&tid.to_string())).sum::<u64>();
+        let is_kept = self.is_detailed && usage::run_delay("thread-self").is_some();
+        Event::Usage {
+            job,
+            user_ns: used.user_ns,
+            system_ns: used.system_ns,
+            voluntary: used.voluntary,
+            involuntary: used.involuntary,
+            migrations: migrations.and_then(Migrations::read),
+            run_delay_ns: is_kept.then(|| self.shared.used.run_delay_ns.load(SeqCst) + waited()),
+        }
+    }
+
     fn end(&self, job: usize) -> Event {
-        let board = self.shared.board;
-        let begin = board.begin_ns.load(SeqCst);
-        let results = self.shared.instances.iter().enumerate().filter(|(_, instance)| instance.tid.load(SeqCst) > 0);
-        let result = |(number, instance): (usize, &crate::shared::Instance)| {
-            let template = self.program.template_of(number);
-            let tid = instance.tid.load(SeqCst);
-            let ended = instance.ended_ns.load(SeqCst);
-            let counts = KINDS.iter().zip(&instance.counts).map(|(kind, count)| (kind.to_string(), count.load(SeqCst)));
-            TaskResult {
-                name: template.name.clone(),
-                cpu_ns: if ended > 0 { instance.cpu_ns.load(SeqCst) } else { clock::cpu_of(tid, template.process) },
-                ended_ns: (ended > 0).then(|| ended.saturating_sub(begin)),
-                operations: counts.filter(|&(_, count)| count > 0).collect(),
-                tid,
+        let begin = self.shared.board.begin_ns.load(SeqCst);
+        let results = self.program.templates.iter().flat_map(|template| self.results(template, begin)).collect();
+        Event::JobEnd { job, ns: self.shared.board.end_ns.load(SeqCst) - begin, tasks: results }
+    }
+
+    /// What each task of a template came to; on a machine that is no guest the sum, if there are many.
+    fn results(&self, template: &Template, begin: u64) -> Vec<TaskResult> {
+        let instances = self.shared.instances[template.first..template.first + template.count].iter();
+        let mut results: Vec<TaskResult> = Vec::new();
+        for instance in instances.filter(|instance| instance.tid.load(SeqCst) > 0) {
+            let result = result(template, instance, begin);
+            match results.last_mut().filter(|_| self.tells_usage && self.program.instances > FEW) {
+                Some(sum) => add(sum, &result),
+                None => results.push(result),
             }
-        };
-        Event::JobEnd { job, ns: board.end_ns.load(SeqCst) - begin, tasks: results.map(result).collect() }
+        }
+        results
+    }
+}
+
+fn result(template: &Template, instance: &Instance, begin: u64) -> TaskResult {
+    let tid = instance.tid.load(SeqCst);
+    let (began, ended) = (instance.began_ns.load(SeqCst), instance.ended_ns.load(SeqCst));
+    let counts = KINDS.iter().zip(&instance.counts).map(|(kind, count)| (kind.to_string(), count.load(SeqCst)));
+    TaskResult {
+        name: template.name.clone(),
+        tasks: 1,
+        cpu_ns: if ended > 0 { instance.cpu_ns.load(SeqCst) } else { clock::cpu_of(tid, template.process) },
+        began_ns: (began > 0).then(|| began.saturating_sub(begin)),
+        ended_ns: (ended > 0).then(|| ended.saturating_sub(begin)),
+        operations: counts.filter(|&(_, count)| count > 0).collect(),
+        tid,
+    }
+}
+
+fn add(sum: &mut TaskResult, result: &TaskResult) {
+    sum.tasks += 1;
+    sum.cpu_ns += result.cpu_ns;
+    sum.began_ns = sum.began_ns.min(result.began_ns);
+    // One that is still alive leaves the end of all open.
+    sum.ended_ns = sum.ended_ns.zip(result.ended_ns).map(|(one, other)| one.max(other));
+    for (kind, count) in &result.operations {
+        *sum.operations.entry(kind.clone()).or_default() += count;
     }
 }
 

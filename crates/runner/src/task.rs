@@ -1,10 +1,11 @@
 //! One task while it runs: goes through the ops of its program.
 
-use crate::clock;
 use crate::program::{Op, Template, TimerSlot};
 use crate::shared::Reading;
 use crate::stage::Stage;
 use crate::sync::{self, ALL};
+use crate::usage::{self, Usage};
+use crate::{clock, guest};
 use schedlab_runner::class::Class;
 use schedlab_runner::session::Windows;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -39,9 +40,20 @@ pub fn run(stage: &'static Stage, number: usize, waits_at_gate: bool) {
             sleep_until(stage.monotonic_begin() + template.start);
         }
     }
+    if !guest::is_guest() {
+        instance.began_ns.store(clock::now(), SeqCst);
+    }
     Task { stage, number, windows: stage.windows.filter(|_| number == 0), readings: stage.shared.readings, rounds: 0 }.go(template);
     instance.cpu_ns.store(clock::cpu(), SeqCst);
     instance.ended_ns.store(clock::now(), SeqCst);
+    if stage.tells_usage {
+        if template.process {
+            stage.shared.used.add(Usage::of_process());
+        }
+        if stage.is_detailed {
+            stage.shared.used.run_delay_ns.fetch_add(usage::run_delay("thread-self").unwrap_or(0), SeqCst);
+        }
+    }
     let family = &stage.shared.families[stage.program.index_of(number)];
     family.alive.fetch_sub(1, SeqCst);
     sync::wake(&family.alive, ALL);
@@ -194,21 +206,23 @@ fn read_all(stage: &Stage, pipe: i32, mut bytes: &mut [u8]) {
     }
 }
 
+/// Keeps the calling thread, and all that it makes, on some CPUs; false if the kernel refuses.
+pub fn set_affinity(cpus: &[u16]) -> bool {
+    // SAFETY: the set is plain memory, and zeros are the empty set.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        cpus.iter().for_each(|&cpu| libc::CPU_SET(usize::from(cpu), &mut set));
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) == 0
+    }
+}
+
 /// Takes the class, nice value, slice and CPUs that the template asks for.
 fn adopt(stage: &Stage, template: &Template) {
     if !set_class(template.class, template.nice, template.slice) {
         stage.fail(Failure::Class);
     }
-    if !template.affinity.is_empty() {
-        // SAFETY: the set is plain memory, and zeros are the empty set.
-        let set = unsafe {
-            let mut set: libc::cpu_set_t = std::mem::zeroed();
-            template.affinity.iter().for_each(|&cpu| libc::CPU_SET(usize::from(cpu), &mut set));
-            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
-        };
-        if set != 0 {
-            stage.fail(Failure::Affinity);
-        }
+    if !template.affinity.is_empty() && !set_affinity(&template.affinity) {
+        stage.fail(Failure::Affinity);
     }
 }
 
@@ -235,7 +249,7 @@ pub fn become_experimenter() {
 }
 
 /// Puts the calling thread into `class`; false if the kernel refuses.
-fn set_class(class: Class, nice: i32, slice: u64) -> bool {
+pub fn set_class(class: Class, nice: i32, slice: u64) -> bool {
     let none = NO_ATTRIBUTES;
     set_attributes(&match class {
         Class::Other => Attributes { nice, runtime: slice, ..none },

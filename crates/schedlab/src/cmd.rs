@@ -36,7 +36,7 @@ use std::path::Path;
     after_help = "Examples:\n  sudo schedlab record -- make -j8\n  schedlab compare perf.data -o results\n  \
                   schedlab report results --window 100ms..120ms\n  schedlab queue --tasks 1,10,100 -o results/queues\n\n\
                   Exit codes: 0 ok, 1 internal error, 2 usage, 3 unusable input, 4 a check failed, \
-                  6 not reproducible, 77 something needed is missing."
+                  5 inconclusive in the time given, 6 not reproducible, 77 something needed is missing."
 )]
 pub struct Arguments {
     #[command(subcommand)]
@@ -46,7 +46,7 @@ pub struct Arguments {
 #[derive(Subcommand, Debug)]
 enum Verb {
     Check(check::Check),
-    Compare(compare::Compare),
+    Compare(Box<compare::Compare>),
     Run(run::Run),
     Sweep(sweep::Sweep),
     Inspect(inspect::Inspect),
@@ -270,7 +270,7 @@ impl PolicyName {
             PolicyName::All => Ok(all_policies()),
             PolicyName::Ours(policy) => Ok(vec![policy.clone()]),
             PolicyName::Kernel(class) => Err(Error::Usage(format!(
-                "kernel:{class} is a class of a real kernel's, which is not simulated: add --on vm, or give eevdf or cfs"
+                "kernel:{class} is a class of a real kernel's, which is not simulated: add --on vm or --on host, or give eevdf or cfs"
             ))),
         }
     }

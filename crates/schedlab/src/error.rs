@@ -25,6 +25,9 @@ pub enum Error {
     /// A check found a violation.
     #[error("{0}")]
     Check(String),
+    /// The time was up before intervals were narrow enough; the results are there.
+    #[error("{0}")]
+    Inconclusive(String),
     /// A guest that must repeat itself did not; the message has the first difference.
     #[error("{0}")]
     Irreproducible(String),
@@ -37,13 +40,14 @@ pub enum Error {
 }
 
 impl Error {
-    /// The exit code: 1 internal error, 2 usage, 3 unusable input, 4 a check failed, 6 not reproducible, 77 something needed is missing.
+    /// The exit code: 1 internal error, 2 usage, 3 unusable input, 4 a check failed, 5 inconclusive, 6 not reproducible, 77 something needed is missing.
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Internal(_) => 1,
             Error::Usage(_) | Error::Output { .. } => 2,
             Error::Input(_) | Error::Import(_) => 3,
             Error::Check(_) => 4,
+            Error::Inconclusive(_) => 5,
             Error::Irreproducible(_) => 6,
             Error::Missing(_) => 77,
         }

@@ -1,6 +1,7 @@
 //! Experiments: a workload under policies on machines, run as often as it takes, and what comes of it.
 
 mod comparison;
+mod host;
 mod loading;
 mod open;
 mod policy_name;
@@ -9,6 +10,7 @@ mod simulation;
 mod swarm;
 
 pub use comparison::{Case, Comparison, Fidelity};
+pub use host::{HostCase, HostComparison, Plan, Precision, Stopping};
 pub use open::{OpenRun, aggregate, check_open, compare_open, simulate_open};
 pub use policy_name::{all_policies, parse_policy};
 pub use simulation::{Run, simulate};

@@ -1,4 +1,15 @@
 //! What touches this very Linux.
+//!
+//! - [`runner`]: workloads as real tasks, each run in a session of its own; [`guard`]: what puts the machine back as it was, whatever happens.
+//! - [`measured`]: what a run came to; [`cpus`]: the CPUs that it ran on; [`limits`]: how many tasks there may be.
+//! - [`run`]: one run under one of the kernel's classes.
+//! - [`mod@record`]: recordings, with perf.
 
+pub mod cpus;
+pub mod guard;
+pub mod limits;
+pub mod measured;
 pub mod record;
+pub mod run;
+pub mod runner;
 mod tracefs;

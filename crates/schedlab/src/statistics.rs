@@ -1,5 +1,11 @@
 //! Intervals and verdicts. A replicate is a run, never a sample inside a run.
 
+mod paired;
+mod several;
+
+pub use paired::{Paired, Question, judge};
+pub use several::{holm, spent_at};
+
 use schedsim::Random;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -41,15 +47,35 @@ impl Estimate {
 
 /// The 95 % interval of the mean of one value per run, by percentile bootstrap with a fixed seed; `None` from a single run.
 pub fn bootstrap(runs: &[f64]) -> Option<(f64, f64)> {
+    bootstrap_of(runs, |sample| sample.iter().sum::<f64>() / sample.len() as f64)
+}
+
+/// The same of any number that is made of the values.
+///
+/// Source: Efron (1979), the percentile method.
+pub fn bootstrap_of(runs: &[f64], statistic: impl Fn(&mut [f64]) -> f64) -> Option<(f64, f64)> {
     const RESAMPLES: usize = 2000;
     if runs.len() < 2 {
         return None;
     }
     let mut random = Random::new(1);
-    let mut mean = || runs.iter().map(|_| runs[random.below(runs.len() as u64) as usize]).sum::<f64>() / runs.len() as f64;
-    let mut means: Vec<f64> = (0..RESAMPLES).map(|_| mean()).collect();
-    means.sort_unstable_by(f64::total_cmp);
-    Some((means[RESAMPLES / 40], means[RESAMPLES - 1 - RESAMPLES / 40]))
+    let mut resampled = || {
+        let mut sample: Vec<f64> = runs.iter().map(|_| runs[random.below(runs.len() as u64) as usize]).collect();
+        statistic(&mut sample)
+    };
+    let mut values: Vec<f64> = (0..RESAMPLES).map(|_| resampled()).collect();
+    values.sort_unstable_by(f64::total_cmp);
+    Some((values[RESAMPLES / 40], values[RESAMPLES - 1 - RESAMPLES / 40]))
+}
+
+/// The median, between the two in the middle of an even number; NaN of none.
+pub fn median(values: &mut [f64]) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        odd if odd % 2 == 1 => values[odd / 2],
+        even => f64::midpoint(values[even / 2 - 1], values[even / 2]),
+    }
 }
 
 /// How a value compares with the baseline's.

@@ -1,6 +1,7 @@
 //! `schedlab compare`: which policy treats a workload best.
 
 mod closed;
+mod host;
 mod stochastic;
 mod vm;
 
@@ -13,12 +14,14 @@ use crate::results_directory::ResultsDirectory;
 use crate::trace_source::TraceSource;
 use crate::workload::Workload;
 use clap::Args;
+use clap::builder::ArgPredicate;
 use schedsim::Nanos;
 use schedsim::metrics::Metric;
 use schedsim::policy::PolicySpec;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use vm::Backend;
 
 /// Compares scheduling policies on a workload
 ///
@@ -31,18 +34,22 @@ use std::time::Duration;
                         schedlab compare workloads/hackbench.perf-script.txt.zst --policy eevdf,take:multilist2 --cpus 1,2,4,8\n  \
                         schedlab compare perf.data --policy take:rr/quantum=1ms,take:rr/quantum=10ms --format csv\n  \
                         schedlab compare unix1990 --policy central:rr,take:rr --load 0.3,0.5,0.7 --set tmc=2ms\n  \
-                        schedlab compare yield:2,8,32,128 --on vm --kernel 6.1,6.18\n\n\
+                        schedlab compare yield:2,8,32,128 --on vm --kernel 6.1,6.18\n  \
+                        sudo schedlab compare hackbench:1 --on host --policy kernel:other,kernel:fifo:50\n  \
+                        schedlab compare --on host --policy kernel:other,kernel:batch -- make -j8\n\n\
                         Marks: + better, - worse, = the same, ~ undecided, each against the baseline. Exit codes: 2 usage, 3 unusable input, 4 a check failed, \
-                        6 a guest did not repeat itself, 77 something needed is missing.")]
+                        5 not enough time, 6 a guest did not repeat itself, 77 something needed is missing.")]
+#[command(mut_arg("workload", |workload| workload.index(1).required(false).required_unless_present("command").default_value_if("command", ArgPredicate::IsPresent, host::COMMAND)))]
 pub struct Compare {
     #[command(flatten)]
     workload: WorkloadArguments,
     /// Policies, separated by commas, or `all`: every order under every topology and every whole scheduler; `schedlab list policies` shows them
     /// [default: eevdf,take:rr,take:multilist2,take:priority,central:rr,initial:rr; of stochastic workloads central:rr,initial:rr,take:rr]
-    /// On vm the kernel's own classes: kernel:other, batch, idle, fifo:PRIORITY, rr:PRIORITY, deadline:RUNTIME/DEADLINE/PERIOD [default there: kernel:other]
+    /// On host and vm the kernel's own classes: kernel:other, batch, idle, fifo:PRIORITY, rr:PRIORITY, deadline:RUNTIME/DEADLINE/PERIOD
+    /// [default on vm: kernel:other; on host: kernel:other,kernel:batch,kernel:idle,kernel:fifo:50,kernel:rr:50]
     #[arg(long, value_delimiter = ',', value_parser = PolicyName::parse)]
     policy: Vec<PolicyName>,
-    /// The policy against which the others are held [default: eevdf, which stands for the recorded kernel's; of stochastic workloads initial:rr]
+    /// The policy against which the others are held [default: eevdf, which stands for the recorded kernel's; of stochastic workloads initial:rr; on host it is the first]
     #[arg(long, value_name = "POLICY", value_parser = parse_policy)]
     baseline: Option<PolicySpec>,
     /// Offered Loads of a stochastic workload, separated by commas [default: the workload's]
@@ -53,6 +60,8 @@ pub struct Compare {
     cpus: Vec<u16>,
     #[command(flatten)]
     vm: vm::VmArguments,
+    #[command(flatten)]
+    host: host::HostArguments,
     #[command(flatten)]
     machine: MachineArguments,
     #[command(flatten)]
@@ -78,6 +87,14 @@ const POLICIES: &str = "eevdf,take:rr,take:multilist2,take:priority,central:rr,i
 
 impl Compare {
     pub fn run(self) -> Result<(), Error> {
+        if self.vm.on == [Backend::Host] {
+            return self.on_host();
+        }
+        if self.vm.on.contains(&Backend::Host) || !self.host.command.is_empty() {
+            return Err(Error::Usage(
+                "what runs on this machine is compared with itself: give --on host alone; a command runs nowhere else".to_string(),
+            ));
+        }
         if self.vm.is_on() {
             return self.on_vm();
         }

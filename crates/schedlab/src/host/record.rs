@@ -36,7 +36,7 @@ static PERF: AtomicI32 = AtomicI32::new(0);
 pub fn record(command: &[OsString], file: &Path) -> Result<ExitStatus, Error> {
     let program =
         command.first().ok_or_else(|| Error::Usage("say which command to record, as in: schedlab record -- make -j8".to_string()))?;
-    find_command(program)?;
+    find_command(program, "record")?;
     let perf = find_in_path(OsStr::new("perf")).ok_or_else(perf_is_missing)?;
     let unfinished = beside(file, ".unfinished");
     fs::write(&unfinished, b"").map_err(|error| Error::output(file, error))?;
@@ -136,18 +136,21 @@ fn perf_is_missing() -> Error {
     Error::Missing(format!("perf is missing; install it: {install}"))
 }
 
-/// Makes sure that the command can be started, before anything is recorded.
-fn find_command(program: &OsStr) -> Result<(), Error> {
+/// Makes sure that the command can be started, before anything is done; `verb` says what was to be.
+///
+/// # Errors
+/// [`Error::Usage`] if there is no such command.
+pub fn find_command(program: &OsStr, verb: &str) -> Result<(), Error> {
     let name = program.to_string_lossy();
     if name.contains('/') {
         let path = Path::new(program);
         return match () {
-            () if !path.exists() => Err(Error::Usage(format!("cannot record {name}: there is no such file"))),
-            () if !is_executable(path) => Err(Error::Usage(format!("cannot record {name}: it is not an executable file"))),
+            () if !path.exists() => Err(Error::Usage(format!("cannot {verb} {name}: there is no such file"))),
+            () if !is_executable(path) => Err(Error::Usage(format!("cannot {verb} {name}: it is not an executable file"))),
             () => Ok(()),
         };
     }
-    find_in_path(program).map(|_| ()).ok_or_else(|| Error::Usage(format!("cannot record {name}: there is no such command")))
+    find_in_path(program).map(|_| ()).ok_or_else(|| Error::Usage(format!("cannot {verb} {name}: there is no such command")))
 }
 
 fn find_in_path(program: &OsStr) -> Option<PathBuf> {

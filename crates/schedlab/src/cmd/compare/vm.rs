@@ -25,12 +25,14 @@ pub enum Backend {
     Sim,
     /// In a real kernel under QEMU, with a clock that counts instructions.
     Vm,
+    /// On this machine.
+    Host,
 }
 
 /// In which kernels, and how.
 #[derive(Args, Debug)]
 pub struct VmArguments {
-    /// Where the workload runs; `sim,vm` holds the simulated scheduler against the real one
+    /// Where the workload runs: simulated, in a real kernel, or on this machine; `sim,vm` holds the simulated scheduler against the real one
     #[arg(long, value_enum, value_delimiter = ',', default_value = "sim")]
     pub on: Vec<Backend>,
     /// Kernels for `--on vm`, separated by commas: series of Debian's, or paths of bzImages; `schedlab list kernels` shows them
@@ -158,7 +160,7 @@ fn show(bar: &ProgressBar, kernel: &str, event: &Event) {
         Event::JobEnd { .. } => "has measured".to_string(),
         Event::PowerOff { .. } => "is off".to_string(),
         Event::Failed { message } => message.clone(),
-        Event::Sample { .. } | Event::Trace { .. } | Event::TraceLost { .. } | Event::Symbols { .. } => return,
+        Event::Sample { .. } | Event::Trace { .. } | Event::TraceLost { .. } | Event::Symbols { .. } | Event::Usage { .. } => return,
     };
     bar.set_message(format!("{kernel} {what}"));
     bar.inc(1);

@@ -1,0 +1,92 @@
+//! When there are enough runs.
+
+use super::HostCase;
+use std::time::Duration;
+
+/// How often and how long runs are repeated.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Stopping {
+    /// At least so many rounds.
+    pub min_runs: u32,
+    /// At least so long.
+    pub min_time: Duration,
+    /// At most so long, and then it is inconclusive.
+    pub max_time: Duration,
+    /// How narrow the intervals are to be.
+    pub precision: Precision,
+}
+
+/// How narrow.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Precision {
+    /// The 95 % half-width of the mean makespan, and of its difference from the baseline's, is at most this share of the mean.
+    HalfWidth(f64),
+    /// The standard error of the mean makespan is at most this share of it: the pslist post's rule.
+    StandardError(f64),
+}
+
+impl Stopping {
+    /// The pslist post's protocol: "at least five times and at least ten minutes", again until the relative standard error is low, at most an hour.
+    ///
+    /// The post does not say how low; one per cent is ours.
+    pub const PSLIST: Stopping = Stopping {
+        min_runs: 5,
+        min_time: Duration::from_secs(600),
+        max_time: Duration::from_secs(3600),
+        precision: Precision::StandardError(0.01),
+    };
+
+    /// Whether to look at the runs after so many rounds: first when there must be no more, then each time that there are a quarter more. Each look costs certainty.
+    pub fn is_time_to_look(&self, rounds: u32, looks: u32, elapsed: Duration) -> bool {
+        let due = f64::from(self.min_runs) * 1.25_f64.powi(looks.cast_signed());
+        rounds >= self.min_runs && elapsed >= self.min_time && f64::from(rounds) >= due
+    }
+
+    /// Whether there is no time for more.
+    pub fn is_over(&self, rounds: u32, elapsed: Duration) -> bool {
+        rounds >= self.min_runs && elapsed >= self.max_time
+    }
+
+    /// Whether the makespans of `case` are known well enough.
+    pub fn is_precise(&self, case: &HostCase, baseline: &HostCase) -> bool {
+        const METRIC: &str = "makespan_ns";
+        let Some(estimate) = case.estimate(METRIC) else { return false };
+        match self.precision {
+            Precision::HalfWidth(share) => {
+                let difference = case.against(baseline, METRIC).map(|paired| paired.half_width(0.95));
+                estimate.half_width.is_some() && estimate.is_within(share) && difference.is_some_and(|width| width <= share * estimate.mean)
+            }
+            Precision::StandardError(share) => {
+                let runs: Vec<f64> = case.values(METRIC).flatten().collect();
+                let variance = runs.iter().map(|value| (value - estimate.mean).powi(2)).sum::<f64>() / (runs.len() as f64 - 1.0);
+                runs.len() > 1 && (variance / runs.len() as f64).sqrt() <= share * estimate.mean
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::measured::Measured;
+    use schedlab_runner::class::Class;
+
+    fn case(makespans: &[f64]) -> HostCase {
+        let run = |&ns| Ok(Measured { values: [("makespan_ns", ns)].into(), ..Measured::default() });
+        HostCase { class: Class::Other, runs: makespans.iter().map(run).collect(), refused: None }
+    }
+
+    #[test]
+    fn the_pslist_protocol_repeats_five_times_and_ten_minutes_and_stops_after_an_hour() {
+        let (protocol, minutes) = (Stopping::PSLIST, |minutes: u64| Duration::from_secs(60 * minutes));
+        assert!(!protocol.is_time_to_look(4, 0, minutes(30)));
+        assert!(!protocol.is_time_to_look(50, 0, minutes(9)));
+        assert!(protocol.is_time_to_look(5, 0, minutes(10)) && !protocol.is_time_to_look(6, 1, minutes(10)));
+        assert!(!protocol.is_over(50, minutes(59)) && protocol.is_over(50, minutes(60)));
+        // Standard errors of 0.4 and 4 per cent.
+        let (steady, noisy) = (case(&[99.0, 100.0, 101.0, 100.0, 99.0]), case(&[90.0, 100.0, 110.0, 100.0, 90.0]));
+        assert!(protocol.is_precise(&steady, &steady) && !protocol.is_precise(&noisy, &noisy));
+        let narrow = Stopping { precision: Precision::HalfWidth(0.02), ..protocol };
+        assert!(narrow.is_precise(&steady, &steady) && !narrow.is_precise(&noisy, &steady) && !narrow.is_precise(&case(&[100.0]), &steady));
+    }
+}

@@ -1,0 +1,221 @@
+//! `--on host`: real tasks on this machine, what is refused, and that the machine is left as it was. What needs a privilege is skipped by name where that is missing.
+
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const SCHEDLAB: &str = env!("CARGO_BIN_EXE_schedlab");
+
+fn compare(arguments: &[&str]) -> Output {
+    Command::new(SCHEDLAB).arg("compare").args(arguments).args(["--on", "host"]).output().expect("the program starts")
+}
+
+/// The same with a command behind it.
+fn compare_command(arguments: &[&str], command: &[&str]) -> Output {
+    let mut schedlab = Command::new(SCHEDLAB);
+    schedlab.args(["compare", "--on", "host"]).args(arguments).arg("--").args(command);
+    schedlab.output().expect("the program starts")
+}
+
+fn fails(output: &Output, code: i32, words: &[&str]) {
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{message}");
+    for word in words {
+        assert!(message.contains(word), "{word:?} is not in {message:?}");
+    }
+}
+
+/// The rows; a comparison that ran out of time has some as well.
+fn rows(output: &Output) -> Vec<Value> {
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.stdout.is_empty(), "{message}");
+    let results: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {message}"));
+    results["rows"].as_array().expect("rows").clone()
+}
+
+fn find<'a>(rows: &'a [Value], policy: &str, metric: &str) -> &'a Value {
+    let row = rows.iter().find(|row| row["policy"] == policy && row["metric"] == metric);
+    row.unwrap_or_else(|| panic!("no {metric} of {policy}"))
+}
+
+fn is_root() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        eprintln!("skipped: it needs root: sudo cargo test -p schedlab --test host");
+    }
+    is_root
+}
+
+const QUICK: [&str; 8] = ["--max-time", "2s", "--min-runs", "2", "--warm-up", "0", "--format", "json"];
+
+fn scratch(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("schedlab-host-{name}-{}", std::process::id()));
+    fs::create_dir_all(&path).expect("a scratch directory");
+    path
+}
+
+#[test]
+fn real_tasks_are_measured_and_single_runs_are_kept() {
+    let dir = scratch("measured");
+    let policies = ["hogs:2?work=20ms", "--cpus", "1", "--policy", "kernel:other,kernel:batch", "-o", dir.to_str().expect("UTF-8")];
+    let output = compare(&[&policies[..], &QUICK].concat());
+    let rows = rows(&output);
+    for policy in ["kernel:other", "kernel:batch"] {
+        let makespan = find(&rows, policy, "makespan_ns");
+        assert_eq!((&makespan["backend"], &makespan["cpus"]), (&"host".into(), &1.into()));
+        // Two tasks with 20 ms each on one CPU.
+        assert!(makespan["value"].as_f64().expect("a number") >= 40e6, "{makespan}");
+        let cpu = find(&rows, policy, "cpu_time_ns")["value"].as_f64().expect("a number");
+        assert!(cpu >= 39e6, "{cpu}");
+        let delay = find(&rows, policy, "run_delay_ns")["value"].as_f64().expect("this kernel keeps schedstat");
+        // One waits while the other runs.
+        assert!(delay >= 15e6, "{delay}");
+        let of_task = rows.iter().filter(|row| row["policy"] == policy && row["metric"] == "task_cpu_time_ns");
+        assert!(of_task.clone().count() == 2 && of_task.clone().all(|row| row["value"].as_f64().is_some_and(|ns| ns >= 19e6)));
+    }
+    assert!(rows.iter().any(|row| row["metric"] == "same_makespan_difference"), "A/A");
+    let runs = fs::read_to_string(dir.join("runs.csv")).expect("runs.csv");
+    let makespans = runs.lines().filter(|line| line.contains(",kernel:batch,1,") && line.contains(",makespan_ns,"));
+    let makespans: Vec<f64> = makespans.map(|line| line.rsplit(',').next().expect("a value").parse().expect("a number")).collect();
+    let mean = makespans.iter().sum::<f64>() / makespans.len() as f64;
+    let row = find(&rows, "kernel:batch", "makespan_ns");
+    assert_eq!(row["runs"], makespans.len());
+    assert!((row["value"].as_f64().expect("a number") / mean - 1.0).abs() < 1e-9);
+    assert!(dir.join("report.html").is_file());
+    fs::remove_dir_all(dir).expect("scratch");
+}
+
+#[test]
+fn threads_processes_and_many_short_jobs_all_end() {
+    for workload in [
+        "pythagoras:300?work=10ms&alive=50&create=0us",
+        "pythagoras:300?work=10ms&alive=50&create=0us&variant=processes",
+        "pythagoras:5000?work=10ms&alive=100&create=0us&variant=pool",
+        "hackbench:1?loops=2",
+        "two-threads",
+        "fileio:copy?rounds=2",
+    ] {
+        let rows = rows(&compare(&[&[workload, "--policy", "kernel:other"], &QUICK[..]].concat()));
+        assert!(find(&rows, "kernel:other", "makespan_ns")["value"].is_number(), "{workload}");
+        assert!(find(&rows, "kernel:other", "throughput")["value"].is_number(), "{workload}");
+    }
+}
+
+#[test]
+fn a_command_that_fails_or_takes_too_long_is_reported_and_never_averaged_in() {
+    fails(&compare_command(&QUICK, &["sh", "-c", "echo no such luck >&2; exit 7"]), 3, &["exit status: 7", "no such luck"]);
+    fails(&compare_command(&[&QUICK[..], &["--timeout", "100ms"]].concat(), &["sleep", "10"]), 3, &["not over after 100ms", "killed"]);
+    fails(&compare_command(&QUICK, &["no-such-command-at-all"]), 2, &["there is no such command"]);
+    // The sixth time only: the trial, four runs of the baseline against itself with and without measuring, and then it counts.
+    let dir = scratch("fails-once");
+    let count = dir.join("count");
+    let script = format!("echo >> {0}; test $(wc -l < {0}) -ne 9", count.display());
+    let output = compare_command(&[&["--policy", "kernel:other"], &QUICK[..]].concat(), &["sh", "-c", &script]);
+    let rows = rows(&output);
+    let makespan = find(&rows, "kernel:other", "makespan_ns");
+    let note = makespan["note"].as_str().expect("a note");
+    assert!(note.contains("1 of ") && note.contains("failed and are left out") && note.contains("exit status: 1"), "{note}");
+    fs::remove_dir_all(dir).expect("scratch");
+}
+
+#[test]
+fn what_cannot_run_here_is_refused_with_what_to_do() {
+    fails(&compare(&["hogs:1", "--policy", "take:rr"]), 2, &["--on sim"]);
+    fails(&compare(&["hogs:1", "--policy", "kernel:fifo:99"]), 2, &["watchdog", "98"]);
+    fails(&compare(&["hogs:1", "--nice", "20"]), 2, &["-20..=19"]);
+    fails(&compare(&["hogs:1", "--affinity", "5000"]), 2, &["CPU 5000 is not there", "may be:"]);
+    fails(&compare(&["hogs:1", "--affinity", "2-1"]), 2, &["0,2-3"]);
+    fails(&compare(&["hogs:1", "--cpus", "1000"]), 2, &["1000 CPUs are asked for"]);
+    fails(&compare(&["unix1990"]), 2, &["in the simulator only", "hackbench:1"]);
+    fails(&compare(&["hogs:1", "--load", "0.5"]), 2, &["leave --load"]);
+    fails(&compare(&["pythagoras:204800?alive=204800"]), 2, &["204801 tasks alive", "has room for"]);
+    fails(&compare_command(&["hogs:1"], &["true"]), 2, &["not both"]);
+    fails(&Command::new(SCHEDLAB).args(["compare", "--", "true"]).output().expect("starts"), 2, &["--on host"]);
+    let redis = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/redis.perf-script.txt.zst");
+    fails(&compare(&[redis]), 2, &["is a recording", "-- make"]);
+}
+
+#[test]
+fn without_the_privilege_a_class_is_skipped_and_the_rest_runs() {
+    if !is_root() {
+        return;
+    }
+    let mut schedlab = Command::new("setpriv");
+    schedlab.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all", SCHEDLAB]);
+    schedlab.args(["compare", "hogs:1?work=5ms", "--on", "host", "--policy", "kernel:other,kernel:fifo:50", "--ci", "100%"]).args(QUICK);
+    let output = schedlab.output().expect("setpriv of util-linux");
+    fails(&output, 77, &["kernel:fifo:50 was not run", "Operation not permitted", "setcap cap_sys_nice"]);
+    let rows = rows(&output);
+    assert!(find(&rows, "kernel:other", "makespan_ns")["value"].is_number());
+    assert!(find(&rows, "kernel:fifo:50", "makespan_ns")["note"].as_str().expect("a note").starts_with("skipped"));
+}
+
+#[test]
+fn a_full_disk_is_said() {
+    if !is_root() {
+        return;
+    }
+    let script =
+        format!("mount -t tmpfs -o size=64k none /mnt && TMPDIR=/mnt {SCHEDLAB} compare fileio:write --on host --policy kernel:other");
+    let output = Command::new("unshare").args(["--mount", "sh", "-c", &script]).output().expect("unshare of util-linux");
+    fails(&output, 3, &["No space left on device", "TMPDIR"]);
+}
+
+/// A comparison that would go on for a minute, once its runner runs.
+fn busy(name: &str, more: &[&str]) -> Child {
+    let workload = format!("hogs:1?work=50s&nice={name}");
+    let mut schedlab = Command::new(SCHEDLAB);
+    schedlab.args(["compare", &workload, "--on", "host", "--policy", "kernel:other"]).args(more);
+    let child = schedlab.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts");
+    wait_until("the hog runs", || !hogs_of(&child).is_empty());
+    child
+}
+
+/// The processes of the sessions that `schedlab` started: its children's, which are the guard's and the runner's.
+fn hogs_of(schedlab: &Child) -> Vec<u32> {
+    let fields = |pid: u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (_, rest) = stat.rsplit_once(')')?;
+        let words: Vec<String> = rest.split_ascii_whitespace().map(str::to_string).collect();
+        Some((words[1].parse::<u32>().ok()?, words[3].parse::<u32>().ok()?))
+    };
+    let pids = || fs::read_dir("/proc").expect("/proc").flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let runners: Vec<u32> =
+        pids().filter(|&pid| fields(pid).is_some_and(|(parent, session)| parent == schedlab.id() && session == pid)).collect();
+    pids().filter(|&pid| fields(pid).is_some_and(|(parent, session)| runners.contains(&session) && parent == session)).collect()
+}
+
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !holds() {
+        assert!(begin.elapsed() < Duration::from_secs(30), "it never came true that {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn is_gone(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.is_empty() || stat.contains(") Z")
+}
+
+const THROTTLING: &str = "/proc/sys/kernel/sched_rt_runtime_us";
+
+#[test]
+fn killed_or_interrupted_it_leaves_no_task_and_no_setting_behind() {
+    let before = fs::read_to_string(THROTTLING).expect("a setting");
+    let more: &[&str] = if is_root() { &["--no-rt-throttling"] } else { &[] };
+    for signal in [rustix::process::Signal::KILL, rustix::process::Signal::INT] {
+        let mut schedlab = busy("1", more);
+        let hogs = hogs_of(&schedlab);
+        if !more.is_empty() {
+            assert_eq!(fs::read_to_string(THROTTLING).expect("a setting").trim(), "-1");
+        }
+        let pid = rustix::process::Pid::from_raw(schedlab.id().cast_signed()).expect("a pid");
+        rustix::process::kill_process(pid, signal).expect("it is alive");
+        assert!(!schedlab.wait().expect("it ends").success());
+        wait_until("the hogs are gone", || hogs.iter().all(|&pid| is_gone(pid)));
+        wait_until("throttling is as it was", || fs::read_to_string(THROTTLING).is_ok_and(|now| now == before));
+    }
+}
