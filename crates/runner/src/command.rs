@@ -27,6 +27,7 @@ pub fn run(host: &Host, report: &dyn Fn(&Event)) -> Result<(), String> {
     let used = Usage::of_children();
     report(&Event::Usage {
         job: 0,
+        pid: std::process::id(),
         user_ns: used.user_ns,
         system_ns: used.system_ns,
         voluntary: used.voluntary,

@@ -52,6 +52,8 @@ pub enum Event {
     Usage {
         /// Which job.
         job: usize,
+        /// The process that it ran in.
+        pid: u32,
         /// CPU time in programs.
         user_ns: u64,
         /// CPU time in the kernel.

@@ -241,6 +241,7 @@ impl Stage {
         let is_kept = self.is_detailed && usage::run_delay("thread-self").is_some();
         Event::Usage {
             job,
+            pid: std::process::id(),
             user_ns: used.user_ns,
             system_ns: used.system_ns,
             voluntary: used.voluntary,

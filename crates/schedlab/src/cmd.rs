@@ -4,6 +4,7 @@ mod check;
 mod compare;
 mod completions;
 mod diff;
+mod doctor;
 mod export;
 mod inspect;
 mod list;
@@ -51,6 +52,7 @@ enum Verb {
     Sweep(sweep::Sweep),
     Inspect(inspect::Inspect),
     Diff(diff::Diff),
+    Doctor(doctor::Doctor),
     Export(export::Export),
     Record(record::Record),
     Report(report::Report),
@@ -73,6 +75,7 @@ impl Arguments {
             Verb::Sweep(verb) => verb.run(),
             Verb::Inspect(verb) => verb.run(),
             Verb::Diff(verb) => verb.run(),
+            Verb::Doctor(verb) => verb.run(),
             Verb::Export(verb) => verb.run(),
             Verb::Record(verb) => verb.run(),
             Verb::Report(verb) => verb.run(),

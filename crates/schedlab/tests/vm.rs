@@ -71,8 +71,9 @@ fn each_kernel_repeats_itself_on_one_cpu_and_the_newer_one_on_two_and_four() {
 
     for proved in [two, four] {
         let measured = closed::Measured::of(&proved.transcript, 0).expect("both jobs end");
-        let [hog, _, sleeper] = measured.shares()[..] else { panic!("three tasks") };
-        assert!(hog > sleeper, "{hog} {sleeper}");
+        let [hog, nice, sleeper] = measured.shares()[..] else { panic!("three tasks") };
+        // Which of the hogs has the sleeper on its CPU is a matter of some instructions.
+        assert!(hog + nice > 1.5 * sleeper, "{hog} {nice} {sleeper}");
     }
 }
 

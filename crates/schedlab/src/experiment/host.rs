@@ -135,12 +135,13 @@ impl HostComparison {
             }
             rounds += 1;
             let done = rounds.saturating_sub(plan.warm_up);
-            if plan.stopping.is_time_to_look(done, self.looks, begin.elapsed()) && self.look(plan) {
-                return Ok(());
-            }
-            if plan.stopping.is_over(done, begin.elapsed()) {
-                self.inconclusive = !self.look(plan);
-                return Ok(());
+            let is_over = plan.stopping.is_over(done, begin.elapsed());
+            if is_over || plan.stopping.is_time_to_look(done, self.looks, begin.elapsed()) {
+                let is_enough = self.look(plan);
+                self.inconclusive = is_over && !is_enough;
+                if is_over || is_enough {
+                    return Ok(());
+                }
             }
         }
         Ok(())

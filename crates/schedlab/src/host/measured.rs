@@ -188,8 +188,16 @@ mod tests {
 
     #[test]
     fn a_run_is_its_end_and_its_usage_and_a_failure_is_no_number() {
-        let usage =
-            Event::Usage { job: 0, user_ns: 600, system_ns: 200, voluntary: 3, involuntary: 1, migrations: None, run_delay_ns: Some(5) };
+        let usage = Event::Usage {
+            job: 0,
+            pid: 1,
+            user_ns: 600,
+            system_ns: 200,
+            voluntary: 3,
+            involuntary: 1,
+            migrations: None,
+            run_delay_ns: Some(5),
+        };
         let end = Event::JobEnd { job: 0, ns: 1000, tasks: Vec::new() };
         let measured = Measured::of(&[usage.clone(), end.clone()], 2).unwrap();
         assert_eq!((measured.value("cpu_time_ns"), measured.value("unused_cpu")), (Some(800.0), Some(0.6)));

@@ -9,7 +9,8 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::{Command, ExitStatus, Output, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 /// The tracepoints that an import reads.
@@ -34,15 +35,27 @@ static PERF: AtomicI32 = AtomicI32::new(0);
 /// # Errors
 /// [`Error::Missing`] if perf or a permission is missing, [`Error::Usage`] if the command cannot be started or the file not be written.
 pub fn record(command: &[OsString], file: &Path) -> Result<ExitStatus, Error> {
+    run_recorded(command, file, Stdio::inherit()).map(|output| output.status)
+}
+
+/// The same, and gives what the command writes to its standard output.
+///
+/// # Errors
+/// As of [`record`].
+pub fn record_into(command: &[OsString], file: &Path) -> Result<Vec<u8>, Error> {
+    run_recorded(command, file, Stdio::piped()).map(|output| output.stdout)
+}
+
+fn run_recorded(command: &[OsString], file: &Path, stdout: Stdio) -> Result<Output, Error> {
     let program =
         command.first().ok_or_else(|| Error::Usage("say which command to record, as in: schedlab record -- make -j8".to_string()))?;
     find_command(program, "record")?;
     let perf = find_in_path(OsStr::new("perf")).ok_or_else(perf_is_missing)?;
     let unfinished = beside(file, ".unfinished");
     fs::write(&unfinished, b"").map_err(|error| Error::output(file, error))?;
-    let outcome = record_with(&perf, command, &unfinished).and_then(|status| {
+    let outcome = record_with(&perf, command, &unfinished, stdout).and_then(|output| {
         keep(&unfinished, file)?;
-        Ok(status)
+        Ok(output)
     });
     // What is left after a failure: perf's half-written file, and its backup of the empty one.
     for left in [beside(file, ".unfinished"), beside(file, ".unfinished.old")] {
@@ -51,22 +64,28 @@ pub fn record(command: &[OsString], file: &Path) -> Result<ExitStatus, Error> {
     outcome
 }
 
-fn record_with(perf: &Path, command: &[OsString], file: &Path) -> Result<ExitStatus, Error> {
+fn record_with(perf: &Path, command: &[OsString], file: &Path, stdout: Stdio) -> Result<Output, Error> {
     let _tracefs = Tracefs::mount()?;
     probe(perf, file)?;
-    // Ctrl-C reaches perf as well; handling it here lets this program end the recording in order and unmount what it mounted.
-    ctrlc::set_handler(|| {
-        if let Some(perf) = rustix::process::Pid::from_raw(PERF.load(Ordering::Relaxed)) {
-            let _ = rustix::process::kill_process(perf, rustix::process::Signal::INT);
-        }
-    })
-    .map_err(|error| Error::Internal(format!("cannot handle signals: {error}")))?;
+    handle_signals()?;
     let failed = |error: std::io::Error| Error::Internal(format!("perf cannot be run: {error}"));
-    let mut child = arguments(perf, file).arg("--").args(command).spawn().map_err(failed)?;
+    let child = arguments(perf, file).arg("--").args(command).stdout(stdout).spawn().map_err(failed)?;
     PERF.store(child.id().cast_signed(), Ordering::Relaxed);
-    let status = child.wait().map_err(failed);
+    let output = child.wait_with_output().map_err(failed);
     PERF.store(0, Ordering::Relaxed);
-    status
+    output
+}
+
+/// Ctrl-C reaches perf as well; handling it here lets this program end the recording in order and unmount what it mounted.
+fn handle_signals() -> Result<(), Error> {
+    static HANDLED: OnceLock<Result<(), String>> = OnceLock::new();
+    let handle = || match rustix::process::Pid::from_raw(PERF.load(Ordering::Relaxed)) {
+        Some(perf) => drop(rustix::process::kill_process(perf, rustix::process::Signal::INT)),
+        // Between recordings it does what it does elsewhere.
+        None => std::process::exit(130),
+    };
+    let set = HANDLED.get_or_init(|| ctrlc::set_handler(handle).map_err(|error| error.to_string()));
+    set.clone().map_err(|error| Error::Internal(format!("cannot handle signals: {error}")))
 }
 
 /// Tries to record nothing, to learn what is missing before the command runs.
