@@ -10,7 +10,7 @@ mod simulation;
 mod swarm;
 
 pub use comparison::{Case, Comparison, Fidelity};
-pub use host::{HostCase, HostComparison, Plan, Precision, Stopping};
+pub use host::{HostCase, HostComparison, Plan, Precision, RecordedRun, Stopping};
 pub use open::{OpenRun, aggregate, check_open, compare_open, simulate_open};
 pub use policy_name::{all_policies, parse_policy};
 pub use simulation::{Run, simulate};

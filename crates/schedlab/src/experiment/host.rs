@@ -3,10 +3,12 @@
 //! A replicate is a run. A round runs every policy once, in an order drawn anew; the difference of a policy from the baseline is taken within each round, so that what the
 //! machine did meanwhile drops out. First the baseline is compared with itself: what that shows is the smallest difference this machine can show.
 
+mod recorded;
 mod rows;
 mod same;
 mod stopping;
 
+pub use recorded::Recorded as RecordedRun;
 pub use same::Same;
 pub use stopping::{Precision, Stopping};
 

@@ -5,7 +5,7 @@ mod text;
 use super::{Compare, parse_percent};
 use crate::Error;
 use crate::cmd::PolicyName;
-use crate::experiment::{HostComparison, Plan, Precision, Stopping};
+use crate::experiment::{HostComparison, Plan, Precision, RecordedRun, Stopping};
 use crate::host::run::{Conditions, Place, Subject};
 use crate::host::{cpus, limits};
 use crate::output::{Results, write_whole};
@@ -46,6 +46,9 @@ pub struct HostArguments {
     /// Switch real-time throttling off while it runs: real-time tasks may then take all of every CPU. It is put back at the end, however that comes
     #[arg(long)]
     no_rt_throttling: bool,
+    /// Run each class once more while perf records it: wakeup latencies and all other metrics of events, and traces in -o DIR. Needs root
+    #[arg(long)]
+    traced: bool,
     /// The command to run in place of a workload, with its arguments
     #[arg(last = true, index = 2, value_name = "COMMAND")]
     pub command: Vec<String>,
@@ -69,6 +72,17 @@ fn parse_cpus(text: &str) -> Result<Cpus, String> {
 /// What stands for the workload where there is a command.
 pub const COMMAND: &str = "COMMAND";
 const CLASSES: [Class; 5] = [Class::Other, Class::Batch, Class::Idle, Class::Fifo(50), Class::Rr(50)];
+
+/// Records a run of each class that runs at all.
+fn record(
+    plan: &Plan<'_>,
+    comparison: &HostComparison,
+    place: &mut Place,
+    directory: Option<&ResultsDirectory>,
+) -> Result<Vec<RecordedRun>, Error> {
+    let running = comparison.cases.iter().filter(|case| case.refused.is_none());
+    running.map(|case| RecordedRun::run(plan, place, case.class, directory)).collect()
+}
 
 impl Compare {
     pub(super) fn on_host(&self) -> Result<(), Error> {
@@ -98,6 +112,11 @@ impl Compare {
             rows.extend(comparison.rows(&plan));
             text += &text::table(&comparison, &plan);
             raw += &text::raw(&comparison, &plan);
+            if self.host.traced {
+                let recorded = record(&plan, &comparison, &mut place, directory.as_ref())?;
+                rows.extend(recorded.iter().flat_map(|run| run.rows(&plan)));
+                text += &text::recorded(&recorded);
+            }
             ends.push(text::end(&comparison));
         }
         drop(place);
@@ -105,6 +124,9 @@ impl Compare {
         if let Some(directory) = directory {
             directory.write(&results, Vec::new())?;
             write_whole(&directory.path().join("runs.csv"), raw.as_bytes())?;
+            let bar = progress::bar("exporting", 0);
+            directory.export_traces(&bar)?;
+            bar.finish_and_clear();
             directory.finish()?;
         }
         results.print(self.common.format, || text + text::MARKS)?;

@@ -99,7 +99,7 @@ impl HostComparison {
     }
 }
 
-fn row(plan: &Plan<'_>, policy: &str, metric: &str, unit: &str, estimate: Option<Estimate>) -> Row {
+pub(super) fn row(plan: &Plan<'_>, policy: &str, metric: &str, unit: &str, estimate: Option<Estimate>) -> Row {
     let bound = |sign: f64| estimate.and_then(|estimate| Some(estimate.mean + sign * estimate.half_width?));
     let conditions = &plan.conditions;
     let mut params = BTreeMap::new();

@@ -1,10 +1,10 @@
 //! A comparison on this machine for people, its single runs for other programs, and how it ends.
 
 use crate::Error;
-use crate::experiment::{HostCase, HostComparison, Plan};
+use crate::experiment::{HostCase, HostComparison, Plan, RecordedRun};
 use crate::host::cpus;
 use crate::host::measured::METRICS;
-use crate::output::{Align, Table, quantity};
+use crate::output::{Align, Table, headline, quantity};
 use crate::statistics::Estimate;
 use std::fmt::Write;
 
@@ -78,6 +78,17 @@ fn cell(estimate: Estimate, unit: &str) -> String {
     let share = estimate.half_width.map_or(0.0, |width| width / estimate.mean.abs());
     let spread = if share > 0.01 && share.is_finite() { format!(" ±{:.0}%", (100.0 * share).ceil()) } else { String::new() };
     format!("{}{spread}", quantity(estimate.mean, unit))
+}
+
+/// The metrics of recorded runs.
+pub fn recorded(runs: &[RecordedRun]) -> String {
+    let mut table = Table::new(std::iter::once(("recorded once", Align::Left)).chain(headline().map(|(_, title)| (title, Align::Right))));
+    for run in runs {
+        let cells =
+            headline().map(|(metric, _)| metric.read(&run.summary).value.map_or("-".to_string(), |value| quantity(value, metric.unit)));
+        table.row(std::iter::once(format!("kernel:{}", run.class)).chain(cells));
+    }
+    format!("\n{table}Of the workload's own tasks; from their making on, not from the release, and with what perf costs.\n")
 }
 
 /// What a reader must know of a case that did not go well.
