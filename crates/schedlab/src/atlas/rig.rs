@@ -5,7 +5,7 @@
 
 use super::mix::Mix;
 use super::structure::{self, Examined, Service, Setup, StrideRule, Visitor};
-use super::subject::{EmptyLoop, Subject};
+use super::subject::{Called, EmptyLoop, Subject};
 use super::threads::{Part, Threads};
 use readyq::{Level, Node, Nodes, TaskId};
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,8 @@ pub enum Body {
     /// Nothing: the loop goes from one operation to the next.
     #[default]
     Nothing,
+    /// Nothing, and the structure is called instead of inlined: as between threads.
+    Called,
     /// A user-level thread.
     Thread {
         /// What happens between two of them.
@@ -124,8 +126,12 @@ impl Cell {
                 let mut rig = Rig::new(subject, levels);
                 Box::new(move |slices| rig.run(slices))
             }
+            Body::Called => {
+                let mut rig = Rig::new(Called(subject), levels);
+                Box::new(move |slices| rig.run(slices))
+            }
             Body::Thread { part, work } => {
-                let threads = Threads::new(subject, levels, work);
+                let threads = Threads::new(Called(subject), levels, work);
                 let mut threads = threads.map_err(|error| format!("cannot make {} threads: {error}", levels.len()))?;
                 Box::new(move |slices| threads.run(part, slices))
             }

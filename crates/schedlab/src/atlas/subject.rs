@@ -41,6 +41,29 @@ impl<Q: ReadyQueue> Subject for Queue<Q> {
     }
 }
 
+/// The same subject behind calls that are not inlined: the same instructions wherever it is called from, as of a scheduler that is a function.
+pub struct Called<S>(pub S);
+
+impl<S: Subject> Subject for Called<S> {
+    #[inline(never)]
+    fn take(&mut self, nodes: &mut Nodes) -> Option<TaskId> {
+        self.0.take(nodes)
+    }
+
+    #[inline(never)]
+    fn put(&mut self, nodes: &mut Nodes, task: TaskId, level: Level) {
+        self.0.put(nodes, task, level);
+    }
+
+    fn arrive(&mut self, nodes: &mut Nodes, task: TaskId, level: Level) {
+        self.0.arrive(nodes, task, level);
+    }
+
+    fn steps(&self) -> u64 {
+        self.0.steps()
+    }
+}
+
 /// A structure in which the running task stays linked.
 pub struct InPlace<Q>(pub Q);
 

@@ -104,7 +104,7 @@ impl Reproduce {
 
     fn settings(&self) -> Result<Settings, Error> {
         let source = super::queue::callgrind(self.binary.as_ref(), self.full, self.jobs)?;
-        let (assignments, slices) = if self.full { (10, 10_000) } else { (3, 4_000) };
+        let (assignments, slices) = if self.full { (40, 4_000) } else { (3, 4_000) };
         Ok(Settings {
             queues: queues::Settings { source, assignments, seed: self.seed, slices },
             grids: grids::Settings { quick: !self.full, seed: self.seed },

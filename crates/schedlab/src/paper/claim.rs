@@ -71,7 +71,7 @@ fn yes() -> bool {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Known {
-    /// It; `either` where it changes from build to build.
+    /// It.
     pub verdict: String,
     /// Why.
     pub because: String,
@@ -127,8 +127,8 @@ impl Claim {
             if !number.parse().is_ok_and(|part: usize| (1..=self.check.len()).contains(&part)) {
                 return Err((key, format!("there is no check {part} of {}; it has {}", self.id, self.check.len())));
             }
-            if !VERDICTS.contains(&known.verdict.as_str()) && known.verdict != "either" {
-                return Err((key, format!("`{}` is no verdict; write {} or either", known.verdict, VERDICTS.join(", "))));
+            if !VERDICTS.contains(&known.verdict.as_str()) {
+                return Err((key, format!("`{}` is no verdict; write {}", known.verdict, VERDICTS.join(", "))));
             }
         }
         Ok(())
@@ -156,7 +156,7 @@ mod tests {
             ("CLAIM\ncheck = [\n\"max(list) < 3\",\n\"last(lisp) < 3\"]\n", ["claims.toml:7: claim[0].check[1]", "Did you mean `list`?"]),
             ("CLAIM\ncheck = [\"list < 1\"]\nCLAIM\ncheck = [\"list < 1\"]\n", ["claims.toml:7: claim[1].id", "another claim P-CLM01"]),
             (
-                "CLAIM\ncheck = [\"list < 1\"]\nknown.2 = { verdict = \"either\", because = \"\" }\n",
+                "CLAIM\ncheck = [\"list < 1\"]\nknown.2 = { verdict = \"inconclusive\", because = \"\" }\n",
                 ["claims.toml:6: claim[0].known.2", "no check 2"],
             ),
             (

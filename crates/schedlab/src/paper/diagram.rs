@@ -52,7 +52,7 @@ impl Diagram {
 
 /// The share of bursts in each octave of milliseconds, of a sample with a fixed seed.
 fn bursts(workload: &Stochastic, figure: Figure) -> Figure {
-    let axis = |label: &str| Axis { label: label.to_string(), log: true };
+    let axis = |label: &str| Axis { label: label.to_string(), log: true, ..Axis::default() };
     let curve = |class: &schedsim::workload::Class| {
         let mut stream = Stream::new(1, 0);
         let mut octaves = std::collections::BTreeMap::<i32, u32>::new();

@@ -126,10 +126,14 @@ pub struct Figure {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Axis {
     /// What it shows, with its unit.
+    #[serde(default)]
     pub label: String,
     /// Whether it is logarithmic.
     #[serde(default)]
     pub log: bool,
+    /// Whether it begins at the smallest number instead of at 0, where there are printed numbers.
+    #[serde(default)]
+    pub zoom: bool,
 }
 
 /// A curve.

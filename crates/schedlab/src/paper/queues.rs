@@ -210,7 +210,7 @@ impl<'a> Measured<'a> {
                 let one = |value: f64| vec![(f64::NAN, value)];
                 Ok(match wanted.measure {
                     // Of threads the whole slice counts.
-                    Measure::Instructions if cell.body != Body::Nothing => one(events(cell, &["Ir"])?),
+                    Measure::Instructions if matches!(cell.body, Body::Thread { .. }) => one(events(cell, &["Ir"])?),
                     Measure::Instructions => one(events(cell, &["Ir"])? - empty.clone()?),
                     Measure::D1Misses => one(events(cell, &["D1mr", "D1mw"])?),
                     Measure::Examined => one(steps::count(cell)?.examined_per_op),
@@ -324,15 +324,14 @@ impl<'a> Measured<'a> {
     /// If a structure cannot be watched.
     pub fn figure(&self, figure: &FigureData) -> Result<Figure, Error> {
         let x = figure.series.first().and_then(|id| self.paper.column(id).ok()).map_or("", |(table, _)| table.rows.label());
-        let axis = |label: &str| Axis { label: label.to_string(), log: false };
         let mut curves =
             figure.series.iter().map(|id| self.curve(figure, id)).collect::<Result<Vec<Curve>, String>>().map_err(Error::Internal)?;
         curves.extend(figure.overhead.as_ref().map(|overhead| self.overhead(overhead)));
         Ok(Figure {
             id: figure.id.clone(),
             title: figure.title.clone(),
-            x: axis(x),
-            y: axis("instructions per operation"),
+            x: Axis { label: x.to_string(), ..figure.x.clone() },
+            y: Axis { label: "instructions per operation".to_string(), ..figure.y.clone() },
             curves,
             orders: figure.orders.iter().map(order).collect::<Result<_, Error>>()?,
             ..Figure::default()

@@ -125,12 +125,15 @@ pub struct Load {
     /// How many rounds of work a thread does.
     #[serde(default)]
     pub work: u32,
+    /// The loop, but with the structure called as between threads, not inlined.
+    #[serde(default)]
+    pub called: bool,
 }
 
 impl Load {
     /// What runs in a slice.
     pub fn body(&self) -> Body {
-        self.threads.map_or(Body::Nothing, |part| Body::Thread { part, work: self.work })
+        self.threads.map_or(if self.called { Body::Called } else { Body::Nothing }, |part| Body::Thread { part, work: self.work })
     }
 }
 

@@ -95,8 +95,10 @@ pub fn judge(claim: &Claim, evidence: &Evidence) -> (Vec<Row>, Vec<String>) {
             row.params.insert("in_print".to_string(), in_print(check, evidence));
         }
         let known = claim.known(index + 1, evidence.regime);
-        let why = outcomes.err().map(Nothing::because).or_else(|| known.map(|known| known.because.clone()));
-        row.note = why.or_else(|| claim.note.clone());
+        let undecided =
+            outcomes.as_ref().ok().filter(|_| verdict == "inconclusive").map(|outcomes| undecided(outcomes, evidence.replicates));
+        let why = outcomes.err().map(Nothing::because).or_else(|| known.map(|known| known.because.clone())).or_else(|| claim.note.clone());
+        row.note = undecided.into_iter().chain(why).reduce(|counted, why| format!("{counted}; {why}"));
         let on_record = known.map_or("reproduced", |known| known.verdict.as_str());
         if [verdict, on_record].iter().all(|word| ["reproduced", "not-reproduced"].contains(word)) && verdict != on_record {
             let regime = evidence.regime.map_or(String::new(), |regime| format!(", {regime}"));
@@ -106,6 +108,20 @@ pub fn judge(claim: &Claim, evidence: &Evidence) -> (Vec<Row>, Vec<String>) {
         rows.push(row);
     }
     (rows, surprises)
+}
+
+/// Why outcomes decide nothing.
+fn undecided(outcomes: &[Outcome], replicates: Replicates) -> String {
+    let margins: Vec<f64> = outcomes.iter().map(|outcome| outcome.margin).collect();
+    let margin = match Estimate::of(&margins) {
+        Some(Estimate { mean, half_width: Some(half_width) }) if mean.is_finite() => format!("holds by {mean:.3} ± {half_width:.3}"),
+        _ => "cannot be averaged".to_string(),
+    };
+    let held = margins.iter().filter(|&&margin| margin >= 0.0).count();
+    match replicates {
+        Replicates::Each => format!("{margin}, in {held} of {}", margins.len()),
+        Replicates::Mean => margin,
+    }
 }
 
 /// Why there is nothing to compare.

@@ -51,12 +51,13 @@ function drawFigures(figures) {
       }
     });
     const scale = (one) => (one.log ? { distr: 3, log: 10 } : {});
+    const upwards = figure.y.zoom ? {} : { range: fromZero };
     const ticks = (one, more) => axis({ ...more, label: one.label, labelSize: 18, ...(one.log ? { splits: decades, values: (_, values) => values.map((value) => (value === null ? "" : number(value))) } : {}) });
     place.replaceChildren();
     const drawn = new uPlot({
       width: place.clientWidth, height: 300, series, bands,
-      scales: { x: { time: false, ...scale(figure.x) }, y: printed ? { range: fromZero } : scale(figure.y), ...(printed ? { printed: { range: fromZero } } : {}) },
-      axes: [ticks(figure.x, {}), ticks(figure.y, { size: 60 }), ...(printed ? [axis({ scale: "printed", side: 1, size: 60, grid: { show: false } })] : [])],
+      scales: { x: { time: false, ...scale(figure.x) }, y: printed ? upwards : scale(figure.y), ...(printed ? { printed: upwards } : {}) },
+      axes: [ticks(figure.x, {}), ticks(figure.y, { size: 60 }), ...(printed ? [axis({ scale: "printed", side: 1, size: 60, label: "printed", labelSize: 18, grid: { show: false } })] : [])],
       hooks: { draw: [marks(figure)] }, legend: { live: true },
     }, data, place);
     drawn.root.querySelectorAll(".u-series").forEach((row, index) => series[index]?.class && row.classList.add(series[index].class));
