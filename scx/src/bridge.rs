@@ -14,6 +14,7 @@ use schedsim::live::{Arrival, Decision, Live};
 use schedsim::policy::{Needs, Policy, Stop};
 use schedsim::workload::{Attributes, TaskClass};
 use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
+use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{self, AssertUnwindSafe};
 
@@ -45,6 +46,7 @@ pub fn run<P: Policy>(name: &str, policy: P, seed: u64, is_over: &dyn Fn() -> bo
         free: Vec::new(),
         paused: 0,
         unsent: VecDeque::with_capacity(1024),
+        starved: None,
     };
     scheduler.attach()?;
     report(&scheduler);
@@ -56,7 +58,10 @@ pub fn run<P: Policy>(name: &str, policy: P, seed: u64, is_over: &dyn Fn() -> bo
         // SAFETY: it has no arguments.
         unsafe { libc::sched_yield() };
     }
-    scheduler.end(&format!("policy {name}"))
+    match scheduler.end(&format!("policy {name}")) {
+        Err(Error::Ejected(why)) => Err(Error::Ejected(why + &bridge.longest_waiting().unwrap_or_default())),
+        end => end,
+    }
 }
 
 /// A policy, and whom its ids stand for.
@@ -71,13 +76,16 @@ struct Bridge<P> {
     /// Bit c: CPU c was kept from its task, and has not been told yet how to go on.
     paused: u64,
     unsent: VecDeque<memory::Decision>,
+    /// Who waited for longest when it was taken away.
+    starved: Option<(Nanos, u32)>,
 }
 
 #[derive(Clone, Copy)]
 struct Task {
     pid: u32,
-    /// Which of its waits is the last.
+    /// Which of its waits is the last, and when it began.
     wait: u64,
+    since: u64,
     /// What it is said to do when it comes to wait.
     woken: bool,
     /// Where it stopped and why, if it is about to be enqueued again.
@@ -94,8 +102,15 @@ impl<P: Policy> Bridge<P> {
             self.read();
             self.answer();
         }));
-        turn.map_err(|_| "it panicked".to_string())?;
+        turn.map_err(|panic| format!("it panicked: {}", message(panic.as_ref())))?;
         self.live.failure().map_or(Ok(()), |rule| Err(rule.to_string()))
+    }
+
+    /// Whom the policy kept waiting for longest, in words: the kernel does not always say.
+    fn longest_waiting(&self) -> Option<String> {
+        let (waited, pid) = self.starved?;
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        Some(format!("; the policy has kept {}[{pid}] waiting for {waited}", name.trim()))
     }
 
     fn read(&mut self) {
@@ -113,7 +128,7 @@ impl<P: Policy> Bridge<P> {
         let Some(task) = self.ids.get(event.pid as usize).copied().filter(|&task| task != TaskId::NONE) else { return };
         let known = &mut self.tasks[task.index()];
         match event.kind {
-            kind::DISABLE => self.disable(event.pid, task),
+            kind::DISABLE => self.disable(event, task),
             kind::RUNNABLE => {
                 known.woken = event.flags & flag::WOKEN != 0;
                 known.waker = known.woken.then_some(CpuId(event.value as u16));
@@ -138,7 +153,7 @@ impl<P: Policy> Bridge<P> {
         let Some(id) = self.ids.get_mut(event.pid as usize) else { return };
         let task = self.free.pop().unwrap_or(TaskId(self.tasks.len() as u32));
         *id = task;
-        let new = Task { pid: event.pid, wait: 0, woken: false, stopped: None, waker: None, new: true };
+        let new = Task { pid: event.pid, wait: 0, since: 0, woken: false, stopped: None, waker: None, new: true };
         match self.tasks.get_mut(task.index()) {
             Some(old) => *old = new,
             None => self.tasks.push(new),
@@ -152,7 +167,13 @@ impl<P: Policy> Bridge<P> {
         self.live.arrive(task, Arrival { prio: event.value as u8, attributes, cpu: CpuId(event.cpu), ..Arrival::default() });
     }
 
-    fn disable(&mut self, pid: u32, task: TaskId) {
+    /// When the kernel ejects a policy, it takes all tasks away from it first: those that wait are the ones that starve.
+    fn disable(&mut self, event: &memory::Event, task: TaskId) {
+        let pid = event.pid;
+        if self.live.is_waiting(task) {
+            let waited = Nanos(event.ns.saturating_sub(self.tasks[task.index()].since));
+            self.starved = self.starved.max(Some((waited, pid)));
+        }
         self.live.leave(task);
         self.ids[pid as usize] = TaskId::NONE;
         self.tasks[task.index()].pid = NOBODY;
@@ -162,7 +183,7 @@ impl<P: Policy> Bridge<P> {
     /// A task waits: because it stopped, because it woke, or because the kernel took it away and put it back.
     fn enqueue(&mut self, task: TaskId, event: &memory::Event) {
         let known = &mut self.tasks[task.index()];
-        known.wait = event.value;
+        (known.wait, known.since) = (event.value, event.ns);
         let Task { woken, new, waker, .. } = *known;
         (known.woken, known.new) = (false, false);
         match known.stopped.take() {
@@ -228,6 +249,12 @@ impl<P: Policy> Bridge<P> {
             self.unsent.pop_front();
         }
     }
+}
+
+/// What a panic says.
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word")
 }
 
 /// Refuses a policy that needs what this kernel does not give.

@@ -18,6 +18,8 @@ pub enum Fault {
     Stranger,
     /// It panics.
     Panics,
+    /// Its process is killed, as by `kill -9`.
+    Killed,
 }
 
 /// A policy with a fault.
@@ -41,6 +43,7 @@ impl Fault {
             "wrong-cpu" => Fault::WrongCpu,
             "stranger" => Fault::Stranger,
             "panics" => Fault::Panics,
+            "killed" => Fault::Killed,
             _ => return None,
         })
     }
@@ -87,6 +90,10 @@ impl Policy for Canary {
     fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
         self.dispatched += 1;
         assert!(!self.fails(Fault::Panics), "the canary panics");
+        if self.fails(Fault::Killed) {
+            // SAFETY: numbers only.
+            unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+        }
         if self.fails(Fault::Never) {
             return None;
         }

@@ -24,7 +24,11 @@ use std::time::Duration;
 #[command(version)]
 struct Arguments {
     /// `bpf:NAME`, a scheduler that runs in the kernel, or a policy of schedsim, as in take:ruler
+    #[arg(required_unless_present = "list", default_value = "")]
     policy: String,
+    /// Print the names of the schedulers that run in the kernel, and end
+    #[arg(long)]
+    list: bool,
     /// This machine is meant, not a guest: all its tasks will be scheduled by the policy
     #[arg(long)]
     this_machine: bool,
@@ -36,7 +40,12 @@ struct Arguments {
 static ENDED: AtomicBool = AtomicBool::new(false);
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
+    let arguments = Arguments::parse();
+    if arguments.list {
+        objects::twins().for_each(|name| println!("bpf:{name}"));
+        return ExitCode::SUCCESS;
+    }
+    match run(&arguments) {
         Ok(()) => {
             say(&json!({ "ended": { "exit_code": 0 } }));
             ExitCode::SUCCESS
@@ -49,50 +58,54 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), Error> {
-    if !arguments.this_machine && std::env::var_os("SCHEDLAB_GUEST").is_none() {
+    if !arguments.this_machine {
         return Err(Error::Usage("this would schedule all tasks of this machine; if that is meant, add --this-machine".into()));
     }
     libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Warn, |_, text| eprint!("{text}"))));
     ctrlc::set_handler(|| ENDED.store(true, Relaxed)).map_err(|error| Error::Internal(error.to_string()))?;
-    match arguments.policy.strip_prefix("bpf:") {
-        Some(name) => twin(name),
-        None => original(&arguments.policy, arguments.seed),
+    let policy = arguments.policy.as_str();
+    match policy.split_once(':') {
+        Some(("bpf", name)) => twin(policy, name),
+        Some(("canary", fault)) => match Fault::named(fault) {
+            Some(fault) => InUserSpace { name: policy, seed: arguments.seed }.visit(Canary::new(fault)),
+            None => twin(policy, &format!("canary_{fault}")),
+        },
+        _ => original(policy, arguments.seed),
     }
 }
 
 /// Runs a scheduler that is in BPF as a whole.
-fn twin(name: &str) -> Result<(), Error> {
+fn twin(policy: &str, name: &str) -> Result<(), Error> {
     let bytes = objects::object(name).ok_or_else(|| {
         let known: Vec<String> = objects::twins().map(|name| format!("bpf:{name}")).collect();
-        Error::Usage(format!("there is no twin named bpf:{name}; there are {}", known.join(", ")))
+        Error::Usage(format!("there is no twin named {policy}; there are {}", known.join(", ")))
     })?;
     let mut scheduler = Scheduler::load(name, bytes)?;
     scheduler.attach()?;
-    loaded(&format!("bpf:{name}"), &scheduler);
+    loaded(policy, &scheduler);
     while !ENDED.load(Relaxed) && scheduler.exit().is_none() {
         std::thread::sleep(Duration::from_millis(100));
     }
-    scheduler.end(&format!("bpf:{name}"))
+    scheduler.end(policy)
 }
 
 /// Runs a policy of schedsim.
 fn original(name: &str, seed: u64) -> Result<(), Error> {
-    struct Run<'a> {
-        name: &'a str,
-        seed: u64,
-    }
-    impl PolicyVisitor for Run<'_> {
-        type Out = Result<(), Error>;
-        fn visit<P: Policy>(self, policy: P) -> Self::Out {
-            bridge::run(self.name, policy, self.seed, &|| ENDED.load(Relaxed), &|scheduler| loaded(self.name, scheduler))
-        }
-    }
-    let run = Run { name, seed };
-    if let Some(fault) = name.strip_prefix("canary:").and_then(Fault::named) {
-        return run.visit(Canary::new(fault));
-    }
     let spec = PolicySpec::parse(name).map_err(|error| Error::Usage(error.to_string()))?;
-    spec.visit(bridge::cpus()?, run)
+    spec.visit(bridge::cpus()?, InUserSpace { name, seed })
+}
+
+/// Lets a policy decide in user space.
+struct InUserSpace<'a> {
+    name: &'a str,
+    seed: u64,
+}
+
+impl PolicyVisitor for InUserSpace<'_> {
+    type Out = Result<(), Error>;
+    fn visit<P: Policy>(self, policy: P) -> Self::Out {
+        bridge::run(self.name, policy, self.seed, &|| ENDED.load(Relaxed), &|scheduler| loaded(self.name, scheduler))
+    }
 }
 
 fn loaded(policy: &str, scheduler: &Scheduler) {

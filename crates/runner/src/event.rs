@@ -86,6 +86,22 @@ pub enum Event {
         /// Lines of an address in hexadecimal, a space and a name.
         text: String,
     },
+    /// A line that a service wrote on its standard output; all come when the jobs are over.
+    Service {
+        /// Which service of the session, from 0.
+        service: usize,
+        /// The line.
+        line: String,
+    },
+    /// How a service ended.
+    ServiceEnd {
+        /// Which service.
+        service: usize,
+        /// Its exit status, or the signal.
+        status: String,
+        /// Whether it ended before it was asked to, after the last job.
+        early: bool,
+    },
     /// The runner cannot go on.
     Failed {
         /// Why, and what to do.

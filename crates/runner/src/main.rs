@@ -8,6 +8,7 @@ mod command;
 mod guard;
 mod guest;
 mod program;
+mod service;
 mod shared;
 mod stage;
 mod sync;
@@ -17,8 +18,9 @@ mod usage;
 
 use schedlab_runner::event::Event;
 use schedlab_runner::session::{Host, Session};
+use service::Service;
 use std::io::Write;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::time::Duration;
 
 fn main() -> ExitCode {
@@ -66,13 +68,8 @@ fn session(file: &str, report: &dyn Fn(&Event)) -> Result<(), String> {
         // Whoever measures is in nobody's way, and nobody in its: it runs at once when a job is over, also beside real-time tasks.
         task::become_experimenter();
     }
-    let mut services = session.services.iter().map(|service| start(service)).collect::<Result<Vec<_>, _>>()?;
+    let services = Service::start_all(&session.services)?;
     std::thread::sleep(Duration::from_millis(session.settle_ms));
-    for (service, command) in services.iter_mut().zip(&session.services) {
-        if let Ok(Some(status)) = service.try_wait() {
-            return Err(format!("{} ended before the first job: {status}", command.join(" ")));
-        }
-    }
     report(&Event::Settled { ns: clock::now() });
     if session.symbols {
         symbols(report)?;
@@ -84,10 +81,7 @@ fn session(file: &str, report: &dyn Fn(&Event)) -> Result<(), String> {
     for (number, job) in session.jobs.iter().enumerate() {
         in_a_process(|| stage::run(number, job, host, report), limit, report)?;
     }
-    for service in &mut services {
-        let _ = service.kill();
-        let _ = service.wait();
-    }
+    services.into_iter().for_each(|service| service.end(report));
     Ok(())
 }
 
@@ -118,12 +112,6 @@ fn symbols(report: &dyn Fn(&Event)) -> Result<(), String> {
     let functions: Vec<String> = functions.collect();
     functions.chunks(AT_A_TIME).for_each(|some| report(&Event::Symbols { text: some.concat() }));
     Ok(())
-}
-
-fn start(command: &[String]) -> Result<std::process::Child, String> {
-    let (program, arguments) = command.split_first().ok_or("a service has no name")?;
-    let mut child = Command::new(program);
-    child.args(arguments).stdin(Stdio::null()).spawn().map_err(|error| format!("{program} cannot be started: {error}"))
 }
 
 /// Runs `job` in a child process and ends all that it leaves behind. One that takes longer than `limit` is killed.

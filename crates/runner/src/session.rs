@@ -11,6 +11,7 @@ pub struct Session {
     /// How long to wait before the first job, in milliseconds: a kernel that has just booted is still busy with itself.
     pub settle_ms: u64,
     /// Programs to start before the first job, with their arguments; each has until the end of the wait to get ready, and lives until the session ends.
+    /// One that ends before is no reason to stop: what it was there for shows in what it said.
     #[serde(default)]
     pub services: Vec<Vec<String>>,
     /// Whether to tell where the kernel's functions lie.

@@ -242,14 +242,17 @@ enum PolicyName {
     All,
     Ours(PolicySpec),
     Kernel(Class),
+    /// A scheduler in BPF, `bpf:NAME`.
+    Bpf(String),
 }
 
 impl PolicyName {
-    /// `all`, `kernel:CLASS`, or what [`experiment::parse_policy`](crate::experiment::parse_policy) reads.
+    /// `all`, `kernel:CLASS`, `bpf:NAME`, or what [`experiment::parse_policy`](crate::experiment::parse_policy) reads.
     fn parse(text: &str) -> Result<PolicyName, String> {
-        match (text, text.strip_prefix("kernel:")) {
-            ("all", _) => Ok(PolicyName::All),
-            (_, Some(class)) => class.parse().map(PolicyName::Kernel),
+        match text.split_once(':') {
+            None if text == "all" => Ok(PolicyName::All),
+            Some(("kernel", class)) => class.parse().map(PolicyName::Kernel),
+            Some(("bpf", _)) => Ok(PolicyName::Bpf(text.to_string())),
             _ => parse_policy(text).map(PolicyName::Ours),
         }
     }
@@ -274,6 +277,9 @@ impl PolicyName {
             PolicyName::Ours(policy) => Ok(vec![policy.clone()]),
             PolicyName::Kernel(class) => Err(Error::Usage(format!(
                 "kernel:{class} is a class of a real kernel's, which is not simulated: add --on vm or --on host, or give eevdf or cfs"
+            ))),
+            PolicyName::Bpf(name) => Err(Error::Usage(format!(
+                "{name} is a scheduler in BPF, which runs in a real kernel only: add --on vm, or leave `bpf:` out"
             ))),
         }
     }

@@ -8,6 +8,7 @@
 //! - [`initramfs`]: what a guest finds when it starts: the runner, its session, and further files.
 //! - [`identity`]: what the digits depend on.
 //! - [`mod@boot`]: one boot, from the first event to the last; [`proof`]: two that must be the same.
+//! - [`scheduler`]: a policy of ours in charge of the guest's tasks, through sched_ext.
 //! - [`yields`]: what a yield costs, and how that grows with the number of tasks; [`functions`]: which of the kernel's functions that is.
 //! - [`closed`]: any workload of tasks that go through phases, undisturbed and with the kernel's scheduling events.
 
@@ -20,6 +21,7 @@ pub mod initramfs;
 pub mod kernel;
 pub mod proof;
 pub mod qemu;
+pub mod scheduler;
 pub mod yields;
 
 pub use boot::{Guest, Transcript, boot};
@@ -28,6 +30,7 @@ pub use initramfs::GuestFile;
 pub use kernel::Kernel;
 pub use proof::{Proved, prove};
 pub use qemu::Qemu;
+pub use scheduler::Scheduler;
 
 use sha2::{Digest, Sha256};
 

@@ -3,12 +3,14 @@
 //! The boots of all tests here run as the machine's other work does, several at a time: the digits must not care.
 
 use schedlab::Error;
-use schedlab::vm::{Guest, Kernel, Proved, Qemu, boot, closed, functions, prove, yields};
+use schedlab::vm::{Guest, Kernel, Proved, Qemu, Scheduler, boot, closed, functions, prove, yields};
 use schedlab_runner::class::Class;
 use schedlab_runner::event::Event;
 use schedlab_runner::session::{Job, Session};
 use schedsim::Nanos;
 use schedsim::workload::{Closed, Phase, Tasks};
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 /// A guest that does `jobs`; `None`, said aloud, without QEMU.
@@ -111,5 +113,92 @@ fn a_guest_that_hangs_is_ended_by_its_own_clock_or_by_ours_and_says_where_it_is(
     // After one second it may still be in the firmware, which has no RIP but EIP.
     for word in ["was not done after 1 s", "IP="] {
         assert!(by_ours.contains(word), "{word:?} is not in {by_ours}");
+    }
+}
+
+/// A guest in which `policy` is in charge while it does `jobs`; `None`, said aloud, without QEMU or the schedulers' program.
+fn guest_under(policy: &str, jobs: Vec<Job>) -> Option<(Scheduler, Guest)> {
+    let scheduler = match Scheduler::find(policy) {
+        Ok(scheduler) => scheduler,
+        Err(missing) => {
+            eprintln!("skipped: sched_ext: {missing}");
+            return None;
+        }
+    };
+    let mut guest = guest("6.18", 1, jobs)?;
+    scheduler.require(&guest.kernel, 1).unwrap_or_else(|error| panic!("{error}"));
+    scheduler.install(&mut guest).unwrap_or_else(|error| panic!("{error}"));
+    Some((scheduler, guest))
+}
+
+#[test]
+fn a_list_in_bpf_and_the_same_in_user_space_cost_the_same_for_two_tasks_and_for_sixty_four() {
+    let policies: Option<Vec<(Scheduler, Guest)>> = ["bpf:rr", "central:rr"]
+        .into_iter()
+        .map(|policy| guest_under(policy, [2, 64].map(|tasks| yields::job(tasks, Class::Other)).into()))
+        .collect();
+    let Some(policies) = policies else { return };
+    let (schedulers, guests): (Vec<Scheduler>, Vec<Guest>) = policies.into_iter().unzip();
+    let proved = prove(&guests, &|_, _| {}).unwrap_or_else(|error| panic!("{error}"));
+    for ((scheduler, proved), most) in schedulers.iter().zip(&proved).zip([3_515.0, 15_000.0]) {
+        scheduler.judge(&proved.transcript).unwrap_or_else(|error| panic!("{error}"));
+        let (few, many) = (cost(proved, 0), cost(proved, 1));
+        assert!(few < most, "{scheduler}: a yield of two tasks takes {few} instructions");
+        assert!((many / few - 1.0).abs() < 0.02, "{scheduler}: it is a list, so it must not grow: {few}, {many}");
+    }
+}
+
+#[test]
+fn a_policy_that_breaks_a_rule_is_ejected_and_the_guest_goes_on() {
+    let canaries = [
+        ("canary:forgets", ["runnable task stall", "worker"]),
+        ("canary:never", ["runnable task stall", "the policy has kept worker["]),
+        ("canary:wrong-cpu", ["broke a rule", "select_cpu returned CPU 999"]),
+        ("canary:stranger", ["broke a rule", "does not wait"]),
+        ("canary:panics", ["it panicked", "the canary panics"]),
+        ("canary:killed", ["ended without a word", "SIGKILL"]),
+        ("canary:cpu", ["the kernel ejected", "999"]),
+    ];
+    // Long enough for the kernel's watchdog, which looks for tasks that have waited for 5 s.
+    let worker = Tasks::new("worker", vec![Phase::repeat(3_000, vec![Phase::Yield]), Phase::Sleep(Nanos(12_000_000_000))]);
+    let workload = Closed { tasks: vec![Tasks { count: 2, ..worker }], ..Closed::default() };
+    let work = Job { name: "work".to_string(), workload, class: Class::Other, windows: None, trace: false };
+    for (policy, words) in canaries {
+        let Some((scheduler, guest)) = guest_under(policy, vec![work.clone(), yields::job(2, Class::Other)]) else { return };
+        let transcript = boot(&guest, &mut |_| {}).unwrap_or_else(|error| panic!("{policy}: the guest must go on: {error}"));
+        let rule = scheduler.judge(&transcript).expect_err(policy);
+        assert_eq!(rule.exit_code(), 4, "{rule}");
+        eprintln!("{rule}");
+        for word in words {
+            assert!(rule.to_string().contains(word), "{word:?} is not in {rule}");
+        }
+        let after = yields::cost(&transcript, 1).expect("the next job ends").instructions;
+        assert!((after / 2_800.0 - 1.0).abs() < 0.1, "{policy} is not in charge any more, and a yield takes {after}");
+    }
+}
+
+#[test]
+fn what_a_scheduler_of_ours_needs_and_is_not_there_is_named() {
+    let run = |program: &Path, arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_schedlab"));
+        let output = command.args(["compare", "yield:2", "--policy"]).args(arguments).env("SCHEDLAB_SCX", program).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("schedlab-scx");
+    let (code, said) = run(&program, &["bpf:ruler", "--on", "vm"]);
+    assert!(
+        code == Some(77) && said.contains("cargo build --release --manifest-path scx/Cargo.toml") && said.contains("clang-19"),
+        "{said}"
+    );
+    std::fs::write(&program, "#!/bin/sh\necho bpf:rr; echo bpf:ruler\n").unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let (code, said) = run(&program, &["bpf:rulr", "--on", "vm"]);
+    assert!(code == Some(2) && said.contains("Did you mean `bpf:ruler`?") && said.contains("bpf:rr, bpf:ruler"), "{said}");
+    let (code, said) = run(&program, &["bpf:ruler"]);
+    assert!(code == Some(2) && said.contains("--on vm"), "{said}");
+    if Qemu::find().is_ok() {
+        let (code, said) = run(&program, &["bpf:ruler", "--on", "vm", "--kernel", "6.1"]);
+        assert!(code == Some(3) && said.contains("CONFIG_SCHED_CLASS_EXT"), "{said}");
     }
 }

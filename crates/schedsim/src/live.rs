@@ -138,6 +138,11 @@ impl<P: Policy> Live<P> {
         matches!(self.state(task), State::Chosen(..))
     }
 
+    /// Whether the policy has this task in a queue.
+    pub fn is_waiting(&self, task: TaskId) -> bool {
+        self.state(task) == State::Waiting
+    }
+
     /// What shall happen since the last time this was asked.
     pub fn decisions(&mut self) -> impl Iterator<Item = Decision> + '_ {
         self.decisions.drain(..)

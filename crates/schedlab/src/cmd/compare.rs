@@ -35,6 +35,7 @@ use vm::Backend;
                         schedlab compare perf.data --policy take:rr/quantum=1ms,take:rr/quantum=10ms --format csv\n  \
                         schedlab compare unix1990 --policy central:rr,take:rr --load 0.3,0.5,0.7 --set tmc=2ms\n  \
                         schedlab compare yield:2,8,32,128 --on vm --kernel 6.1,6.18\n  \
+                        schedlab compare yield:2,64,512 --on vm --policy kernel:other,bpf:ruler,take:ruler\n  \
                         sudo schedlab compare hackbench:1 --on host --policy kernel:other,kernel:fifo:50\n  \
                         schedlab compare --on host --policy kernel:other,kernel:batch -- make -j8\n\n\
                         Marks: + better, - worse, = the same, ~ undecided, each against the baseline. Exit codes: 2 usage, 3 unusable input, 4 a check failed, \
@@ -46,7 +47,8 @@ pub struct Compare {
     /// Policies, separated by commas, or `all`: every order under every topology and every whole scheduler; `schedlab list policies` shows them
     /// [default: eevdf,take:rr,take:multilist2,take:priority,central:rr,initial:rr; of stochastic workloads central:rr,initial:rr,take:rr]
     /// On host and vm the kernel's own classes: kernel:other, batch, idle, fifo:PRIORITY, rr:PRIORITY, deadline:RUNTIME/DEADLINE/PERIOD
-    /// [default on vm: kernel:other; on host: kernel:other,kernel:batch,kernel:idle,kernel:fifo:50,kernel:rr:50]
+    /// [default on vm: kernel:other; on host: kernel:other,kernel:batch,kernel:idle,kernel:fifo:50,kernel:rr:50],
+    /// and on vm schedulers in BPF, as in bpf:rr; any other policy decides in user space there, through the kernel's sched_ext
     #[arg(long, value_delimiter = ',', value_parser = PolicyName::parse)]
     policy: Vec<PolicyName>,
     /// The policy against which the others are held [default: eevdf, which stands for the recorded kernel's; of stochastic workloads initial:rr; on host it is the first]

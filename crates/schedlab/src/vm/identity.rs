@@ -1,10 +1,10 @@
-//! What a guest's digits depend on: the same three hashes give the same digits on any machine.
+//! What a guest's digits depend on: the same hashes give the same digits on any machine.
 
 use super::{Guest, initramfs, sha256};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Emulator, kernel and runner, by their hashes.
+/// Emulator, kernel, runner and whatever else lies in the guest, by their hashes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
     qemu: String,
@@ -12,6 +12,8 @@ pub struct Identity {
     kernel: String,
     kernel_sha256: String,
     runner_sha256: String,
+    /// Of the further files, if there are any: the scheduler and its libraries.
+    files_sha256: Option<String>,
 }
 
 impl Identity {
@@ -23,6 +25,7 @@ impl Identity {
             kernel: guest.kernel.release.clone(),
             kernel_sha256: guest.kernel.sha256.clone(),
             runner_sha256: sha256([initramfs::runner().unwrap_or_default()]),
+            files_sha256: (!guest.files.is_empty()).then(|| sha256(guest.files.iter().map(|file| file.bytes.as_slice()))),
         }
     }
 
@@ -35,7 +38,8 @@ impl Identity {
             ("kernel_sha256", &self.kernel_sha256),
             ("runner_sha256", &self.runner_sha256),
         ];
-        pairs.into_iter().map(|(key, value)| (key.to_string(), value.clone())).collect()
+        let files = self.files_sha256.iter().map(|hash| ("files_sha256", hash));
+        pairs.into_iter().chain(files).map(|(key, value)| (key.to_string(), value.clone())).collect()
     }
 }
 
@@ -51,6 +55,7 @@ impl fmt::Display for Identity {
             self.qemu,
             short(&self.qemu_sha256),
             short(&self.runner_sha256)
-        )
+        )?;
+        self.files_sha256.as_ref().map_or(Ok(()), |hash| write!(f, ", scheduler sha256 {}", short(hash)))
     }
 }

@@ -98,10 +98,10 @@ impl Qemu {
     /// The command that starts `machine`, reports on its standard output.
     ///
     /// Time is the count of instructions (`-icount shift=0`), and skips to the next timer where the guest idles (`sleep=off`). There is one thread for all CPUs, no
-    /// hardware random numbers, no network, a clock of day that is fixed. The watchdog's bite is an interrupt that cannot be masked: the kernel says what was running.
+    /// hardware random numbers, always the same seed of random numbers handed to the kernel (`-seed`), no network, a clock of day that is fixed. The watchdog's bite is an interrupt that cannot be masked: the kernel says what was running.
     pub fn command(&self, machine: &Machine<'_>) -> Command {
         let mut command = Command::new(&self.program);
-        command.args(["-accel", "tcg", "-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01T00:00:00,clock=vm"]);
+        command.args(["-accel", "tcg", "-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01T00:00:00,clock=vm", "-seed", "1"]);
         command.args(["-cpu", "qemu64,-rdrand,-rdseed,+ssse3,+sse4.1,+sse4.2,+popcnt"]);
         command.args(["-smp", &machine.cpus.to_string(), "-m", &format!("{}M", machine.memory)]);
         command.args(["-nodefaults", "-no-user-config", "-vga", "none", "-net", "none", "-display", "none", "-no-reboot"]);

@@ -3,14 +3,15 @@
 //! Yields have a report of their own, in instructions; every other workload is reported by `vm/closed.rs`.
 
 mod closed;
+mod in_charge;
 mod yields;
 
 use super::Compare;
-use crate::cmd::PolicyName;
 use crate::vm::{Guest, Identity, Kernel, Proved, Qemu, prove};
 use crate::workload::Workload;
 use crate::{Error, progress};
 use clap::{Args, ValueEnum};
+use in_charge::InCharge;
 use indicatif::ProgressBar;
 use schedlab_runner::class::Class;
 use schedlab_runner::event::Event;
@@ -58,11 +59,11 @@ const MEMORY: u32 = 512;
 /// A guest that takes longer on this machine's clock has gone astray.
 const WALL_LIMIT: Duration = Duration::from_secs(900);
 
-/// One kernel under one class, with what it said.
+/// One kernel under one scheduler, with what it said.
 struct Case {
     guest: Guest,
     identity: Identity,
-    class: Class,
+    in_charge: InCharge,
     proved: Proved,
 }
 
@@ -81,42 +82,30 @@ impl Compare {
         }
     }
 
-    /// Boots each kernel under each class twice, with the jobs that `jobs` makes.
+    /// Boots each kernel under each scheduler twice, with the jobs that `jobs` makes.
     fn cases(&self, cpus: u16, jobs: impl Fn(Class) -> Vec<Job>) -> Result<Vec<Case>, Error> {
+        let schedulers = InCharge::all(&self.policy)?;
         let qemu = Qemu::find()?;
         let (mut guests, mut of) = (Vec::new(), Vec::new());
         for name in &self.vm.kernel {
             let kernel = Kernel::find(name, &|what| eprintln!("schedlab: {what}"))?;
-            kernel.require(cpus, &[])?;
-            for class in self.classes()? {
-                let session = Session { settle_ms: self.vm.settle.0 / 1_000_000, jobs: jobs(class), ..Session::default() };
+            for in_charge in &schedulers {
+                in_charge.require(&kernel, cpus)?;
+                let session = Session { settle_ms: self.vm.settle.0 / 1_000_000, jobs: jobs(in_charge.class()), ..Session::default() };
                 let (qemu, kernel) = (qemu.clone(), kernel.clone());
                 let (memory, wall_limit) = (MEMORY, WALL_LIMIT);
-                guests.push(Guest { qemu, kernel, cpus, memory, session, files: Vec::new(), count_addresses: false, wall_limit });
-                of.push(class);
+                let mut guest = Guest { qemu, kernel, cpus, memory, session, files: Vec::new(), count_addresses: false, wall_limit };
+                in_charge.install(&mut guest)?;
+                guests.push(guest);
+                of.push(in_charge.clone());
             }
         }
         let proved = prove_with_progress(&guests)?;
-        let case = |((guest, class), proved)| Case { identity: Identity::of(&guest), guest, class, proved };
-        Ok(guests.into_iter().zip(of).zip(proved).map(case).collect())
-    }
-
-    /// The kernel's classes that are asked for.
-    fn classes(&self) -> Result<Vec<Class>, Error> {
-        if self.policy.is_empty() {
-            return Ok(vec![Class::Other]);
+        for (in_charge, proved) in of.iter().zip(&proved) {
+            in_charge.judge(&proved.transcript)?;
         }
-        let class = |policy: &PolicyName| match policy {
-            PolicyName::Kernel(class) => Ok(*class),
-            PolicyName::All => Err(Error::Usage(
-                "`all` are the policies that are simulated; on vm give the kernel's own classes, as in kernel:other,kernel:batch"
-                    .to_string(),
-            )),
-            PolicyName::Ours(policy) => Err(Error::Usage(format!(
-                "{policy} does not run in a kernel; give one of the kernel's own classes, as in kernel:other, kernel:batch or kernel:fifo:10"
-            ))),
-        };
-        self.policy.iter().map(class).collect()
+        let case = |((guest, in_charge), proved)| Case { identity: Identity::of(&guest), guest, in_charge, proved };
+        Ok(guests.into_iter().zip(of).zip(proved).map(case).collect())
     }
 
     /// The number of CPUs, if one is asked for.
@@ -131,11 +120,9 @@ impl Compare {
 }
 
 impl Case {
-    /// `EEVDF in 6.18`, `fifo:10 in 6.1`.
+    /// `EEVDF in 6.18`, `fifo:10 in 6.1`, `bpf:ruler in 6.18`.
     fn title(&self) -> String {
-        let kernel = &self.guest.kernel;
-        let class = if self.class == Class::Other { kernel.fair_scheduler().to_string() } else { self.class.to_string() };
-        format!("{class} in {}", kernel.name)
+        format!("{} in {}", self.in_charge.title(&self.guest.kernel), self.guest.kernel.name)
     }
 
     fn backend(&self) -> String {
@@ -160,7 +147,9 @@ fn show(bar: &ProgressBar, kernel: &str, event: &Event) {
         Event::JobEnd { .. } => "has measured".to_string(),
         Event::PowerOff { .. } => "is off".to_string(),
         Event::Failed { message } => message.clone(),
+        Event::ServiceEnd { status, early: true, .. } => format!("has lost its scheduler ({status})"),
         Event::Sample { .. } | Event::Trace { .. } | Event::TraceLost { .. } | Event::Symbols { .. } | Event::Usage { .. } => return,
+        Event::Service { .. } | Event::ServiceEnd { .. } => return,
     };
     bar.set_message(format!("{kernel} {what}"));
     bar.inc(1);

@@ -3,7 +3,7 @@
 use super::{Backend, Case};
 use crate::Error;
 use crate::cmd::compare::Compare;
-use crate::experiment::{Subject, parse_policy, simulate};
+use crate::experiment::{Subject, simulate};
 use crate::output::{Align, Results, Row, Table, headline, quantity};
 use crate::vm::closed::{Measured, Traced, jobs};
 use crate::workload::ClosedWorkload;
@@ -53,8 +53,7 @@ impl Compare {
                     ended: &[],
                     until: workload.until(),
                 };
-                let policy = if case.guest.kernel.fair_scheduler() == "CFS" { "cfs" } else { "eevdf" };
-                let policy = parse_policy(policy).map_err(Error::Internal)?;
+                let policy = case.in_charge.simulated(&case.guest.kernel)?;
                 let run = simulate(subject, &machine, &policy, self.common.seed, self.check, None)?;
                 let names = measured.tasks.iter().map(|task| task.name.clone());
                 let simulated = Outcome::simulated(&policy.to_string(), cpus, names, run.summary);
@@ -87,7 +86,7 @@ impl Outcome {
         let lost =
             (measured.lost > 0).then(|| format!("the guest's buffer had no room for {} events; give a shorter workload", measured.lost));
         Outcome {
-            policy: format!("kernel:{}", case.class),
+            policy: case.in_charge.to_string(),
             backend: case.backend(),
             title: case.title(),
             cpus: case.guest.cpus,

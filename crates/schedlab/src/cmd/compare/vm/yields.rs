@@ -62,7 +62,7 @@ impl Yields {
     fn rows(&self) -> Vec<Row> {
         let row = &|workload: String, metric: &str, value: f64, note: Option<String>| Row {
             workload,
-            policy: format!("kernel:{}", self.case.class),
+            policy: self.case.in_charge.to_string(),
             backend: self.case.backend(),
             cpus: self.case.guest.cpus,
             seed: None,
