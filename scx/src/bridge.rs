@@ -128,13 +128,13 @@ impl<P: Policy> Bridge<P> {
         let Some(task) = self.ids.get(event.pid as usize).copied().filter(|&task| task != TaskId::NONE) else { return };
         let known = &mut self.tasks[task.index()];
         match event.kind {
-            kind::DISABLE => self.disable(event, task),
+            kind::DISABLE => self.disable(event.pid, task),
             kind::RUNNABLE => {
                 known.woken = event.flags & flag::WOKEN != 0;
                 known.waker = known.woken.then_some(CpuId(event.value as u16));
             }
             kind::ENQUEUE => self.enqueue(task, event),
-            kind::DEQUEUE => self.live.taken(task),
+            kind::DEQUEUE => self.dequeue(event, task),
             kind::QUIESCENT => self.quiescent(task, event.flags),
             kind::RUNNING => {
                 known.stopped = None;
@@ -167,13 +167,16 @@ impl<P: Policy> Bridge<P> {
         self.live.arrive(task, Arrival { prio: event.value as u8, attributes, cpu: CpuId(event.cpu), ..Arrival::default() });
     }
 
-    /// When the kernel ejects a policy, it takes all tasks away from it first: those that wait are the ones that starve.
-    fn disable(&mut self, event: &memory::Event, task: TaskId) {
-        let pid = event.pid;
+    /// The kernel takes a task away: those that it takes from a policy that it ejects are the ones that starve.
+    fn dequeue(&mut self, event: &memory::Event, task: TaskId) {
         if self.live.is_waiting(task) {
             let waited = Nanos(event.ns.saturating_sub(self.tasks[task.index()].since));
-            self.starved = self.starved.max(Some((waited, pid)));
+            self.starved = self.starved.max(Some((waited, event.pid)));
         }
+        self.live.taken(task);
+    }
+
+    fn disable(&mut self, pid: u32, task: TaskId) {
         self.live.leave(task);
         self.ids[pid as usize] = TaskId::NONE;
         self.tasks[task.index()].pid = NOBODY;

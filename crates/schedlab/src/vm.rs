@@ -10,10 +10,12 @@
 //! - [`mod@boot`]: one boot, from the first event to the last; [`proof`]: two that must be the same.
 //! - [`scheduler`]: a policy of ours in charge of the guest's tasks, through sched_ext.
 //! - [`yields`]: what a yield costs, and how that grows with the number of tasks; [`functions`]: which of the kernel's functions that is.
+//! - [`conformance`]: whether the kernel chose whom the simulated policy chooses.
 //! - [`closed`]: any workload of tasks that go through phases, undisturbed and with the kernel's scheduling events.
 
 pub mod boot;
 pub mod closed;
+pub mod conformance;
 pub mod debian;
 pub mod functions;
 pub mod identity;

@@ -4,6 +4,7 @@
 //! Recording an event takes the kernel instructions, which are part of the latencies of the second run: what that comes to is the difference of the two makespans.
 
 use super::Transcript;
+use super::conformance::Turns;
 use crate::Error;
 use crate::import::{self, Options, Recording};
 use schedlab_runner::class::Class;
@@ -12,7 +13,7 @@ use schedlab_runner::session::Job;
 use schedsim::metrics::{Metrics, Summary};
 use schedsim::workload::{Closed, CostEstimator, Costs};
 use schedsim::{Nanos, Time};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// The two jobs.
@@ -46,6 +47,8 @@ pub struct Traced {
     pub summary: Summary,
     /// What scheduling cost there.
     pub costs: Costs,
+    /// The workload's tasks by number, turn by turn.
+    pub turns: Vec<u32>,
 }
 
 impl Measured {
@@ -77,10 +80,12 @@ impl Measured {
     pub fn read(&self) -> Result<Traced, Error> {
         let file = tempfile::NamedTempFile::new().map_err(|error| Error::output(&std::env::temp_dir(), error))?;
         std::fs::write(file.path(), &self.trace).map_err(|error| Error::output(file.path(), error))?;
-        let (mut metrics, mut costs) = (Metrics::new(0), CostEstimator::new());
-        let recording = import::read(file.path(), &Options::default(), vec![&mut metrics, &mut costs])?;
+        let (mut metrics, mut costs, mut turns) = (Metrics::new(0), CostEstimator::new(), Turns::default());
+        let recording = import::read(file.path(), &Options::default(), vec![&mut metrics, &mut costs, &mut turns])?;
         let summary = metrics.finish(Time(recording.duration.0));
-        Ok(Traced { recording, summary, costs: costs.finish() })
+        let numbers: BTreeMap<u32, u32> = self.tasks_traced.iter().zip(0..).map(|(task, number)| (task.tid, number)).collect();
+        let turns = turns.of_workload(|task| numbers.get(&recording.tasks.get(task.index())?.pid).copied());
+        Ok(Traced { recording, summary, costs: costs.finish(), turns })
     }
 
     /// Each task's share of the CPU time of all, undisturbed.

@@ -107,7 +107,7 @@ impl Scheduler {
             Event::Service { line, .. } => serde_json::from_str::<Value>(line).ok(),
             _ => None,
         });
-        let ended = said.filter_map(|value| value.get("ended").cloned()).last();
+        let ended = said.filter_map(|value| value.get("ended").cloned()).next_back();
         let status = transcript.events.iter().find_map(|event| match event {
             Event::ServiceEnd { status, early, .. } => Some((status.as_str(), *early)),
             _ => None,

@@ -6,6 +6,7 @@ use crate::cmd::compare::Compare;
 use crate::experiment::{Subject, simulate};
 use crate::output::{Align, Results, Row, Table, headline, quantity};
 use crate::vm::closed::{Measured, Traced, jobs};
+use crate::vm::conformance::{Conformance, Turns};
 use crate::workload::ClosedWorkload;
 use schedsim::metrics::{CATALOGUE, Metric, Summary};
 use schedsim::{Machine, Nanos};
@@ -30,6 +31,8 @@ struct Outcome {
     summary: Option<Summary>,
     runs: u32,
     note: Option<String>,
+    /// Of a simulation: whether the kernel chose the same.
+    conformance: Option<Conformance>,
 }
 
 impl Compare {
@@ -54,9 +57,14 @@ impl Compare {
                     until: workload.until(),
                 };
                 let policy = case.in_charge.simulated(&case.guest.kernel)?;
-                let run = simulate(subject, &machine, &policy, self.common.seed, self.check, None)?;
+                let mut turns = Turns::default();
+                let run = simulate(subject, &machine, &policy, self.common.seed, self.check, Some(&mut turns))?;
                 let names = measured.tasks.iter().map(|task| task.name.clone());
-                let simulated = Outcome::simulated(&policy.to_string(), cpus, names, run.summary);
+                let mut simulated = Outcome::simulated(&policy.to_string(), cpus, names, run.summary);
+                // The order of several CPUs is one of time, which means nothing there.
+                if let (Some(traced), 1) = (&traced, cpus) {
+                    simulated.conformance = Some(Conformance::of(&traced.turns, &turns.of_workload(|task| Some(task.0))));
+                }
                 agreements += &agreement(&real, &simulated, &machine);
                 outcomes.extend([real, simulated]);
             } else {
@@ -96,6 +104,7 @@ impl Outcome {
             summary: traced.map(|traced| traced.summary.clone()),
             runs: 2,
             note: lost,
+            conformance: None,
         }
     }
 
@@ -116,6 +125,7 @@ impl Outcome {
             summary: Some(summary),
             runs: 1,
             note: None,
+            conformance: None,
         }
     }
 
@@ -160,7 +170,16 @@ impl Outcome {
             row.params.extend([("task".to_string(), name.clone()), ("number".to_string(), number.to_string())]);
             row
         });
-        metrics.chain(shares).collect()
+        let conformance = self.conformance.iter().flat_map(|conformance| {
+            let note = Some(format!("{} turns in the kernel, {} simulated", conformance.real, conformance.simulated));
+            let differences = conformance.differences.iter().map(|(class, count)| {
+                let mut row = row("dispatch_differences", "1", Some(*count as f64), None);
+                row.params.insert("class".to_string(), class.name().to_string());
+                row
+            });
+            std::iter::once(row("equal_dispatches", "1", Some(conformance.share()), note)).chain(differences).collect::<Vec<_>>()
+        });
+        metrics.chain(shares).chain(conformance).collect()
     }
 
     /// Shares by name: the smallest and the largest of the tasks that have it.
@@ -231,9 +250,19 @@ fn agreement(real: &Outcome, simulated: &Outcome, machine: &Machine) -> String {
         let cells = [real, simulated, off, allowed].map(|value| quantity(value, "ns"));
         table.row(std::iter::once(title.to_string()).chain(cells).chain([verdict(off <= allowed)]));
     }
+    if let Some(conformance) = &simulated.conformance {
+        let share = conformance.share();
+        let percent = format!("{:.2}%", 100.0 * share);
+        let turns = [conformance.real, conformance.simulated].map(|turns| format!("{turns} turns"));
+        let cells = turns.into_iter().chain([format!("{percent} equal"), "99%".to_string(), verdict(share >= 0.99)]);
+        table.row(std::iter::once("order of dispatches".to_string()).chain(cells));
+    }
     let Machine { switch_cost, wake_cost, idle_exit, .. } = machine;
+    let differences = simulated.conformance.iter().flat_map(|conformance| &conformance.differences);
+    let differences: Vec<String> = differences.map(|(class, count)| format!("{count} {}", class.name())).collect();
+    let differences = if differences.is_empty() { String::new() } else { format!("Turns that differ: {}\n", differences.join(", ")) };
     format!(
-        "{} against {}; the simulated machine has the guest's costs: switch {switch_cost}, a waking {wake_cost}, leaving idle {idle_exit}\n\n{table}\n",
+        "{} against {}; the simulated machine has the guest's costs: switch {switch_cost}, a waking {wake_cost}, leaving idle {idle_exit}\n\n{table}\n{differences}",
         simulated.title, real.title
     )
 }

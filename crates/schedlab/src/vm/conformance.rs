@@ -1,0 +1,178 @@
+//! Conformance: did the kernel run the workload's tasks in the order in which the simulated policy would have?
+//!
+//! Only who runs next is compared, not when. Tasks that are not the workload's are left out (kernel threads, the scheduler's program), and so a task that goes on
+//! after one of them has had one turn. The two orders are aligned by the longest sequence that they have in common (Myers' algorithm); what is not in it is counted by
+//! class.
+
+use schedsim::TaskId;
+use schedsim::trace::{Event, EventKind, Observer};
+use similar::{Algorithm, DiffOp, capture_diff_slices};
+use std::collections::BTreeMap;
+
+/// Collects who was chosen, turn by turn.
+#[derive(Clone, Debug, Default)]
+pub struct Turns {
+    chosen: Vec<TaskId>,
+}
+
+impl Observer for Turns {
+    fn events(&mut self, chunk: &[Event]) {
+        self.chosen.extend(chunk.iter().filter_map(|event| match event.kind {
+            EventKind::SchedSwitch { next, .. } if next != TaskId::NONE => Some(next),
+            _ => None,
+        }));
+    }
+}
+
+impl Turns {
+    /// The tasks in the order of their turns by the workload's numbers; `number` knows those of its tasks.
+    pub fn of_workload(&self, number: impl Fn(TaskId) -> Option<u32>) -> Vec<u32> {
+        let mut turns: Vec<u32> = self.chosen.iter().filter_map(|&task| number(task)).collect();
+        turns.dedup();
+        turns
+    }
+}
+
+/// How two orders differ where they do. The order of the variants is that in which they are looked for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Difference {
+    /// Before every task has had a turn in both: the real tasks come from their gate one after another.
+    Begin,
+    /// One of the orders ends before the other one does.
+    End,
+    /// A task has its turn in both, a few turns apart.
+    Order,
+    /// A turn that the kernel alone gave: a task was stopped in its turn, or woke earlier.
+    KernelOnly,
+    /// A turn that the simulator alone gave.
+    SimulatorOnly,
+}
+
+impl Difference {
+    /// Its name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Difference::Begin => "begin",
+            Difference::End => "end",
+            Difference::Order => "order",
+            Difference::KernelOnly => "kernel only",
+            Difference::SimulatorOnly => "simulator only",
+        }
+    }
+}
+
+/// What a comparison came to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Conformance {
+    /// Turns in the kernel.
+    pub real: usize,
+    /// Turns in the simulator.
+    pub simulated: usize,
+    /// Turns that they have in common.
+    pub equal: usize,
+    /// How many of the others are of which class. One that is in both orders counts once.
+    pub differences: BTreeMap<Difference, usize>,
+}
+
+/// A turn that the other order lacks at its place.
+#[derive(Clone, Copy)]
+struct Odd {
+    task: u32,
+    /// Where it is, or would be, in either order.
+    at: (usize, usize),
+    in_kernel: bool,
+}
+
+/// So many turns apart at most are two turns of one task the same turn.
+const NEAR: usize = 16;
+
+impl Conformance {
+    /// Holds two orders against each other.
+    pub fn of(real: &[u32], simulated: &[u32]) -> Conformance {
+        let operations = capture_diff_slices(Algorithm::Myers, real, simulated);
+        let equal = operations.iter().map(|operation| if let DiffOp::Equal { len, .. } = operation { *len } else { 0 }).sum();
+        let mut odd: Vec<Odd> = operations.iter().flat_map(|operation| odd_turns(operation, real, simulated)).collect();
+        let begun = (begun(real), begun(simulated));
+        let ends = operations.last().map_or((0, 0), |operation| match operation {
+            DiffOp::Equal { .. } => (real.len(), simulated.len()),
+            _ => (operation.old_range().start, operation.new_range().start),
+        });
+        let mut differences = BTreeMap::new();
+        while let Some(turn) = odd.pop() {
+            let twin = odd
+                .iter()
+                .rposition(|other| other.task == turn.task && other.in_kernel != turn.in_kernel && other.at.0.abs_diff(turn.at.0) <= NEAR);
+            let class = match twin {
+                _ if turn.at.0 < begun.0 && turn.at.1 < begun.1 => Difference::Begin,
+                _ if turn.at.0 >= ends.0 && turn.at.1 >= ends.1 => Difference::End,
+                Some(_) => Difference::Order,
+                None if turn.in_kernel => Difference::KernelOnly,
+                None => Difference::SimulatorOnly,
+            };
+            if let Some(twin) = twin {
+                odd.remove(twin);
+            }
+            *differences.entry(class).or_default() += 1;
+        }
+        Conformance { real: real.len(), simulated: simulated.len(), equal, differences }
+    }
+
+    /// The share of equal turns in the longer of the orders.
+    pub fn share(&self) -> f64 {
+        self.equal as f64 / self.real.max(self.simulated).max(1) as f64
+    }
+}
+
+fn odd_turns(operation: &DiffOp, real: &[u32], simulated: &[u32]) -> Vec<Odd> {
+    if matches!(operation, DiffOp::Equal { .. }) {
+        return Vec::new();
+    }
+    let (old, new) = (operation.old_range(), operation.new_range());
+    let in_kernel = old.clone().map(|at| Odd { task: real[at], at: (at, new.start), in_kernel: true });
+    let in_simulator = new.clone().map(|at| Odd { task: simulated[at], at: (old.start, at), in_kernel: false });
+    in_kernel.chain(in_simulator).collect()
+}
+
+/// After how many turns every task has had one.
+fn begun(turns: &[u32]) -> usize {
+    let mut first = BTreeMap::new();
+    turns.iter().enumerate().for_each(|(at, task)| {
+        first.entry(*task).or_insert(at);
+    });
+    first.values().max().map_or(0, |last| last + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn classes(real: &[u32], simulated: &[u32]) -> Vec<(&'static str, usize)> {
+        Conformance::of(real, simulated).differences.iter().map(|(class, count)| (class.name(), *count)).collect()
+    }
+
+    #[test]
+    fn turns_are_those_of_the_workload_and_one_that_goes_on_has_had_one() {
+        let turns = Turns { chosen: [1, 9, 1, 2, 9, 2, 1].map(TaskId).into() };
+        assert_eq!(turns.of_workload(|task| (task.0 < 9).then_some(task.0)), [1, 2, 1]);
+    }
+
+    #[test]
+    fn equal_orders_are_equal_and_each_difference_has_its_class() {
+        let round: Vec<u32> = (0..100).map(|turn| turn % 4).collect();
+        assert_eq!(Conformance::of(&round, &round).share(), 1.0);
+        let mut swapped = round.clone();
+        swapped.swap(50, 51);
+        let conformance = Conformance::of(&round, &swapped);
+        assert_eq!((conformance.equal, classes(&round, &swapped)), (99, vec![("order", 1)]));
+        let mut more = round.clone();
+        more.insert(50, 0);
+        assert_eq!(classes(&more, &round), [("kernel only", 1)]);
+        assert_eq!(classes(&round, &more), [("simulator only", 1)]);
+        assert_eq!(classes(&round, &round[..90]), [("end", 10)]);
+        let mut early = round.clone();
+        early.swap(0, 1);
+        assert_eq!(classes(&early, &round), [("begin", 1)]);
+        let unlike: Vec<u32> = round.iter().map(|task| task + 10).collect();
+        assert_eq!(Conformance::of(&round, &unlike).share(), 0.0);
+    }
+}
