@@ -24,7 +24,8 @@ impl InCharge {
         let each = |policy: &PolicyName| match policy {
             PolicyName::Kernel(class) => Ok(InCharge::Class(*class)),
             PolicyName::All => Err(Error::Usage(
-                "`all` are the policies that are simulated; on vm name those that are meant, as in kernel:other,bpf:rr,take:ruler".to_string(),
+                "`all` are the policies that are simulated; on vm name those that are meant, as in kernel:other,bpf:rr,take:ruler"
+                    .to_string(),
             )),
             PolicyName::Bpf(name) => Scheduler::find(name).map(InCharge::Ours),
             PolicyName::Ours(policy) => Scheduler::find(&policy.to_string()).map(InCharge::Ours),
