@@ -98,6 +98,45 @@ fn compare_of_all_policies_has_a_case_for_each() {
 }
 
 #[test]
+fn reservations_are_judged_by_theory_beside_the_run_and_refused_where_the_kernel_would() {
+    let scratch = Scratch::new("reservations");
+    let task = |name: &str, run: &str, reservation: &str| {
+        let period = reservation.split("period = ").nth(1).and_then(|rest| rest.split('"').nth(1)).unwrap_or("5ms");
+        format!(
+            "[[task]]\nname = \"{name}\"\nreservation = {{ {reservation} }}\n\
+             phases = [ {{ loop = {{ times = 40, phases = [ {{ run = \"{run}\" }}, {{ timer = {{ period = \"{period}\", mode = \"absolute\" }} }} ] }} }} ]\n"
+        )
+    };
+    let textbook = task("a", "2ms", "runtime = \"2ms\", period = \"5ms\"") + &task("b", "4ms", "runtime = \"4ms\", period = \"7ms\"");
+    let file = scratch.file("w.toml", &textbook);
+    let text = stdout(&schedlab(&["run", &file, "--cpus", "1", "--policy", "deadline/limit=100", "--check"]));
+    for words in
+        ["0.9714 of 1 CPU reserved: on it EDF keeps all deadlines; on one rate monotonic does not", "for sure up to 0.8284", "misses"]
+    {
+        assert!(text.contains(words), "{words:?} is not in {text}");
+    }
+    let output = schedlab(&["run", &file, "--cpus", "1", "--policy", "rm", "--check", "--format", "json"]);
+    let results: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = results["rows"].as_array().expect("rows");
+    let missed =
+        |task: &str| rows.iter().find(|row| row["metric"] == "task_deadline_misses" && row["params"]["task"] == task).expect("a row");
+    assert!(missed("0 a")["value"] == 0.0 && missed("1 b")["value"].as_f64().is_some_and(|missed| missed > 0.0));
+    fails(&["run", &file, "--cpus", "1", "--policy", "deadline"], 3, &["task 1 reserves 4.00ms of every 7.00ms", "not admitted", "EBUSY"]);
+    let refuses = |reservation: &str, words: &[&str]| {
+        fs::write(&file, task("a", "1ms", reservation)).expect("a file");
+        fails(&["run", &file, "--policy", "deadline"], 3, words);
+    };
+    refuses(
+        "runtime = \"6ms\", period = \"5ms\"",
+        &["w.toml:3: task[0].reservation.runtime: a runtime of 6ms does not fit before a deadline of 5ms"],
+    );
+    refuses("runtime = \"1ms\", deadline = \"9ms\", period = \"5ms\"", &["task[0].reservation.deadline", "behind the end of a period"]);
+    refuses("runtime = \"1us\", period = \"5ms\"", &["less than 1024ns"]);
+    refuses("runtime = \"1ms\", periods = \"5ms\"", &["w.toml:3", "`periods`"]);
+    fails(&["compare", "yield:2", "--policy", "deadline/placement=both"], 2, &["global or partitioned"]);
+}
+
+#[test]
 fn compare_gives_every_metric_of_every_policy_with_a_verdict() {
     let scratch = Scratch::new("compare");
     let out = scratch.path("results");

@@ -21,6 +21,7 @@
 
 mod accounts;
 mod conservation;
+mod deadlines;
 mod scene;
 mod shares;
 mod strict;
@@ -33,6 +34,7 @@ use crate::workload::{Action, Affinity, Start, Workload};
 use crate::{CpuId, Machine, Nanos, TaskId, Time};
 use accounts::Accounts;
 use conservation::Conservation;
+use deadlines::Deadlines;
 use scene::{Running, Scene};
 use shares::Shares;
 use std::fmt;
@@ -57,6 +59,7 @@ pub struct Checks<'w> {
     strict: Option<Strict>,
     turns: Option<Turns>,
     shares: Option<Shares>,
+    deadlines: Option<Deadlines>,
     violations: Vec<Violation>,
 }
 
@@ -98,13 +101,17 @@ pub enum Rule {
     RoundRobin,
     /// Where promised: nobody is further from its share of the CPU, or tasks from one another, than the bound says.
     Shares,
+    /// Where promised: no task that keeps to its reservation misses a deadline.
+    Deadlines,
+    /// Where promised: no task gets more than it reserved.
+    Bandwidth,
     /// The events fit together: times rise, a switch's `prev` ran, only sleepers are woken.
     Stream,
 }
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Rule; 11] = [
+    pub const ALL: [Rule; 13] = [
         Rule::OneCpu,
         Rule::RunsWhenReady,
         Rule::NoneLost,
@@ -115,6 +122,8 @@ impl Rule {
         Rule::StrictPriority,
         Rule::RoundRobin,
         Rule::Shares,
+        Rule::Deadlines,
+        Rule::Bandwidth,
         Rule::Stream,
     ];
 
@@ -131,6 +140,8 @@ impl Rule {
             Rule::StrictPriority => "strict_priority",
             Rule::RoundRobin => "round_robin",
             Rule::Shares => "shares",
+            Rule::Deadlines => "deadlines",
+            Rule::Bandwidth => "bandwidth",
             Rule::Stream => "stream",
         }
     }
@@ -162,6 +173,7 @@ impl<'w> Checks<'w> {
             turns: (promises.strict_below > 0 && machine.switch_cost == Nanos::ZERO && machine.queue_cost.is_none())
                 .then(|| Turns::new(workload, promises)),
             shares: Shares::new(workload, machine, promises),
+            deadlines: Deadlines::new(workload, machine, promises),
             violations: Vec::new(),
         }
     }
@@ -195,6 +207,10 @@ impl<'w> Checks<'w> {
         self.now = self.now.max(event.time);
         if event.cpu.0 >= self.cpus {
             return self.report(Rule::Stream, None, Some(event.cpu), "there is no such CPU".into());
+        }
+        if let Some(deadlines) = &mut self.deadlines {
+            let findings = deadlines.event(event);
+            self.report_all(findings);
         }
         match event.kind {
             EventKind::SchedSwitch { prev, next, prev_state } => self.switch(event.cpu, prev, next, prev_state),

@@ -144,6 +144,9 @@ impl<'w, 't, P: Policy> Engine<'w, 't, P> {
             events: 0,
             useful: Nanos::ZERO,
         };
+        if let Load::Scripts(workload) = engine.load {
+            engine.cx.reservations = workload.reservations.clone();
+        }
         engine.admit_first();
         engine
     }
@@ -178,7 +181,7 @@ impl<'w, 't, P: Policy> Engine<'w, 't, P> {
         }
         if let Some(message) = self.cx.failure.take() {
             let time = self.cx.now;
-            return Err(if self.misused { Error::Task { time, message } } else { Error::Policy { time, message } });
+            return Err(if self.misused || self.cx.refused { Error::Task { time, message } } else { Error::Policy { time, message } });
         }
         self.expect_no_stall()?;
         if self.until == Time::NEVER {

@@ -28,6 +28,7 @@
 //! task changes nothing. Whatever contradicts what came before is counted in [`Oddities`] and believed from then on.
 
 mod catalogue;
+pub(crate) mod deadlines;
 mod fairness;
 mod follow;
 mod histogram;
@@ -38,6 +39,7 @@ mod summary;
 mod wake_graph;
 
 pub use catalogue::{Better, CATALOGUE, Metric, Value};
+pub use deadlines::TaskDeadlines;
 pub use fairness::FairnessSummary;
 pub use histogram::{Bucket, Histogram};
 pub use open::{Group, OPEN_CATALOGUE, OpenMetric, OpenSummary, OpenSystem, Saturation};
@@ -45,8 +47,9 @@ pub use summary::{CpuSummary, Distributions, Oddities, ResponseRatios, Summary, 
 pub use wake_graph::{WakeEdge, WakeGraph};
 
 use crate::trace::{Event, EventKind, Observer, OverheadKind};
-use crate::workload::TaskClass;
+use crate::workload::{Reservation, TaskClass};
 use crate::{CpuId, Nanos, TaskId, Time};
+use deadlines::Deadlines;
 use fairness::Fairness;
 use state::{CpuState, Jobs, TaskState};
 
@@ -65,6 +68,7 @@ pub struct Metrics {
     distributions: Distributions,
     oddities: Oddities,
     fairness: Option<Box<Fairness>>,
+    deadlines: Option<Box<Deadlines>>,
 }
 
 impl Metrics {
@@ -81,6 +85,7 @@ impl Metrics {
             distributions: Distributions::default(),
             oddities: Oddities::default(),
             fairness: None,
+            deadlines: None,
         }
     }
 
@@ -88,6 +93,13 @@ impl Metrics {
     /// CPUs must be known.
     pub fn with_tasks(mut self, tasks: impl IntoIterator<Item = (u8, TaskClass)>) -> Metrics {
         self.fairness = Some(Box::new(Fairness::new(self.cpus.len() as u16, tasks)));
+        self
+    }
+
+    /// Counts missed deadlines too, which takes what each task reserved, in order of id.
+    pub fn with_reservations(mut self, reservations: impl IntoIterator<Item = Option<Reservation>>) -> Metrics {
+        let reservations: Vec<Option<Reservation>> = reservations.into_iter().collect();
+        self.deadlines = reservations.iter().any(Option::is_some).then(|| Box::new(Deadlines::new(reservations)));
         self
     }
 
@@ -224,6 +236,9 @@ impl Observer for Metrics {
         }
         if let Some(fairness) = &mut self.fairness {
             fairness.events(chunk);
+        }
+        if let Some(deadlines) = &mut self.deadlines {
+            chunk.iter().for_each(|event| deadlines.event(event));
         }
     }
 }

@@ -6,19 +6,21 @@ mod costs;
 mod model;
 mod operation;
 mod replay;
+mod reservation;
 mod script;
 mod shared;
 
 pub use attributes::{Attributes, Slice, TaskClass};
 pub use closed::{
-    BarrierOptions, Closed, DeviceOptions, IoOperation, IoPhase, LoopPhase, MutexOptions, Phase, PipeOptions, SchedulingPolicy, Tasks,
-    TimerMode, TimerPhase,
+    BarrierOptions, Closed, DeviceOptions, IoOperation, IoPhase, LoopPhase, MutexOptions, Phase, PipeOptions, ReservationOptions,
+    SchedulingPolicy, Tasks, TimerMode, TimerPhase,
 };
 pub use costs::{CostEstimator, Costs, Estimate};
 pub(crate) use model::Population;
 pub use model::{After, Bin, Bursts, Class, Distribution, Invalid, Kind, Model, Priorities, RunLength, Stream, Unix1990};
 pub use operation::Operation;
 pub use replay::{EdgeCounts, Recorded, ReplayBuilder, ReplayOptions, ReplayReport, TaskMatch, UntilEnded};
+pub use reservation::{Reservation, Schedulability, reservable};
 pub use script::{Action, Script, Step, Steps};
 pub use shared::{Barrier, Device, Group, Late, Mutex, Pipe, Shared, Timer};
 
@@ -32,6 +34,8 @@ pub struct Workload {
     pub tasks: Vec<TaskSpec>,
     /// Sets of CPUs that [`Affinity::Set`] refers to.
     pub cpu_sets: Vec<CpuSet>,
+    /// What tasks reserve, in order of id; of those behind the end nobody does.
+    pub reservations: Vec<Option<Reservation>>,
     /// What their scripts' [`Operation`]s refer to.
     pub shared: Shared,
 }
@@ -88,6 +92,11 @@ impl Workload {
     /// What the scripts occupy in memory.
     pub fn script_bytes(&self) -> usize {
         self.tasks.iter().map(|task| task.script.bytes()).sum()
+    }
+
+    /// What `task` reserves.
+    pub fn reservation(&self, task: TaskId) -> Option<Reservation> {
+        self.reservations.get(task.index()).copied().flatten()
     }
 
     /// The ids of all tasks.

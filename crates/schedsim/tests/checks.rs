@@ -9,7 +9,7 @@ use schedsim::engine::{self, Error, Options, Outcome};
 use schedsim::policy::{self, Context, Dispatch, Effect, Enqueue, Needs, Policy, PolicySpec, PolicyVisitor, Promises, Shares, Stop, Wake};
 use schedsim::swarm::Case;
 use schedsim::trace::{Event, EventKind, Observer, OverheadKind, PrevState, Trace};
-use schedsim::workload::{Action, Affinity, Workload};
+use schedsim::workload::{Action, Affinity, Closed, Phase, ReservationOptions, Tasks, TimerMode, TimerPhase, Workload};
 use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
 use support::{at, event, swarm, switch, task, wakeup_new, waking, workload};
 
@@ -21,6 +21,7 @@ const NOTHING: Promises = Promises {
     strict_below: 0,
     quantum: None,
     shares: None,
+    deadlines: None,
     starvation_free: false,
 };
 const LOCAL: Promises = Promises { locally_work_conserving: true, ..NOTHING };
@@ -287,6 +288,37 @@ fn whoever_gives_others_more_than_their_share_is_caught() {
         assert_eq!((on_two("central:rr", &pinned), on_two("central:rr", &unequal)), (vec![Rule::Shares], vec![]), "{policy}");
         assert_eq!(on_two(policy, &pinned), vec![], "{policy}");
     }
+}
+
+/// Tasks that run for `.0` of every `.1` ms, and have reserved `.2` of that.
+fn periodic(tasks: &[(u64, u64, u64)]) -> Workload {
+    let task = |(index, &(run, period, runtime)): (usize, &(u64, u64, u64))| {
+        let timer = TimerPhase { period: Nanos(period * MS), name: String::new(), mode: TimerMode::Absolute, shared: false };
+        let mut task = Tasks::new(&format!("t{index}"), vec![Phase::repeat(50, vec![Phase::Run(Nanos(run * MS)), Phase::Timer(timer)])]);
+        task.reservation = Some(ReservationOptions { runtime: Nanos(runtime * MS), period: Nanos(period * MS), deadline: None });
+        task
+    };
+    Closed { tasks: tasks.iter().enumerate().map(task).collect(), ..Closed::default() }.workload(4).unwrap()
+}
+
+#[test]
+fn missed_deadlines_and_overrun_reservations_are_caught() {
+    let one = Machine::ideal(1);
+    let claims = |policy: &str| Fault::Promises(promises_of(policy));
+    // Rate monotonic cannot keep what EDF can; it promises nothing there, and what EDF promises it does not keep.
+    let textbook = periodic(&[(2, 5, 2), (4, 7, 4)]);
+    assert_eq!(broken_by("rm", claims("deadline/cbs=no"), &one, &textbook, 200 * MS), [Rule::Deadlines]);
+    for policy in ["rm", "deadline/limit=100", "deadline/limit=100/cbs=no"] {
+        assert_eq!(broken_by(policy, claims(policy), &one, &textbook, 200 * MS), [], "{policy}");
+    }
+    // The first takes 9 of 10 ms and has reserved 3. Servers hold it to that and the other keeps its deadlines; without them neither is so.
+    let greedy = periodic(&[(9, 10, 3), (6, 11, 6)]);
+    assert_eq!(broken_by("deadline", claims("deadline"), &one, &greedy, 300 * MS), []);
+    assert_eq!(broken_by("deadline/cbs=no", claims("deadline"), &one, &greedy, 300 * MS), [Rule::Deadlines, Rule::Bandwidth]);
+    assert_eq!(broken_by("deadline/cbs=no", claims("deadline/cbs=no"), &one, &greedy, 300 * MS), [], "not all behave");
+    assert_eq!(broken_by("deadline", Fault::Overruns(Nanos(MS)), &one, &greedy, 300 * MS), [Rule::Bandwidth]);
+    // What nobody can keep is not promised.
+    assert_eq!(broken_by("deadline/limit=200", claims("deadline"), &one, &periodic(&[(6, 10, 6), (6, 10, 6)]), 100 * MS), []);
 }
 
 #[test]

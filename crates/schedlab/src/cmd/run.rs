@@ -1,5 +1,7 @@
 //! `schedlab run`: one run and its trace.
 
+mod reservations;
+
 use super::{CommonArguments, MachineArguments, WorkloadArguments, load};
 use crate::Error;
 use crate::experiment::{Subject, check_open, parse_policy, simulate, simulate_open};
@@ -104,7 +106,8 @@ impl Run {
         let run = simulate(subject, &machine, &self.policy, self.common.seed, self.check, observer)?;
         writer.map(Writer::finish).transpose()?;
 
-        let rows = CATALOGUE.iter().map(|metric| Row {
+        let mut rows: Vec<Row> = Vec::new();
+        rows.extend(CATALOGUE.iter().map(|metric| Row {
             workload: subject.name.to_string(),
             policy: self.policy.to_string(),
             backend: "sim".to_string(),
@@ -119,9 +122,15 @@ impl Run {
             runs: 1,
             verdict: None,
             note: metric.read(&run.summary).note.map(str::to_string),
-        });
-        let results = Results::new(rows.collect());
-        let text = || format!("{headline}{}\n{} events, trace {:016x}\n", table(&results.rows), run.outcome.events, run.hash);
+        }));
+        let metrics = table(&rows);
+        let of_tasks = rows.first().map_or(Vec::new(), |row| reservations::rows(&run, subject.workload, row));
+        rows.extend(of_tasks);
+        let results = Results::new(rows);
+        let text = || {
+            let reservations = reservations::text(&run, subject.workload, cpus);
+            format!("{headline}{metrics}{reservations}\n{} events, trace {:016x}\n", run.outcome.events, run.hash)
+        };
         results.print(self.common.format, text)?;
         refuse(&run.violations)
     }

@@ -39,7 +39,7 @@ pub fn simulate(
     let machine = charged.as_ref().unwrap_or(machine);
     let Subject { workload, ended, until: stop, .. } = subject;
     let tasks = workload.tasks.iter().map(|task| (task.info.prio, task.attributes.class));
-    let mut metrics = Metrics::new(machine.cpus).with_tasks(tasks);
+    let mut metrics = Metrics::new(machine.cpus).with_tasks(tasks).with_reservations(workload.reservations.iter().copied());
     let mut until = UntilEnded::new(ended, &mut metrics);
     let mut hash = TraceHash::new();
     let mut checks = check.then(|| Checks::new(workload, machine, policy.promises(machine.cpus)));

@@ -1,7 +1,7 @@
 //! Draws who runs and who waits under a policy, as the pictures in `docs/policies`.
 //!
 //! ```sh
-//! for policy in cfs eevdf fifo mlfq mlfq-textbook o1 pslist rr; do
+//! for policy in cfs deadline eevdf fifo lottery mlfq mlfq-textbook o1 pslist rm rr stride; do
 //!     cargo run -q -p schedsim --example timeline -- $policy > docs/policies/$policy.svg
 //! done
 //! for topology in central initial take; do

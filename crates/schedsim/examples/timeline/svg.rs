@@ -3,7 +3,7 @@
 use schedsim::engine::{self, Options};
 use schedsim::policy::PolicySpec;
 use schedsim::trace::{Event, EventKind, Observer, PrevState, TaskInfo, Trace};
-use schedsim::workload::{Action, Affinity, Attributes, Script, Start, TaskSpec, Workload};
+use schedsim::workload::{Action, Affinity, Attributes, Reservation, Script, Start, TaskSpec, Workload};
 use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
 use std::fmt::Write;
 
@@ -46,7 +46,12 @@ fn load() -> Workload {
         let start = Start::At(Time::ZERO);
         TaskSpec { info, attributes: Attributes::default(), affinity: Affinity::Any, cpu: CpuId(0), start, script }
     };
-    Workload { tasks: TASKS.map(task).into(), ..Workload::default() }
+    // What the last two need is reserved, for those schedulers that know the word.
+    let reserves = |(_, _, run, pause): (&str, u8, u64, u64)| {
+        let period = Nanos((run + pause) * MS);
+        (pause > 0).then_some(Reservation { runtime: Nanos(run * MS), deadline: period, period })
+    };
+    Workload { tasks: TASKS.map(task).into(), reservations: TASKS.map(reserves).into(), ..Workload::default() }
 }
 
 /// What each task did from when to when.

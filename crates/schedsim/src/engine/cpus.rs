@@ -137,6 +137,12 @@ impl<P: Policy> Engine<'_, '_, P> {
             CpuState::LeavingIdle(_) => self.dispatch(cpu, None),
             CpuState::Busy if self.cpus[cpu.index()].resched_at <= self.cx.now => {
                 self.account(cpu);
+                let task = self.cx.current[cpu.index()];
+                // A job that is done at this very moment is done before another is released.
+                if self.cx.reservation(task).is_some() && self.tasks[task.index()].left() == Nanos::ZERO {
+                    self.events += 1;
+                    return self.act(cpu, task);
+                }
                 self.dispatch(cpu, Some(Stop::Preempted));
             }
             CpuState::Busy => {} // it has dispatched in the meantime

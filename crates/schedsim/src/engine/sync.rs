@@ -191,10 +191,11 @@ impl<'w, P: Policy> Engine<'w, '_, P> {
         let is_late = next <= self.cx.now;
         let restarts = self.shared().timers[timer as usize].late == Late::Restart;
         self.sync.timers[timer as usize] = Some(if is_late && restarts { self.cx.now } else { next });
-        if is_late {
+        // A job of a task that reserves CPU time in periods ends here all the same, and the next is released.
+        if is_late && self.cx.reservation(task).is_none() {
             return Done::Yes;
         }
-        self.timers.insert(next, task);
+        self.timers.insert(next.max(self.cx.now), task);
         Done::Blocks(Status::Sleeping)
     }
 

@@ -372,6 +372,42 @@ pub static CATALOGUE: &[Metric] = &[
         },
     },
     Metric {
+        id: "deadline_jobs",
+        unit: "count",
+        better: Neither,
+        source: OURS,
+        definition: "Completed jobs of tasks with a reservation: from waking to sleep.",
+        read: |s| deadlines(s, |tasks| tasks.iter().map(|task| task.jobs as f64).sum()),
+    },
+    Metric {
+        id: "deadline_misses",
+        unit: "count",
+        better: Lower,
+        source: OURS,
+        definition: "Jobs that were not done by their deadline. One that is late for the next period and goes on without sleeping counts once.",
+        read: |s| deadlines(s, |tasks| tasks.iter().map(|task| task.missed as f64).sum()),
+    },
+    Metric {
+        id: "deadline_tardiness_ns_max",
+        unit: "ns",
+        better: Lower,
+        source: OURS,
+        definition: "How late a completed job was at most.",
+        read: |s| {
+            deadlines(s, |tasks| {
+                tasks.iter().map(|task| nanos(task.response.saturating_sub(task.reservation.deadline))).fold(0.0, f64::max)
+            })
+        },
+    },
+    Metric {
+        id: "reservation_used_max",
+        unit: "1",
+        better: Neither,
+        source: "Abeni & Buttazzo 1998",
+        definition: "CPU time over what was reserved for that time, the largest of all tasks: at most 1 and what a server gives at once, if servers hold tasks to what they reserved.",
+        read: |s| deadlines(s, |tasks| tasks.iter().map(|task| task.used).fold(0.0, f64::max)),
+    },
+    Metric {
         id: "wakeups",
         unit: "count",
         better: Neither,

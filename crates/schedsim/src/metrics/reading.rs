@@ -1,5 +1,6 @@
 //! Reads values off a summary, or says why there is none.
 
+use super::TaskDeadlines;
 use super::{FairnessSummary, Histogram, Summary, Value};
 use crate::Nanos;
 use crate::trace::OverheadKind;
@@ -15,6 +16,7 @@ pub const TOO_FEW: &str = "fewer than 1,000 samples";
 pub const NO_TASKS: &str = "no task was seen at work";
 pub const UNSEEN: &str = "switches from idle are missing, over 1 % of CPU time";
 
+pub const NO_RESERVATIONS: &str = "no task reserves CPU time in periods";
 pub const NO_PRIORITIES: &str = "the priorities of the tasks were not given";
 
 pub fn nanos(span: Nanos) -> f64 {
@@ -81,4 +83,9 @@ pub fn jain(summary: &Summary) -> Option<f64> {
         tasks += 1;
     }
     (squares > 0.0).then(|| sum * sum / (tasks as f64 * squares))
+}
+
+pub fn deadlines(summary: &Summary, read: fn(&[TaskDeadlines]) -> f64) -> Value {
+    let has_some = !summary.deadlines.is_empty();
+    Value::or(has_some.then(|| read(&summary.deadlines)), NO_RESERVATIONS)
 }

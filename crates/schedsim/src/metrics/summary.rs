@@ -1,7 +1,7 @@
 //! What a trace comes to: totals, distributions, and a table of tasks and of CPUs.
 
 use super::state::{CpuState, Phase, TaskState, View};
-use super::{CATALOGUE, FairnessSummary, Histogram, Metric, Metrics, Value};
+use super::{CATALOGUE, FairnessSummary, Histogram, Metric, Metrics, TaskDeadlines, Value};
 use crate::trace::OverheadKind;
 use crate::{CpuId, Nanos, TaskId, Time};
 
@@ -22,6 +22,8 @@ pub struct Summary {
     pub oddities: Oddities,
     /// How far tasks were from their shares, if that was asked for.
     pub fairness: Option<FairnessSummary>,
+    /// The deadlines of tasks that reserved something.
+    pub deadlines: Vec<TaskDeadlines>,
 }
 
 /// So long a task waits at a stretch before it counts as starving: what a person notices, and a turn of `SCHED_RR`.
@@ -251,6 +253,7 @@ impl Summary {
             distributions: metrics.distributions,
             oddities: metrics.oddities,
             fairness: metrics.fairness.map(|fairness| fairness.finish(end)),
+            deadlines: metrics.deadlines.map_or(Vec::new(), |deadlines| deadlines.finish(end)),
         }
     }
 

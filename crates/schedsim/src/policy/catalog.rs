@@ -111,7 +111,7 @@ pub fn options() -> impl Iterator<Item = Choice> {
 const OPTIONS: [Choice; 4] = [
     Choice {
         name: "quantum",
-        summary: "how long a task runs before it goes back to its queue (default 4ms; rr 100ms; mlfq 31.25ms; mlfq-textbook 10ms; eevdf, cfs, o1, pslist: of real-time tasks, default endless)",
+        summary: "how long a task runs before it goes back to its queue (default 4ms; rr 100ms; stride and lottery 10ms; mlfq 31.25ms; mlfq-textbook 10ms; eevdf, cfs, o1, pslist: of real-time tasks, default endless)",
     },
     Choice {
         name: "levels",

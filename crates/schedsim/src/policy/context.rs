@@ -1,7 +1,7 @@
 //! What a policy may know.
 
 use super::loads::{Ties, pick};
-use crate::workload::{Affinity, Attributes};
+use crate::workload::{Affinity, Attributes, Reservation};
 use crate::{CpuId, CpuSet, Machine, Random, TaskId, Time};
 
 /// The world as a policy sees it: the time, the machine, what runs where, and random numbers.
@@ -14,7 +14,10 @@ pub struct Context {
     pub(crate) current: Vec<TaskId>,
     pub(crate) idle: CpuSet,
     pub(crate) random: Random,
+    pub(crate) reservations: Vec<Option<Reservation>>,
     pub(crate) failure: Option<String>,
+    /// The failure is the workload's.
+    pub(crate) refused: bool,
 }
 
 /// A task as a policy sees it.
@@ -37,7 +40,18 @@ impl Context {
         let mut idle = CpuSet::empty(machine.cpus);
         machine.all().for_each(|cpu| idle.insert(cpu));
         let current = vec![TaskId::NONE; usize::from(machine.cpus)];
-        Context { now: Time::ZERO, machine, tasks: Vec::new(), cpu_sets, current, idle, random, failure: None }
+        Context {
+            now: Time::ZERO,
+            machine,
+            tasks: Vec::new(),
+            cpu_sets,
+            current,
+            idle,
+            random,
+            reservations: Vec::new(),
+            failure: None,
+            refused: false,
+        }
     }
 
     /// The time.
@@ -56,6 +70,11 @@ impl Context {
     #[inline]
     pub fn task(&self, task: TaskId) -> &TaskView {
         &self.tasks[task.index()]
+    }
+
+    /// What `task` reserves, if anything.
+    pub fn reservation(&self, task: TaskId) -> Option<Reservation> {
+        self.reservations.get(task.index()).copied().flatten()
     }
 
     /// What runs on `cpu`.
@@ -137,6 +156,12 @@ impl Context {
     #[inline]
     pub fn random(&mut self) -> &mut Random {
         &mut self.random
+    }
+
+    /// Refuses a task: the run ends with this message, which is not the policy's fault. The first failure stays.
+    pub fn refuse(&mut self, message: impl Into<String>) {
+        self.refused |= self.failure.is_none();
+        self.fail(message);
     }
 
     /// Gives up: the run ends with this message. The first failure stays.

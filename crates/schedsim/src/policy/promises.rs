@@ -16,8 +16,21 @@ pub struct Promises {
     pub quantum: Option<Nanos>,
     /// How far from their shares tasks can be.
     pub shares: Option<Shares>,
+    /// Whose deadlines are kept, on one CPU and if reservations fit.
+    pub deadlines: Option<Deadlines>,
     /// Nobody who is ready waits for ever, whatever the others do, as long as there are finitely many and none is a real-time task.
     pub starvation_free: bool,
+}
+
+/// Whose deadlines are kept on a machine of one CPU on which scheduling costs nothing, if [`Schedulability`](crate::workload::Schedulability) says that they can be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Deadlines {
+    /// Those of tasks that keep to their reservation, whatever the others do; and nobody gets more than it reserved.
+    Served,
+    /// All, as long as all keep to their reservations and EDF can keep them.
+    Edf,
+    /// The same where rate monotonic can.
+    RateMonotonic,
 }
 
 /// How far tasks get from their shares by weight on a machine of one CPU, in a time in which no task becomes runnable or ceases to be.

@@ -3,8 +3,8 @@
 use super::catalog::{Choice, PolicyVisitor};
 use super::topology::choose;
 use super::{
-    Book, Cfs, CfsOptions, Eevdf, EevdfOptions, FairOptions, Fifo, Mlfq, O1, O1Options, PsList, PsListOptions, Rr, RrOptions, Textbook,
-    Windows,
+    Book, Cfs, CfsOptions, Deadline, DeadlineOptions, DeadlineOrder, Eevdf, EevdfOptions, FairOptions, Fifo, Lottery, Mlfq, O1, O1Options,
+    Placement, ProportionalOptions, PsList, PsListOptions, Rr, RrOptions, Stride, Textbook, Windows,
 };
 use crate::Nanos;
 use std::ops::RangeInclusive;
@@ -21,9 +21,13 @@ pub enum Whole {
     /// With throttling.
     Fifo(Option<Nanos>),
     Rr(RrOptions),
+    Stride(ProportionalOptions),
+    Lottery(ProportionalOptions),
+    /// Earliest deadline first, or rate monotonic.
+    Deadline(DeadlineOptions),
 }
 
-const SCHEDULERS: [Choice; 8] = [
+const SCHEDULERS: [Choice; 12] = [
     Choice { name: "eevdf", summary: "Linux 6.18's fair scheduler: weights, lag, virtual deadlines, wakeup preemption, load balancing" },
     Choice { name: "cfs", summary: "Linux 6.1's fair scheduler: weights, virtual run times, wakeup preemption, load balancing" },
     Choice { name: "o1", summary: "Linux 2.6.22's scheduler: active and expired arrays, a bonus for sleepers, slices by nice value" },
@@ -41,10 +45,17 @@ const SCHEDULERS: [Choice; 8] = [
     },
     Choice { name: "fifo", summary: "SCHED_FIFO for every task: strict priorities, first in first out, nobody is stopped for an equal" },
     Choice { name: "rr", summary: "SCHED_RR for every task: strict priorities, equals take turns of 100 ms" },
+    Choice { name: "stride", summary: "stride scheduling: shares by weight to the quantum, whose pass is least runs" },
+    Choice { name: "lottery", summary: "lottery scheduling: shares by weight on average, who holds the drawn ticket runs" },
+    Choice { name: "rm", summary: "rate monotonic: of tasks that reserve CPU time, the shortest period runs; the others in what is left" },
+    Choice {
+        name: "deadline",
+        summary: "SCHED_DEADLINE: of tasks that reserve CPU time, the earliest deadline runs, each held to what it reserved; the others in what is left",
+    },
 ];
 
 /// The options that only these take.
-pub const OPTIONS: [Choice; 13] = [
+pub const OPTIONS: [Choice; 16] = [
     Choice {
         name: "throttle",
         summary: "fifo, rr, eevdf, cfs, o1, pslist: for how long real-time tasks may run in each second (default no limit)",
@@ -75,6 +86,12 @@ pub const OPTIONS: [Choice; 13] = [
         summary: "mlfq: by how much quanta of foreground tasks, all but batch and idle ones, are longer, 1 to 3 (default 1)",
     },
     Choice { name: "boost", summary: "mlfq: by how many levels a task is better when it wakes, 0 to 14 (default 1)" },
+    Choice {
+        name: "placement",
+        summary: "deadline, rm: where tasks may run: global, on every CPU (the default), or partitioned, on the first with room for them",
+    },
+    Choice { name: "limit", summary: "deadline, rm: how much of each CPU may be reserved, in percent (default deadline 95, rm 100)" },
+    Choice { name: "cbs", summary: "deadline: yes or no: whether a task is stopped that asks for more than it reserved (default yes)" },
     Choice { name: "period", summary: "mlfq-textbook: how often all tasks go to the top (default 1s)" },
 ];
 
@@ -95,6 +112,10 @@ impl Whole {
             "mlfq-textbook" => Whole::Textbook(Book::default()),
             "fifo" => Whole::Fifo(None),
             "rr" => Whole::Rr(RrOptions::default()),
+            "stride" => Whole::Stride(ProportionalOptions::default()),
+            "lottery" => Whole::Lottery(ProportionalOptions::default()),
+            "rm" => Whole::Deadline(DeadlineOptions::RATE_MONOTONIC),
+            "deadline" => Whole::Deadline(DeadlineOptions::DEADLINE),
             _ => return None,
         })
     }
@@ -124,6 +145,11 @@ impl Whole {
             (Whole::Textbook(book), "quantum") => Slot::Time(&mut book.quantum),
             (Whole::Textbook(book), "period") => Slot::Time(&mut book.period),
             (Whole::Textbook(book), "levels") => Slot::Count(&mut book.levels, 1..=140),
+            (Whole::Stride(shares) | Whole::Lottery(shares), "quantum") => Slot::Time(&mut shares.quantum),
+            (Whole::Deadline(deadline), "placement") => Slot::Placement(&mut deadline.placement),
+            (Whole::Deadline(deadline), "limit") => Slot::Count(&mut deadline.limit, 1..=1000),
+            (Whole::Deadline(deadline), "quantum") => Slot::Time(&mut deadline.quantum),
+            (Whole::Deadline(DeadlineOptions { order: DeadlineOrder::Edf { served }, .. }), "cbs") => Slot::Flag(served),
             (Whole::Rr(rr), "quantum") => Slot::Time(&mut rr.quantum),
             (Whole::Rr(RrOptions { throttle, .. }) | Whole::Fifo(throttle), "throttle") => Slot::Limit(throttle),
             _ => return None,
@@ -133,7 +159,8 @@ impl Whole {
     /// The ready queue whose operations cost what this one's do.
     pub fn structure(self) -> &'static str {
         match self {
-            Whole::Eevdf(_) | Whole::Cfs(_) => "rbtree",
+            Whole::Eevdf(_) | Whole::Cfs(_) | Whole::Stride(_) | Whole::Deadline(_) => "rbtree",
+            Whole::Lottery(_) => "sorted-list",
             Whole::PsList(_) => "pslist",
             Whole::O1(_) | Whole::Mlfq(_) | Whole::Textbook(_) | Whole::Fifo(_) | Whole::Rr(_) => "priority",
         }
@@ -149,6 +176,9 @@ impl Whole {
             Whole::Mlfq(rules) => visitor.visit(Mlfq::new(cpus, rules)),
             Whole::Textbook(rules) => visitor.visit(Textbook::new(cpus, rules)),
             Whole::Fifo(throttle) => visitor.visit(Fifo::new(cpus, throttle)),
+            Whole::Stride(options) => visitor.visit(Stride::new(cpus, options)),
+            Whole::Lottery(options) => visitor.visit(Lottery::new(cpus, options)),
+            Whole::Deadline(options) => visitor.visit(Deadline::new(cpus, options)),
             Whole::Rr(options) => visitor.visit(Rr::new(cpus, options)),
         }
     }
@@ -160,6 +190,7 @@ enum Slot<'a> {
     Limit(&'a mut Option<Nanos>),
     Flag(&'a mut bool),
     Count(&'a mut u16, RangeInclusive<u16>),
+    Placement(&'a mut Placement),
 }
 
 impl<'a> Slot<'a> {
@@ -186,6 +217,10 @@ impl<'a> Slot<'a> {
             Slot::Time(slot) => *slot = time()?,
             Slot::Limit(slot) => *slot = Some(time()?),
             Slot::Flag(slot) => *slot = choose(value, [("yes", true), ("no", false)]).ok_or("yes or no")?,
+            Slot::Placement(slot) => {
+                let placements = [("global", Placement::Global), ("partitioned", Placement::Partitioned)];
+                *slot = choose(value, placements).ok_or("global or partitioned")?;
+            }
             Slot::Count(slot, range) => {
                 let count = value.parse().ok().filter(|count| range.contains(count));
                 *slot = count.ok_or_else(|| format!("{} to {}", range.start(), range.end()))?;

@@ -80,6 +80,9 @@ pub struct Tasks {
     /// The slice that it requests of EEVDF, 0.1…100 ms.
     #[serde(default, skip_serializing_if = "is_default")]
     pub slice: Option<Nanos>,
+    /// What it reserves, for the schedulers `deadline` and `rm`; under all of them missed deadlines are counted.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub reservation: Option<ReservationOptions>,
     /// The CPUs on which it may run; all if absent.
     #[serde(default, skip_serializing_if = "is_default")]
     pub affinity: Option<Vec<u16>>,
@@ -97,6 +100,20 @@ pub struct Tasks {
     pub daemon: bool,
     /// What it does; then it ends.
     pub phases: Vec<Phase>,
+}
+
+/// CPU time in each period, as `SCHED_DEADLINE` has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ReservationOptions {
+    /// How much CPU time in each period.
+    pub runtime: Nanos,
+    /// How long a period is.
+    pub period: Nanos,
+    /// From the begin of a period until when; its end if absent.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub deadline: Option<Nanos>,
 }
 
 /// Linux's scheduling policies.
@@ -302,6 +319,7 @@ impl Tasks {
             nice: None,
             priority: None,
             slice: None,
+            reservation: None,
             affinity: None,
             start: Nanos::ZERO,
             forked: false,

@@ -1,7 +1,7 @@
 //! What is wrong with a closed workload, as far as it can be known before it runs.
 
 use super::walk::Place;
-use super::{Closed, LoopPhase, Phase, SchedulingPolicy, Tasks};
+use super::{Closed, LoopPhase, Phase, ReservationOptions, SchedulingPolicy, Tasks};
 use crate::Nanos;
 use crate::workload::model::Invalid;
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,6 +46,9 @@ impl Closed {
         if let Some(slice) = tasks.slice {
             let fits = (100_000..=100_000_000).contains(&slice.0);
             expect(fits, &format!("{key}.slice"), || format!("{} is not between 0.1ms and 100ms", slice.exact()))?;
+        }
+        if let Some(reservation) = tasks.reservation {
+            check_reservation(reservation, &format!("{key}.reservation"))?;
         }
         if let Some(affinity) = &tasks.affinity {
             expect(!affinity.is_empty(), &format!("{key}.affinity"), || "the task may run nowhere; name a CPU".into())?;
@@ -180,6 +183,21 @@ fn check_importance(tasks: &Tasks, key: &str) -> Verdict {
     })?;
     let given = tasks.nice.unwrap_or(0);
     expect((-20..=19).contains(&given), &nice, || format!("{given} is not between -20 and 19"))
+}
+
+/// As the kernel's `__checkparam_dl`: 1024 ns at least, runtime within the deadline, that within the period.
+fn check_reservation(reservation: ReservationOptions, key: &str) -> Verdict {
+    let ReservationOptions { runtime, period, deadline } = reservation;
+    let deadline = deadline.unwrap_or(period);
+    expect(runtime.0 >= 1024, &format!("{key}.runtime"), || {
+        format!("{} is less than 1024ns, the shortest that can be reserved", runtime.exact())
+    })?;
+    expect(runtime <= deadline, &format!("{key}.runtime"), || {
+        format!("a runtime of {} does not fit before a deadline of {}", runtime.exact(), deadline.exact())
+    })?;
+    expect(deadline <= period, &format!("{key}.deadline"), || {
+        format!("a deadline of {} lies behind the end of a period of {}", deadline.exact(), period.exact())
+    })
 }
 
 /// The order of phases makes sense: something is done, nothing stands behind what does not end, and what does not end takes time.

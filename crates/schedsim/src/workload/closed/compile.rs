@@ -3,7 +3,7 @@
 use super::{Closed, Phase, SchedulingPolicy, Tasks, TimerMode, TimerPhase};
 use crate::trace::TaskInfo;
 use crate::workload::shared::{Barrier, Device, Group, Late, Mutex, Pipe, Shared, Timer};
-use crate::workload::{Action, Affinity, Attributes, Operation, Script, Slice, Start, TaskClass, TaskSpec, Workload};
+use crate::workload::{Action, Affinity, Attributes, Operation, Reservation, Script, Slice, Start, TaskClass, TaskSpec, Workload};
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 use std::collections::BTreeMap;
 
@@ -86,6 +86,12 @@ impl<'c> Compiler<'c> {
                 script: script.clone(),
             });
             last = Some(script);
+        }
+        if let Some(own) = tasks.reservation {
+            let reservation = Reservation { runtime: own.runtime, deadline: own.deadline.unwrap_or(own.period), period: own.period };
+            let (end, count) = (self.workload.tasks.len(), tasks.count as usize);
+            self.workload.reservations.resize(end - count, None);
+            self.workload.reservations.resize(end, Some(reservation));
         }
     }
 

@@ -1,0 +1,69 @@
+//! Tasks that reserve CPU time: what theory says of them beside what happened.
+
+use crate::experiment::Run;
+use crate::output::{Align, Row, Table};
+use schedsim::metrics::TaskDeadlines;
+use schedsim::workload::{Reservation, Schedulability, Workload};
+use std::fmt::Write;
+
+/// A row per task and number, made from `row`.
+pub fn rows(run: &Run, workload: &Workload, row: &Row) -> Vec<Row> {
+    let of_task = |task: &TaskDeadlines| {
+        let numbers = [
+            ("task_jobs", "count", task.jobs as f64),
+            ("task_deadline_misses", "count", task.missed as f64),
+            ("task_response_ns_max", "ns", task.response.0 as f64),
+            ("task_reservation_used", "1", task.used),
+        ];
+        numbers.map(|(metric, unit, value)| {
+            let mut row = Row { metric: metric.to_string(), unit: unit.to_string(), value: Some(value), note: None, ..row.clone() };
+            row.params.insert("task".to_string(), format!("{} {}", task.task.0, workload.tasks[task.task.index()].info.name));
+            row
+        })
+    };
+    run.summary.deadlines.iter().flat_map(of_task).collect()
+}
+
+/// A table of the tasks, and what is known of all of them without running any; nothing if there is none.
+pub fn text(run: &Run, workload: &Workload, cpus: u16) -> String {
+    let tasks = &run.summary.deadlines;
+    if tasks.is_empty() {
+        return String::new();
+    }
+    let set: Vec<Reservation> = tasks.iter().map(|task| task.reservation).collect();
+    let known = Schedulability::of(&set, cpus);
+    let right = |title| (title, Align::Right);
+    let mut table = Table::new([("reservation", Align::Left)].into_iter().chain(
+        ["runtime", "deadline", "period", "used", "jobs", "missed", "longest response", "at most, rate monotonic on one CPU"].map(right),
+    ));
+    for (task, response) in tasks.iter().zip(&known.response_times) {
+        let Reservation { runtime, deadline, period } = task.reservation;
+        table.row([
+            workload.tasks[task.task.index()].info.name.clone(),
+            runtime.to_string(),
+            deadline.to_string(),
+            period.to_string(),
+            format!("{:.1}%", 100.0 * task.used),
+            task.jobs.to_string(),
+            task.missed.to_string(),
+            task.response.to_string(),
+            response.map_or("misses".to_string(), |response| response.to_string()),
+        ]);
+    }
+    let mut text = format!("\n{table}\n");
+    let edf = match known.edf {
+        Some(true) => "EDF keeps all deadlines",
+        Some(false) => "EDF cannot keep all deadlines",
+        None => "whether EDF keeps all deadlines the tests do not tell",
+    };
+    let monotonic = if known.rate_monotonic() { "does" } else { "does not" };
+    let _ = writeln!(
+        text,
+        "{:.4} of {cpus} CPU{} reserved: on {} {edf}; on one rate monotonic {monotonic}, by response times (Liu & Layland: for sure up to {:.4}).",
+        known.utilisation,
+        if cpus == 1 { "" } else { "s" },
+        if cpus == 1 { "it" } else { "them" },
+        known.liu_layland
+    );
+    text
+}

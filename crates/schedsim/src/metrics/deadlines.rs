@@ -1,0 +1,192 @@
+//! Were deadlines kept? Jobs of tasks that reserve CPU time in each period.
+//!
+//! A job is what lies between a task's waking, or its coming into being, and its next sleep or its end. One that is woken at the very moment at which it goes to sleep is late for its period:
+//! that job was released a period after the one before. A job that is not done at the end of the trace counts if its deadline is over.
+
+use crate::trace::{Event, EventKind, PrevState};
+use crate::workload::Reservation;
+use crate::{Nanos, TaskId, Time};
+
+/// Follows the jobs of tasks that have reserved something.
+#[derive(Clone, Debug)]
+pub struct Jobs {
+    tasks: Vec<Option<Task>>,
+}
+
+/// A task, and its job if it has one.
+#[derive(Clone, Copy, Debug)]
+pub struct Task {
+    pub reservation: Reservation,
+    /// When the job was released.
+    pub release: Option<Time>,
+    /// Since when it runs, if it does.
+    pub runs: Option<Time>,
+    /// How long the job has run.
+    pub served: Nanos,
+    /// The same since the task was first seen.
+    pub served_ever: Nanos,
+    /// When it was first seen.
+    pub first: Option<Time>,
+    /// When it last went to sleep.
+    pub slept: Option<Time>,
+    /// How far apart two releases were at least.
+    pub closest: Nanos,
+}
+
+/// A job that is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Job {
+    pub task: TaskId,
+    pub reservation: Reservation,
+    /// From its release to its end.
+    pub response: Nanos,
+    /// How long it ran.
+    pub served: Nanos,
+}
+
+impl Jobs {
+    pub fn new(reservations: impl IntoIterator<Item = Option<Reservation>>) -> Jobs {
+        let task = |reservation| Task {
+            reservation,
+            release: None,
+            runs: None,
+            served: Nanos::ZERO,
+            served_ever: Nanos::ZERO,
+            first: None,
+            slept: None,
+            closest: Nanos::MAX,
+        };
+        Jobs { tasks: reservations.into_iter().map(|reservation| reservation.map(task)).collect() }
+    }
+
+    /// What is known of `task`, if it has reserved something.
+    pub fn task(&self, task: TaskId) -> Option<&Task> {
+        self.tasks.get(task.index())?.as_ref()
+    }
+
+    /// All tasks that have.
+    pub fn tasks(&self) -> impl Iterator<Item = (TaskId, &Task)> {
+        self.tasks.iter().enumerate().filter_map(|(index, task)| Some((TaskId(index as u32), task.as_ref()?)))
+    }
+
+    /// The job that ends with this event, if one does.
+    pub fn event(&mut self, event: &Event) -> Option<Job> {
+        match event.kind {
+            EventKind::SchedWaking { task, .. } | EventKind::SchedWakeupNew { task, .. } => {
+                self.release(task, event.time);
+                None
+            }
+            EventKind::SchedSwitch { prev, next, prev_state } => {
+                let done = self.stop(prev, prev_state, event.time);
+                if let Some(Some(task)) = self.tasks.get_mut(next.index()) {
+                    task.runs = Some(event.time);
+                }
+                done
+            }
+            _ => None,
+        }
+    }
+
+    fn release(&mut self, task: TaskId, now: Time) {
+        let Some(Some(task)) = self.tasks.get_mut(task.index()) else { return };
+        let mut release = now;
+        if let Some(last) = task.release {
+            if task.slept == Some(now) {
+                release = now.min(last + task.reservation.period);
+            }
+            task.closest = task.closest.min(release.since(last));
+        }
+        task.first.get_or_insert(now);
+        (task.release, task.served) = (Some(release), Nanos::ZERO);
+    }
+
+    fn stop(&mut self, id: TaskId, why: PrevState, now: Time) -> Option<Job> {
+        let task = self.tasks.get_mut(id.index())?.as_mut()?;
+        if let Some(since) = task.runs.take() {
+            task.served += now.since(since);
+            task.served_ever += now.since(since);
+        }
+        if why == PrevState::Runnable {
+            return None;
+        }
+        task.slept = Some(now);
+        let release = task.release?;
+        // The release stays, for the distance to the next one.
+        let job = Job { task: id, reservation: task.reservation, response: now.since(release), served: task.served };
+        task.served = Nanos::ZERO;
+        Some(job)
+    }
+}
+
+/// Jobs and deadlines over a whole trace.
+#[derive(Clone, Debug)]
+pub struct Deadlines {
+    jobs: Jobs,
+    done: Vec<Done>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Done {
+    jobs: u64,
+    missed: u64,
+    response: Nanos,
+    /// Whether the last job is done.
+    is_idle: bool,
+}
+
+/// What came of a task's deadlines.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct TaskDeadlines {
+    /// Which task.
+    pub task: TaskId,
+    /// What it reserved.
+    pub reservation: Reservation,
+    /// How many jobs were done.
+    pub jobs: u64,
+    /// How many deadlines were missed.
+    pub missed: u64,
+    /// The longest time from release to completion.
+    pub response: Nanos,
+    /// How much of its reservation it used: CPU time over what it had reserved from its first release on.
+    pub used: f64,
+}
+
+impl Deadlines {
+    pub fn new(reservations: impl IntoIterator<Item = Option<Reservation>>) -> Deadlines {
+        let jobs = Jobs::new(reservations);
+        Deadlines { done: vec![Done::default(); jobs.tasks.len()], jobs }
+    }
+
+    pub fn event(&mut self, event: &Event) {
+        if let EventKind::SchedWaking { task, .. } | EventKind::SchedWakeupNew { task, .. } = event.kind
+            && let Some(done) = self.done.get_mut(task.index())
+        {
+            done.is_idle = false;
+        }
+        if let Some(job) = self.jobs.event(event) {
+            let done = &mut self.done[job.task.index()];
+            done.jobs += 1;
+            done.missed += u64::from(job.response > job.reservation.deadline);
+            done.response = done.response.max(job.response);
+            done.is_idle = true;
+        }
+    }
+
+    pub fn finish(self, end: Time) -> Vec<TaskDeadlines> {
+        let of_task = |(id, task): (TaskId, &Task)| {
+            let done = self.done[id.index()];
+            let running = task.runs.map_or(Nanos::ZERO, |since| end.since(since));
+            let is_late = !done.is_idle && task.release.is_some_and(|release| end.since(release) > task.reservation.deadline);
+            let reserved = task.first.map_or(0.0, |first| end.since(first).0 as f64 * task.reservation.utilisation());
+            TaskDeadlines {
+                task: id,
+                reservation: task.reservation,
+                jobs: done.jobs,
+                missed: done.missed + u64::from(is_late),
+                response: done.response,
+                used: if reserved > 0.0 { (task.served_ever + running).0 as f64 / reserved } else { 0.0 },
+            }
+        };
+        self.jobs.tasks().map(of_task).collect()
+    }
+}

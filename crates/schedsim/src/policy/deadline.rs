@@ -1,0 +1,419 @@
+//! Deadlines: earliest deadline first with a constant bandwidth server for each reservation, `SCHED_DEADLINE`; and rate monotonic priorities.
+//!
+//! A task with a [`Reservation`] of `runtime` in each `period` gets a deadline when it wakes, and the earliest deadline runs. Its server lets it run for no
+//! more than `runtime` until its next period begins: whoever asks for more than it said is throttled and disturbs nobody. A set that asks for more than there
+//! is is not admitted. Right where periods and run times are known; on one CPU nothing that can be met is missed. It does badly where run times
+//! are guessed too short, and on several CPUs with `placement=global`, where a heavy task can miss its deadline beside a few light ones (Dhall's effect).
+//!
+//! `rm` is the same with fixed priorities, the shortest period first, without servers and unless told without a limit below a whole CPU. Right for small systems that
+//! want to know who misses first; it cannot use a CPU to the full.
+//!
+//! Tasks without a reservation run in what time is left, in turns of a quantum.
+//!
+//! Sources: Liu & Layland 1973; Abeni & Buttazzo 1998, "Integrating Multimedia Applications in Hard Real-Time Systems" (CBS); Linux 6.18, `kernel/sched/deadline.c`:
+//! `setup_new_dl_entity`, `update_dl_entity`, `dl_entity_overflow`, `update_dl_revised_wakeup`, `dl_check_constrained_dl`, `start_dl_timer`,
+//! `replenish_dl_entity`, `yield_task_dl`; `sched_dl_overflow` in `syscalls.c` (95 % of each CPU may be reserved).
+//!
+//! Cost: O(log n) per decision, beside the CPUs where one has to be found.
+//!
+//! Deviations: a budget ends exactly, where the kernel looks at ticks (`HRTICK` is off) and takes what was overrun from the next. No reclaiming (GRUB), no inheritance, no
+//! real-time and fair classes below. `placement=partitioned` puts each task, as it comes, on the first CPU that has room for it, where Linux leaves that to whoever
+//! makes cpusets. Affinity is honoured, where Linux refuses it for such tasks.
+
+use super::{Context, Deadlines, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Stop, Wake};
+use crate::workload::{Reservation, reservable};
+use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+/// Parameters of [`Deadline`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Who runs first.
+    pub order: Order,
+    /// Where tasks may run.
+    pub placement: Placement,
+    /// How much of each CPU may be reserved, in percent.
+    pub limit: u16,
+    /// How long tasks without a reservation run at a time.
+    pub quantum: Nanos,
+}
+
+/// Who runs first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// The earliest deadline; whether each reservation has a server that holds its task to it.
+    Edf {
+        /// As `SCHED_DEADLINE` has.
+        served: bool,
+    },
+    /// The shortest period.
+    RateMonotonic,
+}
+
+/// Where tasks may run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Placement {
+    /// On every CPU: as many of the first tasks run as there are CPUs.
+    Global,
+    /// On the first CPU that has room for it when the task comes.
+    Partitioned,
+}
+
+impl Options {
+    /// As `SCHED_DEADLINE` is by default.
+    pub const DEADLINE: Options =
+        Options { order: Order::Edf { served: true }, placement: Placement::Global, limit: 95, quantum: Nanos::from_millis(4) };
+    /// Rate monotonic: reservations may fill a CPU, and nobody is held to them.
+    pub const RATE_MONOTONIC: Options = Options { order: Order::RateMonotonic, limit: 100, ..Options::DEADLINE };
+}
+
+/// A scheduler of reservations.
+#[derive(Clone, Debug)]
+pub struct Deadline {
+    options: Options,
+    cpus: u16,
+    /// One, or one per CPU.
+    queues: Vec<Queue>,
+    tasks: Vec<Task>,
+    /// CPUs that have been told to choose anew and have not done so.
+    told: CpuSet,
+    /// The place of the next that comes to the tail of its equals.
+    tail: u64,
+}
+
+/// Tasks that are ready on a CPU, or on all of them.
+#[derive(Clone, Debug, Default)]
+struct Queue {
+    /// Who waits: by rank, and among equals by place.
+    ready: BTreeSet<(Rank, u64, TaskId)>,
+    /// Who is ready but throttled, and until when.
+    throttled: BTreeSet<(Time, TaskId)>,
+    /// What is reserved here.
+    bandwidth: u64,
+}
+
+/// A deadline or a period, and who comes first among equals.
+type Rank = (u64, u32);
+
+#[derive(Clone, Copy, Debug)]
+struct Task {
+    reservation: Option<Reservation>,
+    /// Of which queue.
+    queue: usize,
+    /// Until when it should be done.
+    deadline: Time,
+    /// How long it may still run: until its next period, or its turn is over. `Nanos::MAX` without a server.
+    budget: Nanos,
+    /// When it started to run.
+    since: Time,
+    place: u64,
+}
+
+impl Deadline {
+    /// The scheduler for `cpus` CPUs.
+    pub fn new(cpus: u16, options: Options) -> Deadline {
+        let queues = if options.placement == Placement::Global { 1 } else { usize::from(cpus) };
+        let queues = vec![Queue::default(); queues];
+        Deadline { options, cpus, queues, tasks: Vec::new(), told: CpuSet::empty(cpus), tail: 0 }
+    }
+
+    fn queue_of(&self, cpu: CpuId) -> usize {
+        if self.options.placement == Placement::Global { 0 } else { cpu.index() }
+    }
+
+    fn has_server(&self, task: TaskId) -> bool {
+        self.tasks[task.index()].reservation.is_some() && self.options.order == Order::Edf { served: true }
+    }
+
+    /// What tasks are sorted by: the smaller goes first. Under fixed priorities no two are equal.
+    fn rank(&self, task: TaskId) -> Rank {
+        let Task { reservation, deadline, .. } = self.tasks[task.index()];
+        match (reservation, self.options.order) {
+            (None, _) => (u64::MAX, 0),
+            (Some(_), Order::Edf { .. }) => (deadline.0, 0),
+            (Some(reservation), Order::RateMonotonic) => (reservation.period.0, task.0),
+        }
+    }
+
+    fn key(&self, task: TaskId) -> (Rank, u64, TaskId) {
+        (self.rank(task), self.tasks[task.index()].place, task)
+    }
+
+    /// The queue that has room for `reservation`, if one has.
+    fn admit(&mut self, cx: &Context, task: TaskId, reservation: Option<Reservation>) -> Option<usize> {
+        let own = reservation.map_or(0, |reservation| reservation.bandwidth());
+        let cpus = if self.options.placement == Placement::Global { self.cpus } else { 1 };
+        let room = reservable(cpus, self.options.limit);
+        let suits = |&queue: &usize| {
+            let allowed = self.options.placement == Placement::Global || cx.allowed(task, CpuId(queue as u16));
+            allowed && (reservation.is_none() || self.queues[queue].bandwidth + own <= room)
+        };
+        let mut queues = (0..self.queues.len()).filter(suits);
+        // Whoever has none goes where least is reserved.
+        let found = if reservation.is_some() { queues.next() } else { queues.min_by_key(|&queue| self.queues[queue].bandwidth) };
+        if let Some(queue) = found {
+            self.queues[queue].bandwidth += own;
+        }
+        found
+    }
+
+    /// A new period begins now.
+    fn renew(&mut self, task: TaskId, now: Time) {
+        let has_server = self.has_server(task);
+        let (entry, quantum) = (&mut self.tasks[task.index()], self.options.quantum);
+        entry.budget = match entry.reservation {
+            Some(reservation) if has_server => reservation.runtime,
+            Some(_) => Nanos::MAX,
+            None => quantum,
+        };
+        entry.deadline = entry.reservation.map_or(Time::NEVER, |reservation| now + reservation.deadline);
+    }
+
+    /// When the next period of a server begins.
+    fn next_period(&self, task: TaskId) -> Time {
+        let Task { reservation, deadline, .. } = self.tasks[task.index()];
+        reservation.map_or(Time::NEVER, |own| Time(deadline.0.saturating_sub(own.deadline.0)) + own.period)
+    }
+
+    /// `task` wakes: it goes on in its period if that does not give it more than its share of the time that is left.
+    fn wake(&mut self, task: TaskId, now: Time) {
+        let Task { reservation, deadline, budget, .. } = self.tasks[task.index()];
+        let Some(own) = reservation.filter(|_| self.has_server(task)) else {
+            return self.renew(task, now);
+        };
+        if deadline <= now {
+            let is_early = own.deadline < own.period && now < self.next_period(task);
+            return if is_early { self.tasks[task.index()].budget = Nanos::ZERO } else { self.renew(task, now) };
+        }
+        let left = deadline - now;
+        let overflows = u128::from(budget.0) * u128::from(own.deadline.0) > u128::from(left.0) * u128::from(own.runtime.0);
+        if overflows && own.deadline >= own.period {
+            self.renew(task, now);
+        } else if overflows {
+            let fits = u128::from(left.0) * u128::from(own.runtime.0) / u128::from(own.deadline.0);
+            self.tasks[task.index()].budget = Nanos(fits as u64);
+        }
+    }
+
+    /// The server's next period begins at `now` or began before: its budget and its deadline.
+    fn replenish(&mut self, task: TaskId, now: Time) {
+        let entry = &mut self.tasks[task.index()];
+        if let Some(own) = entry.reservation {
+            (entry.deadline, entry.budget) = (entry.deadline + own.period, own.runtime);
+            if entry.deadline <= now {
+                self.renew(task, now);
+            }
+        }
+    }
+
+    /// Those whose next period has begun are ready.
+    fn release(&mut self, queue: usize, now: Time) {
+        while let Some(&(time, task)) = self.queues[queue].throttled.first()
+            && time <= now
+        {
+            self.queues[queue].throttled.pop_first();
+            self.replenish(task, now);
+            self.make_ready(task, true);
+        }
+    }
+
+    fn make_ready(&mut self, task: TaskId, at_tail: bool) {
+        if at_tail {
+            self.tail += 1;
+            self.tasks[task.index()].place = self.tail;
+        }
+        let key = self.key(task);
+        self.queues[self.tasks[task.index()].queue].ready.insert(key);
+    }
+
+    /// The first that waits and may run on `cpu`.
+    fn first(&self, cx: &Context, cpu: CpuId) -> Option<TaskId> {
+        let ready = &self.queues[self.queue_of(cpu)].ready;
+        ready.iter().map(|&(_, _, task)| task).find(|&task| cx.allowed(task, cpu))
+    }
+
+    /// A CPU for `task`, which waits: one that idles, or the one that runs what goes last, if that goes after it.
+    fn cpu_for(&self, cx: &Context, task: TaskId) -> Option<CpuId> {
+        let home = (self.options.placement == Placement::Partitioned).then(|| CpuId(self.tasks[task.index()].queue as u16));
+        let idle = match home {
+            Some(home) => Some(home).filter(|&home| cx.idle().contains(home)),
+            None => cx.idle_cpu_for(task),
+        };
+        if idle.is_some() {
+            return idle;
+        }
+        let suits = |&cpu: &CpuId| home.is_none_or(|home| cpu == home) && !self.told.contains(cpu);
+        let running = cx.allowed_cpus(task).filter(suits).filter_map(|cpu| Some((self.rank(cx.current(cpu)?), Reverse(cpu))));
+        running.max().filter(|&(rank, _)| rank > self.rank(task)).map(|(_, Reverse(cpu))| cpu)
+    }
+
+    /// `cpu` shall choose anew.
+    fn tell(&mut self, cx: &Context, cpu: Option<CpuId>) -> Effect {
+        match cpu {
+            Some(cpu) if cx.idle().contains(cpu) => Effect::Kick(cpu),
+            Some(cpu) => {
+                self.told.insert(cpu);
+                Effect::Preempt(cpu)
+            }
+            None => Effect::Nothing,
+        }
+    }
+
+    /// A CPU for the first that waits and that `cpu`, which is about to choose, will not take.
+    fn help(&mut self, cx: &Context, cpu: CpuId) -> Effect {
+        let first = self.first(cx, cpu);
+        let ready = &self.queues[self.queue_of(cpu)].ready;
+        let mut others = ready.iter().map(|&(_, _, task)| task).filter(|&task| Some(task) != first);
+        // Where one that may run everywhere finds no CPU, none behind it does.
+        let found = others.by_ref().find_map(|task| match self.cpu_for(cx, task) {
+            None if cx.is_restricted(task) => None,
+            cpu => Some(cpu),
+        });
+        self.tell(cx, found.flatten())
+    }
+}
+
+impl Policy for Deadline {
+    fn needs(&self) -> Needs {
+        Needs { tick: None, blocking: true }
+    }
+
+    fn promises(&self) -> Promises {
+        let deadlines = match self.options.order {
+            Order::Edf { served: true } => Deadlines::Served,
+            Order::Edf { served: false } => Deadlines::Edf,
+            Order::RateMonotonic => Deadlines::RateMonotonic,
+        };
+        let keeps_nobody_waiting = deadlines != Deadlines::Served;
+        Promises {
+            work_conserving: keeps_nobody_waiting && self.options.placement == Placement::Global,
+            locally_work_conserving: keeps_nobody_waiting,
+            starvation_free: true,
+            deadlines: Some(deadlines),
+            ..Promises::default()
+        }
+    }
+
+    fn migrates(&self) -> bool {
+        self.options.placement == Placement::Global
+    }
+
+    fn queue_length(&self, cpu: CpuId) -> u32 {
+        self.queues[self.queue_of(cpu)].ready.len() as u32
+    }
+
+    fn init_task(&mut self, cx: &mut Context, task: TaskId) {
+        let reservation = cx.reservation(task);
+        let queue = self.admit(cx, task, reservation);
+        let new = Task { reservation, queue: queue.unwrap_or(0), deadline: Time::ZERO, budget: Nanos::ZERO, since: cx.now(), place: 0 };
+        let len = self.tasks.len().max(task.index() + 1);
+        self.tasks.resize(len, new);
+        self.tasks[task.index()] = new;
+        if let (None, Some(Reservation { runtime, period, .. })) = (queue, reservation) {
+            let limit = self.options.limit;
+            let (machine, where_to) = match self.options.placement {
+                Placement::Global => (self.cpus, "is left"),
+                Placement::Partitioned => (1, "is left on any CPU where it may run"),
+            };
+            cx.refuse(format!(
+                "task {} reserves {runtime} of every {period}, and less than that {where_to} of the {limit} % of {machine} CPU that may be reserved: it is not admitted, \
+                 as the kernel would say EBUSY; let it ask for less, or give more CPUs or a higher limit, as in limit=100",
+                task.0
+            ));
+        }
+    }
+
+    fn exit_task(&mut self, _cx: &mut Context, task: TaskId) {
+        let Task { queue, reservation, .. } = self.tasks[task.index()];
+        self.queues[queue].bandwidth -= reservation.map_or(0, |reservation| reservation.bandwidth());
+    }
+
+    fn select_cpu(&mut self, cx: &mut Context, task: TaskId, _wake: Wake) -> CpuId {
+        if self.options.placement == Placement::Partitioned {
+            return CpuId(self.tasks[task.index()].queue as u16);
+        }
+        cx.idle_cpu_for(task).or_else(|| cx.pinned(task)).unwrap_or(cx.task(task).cpu)
+    }
+
+    fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
+        let now = cx.now();
+        self.release(self.queue_of(cpu), now);
+        let is_here = !matches!(why, Enqueue::New | Enqueue::Wakeup);
+        match why {
+            Enqueue::New => self.renew(task, now),
+            Enqueue::Wakeup => self.wake(task, now),
+            Enqueue::Yielded if self.has_server(task) => self.tasks[task.index()].budget = Nanos::ZERO,
+            Enqueue::Yielded | Enqueue::SliceOver | Enqueue::Preempted => {}
+        }
+        let is_over = self.tasks[task.index()].budget == Nanos::ZERO;
+        if is_over && self.has_server(task) {
+            let next = self.next_period(task);
+            if next > now {
+                self.queues[self.tasks[task.index()].queue].throttled.insert((next, task));
+                // What runs was given a time to run that did not reckon with this one's next period.
+                return match is_here {
+                    true => self.help(cx, cpu),
+                    false if cx.idle().contains(cpu) => self.alarm(cx, cpu),
+                    false => self.tell(cx, Some(cpu)),
+                };
+            }
+            self.replenish(task, now);
+        } else if is_over {
+            self.renew(task, now);
+        }
+        self.make_ready(task, is_over || !is_here || why == Enqueue::Yielded);
+        if is_here { self.help(cx, cpu) } else { self.tell(cx, self.cpu_for(cx, task)) }
+    }
+
+    fn dequeue(&mut self, _cx: &mut Context, task: TaskId) {
+        let (key, queue) = (self.key(task), self.tasks[task.index()].queue);
+        self.queues[queue].ready.remove(&key);
+        self.queues[queue].throttled.retain(|&(_, other)| other != task);
+    }
+
+    fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
+        self.told.remove(cpu);
+        let queue = self.queue_of(cpu);
+        self.release(queue, cx.now());
+        let task = self.first(cx, cpu)?;
+        let key = self.key(task);
+        self.queues[queue].ready.remove(&key);
+        let entry = &mut self.tasks[task.index()];
+        entry.since = cx.now();
+        // Nothing else looks when somebody is ready again.
+        let release = self.queues[queue].throttled.first().map_or(Nanos::MAX, |&(time, _)| time.since(cx.now()));
+        Some(Dispatch { task, slice: entry.budget.min(release) })
+    }
+
+    fn stopping(&mut self, cx: &mut Context, _cpu: CpuId, task: TaskId, _why: Stop) {
+        let entry = &mut self.tasks[task.index()];
+        if entry.budget < Nanos::MAX {
+            entry.budget = entry.budget.saturating_sub(cx.now().since(entry.since));
+        }
+    }
+
+    fn update_idle(&mut self, cx: &mut Context, cpu: CpuId, idle: bool) -> Effect {
+        if idle {
+            return self.alarm(cx, cpu);
+        }
+        if cx.idle().is_empty() {
+            return Effect::Nothing;
+        }
+        // The CPU may have been kicked for another task than it took.
+        let queue = self.queue_of(cpu);
+        let waiting = self.queues[queue].ready.iter().map(|&(_, _, task)| task);
+        let passed_over = waiting.filter_map(|task| cx.idle_cpu_for(task)).find(|&idle| self.queue_of(idle) == queue);
+        passed_over.map_or(Effect::Nothing, Effect::Kick)
+    }
+}
+
+impl Deadline {
+    /// When the idle `cpu` shall look again because somebody is throttled until then.
+    fn alarm(&self, cx: &Context, cpu: CpuId) -> Effect {
+        match self.queues[self.queue_of(cpu)].throttled.first() {
+            Some(&(time, _)) if cx.idle().contains(cpu) => Effect::KickAt(cpu, time),
+            _ => Effect::Nothing,
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Proportional share by tickets: one queue for all CPUs, quanta, and a rule that says whose turn it is. Two of them: [`stride`] and [`lottery`].
+//!
+//! A task holds as many tickets as its nice value weighs in Linux. It runs for a quantum unless it stops by itself; nobody is preempted.
+//! A rule charges what was used, a whole quantum or less.
+//!
+//! Deviation: the papers have one CPU. Here each CPU takes whose turn it is among those that may run on it.
+
+pub mod lottery;
+pub mod stride;
+
+use super::weights::weight;
+use super::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Shares, Stop, Wake};
+use crate::{CpuId, Nanos, Random, TaskId, Time};
+
+/// Whose turn it is.
+pub trait Rule {
+    /// `task` comes into being with so many tickets.
+    fn admit(&mut self, task: TaskId, tickets: u32);
+
+    /// `task` wants to run from now on; it was no competitor before.
+    fn join(&mut self, task: TaskId);
+
+    /// `task` competes no longer.
+    fn leave(&mut self, task: TaskId);
+
+    /// `task`, which has been chosen, has used so much of a quantum.
+    fn charge(&mut self, task: TaskId, used: Nanos, quantum: Nanos);
+
+    /// `task`, which competes, waits from now on.
+    fn wait(&mut self, task: TaskId);
+
+    /// `task` does not wait any more.
+    fn stop_waiting(&mut self, task: TaskId);
+
+    /// Who of those that wait and `suit` runs next.
+    fn choose(&self, random: &mut Random, suits: impl Fn(TaskId) -> bool) -> Option<TaskId>;
+
+    /// Any of those that wait and `suit`.
+    fn any(&self, suits: impl Fn(TaskId) -> bool) -> Option<TaskId>;
+
+    /// How many wait.
+    fn waiting(&self) -> u32;
+
+    /// What it promises of shares.
+    fn shares(&self, quantum: Nanos) -> Option<Shares>;
+}
+
+/// Parameters of both.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// How long a task runs at a time.
+    pub quantum: Nanos,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { quantum: Nanos::from_millis(10) }
+    }
+}
+
+/// A proportional-share scheduler.
+#[derive(Clone, Debug)]
+pub struct Proportional<R> {
+    rule: R,
+    options: Options,
+    cpus: u16,
+    /// When each task started to run.
+    since: Vec<Time>,
+}
+
+impl<R: Rule> Proportional<R> {
+    fn with_rule(rule: R, cpus: u16, options: Options) -> Self {
+        Proportional { rule, options, cpus, since: Vec::new() }
+    }
+}
+
+impl<R: Rule> Policy for Proportional<R> {
+    fn needs(&self) -> Needs {
+        Needs { tick: None, blocking: true }
+    }
+
+    fn promises(&self) -> Promises {
+        let shares = self.rule.shares(self.options.quantum);
+        let starvation_free = shares.is_some();
+        let shares = shares.filter(|_| self.cpus == 1);
+        Promises { work_conserving: true, locally_work_conserving: true, starvation_free, shares, ..Promises::default() }
+    }
+
+    fn queue_length(&self, _cpu: CpuId) -> u32 {
+        self.rule.waiting()
+    }
+
+    fn init_task(&mut self, cx: &mut Context, task: TaskId) {
+        let len = self.since.len().max(task.index() + 1);
+        self.since.resize(len, Time::ZERO);
+        self.rule.admit(task, weight(cx.task(task).prio, cx.task(task).attributes.class));
+    }
+
+    fn select_cpu(&mut self, cx: &mut Context, task: TaskId, _wake: Wake) -> CpuId {
+        cx.idle_cpu_for(task).or_else(|| cx.pinned(task)).unwrap_or(cx.task(task).cpu)
+    }
+
+    fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
+        let is_here = !matches!(why, Enqueue::New | Enqueue::Wakeup);
+        if !is_here {
+            self.rule.join(task);
+        }
+        self.rule.wait(task);
+        if is_here && self.rule.waiting() == 1 && cx.allowed(task, cpu) {
+            return Effect::Nothing; // `cpu` itself is about to choose and finds it
+        }
+        cx.idle_cpu_for(task).map_or(Effect::Nothing, Effect::Kick)
+    }
+
+    fn dequeue(&mut self, _cx: &mut Context, task: TaskId) {
+        self.rule.stop_waiting(task);
+        self.rule.leave(task);
+    }
+
+    fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
+        let mut random = cx.random.clone();
+        let task = self.rule.choose(&mut random, |task| cx.allowed(task, cpu));
+        cx.random = random;
+        let task = task?;
+        self.rule.stop_waiting(task);
+        self.since[task.index()] = cx.now();
+        Some(Dispatch { task, slice: self.options.quantum })
+    }
+
+    fn stopping(&mut self, cx: &mut Context, _cpu: CpuId, task: TaskId, why: Stop) {
+        self.rule.charge(task, cx.now().since(self.since[task.index()]), self.options.quantum);
+        if !why.is_runnable() {
+            self.rule.leave(task);
+        }
+    }
+
+    fn update_idle(&mut self, cx: &mut Context, _cpu: CpuId, idle: bool) -> Effect {
+        if idle || cx.idle().is_empty() {
+            return Effect::Nothing;
+        }
+        // The CPU may have been kicked for another task than it took.
+        let passed_over = self.rule.any(|task| cx.idle_cpu_for(task).is_some());
+        passed_over.and_then(|task| cx.idle_cpu_for(task)).map_or(Effect::Nothing, Effect::Kick)
+    }
+}
