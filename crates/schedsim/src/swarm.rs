@@ -1,7 +1,7 @@
 //! A swarm: random workloads on random machines, held to all rules, and the one that breaks a rule made as small as it goes.
 //!
-//! Every case is a closed workload, so that what is left of a failing one can be written to a file and run by itself. No case can stall whatever the policy does:
-//! tasks read only what earlier ones write, and never hold a mutex while they wait. So a stall is a failure, too.
+//! Every case is a closed workload, so that what is left of a failing one can be written to a file and run by itself. No case can stall whatever the
+//! policy does: tasks read only what earlier ones write, and never hold a mutex while they wait. So a stall is a failure, too.
 //!
 //! ```
 //! use schedsim::policy::PolicySpec;

@@ -1,8 +1,9 @@
 //! Are deadlines kept where they can be, and does nobody get more than it reserved?
 //!
-//! Looked at on one CPU on which scheduling costs nothing, where theory says that the reservations can be kept. A task *behaves* as long as its jobs ask for no more than its runtime and
-//! come no closer than its period. With servers a task that behaves keeps its deadlines whatever the others do, if densities fit, and none gets more than its share in any time, but for a burst: what
-//! a server gives at the end of one period and the beginning of the next, 2 Q (1 - Q/P). Without servers all must behave.
+//! Looked at on one CPU on which scheduling costs nothing, where theory says that the reservations can be kept. A task *behaves* as long as its jobs
+//! ask for no more than its runtime and come no closer than its period. With servers a task that behaves keeps its deadlines whatever the others do,
+//! if densities fit, and none gets more than its share in any time, but for a burst: what a server gives at the end of one period and the beginning
+//! of the next, 2 Q (1 - Q/P). Without servers all must behave.
 
 use super::{Finding, Rule};
 use crate::metrics::deadlines::{Job, Jobs};
@@ -18,7 +19,8 @@ pub struct Deadlines {
     jobs: Jobs,
     tasks: Vec<Account>,
     all_behave: bool,
-    /// Whether servers shield a task from the others: the kernel's do if densities fit, as one with a deadline before its period's end that wakes early runs at its density.
+    /// Whether servers shield a task from the others: the kernel's do if densities fit, as one with a deadline before its period's end that wakes
+    /// early runs at its density.
     isolates: bool,
 }
 

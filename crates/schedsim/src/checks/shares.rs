@@ -1,9 +1,10 @@
 //! Does everybody get the share of the CPU that is promised?
 //!
-//! Per CPU and *epoch*: a time in which no fair task becomes runnable or ceases to be. What each task is served in it is compared with what an ideal machine
-//! would have served it, or with what the others are served, at every switch. In the first epoch after a CPU had nobody, everybody begins where they should
-//! be. Where a task stood when a later one began is not known: its distance may change by as much as the promised bounds are apart, and how far it can be
-//! behind depends on who was there before; whoever that was, no more than the sum of what each other task could hold it up if it were the only one.
+//! Per CPU and *epoch*: a time in which no fair task becomes runnable or ceases to be. What each task is served in it is compared with what an ideal
+//! machine would have served it, or with what the others are served, at every switch. In the first epoch after a CPU had nobody, everybody begins
+//! where they should be. Where a task stood when a later one began is not known: its distance may change by as much as the promised bounds are apart,
+//! and how far it can be behind depends on who was there before; whoever that was, no more than the sum of what each other task could hold it up if
+//! it were the only one.
 //!
 //! On several CPUs only where every fair task may run on one of them alone, since a trace does not show in which queue a task waits that was moved.
 
@@ -171,7 +172,8 @@ impl Shares {
     }
 }
 
-/// Notes for each task how far it can be behind, whoever of the tasks of its CPU is there: weights in the sum's denominator are at least those of two.
+/// Notes for each task how far it can be behind, whoever of the tasks of its CPU is there: weights in the sum's denominator are at least those of
+/// two.
 fn hold_up(tasks: &mut [Task], tick: Nanos) {
     let mut alike: BTreeMap<(CpuId, u32, Nanos), u64> = BTreeMap::new();
     for (task, request) in tasks.iter().filter_map(|task| Some((task, task.request?))) {

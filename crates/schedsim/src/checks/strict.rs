@@ -1,9 +1,9 @@
 //! Does a task wait while a less important one runs where it could?
 //!
-//! For tasks of the priorities for which that is promised. An overlap of such a wait with such a run is judged when either ends. It may last for as long as a
-//! CPU is busy with a switch, which nothing interrupts, and a chosen one leaves idle;
-//! where such things take time, a task's wait counts anew when a CPU that may have been meant for it has taken another: any when it leaves idle, one that is
-//! not less important when it was told to choose anew.
+//! For tasks of the priorities for which that is promised. An overlap of such a wait with such a run is judged when either ends. It may last for as
+//! long as a CPU is busy with a switch, which nothing interrupts, and a chosen one leaves idle; where such things take time, a task's wait counts
+//! anew when a CPU that may have been meant for it has taken another: any when it leaves idle, one that is not less important when it was told to
+//! choose anew.
 
 use super::scene::{Running, Scene, Waiting};
 use super::{Finding, Rule};

@@ -1,7 +1,8 @@
 //! Were deadlines kept? Jobs of tasks that reserve CPU time in each period.
 //!
-//! A job is what lies between a task's waking, or its coming into being, and its next sleep or its end. One that is woken at the very moment at which it goes to sleep is late for its period:
-//! that job was released a period after the one before. A job that is not done at the end of the trace counts if its deadline is over.
+//! A job is what lies between a task's waking, or its coming into being, and its next sleep or its end. One that is woken at the very moment at which
+//! it goes to sleep is late for its period: that job was released a period after the one before. A job that is not done at the end of the trace
+//! counts if its deadline is over.
 
 use crate::trace::{Event, EventKind, PrevState};
 use crate::workload::Reservation;

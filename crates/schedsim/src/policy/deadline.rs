@@ -1,24 +1,25 @@
 //! Deadlines: earliest deadline first with a constant bandwidth server for each reservation, `SCHED_DEADLINE`; and rate monotonic priorities.
 //!
-//! A task with a [`Reservation`] of `runtime` in each `period` gets a deadline when it wakes, and the earliest deadline runs. Its server lets it run for no
-//! more than `runtime` until its next period begins: whoever asks for more than it said is throttled and disturbs nobody. A set that asks for more than there
-//! is is not admitted. Right where periods and run times are known; on one CPU nothing that can be met is missed. It does badly where run times
-//! are guessed too short, and on several CPUs with `placement=global`, where a heavy task can miss its deadline beside a few light ones (Dhall's effect).
+//! A task with a [`Reservation`] of `runtime` in each `period` gets a deadline when it wakes, and the earliest deadline runs. Its server lets it run
+//! for no more than `runtime` until its next period begins: whoever asks for more than it said is throttled and disturbs nobody. A set that asks for
+//! more than there is is not admitted. Right where periods and run times are known; on one CPU nothing that can be met is missed. It does badly where
+//! run times are guessed too short, and on several CPUs with `placement=global`, where a heavy task can miss its deadline beside a few light ones
+//! (Dhall's effect).
 //!
-//! `rm` is the same with fixed priorities, the shortest period first, without servers and unless told without a limit below a whole CPU. Right for small systems that
-//! want to know who misses first; it cannot use a CPU to the full.
+//! `rm` is the same with fixed priorities, the shortest period first, without servers and unless told without a limit below a whole CPU. Right for
+//! small systems that want to know who misses first; it cannot use a CPU to the full.
 //!
 //! Tasks without a reservation run in what time is left, in turns of a quantum.
 //!
-//! Sources: Liu & Layland 1973; Abeni & Buttazzo 1998, "Integrating Multimedia Applications in Hard Real-Time Systems" (CBS); Linux 6.18, `kernel/sched/deadline.c`:
-//! `setup_new_dl_entity`, `update_dl_entity`, `dl_entity_overflow`, `update_dl_revised_wakeup`, `dl_check_constrained_dl`, `start_dl_timer`,
-//! `replenish_dl_entity`, `yield_task_dl`; `sched_dl_overflow` in `syscalls.c` (95 % of each CPU may be reserved).
+//! Sources: Liu & Layland 1973; Abeni & Buttazzo 1998, "Integrating Multimedia Applications in Hard Real-Time Systems" (CBS); Linux 6.18,
+//! `kernel/sched/deadline.c`: `setup_new_dl_entity`, `update_dl_entity`, `dl_entity_overflow`, `update_dl_revised_wakeup`, `dl_check_constrained_dl`,
+//! `start_dl_timer`, `replenish_dl_entity`, `yield_task_dl`; `sched_dl_overflow` in `syscalls.c` (95 % of each CPU may be reserved).
 //!
 //! Cost: O(log n) per decision, beside the CPUs where one has to be found.
 //!
-//! Deviations: a budget ends exactly, where the kernel looks at ticks (`HRTICK` is off) and takes what was overrun from the next. No reclaiming (GRUB), no inheritance, no
-//! real-time and fair classes below. `placement=partitioned` puts each task, as it comes, on the first CPU that has room for it, where Linux leaves that to whoever
-//! makes cpusets. Affinity is honoured, where Linux refuses it for such tasks.
+//! Deviations: a budget ends exactly, where the kernel looks at ticks (`HRTICK` is off) and takes what was overrun from the next. No reclaiming
+//! (GRUB), no inheritance, no real-time and fair classes below. `placement=partitioned` puts each task, as it comes, on the first CPU that has room
+//! for it, where Linux leaves that to whoever makes cpusets. Affinity is honoured, where Linux refuses it for such tasks.
 
 use super::{Context, Deadlines, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Stop, Wake};
 use crate::workload::{Reservation, reservable};

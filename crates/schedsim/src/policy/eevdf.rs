@@ -14,16 +14,16 @@
 //! tick, or when a task joins the same CPU. A task that sleeps while it is not eligible stays in the queue, and in the mean, until its
 //! virtual deadline would have let it run, by which time it owes nothing.
 //!
-//! How far from fair: nobody is served more than a slice and a tick ahead of the ideal. Nobody is further behind than `w/W` times the sum, over the others, of a
-//! tick and the larger of their request and of the own one by their weights: less than a slice and a tick if weights are equal, but with a heavy task beside many
-//! light ones whose deadlines meet, nearly a tick for each of them ([`ShareMeasure::most_behind`] has the proof). The paper's bound, the longest request,
-//! supposes that no request is overrun, and is broken wherever ticks are longer than requests.
+//! How far from fair: nobody is served more than a slice and a tick ahead of the ideal. Nobody is further behind than `w/W` times the sum, over the
+//! others, of a tick and the larger of their request and of the own one by their weights: less than a slice and a tick if weights are equal, but with
+//! a heavy task beside many light ones whose deadlines meet, nearly a tick for each of them ([`ShareMeasure::most_behind`] has the proof). The
+//! paper's bound, the longest request, supposes that no request is overrun, and is broken wherever ticks are longer than requests.
 //!
 //! Cost: O(log n) per decision, in a tree ordered by deadlines that knows the smallest virtual run time below each node.
 //!
 //! Deviations: no groups, bandwidth control, core scheduling or `yield_to`. Virtual times are divided exactly where the kernel
-//! multiplies by a reciprocal (below 2 millionths). `resched_curr_lazy` takes effect at once, as it does for a task in user mode. Where a task runs is the business of
-//! `fair`, with deviations of its own.
+//! multiplies by a reciprocal (below 2 millionths). `resched_curr_lazy` takes effect at once, as it does for a task in user mode. Where a task runs
+//! is the business of `fair`, with deviations of its own.
 
 mod timeline;
 
@@ -41,7 +41,8 @@ pub type Eevdf = Fair<VirtualDeadlines>;
 /// Parameters of [`Eevdf`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// How much a task requests at a time, on one CPU (`sysctl_sched_base_slice` before scaling). On `n` CPUs it is `1 + log2(min(n, 8))` times as much.
+    /// How much a task requests at a time, on one CPU (`sysctl_sched_base_slice` before scaling). On `n` CPUs it is `1 + log2(min(n, 8))` times as
+    /// much.
     pub base_slice: Nanos,
     /// Whether a task that sleeps in debt stays in the queue until it has paid (`DELAY_DEQUEUE`), or takes its debt along at once.
     pub delay_dequeue: bool,

@@ -11,8 +11,8 @@ pub struct Promises {
     pub locally_work_conserving: bool,
     /// A task with a kernel priority below this never waits while a less important one runs where it could.
     pub strict_below: u8,
-    /// Those tasks, but for `SCHED_FIFO` ones, take turns with equals that wait on their CPU, each after exactly so much CPU time. `None`: only those do that
-    /// ask for `SCHED_RR`, after 100 ms.
+    /// Those tasks, but for `SCHED_FIFO` ones, take turns with equals that wait on their CPU, each after exactly so much CPU time. `None`: only those
+    /// do that ask for `SCHED_RR`, after 100 ms.
     pub quantum: Option<Nanos>,
     /// How far from their shares tasks can be.
     pub shares: Option<Shares>,
@@ -22,7 +22,8 @@ pub struct Promises {
     pub starvation_free: bool,
 }
 
-/// Whose deadlines are kept on a machine of one CPU on which scheduling costs nothing, if [`Schedulability`](crate::workload::Schedulability) says that they can be.
+/// Whose deadlines are kept on a machine of one CPU on which scheduling costs nothing, if [`Schedulability`](crate::workload::Schedulability) says
+/// that they can be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Deadlines {
     /// Those of tasks that keep to their reservation, whatever the others do; and nobody gets more than it reserved.
@@ -78,11 +79,11 @@ impl Measure {
 
     /// How far behind a task can fall beside `others`, if all were as far as they should be when they came.
     ///
-    /// Let `r`, `w`, `d`, `v` be requests, weights, virtual deadlines and virtual run times, `T` the tick, `W` the sum of weights, and look at task `k` from the
-    /// time when it last was not behind. Since then it was eligible, so that whoever started in its place had no later a deadline, and ended at most `T`
-    /// after that: its `v` is at most `d(k) + T/w`, where `d(k) = v(k) + r(k)/w(k)`. Whoever has not started since is ahead by at most `r + T`. So the others were
-    /// served no more than the sum of `T + max(r, r(k) w/w(k))`, beside what `k` itself was served by its weight; and `w(k)/W` of that is what `k` is behind. With
-    /// equal weights and requests that is less than a request and a tick.
+    /// Let `r`, `w`, `d`, `v` be requests, weights, virtual deadlines and virtual run times, `T` the tick, `W` the sum of weights, and look at task
+    /// `k` from the time when it last was not behind. Since then it was eligible, so that whoever started in its place had no later a deadline, and
+    /// ended at most `T` after that: its `v` is at most `d(k) + T/w`, where `d(k) = v(k) + r(k)/w(k)`. Whoever has not started since is ahead by at
+    /// most `r + T`. So the others were served no more than the sum of `T + max(r, r(k) w/w(k))`, beside what `k` itself was served by its weight;
+    /// and `w(k)/W` of that is what `k` is behind. With equal weights and requests that is less than a request and a tick.
     pub fn most_behind(tick: Nanos, own: Request, others: impl Iterator<Item = Request>) -> Nanos {
         let (mut sum, mut weights) = (0u128, u128::from(own.weight));
         for Request { weight, length } in others {

@@ -1,8 +1,10 @@
-//! What a periodic task reserves: so much CPU time in each period, each time before its deadline; and what is known of a set of them without running it.
+//! What a periodic task reserves: so much CPU time in each period, each time before its deadline; and what is known of a set of them without running
+//! it.
 //!
-//! Sources: Liu & Layland 1973, "Scheduling Algorithms for Multiprogramming in a Hard-Real-Time Environment" (the bound of rate monotonic, EDF's utilisation);
-//! Bini, Buttazzo & Buttazzo 2003 (the hyperbolic bound); Joseph & Pandya 1986, Audsley et al. 1993 (response times under fixed priorities); Baruah, Rosier &
-//! Howell 1990 (EDF's processor demand); Goossens, Funk & Baruah 2003 (global EDF); Linux 6.18, `kernel/sched/deadline.c` (admission).
+//! Sources: Liu & Layland 1973, "Scheduling Algorithms for Multiprogramming in a Hard-Real-Time Environment" (the bound of rate monotonic, EDF's
+//! utilisation); Bini, Buttazzo & Buttazzo 2003 (the hyperbolic bound); Joseph & Pandya 1986, Audsley et al. 1993 (response times under fixed
+//! priorities); Baruah, Rosier & Howell 1990 (EDF's processor demand); Goossens, Funk & Baruah 2003 (global EDF); Linux 6.18,
+//! `kernel/sched/deadline.c` (admission).
 //!
 //! ```
 //! use schedsim::Nanos;
@@ -65,7 +67,8 @@ pub struct Schedulability {
     pub liu_layland: f64,
     /// Whether the product of all (share + 1) is at most 2, which says the same more sharply.
     pub hyperbolic: bool,
-    /// On one CPU under rate monotonic, for each task in the order given: the longest time from release to completion, if that is within its deadline.
+    /// On one CPU under rate monotonic, for each task in the order given: the longest time from release to completion, if that is within its
+    /// deadline.
     pub response_times: Vec<Option<Nanos>>,
     /// Whether EDF keeps all deadlines; `None` if the tests, which only on one CPU are exact, do not tell.
     pub edf: Option<bool>,

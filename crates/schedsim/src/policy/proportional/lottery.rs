@@ -1,10 +1,11 @@
 //! Lottery scheduling: for each quantum a ticket is drawn, and who holds it runs.
 //!
-//! Shares are right on average, and nobody starves but by bad luck; there is no state that could be wrong. Right where tickets come and go all the time. It does
-//! badly over short times: after n draws a share of p is off by about sqrt(p (1 - p) / n).
+//! Shares are right on average, and nobody starves but by bad luck; there is no state that could be wrong. Right where tickets come and go all the
+//! time. It does badly over short times: after n draws a share of p is off by about sqrt(p (1 - p) / n).
 //!
-//! Source: Waldspurger & Weihl 1994, "Lottery Scheduling: Flexible Proportional-Share Resource Management" (OSDI), 2 and 4.5: a task that uses only a part f of its quantum is worth 1/f
-//! of its tickets until it next wins (compensation tickets). Not here: currencies and transfers. Cost: O(n) per draw, a walk along those that wait, as in the paper's 4.2.
+//! Source: Waldspurger & Weihl 1994, "Lottery Scheduling: Flexible Proportional-Share Resource Management" (OSDI), 2 and 4.5: a task that uses only a
+//! part f of its quantum is worth 1/f of its tickets until it next wins (compensation tickets). Not here: currencies and transfers. Cost: O(n) per
+//! draw, a walk along those that wait, as in the paper's 4.2.
 
 use super::{Options, Proportional, Rule};
 use crate::policy::Shares;

@@ -1,10 +1,11 @@
 //! Stride scheduling: everybody has a pass, which advances by what was used over the tickets held, and the least pass runs.
 //!
-//! Deterministic, and no pair of tasks is further apart than a quantum. Right where shares shall be exact over short times too. It does badly at latency: a
-//! task that wakes waits for its turn as if it had not slept, however little it needs.
+//! Deterministic, and no pair of tasks is further apart than a quantum. Right where shares shall be exact over short times too. It does badly at
+//! latency: a task that wakes waits for its turn as if it had not slept, however little it needs.
 //!
-//! Source: Waldspurger & Weihl 1995, "Stride Scheduling: Deterministic Proportional-Share Resource Management" (MIT/LCS/TM-528), figures 1 and 4: dynamic participation (a
-//! task that leaves takes along how far its pass is ahead of the global one, and comes back with that), quanta that are not used up advance by what was used. Cost: O(log n).
+//! Source: Waldspurger & Weihl 1995, "Stride Scheduling: Deterministic Proportional-Share Resource Management" (MIT/LCS/TM-528), figures 1 and 4:
+//! dynamic participation (a task that leaves takes along how far its pass is ahead of the global one, and comes back with that), quanta that are not
+//! used up advance by what was used. Cost: O(log n).
 
 use super::{Options, Proportional, Rule};
 use crate::policy::{ShareMeasure, Shares};
