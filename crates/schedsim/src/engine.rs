@@ -113,6 +113,8 @@ struct Engine<'w, 't, P> {
     interrupted: CpuId,
     /// When idle CPUs shall dispatch; empty as long as none was asked to.
     alarms: Vec<Time>,
+    /// When the lock of each queue will be free; empty if nobody holds one for any time.
+    locks: Vec<Time>,
     tick: Option<Nanos>,
     slowdown: Slowdown,
     until: Time,
@@ -139,6 +141,7 @@ impl<'w, 't, P: Policy> Engine<'w, 't, P> {
             resched: Vec::new(),
             interrupted: NOBODY,
             alarms: Vec::new(),
+            locks: if machine.lock_hold > Nanos::ZERO { vec![Time::ZERO; usize::from(machine.cpus)] } else { Vec::new() },
             until: options.until,
             trace,
             events: 0,

@@ -24,6 +24,9 @@ pub struct Machine {
     /// What each dispatch costs for the insert and the pop that it took; by default nothing. It is paid by the CPU that dispatches, like a switch and also where the
     /// task goes on that ran; the number of tasks is that in the queue from which this CPU is served.
     pub queue_cost: Option<QueueCost>,
+    /// For so long a dispatch holds the lock of the queue that its task comes from, for each entry that it examines there; who wants the same lock spins.
+    /// By default nothing, as Curran & Stumm assume; what Ni & Wu say limits a central queue. Insertions hold no lock.
+    pub lock_hold: Nanos,
 }
 
 /// What migrations cost beyond `migration_cost`, by source (Curran & Stumm 1990, §2). Nothing by default.
@@ -62,6 +65,7 @@ impl Machine {
             wake_cost: Nanos::ZERO,
             sharing: Sharing::default(),
             queue_cost: None,
+            lock_hold: Nanos::ZERO,
         }
     }
 

@@ -89,6 +89,11 @@ pub trait Policy {
         0
     }
 
+    /// Where the last `dispatch` on `cpu` found its task, for [`Machine::lock_hold`](crate::Machine::lock_hold).
+    fn scan(&self, cpu: CpuId) -> Scan {
+        Scan { queue: cpu, entries: 1 }
+    }
+
     /// Whether a task may run on several CPUs in its life. A machine may be slower for supporting that (Curran & Stumm's SMC).
     fn migrates(&self) -> bool {
         true
@@ -150,6 +155,15 @@ pub struct Dispatch {
     pub task: TaskId,
     /// For at most this long; then it is stopped with [`Stop::SliceOver`].
     pub slice: Nanos,
+}
+
+/// What a dispatch looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Scan {
+    /// The queue, by the CPU that it is of; one that serves all is CPU 0's.
+    pub queue: CpuId,
+    /// How many waiting tasks were examined there.
+    pub entries: u32,
 }
 
 /// How a task becomes runnable.

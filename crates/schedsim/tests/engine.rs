@@ -63,6 +63,40 @@ fn a_switch_a_migration_and_leaving_idle_cost_what_the_machine_says() {
 }
 
 #[test]
+fn who_wants_a_lock_waits_until_it_is_free_and_holds_it_for_each_entry_examined() {
+    let machine = Machine { lock_hold: Nanos(1), ..Machine::ideal(2) };
+    let tasks = |n: usize| Workload { tasks: vec![task(NOW, &[(10, Action::Exit)]); n], ..Default::default() };
+    let ends = |policy: &str, machine: &Machine, n: usize| {
+        let (outcome, events) = run(policy, machine, &tasks(n));
+        let last = |cpu: u16| switches(&events).iter().filter(|switch| switch.1 == cpu).map(|switch| switch.0).max();
+        (outcome.unwrap().useful, last(0), last(1))
+    };
+    // One queue: CPU 0 holds its lock from 0 to 1 and from 11 to 12, CPU 1 waits and holds it from 1 to 2, and from 12 to 13.
+    assert_eq!(ends("central:rr", &machine, 4), (Nanos(40), Some(22), Some(23)));
+    // A queue each: nobody waits.
+    assert_eq!(ends("initial:rr", &machine, 4), (Nanos(40), Some(22), Some(22)));
+    assert_eq!(ends("take:rr", &machine, 4), (Nanos(40), Some(22), Some(22)));
+    // Beside a hog that has CPU 1, and whose search comes first, tasks that were on CPU 1 before: CPU 0 waits from 0 to 1 and runs them from 2, 13 and 24 on.
+    // If it looks for one of its own, it examines two at 12, so that the last two begin one later.
+    let mut beside = tasks(4);
+    beside.tasks.iter_mut().for_each(|task| task.cpu = CpuId(1));
+    beside.tasks[0].script = [(Nanos(100), Action::Exit)].into_iter().collect();
+    let last_on_cpu_0 =
+        |policy| switches(&run(policy, &machine, &beside).1).iter().filter(|switch| switch.1 == 0).map(|switch| switch.0).max();
+    assert_eq!((last_on_cpu_0("central:rr"), last_on_cpu_0("central:rr/search=all")), (Some(34), Some(35)));
+    // What it costs is on the account of the task that is found.
+    let (_, events) = run("central:rr", &machine, &tasks(2));
+    let spent: Vec<u64> = events
+        .iter()
+        .filter_map(|event| match event.kind {
+            EventKind::Overhead { spent, .. } => Some(spent.0),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(spent, [1, 2]);
+}
+
+#[test]
 fn a_waking_takes_its_time_and_who_is_preempted_goes_on_until_then() {
     let machine = Machine { wake_cost: Nanos(5), ..Machine::ideal(1) };
     // Wakes at 1010 by an interrupt; the CPU idles until then, and switches at 1015.

@@ -43,6 +43,8 @@ pub struct Definition {
     pub remote: Option<f64>,
     /// What a CPU spends each time it goes from one task to another (default: none).
     pub switch_cost: Option<Span>,
+    /// For so long a dispatch holds the lock of the queue that its task comes from, for each entry examined there; others wait (default: none).
+    pub lock_hold: Option<Span>,
     /// What it takes an idle CPU to begin with a woken task (default: none).
     pub idle_exit: Option<Span>,
     /// From a waking until a CPU that is awake switches to the woken task (default: none).

@@ -283,6 +283,7 @@ fn machine(definition: &Definition, mut machine: Machine) -> Result<Machine, Inv
     }
     let span = |span: Option<Span>, default| span.map_or(default, |Span(span)| span);
     machine.switch_cost = span(definition.switch_cost, machine.switch_cost);
+    machine.lock_hold = span(definition.lock_hold, machine.lock_hold);
     machine.wake_cost = span(definition.wake_cost, machine.wake_cost);
     machine.idle_exit = span(definition.idle_exit, machine.idle_exit);
     machine.migration_cost = span(definition.tmc, machine.migration_cost);

@@ -4,7 +4,7 @@ use super::sharing::{lost, part};
 use super::sync::Done;
 use super::tasks::Status;
 use super::{Engine, NOBODY};
-use crate::policy::{Policy, Stop};
+use crate::policy::{Policy, Scan, Stop};
 use crate::trace::{EventKind, OverheadKind, PrevState};
 use crate::workload::Action;
 use crate::{CpuId, Nanos, TaskId, Time};
@@ -185,6 +185,9 @@ impl<P: Policy> Engine<'_, '_, P> {
         if next != TaskId::NONE && self.cx.machine.queue_cost.is_some() {
             run_from = self.queue(cpu, next, run_from);
         }
+        if next != TaskId::NONE && !self.locks.is_empty() {
+            run_from = self.hold_lock(cpu, next, run_from);
+        }
         match choice {
             Some(choice) => self.run_on(cpu, next, run_from, choice.slice),
             None => {
@@ -264,6 +267,20 @@ impl<P: Policy> Engine<'_, '_, P> {
         let waiting = self.policy.queue_length(cpu);
         let cost = self.cx.machine.queue_cost.as_ref().map_or(Nanos::ZERO, |cost| cost.of(waiting + 1));
         let spent = cost.min(self.until.since(from));
+        if spent > Nanos::ZERO {
+            self.trace.push(self.cx.now, cpu, EventKind::Overhead { task: next, kind: OverheadKind::Queue, spent });
+        }
+        from + spent
+    }
+
+    /// Waits for the lock of the queue that `next` was found in, and for the search there. Returns from when `next` runs, which would have been `from`.
+    #[cold]
+    fn hold_lock(&mut self, cpu: CpuId, next: TaskId, from: Time) -> Time {
+        let Scan { queue, entries } = self.policy.scan(cpu);
+        let free = &mut self.locks[queue.index()];
+        let hold = Nanos(self.cx.machine.lock_hold.0.saturating_mul(u64::from(entries)));
+        *free = self.cx.now.max(*free) + hold;
+        let spent = free.since(self.cx.now).min(self.until.since(from));
         if spent > Nanos::ZERO {
             self.trace.push(self.cx.now, cpu, EventKind::Overhead { task: next, kind: OverheadKind::Queue, spent });
         }

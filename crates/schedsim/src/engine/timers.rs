@@ -111,8 +111,9 @@ impl Timers {
         }
         if let Some(index) = self.next_occupied() {
             let begin = self.begin(index);
-            self.count -= self.slots[index].len();
-            self.slots[index].drain(..).for_each(|timer| self.near.insert(begin + u128::from(timer)));
+            let slot = std::mem::take(&mut self.slots[index]); // and its memory, of which others have more need now
+            self.count -= slot.len();
+            slot.into_iter().for_each(|timer| self.near.insert(begin + u128::from(timer)));
             self.horizon = begin + (1 << self.shift << TASK_BITS);
         }
     }
@@ -141,6 +142,7 @@ impl Timers {
                 index += 1;
             }
         }
+        self.far.shrink_to_fit();
     }
 
     /// There have come to be more timers than the slots were laid out for.

@@ -9,7 +9,7 @@
 //! Deviation: affinity, which the paper does not have; tasks that may not run on the CPU are passed over.
 
 use super::topology::Search;
-use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Wake, renew};
+use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Scan, Wake, renew};
 use crate::{CpuId, Nanos, TaskId};
 use readyq::{Node, Nodes, ReadyQueue};
 
@@ -22,6 +22,8 @@ pub struct Central<Q> {
     options: Options,
     /// Tasks alive that may not run everywhere; while there are none, the head of the queue suits every CPU.
     restricted: usize,
+    /// How many tasks the last dispatch examined.
+    examined: u32,
 }
 
 /// Parameters of [`Central`].
@@ -49,7 +51,7 @@ impl Options {
 impl<Q: ReadyQueue> Central<Q> {
     /// The policy with an empty `queue`.
     pub fn new(queue: Q, options: Options) -> Self {
-        Central { queue, waiting: 0, nodes: Vec::new(), options, restricted: 0 }
+        Central { queue, waiting: 0, nodes: Vec::new(), options, restricted: 0, examined: 1 }
     }
 
     /// The running task of the worst level that `task` may push off its CPU.
@@ -67,6 +69,10 @@ impl<Q: ReadyQueue> Policy for Central<Q> {
 
     fn queue_length(&self, _cpu: CpuId) -> u32 {
         self.waiting
+    }
+
+    fn scan(&self, _cpu: CpuId) -> Scan {
+        Scan { queue: CpuId(0), entries: self.examined }
     }
 
     #[inline]
@@ -155,6 +161,10 @@ impl<Q: ReadyQueue> Policy for Central<Q> {
             Search::TopLevel => first.is_none_or(|first| level(*task) <= level(first)),
         };
         let task = end.filter(near).or(first)?;
+        self.examined = match self.options.search {
+            Search::First(search) => looked_at.min(search) as u32,
+            Search::TopLevel => looked_at as u32,
+        };
         self.waiting -= 1;
         if self.queue.peek(nodes) == Some(task) {
             self.queue.pop(nodes);

@@ -10,7 +10,7 @@
 pub mod textbook;
 pub mod windows;
 
-use super::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Stop, TaskView, Wake, renew};
+use super::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Scan, Stop, TaskView, Wake, renew};
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 use readyq::{Level, Node, Nodes, Priority, ReadyQueue};
 use std::cmp::Reverse;
@@ -163,6 +163,10 @@ impl<R: Rules> Policy for Feedback<R> {
 
     fn queue_length(&self, _cpu: CpuId) -> u32 {
         self.waiting
+    }
+
+    fn scan(&self, _cpu: CpuId) -> Scan {
+        Scan { queue: CpuId(0), entries: 1 }
     }
 
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {

@@ -12,7 +12,7 @@
 
 use super::loads::{Loads, Ties, pick};
 use super::topology::{Count, Ready, Taken};
-use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Stop, Wake, renew};
+use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Scan, Stop, Wake, renew};
 use crate::{CpuId, Nanos, TaskId};
 use readyq::{Node, Nodes, ReadyQueue};
 
@@ -31,6 +31,8 @@ pub struct Take<Q> {
     nodes: Vec<Node>,
     options: Options,
     restricted: usize,
+    /// Where the last dispatch found its task.
+    scan: Scan,
 }
 
 /// Parameters of [`Take`].
@@ -75,6 +77,7 @@ impl<Q: ReadyQueue + Clone> Take<Q> {
             nodes: Vec::new(),
             options,
             restricted: 0,
+            scan: Scan { queue: CpuId(0), entries: 1 },
         }
     }
 
@@ -113,11 +116,17 @@ impl<Q: ReadyQueue + Clone> Take<Q> {
     /// Takes a task that may run on `cpu` out of the longest queue that has one.
     fn raid(&mut self, cx: &mut Context, cpu: CpuId) -> Option<TaskId> {
         let nodes = Nodes::from_mut(&mut self.nodes);
+        let mut entries = 0;
         let (other, task) = if self.restricted > 0 {
             // CPU by CPU, as the longest queue may hold no task that may run here.
-            self.waiting
-                .descending()
-                .find_map(|other| Some((other, self.queues[other.index()].find(nodes, |task| cx.allowed(task, cpu))?)))?
+            self.waiting.descending().find_map(|other| {
+                entries = 0;
+                let fits = |task| {
+                    entries += 1;
+                    cx.allowed(task, cpu)
+                };
+                Some((other, self.queues[other.index()].find(nodes, fits)?))
+            })?
         } else {
             let other = match self.options.count {
                 Count::All => self.waiting.greatest(self.options.ties, cx.random())?,
@@ -126,11 +135,15 @@ impl<Q: ReadyQueue + Clone> Take<Q> {
             let nodes = Nodes::from_mut(&mut self.nodes);
             let queue = &self.queues[other.index()];
             let task = match self.options.taken {
-                Taken::Head => queue.peek(nodes),
+                Taken::Head => {
+                    entries = 1;
+                    queue.peek(nodes)
+                }
                 Taken::Tail => {
                     let mut last = None;
                     queue.find(nodes, |task| {
                         last = Some(task);
+                        entries += 1;
                         false
                     });
                     last
@@ -138,6 +151,7 @@ impl<Q: ReadyQueue + Clone> Take<Q> {
             };
             (other, task?)
         };
+        self.scan = Scan { queue: other, entries };
         self.take_out(cx, task, other);
         self.move_ready(other, cpu);
         Some(task)
@@ -187,6 +201,10 @@ impl<Q: ReadyQueue + Clone> Policy for Take<Q> {
 
     fn queue_length(&self, cpu: CpuId) -> u32 {
         self.waiting.of(cpu)
+    }
+
+    fn scan(&self, _cpu: CpuId) -> Scan {
+        self.scan
     }
 
     #[inline]
@@ -262,6 +280,7 @@ impl<Q: ReadyQueue + Clone> Policy for Take<Q> {
         let slice = self.options.quantum;
         let task = match self.queues[cpu.index()].pop(Nodes::from_mut(&mut self.nodes)) {
             Some(task) => {
+                self.scan = Scan { queue: cpu, entries: 1 };
                 self.uncount(cx, task, cpu);
                 task
             }
