@@ -2,7 +2,9 @@
 //!
 //! Speeds are in events per second of CPU time: dispatches, ends of bursts and quanta, ends of pauses and arrivals. What is compared is run by turns in one process, and
 //! each figure is the best of several turns, because other work on the machine only ever slows a run down. `open_system FILTER` runs what contains FILTER.
+//! Where the time goes, and what stands between the engine and the textbook's loop: [ADR 5](../../../docs/adr/0005-cost-of-an-event.md).
 
+use schedlab as _; // its allocator
 use schedsim::engine::{self, Options, Outcome};
 use schedsim::metrics::OpenSystem;
 use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};

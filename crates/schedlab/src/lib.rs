@@ -8,6 +8,7 @@ mod error;
 pub mod experiment;
 pub mod export;
 pub mod host;
+pub mod huge_pages;
 pub mod import;
 pub mod output;
 pub mod paper;
@@ -23,3 +24,6 @@ pub mod vm;
 pub mod workload;
 
 pub use error::{Error, no_such};
+
+#[global_allocator]
+static ALLOCATOR: huge_pages::HugePages = huge_pages::HugePages;
