@@ -3,12 +3,14 @@
 //! The boots of all tests here run as the machine's other work does, several at a time: the digits must not care.
 
 use schedlab::Error;
+use schedlab::experiment::{Subject, simulate};
+use schedlab::vm::conformance::{Conformance, Turns};
 use schedlab::vm::{Guest, Kernel, Proved, Qemu, Scheduler, boot, closed, functions, prove, yields};
 use schedlab_runner::class::Class;
 use schedlab_runner::event::Event;
 use schedlab_runner::session::{Job, Session};
-use schedsim::Nanos;
 use schedsim::workload::{Closed, Phase, Tasks};
+use schedsim::{Machine, Nanos, Time};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -131,12 +133,27 @@ fn guest_under(policy: &str, jobs: Vec<Job>) -> Option<(Scheduler, Guest)> {
     Some((scheduler, guest))
 }
 
+/// Eight tasks that yield in turn.
+fn yielders() -> Closed {
+    let yielder = Tasks::new("yielder", vec![Phase::repeat(100, vec![Phase::Run(Nanos(1_000)), Phase::Yield])]);
+    Closed { tasks: vec![Tasks { count: 8, ..yielder }], ..Closed::default() }
+}
+
+/// How far the order of the kernel's dispatches is that of the simulated policy.
+fn conformance(scheduler: &Scheduler, workload: &Closed, real: &closed::Measured) -> Conformance {
+    let (scripts, machine, mut turns) = (workload.workload(1).expect("a workload"), Machine::ideal(1), Turns::default());
+    let subject = Subject { name: "yielders", workload: &scripts, machine: &machine, mips: None, ended: &[], until: Time::NEVER };
+    let policy = scheduler.original().expect("a policy of ours");
+    simulate(subject, &machine, &policy, 1, true, Some(&mut turns)).expect("it runs");
+    Conformance::of(&real.read().expect("a trace").turns, &turns.of_workload(|task| Some(task.0)))
+}
+
 #[test]
-fn a_list_in_bpf_and_the_same_in_user_space_cost_the_same_for_two_tasks_and_for_sixty_four() {
-    let policies: Option<Vec<(Scheduler, Guest)>> = ["bpf:rr", "central:rr"]
-        .into_iter()
-        .map(|policy| guest_under(policy, [2, 64].map(|tasks| yields::job(tasks, Class::Other)).into()))
-        .collect();
+fn a_list_in_bpf_and_the_same_in_user_space_keep_the_simulated_order_and_cost_the_same_for_two_tasks_and_for_sixty_four() {
+    let jobs: Vec<Job> = [2, 64].map(|tasks| yields::job(tasks, Class::Other)).into();
+    let jobs: Vec<Job> = jobs.into_iter().chain(closed::jobs("yielders", &yielders(), Class::Other)).collect();
+    let policies: Option<Vec<(Scheduler, Guest)>> =
+        ["bpf:rr", "central:rr"].into_iter().map(|policy| guest_under(policy, jobs.clone())).collect();
     let Some(policies) = policies else { return };
     let (schedulers, guests): (Vec<Scheduler>, Vec<Guest>) = policies.into_iter().unzip();
     let proved = prove(&guests, &|_, _| {}).unwrap_or_else(|error| panic!("{error}"));
@@ -145,6 +162,20 @@ fn a_list_in_bpf_and_the_same_in_user_space_cost_the_same_for_two_tasks_and_for_
         let (few, many) = (cost(proved, 0), cost(proved, 1));
         assert!(few < most, "{scheduler}: a yield of two tasks takes {few} instructions");
         assert!((many / few - 1.0).abs() < 0.02, "{scheduler}: it is a list, so it must not grow: {few}, {many}");
+        let measured = closed::Measured::of(&proved.transcript, 2).expect("both jobs end");
+        let conformance = conformance(scheduler, &yielders(), &measured);
+        assert!(conformance.share() >= 0.99 && conformance.real >= 800, "{scheduler}: {conformance:?}");
+    }
+}
+
+#[test]
+fn a_policy_that_needs_another_tick_than_the_kernel_has_is_refused_by_name() {
+    let Some((scheduler, guest)) = guest_under("mlfq", vec![yields::job(2, Class::Other)]) else { return };
+    let transcript = boot(&guest, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+    let refused = scheduler.judge(&transcript).expect_err("its tick is not the kernel's");
+    assert_eq!(refused.exit_code(), 77, "{refused}");
+    for word in ["mlfq", "needs a tick", "4.00ms"] {
+        assert!(refused.to_string().contains(word), "{word:?} is not in {refused}");
     }
 }
 
