@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -211,7 +211,10 @@ fn cpu_times_of_ours(file: &str) -> BTreeMap<String, f64> {
 
 /// The CPU time of each thread of rt-app's, read from the kernel while it runs.
 fn cpu_times_of_rt_app(file: &str) -> BTreeMap<String, f64> {
-    let mut rt_app = Command::new("rt-app").arg(file).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("rt-app");
+    // It leaves its logs where it is started.
+    let here = Path::new(file).parent().expect("a directory");
+    let mut rt_app = Command::new("rt-app");
+    let mut rt_app = rt_app.current_dir(here).arg(file).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("rt-app");
     let mut times = BTreeMap::new();
     while rt_app.try_wait().expect("it can be waited for").is_none() {
         for thread in fs::read_dir(format!("/proc/{}/task", rt_app.id())).into_iter().flatten().flatten() {
