@@ -243,8 +243,9 @@ fn a_full_disk_is_said() {
 /// A comparison that would go on for a minute, once its runner runs.
 fn busy(name: &str, more: &[&str]) -> Child {
     let workload = format!("hogs:1?work=50s&nice={name}");
-    let mut schedlab = Command::new(SCHEDLAB);
-    schedlab.args(["compare", &workload, "--on", "host", "--policy", "kernel:other"]).args(more);
+    // Whoever runs the tests in the background may have SIGINT ignored, which children inherit.
+    let mut schedlab = Command::new("env");
+    schedlab.args(["--default-signal=INT", SCHEDLAB, "compare", &workload, "--on", "host", "--policy", "kernel:other"]).args(more);
     let child = schedlab.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts");
     wait_until("the hog runs", || !hogs_of(&child).is_empty());
     child
