@@ -149,7 +149,7 @@ fn conformance(scheduler: &Scheduler, workload: &Closed, real: &closed::Measured
 }
 
 #[test]
-fn a_list_in_bpf_and_the_same_in_user_space_keep_the_simulated_order_and_cost_the_same_for_two_tasks_and_for_sixty_four() {
+fn a_list_in_bpf_and_the_same_in_user_space_keep_the_simulated_order_and_cost_no_more_for_sixty_four_tasks_than_for_two() {
     let jobs: Vec<Job> = [2, 64].map(|tasks| yields::job(tasks, Class::Other)).into();
     let jobs: Vec<Job> = jobs.into_iter().chain(closed::jobs("yielders", &yielders(), Class::Other)).collect();
     let policies: Option<Vec<(Scheduler, Guest)>> =
@@ -161,7 +161,7 @@ fn a_list_in_bpf_and_the_same_in_user_space_keep_the_simulated_order_and_cost_th
         scheduler.judge(&proved.transcript).unwrap_or_else(|error| panic!("{error}"));
         let (few, many) = (cost(proved, 0), cost(proved, 1));
         assert!(few < most, "{scheduler}: a yield of two tasks takes {few} instructions");
-        assert!((many / few - 1.0).abs() < 0.02, "{scheduler}: it is a list, so it must not grow: {few}, {many}");
+        assert!(many / few < 1.02, "{scheduler}: it is a list, so it must not grow: {few}, {many}");
         let measured = closed::Measured::of(&proved.transcript, 2).expect("both jobs end");
         let conformance = conformance(scheduler, &yielders(), &measured);
         assert!(conformance.share() >= 0.99 && conformance.real >= 800, "{scheduler}: {conformance:?}");
