@@ -5,6 +5,7 @@ use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{Link, Map, MapCore, MapFlags, MapType, Object, ObjectBuilder};
 use std::ffi::CStr;
 use std::fs;
+use std::path::Path;
 
 /// A scheduler in charge. Dropped, it gives all tasks back to the kernel's own.
 pub struct Scheduler {
@@ -131,18 +132,20 @@ impl Scheduler {
 
 /// Makes sure that this kernel has sched_ext, its types, and nobody in charge.
 fn expect_sched_ext() -> Result<(), Error> {
-    const STATE: &str = "/sys/kernel/sched_ext/state";
+    const SCHED_EXT: &str = "/sys/kernel/sched_ext";
+    let file = |name: &str| Path::new(SCHED_EXT).join(name);
     // SAFETY: it has no arguments.
     if unsafe { libc::geteuid() } != 0 {
         return Err(Error::Missing("loading a scheduler needs root: run it with sudo".into()));
     }
-    let state = fs::read_to_string(STATE)
-        .map_err(|_| Error::Missing(format!("{STATE} is missing: this kernel has no sched_ext (CONFIG_SCHED_CLASS_EXT, Linux 6.12 on)")))?;
+    let state = fs::read_to_string(file("state")).map_err(|_| {
+        Error::Missing(format!("{SCHED_EXT}/state is missing: this kernel has no sched_ext (CONFIG_SCHED_CLASS_EXT, Linux 6.12 on)"))
+    })?;
     if fs::metadata("/sys/kernel/btf/vmlinux").is_err() {
         return Err(Error::Missing("this kernel does not describe its types (CONFIG_DEBUG_INFO_BTF)".into()));
     }
     if state.trim() != "disabled" {
-        let name = fs::read_to_string("/sys/kernel/sched_ext/root/ops").unwrap_or_default();
+        let name = fs::read_to_string(file("root").join("ops")).unwrap_or_default();
         return Err(Error::Missing(format!("a scheduler is in charge already: {}; end it first", name.trim())));
     }
     Ok(())
