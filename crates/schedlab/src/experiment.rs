@@ -19,6 +19,7 @@ pub use swarm::{Finding, Stood, swarm};
 use crate::import::Recording;
 use crate::results_directory::ResultsDirectory;
 use crate::trace_file::{Header, Task};
+use crate::workload::ClosedWorkload;
 use schedsim::metrics::Summary;
 use schedsim::policy::PolicySpec;
 use schedsim::workload::{Costs, ReplayReport, Workload};
@@ -61,7 +62,12 @@ pub struct Subject<'a> {
     pub until: Time,
 }
 
-impl Subject<'_> {
+impl<'a> Subject<'a> {
+    /// A closed workload, its `scripts` being those of [`ClosedWorkload::scripts`].
+    pub fn of_closed(workload: &'a ClosedWorkload, scripts: &'a Workload, machine: &'a Machine, mips: Option<f64>) -> Subject<'a> {
+        Subject { name: workload.name(), workload: scripts, machine, mips, ended: &[], until: workload.until() }
+    }
+
     /// The machine with `cpus` CPUs.
     pub fn machine(&self, cpus: u16) -> Machine {
         Machine { cpus, ..self.machine.clone() }

@@ -30,7 +30,7 @@ pub enum Format {
 }
 
 /// One number: a metric of a workload under a policy.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Row {
     /// The workload's name.
     pub workload: String,

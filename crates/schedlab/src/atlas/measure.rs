@@ -228,12 +228,7 @@ impl Plan {
             params: params.into_iter().map(|(key, value)| (key.to_string(), value)).collect(),
             metric: metric.to_string(),
             unit: unit.to_string(),
-            value: None,
-            ci_low: None,
-            ci_high: None,
-            runs: 0,
-            verdict: None,
-            note: None,
+            ..Row::default()
         }
     }
 }

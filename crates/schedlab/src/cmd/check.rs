@@ -6,7 +6,6 @@ use crate::experiment::{Finding, Stood, all_policies, swarm};
 use crate::output::{Format, Results, Row, prepare_directory, write_whole};
 use crate::progress;
 use clap::Args;
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -68,17 +67,13 @@ impl Check {
             workload: "swarm".to_string(),
             policy: stood.policy.to_string(),
             backend: "sim".to_string(),
-            cpus: 0,
             seed: Some(self.seed),
-            params: BTreeMap::new(),
             metric: "failed_workloads".to_string(),
             unit: "workloads".to_string(),
             value: Some(f64::from(stood.failed)),
-            ci_low: None,
-            ci_high: None,
             runs: u32::try_from(self.swarm).unwrap_or(u32::MAX),
-            verdict: None,
             note: Some("each seed draws its own machine, of one to five CPUs".to_string()),
+            ..Row::default()
         }
     }
 

@@ -62,17 +62,13 @@ impl Diff {
             workload: self.a.display().to_string(),
             policy: format!("{} | {}", a.label, b.label),
             backend: "diff".to_string(),
-            cpus: 0,
-            seed: None,
-            params: BTreeMap::new(),
             metric: "equal_decisions".to_string(),
             unit: "1".to_string(),
             value: Some(decisions as f64),
-            ci_low: None,
-            ci_high: None,
             runs: 1,
             verdict: Some(if parted.is_none() { "equivalent" } else { "different" }.to_string()),
             note: time.map(|time| format!("the runs part at {} ns", time.0)),
+            ..Row::default()
         };
         let text = || match &parted {
             None => format!("The runs are the same in all {decisions} decisions.\n"),

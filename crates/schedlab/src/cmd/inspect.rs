@@ -87,16 +87,12 @@ impl Inspect {
             policy: "recorded".to_string(),
             backend: "recorded".to_string(),
             cpus: recording.cpus,
-            seed: None,
             params: params.iter().map(|(key, value)| (key.to_string(), value.clone())).collect::<BTreeMap<_, _>>(),
             metric: metric.to_string(),
             unit: unit.to_string(),
             value,
-            ci_low: None,
-            ci_high: None,
             runs: 1,
-            verdict: None,
-            note: None,
+            ..Row::default()
         };
         let mut rows = vec![row("lost_events", "count", Some(recording.report.lost as f64), &[])];
         rows.extend(CATALOGUE.iter().map(|metric| {

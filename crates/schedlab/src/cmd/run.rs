@@ -87,14 +87,7 @@ impl Run {
         self.workload.expect_no_parameters_of_closed()?;
         let cpus = self.cpus.unwrap_or(workload.cpus());
         let (scripts, machine) = (workload.scripts(cpus)?, self.machine.of_closed(cpus));
-        let subject = Subject {
-            name: workload.name(),
-            workload: &scripts,
-            machine: &machine,
-            mips: self.machine.mips,
-            ended: &[],
-            until: workload.until(),
-        };
+        let subject = Subject::of_closed(workload, &scripts, &machine, self.machine.mips);
         self.scripted(subject, cpus, &format!("{}Machine: {}\n", workload.headline(), self.machine.told_of_closed()))
     }
 
@@ -117,11 +110,9 @@ impl Run {
             metric: metric.id.to_string(),
             unit: metric.unit.to_string(),
             value: metric.read(&run.summary).value,
-            ci_low: None,
-            ci_high: None,
             runs: 1,
-            verdict: None,
             note: metric.read(&run.summary).note.map(str::to_string),
+            ..Row::default()
         }));
         let metrics = table(&rows);
         let of_tasks = rows.first().map_or(Vec::new(), |row| reservations::rows(&run, subject.workload, row));

@@ -11,7 +11,6 @@ use rayon::prelude::*;
 use schedsim::metrics::{Better, CATALOGUE, Metric};
 use schedsim::policy::PolicySpec;
 use schedsim::trace::Observer;
-use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// A policy on a number of CPUs, and its runs.
@@ -201,16 +200,10 @@ fn row(workload: &str, policy: &str, backend: &str, cpus: u16, metric: &Metric) 
         policy: policy.to_string(),
         backend: backend.to_string(),
         cpus,
-        seed: None,
-        params: BTreeMap::new(),
         metric: metric.id.to_string(),
         unit: metric.unit.to_string(),
-        value: None,
-        ci_low: None,
-        ci_high: None,
         runs: 1,
-        verdict: None,
-        note: None,
+        ..Row::default()
     }
 }
 

@@ -120,11 +120,9 @@ impl OpenRun {
                 metric: metric.to_string(),
                 unit: unit.to_string(),
                 value,
-                ci_low: None,
-                ci_high: None,
                 runs: 1,
-                verdict: None,
                 note: note.map(str::to_string),
+                ..Row::default()
             }
         };
         let mut rows: Vec<Row> = Vec::new();

@@ -235,11 +235,10 @@ impl<'a> Measured<'a> {
         let bar = progress::bar("running", self.wanted.len() as u64);
         for (key, run) in &self.wanted {
             bar.set_message(key.clone());
-            let rows = match cache.get::<Vec<Row>>(key) {
-                Some(rows) => Ok(rows),
-                None => run.rows(directory.path())?,
-            };
-            if let (Ok(rows), None) = (&rows, cache.get::<serde::de::IgnoredAny>(key)) {
+            let known = cache.get::<Vec<Row>>(key);
+            let is_new = known.is_none();
+            let rows = known.map_or_else(|| run.rows(directory.path()), |rows| Ok(Ok(rows)))?;
+            if let (true, Ok(rows)) = (is_new, &rows) {
                 cache.put(key, rows)?;
             }
             self.rows.insert(key.clone(), rows);
@@ -283,15 +282,8 @@ impl<'a> Measured<'a> {
             backend: all(|row| &row.backend),
             cpus: rows.first().map_or(0, |row| row.cpus),
             seed: Some(self.settings.seed),
-            params: BTreeMap::new(),
-            metric: String::new(),
             unit: "1".to_string(),
-            value: None,
-            ci_low: None,
-            ci_high: None,
-            runs: 0,
-            verdict: None,
-            note: None,
+            ..Row::default()
         }
     }
 }

@@ -245,15 +245,8 @@ impl<'a> Measured<'a> {
             backend: "sim".to_string(),
             cpus: cell.map_or(0, |cell| cell.workload.machine.cpus),
             seed: Some(self.settings.seed),
-            params: BTreeMap::new(),
-            metric: String::new(),
             unit: "1".to_string(),
-            value: None,
-            ci_low: None,
-            ci_high: None,
-            runs: 0,
-            verdict: None,
-            note: None,
+            ..Row::default()
         }
     }
 }

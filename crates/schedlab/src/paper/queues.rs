@@ -372,12 +372,7 @@ impl<'a> Measured<'a> {
             params: BTreeMap::from([("paper".to_string(), self.paper.name.clone()), ("claim".to_string(), claim.to_string())]),
             metric: metric.to_string(),
             unit: "instructions".to_string(),
-            value: None,
-            ci_low: None,
-            ci_high: None,
-            runs: 0,
-            verdict: None,
-            note: None,
+            ..Row::default()
         }
     }
 }

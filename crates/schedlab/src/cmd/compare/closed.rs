@@ -24,14 +24,7 @@ impl Compare {
         let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
         let setup = Setup { repetition: self.repetition(), check: self.check, traces: directory.as_ref() };
         let machine = self.machine.of_closed(workload.cpus());
-        let subject = Subject {
-            name: workload.name(),
-            workload: &scripts,
-            machine: &machine,
-            mips: self.machine.mips,
-            ended: &[],
-            until: workload.until(),
-        };
+        let subject = Subject::of_closed(workload, &scripts, &machine, self.machine.mips);
         let bar = progress::bar("simulating", 0);
         let comparison = Comparison::of_runs(subject, &baseline, &policies, &cpus, &setup, &bar);
         bar.finish_and_clear();

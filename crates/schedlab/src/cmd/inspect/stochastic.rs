@@ -52,16 +52,11 @@ fn rows(workload: &Stochastic) -> Vec<Row> {
         policy: "none".to_string(),
         backend: "model".to_string(),
         cpus: workload.machine.cpus,
-        seed: None,
         params: class.map(|class| ("class".to_string(), class.name.clone())).into_iter().collect::<BTreeMap<_, _>>(),
         metric: metric.to_string(),
         unit: unit.to_string(),
         value: Some(value),
-        ci_low: None,
-        ci_high: None,
-        runs: 0,
-        verdict: None,
-        note: None,
+        ..Row::default()
     };
     let load = workload.model.offered_load(workload.machine.cpus);
     let mut rows = vec![row("offered_load", "1", load, None), row("gap_ns_mean", "ns", workload.model.gap(), None)];

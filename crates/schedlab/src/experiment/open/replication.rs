@@ -116,15 +116,12 @@ mod tests {
             backend: "sim".to_string(),
             cpus: 4,
             seed: Some(seed),
-            params: BTreeMap::new(),
             metric: "grr".to_string(),
             unit: "1".to_string(),
             value,
-            ci_low: None,
-            ci_high: None,
             runs: 1,
-            verdict: None,
             note: value.is_none().then(|| "saturated".to_string()),
+            ..Row::default()
         }
     }
 

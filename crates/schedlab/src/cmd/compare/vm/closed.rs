@@ -48,14 +48,7 @@ impl Compare {
             let real = Outcome::real(&case, &measured, traced.as_ref());
             if self.vm.on.contains(&Backend::Sim) {
                 let machine = machine(cpus, traced.as_ref());
-                let subject = Subject {
-                    name: workload.name(),
-                    workload: &scripts,
-                    machine: &machine,
-                    mips: None,
-                    ended: &[],
-                    until: workload.until(),
-                };
+                let subject = Subject::of_closed(workload, &scripts, &machine, None);
                 let policy = case.in_charge.simulated(&case.guest.kernel)?;
                 let mut turns = Turns::default();
                 let run = simulate(subject, &machine, &policy, self.common.seed, self.check, Some(&mut turns))?;
@@ -150,16 +143,13 @@ impl Outcome {
             policy: self.policy.clone(),
             backend: self.backend.clone(),
             cpus: self.cpus,
-            seed: None,
             params: self.params.clone(),
             metric: metric.to_string(),
             unit: unit.to_string(),
             value,
-            ci_low: None,
-            ci_high: None,
             runs: self.runs,
-            verdict: None,
             note,
+            ..Row::default()
         };
         let metrics = CATALOGUE.iter().map(|metric| {
             let (value, note) = self.value(metric);

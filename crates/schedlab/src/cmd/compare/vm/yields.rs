@@ -65,16 +65,13 @@ impl Yields {
             policy: self.case.in_charge.to_string(),
             backend: self.case.backend(),
             cpus: self.case.guest.cpus,
-            seed: None,
             params: self.case.identity.params(),
             metric: metric.to_string(),
             unit: "instructions".to_string(),
             value: Some(value),
-            ci_low: None,
-            ci_high: None,
             runs: 2,
-            verdict: None,
             note,
+            ..Row::default()
         };
         let each = self.costs.iter().map(|(tasks, cost)| {
             let (low, high) = cost.range;
