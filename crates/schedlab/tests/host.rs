@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::RecvTimeoutError::Timeout;
 use std::time::{Duration, Instant};
 
 const SCHEDLAB: &str = env!("CARGO_BIN_EXE_schedlab");
@@ -160,14 +161,19 @@ fn a_recorded_run_has_the_latencies_of_its_own_tasks() {
         return;
     }
     let sleepers = "pythagoras:20?variant=sleepers&alive=20&create=0us&work=20ms";
+    // Somebody else, who is woken thousands of times a second.
+    let (over, is_over) = std::sync::mpsc::channel::<()>();
+    let other = std::thread::spawn(move || while is_over.recv_timeout(Duration::from_micros(100)).is_err_and(|why| why == Timeout) {});
     let output = compare(&[&[sleepers, "--policy", "kernel:other", "--traced"], &QUICK[..]].concat());
+    drop(over);
+    other.join().expect("it ends");
     let rows = rows(&output);
     let recorded = |metric: &str| {
         let row = rows.iter().find(|row| row["metric"] == metric && row["params"]["recorded"] == "perf");
         row.unwrap_or_else(|| panic!("no {metric}"))["value"].as_f64().unwrap_or_else(|| panic!("no value of {metric}"))
     };
-    // Twenty jobs that sleep once each, and a main task that is woken once for each at most; nobody else's wakings.
-    assert!((20.0..=45.0).contains(&recorded("wakeups")), "{}", recorded("wakeups"));
+    // Twenty jobs that sleep once each and a main task that waits for each; all may wait for the lock of their memory map a few times.
+    assert!((20.0..=200.0).contains(&recorded("wakeups")), "{}", recorded("wakeups"));
     assert!(recorded("wakeup_latency_ns_p50") > 0.0 && recorded("switches") >= 40.0);
 }
 
