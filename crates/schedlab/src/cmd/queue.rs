@@ -42,9 +42,9 @@ pub struct Queue {
     /// What to count, separated by commas [default: all]
     #[arg(long, value_enum, value_delimiter = ',')]
     count: Vec<Count>,
-    /// How many random assignments of levels [default: 5; for a paper 10]
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    assignments: Option<u32>,
+    /// How many random assignments of levels
+    #[arg(long, default_value_t = 5, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    assignments: u32,
     /// How many timed runs
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     runs: u32,
@@ -162,7 +162,7 @@ impl Queue {
             levels: self.mix.levels(self.levels).map_err(Error::Usage)?,
             strides: self.strides,
             seed: self.seed,
-            assignments: self.assignments.unwrap_or(5),
+            assignments: self.assignments,
             runs: self.runs,
             slices: self.slices,
         })

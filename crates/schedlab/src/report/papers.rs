@@ -65,7 +65,7 @@ pub fn figures(figures: &[Figure]) -> String {
     }
     let mut html = String::from(
         "<section id=figures><h2>Figures</h2>\n<p class=note>Shaded: 95 % interval over runs or assignments. Circles of the same colour: the printed numbers, on the axis at the \
-         right. Dashed grey: what the text says. A curve ends where the system is saturated.</p>\n<div class=figures>\n",
+         right. Dashed grey: what the text says. A curve ends where there is nothing to measure: no steady state, or no room for more tasks.</p>\n<div class=figures>\n",
     );
     figures.iter().enumerate().for_each(|(index, one)| html += &figure(index, one));
     html + "</div></section>\n"
