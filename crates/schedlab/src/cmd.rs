@@ -8,6 +8,7 @@ mod doctor;
 mod export;
 mod inspect;
 mod list;
+mod predict;
 mod queue;
 mod record;
 mod report;
@@ -55,6 +56,7 @@ enum Verb {
     Doctor(doctor::Doctor),
     Export(export::Export),
     Record(record::Record),
+    Predict(predict::Predict),
     Report(report::Report),
     List(list::List),
     Queue(queue::Queue),
@@ -78,6 +80,7 @@ impl Arguments {
             Verb::Doctor(verb) => verb.run(),
             Verb::Export(verb) => verb.run(),
             Verb::Record(verb) => verb.run(),
+            Verb::Predict(verb) => verb.run(),
             Verb::Report(verb) => verb.run(),
             Verb::List(verb) => verb.run(),
             Verb::Queue(verb) => verb.run(),

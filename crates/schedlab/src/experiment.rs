@@ -5,6 +5,7 @@ mod host;
 mod loading;
 mod open;
 mod policy_name;
+mod prediction;
 mod queue_costs;
 mod simulation;
 mod swarm;
@@ -13,6 +14,7 @@ pub use comparison::{Case, Comparison, Fidelity};
 pub use host::{HostCase, HostComparison, Plan, Precision, RecordedRun, Stopping};
 pub use open::{OpenRun, aggregate, check_open, compare_open, simulate_open};
 pub use policy_name::{all_policies, parse_policy};
+pub use prediction::{Change, Prediction, Tested, Trial};
 pub use simulation::{Run, simulate};
 pub use swarm::{Finding, Stood, swarm};
 

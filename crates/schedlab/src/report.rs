@@ -5,6 +5,7 @@
 
 mod atlas;
 mod curves;
+mod findings;
 mod page;
 mod papers;
 mod tables;

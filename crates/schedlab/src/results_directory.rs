@@ -5,6 +5,7 @@
 //! | `results.json`, `results.csv`, `results.parquet` | the rows; JSON and Parquet with schema version and provenance |
 //! | `distributions.json` | latencies, CPU bursts and pauses: percentiles with intervals, and the histogram |
 //! | `figures.json`, `P-FIG01.csv`, … | the figures of a paper: ours beside the printed numbers |
+//! | `findings.json` | what follows from papers beyond their claims |
 //! | `traces/*.trace`, `traces/*.pftrace` | the first run of each case, for schedlab and for Perfetto |
 //! | `report.html` | all of it to look at |
 //! | `UNFINISHED` | only while a command is at work, or after it was killed |
@@ -19,6 +20,7 @@ use crate::Error;
 use crate::export::{Format, export};
 use crate::output::{Results, SCHEMA, prepare_directory, write_whole};
 use crate::paper::figure::{Figure, Figures};
+use crate::paper::findings::{AllFindings, Findings};
 use crate::report;
 use crate::trace_file::{Header, Reader, Writer};
 use crate::trace_source::TraceSource;
@@ -30,6 +32,7 @@ use std::path::{Path, PathBuf};
 
 const UNFINISHED: &str = "UNFINISHED";
 const FIGURES: &str = "figures.json";
+const FINDINGS: &str = "findings.json";
 
 /// A directory that a command writes its results to.
 pub struct ResultsDirectory(PathBuf);
@@ -39,12 +42,14 @@ impl ResultsDirectory {
     pub fn begin(dir: &Path) -> Result<ResultsDirectory, Error> {
         prepare_directory(dir)?;
         write_whole(&dir.join(UNFINISHED), (Results::new(vec![]).reproduce + "\n").as_bytes())?;
-        let (traces, figures) = (dir.join("traces"), dir.join(FIGURES));
-        // Traces and figures of an earlier command would be taken for this one's.
-        match fs::remove_file(&figures) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(Error::output(&figures, error)),
-            _ => {}
+        // What an earlier command left would be taken for this one's.
+        for file in [FIGURES, FINDINGS].map(|file| dir.join(file)) {
+            match fs::remove_file(&file) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(Error::output(&file, error)),
+                _ => {}
+            }
         }
+        let traces = dir.join("traces");
         match fs::remove_dir_all(&traces) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(Error::output(&traces, error)),
             _ => {}
@@ -89,6 +94,12 @@ impl ResultsDirectory {
         Distributions::new(distributions).write(&self.0)
     }
 
+    /// Writes what is about papers.
+    pub fn write_papers(&self, figures: Figures, findings: &AllFindings) -> Result<(), Error> {
+        figures.write(&self.0)?;
+        findings.write(&self.0.join(FINDINGS))
+    }
+
     /// All is written; writes the report.
     pub fn finish(self) -> Result<(), Error> {
         let mark = self.0.join(UNFINISHED);
@@ -105,6 +116,8 @@ pub struct Contents {
     pub distributions: Vec<Distribution>,
     /// Figures of a paper, if any were written.
     pub figures: Vec<Figure>,
+    /// What follows from papers, if any were measured.
+    pub findings: Findings,
     /// Traces with what they say about their run, recordings first, then in the order of the rows.
     pub traces: Vec<(PathBuf, Header)>,
 }
@@ -133,22 +146,9 @@ impl Contents {
             return Err(Error::Input(format!("{dir}: the command that writes these results did not finish; run it again: {command}")));
         }
         let (stamp, results): (Stamp, Results) = read_stamped(&dir.join("results.json"))?;
-        let distributions = match dir.join("distributions.json") {
-            file if file.exists() => {
-                let (other, distributions): (Stamp, Distributions) = read_stamped(&file)?;
-                same_version(&file, &other.version, &stamp.version, &results)?;
-                distributions.distributions
-            }
-            _ => Vec::new(),
-        };
-        let figures = match dir.join(FIGURES) {
-            file if file.exists() => {
-                let (other, figures): (Stamp, Figures) = read_stamped(&file)?;
-                same_version(&file, &other.version, &stamp.version, &results)?;
-                figures.figures
-            }
-            _ => Vec::new(),
-        };
+        let distributions: Option<Distributions> = read_optional(dir, "distributions.json", &stamp, &results)?;
+        let figures: Option<Figures> = read_optional(dir, FIGURES, &stamp, &results)?;
+        let findings: Option<AllFindings> = read_optional(dir, FINDINGS, &stamp, &results)?;
         let mut traces = Vec::new();
         for path in traces_in(dir) {
             let header = Reader::open(&path)?.header().clone();
@@ -157,7 +157,13 @@ impl Contents {
         }
         let place = |header: &Header| results.rows.iter().position(|row| row.policy == header.policy && row.cpus == header.cpus);
         traces.sort_by_key(|(path, header)| (place(header).unwrap_or(usize::MAX), path.clone()));
-        Ok(Contents { results, distributions, figures, traces })
+        Ok(Contents {
+            results,
+            distributions: distributions.map(|file| file.distributions).unwrap_or_default(),
+            figures: figures.map(|file| file.figures).unwrap_or_default(),
+            findings: findings.map(|file| file.findings).unwrap_or_default(),
+            traces,
+        })
     }
 }
 
@@ -184,6 +190,17 @@ fn read_stamped<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<(Stamp, T), E
     }
     let content = serde_json::from_str(&text).map_err(|error| input(format!("damaged: {error}; write the results again")))?;
     Ok((stamp, content))
+}
+
+/// The same of a file that need not be there, and that the same program must have written.
+fn read_optional<T: for<'a> Deserialize<'a>>(dir: &Path, file: &str, stamp: &Stamp, results: &Results) -> Result<Option<T>, Error> {
+    let path = dir.join(file);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let (other, content) = read_stamped(&path)?;
+    same_version(&path, &other.version, &stamp.version, results)?;
+    Ok(Some(content))
 }
 
 fn same_version(path: &Path, version: &str, expected: &str, results: &Results) -> Result<(), Error> {

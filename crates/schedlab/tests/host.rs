@@ -178,6 +178,32 @@ fn a_recorded_run_has_the_latencies_of_its_own_tasks() {
 }
 
 #[test]
+fn predictions_are_held_against_this_machine_change_by_change() {
+    for (workload, words) in [("unix1990", "not made of tasks that can be run again"), ("hackbnch:1", "Did you mean `hackbench`?")] {
+        fails(&Command::new(SCHEDLAB).args(["predict", workload]).output().expect("the program starts"), 2, &[words]);
+    }
+    if !is_root() || Command::new("perf").arg("version").output().is_err() {
+        eprintln!("skipped: it needs perf: apt-get install linux-perf");
+        return;
+    }
+    let arguments = ["predict", "hogs:2?work=10ms", "--rounds", "2", "--format", "json"];
+    let output = Command::new(SCHEDLAB).args(arguments).output().expect("the program starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let rows = rows(&output);
+    for change in ["as recorded", "1 CPU", "nice 10", "SCHED_FIFO 50"] {
+        let value = |backend: &str, metric: &str| {
+            let row = rows.iter().find(|row| row["params"]["change"] == change && row["backend"] == backend && row["metric"] == metric);
+            row.unwrap_or_else(|| panic!("no {metric} of {backend}, {change}"))["value"].as_f64().expect("a number")
+        };
+        let (predicted, measured) = (value("sim", "makespan_ns"), value("host", "makespan_ns"));
+        assert!((value("sim", "makespan_ns_prediction_error") - (predicted / measured - 1.0)).abs() < 1e-9);
+        // Two tasks with 10 ms each, less what starting them takes from the recorded runs.
+        let least = if change == "1 CPU" { 19e6 } else { 9.5e6 };
+        assert!(predicted >= least && measured >= least, "{change}: {predicted}, {measured}");
+    }
+}
+
+#[test]
 fn a_file_of_rt_apps_loads_the_cpus_as_rt_app_does() {
     if Command::new("rt-app").arg("--version").output().is_err() {
         eprintln!("skipped: it needs rt-app: apt-get install rt-app");

@@ -61,10 +61,15 @@ const CLAIMS: &str = "[[claim]]\nid = \"X-CLM1\"\nsays = \"Waiting makes tasks s
     known.3 = { verdict = \"not-reproduced\", because = \"nobody is faster than alone\" }\n\n\
     [[claim]]\nid = \"X-CLM2\"\nsays = \"It tastes well.\"\nskipped = \"there is no cook\"\n";
 
+const FINDINGS: &str = "[[missed]]\ntitle = \"Tea\"\nsays = \"It was `never` made.\"\nclaims = [\"X-CLM1\"]\nsurprising = true\n\n\
+    [[advice]]\nneed = \"haste\"\ntake = \"`take:rr`\"\nbecause = \"nobody waits\"\n\n\
+    [[decision]]\nid = \"X-ERR1\"\nsays = \"read as written\"\nclaims = [\"X-CLM2\"]\n";
+
 fn small_paper(scratch: &Scratch) {
     scratch.write("paper/grids.toml", GRIDS);
     scratch.write("paper/experiments.toml", EXPERIMENTS);
     scratch.write("paper/claims.toml", CLAIMS);
+    scratch.write("paper/findings.toml", FINDINGS);
 }
 
 #[test]
@@ -86,6 +91,15 @@ fn a_folder_is_a_paper_and_a_second_run_measures_nothing() {
     let report = scratch.read("out/report.html");
     for part in ["id=claims", "id=figures", "X-FIG1-F", "schedlab reproduce ./paper --only X-FIG1", "there is no cook"] {
         assert!(report.contains(part), "{part}");
+    }
+    let summary =
+        ["id=summary", "<td class=number>2", "It was <code>never</code> made", "id=missed", "<code>take:rr</code>", "href=\"#X-ERR1\""];
+    for part in summary {
+        assert!(report.contains(part), "{part}");
+    }
+    let page = String::from_utf8(scratch.reproduce(&["./paper", "--format", "markdown"]).stdout).expect("UTF-8");
+    for part in ["| all | 2 | 0 | 1 | 0 | 0 | 1 |", "- **Tea.** It was `never` made. *(X-CLM1", "| haste | `take:rr` | nobody waits |"] {
+        assert!(page.contains(part), "{part}: {page}");
     }
 
     let second = scratch.reproduce(&["./paper", "--format", "json", "--resume"]);
@@ -139,6 +153,7 @@ fn bad_input_is_said_with_file_line_and_key() {
             "tusks = 300",
             "paper/experiments.toml:5: regime[0].quick.parameters.tusks: there is no parameter named `tusks`. Did you mean `tasks`?",
         ),
+        ("findings.toml", "\"X-CLM2\"", "\"X-CLM3\"", "paper/findings.toml:15: decision[0].claims[0]: there is no claim named `X-CLM3`."),
         ("grids.toml", "take:rr", "takerr", "paper/grids.toml:5: grid[0].policies[1]: there is no policy named `takerr`."),
         ("grids.toml", "[0.3, 0.95]", "[]", "paper/grids.toml:7: grid[0].axes.load: an axis is a list of at least one value"),
     ] {

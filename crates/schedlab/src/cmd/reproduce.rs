@@ -1,12 +1,13 @@
 //! `schedlab reproduce`: papers measured again, claim by claim.
 
-use crate::output::{Format, Results};
+use crate::output::{Format, Results, print};
 use crate::paper::cache::{Begin, Cache};
 use crate::paper::figure::Figures;
-use crate::paper::{Paper, Settings, commands, folder, grids, is_of, queues, text};
+use crate::paper::findings::AllFindings;
+use crate::paper::{Paper, Settings, commands, folder, grids, is_of, markdown, queues, text};
 use crate::results_directory::ResultsDirectory;
 use crate::{Error, no_such};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 /// Measures papers again: their tables and figures beside ours, and a verdict on every claim
@@ -50,10 +51,24 @@ pub struct Reproduce {
     binary: Option<PathBuf>,
     /// How the result is printed
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: PaperFormat,
     /// Also write results (JSON, CSV, Parquet), a CSV per figure and report.html to this directory
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Default, Debug)]
+enum PaperFormat {
+    /// Tables for people.
+    #[default]
+    Text,
+    /// One object with all rows and what is needed to repeat the run.
+    Json,
+    /// The rows.
+    Csv,
+    /// A page: how many claims hold, what surprised, and what to take for what.
+    Markdown,
 }
 
 impl Reproduce {
@@ -76,13 +91,19 @@ impl Reproduce {
             figures.extend(outcome.figures);
             surprises.extend(outcome.surprises.into_iter().map(|surprise| format!("{}: {surprise}", paper.name)));
         }
-        let results = Results::new(rows);
+        let (results, findings) = (Results::new(rows), AllFindings::new(papers.iter().map(|paper| &paper.findings)));
         if let Some(directory) = directory {
             directory.write(&results, Vec::new())?;
-            Figures::new(figures).write(directory.path())?;
+            directory.write_papers(Figures::new(figures), &findings)?;
             directory.finish()?;
         }
-        results.print(self.format, || papers.iter().map(|paper| text::render(paper, &results.rows)).collect())?;
+        let text = || papers.iter().map(|paper| text::render(paper, &results.rows)).collect();
+        match self.format {
+            PaperFormat::Text => results.print(Format::Text, text)?,
+            PaperFormat::Json => results.print(Format::Json, text)?,
+            PaperFormat::Csv => results.print(Format::Csv, text)?,
+            PaperFormat::Markdown => print(&markdown::summary(&results, &findings.findings))?,
+        }
         match surprises.as_slice() {
             [] => Ok(()),
             surprises => Err(Error::Check(format!("verdicts that are not those on record:\n  {}", surprises.join("\n  ")))),

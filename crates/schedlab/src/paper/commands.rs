@@ -6,7 +6,7 @@
 //! run = "compare yield:{x} --policy cfs,pslist"   # as a user would type it
 //! x = [2, 8, 32]                                  # what stands in place of {x}, each in a run of its own
 //! seeds = 5                                       # replicates: the run with --seed 1 to 5
-//! quick = { x = [2, 32], seeds = 3 }              # what `--quick` takes instead
+//! quick = { x = [2, 32], seeds = 3 }              # what `--quick` takes instead; also another `run`
 //! ```
 //!
 //! A run is a process of its own, in a directory with the paper's files, so that a workload file beside `experiments.toml` can be named: what it prints as JSON is what a user sees, and a world that cannot be had (exit code 77) is a reason in its own words.
@@ -42,6 +42,7 @@ pub struct CommandData {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Extent {
+    run: Option<String>,
     x: Option<Vec<Place>>,
     seeds: Option<u64>,
 }
@@ -105,12 +106,17 @@ pub struct Measured<'a> {
 impl CommandData {
     /// What is wrong with it: a key, and what.
     pub fn fault(&self) -> Option<(&'static str, String)> {
-        let (has_place, has_values) = (self.run.contains("{x}"), !self.x.is_empty());
-        match self.run.split_whitespace().next() {
+        let quick = self.quick.run.as_ref().map(|run| ("quick.run", run));
+        std::iter::once(("run", &self.run)).chain(quick).find_map(|(key, run)| self.fault_of(key, run))
+    }
+
+    fn fault_of(&self, key: &'static str, run: &str) -> Option<(&'static str, String)> {
+        let (has_place, has_values) = (run.contains("{x}"), !self.x.is_empty());
+        match run.split_whitespace().next() {
             Some("compare") if has_place == has_values => None,
-            Some("compare") if has_place => Some(("run", "there is an {x} in it; `x = [ … ]` says what stands there".to_string())),
-            Some("compare") => Some(("x", "there is no {x} in `run` for these to stand at".to_string())),
-            _ => Some(("run", "must be a command of schedlab's that measures, as in `compare yield:8 --policy cfs`".to_string())),
+            Some("compare") if has_place => Some((key, "there is an {x} in it; `x = [ … ]` says what stands there".to_string())),
+            Some("compare") => Some(("x", format!("there is no {{x}} in `{key}` for these to stand at"))),
+            _ => Some((key, "must be a command of schedlab's that measures, as in `compare yield:8 --policy cfs`".to_string())),
         }
     }
 
@@ -118,11 +124,11 @@ impl CommandData {
     fn replicates(&self, settings: Settings) -> Vec<Vec<Run>> {
         let quick = settings.quick.then_some(&self.quick);
         let places = quick.and_then(|quick| quick.x.as_ref()).unwrap_or(&self.x);
+        let words = quick.and_then(|quick| quick.run.as_ref()).unwrap_or(&self.run);
         let seeds = quick.and_then(|quick| quick.seeds).or(self.seeds).unwrap_or(1).max(1);
         let run = |x: f64, place: &str, seed: u64| {
-            let words = self.run.replace("{x}", place);
-            let seed = ["--seed".to_string(), seed.to_string()];
-            Run { x, words: words.split_whitespace().map(str::to_string).chain(seed).collect() }
+            let words: Vec<String> = words.replace("{x}", place).split_whitespace().map(str::to_string).collect();
+            Run { x, words: with_option(&words, "--seed", &seed.to_string()) }
         };
         let of_seed = |seed: u64| match &places[..] {
             [] => vec![run(0.0, "", seed)],
@@ -145,6 +151,13 @@ impl Place {
     }
 }
 
+/// A command with one more option: behind the others, or before the `--` that another command stands behind.
+fn with_option(words: &[String], option: &str, value: &str) -> Vec<String> {
+    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let option = [option.to_string(), value.to_string()];
+    words[..end].iter().cloned().chain(option).chain(words[end..].iter().cloned()).collect()
+}
+
 impl Run {
     fn key(&self) -> String {
         format!("schedlab {}", self.words.join(" "))
@@ -154,7 +167,7 @@ impl Run {
     fn rows(&self, directory: &Path) -> Result<Result<Vec<Row>, String>, Error> {
         let program = std::env::current_exe().map_err(|error| Error::Internal(format!("this program is not to be found: {error}")))?;
         let output =
-            Command::new(program).current_dir(directory).args(&self.words).args(["--format", "json"]).stdin(Stdio::null()).output();
+            Command::new(program).current_dir(directory).args(with_option(&self.words, "--format", "json")).stdin(Stdio::null()).output();
         let output = output.map_err(|error| Error::Internal(format!("{}: {error}", self.key())))?;
         let said = String::from_utf8_lossy(&output.stderr).trim().to_string();
         match output.status.code() {
@@ -310,22 +323,23 @@ mod tests {
 
     #[test]
     fn a_run_for_each_value_and_seed() {
-        let data =
-            command("name = 'y'\nrun = 'compare yield:{x} --policy cfs'\nx = [2, 8.5, 'w']\nseeds = 2\nquick = { seeds = 1, x = [4] }");
+        let data = command(
+            "name = 'y'\nrun = 'compare yield:{x} --policy cfs'\nx = [2, 8.5, 'w']\nseeds = 2\nquick = { seeds = 1, x = [4], run = 'compare yield:{x}' }",
+        );
         assert_eq!(data.fault(), None);
         let full = data.replicates(Settings { quick: false, seed: 7 });
         assert_eq!((full.len(), full[0].len()), (2, 3));
         assert_eq!(full[1][0].key(), "schedlab compare yield:2 --policy cfs --seed 8");
         assert_eq!(full[0].iter().map(|run| run.x).collect::<Vec<_>>(), [2.0, 8.5, 2.0], "a word lies at its place");
         let quick = data.replicates(Settings { quick: true, seed: 1 });
-        assert_eq!(
-            quick,
-            [vec![Run { x: 4.0, words: ["compare", "yield:4", "--policy", "cfs", "--seed", "1"].map(str::to_string).into() }]]
-        );
+        assert_eq!(quick, [vec![Run { x: 4.0, words: ["compare", "yield:4", "--seed", "1"].map(str::to_string).into() }]]);
+        let of_program = command("name = 'y'\nrun = 'compare --on host -- sh x.sh'").replicates(Settings { quick: true, seed: 1 });
+        assert_eq!(of_program[0][0].key(), "schedlab compare --on host --seed 1 -- sh x.sh");
         for (text, key) in [
             ("name = 'y'\nrun = 'compare yield:{x}'", "run"),
             ("name = 'y'\nrun = 'compare yield'\nx = [1]", "x"),
             ("name = 'y'\nrun = 'rm -r x'", "run"),
+            ("name = 'y'\nrun = 'compare yield:{x}'\nx = [1]\nquick = { run = 'rm' }", "quick.run"),
         ] {
             assert_eq!(command(text).fault().map(|(key, _)| key), Some(key), "{text}");
         }

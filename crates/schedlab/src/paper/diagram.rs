@@ -1,28 +1,41 @@
-//! Figures of a paper that show the workload itself: drawn from its model, not from a run.
+//! Figures of a paper that show the workload itself or a mechanism: drawn from a model, not from measurements.
 
 use super::figure::{Axis, Curve, Figure, FigureData, Point};
-use crate::Error;
+use super::flow_chart::flow_chart;
+use super::folder::Folder;
 use crate::workload::{Parameters, Stochastic, Workload};
+use crate::{Error, no_such};
 use schedsim::workload::Stream;
 use serde::Deserialize;
 use std::ffi::OsStr;
 use std::fmt::Write;
 
-/// What is shown of which workload.
+/// What is shown.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Diagram {
-    shows: Shows,
-    workload: String,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Shows {
+#[serde(tag = "shows", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Diagram {
     /// The lengths of CPU bursts: how many fall into each octave.
-    Bursts,
+    Bursts {
+        /// A stochastic one.
+        workload: String,
+    },
     /// The queueing network: where tasks wait, run and pause.
-    Network,
+    Network {
+        /// A stochastic one.
+        workload: String,
+    },
+    /// What a task does, phase by phase.
+    Program {
+        /// A closed one.
+        workload: String,
+        /// The name of one of its `[[task]]`s.
+        task: String,
+    },
+    /// Pictures that the project's simulations have drawn, one below the other.
+    Pictures {
+        /// SVG files beside the paper's others.
+        files: Vec<String>,
+    },
 }
 
 /// How many bursts are drawn.
@@ -32,22 +45,39 @@ impl Diagram {
     /// The figure.
     ///
     /// # Errors
-    /// If there is no such workload, or it is not drawn at random.
-    pub fn draw(&self, figure: &FigureData) -> Result<Figure, Error> {
-        let Workload::Stochastic(template) = Workload::resolve(OsStr::new(&self.workload))? else {
-            return Err(Error::Usage(format!(
-                "{}: the workload {} is not drawn at random and has no distributions",
-                figure.id, self.workload
-            )));
-        };
-        let workload = template.with(&Parameters::default())?;
+    /// If the workload, the task or a file is not there, or has nothing of the kind to show.
+    pub fn draw(&self, figure: &FigureData, folder: &Folder) -> Result<Figure, Error> {
         let (id, title, marks) = (figure.id.clone(), figure.title.clone(), figure.mark.clone());
-        let figure = Figure { id, title, marks, x: figure.x.clone(), y: figure.y.clone(), ..Figure::default() };
-        Ok(match self.shows {
-            Shows::Bursts => bursts(&workload, figure),
-            Shows::Network => Figure { diagram: Some(network(&workload)), ..figure },
+        let empty = Figure { id, title, marks, x: figure.x.clone(), y: figure.y.clone(), ..Figure::default() };
+        let picture = |svg: String| Figure { diagram: Some(svg), ..empty.clone() };
+        Ok(match self {
+            Diagram::Bursts { workload } => bursts(&stochastic(workload, &figure.id)?, empty),
+            Diagram::Network { workload } => picture(network(&stochastic(workload, &figure.id)?)),
+            Diagram::Program { workload, task } => picture(program(workload, task, &figure.id)?),
+            Diagram::Pictures { files } => {
+                let missing = |file: &String| Error::Input(format!("{}: {}: there is no such file", figure.id, folder.path(file)));
+                let texts = files.iter().map(|file| folder.text(file).ok_or_else(|| missing(file)));
+                picture(texts.collect::<Result<String, Error>>()?)
+            }
         })
     }
+}
+
+fn stochastic(name: &str, figure: &str) -> Result<Stochastic, Error> {
+    match Workload::resolve(OsStr::new(name))? {
+        Workload::Stochastic(template) => template.with(&Parameters::default()),
+        _ => Err(Error::Usage(format!("{figure}: the workload {name} is not drawn at random and has no distributions"))),
+    }
+}
+
+fn program(name: &str, task: &str, figure: &str) -> Result<String, Error> {
+    let Workload::Closed(workload) = Workload::resolve(OsStr::new(name))? else {
+        return Err(Error::Usage(format!("{figure}: the workload {name} has no tasks that go through phases")));
+    };
+    let tasks = &workload.description().tasks;
+    let names: Vec<String> = tasks.iter().map(|task| task.name.clone()).collect();
+    let unknown = || Error::Input(format!("{figure}: {}", no_such("task", task, &names, &format!("{name} has these."))));
+    tasks.iter().find(|one| one.name == task).map(flow_chart).ok_or_else(unknown)
 }
 
 /// The share of bursts in each octave of milliseconds, of a sample with a fixed seed.

@@ -16,6 +16,7 @@ const BUILT_IN: [(&str, &[(&str, &str)]); 5] = [
             ("experiments.toml", include_str!("../../../../papers/porter-2021/experiments.toml")),
             ("tables.csv", include_str!("../../../../papers/porter-2021/tables.csv")),
             ("claims.toml", include_str!("../../../../papers/porter-2021/claims.toml")),
+            ("findings.toml", include_str!("../../../../papers/porter-2021/findings.toml")),
         ],
     ),
     (
@@ -24,6 +25,7 @@ const BUILT_IN: [(&str, &[(&str, &str)]); 5] = [
             ("experiments.toml", include_str!("../../../../papers/curran-stumm-1990/experiments.toml")),
             ("grids.toml", include_str!("../../../../papers/curran-stumm-1990/grids.toml")),
             ("claims.toml", include_str!("../../../../papers/curran-stumm-1990/claims.toml")),
+            ("findings.toml", include_str!("../../../../papers/curran-stumm-1990/findings.toml")),
         ],
     ),
     (
@@ -31,7 +33,10 @@ const BUILT_IN: [(&str, &[(&str, &str)]); 5] = [
         &[
             ("experiments.toml", include_str!("../../../../papers/pslist/experiments.toml")),
             ("claims.toml", include_str!("../../../../papers/pslist/claims.toml")),
+            ("findings.toml", include_str!("../../../../papers/pslist/findings.toml")),
             ("cut-short.toml", include_str!("../../../../papers/pslist/cut-short.toml")),
+            ("pslist-steps.svg", include_str!("../../../../papers/pslist/pslist-steps.svg")),
+            ("pslist-100-steps.svg", include_str!("../../../../papers/pslist/pslist-100-steps.svg")),
         ],
     ),
     (
@@ -39,6 +44,9 @@ const BUILT_IN: [(&str, &[(&str, &str)]); 5] = [
         &[
             ("experiments.toml", include_str!("../../../../papers/st-andrews/experiments.toml")),
             ("claims.toml", include_str!("../../../../papers/st-andrews/claims.toml")),
+            ("findings.toml", include_str!("../../../../papers/st-andrews/findings.toml")),
+            ("cfs.svg", include_str!("../../../../papers/st-andrews/cfs.svg")),
+            ("mlfq.svg", include_str!("../../../../papers/st-andrews/mlfq.svg")),
         ],
     ),
     (
@@ -46,6 +54,8 @@ const BUILT_IN: [(&str, &[(&str, &str)]); 5] = [
         &[
             ("experiments.toml", include_str!("../../../../papers/td-tp/experiments.toml")),
             ("claims.toml", include_str!("../../../../papers/td-tp/claims.toml")),
+            ("findings.toml", include_str!("../../../../papers/td-tp/findings.toml")),
+            ("terminal.sh", include_str!("../../../../papers/td-tp/terminal.sh")),
             ("alike.toml", include_str!("../../../../papers/td-tp/alike.toml")),
             ("waker-fifo.toml", include_str!("../../../../papers/td-tp/waker-fifo.toml")),
             ("waker-other.toml", include_str!("../../../../papers/td-tp/waker-other.toml")),
@@ -94,7 +104,7 @@ impl Folder {
         let mut files = Vec::new();
         for entry in std::fs::read_dir(dir).map_err(|error| input(dir, error))? {
             let path = entry.map_err(|error| input(dir, error))?.path();
-            if path.extension().is_some_and(|extension| extension == "toml" || extension == "csv") {
+            if path.extension().is_some_and(|extension| ["toml", "csv", "svg", "sh"].iter().any(|known| extension == *known)) {
                 let text = std::fs::read_to_string(&path).map_err(|error| input(&path, error))?;
                 files.push((path.file_name().unwrap_or_default().to_string_lossy().into_owned(), Cow::Owned(text)));
             }

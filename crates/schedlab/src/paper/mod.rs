@@ -11,11 +11,15 @@ pub mod commands;
 pub mod diagram;
 pub mod expression;
 pub mod figure;
+pub mod findings;
+mod flow_chart;
 pub mod folder;
 pub mod grids;
+pub mod markdown;
 pub mod measurements;
 pub mod queues;
 pub mod series;
+pub mod standing;
 pub mod table;
 pub mod text;
 pub mod verdict;
@@ -27,6 +31,7 @@ use cache::Cache;
 use claim::{Binding, Claim};
 use expression::Formula;
 use figure::{Figure, FigureData};
+use findings::Findings;
 use folder::Folder;
 use grids::Grids;
 use measurements::Measurements;
@@ -46,6 +51,8 @@ pub struct Paper {
     pub grids: Grids,
     /// What was concluded.
     pub claims: Vec<Claim>,
+    /// What follows beyond them.
+    pub findings: Findings,
 }
 
 /// How to measure a paper.
@@ -84,9 +91,13 @@ impl Paper {
         };
         let printed =
             folder.text("tables.csv").map_or_else(|| Ok(Printed::default()), |text| Printed::read(&folder.path("tables.csv"), text))?;
-        let paper = Paper { experiments: done, printed, grids, claims: Claim::read(&claims)?, name: folder.name.clone(), folder };
+        let (name, findings) = (folder.name.clone(), Findings::default());
+        let mut paper = Paper { experiments: done, printed, grids, claims: Claim::read(&claims)?, findings, name, folder };
         paper.check_experiments(&experiments)?;
         paper.check_claims(&claims)?;
+        if paper.folder.text("findings.toml").is_some() {
+            paper.findings = Findings::read(&paper.folder.toml("findings.toml")?, &paper.ids())?;
+        }
         Ok(paper)
     }
 
@@ -210,7 +221,7 @@ impl Paper {
     fn draw(&self, figure: &FigureData, measurements: &Measurements) -> Result<Vec<Figure>, Error> {
         let reproduce = format!("schedlab reproduce {} --only {}", self.folder.argument, figure.id);
         if let Some(diagram) = &figure.diagram {
-            return Ok(vec![Figure { reproduce, ..diagram.draw(figure)? }]);
+            return Ok(vec![Figure { reproduce, ..diagram.draw(figure, &self.folder)? }]);
         }
         if figure.curve.is_empty() {
             return Ok(vec![Figure { reproduce, ..measurements.queues.figure(figure)? }]);

@@ -2,9 +2,9 @@
 
 use super::atlas::{self, Chart};
 use super::curves::Curve;
-use super::papers;
 use super::tables::{self, escape};
 use super::timeline::Timelines;
+use super::{findings, papers};
 use crate::Error;
 use crate::output::{Results, Row};
 use crate::paper::figure::Figure;
@@ -40,7 +40,7 @@ pub fn render(contents: &Contents, timelines: &Timelines) -> Result<String, Erro
     let json = serde_json::to_string(&data).map_err(|error| Error::Internal(format!("cannot write JSON: {error}")))?;
     let mut workloads: Vec<&str> = results.rows.iter().map(|row| row.workload.as_str()).collect();
     workloads.dedup();
-    let claims = papers::claims(&results.rows);
+    let claims = papers::claims(&results.rows, &contents.findings.decision);
     let title = match workloads[..] {
         _ if !claims.is_empty() || !contents.figures.is_empty() => "papers measured again",
         [one] => one,
@@ -57,8 +57,10 @@ pub fn render(contents: &Contents, timelines: &Timelines) -> Result<String, Erro
         escape(title),
         escape(&results.version)
     );
+    html += &findings::summary(&results.rows, &contents.findings);
     html += &claims;
     html += &papers::figures(&contents.figures);
+    html += &findings::decisions(&contents.findings.decision);
     html += &comparison(results);
     if !data.curves.is_empty() {
         html += DISTRIBUTIONS;

@@ -1,12 +1,14 @@
 //! Papers measured again: what became of each claim, and the figures.
 
+use super::findings;
 use super::tables::escape;
 use crate::output::{Row, quantity};
 use crate::paper::figure::{Figure, Order, Point};
+use crate::paper::findings::Decision;
 use std::fmt::Write;
 
-/// A table of all claims; empty if there is none.
-pub fn claims(rows: &[Row]) -> String {
+/// A table of all claims, each linked to the decisions that touch it; empty if there is none.
+pub fn claims(rows: &[Row], decisions: &[Decision]) -> String {
     let verdicts: Vec<&Row> = rows.iter().filter(|row| row.params.contains_key("claim") && row.verdict.is_some()).collect();
     if verdicts.is_empty() {
         return String::new();
@@ -22,11 +24,11 @@ pub fn claims(rows: &[Row]) -> String {
         let _ = write!(html, "<th scope=col>{title}");
     }
     html += "<th scope=col class=number>measured<th scope=col>expected<th scope=col>verdict<th scope=col>because</thead><tbody>\n";
-    verdicts.iter().for_each(|row| html += &verdict(row));
+    verdicts.iter().for_each(|row| html += &verdict(row, decisions));
     html + "</tbody></table></div></section>\n"
 }
 
-fn verdict(row: &Row) -> String {
+fn verdict(row: &Row, decisions: &[Decision]) -> String {
     let param = |key: &str| escape(row.params.get(key).map_or("", String::as_str));
     let word = row.verdict.as_deref().unwrap_or_default();
     let measured = match (row.value, row.ci_low.zip(row.ci_high)) {
@@ -36,10 +38,11 @@ fn verdict(row: &Row) -> String {
     };
     let value = row.value.map_or(String::new(), |value| format!(" data-value={value}"));
     format!(
-        "<tr><td>{}<th scope=row>{}<td class=words>{}<td class=words><code>{}</code><td>{}<td>{}<td class=number{value}>{measured}<td><code>{}</code>\
+        "<tr><td>{}<th scope=row>{}{}<td class=words>{}<td class=words><code>{}</code><td>{}<td>{}<td class=number{value}>{measured}<td><code>{}</code>\
          <td class={}>{word}<td class=words>{}\n",
         param("paper"),
         param("claim"),
+        findings::links(row.params.get("claim").map_or("", String::as_str), decisions),
         param("says"),
         param("check"),
         param("regime"),

@@ -36,10 +36,19 @@ fn kernel(system: &System) -> Finding {
     Finding::good("kernel", format!("{}, {hz}, {preemption}", release(system)))
 }
 
+impl System {
+    /// The policy that stands for its fair scheduler.
+    pub fn fair_model(&self) -> &'static str {
+        if version(self).is_some_and(|version| version < (6, 6)) { "cfs" } else { "eevdf" }
+    }
+}
+
 fn scheduler(system: &System) -> Finding {
     match version(system) {
-        Some(version) if version >= (6, 6) => Finding::good("scheduler", "EEVDF (simulated by eevdf)"),
-        Some(version) if version >= (2, 6) => Finding::good("scheduler", "CFS (simulated by cfs)"),
+        Some(version) if version >= (2, 6) => {
+            let model = system.fair_model();
+            Finding::good("scheduler", format!("{} (simulated by {model})", model.to_uppercase()))
+        }
         _ => Finding::good("scheduler", "unknown"),
     }
 }
