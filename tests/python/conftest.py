@@ -15,10 +15,14 @@ def root():
 
 
 @pytest.fixture(scope="session")
-def schedlab():
-    """Runs the program, which must end with `code`, or one of them, and gives what it printed."""
+def program():
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    program = Path(os.environ.get("SCHEDLAB", target / "debug" / "schedlab"))
+    return Path(os.environ.get("SCHEDLAB", target / "debug" / "schedlab"))
+
+
+@pytest.fixture(scope="session")
+def schedlab(program):
+    """Runs the program, which must end with `code`, or one of them, and gives what it printed."""
 
     def run(*arguments, code=0):
         done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True)

@@ -16,9 +16,9 @@ mod reproduce;
 mod run;
 mod sweep;
 
-use crate::experiment::{CostOverrides, Recorded, all_policies, parse_policy};
+use crate::experiment::{Candidate, CostOverrides, Recorded, all_policies, parse_policy};
 use crate::import::{self, Options, Progress, Recording};
-use crate::output::Format;
+use crate::output::{Answer, Format};
 use crate::workload::{Parameters, Workload};
 use crate::{Error, progress};
 use clap::{Args, Parser, Subcommand};
@@ -88,6 +88,21 @@ impl Arguments {
             Verb::Completions(verb) => verb.run(),
             Verb::ManPages(verb) => verb.run(),
             Verb::QueueCells(verb) => verb.run(),
+        }
+    }
+}
+
+impl Arguments {
+    /// What the command line comes to, unprinted; `caller` is a policy of the caller's own, which runs in place of the one that is named.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and if the verb has no table or does not take a policy of the caller's.
+    pub fn answer(self, caller: Option<&dyn Candidate>) -> Result<Answer, Error> {
+        match (self.verb, caller) {
+            (Verb::Run(verb), _) => verb.answer(caller),
+            (Verb::Compare(verb), None) => verb.answer(),
+            (Verb::Queue(verb), None) => verb.answer(),
+            _ => Err(Error::Usage("this verb gives no table to a caller".to_string())),
         }
     }
 }

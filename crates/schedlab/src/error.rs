@@ -34,6 +34,9 @@ pub enum Error {
     /// Something that is needed is missing; the message says what, and what installs it.
     #[error("{0}")]
     Missing(String),
+    /// Whoever watched the work has had enough of it.
+    #[error("stopped before the end")]
+    Stopped,
     /// A simulation did what cannot be.
     #[error("{0}")]
     Internal(String),
@@ -43,7 +46,7 @@ impl Error {
     /// The exit code: 1 internal error, 2 usage, 3 unusable input, 4 a check failed, 5 inconclusive, 6 not reproducible, 77 something needed is missing.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Error::Internal(_) => 1,
+            Error::Internal(_) | Error::Stopped => 1,
             Error::Usage(_) | Error::Output { .. } => 2,
             Error::Input(_) | Error::Import(_) => 3,
             Error::Check(_) => 4,

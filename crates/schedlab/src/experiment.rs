@@ -1,6 +1,8 @@
 //! Experiments: a workload under policies on machines, run as often as it takes, and what comes of it.
 
+mod candidate;
 mod comparison;
+mod fitting;
 mod host;
 mod loading;
 mod open;
@@ -10,9 +12,11 @@ mod queue_costs;
 mod simulation;
 mod swarm;
 
+pub use candidate::Candidate;
 pub use comparison::{Case, Comparison, Fidelity};
+pub use fitting::fit;
 pub use host::{HostCase, HostComparison, Plan, Precision, RecordedRun, Stopping};
-pub use open::{OpenRun, aggregate, check_open, compare_open, simulate_open};
+pub use open::{OpenRun, aggregate, check_candidate, check_open, compare_open, simulate_candidate, simulate_open};
 pub use policy_name::{all_policies, parse_policy};
 pub use prediction::{Change, Prediction, Tested, Trial};
 pub use simulation::{Run, simulate};
@@ -23,9 +27,9 @@ use crate::results_directory::ResultsDirectory;
 use crate::trace_file::{Header, Task};
 use crate::workload::ClosedWorkload;
 use schedsim::metrics::Summary;
-use schedsim::policy::PolicySpec;
 use schedsim::workload::{Costs, ReplayReport, Workload};
 use schedsim::{Machine, Nanos, TaskId, Time};
+use std::fmt::Display;
 
 /// A recording, as everything that a replay needs.
 pub struct Recorded {
@@ -76,7 +80,7 @@ impl<'a> Subject<'a> {
     }
 
     /// What a trace of `policy` on `cpus` CPUs says about itself.
-    pub fn header(&self, policy: &PolicySpec, cpus: u16, seed: u64) -> Header {
+    pub fn header(&self, policy: &(impl Display + ?Sized), cpus: u16, seed: u64) -> Header {
         Header {
             workload: self.name.to_string(),
             policy: policy.to_string(),

@@ -12,7 +12,7 @@ pub mod huge_pages;
 pub mod import;
 pub mod output;
 pub mod paper;
-mod progress;
+pub mod progress;
 pub mod report;
 pub mod results_directory;
 pub mod statistics;

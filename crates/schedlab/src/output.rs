@@ -10,6 +10,7 @@ use crate::Error;
 use crate::results_directory::to_parquet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -85,7 +86,7 @@ impl Results {
         Results {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION").to_string(),
-            reproduce: command_line(),
+            reproduce: command_line(std::env::args_os().skip(1)),
             kernel: kernel(),
             cpu: cpu_model(),
             rows,
@@ -149,6 +150,30 @@ impl Results {
     }
 }
 
+/// What a command came to: its results, the same as text for people, and what else it has to say at its end.
+#[derive(Debug)]
+pub struct Answer {
+    /// The rows.
+    pub results: Results,
+    /// Tables and sentences.
+    pub text: String,
+    /// An error where there are results and something is wrong with them.
+    pub end: Result<(), Error>,
+}
+
+impl Answer {
+    /// `results`, with nothing wrong.
+    pub fn new(results: Results, text: String) -> Answer {
+        Answer { results, text, end: Ok(()) }
+    }
+
+    /// Prints it in `format`, then ends as it should.
+    pub fn print(self, format: Format) -> Result<(), Error> {
+        self.results.print(format, || self.text)?;
+        self.end
+    }
+}
+
 /// Results as JSON has them.
 #[derive(Serialize)]
 struct Json<'a> {
@@ -201,12 +226,13 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     fs::write(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, path)).map_err(|error| Error::output(path, error))
 }
 
-fn command_line() -> String {
+/// A command line of this program as one would type it.
+pub fn command_line(words: impl Iterator<Item = OsString>) -> String {
     let quote = |word: String| {
         let plain = !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:,=%+@".contains(c));
         if plain { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
     };
-    let words = std::env::args_os().skip(1).map(|word| quote(word.to_string_lossy().into_owned()));
+    let words = words.map(|word| quote(word.to_string_lossy().into_owned()));
     std::iter::once("schedlab".to_string()).chain(words).collect::<Vec<_>>().join(" ")
 }
 

@@ -1,11 +1,17 @@
-//! How far long work has come, on standard error, and only where a person looks at it.
+//! How far long work has come: on standard error where a person looks at it, or to a [`Watch`], which can also end the work.
 
+use crate::Error;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::cell::RefCell;
 use std::io::IsTerminal;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A bar for `total` steps of `what`; hidden unless standard error is a terminal.
+/// A bar for `total` steps of `what`; hidden unless standard error is a terminal. On a thread that is watched it goes to the [`Watch`] instead.
 pub fn bar(what: &str, total: u64) -> ProgressBar {
+    if let Some(watch) = WATCH.with_borrow(Clone::clone) {
+        return watch.begin(what, total);
+    }
     let target = if std::io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let bar = ProgressBar::with_draw_target(Some(total), target).with_prefix(what.to_string());
     let style =
@@ -13,4 +19,86 @@ pub fn bar(what: &str, total: u64) -> ProgressBar {
     bar.set_style(style.progress_chars("=> "));
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
+}
+
+/// A step is done, and another may be begun.
+///
+/// # Errors
+/// If whoever watches has had enough.
+pub fn step(bar: &ProgressBar) -> Result<(), Error> {
+    bar.inc(1);
+    if bar.is_finished() { Err(Error::Stopped) } else { Ok(()) }
+}
+
+thread_local! {
+    static WATCH: RefCell<Option<Watch>> = const { RefCell::new(None) };
+}
+
+/// Follows the work of a thread from another one, and ends it after its next step.
+#[derive(Clone, Debug, Default)]
+pub struct Watch(Arc<Mutex<Watched>>);
+
+#[derive(Debug, Default)]
+struct Watched {
+    bar: Option<ProgressBar>,
+    stopped: bool,
+}
+
+impl Watch {
+    /// Does `work` on this thread under this watch.
+    pub fn over<T>(&self, work: impl FnOnce() -> T) -> T {
+        let before = WATCH.replace(Some(self.clone()));
+        let done = work();
+        WATCH.set(before);
+        done
+    }
+
+    /// What is being done, how many steps of it are done, and how many there are.
+    pub fn seen(&self) -> Option<(String, u64, u64)> {
+        let watched = self.lock();
+        let bar = watched.bar.as_ref()?;
+        Some((bar.prefix(), bar.position(), bar.length().unwrap_or(0)))
+    }
+
+    /// Has the work end after its next step.
+    pub fn stop(&self) {
+        let mut watched = self.lock();
+        watched.stopped = true;
+        watched.bar.iter().for_each(ProgressBar::abandon);
+    }
+
+    fn begin(&self, what: &str, total: u64) -> ProgressBar {
+        let mut watched = self.lock();
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden()).with_prefix(what.to_string());
+        if watched.stopped {
+            bar.abandon();
+        }
+        watched.bar = Some(bar.clone());
+        bar
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Watched> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_sees_the_steps_and_ends_the_work_at_the_next() {
+        let watch = Watch::default();
+        let told = watch.over(|| {
+            let bar = bar("counting", 3);
+            step(&bar).expect("nobody has had enough");
+            let told = watch.seen();
+            watch.stop();
+            assert!(matches!(step(&bar), Err(Error::Stopped)));
+            assert!(matches!(step(&super::bar("the next", 1)), Err(Error::Stopped)), "what begins later ends too");
+            told
+        });
+        assert_eq!(told, Some(("counting".to_string(), 1, 3)));
+        assert!(step(&bar("elsewhere", 1)).is_ok());
+    }
 }

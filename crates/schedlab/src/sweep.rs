@@ -24,6 +24,7 @@ mod grid;
 mod store;
 
 pub use grid::Grid;
+pub use schedlab_sources::BUILD;
 pub use store::{Key, Store};
 
 use crate::Error;

@@ -8,7 +8,7 @@ mod vm;
 use super::{CommonArguments, MachineArguments, PolicyName, WorkloadArguments, load};
 use crate::Error;
 use crate::experiment::{Case, Comparison, Recorded, Repetition, Setup, parse_policy};
-use crate::output::{Align, Results, Table, headline, quantity};
+use crate::output::{Align, Answer, Results, Table, headline, quantity};
 use crate::progress;
 use crate::results_directory::ResultsDirectory;
 use crate::trace_source::TraceSource;
@@ -100,6 +100,11 @@ impl Compare {
         if self.vm.is_on() {
             return self.on_vm();
         }
+        self.answer()?.print(self.common.format)
+    }
+
+    /// What it comes to in the simulator.
+    pub fn answer(&self) -> Result<Answer, Error> {
         match self.workload.resolve()? {
             Workload::Recording(path) => self.recorded(&path),
             Workload::Stochastic(template) => self.stochastic(&template),
@@ -107,7 +112,7 @@ impl Compare {
         }
     }
 
-    fn recorded(&self, path: &Path) -> Result<(), Error> {
+    fn recorded(&self, path: &Path) -> Result<Answer, Error> {
         if !self.load.is_empty() {
             return Err(Error::Usage(format!("{} is a recording, which has the load that it has: leave --load out", path.display())));
         }
@@ -130,7 +135,7 @@ impl Compare {
             bar.finish_and_clear();
             directory.finish()?;
         }
-        results.print(self.common.format, || self.text(&recorded, &comparison, &cpus))
+        Ok(Answer::new(results, self.text(&recorded, &comparison, &cpus)))
     }
 
     fn policies(&self, default: &str) -> Result<Vec<PolicySpec>, Error> {

@@ -1,13 +1,13 @@
 //! `schedlab inspect`: what is in a workload.
 
 mod closed;
-mod fit;
 mod stochastic;
 
 use super::read_with_progress;
 use crate::Error;
+use crate::experiment::fit;
 use crate::import::{Options, Recording};
-use crate::output::{Align, Format, Results, Row, Table, quantity};
+use crate::output::{Align, Format, Results, Row, Table, print, quantity, write_whole};
 use crate::workload::{Parameters, Workload};
 use clap::Args;
 use schedsim::metrics::{CATALOGUE, Histogram, Metrics, Summary, WakeGraph};
@@ -60,7 +60,10 @@ struct Inspection {
 impl Inspect {
     pub fn run(self) -> Result<(), Error> {
         match Workload::resolve(&self.workload)? {
-            Workload::Recording(path) if self.fit => self.fit(&path),
+            Workload::Recording(path) if self.fit => {
+                let text = fit(&path, &self.only, self.allow_lost, read_with_progress)?;
+                self.output.as_deref().map_or_else(|| print(&text), |to| write_whole(to, text.as_bytes()))
+            }
             Workload::Recording(path) => self.recording(&path),
             Workload::Stochastic(_) | Workload::Closed(_) if self.fit => {
                 Err(Error::Usage("--fit takes a recording; this is a description already".to_string()))

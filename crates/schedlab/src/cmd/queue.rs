@@ -6,7 +6,7 @@ use crate::atlas::measure::{Plan, Source, select};
 use crate::atlas::mix::Mix;
 use crate::atlas::structure::{STRUCTURES, StrideRule};
 use crate::atlas::{advice, crossover, text};
-use crate::output::{Align, Format, Results, Table, print};
+use crate::output::{Align, Answer, Format, Results, Table, print};
 use crate::results_directory::ResultsDirectory;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -107,9 +107,11 @@ enum SourceName {
 
 impl Queue {
     pub fn run(self) -> Result<(), Error> {
-        if self.list {
-            return list();
-        }
+        if self.list { list() } else { self.answer()?.print(self.format) }
+    }
+
+    /// What it comes to.
+    pub fn answer(&self) -> Result<Answer, Error> {
         let source = self.source(self.binary.as_ref())?;
         let plan = self.plan()?;
         let crossings = self.crossings()?;
@@ -148,7 +150,8 @@ impl Queue {
             directory.write(&results, Vec::new())?;
             directory.finish()?;
         }
-        results.print(self.format, || text::render(&results.rows))
+        let text = text::render(&results.rows);
+        Ok(Answer::new(results, text))
     }
 
     fn plan(&self) -> Result<Plan, Error> {

@@ -4,8 +4,8 @@ mod reservations;
 
 use super::{CommonArguments, MachineArguments, WorkloadArguments, load};
 use crate::Error;
-use crate::experiment::{Subject, check_open, parse_policy, simulate, simulate_open};
-use crate::output::{Align, Results, Row, Table, quantity};
+use crate::experiment::{Candidate, Subject, check_candidate, parse_policy, simulate, simulate_candidate};
+use crate::output::{Align, Answer, Results, Row, Table, quantity};
 use crate::trace_file::{Header, Writer};
 use crate::workload::{ClosedWorkload, Template, Workload};
 use clap::Args;
@@ -44,65 +44,72 @@ pub struct Run {
 
 impl Run {
     pub fn run(self) -> Result<(), Error> {
+        self.answer(None)?.print(self.common.format)
+    }
+
+    /// What it comes to, under a policy of the `caller`'s own if there is one.
+    pub fn answer(&self, caller: Option<&dyn Candidate>) -> Result<Answer, Error> {
         match self.workload.resolve()? {
-            Workload::Recording(path) => self.recorded(&path),
-            Workload::Stochastic(template) => self.stochastic(&template),
-            Workload::Closed(workload) => self.closed(&workload),
+            Workload::Recording(path) => self.recorded(&path, caller),
+            Workload::Stochastic(template) => self.stochastic(&template, caller),
+            Workload::Closed(workload) => self.closed(&workload, caller),
         }
     }
 
-    fn stochastic(&self, template: &Template) -> Result<(), Error> {
+    fn stochastic(&self, template: &Template, caller: Option<&dyn Candidate>) -> Result<Answer, Error> {
         let mut parameters = self.workload.parameters(&self.machine);
         if let Some(cpus) = self.cpus {
             parameters.insert("cpus", i64::from(cpus).into());
         }
         let workload = template.with(&parameters)?;
+        let named = workload.policy(&self.policy).map_err(|error| Error::Usage(error.to_string()))?;
+        let policy = caller.unwrap_or(&named);
+        let shown = caller.map_or_else(|| self.policy.to_string(), |caller| caller.to_string());
         let (cpus, seed) = (workload.machine.cpus, self.common.seed);
         let version = env!("CARGO_PKG_VERSION").to_string();
-        let header = Header { workload: workload.name.clone(), policy: self.policy.to_string(), cpus, seed, version, tasks: Vec::new() };
+        let header = Header { workload: workload.name.clone(), policy: shown.clone(), cpus, seed, version, tasks: Vec::new() };
         let mut writer = self.trace.as_deref().map(|path| Writer::create(path, &header)).transpose()?;
         let mut hash = TraceHash::new();
         let run = match &mut writer {
-            Some(writer) => simulate_open(&workload, &self.policy, seed, vec![&mut hash, writer])?,
-            None => simulate_open(&workload, &self.policy, seed, vec![&mut hash])?,
+            Some(writer) => simulate_candidate(&workload, policy, seed, vec![&mut hash, writer])?,
+            None => simulate_candidate(&workload, policy, seed, vec![&mut hash])?,
         };
         writer.map(Writer::finish).transpose()?;
-        let mut rows = run.rows(&workload, &self.policy, seed);
+        let mut rows = run.rows(&workload, &shown, seed);
         rows.iter_mut().for_each(|row| drop(row.params.insert("trace_hash".to_string(), format!("{:016x}", hash.value()))));
         let results = Results::new(rows);
-        results.print(self.common.format, || {
-            format!("{workload}\n\n{}\n{} events, trace {:016x}\n", table(&results.rows), run.outcome.events, hash.value())
-        })?;
-        let violations = if self.check { check_open(&workload, &self.policy, seed)? } else { Vec::new() };
-        refuse(&violations)
+        let text = format!("{workload}\n\n{}\n{} events, trace {:016x}\n", table(&results.rows), run.outcome.events, hash.value());
+        let violations = if self.check { check_candidate(&workload, policy, seed)? } else { Vec::new() };
+        Ok(Answer { results, text, end: refuse(&violations) })
     }
 
-    fn recorded(&self, path: &Path) -> Result<(), Error> {
+    fn recorded(&self, path: &Path, caller: Option<&dyn Candidate>) -> Result<Answer, Error> {
         self.workload.expect_no_parameters(path)?;
         let recorded = load(path, &self.common, &self.machine)?;
-        self.scripted(recorded.subject(), self.cpus.unwrap_or(recorded.recording.cpus), &recorded.headline())
+        self.scripted(recorded.subject(), caller, self.cpus.unwrap_or(recorded.recording.cpus), &recorded.headline())
     }
 
-    fn closed(&self, workload: &ClosedWorkload) -> Result<(), Error> {
+    fn closed(&self, workload: &ClosedWorkload, caller: Option<&dyn Candidate>) -> Result<Answer, Error> {
         self.workload.expect_no_parameters_of_closed()?;
         let cpus = self.cpus.unwrap_or(workload.cpus());
         let (scripts, machine) = (workload.scripts(cpus)?, self.machine.of_closed(cpus));
         let subject = Subject::of_closed(workload, &scripts, &machine, self.machine.mips);
-        self.scripted(subject, cpus, &format!("{}Machine: {}\n", workload.headline(), self.machine.told_of_closed()))
+        self.scripted(subject, caller, cpus, &format!("{}Machine: {}\n", workload.headline(), self.machine.told_of_closed()))
     }
 
-    fn scripted(&self, subject: Subject<'_>, cpus: u16, headline: &str) -> Result<(), Error> {
+    fn scripted(&self, subject: Subject<'_>, caller: Option<&dyn Candidate>, cpus: u16, headline: &str) -> Result<Answer, Error> {
+        let policy = caller.unwrap_or(&self.policy);
         let machine = subject.machine(cpus);
-        let header = subject.header(&self.policy, cpus, self.common.seed);
+        let header = subject.header(policy, cpus, self.common.seed);
         let mut writer = self.trace.as_deref().map(|path| Writer::create(path, &header)).transpose()?;
         let observer = writer.as_mut().map(|writer| writer as &mut dyn Observer);
-        let run = simulate(subject, &machine, &self.policy, self.common.seed, self.check, observer)?;
+        let run = simulate(subject, &machine, policy, self.common.seed, self.check, observer)?;
         writer.map(Writer::finish).transpose()?;
 
         let mut rows: Vec<Row> = Vec::new();
         rows.extend(CATALOGUE.iter().map(|metric| Row {
             workload: subject.name.to_string(),
-            policy: self.policy.to_string(),
+            policy: policy.to_string(),
             backend: "sim".to_string(),
             cpus,
             seed: Some(self.common.seed),
@@ -118,12 +125,9 @@ impl Run {
         let of_tasks = rows.first().map_or(Vec::new(), |row| reservations::rows(&run, subject.workload, row));
         rows.extend(of_tasks);
         let results = Results::new(rows);
-        let text = || {
-            let reservations = reservations::text(&run, subject.workload, cpus);
-            format!("{headline}{metrics}{reservations}\n{} events, trace {:016x}\n", run.outcome.events, run.hash)
-        };
-        results.print(self.common.format, text)?;
-        refuse(&run.violations)
+        let reservations = reservations::text(&run, subject.workload, cpus);
+        let text = format!("{headline}{metrics}{reservations}\n{} events, trace {:016x}\n", run.outcome.events, run.hash);
+        Ok(Answer { results, text, end: refuse(&run.violations) })
     }
 }
 

@@ -1,11 +1,11 @@
 //! Policies against a baseline: on a recorded workload with the error of the replay as the yardstick, on a closed one exactly.
 
 use super::{Recorded, Run, Setup, Subject, simulate};
-use crate::Error;
 use crate::output::{Row, headline};
 use crate::results_directory::{Distribution, distributions};
 use crate::statistics::{Estimate, Verdict};
 use crate::trace_file::Writer;
+use crate::{Error, progress};
 use indicatif::ProgressBar;
 use rayon::prelude::*;
 use schedsim::metrics::{Better, CATALOGUE, Metric};
@@ -227,7 +227,7 @@ fn run_all(
     let run = |(index, (cpus, policy))| {
         let setup = Setup { traces: setup.traces.filter(|_| untraced != Some(index)), ..*setup };
         let case = repeat(subject, policy, cpus, &setup, begin);
-        progress.inc(1);
+        progress::step(progress)?;
         case
     };
     wanted.into_par_iter().enumerate().map(run).collect()

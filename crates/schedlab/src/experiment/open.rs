@@ -7,17 +7,19 @@ mod warm_up;
 pub use comparison::compare_open;
 pub use replication::aggregate;
 
+use super::Candidate;
 use crate::Error;
 use crate::output::Row;
 use crate::workload::Stochastic;
 use crate::workload::format::{Saturation as Rule, WarmUp};
 use schedsim::Time;
 use schedsim::checks::{Checks, Violation};
-use schedsim::engine::{self, Options, Outcome};
+use schedsim::engine::{Options, Outcome};
 use schedsim::metrics::{Group, OPEN_CATALOGUE, OpenSummary, OpenSystem, Saturation};
 use schedsim::policy::PolicySpec;
 use schedsim::trace::{Observer, Trace};
 use schedsim::workload::Model;
+use std::fmt::Display;
 use warm_up::ResponseRatios;
 
 /// What a run came to.
@@ -39,7 +41,20 @@ pub struct OpenRun {
 /// If the policy fails.
 pub fn simulate_open(workload: &Stochastic, policy: &PolicySpec, seed: u64, others: Vec<&mut dyn Observer>) -> Result<OpenRun, Error> {
     let policy = workload.policy(policy).map_err(|error| Error::Usage(error.to_string()))?;
-    let job = Job { workload, policy: &policy, seed };
+    simulate_candidate(workload, &policy, seed, others)
+}
+
+/// The same under a policy that keeps its own quantum, whatever the workload says.
+///
+/// # Errors
+/// If the policy fails.
+pub fn simulate_candidate(
+    workload: &Stochastic,
+    policy: &dyn Candidate,
+    seed: u64,
+    others: Vec<&mut dyn Observer>,
+) -> Result<OpenRun, Error> {
+    let job = Job { workload, policy, seed };
     let mut warmed = None;
     if workload.warm_up == WarmUp::Mser5 {
         let mut ratios = ResponseRatios::new(workload.model.length().measured);
@@ -66,12 +81,21 @@ pub fn simulate_open(workload: &Stochastic, policy: &PolicySpec, seed: u64, othe
 /// If the policy fails.
 pub fn check_open(workload: &Stochastic, policy: &PolicySpec, seed: u64) -> Result<Vec<Violation>, Error> {
     let policy = workload.policy(policy).map_err(|error| Error::Usage(error.to_string()))?;
+    check_candidate(workload, &policy, seed)
+}
+
+/// The same under a policy that keeps its own quantum, whatever the workload says.
+///
+/// # Errors
+/// If the policy fails.
+pub fn check_candidate(workload: &Stochastic, policy: &dyn Candidate, seed: u64) -> Result<Vec<Violation>, Error> {
     let length = workload.model.length();
     let scripts = workload.model.scripts(seed, (length.warm_up + length.measured) as usize);
     let machine = &workload.machine;
     let mut checks = Checks::new(&scripts, machine, policy.promises(machine.cpus));
     let options = Options { seed, until: Time::NEVER };
-    let outcome = engine::simulate_named(&scripts, machine, &policy, options, Trace::new(vec![&mut checks]))
+    let outcome = policy
+        .run((&scripts).into(), machine, options, Trace::new(vec![&mut checks]))
         .map_err(|error| Error::Internal(format!("{policy}, seed {seed}: {error}")))?;
     Ok(checks.finish(&outcome))
 }
@@ -79,7 +103,7 @@ pub fn check_open(workload: &Stochastic, policy: &PolicySpec, seed: u64) -> Resu
 /// A run that waits for its policy.
 struct Job<'a> {
     workload: &'a Stochastic,
-    policy: &'a PolicySpec,
+    policy: &'a dyn Candidate,
     seed: u64,
 }
 
@@ -87,7 +111,9 @@ impl Job<'_> {
     /// Runs it; also says whether the policy migrates tasks.
     fn run(&self, model: &Model, observers: Vec<&mut dyn Observer>) -> Result<(Outcome, bool), Error> {
         let (machine, options) = (&self.workload.machine, Options { seed: self.seed, until: Time::NEVER });
-        let outcome = engine::simulate_named(model, machine, self.policy, options, Trace::new(observers))
+        let outcome = self
+            .policy
+            .run(model.into(), machine, options, Trace::new(observers))
             .map_err(|error| Error::Internal(format!("{}, seed {}: {error}", self.policy, self.seed)))?;
         Ok((outcome, self.policy.migrates(machine.cpus)))
     }
@@ -106,7 +132,7 @@ impl Job<'_> {
 
 impl OpenRun {
     /// One row per metric; those of a response also for each priority and each class, if there are several. What means nothing in a saturated run has no value.
-    pub fn rows(&self, workload: &Stochastic, policy: &PolicySpec, seed: u64) -> Vec<Row> {
+    pub fn rows(&self, workload: &Stochastic, policy: &(impl Display + ?Sized), seed: u64) -> Vec<Row> {
         let row = |metric: &str, unit: &str, value: Option<f64>, note: Option<&str>, of: &[(&str, String)]| {
             let mut params = workload.parameters.clone();
             params.extend(of.iter().map(|(key, value)| (key.to_string(), value.clone())));

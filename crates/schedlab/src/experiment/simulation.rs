@@ -1,13 +1,12 @@
 //! One run in the simulator, observed.
 
-use super::Subject;
 use super::queue_costs::charge_queues;
+use super::{Candidate, Subject};
 use crate::Error;
 use schedsim::Machine;
 use schedsim::checks::{Checks, Violation};
-use schedsim::engine::{self, Options, Outcome};
+use schedsim::engine::{Error as Failure, Options, Outcome};
 use schedsim::metrics::{Metrics, Summary};
-use schedsim::policy::PolicySpec;
 use schedsim::trace::{Observer, Trace, TraceHash};
 use schedsim::workload::UntilEnded;
 
@@ -30,12 +29,16 @@ pub struct Run {
 pub fn simulate(
     subject: Subject<'_>,
     machine: &Machine,
-    policy: &PolicySpec,
+    policy: &dyn Candidate,
     seed: u64,
     check: bool,
     observer: Option<&mut dyn Observer>,
 ) -> Result<Run, Error> {
-    let charged = subject.mips.map(|mips| charge_queues(machine, policy.structure(), mips));
+    let charged = subject.mips.map(|mips| match policy.structure() {
+        Some(structure) => Ok(charge_queues(machine, structure, mips)),
+        None => Err(Error::Usage(format!("what the ready queues of {policy} cost nobody has counted: leave --mips out"))),
+    });
+    let charged = charged.transpose()?;
     let machine = charged.as_ref().unwrap_or(machine);
     let Subject { workload, ended, until: stop, .. } = subject;
     let tasks = workload.tasks.iter().map(|task| (task.info.prio, task.attributes.class));
@@ -51,9 +54,9 @@ pub fn simulate(
         observers.push(observer);
     }
     let options = Options { seed, until: stop };
-    let outcome = engine::simulate_named(workload, machine, policy, options, Trace::new(observers)).map_err(|error| match error {
-        engine::Error::Stalled(_) | engine::Error::Task { .. } => Error::Input(format!("under {policy} on {} CPUs {error}", machine.cpus)),
-        engine::Error::Policy { .. } => Error::Internal(format!("{policy} on {} CPUs failed: {error}", machine.cpus)),
+    let outcome = policy.run(workload.into(), machine, options, Trace::new(observers)).map_err(|error| match error {
+        Failure::Stalled(_) | Failure::Task { .. } => Error::Input(format!("under {policy} on {} CPUs {error}", machine.cpus)),
+        Failure::Policy { .. } => Error::Internal(format!("{policy} on {} CPUs failed: {error}", machine.cpus)),
     })?;
     let violations = checks.map(|checks| checks.finish(&outcome)).unwrap_or_default();
     let end = until.end().unwrap_or(outcome.end);

@@ -5,10 +5,10 @@
 use crate::Error;
 use crate::output::{Results, Row, prepare_directory, write_whole};
 use crate::results_directory::{from_parquet, to_parquet};
+use schedlab_sources::BUILD;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 use twox_hash::XxHash3_128;
 
 /// A directory of finished cells.
@@ -19,19 +19,12 @@ pub struct Store(PathBuf);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Key(u128);
 
-/// The program that computes cells, by the size of its file and when that was built: another one may come to other numbers, even if its version is the same.
-static PROGRAM: LazyLock<String> = LazyLock::new(|| {
-    let file = std::env::current_exe().and_then(fs::metadata).and_then(|file| Ok((file.len(), file.modified()?)));
-    // Without it there is nothing that an older program's cells could be told by, so that nothing is found again.
-    let program = file.map_or_else(|_| format!("process {}", std::process::id()), |(len, built)| format!("{len} {built:?}"));
-    format!("{} {program}", env!("CARGO_PKG_VERSION"))
-});
-
 impl Key {
-    /// The key of what this program makes of `parts`.
+    /// The key of what this program makes of `parts`. Programs of other sources may come to other numbers; the command line, the Python package and the workers of a
+    /// cluster find one another's cells.
     pub fn of(parts: &[&str]) -> Key {
         let mut hasher = XxHash3_128::new();
-        for part in [PROGRAM.as_str()].iter().chain(parts) {
+        for part in [BUILD].iter().chain(parts) {
             hasher.write(&(part.len() as u64).to_le_bytes());
             hasher.write(part.as_bytes());
         }

@@ -211,7 +211,7 @@ impl Stochastic {
     }
 
     /// Why a policy has no steady state here whatever a run says, if there is a closed form.
-    pub fn saturates(&self, policy: &PolicySpec, migrates: bool) -> bool {
+    pub fn saturates(&self, policy: &(impl fmt::Display + ?Sized), migrates: bool) -> bool {
         let text = policy.to_string();
         let is_plain_central = text.starts_with("central:") && !text.contains("/search=") && !text.contains("/shortcut=");
         let slowdown =

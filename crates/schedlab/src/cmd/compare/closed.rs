@@ -3,14 +3,14 @@
 use super::{Compare, POLICIES};
 use crate::Error;
 use crate::experiment::{Comparison, Setup, Subject};
-use crate::output::Results;
+use crate::output::{Answer, Results};
 use crate::progress;
 use crate::results_directory::ResultsDirectory;
 use crate::workload::ClosedWorkload;
 use std::fmt::Write;
 
 impl Compare {
-    pub(super) fn closed(&self, workload: &ClosedWorkload) -> Result<(), Error> {
+    pub(super) fn closed(&self, workload: &ClosedWorkload) -> Result<Answer, Error> {
         if !self.load.is_empty() {
             return Err(Error::Usage(format!(
                 "{} is a closed workload, which has the load that it has: leave --load out",
@@ -37,10 +37,9 @@ impl Compare {
             bar.finish_and_clear();
             directory.finish()?;
         }
-        results.print(self.common.format, || {
-            let mut text = workload.headline();
-            let _ = writeln!(text, "Machine: {}", self.machine.told_of_closed());
-            text + &self.tables(&comparison, &cpus) + "\n+ better  - worse  = the same; ± where above 1%\n"
-        })
+        let mut text = workload.headline();
+        let _ = writeln!(text, "Machine: {}", self.machine.told_of_closed());
+        text += &self.tables(&comparison, &cpus);
+        Ok(Answer::new(results, text + "\n+ better  - worse  = the same; ± where above 1%\n"))
     }
 }

@@ -3,7 +3,7 @@
 use super::Compare;
 use crate::Error;
 use crate::experiment::{check_open, compare_open};
-use crate::output::{Align, Results, Row, Table, open_cell, open_headline};
+use crate::output::{Align, Answer, Results, Row, Table, open_cell, open_headline};
 use crate::progress;
 use crate::results_directory::ResultsDirectory;
 use crate::workload::{Stochastic, Template};
@@ -13,7 +13,7 @@ use std::fmt::Write;
 use toml::Value;
 
 impl Compare {
-    pub(super) fn stochastic(&self, template: &Template) -> Result<(), Error> {
+    pub(super) fn stochastic(&self, template: &Template) -> Result<Answer, Error> {
         let workloads = self.variants(template)?;
         let (policies, baseline) = (self.policies("central:rr,initial:rr,take:rr")?, self.baseline("initial:rr")?);
         let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
@@ -28,7 +28,8 @@ impl Compare {
             directory.write(&results, Vec::new())?;
             directory.finish()?;
         }
-        results.print(self.common.format, || self.stochastic_text(&workloads, &baseline, &results.rows))
+        let text = self.stochastic_text(&workloads, &baseline, &results.rows);
+        Ok(Answer::new(results, text))
     }
 
     /// The workload at each load on each number of CPUs that was asked for.

@@ -1,10 +1,10 @@
 //! Policies against a baseline on a stochastic workload: replications with common random numbers, until the intervals are narrow.
 
 use super::{aggregate, simulate_open};
-use crate::Error;
 use crate::experiment::Repetition;
 use crate::output::Row;
 use crate::workload::Stochastic;
+use crate::{Error, progress};
 use indicatif::ProgressBar;
 use rayon::prelude::*;
 use schedsim::policy::PolicySpec;
@@ -50,7 +50,7 @@ fn replicate(
         let jobs: Vec<(&PolicySpec, u64)> = policies.iter().flat_map(|policy| seeds.clone().map(move |seed| (*policy, seed))).collect();
         let round = jobs.into_par_iter().map(|(policy, seed)| {
             let run = simulate_open(workload, policy, seed, Vec::new())?;
-            progress.inc(1);
+            progress::step(progress)?;
             Ok(run.rows(workload, policy, seed))
         });
         runs.extend(round.collect::<Result<Vec<Vec<Row>>, Error>>()?.concat());

@@ -1,0 +1,101 @@
+//! The program's verbs: a command line in, its results out.
+
+use crate::error::{class, exception, named};
+use crate::policy::Caller;
+use crate::table::Table;
+use crate::work::work;
+use clap::Parser;
+use clap::error::ErrorKind;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use schedlab::cmd::Arguments;
+use schedlab::output::{Answer as Output, Results, command_line};
+use schedlab::results_directory::to_parquet;
+use schedlab::{experiment, import};
+use std::path::PathBuf;
+
+/// What a command came to.
+#[pyclass(frozen, module = "schedlab")]
+pub struct Answer {
+    results: Results,
+    /// The rows.
+    #[pyo3(get)]
+    table: Py<Table>,
+    /// The same as the command line prints it.
+    #[pyo3(get)]
+    text: String,
+    /// What is wrong with the results, if anything: a class of `schedlab.errors`, and the message.
+    #[pyo3(get)]
+    end: Option<(&'static str, String)>,
+}
+
+#[pymethods]
+impl Answer {
+    /// The command line that gives the same rows.
+    #[getter]
+    fn reproduce(&self) -> &str {
+        &self.results.reproduce
+    }
+
+    fn to_json(&self, py: Python<'_>) -> PyResult<String> {
+        self.results.to_json().map_err(|error| exception(py, &error))
+    }
+
+    fn to_csv(&self, py: Python<'_>) -> PyResult<String> {
+        self.results.to_csv().map_err(|error| exception(py, &error))
+    }
+
+    fn to_parquet<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &to_parquet(&self.results).map_err(|error| exception(py, &error))?))
+    }
+}
+
+/// Does what the words of a command line ask for. `policy` is a class or a function that makes a `schedlab.Policy`, which then runs in place of the one that is named.
+#[pyfunction]
+#[pyo3(signature = (words, policy = None, progress = None))]
+pub fn evaluate(
+    py: Python<'_>,
+    words: Vec<String>,
+    policy: Option<Bound<'_, PyAny>>,
+    progress: Option<Bound<'_, PyAny>>,
+) -> PyResult<Answer> {
+    let arguments = Arguments::try_parse_from(["schedlab".to_string()].iter().chain(&words)).map_err(|error| refused(py, &error))?;
+    let mut output = match policy {
+        // A policy in Python needs the interpreter at every event.
+        Some(policy) => {
+            let caller = Caller::new(&policy)?;
+            arguments.answer(Some(&caller)).map_err(|error| caller.raised(py).unwrap_or_else(|| exception(py, &error)))?
+        }
+        None => work(py, progress, move || arguments.answer(None))?,
+    };
+    output.results.reproduce = command_line(words.iter().map(Into::into));
+    let Output { results, text, end } = output;
+    let end = end.err().map(|error| (class(&error), error.to_string()));
+    Ok(Answer { table: Py::new(py, Table::of_rows(py, &results.rows)?)?, results, text, end })
+}
+
+/// The text of a workload file that is like the recording at `path`.
+#[pyfunction]
+pub fn fit(py: Python<'_>, path: PathBuf, only: Vec<String>, allow_lost: bool) -> PyResult<String> {
+    let read = |path: &std::path::Path, options: import::Options, observers: Vec<&mut dyn schedsim::trace::Observer>| {
+        Ok(import::read(path, &options, observers)?)
+    };
+    work(py, None, move || experiment::fit(&path, &only, allow_lost, read))
+}
+
+/// A TOML file of what `json` describes.
+#[pyfunction]
+pub fn to_toml(py: Python<'_>, json: &str) -> PyResult<String> {
+    let wrong = |error: &dyn std::fmt::Display| named(py, "UsageError", &format!("this cannot be a file of TOML: {error}"));
+    let value: toml::Table = serde_json::from_str(json).map_err(|error| wrong(&error))?;
+    toml::to_string(&value).map_err(|error| wrong(&error))
+}
+
+/// clap's message without what only helps on a command line.
+fn refused(py: Python<'_>, error: &clap::Error) -> PyErr {
+    let text = error.render().to_string();
+    let text = text.trim_start_matches("error: ").split("\n\nFor more information").next().unwrap_or_default();
+    let text = text.split("\n\nUsage:").next().unwrap_or_default().trim();
+    let class = if error.kind() == ErrorKind::DisplayHelp { "InternalError" } else { "UsageError" };
+    named(py, class, text)
+}

@@ -1,0 +1,27 @@
+//! Errors of the program as exceptions of the package, by exit code.
+
+use pyo3::prelude::*;
+use schedlab::Error;
+
+/// The exception for `error`: the class of `schedlab.errors` that stands for its exit code.
+pub fn exception(py: Python<'_>, error: &Error) -> PyErr {
+    named(py, class(error), &error.to_string())
+}
+
+/// The class of `schedlab.errors` for `error`.
+pub fn class(error: &Error) -> &'static str {
+    match error.exit_code() {
+        2 => "UsageError",
+        3 => "InputError",
+        4 => "CheckFailed",
+        5 => "Inconclusive",
+        77 => "Missing",
+        _ => "InternalError",
+    }
+}
+
+/// The exception of that class of `schedlab.errors`.
+pub fn named(py: Python<'_>, class: &str, message: &str) -> PyErr {
+    let raised = py.import("schedlab.errors").and_then(|module| module.getattr(class)?.call1((message,)));
+    raised.map_or_else(|error| error, PyErr::from_value)
+}

@@ -1,0 +1,388 @@
+//! A policy written in Python, behind the seam that all policies have.
+//!
+//! The simulation runs on the caller's thread with the interpreter's lock: nearly every event needs it. Callbacks that the class does not define are not called.
+
+use crate::context::Context;
+use crate::error::named;
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use pyo3::types::PyTuple;
+use schedlab::experiment::Candidate;
+use schedlab::no_such;
+use schedsim::engine::{self, Options, Outcome, Source};
+use schedsim::policy::{Context as Model, Dispatch, Effect as Asked, Enqueue, Needs, Policy, Promises, Stop, Wake};
+use schedsim::trace::Trace;
+use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+
+/// What a policy asks for after a callback; `schedlab.kick`, `kick_at` and `preempt` make one.
+#[pyclass(frozen, eq, skip_from_py_object, module = "schedlab")]
+#[derive(Clone, PartialEq)]
+pub struct Effect(Asked);
+
+#[pymethods]
+impl Effect {
+    /// If this CPU is idle, let it dispatch.
+    #[staticmethod]
+    fn kick(cpu: u16) -> Effect {
+        Effect(Asked::Kick(CpuId(cpu)))
+    }
+
+    /// If this CPU is idle at that time (in nanoseconds), let it dispatch. Replaces an earlier one.
+    #[staticmethod]
+    fn kick_at(cpu: u16, time_ns: u64) -> Effect {
+        Effect(Asked::KickAt(CpuId(cpu), Time(time_ns)))
+    }
+
+    /// Whatever this CPU runs shall stop, and it shall dispatch.
+    #[staticmethod]
+    fn preempt(cpu: u16) -> Effect {
+        Effect(Asked::Preempt(CpuId(cpu)))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("{:?}", self.0)
+    }
+}
+
+/// What makes instances of a policy in Python, one for each run.
+pub struct Caller {
+    make: Py<PyAny>,
+    name: String,
+    needs: Needs,
+    promises: Promises,
+    migrates: bool,
+    failure: Rc<RefCell<Option<PyErr>>>,
+}
+
+impl Caller {
+    /// `make` is a class, or a function without arguments.
+    pub fn new(make: &Bound<'_, PyAny>) -> PyResult<Caller> {
+        let policy = make.call0()?;
+        let py = make.py();
+        let base = py.import("schedlab.policy")?.getattr("Policy")?;
+        if !policy.is_instance(&base)? {
+            let of = policy.get_type().name()?;
+            return Err(named(py, "UsageError", &format!("a policy is an instance of a subclass of schedlab.Policy, not of {of}")));
+        }
+        for signature in REQUIRED {
+            if Callback::of(&policy, signature)?.method.is_none() {
+                let (class, (name, parameters)) = (policy.get_type().name()?, signature);
+                let message = format!("{class} does not define {name}(self, cx, {})", parameters.join(", "));
+                return Err(named(py, "UsageError", &message));
+            }
+        }
+        Ok(Caller {
+            make: make.clone().unbind(),
+            name: policy.getattr("name")?.extract()?,
+            needs: Needs { tick: policy.getattr("tick_ns")?.extract::<Option<u64>>()?.map(Nanos), blocking: false },
+            promises: promises(&policy)?,
+            migrates: policy.getattr("migrates")?.extract()?,
+            failure: Rc::default(),
+        })
+    }
+
+    /// The exception that ended a run, if one did.
+    pub fn raised(&self, _py: Python<'_>) -> Option<PyErr> {
+        self.failure.borrow_mut().take()
+    }
+}
+
+/// What a policy says that it guarantees.
+fn promises(policy: &Bound<'_, PyAny>) -> PyResult<Promises> {
+    let mut promises = Promises::default();
+    for promise in policy.getattr("promises")?.try_iter()? {
+        let promise: String = promise?.extract()?;
+        match promise.as_str() {
+            "work_conserving" => promises.work_conserving = true,
+            "locally_work_conserving" => promises.locally_work_conserving = true,
+            "starvation_free" => promises.starvation_free = true,
+            wrong => {
+                let names = ["work_conserving", "locally_work_conserving", "starvation_free"].map(String::from);
+                let see = format!("It can be {}.", names.join(", "));
+                return Err(named(policy.py(), "UsageError", &no_such("promise", wrong, &names, &see)));
+            }
+        }
+    }
+    Ok(promises)
+}
+
+impl fmt::Display for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl Candidate for Caller {
+    fn structure(&self) -> Option<&str> {
+        None
+    }
+
+    fn promises(&self, _cpus: u16) -> Promises {
+        self.promises
+    }
+
+    fn migrates(&self, _cpus: u16) -> bool {
+        self.migrates
+    }
+
+    fn run(&self, source: Source<'_>, machine: &Machine, options: Options, trace: Trace<'_>) -> Result<Outcome, engine::Error> {
+        Python::attach(|py| match Instance::new(py, self) {
+            Ok(policy) => engine::simulate(source, machine, policy, options, trace),
+            Err(raised) => {
+                let message = raised.to_string();
+                self.failure.borrow_mut().get_or_insert(raised);
+                Err(engine::Error::Policy { time: Time::ZERO, message })
+            }
+        })
+    }
+}
+
+/// A method of a policy's, if its class defines it; else nothing is called.
+struct Callback<'py> {
+    name: &'static str,
+    /// What it gets beside the context, for messages.
+    parameters: &'static [&'static str],
+    method: Option<Bound<'py, PyAny>>,
+}
+
+/// What it is called, and what it gets.
+type Signature = (&'static str, &'static [&'static str]);
+
+const INIT_TASK: Signature = ("init_task", &["task"]);
+const EXIT_TASK: Signature = ("exit_task", &["task"]);
+const SELECT_CPU: Signature = ("select_cpu", &["task", "new", "waker"]);
+const ENQUEUE: Signature = ("enqueue", &["task", "cpu", "why"]);
+const DEQUEUE: Signature = ("dequeue", &["task"]);
+const DISPATCH: Signature = ("dispatch", &["cpu"]);
+const RUNNING: Signature = ("running", &["cpu", "task"]);
+const STOPPING: Signature = ("stopping", &["cpu", "task", "why"]);
+const UPDATE_IDLE: Signature = ("update_idle", &["cpu", "idle"]);
+const TICK: Signature = ("tick", &["cpu", "task"]);
+
+/// Without these there is no policy.
+const REQUIRED: [Signature; 3] = [ENQUEUE, DEQUEUE, DISPATCH];
+
+impl<'py> Callback<'py> {
+    fn of(policy: &Bound<'py, PyAny>, (name, parameters): Signature) -> PyResult<Callback<'py>> {
+        let base = policy.py().import("schedlab.policy")?.getattr("Policy")?;
+        let is_own = !policy.get_type().getattr(name)?.is(&base.getattr(name)?);
+        let method = is_own.then(|| policy.getattr(name)).transpose()?;
+        Ok(Callback { name, parameters, method })
+    }
+
+    /// The call as one would write it.
+    fn told(&self, arguments: &Bound<'py, PyTuple>) -> String {
+        let values = arguments.iter().skip(1).map(|value| value.to_string());
+        let list: Vec<String> = self.parameters.iter().zip(values).map(|(name, value)| format!("{name}={value}")).collect();
+        format!("{}({})", self.name, list.join(", "))
+    }
+}
+
+/// A policy of one run.
+struct Instance<'py> {
+    context: Bound<'py, Context>,
+    caller: &'py Caller,
+    tasks: u32,
+    init_task: Callback<'py>,
+    exit_task: Callback<'py>,
+    select_cpu: Callback<'py>,
+    enqueue: Callback<'py>,
+    dequeue: Callback<'py>,
+    dispatch: Callback<'py>,
+    running: Callback<'py>,
+    stopping: Callback<'py>,
+    update_idle: Callback<'py>,
+    tick: Callback<'py>,
+}
+
+impl<'py> Instance<'py> {
+    fn new(py: Python<'py>, caller: &'py Caller) -> PyResult<Instance<'py>> {
+        let policy = caller.make.bind(py).call0()?;
+        let callback = |signature| Callback::of(&policy, signature);
+        Ok(Instance {
+            context: Bound::new(py, Context::new())?,
+            caller,
+            tasks: 0,
+            init_task: callback(INIT_TASK)?,
+            exit_task: callback(EXIT_TASK)?,
+            select_cpu: callback(SELECT_CPU)?,
+            enqueue: callback(ENQUEUE)?,
+            dequeue: callback(DEQUEUE)?,
+            dispatch: callback(DISPATCH)?,
+            running: callback(RUNNING)?,
+            stopping: callback(STOPPING)?,
+            update_idle: callback(UPDATE_IDLE)?,
+            tick: callback(TICK)?,
+        })
+    }
+
+    /// Calls `callback` with the context and `arguments`; `None` if there is no such method. An exception, or an answer that `read` refuses, ends the run, and
+    /// nothing is called any more.
+    fn call<T>(
+        &self,
+        cx: &mut Model,
+        callback: &Callback<'py>,
+        arguments: impl IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error = PyErr>,
+        read: impl FnOnce(&Model, Bound<'py, PyAny>) -> PyResult<T>,
+    ) -> Option<T> {
+        let method = callback.method.as_ref().filter(|_| self.caller.failure.borrow().is_none())?;
+        let py = method.py();
+        let arguments = match arguments.into_pyobject(py) {
+            Ok(arguments) => arguments,
+            Err(raised) => return self.give_up(cx, callback.name.to_string(), raised),
+        };
+        let answer = self.context.borrow().lend(cx, self.tasks, || method.call1(&arguments));
+        match answer.and_then(|answer| read(cx, answer)) {
+            Ok(answer) => Some(answer),
+            Err(raised) => self.give_up(cx, callback.told(&arguments), raised),
+        }
+    }
+
+    /// Keeps the exception with the event that caused it; an interrupt stays what it is.
+    fn give_up<T>(&self, cx: &mut Model, event: String, raised: PyErr) -> Option<T> {
+        let py = self.context.py();
+        cx.fail(format!("{event}: {raised}"));
+        let told = if raised.is_instance_of::<PyKeyboardInterrupt>(py) {
+            raised
+        } else {
+            let message = format!("{}: at {}, in {event}: {raised}", self.caller.name, Nanos(cx.now().0));
+            let told = named(py, "PolicyError", &message);
+            told.set_cause(py, Some(raised));
+            told
+        };
+        self.caller.failure.borrow_mut().get_or_insert(told);
+        None
+    }
+
+    fn wrong<T>(&self, message: String) -> PyResult<T> {
+        Err(named(self.context.py(), "UsageError", &message))
+    }
+
+    /// A CPU that there is.
+    fn cpu(&self, model: &Model, answer: &Bound<'py, PyAny>) -> PyResult<CpuId> {
+        let (cpu, cpus) = (answer.extract::<u16>()?, model.machine().cpus);
+        if cpu < cpus { Ok(CpuId(cpu)) } else { self.wrong(format!("there is no CPU {cpu}: there are {cpus}")) }
+    }
+
+    /// An effect that can be: None is nothing.
+    fn effect(&self, model: &Model, answer: Bound<'py, PyAny>) -> PyResult<Asked> {
+        if answer.is_none() {
+            return Ok(Asked::Nothing);
+        }
+        let Ok(effect) = answer.cast::<Effect>() else {
+            let of = answer.get_type().name()?;
+            return self.wrong(format!("an effect is None, or what schedlab.kick, kick_at or preempt gives, not of {of}"));
+        };
+        let asked = effect.get().0;
+        match asked {
+            Asked::Kick(cpu) | Asked::KickAt(cpu, _) | Asked::Preempt(cpu) if cpu.0 >= model.machine().cpus => {
+                self.wrong(format!("there is no CPU {}: there are {}", cpu.0, model.machine().cpus))
+            }
+            Asked::KickAt(_, time) if time < model.now() => {
+                self.wrong(format!("{} is over: it is {}", Nanos(time.0), Nanos(model.now().0)))
+            }
+            asked => Ok(asked),
+        }
+    }
+
+    /// A task and a slice, or None.
+    fn chosen(&self, answer: Bound<'py, PyAny>) -> PyResult<Option<Dispatch>> {
+        if answer.is_none() {
+            return Ok(None);
+        }
+        let Ok((task, slice)) = answer.extract::<(u32, u64)>() else {
+            return self.wrong("dispatch gives None, or the task and for how many nanoseconds it may run".to_string());
+        };
+        if task >= self.tasks {
+            return self.wrong(format!("there is no task {task}: there are {}", self.tasks));
+        }
+        if slice == 0 {
+            return self.wrong("a slice is at least a nanosecond".to_string());
+        }
+        Ok(Some(Dispatch { task: TaskId(task), slice: Nanos(slice) }))
+    }
+}
+
+/// Of callbacks that give nothing.
+fn nothing(_: &Model, _: Bound<'_, PyAny>) -> PyResult<()> {
+    Ok(())
+}
+
+impl Policy for Instance<'_> {
+    fn needs(&self) -> Needs {
+        self.caller.needs
+    }
+
+    fn promises(&self) -> Promises {
+        self.caller.promises
+    }
+
+    fn migrates(&self) -> bool {
+        self.caller.migrates
+    }
+
+    fn init_task(&mut self, cx: &mut Model, task: TaskId) {
+        self.tasks = self.tasks.max(task.0 + 1);
+        self.call(cx, &self.init_task, (self.context.clone(), task.0), nothing);
+    }
+
+    fn exit_task(&mut self, cx: &mut Model, task: TaskId) {
+        self.call(cx, &self.exit_task, (self.context.clone(), task.0), nothing);
+    }
+
+    fn select_cpu(&mut self, cx: &mut Model, task: TaskId, wake: Wake) -> CpuId {
+        let arguments = (self.context.clone(), task.0, wake.new, wake.waker.map(|cpu| cpu.0));
+        let selected = self.call(cx, &self.select_cpu, arguments, |model, answer| self.cpu(model, &answer));
+        selected.or_else(|| cx.idle_cpu_for(task)).or_else(|| cx.pinned(task)).unwrap_or_else(|| cx.task(task).cpu)
+    }
+
+    fn enqueue(&mut self, cx: &mut Model, task: TaskId, cpu: CpuId, why: Enqueue) -> Asked {
+        let why = match why {
+            Enqueue::New => intern!(self.context.py(), "new"),
+            Enqueue::Wakeup => intern!(self.context.py(), "wakeup"),
+            Enqueue::SliceOver => intern!(self.context.py(), "slice_over"),
+            Enqueue::Preempted => intern!(self.context.py(), "preempted"),
+            Enqueue::Yielded => intern!(self.context.py(), "yielded"),
+        };
+        let arguments = (self.context.clone(), task.0, cpu.0, why);
+        self.call(cx, &self.enqueue, arguments, |model, answer| self.effect(model, answer)).unwrap_or(Asked::Nothing)
+    }
+
+    fn dequeue(&mut self, cx: &mut Model, task: TaskId) {
+        self.call(cx, &self.dequeue, (self.context.clone(), task.0), nothing);
+    }
+
+    fn dispatch(&mut self, cx: &mut Model, cpu: CpuId) -> Option<Dispatch> {
+        self.call(cx, &self.dispatch, (self.context.clone(), cpu.0), |_, answer| self.chosen(answer))?
+    }
+
+    fn running(&mut self, cx: &mut Model, cpu: CpuId, task: TaskId) {
+        self.call(cx, &self.running, (self.context.clone(), cpu.0, task.0), nothing);
+    }
+
+    fn stopping(&mut self, cx: &mut Model, cpu: CpuId, task: TaskId, why: Stop) {
+        let why = match why {
+            Stop::SliceOver => intern!(self.context.py(), "slice_over"),
+            Stop::Preempted => intern!(self.context.py(), "preempted"),
+            Stop::Yielded => intern!(self.context.py(), "yielded"),
+            Stop::Blocked => intern!(self.context.py(), "blocked"),
+            Stop::Exited => intern!(self.context.py(), "exited"),
+        };
+        self.call(cx, &self.stopping, (self.context.clone(), cpu.0, task.0, why), nothing);
+    }
+
+    fn update_idle(&mut self, cx: &mut Model, cpu: CpuId, idle: bool) -> Asked {
+        let arguments = (self.context.clone(), cpu.0, idle);
+        self.call(cx, &self.update_idle, arguments, |model, answer| self.effect(model, answer)).unwrap_or(Asked::Nothing)
+    }
+
+    fn tick(&mut self, cx: &mut Model, cpu: CpuId, task: TaskId) -> Asked {
+        let arguments = (self.context.clone(), cpu.0, task.0);
+        self.call(cx, &self.tick, arguments, |model, answer| self.effect(model, answer)).unwrap_or(Asked::Nothing)
+    }
+}

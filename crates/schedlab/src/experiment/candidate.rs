@@ -1,0 +1,43 @@
+//! What is put to the test: a policy by name, or one of the caller's own.
+
+use schedsim::Machine;
+use schedsim::engine::{self, Options, Outcome, Source};
+use schedsim::policy::{PolicySpec, Promises};
+use schedsim::trace::Trace;
+use std::fmt::Display;
+
+/// A policy that can be run from its beginning as often as asked. It is displayed as results name it.
+pub trait Candidate: Display {
+    /// The ready queue whose operations can be charged; `None` if the cost atlas cannot have it.
+    fn structure(&self) -> Option<&str>;
+
+    /// What it guarantees on so many CPUs.
+    fn promises(&self, cpus: u16) -> Promises;
+
+    /// Whether a task may run on several CPUs in its life.
+    fn migrates(&self, cpus: u16) -> bool;
+
+    /// Runs the tasks of `source` under it.
+    ///
+    /// # Errors
+    /// As [`engine::simulate`].
+    fn run(&self, source: Source<'_>, machine: &Machine, options: Options, trace: Trace<'_>) -> Result<Outcome, engine::Error>;
+}
+
+impl Candidate for PolicySpec {
+    fn structure(&self) -> Option<&str> {
+        Some(PolicySpec::structure(self))
+    }
+
+    fn promises(&self, cpus: u16) -> Promises {
+        PolicySpec::promises(self, cpus)
+    }
+
+    fn migrates(&self, cpus: u16) -> bool {
+        PolicySpec::migrates(self, cpus)
+    }
+
+    fn run(&self, source: Source<'_>, machine: &Machine, options: Options, trace: Trace<'_>) -> Result<Outcome, engine::Error> {
+        engine::simulate_named(source, machine, self, options, trace)
+    }
+}

@@ -1,0 +1,5 @@
+//! Which sources a build of schedlab is of. A crate of its own, so that looking at them does not build what the build script of `schedlab` builds.
+
+/// The version, and a hash of all sources that decide what a simulation comes to. Programs of the same sources come to the same numbers, wherever and however they
+/// were built.
+pub const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("SCHEDLAB_SOURCES"));

@@ -1,0 +1,28 @@
+"""A laboratory for CPU schedulers: one policy, three worlds, the same numbers every time.
+
+    >>> import schedlab
+    >>> results = schedlab.compare("unix1990", policies=["central:rr", "take:rr"], load=[0.3, 0.7])
+    >>> results.value("ngrr", policy="take:rr", load=0.7)
+
+Results are Arrow tables: `polars.DataFrame(results)`. docs/PYTHON.md is the guide.
+"""
+
+from ._native import BUILD, Context, Effect, Table, Trace, __version__
+from .errors import (
+    CellsFailed,
+    CheckFailed,
+    ClusterError,
+    Inconclusive,
+    InputError,
+    InternalError,
+    Missing,
+    PolicyError,
+    SchedlabError,
+    UsageError,
+)
+from .policy import Policy, kick, kick_at, preempt
+from .results import Results
+from .verbs import compare, fit, queue_costs, read_trace, simulate
+from .workload import Workload, closed, loop, run, sleep, stochastic, task, timer
+
+__all__ = [name for name in dir() if not name.startswith("_") and name not in ("errors", "policy", "results", "verbs", "workload", "progress")]

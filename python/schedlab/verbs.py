@@ -1,0 +1,197 @@
+"""The program's verbs as functions. Each is a command line that is not printed: names, defaults, messages and digits are those of `schedlab`."""
+
+from __future__ import annotations
+
+import math
+import os
+import pathlib
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
+from typing import Any, TypeAlias, TypeVar, Union
+
+from . import _native, errors
+from .policy import Policy
+from .progress import shown
+from .results import Results
+from .workload import Workload, named
+
+Subject: TypeAlias = Union[str, "PathLike[str]", Workload]
+"""What can be run: the name of a workload, the path of a workload file or a recording, or a workload that was made here."""
+
+T = TypeVar("T")
+Several: TypeAlias = Union[T, Sequence[T]]
+"""One value, or several."""
+
+
+def compare(
+    workload: Subject,
+    policies: Several[str] | None = None,
+    *,
+    baseline: str | None = None,
+    cpus: Several[int] | None = None,
+    load: Several[float] | None = None,
+    seed: int = 1,
+    parameters: Mapping[str, str | float] | None = None,
+    ci: str = "2%",
+    min_runs: int = 5,
+    max_time: str = "60s",
+    check: bool = False,
+    switch_cost: str | None = None,
+    migration_cost: str | None = None,
+    idle_exit: str | None = None,
+    wake_cost: str | None = None,
+    mips: float | None = None,
+    allow_lost: bool = False,
+    output: str | PathLike[str] | None = None,
+    progress: bool = True,
+) -> Results:
+    """Which of `policies` treats `workload` best, against `baseline`: `schedlab compare`.
+
+    `workload` is a name (`schedlab list workloads`), the path of a workload file or a recording, or a `schedlab.Workload`. `cpus` and `load` may be lists. `parameters`
+    are those of a stochastic workload, as in `{"tmc": "2ms"}`. Durations are texts with a unit. `output` is a directory for results, traces and a report.
+    """
+    with named(workload) as name:
+        words = ["compare", name, *_list("--policy", policies), *_option("--baseline", baseline), *_list("--cpus", cpus), *_list("--load", load)]
+        words += [*_set(parameters), *_option("--ci", ci), *_option("--min-runs", min_runs), *_option("--max-time", max_time)]
+        words += [*_machine(switch_cost, migration_cost, idle_exit, wake_cost, mips), *_option("--seed", seed), *_option("-o", output)]
+        return _results([*words, *_flag("--check", check), *_flag("--allow-lost", allow_lost)], progress=progress)
+
+
+def simulate(
+    workload: Subject,
+    policy: str | Callable[[], Policy],
+    *,
+    cpus: int | None = None,
+    seed: int = 1,
+    parameters: Mapping[str, str | float] | None = None,
+    check: bool = False,
+    trace: bool = False,
+    switch_cost: str | None = None,
+    migration_cost: str | None = None,
+    idle_exit: str | None = None,
+    wake_cost: str | None = None,
+    mips: float | None = None,
+    allow_lost: bool = False,
+    progress: bool = True,
+) -> Any:
+    """One run of `workload` under `policy`: `schedlab run`. With `trace`, gives the results and the run as a `schedlab.Trace`.
+
+    `policy` is a name, or a subclass of `schedlab.Policy` (or a function that makes one; it is called once for each run).
+    """
+    caller = None if isinstance(policy, str) else policy
+    if caller is not None and not callable(caller):
+        of = type(policy).__name__
+        hint = ": give the class, of which each run gets an instance of its own" if isinstance(policy, Policy) else ""
+        raise errors.UsageError(f"a policy is a name or a subclass of schedlab.Policy, not an instance of {of}{hint}")
+    with named(workload) as name, tempfile.TemporaryDirectory(prefix="schedlab-") as scratch:
+        file = pathlib.Path(scratch) / "run.trace"
+        words = ["run", name, "--policy", policy if caller is None else "rr", *_option("--cpus", cpus), *_set(parameters)]
+        words += [*_machine(switch_cost, migration_cost, idle_exit, wake_cost, mips), *_option("--seed", seed), *_flag("--check", check)]
+        words += [*_flag("--allow-lost", allow_lost), *(["--trace", str(file)] if trace else [])]
+        results = _results(words, policy=caller, progress=progress)
+        return (results, read_trace(file)) if trace else results
+
+
+def queue_costs(
+    queues: Several[str] | None = None,
+    *,
+    tasks: Several[int] | None = None,
+    levels: int = 10,
+    mix: str = "random",
+    strides: str | None = None,
+    count: Several[str] | None = None,
+    assignments: int | None = None,
+    runs: int = 10,
+    seed: int = 1,
+    slices: int | None = None,
+    crossover: Several[str] | None = None,
+    program: str | PathLike[str] | None = None,
+    progress: bool = True,
+) -> Results:
+    """What one operation costs in each of the ready queues `queues`: `schedlab queue`.
+
+    `count` is any of "instructions", "time" and "steps", by default all. Instructions are counted by valgrind in `program`, a build of schedlab's command line, by
+    default the one that is installed.
+    """
+    counts = ["instructions", "time", "steps"] if count is None else _items(count)
+    words = ["queue", *_list("--queues", queues), *_list("--tasks", tasks), *_option("--levels", levels), *_option("--mix", mix)]
+    words += [*_option("--strides", strides), *_list("--count", counts), *_option("--assignments", assignments), *_option("--runs", runs)]
+    words += [*_option("--seed", seed), *_option("--slices", slices), *_list("--crossover", crossover)]
+    if "instructions" in counts or crossover:
+        found = program or os.environ.get("SCHEDLAB") or shutil.which("schedlab")
+        if not found:
+            raise errors.Missing(
+                "instructions are counted in the program `schedlab`, which is not installed: `cargo install --path crates/schedlab`, or give program=, "
+                'or count=["time", "steps"]'
+            )
+        words += ["--binary", str(found)]
+    return _results(words, progress=progress)
+
+
+def read_trace(path: str | PathLike[str]) -> _native.Trace:
+    """A recording of perf's, or a trace of `schedlab run --trace`, as tables: a `schedlab.Trace`."""
+    return _native.read_trace(pathlib.Path(path))
+
+
+def fit(recording: str | PathLike[str], *, only: Several[str] = (), allow_lost: bool = False) -> Workload:
+    """A stochastic workload that is like `recording`: `schedlab inspect --fit`. With names in `only` it is fitted to the tasks of these names alone."""
+    path = pathlib.Path(recording)
+    return Workload(_native.fit(path, _items(only), allow_lost), path.name.split(".")[0])
+
+
+def _results(words, policy=None, progress=True):
+    with shown(progress and policy is None) as show:
+        answer = _native.evaluate(words, policy, show)
+    results = Results(answer)
+    if answer.end is not None:
+        kind, message = answer.end
+        error = getattr(errors, kind)(message)
+        error.results = results
+        raise error
+    return results
+
+
+def _items(values):
+    """One value, or several."""
+    return [str(values)] if isinstance(values, (str, int, float, os.PathLike)) else [str(value) for value in values]
+
+
+def _option(name, value):
+    if value is None:
+        return []
+    return [f"{name}={_text(name, value)}"] if name.startswith("--") else [name, _text(name, value)]
+
+
+def _text(name, value):
+    keyword = name.lstrip("-").replace("-", "_")
+    if isinstance(value, bool) or not isinstance(value, (str, int, float, os.PathLike)):
+        raise errors.UsageError(f"{keyword} is a number or a text, not {value!r}")
+    if isinstance(value, float) and math.isnan(value):
+        raise errors.UsageError(f"{keyword} is not a number (NaN)")
+    return str(value)
+
+
+def _list(name, values):
+    if values is None:
+        return []
+    if isinstance(values, (str, int, float)):
+        values = [values]
+    if not hasattr(values, "__iter__"):
+        raise errors.UsageError(f"{name.lstrip('-')} is a list of numbers or texts, not {values!r}")
+    texts = [_text(name, value) for value in values]
+    return [f"{name}={','.join(texts)}"] if texts else []
+
+
+def _set(parameters):
+    return [word for key, value in (parameters or {}).items() for word in ("--set", f"{key}={_text(key, value)}")]
+
+
+def _flag(name, given):
+    return [name] if given else []
+
+
+def _machine(switch_cost, migration_cost, idle_exit, wake_cost, mips):
+    costs = {"--switch-cost": switch_cost, "--migration-cost": migration_cost, "--idle-exit": idle_exit, "--wake-cost": wake_cost, "--mips": mips}
+    return [word for name, value in costs.items() for word in _option(name, value)]

@@ -1,0 +1,135 @@
+"""A policy in Python beside the same one in Rust, under all checks; what it does wrong comes back with the event."""
+
+from collections import deque
+
+import pytest
+
+import schedlab as lab
+
+
+class Fifo(lab.Policy):
+    """One queue for all CPUs, first come, first served, in slices of 100 ms: `central:rr`."""
+
+    name = "fifo-in-python"
+    promises = ("work_conserving", "starvation_free")
+
+    def __init__(self):
+        self.ready = deque()
+
+    def enqueue(self, cx, task, cpu, why):
+        self.ready.append(task)
+        idle = cx.idle_cpu_for(task)
+        return None if idle is None else lab.kick(idle)
+
+    def dequeue(self, cx, task):
+        self.ready.remove(task)
+
+    def dispatch(self, cx, cpu):
+        for task in self.ready:
+            if cx.allowed(task, cpu):
+                self.ready.remove(task)
+                return task, 100_000_000
+        return None
+
+
+@pytest.mark.parametrize("workload", ["hackbench:1", "yield:5", "unix1990"])
+def test_it_decides_as_the_same_policy_in_rust_does(workload):
+    parameters = {"tasks": 100, "load": 0.6} if workload == "unix1990" else None
+    ours = lab.simulate(workload, Fifo, cpus=2, parameters=parameters, check=True)
+    rust = lab.simulate(workload, "central:rr/quantum=100ms", cpus=2, parameters=parameters, check=True)
+    values = [[(row["metric"], row["value"], row["params"].get("trace_hash")) for row in results.rows] for results in (ours, rust)]
+    assert values[0] == values[1]
+    assert {row["policy"] for row in ours.rows} == {"fifo-in-python"}
+
+
+def test_each_run_begins_with_a_policy_of_its_own():
+    runs = [lab.simulate("hackbench:1", Fifo, cpus=2).to_csv() for _ in range(2)]
+    assert runs[0] == runs[1]
+
+
+class Broken(Fifo):
+    name = "broken"
+
+    def dispatch(self, cx, cpu):
+        if cx.now > 2_000_000:
+            return 1 // 0
+        return super().dispatch(cx, cpu)
+
+
+class Idle(Fifo):
+    """Leaves tasks waiting."""
+
+    def dispatch(self, cx, cpu):
+        return None if cpu == 1 else super().dispatch(cx, cpu)
+
+
+def having(**methods):
+    return type("Wrong", (Fifo,), methods)
+
+
+def test_an_exception_comes_back_with_its_event():
+    with pytest.raises(lab.PolicyError, match=r"broken: at \d+\.\d+ms, in dispatch\(cpu=\d\): .*division") as raised:
+        lab.simulate("hackbench:1", Broken, cpus=2)
+    assert isinstance(raised.value.__cause__, ZeroDivisionError)
+
+
+def test_the_checks_catch_a_broken_promise():
+    with pytest.raises(lab.CheckFailed, match="work_conserving") as raised:
+        lab.simulate("hackbench:1", Idle, cpus=2, check=True)
+    assert len(raised.value.results) > 0
+
+
+def interrupt(self, cx, cpu):
+    raise KeyboardInterrupt
+
+
+def keep(self, cx, task):
+    self.kept = cx
+
+
+def use(self, cx, cpu):
+    return lab.Policy.dispatch if not hasattr(self, "kept") else self.kept.now
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        (having(dispatch=lambda self, cx, cpu: 5), "the task and for how many nanoseconds"),
+        (having(dispatch=lambda self, cx, cpu: (99999, 5)), "there is no task 99999"),
+        (having(dispatch=lambda self, cx, cpu: (0, 0)), "at least a nanosecond"),
+        (having(dispatch=lambda self, cx, cpu: (0, -1)), "nanoseconds"),
+        (having(select_cpu=lambda self, cx, task, new, waker: 7), "there is no CPU 7: there are 2"),
+        (having(select_cpu=lambda self, cx, task, new, waker: "0"), "select_cpu(task=0, new=True, waker=None)"),
+        (having(enqueue=lambda self, cx, task, cpu, why: 3), "an effect is None, or what schedlab.kick"),
+        (having(enqueue=lambda self, cx, task, cpu, why: lab.kick(9)), "there is no CPU 9"),
+        (having(init_task=lambda self, cx, task: cx.prio(77)), "there is no task 77"),
+        (having(init_task=lambda self, cx, task: cx.random_below(0)), "no number below 0"),
+    ],
+)
+def test_what_it_must_not_do_is_told(policy, words):
+    with pytest.raises(lab.PolicyError) as raised:
+        lab.simulate("yield:2", policy, cpus=2)
+    assert words in str(raised.value)
+
+
+def test_a_task_that_does_not_wait_is_no_task_to_dispatch():
+    with pytest.raises(lab.SchedlabError, match="dispatched"):
+        lab.simulate("yield:2", having(dispatch=lambda self, cx, cpu: (0, 1000)), cpus=2)
+
+
+def test_an_interrupt_stays_one():
+    with pytest.raises(KeyboardInterrupt):
+        lab.simulate("yield:2", having(dispatch=interrupt))
+
+
+def test_what_is_no_policy_is_told():
+    with pytest.raises(lab.UsageError, match="does not define dispatch"):
+        lab.simulate("yield:2", type("Half", (lab.Policy,), {"enqueue": Fifo.enqueue, "dequeue": Fifo.dequeue}))
+    with pytest.raises(lab.UsageError, match="give the class"):
+        lab.simulate("yield:2", Fifo())
+    with pytest.raises(lab.UsageError, match="subclass of schedlab.Policy"):
+        lab.simulate("yield:2", dict)
+    with pytest.raises(lab.UsageError, match="Did you mean `work_conserving`"):
+        lab.simulate("yield:2", having(promises=("work-conserving",)))
+    with pytest.raises(lab.UsageError, match="leave --mips out"):
+        lab.simulate("yield:2", Fifo, mips=1000)
