@@ -8,6 +8,7 @@ mod by_name;
 mod cpu_times;
 mod cpus;
 mod pipes;
+mod rates;
 mod sharing;
 mod source;
 mod stall;
@@ -24,6 +25,7 @@ use crate::trace::Trace;
 use crate::{CpuId, Machine, Nanos, Random, TaskId, Time};
 use cpu_times::CpuTimes;
 use cpus::Cpu;
+use rates::Rates;
 use sharing::Slowdown;
 use source::Load;
 use std::fmt;
@@ -117,6 +119,7 @@ struct Engine<'w, 't, P> {
     locks: Vec<Time>,
     tick: Option<Nanos>,
     slowdown: Slowdown,
+    rates: Rates,
     until: Time,
     trace: Trace<'t>,
     events: u64,
@@ -130,6 +133,7 @@ impl<'w, 't, P: Policy> Engine<'w, 't, P> {
             load: Load::new(source, options.seed),
             tick: policy.needs().tick,
             slowdown: Slowdown::new(machine, policy.migrates()),
+            rates: Rates::new(machine),
             policy,
             cx: Context::new(machine.clone(), cpu_sets, Random::new(options.seed)),
             tasks: Vec::new(),

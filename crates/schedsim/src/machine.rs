@@ -1,11 +1,13 @@
-//! The machine: identical CPUs, and what scheduling costs on them.
+//! The machine: its CPUs, and what scheduling costs on them.
 
 mod queue_cost;
+mod topology;
 
 use crate::{CpuId, Nanos};
 pub use queue_cost::QueueCost;
+pub use topology::{Distance, MigrationCosts, Place, Topology};
 
-/// N identical CPUs and the costs of moving work between tasks and between CPUs.
+/// N CPUs and the costs of moving work between tasks and between CPUs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Machine {
     /// How many CPUs.
@@ -27,6 +29,8 @@ pub struct Machine {
     /// For so long a dispatch holds the lock of the queue that its task comes from, for each entry that it examines there; who wants the same lock spins.
     /// By default nothing, as Curran & Stumm assume; what Ni & Wu say limits a central queue. Insertions hold no lock.
     pub lock_hold: Nanos,
+    /// How CPUs lie to one another, of as many as there are. By default all are alike and share one cache.
+    pub topology: Option<Topology>,
 }
 
 /// What migrations cost beyond `migration_cost`, by source (Curran & Stumm 1990, §2). Nothing by default.
@@ -66,7 +70,23 @@ impl Machine {
             sharing: Sharing::default(),
             queue_cost: None,
             lock_hold: Nanos::ZERO,
+            topology: None,
         }
+    }
+
+    /// How far `to` is from `from`: in the same cluster, unless there is a topology that says otherwise.
+    pub fn distance(&self, from: CpuId, to: CpuId) -> Distance {
+        match &self.topology {
+            Some(topology) => topology.distance(from, to),
+            None if from == to => Distance::Itself,
+            None => Distance::Cluster,
+        }
+    }
+
+    /// What a migration adds to the burst of the task that comes from `from` to `to`.
+    #[inline]
+    pub fn migration_cost(&self, from: CpuId, to: CpuId) -> Nanos {
+        self.topology.as_ref().map_or(self.migration_cost, |topology| topology.migration_cost(from, to, self.migration_cost))
     }
 
     /// All CPUs, in order.

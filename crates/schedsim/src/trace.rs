@@ -145,11 +145,23 @@ pub enum OverheadKind {
     Sharing,
     /// Putting a task into a ready queue and taking one out.
     Queue,
+    /// Working slower than on the fastest CPU: this one is slow, or a busy thread shares its core.
+    Slow,
 }
 
 impl OverheadKind {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [OverheadKind; 5] =
+    pub const ALL: [OverheadKind; 6] = [
+        OverheadKind::Switch,
+        OverheadKind::Migration,
+        OverheadKind::IdleExit,
+        OverheadKind::Sharing,
+        OverheadKind::Queue,
+        OverheadKind::Slow,
+    ];
+
+    /// Those that scheduling is to blame for.
+    pub const OF_SCHEDULING: [OverheadKind; 5] =
         [OverheadKind::Switch, OverheadKind::Migration, OverheadKind::IdleExit, OverheadKind::Sharing, OverheadKind::Queue];
 
     /// What it is called where a person reads it.
@@ -160,6 +172,7 @@ impl OverheadKind {
             OverheadKind::IdleExit => "leaving idle",
             OverheadKind::Sharing => "shared memory",
             OverheadKind::Queue => "ready queue",
+            OverheadKind::Slow => "slow CPU",
         }
     }
 }

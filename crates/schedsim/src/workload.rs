@@ -1,6 +1,7 @@
 //! What there is to schedule: tasks, where they may run, and what each of them does.
 
 mod attributes;
+mod beside;
 mod closed;
 mod costs;
 mod model;

@@ -188,6 +188,9 @@ impl<P: Policy> Engine<'_, '_, P> {
         if next != TaskId::NONE && !self.locks.is_empty() {
             run_from = self.hold_lock(cpu, next, run_from);
         }
+        if !self.rates.are_even() {
+            self.share_core(cpu, next != TaskId::NONE);
+        }
         match choice {
             Some(choice) => self.run_on(cpu, next, run_from, choice.slice),
             None => {
@@ -210,7 +213,7 @@ impl<P: Policy> Engine<'_, '_, P> {
         let state = &mut self.tasks[next.index()];
         let migrates = state.has_run && from != cpu;
         if migrates {
-            state.debt = self.cx.machine.migration_cost;
+            state.debt = self.cx.machine.migration_cost(from, cpu);
             self.trace.push(self.cx.now, cpu, EventKind::SchedMigrateTask { task: next, from, to: cpu });
         }
         if self.slowdown.at_dispatch {
@@ -301,7 +304,7 @@ impl<P: Policy> Engine<'_, '_, P> {
         }
         state.has_run = true;
         state.is_fresh = false;
-        let done = run_from + state.left();
+        let done = run_from + self.rates.time_for(cpu, state.left());
         self.cx.tasks[task.index()].cpu = cpu;
         self.cx.current[cpu.index()] = task;
         let next_tick = self.tick_after(run_from);
@@ -316,7 +319,7 @@ impl<P: Policy> Engine<'_, '_, P> {
     pub(super) fn plan(&mut self, cpu: CpuId) {
         let state = &self.cpus[cpu.index()];
         let task = &self.tasks[self.cx.current[cpu.index()].index()];
-        let done = state.run_from + task.left();
+        let done = state.run_from + self.rates.time_for(cpu, task.left());
         let next = done.min(state.slice_end).min(state.next_tick).min(state.resched_at);
         self.cpu_times.set(cpu, next);
     }
@@ -336,6 +339,9 @@ impl<P: Policy> Engine<'_, '_, P> {
         }
         let mut ran = now - state.run_from;
         state.run_from = now;
+        if !self.rates.are_even() {
+            ran = self.progress(cpu, task, ran);
+        }
         let state = &mut self.tasks[task.index()];
         if state.debt > Nanos::ZERO {
             let spent = ran.min(state.debt);

@@ -283,7 +283,7 @@ pub static CATALOGUE: &[Metric] = &[
         better: Lower,
         source: OURS,
         definition: "CPU time spent on scheduling itself, of all kinds.",
-        read: |s| overhead(s, &OverheadKind::ALL),
+        read: |s| overhead(s, &OverheadKind::OF_SCHEDULING),
     },
     Metric {
         id: "switch_overhead_ns",
@@ -324,6 +324,14 @@ pub static CATALOGUE: &[Metric] = &[
         source: OURS,
         definition: "CPU time spent on inserting tasks into ready queues and taking them out.",
         read: |s| overhead(s, &[OverheadKind::Queue]),
+    },
+    Metric {
+        id: "slow_cpu_ns",
+        unit: "ns",
+        better: Lower,
+        source: OURS,
+        definition: "CPU time that tasks took more than on the fastest CPU alone on its core.",
+        read: |s| overhead(s, &[OverheadKind::Slow]),
     },
     Metric {
         id: "response_time_ns_mean",

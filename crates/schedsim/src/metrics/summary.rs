@@ -54,7 +54,7 @@ pub struct Totals {
     pub wakeups_without_waking: u64,
     /// `overhead` events.
     pub overheads: u64,
-    pub(super) overhead: [Nanos; 5],
+    pub(super) overhead: [Nanos; 6],
 }
 
 impl Totals {

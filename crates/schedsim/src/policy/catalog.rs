@@ -259,7 +259,7 @@ impl<V: PolicyVisitor> Build<'_, V> {
     fn with<Q: ReadyQueue + Clone>(self, queue: Q) -> V::Out {
         let Build { spec, topology, cpus, levels, preempt, count: default_count, visitor } = self;
         let quantum = spec.quantum;
-        let Variants { search, shortcut, polling, taken, ready, measure, heavy, count, ties } = spec.variants;
+        let Variants { search, shortcut, polling, taken, ready, measure, heavy, count, ties, near } = spec.variants;
         let count = count.unwrap_or(default_count);
         match topology {
             Topology::Central => visitor.visit(Central::new(queue, central::Options { quantum, levels, search, shortcut, preempt })),
@@ -267,7 +267,7 @@ impl<V: PolicyVisitor> Build<'_, V> {
                 visitor.visit(Initial::new(queue, cpus, initial::Options { quantum, levels, preempt, measure, count, heavy, ties }))
             }
             Topology::Take => {
-                visitor.visit(Take::new(queue, cpus, take::Options { quantum, levels, polling, preempt, taken, ready, count, ties }))
+                visitor.visit(Take::new(queue, cpus, take::Options { quantum, levels, polling, preempt, taken, ready, count, ties, near }))
             }
         }
     }
@@ -331,6 +331,7 @@ mod tests {
             ("initial:rr/heavy=0", "1 to 1000"),
             ("initial:rr/count=none", "all or level"),
             ("take:rr/ties=first", "random or lowest"),
+            ("take:rr/raid=far", "longest or near"),
         ] {
             assert!(error(bad).contains(why), "{}", error(bad));
         }

@@ -16,19 +16,18 @@
 //! How far from fair: tasks that stay runnable on one CPU differ in virtual run time by no more than a latency and a tick of the lightest, more
 //! only while sleepers are being made up to.
 //!
-//! Cost: O(log n) per decision, in a tree ordered by virtual run time.
+//! Cost: O(log n) per decision, in a heap ordered by virtual run time.
 //!
 //! Deviations: no groups, bandwidth control, core scheduling or `yield_to`. Virtual times are divided exactly where the kernel
 //! multiplies by a reciprocal (below 2 millionths). A new task is placed by the queue it begins on, not by its parent's, which differs where it begins on another busy
 //! CPU, by a few ms once. One whose script begins with a pause counts as a sleeper. Where a task runs is the business of `fair`, written after Linux 6.18, with deviations of its own.
 
 use super::fair::{self, Discipline, Fair, Join, Leave};
+use super::ranking::{Entry, Ranking, Turns};
 use super::weights::{virtual_time, weight};
 use super::{ShareMeasure, Shares, TaskView};
 use crate::workload::TaskClass;
 use crate::{CpuId, Nanos, TaskId, Time};
-use readyq::tree::Tree;
-use readyq::{Node, Nodes};
 
 /// Linux's fair class before EEVDF, on several CPUs.
 pub type Cfs = Fair<VirtualRunTimes>;
@@ -75,15 +74,15 @@ pub struct VirtualRunTimes {
     fitting: u64,
     queues: Vec<Queue>,
     entities: Vec<Entity>,
-    nodes: Vec<Node>,
+    turns: Turns,
 }
 
 /// One CPU.
 #[derive(Clone, Debug)]
 struct Queue {
-    /// Who waits.
-    tree: Tree,
-    /// Who takes part: those in the tree and the running one.
+    /// Who waits, by virtual run time.
+    waiting: Ranking,
+    /// Who takes part: those who wait and the running one.
     len: u64,
     /// What they weigh.
     weight: u64,
@@ -125,7 +124,7 @@ enum Clock {
 impl VirtualRunTimes {
     fn new(cpus: u16, options: Options) -> Self {
         let queue = Queue {
-            tree: Tree::new(),
+            waiting: Ranking::default(),
             len: 0,
             weight: 0,
             least: 0,
@@ -146,7 +145,7 @@ impl VirtualRunTimes {
             fitting: latency.div_ceil(min_granularity),
             queues: vec![queue; usize::from(cpus)],
             entities: Vec::new(),
-            nodes: Vec::new(),
+            turns: Turns::default(),
         }
     }
 
@@ -170,20 +169,21 @@ impl VirtualRunTimes {
     /// The least virtual run time moves on with the tasks.
     fn advance(&mut self, cpu: CpuId) {
         let queue = &self.queues[cpu.index()];
-        let present = queue.running.into_iter().chain(queue.tree.first());
-        if let Some(least) = present.map(|task| self.vruntime(task)).min() {
+        let running = queue.running.map(|task| self.vruntime(task));
+        if let Some(least) = running.into_iter().chain(queue.waiting.first().map(|first| first.time)).min() {
             let queue = &mut self.queues[cpu.index()];
             queue.least = queue.least.max(least);
         }
     }
 
     fn insert(&mut self, cpu: CpuId, task: TaskId) {
-        let (entities, nodes) = (&self.entities, Nodes::from_mut(&mut self.nodes));
-        let vruntime = |task: TaskId| entities[task.index()].vruntime;
-        self.queues[cpu.index()].tree.insert_by(nodes, task, |_, new, other| {
-            count_step();
-            vruntime(new) < vruntime(other)
-        });
+        let entry = Entry { time: self.vruntime(task), turn: self.turns.begin(task), task };
+        self.queues[cpu.index()].waiting.insert(&self.turns, entry);
+    }
+
+    fn remove(&mut self, cpu: CpuId, task: TaskId) {
+        self.turns.end(task);
+        self.queues[cpu.index()].waiting.settle(&self.turns);
     }
 
     /// `task` is neither preferred nor passed over any more.
@@ -194,14 +194,14 @@ impl VirtualRunTimes {
         }
     }
 
-    /// The least advanced of those who wait after `task` (all, if it runs) and the running one, unless that is `task`.
-    fn second(&self, cpu: CpuId, task: TaskId) -> Option<TaskId> {
-        let queue = &self.queues[cpu.index()];
+    /// The least advanced of all but `task`, which is the least advanced.
+    fn second(&mut self, cpu: CpuId, task: TaskId) -> Option<TaskId> {
+        let queue = &mut self.queues[cpu.index()];
         if queue.running == Some(task) {
-            return queue.tree.first();
+            return queue.waiting.first().map(|entry| entry.task);
         }
-        let next = queue.tree.next(Nodes::from_ref(&self.nodes), task);
-        self.less_advanced(queue.running, next)
+        let (running, waiting) = (queue.running, queue.waiting.second(&self.turns).map(|entry| entry.task));
+        self.less_advanced(running, waiting)
     }
 
     /// Of a running and a waiting task. Among equals the one that waits.
@@ -218,9 +218,8 @@ impl Discipline for VirtualRunTimes {
         let new = Entity { weight: weight(view.prio, view.attributes.class), class: view.attributes.class, vruntime: 0, clock: Clock::New };
         let len = self.entities.len().max(task.index() + 1);
         self.entities.resize(len, new);
-        self.nodes.resize(len, Node::NEW);
+        self.turns.renew(task);
         self.entities[task.index()] = new;
-        self.nodes[task.index()] = Node::NEW;
     }
 
     fn charge(&mut self, cpu: CpuId, now: Time) -> bool {
@@ -240,7 +239,7 @@ impl Discipline for VirtualRunTimes {
 
     fn expires(&mut self, cpu: CpuId) -> bool {
         let queue = &self.queues[cpu.index()];
-        let (Some(running), Some(first)) = (queue.running, queue.tree.first()) else {
+        let (Some(running), Some(Entry { time: first, .. })) = (queue.running, queue.waiting.first()) else {
             return false;
         };
         let slice = self.slice(queue.len, queue.weight, self.entities[running.index()].weight).min(self.latency);
@@ -248,7 +247,7 @@ impl Discipline for VirtualRunTimes {
             self.forget_wishes(cpu, running);
             return true;
         }
-        let ahead = self.vruntime(running) - self.vruntime(first);
+        let ahead = self.vruntime(running) - first;
         queue.ran.0 >= self.min_granularity && ahead > i64::try_from(slice).unwrap_or(i64::MAX)
     }
 
@@ -278,13 +277,12 @@ impl Discipline for VirtualRunTimes {
 
     fn leave(&mut self, cpu: CpuId, task: TaskId, how: Leave, _now: Time) {
         self.forget_wishes(cpu, task);
-        let queue = &mut self.queues[cpu.index()];
-        if queue.running == Some(task) {
-            queue.running = None;
+        if self.queues[cpu.index()].running == Some(task) {
+            self.queues[cpu.index()].running = None;
         } else {
-            queue.tree.remove(Nodes::from_mut(&mut self.nodes), task);
+            self.remove(cpu, task);
         }
-        let entity = &mut self.entities[task.index()];
+        let (queue, entity) = (&mut self.queues[cpu.index()], &mut self.entities[task.index()]);
         queue.len -= 1;
         queue.weight -= u64::from(entity.weight);
         if how == Leave::Moves {
@@ -300,11 +298,13 @@ impl Discipline for VirtualRunTimes {
 
     fn pick(&mut self, cpu: CpuId) -> Option<TaskId> {
         let queue = &self.queues[cpu.index()];
-        let least = self.less_advanced(queue.running, queue.tree.first())?;
-        let acceptable = |task: &TaskId| !self.is_too_far_ahead(*task, least);
-        let preferred = queue.next.filter(acceptable).or_else(|| queue.last.filter(acceptable));
-        let passed_over = || queue.skip.filter(|&skip| skip == least).and_then(|_| self.second(cpu, least)).filter(acceptable);
-        preferred.or_else(passed_over).or(Some(least))
+        let least = self.less_advanced(queue.running, queue.waiting.first().map(|entry| entry.task))?;
+        let acceptable = |this: &Self, task: &TaskId| !this.is_too_far_ahead(*task, least);
+        let preferred = [queue.next, queue.last].into_iter().flatten().find(|task| acceptable(self, task));
+        if preferred.is_some() || queue.skip != Some(least) {
+            return preferred.or(Some(least));
+        }
+        self.second(cpu, least).filter(|task| acceptable(self, task)).or(Some(least))
     }
 
     fn start(&mut self, cpu: CpuId, task: TaskId, now: Time) {
@@ -314,8 +314,8 @@ impl Discipline for VirtualRunTimes {
         }
         self.forget_wishes(cpu, task);
         self.put_back(cpu);
+        self.remove(cpu, task);
         let queue = &mut self.queues[cpu.index()];
-        queue.tree.remove(Nodes::from_mut(&mut self.nodes), task);
         (queue.running, queue.ran) = (Some(task), Nanos::ZERO);
     }
 
@@ -364,22 +364,10 @@ impl Discipline for VirtualRunTimes {
     }
 }
 
-/// Called for every task that a new one is compared with; counts in tests.
-#[inline(always)]
-fn count_step() {
-    #[cfg(test)]
-    tests::STEPS.with(|steps| steps.set(steps.get() + 1));
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::workload::Affinity;
-    use std::cell::Cell;
-
-    thread_local! {
-        pub static STEPS: Cell<u64> = const { Cell::new(0) };
-    }
 
     fn nice(nice: u8) -> TaskView {
         TaskView { prio: 120 + nice, attributes: Default::default(), intensive: false, affinity: Affinity::Any, cpu: CpuId(0) }
@@ -408,27 +396,5 @@ mod tests {
         // It wakes here again: 10 ms behind there, but no more than half a latency behind here.
         order.join(here, TaskId(2), Join::Wakes, Time::ZERO);
         assert_eq!(order.vruntime(TaskId(2)), 32_000_000 - 6_000_000);
-    }
-
-    #[test]
-    fn with_10_000_tasks_a_decision_looks_at_a_few_dozen() {
-        const COUNT: u32 = 10_000;
-        let cpu = CpuId(0);
-        let mut order = VirtualRunTimes::new(1, Options::default());
-        for task in (0..COUNT).map(TaskId) {
-            order.init_task(task, &nice((task.0 * 7919 % 20) as u8));
-            order.join(cpu, task, Join::New, Time::ZERO);
-        }
-        let (mut now, mut worst) = (Time::ZERO, 0);
-        for round in 0..20_000 {
-            STEPS.with(|steps| steps.set(0));
-            let task = order.pick(cpu).unwrap();
-            order.start(cpu, task, now);
-            now += Nanos::from_micros(100 + round * 104_729 % 4000);
-            order.charge(cpu, now);
-            worst = worst.max(STEPS.with(Cell::get));
-        }
-        // The height of the tree is at most 2 log2 10,001.
-        assert!((13..27).contains(&worst), "{worst}");
     }
 }

@@ -4,11 +4,15 @@ use super::loads::{Ties, pick};
 use crate::workload::{Affinity, Attributes, Reservation};
 use crate::{CpuId, CpuSet, Machine, Random, TaskId, Time};
 
+/// How many kinds of domains there are: cores, clusters, nodes, machines.
+pub const LEVELS: usize = 4;
+
 /// The world as a policy sees it: the time, the machine, what runs where, and random numbers.
 #[derive(Debug)]
 pub struct Context {
     pub(crate) now: Time,
     pub(crate) machine: Machine,
+    all: CpuSet,
     pub(crate) tasks: Vec<TaskView>,
     pub(crate) cpu_sets: Vec<CpuSet>,
     pub(crate) current: Vec<TaskId>,
@@ -37,16 +41,16 @@ pub struct TaskView {
 
 impl Context {
     pub(crate) fn new(machine: Machine, cpu_sets: Vec<CpuSet>, random: Random) -> Context {
-        let mut idle = CpuSet::empty(machine.cpus);
-        machine.all().for_each(|cpu| idle.insert(cpu));
+        let all: CpuSet = machine.all().collect();
         let current = vec![TaskId::NONE; usize::from(machine.cpus)];
         Context {
             now: Time::ZERO,
             machine,
+            idle: all.clone(),
+            all,
             tasks: Vec::new(),
             cpu_sets,
             current,
-            idle,
             random,
             reservations: Vec::new(),
             failure: None,
@@ -64,6 +68,24 @@ impl Context {
     #[inline]
     pub fn machine(&self) -> &Machine {
         &self.machine
+    }
+
+    /// The CPUs that share a core with `cpu`, those that share a cache, those of its node, and all: without a topology, all share a cache.
+    pub fn spans(&self, cpu: CpuId) -> [&CpuSet; LEVELS] {
+        self.machine.topology.as_ref().map_or([&self.all; LEVELS], |topology| topology.spans(cpu))
+    }
+
+    /// Among which CPUs `cpu` balances its load, as Linux builds its domains: the nearest first, each larger than the one before, with its number.
+    pub fn domains(&self, cpu: CpuId) -> impl Iterator<Item = (usize, &CpuSet)> {
+        let spans = self.spans(cpu);
+        let first = usize::from(self.machine.topology.is_none());
+        let larger = move |&index: &usize| spans[index].len() > if index == first { 1 } else { spans[index - 1].len() };
+        (first..LEVELS).filter(larger).map(move |index| (index, spans[index]))
+    }
+
+    /// The CPUs with which `cpu` shares its last cache.
+    pub fn cluster(&self, cpu: CpuId) -> &CpuSet {
+        self.spans(cpu)[1]
     }
 
     /// The attributes of a task.

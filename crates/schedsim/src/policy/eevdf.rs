@@ -19,7 +19,7 @@
 //! a heavy task beside many light ones whose deadlines meet, nearly a tick for each of them ([`ShareMeasure::most_behind`] has the proof). The
 //! paper's bound, the longest request, supposes that no request is overrun, and is broken wherever ticks are longer than requests.
 //!
-//! Cost: O(log n) per decision, in a tree ordered by deadlines that knows the smallest virtual run time below each node.
+//! Cost: O(log n) per decision, amortised, in two heaps: who is eligible by deadline, who is not by virtual run time (see `timeline`).
 //!
 //! Deviations: no groups, bandwidth control, core scheduling or `yield_to`. Virtual times are divided exactly where the kernel
 //! multiplies by a reciprocal (below 2 millionths). `resched_curr_lazy` takes effect at once, as it does for a task in user mode. Where a task runs
@@ -28,11 +28,11 @@
 mod timeline;
 
 use super::fair::{self, Discipline, Fair, Join, Leave};
+use super::ranking::Turns;
 use super::weights::{virtual_time, weight};
 use super::{ShareMeasure, Shares, TaskView};
 use crate::workload::TaskClass;
 use crate::{CpuId, Nanos, TaskId, Time};
-use readyq::Node;
 use timeline::{Key, Mean, Timeline};
 
 /// Linux's fair class on several CPUs.
@@ -73,7 +73,7 @@ pub struct VirtualDeadlines {
     /// What tasks are sorted by; `deadline` is a distance from `vruntime` while a task moves between CPUs.
     keys: Vec<Key>,
     entities: Vec<Entity>,
-    nodes: Vec<Node>,
+    turns: Turns,
 }
 
 /// One CPU.
@@ -90,7 +90,6 @@ struct Queue {
 /// A task, but for what it is sorted by.
 #[derive(Clone, Copy, Debug)]
 struct Entity {
-    weight: u32,
     class: TaskClass,
     state: State,
     /// While away: how much less than the mean it had been served when it left, in virtual time.
@@ -111,7 +110,7 @@ enum State {
 
 impl VirtualDeadlines {
     fn new(cpus: u16, options: Options) -> Self {
-        let queue = Queue { timeline: Timeline::EMPTY, len: 0, running: None, charged: Time::ZERO };
+        let queue = Queue { timeline: Timeline::default(), len: 0, running: None, charged: Time::ZERO };
         VirtualDeadlines {
             base_slice: as_request(Nanos(options.base_slice.0.saturating_mul(u64::from(1 + cpus.clamp(1, 8).ilog2())))),
             delay_dequeue: options.delay_dequeue,
@@ -119,14 +118,13 @@ impl VirtualDeadlines {
             queues: vec![queue; usize::from(cpus)],
             keys: Vec::new(),
             entities: Vec::new(),
-            nodes: Vec::new(),
+            turns: Turns::default(),
         }
     }
 
     fn mean(&self, cpu: CpuId) -> Mean {
         let queue = &self.queues[cpu.index()];
-        let running = |task: TaskId| (&self.keys[task.index()], self.entities[task.index()].weight);
-        queue.timeline.mean(queue.running.map(running))
+        queue.timeline.mean(queue.running.map(|task| &self.keys[task.index()]))
     }
 
     /// The mean rounded down, from which distances are measured from now on.
@@ -138,7 +136,7 @@ impl VirtualDeadlines {
 
     /// `request` of CPU time in virtual time.
     fn virtual_request(&self, task: TaskId, request: u32) -> i64 {
-        virtual_time(u64::from(request), self.entities[task.index()].weight)
+        virtual_time(u64::from(request), self.keys[task.index()].weight)
     }
 
     fn is_eligible(&self, cpu: CpuId, task: TaskId) -> bool {
@@ -146,20 +144,18 @@ impl VirtualDeadlines {
     }
 
     fn insert(&mut self, cpu: CpuId, task: TaskId) {
-        let weight = self.entities[task.index()].weight;
-        (self.queues[cpu.index()].timeline).insert(&mut self.nodes, &mut self.keys, task, weight);
+        self.queues[cpu.index()].timeline.insert(&mut self.turns, task, &self.keys[task.index()]);
     }
 
     fn remove(&mut self, cpu: CpuId, task: TaskId) {
-        let weight = self.entities[task.index()].weight;
-        (self.queues[cpu.index()].timeline).remove(&mut self.nodes, &mut self.keys, task, weight);
+        self.queues[cpu.index()].timeline.remove(&mut self.turns, task, &self.keys[task.index()]);
     }
 
     /// Notes by how much `task` falls short of the mean, within limits.
     fn note_lag(&mut self, cpu: CpuId, task: TaskId) {
         let mean = self.mean_floor(cpu);
         let (key, entity) = (&self.keys[task.index()], &mut self.entities[task.index()]);
-        let limit = virtual_time((2 * u64::from(key.request)).max(self.tick), entity.weight);
+        let limit = virtual_time((2 * u64::from(key.request)).max(self.tick), key.weight);
         entity.lag = (mean - key.vruntime).clamp(-limit, limit);
     }
 
@@ -170,7 +166,7 @@ impl VirtualDeadlines {
             lag = 0;
         } else if lag != 0 {
             // By joining it moves the mean towards itself; scaled like this it is left with its lag.
-            let (others, own) = (self.mean(cpu).weight().max(1), self.entities[task.index()].weight);
+            let (others, own) = (self.mean(cpu).weight().max(1), self.keys[task.index()].weight);
             lag = (i128::from(lag) * i128::from(others + u64::from(own)) / i128::from(others)) as i64;
         }
         let mean = self.mean_floor(cpu);
@@ -185,6 +181,18 @@ impl VirtualDeadlines {
         };
     }
 
+    fn count_in(&mut self, cpu: CpuId, task: TaskId) {
+        let queue = &mut self.queues[cpu.index()];
+        queue.len += 1;
+        queue.timeline.note_request(self.keys[task.index()].request);
+    }
+
+    fn count_out(&mut self, cpu: CpuId, task: TaskId) {
+        let queue = &mut self.queues[cpu.index()];
+        queue.len -= 1;
+        queue.timeline.forget_request(self.keys[task.index()].request);
+    }
+
     /// Lets `task` go away.
     fn go(&mut self, cpu: CpuId, task: TaskId) {
         self.note_lag(cpu, task);
@@ -193,17 +201,17 @@ impl VirtualDeadlines {
         } else {
             self.remove(cpu, task);
         }
-        self.queues[cpu.index()].len -= 1;
+        self.count_out(cpu, task);
         self.entities[task.index()].state = State::Away;
     }
 
     /// Who should run; the running task keeps running within its protected time if `protect` says so.
-    fn choose(&self, cpu: CpuId, protect: bool) -> Option<TaskId> {
-        let queue = &self.queues[cpu.index()];
-        if queue.len == 1 {
-            return queue.running.or(queue.timeline.first());
-        }
+    fn choose(&mut self, cpu: CpuId, protect: bool) -> Option<TaskId> {
         let mean = self.mean(cpu);
+        let queue = &mut self.queues[cpu.index()];
+        if queue.len == 1 {
+            return queue.running.or(queue.timeline.only());
+        }
         let key = |task: TaskId| &self.keys[task.index()];
         let running = queue.running.filter(|&task| mean.is_eligible(key(task).vruntime));
         if let Some(task) = running
@@ -212,7 +220,7 @@ impl VirtualDeadlines {
         {
             return running;
         }
-        match (queue.timeline.first_eligible(&self.nodes, &self.keys, &mean), running) {
+        match (queue.timeline.first_eligible(&self.turns, &self.keys, &mean), running) {
             (Some(best), Some(task)) if key(task).deadline < key(best).deadline => running,
             (Some(best), _) => Some(best),
             (None, running) => running,
@@ -229,19 +237,12 @@ impl Discipline for VirtualDeadlines {
     fn init_task(&mut self, task: TaskId, view: &TaskView) {
         let request = view.attributes.slice.length().map_or(self.base_slice, as_request);
         let len = self.entities.len().max(task.index() + 1);
-        let new = Entity {
-            weight: weight(view.prio, view.attributes.class),
-            class: view.attributes.class,
-            state: State::Away,
-            lag: 0,
-            protected_until: 0,
-        };
+        let new = Entity { class: view.attributes.class, state: State::Away, lag: 0, protected_until: 0 };
         self.entities.resize(len, new);
         self.keys.resize(len, Key::default());
-        self.nodes.resize(len, Node::NEW);
+        self.turns.renew(task);
         self.entities[task.index()] = new;
-        self.keys[task.index()] = Key::new(request);
-        self.nodes[task.index()] = Node::NEW;
+        self.keys[task.index()] = Key { request, weight: weight(view.prio, view.attributes.class), ..Key::default() };
     }
 
     fn charge(&mut self, cpu: CpuId, now: Time) -> bool {
@@ -255,10 +256,10 @@ impl Discipline for VirtualDeadlines {
         }
         queue.charged = now;
         let (key, entity) = (&mut self.keys[task.index()], &self.entities[task.index()]);
-        key.vruntime += virtual_time(ran.0, entity.weight);
+        key.vruntime += virtual_time(ran.0, key.weight);
         let is_due = key.vruntime >= key.deadline;
         if is_due {
-            key.deadline = key.vruntime + virtual_time(u64::from(key.request), entity.weight);
+            key.deadline = key.vruntime + virtual_time(u64::from(key.request), key.weight);
         }
         queue.len > 1 && (is_due || key.vruntime >= entity.protected_until)
     }
@@ -274,12 +275,12 @@ impl Discipline for VirtualDeadlines {
             // It has slept off more than it owed: that is not credited.
             entity.lag = 0;
             self.remove(cpu, task); // a lingering task cannot be the running one: the CPU has chosen anew since
-            self.queues[cpu.index()].len -= 1;
+            self.count_out(cpu, task);
         }
         self.place(cpu, task, how);
         self.entities[task.index()].state = State::Present;
         self.insert(cpu, task);
-        self.queues[cpu.index()].len += 1;
+        self.count_in(cpu, task);
     }
 
     fn leave(&mut self, cpu: CpuId, task: TaskId, how: Leave, _now: Time) {
@@ -320,7 +321,7 @@ impl Discipline for VirtualDeadlines {
         self.remove(cpu, task);
         let queue = &mut self.queues[cpu.index()];
         queue.running = Some(task);
-        let (least, key) = (queue.timeline.least_request(&self.keys), self.keys[task.index()]);
+        let (least, key) = (queue.timeline.least_request(), self.keys[task.index()]);
         let until = if least < key.request { key.deadline.min(key.vruntime + self.virtual_request(task, least)) } else { key.deadline };
         self.entities[task.index()].protected_until = until;
     }
@@ -357,7 +358,7 @@ impl Discipline for VirtualDeadlines {
         let is_short = self.keys[task.index()].request < self.keys[running.index()].request;
         let preempts = self.choose(cpu, !is_short) == Some(task);
         if is_short {
-            let least = self.queues[cpu.index()].timeline.least_request(&self.keys);
+            let least = self.queues[cpu.index()].timeline.least_request();
             let more = if preempts { 0 } else { self.virtual_request(running, least) };
             let until = self.keys[running.index()].vruntime + more;
             let entity = &mut self.entities[running.index()];

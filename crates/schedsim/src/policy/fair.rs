@@ -10,7 +10,7 @@ mod placement;
 
 use super::realtime::{self, PERIOD, RealTime};
 use super::weights::weight;
-use super::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Shares, Stop, TaskView, Wake};
+use super::{Context, Dispatch, Effect, Enqueue, LEVELS, Needs, Policy, Promises, Shares, Stop, TaskView, Wake};
 use crate::workload::TaskClass;
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 use readyq::{Level, Node, Nodes, ReadyQueue, RoundRobin};
@@ -157,7 +157,8 @@ struct RunQueue {
     help: Option<Help>,
     /// Whether another CPU has asked this one, which idles, to take a task.
     asked: bool,
-    next_balance: Time,
+    /// In each domain of this CPU.
+    next_balance: [Time; LEVELS],
     /// Attempts to balance in a row that moved nothing though the load was uneven.
     failed: u32,
 }
@@ -194,7 +195,7 @@ impl<D: Discipline> Fair<D> {
             served_until: None,
             help: None,
             asked: false,
-            next_balance: Time::ZERO,
+            next_balance: [Time::ZERO; LEVELS],
             failed: 0,
         };
         Fair {

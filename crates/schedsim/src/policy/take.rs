@@ -6,7 +6,7 @@
 //!
 //! What the paper leaves open: an idle CPU looks when it becomes idle and, with `polling`, at any later time at which a task waits somewhere
 //! (default; the text can be read either way). It takes the task which the other CPU would run next (`taken`). A running task counts as ready (`ready`).
-//! Equal CPUs are drawn at random, for arrivals and for raids (`ties`).
+//! Equal CPUs are drawn at random, for arrivals and for raids (`ties`). Ours is `near`: a raid goes to the nearest CPUs on which any waits, on a machine with a topology.
 //!
 //! Cost: finding the least and the most loaded CPU takes the same time for any number of CPUs, but with `Count::Level`, which looks at all CPUs.
 
@@ -54,13 +54,15 @@ pub struct Options {
     pub count: Count,
     /// Which of several equal CPUs.
     pub ties: Ties,
+    /// Whether a raid goes to the longest queue of all, or of the nearest CPUs on which any task waits.
+    pub near: bool,
 }
 
 impl Options {
     /// As in the paper's Baseline System, with this quantum.
     pub fn baseline(quantum: Nanos) -> Options {
         let (levels, taken, ready) = (Levels::new(1), Taken::Head, Ready::Running);
-        Options { quantum, levels, polling: true, preempt: false, taken, ready, count: Count::All, ties: Ties::Random }
+        Options { quantum, levels, polling: true, preempt: false, taken, ready, count: Count::All, ties: Ties::Random, near: false }
     }
 }
 
@@ -117,9 +119,13 @@ impl<Q: ReadyQueue + Clone> Take<Q> {
     fn raid(&mut self, cx: &mut Context, cpu: CpuId) -> Option<TaskId> {
         let nodes = Nodes::from_mut(&mut self.nodes);
         let mut entries = 0;
-        let (other, task) = if self.restricted > 0 {
-            // CPU by CPU, as the longest queue may hold no task that may run here.
-            self.waiting.descending().find_map(|other| {
+        let (other, task) = if self.restricted > 0 || self.options.near {
+            // CPU by CPU, as the longest queue may hold no task that may run here, or be far away.
+            let mut longest: Vec<CpuId> = self.waiting.descending().collect();
+            if self.options.near {
+                longest.sort_by_key(|&other| cx.machine().distance(other, cpu));
+            }
+            longest.into_iter().find_map(|other| {
                 entries = 0;
                 let fits = |task| {
                     entries += 1;

@@ -24,6 +24,8 @@ pub struct Variants {
     pub count: Option<Count>,
     /// `initial`, `take`: which of several equal CPUs.
     pub ties: Ties,
+    /// `take`: whether near queues come before long ones.
+    pub near: bool,
 }
 
 /// How far a CPU looks in the central queue for a task that last ran there (§4.2, §5.3).
@@ -87,12 +89,13 @@ impl Default for Variants {
             heavy: 1,
             count: None,
             ties: Ties::Random,
+            near: false,
         }
     }
 }
 
 /// What they are called.
-pub const VARIANTS: [Choice; 9] = [
+pub const VARIANTS: [Choice; 10] = [
     Choice {
         name: "search",
         summary: "central: how many tasks a CPU looks at for one that last ran there, all, or top for all of the best level (default 1)",
@@ -115,6 +118,10 @@ pub const VARIANTS: [Choice; 9] = [
     Choice {
         name: "count",
         summary: "initial, take: which tasks count for a new one: all, or those of an equal or better level (default level for priority, else all)",
+    },
+    Choice {
+        name: "raid",
+        summary: "take: where an idle CPU takes a task: from the longest queue (the default), or from the longest of the nearest CPUs where any waits (near)",
     },
     Choice { name: "ties", summary: "initial, take: which of several equal CPUs: random (the default) or lowest" },
 ];
@@ -154,6 +161,7 @@ impl Variants {
                 let count = choose(value, [("all", Count::All), ("level", Count::Level)]);
                 expect(count.map(|count| self.count = Some(count)), "all or level")
             }
+            "raid" => expect(choose(value, [("longest", false), ("near", true)]).map(|near| self.near = near), "longest or near"),
             "ties" => {
                 let ties = choose(value, [("random", Ties::Random), ("lowest", Ties::Lowest)]);
                 expect(ties.map(|ties| self.ties = ties), "random or lowest")

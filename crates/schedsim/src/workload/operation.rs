@@ -1,5 +1,6 @@
 //! What a task does with what it shares with others, and with the order of its own steps.
 
+use super::Shared;
 use crate::Nanos;
 
 /// A blocking or signalling call, a fork, or a jump. Numbers are indices into the lists of [`Shared`](super::Shared).
@@ -88,6 +89,30 @@ impl Operation {
     pub fn may_block(self) -> bool {
         use Operation::{Arrive, Await, Io, Join, Lock, Read, Timer, Write};
         matches!(self, Lock(_) | Await { .. } | Arrive(_) | Read { .. } | Write { .. } | Timer { .. } | Io { .. } | Join(_))
+    }
+
+    /// The same of a workload whose lists stand behind `others`.
+    pub(super) fn behind(self, others: &Shared) -> Operation {
+        fn after<T>(others: &[T], index: u32) -> u32 {
+            others.len() as u32 + index
+        }
+        match self {
+            Operation::Lock(mutex) => Operation::Lock(after(&others.mutexes, mutex)),
+            Operation::Unlock(mutex) => Operation::Unlock(after(&others.mutexes, mutex)),
+            Operation::Await { condition, mutex } => {
+                Operation::Await { condition: after(&others.conditions, condition), mutex: after(&others.mutexes, mutex) }
+            }
+            Operation::Signal(condition) => Operation::Signal(after(&others.conditions, condition)),
+            Operation::Broadcast(condition) => Operation::Broadcast(after(&others.conditions, condition)),
+            Operation::Arrive(barrier) => Operation::Arrive(after(&others.barriers, barrier)),
+            Operation::Read { pipe, bytes } => Operation::Read { pipe: after(&others.pipes, pipe), bytes },
+            Operation::Write { pipe, bytes } => Operation::Write { pipe: after(&others.pipes, pipe), bytes },
+            Operation::Timer { timer, period } => Operation::Timer { timer: after(&others.timers, timer), period },
+            Operation::Io { device, service } => Operation::Io { device: after(&others.devices, device), service },
+            Operation::Fork(group) => Operation::Fork(after(&others.groups, group)),
+            Operation::Join(group) => Operation::Join(after(&others.groups, group)),
+            Operation::Exec { .. } | Operation::Repeat { .. } => self,
+        }
     }
 
     /// The cursor of the step that may be next, if that is not the step behind it.

@@ -1,43 +1,44 @@
-//! The tree of one CPU's waiting tasks: ordered by virtual deadline, with the smallest virtual run time and request below each node.
+//! One CPU's waiting tasks: the earliest virtual deadline among those who have not been served more than the mean.
 //!
-//! The earliest deadline among the eligible is found on one way down, because a subtree whose smallest virtual run time is not eligible holds
-//! nobody who is.
+//! Two rankings. Who was eligible when last looked at stands in one, by deadline; who was not stands in the other, by virtual run time. As the mean advances, the
+//! next ones of the second become eligible and change over; if it goes back, because somebody joins who was served little or leaves who was served much, those who are
+//! not eligible any more change back as soon as they come first. So a task changes over about once between two turns, and nobody else is looked at. The kernel asks one
+//! tree that knows the smallest virtual run time below each node, in which each insertion and removal goes the whole way and each search another time.
 
-use readyq::tree::{Augment, Tree};
-use readyq::{Node, Nodes, TaskId};
+use super::super::ranking::{Entry, Ranking, Turns};
+use crate::TaskId;
+use std::collections::BTreeMap;
 
 /// The waiting tasks of one CPU, and what their average is made of.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Timeline {
-    tree: Tree,
+    /// By virtual deadline, who had been served `most` or less, and a few who had when `most` was more.
+    eligible: Ranking,
+    /// By virtual run time, all others. Nobody here has been served `most` or less.
+    others: Ranking,
+    /// The mean, rounded down, when it was last looked at.
+    most: i64,
     /// Virtual times enter `sum` as distances from here, so that it stays small.
     zero: i64,
     /// Σ weight × (virtual run time − zero).
     sum: i128,
     /// Σ weight.
     weight: u64,
+    /// How many of those who wait or run request how much CPU time at a time.
+    requests: BTreeMap<u32, u32>,
 }
 
-/// What a task is sorted by. Virtual times are nanoseconds of a task of nice 0. 32 bytes: the tree touches these of some fifty tasks at a time.
+/// What a task is sorted by. Virtual times are nanoseconds of a task of nice 0.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Key {
     /// When its request is due.
     pub deadline: i64,
     /// How much it was served, divided by its weight.
     pub vruntime: i64,
-    /// The smallest `vruntime` of it and what stands below it in the tree.
-    least_vruntime: i64,
     /// How much CPU time it requests at a time, in ns.
     pub request: u32,
-    /// The smallest `request` likewise.
-    least_request: u32,
-}
-
-impl Key {
-    /// A task that has not been served and requests `request` ns at a time.
-    pub fn new(request: u32) -> Key {
-        Key { request, ..Key::default() }
-    }
+    /// Its share.
+    pub weight: u32,
 }
 
 /// The weighted mean of virtual run times, as a fraction: what they were served on average.
@@ -49,68 +50,84 @@ pub struct Mean {
 }
 
 impl Timeline {
-    pub const EMPTY: Timeline = Timeline { tree: Tree::new(), zero: 0, sum: 0, weight: 0 };
-
     /// Lets `task` wait.
-    pub fn insert(&mut self, nodes: &mut [Node], keys: &mut [Key], task: TaskId, weight: u32) {
-        let Key { vruntime, deadline, request, .. } = keys[task.index()];
-        self.sum += i128::from(weight) * i128::from(vruntime - self.zero);
-        self.weight += u64::from(weight);
-        let nodes = Nodes::from_mut(nodes);
-        let place = self.tree.place(nodes, |_, other| {
-            count_step();
-            let other = &mut keys[other.index()];
-            other.least_vruntime = other.least_vruntime.min(vruntime);
-            other.least_request = other.least_request.min(request);
-            deadline < other.deadline
-        });
-        self.tree.insert_at(nodes, task, place, &mut Below(keys));
+    #[inline]
+    pub fn insert(&mut self, turns: &mut Turns, task: TaskId, key: &Key) {
+        self.sum += i128::from(key.weight) * i128::from(key.vruntime - self.zero);
+        self.weight += u64::from(key.weight);
+        let turn = turns.begin(task);
+        self.rank(turns, key, turn, task);
     }
 
     /// Takes out `task`.
-    pub fn remove(&mut self, nodes: &mut [Node], keys: &mut [Key], task: TaskId, weight: u32) {
-        self.tree.remove_augmented(Nodes::from_mut(nodes), task, &mut Below(keys));
-        self.sum -= i128::from(weight) * i128::from(keys[task.index()].vruntime - self.zero);
-        self.weight -= u64::from(weight);
-    }
-
-    /// The earliest deadline.
-    pub fn first(&self) -> Option<TaskId> {
-        self.tree.first()
-    }
-
-    /// The smallest request of a waiting task.
-    pub fn least_request(&self, keys: &[Key]) -> u32 {
-        self.tree.root().map_or(u32::MAX, |root| keys[root.index()].least_request)
+    #[inline]
+    pub fn remove(&mut self, turns: &mut Turns, task: TaskId, key: &Key) {
+        turns.end(task);
+        self.eligible.settle(turns);
+        self.others.settle(turns);
+        self.sum -= i128::from(key.weight) * i128::from(key.vruntime - self.zero);
+        self.weight -= u64::from(key.weight);
     }
 
     /// The earliest deadline among those who are eligible by `mean`.
-    pub fn first_eligible(&self, nodes: &[Node], keys: &[Key], mean: &Mean) -> Option<TaskId> {
-        let first = self.tree.first()?;
-        if mean.is_eligible(keys[first.index()].vruntime) {
-            return Some(first);
+    pub fn first_eligible(&mut self, turns: &Turns, keys: &[Key], mean: &Mean) -> Option<TaskId> {
+        self.most = mean.floor();
+        while let Some(Entry { turn, task, .. }) = self.eligible.first()
+            && keys[task.index()].vruntime > self.most
+        {
+            self.eligible.pop(turns);
+            self.rank(turns, &keys[task.index()], turn, task);
         }
-        // One division here in place of a multiplication of 128 bits at every level.
-        let most = mean.floor();
-        let nodes = Nodes::from_ref(nodes);
-        let mut next = self.tree.root();
-        while let Some(task) = next {
-            count_step();
-            match self.tree.left(nodes, task) {
-                Some(left) if keys[left.index()].least_vruntime <= most => next = Some(left),
-                _ if keys[task.index()].vruntime <= most => return Some(task),
-                _ => next = self.tree.right(nodes, task),
+        while let Some(Entry { time, turn, task }) = self.others.first()
+            && time <= self.most
+        {
+            self.others.pop(turns);
+            self.rank(turns, &keys[task.index()], turn, task);
+        }
+        self.eligible.first().map(|entry| entry.task)
+    }
+
+    #[inline]
+    fn rank(&mut self, turns: &Turns, key: &Key, turn: u32, task: TaskId) {
+        if key.vruntime <= self.most {
+            self.eligible.insert(turns, Entry { time: key.deadline, turn, task });
+        } else {
+            self.others.insert(turns, Entry { time: key.vruntime, turn, task });
+        }
+    }
+
+    /// Somebody who is alone here.
+    pub fn only(&self) -> Option<TaskId> {
+        self.eligible.first().or(self.others.first()).map(|entry| entry.task)
+    }
+
+    /// Somebody who requests so much takes part, waiting or running.
+    pub fn note_request(&mut self, request: u32) {
+        *self.requests.entry(request).or_default() += 1;
+    }
+
+    /// And does no longer.
+    pub fn forget_request(&mut self, request: u32) {
+        if let Some(count) = self.requests.get_mut(&request) {
+            *count -= 1;
+            if *count == 0 {
+                self.requests.remove(&request);
             }
         }
-        None
+    }
+
+    /// The smallest request of a task that takes part.
+    pub fn least_request(&self) -> u32 {
+        self.requests.first_key_value().map_or(u32::MAX, |(&request, _)| request)
     }
 
     /// The mean of those who wait and of `running`.
-    pub fn mean(&self, running: Option<(&Key, u32)>) -> Mean {
+    #[inline]
+    pub fn mean(&self, running: Option<&Key>) -> Mean {
         let mut mean = Mean { zero: self.zero, sum: self.sum, weight: self.weight };
-        if let Some((running, weight)) = running {
-            mean.sum += i128::from(weight) * i128::from(running.vruntime - self.zero);
-            mean.weight += u64::from(weight);
+        if let Some(running) = running {
+            mean.sum += i128::from(running.weight) * i128::from(running.vruntime - self.zero);
+            mean.weight += u64::from(running.weight);
         }
         mean
     }
@@ -124,6 +141,7 @@ impl Timeline {
 
 impl Mean {
     /// The mean, rounded down: the most that somebody may have been served who is eligible.
+    #[inline]
     pub fn floor(&self) -> i64 {
         let Some(weight) = i64::try_from(self.weight).ok().filter(|&weight| weight > 0) else {
             return self.zero;
@@ -147,95 +165,55 @@ impl Mean {
     }
 }
 
-/// The smallest values below each task, kept in the keys.
-struct Below<'a>(&'a mut [Key]);
-
-impl Augment for Below<'_> {
-    const TOLD_ON_THE_WAY: bool = true;
-
-    #[inline]
-    fn recompute(&mut self, _nodes: &Nodes, task: TaskId, left: Option<TaskId>, right: Option<TaskId>) -> bool {
-        let own = &self.0[task.index()];
-        let (mut vruntime, mut request) = (own.vruntime, own.request);
-        for child in [left, right].into_iter().flatten() {
-            let child = &self.0[child.index()];
-            vruntime = vruntime.min(child.least_vruntime);
-            request = request.min(child.least_request);
-        }
-        count_step();
-        let own = &mut self.0[task.index()];
-        let before = (own.least_vruntime, own.least_request);
-        (own.least_vruntime, own.least_request) = (vruntime, request);
-        before != (vruntime, request)
-    }
-}
-
-/// Called for every task that an operation looks at; counts in tests.
-#[inline(always)]
-fn count_step() {
-    #[cfg(test)]
-    tests::STEPS.with(|steps| steps.set(steps.get() + 1));
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::Cell;
+    use crate::Random;
 
-    thread_local! {
-        pub static STEPS: Cell<u64> = const { Cell::new(0) };
-    }
-
-    fn key(vruntime: i64, deadline: i64) -> Key {
-        Key { vruntime, deadline, ..Key::new(700_000) }
+    fn key(vruntime: i64, deadline: i64, weight: u32) -> Key {
+        Key { vruntime, deadline, weight, request: 700_000 }
     }
 
     #[test]
-    fn with_10_000_tasks_an_operation_looks_at_a_few_dozen() {
-        let count = 10_000u32;
-        // Deadlines and virtual run times that have nothing to do with one another make the search as hard as it gets.
-        let scramble = |n: u32, factor: u64| (u64::from(n) * factor % 1_000_003) as i64;
-        let weight = |task: TaskId| 15 + task.0 % 5000;
-        let mut keys: Vec<Key> = (0..count).map(|n| key(scramble(n, 7919), scramble(n, 104_729))).collect();
-        let mut nodes = vec![Node::NEW; count as usize];
-        let mut timeline = Timeline::EMPTY;
-        for task in 0..count {
-            timeline.insert(&mut nodes, &mut keys, TaskId(task), weight(TaskId(task)));
+    fn the_earliest_is_found_also_when_the_mean_goes_back() {
+        const TASKS: u32 = 2000;
+        let mut random = Random::new(3);
+        let mut draw = |limit: u64| random.below(limit) as i64;
+        let mut keys: Vec<Key> = (0..TASKS).map(|n| key(draw(1_000_000), draw(1_000_000), 15 + n % 5000)).collect();
+        let (mut turns, mut timeline) = (Turns::default(), Timeline::default());
+        for task in (0..TASKS).map(TaskId) {
+            turns.renew(task);
+            timeline.insert(&mut turns, task, &keys[task.index()]);
         }
-        let mut worst = 0;
-        for round in 0..20_000 {
-            STEPS.with(|steps| steps.set(0));
-            let mean = timeline.mean(None);
-            let task = timeline.first_eligible(&nodes, &keys, &mean).unwrap();
-            if round % 500 == 0 {
-                let eligible = (0..count).map(TaskId).filter(|task| mean.is_eligible(keys[task.index()].vruntime));
-                let least = eligible.map(|task| keys[task.index()].deadline).min();
-                assert_eq!(least, Some(keys[task.index()].deadline), "the values below are up to date");
-            }
-            timeline.remove(&mut nodes, &mut keys, task, weight(task));
+        for _ in 0..5000 {
+            // The running task weighs much, and is now far ahead of the others and now far behind: the mean goes to and fro.
+            let running = key(timeline.mean(None).floor() + draw(200_000) - 100_000, 0, 88_761);
+            let mean = timeline.mean(Some(&running));
+            let task = timeline.first_eligible(&turns, &keys, &mean).unwrap();
+            let eligible = (0..TASKS).map(TaskId).filter(|task| mean.is_eligible(keys[task.index()].vruntime));
+            let least = eligible.map(|task| keys[task.index()].deadline).min();
+            assert_eq!(least, Some(keys[task.index()].deadline));
+            timeline.remove(&mut turns, task, &keys[task.index()]);
             let key = &mut keys[task.index()];
-            key.vruntime += scramble(round, 31) * 1024 / i64::from(weight(task));
-            key.deadline = key.vruntime + scramble(round, 17);
-            timeline.insert(&mut nodes, &mut keys, task, weight(task));
-            worst = worst.max(STEPS.with(Cell::get));
+            key.vruntime += draw(1_000_000) * 1024 / i64::from(key.weight);
+            key.deadline = key.vruntime + draw(1_000_000);
+            timeline.insert(&mut turns, task, &keys[task.index()]);
         }
-        // Three times the height of the tree (at most 2 log2 10,001 = 26), and two per rotation.
-        assert!(worst <= 3 * 27 + 12, "{worst}");
-        println!("at most {worst} steps");
     }
 
     #[test]
     fn the_mean_is_exact_where_it_decides() {
-        let mut keys = [key(10, 50), key(11, 40)];
-        let mut nodes = [Node::NEW; 2];
-        let mut timeline = Timeline::EMPTY;
-        timeline.insert(&mut nodes, &mut keys, TaskId(0), 3);
-        timeline.insert(&mut nodes, &mut keys, TaskId(1), 1);
+        let keys = [key(10, 50, 3), key(11, 40, 1)];
+        let (mut turns, mut timeline) = (Turns::default(), Timeline::default());
+        for task in [TaskId(0), TaskId(1)] {
+            turns.renew(task);
+            timeline.insert(&mut turns, task, &keys[task.index()]);
+        }
         let mean = timeline.mean(None); // 41 / 4
         assert_eq!((mean.floor(), mean.is_eligible(10), mean.is_eligible(11)), (10, true, false));
-        assert_eq!(timeline.first_eligible(&nodes, &keys, &mean), Some(TaskId(0)));
+        assert_eq!(timeline.first_eligible(&turns, &keys, &mean), Some(TaskId(0)));
         timeline.rebase(-1000);
         assert_eq!(timeline.mean(None).floor(), 10);
-        assert_eq!(timeline.mean(Some((&key(-30, 0), 4))).floor(), -10); // (41 - 120) / 8, rounded down
+        assert_eq!(timeline.mean(Some(&key(-30, 0, 4))).floor(), -10); // (41 - 120) / 8, rounded down
     }
 }

@@ -1,14 +1,16 @@
 //! Which waiting tasks move to another CPU, and when.
 //!
-//! A CPU that would idle takes one task from the most loaded CPU. A busy CPU with waiting tasks asks an idle CPU at its tick to do so. Every
-//! `16 × CPUs` ms a busy CPU takes so many tasks from the most loaded one that both come nearer to the average. The task that has not run for
-//! longest moves first; one that ran within `cache_hot` stays, as does one that has been served more than its share, until that has left a CPU
-//! without work a few times. If all that wait are pinned, the running task is moved at last.
+//! Domains are nested: the threads of a core, the CPUs that share a cache, those of a node, all; on a machine without a topology all CPUs share a cache. A CPU that
+//! would idle takes one task from the most loaded CPU of the smallest domain that has one to spare. A busy CPU with waiting tasks asks an idle CPU at its tick to do so,
+//! the nearer the better. Every `16 × CPUs` ms of each domain a busy CPU takes so many tasks from the most loaded one that both come nearer to the average. The task
+//! that has not run for longest moves first; one that ran within `cache_hot` stays, unless it moves between threads of a core, as does one that has been served more
+//! than its share, until that has left a CPU without work a few times. If all that wait are pinned, the running task is moved at last.
 //!
 //! Source: Linux 6.18, `kernel/sched/fair.c`: `sched_balance_newidle`, `nohz_balancer_kick`, `sched_balance_rq`, `calculate_imbalance`,
-//! `detach_tasks`, `can_migrate_task`, `need_active_balance`, for one domain of CPUs that share a cache.
+//! `detach_tasks`, `can_migrate_task`, `task_hot`, `need_active_balance`; `kernel/sched/topology.c`: `sd_init`.
 //!
-//! Deviations: loads are instantaneous weights (see `placement`). A CPU that becomes idle always looks; the kernel does not when it expects to idle for
+//! Deviations: loads are instantaneous weights (see `placement`), over the CPU's speed. CPUs are compared, not groups of them. A task does not leave a busy CPU for a
+//! faster one or for a core that idles as a whole (`group_misfit_task`, `group_smt_balance`): it finds those when it wakes. Preferred NUMA nodes are not known. A CPU that becomes idle always looks; the kernel does not when it expects to idle for
 //! less time than looking costs. Intervals are fixed; the kernel doubles them once while the load is even. An idle CPU that is asked takes one
 //! task, and only idle CPUs are given a running one. If the task that runs where a task is taken from has just used up its slice, it is stopped
 //! at its next tick and not at once.
@@ -16,23 +18,27 @@
 use super::placement::IMBALANCE_PERCENT;
 use super::{Discipline, Fair, Join, Leave};
 use crate::policy::Context;
-use crate::{CpuId, Nanos, TaskId};
+use crate::{CpuId, CpuSet, Distance, Nanos, TaskId};
 use readyq::{Nodes, ReadyQueue};
 
 /// How many tasks of a queue are looked at (`sysctl_sched_nr_migrate`).
 const LOOK_AT: u32 = 32;
-/// How often in vain a CPU respects warm caches (`cache_nice_tries`).
+/// How often in vain a CPU respects warm caches (`cache_nice_tries`), of its node and of others.
 const NICE_TRIES: u32 = 1;
+const REMOTE_NICE_TRIES: u32 = 2;
+/// `imbalance_pct` between the threads of a core.
+const CORE_IMBALANCE_PERCENT: u64 = 110;
 /// A busy CPU balances that much less often than an idle one (`busy_factor`).
 const BUSY_FACTOR: u64 = 16;
 
 impl<D: Discipline> Fair<D> {
-    /// `cpu` would idle: takes a task from the most loaded CPU that has one for it.
+    /// `cpu` would idle: takes a task from the most loaded CPU that has one for it, of the smallest domain where there is one.
     pub(super) fn pull_one(&mut self, cx: &Context, cpu: CpuId) -> bool {
         if self.crowded.is_empty() || !self.balances() {
             return false;
         }
-        let found = self.busiest_first(cx, cpu, |this, from| this.find_movable(cx, from, cpu, u64::MAX).map(|task| (from, task)));
+        let look = |from| self.find_movable(cx, from, cpu, u64::MAX).map(|task| (from, task));
+        let found = cx.domains(cpu).find_map(|(_, span)| self.busiest_first(cx, cpu, span, look));
         let queue = &mut self.queues[cpu.index()];
         let was_asked = std::mem::take(&mut queue.asked);
         if let Some((from, task)) = found {
@@ -51,7 +57,7 @@ impl<D: Discipline> Fair<D> {
         }
         let (by_age, nodes) = (&self.queues[cpu.index()].by_age, Nodes::from_ref(&self.nodes));
         let helps = |idle: &CpuId| by_age.find(nodes, |task| cx.allowed(task, *idle)).is_some();
-        let helper = cx.idle().iter().find(helps)?;
+        let helper = cx.domains(cpu).find_map(|(_, span)| cx.idle().iter().filter(|&idle| span.contains(idle)).find(helps))?;
         self.next_help = cx.now() + self.interval();
         self.queues[helper.index()].asked = true;
         Some(helper)
@@ -68,23 +74,31 @@ impl<D: Discipline> Fair<D> {
         is_desperate
     }
 
-    /// The busy `cpu` takes tasks from the most loaded one if it is due. Returns whether one of them shall run at once.
+    /// The busy `cpu` takes tasks from the most loaded one of each domain that is due. Returns whether one of them shall run at once.
     pub(super) fn balance_busy(&mut self, cx: &Context, cpu: CpuId) -> bool {
-        if !self.balances() || cx.now() < self.queues[cpu.index()].next_balance {
+        if !self.balances() {
             return false;
         }
-        self.queues[cpu.index()].next_balance = cx.now() + Nanos(self.interval().0 * BUSY_FACTOR);
-        if self.crowded.is_empty() {
-            return false;
+        let mut preempts = false;
+        for (level, span) in cx.domains(cpu) {
+            let next = &mut self.queues[cpu.index()].next_balance[level];
+            if cx.now() >= *next {
+                *next = cx.now() + Nanos(Nanos::from_millis(span.len() as u64).0 * BUSY_FACTOR);
+                preempts |= !self.crowded.is_empty() && self.balance_within(cx, cpu, span);
+            }
         }
-        let load = |this: &Self, cpu: CpuId| this.queues[cpu.index()].load;
-        let average = self.queues.iter().map(|queue| queue.load).sum::<u64>() / self.queues.len() as u64;
-        let here = load(self, cpu);
-        let Some(from) = self.busiest_first(cx, cpu, |_, from| Some(from)) else {
+        preempts
+    }
+
+    fn balance_within(&mut self, cx: &Context, cpu: CpuId, span: &CpuSet) -> bool {
+        let average = span.iter().map(|cpu| self.load(cx, cpu)).sum::<u64>() / span.len() as u64;
+        let here = self.load(cx, cpu);
+        let Some(from) = self.busiest_first(cx, cpu, span, Some) else {
             return false;
         };
-        let there = load(self, from);
-        if here >= average || there * 100 <= here * IMBALANCE_PERCENT {
+        let there = self.load(cx, from);
+        let shares_core = cx.machine().distance(from, cpu) == Distance::Core;
+        if here >= average || there * 100 <= here * if shares_core { CORE_IMBALANCE_PERCENT } else { IMBALANCE_PERCENT } {
             return false;
         }
         let mut imbalance = there.saturating_sub(average).min(average - here);
@@ -114,18 +128,19 @@ impl<D: Discipline> Fair<D> {
         runnable > 1 || runnable == 1 && cx.current(cpu).is_some_and(|running| self.realtime.has(cx, running))
     }
 
-    /// The first that `look` finds on the crowded CPUs other than `cpu`, the most loaded first, then the next above `cpu`.
-    fn busiest_first<T>(&self, cx: &Context, cpu: CpuId, look: impl Fn(&Self, CpuId) -> Option<T>) -> Option<T> {
+    /// The first that `look` finds on the crowded CPUs of `span` other than `cpu`, the most loaded first, then the next above `cpu`.
+    fn busiest_first<T>(&self, cx: &Context, cpu: CpuId, span: &CpuSet, look: impl Fn(CpuId) -> Option<T>) -> Option<T> {
         let count = self.queues.len();
         // The greatest is the most loaded; of equals, the next above `cpu`.
         let rank = |other: CpuId| {
             let distance = (other.index() + count - cpu.index()) % count;
-            (self.queues[other.index()].load, count - distance, other)
+            (self.load(cx, other), count - distance, other)
         };
-        let crowded = || self.crowded.iter().filter(|&other| other != cpu && self.is_crowded(cx, other)).map(rank);
+        let is_there = |&other: &CpuId| other != cpu && span.contains(other) && self.is_crowded(cx, other);
+        let crowded = || self.crowded.iter().filter(is_there).map(rank);
         let mut next = crowded().max();
         while let Some(busiest) = next {
-            if let Some(found) = look(self, busiest.2) {
+            if let Some(found) = look(busiest.2) {
                 return Some(found);
             }
             next = crowded().filter(|&other| other < busiest).max();
@@ -136,7 +151,12 @@ impl<D: Discipline> Fair<D> {
     /// The task that waits on `from`, has not run for longest, and may move to `to` without moving more than `imbalance`.
     fn find_movable(&self, cx: &Context, from: CpuId, to: CpuId, imbalance: u64) -> Option<TaskId> {
         let failed = self.queues[to.index()].failed;
-        let is_cold = |ran| failed > NICE_TRIES || cx.now().since(ran) >= self.options.cache_hot;
+        let (hot, tries) = match cx.machine().distance(from, to) {
+            Distance::Itself | Distance::Core => (Nanos::ZERO, NICE_TRIES),
+            Distance::Cluster | Distance::Node => (self.options.cache_hot, NICE_TRIES),
+            Distance::Remote(_) => (self.options.cache_hot, REMOTE_NICE_TRIES),
+        };
+        let is_cold = |ran| failed > tries || cx.now().since(ran) >= hot;
         let mut left = LOOK_AT;
         let mut gives_up = false;
         let found = (self.queues[from.index()].by_age).find(Nodes::from_ref(&self.nodes), |task| {

@@ -1,26 +1,34 @@
 //! On which CPU a fair task wakes or begins.
 //!
 //! A woken task goes to its last CPU if that is idle; else to an idle one near where it was last or near its waker; else to the less loaded of the two.
-//! A new task goes to an idle CPU, or else to the least loaded one.
+//! Near is what shares the last cache, and there a core that idles as a whole comes before a thread of a busy one. A new task goes to an idle CPU, of its own node
+//! before others and of the cluster with most of them, or else to the least loaded one. Where CPUs differ in speed, the fastest idle one is taken.
 //!
 //! Source: Linux 6.18, `kernel/sched/fair.c`: `select_task_rq_fair`, `wake_affine` (`wake_affine_idle`, `wake_affine_weight`), `select_idle_sibling`,
-//! `select_idle_cpu`, `sched_balance_find_dst_cpu`, for one scheduling domain whose CPUs share a cache and have no siblings.
+//! `select_idle_cpu`, `select_idle_core`, `select_idle_capacity`, `sched_balance_find_dst_cpu`.
 //!
 //! Deviations: load is the weight of what is runnable now, not a decaying average of it (`load_avg`), so that the choice between two busy CPUs follows
 //! short bursts more closely. All CPUs are searched for an idle one; the kernel searches fewer the busier the machine is (`SIS_UTIL`) and, above about 85 %,
 //! none, so that under overload it leaves a few more idle CPUs unseen. A waker of very many tasks still attracts them (no `wake_wide`). An interrupt is
-//! taken to come in on the task's last CPU. A waker that may run on one CPU only is taken for a per-CPU kernel thread, which the kernel knows.
+//! taken to come in on the task's last CPU. A waker that may run on one CPU only is taken for a per-CPU kernel thread, which the kernel knows. How much CPU time a
+//! task uses is not estimated: each is taken to need the fastest CPU, where the kernel looks for the first that suffices.
 
 use super::{Discipline, Fair};
-use crate::policy::Context;
-use crate::{CpuId, TaskId};
+use crate::policy::{Context, LEVELS};
+use crate::{CpuId, CpuSet, TaskId};
+use std::cmp::Reverse;
 
 /// `imbalance_pct` of a domain of CPUs that share a cache.
 pub(super) const IMBALANCE_PERCENT: u64 = 117;
 
 impl<D: Discipline> Fair<D> {
-    fn load(&self, cpu: CpuId) -> u64 {
-        self.queues[cpu.index()].load
+    /// What waits and runs on `cpu`, by weight, of what it can do.
+    pub(super) fn load(&self, cx: &Context, cpu: CpuId) -> u64 {
+        let load = self.queues[cpu.index()].load;
+        match &cx.machine().topology {
+            Some(topology) => (load as f64 / topology.place(cpu).speed) as u64,
+            None => load,
+        }
     }
 
     /// Where `task` was last, or the first CPU it may run on.
@@ -39,11 +47,14 @@ impl<D: Discipline> Fair<D> {
             Some(here) if here != last && cx.allowed(task, here) => self.affine_cpu(cx, task, here, last),
             _ => last,
         };
-        let idle = |cpu| cx.idle().contains(cpu);
+        let uneven = cx.machine().topology.as_ref().filter(|topology| topology.has_speeds());
+        let suits = |cpu| uneven.is_none_or(|topology| topology.place(cpu).speed >= 1.0);
+        let idle = |cpu| cx.idle().contains(cpu) && suits(cpu);
         if idle(target) {
             return target;
         }
-        if idle(last) {
+        let is_near = |cpu: CpuId| cx.cluster(target).contains(cpu);
+        if idle(last) && is_near(last) {
             return last;
         }
         // What a per-CPU kernel thread wakes it often works for, and it is about to sleep: the task stays.
@@ -52,10 +63,10 @@ impl<D: Discipline> Fair<D> {
             return last;
         }
         let recent = std::mem::replace(&mut self.tasks[task.index()].recent, last);
-        if recent != target && idle(recent) && cx.allowed(task, recent) {
+        if recent != target && idle(recent) && is_near(recent) && cx.allowed(task, recent) {
             return recent;
         }
-        idle_after(cx, task, target).unwrap_or(target)
+        idle_among(cx, task, if uneven.is_some() { cx.spans(target)[LEVELS - 1] } else { cx.cluster(target) }, target).unwrap_or(target)
     }
 
     /// The waker's CPU or the task's last one?
@@ -68,7 +79,7 @@ impl<D: Discipline> Fair<D> {
         if cx.idle().contains(last) {
             return last;
         }
-        let mut load_here = self.load(here);
+        let mut load_here = self.load(cx, here);
         if sync {
             let waker = cx.current(here).map_or(0, |waker| u64::from(self.tasks[waker.index()].weight));
             if waker > load_here {
@@ -77,7 +88,7 @@ impl<D: Discipline> Fair<D> {
             load_here -= waker;
         }
         load_here += u64::from(self.tasks[task.index()].weight);
-        let load_last = self.load(last) * (100 + (IMBALANCE_PERCENT - 100) / 2) + u64::from(sync);
+        let load_last = self.load(cx, last) * (100 + (IMBALANCE_PERCENT - 100) / 2) + u64::from(sync);
         if load_here * 100 < load_last { here } else { last }
     }
 
@@ -87,15 +98,45 @@ impl<D: Discipline> Fair<D> {
             Some(here) if cx.allowed(task, here) => here,
             _ => self.last_cpu(cx, task),
         };
-        if cx.idle().contains(here) {
+        if cx.machine().topology.is_none() && cx.idle().contains(here) {
             return here;
         }
-        if let Some(idle) = idle_after(cx, task, here) {
+        if let Some(idle) = idle_for_new(cx, task, here) {
             return idle;
         }
-        let least = cx.allowed_cpus(task).min_by_key(|&cpu| (self.load(cpu), cpu)).unwrap_or(here);
-        if self.load(here) * 100 <= self.load(least) * IMBALANCE_PERCENT { here } else { least }
+        let least = cx.allowed_cpus(task).min_by_key(|&cpu| (self.load(cx, cpu), cpu)).unwrap_or(here);
+        if self.load(cx, here) * 100 <= self.load(cx, least) * IMBALANCE_PERCENT { here } else { least }
     }
+}
+
+/// Of the idle CPUs of the own node, or else of all, one in the cluster that has most of them.
+fn idle_for_new(cx: &Context, task: TaskId, here: CpuId) -> Option<CpuId> {
+    let Some(topology) = &cx.machine().topology else { return idle_after(cx, task, here) };
+    let suits = |cluster: &CpuSet| cx.idle().iter().filter(|&cpu| cluster.contains(cpu) && cx.allowed(task, cpu)).count();
+    let place = topology.place(here);
+    let clusters = topology.clusters().iter().filter(|cluster| suits(cluster) > 0);
+    let best = clusters.min_by_key(|cluster| {
+        let of = cluster.first().map(|cpu| topology.place(cpu));
+        let speed = of.map_or(0, |of| (of.speed * f64::from(u16::MAX)) as u16);
+        (
+            Reverse(speed),
+            of.is_none_or(|of| of.node != place.node),
+            Reverse(suits(cluster)),
+            of.is_none_or(|of| of.cluster != place.cluster),
+        )
+    });
+    idle_among(cx, task, best?, here)
+}
+
+/// The idle CPU of `span` on which `task` may run that is fastest, then one whose core idles as a whole, then `cpu` itself or the next one above it.
+fn idle_among(cx: &Context, task: TaskId, span: &CpuSet, cpu: CpuId) -> Option<CpuId> {
+    let Some(topology) = &cx.machine().topology else { return idle_after(cx, task, cpu) };
+    let rank = |&idle: &CpuId| {
+        let speed = (topology.place(idle).speed * f64::from(u16::MAX)) as u16;
+        let shares = topology.core(idle).iter().any(|thread| !cx.idle().contains(thread));
+        (Reverse(speed), shares, idle != cpu, idle < cpu, idle)
+    };
+    cx.idle().iter().filter(|&idle| span.contains(idle) && cx.allowed(task, idle)).min_by_key(rank)
 }
 
 /// The next idle CPU above `cpu`, or from the lowest on, on which `task` may run.

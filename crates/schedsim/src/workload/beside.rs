@@ -1,0 +1,58 @@
+//! A second workload beside a first one: what if both ran on one machine?
+//!
+//! The tasks of the first keep their ids, those of the second follow. Nobody waits for the end of the second: the run is over when all tasks of the first have ended.
+
+use super::{Action, Affinity, Group, Script, Shared, Workload};
+use crate::TaskId;
+
+impl Workload {
+    /// This workload with `load` beside it.
+    pub fn beside(mut self, load: &Workload) -> Workload {
+        let (tasks, sets) = (self.tasks.len() as u32, self.cpu_sets.len() as u32);
+        if self.shared.groups.is_empty() {
+            self.shared.groups.push(Group { name: "tasks".to_string(), first: TaskId(0), count: tasks, daemon: false });
+        }
+        let behind = |script: &Script| -> Script {
+            let step = |then| match then {
+                Action::Wake(task) => Action::Wake(TaskId(task.0 + tasks)),
+                Action::Fork(task) => Action::Fork(TaskId(task.0 + tasks)),
+                Action::Do(operation) => Action::Do(operation.behind(&self.shared)),
+                then => then,
+            };
+            script.steps().map(|is| (is.run, step(is.then))).collect()
+        };
+        let mut added = load.tasks.clone();
+        for task in &mut added {
+            task.script = behind(&task.script);
+            if let Affinity::Set(set) = &mut task.affinity {
+                *set += sets;
+            }
+        }
+        self.tasks.extend(added);
+        self.cpu_sets.extend(load.cpu_sets.iter().cloned());
+        self.reservations.resize(tasks as usize, None);
+        self.reservations.extend(&load.reservations);
+        self.shared.append(&load.shared, tasks, load.tasks.len() as u32);
+        self
+    }
+}
+
+impl Shared {
+    /// Adds what `count` tasks share, the first of which has become task `first`; all of them are daemons.
+    fn append(&mut self, other: &Shared, first: u32, count: u32) {
+        self.mutexes.extend_from_slice(&other.mutexes);
+        self.conditions.extend_from_slice(&other.conditions);
+        self.barriers.extend_from_slice(&other.barriers);
+        self.pipes.extend_from_slice(&other.pipes);
+        self.devices.extend_from_slice(&other.devices);
+        self.timers.extend_from_slice(&other.timers);
+        let moved = |group: &Group| Group { first: TaskId(group.first.0 + first), daemon: true, ..group.clone() };
+        let all = Group { name: "load".to_string(), first: TaskId(first), count, daemon: true };
+        if other.groups.is_empty() {
+            self.groups.push(all);
+        } else {
+            self.groups.extend(other.groups.iter().map(moved));
+        }
+        self.depth = self.depth.max(other.depth);
+    }
+}
