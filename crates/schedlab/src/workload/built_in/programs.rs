@@ -145,7 +145,12 @@ pub(super) const TWO_THREADS: BuiltIn = BuiltIn {
         option("policy", "other", "other, fifo or rr"),
         option("priority", "70", "of fifo and rr"),
         option("print", "16us", "CPU time of a print"),
-        option("calculate", "40ns", "CPU time of four arithmetic operations, done twice 100 times"),
+        option("calculate", "40ns", "CPU time of four arithmetic operations"),
+        option(
+            "loops",
+            "twice",
+            "how the second calculates in its two loops of 100: twice, one after the other, or nested, one in the other",
+        ),
         option("lock", "yes", "whether a print takes the lock of the standard output"),
         option("pinned", "no", "yes: all on one CPU, as the paper's claim about their order needs"),
     ],
@@ -160,7 +165,8 @@ fn two_threads(given: &Given) -> Result<Closed, Error> {
     let print = Phase::Run(given.span("print")?);
     let stdout = "stdout".to_string();
     let line = if given.is_on("lock")? { vec![Phase::Lock(stdout.clone()), print, Phase::Unlock(stdout)] } else { vec![print] };
-    let calculate = Phase::repeat(2, vec![Phase::repeat(100, vec![Phase::Run(given.span("calculate")?)])]);
+    let outer = [2, 100][given.choice("loops", &["twice", "nested"])?];
+    let calculate = Phase::repeat(outer, vec![Phase::repeat(100, vec![Phase::Run(given.span("calculate")?)])]);
     let affinity = given.is_on("pinned")?.then(|| vec![0]);
     let thread = |name: &str, phases| Tasks { policy, priority, affinity: affinity.clone(), forked: true, ..Tasks::new(name, phases) };
     let one = thread("thread 1", vec![Phase::repeat(100, line.clone())]);
