@@ -69,7 +69,7 @@ impl Chart {
             bottom - y
         );
         let times = times.map_or("for ever".to_string(), |times| format!("{times} times"));
-        let _ = write!(self.svg, "<text x={} y={} font-size=13 fill=currentColor>{times}</text>", left + width + 6, y + 14);
+        let _ = write!(self.svg, "<text x={} y={} font-size=13 fill=currentColor>{times}</text>", 2 * self.middle + 4, y + 14);
         let _ = write!(self.svg, "<path d=\"M{} {bottom}v{GAP}\" stroke=currentColor />", self.middle);
         bottom + GAP
     }
