@@ -87,11 +87,11 @@ impl<'a> Measurements<'a> {
         }
         let simulated: Vec<&grids::Binding> =
             bindings.values().filter_map(|binding| if let Binding::Grid(binding) = binding { Some(binding) } else { None }).collect();
-        if !simulated.is_empty() || self.paper.experiments.table.is_empty() {
-            return of_paper(self.grids.row(&simulated));
-        }
         let queue = |binding: &Binding| if let Binding::Queue(binding) = binding { self.queues.queue(binding) } else { None };
         let mut queues: Vec<String> = bindings.values().filter_map(queue).collect();
+        if !simulated.is_empty() || (queues.is_empty() && self.paper.experiments.table.is_empty()) {
+            return of_paper(self.grids.row(&simulated));
+        }
         queues.sort();
         queues.dedup();
         self.queues.row("", &queues.join(" | "), "check")
