@@ -20,9 +20,43 @@ from .errors import (
     SchedlabError,
     UsageError,
 )
+from .measurements import measure
 from .policy import Policy, kick, kick_at, preempt
 from .results import Results
+from .sweeps import sweep
 from .verbs import compare, fit, queue_costs, read_trace, simulate
-from .workload import Workload, closed, loop, run, sleep, stochastic, task, timer
+from .workload import Workload, closed, stochastic
 
-__all__ = [name for name in dir() if not name.startswith("_") and name not in ("errors", "policy", "results", "verbs", "workload", "progress")]
+__all__ = [
+    "BUILD",
+    "CellsFailed",
+    "CheckFailed",
+    "ClusterError",
+    "Context",
+    "Effect",
+    "Inconclusive",
+    "InputError",
+    "InternalError",
+    "Missing",
+    "Policy",
+    "PolicyError",
+    "Results",
+    "SchedlabError",
+    "Table",
+    "Trace",
+    "UsageError",
+    "Workload",
+    "__version__",
+    "closed",
+    "compare",
+    "fit",
+    "kick",
+    "kick_at",
+    "measure",
+    "preempt",
+    "queue_costs",
+    "read_trace",
+    "simulate",
+    "stochastic",
+    "sweep",
+]

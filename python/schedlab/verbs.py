@@ -120,13 +120,7 @@ def queue_costs(
     words += [*_option("--strides", strides), *_list("--count", counts), *_option("--assignments", assignments), *_option("--runs", runs)]
     words += [*_option("--seed", seed), *_option("--slices", slices), *_list("--crossover", crossover)]
     if "instructions" in counts or crossover:
-        found = program or os.environ.get("SCHEDLAB") or shutil.which("schedlab")
-        if not found:
-            raise errors.Missing(
-                "instructions are counted in the program `schedlab`, which is not installed: `cargo install --path crates/schedlab`, or give program=, "
-                'or count=["time", "steps"]'
-            )
-        words += ["--binary", str(found)]
+        words += ["--binary", find_program(program)]
     return _results(words, progress=progress)
 
 
@@ -139,6 +133,14 @@ def fit(recording: str | PathLike[str], *, only: Several[str] = (), allow_lost: 
     """A stochastic workload that is like `recording`: `schedlab inspect --fit`. With names in `only` it is fitted to the tasks of these names alone."""
     path = pathlib.Path(recording)
     return Workload(_native.fit(path, _items(only), allow_lost), path.name.split(".")[0])
+
+
+def find_program(given: str | PathLike[str] | None) -> str:
+    """The command line's program: the one that is given, named by the environment variable SCHEDLAB, or installed."""
+    found = given or os.environ.get("SCHEDLAB") or shutil.which("schedlab")
+    if not found:
+        raise errors.Missing("this takes the program `schedlab`, which is not installed: `cargo install --path crates/schedlab`, or give program=")
+    return str(found)
 
 
 def _results(words, policy=None, progress=True):

@@ -11,6 +11,7 @@ import time
 import pytest
 
 import schedlab as lab
+from schedlab.workload import closed, loop, run, sleep, task
 
 TASKS = {"tasks": 60}
 
@@ -85,7 +86,7 @@ def test_traces_are_tables(root, tmp_path):
 
 
 def test_workloads_are_made_here(tmp_path):
-    made = lab.closed(lab.task("hog", [lab.run("10ms")], count=2), lab.task("waker", [lab.loop(3, lab.run("1ms"), lab.sleep("2ms"))], nice=-5), cpus=2)
+    made = closed(task("hog", [run("10ms")], count=2), task("waker", [loop(3, run("1ms"), sleep("2ms"), "yield")], nice=-5), cpus=2)
     results = lab.simulate(made, "eevdf", check=True)
     assert results.value("makespan_ns") >= 11_500_000
     saved = made.save(tmp_path / "made.toml")

@@ -9,7 +9,7 @@ use clap::error::ErrorKind;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use schedlab::cmd::Arguments;
-use schedlab::output::{Answer as Output, Results, command_line};
+use schedlab::output::{Align, Answer as Output, Results, Row, Table as Lines, command_line, quantity};
 use schedlab::results_directory::to_parquet;
 use schedlab::{experiment, import};
 use std::path::PathBuf;
@@ -72,6 +72,41 @@ pub fn evaluate(
     let Output { results, text, end } = output;
     let end = end.err().map(|error| (class(&error), error.to_string()));
     Ok(Answer { table: Py::new(py, Table::of_rows(py, &results.rows)?)?, results, text, end })
+}
+
+/// The results that commands printed as JSON, each with the host on which it did, as one.
+#[pyfunction]
+pub fn joined(py: Python<'_>, printed: Vec<(String, String)>) -> PyResult<Answer> {
+    let mut joined: Option<Results> = None;
+    for (host, json) in &printed {
+        let mut results: Results =
+            serde_json::from_str(json).map_err(|error| named(py, "InternalError", &format!("on {host}: {error}")))?;
+        results.rows.iter_mut().for_each(|row| drop(row.params.insert("host".to_string(), host.clone())));
+        match &mut joined {
+            Some(joined) => {
+                joined.rows.append(&mut results.rows);
+                joined.reproduce += &format!("; {}", results.reproduce);
+            }
+            None => joined = Some(results),
+        }
+    }
+    let results = joined.ok_or_else(|| named(py, "UsageError", "there is nothing to measure: give a workload"))?;
+    let table = Py::new(py, Table::of_rows(py, &results.rows)?)?;
+    Ok(Answer { text: lines(&results.rows).to_string(), table, results, end: None })
+}
+
+/// A line for each row that is of all tasks.
+fn lines(rows: &[Row]) -> Lines {
+    let titles =
+        [("workload", Align::Left), ("CPUs", Align::Right), ("policy", Align::Left), ("metric", Align::Left), ("value", Align::Right)];
+    let mut lines = Lines::new(titles.into_iter().chain([("verdict", Align::Left), ("host", Align::Left)]));
+    for row in rows.iter().filter(|row| !row.params.contains_key("task")) {
+        let value = row.value.map_or("-".to_string(), |value| quantity(value, &row.unit));
+        let verdict = row.verdict.clone().unwrap_or_default();
+        let place = [row.workload.clone(), row.cpus.to_string(), row.policy.clone(), row.metric.clone()];
+        lines.row(place.into_iter().chain([value, verdict, row.params["host"].clone()]));
+    }
+    lines
 }
 
 /// The text of a workload file that is like the recording at `path`.

@@ -10,6 +10,9 @@ pub fn exception(py: Python<'_>, error: &Error) -> PyErr {
 
 /// The class of `schedlab.errors` for `error`.
 pub fn class(error: &Error) -> &'static str {
+    if matches!(error, Error::Cells(_)) {
+        return "CellsFailed";
+    }
     match error.exit_code() {
         2 => "UsageError",
         3 => "InputError",

@@ -7,6 +7,7 @@ mod context;
 mod error;
 mod events;
 mod policy;
+mod sweep;
 mod table;
 mod work;
 
@@ -16,13 +17,15 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::answer::{Answer, evaluate, fit, to_toml};
+    use super::answer::{Answer, evaluate, fit, joined, to_toml};
     #[pymodule_export]
     use super::context::Context;
     #[pymodule_export]
     use super::events::{Trace, read_trace};
     #[pymodule_export]
     use super::policy::Effect;
+    #[pymodule_export]
+    use super::sweep::Sweep;
     #[pymodule_export]
     use super::table::Table;
 

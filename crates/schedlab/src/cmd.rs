@@ -102,6 +102,7 @@ impl Arguments {
             (Verb::Run(verb), _) => verb.answer(caller),
             (Verb::Compare(verb), None) => verb.answer(),
             (Verb::Queue(verb), None) => verb.answer(),
+            (Verb::Sweep(verb), None) => verb.answer(),
             _ => Err(Error::Usage("this verb gives no table to a caller".to_string())),
         }
     }

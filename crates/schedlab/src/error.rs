@@ -34,6 +34,9 @@ pub enum Error {
     /// Something that is needed is missing; the message says what, and what installs it.
     #[error("{0}")]
     Missing(String),
+    /// Cells of a sweep failed; all others are there.
+    #[error("{0}")]
+    Cells(String),
     /// Whoever watched the work has had enough of it.
     #[error("stopped before the end")]
     Stopped,
@@ -49,7 +52,7 @@ impl Error {
             Error::Internal(_) | Error::Stopped => 1,
             Error::Usage(_) | Error::Output { .. } => 2,
             Error::Input(_) | Error::Import(_) => 3,
-            Error::Check(_) => 4,
+            Error::Check(_) | Error::Cells(_) => 4,
             Error::Inconclusive(_) => 5,
             Error::Irreproducible(_) => 6,
             Error::Missing(_) => 77,

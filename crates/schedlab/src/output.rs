@@ -11,9 +11,11 @@ use crate::results_directory::to_parquet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::LazyLock;
 
 /// The version of the JSON's shape.
 pub const SCHEMA: u32 = 1;
@@ -87,8 +89,8 @@ impl Results {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION").to_string(),
             reproduce: command_line(std::env::args_os().skip(1)),
-            kernel: kernel(),
-            cpu: cpu_model(),
+            kernel: KERNEL.clone(),
+            cpu: CPU_MODEL.clone(),
             rows,
         }
     }
@@ -216,14 +218,23 @@ pub fn print(text: &str) -> Result<(), Error> {
 /// Makes sure, before any work is done, that results can be written to `dir`.
 pub fn prepare_directory(dir: &Path) -> Result<(), Error> {
     fs::create_dir_all(dir).map_err(|error| Error::output(dir, error))?;
-    let probe = dir.join(".schedlab-can-write");
-    fs::write(&probe, b"").and_then(|()| fs::remove_file(&probe)).map_err(|error| Error::output(dir, error))
+    tempfile::tempfile_in(dir).map(drop).map_err(|error| Error::output(dir, error))
 }
 
-/// Writes a file under another name first, so that a file that is there is a whole one.
+/// Writes a file under a name of its own first, so that a file that is there is a whole one, whoever else writes it.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let unfinished = path.with_extension("unfinished");
-    fs::write(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, path)).map_err(|error| Error::output(path, error))
+    let write = || {
+        let mut builder = tempfile::Builder::new();
+        let mut unfinished = builder.suffix(".unfinished").permissions(Permissions::from_mode(0o666)).tempfile_in(folder(path))?;
+        unfinished.write_all(bytes)?;
+        unfinished.persist(path).map(drop).map_err(|error| error.error)
+    };
+    write().map_err(|error| Error::output(path, error))
+}
+
+/// In which directory a file is.
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// A command line of this program as one would type it.
@@ -236,12 +247,14 @@ pub fn command_line(words: impl Iterator<Item = OsString>) -> String {
     std::iter::once("schedlab".to_string()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-fn kernel() -> String {
+/// The running kernel's release.
+static KERNEL: LazyLock<String> = LazyLock::new(|| {
     fs::read_to_string("/proc/sys/kernel/osrelease").map(|text| text.trim().to_string()).unwrap_or_else(|_| "unknown".to_string())
-}
+});
 
-fn cpu_model() -> String {
+/// What the CPU calls itself.
+static CPU_MODEL: LazyLock<String> = LazyLock::new(|| {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info.lines().find(|line| line.starts_with("model name")).and_then(|line| line.split_once(": "));
     model.map_or_else(|| std::env::consts::ARCH.to_string(), |(_, model)| model.to_string())
-}
+});

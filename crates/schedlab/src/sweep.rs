@@ -1,11 +1,11 @@
 //! A sweep: many runs of stochastic workloads, over a grid of parameters, policies and seeds, each computed once and kept.
 //!
-//! [`Sweep::read`] turns a grid file into [`Cell`]s, a cell being one run. [`Sweep::run`] computes those that a [`Store`] does not have yet, on all cores, and gives the
-//! rows of all runs in the order of the cells, so that a sweep that was killed and goes on comes to the same table as one that was not. [`Sweep::summary`] sums them up
-//! over the seeds.
+//! [`Sweep::read`] turns a grid file into [`Cell`]s, a cell being one run. [`Sweep::compute`] computes those that a [`Store`] does not have yet, on all cores;
+//! [`Sweep::collect`] gives the rows of all runs in the order of the cells, so that a sweep that was killed and goes on, was done in shards, or on a cluster comes to the same
+//! table as one that was not. [`Sweep::summary`] sums them up over the seeds. A cell that fails is told with its parameters and keeps no other from being computed.
 //!
 //! ```
-//! use schedlab::sweep::{Store, Sweep};
+//! use schedlab::sweep::{Shard, Store, Sweep};
 //! use indicatif::ProgressBar;
 //!
 //! let grid = "workload = 'unix1990'\npolicies = ['initial:rr', 'take:rr']\nbaseline = 'initial:rr'\nseeds = 3\n\
@@ -13,28 +13,36 @@
 //! let sweep = Sweep::parse("grid.toml", grid)?;
 //! assert_eq!(sweep.cells.len(), 2 * 2 * 3);
 //! let scratch = tempfile::tempdir()?;
-//! let runs = sweep.run(&Store::open(scratch.path())?, None, &ProgressBar::hidden())?;
-//! let table = sweep.summary(&runs);
+//! let store = Store::open(scratch.path())?;
+//! sweep.compute(&store, None, Shard::ALL, &ProgressBar::hidden())?;
+//! let runs = sweep.collect(&store);
+//! assert_eq!(runs.failed.len() + runs.missing.len(), 0);
+//! let table = sweep.summary(&runs.rows);
 //! let ngrr = |load: &str| table.iter().find(|row| row.metric == "ngrr" && row.policy == "take:rr" && row.params["load"] == load);
 //! assert_eq!(ngrr("0.5").map(|row| (row.runs, row.value.is_some())), Some((3, true)));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod directory;
 mod grid;
+mod shard;
 mod store;
 
 pub use grid::Grid;
 pub use schedlab_sources::BUILD;
+pub use shard::Shard;
 pub use store::{Key, Store};
 
-use crate::Error;
 use crate::experiment::{aggregate, simulate_open};
 use crate::output::Row;
 use crate::toml_file::TomlFile;
 use crate::workload::Stochastic;
+use crate::{Error, progress};
 use indicatif::ProgressBar;
 use rayon::prelude::*;
 use schedsim::policy::PolicySpec;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,6 +53,19 @@ pub struct Sweep {
     pub grids: Vec<Grid>,
     /// Their cells, grid by grid; in each by parameters, policy and seed.
     pub cells: Vec<Cell>,
+    /// The grid file with all that it names in it: [`parse`](Sweep::parse)d anywhere, it has the same cells.
+    pub complete: String,
+}
+
+/// What a store has of a sweep.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Runs {
+    /// The rows of all finished cells, in the order of the cells.
+    pub rows: Vec<Row>,
+    /// Cells that failed, by index, and why.
+    pub failed: Vec<(usize, String)>,
+    /// Cells that have not been tried.
+    pub missing: Vec<usize>,
 }
 
 /// One run of a sweep.
@@ -75,22 +96,37 @@ impl Sweep {
         grid::read(&TomlFile::of(name, text), Path::new(""), path.file_stem().unwrap_or_default())
     }
 
-    /// The rows of all cells, in their order. What `store` does not have is computed by `jobs` threads (by default one per core) and put there at once.
+    /// Computes the cells of `shard` that `store` does not have, by `jobs` threads (by default one per core), and puts what comes of each there at once. Says how many failed.
     ///
     /// # Errors
-    /// If a run fails or its rows cannot be stored. What was finished before stays in the store.
-    pub fn run(&self, store: &Store, jobs: Option<usize>, progress: &ProgressBar) -> Result<Vec<Row>, Error> {
-        progress.set_length(self.cells.len() as u64);
+    /// If it cannot be stored. What was finished before stays in the store.
+    pub fn compute(&self, store: &Store, jobs: Option<usize>, shard: Shard, progress: &ProgressBar) -> Result<usize, Error> {
+        let cells: Vec<&Cell> = self.cells.iter().enumerate().filter(|(index, _)| shard.has(*index)).map(|(_, cell)| cell).collect();
+        progress.set_length(cells.len() as u64);
         let work = || {
-            let rows = self.cells.par_iter().map(|cell| {
-                let rows = cell.rows(store);
-                progress.inc(1);
-                rows
+            let outcomes = cells.par_iter().map(|cell| {
+                let failed = cell.finish(store)?;
+                progress::step(progress)?;
+                Ok(usize::from(failed))
             });
-            Ok(rows.collect::<Result<Vec<Vec<Row>>, Error>>()?.concat())
+            outcomes.try_reduce(|| 0, |a, b| Ok(a + b))
         };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.unwrap_or(0)).build();
         pool.map_err(|error| Error::Internal(format!("cannot start threads: {error}")))?.install(work)
+    }
+
+    /// What `store` has of the cells.
+    pub fn collect(&self, store: &Store) -> Runs {
+        let outcomes: Vec<(Option<Vec<Row>>, Option<String>)> = self.cells.par_iter().map(|cell| cell.stored(store)).collect();
+        let mut runs = Runs::default();
+        for (index, outcome) in outcomes.into_iter().enumerate() {
+            match outcome {
+                (Some(rows), _) => runs.rows.extend(rows),
+                (None, Some(why)) => runs.failed.push((index, why)),
+                (None, None) => runs.missing.push(index),
+            }
+        }
+        runs
     }
 
     /// `runs`, the rows of all cells, summed up over the seeds: means with 95 % intervals, and verdicts and NGRR against the baseline of each grid that has one.
@@ -110,22 +146,65 @@ impl Cell {
         Key::of(&[&format!("{:?}", self.workload), &self.policy.to_string(), &self.seed.to_string()])
     }
 
-    /// The rows of its run, from the store or computed and put there.
-    ///
-    /// # Errors
-    /// If the run fails, or its rows cannot be stored.
-    pub fn rows(&self, store: &Store) -> Result<Vec<Row>, Error> {
+    /// Computes it unless `store` has it, and puts what comes of it there; whether it failed.
+    fn finish(&self, store: &Store) -> Result<bool, Error> {
         let key = self.key();
-        let mut rows = match store.get(&key) {
-            Some(rows) => rows,
-            None => {
-                let rows =
-                    simulate_open(&self.workload, &self.policy, self.seed, Vec::new())?.rows(&self.workload, &self.policy, self.seed);
-                store.put(&key, &rows)?;
-                rows
-            }
-        };
-        rows.iter_mut().for_each(|row| drop(row.params.insert("grid".to_string(), self.grid.to_string())));
-        Ok(rows)
+        if store.get(&key).is_some() {
+            return Ok(false);
+        }
+        let outcome = self.compute();
+        match &outcome {
+            Ok(rows) => store.put(&key, rows)?,
+            Err(why) => store.put_failure(&key, why)?,
+        }
+        Ok(outcome.is_err())
+    }
+
+    /// The rows of its run, or why it failed.
+    pub fn compute(&self) -> Result<Vec<Row>, String> {
+        let run = || simulate_open(&self.workload, &self.policy, self.seed, Vec::new()).map_err(|error| error.to_string());
+        let run = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("the simulation panicked".to_string()))?;
+        Ok(run.rows(&self.workload, &self.policy, self.seed))
+    }
+
+    /// What the store has of it: its rows, or why it failed.
+    fn stored(&self, store: &Store) -> (Option<Vec<Row>>, Option<String>) {
+        let key = self.key();
+        let mut rows = store.get(&key);
+        rows.iter_mut().flatten().for_each(|row| drop(row.params.insert("grid".to_string(), self.grid.to_string())));
+        let why = if rows.is_none() { store.failure(&key) } else { None };
+        (rows, why)
+    }
+}
+
+/// In a line: what tells it from the others.
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parameters: Vec<String> = self.workload.parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let (name, cpus) = (&self.workload.name, self.workload.machine.cpus);
+        write!(f, "{}: {name} {} on {cpus} CPUs, {}, seed {}", self.grid, parameters.join(" "), self.policy, self.seed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_that_fails_is_told_and_keeps_no_other_from_being_computed() {
+        let grid = "workload = 'unix1990'\npolicies = ['take:rr']\nseeds = 4\n[parameters]\ntasks = 20\nload = 0.3\n";
+        let mut sweep = Sweep::parse("grid.toml", grid).unwrap();
+        let whole = sweep.clone();
+        Arc::make_mut(&mut sweep.cells[2].workload).machine.cpus = 0;
+        let scratch = tempfile::tempdir().unwrap();
+        let store = Store::open(scratch.path()).unwrap();
+        assert_eq!(sweep.compute(&store, Some(1), Shard::ALL, &ProgressBar::hidden()).unwrap(), 1);
+        let runs = sweep.collect(&store);
+        assert_eq!((runs.failed.len(), runs.failed[0].0, runs.failed[0].1.is_empty()), (1, 2, false));
+        assert!(runs.missing.is_empty() && runs.rows.iter().all(|row| row.seed != Some(3)));
+        assert_eq!(sweep.cells[2].to_string(), "grid: unix1990 load=0.3 tasks=20 on 0 CPUs, take:rr, seed 3");
+        assert_eq!(whole.collect(&store).missing, [2]);
+        assert_eq!(whole.compute(&store, Some(1), Shard::ALL, &ProgressBar::hidden()).unwrap(), 0);
+        assert_eq!(whole.collect(&store).failed, []);
     }
 }

@@ -1,15 +1,16 @@
-//! `schedlab sweep`: a grid of parameters, policies and seeds, computed once and kept.
+//! `schedlab sweep`: a grid of parameters, policies and seeds, computed once and kept: here, in shards, or on a cluster.
 
 use crate::Error;
 use crate::output::write_whole;
-use crate::output::{Align, Format, Results, Row, Table, open_cell, open_headline};
+use crate::output::{Align, Answer, Format, Results, Row, Table, open_cell, open_headline, print};
 use crate::progress;
 use crate::results_directory::{ResultsDirectory, to_parquet};
-use crate::sweep::{Store, Sweep as Cells};
+use crate::sweep::{BUILD, Runs, Shard, Store, Sweep as Cells};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
 /// Runs a stochastic workload over a grid of parameters, policies and seeds, on all cores
 ///
@@ -17,18 +18,31 @@ use std::path::{Path, PathBuf};
 /// table as one that was not killed.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  schedlab sweep workloads/loads.grid.toml --jobs 2 -o results/loads\n  \
-                        schedlab sweep workloads/loads.grid.toml --resume -o results/loads\n\n\
+                        schedlab sweep workloads/loads.grid.toml --resume -o results/loads\n  \
+                        schedlab sweep workloads/loads.grid.toml --shard 3/100 -o /shared/loads\n  \
+                        schedlab sweep --merge /shared/loads\n  \
+                        schedlab sweep workloads/loads.grid.toml --dask tcp://head:8786 -o results/loads\n\n\
                         A grid file: workload = \"unix1990\", policies = [\"central:rr\", \"take:rr\"], baseline = \"initial:rr\", seeds = 20, a table [axes] with lists \
                         as in load = [0.3, 0.5], a table [parameters] with single values, and several [[grid]] with a name each where one is not enough.")]
 pub struct Sweep {
     /// The grid file
-    grid: PathBuf,
+    #[arg(required_unless_present = "merge")]
+    grid: Option<PathBuf>,
     /// How many runs at a time [default: one per core]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
     /// Go on with what an earlier sweep has left in the directory
     #[arg(long)]
     resume: bool,
+    /// Compute one part of the cells only, as in 3/100, for --merge to join: for job arrays, whose jobs need not know of one another
+    #[arg(long, value_name = "PART/PARTS", conflicts_with_all = ["merge", "dask"])]
+    shard: Option<Shard>,
+    /// Join what shards have left in this directory
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["grid", "jobs", "resume", "output", "dask"])]
+    merge: Option<PathBuf>,
+    /// Compute on the workers of the Dask scheduler at this address, through the Python package
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "jobs")]
+    dask: Option<String>,
     /// Where runs and results are kept [default: the name of the grid file, with .sweep]
     #[arg(short, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -39,30 +53,67 @@ pub struct Sweep {
 
 impl Sweep {
     pub fn run(self) -> Result<(), Error> {
-        let sweep = Cells::read(&self.grid)?;
-        let dir = self.output.clone().unwrap_or_else(|| self.default_directory());
-        let store = Store::open(&dir.join("cells"))?;
-        let finished = store.len();
-        if finished > 0 && !self.resume {
+        match self.shard {
+            Some(shard) => print(&self.part(shard)?),
+            None => self.answer()?.print(self.format),
+        }
+    }
+
+    /// What it comes to.
+    pub fn answer(&self) -> Result<Answer, Error> {
+        let (sweep, dir) = match (&self.merge, &self.grid) {
+            (Some(dir), _) => (Cells::begun(dir)?, dir.clone()),
+            (None, Some(grid)) => (Cells::read(grid)?, self.directory(grid)),
+            (None, None) => return Err(Error::Usage("give a grid file, or a directory to --merge".to_string())),
+        };
+        let finished = Store::of(&dir).len();
+        if finished > 0 && !self.resume && self.merge.is_none() {
             let dir = dir.display();
             return Err(Error::Usage(format!(
                 "{dir} has {finished} finished runs: go on with --resume, or give another directory with -o"
             )));
         }
         let directory = ResultsDirectory::begin(&dir)?;
-        let bar = progress::bar("sweeping", 0);
-        let runs = sweep.run(&store, self.jobs.map(usize::from), &bar);
-        bar.finish_and_clear();
-        let runs = self.results(runs?);
+        let store = sweep.begin(&dir)?;
+        if let Some(address) = &self.dask {
+            sweep_on_dask(&dir, address)?;
+        } else if self.merge.is_none() {
+            let bar = progress::bar("sweeping", 0);
+            let done = sweep.compute(&store, self.jobs.map(usize::from), Shard::ALL, &bar);
+            bar.finish_and_clear();
+            done?;
+        }
+        let runs = sweep.collect(&store);
+        complete(&sweep, &runs, &dir)?;
+        let end = verdict(&sweep, &runs);
+        let runs = self.results(runs.rows);
         write_whole(&dir.join("runs.parquet"), &to_parquet(&runs)?)?;
         let results = self.results(sweep.summary(&runs.rows));
         directory.write(&results, Vec::new())?;
         directory.finish()?;
-        results.print(self.format, || text(&sweep, &dir, &results.rows))
+        let text = text(&sweep, &dir, &results.rows);
+        Ok(Answer { results, text, end })
     }
 
-    fn default_directory(&self) -> PathBuf {
-        Path::new(self.grid.file_stem().unwrap_or_default()).with_extension("sweep")
+    /// Computes a shard; in a sentence what came of it.
+    fn part(&self, shard: Shard) -> Result<String, Error> {
+        let Some(grid) = &self.grid else { return Err(Error::Usage("a shard is of a grid file: give it".to_string())) };
+        let (sweep, dir) = (Cells::read(grid)?, self.directory(grid));
+        sweep.expect_no_other(&dir)?;
+        let store = sweep.begin(&dir)?;
+        let bar = progress::bar("sweeping", 0);
+        let done = sweep.compute(&store, self.jobs.map(usize::from), shard, &bar);
+        bar.finish_and_clear();
+        let failed = done?;
+        let (cells, dir) = ((0..sweep.cells.len()).filter(|cell| shard.has(*cell)).count(), dir.display());
+        Ok(format!(
+            "Shard {shard} in {dir}: {cells} of {} runs, of which {failed} failed; when all shards are there: schedlab sweep --merge {dir}\n",
+            sweep.cells.len()
+        ))
+    }
+
+    fn directory(&self, grid: &Path) -> PathBuf {
+        self.output.clone().unwrap_or_else(|| Path::new(grid.file_stem().unwrap_or_default()).with_extension("sweep"))
     }
 
     /// Results that are the same whether or not the sweep was interrupted.
@@ -70,6 +121,46 @@ impl Sweep {
         let mut results = Results::new(rows);
         results.reproduce = results.reproduce.replace(" --resume", "");
         results
+    }
+}
+
+/// Refuses a table with holes.
+fn complete(sweep: &Cells, runs: &Runs, dir: &Path) -> Result<(), Error> {
+    let Some(first) = runs.missing.first() else { return Ok(()) };
+    let (count, all, dir) = (runs.missing.len(), sweep.cells.len(), dir.display());
+    Err(Error::Input(format!(
+        "{dir}: {count} of {all} runs are not there, the first is {} ({}); run the shards that did not end again, or copy their cells here",
+        first + 1,
+        sweep.cells[*first]
+    )))
+}
+
+/// An error if cells failed: those, and why.
+fn verdict(sweep: &Cells, runs: &Runs) -> Result<(), Error> {
+    if runs.failed.is_empty() {
+        return Ok(());
+    }
+    let told = |(cell, why): &(usize, String)| format!("  {}: {why}", sweep.cells[*cell]);
+    let list: Vec<String> = runs.failed.iter().take(10).map(told).collect();
+    let (count, all) = (runs.failed.len(), sweep.cells.len());
+    Err(Error::Cells(format!("{count} of {all} runs failed, the others are there:\n{}", list.join("\n"))))
+}
+
+/// Has the Python package fill the store of `dir` on the cluster at `address`.
+fn sweep_on_dask(dir: &Path, address: &str) -> Result<(), Error> {
+    let missing = |why: &str| {
+        Error::Missing(format!(
+            "--dask takes the Python package, which python3 does not have ({why}): in schedlab's folder, pip install '.[dask]'"
+        ))
+    };
+    let python = Command::new("python3").args(["-m", "schedlab.cluster"]).arg(dir).args([address, BUILD]).stdout(Stdio::piped()).spawn();
+    let output = python.and_then(Child::wait_with_output).map_err(|error| missing(&error.to_string()))?;
+    let message = String::from_utf8_lossy(&output.stdout).trim().to_string();
+    match output.status.code() {
+        Some(0) => Ok(()),
+        Some(77) => Err(Error::Missing(message)),
+        _ if message.is_empty() => Err(missing("its message is above")),
+        _ => Err(Error::Internal(format!("the sweep on {address} ended ({}): {message}", output.status))),
     }
 }
 

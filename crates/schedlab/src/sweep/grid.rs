@@ -14,6 +14,9 @@
 //! tmc = ["0ms", "1ms"]
 //! ```
 //!
+//! `workload` may also be a table, with the keys of a workload file: such a grid file is complete, and [`Sweep::complete`] is one. Without `[[grid]]` a `name` says what the
+//! grid is called in results, if not like the file.
+//!
 //! There may be several `[[grid]]` with a `name` each; what stands above them holds for all, unless a grid says otherwise.
 
 use super::{Cell, Sweep};
@@ -41,7 +44,8 @@ pub struct Grid {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Content {
-    workload: Option<String>,
+    name: Option<String>,
+    workload: Option<Value>,
     policies: Option<Vec<String>>,
     baseline: Option<String>,
     seeds: Option<Seeds>,
@@ -58,7 +62,7 @@ struct Content {
 #[serde(deny_unknown_fields)]
 struct Named {
     name: String,
-    workload: Option<String>,
+    workload: Option<Value>,
     policies: Option<Vec<String>>,
     baseline: Option<String>,
     seeds: Option<Seeds>,
@@ -109,14 +113,34 @@ pub(super) fn read(file: &TomlFile, folder: &Path, stem: &OsStr) -> Result<Sweep
         [] => vec![Part::whole(&content, stem)],
         named => named.iter().enumerate().map(|(index, named)| Part::of(&content, index, named)).collect(),
     };
-    let mut sweep = Sweep { grids: Vec::new(), cells: Vec::new() };
+    let mut sweep = Sweep { grids: Vec::new(), cells: Vec::new(), complete: String::new() };
     for part in &parts {
         if sweep.grids.iter().any(|grid| *grid.name == part.name) {
             return Err(file.wrong(&part.key("name"), &format!("there is another grid named `{}`", part.name)));
         }
         part.add_to(&mut sweep, file, folder)?;
     }
+    sweep.complete = complete(file, folder, stem)?;
     Ok(sweep)
+}
+
+/// The file with the files that it names in it, and with its own name.
+fn complete(file: &TomlFile, folder: &Path, stem: &OsStr) -> Result<String, Error> {
+    let mut content: toml::Table = file.parse()?;
+    content.entry("name").or_insert_with(|| stem.to_string_lossy().into_owned().into());
+    let include = |grid: &mut toml::Table| -> Result<(), Error> {
+        let beside = grid.get("workload").and_then(Value::as_str).map(|name| folder.join(name)).filter(|path| path.is_file());
+        let Some(path) = beside else { return Ok(()) };
+        let mut workload: toml::Table = TomlFile::read(&path)?.parse()?;
+        workload.entry("name").or_insert_with(|| path.file_stem().unwrap_or_default().to_string_lossy().into_owned().into());
+        grid.insert("workload".to_string(), workload.into());
+        Ok(())
+    };
+    include(&mut content)?;
+    for grid in content.get_mut("grid").and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_table_mut) {
+        include(grid)?;
+    }
+    toml::to_string(&content).map_err(|error| Error::Internal(format!("cannot write TOML: {error}")))
 }
 
 /// A grid with what it has from above it. Each part also says at which key it stands, for messages.
@@ -124,7 +148,7 @@ struct Part<'c> {
     name: String,
     /// The prefix of its own keys: `grid[0].`, or nothing.
     own: String,
-    workload: Option<(&'c str, String)>,
+    workload: Option<(&'c Value, String)>,
     policies: Option<(&'c [String], String)>,
     baseline: Option<(&'c str, String)>,
     seeds: Option<(&'c [u64], String)>,
@@ -138,9 +162,9 @@ impl<'c> Part<'c> {
             table.iter().map(|(key, value)| (key.as_str(), value, format!("{of}.{key}"))).collect::<Vec<_>>()
         };
         Part {
-            name: stem.to_string_lossy().into_owned(),
+            name: content.name.clone().unwrap_or_else(|| stem.to_string_lossy().into_owned()),
             own: String::new(),
-            workload: content.workload.as_deref().map(|name| (name, "workload".to_string())),
+            workload: content.workload.as_ref().map(|source| (source, "workload".to_string())),
             policies: content.policies.as_deref().map(|policies| (policies, "policies".to_string())),
             baseline: content.baseline.as_deref().map(|policy| (policy, "baseline".to_string())),
             seeds: content.seeds.as_ref().map(|seeds| (&seeds.0[..], "seeds".to_string())),
@@ -151,9 +175,9 @@ impl<'c> Part<'c> {
 
     fn of(content: &'c Content, index: usize, named: &'c Named) -> Part<'c> {
         let own = format!("grid[{index}].");
-        let mut part = Part::whole(content, OsStr::new(&named.name));
+        let mut part = Part { name: named.name.clone(), ..Part::whole(content, OsStr::new("")) };
         let key = |name: &str| format!("{own}{name}");
-        part.workload = named.workload.as_deref().map(|name| (name, key("workload"))).or(part.workload);
+        part.workload = named.workload.as_ref().map(|source| (source, key("workload"))).or(part.workload);
         part.policies = named.policies.as_deref().map(|policies| (policies, key("policies"))).or(part.policies);
         part.baseline = named.baseline.as_deref().map(|policy| (policy, key("baseline"))).or(part.baseline);
         part.seeds = named.seeds.as_ref().map(|seeds| (&seeds.0[..], key("seeds"))).or(part.seeds);
@@ -201,7 +225,12 @@ impl<'c> Part<'c> {
     }
 
     fn template(&self, file: &TomlFile, folder: &Path) -> Result<Template, Error> {
-        let Some((name, key)) = &self.workload else { return Err(file.wrong(&self.key("workload"), "the workload is missing")) };
+        let Some((source, key)) = &self.workload else { return Err(file.wrong(&self.key("workload"), "the workload is missing")) };
+        let name = match source {
+            Value::String(name) => name,
+            Value::Table(keys) => return Template::read(TomlFile::of(&format!("{}: {key}", file.name()), &keys.to_string())),
+            _ => return Err(file.wrong(key, "a workload is a name, a file, or a table with the keys of a workload file")),
+        };
         let beside = folder.join(name);
         let argument = if beside.is_file() { beside.as_os_str() } else { OsStr::new(name) };
         match Workload::resolve(argument) {
@@ -290,6 +319,20 @@ mod tests {
     }
 
     #[test]
+    fn a_complete_grid_has_the_same_cells_wherever_it_is_read() {
+        let scratch = tempfile::tempdir().unwrap();
+        std::fs::write(scratch.path().join("heavy.toml"), "base = 'unix1990'\nload = 0.9\ntmc = '2ms'\n").unwrap();
+        let grid = scratch.path().join("mine.grid.toml");
+        std::fs::write(&grid, "workload = 'heavy.toml'\npolicies = ['take:rr']\nseeds = 2\n[axes]\ncpus = [2, 4]\n").unwrap();
+        let here = Sweep::read(&grid).unwrap();
+        let there = Sweep::parse("elsewhere.toml", &here.complete).unwrap();
+        let keys = |sweep: &Sweep| sweep.cells.iter().map(|cell| (cell.grid.to_string(), cell.key())).collect::<Vec<_>>();
+        assert_eq!(keys(&here), keys(&there));
+        assert_eq!((there.cells.len(), &*there.cells[0].grid, &*there.cells[0].workload.name), (4, "mine.grid", "heavy"));
+        assert_eq!(there.complete, here.complete);
+    }
+
+    #[test]
     fn what_is_no_grid_is_refused_with_line_and_key() {
         for (tail, words) in [
             ("[axes]\nload = []", "g.toml:4: axes.load: an axis is a list of at least one value; without, there are no cells"),
@@ -314,6 +357,8 @@ mod tests {
             ),
             ("[[grid]]", "g.toml:3: grid[0]: missing field `name`"),
             ("cpus = 4", "g.toml:3: cpus: there is no key named `cpus`"),
+            ("[[grid]]\nname = 'a'\nworkload = 3", "g.toml:5: grid[0].workload: a workload is a name, a file, or a table"),
+            ("[[grid]]\nname = 'a'\n[grid.workload]\nbase = 'unix'", "g.toml: grid[0].workload:1: base: "),
             ("seeds = 9000000\n[axes]\nload = [0.5, 0.6]", "g.toml:4: axes: 36000000 cells are more than"),
         ] {
             let error = Sweep::parse("g.toml", &format!("{HEAD}{tail}\n")).expect_err(tail);

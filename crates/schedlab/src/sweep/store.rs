@@ -1,6 +1,7 @@
 //! Finished cells on disk: one small Parquet file each, named by the content that it comes from.
 //!
-//! A file is written under another name and then renamed, so a kill leaves whole files only. Two sweeps may share a store: equal cells are equal.
+//! A file is written under another name and then renamed, so a kill leaves whole files only. Sweeps, shards and machines may share a store: equal cells are equal. A cell that
+//! failed leaves a file with the reason, which does not keep it from being tried again.
 
 use crate::Error;
 use crate::output::{Results, Row, prepare_directory, write_whole};
@@ -42,6 +43,11 @@ impl Store {
         Ok(Store(dir.to_path_buf()))
     }
 
+    /// The store of a sweep that has begun in `dir`.
+    pub fn of(dir: &Path) -> Store {
+        Store(dir.join("cells"))
+    }
+
     /// How many finished cells are in it.
     pub fn len(&self) -> usize {
         let files = fs::read_dir(&self.0).into_iter().flatten().flatten();
@@ -60,11 +66,35 @@ impl Store {
 
     /// Keeps the rows of a finished cell.
     pub fn put(&self, key: &Key, rows: &[Row]) -> Result<(), Error> {
-        write_whole(&self.file(key), &to_parquet(&Results::new(rows.to_vec()))?)
+        self.put_file(key, &Store::pack(rows)?)
+    }
+
+    /// Rows as the file of a cell has them.
+    pub fn pack(rows: &[Row]) -> Result<Vec<u8>, Error> {
+        to_parquet(&Results::new(rows.to_vec()))
+    }
+
+    /// Keeps the file of a finished cell, which may have been packed elsewhere.
+    pub fn put_file(&self, key: &Key, packed: &[u8]) -> Result<(), Error> {
+        write_whole(&self.file(key), packed)
+    }
+
+    /// Keeps why a cell failed.
+    pub fn put_failure(&self, key: &Key, why: &str) -> Result<(), Error> {
+        write_whole(&self.failure_file(key), why.as_bytes())
+    }
+
+    /// Why the cell with this key failed when it was last tried, if it did.
+    pub fn failure(&self, key: &Key) -> Option<String> {
+        fs::read_to_string(self.failure_file(key)).ok()
     }
 
     fn file(&self, key: &Key) -> PathBuf {
         self.0.join(format!("{key}.parquet"))
+    }
+
+    fn failure_file(&self, key: &Key) -> PathBuf {
+        self.0.join(format!("{key}.failed"))
     }
 }
 

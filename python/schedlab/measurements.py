@@ -1,0 +1,81 @@
+"""Measurements on real machines: `schedlab compare --on host`, here or on the hosts of a cluster, where two never share a host."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from os import PathLike
+from typing import Any
+
+from . import _native, cluster, errors
+from .results import Results
+from .verbs import Several, Subject, _items, _list, _option, find_program
+from .workload import Workload, named
+
+RESOURCE = "schedlab-host"
+"""What one worker of each host has one of, and a measurement takes."""
+
+
+def measure(
+    workloads: Several[Subject],
+    policies: Several[str] | None = None,
+    *,
+    cpus: Several[int] | None = None,
+    client: Any = None,
+    seed: int = 1,
+    ci: str = "2%",
+    min_runs: int = 5,
+    max_time: str = "60s",
+    program: str | PathLike[str] | None = None,
+) -> Results:
+    """Each of `workloads` on each number of `cpus` under the kernel's own `policies`: `schedlab compare --on host`.
+
+    The program does it, by default the one that is installed. With a `dask.distributed.Client` it is done on the hosts of its cluster, one at a time on each; which it
+    was is in the column `host`. What else runs there, simulations among it, disturbs.
+    """
+    options = [*_list("--policy", policies), *_option("--seed", seed), *_option("--ci", ci)]
+    options += [*_option("--min-runs", min_runs), *_option("--max-time", max_time)]
+    all_cpus = [None] if cpus is None else _items(cpus)
+    subjects = [workloads] if isinstance(workloads, (str, PathLike, Workload)) else list(workloads)
+    cells = [(subject, [*options, *_option("--cpus", count)], program and str(program)) for subject in subjects for count in all_cpus]
+    printed = [_measure(*cell) for cell in cells] if client is None else _on_cluster(client, cells)
+    return Results(_native.joined(printed))
+
+
+def _measure(workload, options, program):
+    """On the host that is measured: its name, and what the program printed."""
+    with named(workload) as name:
+        command = [find_program(program), "compare", name, "--on", "host", *options, "--format", "json"]
+        done = subprocess.run(command, capture_output=True, text=True)
+    host = socket.gethostname()
+    if done.returncode not in (0, 5):
+        raise errors.SchedlabError(f"on {host}: {done.stderr.strip()}")
+    return host, done.stdout
+
+
+def _on_cluster(client, cells):
+    cluster.expect_same_build(client)
+    _offer(client)
+    futures = [client.submit(_measure, *cell, pure=False, resources={RESOURCE: 1}) for cell in cells]
+    try:
+        return client.gather(futures)
+    finally:
+        client.cancel(futures)
+
+
+def _offer(client):
+    """Gives one worker of each host its one `RESOURCE`."""
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    offering = {workers[address]["host"] for address, offers in client.run(_offers).items() if offers and address in workers}
+    chosen = {workers[address]["host"]: address for address in sorted(workers, reverse=True)}
+    wanted = [address for host, address in chosen.items() if host not in offering]
+    if wanted:
+        client.run(_begin_to_offer, workers=wanted)
+
+
+def _offers(dask_worker):
+    return RESOURCE in dask_worker.state.total_resources
+
+
+async def _begin_to_offer(dask_worker):
+    await dask_worker.set_resources(**{RESOURCE: 1})
