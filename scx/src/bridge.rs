@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::objects;
 use crate::scheduler::Scheduler;
 use memory::{Memory, decision, flag, kind};
-use schedsim::live::{Arrival, Decision, Live};
+use schedsim::live::{self, Arrival, Decision, Live};
 use schedsim::policy::{Needs, Policy, Stop};
 use schedsim::workload::{Attributes, TaskClass};
 use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
@@ -262,6 +262,9 @@ fn message(panic: &(dyn Any + Send)) -> &str {
 
 /// Refuses a policy that needs what this kernel does not give.
 fn expect(name: &str, needs: Needs) -> Result<(), Error> {
+    if let Some(unmet) = live::unmet(needs) {
+        return Err(Error::Missing(format!("policy {name} {unmet}")));
+    }
     let Some(tick) = needs.tick else { return Ok(()) };
     let given = tick_period();
     if tick != given {

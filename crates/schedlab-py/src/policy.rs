@@ -79,7 +79,7 @@ impl Caller {
         Ok(Caller {
             make: make.clone().unbind(),
             name: policy.getattr("name")?.extract()?,
-            needs: Needs { tick: policy.getattr("tick_ns")?.extract::<Option<u64>>()?.map(Nanos), blocking: false },
+            needs: Needs { tick: policy.getattr("tick_ns")?.extract::<Option<u64>>()?.map(Nanos), ..Needs::default() },
             promises: promises(&policy)?,
             migrates: policy.getattr("migrates")?.extract()?,
             failure: Rc::default(),

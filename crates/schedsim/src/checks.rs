@@ -160,6 +160,9 @@ impl<'w> Checks<'w> {
     /// For a run of `workload` on `machine` under a policy that makes these promises.
     pub fn new(workload: &'w Workload, machine: &Machine, promises: Promises) -> Checks<'w> {
         let tasks = workload.tasks.len();
+        // Bounds and turns are of slices that end when they are used up.
+        let is_exact = machine.slice_check.is_none();
+        let promises = Promises { shares: promises.shares.filter(|_| is_exact), ..promises };
         Checks {
             workload,
             cpus: machine.cpus,
@@ -170,7 +173,7 @@ impl<'w> Checks<'w> {
             conservation: Conservation::new(machine, tasks, promises),
             scene: Scene::new(machine.cpus, tasks),
             strict: Strict::new(workload, machine, promises.strict_below),
-            turns: (promises.strict_below > 0 && machine.switch_cost == Nanos::ZERO && machine.queue_cost.is_none())
+            turns: (promises.strict_below > 0 && machine.switch_cost == Nanos::ZERO && machine.queue_cost.is_none() && is_exact)
                 .then(|| Turns::new(workload, promises)),
             shares: Shares::new(workload, machine, promises),
             deadlines: Deadlines::new(workload, machine, promises),

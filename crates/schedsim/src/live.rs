@@ -28,7 +28,7 @@
 //! # let _ = Time::ZERO;
 //! ```
 
-use crate::policy::{Context, Dispatch, Effect, Enqueue, Policy, Stop, TaskView, Wake};
+use crate::policy::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Stop, TaskView, Wake};
 use crate::workload::{Affinity, Attributes};
 use crate::{CpuId, CpuSet, Machine, Nanos, Random, TaskId, Time};
 
@@ -104,6 +104,13 @@ struct Cpu {
     since: Option<Time>,
     /// Whether the policy has asked for the task to be stopped.
     preempted: bool,
+}
+
+/// What a policy with these needs would miss when it is driven by a kernel, in words; `None` if nothing. Of its tick that kernel has to say.
+pub fn unmet(needs: Needs) -> Option<&'static str> {
+    needs.alarm.then_some(
+        "needs an alarm at a time of its choice (an effect KickAt), as throttling and served reservations do, and sched_ext has none: leave `throttle` out, or take another policy than `deadline`",
+    )
 }
 
 impl<P: Policy> Live<P> {
@@ -310,7 +317,7 @@ impl<P: Policy> Live<P> {
                 self.choose(cpu);
             }
             Effect::Kick(_) => {}
-            Effect::KickAt(..) => self.cx.fail("needs an alarm (an effect KickAt), which the kernel's callbacks do not give"),
+            Effect::KickAt(..) => self.cx.fail("asked for an alarm (an effect KickAt) without having said that it needs one"),
             Effect::Preempt(cpu) => self.preempt(cpu),
         }
     }

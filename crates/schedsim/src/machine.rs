@@ -3,7 +3,7 @@
 mod queue_cost;
 mod topology;
 
-use crate::{CpuId, Nanos};
+use crate::{CpuId, Nanos, Time};
 pub use queue_cost::QueueCost;
 pub use topology::{Distance, MigrationCosts, Place, Topology};
 
@@ -31,6 +31,9 @@ pub struct Machine {
     pub lock_hold: Nanos,
     /// How CPUs lie to one another, of as many as there are. By default all are alike and share one cache.
     pub topology: Option<Topology>,
+    /// Whether a slice is over is looked at at multiples of this only, as the kernel does at its ticks: a slice of one tick that begins between two ends with the
+    /// second. By default a slice ends when it is used up.
+    pub slice_check: Option<Nanos>,
 }
 
 /// What migrations cost beyond `migration_cost`, by source (Curran & Stumm 1990, §2). Nothing by default.
@@ -71,6 +74,7 @@ impl Machine {
             queue_cost: None,
             lock_hold: Nanos::ZERO,
             topology: None,
+            slice_check: None,
         }
     }
 
@@ -87,6 +91,12 @@ impl Machine {
     #[inline]
     pub fn migration_cost(&self, from: CpuId, to: CpuId) -> Nanos {
         self.topology.as_ref().map_or(self.migration_cost, |topology| topology.migration_cost(from, to, self.migration_cost))
+    }
+
+    /// When a slice ends that is used up at `due`.
+    #[inline]
+    pub fn slice_end(&self, due: Time) -> Time {
+        self.slice_check.map_or(due, |period| Time(due.0.div_ceil(period.0).saturating_mul(period.0)))
     }
 
     /// All CPUs, in order.

@@ -230,4 +230,6 @@ pub struct Needs {
     pub tick: Option<Nanos>,
     /// To be told when a task sleeps, at the time (not at its next wakeup).
     pub blocking: bool,
+    /// To be asked again at a time of its choice ([`Effect::KickAt`]).
+    pub alarm: bool,
 }

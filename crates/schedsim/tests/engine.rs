@@ -56,6 +56,16 @@ fn two_tasks_share_a_cpu_by_the_quantum() {
 }
 
 #[test]
+fn a_slice_ends_where_the_machine_looks_at_it() {
+    let ms = 1_000_000;
+    let workload =
+        Workload { tasks: vec![task(NOW, &[(6 * ms, Action::Exit)]), task(NOW, &[(5 * ms, Action::Exit)])], ..Default::default() };
+    let machine = Machine { slice_check: Some(Nanos(4 * ms)), ..Machine::ideal(1) };
+    let (_, events) = run("central:rr/quantum=3ms", &machine, &workload);
+    assert_eq!(switches(&events), [(0, 0, -1, 0), (4 * ms, 0, 0, 1), (8 * ms, 0, 1, 0), (10 * ms, 0, 0, 1), (11 * ms, 0, 1, -1)]);
+}
+
+#[test]
 fn a_switch_a_migration_and_leaving_idle_cost_what_the_machine_says() {
     let machine = Machine { cpus: 1, switch_cost: Nanos(10), migration_cost: Nanos(1000), idle_exit: Nanos(100), ..Machine::ideal(1) };
     let workload = Workload { tasks: vec![task(NOW, &[(50, Action::Sleep(Nanos(500))), (50, Action::Exit)])], ..Default::default() };

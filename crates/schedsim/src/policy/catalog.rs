@@ -3,7 +3,7 @@
 use super::any_queue::AnyQueue;
 use super::topology::{Count, VARIANTS, Variants, choose};
 use super::whole::{self, Whole};
-use super::{Central, Initial, Levels, Policy, Promises, Take, central, initial, take};
+use super::{Central, Initial, Levels, Needs, Policy, Promises, Take, central, initial, take};
 use crate::Nanos;
 use readyq::catalog::{self, Entry};
 use readyq::{Priority, ReadyQueue, RoundRobin, Strides};
@@ -135,6 +135,18 @@ impl PolicySpec {
             }
         }
         self.visit(cpus, Ask)
+    }
+
+    /// What the policy cannot do without.
+    pub fn needs(&self) -> Needs {
+        struct Ask;
+        impl PolicyVisitor for Ask {
+            type Out = Needs;
+            fn visit<P: Policy>(self, policy: P) -> Needs {
+                policy.needs()
+            }
+        }
+        self.visit(1, Ask)
     }
 
     /// Whether a task may run on several CPUs in its life.

@@ -277,7 +277,7 @@ impl Deadline {
 
 impl Policy for Deadline {
     fn needs(&self) -> Needs {
-        Needs { tick: None, blocking: true }
+        Needs { tick: None, blocking: true, alarm: self.options.order == Order::Edf { served: true } }
     }
 
     fn promises(&self) -> Promises {

@@ -297,7 +297,7 @@ impl<D: Discipline> Fair<D> {
 
 impl<D: Discipline> Policy for Fair<D> {
     fn needs(&self) -> Needs {
-        Needs { tick: Some(self.options.tick), blocking: true }
+        Needs { tick: Some(self.options.tick), blocking: true, alarm: self.options.realtime.throttle.is_some() }
     }
 
     fn promises(&self) -> Promises {

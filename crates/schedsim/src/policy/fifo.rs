@@ -30,7 +30,7 @@ impl Fifo {
 
     pub(super) fn with(cpus: u16, options: realtime::Options) -> Fifo {
         let is_throttled = options.throttle.is_some();
-        let needs = Needs { tick: is_throttled.then_some(Nanos::from_millis(4)), blocking: true };
+        let needs = Needs { tick: is_throttled.then_some(Nanos::from_millis(4)), blocking: true, alarm: is_throttled };
         Fifo { class: RealTime::new(cpus, options), needs, is_throttled }
     }
 }

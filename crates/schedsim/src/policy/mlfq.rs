@@ -154,7 +154,7 @@ impl<R: Rules> Feedback<R> {
 
 impl<R: Rules> Policy for Feedback<R> {
     fn needs(&self) -> Needs {
-        Needs { tick: Some(self.rules.period()), blocking: true }
+        Needs { tick: Some(self.rules.period()), blocking: true, alarm: false }
     }
 
     fn promises(&self) -> Promises {

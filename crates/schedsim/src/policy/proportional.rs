@@ -76,7 +76,7 @@ impl<R: Rule> Proportional<R> {
 
 impl<R: Rule> Policy for Proportional<R> {
     fn needs(&self) -> Needs {
-        Needs { tick: None, blocking: true }
+        Needs { blocking: true, ..Needs::default() }
     }
 
     fn promises(&self) -> Promises {

@@ -110,7 +110,7 @@ impl Naive {
 
 impl Policy for Naive {
     fn needs(&self) -> Needs {
-        Needs { tick: Some(Nanos(self.tick as u64)), blocking: true }
+        Needs { tick: Some(Nanos(self.tick as u64)), blocking: true, alarm: false }
     }
 
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {
