@@ -8,6 +8,7 @@ mod doctor;
 mod export;
 mod inspect;
 mod list;
+mod new;
 mod predict;
 mod queue;
 mod record;
@@ -59,6 +60,7 @@ enum Verb {
     Predict(predict::Predict),
     Report(report::Report),
     List(list::List),
+    New(new::New),
     Queue(queue::Queue),
     Reproduce(reproduce::Reproduce),
     Completions(completions::Completions),
@@ -83,6 +85,7 @@ impl Arguments {
             Verb::Predict(verb) => verb.run(),
             Verb::Report(verb) => verb.run(),
             Verb::List(verb) => verb.run(),
+            Verb::New(verb) => verb.run(),
             Verb::Queue(verb) => verb.run(),
             Verb::Reproduce(verb) => verb.run(),
             Verb::Completions(verb) => verb.run(),

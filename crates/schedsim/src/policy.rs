@@ -24,6 +24,7 @@ mod levels;
 mod loads;
 mod mlfq;
 mod o1;
+mod own;
 mod promises;
 mod proportional;
 mod pslist;

@@ -1,6 +1,7 @@
 //! Schedulers with an order and a topology of their own: their names, and what their options set.
 
 use super::catalog::{Choice, PolicyVisitor};
+use super::own::Own;
 use super::topology::choose;
 use super::{
     Book, Cfs, CfsOptions, Deadline, DeadlineOptions, DeadlineOrder, Eevdf, EevdfOptions, FairOptions, Fifo, Lottery, Mlfq, O1, O1Options,
@@ -25,6 +26,8 @@ pub enum Whole {
     Lottery(ProportionalOptions),
     /// Earliest deadline first, or rate monotonic.
     Deadline(DeadlineOptions),
+    /// A policy of yours.
+    Own(Own),
 }
 
 const SCHEDULERS: [Choice; 12] = [
@@ -97,7 +100,7 @@ pub const OPTIONS: [Choice; 16] = [
 
 /// All of them.
 pub fn schedulers() -> impl Iterator<Item = Choice> {
-    SCHEDULERS.into_iter()
+    SCHEDULERS.into_iter().chain(Own::CHOICES.iter().copied())
 }
 
 impl Whole {
@@ -116,7 +119,7 @@ impl Whole {
             "lottery" => Whole::Lottery(ProportionalOptions::default()),
             "rm" => Whole::Deadline(DeadlineOptions::RATE_MONOTONIC),
             "deadline" => Whole::Deadline(DeadlineOptions::DEADLINE),
-            _ => return None,
+            _ => return Own::named(name).map(Whole::Own),
         })
     }
 
@@ -163,6 +166,7 @@ impl Whole {
             Whole::Lottery(_) => "sorted-list",
             Whole::PsList(_) => "pslist",
             Whole::O1(_) | Whole::Mlfq(_) | Whole::Textbook(_) | Whole::Fifo(_) | Whole::Rr(_) => "priority",
+            Whole::Own(_) => "rr",
         }
     }
 
@@ -180,6 +184,7 @@ impl Whole {
             Whole::Lottery(options) => visitor.visit(Lottery::new(cpus, options)),
             Whole::Deadline(options) => visitor.visit(Deadline::new(cpus, options)),
             Whole::Rr(options) => visitor.visit(Rr::new(cpus, options)),
+            Whole::Own(policy) => policy.visit(cpus, visitor),
         }
     }
 }
