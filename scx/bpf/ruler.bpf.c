@@ -31,8 +31,11 @@ static struct turn turn;
 static u64 waiting;
 /* Bit l: which of its two queues collects at level l. */
 static u64 sides;
-/* The queue that the pass under way empties. */
+/* The queue that the pass under way empties, and how many wait there at most: an empty queue is not looked into. */
 static u64 pass = QUEUE(0, 1);
+static u64 left;
+/* How many each level collects, likewise at most: those that the kernel takes away are counted. */
+static u64 collected[LEVELS];
 /* Holds the above together where several CPUs dispatch. */
 struct bpf_spin_lock lock SEC(".data.lock") __hidden __attribute__((aligned(8)));
 
@@ -81,6 +84,7 @@ void BPF_STRUCT_OPS(ruler_enqueue, struct task_struct *p, u64 enq_flags)
 		p->scx.dsq_vtime = NO_QUEUE;
 	} else {
 		queue = collecting(level);
+		__sync_fetch_and_add(&collected[level & (LEVELS - 1)], 1);
 		if (!(waiting >> level & 1))
 			__sync_fetch_and_or(&waiting, 1ULL << level);
 	}
@@ -99,6 +103,7 @@ static u32 begin_pass(u64 own, struct turn *before)
 		*before = turn;
 		level = next_level(&turn, mask);
 		pass = collecting(level);
+		left = __sync_lock_test_and_set(&collected[level & (LEVELS - 1)], 0);
 		sides ^= 1ULL << level;
 		waiting &= ~(1ULL << level);
 	}
@@ -125,28 +130,57 @@ static bool find_straggler(void)
 	return false;
 }
 
+/* Runs the next task of the pass under way. */
+static bool serve_pass(void)
+{
+	if (!left)
+		return false;
+	if (scx_bpf_dsq_move_to_local(pass, 0)) {
+		left--;
+		return true;
+	}
+	left = 0;
+	return false;
+}
+
+/* Begins a pass and runs its first task; false if nobody waited there. `own` is the level of `prev`, which goes back to it, or LEVELS. */
+static bool serve_next_pass(struct task_struct *prev, u32 own)
+{
+	struct turn before;
+	u32 level = begin_pass(own < LEVELS ? 1ULL << own : 0, &before);
+
+	if (level == LEVELS)
+		return false;
+	if (prev && level == own)
+		prev->scx.dsq_vtime = pass; /* it waits at this level like the others, and behind them */
+	if (serve_pass()) {
+		left += level == own;
+		return true;
+	}
+	if (prev && level == own) {
+		prev->scx.dsq_vtime = NO_QUEUE; /* it is alone there, and goes on */
+		go_on(prev, QUANTUM);
+		return true;
+	}
+	take_back(&before);
+	return false;
+}
+
 void BPF_STRUCT_OPS(ruler_dispatch, s32 cpu, struct task_struct *prev)
 {
-	u32 own = goes_back(prev) ? level_of(prev) : LEVELS;
-	struct turn before;
-	u32 i, level;
+	u32 i, own;
 
-	if (scx_bpf_dsq_move_to_local(pass, 0))
+	if (serve_pass())
 		return;
-	bpf_for(i, 0, LEVELS) {
-		level = begin_pass(own < LEVELS ? 1ULL << own : 0, &before);
-		if (level == LEVELS)
+	own = goes_back(prev) ? level_of(prev) : LEVELS;
+	/* Nearly always somebody waits at the first level whose turn it is, and a loop takes instructions. */
+	if (serve_next_pass(prev, own))
+		return;
+	bpf_for(i, 1, LEVELS) {
+		if (!waiting && own == LEVELS)
 			break;
-		if (prev && level == own)
-			prev->scx.dsq_vtime = pass; /* it waits at this level like the others, and behind them */
-		if (scx_bpf_dsq_move_to_local(pass, 0))
+		if (serve_next_pass(prev, own))
 			return;
-		if (prev && level == own) {
-			prev->scx.dsq_vtime = NO_QUEUE; /* it is alone there, and goes on */
-			go_on(prev, QUANTUM);
-			return;
-		}
-		take_back(&before);
 	}
 	find_straggler();
 }

@@ -99,6 +99,9 @@ impl Scheduler {
             ops.ok_or_else(|| Error::Internal("no struct_ops map".into()))?.attach_struct_ops()
         };
         let link = attached.map_err(|error| {
+            if let Err(taken) = expect_nobody_in_charge() {
+                return taken;
+            }
             let reason = self.exit().map_or(format!("{error:#}"), |exit| format!("{}: {}", exit.reason, exit.message));
             Error::Missing(format!("the kernel does not put the scheduler in charge: {reason}"))
         })?;
@@ -132,23 +135,29 @@ impl Scheduler {
 
 /// Makes sure that this kernel has sched_ext, its types, and nobody in charge.
 fn expect_sched_ext() -> Result<(), Error> {
-    const SCHED_EXT: &str = "/sys/kernel/sched_ext";
-    let file = |name: &str| Path::new(SCHED_EXT).join(name);
     // SAFETY: it has no arguments.
     if unsafe { libc::geteuid() } != 0 {
         return Err(Error::Missing("loading a scheduler needs root: run it with sudo".into()));
     }
-    let state = fs::read_to_string(file("state")).map_err(|_| {
-        Error::Missing(format!("{SCHED_EXT}/state is missing: this kernel has no sched_ext (CONFIG_SCHED_CLASS_EXT, Linux 6.12 on)"))
-    })?;
     if fs::metadata("/sys/kernel/btf/vmlinux").is_err() {
         return Err(Error::Missing("this kernel does not describe its types (CONFIG_DEBUG_INFO_BTF)".into()));
     }
-    if state.trim() != "disabled" {
-        let name = fs::read_to_string(file("root").join("ops")).unwrap_or_default();
-        return Err(Error::Missing(format!("a scheduler is in charge already: {}; end it first", name.trim())));
+    expect_nobody_in_charge()
+}
+
+fn expect_nobody_in_charge() -> Result<(), Error> {
+    const SCHED_EXT: &str = "/sys/kernel/sched_ext";
+    let read = |name: &str| fs::read_to_string(Path::new(SCHED_EXT).join(name));
+    let state = read("state").map_err(|_| {
+        Error::Missing(format!("{SCHED_EXT}/state is missing: this kernel has no sched_ext (CONFIG_SCHED_CLASS_EXT, Linux 6.12 on)"))
+    })?;
+    match state.trim() {
+        "disabled" => Ok(()),
+        _ => Err(Error::Missing(format!(
+            "a scheduler is in charge already: {}; end it first",
+            read("root/ops").as_deref().unwrap_or("it has not said its name yet").trim()
+        ))),
     }
-    Ok(())
 }
 
 #[cfg(test)]
