@@ -13,6 +13,8 @@ pub enum Event {
         kernel: String,
         /// CPUs online.
         cpus: u32,
+        /// NUMA nodes; 0 if the kernel knows none.
+        nodes: u32,
         /// The clock: nanoseconds since the machine was started.
         ns: u64,
     },

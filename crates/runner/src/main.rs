@@ -61,7 +61,7 @@ fn session(file: &str, report: &dyn Fn(&Event)) -> Result<(), String> {
     let text = if file == "-" { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(file) };
     let text = text.map_err(|error| format!("{file}: {error}"))?;
     let session: Session = serde_json::from_str(&text).map_err(|error| format!("{file}: {error}"))?;
-    report(&Event::Boot { kernel: kernel(), cpus: cpus(), ns: clock::now() });
+    report(&Event::Boot { kernel: kernel(), cpus: cpus(), nodes: nodes(), ns: clock::now() });
     if let Some(host) = &session.host {
         take_place(host)?;
     }
@@ -183,6 +183,13 @@ fn ends_within(child: i32, limit: Duration) -> bool {
 
 fn kernel() -> String {
     std::fs::read_to_string("/proc/sys/kernel/osrelease").map(|text| text.trim().to_string()).unwrap_or_default()
+}
+
+/// How many directories `/sys/devices/system/node` has for nodes.
+fn nodes() -> u32 {
+    let entries = std::fs::read_dir("/sys/devices/system/node").into_iter().flatten().flatten();
+    let is_node = |name: &str| name.strip_prefix("node").is_some_and(|number| number.parse::<u32>().is_ok());
+    entries.filter(|entry| entry.file_name().to_str().is_some_and(is_node)).count() as u32
 }
 
 fn cpus() -> u32 {

@@ -4,7 +4,7 @@
 
 use schedlab::Error;
 use schedlab::experiment::{Subject, simulate};
-use schedlab::vm::conformance::{Conformance, Turns};
+use schedlab::vm::conformance::{Collector, Conformance};
 use schedlab::vm::{Guest, Kernel, Proved, Qemu, Scheduler, boot, closed, functions, prove, yields};
 use schedlab_runner::class::Class;
 use schedlab_runner::event::Event;
@@ -29,6 +29,7 @@ fn guest(kernel: &str, cpus: u16, jobs: Vec<Job>) -> Option<Guest> {
         kernel: Kernel::find(kernel, &|_| {}).unwrap_or_else(|error| panic!("{error}")),
         cpus,
         memory: 512,
+        nodes: 1,
         session: Session { settle_ms: 2000, jobs, ..Session::default() },
         files: Vec::new(),
         count_addresses: false,
@@ -54,7 +55,8 @@ fn each_kernel_repeats_itself_on_one_cpu_and_the_newer_one_on_two_and_four() {
     let with_mixed = yields.iter().cloned().chain(closed::jobs("mixed", &mixed(), Class::Other)).collect();
     let several = || closed::jobs("mixed", &mixed(), Class::Other);
     let guests = [guest("6.1", 1, yields), guest("6.18", 1, with_mixed), guest("6.18", 2, several()), guest("6.18", 4, several())];
-    let Some(guests) = guests.into_iter().collect::<Option<Vec<Guest>>>() else { return };
+    let Some(mut guests) = guests.into_iter().collect::<Option<Vec<Guest>>>() else { return };
+    guests[3].nodes = 2;
     // `prove` boots each twice and compares every line, those of the traces among them.
     let proved = prove(&guests, &|_, _| {}).unwrap_or_else(|error| panic!("{error}"));
     let [cfs, eevdf, two, four] = &proved[..] else { panic!("four guests") };
@@ -73,6 +75,11 @@ fn each_kernel_repeats_itself_on_one_cpu_and_the_newer_one_on_two_and_four() {
     assert!(traced.summary.get("switches").is_some_and(|switches| switches > 20.0));
     assert!(traced.summary.get("wakeup_latency_ns_p50").is_some());
 
+    let nodes = |proved: &Proved| match proved.transcript.events[..] {
+        [Event::Boot { nodes, .. }, ..] => nodes,
+        _ => panic!("a kernel boots first"),
+    };
+    assert_eq!([nodes(two), nodes(four)], [1, 2]);
     for proved in [two, four] {
         let measured = closed::Measured::of(&proved.transcript, 0).expect("both jobs end");
         let [hog, nice, sleeper] = measured.shares()[..] else { panic!("three tasks") };
@@ -141,11 +148,11 @@ fn yielders() -> Closed {
 
 /// How far the order of the kernel's dispatches is that of the simulated policy.
 fn conformance(scheduler: &Scheduler, workload: &Closed, real: &closed::Measured) -> Conformance {
-    let (scripts, machine, mut turns) = (workload.workload(1).expect("a workload"), Machine::ideal(1), Turns::default());
+    let (scripts, machine, mut turns) = (workload.workload(1).expect("a workload"), Machine::ideal(1), Collector::default());
     let subject = Subject { name: "yielders", workload: &scripts, machine: &machine, mips: None, ended: &[], until: Time::NEVER };
     let policy = scheduler.original().expect("a policy of ours");
     simulate(subject, &machine, &policy, 1, true, Some(&mut turns)).expect("it runs");
-    Conformance::of(&real.read().expect("a trace").turns, &turns.of_workload(|task| Some(task.0)))
+    Conformance::of(&real.read().expect("a trace").turns.order(), &turns.turns(|task| Some(task.0)).order())
 }
 
 #[test]
@@ -176,6 +183,30 @@ fn a_policy_that_needs_another_tick_than_the_kernel_has_is_refused_by_name() {
     assert_eq!(refused.exit_code(), 77, "{refused}");
     for word in ["mlfq", "needs a tick", "4.00ms"] {
         assert!(refused.to_string().contains(word), "{word:?} is not in {refused}");
+    }
+}
+
+#[test]
+fn a_second_scheduler_and_one_without_the_privilege_are_refused_with_what_to_do() {
+    let Some((first, mut guest)) = guest_under("bpf:rr", vec![yields::job(2, Class::Other)]) else { return };
+    let second = Scheduler::find("bpf:ruler").unwrap_or_else(|error| panic!("{error}"));
+    second.install(&mut guest).unwrap_or_else(|error| panic!("{error}"));
+    let transcript = boot(&guest, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+    let ended = |event: &Event| if let Event::Service { line, .. } = event { Some(line.clone()) } else { None };
+    let ended: Vec<String> = transcript.events.iter().filter_map(ended).filter(|line| line.contains("ended")).collect();
+    let is_refused = |line: &&String| line.contains("a scheduler is in charge already") && line.contains("\"exit_code\":77");
+    assert_eq!(ended.iter().filter(is_refused).count(), 1, "{ended:?}");
+    assert_eq!(ended.iter().filter(|line| line.contains("\"exit_code\":0")).count(), 1, "{ended:?}");
+
+    let program = first.program();
+    let said = |command: &mut Command| String::from_utf8_lossy(&command.output().expect("it starts").stdout).into_owned();
+    let unasked = said(Command::new(program).arg("bpf:rr"));
+    assert!(unasked.contains("\"exit_code\":2") && unasked.contains("add --this-machine"), "{unasked}");
+    if rustix::process::geteuid().is_root() {
+        let mut nobody = Command::new("setpriv");
+        nobody.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
+        let refused = said(nobody.args(["bpf:rr", "--this-machine"]));
+        assert!(refused.contains("\"exit_code\":77") && refused.contains("needs root"), "{refused}");
     }
 }
 
@@ -231,5 +262,103 @@ fn what_a_scheduler_of_ours_needs_and_is_not_there_is_named() {
     if Qemu::find().is_ok() {
         let (code, said) = run(&program, &["bpf:ruler", "--on", "vm", "--kernel", "6.1"]);
         assert!(code == Some(3) && said.contains("CONFIG_SCHED_CLASS_EXT"), "{said}");
+        // Said before anything is booted.
+        let (code, said) = run(&program, &["fifo/throttle=950ms", "--on", "vm"]);
+        assert!(code == Some(77) && said.contains("fifo/throttle=950ms needs an alarm") && said.contains("leave `throttle` out"), "{said}");
     }
+}
+
+/// Programs of these names in a directory of their own, each a shell script.
+fn fakes(scripts: &[(&str, &str)]) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, script) in scripts {
+        let path = directory.path().join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    directory
+}
+
+const QEMU: (&str, &str) = ("qemu-system-x86_64", "echo QEMU emulator version 7.2.22");
+
+#[test]
+fn what_a_guest_needs_and_this_machine_has_not_is_said_with_what_to_do() {
+    let refused = |directory: &Path, kernel: &str, words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_schedlab"));
+        command.args(["compare", "yield:2", "--on", "vm", "--kernel", kernel]);
+        let path = format!("{}:/usr/bin:/bin", directory.display());
+        let output = command.env("PATH", path).env("XDG_CACHE_HOME", directory.join("cache")).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(77), "{said}");
+        words.iter().for_each(|word| assert!(said.contains(word), "{word:?} is not in {said}"));
+    };
+    let old = fakes(&[("qemu-system-x86_64", "echo QEMU emulator version 5.2.0")]);
+    refused(old.path(), "6.18", &["version 5.2.0 is too old, 7.2 is the oldest", "apt-get install"]);
+    let site = r#"test "$1" != indextargets || echo http://site.invalid trixie"#;
+    let moved_on = fakes(&[QEMU, ("apt-get", site), ("apt-cache", "echo linux-image-6.19.1+deb13-cloud-amd64")]);
+    refused(moved_on.path(), "6.17", &["trixie-backports has no package linux-image-6.17*", "it has 6.19", "`--kernel PATH`"]);
+    let offline = format!(r#"{site}; case "$*" in *update*) echo "E: Could not connect to site.invalid" >&2; exit 100;; esac"#);
+    let offline = fakes(&[QEMU, ("apt-get", &offline)]);
+    refused(offline.path(), "6.18", &["read the list of trixie-backports", "Could not connect", "Is there a network", "`--kernel PATH`"]);
+}
+
+#[test]
+fn a_full_disk_where_kernels_are_kept_is_said_and_leaves_nothing_half_done() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: it mounts a small disk, which needs root: sudo cargo test -p schedlab --test vm");
+        return;
+    }
+    let site = r#"test "$1" != indextargets || echo http://site.invalid trixie"#;
+    let download = format!(r#"{site}; case "$*" in *download*) echo > linux.deb;; esac"#);
+    let unpack =
+        r#"mkdir -p "$3/boot" && head -c 4096 /dev/zero > "$3/boot/config-6.18.1" && head -c 300000 /dev/zero > "$3/boot/vmlinuz-6.18.1""#;
+    let names = "echo linux-image-6.18.1-cloud-amd64";
+    let fakes = fakes(&[QEMU, ("apt-get", &download), ("apt-cache", names), ("dpkg", unpack)]);
+    // Too small for the package unpacked, and then for a second copy of the kernel in it.
+    for (size, word) in [("100k", "dpkg cannot unpack the package"), ("400k", "No space left on device")] {
+        let script = format!(
+            "mount -t tmpfs -o size={size} none /mnt && PATH={}:$PATH XDG_CACHE_HOME=/mnt {} compare yield:2 --on vm; echo $? && ls -A /mnt/schedlab/kernels",
+            fakes.path().display(),
+            env!("CARGO_BIN_EXE_schedlab")
+        );
+        let output = Command::new("unshare").args(["--mount", "sh", "-c", &script]).output().expect("unshare of util-linux");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(word) && said.contains("XDG_CACHE_HOME"), "{said}");
+        let code = String::from_utf8_lossy(&output.stdout).trim().to_string();
+        assert!(["2", "77"].contains(&code.as_str()), "nothing may be left there, and this is: {code}; {said}");
+    }
+}
+
+/// The processes whose parent is `pid`.
+fn children(pid: u32) -> Vec<i32> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let parent = |of: i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{of}/stat")).ok()?;
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse::<u32>().ok()
+    };
+    numbers.filter(|&of| parent(of) == Some(pid)).collect()
+}
+
+#[test]
+fn a_killed_program_leaves_no_guest_behind() {
+    if guest("6.18", 1, Vec::new()).is_none() {
+        return;
+    }
+    let mut schedlab = Command::new(env!("CARGO_BIN_EXE_schedlab"));
+    schedlab.args(["compare", "yield:2", "--on", "vm", "--settle", "1000s"]).stderr(std::process::Stdio::null());
+    let mut schedlab = schedlab.spawn().expect("the program starts");
+    // Looks for a minute.
+    let until = |what: &dyn Fn() -> bool| {
+        (0..3000).any(|_| {
+            std::thread::sleep(Duration::from_millis(20));
+            what()
+        })
+    };
+    assert!(until(&|| !children(schedlab.id()).is_empty()), "no guest is started");
+    let guests = children(schedlab.id());
+    schedlab.kill().expect("SIGKILL");
+    schedlab.wait().expect("it can be waited for");
+    let is_over = |pid: &i32| !Path::new(&format!("/proc/{pid}/fd/0")).exists();
+    assert!(until(&|| guests.iter().all(is_over)), "of {guests:?} some live on");
 }

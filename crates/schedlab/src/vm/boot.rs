@@ -28,6 +28,8 @@ pub struct Guest {
     pub cpus: u16,
     /// Memory in MiB.
     pub memory: u32,
+    /// Into how many NUMA nodes CPUs and memory are cut, evenly: artificial, as memory is as fast from everywhere.
+    pub nodes: u16,
     /// What the runner does.
     pub session: Session,
     /// What else lies in the guest.
@@ -75,6 +77,7 @@ pub fn boot(guest: &Guest, follow: &mut dyn FnMut(&Event)) -> Result<Transcript,
         monitor: &monitor,
         cpus: guest.cpus,
         memory: guest.memory,
+        nodes: guest.nodes,
         plugin: guest.count_addresses.then_some(Plugin { library: &library, counts: &counts }),
     };
     let begin = Instant::now();

@@ -4,7 +4,7 @@
 //! Recording an event takes the kernel instructions, which are part of the latencies of the second run: what that comes to is the difference of the two makespans.
 
 use super::Transcript;
-use super::conformance::Turns;
+use super::conformance::{Collector, Turns};
 use crate::Error;
 use crate::import::{self, Options, Recording};
 use schedlab_runner::class::Class;
@@ -47,8 +47,8 @@ pub struct Traced {
     pub summary: Summary,
     /// What scheduling cost there.
     pub costs: Costs,
-    /// The workload's tasks by number, turn by turn.
-    pub turns: Vec<u32>,
+    /// What the workload's tasks did, by its numbers; of one CPU only.
+    pub turns: Turns,
 }
 
 impl Measured {
@@ -80,12 +80,21 @@ impl Measured {
     pub fn read(&self) -> Result<Traced, Error> {
         let file = tempfile::NamedTempFile::new().map_err(|error| Error::output(&std::env::temp_dir(), error))?;
         std::fs::write(file.path(), &self.trace).map_err(|error| Error::output(file.path(), error))?;
-        let (mut metrics, mut costs, mut turns) = (Metrics::new(0), CostEstimator::new(), Turns::default());
+        let (mut metrics, mut costs, mut turns) = (Metrics::new(0), CostEstimator::new(), Collector::default());
         let recording = import::read(file.path(), &Options::default(), vec![&mut metrics, &mut costs, &mut turns])?;
         let summary = metrics.finish(Time(recording.duration.0));
         let numbers: BTreeMap<u32, u32> = self.tasks_traced.iter().zip(0..).map(|(task, number)| (task.tid, number)).collect();
-        let turns = turns.of_workload(|task| numbers.get(&recording.tasks.get(task.index())?.pid).copied());
+        let turns = turns.turns(|task| numbers.get(&recording.tasks.get(task.index())?.pid).copied());
         Ok(Traced { recording, summary, costs: costs.finish(), turns })
+    }
+
+    /// What the tasks ran beyond `demand`, the work that they were given, for each switch of the recorded run: their calls and the way through the scheduler.
+    /// `None` unless all have ended.
+    pub fn beyond(&self, demand: Nanos, recorded: &Summary) -> Option<Nanos> {
+        let all_ended = self.tasks_traced.iter().all(|task| task.ended_ns.is_some());
+        let ran: u64 = self.tasks_traced.iter().map(|task| task.cpu_ns).sum();
+        let switches = recorded.get("switches").filter(|&switches| all_ended && switches > 0.0)?;
+        Some(Nanos((ran.saturating_sub(demand.0) as f64 / switches) as u64))
     }
 
     /// Each task's share of the CPU time of all, undisturbed.

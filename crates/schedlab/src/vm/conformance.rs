@@ -1,35 +1,66 @@
 //! Conformance: did the kernel run the workload's tasks in the order in which the simulated policy would have?
 //!
 //! Only who runs next is compared, not when. Tasks that are not the workload's are left out (kernel threads, the scheduler's program), and so a task that goes on
-//! after one of them has had one turn. The two orders are aligned by the longest sequence that they have in common (Myers' algorithm); what is not in it is counted by
+//! after one of them has had one turn. The turns are events as well, so that `schedlab diff` can show the first that differs. The two orders are aligned by the longest sequence that they have in common (Myers' algorithm); what is not in it is counted by
 //! class.
 
 use schedsim::TaskId;
-use schedsim::trace::{Event, EventKind, Observer};
+use schedsim::trace::{Event, EventKind, Observer, PrevState};
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 use std::collections::BTreeMap;
 
-/// Collects who was chosen, turn by turn.
+/// Collects who was chosen and who was woken.
 #[derive(Clone, Debug, Default)]
-pub struct Turns {
-    chosen: Vec<TaskId>,
+pub struct Collector {
+    events: Vec<Event>,
 }
 
-impl Observer for Turns {
+impl Observer for Collector {
     fn events(&mut self, chunk: &[Event]) {
-        self.chosen.extend(chunk.iter().filter_map(|event| match event.kind {
-            EventKind::SchedSwitch { next, .. } if next != TaskId::NONE => Some(next),
-            _ => None,
-        }));
+        let matters = |event: &&Event| {
+            matches!(event.kind, EventKind::SchedSwitch { .. } | EventKind::SchedWaking { .. } | EventKind::SchedWakeupNew { .. })
+        };
+        self.events.extend(chunk.iter().filter(matters));
     }
 }
 
+impl Collector {
+    /// The turns of the workload's tasks; `number` knows who they are.
+    pub fn turns(&self, number: impl Fn(TaskId) -> Option<u32>) -> Turns {
+        let own = |task| number(task).map(TaskId);
+        let (mut last, mut events) = (None, Vec::new());
+        for event in &self.events {
+            let kind = match event.kind {
+                EventKind::SchedSwitch { prev, next, prev_state } => {
+                    last = own(prev).map(|prev| (prev, prev_state)).or(last);
+                    let (prev, prev_state) = last.unwrap_or((TaskId::NONE, PrevState::Runnable));
+                    own(next).filter(|&next| next != prev).map(|next| EventKind::SchedSwitch { prev, next, prev_state })
+                }
+                EventKind::SchedWaking { task, target, context } => own(task).map(|task| EventKind::SchedWaking { task, target, context }),
+                EventKind::SchedWakeupNew { task, target } => own(task).map(|task| EventKind::SchedWakeupNew { task, target }),
+                _ => None,
+            };
+            events.extend(kind.map(|kind| Event { kind, ..*event }));
+        }
+        Turns { events }
+    }
+}
+
+/// What the tasks of a workload did on one CPU, by the workload's numbers: a switch for each turn, and their wakings.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Turns {
+    /// In the order of time.
+    pub events: Vec<Event>,
+}
+
 impl Turns {
-    /// The tasks in the order of their turns by the workload's numbers; `number` knows those of its tasks.
-    pub fn of_workload(&self, number: impl Fn(TaskId) -> Option<u32>) -> Vec<u32> {
-        let mut turns: Vec<u32> = self.chosen.iter().filter_map(|&task| number(task)).collect();
-        turns.dedup();
-        turns
+    /// Whose turns they are.
+    pub fn order(&self) -> Vec<u32> {
+        let chosen = self.events.iter().filter_map(|event| match event.kind {
+            EventKind::SchedSwitch { next, .. } => Some(next.0),
+            _ => None,
+        });
+        chosen.collect()
     }
 }
 
@@ -145,6 +176,7 @@ fn begun(turns: &[u32]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schedsim::{CpuId, Time};
 
     fn classes(real: &[u32], simulated: &[u32]) -> Vec<(&'static str, usize)> {
         Conformance::of(real, simulated).differences.iter().map(|(class, count)| (class.name(), *count)).collect()
@@ -152,8 +184,17 @@ mod tests {
 
     #[test]
     fn turns_are_those_of_the_workload_and_one_that_goes_on_has_had_one() {
-        let turns = Turns { chosen: [1, 9, 1, 2, 9, 2, 1].map(TaskId).into() };
-        assert_eq!(turns.of_workload(|task| (task.0 < 9).then_some(task.0)), [1, 2, 1]);
+        let chosen = [1, 9, 1, 2, 9, 2, 1];
+        let switches = std::iter::once(&9).chain(&chosen).zip(&chosen).map(|(&prev, &next)| EventKind::SchedSwitch {
+            prev: TaskId(prev),
+            next: TaskId(next),
+            prev_state: PrevState::Runnable,
+        });
+        let mut collector = Collector::default();
+        collector.events(&switches.map(|kind| Event { time: Time::ZERO, cpu: CpuId(0), kind }).collect::<Vec<_>>());
+        let turns = collector.turns(|task| (task.0 < 9).then_some(task.0 + 10));
+        assert_eq!(turns.order(), [11, 12, 11]);
+        assert!(matches!(turns.events[1].kind, EventKind::SchedSwitch { prev: TaskId(11), next: TaskId(12), .. }));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::{debian, sha256};
 use crate::{Error, output};
+use schedsim::Nanos;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,8 +37,14 @@ const NEEDS: [Need; 5] = [
 /// What a user-space or BPF scheduler needs.
 pub const SCHED_EXT: [Need; 2] = [("CONFIG_SCHED_CLASS_EXT", "sched_ext"), ("CONFIG_DEBUG_INFO_BTF", "BTF")];
 
+/// What a machine of several NUMA nodes needs.
+pub const NUMA: [Need; 2] = [("CONFIG_NUMA", "NUMA"), ("CONFIG_ACPI_NUMA", "NUMA from the firmware's tables")];
+
 /// The first series whose kernels start a second CPU under instruction counting: 6.1 hangs while it does.
 const SECOND_CPU: (u32, u32) = (6, 12);
+
+/// The tick of Debian's kernels (CONFIG_HZ=250).
+pub const TICK: Nanos = Nanos::from_millis(4);
 
 /// What the cache knows of a kernel that was fetched.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -68,7 +75,10 @@ impl Kernel {
             return Ok(kernel);
         }
         say(&format!("fetching kernel {name}"));
-        debian::fetch(name, &directory)?;
+        debian::fetch(name, &directory).map_err(|error| match error {
+            Error::Output { .. } => Error::Usage(format!("{error}: XDG_CACHE_HOME says where kernels are kept")),
+            other => other,
+        })?;
         cached(name, &directory).ok_or_else(|| Error::Internal(format!("{} is not what was written there", directory.display())))
     }
 

@@ -2,6 +2,7 @@
 
 use super::sha256;
 use crate::Error;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -43,6 +44,8 @@ pub struct Machine<'a> {
     pub cpus: u16,
     /// Memory in MiB.
     pub memory: u32,
+    /// Into how many NUMA nodes CPUs and memory are cut, evenly.
+    pub nodes: u16,
     /// What looks at each instruction, if anything.
     pub plugin: Option<Plugin<'a>>,
 }
@@ -103,7 +106,8 @@ impl Qemu {
         let mut command = Command::new(&self.program);
         command.args(["-accel", "tcg", "-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01T00:00:00,clock=vm", "-seed", "1"]);
         command.args(["-cpu", "qemu64,-rdrand,-rdseed,+ssse3,+sse4.1,+sse4.2,+popcnt"]);
-        command.args(["-smp", &machine.cpus.to_string(), "-m", &format!("{}M", machine.memory)]);
+        command.args(["-smp", &format!("{},sockets={}", machine.cpus, machine.nodes), "-m", &format!("{}M", machine.memory)]);
+        command.args(numa(machine));
         command.args(["-nodefaults", "-no-user-config", "-vga", "none", "-net", "none", "-display", "none", "-no-reboot"]);
         command.args(["-device", "ib700", "-action", "watchdog=inject-nmi"]);
         command.arg("-serial").arg(option("file:", machine.console)).args(["-debugcon", "stdio"]);
@@ -114,8 +118,36 @@ impl Qemu {
             command.arg("-plugin").arg(format!("{},out={}", option("file=", plugin.library), option("", plugin.counts)));
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        end_with_parent(&mut command);
         command
     }
+}
+
+/// Has the kernel kill what `command` starts when the thread that starts it ends, however this program ends.
+fn end_with_parent(command: &mut Command) {
+    let parent = rustix::process::getpid();
+    let bind = move || {
+        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+        // The parent may have ended before that.
+        if rustix::process::getppid() == Some(parent) { Ok(()) } else { Err(std::io::ErrorKind::BrokenPipe.into()) }
+    };
+    // SAFETY: between fork and exec it makes two system calls and takes no memory.
+    unsafe { command.pre_exec(bind) };
+}
+
+/// The options that cut a machine into nodes, each twice as far from the others as from itself, as the firmware's tables say; nothing takes longer for that.
+fn numa(machine: &Machine<'_>) -> Vec<String> {
+    let (nodes, mut options) = (machine.nodes, Vec::new());
+    let (cpus, memory) = (machine.cpus / nodes, machine.memory / u32::from(nodes));
+    for node in (0..nodes).filter(|_| nodes > 1) {
+        let (first, last) = (node * cpus, node * cpus + cpus - 1);
+        options.extend(["-object".to_string(), format!("memory-backend-ram,id=memory{node},size={memory}M")]);
+        options.extend(["-numa".to_string(), format!("node,nodeid={node},memdev=memory{node},cpus={first}-{last}")]);
+    }
+    for (from, to) in (0..nodes).flat_map(|from| (0..nodes).map(move |to| (from, to))).filter(|(from, to)| from != to) {
+        options.extend(["-numa".to_string(), format!("dist,src={from},dst={to},val=20")]);
+    }
+    options
 }
 
 /// A path as part of one of QEMU's options, in which a comma is written twice.

@@ -7,10 +7,11 @@ use super::{Guest, GuestFile, Kernel, Transcript, kernel};
 use crate::experiment::parse_policy;
 use crate::{Error, no_such};
 use schedlab_runner::event::Event;
+use schedsim::live;
 use schedsim::policy::PolicySpec;
 use serde_json::Value;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const PROGRAM: &str = "schedlab-scx";
@@ -53,6 +54,11 @@ impl Scheduler {
         Ok(scheduler)
     }
 
+    /// Where it is.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// The schedulers in BPF that the program has.
     fn twins(&self) -> Result<Vec<String>, Error> {
         let failed = |what: &dyn fmt::Display| Error::Missing(format!("{} cannot be run: {what}; {BUILD}", self.program.display()));
@@ -79,8 +85,11 @@ impl Scheduler {
     /// Makes sure that a kernel has what it needs.
     ///
     /// # Errors
-    /// As of [`Kernel::require`].
+    /// As of [`Kernel::require`], and [`Error::Missing`] for what no kernel gives.
     pub fn require(&self, kernel: &Kernel, cpus: u16) -> Result<(), Error> {
+        if let Some(unmet) = parse_policy(&self.policy).ok().and_then(|policy| live::unmet(policy.needs())) {
+            return Err(Error::Missing(format!("policy {self} {unmet}")));
+        }
         kernel.require(cpus, &kernel::SCHED_EXT)
     }
 

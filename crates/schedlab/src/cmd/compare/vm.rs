@@ -7,7 +7,7 @@ mod in_charge;
 mod yields;
 
 use super::Compare;
-use crate::vm::{Guest, Identity, Kernel, Proved, Qemu, prove};
+use crate::vm::{Guest, Identity, Kernel, Proved, Qemu, kernel, prove};
 use crate::workload::Workload;
 use crate::{Error, progress};
 use clap::{Args, ValueEnum};
@@ -17,6 +17,7 @@ use schedlab_runner::class::Class;
 use schedlab_runner::event::Event;
 use schedlab_runner::session::{Job, Session};
 use schedsim::Nanos;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Where a workload runs.
@@ -45,6 +46,9 @@ pub struct VmArguments {
     /// On vm: split the instructions of yields by the kernel's functions, and show so many
     #[arg(long, value_name = "N")]
     functions: Option<usize>,
+    /// On vm: cut the guest into so many NUMA nodes. Artificial: the kernel takes them for nodes, and no memory is slower
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=8))]
+    numa_nodes: u16,
 }
 
 impl VmArguments {
@@ -84,17 +88,21 @@ impl Compare {
 
     /// Boots each kernel under each scheduler twice, with the jobs that `jobs` makes.
     fn cases(&self, cpus: u16, jobs: impl Fn(Class) -> Vec<Job>) -> Result<Vec<Case>, Error> {
-        let schedulers = InCharge::all(&self.policy)?;
+        let (schedulers, nodes) = (InCharge::all(&self.policy)?, self.vm.numa_nodes);
+        if !cpus.is_multiple_of(nodes) {
+            return Err(Error::Usage(format!("{cpus} CPUs cannot be cut into {nodes} NUMA nodes: give --cpus {}", 2 * nodes)));
+        }
         let qemu = Qemu::find()?;
         let (mut guests, mut of) = (Vec::new(), Vec::new());
         for name in &self.vm.kernel {
             let kernel = Kernel::find(name, &|what| eprintln!("schedlab: {what}"))?;
+            kernel.require(cpus, if nodes > 1 { &kernel::NUMA } else { &[] })?;
             for in_charge in &schedulers {
                 in_charge.require(&kernel, cpus)?;
                 let session = Session { settle_ms: self.vm.settle.0 / 1_000_000, jobs: jobs(in_charge.class()), ..Session::default() };
                 let (qemu, kernel) = (qemu.clone(), kernel.clone());
                 let (memory, wall_limit) = (MEMORY, WALL_LIMIT);
-                let mut guest = Guest { qemu, kernel, cpus, memory, session, files: Vec::new(), count_addresses: false, wall_limit };
+                let mut guest = Guest { qemu, kernel, cpus, memory, nodes, session, files: Vec::new(), count_addresses: false, wall_limit };
                 in_charge.install(&mut guest)?;
                 guests.push(guest);
                 of.push(in_charge.clone());
@@ -123,6 +131,15 @@ impl Case {
     /// `EEVDF in 6.18`, `fifo:10 in 6.1`, `bpf:ruler in 6.18`.
     fn title(&self) -> String {
         format!("{} in {}", self.in_charge.title(&self.guest.kernel), self.guest.kernel.name)
+    }
+
+    /// As coordinates of a result.
+    fn params(&self) -> BTreeMap<String, String> {
+        let mut params = self.identity.params();
+        if self.guest.nodes > 1 {
+            params.insert("numa_nodes".to_string(), format!("{}, artificial", self.guest.nodes));
+        }
+        params
     }
 
     fn backend(&self) -> String {

@@ -5,10 +5,13 @@ use crate::Error;
 use crate::cmd::compare::Compare;
 use crate::experiment::{Subject, simulate};
 use crate::output::{Align, Results, Row, Table, headline, quantity};
+use crate::results_directory::ResultsDirectory;
+use crate::trace_file::{Header, Writer};
 use crate::vm::closed::{Measured, Traced, jobs};
-use crate::vm::conformance::{Conformance, Turns};
+use crate::vm::conformance::{Collector, Conformance, Turns};
 use crate::workload::ClosedWorkload;
 use schedsim::metrics::{CATALOGUE, Metric, Summary};
+use schedsim::trace::Observer;
 use schedsim::{Machine, Nanos};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -39,6 +42,7 @@ impl Compare {
     pub(super) fn closed_on_vm(&self, workload: &ClosedWorkload) -> Result<(), Error> {
         let cpus = self.one_number_of_cpus()?.unwrap_or(1);
         let scripts = workload.scripts(cpus)?;
+        let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
         let mut outcomes = Vec::new();
         let mut agreements = String::new();
         for case in self.cases(cpus, |class| jobs(workload.name(), workload.description(), class))? {
@@ -47,16 +51,23 @@ impl Compare {
             let traced = if measured.lost == 0 { Some(measured.read()?) } else { None };
             let real = Outcome::real(&case, &measured, traced.as_ref());
             if self.vm.on.contains(&Backend::Sim) {
-                let machine = machine(cpus, traced.as_ref());
+                let machine =
+                    Machine { slice_check: case.in_charge.slice_check(), ..machine(cpus, &measured, traced.as_ref(), scripts.demand()) };
                 let subject = Subject::of_closed(workload, &scripts, &machine, None);
                 let policy = case.in_charge.simulated(&case.guest.kernel)?;
-                let mut turns = Turns::default();
+                let mut turns = Collector::default();
                 let run = simulate(subject, &machine, &policy, self.common.seed, self.check, Some(&mut turns))?;
                 let names = measured.tasks.iter().map(|task| task.name.clone());
                 let mut simulated = Outcome::simulated(&policy.to_string(), cpus, names, run.summary);
                 // The order of several CPUs is one of time, which means nothing there.
                 if let (Some(traced), 1) = (&traced, cpus) {
-                    simulated.conformance = Some(Conformance::of(&traced.turns, &turns.of_workload(|task| Some(task.0))));
+                    let turns = turns.turns(|task| Some(task.0));
+                    simulated.conformance = Some(Conformance::of(&traced.turns.order(), &turns.order()));
+                    if let Some(directory) = &directory {
+                        let header = subject.header(&policy, cpus, self.common.seed);
+                        write_turns(directory, &Header { policy: real.title.clone(), ..header.clone() }, &traced.turns)?;
+                        write_turns(directory, &Header { policy: format!("{policy} beside {}", real.title), ..header }, &turns)?;
+                    }
                 }
                 agreements += &agreement(&real, &simulated, &machine);
                 outcomes.extend([real, simulated]);
@@ -65,15 +76,27 @@ impl Compare {
             }
         }
         let results = Results::new(outcomes.iter().flat_map(|outcome| outcome.rows(workload.name())).collect());
+        if let Some(directory) = directory {
+            directory.write(&results, Vec::new())?;
+            directory.finish()?;
+        }
         results.print(self.common.format, || workload.headline() + &text(&outcomes) + &agreements)
     }
 }
 
-/// The simulated machine: its costs are those of the guest's trace.
-fn machine(cpus: u16, traced: Option<&Traced>) -> Machine {
+/// Writes turns as a trace, for `schedlab diff --order`.
+fn write_turns(directory: &ResultsDirectory, header: &Header, turns: &Turns) -> Result<(), Error> {
+    let mut writer = Writer::create(&directory.trace(&header.policy, header.cpus)?, header)?;
+    writer.events(&turns.events);
+    writer.finish()
+}
+
+/// The simulated machine: its costs are those of the guest's trace. What the tasks ran beyond their work, calls and switches, is a switch's; where that is not known
+/// because tasks go on for ever, a switch costs what the trace shows at most.
+fn machine(cpus: u16, measured: &Measured, traced: Option<&Traced>, demand: Nanos) -> Machine {
     let ideal = Machine::ideal(cpus);
-    traced.map_or(ideal.clone(), |Traced { costs, .. }| Machine {
-        switch_cost: costs.switch_cost(),
+    traced.map_or(ideal.clone(), |Traced { costs, summary, .. }| Machine {
+        switch_cost: measured.beyond(demand, summary).unwrap_or(costs.switch_cost()),
         migration_cost: costs.migration_cost(),
         idle_exit: costs.idle_exit(),
         wake_cost: costs.wake_cost(),
@@ -91,7 +114,7 @@ impl Outcome {
             backend: case.backend(),
             title: case.title(),
             cpus: case.guest.cpus,
-            params: case.identity.params(),
+            params: case.params(),
             makespan: Some(measured.makespan),
             shares: names.zip(measured.shares()).collect(),
             summary: traced.map(|traced| traced.summary.clone()),
@@ -207,6 +230,9 @@ fn text(outcomes: &[Outcome]) -> String {
     }
     if outcomes.iter().any(|outcome| outcome.backend != "sim" && outcome.cpus > 1) {
         let _ = writeln!(text, "Only shares and migrations are shown: {NO_TIME}.");
+    }
+    if let Some(nodes) = outcomes.iter().find_map(|outcome| outcome.params.get("numa_nodes")) {
+        let _ = writeln!(text, "NUMA nodes: {nodes}: the kernel takes them for nodes, and no memory is slower.");
     }
     text
 }

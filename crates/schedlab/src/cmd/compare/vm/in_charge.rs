@@ -3,8 +3,9 @@
 use crate::Error;
 use crate::cmd::PolicyName;
 use crate::experiment::parse_policy;
-use crate::vm::{Guest, Kernel, Scheduler, Transcript};
+use crate::vm::{Guest, Kernel, Scheduler, Transcript, kernel};
 use schedlab_runner::class::Class;
+use schedsim::Nanos;
 use schedsim::policy::PolicySpec;
 use std::fmt;
 
@@ -54,6 +55,11 @@ impl InCharge {
     /// Whether it was in charge to the end.
     pub fn judge(&self, transcript: &Transcript) -> Result<(), Error> {
         if let InCharge::Ours(scheduler) = self { scheduler.judge(transcript) } else { Ok(()) }
+    }
+
+    /// How often it is looked at whether a slice is over: sched_ext does so at ticks. The kernel's own classes are policies here that have ticks themselves.
+    pub fn slice_check(&self) -> Option<Nanos> {
+        matches!(self, InCharge::Ours(_)).then_some(kernel::TICK)
     }
 
     /// The policy of the simulator's that stands for it.

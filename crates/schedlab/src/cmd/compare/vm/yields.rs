@@ -65,7 +65,7 @@ impl Yields {
             policy: self.case.in_charge.to_string(),
             backend: self.case.backend(),
             cpus: self.case.guest.cpus,
-            params: self.case.identity.params(),
+            params: self.case.params(),
             metric: metric.to_string(),
             unit: "instructions".to_string(),
             value: Some(value),
