@@ -2,6 +2,9 @@
 
 use super::sha256;
 use crate::Error;
+use crate::host::cpus;
+use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
+use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -118,21 +121,29 @@ impl Qemu {
             command.arg("-plugin").arg(format!("{},out={}", option("file=", plugin.library), option("", plugin.counts)));
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        end_with_parent(&mut command);
+        confine(&mut command);
         command
     }
 }
 
-/// Has the kernel kill what `command` starts when the thread that starts it ends, however this program ends.
-fn end_with_parent(command: &mut Command) {
-    let parent = rustix::process::getpid();
-    let bind = move || {
-        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+/// Keeps what `command` starts on one CPU of this machine, and has the kernel kill it when the thread that starts it ends, however this program ends.
+///
+/// One CPU: where the guest idles, QEMU's main loop adds the time until the next timer to the clock. Beside a thread that runs the guest and has just halted it but not
+/// yet counted its last instructions, the main loop would add too much, a few nanoseconds. On one CPU it runs when that thread waits.
+fn confine(command: &mut Command) {
+    let (parent, mut cpu) = (getpid(), CpuSet::new());
+    let usable = cpus::usable();
+    // As many guests as there are cores are started side by side, by a thread each.
+    cpu.set(usize::from(usable[rayon::current_thread_index().unwrap_or_else(sched_getcpu) % usable.len()]));
+    let confined = move || {
+        // Where it may not choose its CPU, the proof has to tell.
+        let _ = sched_setaffinity(None, &cpu);
+        set_parent_process_death_signal(Some(Signal::KILL))?;
         // The parent may have ended before that.
-        if rustix::process::getppid() == Some(parent) { Ok(()) } else { Err(std::io::ErrorKind::BrokenPipe.into()) }
+        if getppid() == Some(parent) { Ok(()) } else { Err(std::io::ErrorKind::BrokenPipe.into()) }
     };
-    // SAFETY: between fork and exec it makes two system calls and takes no memory.
-    unsafe { command.pre_exec(bind) };
+    // SAFETY: between fork and exec it makes three system calls and takes no memory.
+    unsafe { command.pre_exec(confined) };
 }
 
 /// The options that cut a machine into nodes, each twice as far from the others as from itself, as the firmware's tables say; nothing takes longer for that.
