@@ -31,9 +31,17 @@ pub struct Machine {
     pub lock_hold: Nanos,
     /// How CPUs lie to one another, of as many as there are. By default all are alike and share one cache.
     pub topology: Option<Topology>,
-    /// Whether a slice is over is looked at at multiples of this only, as the kernel does at its ticks: a slice of one tick that begins between two ends with the
-    /// second. By default a slice ends when it is used up.
-    pub slice_check: Option<Nanos>,
+    /// When it is looked at whether a slice is over; by default it ends when it is used up.
+    pub slice_check: Option<SliceCheck>,
+}
+
+/// The kernel looks at its ticks only whether a slice is over: one of 4 ms that begins between two ticks 4 ms apart ends with the second.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SliceCheck {
+    /// From one look to the next.
+    pub period: Nanos,
+    /// When the first one is.
+    pub first: Time,
 }
 
 /// What migrations cost beyond `migration_cost`, by source (Curran & Stumm 1990, §2). Nothing by default.
@@ -96,7 +104,10 @@ impl Machine {
     /// When a slice ends that is used up at `due`.
     #[inline]
     pub fn slice_end(&self, due: Time) -> Time {
-        self.slice_check.map_or(due, |period| Time(due.0.div_ceil(period.0).saturating_mul(period.0)))
+        self.slice_check.map_or(due, |SliceCheck { period, first }| {
+            let periods = due.0.saturating_sub(first.0).div_ceil(period.0);
+            Time(periods.saturating_mul(period.0).saturating_add(first.0))
+        })
     }
 
     /// All CPUs, in order.

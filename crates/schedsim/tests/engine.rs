@@ -9,7 +9,7 @@ use schedsim::engine::{self, Options, Outcome};
 use schedsim::policy::PolicySpec;
 use schedsim::trace::{Event, EventKind, Observer, TaskInfo, Trace};
 use schedsim::workload::{Action, Affinity, Attributes, Script, Start, TaskSpec, Workload};
-use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
+use schedsim::{CpuId, Machine, Nanos, SliceCheck, TaskId, Time};
 
 #[derive(Default)]
 struct Collect(Vec<Event>);
@@ -60,9 +60,12 @@ fn a_slice_ends_where_the_machine_looks_at_it() {
     let ms = 1_000_000;
     let workload =
         Workload { tasks: vec![task(NOW, &[(6 * ms, Action::Exit)]), task(NOW, &[(5 * ms, Action::Exit)])], ..Default::default() };
-    let machine = Machine { slice_check: Some(Nanos(4 * ms)), ..Machine::ideal(1) };
-    let (_, events) = run("central:rr/quantum=3ms", &machine, &workload);
+    let slice_check = |first| Some(SliceCheck { period: Nanos(4 * ms), first: Time(first) });
+    let machine = |first| Machine { slice_check: slice_check(first), ..Machine::ideal(1) };
+    let (_, events) = run("central:rr/quantum=3ms", &machine(0), &workload);
     assert_eq!(switches(&events), [(0, 0, -1, 0), (4 * ms, 0, 0, 1), (8 * ms, 0, 1, 0), (10 * ms, 0, 0, 1), (11 * ms, 0, 1, -1)]);
+    let (_, events) = run("central:rr/quantum=3ms", &machine(ms), &workload);
+    assert_eq!(switches(&events), [(0, 0, -1, 0), (5 * ms, 0, 0, 1), (9 * ms, 0, 1, 0), (10 * ms, 0, 0, 1), (11 * ms, 0, 1, -1)]);
 }
 
 #[test]

@@ -3,8 +3,8 @@
 //!
 //! Recording an event takes the kernel instructions, which are part of the latencies of the second run: what that comes to is the difference of the two makespans.
 
-use super::Transcript;
 use super::conformance::{Collector, Turns};
+use super::{Transcript, kernel};
 use crate::Error;
 use crate::import::{self, Options, Recording};
 use schedlab_runner::class::Class;
@@ -12,7 +12,7 @@ use schedlab_runner::event::{Event, TaskResult};
 use schedlab_runner::session::Job;
 use schedsim::metrics::{Metrics, Summary};
 use schedsim::workload::{Closed, CostEstimator, Costs};
-use schedsim::{Nanos, Time};
+use schedsim::{Nanos, SliceCheck, TaskId, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -49,6 +49,8 @@ pub struct Traced {
     pub costs: Costs,
     /// What the workload's tasks did, by its numbers; of one CPU only.
     pub turns: Turns,
+    /// When this kernel looks whether a slice is over, from the begin of the workload on.
+    pub slice_check: SliceCheck,
 }
 
 impl Measured {
@@ -84,8 +86,9 @@ impl Measured {
         let recording = import::read(file.path(), &Options::default(), vec![&mut metrics, &mut costs, &mut turns])?;
         let summary = metrics.finish(Time(recording.duration.0));
         let numbers: BTreeMap<u32, u32> = self.tasks_traced.iter().zip(0..).map(|(task, number)| (task.tid, number)).collect();
-        let turns = turns.turns(|task| numbers.get(&recording.tasks.get(task.index())?.pid).copied());
-        Ok(Traced { recording, summary, costs: costs.finish(), turns })
+        let number = |task: TaskId| numbers.get(&recording.tasks.get(task.index())?.pid).copied();
+        let (turns, slice_check) = (turns.turns(number), turns.slice_check(number, kernel::TICK));
+        Ok(Traced { recording, summary, costs: costs.finish(), turns, slice_check })
     }
 
     /// What the tasks ran beyond `demand`, the work that they were given, for each switch of the recorded run: their calls and the way through the scheduler.

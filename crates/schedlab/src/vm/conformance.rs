@@ -4,8 +4,8 @@
 //! after one of them has had one turn. The turns are events as well, so that `schedlab diff` can show the first that differs. The two orders are aligned by the longest sequence that they have in common (Myers' algorithm); what is not in it is counted by
 //! class.
 
-use schedsim::TaskId;
 use schedsim::trace::{Event, EventKind, Observer, PrevState};
+use schedsim::{Nanos, SliceCheck, TaskId, Time};
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 use std::collections::BTreeMap;
 
@@ -43,6 +43,25 @@ impl Collector {
             events.extend(kind.map(|kind| Event { kind, ..*event }));
         }
         Turns { events }
+    }
+
+    /// When it is looked at whether a slice is over, a `period` apart, from the first event about the workload on: where turns end that lasted for a period or longer.
+    pub fn slice_check(&self, number: impl Fn(TaskId) -> Option<u32>, period: Nanos) -> SliceCheck {
+        const ENOUGH: usize = 200;
+        let begin = self.turns(&number).events.first().map_or(Time::ZERO, |event| event.time);
+        let (mut since, mut ends) = (begin, Vec::new());
+        for event in self.events.iter().filter(|event| event.time >= begin) {
+            let EventKind::SchedSwitch { prev, prev_state, .. } = event.kind else { continue };
+            if number(prev).is_some() && prev_state == PrevState::Runnable && event.time.since(since) >= period {
+                ends.push(event.time.since(begin).0 % period.0);
+            }
+            since = event.time;
+        }
+        ends.truncate(ENOUGH);
+        // Around a circle: 0 and the period are the same.
+        let apart = |a: u64, b: u64| a.abs_diff(b).min(period.0 - a.abs_diff(b));
+        let first = ends.iter().min_by_key(|&&end| ends.iter().map(|&other| apart(end, other)).sum::<u64>());
+        SliceCheck { period, first: Time(first.copied().unwrap_or(0)) }
     }
 }
 
@@ -176,7 +195,7 @@ fn begun(turns: &[u32]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schedsim::{CpuId, Time};
+    use schedsim::CpuId;
 
     fn classes(real: &[u32], simulated: &[u32]) -> Vec<(&'static str, usize)> {
         Conformance::of(real, simulated).differences.iter().map(|(class, count)| (class.name(), *count)).collect()
@@ -195,6 +214,19 @@ mod tests {
         let turns = collector.turns(|task| (task.0 < 9).then_some(task.0 + 10));
         assert_eq!(turns.order(), [11, 12, 11]);
         assert!(matches!(turns.events[1].kind, EventKind::SchedSwitch { prev: TaskId(11), next: TaskId(12), .. }));
+    }
+
+    #[test]
+    fn slices_are_looked_at_where_long_turns_end() {
+        let switch = |(at, prev, next)| {
+            let kind = EventKind::SchedSwitch { prev: TaskId(prev), next: TaskId(next), prev_state: PrevState::Runnable };
+            Event { time: Time(at), cpu: CpuId(0), kind }
+        };
+        let mut collector = Collector::default();
+        // Turns of 107, 100 and 99, which is too short, and one of somebody else's.
+        collector.events(&[(50, 9, 1), (157, 1, 2), (257, 2, 1), (356, 1, 9), (999, 9, 1)].map(switch));
+        let number = |task: TaskId| (task.0 < 9).then_some(task.0);
+        assert_eq!(collector.slice_check(number, Nanos(100)), SliceCheck { period: Nanos(100), first: Time(7) });
     }
 
     #[test]

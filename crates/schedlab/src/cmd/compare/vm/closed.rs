@@ -51,8 +51,8 @@ impl Compare {
             let traced = if measured.lost == 0 { Some(measured.read()?) } else { None };
             let real = Outcome::real(&case, &measured, traced.as_ref());
             if self.vm.on.contains(&Backend::Sim) {
-                let machine =
-                    Machine { slice_check: case.in_charge.slice_check(), ..machine(cpus, &measured, traced.as_ref(), scripts.demand()) };
+                let slice_check = traced.as_ref().filter(|_| case.in_charge.is_ours()).map(|traced| traced.slice_check);
+                let machine = Machine { slice_check, ..machine(cpus, &measured, traced.as_ref(), scripts.demand()) };
                 let subject = Subject::of_closed(workload, &scripts, &machine, None);
                 let policy = case.in_charge.simulated(&case.guest.kernel)?;
                 let mut turns = Collector::default();

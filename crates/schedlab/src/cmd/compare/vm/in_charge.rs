@@ -3,9 +3,8 @@
 use crate::Error;
 use crate::cmd::PolicyName;
 use crate::experiment::parse_policy;
-use crate::vm::{Guest, Kernel, Scheduler, Transcript, kernel};
+use crate::vm::{Guest, Kernel, Scheduler, Transcript};
 use schedlab_runner::class::Class;
-use schedsim::Nanos;
 use schedsim::policy::PolicySpec;
 use std::fmt;
 
@@ -57,9 +56,9 @@ impl InCharge {
         if let InCharge::Ours(scheduler) = self { scheduler.judge(transcript) } else { Ok(()) }
     }
 
-    /// How often it is looked at whether a slice is over: sched_ext does so at ticks. The kernel's own classes are policies here that have ticks themselves.
-    pub fn slice_check(&self) -> Option<Nanos> {
-        matches!(self, InCharge::Ours(_)).then_some(kernel::TICK)
+    /// Whether it is a policy of ours, whose slices sched_ext looks at: the simulated ones of the kernel's have ticks themselves.
+    pub fn is_ours(&self) -> bool {
+        matches!(self, InCharge::Ours(_))
     }
 
     /// The policy of the simulator's that stands for it.
