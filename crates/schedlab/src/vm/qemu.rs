@@ -129,7 +129,7 @@ impl Qemu {
 /// Keeps what `command` starts on one CPU of this machine, and has the kernel kill it when the thread that starts it ends, however this program ends.
 ///
 /// One CPU: where the guest idles, QEMU's main loop adds the time until the next timer to the clock. Beside a thread that runs the guest and has just halted it but not
-/// yet counted its last instructions, the main loop would add too much, a few nanoseconds. On one CPU it runs when that thread waits.
+/// yet counted its last instructions, the main loop can add too much, a few nanoseconds. On one CPU it runs when that thread waits.
 fn confine(command: &mut Command) {
     let (parent, mut cpu) = (getpid(), CpuSet::new());
     let usable = cpus::usable();
