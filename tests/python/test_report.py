@@ -162,6 +162,20 @@ def test_the_atlas_has_a_curve_per_structure_and_says_where_they_cross(page, atl
     assert len(page.find_elements(By.CSS_SELECTOR, "#rows tbody tr")) > 9
 
 
+def test_papers_begin_with_how_their_claims_stand(schedlab, page, tmp_path):
+    schedlab("reproduce", "td-tp", "--only", "T-CLM02-sim,T-CLM02-lock,T-FIG02", "--cache", tmp_path / "cache", "-o", tmp_path)
+    page = page(tmp_path)
+    standing = [cell.text for cell in page.find_elements(By.CSS_SELECTOR, "#standing tbody tr:last-child > *")]
+    assert standing == ["all", "1", "1", "0", "0", "0", "0"]
+    assert "lock of the standard output" in page.find_element(By.CSS_SELECTOR, "#summary li").text
+    shown = page.find_element(By.CSS_SELECTOR, "#missed ul").text
+    assert "T-CLM02-lock" in shown and "reproduced" in shown
+    link = page.find_element(By.CSS_SELECTOR, "#verdicts a[href='#T-ERR02']")
+    assert page.find_element(By.ID, "T-ERR02").text.startswith("T-ERR02") and link.is_displayed()
+    chart = page.find_element(By.CSS_SELECTOR, "#T-FIG02 svg")
+    assert chart.is_displayed() and "lock stdout" in chart.text
+
+
 def test_figures_of_a_paper_have_our_curves_and_the_printed_numbers(page, paper):
     page = page(paper)
     assert page.find_elements(By.CSS_SELECTOR, "#P-FIG02 canvas")
