@@ -19,6 +19,7 @@ mod sweep;
 
 use crate::experiment::{Candidate, CostOverrides, Recorded, all_policies, parse_policy};
 use crate::import::{self, Options, Progress, Recording};
+use crate::machine_file::MachineFile;
 use crate::output::{Answer, Format};
 use crate::workload::{Parameters, Workload};
 use crate::{Error, progress};
@@ -27,6 +28,7 @@ use schedlab_runner::class::Class;
 use schedsim::policy::PolicySpec;
 use schedsim::trace::Observer;
 use schedsim::{Machine, Nanos};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -111,9 +113,12 @@ impl Arguments {
     }
 }
 
-/// What the simulated machine costs.
+/// What the simulated machine is, and what it costs.
 #[derive(Args, Clone, Debug)]
 struct MachineArguments {
+    /// A machine that is not flat: a file that describes it (docs/machines.md), or `host` for how the CPUs of this one lie [default: equal CPUs that share a cache]
+    #[arg(long = "machine", value_name = "FILE")]
+    file: Option<OsString>,
     /// What a switch from one task to another costs, as in 2us [default: estimated from the recording]
     #[arg(long, value_name = "DURATION")]
     switch_cost: Option<Nanos>,
@@ -142,21 +147,54 @@ impl MachineArguments {
         }
     }
 
-    /// The machine of a closed workload: what is not given costs nothing.
-    fn of_closed(&self, cpus: u16) -> Machine {
+    /// The machine that is described, if one is.
+    fn file(&self) -> Result<Option<MachineFile>, Error> {
+        self.file.as_deref().map(MachineFile::resolve).transpose()
+    }
+
+    /// Refuses a described machine where none can be simulated.
+    fn expect_flat(&self, what: &str) -> Result<(), Error> {
+        if self.file.is_none() { Ok(()) } else { Err(Error::Usage(format!("{what}: leave --machine out"))) }
+    }
+
+    /// `flat`, or the machine that is described with what `flat` costs where it does not say; what is given on the command line holds in any case.
+    fn applied(&self, file: Option<&MachineFile>, flat: &Machine) -> Machine {
         let CostOverrides { switch, migration, idle_exit, wake, mips: _ } = self.overrides();
+        let machine = file.map_or(flat.clone(), |file| file.apply(flat));
         Machine {
-            switch_cost: switch.unwrap_or_default(),
-            migration_cost: migration.unwrap_or_default(),
-            idle_exit: idle_exit.unwrap_or_default(),
-            wake_cost: wake.unwrap_or_default(),
-            ..Machine::ideal(cpus)
+            switch_cost: switch.unwrap_or(machine.switch_cost),
+            migration_cost: migration.unwrap_or(machine.migration_cost),
+            idle_exit: idle_exit.unwrap_or(machine.idle_exit),
+            wake_cost: wake.unwrap_or(machine.wake_cost),
+            ..machine
         }
     }
 
-    /// What it costs, in words.
-    fn told_of_closed(&self) -> String {
-        let Machine { switch_cost, migration_cost, idle_exit, wake_cost, .. } = self.of_closed(1);
+    /// The machine of a closed workload: what is not given costs nothing.
+    fn of_closed(&self, cpus: u16) -> Result<Machine, Error> {
+        Ok(self.applied(self.file()?.as_ref(), &Machine::ideal(cpus)))
+    }
+
+    /// On how many CPUs: as many as are `given`, as the machine that is described has, or as the workload has.
+    fn cpus(&self, given: &[u16], of_workload: u16) -> Result<Vec<u16>, Error> {
+        match (self.file()?, given) {
+            (Some(file), []) => Ok(vec![file.topology.cpus()]),
+            (Some(file), _) => {
+                Err(Error::Usage(format!("the machine {} has the CPUs that it has, {}: leave --cpus out", file.name, file.topology.cpus())))
+            }
+            (None, []) => Ok(vec![of_workload]),
+            (None, given) => Ok(given.to_vec()),
+        }
+    }
+
+    /// What results say of the machine, beside the number of its CPUs.
+    fn params(&self) -> Result<BTreeMap<String, String>, Error> {
+        Ok(self.file()?.map(|file| ("machine".to_string(), file.name)).into_iter().collect())
+    }
+
+    /// What `machine`, that of a closed workload, costs, in words.
+    fn told_of_closed(&self, machine: &Machine) -> String {
+        let Machine { switch_cost, migration_cost, idle_exit, wake_cost, .. } = machine;
         let hint = if self.is_given() { "" } else { " (what is not given costs nothing)" };
         format!("switch {switch_cost}, migration {migration_cost}, leaving idle {idle_exit}, a waking {wake_cost}{hint}")
     }
@@ -166,6 +204,9 @@ impl MachineArguments {
         self.switch_cost.is_some() && self.migration_cost.is_some() && self.idle_exit.is_some() && self.wake_cost.is_some()
     }
 }
+
+/// Why it is refused a described machine.
+const STOCHASTIC_IS_FLAT: &str = "a stochastic workload says itself how many equal CPUs it needs";
 
 fn parse_mips(text: &str) -> Result<f64, String> {
     let mips = text.parse().ok().filter(|mips| (0.001..=1e9).contains(mips));

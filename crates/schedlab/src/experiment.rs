@@ -13,7 +13,7 @@ mod simulation;
 mod swarm;
 
 pub use candidate::Candidate;
-pub use comparison::{Case, Comparison, Fidelity};
+pub use comparison::{Case, Cases, Comparison, Fidelity};
 pub use fitting::fit;
 pub use host::{HostCase, HostComparison, Plan, Precision, RecordedRun, Stopping};
 pub use open::{OpenRun, aggregate, check_candidate, check_open, compare_open, simulate_candidate, simulate_open};
@@ -74,7 +74,7 @@ impl<'a> Subject<'a> {
         Subject { name: workload.name(), workload: scripts, machine, mips, ended: &[], until: workload.until() }
     }
 
-    /// The machine with `cpus` CPUs.
+    /// The machine with `cpus` CPUs; one that is not flat has those that it has.
     pub fn machine(&self, cpus: u16) -> Machine {
         Machine { cpus, ..self.machine.clone() }
     }

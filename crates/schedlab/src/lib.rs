@@ -10,6 +10,7 @@ pub mod export;
 pub mod host;
 pub mod huge_pages;
 pub mod import;
+pub mod machine_file;
 pub mod output;
 pub mod paper;
 pub mod progress;

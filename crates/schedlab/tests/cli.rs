@@ -98,6 +98,73 @@ fn compare_of_all_policies_has_a_case_for_each() {
 }
 
 #[test]
+fn what_if_a_recording_ran_on_another_machine_or_beside_another_load() {
+    let machines = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/machines");
+    let two_nodes = &format!("{machines}/two-nodes.toml");
+    let rows = |arguments: &[&str]| {
+        let output = schedlab(&[arguments, &["--check", "--format", "json"]].concat());
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        let results: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        results["rows"].as_array().expect("rows").clone()
+    };
+    let value = |rows: &[Value], policy: &str, metric: &str| {
+        let of = |row: &&Value| row["policy"] == policy && row["metric"] == metric && row["backend"] == "sim";
+        rows.iter().find(of).and_then(|row| row["value"].as_f64()).unwrap_or_else(|| panic!("{metric} of {policy}"))
+    };
+    let replay = rows(&["compare", REDIS, "--policy", "take:rr"]);
+    let large = rows(&["compare", REDIS, "--policy", "take:rr,take:rr/raid=near", "--machine", two_nodes]);
+    let simulated = large.iter().find(|row| row["backend"] == "sim").expect("a simulation");
+    assert_eq!((&simulated["cpus"], &simulated["params"]["machine"]), (&Value::from(32), &Value::from("two-nodes")));
+    assert!(value(&large, "eevdf", "run_delay_ns") < value(&replay, "eevdf", "run_delay_ns"));
+    assert!(value(&large, "take:rr", "slow_cpu_ns") > 0.0, "busy threads share their core");
+    let busy = rows(&["compare", REDIS, "--policy", "cfs", "--add-load", "yield:4?run=1ms&times=400"]);
+    for policy in ["eevdf", "cfs"] {
+        assert!(value(&busy, policy, "run_delay_ns") > value(&replay, "eevdf", "run_delay_ns"), "{policy}");
+    }
+    let slow = rows(&["run", "yield:8?run=1ms&times=20", "--policy", "eevdf", "--machine", &format!("{machines}/big-little.toml")]);
+    assert_eq!(slow[0]["cpus"], 8);
+
+    let scratch = Scratch::new("machines");
+    let cycle = scratch.file("m.toml", "nodes = [['a']]\n[cluster.a]\nlike = 'b'\n[cluster.b]\nlike = 'a'\n");
+    fails(&["compare", REDIS, "--machine", &cycle], 3, &["m.toml:5: cluster.b.like: a → b → a: a cluster cannot be like itself"]);
+    fails(&["run", REDIS, "--policy", "eevdf", "--machine", "nowhere.toml"], 3, &["nowhere.toml"]);
+    fails(&["compare", REDIS, "--machine", two_nodes, "--cpus", "4"], 2, &["two-nodes", "32", "leave --cpus out"]);
+    fails(&["compare", "unix1990", "--machine", two_nodes], 2, &["leave --machine out"]);
+    fails(&["compare", "yield:2", "--on", "vm", "--machine", two_nodes], 2, &["leave --machine out"]);
+    fails(&["compare", "yield:2", "--add-load", "yield:4"], 2, &["--add-load is for recordings"]);
+    fails(&["compare", REDIS, "--add-load", "unix1990"], 2, &["has to be a closed workload"]);
+    fails(&["compare", REDIS, "--add-load", "yeild:4"], 2, &["Did you mean"]);
+    let short = scratch.file("short.toml", "duration = '1ms'\n[[task]]\nname = 'a'\nphases = [ { run = '1s' } ]\n");
+    fails(&["compare", REDIS, "--add-load", &short], 3, &["have not ended when the added load does, after 1.00ms", "`duration`"]);
+}
+
+#[test]
+fn control_groups_share_and_bad_ones_are_refused() {
+    let scratch = Scratch::new("cgroups");
+    let file = |name: &str, groups: &str| {
+        let task = |name: &str, group: &str| {
+            format!("[[task]]\nname = '{name}'\ncgroup = '{group}'\nphases = [ {{ loop = {{ phases = [ {{ run = '1ms' }} ] }} }} ]\n")
+        };
+        scratch.file(name, format!("duration = '2s'\ncpus = 1\n{}{}{groups}", task("a", "batch"), task("b", "rest")))
+    };
+    let good = file("g.toml", "[cgroup.batch]\nweight = 300\nmax = '20ms'\n[cgroup.rest]\n");
+    for policy in ["eevdf", "cfs", "take:rr"] {
+        let output = schedlab(&["run", &good, "--policy", policy, "--check"]);
+        assert!(output.status.success(), "{policy}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    fails(&["compare", &good, "--on", "vm"], 2, &["control group, batch", "simulated only"]);
+    for (groups, words) in [
+        ("[cgroup.batch]\n[cgroup.rest]\n[cgroup.empty]\n", ["w.toml:13: cgroup.empty", "no task is in this group"]),
+        ("[cgroup.batch]\n", ["w.toml:9: task[1].cgroup", "there is no group named rest"]),
+        ("[cgroup.batch]\nweight = 0\n[cgroup.rest]\n", ["w.toml:12: cgroup.batch.weight", "between 1 and 10000"]),
+        ("[cgroup.batch]\nmax = '10us'\n[cgroup.rest]\n", ["w.toml:12: cgroup.batch.max", "less than 1ms"]),
+        ("[cgroup.batch]\nperiod = '2s'\n[cgroup.rest]\n", ["w.toml:12: cgroup.batch.period", "between 1ms and 1s"]),
+    ] {
+        fails(&["run", &file("w.toml", groups), "--policy", "eevdf"], 3, &words);
+    }
+}
+
+#[test]
 fn reservations_are_judged_by_theory_beside_the_run_and_refused_where_the_kernel_would() {
     let scratch = Scratch::new("reservations");
     let task = |name: &str, run: &str, reservation: &str| {

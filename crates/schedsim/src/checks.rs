@@ -159,6 +159,7 @@ enum Phase {
 impl<'w> Checks<'w> {
     /// For a run of `workload` on `machine` under a policy that makes these promises.
     pub fn new(workload: &'w Workload, machine: &Machine, promises: Promises) -> Checks<'w> {
+        let promises = in_groups(promises, workload);
         let tasks = workload.tasks.len();
         // Bounds and turns are of slices that end when they are used up.
         let is_exact = machine.slice_check.is_none();
@@ -347,7 +348,7 @@ impl<'w> Checks<'w> {
                 .next()
                 .is_some_and(|step| step.run == Nanos::ZERO && matches!(step.then, Action::Sleep(_) | Action::Wait));
             match (self.tasks[task.index()], spec.start) {
-                (Phase::Waiting, _) if self.conservation.is_lost(task, self.now) => {
+                (Phase::Waiting, _) if self.conservation.is_lost(task, self.now) && !is_limited(self.workload, task) => {
                     self.report(Rule::NoneLost, Some(task), None, "is ready at the end, with all CPUs idle".into());
                 }
                 (Phase::Unborn, Start::At(time)) if time < self.now && !pauses_first => {
@@ -403,6 +404,23 @@ fn may_run(workload: &Workload, cpus: u16, task: TaskId, cpu: CpuId) -> bool {
 
 fn named(task: TaskId) -> String {
     if task == TaskId::NONE { "no task".into() } else { format!("task {}", task.0) }
+}
+
+/// What of a policy's promises holds in groups: shares are not those of tasks alone, and a group that has used its quota waits beside an idle CPU.
+fn in_groups(promises: Promises, workload: &Workload) -> Promises {
+    let conserves = workload.cgroups.iter().all(|cgroup| cgroup.max.is_none());
+    Promises {
+        shares: promises.shares.filter(|_| workload.cgroups.is_empty()),
+        work_conserving: promises.work_conserving && conserves,
+        locally_work_conserving: promises.locally_work_conserving && conserves,
+        ..promises
+    }
+}
+
+/// Whether the group of `task` has a quota, which may be used up.
+fn is_limited(workload: &Workload, task: TaskId) -> bool {
+    let group = workload.tasks[task.index()].attributes.membership.group();
+    group.is_some_and(|group| workload.cgroups[group].max.is_some())
 }
 
 impl Observer for Checks<'_> {

@@ -153,6 +153,7 @@ impl<'w, 't, P: Policy> Engine<'w, 't, P> {
         };
         if let Load::Scripts(workload) = engine.load {
             engine.cx.reservations = workload.reservations.clone();
+            engine.cx.cgroups = workload.cgroups.clone();
         }
         engine.admit_first();
         engine

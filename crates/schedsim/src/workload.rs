@@ -2,6 +2,7 @@
 
 mod attributes;
 mod beside;
+mod cgroup;
 mod closed;
 mod costs;
 mod model;
@@ -11,10 +12,11 @@ mod reservation;
 mod script;
 mod shared;
 
-pub use attributes::{Attributes, Slice, TaskClass};
+pub use attributes::{Attributes, Membership, Slice, TaskClass};
+pub use cgroup::{Bandwidth, Cgroup};
 pub use closed::{
-    BarrierOptions, Closed, DeviceOptions, IoOperation, IoPhase, LoopPhase, MutexOptions, Phase, PipeOptions, ReservationOptions,
-    SchedulingPolicy, Tasks, TimerMode, TimerPhase,
+    BarrierOptions, CgroupOptions, Closed, DeviceOptions, IoOperation, IoPhase, LoopPhase, MutexOptions, Phase, PipeOptions,
+    ReservationOptions, SchedulingPolicy, Tasks, TimerMode, TimerPhase,
 };
 pub use costs::{CostEstimator, Costs, Estimate};
 pub(crate) use model::Population;
@@ -35,6 +37,8 @@ pub struct Workload {
     pub tasks: Vec<TaskSpec>,
     /// Sets of CPUs that [`Affinity::Set`] refers to.
     pub cpu_sets: Vec<CpuSet>,
+    /// The control groups that [`Attributes::membership`] refers to.
+    pub cgroups: Vec<Cgroup>,
     /// What tasks reserve, in order of id; of those behind the end nobody does.
     pub reservations: Vec<Option<Reservation>>,
     /// What their scripts' [`Operation`]s refer to.

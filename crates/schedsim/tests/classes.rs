@@ -1,5 +1,7 @@
 //! Real-time tasks above fair ones: who preempts whom, and what keeps fair tasks from starving.
 
+#[path = "classes/groups.rs"]
+mod groups;
 #[path = "support/play.rs"]
 mod play;
 

@@ -4,10 +4,11 @@ mod closed;
 mod host;
 mod stochastic;
 mod vm;
+mod what_if;
 
 use super::{CommonArguments, MachineArguments, PolicyName, WorkloadArguments, load};
 use crate::Error;
-use crate::experiment::{Case, Comparison, Recorded, Repetition, Setup, parse_policy};
+use crate::experiment::{Case, Cases, Comparison, Recorded, Repetition, Setup, parse_policy};
 use crate::output::{Align, Answer, Results, Table, headline, quantity};
 use crate::progress;
 use crate::results_directory::ResultsDirectory;
@@ -18,10 +19,12 @@ use clap::builder::ArgPredicate;
 use schedsim::Nanos;
 use schedsim::metrics::Metric;
 use schedsim::policy::PolicySpec;
+use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use vm::Backend;
+use what_if::WhatIf;
 
 /// Compares scheduling policies on a workload
 ///
@@ -66,6 +69,9 @@ pub struct Compare {
     host: host::HostArguments,
     #[command(flatten)]
     machine: MachineArguments,
+    /// What if this second workload ran beside the recording: a closed workload or another recording
+    #[arg(long, value_name = "WORKLOAD")]
+    add_load: Option<OsString>,
     #[command(flatten)]
     common: CommonArguments,
     /// Repeat runs that draw random numbers until the 95 % half-width is at most this share of the mean
@@ -89,6 +95,10 @@ const POLICIES: &str = "eevdf,take:rr,take:multilist2,take:priority,central:rr,i
 
 impl Compare {
     pub fn run(self) -> Result<(), Error> {
+        if self.vm.on != [Backend::Sim] {
+            self.machine.expect_flat("a described machine is simulated, and this runs elsewhere")?;
+            self.expect_no_added_load()?;
+        }
         if self.vm.on == [Backend::Host] {
             return self.on_host();
         }
@@ -119,13 +129,17 @@ impl Compare {
         self.workload.expect_no_parameters(path)?;
         let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
         let recorded = load(path, &self.common, &self.machine)?;
-        let cpus = if self.cpus.is_empty() { vec![recorded.recording.cpus] } else { self.cpus.clone() };
+        let cpus = self.machine.cpus(&self.cpus, recorded.recording.cpus)?;
+        let what_if = self.what_if(&recorded)?;
         let (policies, baseline) = (self.policies(POLICIES)?, self.baseline("eevdf")?);
         let setup = Setup { repetition: self.repetition(), check: self.check, traces: directory.as_ref() };
         let bar = progress::bar("simulating", 0);
-        let comparison = Comparison::of_replays(&recorded, &baseline, &policies, &cpus, &setup, &bar);
+        let cases = Cases { baseline: &baseline, policies: &policies, cpus: &cpus };
+        let comparison =
+            Comparison::of_replays(&recorded, what_if.as_ref().map(|changed| changed.subject(&recorded)), &cases, &setup, &bar);
         bar.finish_and_clear();
-        let comparison = comparison?;
+        let params = what_if.as_ref().map(|changed| changed.params.clone()).unwrap_or_default();
+        let comparison = comparison?.with_params(params);
         let results = Results::new(comparison.rows(&recorded, self.common.seed));
         if let Some(directory) = directory {
             directory.write(&results, comparison.distributions(&recorded))?;
@@ -135,7 +149,8 @@ impl Compare {
             bar.finish_and_clear();
             directory.finish()?;
         }
-        Ok(Answer::new(results, self.text(&recorded, &comparison, &cpus)))
+        let text = self.text(&recorded, what_if.as_ref(), &comparison, &cpus);
+        Ok(Answer::new(results, text))
     }
 
     fn policies(&self, default: &str) -> Result<Vec<PolicySpec>, Error> {
@@ -149,11 +164,19 @@ impl Compare {
         self.baseline.clone().map_or_else(|| parse_policy(default).map_err(Error::Usage), Ok)
     }
 
+    /// Refuses a second workload where there is no recording that it could run beside.
+    fn expect_no_added_load(&self) -> Result<(), Error> {
+        let wrong = || {
+            Err(Error::Usage("--add-load is for recordings that are simulated: leave it out, or write one workload of both".to_string()))
+        };
+        if self.add_load.is_none() { Ok(()) } else { wrong() }
+    }
+
     fn repetition(&self) -> Repetition {
         Repetition { seed: self.common.seed, min_runs: self.min_runs, half_width: self.ci, max_time: Duration::from_nanos(self.max_time.0) }
     }
 
-    fn text(&self, recorded: &Recorded, comparison: &Comparison, cpus: &[u16]) -> String {
+    fn text(&self, recorded: &Recorded, what_if: Option<&WhatIf>, comparison: &Comparison, cpus: &[u16]) -> String {
         let machine = &recorded.machine;
         let mut text = recorded.headline();
         let _ = writeln!(
@@ -166,6 +189,7 @@ impl Compare {
             if self.machine.is_given() { "" } else { " (estimated from the recording)" }
         );
         text += &fidelity(recorded, comparison);
+        text += &what_if.map(WhatIf::told).unwrap_or_default();
         text += &self.tables(comparison, cpus);
         text + "\n+ better  - worse  = the same  ~ undecided: smaller than the replay's own error; ± where above 1%\n"
     }

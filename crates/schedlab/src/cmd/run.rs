@@ -2,7 +2,7 @@
 
 mod reservations;
 
-use super::{CommonArguments, MachineArguments, WorkloadArguments, load};
+use super::{CommonArguments, MachineArguments, STOCHASTIC_IS_FLAT, WorkloadArguments, load};
 use crate::Error;
 use crate::experiment::{Candidate, Subject, check_candidate, parse_policy, simulate, simulate_candidate};
 use crate::output::{Align, Answer, Results, Row, Table, quantity};
@@ -57,6 +57,7 @@ impl Run {
     }
 
     fn stochastic(&self, template: &Template, caller: Option<&dyn Candidate>) -> Result<Answer, Error> {
+        self.machine.expect_flat(STOCHASTIC_IS_FLAT)?;
         let mut parameters = self.workload.parameters(&self.machine);
         if let Some(cpus) = self.cpus {
             parameters.insert("cpus", i64::from(cpus).into());
@@ -86,15 +87,21 @@ impl Run {
     fn recorded(&self, path: &Path, caller: Option<&dyn Candidate>) -> Result<Answer, Error> {
         self.workload.expect_no_parameters(path)?;
         let recorded = load(path, &self.common, &self.machine)?;
-        self.scripted(recorded.subject(), caller, self.cpus.unwrap_or(recorded.recording.cpus), &recorded.headline())
+        let machine = self.machine.applied(self.machine.file()?.as_ref(), &recorded.machine);
+        let subject = Subject { machine: &machine, ..recorded.subject() };
+        self.scripted(subject, caller, self.cpus(recorded.recording.cpus)?, &recorded.headline())
     }
 
     fn closed(&self, workload: &ClosedWorkload, caller: Option<&dyn Candidate>) -> Result<Answer, Error> {
         self.workload.expect_no_parameters_of_closed()?;
-        let cpus = self.cpus.unwrap_or(workload.cpus());
-        let (scripts, machine) = (workload.scripts(cpus)?, self.machine.of_closed(cpus));
+        let cpus = self.cpus(workload.cpus())?;
+        let (scripts, machine) = (workload.scripts(cpus)?, self.machine.of_closed(cpus)?);
         let subject = Subject::of_closed(workload, &scripts, &machine, self.machine.mips);
-        self.scripted(subject, caller, cpus, &format!("{}Machine: {}\n", workload.headline(), self.machine.told_of_closed()))
+        self.scripted(subject, caller, cpus, &format!("{}Machine: {}\n", workload.headline(), self.machine.told_of_closed(&machine)))
+    }
+
+    fn cpus(&self, of_workload: u16) -> Result<u16, Error> {
+        Ok(self.machine.cpus(self.cpus.as_slice(), of_workload)?[0])
     }
 
     fn scripted(&self, subject: Subject<'_>, caller: Option<&dyn Candidate>, cpus: u16, headline: &str) -> Result<Answer, Error> {

@@ -11,6 +11,7 @@ use rayon::prelude::*;
 use schedsim::metrics::{Better, CATALOGUE, Metric};
 use schedsim::policy::PolicySpec;
 use schedsim::trace::Observer;
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// A policy on a number of CPUs, and its runs.
@@ -44,6 +45,19 @@ pub struct Comparison {
     pub fidelity: Vec<Fidelity>,
     /// All cases, by CPUs and then in the order asked for; the baseline's among them.
     pub cases: Vec<Case>,
+    /// What else the results say of them all.
+    pub params: BTreeMap<String, String>,
+}
+
+/// Which cases there shall be.
+#[derive(Clone, Copy)]
+pub struct Cases<'a> {
+    /// The policy against which the others are held.
+    pub baseline: &'a PolicySpec,
+    /// The others.
+    pub policies: &'a [PolicySpec],
+    /// On each of these numbers of CPUs.
+    pub cpus: &'a [u16],
 }
 
 impl Fidelity {
@@ -68,45 +82,43 @@ impl Case {
 }
 
 impl Comparison {
-    /// Replays a recording under `policies` and the baseline on each of `cpus`, all cores at work.
+    /// Replays a recording as it was, and it or what was made of it in all `cases`, all cores at work.
     ///
     /// # Errors
     /// If a run fails, or a check finds a violation.
     pub fn of_replays(
         recorded: &Recorded,
-        baseline: &PolicySpec,
-        policies: &[PolicySpec],
-        cpus: &[u16],
+        changed: Option<Subject<'_>>,
+        cases: &Cases<'_>,
         setup: &Setup<'_>,
         progress: &ProgressBar,
     ) -> Result<Comparison, Error> {
         let recorded_cpus = recorded.recording.cpus;
-        let mut wanted = vec![(recorded_cpus, baseline.clone())];
-        wanted.extend(cases(baseline, policies, cpus));
-        // The replay that shows the fidelity is a case as well if the recorded CPUs were asked for: one trace is enough.
-        let untraced = cpus.contains(&recorded_cpus).then_some(0);
-        let mut cases = run_all(recorded.subject(), wanted, untraced, setup, progress)?;
+        let mut wanted = vec![(recorded.subject(), recorded_cpus, cases.baseline.clone())];
+        // The replay that shows the fidelity is a case as well if the recorded CPUs were asked for, or is none: one trace is enough.
+        let untraced = (changed.is_some() || cases.cpus.contains(&recorded_cpus)).then_some(0);
+        wanted.extend(cases.of(changed.unwrap_or(recorded.subject())));
+        let baseline = cases.baseline;
+        let mut cases = run_all(wanted, untraced, setup, progress)?;
         let replay = cases.remove(0);
         let fidelity = CATALOGUE.iter().filter_map(|metric| {
             Some(Fidelity { metric, recorded: metric.read(&recorded.summary).value?, replayed: replay.estimate(metric)?.mean })
         });
-        Ok(Comparison { baseline: baseline.clone(), fidelity: fidelity.collect(), cases })
+        Ok(Comparison { baseline: baseline.clone(), fidelity: fidelity.collect(), cases, params: BTreeMap::new() })
     }
 
-    /// Runs a closed workload under `policies` and the baseline on each of `cpus`, all cores at work.
+    /// Runs a closed workload in all `cases`, all cores at work.
     ///
     /// # Errors
     /// If a run fails, or a check finds a violation.
-    pub fn of_runs(
-        subject: Subject<'_>,
-        baseline: &PolicySpec,
-        policies: &[PolicySpec],
-        cpus: &[u16],
-        setup: &Setup<'_>,
-        progress: &ProgressBar,
-    ) -> Result<Comparison, Error> {
-        let cases = run_all(subject, cases(baseline, policies, cpus).collect(), None, setup, progress)?;
-        Ok(Comparison { baseline: baseline.clone(), fidelity: Vec::new(), cases })
+    pub fn of_runs(subject: Subject<'_>, cases: &Cases<'_>, setup: &Setup<'_>, progress: &ProgressBar) -> Result<Comparison, Error> {
+        let done = run_all(cases.of(subject).collect(), None, setup, progress)?;
+        Ok(Comparison { baseline: cases.baseline.clone(), fidelity: Vec::new(), cases: done, params: BTreeMap::new() })
+    }
+
+    /// With what else the results shall say.
+    pub fn with_params(self, params: BTreeMap<String, String>) -> Comparison {
+        Comparison { params, ..self }
     }
 
     /// The verdict on `case` in `metric`; `None` on the baseline itself and where a value or a direction is missing.
@@ -180,6 +192,7 @@ impl Comparison {
             let inconclusive = case.inconclusive.then(|| "inconclusive: the time was up before the interval was narrow enough".to_string());
             Row {
                 seed: Some(seed),
+                params: self.params.clone(),
                 value: estimate.map(|estimate| estimate.mean),
                 ci_low: bound(-1.0),
                 ci_high: bound(1.0),
@@ -207,24 +220,25 @@ fn row(workload: &str, policy: &str, backend: &str, cpus: u16, metric: &Metric) 
     }
 }
 
-/// The baseline and the other policies on each number of CPUs.
-fn cases(baseline: &PolicySpec, policies: &[PolicySpec], cpus: &[u16]) -> impl Iterator<Item = (u16, PolicySpec)> {
-    let others = policies.iter().filter(move |policy| *policy != baseline).cloned();
-    let all: Vec<PolicySpec> = std::iter::once(baseline.clone()).chain(others).collect();
-    cpus.iter().flat_map(move |&cpus| all.clone().into_iter().map(move |policy| (cpus, policy)))
+impl Cases<'_> {
+    /// The baseline and the other policies on each number of CPUs.
+    fn of<'a>(&self, subject: Subject<'a>) -> impl Iterator<Item = (Subject<'a>, u16, PolicySpec)> + use<'a, '_> {
+        let others = self.policies.iter().filter(move |policy| *policy != self.baseline).cloned();
+        let all: Vec<PolicySpec> = std::iter::once(self.baseline.clone()).chain(others).collect();
+        self.cpus.iter().flat_map(move |&cpus| all.clone().into_iter().map(move |policy| (subject, cpus, policy)))
+    }
 }
 
-/// Runs all cases, all cores at work; the one with the index `untraced` leaves no trace.
+/// Runs all that are wanted, all cores at work; the one with the index `untraced` leaves no trace.
 fn run_all(
-    subject: Subject<'_>,
-    wanted: Vec<(u16, PolicySpec)>,
+    wanted: Vec<(Subject<'_>, u16, PolicySpec)>,
     untraced: Option<usize>,
     setup: &Setup<'_>,
     progress: &ProgressBar,
 ) -> Result<Vec<Case>, Error> {
     progress.set_length(wanted.len() as u64);
     let begin = Instant::now();
-    let run = |(index, (cpus, policy))| {
+    let run = |(index, (subject, cpus, policy))| {
         let setup = Setup { traces: setup.traces.filter(|_| untraced != Some(index)), ..*setup };
         let case = repeat(subject, policy, cpus, &setup, begin);
         progress::step(progress)?;

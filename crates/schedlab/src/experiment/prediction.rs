@@ -164,7 +164,7 @@ impl Run {
         let names: BTreeSet<String> = later(&closed).map(|index| closed.tasks[index].name.clone()).collect();
         let scratch = tempfile::tempdir().map_err(|error| Error::output(&std::env::temp_dir(), error))?;
         let file = scratch.path().join("perf.data");
-        let traced = Traced::record(place, workload.name(), &Subject::Closed(closed), change.class(), &conditions, &file)?;
+        let traced = Traced::record(place, workload.name(), &Subject::Closed(Box::new(closed)), change.class(), &conditions, &file)?;
         let later = traced.reports.iter().flat_map(|report| if let Event::JobEnd { tasks, .. } = report { &tasks[..] } else { &[] });
         let later = later.filter(|task| names.contains(&task.name)).map(|task| task.tid).collect();
         let recorded =

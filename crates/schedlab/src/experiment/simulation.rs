@@ -3,12 +3,12 @@
 use super::queue_costs::charge_queues;
 use super::{Candidate, Subject};
 use crate::Error;
-use schedsim::Machine;
 use schedsim::checks::{Checks, Violation};
 use schedsim::engine::{Error as Failure, Options, Outcome};
 use schedsim::metrics::{Metrics, Summary};
 use schedsim::trace::{Observer, Trace, TraceHash};
 use schedsim::workload::UntilEnded;
+use schedsim::{Machine, Nanos, Time};
 
 /// What a run came to.
 #[derive(Clone, Debug)]
@@ -59,6 +59,13 @@ pub fn simulate(
         Failure::Policy { .. } => Error::Internal(format!("{policy} on {} CPUs failed: {error}", machine.cpus)),
     })?;
     let violations = checks.map(|checks| checks.finish(&outcome)).unwrap_or_default();
+    if until.end().is_none() && !ended.is_empty() && stop != Time::NEVER {
+        let stop = Nanos(stop.0);
+        return Err(Error::Input(format!(
+            "under {policy} the tasks of {} have not ended when the added load does, after {stop}: give it a longer `duration`",
+            subject.name
+        )));
+    }
     let end = until.end().unwrap_or(outcome.end);
     Ok(Run { summary: metrics.finish(end), outcome, hash: hash.value(), violations })
 }

@@ -63,11 +63,11 @@ impl System {
     }
 
     /// A file's text, without space around it.
-    fn read(&self, path: &str) -> Option<String> {
+    pub(super) fn read(&self, path: &str) -> Option<String> {
         std::fs::read_to_string(self.path(path)).ok().map(|text| text.trim().to_string())
     }
 
-    fn number(&self, path: &str) -> Option<i64> {
+    pub(super) fn number(&self, path: &str) -> Option<i64> {
         self.read(path)?.parse().ok()
     }
 
@@ -83,7 +83,7 @@ impl System {
     }
 
     /// The names in a directory, sorted.
-    fn names(&self, path: &str) -> Vec<String> {
+    pub(super) fn names(&self, path: &str) -> Vec<String> {
         let entries = std::fs::read_dir(self.path(path)).into_iter().flatten().flatten();
         let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
         names.sort();

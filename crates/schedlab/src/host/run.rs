@@ -14,7 +14,7 @@ use std::time::Duration;
 #[derive(Clone, PartialEq, Debug)]
 pub enum Subject {
     /// Tasks that go through phases.
-    Closed(Closed),
+    Closed(Box<Closed>),
     /// A program and its arguments.
     Command(Vec<String>),
 }
@@ -86,7 +86,7 @@ pub fn session(name: &str, subject: &Subject, class: Class, conditions: &Conditi
     let mut jobs = Vec::new();
     match subject {
         Subject::Closed(workload) => {
-            jobs.push(Job { name: name.to_string(), workload: workload.clone(), class, windows: None, trace: false });
+            jobs.push(Job { name: name.to_string(), workload: (**workload).clone(), class, windows: None, trace: false });
         }
         Subject::Command(command) => host.command.clone_from(command),
     }

@@ -64,6 +64,20 @@ impl ClosedWorkload {
         &self.closed
     }
 
+    /// Refuses what only the simulator does.
+    ///
+    /// # Errors
+    /// If tasks are in control groups.
+    pub fn expect_real(&self) -> Result<(), Error> {
+        match self.closed.cgroups.keys().next() {
+            None => Ok(()),
+            Some(name) => Err(Error::Usage(format!(
+                "{} has a control group, {name}, and groups are simulated only: leave --on out, or the group",
+                self.name
+            ))),
+        }
+    }
+
     /// What of the file is only approximated.
     pub fn notes(&self) -> &[String] {
         &self.notes

@@ -200,7 +200,9 @@ impl<P: Policy> Engine<'_, '_, P> {
                 self.cpu_times.set(cpu, if alarm < self.cx.now { Time::NEVER } else { alarm });
             }
         }
-        if (next == TaskId::NONE) != (occupant == TaskId::NONE) {
+        // Who asked for an alarm that came too early wants to ask for another.
+        let stays_idle = next == TaskId::NONE && !self.alarms.is_empty();
+        if stays_idle || (next == TaskId::NONE) != (occupant == TaskId::NONE) {
             let effect = self.policy.update_idle(&mut self.cx, cpu, next == TaskId::NONE);
             self.apply(effect, Nanos::ZERO);
         }

@@ -18,10 +18,11 @@
 //!
 //! Cost: O(log n) per decision, in a heap ordered by virtual run time.
 //!
-//! Deviations: no groups, bandwidth control, core scheduling or `yield_to`. Virtual times are divided exactly where the kernel
+//! Deviations: no core scheduling or `yield_to`; groups are in `fair::groups`. Virtual times are divided exactly where the kernel
 //! multiplies by a reciprocal (below 2 millionths). A new task is placed by the queue it begins on, not by its parent's, which differs where it begins on another busy
 //! CPU, by a few ms once. One whose script begins with a pause counts as a sleeper. Where a task runs is the business of `fair`, written after Linux 6.18, with deviations of its own.
 
+use super::fair::groups::{Grouped, Nested};
 use super::fair::{self, Discipline, Fair, Join, Leave};
 use super::ranking::{Entry, Ranking, Turns};
 use super::weights::{virtual_time, weight};
@@ -30,7 +31,7 @@ use crate::workload::TaskClass;
 use crate::{CpuId, Nanos, TaskId, Time};
 
 /// Linux's fair class before EEVDF, on several CPUs.
-pub type Cfs = Fair<VirtualRunTimes>;
+pub type Cfs = Fair<Grouped<VirtualRunTimes>>;
 
 /// Parameters of [`Cfs`], for one CPU. On `n` CPUs the first three are `1 + log2(min(n, 8))` times as long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,7 +60,7 @@ impl Default for Options {
 impl Cfs {
     /// The scheduler for `cpus` CPUs.
     pub fn new(cpus: u16, options: Options) -> Cfs {
-        Fair::with_discipline(VirtualRunTimes::new(cpus, options), cpus, options.fair)
+        Fair::with_discipline(Grouped::new(VirtualRunTimes::new(cpus, options), cpus), cpus, options.fair)
     }
 }
 
@@ -210,6 +211,16 @@ impl VirtualRunTimes {
             (Some(running), Some(waiting)) if self.vruntime(running) < self.vruntime(waiting) => Some(running),
             (running, waiting) => waiting.or(running),
         }
+    }
+}
+
+impl Nested for VirtualRunTimes {
+    fn is_empty(&self, cpu: CpuId) -> bool {
+        self.queues[cpu.index()].len == 0
+    }
+
+    fn set_weight(&mut self, task: TaskId, weight: u32) {
+        self.entities[task.index()].weight = weight;
     }
 }
 

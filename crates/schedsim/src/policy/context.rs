@@ -1,7 +1,7 @@
 //! What a policy may know.
 
 use super::loads::{Ties, pick};
-use crate::workload::{Affinity, Attributes, Reservation};
+use crate::workload::{Affinity, Attributes, Cgroup, Reservation};
 use crate::{CpuId, CpuSet, Machine, Random, TaskId, Time};
 
 /// How many kinds of domains there are: cores, clusters, nodes, machines.
@@ -19,6 +19,7 @@ pub struct Context {
     pub(crate) idle: CpuSet,
     pub(crate) random: Random,
     pub(crate) reservations: Vec<Option<Reservation>>,
+    pub(crate) cgroups: Vec<Cgroup>,
     pub(crate) failure: Option<String>,
     /// The failure is the workload's.
     pub(crate) refused: bool,
@@ -53,6 +54,7 @@ impl Context {
             current,
             random,
             reservations: Vec::new(),
+            cgroups: Vec::new(),
             failure: None,
             refused: false,
         }
@@ -97,6 +99,11 @@ impl Context {
     /// What `task` reserves, if anything.
     pub fn reservation(&self, task: TaskId) -> Option<Reservation> {
         self.reservations.get(task.index()).copied().flatten()
+    }
+
+    /// The control groups that tasks may be in.
+    pub fn cgroups(&self) -> &[Cgroup] {
+        &self.cgroups
     }
 
     /// What runs on `cpu`.

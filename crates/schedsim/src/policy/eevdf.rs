@@ -21,12 +21,13 @@
 //!
 //! Cost: O(log n) per decision, amortised, in two heaps: who is eligible by deadline, who is not by virtual run time (see `timeline`).
 //!
-//! Deviations: no groups, bandwidth control, core scheduling or `yield_to`. Virtual times are divided exactly where the kernel
+//! Deviations: no core scheduling or `yield_to`; groups are in `fair::groups`. Virtual times are divided exactly where the kernel
 //! multiplies by a reciprocal (below 2 millionths). `resched_curr_lazy` takes effect at once, as it does for a task in user mode. Where a task runs
 //! is the business of `fair`, with deviations of its own.
 
 mod timeline;
 
+use super::fair::groups::{Grouped, Nested};
 use super::fair::{self, Discipline, Fair, Join, Leave};
 use super::ranking::Turns;
 use super::weights::{virtual_time, weight};
@@ -36,7 +37,7 @@ use crate::{CpuId, Nanos, TaskId, Time};
 use timeline::{Key, Mean, Timeline};
 
 /// Linux's fair class on several CPUs.
-pub type Eevdf = Fair<VirtualDeadlines>;
+pub type Eevdf = Fair<Grouped<VirtualDeadlines>>;
 
 /// Parameters of [`Eevdf`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,7 +60,7 @@ impl Default for Options {
 impl Eevdf {
     /// The scheduler for `cpus` CPUs.
     pub fn new(cpus: u16, options: Options) -> Eevdf {
-        Fair::with_discipline(VirtualDeadlines::new(cpus, options), cpus, options.fair)
+        Fair::with_discipline(Grouped::new(VirtualDeadlines::new(cpus, options), cpus), cpus, options.fair)
     }
 }
 
@@ -231,6 +232,16 @@ impl VirtualDeadlines {
 /// A slice as the length of a request: below 4.3 s.
 fn as_request(slice: Nanos) -> u32 {
     u32::try_from(slice.0).unwrap_or(u32::MAX)
+}
+
+impl Nested for VirtualDeadlines {
+    fn is_empty(&self, cpu: CpuId) -> bool {
+        self.queues[cpu.index()].len == 0
+    }
+
+    fn set_weight(&mut self, task: TaskId, weight: u32) {
+        self.keys[task.index()].weight = weight;
+    }
 }
 
 impl Discipline for VirtualDeadlines {

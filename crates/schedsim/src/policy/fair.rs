@@ -6,12 +6,13 @@
 //! Source: Linux 6.18, `kernel/sched/core.c` (`schedule`, `try_to_wake_up`, `sched_tick`) and `fair.c`; see [`placement`] and [`balance`].
 
 mod balance;
+pub mod groups;
 mod placement;
 
 use super::realtime::{self, PERIOD, RealTime};
 use super::weights::weight;
 use super::{Context, Dispatch, Effect, Enqueue, LEVELS, Needs, Policy, Promises, Shares, Stop, TaskView, Wake};
-use crate::workload::TaskClass;
+use crate::workload::{Cgroup, TaskClass};
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 use readyq::{Level, Node, Nodes, ReadyQueue, RoundRobin};
 
@@ -20,6 +21,9 @@ use readyq::{Level, Node, Nodes, ReadyQueue, RoundRobin};
 /// A CPU's *running* task takes part in everything although it waits in no queue. It is set by [`start`](Self::start), and stays so until it leaves
 /// or another starts, through the moment in which the CPU chooses anew.
 pub trait Discipline {
+    /// There are these groups, and no task yet. By default nobody asks in which a task is.
+    fn set_groups(&mut self, _groups: &[Cgroup]) {}
+
     /// A task comes into being.
     fn init_task(&mut self, task: TaskId, view: &TaskView);
 
@@ -28,6 +32,19 @@ pub trait Discipline {
 
     /// A tick: whether the turn of the running task of `cpu`, which has just been charged, is over for a reason that only ticks look for.
     fn expires(&mut self, _cpu: CpuId) -> bool {
+        false
+    }
+
+    /// Time has gone on: somebody may take part again that had used up what it may use.
+    fn refresh(&mut self, _now: Time) {}
+
+    /// When that will be on `cpu`, if somebody waits for it there.
+    fn wakes_at(&self, _cpu: CpuId) -> Option<Time> {
+        None
+    }
+
+    /// Whether `task` may not run on any CPU until then.
+    fn is_held(&self, _task: TaskId) -> bool {
         false
     }
 
@@ -254,12 +271,14 @@ impl<D: Discipline> Fair<D> {
 
     /// A woken or new fair task takes part on `cpu`.
     fn wake_fair(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, how: Join) -> Effect {
+        self.discipline.refresh(cx.now());
         // The kernel charges before it places a task, but not before it takes one back that lingered.
         let is_over = !self.discipline.lingers(task) && self.discipline.charge(cpu, cx.now());
         self.discipline.join(cpu, task, how, cx.now());
         self.add(cpu, task);
         let Some(running) = cx.current(cpu) else {
-            return Effect::Kick(cpu);
+            let held_until = self.discipline.wakes_at(cpu).filter(|_| self.discipline.is_held(task));
+            return held_until.map_or(Effect::Kick(cpu), |time| Effect::KickAt(cpu, time));
         };
         if self.realtime.has(cx, running) || self.realtime.is_told(cpu) {
             return Effect::Nothing;
@@ -315,6 +334,9 @@ impl<D: Discipline> Policy for Fair<D> {
     }
 
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {
+        if self.tasks.is_empty() {
+            self.discipline.set_groups(cx.cgroups());
+        }
         let len = self.tasks.len().max(task.index() + 1);
         let view = cx.task(task);
         let new = Task { weight: weight(view.prio, view.attributes.class), cpu: view.cpu, recent: view.cpu, ran: None };
@@ -396,6 +418,7 @@ impl<D: Discipline> Policy for Fair<D> {
             self.discipline.put_back(cpu);
             return Some(real_time);
         }
+        self.discipline.refresh(cx.now());
         let task = match self.discipline.pick(cpu) {
             None if self.pull_one(cx, cpu) => self.discipline.pick(cpu),
             picked => picked,
@@ -433,7 +456,10 @@ impl<D: Discipline> Policy for Fair<D> {
     }
 
     fn update_idle(&mut self, cx: &mut Context, cpu: CpuId, idle: bool) -> Effect {
-        self.realtime.update_idle(cx, cpu, idle)
+        match (self.realtime.update_idle(cx, cpu, idle), self.discipline.wakes_at(cpu)) {
+            (Effect::Nothing, Some(time)) if idle => Effect::KickAt(cpu, time),
+            (effect, _) => effect,
+        }
     }
 
     fn tick(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId) -> Effect {
@@ -447,6 +473,7 @@ impl<D: Discipline> Policy for Fair<D> {
                 effect => return effect,
             }
         }
+        self.discipline.refresh(cx.now());
         let turn_is_over = !is_real_time && (self.discipline.charge(cpu, cx.now()) || self.discipline.expires(cpu));
         let stop = (self.balance_busy(cx, cpu) || turn_is_over) && !is_real_time;
         let Some(helper) = self.find_help(cx, cpu) else {

@@ -19,7 +19,10 @@
 //!   Who is stopped early goes back to the list like any other.
 //!
 //! How far from fair: of N tasks that stay runnable on one CPU, whose turns are not cut short, no two differ in virtual run time by more than
-//! `(N + 1) / 2` ticks of the lightest (equal weights: by one). Seen in a search, not proven; the tests hold it to that.
+//! `(N + 1) / 2` ticks of the lightest, which was seen in a search and is not proven, the tests hold it to that; with equal weights and equal begins by one, which is. Proof:
+//! let a tick be 1, all have had m or m + 1, and the list be ascending; whoever starts has had no more than the head. If both have had the same, m, it stops after
+//! a tick with m + 1. If it has had m and the head m + 1, it was the last with m, and stops after two ticks with m + 2 where all others have m + 1. Either way nobody has had more
+//! than it, so that it goes to the tail, the list is ascending, and all have had one of two neighbouring numbers again.
 //!
 //! Cost: O(1) per decision.
 //!

@@ -9,6 +9,28 @@ pub struct Attributes {
     pub class: TaskClass,
     /// How much CPU time a fair task requests at a time (`sched_runtime`); Linux keeps it within 0.1 ms and 100 ms. Zero requests nothing special.
     pub slice: Slice,
+    /// Its control group; by default it is in none.
+    pub membership: Membership,
+}
+
+/// Which of a workload's control groups a task is in, if in one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Membership(u16);
+
+impl Membership {
+    /// In the group of this index.
+    ///
+    /// # Panics
+    /// If it is 65,535 or more.
+    pub fn of(group: usize) -> Membership {
+        assert!(group < usize::from(u16::MAX), "there are at most 65,535 groups");
+        Membership(group as u16 + 1)
+    }
+
+    /// The index of the group.
+    pub fn group(self) -> Option<usize> {
+        usize::from(self.0).checked_sub(1)
+    }
 }
 
 /// Linux's scheduling policies, as far as they do not follow from the priority.

@@ -2,13 +2,13 @@
 //!
 //! The tasks of the first keep their ids, those of the second follow. Nobody waits for the end of the second: the run is over when all tasks of the first have ended.
 
-use super::{Action, Affinity, Group, Script, Shared, Workload};
+use super::{Action, Affinity, Group, Membership, Script, Shared, Workload};
 use crate::TaskId;
 
 impl Workload {
     /// This workload with `load` beside it.
     pub fn beside(mut self, load: &Workload) -> Workload {
-        let (tasks, sets) = (self.tasks.len() as u32, self.cpu_sets.len() as u32);
+        let (tasks, sets, cgroups) = (self.tasks.len() as u32, self.cpu_sets.len() as u32, self.cgroups.len());
         if self.shared.groups.is_empty() {
             self.shared.groups.push(Group { name: "tasks".to_string(), first: TaskId(0), count: tasks, daemon: false });
         }
@@ -24,11 +24,15 @@ impl Workload {
         let mut added = load.tasks.clone();
         for task in &mut added {
             task.script = behind(&task.script);
+            if let Some(group) = task.attributes.membership.group() {
+                task.attributes.membership = Membership::of(cgroups + group);
+            }
             if let Affinity::Set(set) = &mut task.affinity {
                 *set += sets;
             }
         }
         self.tasks.extend(added);
+        self.cgroups.extend(load.cgroups.iter().cloned());
         self.cpu_sets.extend(load.cpu_sets.iter().cloned());
         self.reservations.resize(tasks as usize, None);
         self.reservations.extend(&load.reservations);

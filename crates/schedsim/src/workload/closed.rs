@@ -15,8 +15,8 @@ mod check;
 mod compile;
 mod walk;
 
-use super::Workload;
 use super::model::Invalid;
+use super::{Cgroup, Workload};
 use crate::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -44,6 +44,9 @@ pub struct Closed {
     /// Lists of phases that [`Phase::Exec`] goes on with.
     #[serde(rename = "list", default, skip_serializing_if = "is_default")]
     pub lists: BTreeMap<String, Vec<Phase>>,
+    /// Control groups that tasks are in.
+    #[serde(rename = "cgroup", default, skip_serializing_if = "is_default")]
+    pub cgroups: BTreeMap<String, CgroupOptions>,
     /// Mutexes that are not as they are by default.
     #[serde(rename = "mutex", default, skip_serializing_if = "is_default")]
     pub mutexes: BTreeMap<String, MutexOptions>,
@@ -83,6 +86,9 @@ pub struct Tasks {
     /// What it reserves, for the schedulers `deadline` and `rm`; under all of them missed deadlines are counted.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reservation: Option<ReservationOptions>,
+    /// The control group that it is in; the schedulers `eevdf` and `cfs` know them.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub cgroup: Option<String>,
     /// The CPUs on which it may run; all if absent.
     #[serde(default, skip_serializing_if = "is_default")]
     pub affinity: Option<Vec<u16>>,
@@ -261,6 +267,25 @@ pub struct LoopPhase {
     pub phases: Vec<Phase>,
 }
 
+/// What a control group gets of the CPUs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct CgroupOptions {
+    /// `cpu.weight`, 1…10000: a group of 100, the default, weighs as much as a task of nice 0 that is in none.
+    pub weight: u32,
+    /// `cpu.max`: so much CPU time in each period, on all CPUs together; without limit if absent.
+    pub max: Option<Nanos>,
+    /// How long a period is, 1 ms…1 s; 100 ms by default.
+    pub period: Nanos,
+}
+
+impl Default for CgroupOptions {
+    fn default() -> CgroupOptions {
+        CgroupOptions { weight: Cgroup::WEIGHT, max: None, period: Cgroup::PERIOD }
+    }
+}
+
 /// How a mutex behaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -320,6 +345,7 @@ impl Tasks {
             priority: None,
             slice: None,
             reservation: None,
+            cgroup: None,
             affinity: None,
             start: Nanos::ZERO,
             forked: false,

@@ -358,3 +358,54 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_load_beside_a_workload_does_what_it_does_alone_and_ends_with_it() {
+    // Each shares one of everything, all on one CPU of its own.
+    let closed = |cpu: u16, run: &str| {
+        tasks(&format!(
+            r#"[ {{ "name": "a", "affinity": [{cpu}], "phases": [
+                    {{ "fork": "c" }}, {{ "lock": "m" }}, {{ "run": "{run}" }}, {{ "signal": "s" }}, {{ "unlock": "m" }}, {{ "barrier": "b" }},
+                    {{ "loop": {{ "times": 3, "phases": [ {{ "run": "{run}" }}, {{ "write": {{ "pipe": "p", "bytes": 10 }} }}, {{ "timer": {{ "period": "90us" }} }} ] }} }},
+                    {{ "join": "c" }}, {{ "run": "{run}" }} ] }},
+                 {{ "name": "b", "affinity": [{cpu}], "phases": [
+                    {{ "lock": "m" }}, {{ "wait": {{ "condition": "s", "mutex": "m" }} }}, {{ "unlock": "m" }}, {{ "barrier": "b" }},
+                    {{ "loop": {{ "times": 3, "phases": [ {{ "read": {{ "pipe": "p", "bytes": 10 }} }}, {{ "io": {{ "device": "d", "service": "7us" }} }} ] }} }} ] }},
+                 {{ "name": "c", "affinity": [{cpu}], "forked": true, "phases": [ {{ "broadcast": "s" }}, {{ "run": "5us" }} ] }} ]"#
+        ))
+        .workload(2)
+        .unwrap()
+    };
+    let (mut first, load) = (closed(0, "1ms"), closed(1, "20us"));
+    // The condition may be signalled before anybody waits: whoever forks begins later.
+    let policy = PolicySpec::parse("initial:rr/quantum=1s").unwrap();
+    let seen = |workload: &Workload| {
+        let mut collect = Collect::default();
+        let options = Options { seed: 1, until: Time::NEVER };
+        let outcome = engine::simulate_named(workload, &Machine::ideal(2), &policy, options, Trace::new(vec![&mut collect]));
+        (outcome.map(|outcome| outcome.end), switches(&collect.0))
+    };
+    first.tasks[0].start = schedsim::workload::Start::At(Time(100));
+    let mut load = load;
+    load.tasks[0].start = schedsim::workload::Start::At(Time(100));
+    let ((end, alone), (own_end, _)) = (seen(&load), seen(&first));
+    end.unwrap();
+    let (both_end, both) = seen(&first.clone().beside(&load));
+    assert_eq!(both_end, own_end);
+    let shifted = |task: i64| if task < 0 { task } else { task - 3 };
+    let of_load: Vec<_> = both
+        .into_iter()
+        .filter(|&(_, cpu, ..)| cpu == 1)
+        .map(|(time, cpu, prev, next)| (time, cpu, shifted(prev), shifted(next)))
+        .collect();
+    assert!(alone.len() > 10, "{alone:?}");
+    assert_eq!(of_load, alone);
+    // One that never ends is stopped with the other.
+    let endless = Closed {
+        duration: Some(Nanos::from_millis(900)),
+        ..tasks(r#"[ { "name": "e", "affinity": [1], "phases": [ { "loop": { "phases": [ { "run": "1ms" } ] } } ] } ]"#)
+    };
+    let mut endless = endless.workload(2).unwrap();
+    endless.shared.groups.clear();
+    assert_eq!(seen(&first.beside(&endless)).0, own_end);
+}

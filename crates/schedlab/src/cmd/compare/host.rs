@@ -150,8 +150,9 @@ impl Compare {
         }
         match self.workload.resolve()? {
             Workload::Closed(workload) => {
+                workload.expect_real()?;
                 limits::require_room(workload.name(), workload.description())?;
-                Ok((workload.name().to_string(), workload.headline(), Subject::Closed(workload.description().clone())))
+                Ok((workload.name().to_string(), workload.headline(), Subject::Closed(Box::new(workload.description().clone()))))
             }
             Workload::Recording(path) => Err(Error::Usage(format!(
                 "{} is a recording of what ran, not something to run; give a workload of tasks, as pythagoras:3200, or the command itself, as in: \

@@ -2,6 +2,7 @@
 
 use super::Compare;
 use crate::Error;
+use crate::cmd::STOCHASTIC_IS_FLAT;
 use crate::experiment::{check_open, compare_open};
 use crate::output::{Align, Answer, Results, Row, Table, open_cell, open_headline};
 use crate::progress;
@@ -14,6 +15,8 @@ use toml::Value;
 
 impl Compare {
     pub(super) fn stochastic(&self, template: &Template) -> Result<Answer, Error> {
+        self.machine.expect_flat(STOCHASTIC_IS_FLAT)?;
+        self.expect_no_added_load()?;
         let workloads = self.variants(template)?;
         let (policies, baseline) = (self.policies("central:rr,initial:rr,take:rr")?, self.baseline("initial:rr")?);
         let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;

@@ -65,7 +65,7 @@ impl<D: Discipline> Fair<D> {
 
     /// Whether `helper` has looked for a task to take from `cpu` so often in vain that it shall be given the running one.
     pub(super) fn is_desperate(&mut self, cx: &Context, cpu: CpuId, helper: CpuId) -> bool {
-        let may_move = |running| !self.realtime.has(cx, running) && cx.allowed(running, helper);
+        let may_move = |running| !self.realtime.has(cx, running) && !self.discipline.is_held(running) && cx.allowed(running, helper);
         let failed = &mut self.queues[helper.index()].failed;
         let is_desperate = *failed > NICE_TRIES + 2 && cx.current(cpu).is_some_and(may_move);
         if is_desperate {
@@ -167,6 +167,7 @@ impl<D: Discipline> Fair<D> {
             left -= 1;
             let entry = &self.tasks[task.index()];
             cx.current(from) != Some(task)
+                && !self.discipline.is_held(task)
                 && cx.allowed(task, to)
                 && entry.ran.is_none_or(is_cold)
                 && u64::from(entry.weight) >> failed.min(31) <= imbalance

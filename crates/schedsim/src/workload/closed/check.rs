@@ -1,7 +1,7 @@
 //! What is wrong with a closed workload, as far as it can be known before it runs.
 
 use super::walk::Place;
-use super::{Closed, LoopPhase, Phase, ReservationOptions, SchedulingPolicy, Tasks};
+use super::{CgroupOptions, Closed, LoopPhase, Phase, ReservationOptions, SchedulingPolicy, Tasks};
 use crate::Nanos;
 use crate::workload::model::Invalid;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +32,11 @@ impl Closed {
             expect(names.insert(&tasks.name), &format!("{key}.name"), || format!("there is another task named {}", tasks.name))?;
             self.check_tasks(tasks, &key, cpus)?;
         }
+        for (name, &options) in &self.cgroups {
+            let has_members = self.tasks.iter().any(|tasks| tasks.cgroup.as_ref() == Some(name));
+            expect(has_members, &format!("cgroup.{name}"), || format!("no task is in this group; say `cgroup = \"{name}\"` in one"))?;
+            check_cgroup(options, &format!("cgroup.{name}"))?;
+        }
         for (name, list) in &self.lists {
             check_order(list, &format!("list.{name}"), 0)?;
         }
@@ -49,6 +54,10 @@ impl Closed {
         }
         if let Some(reservation) = tasks.reservation {
             check_reservation(reservation, &format!("{key}.reservation"))?;
+        }
+        if let Some(name) = &tasks.cgroup {
+            let known = self.cgroups.contains_key(name);
+            expect(known, &format!("{key}.cgroup"), || format!("there is no group named {name}; write a table [cgroup.{name}]"))?;
         }
         if let Some(affinity) = &tasks.affinity {
             expect(!affinity.is_empty(), &format!("{key}.affinity"), || "the task may run nowhere; name a CPU".into())?;
@@ -197,6 +206,18 @@ fn check_reservation(reservation: ReservationOptions, key: &str) -> Verdict {
     })?;
     expect(deadline <= period, &format!("{key}.deadline"), || {
         format!("a deadline of {} lies behind the end of a period of {}", deadline.exact(), period.exact())
+    })
+}
+
+/// As the kernel: `cpu_weight_write_u64`, `tg_set_cfs_bandwidth`.
+fn check_cgroup(options: CgroupOptions, key: &str) -> Verdict {
+    let CgroupOptions { weight, max, period } = options;
+    expect((1..=10_000).contains(&weight), &format!("{key}.weight"), || format!("{weight} is not between 1 and 10000"))?;
+    let is_period = (1_000_000..=1_000_000_000).contains(&period.0);
+    expect(is_period, &format!("{key}.period"), || format!("{} is not between 1ms and 1s", period.exact()))?;
+    let quota = max.unwrap_or(period);
+    expect(quota.0 >= 1_000_000, &format!("{key}.max"), || {
+        format!("{} is less than 1ms, the least that a group can be given", quota.exact())
     })
 }
 

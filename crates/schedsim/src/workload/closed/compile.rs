@@ -1,9 +1,12 @@
 //! From a closed workload that has been checked to scripts.
 
-use super::{Closed, Phase, SchedulingPolicy, Tasks, TimerMode, TimerPhase};
+use super::{CgroupOptions, Closed, Phase, SchedulingPolicy, Tasks, TimerMode, TimerPhase};
 use crate::trace::TaskInfo;
 use crate::workload::shared::{Barrier, Device, Group, Late, Mutex, Pipe, Shared, Timer};
-use crate::workload::{Action, Affinity, Attributes, Operation, Reservation, Script, Slice, Start, TaskClass, TaskSpec, Workload};
+use crate::workload::{
+    Action, Affinity, Attributes, Bandwidth, Cgroup, Membership, Operation, Reservation, Script, Slice, Start, TaskClass, TaskSpec,
+    Workload,
+};
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 use std::collections::BTreeMap;
 
@@ -62,7 +65,12 @@ impl<'c> Compiler<'c> {
             number(&mut numbers.groups, &mut groups, &tasks.name, || group);
             first += tasks.count;
         }
-        let workload = Workload { shared: Shared { groups, ..Shared::NOTHING }, ..Workload::default() };
+        let cgroups = closed.cgroups.iter().map(|(name, &CgroupOptions { weight, max, period })| {
+            let max = max.map(|quota| Bandwidth { quota, period });
+            Cgroup { name: name.clone(), weight, max }
+        });
+        let shared = Shared { groups, ..Shared::NOTHING };
+        let workload = Workload { shared, cgroups: cgroups.collect(), ..Workload::default() };
         Compiler { closed, workload, numbers }
     }
 
@@ -79,7 +87,7 @@ impl<'c> Compiler<'c> {
             let pid = self.workload.tasks.len() as u32 + 1;
             self.workload.tasks.push(TaskSpec {
                 info: TaskInfo { name: tasks.name.clone(), pid, tgid: if tasks.process { pid } else { 1 }, prio: prio(tasks) },
-                attributes: attributes(tasks),
+                attributes: attributes(tasks, &self.closed.cgroups),
                 affinity,
                 cpu: CpuId(tasks.affinity.iter().flatten().copied().min().unwrap_or(0)),
                 start: if tasks.forked { Start::Forked } else { Start::At(Time(tasks.start.0)) },
@@ -242,7 +250,7 @@ fn prio(tasks: &Tasks) -> u8 {
     }
 }
 
-fn attributes(tasks: &Tasks) -> Attributes {
+fn attributes(tasks: &Tasks, cgroups: &BTreeMap<String, CgroupOptions>) -> Attributes {
     let class = match tasks.policy {
         SchedulingPolicy::Other => TaskClass::ByPriority,
         SchedulingPolicy::Batch => TaskClass::Batch,
@@ -250,5 +258,7 @@ fn attributes(tasks: &Tasks) -> Attributes {
         SchedulingPolicy::Fifo => TaskClass::Fifo,
         SchedulingPolicy::Rr => TaskClass::RoundRobin,
     };
-    Attributes { class, slice: tasks.slice.map_or(Slice::DEFAULT, Slice::new) }
+    let membership = tasks.cgroup.as_ref().and_then(|name| cgroups.keys().position(|key| key == name));
+    let membership = membership.map_or(Membership::default(), Membership::of);
+    Attributes { class, slice: tasks.slice.map_or(Slice::DEFAULT, Slice::new), membership }
 }

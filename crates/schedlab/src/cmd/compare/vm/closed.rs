@@ -40,6 +40,7 @@ struct Outcome {
 
 impl Compare {
     pub(super) fn closed_on_vm(&self, workload: &ClosedWorkload) -> Result<(), Error> {
+        workload.expect_real()?;
         let cpus = self.one_number_of_cpus()?.unwrap_or(1);
         let scripts = workload.scripts(cpus)?;
         let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;

@@ -1,0 +1,238 @@
+//! A machine that is not flat, as a person describes it or as this one is.
+//!
+//! ```toml
+//! nodes = [["big", "big"], ["little"]]   # NUMA nodes, each a list of clusters: CPUs that share their last cache
+//! distances = [[10, 21], [21, 10]]       # between nodes, as ACPI's SLIT has them
+//! smt = 1.25                             # what a core does with all its threads busy
+//! switch-cost = "1us"
+//!
+//! [cluster.big]
+//! cores = 4
+//! threads = 2
+//!
+//! [cluster.little]
+//! like = "big"
+//! threads = 1
+//! speed = 0.4
+//!
+//! [migration]
+//! node = "20us"
+//! remote = "60us"
+//! ```
+//!
+//! CPUs are numbered node by node, cluster by cluster, core by core, thread by thread.
+
+use crate::toml_file::TomlFile;
+use crate::{Error, host, no_such};
+use schedsim::{Machine, MigrationCosts, Nanos, Place, Topology};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// What is taken for two busy threads of a core if nobody says: a quarter more than one.
+pub const USUAL_SMT: f64 = 1.25;
+/// As many CPUs as any machine here has.
+const MOST_CPUS: usize = 1024;
+
+/// A machine, and what is known of what scheduling costs there.
+#[derive(Clone, Debug)]
+pub struct MachineFile {
+    /// What to call it.
+    pub name: String,
+    /// How its CPUs lie.
+    pub topology: Topology,
+    switch_cost: Option<Nanos>,
+    migration_cost: Option<Nanos>,
+    idle_exit: Option<Nanos>,
+    wake_cost: Option<Nanos>,
+}
+
+/// What the file says.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Described {
+    nodes: Vec<Vec<String>>,
+    #[serde(default)]
+    distances: Vec<Vec<u16>>,
+    smt: Option<f64>,
+    switch_cost: Option<Nanos>,
+    idle_exit: Option<Nanos>,
+    wake_cost: Option<Nanos>,
+    cluster: BTreeMap<String, Cluster>,
+    #[serde(default)]
+    migration: Migration,
+}
+
+/// CPUs that share their last cache. What it does not say is as in the cluster that it is like.
+#[derive(Deserialize, Clone, Default, Debug)]
+#[serde(deny_unknown_fields)]
+struct Cluster {
+    like: Option<String>,
+    cores: Option<u16>,
+    threads: Option<u16>,
+    speed: Option<f64>,
+}
+
+#[derive(Deserialize, Default, Debug)]
+#[serde(deny_unknown_fields)]
+struct Migration {
+    core: Option<Nanos>,
+    cluster: Option<Nanos>,
+    node: Option<Nanos>,
+    remote: Option<Nanos>,
+}
+
+impl MachineFile {
+    /// The machine in the file `argument`, or this one if it is `host`.
+    ///
+    /// # Errors
+    /// If the file describes no machine; the message has its line and key.
+    pub fn resolve(argument: &OsStr) -> Result<MachineFile, Error> {
+        if argument == "host" {
+            let topology = host::topology::read(&host::doctor::System::this())?;
+            let (switch_cost, migration_cost, idle_exit, wake_cost) = (None, None, None, None);
+            return Ok(MachineFile { name: "host".to_string(), topology, switch_cost, migration_cost, idle_exit, wake_cost });
+        }
+        Self::read(&TomlFile::read(Path::new(argument))?)
+    }
+
+    fn read(file: &TomlFile) -> Result<MachineFile, Error> {
+        let described: Described = file.parse()?;
+        let places = described.places(file)?;
+        let Described { distances, smt, switch_cost, idle_exit, wake_cost, migration, .. } = described;
+        let Migration { core, cluster, node, remote } = migration;
+        let costs = MigrationCosts { core, cluster, node, remote };
+        let topology =
+            Topology::new(places, distances, smt.unwrap_or(USUAL_SMT), costs).map_err(|wrong| file.wrong(&wrong.key, &wrong.message))?;
+        let name = Path::new(file.name()).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(MachineFile { name, topology, switch_cost, migration_cost: cluster, idle_exit, wake_cost })
+    }
+
+    /// `flat` with these CPUs, at these costs where they are told.
+    pub fn apply(&self, flat: &Machine) -> Machine {
+        Machine {
+            cpus: self.topology.cpus(),
+            switch_cost: self.switch_cost.unwrap_or(flat.switch_cost),
+            migration_cost: self.migration_cost.unwrap_or(flat.migration_cost),
+            idle_exit: self.idle_exit.unwrap_or(flat.idle_exit),
+            wake_cost: self.wake_cost.unwrap_or(flat.wake_cost),
+            topology: Some(self.topology.clone()),
+            ..flat.clone()
+        }
+    }
+}
+
+impl Described {
+    /// Where each CPU is.
+    fn places(&self, file: &TomlFile) -> Result<Vec<Place>, Error> {
+        let mut places: Vec<Place> = Vec::new();
+        let (mut cores, mut clusters) = (0, 0);
+        for (node, names) in (0u16..).zip(&self.nodes) {
+            if names.is_empty() {
+                return Err(file.wrong(&format!("nodes[{node}]"), "a node has at least one cluster"));
+            }
+            for (index, name) in names.iter().enumerate() {
+                let Cluster { cores: count, threads, speed, .. } = self.cluster(name, &format!("nodes[{node}][{index}]"), file)?;
+                let count = count.ok_or_else(|| file.wrong(&format!("cluster.{name}"), "how many `cores` does it have?"))?;
+                let (threads, speed) = (threads.unwrap_or(1), speed.unwrap_or(1.0));
+                for (key, number) in [("cores", count), ("threads", threads)] {
+                    if number == 0 {
+                        return Err(file.wrong(&format!("cluster.{name}.{key}"), "give a number above zero"));
+                    }
+                }
+                if !(0.01..=1.0).contains(&speed) {
+                    let message = format!("a CPU is 0.01 to 1 times as fast as the fastest, for which run times are told, not {speed}");
+                    return Err(file.wrong(&format!("cluster.{name}.speed"), &message));
+                }
+                if places.len() + usize::from(count) * usize::from(threads) > MOST_CPUS {
+                    return Err(
+                        file.wrong("nodes", &format!("there are more than {MOST_CPUS} CPUs; give fewer clusters, cores or threads"))
+                    );
+                }
+                for core in 0..count {
+                    places.extend((0..threads).map(|_| Place { core: cores + core, cluster: clusters, node, speed }));
+                }
+                cores += count;
+                clusters += 1;
+            }
+        }
+        if places.is_empty() { Err(file.wrong("nodes", "a machine has at least one node")) } else { Ok(places) }
+    }
+
+    /// The cluster `name`, with what it has from those that it is like; `named_at` is where it is named.
+    fn cluster(&self, name: &str, named_at: &str, file: &TomlFile) -> Result<Cluster, Error> {
+        let known: Vec<String> = self.cluster.keys().cloned().collect();
+        let find = |name: &str, key: &str| {
+            let unknown = || file.wrong(key, &no_such("cluster", name, &known, &format!("There are {}.", known.join(", "))));
+            self.cluster.get(name).ok_or_else(unknown)
+        };
+        let mut path = vec![name.to_string()];
+        let mut whole = find(name, named_at)?.clone();
+        while let Some(like) = whole.like.take() {
+            let key = format!("cluster.{}.like", path[path.len() - 1]);
+            if path.contains(&like) {
+                let message = format!("{} → {like}: a cluster cannot be like itself", path.join(" → "));
+                return Err(file.wrong(&key, &message));
+            }
+            let other = find(&like, &key)?.clone();
+            whole = Cluster {
+                like: other.like,
+                cores: whole.cores.or(other.cores),
+                threads: whole.threads.or(other.threads),
+                speed: whole.speed.or(other.speed),
+            };
+            path.push(like);
+        }
+        Ok(whole)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedsim::{CpuId, Distance};
+
+    const TWO_NODES: &str = "nodes = [['big', 'big'], ['little']]\ndistances = [[10, 21], [21, 10]]\nswitch-cost = '1us'\n\
+                             [cluster.big]\ncores = 2\nthreads = 2\n[cluster.little]\nlike = 'big'\nthreads = 1\nspeed = 0.5\n\
+                             [migration]\ncluster = '5us'\nremote = '60us'\n";
+
+    #[test]
+    fn clusters_lie_in_nodes_and_are_like_others() {
+        let machine = MachineFile::read(&TomlFile::of("m.toml", TWO_NODES)).unwrap().apply(&Machine::ideal(1));
+        assert_eq!((machine.cpus, machine.switch_cost, machine.migration_cost), (10, Nanos(1000), Nanos(5000)));
+        let (topology, from) = (machine.topology.as_ref().unwrap(), CpuId(0));
+        let to = [1, 2, 4, 8].map(|cpu| topology.distance(from, CpuId(cpu)));
+        assert_eq!(to, [Distance::Core, Distance::Cluster, Distance::Node, Distance::Remote(21)]);
+        assert_eq!([0, 8].map(|cpu| topology.place(CpuId(cpu)).speed), [1.0, 0.5]);
+        assert_eq!(machine.migration_cost(from, CpuId(8)), Nanos(66_000));
+    }
+
+    #[test]
+    fn what_is_no_machine_is_refused_with_line_and_key() {
+        let message = |from: &str, to: &str| {
+            assert!(TWO_NODES.contains(from), "{from}");
+            MachineFile::read(&TomlFile::of("m.toml", &TWO_NODES.replace(from, to))).unwrap_err().to_string()
+        };
+        for (from, to, expected) in [
+            ("like = 'big'", "like = 'little'", "m.toml:8: cluster.little.like: little → little: a cluster cannot be like itself"),
+            ("cores = 2\n", "like = 'little'\n", "m.toml:8: cluster.little.like: big → little → big: a cluster cannot be like itself"),
+            ("21, 10]]", "20, 10]]", "m.toml:2: distances[1][0]: node 1 is 20 from node 0, which is 21 from node 1"),
+            ("[21, 10]]", "[21, 11]]", "m.toml:2: distances[1][1]: a node is 10 from itself"),
+            ("[10, 21], ", "", "m.toml:2: distances: there are 2 nodes, and distances from 1"),
+            ("['little']]", "['littel']]", "m.toml:1: nodes[1][0]: there is no cluster named `littel`. Did you mean `little`?"),
+            ("['little']]", "[]]", "m.toml:1: nodes[1]: a node has at least one cluster"),
+            ("[['big', 'big'], ['little']]", "[]", "m.toml:1: nodes: a machine has at least one node"),
+            ("cores = 2\n", "\n", "m.toml:4: cluster.big: how many `cores` does it have?"),
+            ("cores = 2\n", "cores = 0\n", "m.toml:5: cluster.big.cores: give a number above zero"),
+            ("cores = 2\n", "cores = 400\n", "m.toml:1: nodes: there are more than 1024 CPUs"),
+            ("speed = 0.5", "speed = 1.5", "m.toml:10: cluster.little.speed: a CPU is 0.01 to 1 times as fast"),
+            ("speed = 0.5", "sped = 0.5", "m.toml:10: cluster.little.sped: there is no key named `sped`. Did you mean `speed`?"),
+            ("switch-cost = '1us'", "smt = 3", "m.toml:3: smt: a core with 2 threads does from 1 to 2 times"),
+            ("switch-cost = '1us'", "switch-cost = '1'", "m.toml:3: switch-cost: "),
+        ] {
+            let message = message(from, to);
+            assert!(message.starts_with(expected), "{message}\nand not\n{expected}");
+        }
+    }
+}
