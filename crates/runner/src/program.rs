@@ -1,9 +1,10 @@
 //! A workload made ready to run: its names resolved to numbers, its phases laid out flat.
 
 use crate::shared::Kind;
+use crate::sync::Heir;
 use crate::task::{MAX_DEPTH, MAX_TIMERS};
 use schedlab_runner::class::Class;
-use schedsim::workload::{Closed, IoOperation, LoopPhase, Phase, SchedulingPolicy, Tasks, TimerMode};
+use schedsim::workload::{Closed, IoOperation, LoopPhase, MutexOptions, Phase, SchedulingPolicy, Tasks, TimerMode};
 use std::collections::BTreeMap;
 
 /// One thing that a task does. Numbers are indices into the tables of [`Program`].
@@ -92,8 +93,8 @@ pub struct Program {
     pub templates: Vec<Template>,
     /// How many instances there can be.
     pub instances: usize,
-    /// Whether each mutex hands over to the first that waits.
-    pub mutexes: Vec<bool>,
+    /// Who gets each mutex next.
+    pub mutexes: Vec<Heir>,
     /// How many conditions.
     pub conditions: usize,
     /// How many meet at each barrier.
@@ -140,7 +141,7 @@ impl Program {
             templates.first().and_then(|first| first.ops.iter().find_map(Op::kind)).ok_or("the workload has no task that does anything")?;
         Ok(Program {
             instances,
-            mutexes: names.mutexes.names.iter().map(|name| workload.mutexes.get(name).is_some_and(|mutex| mutex.handoff)).collect(),
+            mutexes: names.mutexes.names.iter().map(|name| heir(workload.mutexes.get(name).copied().unwrap_or_default())).collect(),
             conditions: names.conditions.names.len(),
             barriers,
             pipes: names.pipes.names.iter().map(|name| workload.pipes.get(name).copied().unwrap_or_default().capacity).collect(),
@@ -183,6 +184,14 @@ impl Op {
             Op::Join(_) => Kind::Join,
             Op::Goto(_) | Op::Repeat { .. } | Op::End => return None,
         })
+    }
+}
+
+fn heir(mutex: MutexOptions) -> Heir {
+    match mutex {
+        MutexOptions { inherit: true, .. } => Heir::MostImportant,
+        MutexOptions { handoff: true, .. } => Heir::FirstWaiter,
+        MutexOptions { handoff: false, inherit: false } => Heir::Anybody,
     }
 }
 

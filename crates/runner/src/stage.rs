@@ -192,6 +192,13 @@ impl Stage {
         }
     }
 
+    /// A task goes on if it can.
+    pub fn expect(&self, can: bool, or: Failure) {
+        if !can {
+            self.fail(or);
+        }
+    }
+
     /// A task cannot go on, and so neither can the job.
     pub fn fail(&self, failure: Failure) {
         let board = self.shared.board;
@@ -215,6 +222,9 @@ impl Stage {
             3 => "a task cannot be made",
             4 => "a task was to be forked more often than its count says",
             5 => "a pipe cannot be used",
+            7 => {
+                "a mutex that lets its holder inherit cannot be taken: the tasks wait for each other, or the kernel has no CONFIG_FUTEX_PI"
+            }
             _ => "a file cannot be used",
         };
         let error = io::Error::from_raw_os_error(board.error.load(SeqCst).cast_signed());

@@ -1,6 +1,6 @@
 //! Mutexes, conditions and barriers on futexes that processes can share.
 //!
-//! Source: Drepper, "Futexes Are Tricky" (2011), mutex 2; the condition is a sequence number, the barrier a generation. They lie in memory that starts as zeros.
+//! Source: Drepper, "Futexes Are Tricky" (2011), mutex 2; futex(2), "Priority-inheritance futexes"; the condition is a sequence number, the barrier a generation. They lie in memory that starts as zeros.
 
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
@@ -22,7 +22,18 @@ pub fn wake(word: &AtomicU32, count: u32) {
 /// Everybody.
 pub const ALL: u32 = u32::MAX;
 
-/// Excludes others. Either the first that comes gets it (0 free, 1 taken, 2 waited for), or the first that waits (a ticket).
+/// Who gets a mutex that is given back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Heir {
+    /// The first that comes.
+    Anybody,
+    /// The first that waits.
+    FirstWaiter,
+    /// The most important that waits, which lends its priority to the holder until then (`PTHREAD_PRIO_INHERIT`).
+    MostImportant,
+}
+
+/// Excludes others. Its state is 0 free, 1 taken, 2 waited for; or whose turn it is, by ticket; or the holder's thread id, as the kernel wants it.
 #[repr(C)]
 pub struct Mutex {
     state: AtomicU32,
@@ -30,36 +41,70 @@ pub struct Mutex {
 }
 
 impl Mutex {
-    /// Takes it.
-    pub fn lock(&self, handoff: bool) {
-        if handoff {
-            let mine = self.ticket.fetch_add(1, SeqCst);
-            loop {
-                match self.state.load(SeqCst) {
-                    serving if serving == mine => return,
-                    serving => wait(&self.state, serving, None),
+    /// Takes it; false if the kernel refuses, which it does only where priorities are lent.
+    #[must_use]
+    pub fn lock(&self, heir: Heir) -> bool {
+        match heir {
+            Heir::FirstWaiter => {
+                let mine = self.ticket.fetch_add(1, SeqCst);
+                loop {
+                    match self.state.load(SeqCst) {
+                        serving if serving == mine => return true,
+                        serving => wait(&self.state, serving, None),
+                    }
                 }
             }
-        }
-        if self.state.compare_exchange(0, 1, SeqCst, SeqCst).is_ok() {
-            return;
-        }
-        while self.state.swap(2, SeqCst) != 0 {
-            wait(&self.state, 2, None);
+            Heir::Anybody => {
+                if self.state.compare_exchange(0, 1, SeqCst, SeqCst).is_err() {
+                    while self.state.swap(2, SeqCst) != 0 {
+                        wait(&self.state, 2, None);
+                    }
+                }
+                true
+            }
+            Heir::MostImportant => self.state.compare_exchange(0, own_tid(), SeqCst, SeqCst).is_ok() || self.lend(libc::FUTEX_LOCK_PI),
         }
     }
 
     /// Gives it up.
-    pub fn unlock(&self, handoff: bool) {
-        if handoff {
-            let serving = self.state.fetch_add(1, SeqCst) + 1;
-            if self.ticket.load(SeqCst) != serving {
-                wake(&self.state, ALL);
+    pub fn unlock(&self, heir: Heir) {
+        match heir {
+            Heir::FirstWaiter => {
+                let serving = self.state.fetch_add(1, SeqCst) + 1;
+                if self.ticket.load(SeqCst) != serving {
+                    wake(&self.state, ALL);
+                }
             }
-        } else if self.state.swap(0, SeqCst) == 2 {
-            wake(&self.state, 1);
+            Heir::Anybody => {
+                if self.state.swap(0, SeqCst) == 2 {
+                    wake(&self.state, 1);
+                }
+            }
+            Heir::MostImportant => {
+                if self.state.compare_exchange(own_tid(), 0, SeqCst, SeqCst).is_err() {
+                    self.lend(libc::FUTEX_UNLOCK_PI);
+                }
+            }
         }
     }
+
+    /// Has the kernel take it for this thread, or give it to the next.
+    fn lend(&self, operation: i32) -> bool {
+        loop {
+            // SAFETY: the word lives as long as the call; there is no timeout.
+            if unsafe { libc::syscall(libc::SYS_futex, self.state.as_ptr(), operation, 0, std::ptr::null::<libc::timespec>()) } == 0 {
+                return true;
+            }
+            if !matches!(std::io::Error::last_os_error().raw_os_error(), Some(libc::EINTR | libc::EAGAIN)) {
+                return false;
+            }
+        }
+    }
+}
+
+fn own_tid() -> u32 {
+    // SAFETY: it has no arguments.
+    unsafe { libc::gettid() }.cast_unsigned()
 }
 
 /// Something to wait for.
@@ -69,12 +114,13 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Waits for a signal without the mutex.
-    pub fn wait(&self, mutex: &Mutex, handoff: bool) {
+    /// Waits for a signal without the mutex; false if that cannot be taken again.
+    #[must_use]
+    pub fn wait(&self, mutex: &Mutex, heir: Heir) -> bool {
         let sequence = self.sequence.load(SeqCst);
-        mutex.unlock(handoff);
+        mutex.unlock(heir);
         wait(&self.sequence, sequence, None);
-        mutex.lock(handoff);
+        mutex.lock(heir)
     }
 
     /// Wakes up to `count` of those that wait.

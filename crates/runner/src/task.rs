@@ -20,6 +20,7 @@ pub enum Failure {
     TooMany,
     Pipe,
     File,
+    Mutex,
 }
 
 /// Runs instance `number` from the gate to its end.
@@ -96,9 +97,12 @@ impl Task {
                     let timer = &shared.timers[slot];
                     timer.store(next_period(timer.load(SeqCst).max(stage.monotonic_begin()), period, absolute), SeqCst);
                 }
-                Op::Lock(mutex) => shared.mutexes[mutex].lock(stage.program.mutexes[mutex]),
+                Op::Lock(mutex) => stage.expect(shared.mutexes[mutex].lock(stage.program.mutexes[mutex]), Failure::Mutex),
                 Op::Unlock(mutex) => shared.mutexes[mutex].unlock(stage.program.mutexes[mutex]),
-                Op::Wait { condition, mutex } => shared.conditions[condition].wait(&shared.mutexes[mutex], stage.program.mutexes[mutex]),
+                Op::Wait { condition, mutex } => {
+                    let is_back = shared.conditions[condition].wait(&shared.mutexes[mutex], stage.program.mutexes[mutex]);
+                    stage.expect(is_back, Failure::Mutex);
+                }
                 Op::Signal(condition) => shared.conditions[condition].signal(1),
                 Op::Broadcast(condition) => shared.conditions[condition].signal(ALL),
                 Op::Barrier(barrier) => shared.barriers[barrier].wait(stage.program.barriers[barrier]),

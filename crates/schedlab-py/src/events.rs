@@ -12,7 +12,7 @@ use schedsim::{CpuId, Nanos, TaskId};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-const EVENTS: [&str; 11] = [
+const EVENTS: [&str; 13] = [
     "sched_switch",
     "sched_waking",
     "sched_wakeup",
@@ -24,6 +24,8 @@ const EVENTS: [&str; 11] = [
     "job_release",
     "job_complete",
     "overhead",
+    "sched_pi_setprio",
+    "contention_begin",
 ];
 const STATES: [&str; 3] = ["runnable", "blocked", "dead"];
 const CONTEXTS: [&str; 4] = ["task", "softirq", "hardirq", "unknown"];
@@ -137,6 +139,8 @@ impl Fields {
                 let kind = OverheadKind::ALL.iter().position(|other| *other == kind);
                 Fields { overhead: kind.map(|kind| kind as i8), duration: Some(spent), ..of_task(10, task) }
             }
+            EventKind::SchedPiSetprio { task, .. } => of_task(11, task),
+            EventKind::ContentionBegin { task, .. } => of_task(12, task),
         }
     }
 }

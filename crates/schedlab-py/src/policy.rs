@@ -348,6 +348,7 @@ impl Policy for Instance<'_> {
             Enqueue::SliceOver => intern!(self.context.py(), "slice_over"),
             Enqueue::Preempted => intern!(self.context.py(), "preempted"),
             Enqueue::Yielded => intern!(self.context.py(), "yielded"),
+            Enqueue::PrioChanged => intern!(self.context.py(), "prio_changed"),
         };
         let arguments = (self.context.clone(), task.0, cpu.0, why);
         self.call(cx, &self.enqueue, arguments, |model, answer| self.effect(model, answer)).unwrap_or(Asked::Nothing)

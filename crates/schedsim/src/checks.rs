@@ -22,6 +22,7 @@
 mod accounts;
 mod conservation;
 mod deadlines;
+mod inheritance;
 mod scene;
 mod shares;
 mod strict;
@@ -35,6 +36,7 @@ use crate::{CpuId, Machine, Nanos, TaskId, Time};
 use accounts::Accounts;
 use conservation::Conservation;
 use deadlines::Deadlines;
+use inheritance::Inheritance;
 use scene::{Running, Scene};
 use shares::Shares;
 use std::fmt;
@@ -57,6 +59,7 @@ pub struct Checks<'w> {
     conservation: Conservation,
     scene: Scene,
     strict: Option<Strict>,
+    inheritance: Option<Inheritance>,
     turns: Option<Turns>,
     shares: Option<Shares>,
     deadlines: Option<Deadlines>,
@@ -97,6 +100,8 @@ pub enum Rule {
     LocallyWorkConserving,
     /// Where promised: no task waits while a less important one runs where it could.
     StrictPriority,
+    /// Where promised: the same for who inherits priorities; and who holds a mutex inherits what it should.
+    Inherited,
     /// Where promised: real-time equals take turns of exactly one quantum.
     RoundRobin,
     /// Where promised: nobody is further from its share of the CPU, or tasks from one another, than the bound says.
@@ -111,7 +116,7 @@ pub enum Rule {
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Rule; 13] = [
+    pub const ALL: [Rule; 14] = [
         Rule::OneCpu,
         Rule::RunsWhenReady,
         Rule::NoneLost,
@@ -120,6 +125,7 @@ impl Rule {
         Rule::WorkConserving,
         Rule::LocallyWorkConserving,
         Rule::StrictPriority,
+        Rule::Inherited,
         Rule::RoundRobin,
         Rule::Shares,
         Rule::Deadlines,
@@ -138,6 +144,7 @@ impl Rule {
             Rule::WorkConserving => "work_conserving",
             Rule::LocallyWorkConserving => "locally_work_conserving",
             Rule::StrictPriority => "strict_priority",
+            Rule::Inherited => "inherited",
             Rule::RoundRobin => "round_robin",
             Rule::Shares => "shares",
             Rule::Deadlines => "deadlines",
@@ -174,7 +181,13 @@ impl<'w> Checks<'w> {
             conservation: Conservation::new(machine, tasks, promises),
             scene: Scene::new(machine.cpus, tasks),
             strict: Strict::new(workload, machine, promises.strict_below),
-            turns: (promises.strict_below > 0 && machine.switch_cost == Nanos::ZERO && machine.queue_cost.is_none() && is_exact)
+            inheritance: Inheritance::new(workload, machine).filter(|_| promises.inherits),
+            // Who inherits a priority takes turns with others for a while.
+            turns: (promises.strict_below > 0
+                && workload.shared.inheriting().is_none()
+                && machine.switch_cost == Nanos::ZERO
+                && machine.queue_cost.is_none()
+                && is_exact)
                 .then(|| Turns::new(workload, promises)),
             shares: Shares::new(workload, machine, promises),
             deadlines: Deadlines::new(workload, machine, promises),
@@ -186,6 +199,9 @@ impl<'w> Checks<'w> {
     pub fn finish(mut self, outcome: &Outcome) -> Vec<Violation> {
         if outcome.end < self.now {
             self.report(Rule::Stream, None, None, format!("an event comes after the end, {}", Nanos(outcome.end.0)));
+        }
+        if outcome.end > self.now {
+            self.settle_inheritance();
         }
         self.now = self.now.max(outcome.end);
         let findings = self.conservation.at_end(self.now, |task, cpu| may_run(self.workload, self.cpus, task, cpu));
@@ -208,9 +224,16 @@ impl<'w> Checks<'w> {
         if event.time < self.now {
             self.report(Rule::Stream, None, Some(event.cpu), "time goes backwards".into());
         }
+        if event.time > self.now {
+            self.settle_inheritance();
+        }
         self.now = self.now.max(event.time);
         if event.cpu.0 >= self.cpus {
             return self.report(Rule::Stream, None, Some(event.cpu), "there is no such CPU".into());
+        }
+        if let Some(inheritance) = &mut self.inheritance {
+            let finding = inheritance.event(event);
+            self.report_all(finding);
         }
         if let Some(deadlines) = &mut self.deadlines {
             let findings = deadlines.event(event);
@@ -225,8 +248,33 @@ impl<'w> Checks<'w> {
                 }
                 self.accounts.overhead(event.cpu, spent);
             }
+            EventKind::SchedPiSetprio { task, new, .. } if self.known(task, event.cpu) => self.set_prio(task, new),
             _ => {}
         }
+    }
+
+    fn settle_inheritance(&mut self) {
+        let finding = self.inheritance.as_mut().and_then(Inheritance::settle);
+        self.report_all(finding);
+    }
+
+    /// From now on `task` counts as so important: up to now, its wait or its run is judged by what it was.
+    fn set_prio(&mut self, task: TaskId, prio: u8) {
+        let (workload, cpus, now) = (self.workload, self.cpus, self.now);
+        let Some(strict) = &mut self.strict else { return };
+        let finding = match self.tasks[task.index()] {
+            Phase::Waiting => {
+                let waited = self.scene.waits_anew(task, now);
+                strict.wait_ends(&self.scene, waited, now, |cpu| may_run(workload, cpus, task, cpu))
+            }
+            Phase::Running(cpu) => {
+                let ran = self.scene.running[cpu.index()].replace(Running { task, since: now });
+                ran.and_then(|ran| strict.run_ends(&self.scene, cpu, ran, now, |task| may_run(workload, cpus, task, cpu)))
+            }
+            Phase::Unborn | Phase::Blocked | Phase::Dead => None,
+        };
+        strict.set_prio(task, prio);
+        self.report_all(finding);
     }
 
     fn switch(&mut self, cpu: CpuId, prev: TaskId, next: TaskId, prev_state: PrevState) {

@@ -7,6 +7,7 @@
 mod by_name;
 mod cpu_times;
 mod cpus;
+mod inheritance;
 mod pipes;
 mod rates;
 mod sharing;
@@ -155,6 +156,7 @@ impl<'w, 't, P: Policy> Engine<'w, 't, P> {
             engine.cx.reservations = workload.reservations.clone();
             engine.cx.cgroups = workload.cgroups.clone();
         }
+        engine.expect_inheritance();
         engine.admit_first();
         engine
     }

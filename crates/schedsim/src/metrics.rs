@@ -175,6 +175,7 @@ impl Metrics {
             EventKind::JobRelease { task } => self.jobs.release(task, self.now),
             EventKind::JobComplete { task, demand } => self.job_complete(task, demand),
             EventKind::SchedProcessFork { .. } | EventKind::SchedProcessExec { .. } | EventKind::SchedProcessExit { .. } => {}
+            EventKind::SchedPiSetprio { .. } | EventKind::ContentionBegin { .. } => {}
         }
     }
 

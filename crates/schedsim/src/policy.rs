@@ -113,7 +113,7 @@ pub trait Policy {
     /// A task waits from now on; `cpu` is what `select_cpu` said or where the task ran. An idle CPU that should look at the queues must be kicked.
     fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect;
 
-    /// A waiting task is taken away without having run (its attributes change, or it was killed).
+    /// A waiting task is taken away without having run: it was killed, or its attributes change, and `select_cpu` and `enqueue` follow as if it woke.
     fn dequeue(&mut self, cx: &mut Context, task: TaskId);
 
     /// `cpu` has nothing to run: the waiting task it shall run, which thereby waits no longer, or `None` to idle.
@@ -191,6 +191,8 @@ pub enum Enqueue {
     Preempted,
     /// It gave up the rest of its slice.
     Yielded,
+    /// It was stopped ([`Stop::Preempted`]) because its priority changes; it is in the context already ([`Promises::inherits`]).
+    PrioChanged,
 }
 
 /// Why a task stops running.

@@ -85,6 +85,24 @@ pub enum EventKind {
         /// To where.
         to: CpuId,
     },
+    /// A task's priority changed because of who waits for a mutex that it holds, or does so no longer.
+    SchedPiSetprio {
+        /// Whose.
+        task: TaskId,
+        /// Its kernel priority until now.
+        old: u8,
+        /// Its kernel priority from now on.
+        new: u8,
+    },
+    /// The running task begins to wait for a mutex; it ends with its waking (`lock:contention_begin`).
+    ContentionBegin {
+        /// Who waits.
+        task: TaskId,
+        /// Who holds the mutex.
+        owner: TaskId,
+        /// Which mutex of the workload.
+        mutex: u32,
+    },
     /// A job, the unit of response time, was released.
     JobRelease {
         /// Whose job.

@@ -11,7 +11,7 @@ use schedsim::swarm::Case;
 use schedsim::trace::{Event, EventKind, Observer, OverheadKind, PrevState, Trace};
 use schedsim::workload::{Action, Affinity, Closed, Phase, ReservationOptions, Tasks, TimerMode, TimerPhase, Workload};
 use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
-use support::{at, event, swarm, switch, task, wakeup_new, waking, workload};
+use support::{at, event, id, swarm, switch, task, wakeup_new, waking, workload};
 
 use PrevState::{Blocked, Dead, Runnable};
 
@@ -22,6 +22,7 @@ const NOTHING: Promises = Promises {
     quantum: None,
     shares: None,
     deadlines: None,
+    inherits: false,
     starvation_free: false,
 };
 const LOCAL: Promises = Promises { locally_work_conserving: true, ..NOTHING };
@@ -248,6 +249,50 @@ fn a_policy_that_forgets_to_preempt_is_caught_where_priorities_are_strict() {
     load.tasks[0].info.prio = 120;
     assert_eq!(broken_by("fifo", Fault::NeverPreempts, &Machine::ideal(1), &load, u64::MAX), [Rule::StrictPriority]);
     assert_eq!(broken_by("eevdf", Fault::NeverPreempts, &Machine::ideal(1), &load, u64::MAX), []);
+}
+
+/// One holds a mutex for 4 ms, another one wants it at 2 ms, and a third, of a priority between theirs, computes from then on.
+fn inversion() -> Workload {
+    let text = r#"{ "mutex": { "m": { "inherit": true } }, "task": [
+        { "name": "low", "policy": "fifo", "priority": 10, "phases": [ { "lock": "m" }, { "run": "4ms" }, { "unlock": "m" } ] },
+        { "name": "high", "policy": "fifo", "priority": 90, "start": "2ms", "phases": [ { "lock": "m" }, { "unlock": "m" } ] },
+        { "name": "middle", "policy": "fifo", "priority": 50, "start": "2ms", "phases": [ { "run": "9ms" } ] } ] }"#;
+    serde_json::from_str::<Closed>(text).unwrap().workload(1).unwrap()
+}
+
+#[test]
+fn whoever_pays_no_heed_to_an_inherited_priority_is_caught() {
+    // It ranks a task when that comes into being.
+    let deaf = Fault::Promises(Promises { strict_below: 100, inherits: true, ..NOTHING });
+    assert_eq!(broken_by("mlfq", deaf, &Machine::ideal(1), &inversion(), u64::MAX), [Rule::Inherited]);
+    assert_eq!(broken_by("fifo", deaf, &Machine::ideal(1), &inversion(), u64::MAX), []);
+    // A preemption that is forgotten is one of a task that inherits as well as of any other.
+    assert_eq!(broken_by("fifo", Fault::NeverPreempts, &Machine::ideal(1), &inversion(), u64::MAX), [Rule::StrictPriority]);
+}
+
+#[test]
+fn a_holder_that_inherits_too_little_or_for_too_long_is_caught() {
+    let load = inversion();
+    let (low, high) = (id(0), id(1));
+    let contention = event(2, 0, EventKind::ContentionBegin { task: high, owner: low, mutex: 0 });
+    let set = |time, old, new| event(time, 0, EventKind::SchedPiSetprio { task: low, old, new });
+    let found = |events: &[Event]| {
+        let mut checks = Checks::new(&load, &Machine::ideal(1), Promises { inherits: true, ..NOTHING });
+        let begin = [wakeup_new(0, 0, 0), switch(0, 0, -1, Runnable, 0), wakeup_new(2, 1, 0), switch(2, 0, 0, Runnable, 1), contention];
+        let middle = [switch(2, 0, 1, Blocked, 0)];
+        let end = [waking(4, 1, 0)];
+        let (before, after) = events.split_at(events.iter().take_while(|event| event.time.0 <= 2).count());
+        [&begin[..], before, &middle, &end, after, &[event(5, 0, EventKind::SchedProcessExec { task: low })]]
+            .iter()
+            .for_each(|part| checks.events(part));
+        let violations = checks.finish(&Outcome { end: Time(5), events: 0, useful: Nanos(5), random: false });
+        violations.into_iter().filter(|violation| violation.rule == Rule::Inherited).map(|violation| violation.time.0).collect::<Vec<_>>()
+    };
+    assert_eq!(found(&[set(2, 89, 9), set(4, 9, 89)]), [0u64; 0]);
+    assert_eq!(found(&[]), [2], "it inherits nothing");
+    assert_eq!(found(&[set(2, 89, 49), set(4, 49, 89)]), [2], "too little");
+    assert_eq!(found(&[set(2, 89, 9)]), [4], "nobody waits any more");
+    assert_eq!(found(&[set(2, 79, 9), set(4, 9, 89)]), [2], "it had another priority");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What the engine does with small workloads, event by event.
 
+#[path = "engine/inheritance.rs"]
+mod inheritance;
 #[path = "engine/machines.rs"]
 mod machines;
 #[path = "engine/phases.rs"]

@@ -55,6 +55,8 @@ impl<'a> Chrome<'a> {
             EventKind::SchedProcessFork { child, .. } => self.instant(event, "sched_process_fork", child, None),
             EventKind::SchedProcessExec { task } => self.instant(event, "sched_process_exec", task, None),
             EventKind::SchedProcessExit { task } => self.instant(event, "sched_process_exit", task, None),
+            EventKind::SchedPiSetprio { task, .. } => self.instant(event, "sched_pi_setprio", task, None),
+            EventKind::ContentionBegin { task, .. } => self.instant(event, "contention_begin", task, None),
             EventKind::SchedMigrateTask { task, .. } => self.instant(event, "sched_migrate_task", task, None),
         }
     }

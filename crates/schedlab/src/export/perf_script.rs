@@ -112,6 +112,11 @@ fn fields(out: &mut Vec<u8>, kind: &EventKind, names: &Names) -> io::Result<()> 
             task_fields(out, names.of(task))?;
             write!(out, " orig_cpu={} dest_cpu={}", from.0, to.0)
         }
+        EventKind::SchedPiSetprio { task, old, new } => {
+            let Name { comm, tid, .. } = names.of(task);
+            write!(out, "sched:sched_pi_setprio: comm={comm} pid={tid} oldprio={old} newprio={new}")
+        }
+        EventKind::ContentionBegin { mutex, .. } => write!(out, "lock:contention_begin: {mutex:#x} (flags=MUTEX)"),
         EventKind::JobRelease { .. } | EventKind::JobComplete { .. } | EventKind::Overhead { .. } => {
             unreachable!("{kind:?} has no tracepoint")
         }

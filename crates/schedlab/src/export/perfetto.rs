@@ -129,6 +129,8 @@ impl<'a> Perfetto<'a> {
             }
             EventKind::JobRelease { task } => self.job(time, task, "release"),
             EventKind::JobComplete { task, .. } => self.job(time, task, "complete"),
+            EventKind::ContentionBegin { task, .. } => self.job(time, task, "waits for a mutex"),
+            EventKind::SchedPiSetprio { task, .. } => self.job(time, task, "priority changes"),
             _ => self.bundles[event.cpu.index()].plain(event, names),
         }
         if self.bundles[event.cpu.index()].is_full() {

@@ -119,7 +119,9 @@ impl OnlyOwn<'_, '_> {
             | EventKind::SchedWakeupNew { task, .. }
             | EventKind::SchedProcessExec { task }
             | EventKind::SchedProcessExit { task }
-            | EventKind::SchedMigrateTask { task, .. } => of(task),
+            | EventKind::SchedMigrateTask { task, .. }
+            | EventKind::SchedPiSetprio { task, .. }
+            | EventKind::ContentionBegin { task, .. } => of(task),
             EventKind::SchedProcessFork { child, .. } => of(child),
             EventKind::JobRelease { task } | EventKind::JobComplete { task, .. } | EventKind::Overhead { task, .. } => of(task),
         }

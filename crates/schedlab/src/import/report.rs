@@ -139,6 +139,7 @@ impl EventCounts {
             EventKind::SchedProcessExit { .. } => &mut self.process_exit,
             EventKind::SchedMigrateTask { .. } => &mut self.migrate_task,
             EventKind::JobRelease { .. } | EventKind::JobComplete { .. } | EventKind::Overhead { .. } => return,
+            EventKind::SchedPiSetprio { .. } | EventKind::ContentionBegin { .. } => return,
         } += 1;
     }
 

@@ -78,6 +78,21 @@ impl ClosedWorkload {
         }
     }
 
+    /// Refuses what a scheduler in sched_ext is not told.
+    ///
+    /// # Errors
+    /// If mutexes let their holders inherit priorities, which the kernel does without it.
+    pub fn expect_for_sched_ext(&self, policy: &dyn std::fmt::Display) -> Result<(), Error> {
+        match self.closed.inheriting() {
+            None => Ok(()),
+            Some(name) => Err(Error::Missing(format!(
+                "{}: the holder of the mutex {name} inherits priorities, and sched_ext does not tell {policy} so: take one of the kernel's own classes, \
+                 as kernel:other, or leave `inherit` out",
+                self.name
+            ))),
+        }
+    }
+
     /// What of the file is only approximated.
     pub fn notes(&self) -> &[String] {
         &self.notes

@@ -48,7 +48,7 @@ pub const EVENTS: &[Key] = &[
     key("runtime", Treatment::Approximated, "CPU time: there it is time by the clock, so that a task that is preempted does less"),
     key("sleep", Treatment::Honoured, "sleeps"),
     key("timer", Treatment::Honoured, "`unique…` is a timer of each task's own, any other name is shared; `relative` and `absolute`"),
-    key("lock", Treatment::Approximated, "a mutex; `pi_enabled` makes no difference"),
+    key("lock", Treatment::Honoured, "a mutex, with priority inheritance if `pi_enabled` says so"),
     key("unlock", Treatment::Honoured, "by a task that holds it; else the file is refused"),
     key("wait", Treatment::Honoured, "waits on a condition with a mutex that it holds"),
     key("signal", Treatment::Honoured, "wakes the first waiter; lost if there is none"),
@@ -97,8 +97,14 @@ const DURATION: Nanos = Nanos::from_millis(10_000);
 /// If it is no JSON, or has an event or a key that there is not; the message points at the line.
 pub fn read(file: &str, text: &str) -> Result<ClosedWorkload, Error> {
     let json = Json::parse(file, text)?;
-    let mut reader =
-        Reader { json: &json, closed: Closed::default(), lines: BTreeMap::new(), notes: BTreeSet::new(), default: SchedulingPolicy::Other };
+    let mut reader = Reader {
+        json: &json,
+        closed: Closed::default(),
+        lines: BTreeMap::new(),
+        notes: BTreeSet::new(),
+        default: SchedulingPolicy::Other,
+        inherits: false,
+    };
     reader.file()?;
     let Reader { closed, lines, notes, .. } = reader;
     let name = file.rsplit('/').next().unwrap_or_default().trim_end_matches(".json").to_string();
@@ -113,6 +119,8 @@ struct Reader<'j> {
     notes: BTreeSet<String>,
     /// The scheduling policy of tasks that do not say.
     default: SchedulingPolicy,
+    /// Whether mutexes let their holders inherit (`pi_enabled`).
+    inherits: bool,
 }
 
 /// A phase with its line.
@@ -131,6 +139,9 @@ impl Reader<'_> {
         for entry in self.json.object(tasks)? {
             self.task(entry)?;
         }
+        if self.inherits {
+            self.closed.let_holders_inherit();
+        }
         let endless = |tasks: &Tasks| matches!(tasks.phases.last(), Some(Phase::Loop(LoopPhase { times: None, .. })));
         if self.closed.duration.is_none() && self.closed.tasks.iter().any(endless) {
             self.closed.duration = Some(DURATION);
@@ -148,7 +159,7 @@ impl Reader<'_> {
                 },
                 "default_policy" => self.default = self.policy(entry)?,
                 "pi_enabled" if entry.value == Value::Bool(true) => {
-                    self.notes.insert("mutexes know no priority inheritance".to_string());
+                    self.inherits = true;
                 }
                 _ => {} // logs, calibration, memory: they do not matter here
             }

@@ -44,8 +44,10 @@ impl Deadlines {
         let is_free = Machine { cpus: 1, ..Machine::ideal(1) } == *machine;
         let known = Schedulability::of(&set, 1);
         let fits = if promise == Promise::RateMonotonic { known.rate_monotonic() } else { known.edf == Some(true) };
+        // Theory knows no task that waits for another.
+        let blocks = !workload.shared.mutexes.is_empty();
         let account = |reservation: Option<Reservation>| Account {
-            misbehaves: false,
+            misbehaves: blocks,
             left: reservation.map_or(0, |own| burst(&own)),
             since: Time::ZERO,
         };
@@ -53,7 +55,7 @@ impl Deadlines {
             promise,
             jobs: Jobs::new(ids()),
             tasks: ids().map(account).collect(),
-            all_behave: true,
+            all_behave: !blocks,
             isolates: promise == Promise::Served && known.density <= 1.0,
         })
     }

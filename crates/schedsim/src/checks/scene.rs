@@ -45,6 +45,12 @@ impl Scene {
         self.waiting.iter_mut().filter(|waiting| might(waiting.task)).for_each(|waiting| waiting.passed_over = now);
     }
 
+    /// `task` waits from `now` on as another; how it did before.
+    pub fn waits_anew(&mut self, task: TaskId, now: Time) -> Waiting {
+        let waiting = &mut self.waiting[self.positions[task.index()] as usize];
+        std::mem::replace(waiting, Waiting { passed_over: now, ..*waiting })
+    }
+
     /// `task` waits no longer; how it did.
     pub fn wait_ends(&mut self, task: TaskId) -> Waiting {
         let position = self.positions[task.index()];

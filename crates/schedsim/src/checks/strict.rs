@@ -1,5 +1,7 @@
 //! Does a task wait while a less important one runs where it could?
 //!
+//! Whoever inherits a priority counts with that; where such a one is concerned, the rule that is broken is [`Rule::Inherited`].
+//!
 //! For tasks of the priorities for which that is promised. An overlap of such a wait with such a run is judged when either ends. It may last for as
 //! long as a CPU is busy with a switch, which nothing interrupts, and a chosen one leaves idle; where such things take time, a task's wait counts
 //! anew when a CPU that may have been meant for it has taken another: any when it leaves idle, one that is not less important when it was told to
@@ -13,6 +15,7 @@ use crate::{CpuId, Machine, Nanos, TaskId, Time};
 /// Priorities, and how long is too long.
 #[derive(Clone, Debug)]
 pub struct Strict {
+    own_prios: Vec<u8>,
     prios: Vec<u8>,
     below: u8,
     tolerance: Nanos,
@@ -24,7 +27,12 @@ impl Strict {
         let prios: Vec<u8> = workload.tasks.iter().map(|task| task.info.prio).collect();
         let queue = machine.queue_cost.as_ref().map_or(Nanos::ZERO, |cost| cost.of(workload.tasks.len() as u32));
         let tolerance = machine.switch_cost + machine.idle_exit + machine.wake_cost + queue;
-        prios.iter().any(|&prio| prio < below).then_some(Strict { prios, below, tolerance })
+        prios.iter().any(|&prio| prio < below).then(|| Strict { own_prios: prios.clone(), prios, below, tolerance })
+    }
+
+    /// The priority of `task` has changed. Its wait, or its run, was to be judged by the old one up to now.
+    pub fn set_prio(&mut self, task: TaskId, prio: u8) {
+        self.prios[task.index()] = prio;
     }
 
     /// Whether anything may take time.
@@ -55,9 +63,11 @@ impl Strict {
 
     fn judge(&self, waiting: Waiting, cpu: CpuId, running: Running, now: Time) -> Option<Finding> {
         let (waits, runs) = (self.prio(waiting.task), self.prio(running.task));
+        let inherits = |task: TaskId| self.own_prios[task.index()] != self.prio(task);
+        let rule = if inherits(waiting.task) || inherits(running.task) { Rule::Inherited } else { Rule::StrictPriority };
         let overlap = now.since(waiting.passed_over.max(running.since));
         (waits < self.below && waits < runs && overlap > self.tolerance).then(|| Finding {
-            rule: Rule::StrictPriority,
+            rule,
             task: Some(waiting.task),
             cpu: Some(cpu),
             message: format!("waits for {overlap} with priority {waits} while task {} runs there with {runs}", running.task.0),

@@ -4,7 +4,7 @@ use super::sharing::{lost, part};
 use super::sync::Done;
 use super::tasks::Status;
 use super::{Engine, NOBODY};
-use crate::policy::{Policy, Scan, Stop};
+use crate::policy::{Enqueue, Policy, Scan, Stop};
 use crate::trace::{EventKind, OverheadKind, PrevState};
 use crate::workload::Action;
 use crate::{CpuId, Nanos, TaskId, Time};
@@ -111,6 +111,7 @@ impl<P: Policy> Engine<'_, '_, P> {
                 }
                 Action::Exit => {
                     self.depart(cpu, task);
+                    self.disinherit(task);
                     self.trace.push(self.cx.now, cpu, EventKind::SchedProcessExit { task });
                     if self.sync.counts_tasks() {
                         self.ended(task, cpu);
@@ -156,7 +157,9 @@ impl<P: Policy> Engine<'_, '_, P> {
             self.cx.current[cpu.index()] = TaskId::NONE;
             self.tasks[prev.index()].stopped = self.cx.now;
             self.policy.stopping(&mut self.cx, cpu, prev, stop);
+            let has_changed = self.take_prio(prev);
             match stop.requeue() {
+                Some(_) if has_changed => self.enqueue(prev, cpu, Enqueue::PrioChanged),
                 Some(why) => self.enqueue(prev, cpu, why),
                 None if stop == Stop::Exited => self.policy.exit_task(&mut self.cx, prev),
                 None => {}

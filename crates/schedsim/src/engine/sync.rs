@@ -30,12 +30,14 @@ pub struct Sync {
     rounds: Vec<u64>,
     /// Tasks that are alive, or will come of their own accord, and are no daemons.
     awaited: u64,
+    /// The priority that each task shall have, if there are mutexes that make a difference.
+    pub prios: Vec<u8>,
 }
 
 #[derive(Debug)]
 pub struct MutexState {
     pub owner: TaskId,
-    waiters: VecDeque<TaskId>,
+    pub waiters: VecDeque<TaskId>,
 }
 
 #[derive(Debug, Default)]
@@ -72,6 +74,7 @@ impl Sync {
             groups: groups.iter().map(|_| GroupState::default()).collect(),
             rounds: vec![0; usize::from(*depth) * workload.tasks.len()],
             awaited: workload.ids().filter(comes).count() as u64,
+            prios: workload.shared.inheriting().map_or(Vec::new(), |_| workload.tasks.iter().map(|task| task.info.prio).collect()),
         }
     }
 
@@ -85,7 +88,7 @@ impl<'w, P: Policy> Engine<'w, '_, P> {
     /// The task that runs on `cpu` does something that others may notice.
     pub(super) fn perform(&mut self, cpu: CpuId, task: TaskId, operation: Operation) -> Done {
         match operation {
-            Operation::Lock(mutex) => return self.lock(task, mutex),
+            Operation::Lock(mutex) => return self.lock(cpu, task, mutex),
             Operation::Unlock(mutex) => return self.unlock(cpu, task, mutex),
             Operation::Await { condition, mutex } => {
                 if let Done::Never = self.unlock(cpu, task, mutex) {
@@ -133,13 +136,18 @@ impl<'w, P: Policy> Engine<'w, '_, P> {
         Done::Yes
     }
 
-    fn lock(&mut self, task: TaskId, mutex: u32) -> Done {
+    fn lock(&mut self, cpu: CpuId, task: TaskId, mutex: u32) -> Done {
         let state = &mut self.sync.mutexes[mutex as usize];
         if state.owner == TaskId::NONE {
             state.owner = task;
             return Done::Yes;
         }
         state.waiters.push_back(task);
+        let owner = state.owner;
+        self.trace.push(self.cx.now, cpu, EventKind::ContentionBegin { task, owner, mutex });
+        if self.shared().mutexes[mutex as usize].inherit {
+            self.inherit(owner);
+        }
         Done::Blocks(Status::Waiting)
     }
 
@@ -154,6 +162,10 @@ impl<'w, P: Policy> Engine<'w, '_, P> {
             return self.misuse(task, &format!("gives back the mutex {name}, which {} has taken", self.load.name(owner)));
         }
         state.owner = TaskId::NONE;
+        if shared.mutexes[mutex as usize].inherit {
+            self.bequeath(cpu, task, mutex);
+            return Done::Yes;
+        }
         match state.waiters.pop_front() {
             Some(first) if shared.mutexes[mutex as usize].handoff => {
                 state.owner = first;

@@ -240,7 +240,7 @@ impl<P: Policy> Engine<'_, '_, P> {
     }
 
     #[cold]
-    fn preempt(&mut self, cpu: CpuId, delay: Nanos) {
+    pub(super) fn preempt(&mut self, cpu: CpuId, delay: Nanos) {
         let state = &mut self.cpus[cpu.index()];
         let at = (self.cx.now + delay).max(state.run_from); // a switch is not interrupted
         if at >= state.resched_at {

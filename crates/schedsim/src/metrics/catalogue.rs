@@ -258,7 +258,7 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "ns",
         better: Lower,
         source: "Lampson & Redell 1980",
-        definition: "Time in which a task runs while one with a better kernel priority, nice values among them, waits anywhere.",
+        definition: "Time in which a task runs while one with a better kernel priority of its own, nice values among them, waits anywhere, for a CPU or for a mutex.",
         read: |s| fairness(s, |fairness| fairness.inversion),
     },
     Metric {

@@ -1,6 +1,6 @@
 //! Were deadlines kept? Jobs of tasks that reserve CPU time in each period.
 //!
-//! A job is what lies between a task's waking, or its coming into being, and its next sleep or its end. One that is woken at the very moment at which
+//! A job is what lies between a task's waking, or its coming into being, and its next sleep or its end; waiting for a mutex is no sleep. One that is woken at the very moment at which
 //! it goes to sleep is late for its period: that job was released a period after the one before. A job that is not done at the end of the trace
 //! counts if its deadline is over.
 
@@ -20,6 +20,8 @@ pub struct Task {
     pub reservation: Reservation,
     /// When the job was released.
     pub release: Option<Time>,
+    /// Whether it waits for a mutex, in the middle of its job.
+    contends: bool,
     /// Since when it runs, if it does.
     pub runs: Option<Time>,
     /// How long the job has run.
@@ -50,6 +52,7 @@ impl Jobs {
         let task = |reservation| Task {
             reservation,
             release: None,
+            contends: false,
             runs: None,
             served: Nanos::ZERO,
             served_ever: Nanos::ZERO,
@@ -77,6 +80,12 @@ impl Jobs {
                 self.release(task, event.time);
                 None
             }
+            EventKind::ContentionBegin { task, .. } => {
+                if let Some(Some(task)) = self.tasks.get_mut(task.index()) {
+                    task.contends = true;
+                }
+                None
+            }
             EventKind::SchedSwitch { prev, next, prev_state } => {
                 let done = self.stop(prev, prev_state, event.time);
                 if let Some(Some(task)) = self.tasks.get_mut(next.index()) {
@@ -90,6 +99,9 @@ impl Jobs {
 
     fn release(&mut self, task: TaskId, now: Time) {
         let Some(Some(task)) = self.tasks.get_mut(task.index()) else { return };
+        if std::mem::take(&mut task.contends) {
+            return; // it has its mutex, and goes on with its job
+        }
         let mut release = now;
         if let Some(last) = task.release {
             if task.slept == Some(now) {
@@ -107,7 +119,7 @@ impl Jobs {
             task.served += now.since(since);
             task.served_ever += now.since(since);
         }
-        if why == PrevState::Runnable {
+        if why == PrevState::Runnable || task.contends {
             return None;
         }
         task.slept = Some(now);

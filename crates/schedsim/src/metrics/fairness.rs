@@ -22,7 +22,7 @@ pub struct FairnessSummary {
     pub ahead_max: Nanos,
     /// The greatest spread of virtual run times.
     pub spread_max: Nanos,
-    /// For how long a task ran while a more important one waited.
+    /// For how long a task ran while a more important one waited, for a CPU or for a mutex.
     pub inversion: Nanos,
 }
 
@@ -47,6 +47,8 @@ pub struct Fairness {
 #[derive(Clone, Copy, Debug)]
 struct Task {
     prio: u8,
+    /// Whether it waits for a mutex.
+    contends: bool,
     /// Its class of weight, if it is a fair task.
     class: Option<u8>,
     state: State,
@@ -71,6 +73,7 @@ impl Fairness {
         let mut ideal = Ideal::new(cpus);
         let task = |(prio, class): (u8, TaskClass)| Task {
             prio,
+            contends: false,
             class: (prio >= 100).then(|| ideal.class_of(weight(prio, class))),
             state: State::Away,
             since: Time::ZERO,
@@ -98,6 +101,7 @@ impl Fairness {
         for event in chunk {
             match event.kind {
                 EventKind::SchedWaking { task, .. } | EventKind::SchedWakeupNew { task, .. } => self.comes(task, event.time),
+                EventKind::ContentionBegin { task, .. } => self.contend(task, event.time),
                 EventKind::SchedSwitch { next, prev_state, .. } => self.switch(event.cpu.index(), next, prev_state, event.time),
                 _ => {}
             }
@@ -116,6 +120,15 @@ impl Fairness {
         self.summary
     }
 
+    /// A task that runs is about to wait for a mutex, which for inversions is to wait.
+    fn contend(&mut self, task: TaskId, now: Time) {
+        if let Some(entry) = self.tasks.get_mut(task.index()) {
+            entry.contends = true;
+            self.waiting_prios.add(entry.prio);
+            self.note_inversion(now);
+        }
+    }
+
     fn comes(&mut self, task: TaskId, now: Time) {
         let Some(&Task { state: State::Away, class, prio, .. }) = self.tasks.get(task.index()) else {
             return;
@@ -127,6 +140,9 @@ impl Fairness {
         }
         let ideal = class.map_or(0.0, |class| self.ideal.served(class, now));
         let entry = &mut self.tasks[task.index()];
+        if std::mem::take(&mut entry.contends) {
+            self.waiting_prios.remove(prio);
+        }
         (entry.state, entry.since, entry.ideal, entry.served) = (State::Waits, now, ideal, Nanos::ZERO);
         self.waiting_prios.add(prio);
         self.note_inversion(now);

@@ -64,7 +64,7 @@ impl<Q: ReadyQueue> Central<Q> {
 
 impl<Q: ReadyQueue> Policy for Central<Q> {
     fn promises(&self) -> Promises {
-        Promises { work_conserving: true, locally_work_conserving: true, ..Promises::default() }
+        Promises { work_conserving: true, locally_work_conserving: true, inherits: true, ..Promises::default() }
     }
 
     fn queue_length(&self, _cpu: CpuId) -> u32 {

@@ -345,7 +345,7 @@ impl Policy for Deadline {
             Enqueue::New => self.renew(task, now),
             Enqueue::Wakeup => self.wake(task, now),
             Enqueue::Yielded if self.has_server(task) => self.tasks[task.index()].budget = Nanos::ZERO,
-            Enqueue::Yielded | Enqueue::SliceOver | Enqueue::Preempted => {}
+            Enqueue::Yielded | Enqueue::SliceOver | Enqueue::Preempted | Enqueue::PrioChanged => {}
         }
         let is_over = self.tasks[task.index()].budget == Nanos::ZERO;
         if is_over && self.has_server(task) {

@@ -191,6 +191,8 @@ enum Help {
 
 #[derive(Clone, Copy, Debug)]
 struct Task {
+    /// Whether it is of the class above, which a fair task can be for a time if it inherits.
+    is_real_time: bool,
     weight: u32,
     /// Where it runs or waits, or did so last.
     cpu: CpuId,
@@ -230,6 +232,43 @@ impl<D: Discipline> Fair<D> {
     /// Whether there is another CPU to give tasks to. If not, nobody looks at `RunQueue::by_age`.
     fn balances(&self) -> bool {
         self.queues.len() > 1
+    }
+
+    /// Whether `task` is of the class above.
+    fn is_real_time(&self, task: TaskId) -> bool {
+        self.tasks[task.index()].is_real_time
+    }
+
+    /// `task`, which takes part nowhere, is of the class that its priority says from now on.
+    fn classify(&mut self, cx: &Context, task: TaskId) {
+        let is_real_time = self.realtime.has(cx, task);
+        if std::mem::replace(&mut self.tasks[task.index()].is_real_time, is_real_time) != is_real_time {
+            match is_real_time {
+                true => self.realtime.init_task(cx, task),
+                false => self.realtime.exit_task(cx, task),
+            }
+        }
+    }
+
+    /// The priority of `task` has changed while it ran on `cpu`: it takes part there, as one of its class (`rt_mutex_setprio`).
+    fn enqueue_changed(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId) -> Effect {
+        let was_real_time = self.is_real_time(task);
+        match (was_real_time, self.realtime.has(cx, task)) {
+            (true, true) => self.realtime.enqueue(cx, task, cpu, Enqueue::PrioChanged),
+            (false, false) => self.enqueue(cx, task, cpu, Enqueue::Preempted),
+            (true, false) => {
+                self.realtime.leave(task);
+                self.classify(cx, task);
+                self.enqueue(cx, task, cpu, Enqueue::Wakeup)
+            }
+            (false, true) => {
+                self.subtract(cpu, task);
+                self.discipline.leave(cpu, task, Leave::Exits, cx.now());
+                self.classify(cx, task);
+                self.realtime.join(cx, task, cpu);
+                self.realtime.enqueue(cx, task, cpu, Enqueue::PrioChanged)
+            }
+        }
     }
 
     /// A fair task counts as runnable on `cpu` from now on.
@@ -324,6 +363,7 @@ impl<D: Discipline> Policy for Fair<D> {
             work_conserving: false, // see `balance`; and a task that lingers wakes where it sleeps
             locally_work_conserving: self.options.realtime.throttle.is_none(),
             starvation_free: true,
+            inherits: true,
             shares: self.discipline.shares(),
             ..if self.options.server.is_none() { self.realtime.promises() } else { Promises::default() }
         }
@@ -339,12 +379,13 @@ impl<D: Discipline> Policy for Fair<D> {
         }
         let len = self.tasks.len().max(task.index() + 1);
         let view = cx.task(task);
-        let new = Task { weight: weight(view.prio, view.attributes.class), cpu: view.cpu, recent: view.cpu, ran: None };
+        let is_real_time = self.realtime.has(cx, task);
+        let new = Task { is_real_time, weight: weight(view.prio, view.attributes.class), cpu: view.cpu, recent: view.cpu, ran: None };
         self.tasks.resize(len, new);
         self.nodes.resize(len, Node::NEW);
         self.tasks[task.index()] = new;
         self.nodes[task.index()] = Node::NEW;
-        if self.realtime.has(cx, task) {
+        if is_real_time {
             self.realtime.init_task(cx, task);
         } else {
             self.discipline.init_task(task, cx.task(task));
@@ -352,13 +393,14 @@ impl<D: Discipline> Policy for Fair<D> {
     }
 
     fn exit_task(&mut self, cx: &mut Context, task: TaskId) {
-        if self.realtime.has(cx, task) {
+        if self.is_real_time(task) {
             self.realtime.exit_task(cx, task);
         }
     }
 
     fn select_cpu(&mut self, cx: &mut Context, task: TaskId, wake: Wake) -> CpuId {
-        if self.realtime.has(cx, task) {
+        self.classify(cx, task);
+        if self.is_real_time(task) {
             return self.realtime.select_cpu(cx, task);
         }
         let last = self.tasks[task.index()].cpu;
@@ -379,7 +421,10 @@ impl<D: Discipline> Policy for Fair<D> {
     }
 
     fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
-        if self.realtime.has(cx, task) {
+        if why == Enqueue::PrioChanged {
+            return self.enqueue_changed(cx, task, cpu);
+        }
+        if self.is_real_time(task) {
             return self.realtime.enqueue(cx, task, cpu, why);
         }
         self.tasks[task.index()].cpu = cpu;
@@ -388,7 +433,8 @@ impl<D: Discipline> Policy for Fair<D> {
             Enqueue::New => self.wake_fair(cx, task, cpu, Join::New),
             Enqueue::Wakeup => self.wake_fair(cx, task, cpu, Join::Wakes),
             // It takes part still.
-            Enqueue::SliceOver | Enqueue::Preempted | Enqueue::Yielded => match self.queues[cpu.index()].help.take() {
+            Enqueue::SliceOver | Enqueue::Preempted | Enqueue::Yielded | Enqueue::PrioChanged => match self.queues[cpu.index()].help.take()
+            {
                 None => Effect::Nothing,
                 Some(Help::Take(idle)) => Effect::Kick(idle),
                 Some(Help::Run(idle)) => {
@@ -400,7 +446,7 @@ impl<D: Discipline> Policy for Fair<D> {
     }
 
     fn dequeue(&mut self, cx: &mut Context, task: TaskId) {
-        if self.realtime.has(cx, task) {
+        if self.is_real_time(task) {
             return self.realtime.dequeue(task);
         }
         let cpu = self.tasks[task.index()].cpu;
@@ -436,7 +482,7 @@ impl<D: Discipline> Policy for Fair<D> {
     }
 
     fn stopping(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId, why: Stop) {
-        if self.realtime.has(cx, task) {
+        if self.is_real_time(task) {
             return self.realtime.stopping(cx, cpu, task, why);
         }
         self.tasks[task.index()].ran = Some(cx.now());
@@ -463,7 +509,7 @@ impl<D: Discipline> Policy for Fair<D> {
     }
 
     fn tick(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId) -> Effect {
-        let is_real_time = self.realtime.has(cx, task);
+        let is_real_time = self.is_real_time(task);
         if is_real_time && self.serve(cx, cpu) {
             return self.realtime.tell(cpu);
         }

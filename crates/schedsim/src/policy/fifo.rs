@@ -45,6 +45,7 @@ impl Policy for Fifo {
             // A task preempts a worse one although another CPU idles, and that one moves there when the switch to it, if it has one to make, is over.
             work_conserving: false,
             locally_work_conserving: !self.is_throttled,
+            inherits: true,
             ..self.class.promises()
         }
     }

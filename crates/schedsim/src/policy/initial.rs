@@ -97,7 +97,7 @@ impl<Q: ReadyQueue + Clone> Initial<Q> {
 
 impl<Q: ReadyQueue + Clone> Policy for Initial<Q> {
     fn promises(&self) -> Promises {
-        Promises { locally_work_conserving: true, ..Promises::default() }
+        Promises { locally_work_conserving: true, inherits: true, ..Promises::default() }
     }
 
     fn migrates(&self) -> bool {

@@ -18,6 +18,8 @@ pub struct Promises {
     pub shares: Option<Shares>,
     /// Whose deadlines are kept, on one CPU and if reservations fit.
     pub deadlines: Option<Deadlines>,
+    /// The priority of a task may change in its life, as that of a holder of a mutex does with priority inheritance, and counts from then on.
+    pub inherits: bool,
     /// Nobody who is ready waits for ever, whatever the others do, as long as there are finitely many and none is a real-time task.
     pub starvation_free: bool,
 }

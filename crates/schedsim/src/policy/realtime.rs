@@ -175,6 +175,16 @@ impl RealTime {
         self.restricted -= u32::from(cx.is_restricted(task));
     }
 
+    /// `task`, which ran on `cpu` as one of another class, is of this one.
+    pub fn join(&mut self, cx: &Context, task: TaskId, cpu: CpuId) {
+        self.insert(cx, task, cpu);
+    }
+
+    /// `task`, which has just stopped running, is of this class no longer.
+    pub fn leave(&mut self, task: TaskId) {
+        self.take_out(task);
+    }
+
     /// `task` waits from now on.
     pub fn enqueue(&mut self, cx: &Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
         let entry = &mut self.tasks[task.index()];

@@ -202,7 +202,7 @@ impl<Q: ReadyQueue + Clone> Take<Q> {
 
 impl<Q: ReadyQueue + Clone> Policy for Take<Q> {
     fn promises(&self) -> Promises {
-        Promises { work_conserving: self.options.polling, locally_work_conserving: true, ..Promises::default() }
+        Promises { work_conserving: self.options.polling, locally_work_conserving: true, inherits: true, ..Promises::default() }
     }
 
     fn queue_length(&self, cpu: CpuId) -> u32 {

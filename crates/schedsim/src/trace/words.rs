@@ -21,6 +21,8 @@ impl Event {
             EventKind::JobRelease { task } => (8, 0, task, 0),
             EventKind::JobComplete { task, demand } => (9, 0, task, demand.0),
             EventKind::Overhead { task, kind, spent } => (10, kind as u8, task, spent.0),
+            EventKind::SchedPiSetprio { task, old, new } => (11, 0, task, u64::from(old) << 8 | u64::from(new)),
+            EventKind::ContentionBegin { task, owner, mutex } => (12, 0, task, u64::from(mutex) << 32 | u64::from(owner.0)),
         };
         [self.time.0, kind << 56 | u64::from(detail) << 48 | u64::from(self.cpu.0) << 32 | u64::from(task.0), argument]
     }
@@ -52,6 +54,8 @@ impl Event {
                 let kind = *OverheadKind::ALL.get(detail)?;
                 EventKind::Overhead { task, kind, spent: Nanos(argument) }
             }
+            11 => EventKind::SchedPiSetprio { task, old: (argument >> 8) as u8, new: argument as u8 },
+            12 => EventKind::ContentionBegin { task, owner: TaskId(argument as u32), mutex: (argument >> 32) as u32 },
             _ => return None,
         };
         let event = Event { time: Time(time), cpu: CpuId((head >> 32) as u16), kind };
@@ -124,12 +128,14 @@ mod tests {
             EventKind::JobComplete { task, demand: Nanos(u64::MAX) },
             EventKind::Overhead { task: other, kind: OverheadKind::IdleExit, spent: Nanos(5) },
             EventKind::Overhead { task, kind: OverheadKind::Queue, spent: Nanos(5) },
+            EventKind::SchedPiSetprio { task, old: 139, new: 3 },
+            EventKind::ContentionBegin { task, owner: TaskId(9), mutex: 7 },
         ];
         for kind in kinds {
             let event = Event { time: Time(u64::MAX), cpu: CpuId(1023), kind };
             assert_eq!(Event::from_words(event.to_words()), Some(event));
         }
-        assert_eq!(Event::from_words([0, 11 << 56, 0]), None);
+        assert_eq!(Event::from_words([0, 13 << 56, 0]), None);
         assert_eq!(Event::from_words([0, 3 << 48, 0]), None, "a state that there is not");
         assert_eq!(Event::from_words([0, 2 << 56, 1 << 16]), None, "a CPU number out of range");
     }

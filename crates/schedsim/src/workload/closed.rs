@@ -19,7 +19,8 @@ use super::model::Invalid;
 use super::{Cgroup, Workload};
 use crate::Nanos;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use walk::Place;
 
 /// Tasks and what they share. Nothing is drawn at random.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -293,6 +294,8 @@ impl Default for CgroupOptions {
 pub struct MutexOptions {
     /// Whether it goes to the task that has waited longest. By default that task is woken and tries again, and another may be faster, as with a futex.
     pub handoff: bool,
+    /// Whether who holds it counts as important as the most important task that waits for it (`PTHREAD_PRIO_INHERIT`). It goes to that task then.
+    pub inherit: bool,
 }
 
 /// How a barrier behaves.
@@ -369,6 +372,20 @@ impl Phase {
 }
 
 impl Closed {
+    /// Makes all mutexes that phases name such that their holders inherit.
+    pub fn let_holders_inherit(&mut self) {
+        let lock = |place: Place| if let Phase::Lock(name) = place.phase { Some(name.clone()) } else { None };
+        let names: BTreeSet<String> = self.tasks.iter().flat_map(|tasks| self.reached_by(tasks, "")).filter_map(lock).collect();
+        for name in names {
+            self.mutexes.entry(name).or_default().inherit = true;
+        }
+    }
+
+    /// The first mutex whose holder inherits priorities.
+    pub fn inheriting(&self) -> Option<&str> {
+        self.mutexes.iter().find(|(_, options)| options.inherit).map(|(name, _)| name.as_str())
+    }
+
     /// The scripts for a machine of `cpus` CPUs.
     ///
     /// # Errors

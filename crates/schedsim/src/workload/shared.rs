@@ -30,6 +30,8 @@ pub struct Mutex {
     pub name: String,
     /// Whether it goes to the task that has waited longest. If not, that one is woken and tries again, and any task may be faster: what a futex does.
     pub handoff: bool,
+    /// Whether who holds it counts as important as the most important task that waits for it, which it goes to: priority inheritance.
+    pub inherit: bool,
 }
 
 /// A meeting point that can be used again and again.
@@ -92,6 +94,11 @@ pub struct Group {
 }
 
 impl Shared {
+    /// A mutex that lets its holder inherit priorities, if there is one.
+    pub fn inheriting(&self) -> Option<&Mutex> {
+        self.mutexes.iter().find(|mutex| mutex.inherit)
+    }
+
     /// What tasks share that are on their own.
     pub const NOTHING: Shared = Shared {
         mutexes: Vec::new(),

@@ -270,7 +270,7 @@ fn what_cannot_be_run_is_refused_with_the_place() {
 fn a_script_that_misuses_a_mutex_ends_the_run_with_the_tasks_name() {
     use schedsim::workload::{Action, Mutex, Operation, Shared};
     let unlock = super::task(super::NOW, &[(5, Action::Do(Operation::Unlock(0))), (5, Action::Exit)]);
-    let shared = Shared { mutexes: vec![Mutex { name: "m".into(), handoff: false }], ..Shared::NOTHING };
+    let shared = Shared { mutexes: vec![Mutex { name: "m".into(), handoff: false, inherit: false }], ..Shared::NOTHING };
     let workload = Workload { tasks: vec![unlock], shared, ..Workload::default() };
     let message = super::run("central:rr", &Machine::ideal(1), &workload).0.unwrap_err().to_string();
     assert_eq!(message, "at 5ns: task 0 (t) gives back the mutex m, which nobody has taken");

@@ -159,7 +159,9 @@ impl Bundle {
                 | EventKind::SchedWaking { .. }
                 | EventKind::JobRelease { .. }
                 | EventKind::JobComplete { .. }
-                | EventKind::Overhead { .. } => unreachable!("{event:?} has its own place"),
+                | EventKind::Overhead { .. }
+                | EventKind::SchedPiSetprio { .. }
+                | EventKind::ContentionBegin { .. } => unreachable!("{event:?} has its own place"),
             }
         });
     }

@@ -1,6 +1,6 @@
 //! From a closed workload that has been checked to scripts.
 
-use super::{CgroupOptions, Closed, Phase, SchedulingPolicy, Tasks, TimerMode, TimerPhase};
+use super::{CgroupOptions, Closed, MutexOptions, Phase, SchedulingPolicy, Tasks, TimerMode, TimerPhase};
 use crate::trace::TaskInfo;
 use crate::workload::shared::{Barrier, Device, Group, Late, Mutex, Pipe, Shared, Timer};
 use crate::workload::{
@@ -205,8 +205,8 @@ impl<'c> Writer<'_, 'c> {
 
     fn mutex(&mut self, name: &'c str) -> u32 {
         let Compiler { closed, workload, numbers } = &mut *self.compiler;
-        let handoff = closed.mutexes.get(name).copied().unwrap_or_default().handoff;
-        number(&mut numbers.mutexes, &mut workload.shared.mutexes, name, || Mutex { name: name.to_string(), handoff })
+        let MutexOptions { handoff, inherit } = closed.mutexes.get(name).copied().unwrap_or_default();
+        number(&mut numbers.mutexes, &mut workload.shared.mutexes, name, || Mutex { name: name.to_string(), handoff, inherit })
     }
 
     fn condition(&mut self, name: &'c str) -> u32 {

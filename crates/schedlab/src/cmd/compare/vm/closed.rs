@@ -1,6 +1,6 @@
 //! A closed workload in real kernels, and in the simulator beside them.
 
-use super::{Backend, Case};
+use super::{Backend, Case, InCharge};
 use crate::Error;
 use crate::cmd::compare::Compare;
 use crate::experiment::{Subject, simulate};
@@ -42,6 +42,10 @@ impl Compare {
     pub(super) fn closed_on_vm(&self, workload: &ClosedWorkload) -> Result<(), Error> {
         workload.expect_real()?;
         let cpus = self.one_number_of_cpus()?.unwrap_or(1);
+        InCharge::all(&self.policy)?
+            .iter()
+            .filter(|in_charge| in_charge.is_ours())
+            .try_for_each(|ours| workload.expect_for_sched_ext(ours))?;
         let scripts = workload.scripts(cpus)?;
         let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
         let mut outcomes = Vec::new();

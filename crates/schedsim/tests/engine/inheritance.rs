@@ -1,0 +1,230 @@
+//! Priority inheritance: the classic inversion and a chain worked by hand, and random programs that lock under the checks.
+
+use super::{Collect, switches};
+use proptest::prelude::*;
+use schedsim::checks::{Checks, Violation};
+use schedsim::engine::{self, Error, Options};
+use schedsim::metrics::Metrics;
+use schedsim::policy::{self, PolicySpec};
+use schedsim::trace::{EventKind, Trace};
+use schedsim::workload::{Closed, MutexOptions, Phase, SchedulingPolicy, Tasks, Workload};
+use schedsim::{Machine, Nanos, Time};
+
+/// Those under which a task's priority may change in its life.
+const INHERITING: [&str; 10] =
+    ["fifo", "rr", "eevdf", "cfs", "o1", "pslist", "central:priority", "initial:priority", "take:priority", "central:rr"];
+
+fn real_time(name: &str, priority: i32, start_ms: u64, phases: &str) -> Tasks {
+    let phases: Vec<Phase> = serde_json::from_str(phases).unwrap();
+    Tasks { policy: SchedulingPolicy::Fifo, priority: Some(priority), start: Nanos::from_millis(start_ms), ..Tasks::new(name, phases) }
+}
+
+fn with_mutexes(tasks: Vec<Tasks>, mutexes: &[&str], inherit: bool) -> Workload {
+    let mut closed = Closed { tasks, ..Closed::default() };
+    for mutex in mutexes {
+        closed.mutexes.insert(mutex.to_string(), MutexOptions { handoff: false, inherit });
+    }
+    closed.workload(1).unwrap()
+}
+
+/// The meteorological task holds the bus, the communications task computes for long, the bus manager waits (Jones 1997, on Mars Pathfinder). On one CPU.
+fn pathfinder(inherit: bool) -> Workload {
+    let low = r#"[ { "lock": "bus" }, { "run": "4ms" }, { "unlock": "bus" }, { "run": "1ms" } ]"#;
+    let high = r#"[ { "run": "1ms" }, { "lock": "bus" }, { "run": "1ms" }, { "unlock": "bus" } ]"#;
+    let tasks =
+        vec![real_time("weather", 10, 0, low), real_time("bus", 90, 1, high), real_time("radio", 50, 2, r#"[ { "run": "100ms" } ]"#)];
+    with_mutexes(tasks, &["bus"], inherit)
+}
+
+/// Who is switched to at which millisecond.
+fn turns(policy: &str, workload: &Workload) -> Vec<(u64, i64)> {
+    let mut collect = Collect::default();
+    let spec = PolicySpec::parse(policy).unwrap();
+    let options = Options { seed: 1, until: Time::NEVER };
+    engine::simulate_named(workload, &Machine::ideal(1), &spec, options, Trace::new(vec![&mut collect])).unwrap();
+    switches(&collect.0).iter().map(|&(time, .., next)| (time / 1_000_000, next)).collect()
+}
+
+#[test]
+fn the_classic_inversion_lasts_as_long_as_the_radio_computes_unless_priorities_are_inherited() {
+    let (weather, bus, radio, nobody) = (0, 1, 2, -1);
+    for policy in INHERITING.iter().filter(|policy| **policy != "central:rr") {
+        let policy = if policy.contains(':') { format!("{policy}/quantum=1s") } else { policy.to_string() };
+        let without = [(0, weather), (1, bus), (2, radio), (102, weather), (105, bus), (106, weather), (107, nobody)];
+        assert_eq!(turns(&policy, &pathfinder(false)), without, "{policy}");
+        let with = [(0, weather), (1, bus), (2, weather), (5, bus), (6, radio), (106, weather), (107, nobody)];
+        assert_eq!(turns(&policy, &pathfinder(true)), with, "{policy}");
+    }
+}
+
+#[test]
+fn the_inversion_is_bounded_by_the_critical_section() {
+    let inversion = |inherit: bool| {
+        let (workload, machine) = (pathfinder(inherit), Machine::ideal(1));
+        let tasks = workload.tasks.iter().map(|task| (task.info.prio, task.attributes.class));
+        let mut metrics = Metrics::new(1).with_tasks(tasks);
+        let options = Options { seed: 1, until: Time::NEVER };
+        let spec = PolicySpec::parse("fifo").unwrap();
+        let outcome = engine::simulate_named(&workload, &machine, &spec, options, Trace::new(vec![&mut metrics])).unwrap();
+        metrics.finish(outcome.end).fairness.unwrap().inversion
+    };
+    // From when the bus manager wants the bus, at 2 ms, until it gets it.
+    assert_eq!([inversion(false), inversion(true)], [Nanos::from_millis(103), Nanos::from_millis(3)]);
+}
+
+#[test]
+fn a_fair_task_that_is_waited_for_is_a_real_time_task_until_it_gives_the_mutex_back() {
+    for policy in ["eevdf", "cfs", "o1", "pslist"] {
+        let mut workload = pathfinder(true);
+        workload.tasks[0].info.prio = 120;
+        workload.tasks[0].attributes = Default::default();
+        assert_eq!(turns(policy, &workload), [(0, 0), (1, 1), (2, 0), (5, 1), (6, 2), (106, 0), (107, -1)], "{policy}");
+        let violations = violations(policy, &workload, &Machine::ideal(1)).unwrap();
+        assert!(violations.is_empty(), "{policy}: {}", violations[0]);
+    }
+}
+
+#[test]
+fn a_chain_of_two_mutexes_passes_priorities_on_and_takes_them_back_one_by_one() {
+    let tasks = vec![
+        real_time("low", 10, 0, r#"[ { "lock": "a" }, { "run": "3ms" }, { "unlock": "a" }, { "run": "1ms" } ]"#),
+        real_time(
+            "middle",
+            20,
+            1,
+            r#"[ { "lock": "b" }, { "run": "1ms" }, { "lock": "a" }, { "run": "1ms" }, { "unlock": "a" }, { "run": "1ms" }, { "unlock": "b" }, { "run": "1ms" } ]"#,
+        ),
+        real_time("high", 90, 3, r#"[ { "lock": "b" }, { "run": "1ms" }, { "unlock": "b" } ]"#),
+        real_time("hog", 50, 4, r#"[ { "run": "10ms" } ]"#),
+    ];
+    let workload = with_mutexes(tasks, &["a", "b"], true);
+    // At 2 ms middle wants a, so low runs at 20; at 3 ms high wants b, so both run at 90: low until 4 ms (3 ms of work), middle until it gives b back.
+    let order = [(0, 0), (1, 1), (2, 0), (3, 2), (3, 0), (4, 1), (6, 2), (7, 3), (17, 1), (18, 0), (19, -1)];
+    assert_eq!(turns("fifo", &workload), order);
+    let mut collect = Collect::default();
+    let options = Options { seed: 1, until: Time::NEVER };
+    let spec = PolicySpec::parse("fifo").unwrap();
+    engine::simulate_named(&workload, &Machine::ideal(1), &spec, options, Trace::new(vec![&mut collect])).unwrap();
+    let changes: Vec<_> = collect
+        .0
+        .iter()
+        .filter_map(|event| match event.kind {
+            EventKind::SchedPiSetprio { task, old, new } => Some((event.time.0 / 1_000_000, task.0, old, new)),
+            _ => None,
+        })
+        .collect();
+    // Kernel priorities: 99 less the one that was given.
+    assert_eq!(changes, [(2, 0, 89, 79), (3, 1, 79, 9), (3, 0, 79, 9), (4, 0, 9, 89), (6, 1, 9, 79)]);
+}
+
+#[test]
+fn the_most_important_of_those_who_wait_gets_the_mutex() {
+    let wants = r#"[ { "lock": "m" }, { "run": "1ms" }, { "unlock": "m" } ]"#;
+    let tasks = vec![
+        real_time("holder", 60, 0, r#"[ { "lock": "m" }, { "sleep": "9ms" }, { "unlock": "m" } ]"#),
+        real_time("first", 20, 1, wants),
+        real_time("best", 70, 2, wants),
+        real_time("equal", 20, 3, wants),
+    ];
+    let got =
+        |inherit| turns("fifo", &with_mutexes(tasks.clone(), &["m"], inherit)).into_iter().filter(|turn| turn.0 >= 9).collect::<Vec<_>>();
+    assert_eq!(got(true), [(9, 0), (9, 2), (10, 1), (11, 3), (12, -1)]);
+    assert_eq!(got(false), [(9, 0), (9, 1), (10, 2), (11, 3), (12, -1)]);
+}
+
+#[test]
+fn a_policy_whose_priorities_do_not_change_refuses() {
+    let may_refuse = policy::schedulers().filter(|scheduler| !PolicySpec::parse(scheduler.name).unwrap().promises(1).inherits);
+    let refusing: Vec<&str> = may_refuse.map(|scheduler| scheduler.name).collect();
+    assert_eq!(refusing, ["mlfq", "mlfq-textbook", "stride", "lottery", "rm", "deadline"]);
+    for policy in refusing {
+        let spec = PolicySpec::parse(policy).unwrap();
+        let options = Options { seed: 1, until: Time::NEVER };
+        let error = engine::simulate_named(&pathfinder(true), &Machine::ideal(1), &spec, options, Trace::new(vec![])).unwrap_err();
+        assert!(matches!(error, Error::Task { .. }), "{error}");
+        assert!(error.to_string().contains("the mutex bus inherits priorities"), "{error}");
+    }
+}
+
+/// What all checks find, the policy's promises among them.
+fn violations(policy: &str, workload: &Workload, machine: &Machine) -> Result<Vec<Violation>, Error> {
+    let spec = PolicySpec::parse(policy).unwrap();
+    let mut checks = Checks::new(workload, machine, spec.promises(machine.cpus));
+    let options = Options { seed: 1, until: Time::NEVER };
+    let outcome = engine::simulate_named(workload, machine, &spec, options, Trace::new(vec![&mut checks]))?;
+    Ok(checks.finish(&outcome))
+}
+
+/// Runs, sleeps and critical sections; mutexes are taken in order, so that there is no deadlock.
+fn any_program() -> impl Strategy<Value = Vec<Phase>> {
+    let span = || (1u64..400).prop_map(Nanos::from_micros);
+    let section = (0u8..3, 0u8..3, span(), span(), any::<bool>()).prop_map(|(one, other, first, second, sleeps)| {
+        let (outer, inner) = (one.min(other).to_string(), one.max(other).to_string());
+        let inside = if sleeps { Phase::Sleep(second) } else { Phase::Run(second) };
+        let mut phases = vec![Phase::Lock(outer.clone()), Phase::Run(first)];
+        if outer == inner {
+            phases.push(inside);
+        } else {
+            phases.extend([Phase::Lock(inner.clone()), inside, Phase::Unlock(inner), Phase::Run(first)]);
+        }
+        phases.push(Phase::Unlock(outer));
+        phases
+    });
+    let part = prop_oneof![
+        2 => span().prop_map(|span| vec![Phase::Run(span)]),
+        1 => span().prop_map(|span| vec![Phase::Sleep(span)]),
+        1 => Just(vec![Phase::Yield]),
+        4 => section,
+    ];
+    proptest::collection::vec(part, 1..6).prop_map(|parts| parts.concat())
+}
+
+fn any_tasks() -> impl Strategy<Value = Vec<Tasks>> {
+    let importance = prop_oneof![
+        (1i32..6).prop_map(|priority| (SchedulingPolicy::Fifo, Some(priority), None)),
+        (1i32..6).prop_map(|priority| (SchedulingPolicy::Rr, Some(priority), None)),
+        (-20i32..20).prop_map(|nice| (SchedulingPolicy::Other, None, Some(nice))),
+    ];
+    let pin = prop_oneof![3 => Just(None), 1 => (0u16..4).prop_map(Some)];
+    let task = (any_program(), importance, 0u64..600, pin);
+    proptest::collection::vec(task, 2..8).prop_map(|tasks| {
+        let task = |(index, (phases, (policy, priority, nice), start, pin)): (usize, (Vec<Phase>, _, u64, Option<u16>))| Tasks {
+            policy,
+            priority,
+            nice,
+            start: Nanos::from_micros(start),
+            affinity: pin.map(|cpu| vec![cpu]),
+            ..Tasks::new(&format!("t{index}"), phases)
+        };
+        tasks.into_iter().enumerate().map(task).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whoever_locks_keeps_all_rules_and_all_promises(tasks in any_tasks(), cpus in 1u16..5, costs: bool, plain: bool) {
+        let mut closed = Closed { tasks, ..Closed::default() };
+        for tasks in &mut closed.tasks {
+            if let Some(affinity) = &mut tasks.affinity {
+                affinity[0] %= cpus;
+            }
+        }
+        let text = serde_json::to_string(&closed).unwrap();
+        // One of the three may be a plain one: there the chain ends.
+        for mutex in ["0", "1", "2"].iter().filter(|mutex| text.contains(&format!(r#""lock":"{mutex}""#))) {
+            closed.mutexes.insert(mutex.to_string(), MutexOptions { handoff: false, inherit: !(plain && *mutex == "1") });
+        }
+        let workload = closed.workload(cpus).unwrap();
+        let machine = match costs {
+            true => Machine { switch_cost: Nanos(700), migration_cost: Nanos(900), idle_exit: Nanos(2_000), ..Machine::ideal(cpus) },
+            false => Machine::ideal(cpus),
+        };
+        for policy in INHERITING {
+            let violations = violations(policy, &workload, &machine);
+            prop_assert!(violations.is_ok(), "{policy}: {}", violations.unwrap_err());
+            prop_assert_eq!(violations.unwrap(), vec![], "{}", policy);
+        }
+    }
+}
