@@ -34,10 +34,12 @@ def compare(
     load: Several[float] | None = None,
     seed: int = 1,
     parameters: Mapping[str, str | float] | None = None,
+    add_load: Subject | None = None,
     ci: str = "2%",
     min_runs: int = 5,
     max_time: str = "60s",
     check: bool = False,
+    machine: str | PathLike[str] | None = None,
     switch_cost: str | None = None,
     migration_cost: str | None = None,
     idle_exit: str | None = None,
@@ -50,12 +52,13 @@ def compare(
     """Which of `policies` treats `workload` best, against `baseline`: `schedlab compare`.
 
     `workload` is a name (`schedlab list workloads`), the path of a workload file or a recording, or a `schedlab.Workload`. `cpus` and `load` may be lists. `parameters`
-    are those of a stochastic workload, as in `{"tmc": "2ms"}`. Durations are texts with a unit. `output` is a directory for results, traces and a report.
+    are those of a stochastic workload, as in `{"tmc": "2ms"}`. `machine` is the path of a machine file, or `"host"`; `add_load` is a workload that runs beside a recording.
+    Durations are texts with a unit. `output` is a directory for results, traces and a report.
     """
-    with named(workload) as name:
+    with named(workload) as name, named(add_load) as beside:
         words = ["compare", name, *_list("--policy", policies), *_option("--baseline", baseline), *_list("--cpus", cpus), *_list("--load", load)]
         words += [*_set(parameters), *_option("--ci", ci), *_option("--min-runs", min_runs), *_option("--max-time", max_time)]
-        words += [*_machine(switch_cost, migration_cost, idle_exit, wake_cost, mips), *_option("--seed", seed), *_option("-o", output)]
+        words += [*_option("--add-load", beside), *_machine(machine, switch_cost, migration_cost, idle_exit, wake_cost, mips), *_option("--seed", seed), *_option("-o", output)]
         return _results([*words, *_flag("--check", check), *_flag("--allow-lost", allow_lost)], progress=progress)
 
 
@@ -68,6 +71,7 @@ def simulate(
     parameters: Mapping[str, str | float] | None = None,
     check: bool = False,
     trace: bool = False,
+    machine: str | PathLike[str] | None = None,
     switch_cost: str | None = None,
     migration_cost: str | None = None,
     idle_exit: str | None = None,
@@ -88,8 +92,8 @@ def simulate(
     with named(workload) as name, tempfile.TemporaryDirectory(prefix="schedlab-") as scratch:
         file = pathlib.Path(scratch) / "run.trace"
         words = ["run", name, "--policy", policy if caller is None else "rr", *_option("--cpus", cpus), *_set(parameters)]
-        words += [*_machine(switch_cost, migration_cost, idle_exit, wake_cost, mips), *_option("--seed", seed), *_flag("--check", check)]
-        words += [*_flag("--allow-lost", allow_lost), *(["--trace", str(file)] if trace else [])]
+        words += [*_machine(machine, switch_cost, migration_cost, idle_exit, wake_cost, mips), *_option("--seed", seed)]
+        words += [*_flag("--check", check), *_flag("--allow-lost", allow_lost), *(["--trace", str(file)] if trace else [])]
         results = _results(words, policy=caller, progress=progress)
         return (results, read_trace(file)) if trace else results
 
@@ -194,6 +198,6 @@ def _flag(name, given):
     return [name] if given else []
 
 
-def _machine(switch_cost, migration_cost, idle_exit, wake_cost, mips):
+def _machine(machine, switch_cost, migration_cost, idle_exit, wake_cost, mips):
     costs = {"--switch-cost": switch_cost, "--migration-cost": migration_cost, "--idle-exit": idle_exit, "--wake-cost": wake_cost, "--mips": mips}
-    return [word for name, value in costs.items() for word in _option(name, value)]
+    return [word for name, value in {"--machine": machine, **costs}.items() for word in _option(name, value)]

@@ -82,7 +82,10 @@ def _present(value):
 
 @contextlib.contextmanager
 def named(workload):
-    """The name or path by which the program finds `workload`."""
+    """The name or path by which the program finds `workload`; none for none."""
+    if workload is None:
+        yield None
+        return
     if not isinstance(workload, Workload):
         yield str(workload)
         return

@@ -35,6 +35,25 @@ def test_comparisons_have_the_programs_rows(schedlab, root):
     assert "take:rr" in repr(ours) and "<pre>" in ours._repr_html_()
 
 
+def test_other_machines_and_second_workloads_are_keywords(schedlab, root, tmp_path):
+    machine = root / "workloads" / "machines" / "big-little.toml"
+    ours = lab.compare("hackbench:1", ["eevdf", "take:rr"], machine=machine, max_time="0s")
+    options = ["--policy", "eevdf,take:rr", "--machine", machine, "--max-time", "0s", "--format", "csv"]
+    assert csv(ours) == schedlab("compare", "hackbench:1", *options)
+    assert csv(lab.simulate("yield:8", "cfs", machine=machine)) == schedlab("run", "yield:8", "--policy", "cfs", "--machine", machine, "--format", "csv")
+    recording = root / "workloads" / "groff.perf-script.txt.zst"
+    beside = closed(task("hog", [loop(20, run("5ms"), sleep("5ms"))], count=2), cpus=2)
+    file = tmp_path / "beside.toml"
+    beside.save(file)
+    ours = lab.compare(recording, ["eevdf"], cpus=2, max_time="0s", add_load=file)
+    assert csv(ours) == schedlab("compare", recording, "--policy", "eevdf", "--cpus", 2, "--add-load", file, "--max-time", "0s", "--format", "csv")
+    made_here = lab.compare(recording, ["eevdf"], cpus=2, max_time="0s", add_load=beside)
+    values = [[row["value"] for row in results.rows] for results in (ours, made_here)]
+    assert values[0] == values[1]
+    with pytest.raises(lab.UsageError, match="--add-load is for recordings"):
+        lab.compare("hackbench:1", ["eevdf"], add_load="yield:2", max_time="0s")
+
+
 def test_runs_queues_and_fits_have_the_programs_numbers(schedlab, root, tmp_path):
     ours = lab.simulate("yield:8", "take:multilist2", cpus=2, check=True)
     assert csv(ours) == schedlab("run", "yield:8", "--policy", "take:multilist2", "--cpus", 2, "--format", "csv")

@@ -31,7 +31,8 @@ pub fn set_up() -> Result<(), String> {
     Ok(())
 }
 
-fn mount(kind: &CStr, at: &CStr) -> Result<(), String> {
+/// Mounts a file system that needs no device.
+pub fn mount(kind: &CStr, at: &CStr) -> Result<(), String> {
     // SAFETY: strings with an end, no data.
     match unsafe { libc::mount(kind.as_ptr(), at.as_ptr(), kind.as_ptr(), 0, std::ptr::null()) } {
         0 => Ok(()),

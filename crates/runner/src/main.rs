@@ -3,6 +3,7 @@
 //! As the init of a guest kernel it finds the session in `/session.json`, reports to QEMU and switches the machine off. On a machine that runs already it takes the
 //! session's file as its argument, or `-` for standard input, and reports on standard output; `--guard` makes it the guard of such a machine.
 
+mod cgroups;
 mod clock;
 mod command;
 mod guard;
@@ -80,7 +81,9 @@ fn session(file: &str, report: &dyn Fn(&Event)) -> Result<(), String> {
         in_a_process(|| command::run(host, report), limit, report)?;
     }
     for (number, job) in session.jobs.iter().enumerate() {
-        in_a_process(|| stage::run(number, job, host, report), limit, report)?;
+        let done = in_a_process(|| stage::run(number, job, host, report), limit, report);
+        cgroups::remove(number, job.workload.cgroups.len());
+        done?;
     }
     services.into_iter().for_each(|service| service.end(report));
     Ok(())

@@ -72,6 +72,8 @@ pub struct Template {
     pub nice: i32,
     /// The slice that it asks for, in nanoseconds; 0: the kernel's own.
     pub slice: u64,
+    /// The number of its control group, if it is in one.
+    pub cgroup: Option<usize>,
     /// The CPUs that it may use; empty: all.
     pub affinity: Vec<u16>,
     /// When it begins, in nanoseconds.
@@ -128,6 +130,7 @@ impl Program {
                 class: class_of(task, class),
                 nice: task.nice.unwrap_or(nice),
                 slice: task.slice.map_or(0, |slice| slice.0),
+                cgroup: task.cgroup.as_ref().and_then(|name| workload.cgroups.keys().position(|key| key == name)),
                 affinity: task.affinity.clone().unwrap_or_default(),
                 start: task.start.0,
                 forked: task.forked,

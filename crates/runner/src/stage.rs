@@ -7,7 +7,7 @@ use crate::shared::{Instance, KINDS, Shared};
 use crate::task::{self, Failure};
 use crate::tracing::Tracing;
 use crate::usage::{self, Migrations, Usage};
-use crate::{clock, sync};
+use crate::{cgroups, clock, sync};
 use schedlab_runner::event::{Event, TaskResult};
 use schedlab_runner::session::{Host, Job, Windows};
 use std::io;
@@ -17,6 +17,8 @@ use std::time::Duration;
 
 /// A job while it runs.
 pub struct Stage {
+    /// The job's number.
+    pub number: usize,
     /// What its tasks do.
     pub program: Program,
     /// What they share.
@@ -40,7 +42,8 @@ pub const REFUSED_CLASS: &str = "the kernel refuses the scheduling class, the ni
 
 /// Runs a job and reports it. Called in a process of its own.
 pub fn run(number: usize, job: &Job, host: Option<&Host>, report: &dyn Fn(&Event)) -> Result<(), String> {
-    let stage: &'static Stage = Box::leak(Box::new(Stage::new(job, host)?));
+    cgroups::make(number, &job.workload.cgroups.values().copied().collect::<Vec<_>>())?;
+    let stage: &'static Stage = Box::leak(Box::new(Stage::new(number, job, host)?));
     clock::calibrate();
     let migrations = if stage.is_detailed { Migrations::count() } else { None };
     let tracing = job.trace.then(Tracing::prepare).transpose()?;
@@ -70,14 +73,14 @@ pub fn run(number: usize, job: &Job, host: Option<&Host>, report: &dyn Fn(&Event
 }
 
 impl Stage {
-    fn new(job: &Job, host: Option<&Host>) -> Result<Stage, String> {
+    fn new(number: usize, job: &Job, host: Option<&Host>) -> Result<Stage, String> {
         let program = Program::new(&job.workload, job.class, host.map_or(0, |host| host.nice))?;
         let shared = Shared::new(&program, job.windows.map_or(0, |windows| windows.count as usize + 1));
         let pipes = program.pipes.iter().map(|&capacity| pipe(capacity)).collect::<Result<_, _>>()?;
         let files = program.files.iter().map(|name| DeviceFile::create(name)).collect::<Result<_, _>>()?;
         let tells_usage = host.is_some();
         let is_detailed = host.is_some_and(|host| !host.bare) && program.instances <= FEW;
-        Ok(Stage { program, shared, windows: job.windows, pipes, files, tells_usage, is_detailed })
+        Ok(Stage { number, program, shared, windows: job.windows, pipes, files, tells_usage, is_detailed })
     }
 
     /// Makes the tasks and waits until they are all at the gate.
@@ -221,6 +224,7 @@ impl Stage {
             2 => "the kernel refuses the CPUs that a task asks for",
             3 => "a task cannot be made",
             4 => "a task was to be forked more often than its count says",
+            8 => "a task cannot be put into its control group",
             5 => "a pipe cannot be used",
             7 => {
                 "a mutex that lets its holder inherit cannot be taken: the tasks wait for each other, or the kernel has no CONFIG_FUTEX_PI"

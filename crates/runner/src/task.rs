@@ -5,7 +5,7 @@ use crate::shared::Reading;
 use crate::stage::Stage;
 use crate::sync::{self, ALL};
 use crate::usage::{self, Usage};
-use crate::{clock, guest};
+use crate::{cgroups, clock, guest};
 use schedlab_runner::class::Class;
 use schedlab_runner::session::Windows;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -21,6 +21,7 @@ pub enum Failure {
     Pipe,
     File,
     Mutex,
+    Cgroup,
 }
 
 /// Runs instance `number` from the gate to its end.
@@ -222,6 +223,11 @@ pub fn set_affinity(cpus: &[u16]) -> bool {
 
 /// Takes the class, nice value, slice and CPUs that the template asks for.
 fn adopt(stage: &Stage, template: &Template) {
+    if let Some(cgroup) = template.cgroup
+        && !cgroups::enter(stage.number, cgroup)
+    {
+        stage.fail(Failure::Cgroup);
+    }
     if !set_class(template.class, template.nice, template.slice) {
         stage.fail(Failure::Class);
     }

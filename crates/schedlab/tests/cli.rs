@@ -152,7 +152,7 @@ fn control_groups_share_and_bad_ones_are_refused() {
         let output = schedlab(&["run", &good, "--policy", policy, "--check"]);
         assert!(output.status.success(), "{policy}: {}", String::from_utf8_lossy(&output.stderr));
     }
-    fails(&["compare", &good, "--on", "vm"], 2, &["control group, batch", "simulated only"]);
+    fails(&["compare", &good, "--on", "host"], 77, &["control group, batch", "give --on vm"]);
     for (groups, words) in [
         ("[cgroup.batch]\n[cgroup.rest]\n[cgroup.empty]\n", ["w.toml:13: cgroup.empty", "no task is in this group"]),
         ("[cgroup.batch]\n", ["w.toml:9: task[1].cgroup", "there is no group named rest"]),

@@ -49,12 +49,41 @@ fn mixed() -> Closed {
     Closed { tasks, duration: Some(Nanos(100_000_000)), ..Closed::default() }
 }
 
+/// Groups by weight and by quota, and a hog in none.
+fn grouped() -> Closed {
+    let hog = |name: &str, cgroup: Option<&str>| {
+        let phases = vec![Phase::forever(vec![Phase::Run(Nanos(1_000_000_000))])];
+        Tasks { cgroup: cgroup.map(str::to_string), ..Tasks::new(name, phases) }
+    };
+    let groups = r#"{ "heavy": { "weight": 300 }, "light": {}, "capped": { "max": "5ms", "period": "50ms" } }"#;
+    Closed {
+        tasks: vec![hog("a", Some("heavy")), hog("b", Some("heavy")), hog("c", Some("light")), hog("d", Some("capped")), hog("e", None)],
+        cgroups: serde_json::from_str(groups).unwrap(),
+        duration: Some(Nanos(500_000_000)),
+        ..Closed::default()
+    }
+}
+
+/// Mars Pathfinder's inversion.
+fn pathfinder(inherit: bool) -> Closed {
+    let mut closed: Closed = serde_json::from_str(include_str!("../../schedsim/tests/engine/pathfinder.json")).unwrap();
+    closed.mutexes.values_mut().for_each(|mutex| mutex.inherit = inherit);
+    closed
+}
+
 #[test]
 fn each_kernel_repeats_itself_on_one_cpu_and_the_newer_one_on_two_and_four() {
     let yields: Vec<Job> = [2, 32].map(|tasks| yields::job(tasks, Class::Other)).into();
     let with_mixed = yields.iter().cloned().chain(closed::jobs("mixed", &mixed(), Class::Other)).collect();
+    let inversions = || [false, true].into_iter().flat_map(|inherit| closed::jobs("pathfinder", &pathfinder(inherit), Class::Other));
+    let with_groups = |jobs: Vec<Job>| jobs.into_iter().chain(closed::jobs("groups", &grouped(), Class::Other)).collect::<Vec<Job>>();
     let several = || closed::jobs("mixed", &mixed(), Class::Other);
-    let guests = [guest("6.1", 1, yields), guest("6.18", 1, with_mixed), guest("6.18", 2, several()), guest("6.18", 4, several())];
+    let guests = [
+        guest("6.1", 1, with_groups(yields)),
+        guest("6.18", 1, with_groups(with_mixed).into_iter().chain(inversions()).collect()),
+        guest("6.18", 2, several()),
+        guest("6.18", 4, several()),
+    ];
     let Some(mut guests) = guests.into_iter().collect::<Option<Vec<Guest>>>() else { return };
     guests[3].nodes = 2;
     // `prove` boots each twice and compares every line, those of the traces among them.
@@ -74,6 +103,20 @@ fn each_kernel_repeats_itself_on_one_cpu_and_the_newer_one_on_two_and_four() {
     let traced = measured.read().expect("a trace");
     assert!(traced.summary.get("switches").is_some_and(|switches| switches > 20.0));
     assert!(traced.summary.get("wakeup_latency_ns_p50").is_some());
+
+    // The quota leaves 90 % to weights of 3, 1 and 1; those of a group divide its share.
+    for (proved, first) in [(cfs, 2), (eevdf, 4)] {
+        let shares = closed::Measured::of(&proved.transcript, first).expect("both jobs end").shares();
+        let close = shares.iter().zip([0.27, 0.27, 0.18, 0.1, 0.18]).all(|(share, expected)| (share - expected).abs() < 0.02);
+        assert!(close && shares.len() == 5, "{shares:?}");
+    }
+
+    // The bus manager waits for the radio, unless who holds the bus inherits its priority.
+    for (first, is_before) in [(6, false), (8, true)] {
+        let measured = closed::Measured::of(&eevdf.transcript, first).expect("both jobs end");
+        let [_, manager, radio] = &measured.tasks[..] else { panic!("three tasks") };
+        assert_eq!(manager.ended_ns < radio.ended_ns, is_before, "{manager:?} {radio:?}");
+    }
 
     let nodes = |proved: &Proved| match proved.transcript.events[..] {
         [Event::Boot { nodes, .. }, ..] => nodes,

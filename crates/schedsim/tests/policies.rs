@@ -356,6 +356,12 @@ fn the_pictures_are_those_of_the_policies() {
         let expected = svg::timeline(&policy).unwrap();
         assert!(drawn == expected, "docs/policies/{name}.svg is not what `cargo run -p schedsim --example timeline -- {policy}` prints");
     }
+    for (name, inherit) in [("no", false), ("yes", true)] {
+        let page = format!("{}/../../docs/policies/pathfinder-{name}.svg", env!("CARGO_MANIFEST_DIR"));
+        let drawn = std::fs::read_to_string(page).unwrap_or_default();
+        let expected = svg::timeline_of("fifo", include_str!("engine/pathfinder.json"), inherit, 160).unwrap();
+        assert!(drawn == expected, "docs/policies/pathfinder-{name}.svg is not what the example `timeline` prints, see its main.rs");
+    }
     assert!(svg::timeline("o2").unwrap_err().contains("no policy named"));
 }
 

@@ -40,6 +40,10 @@ pub const SCHED_EXT: [Need; 2] = [("CONFIG_SCHED_CLASS_EXT", "sched_ext"), ("CON
 /// What a machine of several NUMA nodes needs.
 pub const NUMA: [Need; 2] = [("CONFIG_NUMA", "NUMA"), ("CONFIG_ACPI_NUMA", "NUMA from the firmware's tables")];
 
+/// What control groups with weights and quotas need.
+pub const CGROUPS: [Need; 2] =
+    [("CONFIG_FAIR_GROUP_SCHED", "weights of control groups"), ("CONFIG_CFS_BANDWIDTH", "quotas of control groups")];
+
 /// The first series whose kernels start a second CPU under instruction counting: 6.1 hangs while it does.
 const SECOND_CPU: (u32, u32) = (6, 12);
 

@@ -64,15 +64,15 @@ impl ClosedWorkload {
         &self.closed
     }
 
-    /// Refuses what only the simulator does.
+    /// Refuses what is not done to this machine.
     ///
     /// # Errors
     /// If tasks are in control groups.
-    pub fn expect_real(&self) -> Result<(), Error> {
+    pub fn expect_for_host(&self) -> Result<(), Error> {
         match self.closed.cgroups.keys().next() {
             None => Ok(()),
-            Some(name) => Err(Error::Usage(format!(
-                "{} has a control group, {name}, and groups are simulated only: leave --on out, or the group",
+            Some(name) => Err(Error::Missing(format!(
+                "{} has a control group, {name}, and this machine's groups are its administrator's: give --on vm, or leave the group out",
                 self.name
             ))),
         }
@@ -81,16 +81,16 @@ impl ClosedWorkload {
     /// Refuses what a scheduler in sched_ext is not told.
     ///
     /// # Errors
-    /// If mutexes let their holders inherit priorities, which the kernel does without it.
+    /// If tasks are in control groups, or mutexes let their holders inherit priorities, which the kernel does without it.
     pub fn expect_for_sched_ext(&self, policy: &dyn std::fmt::Display) -> Result<(), Error> {
-        match self.closed.inheriting() {
-            None => Ok(()),
-            Some(name) => Err(Error::Missing(format!(
-                "{}: the holder of the mutex {name} inherits priorities, and sched_ext does not tell {policy} so: take one of the kernel's own classes, \
-                 as kernel:other, or leave `inherit` out",
+        let inherits = self.closed.inheriting().map(|name| format!("the holder of the mutex {name} inherits priorities"));
+        let grouped = self.closed.cgroups.keys().next().map(|name| format!("there is a control group, {name}"));
+        inherits.or(grouped).map_or(Ok(()), |what| {
+            Err(Error::Missing(format!(
+                "{}: {what}, of which {policy} is not told in sched_ext: take one of the kernel's own classes, as kernel:other, or leave it out",
                 self.name
-            ))),
-        }
+            )))
+        })
     }
 
     /// What of the file is only approximated.
@@ -145,5 +145,33 @@ impl ClosedWorkload {
             let _ = writeln!(text, "Approximated: {note}");
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_a_kernel_does_is_refused_where_none_does_it() {
+        let workload = |tables: &str| {
+            let task = r#"{ "name": "t", "cgroup": "g", "phases": [ { "lock": "m" }, { "run": "1ms" }, { "unlock": "m" } ] }"#;
+            let task = if tables.contains("cgroup") { task.to_string() } else { task.replace(r#""cgroup": "g", "#, "") };
+            let closed = serde_json::from_str(&format!(r#"{{ {tables} "task": [ {task} ] }}"#)).unwrap();
+            ClosedWorkload::built_in("w".to_string(), closed)
+        };
+        let (plain, group, inherits) =
+            (workload(""), workload(r#""cgroup": { "g": {} },"#), workload(r#""mutex": { "m": { "inherit": true } },"#));
+        let sched_ext = |workload: &ClosedWorkload| workload.expect_for_sched_ext(&"bpf:rr");
+        assert!(sched_ext(&plain).is_ok() && plain.expect_for_host().is_ok() && inherits.expect_for_host().is_ok());
+        for (refused, words) in [
+            (group.expect_for_host(), ["control group, g", "give --on vm"]),
+            (sched_ext(&group), ["control group, g", "bpf:rr"]),
+            (sched_ext(&inherits), ["the mutex m inherits", "kernel:other"]),
+        ] {
+            let error = refused.expect_err("there is nobody to do it");
+            assert_eq!(error.exit_code(), 77);
+            assert!(words.iter().all(|word| error.to_string().contains(word)), "{error}");
+        }
     }
 }

@@ -7,15 +7,28 @@
 //! for topology in central initial take; do
 //!     cargo run -q -p schedsim --example timeline -- $topology:rr/quantum=20ms > docs/policies/$topology.svg
 //! done
+//! for inherit in no yes; do
+//!     cargo run -q -p schedsim --example timeline -- fifo $inherit 160 < crates/schedsim/tests/engine/pathfinder.json > docs/policies/pathfinder-$inherit.svg
+//! done
 //! ```
+//!
+//! With two more arguments it draws a closed workload in JSON from standard input: with priority inheritance or without, so many ms of it.
 
 mod svg;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let policy = std::env::args().nth(1).unwrap_or_else(|| "eevdf".to_string());
-    match svg::timeline(&policy) {
+    let mut arguments = std::env::args().skip(1);
+    let policy = arguments.next().unwrap_or_else(|| "eevdf".to_string());
+    let picture = match (arguments.next(), arguments.next().and_then(|window| window.parse().ok())) {
+        (Some(inherit), Some(window)) => match std::io::read_to_string(std::io::stdin()) {
+            Ok(json) => svg::timeline_of(&policy, &json, inherit == "yes", window),
+            Err(error) => Err(error.to_string()),
+        },
+        _ => svg::timeline(&policy),
+    };
+    match picture {
         Ok(picture) => {
             print!("{picture}");
             ExitCode::SUCCESS

@@ -1,17 +1,17 @@
-//! A small load on one CPU (on two, if the policy is about where tasks run), and a picture of it.
+//! A small load on one CPU (on two, if the policy is about where tasks run), or a closed workload, and a picture of it.
 
 use schedsim::engine::{self, Options};
 use schedsim::policy::PolicySpec;
 use schedsim::trace::{Event, EventKind, Observer, PrevState, TaskInfo, Trace};
-use schedsim::workload::{Action, Affinity, Attributes, Reservation, Script, Start, TaskSpec, Workload};
+use schedsim::workload::{Action, Affinity, Attributes, Closed, Reservation, Script, Start, TaskSpec, Workload};
 use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
 use std::fmt::Write;
 
 const MS: u64 = 1_000_000;
-/// What is drawn.
+/// What is drawn of the small load, in ms.
 const WINDOW: u64 = 400;
-/// Pixels: of a ms, of a row, of the names.
-const SCALE: u64 = 2;
+/// Pixels: of all that is drawn, of a row, of the names.
+const WIDTH: u64 = 800;
 const ROW: u64 = 26;
 const LEFT: u64 = 110;
 
@@ -29,12 +29,27 @@ const TASKS: [(&str, u8, u64, u64); 5] = [
 /// # Errors
 /// If there is no such policy.
 pub fn timeline(policy: &str) -> Result<String, String> {
+    picture(policy, &load(), if policy.contains(':') { 2 } else { 1 }, WINDOW)
+}
+
+/// The picture of the first `window` ms of a closed workload, which is described in JSON, on one CPU; with or without priority inheritance.
+///
+/// # Errors
+/// If there is no such policy, or the workload cannot be run under it.
+pub fn timeline_of(policy: &str, json: &str, inherit: bool, window: u64) -> Result<String, String> {
+    let mut closed: Closed = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    closed.mutexes.values_mut().for_each(|mutex| mutex.inherit = inherit);
+    let workload = closed.workload(1).map_err(|invalid| format!("{}: {}", invalid.key, invalid.message))?;
+    picture(policy, &workload, 1, window)
+}
+
+fn picture(policy: &str, workload: &Workload, cpus: u16, window: u64) -> Result<String, String> {
     let spec = PolicySpec::parse(policy).map_err(|error| error.to_string())?;
-    let mut stretches = Stretches::default();
-    let options = Options { seed: 1, until: Time(WINDOW * MS) };
-    let machine = Machine::ideal(if policy.contains(':') { 2 } else { 1 });
-    engine::simulate_named(&load(), &machine, &spec, options, Trace::new(vec![&mut stretches])).map_err(|error| error.to_string())?;
-    Ok(draw(policy, &stretches))
+    let mut stretches = Stretches { done: Vec::new(), open: vec![None; workload.tasks.len()] };
+    let options = Options { seed: 1, until: Time(window * MS) };
+    let trace = Trace::new(vec![&mut stretches]);
+    engine::simulate_named(workload, &Machine::ideal(cpus), &spec, options, trace).map_err(|error| error.to_string())?;
+    Ok(draw(policy, workload, &stretches, window))
 }
 
 fn load() -> Workload {
@@ -55,17 +70,16 @@ fn load() -> Workload {
 }
 
 /// What each task did from when to when.
-#[derive(Default)]
 struct Stretches {
     done: Vec<(usize, Option<CpuId>, u64, u64)>,
     /// Where each runs, if it does, and since when, if it is runnable.
-    open: [Option<(Option<CpuId>, u64)>; TASKS.len()],
+    open: Vec<Option<(Option<CpuId>, u64)>>,
 }
 
 impl Stretches {
     fn turn(&mut self, task: TaskId, to: Option<Option<CpuId>>, now: Time) {
         let index = task.index();
-        if index >= TASKS.len() {
+        if index >= self.open.len() {
             return;
         }
         let ended = std::mem::replace(&mut self.open[index], to.map(|cpu| (cpu, now.0)));
@@ -90,25 +104,26 @@ impl Observer for Stretches {
     }
 }
 
-fn draw(policy: &str, stretches: &Stretches) -> String {
-    let (width, height) = (LEFT + WINDOW * SCALE + 10, ROW * TASKS.len() as u64 + 34);
+fn draw(policy: &str, workload: &Workload, stretches: &Stretches, window: u64) -> String {
+    let (rows, scale) = (workload.tasks.len() as u64, WIDTH / window);
+    let (width, height) = (LEFT + window * scale + 10, ROW * rows + 34);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" font-family=\"sans-serif\" \
          font-size=\"12\">\n<title>Who runs (blocks) and who waits (lines) under {policy}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
     );
-    for (row, (name, ..)) in TASKS.iter().enumerate() {
-        let _ = writeln!(svg, "<text x=\"4\" y=\"{}\">{name}</text>", row as u64 * ROW + 19);
+    for (row, task) in workload.tasks.iter().enumerate() {
+        let _ = writeln!(svg, "<text x=\"4\" y=\"{}\">{}</text>", row as u64 * ROW + 19, task.info.name);
     }
-    for ms in (0..=WINDOW).step_by(50) {
-        let (x, bottom) = (LEFT + ms * SCALE, ROW * TASKS.len() as u64 + 6);
+    for ms in (0..=window).step_by(window as usize / 8) {
+        let (x, bottom) = (LEFT + ms * scale, ROW * rows + 6);
         let _ = writeln!(
             svg,
             "<path d=\"M{x} 4V{bottom}\" stroke=\"#ddd\"/><text x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{ms}</text>",
             bottom + 18
         );
     }
-    let x = |ns: u64| LEFT as f64 + (ns * SCALE) as f64 / MS as f64;
-    let open = stretches.open.iter().enumerate().filter_map(|(row, open)| open.map(|(cpu, since)| (row, cpu, since, WINDOW * MS)));
+    let x = |ns: u64| LEFT as f64 + (ns * scale) as f64 / MS as f64;
+    let open = stretches.open.iter().enumerate().filter_map(|(row, open)| open.map(|(cpu, since)| (row, cpu, since, window * MS)));
     for (row, cpu, from, to) in stretches.done.iter().copied().chain(open) {
         let (y, height, color) = match cpu {
             Some(CpuId(0)) => (5, 18, "#3465a4"),

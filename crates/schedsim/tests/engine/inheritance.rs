@@ -29,11 +29,9 @@ fn with_mutexes(tasks: Vec<Tasks>, mutexes: &[&str], inherit: bool) -> Workload 
 
 /// The meteorological task holds the bus, the communications task computes for long, the bus manager waits (Jones 1997, on Mars Pathfinder). On one CPU.
 fn pathfinder(inherit: bool) -> Workload {
-    let low = r#"[ { "lock": "bus" }, { "run": "4ms" }, { "unlock": "bus" }, { "run": "1ms" } ]"#;
-    let high = r#"[ { "run": "1ms" }, { "lock": "bus" }, { "run": "1ms" }, { "unlock": "bus" } ]"#;
-    let tasks =
-        vec![real_time("weather", 10, 0, low), real_time("bus", 90, 1, high), real_time("radio", 50, 2, r#"[ { "run": "100ms" } ]"#)];
-    with_mutexes(tasks, &["bus"], inherit)
+    let mut closed: Closed = serde_json::from_str(include_str!("pathfinder.json")).unwrap();
+    closed.mutexes.insert("bus".into(), MutexOptions { handoff: false, inherit });
+    closed.workload(1).unwrap()
 }
 
 /// Who is switched to at which millisecond.

@@ -150,7 +150,7 @@ impl Compare {
         }
         match self.workload.resolve()? {
             Workload::Closed(workload) => {
-                workload.expect_real()?;
+                workload.expect_for_host()?;
                 limits::require_room(workload.name(), workload.description())?;
                 Ok((workload.name().to_string(), workload.headline(), Subject::Closed(Box::new(workload.description().clone()))))
             }

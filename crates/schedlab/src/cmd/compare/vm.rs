@@ -87,7 +87,7 @@ impl Compare {
     }
 
     /// Boots each kernel under each scheduler twice, with the jobs that `jobs` makes.
-    fn cases(&self, cpus: u16, jobs: impl Fn(Class) -> Vec<Job>) -> Result<Vec<Case>, Error> {
+    fn cases(&self, cpus: u16, needs: &[kernel::Need], jobs: impl Fn(Class) -> Vec<Job>) -> Result<Vec<Case>, Error> {
         let (schedulers, nodes) = (InCharge::all(&self.policy)?, self.vm.numa_nodes);
         if !cpus.is_multiple_of(nodes) {
             return Err(Error::Usage(format!("{cpus} CPUs cannot be cut into {nodes} NUMA nodes: give --cpus {}", 2 * nodes)));
@@ -97,6 +97,7 @@ impl Compare {
         for name in &self.vm.kernel {
             let kernel = Kernel::find(name, &|what| eprintln!("schedlab: {what}"))?;
             kernel.require(cpus, if nodes > 1 { &kernel::NUMA } else { &[] })?;
+            kernel.require(cpus, needs)?;
             for in_charge in &schedulers {
                 in_charge.require(&kernel, cpus)?;
                 let session = Session { settle_ms: self.vm.settle.0 / 1_000_000, jobs: jobs(in_charge.class()), ..Session::default() };

@@ -9,6 +9,7 @@ use crate::results_directory::ResultsDirectory;
 use crate::trace_file::{Header, Writer};
 use crate::vm::closed::{Measured, Traced, jobs};
 use crate::vm::conformance::{Collector, Conformance, Turns};
+use crate::vm::kernel;
 use crate::workload::ClosedWorkload;
 use schedsim::metrics::{CATALOGUE, Metric, Summary};
 use schedsim::trace::Observer;
@@ -40,7 +41,6 @@ struct Outcome {
 
 impl Compare {
     pub(super) fn closed_on_vm(&self, workload: &ClosedWorkload) -> Result<(), Error> {
-        workload.expect_real()?;
         let cpus = self.one_number_of_cpus()?.unwrap_or(1);
         InCharge::all(&self.policy)?
             .iter()
@@ -50,7 +50,8 @@ impl Compare {
         let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
         let mut outcomes = Vec::new();
         let mut agreements = String::new();
-        for case in self.cases(cpus, |class| jobs(workload.name(), workload.description(), class))? {
+        let groups = if workload.description().cgroups.is_empty() { &[][..] } else { &kernel::CGROUPS };
+        for case in self.cases(cpus, groups, |class| jobs(workload.name(), workload.description(), class))? {
             let measured = Measured::of(&case.proved.transcript, 0)
                 .ok_or_else(|| Error::Internal(format!("kernel {} ended no job", case.guest.kernel.name)))?;
             let traced = if measured.lost == 0 { Some(measured.read()?) } else { None };

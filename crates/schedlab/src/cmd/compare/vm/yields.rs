@@ -26,7 +26,7 @@ impl Compare {
                 "with more than one virtual CPU, QEMU runs them in long turns and instructions say nothing: give --cpus 1".to_string(),
             ));
         }
-        let cases = self.cases(1, |class| tasks.iter().map(|&tasks| yields::job(tasks, class)).collect())?;
+        let cases = self.cases(1, &[], |class| tasks.iter().map(|&tasks| yields::job(tasks, class)).collect())?;
         let cases = cases.into_iter().map(|case| Yields::of(case, &tasks, self.vm.functions.is_some())).collect::<Result<Vec<_>, _>>()?;
         let results = Results::new(cases.iter().flat_map(Yields::rows).collect());
         results.print(self.common.format, || text(&cases, self.vm.functions.unwrap_or(0)))
