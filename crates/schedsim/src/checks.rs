@@ -170,7 +170,10 @@ impl<'w> Checks<'w> {
         let tasks = workload.tasks.len();
         // Bounds and turns are of slices that end when they are used up.
         let is_exact = machine.slice_check.is_none();
-        let promises = Promises { shares: promises.shares.filter(|_| is_exact), ..promises };
+        // Whoever inherits while it waits is placed anew, on a CPU that no event names.
+        let stays = workload.shared.inheriting().is_none();
+        let locally_work_conserving = promises.locally_work_conserving && stays;
+        let promises = Promises { shares: promises.shares.filter(|_| is_exact), locally_work_conserving, ..promises };
         Checks {
             workload,
             cpus: machine.cpus,
