@@ -7,7 +7,7 @@ use crate::shared::{Instance, KINDS, Shared};
 use crate::task::{self, Failure};
 use crate::tracing::Tracing;
 use crate::usage::{self, Migrations, Usage};
-use crate::{cgroups, clock, sync};
+use crate::{cgroups, clock, guest, sync};
 use schedlab_runner::event::{Event, TaskResult};
 use schedlab_runner::session::{Host, Job, Windows};
 use std::io;
@@ -45,6 +45,9 @@ pub fn run(number: usize, job: &Job, host: Option<&Host>, report: &dyn Fn(&Event
     cgroups::make(number, &job.workload.cgroups.values().copied().collect::<Vec<_>>())?;
     let stage: &'static Stage = Box::leak(Box::new(Stage::new(number, job, host)?));
     clock::calibrate();
+    if guest::is_guest() {
+        guest::wake_in_time();
+    }
     let migrations = if stage.is_detailed { Migrations::count() } else { None };
     let tracing = job.trace.then(Tracing::prepare).transpose()?;
     stage.prepare()?;

@@ -11,6 +11,7 @@
 //! - [`scheduler`]: a policy of ours in charge of the guest's tasks, through sched_ext.
 //! - [`yields`]: what a yield costs, and how that grows with the number of tasks; [`functions`]: which of the kernel's functions that is.
 //! - [`conformance`]: whether the kernel chose whom the simulated policy chooses.
+//! - [`surroundings`]: what a workload met there beside its scheduler, so that the simulator meets it, too.
 //! - [`closed`]: any workload of tasks that go through phases, undisturbed and with the kernel's scheduling events.
 
 pub mod boot;
@@ -24,6 +25,7 @@ pub mod kernel;
 pub mod proof;
 pub mod qemu;
 pub mod scheduler;
+pub mod surroundings;
 pub mod yields;
 
 pub use boot::{Guest, Transcript, boot};

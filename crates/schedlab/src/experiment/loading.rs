@@ -53,6 +53,7 @@ impl Recorded {
             mips: self.mips,
             ended: &self.replay.ended,
             until: Time::NEVER,
+            beside: &[],
         }
     }
 

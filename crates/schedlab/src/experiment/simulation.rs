@@ -40,9 +40,10 @@ pub fn simulate(
     });
     let charged = charged.transpose()?;
     let machine = charged.as_ref().unwrap_or(machine);
-    let Subject { workload, ended, until: stop, .. } = subject;
+    let Subject { workload, ended, until: stop, beside, .. } = subject;
     let tasks = workload.tasks.iter().map(|task| (task.info.prio, task.attributes.class));
     let mut metrics = Metrics::new(machine.cpus).with_tasks(tasks).with_reservations(workload.reservations.iter().copied());
+    metrics = metrics.excluding(beside.iter().copied());
     let mut until = UntilEnded::new(ended, &mut metrics);
     let mut hash = TraceHash::new();
     let mut checks = check.then(|| Checks::new(workload, machine, policy.promises(machine.cpus)));

@@ -4,6 +4,7 @@
 //! Recording an event takes the kernel instructions, which are part of the latencies of the second run: what that comes to is the difference of the two makespans.
 
 use super::conformance::{Collector, Turns};
+use super::surroundings::Surroundings;
 use super::{Transcript, kernel};
 use crate::Error;
 use crate::import::{self, Options, Recording};
@@ -11,15 +12,56 @@ use schedlab_runner::class::Class;
 use schedlab_runner::event::{Event, TaskResult};
 use schedlab_runner::session::Job;
 use schedsim::metrics::{Metrics, Summary};
-use schedsim::workload::{Closed, CostEstimator, Costs};
+use schedsim::trace::{EventKind, Observer};
+use schedsim::workload::{Closed, CostEstimator, Costs, Phase, Tasks, Workload};
 use schedsim::{Nanos, SliceCheck, TaskId, Time};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// The two jobs.
 pub fn jobs(name: &str, workload: &Closed, class: Class) -> Vec<Job> {
     let job = |trace| Job { name: name.to_string(), workload: workload.clone(), class, windows: None, trace };
     vec![job(false), job(true)]
+}
+
+/// The job that shows what a switch costs there: two tasks that only yield, recorded like the workload.
+pub fn switching(class: Class) -> Job {
+    const ROUNDS: u64 = 200;
+    let yielder = Tasks { count: 2, ..Tasks::new("yielder", vec![Phase::repeat(ROUNDS, vec![Phase::Yield])]) };
+    Job { name: "switch".to_string(), workload: Closed { tasks: vec![yielder], ..Closed::default() }, class, windows: None, trace: true }
+}
+
+/// What a switch takes, a yield and the recording's own instructions included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SwitchCost {
+    /// From one task to the next, with what a scheduler in user space does between them.
+    pub all: Nanos,
+    /// The part that is on the account of the tasks.
+    pub own: Nanos,
+}
+
+impl SwitchCost {
+    /// What [`switching`] came to as job number `job`: the time in which a CPU was busy, for each turn.
+    ///
+    /// # Errors
+    /// If the trace is none that an import reads.
+    pub fn of(transcript: &Transcript, job: usize) -> Result<Option<SwitchCost>, Error> {
+        let Some((_, tasks)) = end(transcript, job) else { return Ok(None) };
+        let traced = Traced::read(&trace(transcript, job), &tasks)?;
+        let turns: Vec<Time> = traced.turns.switches().map(|(time, _)| time).collect();
+        let (Some(&first), Some(&last)) = (turns.first(), turns.last()) else { return Ok(None) };
+        let (mut all, mut own, mut running) = (0, 0, None);
+        for event in traced.events.iter().filter(|event| (first..=last).contains(&event.time)) {
+            let EventKind::SchedSwitch { next, .. } = event.kind else { continue };
+            if let Some((since, is_own)) = running {
+                let ran = event.time.since(since).0;
+                (all, own) = (all + ran, own + if is_own { ran } else { 0 });
+            }
+            running = (next != TaskId::NONE).then_some((event.time, traced.number(next).is_some()));
+        }
+        let each = |sum: u64| sum.checked_div(turns.len() as u64 - 1).map(Nanos);
+        Ok(each(all).zip(each(own)).map(|(all, own)| SwitchCost { all, own }))
+    }
 }
 
 /// What the two jobs came to.
@@ -43,7 +85,11 @@ pub struct Measured {
 pub struct Traced {
     /// Who its tasks are.
     pub recording: Recording,
-    /// Its metrics.
+    /// All that happened, to others as well.
+    pub events: Vec<schedsim::trace::Event>,
+    /// By task of the recording: its number in the workload, if it is one of its tasks.
+    pub numbers: Vec<Option<u32>>,
+    /// The metrics of the workload's tasks.
     pub summary: Summary,
     /// What scheduling cost there.
     pub costs: Costs,
@@ -56,23 +102,13 @@ pub struct Traced {
 impl Measured {
     /// Reads the jobs `first` and `first + 1` of a transcript, as [`jobs`] made them; `None` if they did not end.
     pub fn of(transcript: &Transcript, first: usize) -> Option<Measured> {
-        let end = |number: usize| {
-            transcript.events.iter().find_map(|event| match event {
-                Event::JobEnd { job, ns, tasks } if *job == number => Some((Nanos(*ns), tasks.clone())),
-                _ => None,
-            })
-        };
-        let ((makespan, tasks), (makespan_traced, tasks_traced)) = (end(first)?, end(first + 1)?);
-        let ours: BTreeSet<u32> = tasks_traced.iter().map(|task| task.tid).collect();
-        let mut measured = Measured { makespan, makespan_traced, tasks, tasks_traced, trace: String::new(), lost: 0 };
-        for event in &transcript.events {
-            match event {
-                Event::Trace { job, line } if *job == first + 1 => append(&mut measured.trace, line, &ours),
-                Event::TraceLost { job, events } if *job == first + 1 => measured.lost = *events,
-                _ => {}
-            }
-        }
-        Some(measured)
+        let ((makespan, tasks), (makespan_traced, tasks_traced)) = (end(transcript, first)?, end(transcript, first + 1)?);
+        let lost = transcript.events.iter().find_map(|event| match event {
+            Event::TraceLost { job, events } if *job == first + 1 => Some(*events),
+            _ => None,
+        });
+        let trace = trace(transcript, first + 1);
+        Some(Measured { makespan, makespan_traced, tasks, tasks_traced, trace, lost: lost.unwrap_or(0) })
     }
 
     /// The trace as events, with their metrics.
@@ -80,24 +116,7 @@ impl Measured {
     /// # Errors
     /// If it is none that an import reads.
     pub fn read(&self) -> Result<Traced, Error> {
-        let file = tempfile::NamedTempFile::new().map_err(|error| Error::output(&std::env::temp_dir(), error))?;
-        std::fs::write(file.path(), &self.trace).map_err(|error| Error::output(file.path(), error))?;
-        let (mut metrics, mut costs, mut turns) = (Metrics::new(0), CostEstimator::new(), Collector::default());
-        let recording = import::read(file.path(), &Options::default(), vec![&mut metrics, &mut costs, &mut turns])?;
-        let summary = metrics.finish(Time(recording.duration.0));
-        let numbers: BTreeMap<u32, u32> = self.tasks_traced.iter().zip(0..).map(|(task, number)| (task.tid, number)).collect();
-        let number = |task: TaskId| numbers.get(&recording.tasks.get(task.index())?.pid).copied();
-        let (turns, slice_check) = (turns.turns(number), turns.slice_check(number, kernel::TICK));
-        Ok(Traced { recording, summary, costs: costs.finish(), turns, slice_check })
-    }
-
-    /// What the tasks ran beyond `demand`, the work that they were given, for each switch of the recorded run: their calls and the way through the scheduler.
-    /// `None` unless all have ended.
-    pub fn beyond(&self, demand: Nanos, recorded: &Summary) -> Option<Nanos> {
-        let all_ended = self.tasks_traced.iter().all(|task| task.ended_ns.is_some());
-        let ran: u64 = self.tasks_traced.iter().map(|task| task.cpu_ns).sum();
-        let switches = recorded.get("switches").filter(|&switches| all_ended && switches > 0.0)?;
-        Some(Nanos((ran.saturating_sub(demand.0) as f64 / switches) as u64))
+        Traced::read(&self.trace, &self.tasks_traced)
     }
 
     /// Each task's share of the CPU time of all, undisturbed.
@@ -107,17 +126,104 @@ impl Measured {
     }
 }
 
-/// Appends a line of tracefs as one of `perf script`. Wakings of the kernel's own threads are left out, so that latencies are those of the workload's tasks.
-fn append(trace: &mut String, line: &str, ours: &BTreeSet<u32>) {
-    // `  worker-79  [000] d..2. 3626636494: sched_waking: comm=worker pid=80 prio=120 target_cpu=000`
-    let Some((before, ticks, event)) = columns(line) else { return };
-    if ["sched_waking:", "sched_wakeup:"].iter().any(|waking| event.starts_with(waking)) {
-        let woken = event.rsplit_once(" pid=").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
-        if !woken.is_some_and(|woken| ours.contains(&woken)) {
-            return;
+impl Traced {
+    fn read(trace: &str, tasks: &[TaskResult]) -> Result<Traced, Error> {
+        let file = tempfile::NamedTempFile::new().map_err(|error| Error::output(&std::env::temp_dir(), error))?;
+        std::fs::write(file.path(), trace).map_err(|error| Error::output(file.path(), error))?;
+        let mut collector = Collector::default();
+        let recording = import::read(file.path(), &Options::default(), vec![&mut collector])?;
+        let of: BTreeMap<u32, u32> = tasks.iter().zip(0..).map(|(task, number)| (task.tid, number)).collect();
+        let numbers: Vec<Option<u32>> = recording.tasks.iter().map(|task| of.get(&task.pid).copied()).collect();
+        let others = (0..).zip(&numbers).filter(|(_, number)| number.is_none()).map(|(task, _)| TaskId(task));
+        let (mut metrics, mut costs) = (Metrics::new(0).excluding(others), CostEstimator::new());
+        metrics.events(&collector.events);
+        costs.events(&collector.events);
+        let number = |task: TaskId| numbers.get(task.index()).copied().flatten();
+        let (turns, slice_check) = (collector.turns(number), collector.slice_check(number, kernel::TICK));
+        let summary = metrics.finish(Time(recording.duration.0));
+        Ok(Traced { recording, events: collector.events, numbers, summary, costs: costs.finish(), turns, slice_check })
+    }
+
+    /// The number of a task in the workload, if it is one of its tasks.
+    fn number(&self, task: TaskId) -> Option<u32> {
+        self.numbers.get(task.index()).copied().flatten()
+    }
+
+    /// What a call cost the tasks of each `[[task]]` of `workload` beyond what they were to do and the turns that they had; nothing where that is not known, because a task goes on for ever.
+    /// Where turns are alike a usual one counts, so that neither interrupts nor the end of a task are in it.
+    pub fn calls(&self, workload: &Closed, scripts: &Workload, results: &[TaskResult], switch: SwitchCost) -> Vec<Nanos> {
+        let runs = self.runs();
+        let mut costs = Vec::new();
+        let mut first = 0;
+        for tasks in &workload.tasks {
+            let (mut beyond, mut calls) = (0, 0);
+            for number in first..first + tasks.count {
+                let (Some(runs), Some(result)) = (runs.get(&number), results.get(number as usize)) else { continue };
+                if result.ended_ns.is_some() {
+                    let expected = scripts.tasks[number as usize].script.demand().0.saturating_add(runs.len() as u64 * switch.own.0);
+                    beyond += without_outliers(runs).0.saturating_sub(expected);
+                    calls += result.operations.iter().filter(|(kind, _)| *kind != "run").map(|(_, count)| count).sum::<u64>();
+                }
+            }
+            costs.push(Nanos(beyond.checked_div(calls).unwrap_or(0)));
+            first += tasks.count;
+        }
+        costs
+    }
+
+    /// How long each turn of a task was until it ended or began to exit, by its number; on one CPU.
+    fn runs(&self) -> BTreeMap<u32, Vec<Nanos>> {
+        let mut runs: BTreeMap<u32, Vec<Nanos>> = BTreeMap::new();
+        let mut since = None;
+        for event in &self.events {
+            let (task, next) = match event.kind {
+                EventKind::SchedSwitch { prev, next, .. } => (prev, next),
+                EventKind::SchedProcessExit { task } => (task, TaskId::NONE),
+                _ => continue,
+            };
+            if let (Some(number), Some(since)) = (self.number(task), since) {
+                runs.entry(number).or_default().push(event.time.since(since));
+            }
+            since = (next != TaskId::NONE).then_some(event.time);
+        }
+        runs
+    }
+
+    /// What the workload met there beside its scheduler, a switch costing `switch`; `left_out` is no part of it, by name.
+    pub fn surroundings(&self, switch: Nanos, left_out: Option<&str>) -> Surroundings {
+        Surroundings::of(&self.events, &self.recording.tasks, &self.numbers, switch, left_out)
+    }
+}
+
+/// The sum of `runs`; where half of them are within a tenth of the median, none counts for more than that.
+fn without_outliers(runs: &[Nanos]) -> Nanos {
+    let mut sorted = runs.to_vec();
+    sorted.sort_unstable();
+    let [low, median, high] = [1, 2, 3].map(|quarter| sorted.get(sorted.len() * quarter / 4).copied().unwrap_or_default());
+    let most = if (high - low).0 <= median.0 / 10 { median } else { Nanos::MAX };
+    runs.iter().map(|&run| run.min(most)).sum()
+}
+
+/// How long a job took, and what its tasks came to.
+fn end(transcript: &Transcript, number: usize) -> Option<(Nanos, Vec<TaskResult>)> {
+    transcript.events.iter().find_map(|event| match event {
+        Event::JobEnd { job, ns, tasks } if *job == number => Some((Nanos(*ns), tasks.clone())),
+        _ => None,
+    })
+}
+
+/// The events of a job as `perf script` would print them.
+fn trace(transcript: &Transcript, number: usize) -> String {
+    let mut text = String::new();
+    for event in &transcript.events {
+        if let Event::Trace { job, line } = event
+            && *job == number
+            && let Some((before, ticks, event)) = columns(line)
+        {
+            let _ = writeln!(text, "{before} {}.{:09}: {event}", ticks / 1_000_000_000, ticks % 1_000_000_000);
         }
     }
-    let _ = writeln!(trace, "{before} {}.{:09}: {event}", ticks / 1_000_000_000, ticks % 1_000_000_000);
+    text
 }
 
 /// What stands before the time, the time, and the event.
@@ -137,16 +243,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tracefs_becomes_perf_script_and_keeps_what_is_about_the_workload() {
-        let ours = BTreeSet::from([80]);
-        let mut trace = String::new();
-        let lines = [
-            "          <idle>-0       [000] d.h2. 1000000700: sched_waking: comm=a b: 7: c pid=80 prio=120 target_cpu=000",
-            "          <idle>-0       [000] d.h2. 1000000800: sched_waking: comm=kworker/0:1 pid=12 prio=120 target_cpu=000",
-            "          <idle>-0       [000] d..2. 1000000900: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=80 next_prio=120",
-        ];
-        lines.iter().for_each(|line| append(&mut trace, line, &ours));
-        let times: Vec<&str> = trace.lines().map(|line| line.split(' ').find(|word| word.starts_with("1.")).unwrap()).collect();
-        assert_eq!(times, ["1.000000700:", "1.000000900:"]);
+    fn a_line_of_tracefs_is_taken_apart_at_its_time() {
+        let line = "          <idle>-0       [000] d.h2. 1000000700: sched_waking: comm=a b: 7: c pid=80 prio=120 target_cpu=000";
+        let (before, ticks, event) = columns(line).unwrap();
+        assert!(before.ends_with("d.h2.") && event.starts_with("sched_waking: comm=a b: 7: c pid=80"), "{before} {event}");
+        assert_eq!(ticks, 1_000_000_700);
+        assert_eq!(columns("# a comment: none"), None);
     }
 }

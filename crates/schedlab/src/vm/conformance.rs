@@ -9,18 +9,16 @@ use schedsim::{Nanos, SliceCheck, TaskId, Time};
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 use std::collections::BTreeMap;
 
-/// Collects who was chosen and who was woken.
+/// Collects all events.
 #[derive(Clone, Debug, Default)]
 pub struct Collector {
-    events: Vec<Event>,
+    /// In the order of time.
+    pub events: Vec<Event>,
 }
 
 impl Observer for Collector {
     fn events(&mut self, chunk: &[Event]) {
-        let matters = |event: &&Event| {
-            matches!(event.kind, EventKind::SchedSwitch { .. } | EventKind::SchedWaking { .. } | EventKind::SchedWakeupNew { .. })
-        };
-        self.events.extend(chunk.iter().filter(matters));
+        self.events.extend(chunk);
     }
 }
 
@@ -73,13 +71,23 @@ pub struct Turns {
 }
 
 impl Turns {
+    /// Those that begin before `end`: where a workload is stopped, the kernel goes on until the runner has its turn.
+    pub fn until(mut self, end: Time) -> Turns {
+        self.events.retain(|event| event.time < end);
+        self
+    }
+
+    /// When they begin, and whose they are.
+    pub fn switches(&self) -> impl Iterator<Item = (Time, u32)> {
+        self.events.iter().filter_map(|event| match event.kind {
+            EventKind::SchedSwitch { next, .. } => Some((event.time, next.0)),
+            _ => None,
+        })
+    }
+
     /// Whose turns they are.
     pub fn order(&self) -> Vec<u32> {
-        let chosen = self.events.iter().filter_map(|event| match event.kind {
-            EventKind::SchedSwitch { next, .. } => Some(next.0),
-            _ => None,
-        });
-        chosen.collect()
+        self.switches().map(|(_, task)| task).collect()
     }
 }
 

@@ -54,6 +54,11 @@ impl Scheduler {
         Ok(scheduler)
     }
 
+    /// The name of the task that decides, unless the policy is in the kernel as a whole.
+    pub fn in_user_space(&self) -> Option<&str> {
+        (!self.policy.starts_with("bpf:")).then_some(PROGRAM)
+    }
+
     /// Where it is.
     pub fn program(&self) -> &Path {
         &self.program

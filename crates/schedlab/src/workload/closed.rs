@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::toml_file::TomlFile;
-use schedsim::workload::{self, Closed, Invalid};
+use schedsim::workload::{self, Closed, Invalid, LoopPhase, Phase};
 use schedsim::{Nanos, Time};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -62,6 +62,15 @@ impl ClosedWorkload {
     /// What is in it. As JSON it tells real threads what to do.
     pub fn description(&self) -> &Closed {
         &self.closed
+    }
+
+    /// The same where each call (all phases but `run`, `loop` and `exec`) takes the tasks of each `[[task]]` so much CPU time; in lists that they go on with calls take none.
+    pub fn with_calls(&self, costs: &[Nanos]) -> ClosedWorkload {
+        let mut workload = self.clone();
+        for (tasks, &cost) in workload.closed.tasks.iter_mut().zip(costs) {
+            tasks.phases = with_calls(std::mem::take(&mut tasks.phases), cost);
+        }
+        workload
     }
 
     /// Refuses what is not done to this machine.
@@ -146,6 +155,15 @@ impl ClosedWorkload {
         }
         text
     }
+}
+
+fn with_calls(phases: Vec<Phase>, cost: Nanos) -> Vec<Phase> {
+    let each = |phase| match phase {
+        Phase::Run(_) | Phase::Exec(_) => vec![phase],
+        Phase::Loop(inner) => vec![Phase::Loop(LoopPhase { phases: with_calls(inner.phases, cost), ..inner })],
+        call => vec![Phase::Run(cost), call],
+    };
+    phases.into_iter().flat_map(each).collect()
 }
 
 #[cfg(test)]

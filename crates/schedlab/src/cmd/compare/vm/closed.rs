@@ -7,13 +7,13 @@ use crate::experiment::{Subject, simulate};
 use crate::output::{Align, Results, Row, Table, headline, quantity};
 use crate::results_directory::ResultsDirectory;
 use crate::trace_file::{Header, Writer};
-use crate::vm::closed::{Measured, Traced, jobs};
+use crate::vm::closed::{Measured, SwitchCost, Traced, jobs, switching};
 use crate::vm::conformance::{Collector, Conformance, Turns};
 use crate::vm::kernel;
 use crate::workload::ClosedWorkload;
 use schedsim::metrics::{CATALOGUE, Metric, Summary};
 use schedsim::trace::Observer;
-use schedsim::{Machine, Nanos};
+use schedsim::{Machine, Nanos, TaskId};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -46,35 +46,22 @@ impl Compare {
             .iter()
             .filter(|in_charge| in_charge.is_ours())
             .try_for_each(|ours| workload.expect_for_sched_ext(ours))?;
-        let scripts = workload.scripts(cpus)?;
         let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
+        let with_simulated = self.vm.on.contains(&Backend::Sim);
+        let all_jobs = |class| {
+            let switching = with_simulated.then(|| switching(class));
+            jobs(workload.name(), workload.description(), class).into_iter().chain(switching).collect()
+        };
         let mut outcomes = Vec::new();
         let mut agreements = String::new();
         let groups = if workload.description().cgroups.is_empty() { &[][..] } else { &kernel::CGROUPS };
-        for case in self.cases(cpus, groups, |class| jobs(workload.name(), workload.description(), class))? {
+        for case in self.cases(cpus, groups, all_jobs)? {
             let measured = Measured::of(&case.proved.transcript, 0)
                 .ok_or_else(|| Error::Internal(format!("kernel {} ended no job", case.guest.kernel.name)))?;
             let traced = if measured.lost == 0 { Some(measured.read()?) } else { None };
             let real = Outcome::real(&case, &measured, traced.as_ref());
-            if self.vm.on.contains(&Backend::Sim) {
-                let slice_check = traced.as_ref().filter(|_| case.in_charge.is_ours()).map(|traced| traced.slice_check);
-                let machine = Machine { slice_check, ..machine(cpus, &measured, traced.as_ref(), scripts.demand()) };
-                let subject = Subject::of_closed(workload, &scripts, &machine, None);
-                let policy = case.in_charge.simulated(&case.guest.kernel)?;
-                let mut turns = Collector::default();
-                let run = simulate(subject, &machine, &policy, self.common.seed, self.check, Some(&mut turns))?;
-                let names = measured.tasks.iter().map(|task| task.name.clone());
-                let mut simulated = Outcome::simulated(&policy.to_string(), cpus, names, run.summary);
-                // The order of several CPUs is one of time, which means nothing there.
-                if let (Some(traced), 1) = (&traced, cpus) {
-                    let turns = turns.turns(|task| Some(task.0));
-                    simulated.conformance = Some(Conformance::of(&traced.turns.order(), &turns.order()));
-                    if let Some(directory) = &directory {
-                        let header = subject.header(&policy, cpus, self.common.seed);
-                        write_turns(directory, &Header { policy: real.title.clone(), ..header.clone() }, &traced.turns)?;
-                        write_turns(directory, &Header { policy: format!("{policy} beside {}", real.title), ..header }, &turns)?;
-                    }
-                }
+            if with_simulated {
+                let (simulated, machine) = self.beside(&case, workload, &measured, traced.as_ref(), directory.as_ref())?;
                 agreements += &agreement(&real, &simulated, &machine);
                 outcomes.extend([real, simulated]);
             } else {
@@ -88,6 +75,48 @@ impl Compare {
         }
         results.print(self.common.format, || workload.headline() + &text(&outcomes) + &agreements)
     }
+
+    /// The same simulated: on a machine with the guest's costs, and on one CPU with the surroundings that the tasks met there.
+    fn beside(
+        &self,
+        case: &Case,
+        workload: &ClosedWorkload,
+        measured: &Measured,
+        traced: Option<&Traced>,
+        directory: Option<&ResultsDirectory>,
+    ) -> Result<(Outcome, Machine), Error> {
+        const SWITCHING: usize = 2;
+        let cpus = case.guest.cpus;
+        let policy = case.in_charge.simulated(&case.guest.kernel)?;
+        let names = measured.tasks.iter().map(|task| task.name.clone());
+        let switch = SwitchCost::of(&case.proved.transcript, SWITCHING)?;
+        let scripts = workload.scripts(cpus)?;
+        let (Some(traced), Some(switch), 1) = (traced, switch, cpus) else {
+            let machine = Machine { switch_cost: switch.map_or(Nanos::ZERO, |switch| switch.all), ..Machine::ideal(cpus) };
+            let subject = Subject::of_closed(workload, &scripts, &machine, None);
+            let run = simulate(subject, &machine, &policy, self.common.seed, self.check, None)?;
+            return Ok((Outcome::simulated(&policy.to_string(), cpus, names, run.summary), machine));
+        };
+        let slice_check = case.in_charge.is_ours().then_some(traced.slice_check);
+        let machine = Machine { slice_check, ..machine(traced, switch) };
+        let surroundings = traced.surroundings(switch.all, case.in_charge.in_user_space());
+        let calls = traced.calls(workload.description(), &scripts, &measured.tasks_traced, switch);
+        let scripts = surroundings.around(workload.with_calls(&calls).scripts(cpus)?);
+        let others: Vec<TaskId> = scripts.ids().skip(measured.tasks.len()).collect();
+        let subject = Subject { beside: &others, ..Subject::of_closed(workload, &scripts, &machine, None) };
+        let mut events = Collector::default();
+        let run = simulate(subject, &machine, &policy, self.common.seed, self.check, Some(&mut events))?;
+        let mut simulated = Outcome::simulated(&policy.to_string(), cpus, names, run.summary);
+        let both = [traced.turns.clone(), events.turns(|task| (task.index() < measured.tasks.len()).then_some(task.0))];
+        let [real, turns] = both.map(|turns| turns.until(workload.until()));
+        simulated.conformance = Some(Conformance::of(&real.order(), &turns.order()));
+        if let Some(directory) = directory {
+            let header = subject.header(&policy, cpus, self.common.seed);
+            write_turns(directory, &Header { policy: case.title(), ..header.clone() }, &real)?;
+            write_turns(directory, &Header { policy: format!("{policy} beside {}", case.title()), ..header }, &turns)?;
+        }
+        Ok((simulated, machine))
+    }
 }
 
 /// Writes turns as a trace, for `schedlab diff --order`.
@@ -97,17 +126,10 @@ fn write_turns(directory: &ResultsDirectory, header: &Header, turns: &Turns) -> 
     writer.finish()
 }
 
-/// The simulated machine: its costs are those of the guest's trace. What the tasks ran beyond their work, calls and switches, is a switch's; where that is not known
-/// because tasks go on for ever, a switch costs what the trace shows at most.
-fn machine(cpus: u16, measured: &Measured, traced: Option<&Traced>, demand: Nanos) -> Machine {
-    let ideal = Machine::ideal(cpus);
-    traced.map_or(ideal.clone(), |Traced { costs, summary, .. }| Machine {
-        switch_cost: measured.beyond(demand, summary).unwrap_or(costs.switch_cost()),
-        migration_cost: costs.migration_cost(),
-        idle_exit: costs.idle_exit(),
-        wake_cost: costs.wake_cost(),
-        ..ideal
-    })
+/// The simulated machine: its costs are those of the guest.
+fn machine(Traced { costs, .. }: &Traced, switch: SwitchCost) -> Machine {
+    let (migration_cost, idle_exit, wake_cost) = (costs.migration_cost(), costs.idle_exit(), costs.wake_cost());
+    Machine { switch_cost: switch.all, migration_cost, idle_exit, wake_cost, ..Machine::ideal(1) }
 }
 
 impl Outcome {

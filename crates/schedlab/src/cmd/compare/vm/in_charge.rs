@@ -61,6 +61,11 @@ impl InCharge {
         matches!(self, InCharge::Ours(_))
     }
 
+    /// The name of the task that decides, where that is one: it does not schedule itself.
+    pub fn in_user_space(&self) -> Option<&str> {
+        if let InCharge::Ours(scheduler) = self { scheduler.in_user_space() } else { None }
+    }
+
     /// The policy of the simulator's that stands for it.
     pub fn simulated(&self, kernel: &Kernel) -> Result<PolicySpec, Error> {
         match self {

@@ -1,0 +1,194 @@
+//! What a workload met in a guest beside its scheduler, so that the simulator meets it, too: when its tasks came from their gate, and who else ran.
+//!
+//! The others (threads of the kernel, the runner that opens the gate) do by the clock what they did: each is woken when it was and runs for as long as it ran, whatever the workload
+//! does meanwhile. That is right for timers and interrupts, and wrong for a thread that works for the workload, which came when that had asked. Real-time threads are left
+//! out: no policy of a guest's tasks schedules them. One CPU only.
+
+use schedsim::trace::{Event, EventKind, PrevState, TaskInfo};
+use schedsim::workload::{Action, Affinity, Attributes, Late, Operation, Script, Start, TaskSpec, Timer, Workload};
+use schedsim::{CpuId, Nanos, TaskId, Time};
+
+/// See the head of the file.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// When each task of the workload was first woken, by its number.
+    pub arrivals: Vec<Option<Time>>,
+    /// The others.
+    pub others: Workload,
+}
+
+/// Another task while its events come in.
+#[derive(Default)]
+struct Other {
+    /// What it did: when it was woken, and what it ran then.
+    bouts: Vec<Bout>,
+    /// It runs since.
+    running: Option<Time>,
+    /// It is asleep; else the last bout is not over.
+    asleep: bool,
+    /// A waking that came before it slept.
+    early: Option<Time>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Bout {
+    woken: Time,
+    ran: Nanos,
+    turns: u64,
+}
+
+impl Surroundings {
+    /// Reads them off the events of a guest with these tasks, `numbers` being their numbers in the workload. A switch, which costs `switch`, is no part of a run; a task named `left_out`
+    /// is none of the others: what it takes is a switch's.
+    pub fn of(events: &[Event], tasks: &[TaskInfo], numbers: &[Option<u32>], switch: Nanos, left_out: Option<&str>) -> Surroundings {
+        let mut arrivals = vec![None; numbers.iter().flatten().map(|&number| number as usize + 1).max().unwrap_or(0)];
+        let mut others: Vec<Other> = tasks.iter().map(|_| Other::default()).collect();
+        let is_left_out = |task: TaskId| left_out.is_some() && tasks.get(task.index()).is_some_and(|task| left_out == Some(&task.name));
+        let mut held = None;
+        for event in events {
+            match event.kind {
+                // Whom the one that is left out interrupts goes on meanwhile.
+                EventKind::SchedSwitch { prev, next, prev_state } if is_left_out(next) => held = Some((prev, prev_state)),
+                EventKind::SchedSwitch { prev, next, prev_state } => {
+                    let (prev, prev_state) = if is_left_out(prev) { held.take().unwrap_or((prev, prev_state)) } else { (prev, prev_state) };
+                    if prev != next || prev_state != PrevState::Runnable {
+                        others.get_mut(prev.index()).into_iter().for_each(|other| other.stops(prev_state, event.time));
+                        others.get_mut(next.index()).into_iter().for_each(|other| other.runs(event.time));
+                    }
+                }
+                EventKind::SchedWaking { task, .. } => {
+                    others.get_mut(task.index()).into_iter().for_each(|other| other.is_woken(event.time))
+                }
+                EventKind::SchedWakeup { task, .. } | EventKind::SchedWakeupNew { task, .. } => {
+                    if let Some(number) = numbers.get(task.index()).copied().flatten() {
+                        arrivals[number as usize].get_or_insert(event.time);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let is_other = |(task, number): &(&TaskInfo, &Option<u32>)| number.is_none() && left_out != Some(&task.name) && task.prio >= 100;
+        let chosen = tasks.iter().zip(numbers).zip(others).filter(|(is, _)| is_other(is)).filter(|(_, other)| !other.bouts.is_empty());
+        let mut load = Workload::default();
+        chosen.for_each(|((info, _), other)| other.join(info, switch, &mut load));
+        Surroundings { arrivals, others: load }
+    }
+
+    /// A workload among them.
+    pub fn around(&self, mut workload: Workload) -> Workload {
+        for (task, arrival) in workload.tasks.iter_mut().zip(&self.arrivals) {
+            if let (Start::At(start), Some(arrival)) = (task.start, arrival) {
+                task.start = Start::At(start.max(*arrival));
+            }
+        }
+        workload.beside(&self.others)
+    }
+}
+
+impl Other {
+    /// The bout that is not over; one that is first seen runnable has been so since the begin.
+    fn bout(&mut self, now: Time) -> &mut Bout {
+        if self.bouts.is_empty() || self.asleep {
+            self.asleep = false;
+            let woken = if self.bouts.is_empty() { Time::ZERO } else { now };
+            self.bouts.push(Bout { woken, ..Bout::default() });
+        }
+        let last = self.bouts.len() - 1;
+        &mut self.bouts[last]
+    }
+
+    fn is_woken(&mut self, now: Time) {
+        if self.running.is_some() {
+            self.early = Some(now);
+        } else if self.asleep || self.bouts.is_empty() {
+            self.asleep = false;
+            self.bouts.push(Bout { woken: now, ..Bout::default() });
+        }
+    }
+
+    fn runs(&mut self, now: Time) {
+        self.bout(now).turns += 1;
+        self.running = Some(now);
+    }
+
+    fn stops(&mut self, state: PrevState, now: Time) {
+        let since = self.running.take().unwrap_or(Time::ZERO);
+        self.bout(now).ran += now.since(since);
+        let early = self.early.take();
+        if state != PrevState::Runnable {
+            self.asleep = true;
+            early.into_iter().for_each(|early| self.is_woken(early));
+        }
+    }
+
+    /// Becomes a task of `load` that does all this.
+    fn join(self, info: &TaskInfo, switch: Nanos, load: &mut Workload) {
+        let first = self.bouts[0].woken;
+        let timer = load.shared.timers.len() as u32;
+        load.shared.timers.push(Timer { origin: Some(first), late: Late::CatchUp });
+        let mut script = Script::new();
+        if first > Time::ZERO {
+            script.push(Nanos::ZERO, Action::Sleep(Nanos(first.0)));
+        }
+        let next = self.bouts.iter().skip(1).map(|bout| Some(bout.woken)).chain([None]);
+        for (bout, next) in self.bouts.iter().zip(next) {
+            let ran = Nanos(bout.ran.0.saturating_sub(switch.0.saturating_mul(bout.turns)));
+            let wait = |next: Time| Action::Do(Operation::Timer { timer, period: next.since(bout.woken) });
+            script.push(ran, next.map_or(Action::Exit, wait));
+        }
+        load.tasks.push(TaskSpec {
+            info: info.clone(),
+            attributes: Attributes::default(),
+            affinity: Affinity::Any,
+            cpu: CpuId(0),
+            start: Start::At(Time::ZERO),
+            script,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedsim::trace::WakeContext;
+    use schedsim::workload::Shared;
+
+    #[test]
+    fn others_do_by_the_clock_what_they_did_and_tasks_arrive_when_they_were_woken() {
+        let at = |time, kind| Event { time: Time(time), cpu: CpuId(0), kind };
+        let switch = |prev, next, prev_state| EventKind::SchedSwitch { prev: TaskId(prev), next: TaskId(next), prev_state };
+        let (waking, wakeup) = (
+            |task| EventKind::SchedWaking { task: TaskId(task), target: CpuId(0), context: WakeContext::Unknown },
+            |task| EventKind::SchedWakeup { task: TaskId(task), target: CpuId(0) },
+        );
+        // Task 0 opens the gate for task 1, the workload's; task 2 is a thread of the kernel that is preempted once; task 3 is real-time.
+        let events = [
+            at(5, waking(1)),
+            at(7, wakeup(1)),
+            at(20, switch(0, 1, PrevState::Blocked)),
+            at(100, waking(2)),
+            at(130, switch(1, 2, PrevState::Runnable)),
+            at(150, switch(2, 3, PrevState::Runnable)),
+            at(155, switch(3, 2, PrevState::Blocked)),
+            at(160, waking(2)),
+            at(180, switch(2, 1, PrevState::Blocked)),
+            at(190, switch(1, 2, PrevState::Runnable)),
+            at(200, switch(2, 1, PrevState::Blocked)),
+        ];
+        let task = |name: &str, prio| TaskInfo { name: name.to_string(), pid: 1, tgid: 1, prio };
+        let tasks = [task("init", 120), task("worker", 120), task("kthread", 120), task("migration/0", 0)];
+        let numbers = [None, Some(0), None, None];
+        let surroundings = Surroundings::of(&events, &tasks, &numbers, Nanos(4), None);
+        assert_eq!(surroundings.arrivals, [Some(Time(7))]);
+        let steps = |task: usize| surroundings.others.tasks[task].script.steps().map(|step| (step.run, step.then)).collect::<Vec<_>>();
+        assert_eq!(steps(0), [(Nanos(20), Action::Exit)]);
+        let wait = Action::Do(Operation::Timer { timer: 1, period: Nanos(60) });
+        assert_eq!(steps(1), [(Nanos(0), Action::Sleep(Nanos(100))), (Nanos(37), wait), (Nanos(6), Action::Exit)]);
+        assert_eq!(surroundings.others.tasks.len(), 2);
+        let without = Surroundings::of(&events, &tasks, &numbers, Nanos(4), Some("kthread"));
+        assert_eq!(without.others.tasks.len(), 1);
+        let own = TaskSpec { start: Start::At(Time(2)), ..surroundings.others.tasks[0].clone() };
+        let around = surroundings.around(Workload { tasks: vec![own], shared: Shared::NOTHING, ..Workload::default() });
+        assert_eq!((around.tasks.len(), around.tasks[0].start), (3, Start::At(Time(7))));
+    }
+}
