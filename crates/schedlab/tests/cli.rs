@@ -95,6 +95,9 @@ fn compare_of_all_policies_has_a_case_for_each() {
     policies.dedup();
     assert_eq!(policies.len(), schedsim::policy::names().len());
     fails(&["compare", "yield:3", "--on", "vm", "--policy", "all"], 2, &["kernel:"]);
+    fails(&["compare", "yield:3", "--on", "vm", "--then", "yeld:4"], 2, &["Did you mean `yield`?"]);
+    fails(&["compare", "yield:3", "--on", "vm", "--then", "yield:4", "-o", "x"], 2, &["leave --then out"]);
+    fails(&["compare", "yield:3", "--then", "yield:4"], 2, &["--then", "--on vm"]);
 }
 
 #[test]

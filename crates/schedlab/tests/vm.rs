@@ -406,3 +406,24 @@ fn a_killed_program_leaves_no_guest_behind() {
     let is_over = |pid: &i32| !Path::new(&format!("/proc/{pid}/fd/0")).exists();
     assert!(until(&|| guests.iter().all(is_over)), "of {guests:?} some live on");
 }
+
+#[test]
+fn workloads_and_classes_share_a_boot_and_each_has_its_own_numbers() {
+    if guest("6.1", 1, Vec::new()).is_none() {
+        return;
+    }
+    let mut schedlab = Command::new(env!("CARGO_BIN_EXE_schedlab"));
+    let workloads = ["compare", "hogs:1?work=10ms", "--then", "hogs:2?work=30ms", "--on", "vm", "--kernel", "6.1"];
+    let output =
+        schedlab.args(workloads).args(["--policy", "kernel:other,kernel:fifo:50", "--one-boot", "--format", "json"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let results: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let makespan = |workload: &str, policy: &str| {
+        let is_it = |row: &&serde_json::Value| row["workload"] == workload && row["policy"] == policy && row["metric"] == "makespan_ns";
+        results["rows"].as_array().unwrap().iter().find(is_it).and_then(|row| row["value"].as_f64()).expect("a makespan")
+    };
+    for policy in ["kernel:other", "kernel:fifo:50"] {
+        let (one, two) = (makespan("hogs:1?work=10ms", policy), makespan("hogs:2?work=30ms", policy));
+        assert!((10e6..30e6).contains(&one) && one < two && two > 30e6, "{policy}: {one} and {two}");
+    }
+}

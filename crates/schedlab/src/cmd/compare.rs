@@ -100,6 +100,7 @@ impl Compare {
             self.expect_no_added_load()?;
         }
         if self.vm.on == [Backend::Host] {
+            self.vm.expect_no_boot()?;
             return self.on_host();
         }
         if self.vm.on.contains(&Backend::Host) || !self.host.command.is_empty() {
@@ -110,6 +111,7 @@ impl Compare {
         if self.vm.is_on() {
             return self.on_vm();
         }
+        self.vm.expect_no_boot()?;
         self.answer()?.print(self.common.format)
     }
 

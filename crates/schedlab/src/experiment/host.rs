@@ -36,6 +36,8 @@ pub struct Plan<'a> {
     pub seed: u64,
     /// Rounds that are not counted.
     pub warm_up: u32,
+    /// Whether the baseline is run against itself first.
+    pub against_itself: bool,
     /// When it is enough.
     pub stopping: Stopping,
     /// A difference smaller than this share of the baseline's mean makes none.
@@ -109,7 +111,7 @@ impl HostComparison {
             case.refused = first.err();
         }
         let is_there = cases.first().is_some_and(|baseline| baseline.refused.is_none());
-        let same = if is_there { Some(Same::run(plan, place, progress)?) } else { None };
+        let same = if is_there && plan.against_itself { Some(Same::run(plan, place, progress)?) } else { None };
         let mut comparison = HostComparison { cases, same, looks: 0, inconclusive: false, verdicts: Vec::new() };
         comparison.rounds(plan, place, progress)?;
         Ok(comparison)

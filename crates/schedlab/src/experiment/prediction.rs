@@ -8,6 +8,7 @@ use crate::Error;
 use crate::host::cpus;
 use crate::host::run::{Conditions, Place, Subject};
 use crate::host::traced::Traced;
+use crate::import::Recording;
 use crate::output::{Row, headline};
 use crate::statistics::Estimate;
 use crate::workload::ClosedWorkload;
@@ -167,8 +168,11 @@ impl Run {
         let traced = Traced::record(place, workload.name(), &Subject::Closed(Box::new(closed)), change.class(), &conditions, &file)?;
         let later = traced.reports.iter().flat_map(|report| if let Event::JobEnd { tasks, .. } = report { &tasks[..] } else { &[] });
         let later = later.filter(|task| names.contains(&task.name)).map(|task| task.tid).collect();
-        let recorded =
-            Recorded::load(&file, false, CostOverrides::default(), |path, options, observers| Ok(traced.read(path, &options, observers)?));
+        // perf records all CPUs; those that the tasks may not use are no part of this machine.
+        let cpus = conditions.cpus.len() as u16;
+        let recorded = Recorded::load(&file, false, CostOverrides::default(), |path, options, observers| {
+            Ok(Recording { cpus, ..traced.read(path, &options, observers)? })
+        });
         Ok(Run { recorded: recorded?, later })
     }
 

@@ -63,6 +63,8 @@ pub struct Binding {
     pub command: String,
     /// Which metric, by its id.
     pub metric: String,
+    /// Of which workload, where there are several: its name, which may go on behind a `:`, `?` or `&`.
+    pub workload: Option<String>,
     /// Of which policy, where there are several.
     pub policy: Option<String>,
     /// Of which backend, where there are several.
@@ -186,7 +188,10 @@ impl Run {
 impl Binding {
     /// Whether a row is of what it means, whatever its metric.
     fn is_about(&self, row: &Row) -> bool {
-        self.policy.as_ref().is_none_or(|policy| *policy == row.policy)
+        let goes_on = |rest: &str| rest.is_empty() || rest.starts_with([':', '?', '&']);
+        let is_called = |name: &String| row.workload.strip_prefix(name.as_str()).is_some_and(goes_on);
+        self.workload.as_ref().is_none_or(is_called)
+            && self.policy.as_ref().is_none_or(|policy| *policy == row.policy)
             && self.backend.as_ref().is_none_or(|backend| *backend == row.backend)
             && self.cpus.is_none_or(|cpus| cpus == row.cpus)
             && self.at.iter().all(|(key, value)| row.params.get(key) == Some(value))
@@ -212,7 +217,11 @@ impl Binding {
                 None => run.x,
             };
             if points.iter().any(|point| point.0 == x) {
-                return Err(format!("`{}` has several {} here; say of which policy, backend or number of CPUs", run.key(), self.metric));
+                return Err(format!(
+                    "`{}` has several {} here; say of which workload, policy, backend or number of CPUs",
+                    run.key(),
+                    self.metric
+                ));
             }
             points.push((x, value));
         }
@@ -363,6 +372,10 @@ mod tests {
         assert_eq!(points("policy = 'rr'\nat.tasks = '2'"), Ok(vec![(3.0, 5.0)]));
         assert_eq!(points("policy = 'rr'\nx = 'tasks'"), Err("too short".to_string()));
         assert!(points("policy = 'cfs'").unwrap_err().contains("several"));
+        let of = |name: &str| toml::from_str::<Binding>(&format!("command = 'y'\nmetric = 'cost'\nworkload = '{name}'")).unwrap();
+        let called = Row { workload: "hackbench:1?threads=yes&loops=5".to_string(), ..row("cfs", "2", None) };
+        assert!(["hackbench", "hackbench:1", "hackbench:1?threads=yes"].iter().all(|name| of(name).is_about(&called)));
+        assert!(["hack", "hackbench:10", "hackbench:1?threads=no"].iter().all(|name| !of(name).is_about(&called)));
         assert!(points("policy = 'fifo'").unwrap_err().contains("no cost"));
     }
 }

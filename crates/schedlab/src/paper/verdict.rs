@@ -61,7 +61,7 @@ impl Evidence<'_> {
     }
 }
 
-/// A row per check, and the verdicts that contradict those on record.
+/// A row per check, and the verdicts that contradict those on record; where they are about the machine at hand, the row says so and no more.
 pub fn judge(claim: &Claim, evidence: &Evidence) -> (Vec<Row>, Vec<String>) {
     let row = |part: usize| {
         let mut row = Row { metric: "check".to_string(), unit: "1".to_string(), ..evidence.row.clone() };
@@ -98,9 +98,14 @@ pub fn judge(claim: &Claim, evidence: &Evidence) -> (Vec<Row>, Vec<String>) {
         let undecided =
             outcomes.as_ref().ok().filter(|_| verdict == "inconclusive").map(|outcomes| undecided(outcomes, evidence.replicates));
         let why = outcomes.err().map(Nothing::because).or_else(|| known.map(|known| known.because.clone())).or_else(|| claim.note.clone());
-        row.note = undecided.into_iter().chain(why).reduce(|counted, why| format!("{counted}; {why}"));
         let on_record = known.map_or("reproduced", |known| known.verdict.as_str());
-        if [verdict, on_record].iter().all(|word| ["reproduced", "not-reproduced"].contains(word)) && verdict != on_record {
+        let is_decided = |word: &&str| ["reproduced", "not-reproduced"].contains(word);
+        let differs = [verdict, on_record].iter().all(is_decided) && verdict != on_record;
+        // What is on record of one machine is no promise about another.
+        let is_of_machine = evidence.row.backend == "host";
+        let elsewhere = (differs && is_of_machine).then(|| format!("another machine has {on_record} on record"));
+        row.note = undecided.into_iter().chain(elsewhere).chain(why).reduce(|counted, why| format!("{counted}; {why}"));
+        if differs && !is_of_machine {
             let regime = evidence.regime.map_or(String::new(), |regime| format!(", {regime}"));
             surprises.push(format!("{} ({}{regime}) is {verdict}, on record as {on_record}: {}", claim.id, index + 1, claim.check[index]));
         }

@@ -18,6 +18,9 @@ use schedsim::{Nanos, SliceCheck, TaskId, Time};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+/// How many jobs measure a workload.
+pub const JOBS: usize = 2;
+
 /// The two jobs.
 pub fn jobs(name: &str, workload: &Closed, class: Class) -> Vec<Job> {
     let job = |trace| Job { name: name.to_string(), workload: workload.clone(), class, windows: None, trace };

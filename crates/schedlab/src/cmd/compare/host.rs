@@ -34,6 +34,9 @@ pub struct HostArguments {
     /// Rounds that are not counted, before the others
     #[arg(long, value_name = "N", default_value_t = 1)]
     warm_up: u32,
+    /// Do not run the baseline against itself first: for where whole comparisons are repeated, which shows the same
+    #[arg(long)]
+    no_self_comparison: bool,
     /// Repeat at least so long
     #[arg(long, value_name = "DURATION", default_value = "0s")]
     min_time: Nanos,
@@ -102,6 +105,7 @@ impl Compare {
                 conditions,
                 seed: self.common.seed,
                 warm_up: self.host.warm_up,
+                against_itself: !self.host.no_self_comparison,
                 stopping: self.stopping(),
                 margin: self.host.margin,
             };

@@ -8,7 +8,7 @@ mod yields;
 
 use super::Compare;
 use crate::vm::{Guest, Identity, Kernel, Proved, Qemu, kernel, prove};
-use crate::workload::Workload;
+use crate::workload::{ClosedWorkload, Workload};
 use crate::{Error, progress};
 use clap::{Args, ValueEnum};
 use in_charge::InCharge;
@@ -18,6 +18,8 @@ use schedlab_runner::event::Event;
 use schedlab_runner::session::{Job, Session};
 use schedsim::Nanos;
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Where a workload runs.
@@ -49,12 +51,26 @@ pub struct VmArguments {
     /// On vm: cut the guest into so many NUMA nodes. Artificial: the kernel takes them for nodes, and no memory is slower
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=8))]
     numa_nodes: u16,
+    /// On vm: run this workload as well, after the others, in the same boots; may be given several times
+    #[arg(long, value_name = "WORKLOAD")]
+    then: Vec<OsString>,
+    /// On vm: the classes of a kernel's own share a boot, one after another: faster, and each finds the kernel as the one before has left it
+    #[arg(long)]
+    one_boot: bool,
 }
 
 impl VmArguments {
     /// Whether a real kernel is asked for.
     pub fn is_on(&self) -> bool {
         self.on.contains(&Backend::Vm)
+    }
+
+    /// Refuses what is about boots where nothing is booted.
+    pub fn expect_no_boot(&self) -> Result<(), Error> {
+        match self.then.is_empty() && !self.one_boot {
+            true => Ok(()),
+            false => Err(Error::Usage("--then and --one-boot are about guests: add --on vm, or leave them out".to_string())),
+        }
     }
 }
 
@@ -68,21 +84,20 @@ struct Case {
     guest: Guest,
     identity: Identity,
     in_charge: InCharge,
-    proved: Proved,
+    proved: Arc<Proved>,
+    /// Its first job, of those of its boot.
+    first_job: usize,
 }
 
 impl Compare {
     pub(super) fn on_vm(&self) -> Result<(), Error> {
         let argument = self.workload.workload.to_string_lossy();
-        match argument.strip_prefix("yield:").filter(|counts| !counts.contains('?')) {
+        match argument.strip_prefix("yield:").filter(|counts| !counts.contains('?') && self.vm.then.is_empty()) {
             Some(counts) if !self.vm.on.contains(&Backend::Sim) => self.yields_on_vm(counts),
-            _ => match self.workload.resolve()? {
-                Workload::Closed(workload) => self.closed_on_vm(&workload),
-                Workload::Recording(_) | Workload::Stochastic(_) => Err(Error::Usage(format!(
-                    "`{argument}` does not run in a real kernel, which takes tasks that go through phases: a file with [[task]]s, or one of those \
-                     that `schedlab list workloads` shows, as yield:8, hackbench:1 or periodic:4"
-                ))),
-            },
+            _ => {
+                let names = std::iter::once(&self.workload.workload).chain(&self.vm.then);
+                self.closed_on_vm(&names.map(|name| for_kernels(name)).collect::<Result<Vec<_>, _>>()?)
+            }
         }
     }
 
@@ -93,28 +108,43 @@ impl Compare {
             return Err(Error::Usage(format!("{cpus} CPUs cannot be cut into {nodes} NUMA nodes: give --cpus {}", 2 * nodes)));
         }
         let qemu = Qemu::find()?;
-        let (mut guests, mut of) = (Vec::new(), Vec::new());
+        let mut guests: Vec<Guest> = Vec::new();
+        // Who schedules, in which guest, from which job on.
+        let mut of = Vec::new();
         for name in &self.vm.kernel {
             let kernel = Kernel::find(name, &|what| eprintln!("schedlab: {what}"))?;
             kernel.require(cpus, if nodes > 1 { &kernel::NUMA } else { &[] })?;
             kernel.require(cpus, needs)?;
+            let mut shared: Option<usize> = None;
             for in_charge in &schedulers {
                 in_charge.require(&kernel, cpus)?;
-                let session = Session { settle_ms: self.vm.settle.0 / 1_000_000, jobs: jobs(in_charge.class()), ..Session::default() };
+                let mut jobs = jobs(in_charge.class());
+                let may_share = self.vm.one_boot && !in_charge.is_ours();
+                if let Some(guest) = shared.filter(|_| may_share) {
+                    let all = &mut guests[guest].session.jobs;
+                    of.push((in_charge.clone(), guest, all.len()));
+                    all.append(&mut jobs);
+                    continue;
+                }
+                let session = Session { settle_ms: self.vm.settle.0 / 1_000_000, jobs, ..Session::default() };
                 let (qemu, kernel) = (qemu.clone(), kernel.clone());
                 let (memory, wall_limit) = (MEMORY, WALL_LIMIT);
                 let mut guest = Guest { qemu, kernel, cpus, memory, nodes, session, files: Vec::new(), count_addresses: false, wall_limit };
                 in_charge.install(&mut guest)?;
+                shared = shared.or(may_share.then_some(guests.len()));
+                of.push((in_charge.clone(), guests.len(), 0));
                 guests.push(guest);
-                of.push(in_charge.clone());
             }
         }
-        let proved = prove_with_progress(&guests)?;
-        for (in_charge, proved) in of.iter().zip(&proved) {
-            in_charge.judge(&proved.transcript)?;
+        let proved: Vec<Arc<Proved>> = prove_with_progress(&guests)?.into_iter().map(Arc::new).collect();
+        for (in_charge, guest, _) in &of {
+            in_charge.judge(&proved[*guest].transcript)?;
         }
-        let case = |((guest, in_charge), proved)| Case { identity: Identity::of(&guest), guest, in_charge, proved };
-        Ok(guests.into_iter().zip(of).zip(proved).map(case).collect())
+        let case = |(in_charge, guest, first_job): (InCharge, usize, usize)| {
+            let (guest, proved) = (guests[guest].clone(), proved[guest].clone());
+            Case { identity: Identity::of(&guest), guest, in_charge, proved, first_job }
+        };
+        Ok(of.into_iter().map(case).collect())
     }
 
     /// The number of CPUs, if one is asked for.
@@ -125,6 +155,18 @@ impl Compare {
             [_] => Err(Error::Usage("a guest has from 1 to 16 CPUs".to_string())),
             _ => Err(Error::Usage("on vm give one number of CPUs at a time".to_string())),
         }
+    }
+}
+
+/// A workload of tasks that are made by real calls.
+fn for_kernels(argument: &OsStr) -> Result<ClosedWorkload, Error> {
+    match Workload::resolve(argument)? {
+        Workload::Closed(workload) => Ok(*workload),
+        Workload::Recording(_) | Workload::Stochastic(_) => Err(Error::Usage(format!(
+            "`{}` does not run in a real kernel, which takes tasks that go through phases: a file with [[task]]s, or one of those \
+             that `schedlab list workloads` shows, as yield:8, hackbench:1 or periodic:4",
+            argument.to_string_lossy()
+        ))),
     }
 }
 

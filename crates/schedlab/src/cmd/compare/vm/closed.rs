@@ -7,7 +7,7 @@ use crate::experiment::{Subject, simulate};
 use crate::output::{Align, Results, Row, Table, headline, quantity};
 use crate::results_directory::ResultsDirectory;
 use crate::trace_file::{Header, Writer};
-use crate::vm::closed::{Measured, SwitchCost, Traced, jobs, switching};
+use crate::vm::closed::{JOBS, Measured, SwitchCost, Traced, jobs, switching};
 use crate::vm::conformance::{Collector, Conformance, Turns};
 use crate::vm::kernel;
 use crate::workload::ClosedWorkload;
@@ -40,56 +40,80 @@ struct Outcome {
 }
 
 impl Compare {
-    pub(super) fn closed_on_vm(&self, workload: &ClosedWorkload) -> Result<(), Error> {
+    /// All of `workloads`, one after another in each boot.
+    pub(super) fn closed_on_vm(&self, workloads: &[ClosedWorkload]) -> Result<(), Error> {
+        for ours in InCharge::all(&self.policy)?.iter().filter(|in_charge| in_charge.is_ours()) {
+            workloads.iter().try_for_each(|workload| workload.expect_for_sched_ext(ours))?;
+        }
+        if self.output.is_some() && workloads.len() > 1 {
+            return Err(Error::Usage("-o takes the traces of one workload: leave --then out".to_string()));
+        }
         let cpus = self.one_number_of_cpus()?.unwrap_or(1);
-        InCharge::all(&self.policy)?
-            .iter()
-            .filter(|in_charge| in_charge.is_ours())
-            .try_for_each(|ours| workload.expect_for_sched_ext(ours))?;
+        workloads.iter().try_for_each(|workload| workload.scripts(cpus).map(drop))?;
         let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
         let with_simulated = self.vm.on.contains(&Backend::Sim);
-        let all_jobs = |class| {
+        let of_one = |workload: &ClosedWorkload, class| {
             let switching = with_simulated.then(|| switching(class));
-            jobs(workload.name(), workload.description(), class).into_iter().chain(switching).collect()
+            jobs(workload.name(), workload.description(), class).into_iter().chain(switching).collect::<Vec<_>>()
         };
+        let each = JOBS + usize::from(with_simulated);
+        let all = |class| workloads.iter().flat_map(|workload| of_one(workload, class)).collect();
+        let has_groups = workloads.iter().any(|workload| !workload.description().cgroups.is_empty());
+        let cases = self.cases(cpus, if has_groups { &kernel::CGROUPS } else { &[] }, all)?;
+        let (mut rows, mut text) = (Vec::new(), String::new());
+        for (index, workload) in workloads.iter().enumerate() {
+            let (outcomes, agreements) = self.outcomes(workload, each * index, &cases, directory.as_ref())?;
+            rows.extend(outcomes.iter().flat_map(|outcome| outcome.rows(workload.name())));
+            text += &(workload.headline() + &tables(&outcomes) + &agreements);
+        }
+        let results = Results::new(rows);
+        if let Some(directory) = directory {
+            directory.write(&results, Vec::new())?;
+            directory.finish()?;
+        }
+        results.print(self.common.format, || text)
+    }
+
+    /// What `workload`, whose jobs begin with number `job` of each case, came to, and how far the simulator agrees.
+    fn outcomes(
+        &self,
+        workload: &ClosedWorkload,
+        job: usize,
+        cases: &[Case],
+        directory: Option<&ResultsDirectory>,
+    ) -> Result<(Vec<Outcome>, String), Error> {
         let mut outcomes = Vec::new();
         let mut agreements = String::new();
-        let groups = if workload.description().cgroups.is_empty() { &[][..] } else { &kernel::CGROUPS };
-        for case in self.cases(cpus, groups, all_jobs)? {
-            let measured = Measured::of(&case.proved.transcript, 0)
+        for case in cases {
+            let measured = Measured::of(&case.proved.transcript, case.first_job + job)
                 .ok_or_else(|| Error::Internal(format!("kernel {} ended no job", case.guest.kernel.name)))?;
             let traced = if measured.lost == 0 { Some(measured.read()?) } else { None };
-            let real = Outcome::real(&case, &measured, traced.as_ref());
-            if with_simulated {
-                let (simulated, machine) = self.beside(&case, workload, &measured, traced.as_ref(), directory.as_ref())?;
+            let real = Outcome::real(case, &measured, traced.as_ref());
+            if self.vm.on.contains(&Backend::Sim) {
+                let (simulated, machine) = self.beside(case, job, workload, &measured, traced.as_ref(), directory)?;
                 agreements += &agreement(&real, &simulated, &machine);
                 outcomes.extend([real, simulated]);
             } else {
                 outcomes.push(real);
             }
         }
-        let results = Results::new(outcomes.iter().flat_map(|outcome| outcome.rows(workload.name())).collect());
-        if let Some(directory) = directory {
-            directory.write(&results, Vec::new())?;
-            directory.finish()?;
-        }
-        results.print(self.common.format, || workload.headline() + &text(&outcomes) + &agreements)
+        Ok((outcomes, agreements))
     }
 
     /// The same simulated: on a machine with the guest's costs, and on one CPU with the surroundings that the tasks met there.
     fn beside(
         &self,
         case: &Case,
+        job: usize,
         workload: &ClosedWorkload,
         measured: &Measured,
         traced: Option<&Traced>,
         directory: Option<&ResultsDirectory>,
     ) -> Result<(Outcome, Machine), Error> {
-        const SWITCHING: usize = 2;
         let cpus = case.guest.cpus;
         let policy = case.in_charge.simulated(&case.guest.kernel)?;
         let names = measured.tasks.iter().map(|task| task.name.clone());
-        let switch = SwitchCost::of(&case.proved.transcript, SWITCHING)?;
+        let switch = SwitchCost::of(&case.proved.transcript, case.first_job + job + JOBS)?;
         let scripts = workload.scripts(cpus)?;
         let (Some(traced), Some(switch), 1) = (traced, switch, cpus) else {
             let machine = Machine { switch_cost: switch.map_or(Nanos::ZERO, |switch| switch.all), ..Machine::ideal(cpus) };
@@ -234,7 +258,7 @@ impl Outcome {
     }
 }
 
-fn text(outcomes: &[Outcome]) -> String {
+fn tables(outcomes: &[Outcome]) -> String {
     let mut table = Table::new(std::iter::once(("", Align::Left)).chain(headline().map(|(_, title)| (title, Align::Right))));
     for outcome in outcomes {
         let cell = |(metric, _): (&Metric, _)| outcome.value(metric).0.map_or("-".to_string(), |value| quantity(value, metric.unit));

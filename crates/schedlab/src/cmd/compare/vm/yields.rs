@@ -44,13 +44,13 @@ fn numbers_of_tasks(counts: &str) -> Result<Vec<u32>, Error> {
 impl Yields {
     fn of(case: Case, tasks: &[u32], with_functions: bool) -> Result<Yields, Error> {
         let transcript = &case.proved.transcript;
-        let cost = |(job, &tasks)| yields::cost(transcript, job).map(|cost| (tasks, cost));
+        let cost = |(job, &tasks)| yields::cost(transcript, case.first_job + job).map(|cost| (tasks, cost));
         let costs = tasks.iter().enumerate().filter_map(cost).collect();
         let mut splits = Vec::new();
         if with_functions {
             let symbols = functions::Symbols::of(&case.guest)?;
             let counted = functions::count(&case.guest, transcript)?;
-            splits = (0..tasks.len()).map(|job| functions::split(&counted, &symbols, job)).collect();
+            splits = (case.first_job..).take(tasks.len()).map(|job| functions::split(&counted, &symbols, job)).collect();
         }
         Ok(Yields { case, costs, splits })
     }
