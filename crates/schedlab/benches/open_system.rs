@@ -10,7 +10,7 @@ use schedsim::metrics::OpenSystem;
 use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
 use schedsim::trace::{Observer, Trace};
 use schedsim::workload::{After, Class, Distribution, Model, RunLength, Stream, Unix1990};
-use schedsim::{Machine, Time};
+use schedsim::{Machine, MigrationCosts, Place, Time, Topology};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::hint::black_box;
@@ -35,6 +35,9 @@ fn main() {
     if wanted("cpus") {
         unix1990(1024, 200_000);
     }
+    if wanted("domains") {
+        domains();
+    }
     if wanted("blocked") {
         a_million_blocked();
     }
@@ -57,6 +60,26 @@ fn unix1990(cpus: u16, tasks: u64) {
         let [with, without] = by_turns([&|| job.observed(&policy).events, &|| job.run(&policy, vec![]).events]);
         print(&format!("unix1990 at 0.7, {cpus} CPUs, {policy}, with metrics"), with);
         print(&format!("unix1990 at 0.7, {cpus} CPUs, {policy}, nobody looking"), without);
+    }
+}
+
+/// The same machine flat, and as 8 nodes of 8 clusters of 16 CPUs, where who balances and who raids looks near by first.
+fn domains() {
+    const CPUS: u16 = 1024;
+    let length = RunLength { measured: 200_000, ..Unix1990::FROM_EMPTY };
+    let unix = Unix1990 { cpus: CPUS, length, ..Unix1990::default() };
+    let (model, flat) = (unix.model().expect("a model"), unix.machine());
+    let places = (0..CPUS).map(|cpu| Place { core: cpu, cluster: cpu / 16, node: cpu / 128, speed: 1.0 }).collect();
+    let topology = Topology::new(places, vec![], 1.0, MigrationCosts::default()).expect("a topology");
+    let clusters = Machine { topology: Some(topology), ..flat.clone() };
+    for [near_flat, policy] in [["take:rr/quantum=100ms", "take:rr/quantum=100ms/raid=near"], ["eevdf", "eevdf"], ["cfs", "cfs"]] {
+        let run = |policy: &str, machine: &Machine| {
+            let policy = PolicySpec::parse(policy).expect("a policy");
+            Job { model: &model, machine, until: Time::NEVER }.run(&policy, vec![]).events
+        };
+        let [flat, near] = by_turns([&|| run(near_flat, &flat), &|| run(policy, &clusters)]);
+        print(&format!("unix1990 at 0.7, {CPUS} CPUs, flat, {near_flat}"), flat);
+        print(&format!("unix1990 at 0.7, {CPUS} CPUs in clusters, {policy}"), near);
     }
 }
 
