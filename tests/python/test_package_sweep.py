@@ -8,10 +8,12 @@ import sys
 import time
 from pathlib import Path
 
+import dask
 import distributed
 import pytest
 
 import schedlab as lab
+from schedlab.cluster import QUIET
 from schedlab.workload import closed, run, task
 
 GRID = {
@@ -32,9 +34,17 @@ def local():
 
 @pytest.fixture(scope="module")
 def client():
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
+    with dask.config.set(QUIET), distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
         with distributed.Client(cluster) as client:
             yield client
+
+
+def test_a_quiet_cluster_differs_in_settings_that_dask_has(client):
+    missing = object()
+    assert all(dask.config.get(key, missing) is not missing for key in QUIET)
+    looks = client.run(lambda dask_worker: {name: each.callback_time for name, each in dask_worker.periodic_callbacks.items()})
+    assert all(each["tick"] >= 1000 and each["monitor"] >= 1000 and "profile" not in each for each in looks.values())
+    assert set(client.run(os.environ.get, "MALLOC_TRIM_THRESHOLD_").values()) == {os.environ.get("MALLOC_TRIM_THRESHOLD_")}
 
 
 def grid_file(folder, **changed):
