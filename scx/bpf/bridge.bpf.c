@@ -40,10 +40,10 @@ struct {
 	__type(value, struct heartbeat);
 } heartbeats SEC(".maps");
 
-/* The program in user space, and whether its policy wants ticks. */
+/* The program in user space, and each how many-th tick of a busy CPU its policy wants; none if 0. */
 SEC(".rodata.settings") const volatile struct {
 	u32 program_pid;
-	u32 wants_ticks;
+	u32 each_tick;
 } settings;
 
 /* Whether the program waits for a CPU; whether it shall have one although nothing has happened. */
@@ -52,6 +52,8 @@ static bool program_due;
 /* Per CPU: who called sched_yield, and whose stop is only for the program's sake. */
 static u32 yielded[MOST_CPUS];
 static bool excursion[MOST_CPUS];
+/* Per CPU: ticks since the last one that was told. */
+static u32 ticks[MOST_CPUS];
 static u32 drains;
 
 static struct shared *memory(void)
@@ -250,10 +252,13 @@ bool BPF_STRUCT_OPS(bridge_yield, struct task_struct *from, struct task_struct *
 
 void BPF_STRUCT_OPS(bridge_tick, struct task_struct *p)
 {
-	if (!settings.wants_ticks || is_program(p))
+	u32 cpu = scx_bpf_task_cpu(p) & (MOST_CPUS - 1);
+
+	if (!settings.each_tick || is_program(p) || ++ticks[cpu] < settings.each_tick)
 		return;
+	ticks[cpu] = 0;
 	tell(EVENT_TICK, p, 0, 0);
-	excursion[scx_bpf_task_cpu(p) & (MOST_CPUS - 1)] = true;
+	excursion[cpu] = true;
 	p->scx.slice = 0;
 }
 

@@ -31,12 +31,12 @@ const NOBODY: u32 = 0;
 /// [`Error::Missing`] for what the policy needs and this kernel has not, [`Error::Ejected`] with the rule that was broken.
 pub fn run<P: Policy>(name: &str, policy: P, seed: u64, is_over: &dyn Fn() -> bool, report: &dyn Fn(&Scheduler)) -> Result<(), Error> {
     let needs = policy.needs();
-    expect(name, needs)?;
+    let each_tick = expect(name, needs)?;
     lock_memory()?;
     let bytes = objects::object(objects::BRIDGE).ok_or_else(|| Error::Internal("the bridge was not built".into()))?;
     let mut scheduler = Scheduler::load_with(objects::BRIDGE, bytes, |constants| {
         constants[..4].copy_from_slice(&std::process::id().to_ne_bytes());
-        constants[4] = u8::from(needs.tick.is_some());
+        constants[4..8].copy_from_slice(&each_tick.to_ne_bytes());
     })?;
     let mut bridge = Bridge {
         memory: Memory::map(&scheduler.map("shared_memory")?)?,
@@ -260,19 +260,19 @@ fn message(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word")
 }
 
-/// Refuses a policy that needs what this kernel does not give.
-fn expect(name: &str, needs: Needs) -> Result<(), Error> {
+/// Each how many-th of this kernel's ticks the policy wants; 0 if it wants none. Refuses a policy that needs what this kernel does not give.
+fn expect(name: &str, needs: Needs) -> Result<u32, Error> {
     if let Some(unmet) = live::unmet(needs) {
         return Err(Error::Missing(format!("policy {name} {unmet}")));
     }
-    let Some(tick) = needs.tick else { return Ok(()) };
+    let Some(tick) = needs.tick else { return Ok(0) };
     let given = tick_period();
-    if tick != given {
-        return Err(Error::Missing(format!(
-            "policy {name} needs a tick every {tick}, and this kernel has one every {given}: give the policy that tick, or a kernel with another CONFIG_HZ"
-        )));
-    }
-    Ok(())
+    let each = u32::try_from(tick.0 / given.0).ok().filter(|each| *each > 0 && tick.0.is_multiple_of(given.0));
+    each.ok_or_else(|| {
+        Error::Missing(format!(
+            "policy {name} needs a tick every {tick}, and this kernel has one every {given}: give the policy a multiple of that, or a kernel with another CONFIG_HZ"
+        ))
+    })
 }
 
 /// The period of the kernel's tick: the resolution of its coarse clock.

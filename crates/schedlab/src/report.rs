@@ -7,7 +7,7 @@ mod atlas;
 mod curves;
 mod findings;
 mod page;
-mod papers;
+pub(crate) mod papers;
 mod tables;
 mod timeline;
 

@@ -39,7 +39,7 @@ pub use scheduler::Scheduler;
 use sha2::{Digest, Sha256};
 
 /// The SHA-256 of `parts`, one after another, in hexadecimal.
-fn sha256<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+pub(crate) fn sha256<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut hash = Sha256::new();
     parts.into_iter().for_each(|part| hash.update(part));
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()

@@ -220,12 +220,12 @@ fn a_list_in_bpf_and_the_same_in_user_space_keep_the_simulated_order_and_cost_no
 }
 
 #[test]
-fn a_policy_that_needs_another_tick_than_the_kernel_has_is_refused_by_name() {
-    let Some((scheduler, guest)) = guest_under("mlfq", vec![yields::job(2, Class::Other)]) else { return };
+fn a_policy_whose_tick_is_no_multiple_of_the_kernels_is_refused_by_name() {
+    let Some((scheduler, guest)) = guest_under("pslist/tick=6ms", vec![yields::job(2, Class::Other)]) else { return };
     let transcript = boot(&guest, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     let refused = scheduler.judge(&transcript).expect_err("its tick is not the kernel's");
     assert_eq!(refused.exit_code(), 77, "{refused}");
-    for word in ["mlfq", "needs a tick", "4.00ms"] {
+    for word in ["pslist/tick=6ms", "needs a tick", "4.00ms"] {
         assert!(refused.to_string().contains(word), "{word:?} is not in {refused}");
     }
 }

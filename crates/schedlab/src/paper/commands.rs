@@ -6,7 +6,7 @@
 //! run = "compare yield:{x} --policy cfs,pslist"   # as a user would type it
 //! x = [2, 8, 32]                                  # what stands in place of {x}, each in a run of its own
 //! seeds = 5                                       # replicates: the run with --seed 1 to 5
-//! quick = { x = [2, 32], seeds = 3 }              # what `--quick` takes instead; also another `run`
+//! quick = { x = [2, 32], seeds = 3 }              # what `--quick` takes instead; also another `run`, or `skipped = "why"`
 //! ```
 //!
 //! A run is a process of its own, in a directory with the paper's files, so that a workload file beside `experiments.toml` can be named: what it prints as JSON is what a user sees, and a world that cannot be had (exit code 77) is a reason in its own words.
@@ -16,6 +16,7 @@ use super::folder::Folder;
 use super::series::Series;
 use super::verdict::Curves;
 use crate::output::Row;
+use crate::vm::{Scheduler, sha256};
 use crate::{Error, no_such, progress};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -45,6 +46,8 @@ struct Extent {
     run: Option<String>,
     x: Option<Vec<Place>>,
     seeds: Option<u64>,
+    /// Why there is none.
+    skipped: Option<String>,
 }
 
 /// A value of the axis.
@@ -122,8 +125,16 @@ impl CommandData {
         }
     }
 
+    /// Why it is not run.
+    fn skipped(&self, settings: Settings) -> Option<&String> {
+        self.quick.skipped.as_ref().filter(|_| settings.quick)
+    }
+
     /// The runs of each replicate.
     fn replicates(&self, settings: Settings) -> Vec<Vec<Run>> {
+        if self.skipped(settings).is_some() {
+            return Vec::new();
+        }
         let quick = settings.quick.then_some(&self.quick);
         let places = quick.and_then(|quick| quick.x.as_ref()).unwrap_or(&self.x);
         let words = quick.and_then(|quick| quick.run.as_ref()).unwrap_or(&self.run);
@@ -163,6 +174,22 @@ fn with_option(words: &[String], option: &str, value: &str) -> Vec<String> {
 impl Run {
     fn key(&self) -> String {
         format!("schedlab {}", self.words.join(" "))
+    }
+
+    /// All that its numbers depend on beside this program: its words, and what is in the files that they name and in the scheduler for a guest.
+    fn description(&self, folder: &Folder) -> String {
+        let files = self.words.iter().filter_map(|word| folder.text(word)).map(str::as_bytes);
+        let scheduler = self.scheduler().and_then(|scheduler| std::fs::read(scheduler.program()).ok());
+        let contents: Vec<&[u8]> = files.chain(scheduler.as_deref()).collect();
+        if contents.is_empty() { self.key() } else { format!("{}, with {}", self.key(), sha256(contents)) }
+    }
+
+    /// A scheduler of ours that a guest is to have.
+    fn scheduler(&self) -> Option<Scheduler> {
+        let after = |option: &str| self.words.iter().skip_while(move |word| *word != option).nth(1);
+        let is_in_guest = after("--on").is_some_and(|on| on.split(',').any(|on| on == "vm"));
+        let policies = after("--policy").filter(|_| is_in_guest)?;
+        policies.split(',').find(|policy| !policy.starts_with("kernel:")).and_then(|policy| Scheduler::find(policy).ok())
     }
 
     /// Runs it.
@@ -257,11 +284,12 @@ impl<'a> Measured<'a> {
         let bar = progress::bar("running", self.wanted.len() as u64);
         for (key, run) in &self.wanted {
             bar.set_message(key.clone());
-            let known = cache.get::<Vec<Row>>(key);
+            let of = run.description(self.folder);
+            let known = cache.get::<Vec<Row>>(&of);
             let is_new = known.is_none();
             let rows = known.map_or_else(|| run.rows(directory.path()), |rows| Ok(Ok(rows)))?;
             if let (true, Ok(rows)) = (is_new, &rows) {
-                cache.put(key, rows)?;
+                cache.put(&of, rows)?;
             }
             self.rows.insert(key.clone(), rows);
             bar.inc(1);
@@ -273,6 +301,9 @@ impl<'a> Measured<'a> {
     /// A series per replicate.
     pub fn curves(&self, binding: &Binding) -> Curves {
         let command = self.command(binding).ok_or_else(|| format!("there is no command {}", binding.command))?;
+        if let Some(why) = command.skipped(self.settings) {
+            return Err(format!("--quick leaves it out, --full does not: {why}"));
+        }
         let series = |runs: Vec<Run>| {
             let mut series = Series::new();
             for run in runs {
@@ -352,6 +383,16 @@ mod tests {
         ] {
             assert_eq!(command(text).fault().map(|(key, _)| key), Some(key), "{text}");
         }
+    }
+
+    #[test]
+    fn what_a_quick_run_leaves_out_is_said() {
+        let long = [command("name = 'y'\nrun = 'compare yield'\nquick.skipped = 'it takes an hour'")];
+        let binding: Binding = toml::from_str("command = 'y'\nmetric = 'cost'").unwrap();
+        let folder = Folder::find("pslist").unwrap();
+        let why = |quick| Measured::new(&long, &folder, Settings { quick, seed: 1 }).curves(&binding).unwrap_err();
+        assert_eq!([why(true), why(false)], ["--quick leaves it out, --full does not: it takes an hour", "was not run"]);
+        assert!(long[0].replicates(Settings { quick: true, seed: 1 }).is_empty());
     }
 
     #[test]

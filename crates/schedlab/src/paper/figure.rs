@@ -118,6 +118,9 @@ pub struct Figure {
     pub orders: Vec<Order>,
     /// An SVG in place of curves.
     pub diagram: Option<String>,
+    /// Why curves are missing, where any are.
+    #[serde(default)]
+    pub missing: Vec<String>,
     /// The command that makes it.
     pub reproduce: String,
 }

@@ -26,6 +26,9 @@ const BUILT_IN: [(&str, &[(&str, &str)]); 5] = [
             ("grids.toml", include_str!("../../../../papers/curran-stumm-1990/grids.toml")),
             ("claims.toml", include_str!("../../../../papers/curran-stumm-1990/claims.toml")),
             ("findings.toml", include_str!("../../../../papers/curran-stumm-1990/findings.toml")),
+            ("bursts-0.7.toml", include_str!("../../../../papers/curran-stumm-1990/bursts-0.7.toml")),
+            ("bursts-0.9.toml", include_str!("../../../../papers/curran-stumm-1990/bursts-0.9.toml")),
+            ("uneven.toml", include_str!("../../../../papers/curran-stumm-1990/uneven.toml")),
         ],
     ),
     (

@@ -80,11 +80,13 @@ fn figure(index: usize, figure: &Figure) -> String {
         // The program draws its diagrams itself.
         Some(svg) => format!("<div class=diagram>{svg}</div>"),
         None if !figure.orders.is_empty() => figure.orders.iter().map(order).collect(),
+        None if figure.curves.iter().all(|curve| curve.points.is_empty()) => String::new(),
         None => format!("<div class=plot data-figure={index}></div>\n{}", data(figure)),
     };
+    let missing: String = figure.missing.iter().map(|why| format!("<p class=note>Missing: {}</p>", escape(why))).collect();
     let reproduce = escape(&figure.reproduce);
     format!(
-        "<figure id=\"{id}\"><figcaption><b>{id}</b> {title}</figcaption>{body}<p class=note>Reproduce: <code>{reproduce}</code></p></figure>\n"
+        "<figure id=\"{id}\"><figcaption><b>{id}</b> {title}</figcaption>{body}{missing}<p class=note>Reproduce: <code>{reproduce}</code></p></figure>\n"
     )
 }
 
