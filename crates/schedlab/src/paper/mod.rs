@@ -312,10 +312,18 @@ mod tests {
                 assert!(std::fs::read_to_string(root.join(place)).unwrap().contains(id), "{place} says nothing of {id}");
             }
         }
-        for paper in folder::names() {
-            for claim in Paper::load(&paper).unwrap().claims {
-                assert!(seen.iter().any(|id| is_of(&claim.id, id)), "{}", claim.id);
-            }
+        let papers: Vec<Paper> = folder::names().iter().map(|name| Paper::load(name).unwrap()).collect();
+        for claim in papers.iter().flat_map(|paper| &paper.claims) {
+            assert!(seen.iter().any(|id| is_of(&claim.id, id)), "{}", claim.id);
+        }
+        let of = |kind: &str| seen.iter().filter(|id| id.contains(kind)).cloned().collect::<Vec<String>>();
+        assert_eq!(of("-CLM").len(), 60);
+        for id in of("-CLM") {
+            assert!(papers.iter().flat_map(|paper| &paper.claims).any(|claim| is_of(&claim.id, &id)), "{id} has no row");
+        }
+        for id in of("-ERR") {
+            let decision = papers.iter().flat_map(|paper| &paper.findings.decision).find(|decision| decision.id == id);
+            assert!(decision.is_some_and(|decision| !decision.claims.is_empty()), "{id} is linked from no claim");
         }
     }
 
