@@ -126,23 +126,28 @@ impl Qemu {
     }
 }
 
-/// Keeps what `command` starts on one CPU of this machine, and has the kernel kill it when the thread that starts it ends, however this program ends.
+/// Keeps what `command` starts on one CPU of this machine, its main thread before its others, and has the kernel kill it when the thread that starts it
+/// ends, however this program ends.
 ///
-/// One CPU: where the guest idles, QEMU's main loop adds the time until the next timer to the clock. Beside a thread that runs the guest and has just halted it but not
-/// yet counted its last instructions, the main loop can add too much, a few nanoseconds. On one CPU it runs when that thread waits.
+/// Where the guest idles, QEMU's main loop adds the time until the next timer to the clock. Beside a thread that runs the guest and has just halted it but not
+/// yet counted its last instructions, the main loop can add too much, a few nanoseconds. Whenever that thread has something for the main loop it wakes it up: on
+/// one CPU a main loop of real-time priority has then done its work before the guest goes on, and is never late.
 fn confine(command: &mut Command) {
     let (parent, mut cpu) = (getpid(), CpuSet::new());
     let usable = cpus::usable();
     // As many guests as there are cores are started side by side, by a thread each.
     cpu.set(usize::from(usable[rayon::current_thread_index().unwrap_or_else(sched_getcpu) % usable.len()]));
     let confined = move || {
-        // Where it may not choose its CPU, the proof has to tell.
+        // Where it may not choose its CPU or its priority, the proof has to tell.
         let _ = sched_setaffinity(None, &cpu);
+        let first = libc::sched_param { sched_priority: 1 };
+        // SAFETY: the parameters outlive the call. Threads that QEMU starts begin with the priority of anybody.
+        let _ = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const first) };
         set_parent_process_death_signal(Some(Signal::KILL))?;
         // The parent may have ended before that.
         if getppid() == Some(parent) { Ok(()) } else { Err(std::io::ErrorKind::BrokenPipe.into()) }
     };
-    // SAFETY: between fork and exec it makes three system calls and takes no memory.
+    // SAFETY: between fork and exec it makes four system calls and takes no memory.
     unsafe { command.pre_exec(confined) };
 }
 

@@ -65,8 +65,14 @@ impl<P: Policy> Engine<'_, '_, P> {
     }
 
     /// The priority of a task that does not run becomes what it shall be. Whether that is another one.
+    #[inline(always)]
     pub(super) fn take_prio(&mut self, task: TaskId) -> bool {
-        let Some(&new) = self.sync.prios.get(task.index()) else { return false };
+        !self.sync.prios.is_empty() && self.take_inherited(task)
+    }
+
+    #[cold]
+    fn take_inherited(&mut self, task: TaskId) -> bool {
+        let new = self.sync.prios[task.index()];
         let view = &mut self.cx.tasks[task.index()];
         let (old, cpu) = (std::mem::replace(&mut view.prio, new), view.cpu);
         if old != new {

@@ -86,7 +86,7 @@ impl<Q: ReadyQueue> Policy for Central<Q> {
         self.restricted -= usize::from(cx.is_restricted(task));
     }
 
-    #[inline]
+    #[inline(always)]
     fn select_cpu(&mut self, cx: &mut Context, task: TaskId, _wake: Wake) -> CpuId {
         if !self.options.shortcut
             && !cx.is_restricted(task)
@@ -97,7 +97,7 @@ impl<Q: ReadyQueue> Policy for Central<Q> {
         cx.idle_cpu_for(task).or_else(|| cx.pinned(task)).unwrap_or(cx.task(task).cpu)
     }
 
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
         let alone = self.queue.is_empty();
         self.waiting += 1;

@@ -160,7 +160,7 @@ impl Context {
     }
 
     /// The CPU that `task` last used if that is idle, else the lowest idle CPU on which it may run.
-    #[inline]
+    #[inline(always)]
     pub fn idle_cpu_for(&self, task: TaskId) -> Option<CpuId> {
         if self.idle.is_empty() {
             return None;
