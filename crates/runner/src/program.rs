@@ -6,6 +6,7 @@ use crate::task::{MAX_DEPTH, MAX_TIMERS};
 use schedlab_runner::class::Class;
 use schedsim::workload::{Closed, IoOperation, LoopPhase, MutexOptions, Phase, SchedulingPolicy, Tasks, TimerMode};
 use std::collections::BTreeMap;
+use std::ffi::CString;
 
 /// One thing that a task does. Numbers are indices into the tables of [`Program`].
 #[derive(Clone, Debug)]
@@ -62,6 +63,8 @@ pub enum TimerSlot {
 pub struct Template {
     /// Its name.
     pub name: String,
+    /// The same for the kernel.
+    pub name_of_task: CString,
     /// Its first instance.
     pub first: usize,
     /// How many instances.
@@ -125,6 +128,7 @@ impl Program {
             let ops = names.lay_out(&task.phases)?;
             templates.push(Template {
                 name: task.name.clone(),
+                name_of_task: CString::new(task.name.as_str()).unwrap_or_default(),
                 first,
                 count: task.count as usize,
                 class: class_of(task, class),

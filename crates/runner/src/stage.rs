@@ -3,7 +3,7 @@
 //! All tasks are made first and wait at a gate, so that nothing that is measured begins before they are there.
 
 use crate::program::{Program, Template};
-use crate::shared::{Instance, KINDS, Shared};
+use crate::shared::{Instance, KINDS, Places, Shared};
 use crate::task::{self, Failure};
 use crate::tracing::Tracing;
 use crate::usage::{self, Migrations, Usage};
@@ -33,6 +33,8 @@ pub struct Stage {
     pub tells_usage: bool,
     /// Whether each task also tells its run delay, which costs it some microseconds: only where there are few.
     pub is_detailed: bool,
+    /// Where forked tasks keep what they came to.
+    places: Places,
 }
 
 /// More tasks are told of by their sums.
@@ -78,12 +80,13 @@ pub fn run(number: usize, job: &Job, host: Option<&Host>, report: &dyn Fn(&Event
 impl Stage {
     fn new(number: usize, job: &Job, host: Option<&Host>) -> Result<Stage, String> {
         let program = Program::new(&job.workload, job.class, host.map_or(0, |host| host.nice))?;
-        let shared = Shared::new(&program, job.windows.map_or(0, |windows| windows.count as usize + 1));
+        let tells_usage = host.is_some();
+        let places = if tells_usage && program.instances > FEW { Places::GivenBack } else { Places::Kept };
+        let shared = Shared::new(&program, job.windows.map_or(0, |windows| windows.count as usize + 1), places);
         let pipes = program.pipes.iter().map(|&capacity| pipe(capacity)).collect::<Result<_, _>>()?;
         let files = program.files.iter().map(|name| DeviceFile::create(name)).collect::<Result<_, _>>()?;
-        let tells_usage = host.is_some();
         let is_detailed = host.is_some_and(|host| !host.bare) && program.instances <= FEW;
-        Ok(Stage { number, program, shared, windows: job.windows, pipes, files, tells_usage, is_detailed })
+        Ok(Stage { number, program, shared, windows: job.windows, pipes, files, tells_usage, is_detailed, places })
     }
 
     /// Makes the tasks and waits until they are all at the gate.
@@ -114,28 +117,20 @@ impl Stage {
 
     /// Starts instance `number` as a thread or a process.
     fn begin(&'static self, number: usize, waits_at_gate: bool) {
-        const STACK: usize = 64 << 10;
         let template = self.program.template_of(number);
         if template.process {
             // SAFETY: the child goes through its ops, which use system calls and memory that is there already, and leaves without running anything else.
             match unsafe { libc::fork() } {
                 -1 => self.fail(Failure::Begin),
                 0 => {
-                    let name = std::ffi::CString::new(template.name.as_str()).unwrap_or_default();
-                    // SAFETY: the name is a string with an end; `_exit` does not return.
-                    unsafe {
-                        libc::prctl(libc::PR_SET_NAME, name.as_ptr());
-                        task::run(self, number, waits_at_gate);
-                        libc::_exit(0)
-                    }
+                    task::run(self, number, waits_at_gate);
+                    // SAFETY: it does not return.
+                    unsafe { libc::_exit(0) }
                 }
                 _ => {}
             }
-        } else {
-            let thread = std::thread::Builder::new().name(template.name.clone()).stack_size(STACK);
-            if thread.spawn(move || task::run(self, number, waits_at_gate)).is_err() {
-                self.fail(Failure::Begin);
-            }
+        } else if !start_thread(Begun { stage: self, number, waits_at_gate }) {
+            self.fail(Failure::Begin);
         }
     }
 
@@ -147,11 +142,24 @@ impl Stage {
         if number >= template.count {
             return self.fail(Failure::TooMany);
         }
+        let place = if self.places == Places::Kept { number } else { family.take_place(self.places_of(template)) };
         family.alive.fetch_add(1, SeqCst);
         if !template.daemon {
             self.shared.board.remaining.fetch_add(1, SeqCst);
         }
-        self.begin(template.first + number, false);
+        self.begin(template.first + place, false);
+    }
+
+    /// Where the instances of a template keep what they came to.
+    fn places_of(&self, template: &Template) -> &'static [Instance] {
+        &self.shared.instances[template.first..template.first + template.count]
+    }
+
+    /// Instance `number` has ended, and looks at its place no more.
+    pub fn leave_place(&self, number: usize, template: &Template) {
+        if self.places == Places::GivenBack && template.forked {
+            self.shared.families[self.program.index_of(number)].give_back(number - template.first, self.places_of(template));
+        }
     }
 
     /// Waits until a template has no instance left.
@@ -276,16 +284,56 @@ impl Stage {
 
     /// What each task of a template came to; on a machine that is no guest the sum, if there are many.
     fn results(&self, template: &Template, begin: u64) -> Vec<TaskResult> {
-        let instances = self.shared.instances[template.first..template.first + template.count].iter();
+        let mut instances = self.places_of(template);
         let mut results: Vec<TaskResult> = Vec::new();
-        for instance in instances.filter(|instance| instance.tid.load(SeqCst) > 0) {
+        if self.places == Places::GivenBack && template.forked {
+            let family = &self.shared.families[self.program.index_of(template.first)];
+            instances = &instances[..family.places.load(SeqCst) as usize];
+            let tasks = family.ended.load(SeqCst);
+            results.extend((tasks > 0).then(|| TaskResult { tasks, ..result(template, &family.sum, begin) }));
+        }
+        for instance in instances.iter().filter(|instance| instance.tid.load(SeqCst) > 0) {
             let result = result(template, instance, begin);
-            match results.last_mut().filter(|_| self.tells_usage && self.program.instances > FEW) {
+            match results.last_mut().filter(|_| self.places == Places::GivenBack) {
                 Some(sum) => add(sum, &result),
                 None => results.push(result),
             }
         }
         results
+    }
+}
+
+/// What a thread is told.
+struct Begun {
+    stage: &'static Stage,
+    number: usize,
+    waits_at_gate: bool,
+}
+
+/// Starts a thread that nobody waits for; false if the kernel refuses. Those of the standard library map memory for a second stack each, which costs as much again as a thread.
+fn start_thread(begun: Begun) -> bool {
+    const STACK: usize = 64 << 10;
+    extern "C" fn run(begun: *mut libc::c_void) -> *mut libc::c_void {
+        // SAFETY: it was made of a box, for this thread alone.
+        let Begun { stage, number, waits_at_gate } = *unsafe { Box::from_raw(begun.cast::<Begun>()) };
+        task::run(stage, number, waits_at_gate);
+        std::ptr::null_mut()
+    }
+    let begun = Box::into_raw(Box::new(begun));
+    // SAFETY: attributes are initialised before use; the thread has the box if there is a thread, and else it is taken back.
+    unsafe {
+        let mut attributes = std::mem::zeroed();
+        libc::pthread_attr_init(&raw mut attributes);
+        libc::pthread_attr_setstacksize(&raw mut attributes, STACK);
+        libc::pthread_attr_setdetachstate(&raw mut attributes, libc::PTHREAD_CREATE_DETACHED);
+        let mut thread = std::mem::zeroed();
+        let error = libc::pthread_create(&raw mut thread, &raw const attributes, run, begun.cast());
+        libc::pthread_attr_destroy(&raw mut attributes);
+        if error != 0 {
+            drop(Box::from_raw(begun));
+            *libc::__errno_location() = error;
+        }
+        error == 0
     }
 }
 

@@ -30,6 +30,8 @@ pub fn run(stage: &'static Stage, number: usize, waits_at_gate: bool) {
     let instance = &stage.shared.instances[number];
     // SAFETY: it has no arguments.
     instance.tid.store(unsafe { libc::gettid() }.cast_unsigned(), SeqCst);
+    // SAFETY: the name is a string with an end.
+    unsafe { libc::prctl(libc::PR_SET_NAME, template.name_of_task.as_ptr()) };
     adopt(stage, template);
     let board = stage.shared.board;
     if waits_at_gate {
@@ -56,9 +58,11 @@ pub fn run(stage: &'static Stage, number: usize, waits_at_gate: bool) {
             stage.shared.used.run_delay_ns.fetch_add(usage::run_delay("thread-self").unwrap_or(0), SeqCst);
         }
     }
+    stage.leave_place(number, template);
     let family = &stage.shared.families[stage.program.index_of(number)];
-    family.alive.fetch_sub(1, SeqCst);
-    sync::wake(&family.alive, ALL);
+    if family.alive.fetch_sub(1, SeqCst) == 1 {
+        sync::wake(&family.alive, ALL); // who joins waits for the last
+    }
     if !template.daemon && board.remaining.fetch_sub(1, SeqCst) == 1 {
         stage.finish();
     }
