@@ -1,8 +1,7 @@
 //! A red-black tree through the nodes, ordered by whatever the caller compares.
 //!
 //! The tree keeps its first task at hand, so that the best one is found without a search, and takes it out by a shorter way than
-//! any other. It stores no keys: the caller compares tasks by its own tables, and may keep a value per subtree there ([`Augment`], for
-//! example the smallest virtual run time below a node). Without one that costs nothing.
+//! any other. It stores no keys: the caller compares tasks by its own tables.
 //!
 //! Cost: insert and remove O(log n), at most three rotations; first O(1). Source: the textbook's tree (Cormen et al., chapter 13) with
 //! the cached leftmost node of Linux's `rb_root_cached`; the short removal of the first task is ours.
@@ -36,37 +35,6 @@ pub struct Tree {
     first: TaskId,
 }
 
-/// A value per subtree, kept in the caller's tables.
-pub trait Augment {
-    /// Whether there is anything to recompute. `false` removes the upkeep from the program.
-    const USED: bool = true;
-
-    /// Whether whoever inserts a task has already told those above it, on the way down to its place, so that only the new leaf is computed. Possible where a new
-    /// task's share in a value is known without looking at others: minima, sums.
-    const TOLD_ON_THE_WAY: bool = false;
-
-    /// Called whenever what stands below `task` has changed, children before parents: computes the value of `task` from its own
-    /// and its children's. Returns whether it is another one than before.
-    fn recompute(&mut self, nodes: &Nodes, task: TaskId, left: Option<TaskId>, right: Option<TaskId>) -> bool;
-}
-
-/// No value per subtree.
-impl Augment for () {
-    const USED: bool = false;
-
-    #[inline(always)]
-    fn recompute(&mut self, _nodes: &Nodes, _task: TaskId, _left: Option<TaskId>, _right: Option<TaskId>) -> bool {
-        false
-    }
-}
-
-/// A place for a new task, found by [`Tree::place`]. Good until the tree changes.
-#[derive(Clone, Copy, Debug)]
-pub struct Place {
-    parent: TaskId,
-    on_left: bool,
-}
-
 impl Tree {
     /// An empty tree.
     pub const fn new() -> Self {
@@ -76,8 +44,17 @@ impl Tree {
     /// Inserts `task`, which is in no tree, in the order of `less(nodes, a, b)`, "a comes strictly before b". Among equals it becomes the last.
     #[inline(always)]
     pub fn insert_by(&mut self, nodes: &mut Nodes, task: TaskId, mut less: impl FnMut(&Nodes, TaskId, TaskId) -> bool) {
-        let place = self.place(nodes, |nodes, other| less(nodes, task, other));
-        self.insert_at(nodes, task, place, &mut ());
+        let (mut parent, mut on_left, mut next) = (TaskId::NONE, true, self.root);
+        while let Some(node) = nodes.get(next) {
+            parent = next;
+            on_left = less(nodes, task, parent);
+            next = if on_left { node.next } else { node.prev };
+        }
+        match (parent.known(), on_left) {
+            (None, _) => self.plant(nodes, task),
+            (Some(parent), true) => self.hang::<true>(nodes, task, parent),
+            (Some(parent), false) => self.hang::<false>(nodes, task, parent),
+        }
     }
 
     /// As [`insert_by`](Self::insert_by), for keys that are in the nodes: `before` says whether the task comes before that node's.
@@ -87,7 +64,7 @@ impl Tree {
     pub(crate) fn insert_before(&mut self, nodes: &mut Nodes, task: TaskId, mut before: impl FnMut(&Node) -> bool) {
         let mut parent = Cursor::at(self.root);
         let Some(mut node) = nodes.get(self.root) else {
-            return self.plant(nodes, task, &mut ());
+            return self.plant(nodes, task);
         };
         loop {
             if before(node) {
@@ -95,7 +72,7 @@ impl Tree {
                 let Some(below) = nodes.get(left) else {
                     // SAFETY: `parent` is at the task of `node`, which was found in the slab.
                     let parent = unsafe { nodes.promised(parent) };
-                    return self.hang::<true, ()>(nodes, task, parent, &mut ());
+                    return self.hang::<true>(nodes, task, parent);
                 };
                 (parent, node) = (Cursor::at(left), below);
             } else {
@@ -103,40 +80,16 @@ impl Tree {
                 let Some(below) = nodes.get(right) else {
                     // SAFETY: as above.
                     let parent = unsafe { nodes.promised(parent) };
-                    return self.hang::<false, ()>(nodes, task, parent, &mut ());
+                    return self.hang::<false>(nodes, task, parent);
                 };
                 (parent, node) = (Cursor::at(right), below);
             }
         }
     }
 
-    /// Where a new task belongs that comes before exactly those tasks for which `before(nodes, other)` says so. Apart from
-    /// [`insert_at`](Self::insert_at), so that comparison and augmentation may use the same tables.
-    #[inline(always)]
-    pub fn place(&self, nodes: &Nodes, mut before: impl FnMut(&Nodes, TaskId) -> bool) -> Place {
-        let mut place = Place { parent: TaskId::NONE, on_left: true };
-        let mut next = self.root;
-        while let Some(node) = nodes.get(next) {
-            place.parent = next;
-            place.on_left = before(nodes, next);
-            next = if place.on_left { node.next } else { node.prev };
-        }
-        place
-    }
-
-    /// Inserts `task`, which is in no tree, at `place`.
-    #[inline(always)]
-    pub fn insert_at<A: Augment>(&mut self, nodes: &mut Nodes, task: TaskId, place: Place, augment: &mut A) {
-        match (place.parent.known(), place.on_left) {
-            (None, _) => self.plant(nodes, task, augment),
-            (Some(parent), true) => self.hang::<true, A>(nodes, task, parent, augment),
-            (Some(parent), false) => self.hang::<false, A>(nodes, task, parent, augment),
-        }
-    }
-
     /// Makes `task` the only one.
     #[inline(always)]
-    fn plant<A: Augment>(&mut self, nodes: &mut Nodes, task: TaskId, augment: &mut A) {
+    fn plant(&mut self, nodes: &mut Nodes, task: TaskId) {
         let node = &mut nodes[task];
         node.next = TaskId::NONE;
         node.prev = TaskId::NONE;
@@ -144,12 +97,11 @@ impl Tree {
         node.tag = BLACK;
         self.root = task;
         self.first = task;
-        self.recompute_up(nodes, task, augment);
     }
 
     /// Hangs `task` below `parent`, on the side that `ON_LEFT` names, where there is nobody.
     #[inline(always)]
-    fn hang<const ON_LEFT: bool, A: Augment>(&mut self, nodes: &mut Nodes, task: TaskId, parent: TaskId, augment: &mut A) {
+    fn hang<const ON_LEFT: bool>(&mut self, nodes: &mut Nodes, task: TaskId, parent: TaskId) {
         let node = &mut nodes[task];
         node.next = TaskId::NONE;
         node.prev = TaskId::NONE;
@@ -166,25 +118,14 @@ impl Tree {
         } else {
             above.prev = task;
         }
-        if A::TOLD_ON_THE_WAY {
-            augment.recompute(nodes, task, None, None);
-        } else {
-            self.recompute_up(nodes, task, augment);
-        }
         if is_red {
-            self.repair_red(nodes, task, parent, augment);
+            self.repair_red(nodes, task, parent);
         }
     }
 
     /// Takes out the first task.
     #[inline(always)]
     pub fn pop_first(&mut self, nodes: &mut Nodes) -> Option<TaskId> {
-        self.pop_first_augmented(nodes, &mut ())
-    }
-
-    /// As [`pop_first`](Self::pop_first), with the upkeep of `augment`.
-    #[inline(always)]
-    pub fn pop_first_augmented<A: Augment>(&mut self, nodes: &mut Nodes, augment: &mut A) -> Option<TaskId> {
         let task = self.first;
         let &Node { prev: right, parent, tag, .. } = nodes.get(task)?;
         // The first task has no left child, so its right one is a red leaf, which takes its place and its colour.
@@ -203,9 +144,8 @@ impl Tree {
                 return Some(task);
             }
         }
-        self.recompute_changed(nodes, parent, augment);
         if right == TaskId::NONE && tag == BLACK {
-            self.repair_left_edge(nodes, parent, augment);
+            self.repair_left_edge(nodes, parent);
         }
         Some(task)
     }
@@ -213,20 +153,14 @@ impl Tree {
     /// Takes out `task`, which is in this tree.
     #[inline]
     pub fn remove(&mut self, nodes: &mut Nodes, task: TaskId) {
-        self.remove_augmented(nodes, task, &mut ());
-    }
-
-    /// As [`remove`](Self::remove), with the upkeep of `augment`.
-    pub fn remove_augmented<A: Augment>(&mut self, nodes: &mut Nodes, task: TaskId, augment: &mut A) {
         if task == self.first {
-            self.pop_first_augmented(nodes, augment);
+            self.pop_first(nodes);
             return;
         }
         let Node { next: left, prev: right, parent, tag, .. } = nodes[task];
         // What leaves the tree's shape is `task` itself or, if it has two children, its successor, which then takes its place.
         let (hole, hole_on_left, filler, lost);
-        let only_child = left == TaskId::NONE || right == TaskId::NONE;
-        if only_child {
+        if left == TaskId::NONE || right == TaskId::NONE {
             filler = if left == TaskId::NONE { right } else { left };
             (hole, hole_on_left, lost) = (parent, nodes.get(parent).is_some_and(|node| node.next == task), tag);
             self.replace_child(nodes, parent, task, filler);
@@ -256,38 +190,8 @@ impl Tree {
             node.parent = hole;
             node.tag = BLACK;
         }
-        if only_child {
-            self.recompute_changed(nodes, hole, augment);
-        } else {
-            self.recompute_up(nodes, hole, augment); // the heir's value counted elsewhere before
-        }
         if filler == TaskId::NONE && lost == BLACK && hole != TaskId::NONE {
-            self.repair_black_up(nodes, hole, hole_on_left, augment);
-        }
-    }
-
-    /// Recomputes the value of `task` and of everything above it, after what the value of `task` is made of has changed.
-    #[inline]
-    pub fn recompute_up<A: Augment>(&mut self, nodes: &Nodes, mut task: TaskId, augment: &mut A) {
-        if !A::USED {
-            return;
-        }
-        while let Some(node) = nodes.get(task) {
-            augment.recompute(nodes, task, node.next.known(), node.prev.known());
-            task = node.parent;
-        }
-    }
-
-    /// The same, up to the first that keeps its value, as then all above it do.
-    #[inline]
-    fn recompute_changed<A: Augment>(&mut self, nodes: &Nodes, mut task: TaskId, augment: &mut A) {
-        if !A::USED {
-            return;
-        }
-        while let Some(node) = nodes.get(task)
-            && augment.recompute(nodes, task, node.next.known(), node.prev.known())
-        {
-            task = node.parent;
+            self.repair_black_up(nodes, hole, hole_on_left);
         }
     }
 
@@ -358,7 +262,7 @@ impl Tree {
 
     /// Restores "no red task below a red one" after the red `task` came in below the red `parent`.
     #[inline(always)]
-    fn repair_red<A: Augment>(&mut self, nodes: &mut Nodes, mut task: TaskId, mut parent: TaskId, augment: &mut A) {
+    fn repair_red(&mut self, nodes: &mut Nodes, mut task: TaskId, mut parent: TaskId) {
         // Both are in the slab: `hang` has written to them.
         loop {
             // SAFETY: at first as above; afterwards `parent` is what was `above` and found to be red.
@@ -369,8 +273,8 @@ impl Tree {
             let uncle = TaskId(left.0 ^ right.0 ^ parent.0);
             match nodes.get_mut(uncle) {
                 Some(node) if node.tag == RED => node.tag = BLACK,
-                _ if left == parent => return self.rotate_red::<true, A>(nodes, task, parent, grand, augment),
-                _ => return self.rotate_red::<false, A>(nodes, task, parent, grand, augment),
+                _ if left == parent => return self.rotate_red::<true>(nodes, task, parent, grand),
+                _ => return self.rotate_red::<false>(nodes, task, parent, grand),
             }
             nodes[parent].tag = BLACK;
             let Some(node) = nodes.get(above) else { return };
@@ -387,21 +291,13 @@ impl Tree {
     /// The end of [`repair_red`](Self::repair_red): `task` and its parent are red, its uncle is black. `ON_LEFT`: the parent is a left child. The
     /// middle one of the three comes to the top, black, and the other two hang below it, red.
     #[inline(always)]
-    fn rotate_red<const ON_LEFT: bool, A: Augment>(
-        &mut self,
-        nodes: &mut Nodes,
-        task: TaskId,
-        parent: TaskId,
-        grand: TaskId,
-        augment: &mut A,
-    ) {
+    fn rotate_red<const ON_LEFT: bool>(&mut self, nodes: &mut Nodes, task: TaskId, parent: TaskId, grand: TaskId) {
         let above = nodes[grand].parent;
         let inner = far::<ON_LEFT>(&nodes[parent]);
         if inner != task {
             self.give::<ON_LEFT>(nodes, grand, inner);
             set_far::<ON_LEFT>(&mut nodes[parent], grand);
             self.crown(nodes, parent, grand, above);
-            recompute_each(nodes, [grand, parent], augment);
             return;
         }
         let (outer, inner) = (near::<ON_LEFT>(&nodes[task]), far::<ON_LEFT>(&nodes[task]));
@@ -414,7 +310,6 @@ impl Tree {
         set_near::<ON_LEFT>(&mut nodes[task], parent);
         set_far::<ON_LEFT>(&mut nodes[task], grand);
         self.crown(nodes, task, grand, above);
-        recompute_each(nodes, [grand, parent, task], augment);
     }
 
     /// Hangs `child` below `task`, on the side that `LEFT` names.
@@ -439,9 +334,9 @@ impl Tree {
     /// Repairs a tree in which every path through the left side of `hole` is one black task short, when `hole` and everything above it are
     /// on the left edge of the tree.
     #[inline(always)]
-    fn repair_left_edge<A: Augment>(&mut self, nodes: &mut Nodes, mut hole: TaskId, augment: &mut A) {
+    fn repair_left_edge(&mut self, nodes: &mut Nodes, mut hole: TaskId) {
         while nodes.get(hole).is_some() {
-            if self.repair_black::<true, true, A>(nodes, hole, augment) {
+            if self.repair_black::<true, true>(nodes, hole) {
                 return;
             }
             hole = nodes[hole].parent;
@@ -449,11 +344,12 @@ impl Tree {
     }
 
     /// Repairs a tree in which every path through one side of `hole` is one black task short.
-    fn repair_black_up<A: Augment>(&mut self, nodes: &mut Nodes, mut hole: TaskId, mut on_left: bool, augment: &mut A) {
+    #[inline]
+    fn repair_black_up(&mut self, nodes: &mut Nodes, mut hole: TaskId, mut on_left: bool) {
         loop {
             let repaired = match on_left {
-                true => self.repair_black::<true, false, A>(nodes, hole, augment),
-                false => self.repair_black::<false, false, A>(nodes, hole, augment),
+                true => self.repair_black::<true, false>(nodes, hole),
+                false => self.repair_black::<false, false>(nodes, hole),
             };
             let above = nodes[hole].parent;
             if repaired || above == TaskId::NONE {
@@ -467,19 +363,14 @@ impl Tree {
     /// One step of it: either repairs the tree, or returns `false` and leaves all paths through `hole` one black task short. `ON_EDGE`: `hole` and
     /// everything above it are on the left edge of the tree.
     #[inline(always)]
-    fn repair_black<const ON_LEFT: bool, const ON_EDGE: bool, A: Augment>(
-        &mut self,
-        nodes: &mut Nodes,
-        hole: TaskId,
-        augment: &mut A,
-    ) -> bool {
+    fn repair_black<const ON_LEFT: bool, const ON_EDGE: bool>(&mut self, nodes: &mut Nodes, hole: TaskId) -> bool {
         let mut sibling = far::<ON_LEFT>(&nodes[hole]);
         let Node { tag, next, prev, .. } = nodes[sibling];
         let mut below = (next, prev);
         if tag == RED {
             nodes[sibling].tag = BLACK;
             nodes[hole].tag = RED;
-            self.rotate::<ON_LEFT, ON_EDGE, A>(nodes, hole, augment);
+            self.rotate::<ON_LEFT, ON_EDGE>(nodes, hole);
             sibling = far::<ON_LEFT>(&nodes[hole]);
             below = (nodes[sibling].next, nodes[sibling].prev);
         }
@@ -495,9 +386,9 @@ impl Tree {
             && node.tag == RED
         {
             if ON_LEFT {
-                self.rotate::<false, false, A>(nodes, sibling, augment);
+                self.rotate::<false, false>(nodes, sibling);
             } else {
-                self.rotate::<true, false, A>(nodes, sibling, augment);
+                self.rotate::<true, false>(nodes, sibling);
             }
             nodes[inner].tag = nodes[hole].tag;
         } else {
@@ -507,14 +398,14 @@ impl Tree {
             return was_red;
         }
         nodes[hole].tag = BLACK;
-        self.rotate::<ON_LEFT, ON_EDGE, A>(nodes, hole, augment);
+        self.rotate::<ON_LEFT, ON_EDGE>(nodes, hole);
         true
     }
 
     /// Turns `task` down to the side that `TO_LEFT` names; its child on the other side takes its place. `ON_EDGE` as in
     /// [`repair_black`](Self::repair_black).
     #[inline(always)]
-    fn rotate<const TO_LEFT: bool, const ON_EDGE: bool, A: Augment>(&mut self, nodes: &mut Nodes, task: TaskId, augment: &mut A) {
+    fn rotate<const TO_LEFT: bool, const ON_EDGE: bool>(&mut self, nodes: &mut Nodes, task: TaskId) {
         let up = far::<TO_LEFT>(&nodes[task]);
         let above = nodes[task].parent;
         let inner = near::<TO_LEFT>(&nodes[up]);
@@ -530,7 +421,6 @@ impl Tree {
             Some(node) if ON_EDGE => node.next = up,
             _ => self.replace_child(nodes, above, task, up),
         }
-        recompute_each(nodes, [task, up], augment);
     }
 
     /// Makes `parent` point to `new` where it pointed to `old`.
@@ -572,14 +462,4 @@ fn set_near<const LEFT: bool>(node: &mut Node, child: TaskId) {
 #[inline(always)]
 fn set_far<const LEFT: bool>(node: &mut Node, child: TaskId) {
     *(if LEFT { &mut node.prev } else { &mut node.next }) = child;
-}
-
-/// Recomputes the values of `tasks`, children before parents.
-#[inline(always)]
-fn recompute_each<const COUNT: usize, A: Augment>(nodes: &Nodes, tasks: [TaskId; COUNT], augment: &mut A) {
-    if A::USED {
-        for task in tasks {
-            augment.recompute(nodes, task, nodes[task].next.known(), nodes[task].prev.known());
-        }
-    }
 }
