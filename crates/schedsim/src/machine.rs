@@ -172,22 +172,49 @@ impl CpuSet {
 
     /// How many members.
     pub fn len(&self) -> usize {
-        self.words.iter().map(|word| word.count_ones() as usize).sum()
+        self.overlap(self)
     }
 
     /// The members in order.
     pub fn iter(&self) -> impl Iterator<Item = CpuId> + '_ {
-        self.words.iter().enumerate().flat_map(|(index, &word)| {
-            let mut rest = word;
-            std::iter::from_fn(move || {
-                (rest != 0).then(|| {
-                    let bit = rest.trailing_zeros() as usize;
-                    rest &= rest - 1;
-                    CpuId((index * 64 + bit) as u16)
-                })
-            })
-        })
+        bits(self.summary).flat_map(|word| members(word, self.words[word]))
     }
+
+    /// The members above `cpu`, in order.
+    pub fn above(&self, cpu: CpuId) -> impl Iterator<Item = CpuId> + '_ {
+        let (word, bit) = (cpu.index() / 64, cpu.index() % 64);
+        let near = self.words.get(word).map_or(0, |members| members & u64::MAX << bit << 1);
+        let far = bits(self.summary & u64::MAX << word << 1);
+        members(word, near).chain(far.flat_map(|word| members(word, self.words[word])))
+    }
+
+    /// The members that are in `other` too, in order.
+    pub fn intersection<'a>(&'a self, other: &'a CpuSet) -> impl Iterator<Item = CpuId> + 'a {
+        bits(self.summary & other.summary).flat_map(|word| members(word, self.words[word] & other.words[word]))
+    }
+
+    /// How many members are in `other` too.
+    pub fn overlap(&self, other: &CpuSet) -> usize {
+        bits(self.summary & other.summary).map(|word| (self.words[word] & other.words[word]).count_ones() as usize).sum()
+    }
+}
+
+/// The places of the ones in `word`, in order.
+#[inline]
+fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        (word != 0).then(|| {
+            let bit = word.trailing_zeros() as usize;
+            word &= word - 1;
+            bit
+        })
+    })
+}
+
+/// The CPUs that `word`, the one with this index, stands for.
+#[inline]
+fn members(index: usize, word: u64) -> impl Iterator<Item = CpuId> {
+    bits(word).map(move |bit| CpuId((index * 64 + bit) as u16))
 }
 
 impl FromIterator<CpuId> for CpuSet {
@@ -202,6 +229,8 @@ impl FromIterator<CpuId> for CpuSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn a_set_finds_its_lowest_member_across_words() {
@@ -214,5 +243,26 @@ mod tests {
         assert_eq!(set.iter().map(|cpu| cpu.0).collect::<Vec<_>>(), [64, 130, 1000]);
         set.remove(CpuId(64));
         assert_eq!((set.first(), set.len(), set.contains(CpuId(64))), (Some(CpuId(130)), 2, false));
+    }
+
+    proptest! {
+        #[test]
+        fn sets_agree_with_lists(a in members_below(200), b in members_below(4096), cpu in 0u16..4096) {
+            let (one, other) = (set_of(&a), set_of(&b));
+            let both: Vec<u16> = a.intersection(&b).copied().collect();
+            prop_assert_eq!(one.intersection(&other).map(|cpu| cpu.0).collect::<Vec<_>>(), both.clone());
+            prop_assert_eq!((one.overlap(&other), other.overlap(&one), other.len()), (both.len(), both.len(), b.len()));
+            prop_assert_eq!(other.iter().map(|cpu| cpu.0).collect::<Vec<_>>(), b.iter().copied().collect::<Vec<_>>());
+            let above: Vec<u16> = b.iter().copied().filter(|&member| member > cpu).collect();
+            prop_assert_eq!(other.above(CpuId(cpu)).map(|cpu| cpu.0).collect::<Vec<_>>(), above);
+        }
+    }
+
+    fn members_below(end: u16) -> impl Strategy<Value = BTreeSet<u16>> {
+        proptest::collection::btree_set(0..end, 0..60)
+    }
+
+    fn set_of(members: &BTreeSet<u16>) -> CpuSet {
+        members.iter().map(|&cpu| CpuId(cpu)).collect()
     }
 }

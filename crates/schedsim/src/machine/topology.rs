@@ -14,6 +14,8 @@ pub struct Topology {
     clusters: Vec<CpuSet>,
     nodes: Vec<CpuSet>,
     all: CpuSet,
+    /// Whether some CPUs are faster than others.
+    has_speeds: bool,
     /// From node to node.
     distances: Vec<Vec<u16>>,
     /// What a core does with all its threads busy, of what it does with one.
@@ -91,7 +93,8 @@ impl Topology {
         }
         let distances = if distances.is_empty() { evenly_far(nodes.len()) } else { distances };
         expect_distances(&distances, nodes.len())?;
-        Ok(Topology { places, cores, clusters, nodes, all, distances, smt, migration })
+        let has_speeds = places.iter().any(|place| place.speed < 1.0);
+        Ok(Topology { places, cores, clusters, nodes, all, has_speeds, distances, smt, migration })
     }
 
     /// How many CPUs.
@@ -157,7 +160,7 @@ impl Topology {
 
     /// Whether some CPUs are faster than others.
     pub fn has_speeds(&self) -> bool {
-        self.places.iter().any(|place| place.speed < 1.0)
+        self.has_speeds
     }
 
     /// What it costs to come from `from` to `to` where a migration to another core of the same cluster costs `near` if nobody says otherwise.

@@ -176,6 +176,8 @@ struct RunQueue {
     asked: bool,
     /// In each domain of this CPU.
     next_balance: [Time; LEVELS],
+    /// The first of these.
+    balance_due: Time,
     /// Attempts to balance in a row that moved nothing though the load was uneven.
     failed: u32,
 }
@@ -215,6 +217,7 @@ impl<D: Discipline> Fair<D> {
             help: None,
             asked: false,
             next_balance: [Time::ZERO; LEVELS],
+            balance_due: Time::ZERO,
             failed: 0,
         };
         Fair {

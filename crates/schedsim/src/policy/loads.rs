@@ -102,11 +102,13 @@ impl Loads {
         }
     }
 
-    /// The CPUs that have a load, the most loaded first.
-    pub fn descending(&self) -> impl Iterator<Item = CpuId> + use<> {
-        let mut cpus: Vec<CpuId> = (0..self.loads.len()).map(|cpu| CpuId(cpu as u16)).filter(|&cpu| self.of(cpu) > 0).collect();
-        cpus.sort_by_key(|&cpu| std::cmp::Reverse(self.of(cpu)));
-        cpus.into_iter()
+    /// The CPUs that have a load, in no particular order.
+    pub fn loaded(&self) -> impl Iterator<Item = CpuId> + '_ {
+        let (few, ordered) = match &self.order {
+            Some(order) => (0, &order.cpus[usize::from(order.below[1])..]),
+            None => (self.loads.len(), &[][..]),
+        };
+        ordered.iter().copied().chain((0..few).map(|cpu| CpuId(cpu as u16)).filter(|&cpu| self.of(cpu) > 0))
     }
 
     /// One of the few CPUs that have this load.
@@ -162,6 +164,7 @@ pub fn pick(equals: &[CpuId], ties: Ties, random: &mut Random) -> CpuId {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     proptest! {
         #[test]
@@ -183,9 +186,8 @@ mod tests {
                 prop_assert_eq!(loads.greatest(Ties::Lowest, &mut random), (most > 0).then(|| first(most)));
                 prop_assert_eq!(scan[loads.least(Ties::Random, &mut random).index()], least);
                 prop_assert_eq!(loads.greatest(Ties::Random, &mut random).map_or(0, |cpu| scan[cpu.index()]), most);
-                let descending: Vec<u32> = loads.descending().map(|cpu| scan[cpu.index()]).collect();
-                prop_assert!(descending.is_sorted_by(|a, b| a >= b));
-                prop_assert_eq!(descending.len(), scan.iter().filter(|&&load| load > 0).count());
+                let loaded: BTreeSet<usize> = loads.loaded().map(CpuId::index).collect();
+                prop_assert_eq!(loaded, (0..scan.len()).filter(|&cpu| scan[cpu] > 0).collect());
             }
         }
     }

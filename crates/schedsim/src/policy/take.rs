@@ -13,8 +13,10 @@
 use super::loads::{Loads, Ties, pick};
 use super::topology::{Count, Ready, Taken};
 use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Scan, Stop, Wake, renew};
-use crate::{CpuId, Nanos, TaskId};
+use crate::{CpuId, Distance, Nanos, TaskId};
 use readyq::{Node, Nodes, ReadyQueue};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// A ready queue of order `Q` per CPU, which idle CPUs raid.
 #[derive(Clone, Debug)]
@@ -117,15 +119,12 @@ impl<Q: ReadyQueue + Clone> Take<Q> {
 
     /// Takes a task that may run on `cpu` out of the longest queue that has one.
     fn raid(&mut self, cx: &mut Context, cpu: CpuId) -> Option<TaskId> {
-        let nodes = Nodes::from_mut(&mut self.nodes);
+        let nodes = Nodes::from_ref(&self.nodes);
         let mut entries = 0;
-        let (other, task) = if self.restricted > 0 || self.options.near {
-            // CPU by CPU, as the longest queue may hold no task that may run here, or be far away.
-            let mut longest: Vec<CpuId> = self.waiting.descending().collect();
-            if self.options.near {
-                longest.sort_by_key(|&other| cx.machine().distance(other, cpu));
-            }
-            longest.into_iter().find_map(|other| {
+        let (other, task) = if self.restricted > 0 {
+            // CPU by CPU, as the first queue may hold no task that may run here.
+            let mut others: BinaryHeap<_> = self.waiting.loaded().map(|other| Reverse(self.rank(cx, cpu, other))).collect();
+            std::iter::from_fn(|| others.pop()).find_map(|Reverse((.., other))| {
                 entries = 0;
                 let fits = |task| {
                     entries += 1;
@@ -135,10 +134,10 @@ impl<Q: ReadyQueue + Clone> Take<Q> {
             })?
         } else {
             let other = match self.options.count {
+                _ if self.options.near => self.waiting.loaded().min_by_key(|&other| self.rank(cx, cpu, other))?,
                 Count::All => self.waiting.greatest(self.options.ties, cx.random())?,
                 Count::Level => self.most_at_best_level(cx)?,
             };
-            let nodes = Nodes::from_mut(&mut self.nodes);
             let queue = &self.queues[other.index()];
             let task = match self.options.taken {
                 Taken::Head => {
@@ -161,6 +160,12 @@ impl<Q: ReadyQueue + Clone> Take<Q> {
         self.take_out(cx, task, other);
         self.move_ready(other, cpu);
         Some(task)
+    }
+
+    /// Whose queue `cpu` raids first, of those that are looked at one by one: the nearest if that counts, then the longest, then the lowest.
+    fn rank(&self, cx: &Context, cpu: CpuId, other: CpuId) -> (Distance, Reverse<u32>, CpuId) {
+        let distance = if self.options.near { cx.machine().distance(other, cpu) } else { Distance::Itself };
+        (distance, Reverse(self.waiting.of(other)), other)
     }
 
     /// The CPU with the most waiting tasks of the best level at which any waits.

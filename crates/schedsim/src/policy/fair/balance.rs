@@ -18,8 +18,9 @@
 use super::placement::IMBALANCE_PERCENT;
 use super::{Discipline, Fair, Join, Leave};
 use crate::policy::Context;
-use crate::{CpuId, CpuSet, Distance, Nanos, TaskId};
+use crate::{CpuId, CpuSet, Distance, Nanos, TaskId, Time};
 use readyq::{Nodes, ReadyQueue};
+use std::collections::BinaryHeap;
 
 /// How many tasks of a queue are looked at (`sysctl_sched_nr_migrate`).
 const LOOK_AT: u32 = 32;
@@ -38,7 +39,12 @@ impl<D: Discipline> Fair<D> {
             return false;
         }
         let look = |from| self.find_movable(cx, from, cpu, u64::MAX).map(|task| (from, task));
-        let found = cx.domains(cpu).find_map(|(_, span)| self.busiest_first(cx, cpu, span, look));
+        let mut seen = None;
+        let found = cx.domains(cpu).find_map(|(_, span)| {
+            let inner = seen.replace(span);
+            let others = self.crowded.intersection(span).filter(|&other| inner.is_none_or(|inner: &CpuSet| !inner.contains(other)));
+            self.busiest_first(cx, cpu, others, look)
+        });
         let queue = &mut self.queues[cpu.index()];
         let was_asked = std::mem::take(&mut queue.asked);
         if let Some((from, task)) = found {
@@ -57,7 +63,7 @@ impl<D: Discipline> Fair<D> {
         }
         let (by_age, nodes) = (&self.queues[cpu.index()].by_age, Nodes::from_ref(&self.nodes));
         let helps = |idle: &CpuId| by_age.find(nodes, |task| cx.allowed(task, *idle)).is_some();
-        let helper = cx.domains(cpu).find_map(|(_, span)| cx.idle().iter().filter(|&idle| span.contains(idle)).find(helps))?;
+        let helper = cx.domains(cpu).find_map(|(_, span)| cx.idle().intersection(span).find(helps))?;
         self.next_help = cx.now() + self.interval();
         self.queues[helper.index()].asked = true;
         Some(helper)
@@ -76,24 +82,27 @@ impl<D: Discipline> Fair<D> {
 
     /// The busy `cpu` takes tasks from the most loaded one of each domain that is due. Returns whether one of them shall run at once.
     pub(super) fn balance_busy(&mut self, cx: &Context, cpu: CpuId) -> bool {
-        if !self.balances() {
+        if !self.balances() || cx.now() < self.queues[cpu.index()].balance_due {
             return false;
         }
-        let mut preempts = false;
+        let (mut preempts, mut due) = (false, Time::NEVER);
         for (level, span) in cx.domains(cpu) {
             let next = &mut self.queues[cpu.index()].next_balance[level];
-            if cx.now() >= *next {
+            let is_due = cx.now() >= *next;
+            if is_due {
                 *next = cx.now() + Nanos(Nanos::from_millis(span.len() as u64).0 * BUSY_FACTOR);
-                preempts |= !self.crowded.is_empty() && self.balance_within(cx, cpu, span);
             }
+            due = due.min(*next);
+            preempts |= is_due && !self.crowded.is_empty() && self.balance_within(cx, cpu, span);
         }
+        self.queues[cpu.index()].balance_due = due;
         preempts
     }
 
     fn balance_within(&mut self, cx: &Context, cpu: CpuId, span: &CpuSet) -> bool {
         let average = span.iter().map(|cpu| self.load(cx, cpu)).sum::<u64>() / span.len() as u64;
         let here = self.load(cx, cpu);
-        let Some(from) = self.busiest_first(cx, cpu, span, Some) else {
+        let Some(from) = self.busiest_first(cx, cpu, self.crowded.intersection(span), Some) else {
             return false;
         };
         let there = self.load(cx, from);
@@ -128,24 +137,22 @@ impl<D: Discipline> Fair<D> {
         runnable > 1 || runnable == 1 && cx.current(cpu).is_some_and(|running| self.realtime.has(cx, running))
     }
 
-    /// The first that `look` finds on the crowded CPUs of `span` other than `cpu`, the most loaded first, then the next above `cpu`.
-    fn busiest_first<T>(&self, cx: &Context, cpu: CpuId, span: &CpuSet, look: impl Fn(CpuId) -> Option<T>) -> Option<T> {
+    /// The first that `look` finds on the crowded CPUs of `among` other than `cpu`, the most loaded first, then the next above `cpu`.
+    fn busiest_first<T>(
+        &self,
+        cx: &Context,
+        cpu: CpuId,
+        among: impl Iterator<Item = CpuId>,
+        look: impl Fn(CpuId) -> Option<T>,
+    ) -> Option<T> {
         let count = self.queues.len();
         // The greatest is the most loaded; of equals, the next above `cpu`.
         let rank = |other: CpuId| {
             let distance = (other.index() + count - cpu.index()) % count;
             (self.load(cx, other), count - distance, other)
         };
-        let is_there = |&other: &CpuId| other != cpu && span.contains(other) && self.is_crowded(cx, other);
-        let crowded = || self.crowded.iter().filter(is_there).map(rank);
-        let mut next = crowded().max();
-        while let Some(busiest) = next {
-            if let Some(found) = look(busiest.2) {
-                return Some(found);
-            }
-            next = crowded().filter(|&other| other < busiest).max();
-        }
-        None
+        let mut crowded: BinaryHeap<_> = among.filter(|&other| other != cpu && self.is_crowded(cx, other)).map(rank).collect();
+        std::iter::from_fn(|| crowded.pop()).find_map(|(.., other)| look(other))
     }
 
     /// The task that waits on `from`, has not run for longest, and may move to `to` without moving more than `imbalance`.

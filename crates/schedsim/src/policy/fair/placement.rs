@@ -112,41 +112,37 @@ impl<D: Discipline> Fair<D> {
 /// Of the idle CPUs of the own node, or else of all, one in the cluster that has most of them.
 fn idle_for_new(cx: &Context, task: TaskId, here: CpuId) -> Option<CpuId> {
     let Some(topology) = &cx.machine().topology else { return idle_after(cx, task, here) };
-    let suits = |cluster: &CpuSet| cx.idle().iter().filter(|&cpu| cluster.contains(cpu) && cx.allowed(task, cpu)).count();
+    let suits = |cluster: &CpuSet| match cx.is_restricted(task) {
+        true => cx.idle().intersection(cluster).filter(|&cpu| cx.allowed(task, cpu)).count(),
+        false => cx.idle().overlap(cluster),
+    };
     let place = topology.place(here);
-    let clusters = topology.clusters().iter().filter(|cluster| suits(cluster) > 0);
-    let best = clusters.min_by_key(|cluster| {
-        let of = cluster.first().map(|cpu| topology.place(cpu));
-        let speed = of.map_or(0, |of| (of.speed * f64::from(u16::MAX)) as u16);
-        (
-            Reverse(speed),
-            of.is_none_or(|of| of.node != place.node),
-            Reverse(suits(cluster)),
-            of.is_none_or(|of| of.cluster != place.cluster),
-        )
-    });
-    idle_among(cx, task, best?, here)
+    let rank = |cluster: &'_ CpuSet| {
+        let (idle, of) = (suits(cluster), topology.place(cluster.first()?));
+        (idle > 0).then_some((Reverse(in_full(of.speed)), of.node != place.node, Reverse(idle), of.cluster != place.cluster))
+    };
+    let ranked = topology.clusters().iter().filter_map(|cluster| Some((rank(cluster)?, cluster)));
+    let (_, best) = ranked.min_by_key(|&(rank, _)| rank)?;
+    idle_among(cx, task, best, here)
+}
+
+/// A speed as a number that can be compared.
+fn in_full(speed: f64) -> u16 {
+    (speed * f64::from(u16::MAX)) as u16
 }
 
 /// The idle CPU of `span` on which `task` may run that is fastest, then one whose core idles as a whole, then `cpu` itself or the next one above it.
 fn idle_among(cx: &Context, task: TaskId, span: &CpuSet, cpu: CpuId) -> Option<CpuId> {
     let Some(topology) = &cx.machine().topology else { return idle_after(cx, task, cpu) };
     let rank = |&idle: &CpuId| {
-        let speed = (topology.place(idle).speed * f64::from(u16::MAX)) as u16;
         let shares = topology.core(idle).iter().any(|thread| !cx.idle().contains(thread));
-        (Reverse(speed), shares, idle != cpu, idle < cpu, idle)
+        (Reverse(in_full(topology.place(idle).speed)), shares, idle != cpu, idle < cpu, idle)
     };
-    cx.idle().iter().filter(|&idle| span.contains(idle) && cx.allowed(task, idle)).min_by_key(rank)
+    cx.idle().intersection(span).filter(|&idle| cx.allowed(task, idle)).min_by_key(rank)
 }
 
 /// The next idle CPU above `cpu`, or from the lowest on, on which `task` may run.
 fn idle_after(cx: &Context, task: TaskId, cpu: CpuId) -> Option<CpuId> {
-    let mut first = None;
-    for idle in cx.idle().iter().filter(|&idle| cx.allowed(task, idle)) {
-        if idle > cpu {
-            return Some(idle);
-        }
-        first = first.or(Some(idle));
-    }
-    first
+    let mut allowed = cx.idle().above(cpu).chain(cx.idle().iter()).filter(|&idle| cx.allowed(task, idle));
+    allowed.next()
 }
