@@ -38,6 +38,8 @@ pub struct Live<P> {
     policy: P,
     cx: Context,
     tasks: Vec<State>,
+    /// Whom the policy has placed: policies count tasks where they placed them when they were new.
+    placed: Vec<bool>,
     cpus: Vec<Cpu>,
     decisions: Vec<Decision>,
 }
@@ -122,7 +124,14 @@ impl<P: Policy> Live<P> {
         assert!(machine.cpus <= MOST_CPUS, "at most {MOST_CPUS} CPUs");
         let idle = Cpu { left: Nanos::ZERO, since: None, preempted: false };
         let cpus = vec![idle; usize::from(machine.cpus)];
-        Live { policy, cx: Context::new(machine, Vec::new(), Random::new(seed)), tasks: Vec::new(), cpus, decisions: Vec::new() }
+        Live {
+            policy,
+            cx: Context::new(machine, Vec::new(), Random::new(seed)),
+            tasks: Vec::new(),
+            placed: Vec::new(),
+            cpus,
+            decisions: Vec::new(),
+        }
     }
 
     /// Time goes on, never back.
@@ -160,6 +169,7 @@ impl<P: Policy> Live<P> {
         let index = task.index();
         if index >= self.tasks.len() {
             self.tasks.resize(index + 1, State::Unknown);
+            self.placed.resize(index + 1, false);
             let nobody =
                 TaskView { prio: 120, attributes: Attributes::default(), intensive: false, affinity: Affinity::Any, cpu: CpuId(0) };
             self.cx.tasks.resize(index + 1, nobody);
@@ -168,7 +178,7 @@ impl<P: Policy> Live<P> {
         let cpu = CpuId(arrival.cpu.0.min(self.cx.machine.cpus - 1));
         self.cx.tasks[index] = TaskView { prio: arrival.prio.min(139), attributes: arrival.attributes, intensive: false, affinity, cpu };
         self.tasks[index] = State::Asleep;
-        self.policy.init_task(&mut self.cx, task);
+        self.init(task);
     }
 
     /// A task leaves for good, wherever it is.
@@ -194,9 +204,9 @@ impl<P: Policy> Live<P> {
     pub fn set_affinity(&mut self, task: TaskId, cpus: u64) {
         let affinity = self.affinity(cpus);
         if self.state(task) == State::Asleep && self.cx.tasks[task.index()].affinity != affinity {
-            self.policy.exit_task(&mut self.cx, task);
+            self.forget(task);
             self.cx.tasks[task.index()].affinity = affinity;
-            self.policy.init_task(&mut self.cx, task);
+            self.init(task);
         }
     }
 
@@ -205,11 +215,7 @@ impl<P: Policy> Live<P> {
         if self.state(task) != State::Asleep {
             return;
         }
-        let cpu = self.policy.select_cpu(&mut self.cx, task, Wake { new, waker });
-        if cpu.0 >= self.cx.machine.cpus {
-            return self.cx.fail(format!("select_cpu returned CPU {}, and there are {}", cpu.0, self.cx.machine.cpus));
-        }
-        self.cx.tasks[task.index()].cpu = cpu;
+        let Some(cpu) = self.place(task, waker) else { return };
         self.enqueue(task, cpu, if new { Enqueue::New } else { Enqueue::Wakeup });
     }
 
@@ -295,9 +301,34 @@ impl<P: Policy> Live<P> {
         self.tasks.get(task.index()).copied().unwrap_or(State::Unknown)
     }
 
+    fn init(&mut self, task: TaskId) {
+        self.placed[task.index()] = false;
+        self.policy.init_task(&mut self.cx, task);
+    }
+
+    /// Asks the policy for a CPU; the first time the task is new to it, though the world may have known it before.
+    fn place(&mut self, task: TaskId, waker: Option<CpuId>) -> Option<CpuId> {
+        let new = !std::mem::replace(&mut self.placed[task.index()], true);
+        let cpu = self.policy.select_cpu(&mut self.cx, task, Wake { new, waker });
+        if cpu.0 >= self.cx.machine.cpus {
+            self.cx.fail(format!("select_cpu returned CPU {}, and there are {}", cpu.0, self.cx.machine.cpus));
+            return None;
+        }
+        self.cx.tasks[task.index()].cpu = cpu;
+        Some(cpu)
+    }
+
+    /// The policy is told that a task is gone. One that it never placed is placed first, as the engine places tasks that begin asleep.
+    fn forget(&mut self, task: TaskId) {
+        if !self.placed[task.index()] && self.place(task, None).is_none() {
+            return;
+        }
+        self.policy.exit_task(&mut self.cx, task);
+    }
+
     fn exit(&mut self, task: TaskId) {
         self.tasks[task.index()] = State::Unknown;
-        self.policy.exit_task(&mut self.cx, task);
+        self.forget(task);
     }
 
     fn enqueue(&mut self, task: TaskId, cpu: CpuId, why: Enqueue) {
@@ -408,6 +439,30 @@ mod tests {
             Decision::Stop(_) => (u32::MAX, 0),
         };
         live.decisions().map(run).collect()
+    }
+
+    /// A policy that counts tasks where it placed them loses none: of those that were asleep before it came, change CPUs, or leave without having run.
+    #[test]
+    fn every_task_is_placed_once_before_it_leaves() {
+        struct Leavers;
+        impl PolicyVisitor for Leavers {
+            type Out = Option<String>;
+            fn visit<P: Policy>(self, policy: P) -> Option<String> {
+                let mut live = Live::new(policy, Machine::ideal(2), 1);
+                for task in (0..6).map(TaskId) {
+                    live.arrive(task, Arrival::default());
+                }
+                (0..4).map(TaskId).for_each(|task| live.wake(task, false, None));
+                (0..4).map(TaskId).for_each(|task| live.taken(task));
+                live.set_affinity(TaskId(1), 1);
+                live.wake(TaskId(1), false, None);
+                (0..6).map(TaskId).for_each(|task| live.leave(task));
+                live.failure().map(str::to_string)
+            }
+        }
+        for name in crate::policy::names() {
+            assert_eq!(PolicySpec::parse(&name).unwrap().visit(2, Leavers), None, "{name}");
+        }
     }
 
     #[test]
