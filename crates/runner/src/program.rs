@@ -144,8 +144,7 @@ impl Program {
             });
         }
         let barriers = names.barriers.names.iter().map(|name| names.meeting(name)).collect();
-        let sampled =
-            templates.first().and_then(|first| first.ops.iter().find_map(Op::kind)).ok_or("the workload has no task that does anything")?;
+        let sampled = templates.first().and_then(|first| sampled(&first.ops)).ok_or("the workload has no task that does anything")?;
         Ok(Program {
             instances,
             mutexes: names.mutexes.names.iter().map(|name| heir(workload.mutexes.get(name).copied().unwrap_or_default())).collect(),
@@ -192,6 +191,12 @@ impl Op {
             Op::Goto(_) | Op::Repeat { .. } | Op::End => return None,
         })
     }
+}
+
+/// The first phase of the outermost loop; without a loop, the first of all.
+fn sampled(ops: &[Op]) -> Option<Kind> {
+    let begin = ops.iter().find_map(|op| if let Op::Repeat { back, depth: 0, .. } = op { Some(*back) } else { None });
+    ops[begin.unwrap_or(0)..].iter().find_map(Op::kind)
 }
 
 fn heir(mutex: MutexOptions) -> Heir {

@@ -98,6 +98,7 @@ fn compare_of_all_policies_has_a_case_for_each() {
     fails(&["compare", "yield:3", "--on", "vm", "--then", "yeld:4"], 2, &["Did you mean `yield`?"]);
     fails(&["compare", "yield:3", "--on", "vm", "--then", "yield:4", "-o", "x"], 2, &["leave --then out"]);
     fails(&["compare", "yield:3", "--then", "yield:4"], 2, &["--then", "--on vm"]);
+    fails(&["compare", "yield:3", "--on", "vm", "--policy", "kernel:deadline:2ms/10ms/10ms"], 2, &["at most 500us"]);
 }
 
 #[test]

@@ -77,10 +77,11 @@ fn each_kernel_repeats_itself_on_one_cpu_and_the_newer_one_on_two_and_four() {
     let with_mixed = yields.iter().cloned().chain(closed::jobs("mixed", &mixed(), Class::Other)).collect();
     let inversions = || [false, true].into_iter().flat_map(|inherit| closed::jobs("pathfinder", &pathfinder(inherit), Class::Other));
     let with_groups = |jobs: Vec<Job>| jobs.into_iter().chain(closed::jobs("groups", &grouped(), Class::Other)).collect::<Vec<Job>>();
+    let real_time = [yields::job(256, Class::Fifo(10))];
     let several = || closed::jobs("mixed", &mixed(), Class::Other);
     let guests = [
         guest("6.1", 1, with_groups(yields)),
-        guest("6.18", 1, with_groups(with_mixed).into_iter().chain(inversions()).collect()),
+        guest("6.18", 1, with_groups(with_mixed).into_iter().chain(inversions()).chain(real_time).collect()),
         guest("6.18", 2, several()),
         guest("6.18", 4, several()),
     ];
@@ -117,6 +118,9 @@ fn each_kernel_repeats_itself_on_one_cpu_and_the_newer_one_on_two_and_four() {
         let [_, manager, radio] = &measured.tasks[..] else { panic!("three tasks") };
         assert_eq!(manager.ended_ns < radio.ended_ns, is_before, "{manager:?} {radio:?}");
     }
+
+    // A real-time task that is alone takes 850 instructions: it need not switch.
+    assert!(cost(eevdf, 10) > 1_500.0, "256 tasks take turns, and a yield takes {}", cost(eevdf, 10));
 
     let nodes = |proved: &Proved| match proved.transcript.events[..] {
         [Event::Boot { nodes, .. }, ..] => nodes,

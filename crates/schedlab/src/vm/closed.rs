@@ -229,16 +229,14 @@ fn trace(transcript: &Transcript, number: usize) -> String {
     text
 }
 
-/// What stands before the time, the time, and the event.
+/// What stands before the time, the time, and the event. A name, which has 15 bytes at most, may hold anything, but has no room for a number and an event's name.
 fn columns(line: &str) -> Option<(&str, u64, &str)> {
-    for (at, _) in line.match_indices(": ") {
-        let before = &line[..at];
-        let word = before.rfind(' ')?;
-        if let Ok(ticks) = before[word + 1..].parse() {
-            return Some((&before[..word], ticks, &line[at + 2..]));
-        }
-    }
-    None
+    line.match_indices(": ").find_map(|(at, _)| {
+        let (before, event) = (&line[..at], &line[at + 2..]);
+        let is_event = event.split(' ').next().is_some_and(|name| name.starts_with("sched_") && name.ends_with(':') && name.len() > 12);
+        let word = before.rfind(' ').filter(|_| is_event)?;
+        Some((&before[..word], before[word + 1..].parse().ok()?, event))
+    })
 }
 
 #[cfg(test)]
@@ -251,6 +249,8 @@ mod tests {
         let (before, ticks, event) = columns(line).unwrap();
         assert!(before.ends_with("d.h2.") && event.starts_with("sched_waking: comm=a b: 7: c pid=80"), "{before} {event}");
         assert_eq!(ticks, 1_000_000_700);
+        let named = "      7: sched_: x-80      [000] d..2. 1000000700: sched_switch: prev_comm=7: sched_: x prev_pid=80";
+        assert_eq!(columns(named).map(|(_, ticks, event)| (ticks, &event[..13])), Some((1_000_000_700, "sched_switch:")));
         assert_eq!(columns("# a comment: none"), None);
     }
 }

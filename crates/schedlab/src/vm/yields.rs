@@ -14,17 +14,31 @@ const YIELDS: u64 = 6_000;
 /// Windows that are kept.
 const WINDOWS: u32 = 5;
 
-/// The job that measures `tasks` that yield.
+/// Windows before them that are left out: the first begins with tasks that have not run yet.
+const WARM_UP: u32 = 2;
+
+/// The job that measures `tasks` that yield. Deadline tasks have periods as many times as long as there are tasks, so that all together reserve what one would.
 pub fn job(tasks: u32, class: Class) -> Job {
-    let phases = vec![Phase::forever(vec![Phase::Yield])];
-    let yielder = Tasks { count: tasks, ..Tasks::new("yielder", phases) };
     let rounds = (YIELDS / u64::from(tasks)).max(10);
+    let yields = Phase::forever(vec![Phase::Yield]);
+    let (class, phases) = match class {
+        // Where the kernel preempts itself, the first real-time task that the runner, an ordinary one, wakes at the gate has the CPU before the others are woken. And they
+        // end, so that the runner has its turn.
+        Class::Fifo(_) | Class::Rr(_) => {
+            let all = rounds * u64::from(WARM_UP + WINDOWS + 1);
+            (class, vec![Phase::Barrier("start".to_string()), Phase::repeat(all, vec![Phase::Yield])])
+        }
+        Class::Deadline { runtime, deadline, period } => {
+            let times = u64::from(tasks);
+            (Class::Deadline { runtime, deadline: deadline * times, period: period * times }, vec![yields])
+        }
+        Class::Other | Class::Batch | Class::Idle => (class, vec![yields]),
+    };
     Job {
         name: format!("yield:{tasks}"),
-        workload: Closed { tasks: vec![yielder], ..Closed::default() },
+        workload: Closed { tasks: vec![Tasks { count: tasks, ..Tasks::new("yielder", phases) }], ..Closed::default() },
         class,
-        // The first window begins with tasks that have not run yet.
-        windows: Some(Windows { count: WINDOWS, warm_up: 2, rounds }),
+        windows: Some(Windows { count: WINDOWS, warm_up: WARM_UP, rounds }),
         trace: false,
     }
 }
@@ -38,6 +52,14 @@ pub struct YieldCost {
     pub range: (f64, f64),
     /// How many yields that is from.
     pub yields: u64,
+}
+
+impl YieldCost {
+    /// The same yields by the instructions that were executed, which are fewer than the clock counts where the CPU idles.
+    pub fn executed(&self, instructions: u64) -> YieldCost {
+        let each = instructions as f64 / self.yields as f64;
+        YieldCost { instructions: each, range: (each, each), yields: self.yields }
+    }
 }
 
 /// The cost in job number `job`; `None` if it took no samples.
@@ -79,6 +101,14 @@ impl Fit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn deadline_tasks_reserve_together_what_one_is_given_and_count_what_they_execute() {
+        let class = Class::Deadline { runtime: 50_000, deadline: 90_000, period: 100_000 };
+        assert_eq!(job(8, class).class, Class::Deadline { runtime: 50_000, deadline: 720_000, period: 800_000 });
+        let by_clock = YieldCost { instructions: 100_000.0, range: (99_000.0, 101_000.0), yields: 6_000 };
+        assert_eq!(by_clock.executed(24_000_000), YieldCost { instructions: 4_000.0, range: (4_000.0, 4_000.0), yields: 6_000 });
+    }
 
     #[test]
     fn the_fit_finds_a_line_in_the_logarithm() {

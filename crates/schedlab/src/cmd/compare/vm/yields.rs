@@ -1,10 +1,11 @@
 //! What a yield costs in real kernels, in instructions.
 
-use super::Case;
+use super::{Case, InCharge};
 use crate::Error;
 use crate::cmd::compare::Compare;
 use crate::output::{Align, Results, Row, Table};
 use crate::vm::{functions, yields};
+use schedlab_runner::class::Class;
 use std::fmt::Write;
 
 /// The instructions of one job by function, the most first.
@@ -26,10 +27,22 @@ impl Compare {
                 "with more than one virtual CPU, QEMU runs them in long turns and instructions say nothing: give --cpus 1".to_string(),
             ));
         }
+        InCharge::all(&self.policy)?.iter().try_for_each(|in_charge| expect_short_period(in_charge.class()))?;
         let cases = self.cases(1, &[], |class| tasks.iter().map(|&tasks| yields::job(tasks, class)).collect())?;
         let cases = cases.into_iter().map(|case| Yields::of(case, &tasks, self.vm.functions.is_some())).collect::<Result<Vec<_>, _>>()?;
         let results = Results::new(cases.iter().flat_map(Yields::rows).collect());
         results.print(self.common.format, || text(&cases, self.vm.functions.unwrap_or(0)))
+    }
+}
+
+/// Refuses a deadline task whose yields would take longer than the guest's watchdog waits: each waits for its next period.
+fn expect_short_period(class: Class) -> Result<(), Error> {
+    const LONGEST: u64 = 500_000;
+    match class {
+        Class::Deadline { period, .. } if period > LONGEST => Err(Error::Usage(format!(
+            "a task of kernel:{class} yields once in each period: give one of at most 500us, as in kernel:deadline:50us/100us/100us"
+        ))),
+        _ => Ok(()),
     }
 }
 
@@ -45,12 +58,17 @@ impl Yields {
     fn of(case: Case, tasks: &[u32], with_functions: bool) -> Result<Yields, Error> {
         let transcript = &case.proved.transcript;
         let cost = |(job, &tasks)| yields::cost(transcript, case.first_job + job).map(|cost| (tasks, cost));
-        let costs = tasks.iter().enumerate().filter_map(cost).collect();
+        let mut costs: Vec<_> = tasks.iter().enumerate().filter_map(cost).collect();
         let mut splits = Vec::new();
-        if with_functions {
+        // A deadline task that yields waits for its next period: the CPU idles, and the clock skips what it idles.
+        let idles = matches!(case.in_charge.class(), Class::Deadline { .. });
+        if with_functions || idles {
             let symbols = functions::Symbols::of(&case.guest)?;
             let counted = functions::count(&case.guest, transcript)?;
             splits = (case.first_job..).take(tasks.len()).map(|job| functions::split(&counted, &symbols, job)).collect();
+        }
+        for ((_, cost), split) in costs.iter_mut().zip(&splits).filter(|_| idles) {
+            *cost = cost.executed(split.iter().map(|(_, count)| count).sum());
         }
         Ok(Yields { case, costs, splits })
     }
