@@ -61,7 +61,7 @@ def connect(address):
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     try:
         return distributed.Client(address, timeout=CONNECT_SECONDS)
-    except (OSError, ValueError, ImportError) as error:
+    except (OSError, ValueError, ImportError, MemoryError) as error:  # The last: what answers is no scheduler, and its first bytes are taken for a length.
         message = f"no Dask scheduler answers at {address} within {CONNECT_SECONDS} s: start one with `dask scheduler`, or correct the address"
         raise errors.ClusterError(message) from error
 

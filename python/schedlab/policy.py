@@ -26,7 +26,8 @@ class Policy:
     """Whether a task may run on several CPUs in its life."""
 
     promises: tuple[str, ...] = ()
-    """What the checks hold it to: "work_conserving", "locally_work_conserving", "starvation_free"."""
+    """What the checks hold it to: "work_conserving", "locally_work_conserving", "starvation_free". And "inherits": that it asks `cx.prio(task)` anew at each `enqueue`; without
+    it, workloads whose mutexes inherit priorities are refused."""
 
     def init_task(self, cx: Context, task: int) -> None:
         """A task came into being."""
@@ -42,7 +43,9 @@ class Policy:
         raise NotImplementedError
 
     def enqueue(self, cx: Context, task: int, cpu: int, why: str) -> Effect | None:
-        """A task waits from now on; `why` is "new", "wakeup", "slice_over", "preempted" or "yielded". An idle CPU that should look must be kicked: an effect or None."""
+        """A task waits from now on; `why` is "new", "wakeup", "slice_over", "preempted", "yielded" or "prio_changed" (it was stopped
+        because it inherits a priority, or does so no longer). An idle CPU that should look must be kicked: an effect or None.
+        """
         raise NotImplementedError
 
     def dequeue(self, cx: Context, task: int) -> None:

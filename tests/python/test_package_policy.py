@@ -42,6 +42,35 @@ def test_it_decides_as_the_same_policy_in_rust_does(workload):
     assert {row["policy"] for row in ours.rows} == {"fifo-in-python"}
 
 
+class ByPriority(Fifo):
+    """One queue by priority; whoever comes and matters more stops what runs: `central:priority` on one CPU."""
+
+    name = "priority-in-python"
+    promises = ("work_conserving", "inherits")
+    reasons = set()
+
+    def enqueue(self, cx, task, cpu, why):
+        self.reasons.add(why)
+        place = next((at for at, other in enumerate(self.ready) if cx.prio(other) > cx.prio(task)), len(self.ready))
+        self.ready.insert(place, task)
+        if cpu in cx.idle:
+            return lab.kick(cpu)
+        running = cx.current(cpu)
+        stops = why in ("new", "wakeup") and running is not None and cx.prio(running) > cx.prio(task)
+        return lab.preempt(cpu) if stops else None
+
+
+def test_priorities_may_be_inherited_if_it_says_so(root):
+    pathfinder = root / "workloads" / "pathfinder.toml"
+    ours = lab.simulate(pathfinder, ByPriority, check=True)
+    rust = lab.simulate(pathfinder, "central:priority/quantum=100ms", check=True)
+    values = [[(row["metric"], row["value"], row["params"].get("trace_hash")) for row in results.rows] for results in (ours, rust)]
+    assert values[0] == values[1]
+    assert {"new", "wakeup", "preempted", "prio_changed"} <= ByPriority.reasons
+    with pytest.raises(lab.SchedlabError, match="the mutex bus inherits priorities"):
+        lab.simulate(pathfinder, Fifo)
+
+
 def test_each_run_begins_with_a_policy_of_its_own():
     runs = [lab.simulate("hackbench:1", Fifo, cpus=2).to_csv() for _ in range(2)]
     assert runs[0] == runs[1]

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import distributed
 import pytest
 
 import schedlab as lab
+from schedlab import cluster
 from schedlab.cluster import QUIET
 from schedlab.workload import closed, run, task
 
@@ -261,6 +263,19 @@ def test_the_program_sweeps_on_a_cluster(schedlab, local, client, tmp_path, monk
     assert time.monotonic() - begin < 60, "it would be 10 s on a machine with nothing else to do"
     told = schedlab("sweep", grid, "-o", tmp_path / "odd", "--dask", "nonsense://x", code=77)
     assert "no Dask scheduler answers" in told and "Traceback" not in told
+
+
+def test_what_answers_and_is_no_scheduler_is_refused():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            for _ in range(100):
+                connection, _ = server.accept()
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n" * 9)
+
+        threading.Thread(target=answer, daemon=True).start()
+        with pytest.raises(lab.ClusterError, match="no Dask scheduler answers"):
+            cluster.connect(f"tcp://127.0.0.1:{server.getsockname()[1]}")
 
 
 def test_a_worker_of_another_build_is_refused(client, monkeypatch):

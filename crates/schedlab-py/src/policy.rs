@@ -101,8 +101,9 @@ fn promises(policy: &Bound<'_, PyAny>) -> PyResult<Promises> {
             "work_conserving" => promises.work_conserving = true,
             "locally_work_conserving" => promises.locally_work_conserving = true,
             "starvation_free" => promises.starvation_free = true,
+            "inherits" => promises.inherits = true,
             wrong => {
-                let names = ["work_conserving", "locally_work_conserving", "starvation_free"].map(String::from);
+                let names = ["work_conserving", "locally_work_conserving", "starvation_free", "inherits"].map(String::from);
                 let see = format!("It can be {}.", names.join(", "));
                 return Err(named(policy.py(), "UsageError", &no_such("promise", wrong, &names, &see)));
             }

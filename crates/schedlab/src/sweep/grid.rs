@@ -49,6 +49,8 @@ struct Content {
     policies: Option<Vec<String>>,
     baseline: Option<String>,
     seeds: Option<Seeds>,
+    /// There is no such key, and a reason.
+    on: Option<Value>,
     #[serde(default)]
     parameters: toml::Table,
     #[serde(default)]
@@ -75,6 +77,10 @@ struct Named {
 /// A number of seeds from 1 on, or a list of them.
 #[derive(Clone)]
 struct Seeds(Vec<u64>);
+
+/// Cells run side by side, as many as there are cores, and measurements must not.
+const SIMULATES: &str = "a sweep simulates, and its cells share a machine; `schedlab compare --on host` measures this one, and `schedlab.measure` in Python \
+                         the hosts of a cluster, one at a time on each";
 
 /// More than anybody waits for.
 const MOST_CELLS: usize = 10_000_000;
@@ -108,6 +114,9 @@ impl<'de> Deserialize<'de> for Seeds {
 /// The sweep that `file` describes; `folder` is where workload files are, `stem` the name of a grid without one.
 pub(super) fn read(file: &TomlFile, folder: &Path, stem: &OsStr) -> Result<Sweep, Error> {
     let mut content: Content = file.parse()?;
+    if content.on.is_some() {
+        return Err(file.wrong("on", SIMULATES));
+    }
     let named = std::mem::take(&mut content.grid);
     let parts: Vec<Part<'_>> = match &named[..] {
         [] => vec![Part::whole(&content, stem)],
@@ -357,6 +366,7 @@ mod tests {
             ),
             ("[[grid]]", "g.toml:3: grid[0]: missing field `name`"),
             ("cpus = 4", "g.toml:3: cpus: there is no key named `cpus`"),
+            ("on = 'host'", "g.toml:3: on: a sweep simulates, and its cells share a machine; `schedlab compare --on host`"),
             ("[[grid]]\nname = 'a'\nworkload = 3", "g.toml:5: grid[0].workload: a workload is a name, a file, or a table"),
             ("[[grid]]\nname = 'a'\n[grid.workload]\nbase = 'unix'", "g.toml: grid[0].workload:1: base: "),
             ("seeds = 9000000\n[axes]\nload = [0.5, 0.6]", "g.toml:4: axes: 36000000 cells are more than"),
