@@ -7,11 +7,14 @@ use schedlab_runner::event::Event;
 use std::ffi::CStr;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 /// The debug console.
 const REPORT_PORT: u16 = 0xe9;
 /// Writing arms the watchdog: 0 for 30 s, the longest.
 const WATCHDOG_PORT: u16 = 0x443;
+/// Who waits for longer than this while all is well sets the watchdog back.
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 static GUEST: AtomicBool = AtomicBool::new(false);
 
@@ -45,13 +48,27 @@ pub fn report(event: &Event) {
     let mut line = serde_json::to_vec(event).unwrap_or_default();
     line.push(b'\n');
     with_ports(|| {
-        // SAFETY: both ports are QEMU's, and `with_ports` has asked the kernel for them; the bytes are read only.
+        // SAFETY: the port is QEMU's, and `with_ports` has asked the kernel for it; the bytes are read only.
         #[cfg(target_arch = "x86_64")]
         unsafe {
             std::arch::asm!("rep outsb", in("dx") REPORT_PORT, inout("rsi") line.as_ptr() => _, inout("rcx") line.len() => _);
-            std::arch::asm!("out dx, al", in("dx") WATCHDOG_PORT, in("al") 0u8);
         }
+        arm_watchdog();
     });
+}
+
+/// Sets the watchdog back without a word.
+pub fn reassure() {
+    with_ports(arm_watchdog);
+}
+
+/// Called with the ports open.
+fn arm_watchdog() {
+    // SAFETY: the port is QEMU's, and `with_ports` has asked the kernel for it.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::asm!("out dx, al", in("dx") WATCHDOG_PORT, in("al") 0u8);
+    }
 }
 
 /// Runs `body` while the two ports are open to this thread. Between reports they are closed: open ports would cost each switch to this thread something.

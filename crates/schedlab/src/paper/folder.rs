@@ -38,6 +38,7 @@ const BUILT_IN: [(&str, &[(&str, &str)]); 5] = [
             ("claims.toml", include_str!("../../../../papers/pslist/claims.toml")),
             ("findings.toml", include_str!("../../../../papers/pslist/findings.toml")),
             ("cut-short.toml", include_str!("../../../../papers/pslist/cut-short.toml")),
+            ("desktop.toml", include_str!("../../../../papers/pslist/desktop.toml")),
             ("pslist-steps.svg", include_str!("../../../../papers/pslist/pslist-steps.svg")),
             ("pslist-100-steps.svg", include_str!("../../../../papers/pslist/pslist-100-steps.svg")),
         ],
