@@ -119,7 +119,7 @@ def allow():
     cluster._sweep_of = cluster.kept
 
 
-def test_small_cells_travel_in_batches_of_a_second():
+def test_small_cells_travel_in_batches_of_seconds():
     from collections import deque
 
     from schedlab.cluster import _Filling
@@ -127,7 +127,11 @@ def test_small_cells_travel_in_batches_of_a_second():
     filling = _Filling(None, None, None, deque(range(10_000)), None)
     assert filling._batch(2) == 1, "nothing is known of them yet"
     filling.seconds_per_cell = 0.01
-    assert (filling._batch(2), filling._batch(400)) == (100, 25), "one second of cells, but a fair share where there are many threads"
+    assert (filling._batch(2), filling._batch(400)) == (400, 25), "four seconds of cells, but a fair share where there are many threads"
+    filling.todo = deque(range(1_000))
+    assert (filling._batch(2), filling._batch(6)) == (125, 100), "shorter ones towards the end, but of a second at least"
+    filling.todo = deque(range(10))
+    assert filling._batch(2) == 5
     filling.seconds_per_cell = 3.0
     assert filling._batch(2) == 1
 
