@@ -4,19 +4,20 @@
 //! the lines. The watchdog (an iBase IB700, two ports) is QEMU's as well and runs on the guest's clock, so it also ends a kernel that hangs with interrupts off.
 
 use schedlab_runner::event::Event;
+use schedlab_runner::session::LONGEST_SILENCE_S;
 use std::ffi::CStr;
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::time::Duration;
 
 /// The debug console.
 const REPORT_PORT: u16 = 0xe9;
-/// Writing arms the watchdog: 0 for 30 s, the longest.
+/// Writing arms the watchdog: 0 for 30 s, the longest, and each more for 2 s less.
 const WATCHDOG_PORT: u16 = 0x443;
-/// Who waits for longer than this while all is well sets the watchdog back.
-pub const PATIENCE: Duration = Duration::from_secs(20);
 
 static GUEST: AtomicBool = AtomicBool::new(false);
+/// What is written to the watchdog.
+static WATCHDOG: AtomicU8 = AtomicU8::new(0);
 
 /// Whether this is the init of a guest.
 pub fn is_guest() -> bool {
@@ -32,6 +33,17 @@ pub fn set_up() -> Result<(), String> {
     mount(c"tmpfs", c"/tmp")?;
     mount(c"tracefs", c"/sys/kernel/tracing")?;
     Ok(())
+}
+
+/// Lets the watchdog bite after so long a silence.
+pub fn set_silence(silence: Duration) {
+    let seconds = u8::try_from(silence.as_secs()).unwrap_or(LONGEST_SILENCE_S);
+    WATCHDOG.store((LONGEST_SILENCE_S - seconds) / 2, Relaxed);
+}
+
+/// Who waits for longer than this while all is well sets the watchdog back.
+pub fn patience() -> Duration {
+    Duration::from_secs(u64::from(LONGEST_SILENCE_S - 2 * WATCHDOG.load(Relaxed))) * 2 / 3
 }
 
 /// Mounts a file system that needs no device.
@@ -67,7 +79,7 @@ fn arm_watchdog() {
     // SAFETY: the port is QEMU's, and `with_ports` has asked the kernel for it.
     #[cfg(target_arch = "x86_64")]
     unsafe {
-        std::arch::asm!("out dx, al", in("dx") WATCHDOG_PORT, in("al") 0u8);
+        std::arch::asm!("out dx, al", in("dx") WATCHDOG_PORT, in("al") WATCHDOG.load(Relaxed));
     }
 }
 

@@ -62,6 +62,7 @@ fn session(file: &str, report: &dyn Fn(&Event)) -> Result<(), String> {
     let text = if file == "-" { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(file) };
     let text = text.map_err(|error| format!("{file}: {error}"))?;
     let session: Session = serde_json::from_str(&text).map_err(|error| format!("{file}: {error}"))?;
+    guest::set_silence(session.silence());
     report(&Event::Boot { kernel: kernel(), cpus: cpus(), nodes: nodes(), ns: clock::now() });
     if let Some(host) = &session.host {
         take_place(host)?;

@@ -3,6 +3,7 @@
 use crate::class::Class;
 use schedsim::workload::Closed;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// The jobs of one boot (or one start of the runner), one after another.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -10,6 +11,9 @@ use serde::{Deserialize, Serialize};
 pub struct Session {
     /// How long to wait before the first job, in milliseconds: a kernel that has just booted is still busy with itself.
     pub settle_ms: u64,
+    /// After how many seconds without a report a guest's watchdog bites, an even number; 0 for [`LONGEST_SILENCE_S`].
+    #[serde(default)]
+    pub silence_s: u8,
     /// Programs to start before the first job, with their arguments; each has until the end of the wait to get ready, and lives until the session ends.
     /// One that ends before is no reason to stop: what it was there for shows in what it said.
     #[serde(default)]
@@ -40,6 +44,17 @@ pub struct Host {
     pub command: Vec<String>,
     /// The class of the command.
     pub class: Class,
+}
+
+/// The longest that a guest's watchdog waits.
+pub const LONGEST_SILENCE_S: u8 = 30;
+
+impl Session {
+    /// How long a guest may be silent.
+    pub fn silence(&self) -> Duration {
+        let seconds = if self.silence_s == 0 { LONGEST_SILENCE_S } else { self.silence_s.clamp(2, LONGEST_SILENCE_S) };
+        Duration::from_secs(seconds.into())
+    }
 }
 
 /// One workload, run once.

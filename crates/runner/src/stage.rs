@@ -207,7 +207,7 @@ impl Stage {
             if guest::is_guest() && has_waited && left.is_some() {
                 guest::reassure();
             }
-            sync::wait(&board.done, 0, left.map(|left| left.min(guest::PATIENCE)));
+            sync::wait(&board.done, 0, left.map(|left| left.min(guest::patience())));
             has_waited = true;
         }
     }

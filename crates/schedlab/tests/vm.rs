@@ -2,10 +2,9 @@
 //!
 //! The boots of all tests here run as the machine's other work does, several at a time: the digits must not care.
 
-use schedlab::Error;
 use schedlab::experiment::{Subject, simulate};
 use schedlab::vm::conformance::{Collector, Conformance};
-use schedlab::vm::{Guest, Kernel, Proved, Qemu, Scheduler, boot, closed, functions, prove, yields};
+use schedlab::vm::{Guest, GuestFile, Kernel, Proved, Qemu, Scheduler, boot, closed, functions, prove, yields};
 use schedlab_runner::class::Class;
 use schedlab_runner::event::Event;
 use schedlab_runner::session::{Job, Session};
@@ -157,18 +156,44 @@ fn a_guest_that_hangs_is_ended_by_its_own_clock_or_by_ours_and_says_where_it_is(
     let workload = Closed { tasks: vec![nobody_writes], ..Closed::default() };
     let job = Job { name: "silence".to_string(), workload, class: Class::Other, windows: None, trace: false };
     let Some(hangs) = guest("6.18", 1, vec![job]) else { return };
-    let message = |guest: &Guest| match boot(guest, &mut |_| {}) {
-        Err(error @ Error::Input(_)) => error.to_string(),
-        other => panic!("{other:?}"),
-    };
-    let by_its_own = message(&hangs);
+    let by_its_own = failure(&hangs);
     for word in ["hung: no report for 30 s of its time", "\"event\":\"job-start\"", "what was running", "NMI"] {
         assert!(by_its_own.contains(word), "{word:?} is not in {by_its_own}");
     }
-    let by_ours = message(&Guest { wall_limit: Duration::from_secs(1), ..hangs });
+    let by_ours = failure(&Guest { wall_limit: Duration::from_secs(1), ..hangs });
     // After one second it may still be in the firmware, which has no RIP but EIP.
     for word in ["was not done after 1 s", "IP="] {
         assert!(by_ours.contains(word), "{word:?} is not in {by_ours}");
+    }
+}
+
+/// What is said of a guest that does not come to its end.
+fn failure(guest: &Guest) -> String {
+    match boot(guest, &mut |_| {}) {
+        Err(error) if error.exit_code() == 3 => error.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn of_a_guest_that_panics_the_last_lines_are_shown() {
+    let Some(mut guest) = guest("6.1", 1, Vec::new()) else { return };
+    guest.files = GuestFile::program(Path::new("/bin/sh")).unwrap_or_else(|error| panic!("{error}"));
+    guest.session.services = vec![["/bin/sh", "-c", "echo c > /proc/sysrq-trigger"].map(str::to_string).to_vec()];
+    let said = failure(&guest);
+    for word in ["panicked", "last report: {\"event\":\"boot\"", "sysrq triggered crash", "sysrq_handle_crash", "Comm: sh"] {
+        assert!(said.contains(word), "{word:?} is not in {said}");
+    }
+}
+
+#[test]
+fn a_guest_that_hangs_with_interrupts_off_is_ended_by_its_watchdog_and_shows_what_was_running() {
+    let Some((_, mut guest)) = guest_under("canary:spin", vec![yields::job(2, Class::Other)]) else { return };
+    (guest.session.settle_ms, guest.session.silence_s) = (1_000, 2);
+    let said = failure(&guest);
+    // The scheduler goes round in circles in its `enqueue`, the run queue's lock held.
+    for word in ["hung: no report for 2 s of its time", "\"event\":\"job-start\"", "NMI: Not continuing", "canary_enqueue"] {
+        assert!(said.contains(word), "{word:?} is not in {said}");
     }
 }
 

@@ -156,7 +156,8 @@ impl Running {
         let mut said = String::new();
         let _ = self.child.stderr.take().map(|mut errors| errors.read_to_string(&mut said));
         Err(Error::Input(if console.contains("NMI: Not continuing") {
-            format!("{name} hung: no report for 30 s of its time; last report: {}; what was running:{tail}", self.last_report())
+            let silence = guest.session.silence().as_secs();
+            format!("{name} hung: no report for {silence} s of its time; last report: {}; what was running:{tail}", self.last_report())
         } else if console.contains("Unable to mount root fs") {
             format!("{name} does not read an initramfs (CONFIG_BLK_DEV_INITRD):{tail}")
         } else if console.contains("Kernel panic") {

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A canary: when it has queued two thousand tasks it goes round in circles, with the kernel's lock held and interrupts off, for longer than
+ * anybody waits. Nothing in the kernel can eject it; it exists to be found by a watchdog from outside.
+ */
+#include "scheduler.bpf.h"
+
+#define PATIENCE 2000
+/* The most that the verifier lets one loop do, and a loop of such loops. */
+#define LONG (1 << 23)
+
+u32 queued;
+
+static int nothing(u32 i, void *unused)
+{
+	return 0;
+}
+
+static int circle(u32 i, void *unused)
+{
+	bpf_loop(LONG, nothing, NULL, 0);
+	return 0;
+}
+
+s32 BPF_STRUCT_OPS(canary_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	return prev_cpu;
+}
+
+void BPF_STRUCT_OPS(canary_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	if (++queued > PATIENCE)
+		bpf_loop(LONG, circle, NULL, 0);
+	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, QUANTUM, enq_flags);
+}
+
+void BPF_STRUCT_OPS(canary_exit, struct scx_exit_info *ei)
+{
+	record_exit(ei);
+}
+
+SEC(".struct_ops.link")
+struct sched_ext_ops ops = {
+	.select_cpu = (void *)canary_select_cpu,
+	.enqueue = (void *)canary_enqueue,
+	.exit = (void *)canary_exit,
+	.name = "schedlab_canary",
+};
