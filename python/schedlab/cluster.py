@@ -186,6 +186,8 @@ def _build():
 
 def expect_same_build(client):
     """Refuses a cluster without workers, or with one of another build."""
+    if not hasattr(client, "scheduler_info"):
+        raise errors.UsageError(f"a client is a dask.distributed.Client, not {client!r}: dask.distributed.Client(ADDRESS) makes one")
     if client.status != "running":
         raise errors.ClusterError(f"the client is {client.status}: connect it to a scheduler that runs")
     if not client.scheduler_info(n_workers=-1)["workers"]:

@@ -123,6 +123,6 @@ def _is_number(value):
 def _no_such(what, wrong, names):
     import difflib
 
-    near = difflib.get_close_matches(wrong, names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(str(wrong), names, n=1, cutoff=0.5)
     hint = f" Did you mean `{near[0]}`?" if near else ""
     return f"there is no {what} named `{wrong}` here.{hint} There are: {', '.join(names)}"

@@ -8,7 +8,7 @@ import tempfile
 from os import PathLike
 from typing import Any
 
-from . import _native, cluster
+from . import _native, cluster, errors
 from .results import Results
 from .verbs import _option, _results
 from .workload import Workload, to_toml
@@ -39,9 +39,11 @@ def sweep(
 
 @contextlib.contextmanager
 def _file(grid):
-    if not isinstance(grid, dict):
+    if isinstance(grid, (str, PathLike)):
         yield pathlib.Path(grid)
         return
+    if not isinstance(grid, dict):
+        raise errors.UsageError(f"a grid is the path of a grid file or a dictionary of its keys, not {grid!r}")
     with tempfile.TemporaryDirectory(prefix="schedlab-") as directory:
         path = pathlib.Path(directory) / "grid.toml"
         path.write_text(to_toml(_with_files(grid, path.parent)))

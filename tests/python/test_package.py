@@ -145,6 +145,7 @@ def test_plots_have_the_values():
         (lambda: lab.fit("absent.perf"), lab.InputError, "absent.perf"),
         (lambda: lab.compare(lab.Workload("task = 3", "mine"), ["rr"]), lab.InputError, "mine.toml:1: task"),
         (lambda: lab.simulate("yield:2", "rr").value("makespan"), lab.UsageError, "Did you mean `makespan_ns`?"),
+        (lambda: lab.simulate("yield:2", "rr").value(None), lab.UsageError, "there is no metric named `None`"),
         (lambda: lab.simulate("yield:2", "rr").plot("switchs"), lab.UsageError, "Did you mean `switches`?"),
         (lambda: lab.simulate("yield:2", "rr").plot("switches", x="lood"), lab.UsageError, "there is no column lood"),
     ],

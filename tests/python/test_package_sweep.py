@@ -312,3 +312,7 @@ def test_a_grid_that_is_none_is_refused(tmp_path):
         lab.sweep({**GRID, "axes": {"load": [float("nan")]}})
     with pytest.raises(lab.UsageError, match="jobs"):
         lab.sweep(GRID, jobs=0)
+    with pytest.raises(lab.UsageError, match="not None"):
+        lab.sweep(None)
+    with pytest.raises(lab.UsageError, match="dask.distributed.Client, not 'tcp://head:8786'"):
+        lab.sweep(GRID, "tcp://head:8786")
