@@ -11,8 +11,9 @@
  *
  * Source: the order is Porter 2021, "Increasing the Responsiveness"; the arithmetic is schedlab's. The Rust original:
  * crates/readyq/src/ruler.rs under crates/schedsim/src/policy/central.rs. Deviations: the kernel asks for the next task before the last one
- * is back in its queue, so that one is reckoned with as if it were; which idle CPU a woken task goes to is the kernel's choice. A CPU may
- * put a task into a queue just as another one takes that over; the task then runs in the pass, or when a CPU would idle otherwise.
+ * is back in its queue, so that one is reckoned with as if it were; which idle CPU a woken task goes to is the kernel's choice. A pass of
+ * which only tasks are left that may not run on the CPU that asks is over; they wait for their level's next turn. A CPU may put a task into
+ * a queue just as another one takes that over; the task then runs in the pass, at its level's next turn, or when a CPU would idle otherwise.
  */
 #include "scheduler.bpf.h"
 
@@ -34,8 +35,10 @@ static u64 sides;
 /* The queue that the pass under way empties, and how many wait there at most: an empty queue is not looked into. */
 static u64 pass = QUEUE(0, 1);
 static u64 left;
-/* How many each level collects, likewise at most: those that the kernel takes away are counted. */
+/* How many each level collects, likewise at most: those that the kernel takes away are counted. Used on one CPU, where it is never too few. */
 static u64 collected[LEVELS];
+/* Whether there are several CPUs: queues are then looked into at the begin of a pass, not reckoned, as a pass may leave somebody behind. */
+static bool several;
 /* Holds the above together where several CPUs dispatch. */
 struct bpf_spin_lock lock SEC(".data.lock") __hidden __attribute__((aligned(8)));
 
@@ -82,7 +85,10 @@ void BPF_STRUCT_OPS(ruler_enqueue, struct task_struct *p, u64 enq_flags)
 
 	if (queue) {
 		p->scx.dsq_vtime = NO_QUEUE;
-	} else {
+		if (queue != pass || !left)
+			queue = NO_QUEUE; /* another CPU has ended that pass */
+	}
+	if (!queue) {
 		queue = collecting(level);
 		__sync_fetch_and_add(&collected[level & (LEVELS - 1)], 1);
 		if (!(waiting >> level & 1))
@@ -91,23 +97,50 @@ void BPF_STRUCT_OPS(ruler_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_bpf_dsq_insert(p, queue, QUANTUM, enq_flags);
 }
 
-/* Begins the next pass at a level of `waiting` or `own`, and says which; LEVELS if there is none. */
-static u32 begin_pass(u64 own, struct turn *before)
+/* Of several CPUs: who is left behind by the pass under way waits for his level's next turn. */
+static void leave_nobody_behind(void)
+{
+	if (scx_bpf_dsq_nr_queued(pass) > 0)
+		__sync_fetch_and_or(&waiting, 1ULL << ((pass - 1) >> 1));
+}
+
+/* Of several CPUs: counts who waits for the pass that has just begun. Those who were left behind are in the queue that collects now. */
+static void recount(u32 level)
+{
+	u64 behind = collecting(level), here = scx_bpf_dsq_nr_queued(pass), there = scx_bpf_dsq_nr_queued(behind);
+
+	bpf_spin_lock(&lock);
+	if (!here && there) {
+		sides ^= 1ULL << level;
+		pass = behind;
+	} else if (there) {
+		__sync_fetch_and_or(&waiting, 1ULL << level);
+	}
+	left = here ?: there;
+	bpf_spin_unlock(&lock);
+}
+
+/* Begins the next pass at a level of `waiting` or `own`, but none of `tried`, and says which; LEVELS if there is none. */
+static u32 begin_pass(u64 own, u64 tried, struct turn *before)
 {
 	u32 level = LEVELS;
 	u64 mask;
 
+	if (several)
+		leave_nobody_behind();
 	bpf_spin_lock(&lock);
-	mask = waiting | own;
+	mask = (waiting | own) & ~tried;
 	if (mask) {
 		*before = turn;
 		level = next_level(&turn, mask);
 		pass = collecting(level);
 		left = __sync_lock_test_and_set(&collected[level & (LEVELS - 1)], 0);
 		sides ^= 1ULL << level;
-		waiting &= ~(1ULL << level);
+		__sync_fetch_and_and(&waiting, ~(1ULL << level));
 	}
 	bpf_spin_unlock(&lock);
+	if (several && level < LEVELS)
+		recount(level);
 	return level;
 }
 
@@ -144,13 +177,14 @@ static bool serve_pass(void)
 }
 
 /* Begins a pass and runs its first task; false if nobody waited there. `own` is the level of `prev`, which goes back to it, or LEVELS. */
-static bool serve_next_pass(struct task_struct *prev, u32 own)
+static bool serve_next_pass(struct task_struct *prev, u32 own, u64 *tried)
 {
 	struct turn before;
-	u32 level = begin_pass(own < LEVELS ? 1ULL << own : 0, &before);
+	u32 level = begin_pass(own < LEVELS ? 1ULL << own : 0, *tried, &before);
 
 	if (level == LEVELS)
 		return false;
+	*tried |= several ? 1ULL << level : 0;
 	if (prev && level == own)
 		prev->scx.dsq_vtime = pass; /* it waits at this level like the others, and behind them */
 	if (serve_pass()) {
@@ -168,18 +202,19 @@ static bool serve_next_pass(struct task_struct *prev, u32 own)
 
 void BPF_STRUCT_OPS(ruler_dispatch, s32 cpu, struct task_struct *prev)
 {
+	u64 tried = 0;
 	u32 i, own;
 
 	if (serve_pass())
 		return;
 	own = goes_back(prev) ? level_of(prev) : LEVELS;
 	/* Nearly always somebody waits at the first level whose turn it is, and a loop takes instructions. */
-	if (serve_next_pass(prev, own))
+	if (serve_next_pass(prev, own, &tried))
 		return;
 	bpf_for(i, 1, LEVELS) {
 		if (!waiting && own == LEVELS)
 			break;
-		if (serve_next_pass(prev, own))
+		if (serve_next_pass(prev, own, &tried))
 			return;
 	}
 	find_straggler();
@@ -196,6 +231,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(ruler_init)
 	u32 queue;
 	s32 error;
 
+	several = scx_bpf_nr_cpu_ids() > 1;
 	bpf_for(queue, 1, 1 + QUEUES) {
 		error = scx_bpf_create_dsq(queue, -1);
 		if (error)

@@ -249,6 +249,23 @@ fn a_list_in_bpf_and_the_same_in_user_space_keep_the_simulated_order_and_cost_no
 }
 
 #[test]
+fn on_two_cpus_nobody_is_left_behind_in_a_pass_of_the_ruler() {
+    let hog = |nice: i32| {
+        let phases = vec![Phase::forever(vec![Phase::Run(Nanos(1_000_000_000))])];
+        Tasks { nice: Some(nice), ..Tasks::new(&format!("nice {nice}"), phases) }
+    };
+    let workload = Closed { tasks: [-5, 0, 5, 10].map(hog).into(), duration: Some(Nanos(1_000_000_000)), ..Closed::default() };
+    let Some((scheduler, mut guest)) = guest_under("bpf:ruler", closed::jobs("nice", &workload, Class::Other)) else { return };
+    guest.cpus = 2;
+    let transcript = boot(&guest, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+    scheduler.judge(&transcript).unwrap_or_else(|error| panic!("{error}"));
+    let shares = closed::Measured::of(&transcript, 0).expect("both jobs end").shares();
+    let [best, good, bad, worst] = shares[..] else { panic!("four tasks") };
+    // Each level has half the rate of the one before, but no task has more than one of the two CPUs. Who is left behind in a queue runs when there happens to be nobody else.
+    assert!(best > 0.3 && good > 1.5 * bad && bad > 1.3 * worst, "{shares:?}");
+}
+
+#[test]
 fn a_policy_whose_tick_is_no_multiple_of_the_kernels_is_refused_by_name() {
     let Some((scheduler, guest)) = guest_under("pslist/tick=6ms", vec![yields::job(2, Class::Other)]) else { return };
     let transcript = boot(&guest, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
