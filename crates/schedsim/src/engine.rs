@@ -152,7 +152,7 @@ impl<'w, 't, P: Policy> Engine<'w, 't, P> {
             events: 0,
             useful: Nanos::ZERO,
         };
-        if let Load::Scripts(workload) = engine.load {
+        if let Load::Scripts(workload, _) = engine.load {
             engine.cx.reservations = workload.reservations.clone();
             engine.cx.cgroups = workload.cgroups.clone();
         }

@@ -24,6 +24,7 @@ pub use model::{After, Bin, Bursts, Class, Distribution, Invalid, Kind, Model, P
 pub use operation::Operation;
 pub use replay::{EdgeCounts, Recorded, ReplayBuilder, ReplayOptions, ReplayReport, TaskMatch, UntilEnded};
 pub use reservation::{Reservation, Schedulability, reservable};
+pub(crate) use script::Words;
 pub use script::{Action, Script, Step, Steps};
 pub use shared::{Barrier, Device, Group, Late, Mutex, Pipe, Shared, Timer};
 

@@ -112,7 +112,7 @@ impl<P: Policy> Engine<'_, '_, P> {
 
     fn own_prio(&self, task: TaskId) -> u8 {
         match &self.load {
-            Load::Scripts(workload) => workload.tasks[task.index()].info.prio,
+            Load::Scripts(workload, _) => workload.tasks[task.index()].info.prio,
             Load::Drawn(_) => self.cx.tasks[task.index()].prio,
         }
     }

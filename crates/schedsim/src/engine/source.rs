@@ -1,6 +1,6 @@
 //! Where the engine gets its tasks from: scripts, all known in advance, or a model, drawn as time goes on.
 
-use crate::workload::{Action, Model, Population, Shared, Workload};
+use crate::workload::{Action, Model, Population, Shared, Words, Workload};
 use crate::{Nanos, TaskId};
 
 /// What a simulation is fed with. A `&Workload` and a `&Model` convert into it.
@@ -26,14 +26,15 @@ impl<'w> From<&'w Model> for Source<'w> {
 
 /// A source in use.
 pub enum Load<'w> {
-    Scripts(&'w Workload),
+    /// With what each of its tasks does, which is wanted more often than the rest.
+    Scripts(&'w Workload, Vec<Words<'w>>),
     Drawn(Population<'w>),
 }
 
 impl<'w> Load<'w> {
     pub fn new(source: Source<'w>, seed: u64) -> Load<'w> {
         match source {
-            Source::Scripts(workload) => Load::Scripts(workload),
+            Source::Scripts(workload) => Load::Scripts(workload, workload.tasks.iter().map(|task| task.script.words()).collect()),
             Source::Model(model) => Load::Drawn(Population::new(model, seed)),
         }
     }
@@ -42,8 +43,8 @@ impl<'w> Load<'w> {
     #[inline(always)]
     pub fn next_step(&mut self, task: TaskId, cursor: &mut u32, then: &mut Action) -> Nanos {
         match self {
-            Load::Scripts(workload) => {
-                let step = workload.tasks[task.index()].script.next(cursor);
+            Load::Scripts(_, scripts) => {
+                let step = scripts[task.index()].next(cursor);
                 *then = step.map_or(Action::Exit, |step| step.then);
                 step.map_or(Nanos::ZERO, |step| step.run)
             }
@@ -62,7 +63,7 @@ impl<'w> Load<'w> {
     pub fn shared(&self) -> &'w Shared {
         static NOTHING: Shared = Shared::NOTHING;
         match self {
-            Load::Scripts(workload) => &workload.shared,
+            Load::Scripts(workload, _) => &workload.shared,
             Load::Drawn(_) => &NOTHING,
         }
     }
@@ -70,7 +71,7 @@ impl<'w> Load<'w> {
     /// The task's name in messages.
     pub fn name(&self, task: TaskId) -> String {
         match self {
-            Load::Scripts(workload) => format!("task {} ({})", task.0, workload.tasks[task.index()].info.name),
+            Load::Scripts(workload, _) => format!("task {} ({})", task.0, workload.tasks[task.index()].info.name),
             Load::Drawn(_) => format!("task {}", task.0),
         }
     }

@@ -57,7 +57,7 @@ struct Waiter {
 impl<P: Policy> Engine<'_, '_, P> {
     /// Nothing will happen any more: is nobody left who waits? Up to a given time one may wait for somebody who has ended, but not for each other.
     pub(super) fn expect_no_stall(&self) -> Result<(), Error> {
-        let Load::Scripts(workload) = self.load else { return Ok(()) };
+        let Load::Scripts(workload, _) = self.load else { return Ok(()) };
         if self.timers.earliest().min(self.cpu_times.earliest().0) != Time::NEVER {
             return Ok(());
         }

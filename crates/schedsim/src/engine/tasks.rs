@@ -73,7 +73,7 @@ impl Task {
 impl<P: Policy> Engine<'_, '_, P> {
     /// Makes room for the tasks of scripts, or for the first one of a model.
     pub(super) fn admit_first(&mut self) {
-        let Load::Scripts(workload) = self.load else { return self.admit_next() };
+        let Load::Scripts(workload, _) = self.load else { return self.admit_next() };
         self.tasks = vec![Task::UNBORN; workload.tasks.len()];
         let cpus = self.cx.machine.cpus;
         self.cx.tasks.extend(workload.tasks.iter().map(|task| TaskView {

@@ -71,8 +71,6 @@ pub struct VirtualDeadlines {
     delay_dequeue: bool,
     tick: u64,
     queues: Vec<Queue>,
-    /// What tasks are sorted by; `deadline` is a distance from `vruntime` while a task moves between CPUs.
-    keys: Vec<Key>,
     entities: Vec<Entity>,
     turns: Turns,
 }
@@ -88,9 +86,12 @@ struct Queue {
     charged: Time,
 }
 
-/// A task, but for what it is sorted by.
+/// A task. One cache line.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Entity {
+    /// What it is sorted by; `deadline` is a distance from `vruntime` while it moves between CPUs.
+    key: Key,
     class: TaskClass,
     state: State,
     /// While away: how much less than the mean it had been served when it left, in virtual time.
@@ -117,7 +118,6 @@ impl VirtualDeadlines {
             delay_dequeue: options.delay_dequeue,
             tick: options.fair.tick.0,
             queues: vec![queue; usize::from(cpus)],
-            keys: Vec::new(),
             entities: Vec::new(),
             turns: Turns::default(),
         }
@@ -125,7 +125,7 @@ impl VirtualDeadlines {
 
     fn mean(&self, cpu: CpuId) -> Mean {
         let queue = &self.queues[cpu.index()];
-        queue.timeline.mean(queue.running.map(|task| &self.keys[task.index()]))
+        queue.timeline.mean(queue.running.map(|task| &self.entities[task.index()].key))
     }
 
     /// The mean rounded down, from which distances are measured from now on.
@@ -137,27 +137,27 @@ impl VirtualDeadlines {
 
     /// `request` of CPU time in virtual time.
     fn virtual_request(&self, task: TaskId, request: u32) -> i64 {
-        virtual_time(u64::from(request), self.keys[task.index()].weight)
+        virtual_time(u64::from(request), self.entities[task.index()].key.weight)
     }
 
     fn is_eligible(&self, cpu: CpuId, task: TaskId) -> bool {
-        self.mean(cpu).is_eligible(self.keys[task.index()].vruntime)
+        self.mean(cpu).is_eligible(self.entities[task.index()].key.vruntime)
     }
 
     fn insert(&mut self, cpu: CpuId, task: TaskId) {
-        self.queues[cpu.index()].timeline.insert(&mut self.turns, task, &self.keys[task.index()]);
+        self.queues[cpu.index()].timeline.insert(&mut self.turns, task, &self.entities[task.index()].key);
     }
 
     fn remove(&mut self, cpu: CpuId, task: TaskId) {
-        self.queues[cpu.index()].timeline.remove(&mut self.turns, task, &self.keys[task.index()]);
+        self.queues[cpu.index()].timeline.remove(&mut self.turns, task, &self.entities[task.index()].key);
     }
 
     /// Notes by how much `task` falls short of the mean, within limits.
     fn note_lag(&mut self, cpu: CpuId, task: TaskId) {
         let mean = self.mean_floor(cpu);
-        let (key, entity) = (&self.keys[task.index()], &mut self.entities[task.index()]);
-        let limit = virtual_time((2 * u64::from(key.request)).max(self.tick), key.weight);
-        entity.lag = (mean - key.vruntime).clamp(-limit, limit);
+        let entity = &mut self.entities[task.index()];
+        let limit = virtual_time((2 * u64::from(entity.key.request)).max(self.tick), entity.key.weight);
+        entity.lag = (mean - entity.key.vruntime).clamp(-limit, limit);
     }
 
     /// Gives `task`, which is not counted yet, a virtual run time and a deadline on `cpu`.
@@ -167,12 +167,12 @@ impl VirtualDeadlines {
             lag = 0;
         } else if lag != 0 {
             // By joining it moves the mean towards itself; scaled like this it is left with its lag.
-            let (others, own) = (self.mean(cpu).weight().max(1), self.keys[task.index()].weight);
+            let (others, own) = (self.mean(cpu).weight().max(1), self.entities[task.index()].key.weight);
             lag = (i128::from(lag) * i128::from(others + u64::from(own)) / i128::from(others)) as i64;
         }
         let mean = self.mean_floor(cpu);
-        let request = self.virtual_request(task, self.keys[task.index()].request);
-        let key = &mut self.keys[task.index()];
+        let request = self.virtual_request(task, self.entities[task.index()].key.request);
+        let key = &mut self.entities[task.index()].key;
         key.vruntime = mean - lag;
         key.deadline = match how {
             Join::Moves => key.vruntime + key.deadline,
@@ -185,13 +185,13 @@ impl VirtualDeadlines {
     fn count_in(&mut self, cpu: CpuId, task: TaskId) {
         let queue = &mut self.queues[cpu.index()];
         queue.len += 1;
-        queue.timeline.note_request(self.keys[task.index()].request);
+        queue.timeline.note_request(self.entities[task.index()].key.request);
     }
 
     fn count_out(&mut self, cpu: CpuId, task: TaskId) {
         let queue = &mut self.queues[cpu.index()];
         queue.len -= 1;
-        queue.timeline.forget_request(self.keys[task.index()].request);
+        queue.timeline.forget_request(self.entities[task.index()].key.request);
     }
 
     /// Lets `task` go away.
@@ -213,7 +213,7 @@ impl VirtualDeadlines {
         if queue.len == 1 {
             return queue.running.or(queue.timeline.only());
         }
-        let key = |task: TaskId| &self.keys[task.index()];
+        let key = |task: TaskId| &self.entities[task.index()].key;
         let running = queue.running.filter(|&task| mean.is_eligible(key(task).vruntime));
         if let Some(task) = running
             && protect
@@ -221,7 +221,7 @@ impl VirtualDeadlines {
         {
             return running;
         }
-        match (queue.timeline.first_eligible(&self.turns, &self.keys, &mean), running) {
+        match (queue.timeline.first_eligible(&self.turns, key, &mean), running) {
             (Some(best), Some(task)) if key(task).deadline < key(best).deadline => running,
             (Some(best), _) => Some(best),
             (None, running) => running,
@@ -240,7 +240,7 @@ impl Nested for VirtualDeadlines {
     }
 
     fn set_weight(&mut self, task: TaskId, weight: u32) {
-        self.keys[task.index()].weight = weight;
+        self.entities[task.index()].key.weight = weight;
     }
 }
 
@@ -248,12 +248,11 @@ impl Discipline for VirtualDeadlines {
     fn init_task(&mut self, task: TaskId, view: &TaskView) {
         let request = view.attributes.slice.length().map_or(self.base_slice, as_request);
         let len = self.entities.len().max(task.index() + 1);
-        let new = Entity { class: view.attributes.class, state: State::Away, lag: 0, protected_until: 0 };
+        let key = Key { request, weight: weight(view.prio, view.attributes.class), ..Key::default() };
+        let new = Entity { key, class: view.attributes.class, state: State::Away, lag: 0, protected_until: 0 };
         self.entities.resize(len, new);
-        self.keys.resize(len, Key::default());
         self.turns.renew(task);
         self.entities[task.index()] = new;
-        self.keys[task.index()] = Key { request, weight: weight(view.prio, view.attributes.class), ..Key::default() };
     }
 
     fn charge(&mut self, cpu: CpuId, now: Time) -> bool {
@@ -266,13 +265,13 @@ impl Discipline for VirtualDeadlines {
             return false;
         }
         queue.charged = now;
-        let (key, entity) = (&mut self.keys[task.index()], &self.entities[task.index()]);
+        let Entity { key, protected_until, .. } = &mut self.entities[task.index()];
         key.vruntime += virtual_time(ran.0, key.weight);
         let is_due = key.vruntime >= key.deadline;
         if is_due {
             key.deadline = key.vruntime + virtual_time(u64::from(key.request), key.weight);
         }
-        queue.len > 1 && (is_due || key.vruntime >= entity.protected_until)
+        queue.len > 1 && (is_due || key.vruntime >= *protected_until)
     }
 
     fn join(&mut self, cpu: CpuId, task: TaskId, how: Join, _now: Time) {
@@ -301,7 +300,7 @@ impl Discipline for VirtualDeadlines {
         }
         self.go(cpu, task);
         if how == Leave::Moves {
-            let key = &mut self.keys[task.index()];
+            let key = &mut self.entities[task.index()].key;
             key.deadline -= key.vruntime;
         }
     }
@@ -332,7 +331,7 @@ impl Discipline for VirtualDeadlines {
         self.remove(cpu, task);
         let queue = &mut self.queues[cpu.index()];
         queue.running = Some(task);
-        let (least, key) = (queue.timeline.least_request(), self.keys[task.index()]);
+        let (least, key) = (queue.timeline.least_request(), self.entities[task.index()].key);
         let until = if least < key.request { key.deadline.min(key.vruntime + self.virtual_request(task, least)) } else { key.deadline };
         self.entities[task.index()].protected_until = until;
     }
@@ -349,8 +348,8 @@ impl Discipline for VirtualDeadlines {
             return;
         };
         if self.is_eligible(cpu, task) {
-            let request = self.virtual_request(task, self.keys[task.index()].request);
-            let key = &mut self.keys[task.index()];
+            let request = self.virtual_request(task, self.entities[task.index()].key.request);
+            let key = &mut self.entities[task.index()].key;
             key.vruntime = key.deadline;
             key.deadline += request;
         }
@@ -362,16 +361,16 @@ impl Discipline for VirtualDeadlines {
         };
         if let Some(preempts) = fair::class_preempts(self.entities[task.index()].class, self.entities[running.index()].class) {
             if preempts {
-                self.entities[running.index()].protected_until = self.keys[running.index()].vruntime;
+                self.entities[running.index()].protected_until = self.entities[running.index()].key.vruntime;
             }
             return preempts;
         }
-        let is_short = self.keys[task.index()].request < self.keys[running.index()].request;
+        let is_short = self.entities[task.index()].key.request < self.entities[running.index()].key.request;
         let preempts = self.choose(cpu, !is_short) == Some(task);
         if is_short {
             let least = self.queues[cpu.index()].timeline.least_request();
             let more = if preempts { 0 } else { self.virtual_request(running, least) };
-            let until = self.keys[running.index()].vruntime + more;
+            let until = self.entities[running.index()].key.vruntime + more;
             let entity = &mut self.entities[running.index()];
             entity.protected_until = entity.protected_until.min(until);
         }

@@ -104,6 +104,10 @@ impl Ranking {
 
     /// The least but one.
     pub fn second(&mut self, turns: &Turns) -> Option<Entry> {
+        let below = self.entries.as_slice().get(1..)?.iter().take(2).max().map(|&Reverse(packed)| Entry::unpack(packed))?;
+        if !below.is_stale(turns) {
+            return Some(below);
+        }
         let Reverse(first) = self.entries.pop()?;
         self.settle(turns);
         let second = self.first();

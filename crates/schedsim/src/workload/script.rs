@@ -128,37 +128,16 @@ impl Script {
         self.words.is_empty()
     }
 
+    /// The steps as they lie in memory.
+    #[inline]
+    pub fn words(&self) -> Words<'_> {
+        Words(&self.words)
+    }
+
     /// The step at `cursor`, which moves on; `None` at the end. A cursor starts at 0.
     #[inline]
     pub fn next(&self, cursor: &mut u32) -> Option<Step> {
-        let word = *self.words.get(*cursor as usize)?;
-        *cursor += 1;
-        let argument = word >> 32 & (ARGUMENT_LIMIT - 1);
-        let run = Nanos(word & (RUN_LIMIT - 1));
-        let then = match word >> 61 {
-            CONTINUE => {
-                return Some(Step { run: Nanos(word), then: Action::Continue });
-            }
-            SLEEP => Action::Sleep(Nanos(argument)),
-            SLEEP_LONG => {
-                *cursor += 1;
-                Action::Sleep(Nanos(self.words[*cursor as usize - 1]))
-            }
-            WAIT => Action::Wait,
-            WAKE => Action::Wake(TaskId(argument as u32)),
-            FORK => Action::Fork(TaskId(argument as u32)),
-            OTHER if argument >> CODE_SHIFT == YIELD => Action::Yield,
-            OTHER => {
-                let second = self.words.get(*cursor as usize).copied();
-                let (operation, words) =
-                    Operation::unpack((argument >> CODE_SHIFT) as u8, argument as u32 & ((1 << CODE_SHIFT) - 1), word as u32, second);
-                *cursor += words;
-                let run = if operation.jumps_to().is_some() { Nanos::ZERO } else { run };
-                return Some(Step { run, then: Action::Do(operation) });
-            }
-            _ => Action::Exit,
-        };
-        Some(Step { run, then })
+        self.words().next(cursor)
     }
 
     /// All steps.
@@ -199,6 +178,45 @@ impl Script {
     /// What the steps occupy in memory.
     pub fn bytes(&self) -> usize {
         self.words.capacity() * size_of::<u64>()
+    }
+}
+
+/// A script's steps, without the script: a table of these is what a simulation looks at all the time.
+#[derive(Clone, Copy, Debug)]
+pub struct Words<'a>(&'a [u64]);
+
+impl Words<'_> {
+    /// The step at `cursor`, which moves on; `None` at the end. A cursor starts at 0.
+    #[inline]
+    pub fn next(self, cursor: &mut u32) -> Option<Step> {
+        let word = *self.0.get(*cursor as usize)?;
+        *cursor += 1;
+        let argument = word >> 32 & (ARGUMENT_LIMIT - 1);
+        let run = Nanos(word & (RUN_LIMIT - 1));
+        let then = match word >> 61 {
+            CONTINUE => {
+                return Some(Step { run: Nanos(word), then: Action::Continue });
+            }
+            SLEEP => Action::Sleep(Nanos(argument)),
+            SLEEP_LONG => {
+                *cursor += 1;
+                Action::Sleep(Nanos(self.0[*cursor as usize - 1]))
+            }
+            WAIT => Action::Wait,
+            WAKE => Action::Wake(TaskId(argument as u32)),
+            FORK => Action::Fork(TaskId(argument as u32)),
+            OTHER if argument >> CODE_SHIFT == YIELD => Action::Yield,
+            OTHER => {
+                let second = self.0.get(*cursor as usize).copied();
+                let (operation, words) =
+                    Operation::unpack((argument >> CODE_SHIFT) as u8, argument as u32 & ((1 << CODE_SHIFT) - 1), word as u32, second);
+                *cursor += words;
+                let run = if operation.jumps_to().is_some() { Nanos::ZERO } else { run };
+                return Some(Step { run, then: Action::Do(operation) });
+            }
+            _ => Action::Exit,
+        };
+        Some(Step { run, then })
     }
 }
 

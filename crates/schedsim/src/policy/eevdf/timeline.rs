@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 /// The waiting tasks of one CPU, and what their average is made of.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
-    /// By virtual deadline, who had been served `most` or less, and a few who had when `most` was more.
+    /// By virtual deadline, who was eligible by `mean`, and a few who were before it went back.
     eligible: Ranking,
-    /// By virtual run time, all others. Nobody here has been served `most` or less.
+    /// By virtual run time, all others. Nobody here is eligible by `mean`.
     others: Ranking,
-    /// The mean, rounded down, when it was last looked at.
-    most: i64,
+    /// The mean when it was last looked at.
+    mean: Mean,
     /// Virtual times enter `sum` as distances from here, so that it stays small.
     zero: i64,
     /// Σ weight × (virtual run time − zero).
@@ -42,7 +42,7 @@ pub struct Key {
 }
 
 /// The weighted mean of virtual run times, as a fraction: what they were served on average.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Default, Debug)]
 pub struct Mean {
     zero: i64,
     sum: i128,
@@ -70,26 +70,26 @@ impl Timeline {
     }
 
     /// The earliest deadline among those who are eligible by `mean`.
-    pub fn first_eligible(&mut self, turns: &Turns, keys: &[Key], mean: &Mean) -> Option<TaskId> {
-        self.most = mean.floor();
+    pub fn first_eligible<'k>(&mut self, turns: &Turns, key: impl Fn(TaskId) -> &'k Key, mean: &Mean) -> Option<TaskId> {
+        self.mean = *mean;
         while let Some(Entry { turn, task, .. }) = self.eligible.first()
-            && keys[task.index()].vruntime > self.most
+            && !mean.is_eligible(key(task).vruntime)
         {
             self.eligible.pop(turns);
-            self.rank(turns, &keys[task.index()], turn, task);
+            self.rank(turns, key(task), turn, task);
         }
         while let Some(Entry { time, turn, task }) = self.others.first()
-            && time <= self.most
+            && mean.is_eligible(time)
         {
             self.others.pop(turns);
-            self.rank(turns, &keys[task.index()], turn, task);
+            self.rank(turns, key(task), turn, task);
         }
         self.eligible.first().map(|entry| entry.task)
     }
 
     #[inline]
     fn rank(&mut self, turns: &Turns, key: &Key, turn: u32, task: TaskId) {
-        if key.vruntime <= self.most {
+        if self.mean.is_eligible(key.vruntime) {
             self.eligible.insert(turns, Entry { time: key.deadline, turn, task });
         } else {
             self.others.insert(turns, Entry { time: key.vruntime, turn, task });
@@ -159,7 +159,7 @@ impl Mean {
     }
 
     /// Whether someone served that much has not been served more than the mean. Exact: nothing is divided.
-    #[inline]
+    #[inline(always)]
     pub fn is_eligible(&self, vruntime: i64) -> bool {
         i128::from(vruntime - self.zero) * i128::from(self.weight) <= self.sum
     }
@@ -189,7 +189,7 @@ mod tests {
             // The running task weighs much, and is now far ahead of the others and now far behind: the mean goes to and fro.
             let running = key(timeline.mean(None).floor() + draw(200_000) - 100_000, 0, 88_761);
             let mean = timeline.mean(Some(&running));
-            let task = timeline.first_eligible(&turns, &keys, &mean).unwrap();
+            let task = timeline.first_eligible(&turns, |task| &keys[task.index()], &mean).unwrap();
             let eligible = (0..TASKS).map(TaskId).filter(|task| mean.is_eligible(keys[task.index()].vruntime));
             let least = eligible.map(|task| keys[task.index()].deadline).min();
             assert_eq!(least, Some(keys[task.index()].deadline));
@@ -211,7 +211,7 @@ mod tests {
         }
         let mean = timeline.mean(None); // 41 / 4
         assert_eq!((mean.floor(), mean.is_eligible(10), mean.is_eligible(11)), (10, true, false));
-        assert_eq!(timeline.first_eligible(&turns, &keys, &mean), Some(TaskId(0)));
+        assert_eq!(timeline.first_eligible(&turns, |task| &keys[task.index()], &mean), Some(TaskId(0)));
         timeline.rebase(-1000);
         assert_eq!(timeline.mean(None).floor(), 10);
         assert_eq!(timeline.mean(Some(&key(-30, 0, 4))).floor(), -10); // (41 - 120) / 8, rounded down

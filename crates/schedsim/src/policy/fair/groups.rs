@@ -14,7 +14,7 @@
 use super::{Discipline, Join, Leave};
 use crate::policy::weights::weight;
 use crate::policy::{Shares, TaskView};
-use crate::workload::{Affinity, Attributes, Bandwidth, Cgroup};
+use crate::workload::{Affinity, Attributes, Bandwidth, Cgroup, Membership};
 use crate::{CpuId, TaskId, Time};
 
 /// A discipline of which there can be one among groups, and one within each.
@@ -73,7 +73,7 @@ struct Quota {
 
 #[derive(Clone, Copy, Debug)]
 struct Member {
-    group: Option<usize>,
+    of: Membership,
     weight: u32,
 }
 
@@ -109,7 +109,7 @@ impl<D: Nested> Grouped<D> {
     }
 
     fn group_of(&self, task: TaskId) -> Option<usize> {
-        self.tasks[task.index()].group
+        self.tasks[task.index()].of.group()
     }
 
     /// The entity of `group` on `cpu`, as the root has it.
@@ -232,10 +232,10 @@ impl<D: Nested> Discipline for Grouped<D> {
     }
 
     fn init_task(&mut self, task: TaskId, view: &TaskView) {
-        let member = Member { group: view.attributes.membership.group(), weight: weight(view.prio, view.attributes.class) };
+        let member = Member { of: view.attributes.membership, weight: weight(view.prio, view.attributes.class) };
         self.tasks.resize(self.tasks.len().max(task.index() + 1), member);
         self.tasks[task.index()] = member;
-        match member.group {
+        match member.of.group() {
             Some(group) => self.groups[group].inner.init_task(task, view),
             None => self.root.init_task(self.behind(task), view),
         }
@@ -278,8 +278,8 @@ impl<D: Nested> Discipline for Grouped<D> {
     }
 
     fn join(&mut self, cpu: CpuId, task: TaskId, how: Join, now: Time) {
-        let Member { group, weight } = self.tasks[task.index()];
-        let Some(group) = group else { return self.root.join(cpu, self.behind(task), how, now) };
+        let Member { of, weight } = self.tasks[task.index()];
+        let Some(group) = of.group() else { return self.root.join(cpu, self.behind(task), how, now) };
         let of = &mut self.groups[group];
         of.inner.join(cpu, task, how, now);
         of.loads[cpu.index()] += u64::from(weight);
@@ -291,8 +291,8 @@ impl<D: Nested> Discipline for Grouped<D> {
         if self.running[cpu.index()].task == Some(task) {
             self.running[cpu.index()].task = None;
         }
-        let Member { group, weight } = self.tasks[task.index()];
-        let Some(group) = group else { return self.root.leave(cpu, self.behind(task), how, now) };
+        let Member { of, weight } = self.tasks[task.index()];
+        let Some(group) = of.group() else { return self.root.leave(cpu, self.behind(task), how, now) };
         let of = &mut self.groups[group];
         of.inner.leave(cpu, task, how, now);
         of.loads[cpu.index()] -= u64::from(weight);
