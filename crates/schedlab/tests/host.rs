@@ -181,6 +181,7 @@ fn a_recorded_run_has_the_latencies_of_its_own_tasks() {
     // Twenty jobs that sleep once each and a main task that waits for each; all may wait for the lock of their memory map a few times.
     assert!((20.0..=200.0).contains(&recorded("wakeups")), "{}", recorded("wakeups"));
     assert!(recorded("wakeup_latency_ns_p50") > 0.0 && recorded("switches") >= 40.0);
+    assert!(recorded("turn_ns_mean") > 0.0 && (0.0..=1.0).contains(&recorded("completion_inversions")));
 }
 
 #[test]

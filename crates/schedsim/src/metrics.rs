@@ -33,6 +33,7 @@ mod fairness;
 mod follow;
 mod histogram;
 mod open;
+mod order;
 mod reading;
 mod state;
 mod summary;
@@ -63,6 +64,8 @@ pub struct Metrics {
     waiting: u32,
     /// CPUs that run nothing.
     idle: u32,
+    /// Tasks that have exited.
+    exits: u32,
     jobs: Jobs,
     totals: Totals,
     distributions: Distributions,
@@ -80,6 +83,7 @@ impl Metrics {
             cpus: vec![CpuState::NEW; usize::from(cpus)],
             waiting: 0,
             idle: u32::from(cpus),
+            exits: 0,
             jobs: Jobs::default(),
             totals: Totals::default(),
             distributions: Distributions::default(),
@@ -174,6 +178,7 @@ impl Metrics {
             EventKind::SchedMigrateTask { task, to, .. } => self.requeue(task, to),
             EventKind::JobRelease { task } => self.jobs.release(task, self.now),
             EventKind::JobComplete { task, demand } => self.job_complete(task, demand),
+            EventKind::SchedProcessFork { parent, .. } if parent != TaskId::NONE => self.task(parent).is_parent = true,
             EventKind::SchedProcessFork { .. } | EventKind::SchedProcessExec { .. } | EventKind::SchedProcessExit { .. } => {}
             EventKind::SchedPiSetprio { .. } | EventKind::ContentionBegin { .. } => {}
         }

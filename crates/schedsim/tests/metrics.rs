@@ -67,6 +67,7 @@ fn a_small_trace_has_the_numbers_that_a_pencil_gives() {
     assert_eq!(s.get("wakeup_latency_ns_p99"), None);
     assert_eq!((s.get("switches"), s.get("dispatches")), (Some(6.0), Some(4.0)));
     assert_eq!((s.get("migrations"), s.get("migration_rate")), (Some(2.0), Some(0.5)));
+    assert_eq!((s.get("turn_ns_mean"), s.get("completion_inversions")), (Some(200.0 / 4.0), None));
     // Elapsed 200 and 100, waiting 20 and 30.
     assert_eq!(s.get("grr"), Some(300.0 / 250.0));
     assert_eq!(s.get("apr"), Some((200.0 / 180.0 + 100.0 / 70.0) / 2.0));
@@ -84,6 +85,33 @@ fn a_small_trace_has_the_numbers_that_a_pencil_gives() {
     assert_eq!(bursts, [(1, 130), (1, 70)]);
     assert_eq!((s.distributions.burst.min(), s.distributions.burst.max()), (Some(Nanos(70)), Some(Nanos(100))));
     assert_eq!(s.distributions.pause.max(), Some(Nanos(50)));
+}
+
+#[test]
+fn turns_go_on_over_idling_and_exits_are_held_against_beginnings() {
+    let start = [0, 1, 2, 3].map(|task| wakeup_new(0, task, 0));
+    let run = [
+        switch(0, 0, -1, Runnable, 0),
+        switch(10, 0, 0, Blocked, -1),
+        waking(20, 0, 0),
+        switch(20, 0, -1, Runnable, 0),
+        switch(30, 0, 0, Runnable, 1),
+        switch(50, 0, 1, Dead, 0),
+        switch(60, 0, 0, Dead, 3),
+        switch(70, 0, 3, Dead, 2),
+        switch(100, 0, 2, Dead, -1),
+    ];
+    let s = summary(1, 100, &[&start[..], &run].concat());
+    // Turns of 0, 1, 0, 3 and 2; they end as 1, 0, 3, 2, which is two of six pairs the other way round.
+    assert_eq!((s.get("turn_ns_mean"), s.get("dispatches")), (Some(90.0 / 5.0), Some(6.0)));
+    assert_eq!(s.get("completion_inversions"), Some(2.0 / 6.0));
+    let reversed = [(3, 2), (2, 1), (1, 0), (0, -1)].iter().zip(1..).map(|(&(task, next), time)| switch(time, 0, task, Dead, next));
+    let s = summary(1, 9, &[&start[..], &[switch(0, 0, -1, Runnable, 3)], &reversed.collect::<Vec<_>>()].concat());
+    assert_eq!(s.get("completion_inversions"), Some(1.0));
+    // Who makes others, and may wait for them, is left out: 1, 3, 2.
+    let fork = event(0, 0, EventKind::SchedProcessFork { parent: id(0), child: id(1) });
+    let s = summary(1, 100, &[&[fork], &start[..], &run].concat());
+    assert_eq!(s.get("completion_inversions"), Some(1.0 / 3.0));
 }
 
 #[test]
@@ -224,11 +252,28 @@ struct Oracle {
     idle: Vec<u64>,
     waste: u64,
     waste_min: u64,
+    turns: u32,
+    /// Tasks that made no others, in the order in which they exited.
+    exits: Vec<TaskId>,
 }
 
 impl Oracle {
     fn new(events: &[Event], tasks: usize, cpus: usize, end: u64) -> Oracle {
-        let mut oracle = Oracle { tasks: vec![(0, 0); tasks], idle: vec![0; cpus], waste: 0, waste_min: 0 };
+        let mut oracle = Oracle { tasks: vec![(0, 0); tasks], idle: vec![0; cpus], waste: 0, waste_min: 0, turns: 0, exits: Vec::new() };
+        let forked = |task| events.iter().any(|event| matches!(event.kind, EventKind::SchedProcessFork { parent, .. } if parent == task));
+        oracle.exits.extend(events.iter().filter_map(|event| match event.kind {
+            EventKind::SchedSwitch { prev, prev_state: Dead, .. } if !forked(prev) => Some(prev),
+            _ => None,
+        }));
+        for cpu in 0..cpus {
+            let ran = events.iter().filter(|event| event.cpu.index() == cpu).filter_map(|event| match event.kind {
+                EventKind::SchedSwitch { next, .. } if next != TaskId::NONE => Some(next),
+                _ => None,
+            });
+            let mut ran: Vec<TaskId> = ran.collect();
+            ran.dedup();
+            oracle.turns += ran.len() as u32;
+        }
         let (mut running, mut waits) = (vec![TaskId::NONE; cpus], vec![false; tasks]);
         let mut rest = events;
         for instant in 0..end {
@@ -263,6 +308,19 @@ impl Oracle {
         }
         oracle
     }
+
+    /// Of all pairs that exited, the share whose order is not that of their beginnings.
+    fn order(&self, s: &Summary) -> Option<f64> {
+        let began = |task: TaskId| s.tasks.iter().find(|summary| summary.task == task).map(|summary| (summary.first, task));
+        let (mut pairs, mut reversed) = (0u32, 0u32);
+        for (index, &task) in self.exits.iter().enumerate() {
+            for &before in &self.exits[..index] {
+                pairs += 1;
+                reversed += u32::from(began(before) > began(task));
+            }
+        }
+        (pairs > 0).then(|| f64::from(reversed) / f64::from(pairs))
+    }
 }
 
 proptest! {
@@ -290,6 +348,8 @@ proptest! {
                 prop_assert!(task.task_time() >= task.cpu_time);
             }
             prop_assert_eq!(s.sum(|task| task.cpu_time), outcome.useful);
+            prop_assert_eq!(s.count(|task| task.turns), u64::from(oracle.turns));
+            prop_assert_eq!(s.get("completion_inversions"), oracle.order(&s));
             prop_assert_eq!((s.totals.idle_waste.0, s.totals.idle_waste_min.0), (oracle.waste, oracle.waste_min));
         }
     }

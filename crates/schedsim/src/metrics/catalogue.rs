@@ -206,6 +206,25 @@ pub static CATALOGUE: &[Metric] = &[
         },
     },
     Metric {
+        id: "turn_ns_mean",
+        unit: "ns",
+        better: Neither,
+        source: "TD-TP",
+        definition: "How finely tasks interleave: CPU time per turn. A CPU's next turn begins when it runs another task than the one it last ran, idling in between or not.",
+        read: |s| {
+            let turns = s.count(|task| task.turns);
+            Value::or(ratio(nanos(s.sum(|task| task.cpu_time)), turns), NO_TURNS)
+        },
+    },
+    Metric {
+        id: "completion_inversions",
+        unit: "1",
+        better: Neither,
+        source: "Kendall 1938",
+        definition: "Share of pairs of tasks that exit in the other order than they began in: 0 if one after the other, 1 if reversed. Tasks that made others are left out.",
+        read: order,
+    },
+    Metric {
         id: "idle_waste",
         unit: "1",
         better: Lower,

@@ -49,6 +49,8 @@ impl Metrics {
         state.burst_mark = used;
         if why == PrevState::Dead {
             state.phase = Phase::Dead;
+            state.exit = Some(self.exits);
+            self.exits += 1;
         } else if waking == Time::NEVER {
             state.phase = Phase::Blocked;
         } else {
@@ -67,6 +69,7 @@ impl Metrics {
         if !self.tasks.get(next.index()).is_some_and(|state| state.phase.waits()) {
             self.expect_waiting(next);
         }
+        self.take_turn(cpu, next);
         let now = self.now;
         let state = &mut self.tasks[next.index()];
         state.migrations += u32::from(state.cpu != cpu && state.has_run());
@@ -87,6 +90,13 @@ impl Metrics {
         }
         let queue = state.queue;
         self.leave(queue);
+    }
+
+    /// `task` runs on `cpu`, which is a new turn unless nobody else ran there since it last did.
+    #[inline]
+    fn take_turn(&mut self, cpu: CpuId, task: TaskId) {
+        let before = std::mem::replace(&mut self.cpus[cpu.index()].turn, task);
+        self.tasks[task.index()].turns += u32::from(before != task);
     }
 
     /// A task that shall start to run was not known to wait.
@@ -124,6 +134,7 @@ impl Metrics {
                 let state = &mut self.tasks[prev.index()];
                 (state.first, state.since, state.waking) = (Time::ZERO, Time::ZERO, Time::NEVER);
                 (state.phase, state.cpu) = (Phase::Running, cpu);
+                self.take_turn(cpu, prev);
                 return;
             }
         }
@@ -152,6 +163,7 @@ impl Metrics {
             }
             let state = &mut self.tasks[prev.index()];
             (state.phase, state.since, state.cpu, state.waking) = (Phase::Running, now, cpu, Time::NEVER);
+            self.take_turn(cpu, prev);
         }
     }
 
@@ -192,6 +204,7 @@ impl Metrics {
         state.migrations += u32::from(state.cpu != cpu && state.has_run());
         state.dispatches += 1;
         (state.phase, state.since, state.cpu, state.waking) = (Phase::Running, started, cpu, Time::NEVER);
+        self.take_turn(cpu, prev);
     }
 
     /// A running task turns up elsewhere: the CPU on which it was thought to run does something unknown.

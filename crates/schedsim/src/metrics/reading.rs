@@ -1,7 +1,7 @@
 //! Reads values off a summary, or says why there is none.
 
-use super::TaskDeadlines;
-use super::{FairnessSummary, Histogram, Summary, Value};
+use super::order::completion_inversions;
+use super::{FairnessSummary, Histogram, Summary, TaskDeadlines, Value};
 use crate::Nanos;
 use crate::trace::OverheadKind;
 
@@ -16,6 +16,8 @@ pub const TOO_FEW: &str = "fewer than 1,000 samples";
 pub const NO_TASKS: &str = "no task was seen at work";
 pub const UNSEEN: &str = "switches from idle are missing, over 1 % of CPU time";
 
+pub const NO_ORDER: &str = "fewer than two tasks exited that made no others";
+pub const NO_TURNS: &str = "no task began to run";
 pub const NO_RESERVATIONS: &str = "no task reserves CPU time in periods";
 pub const NO_PRIORITIES: &str = "the priorities of the tasks were not given";
 
@@ -83,6 +85,11 @@ pub fn jain(summary: &Summary) -> Option<f64> {
         tasks += 1;
     }
     (squares > 0.0).then(|| sum * sum / (tasks as f64 * squares))
+}
+
+/// The share of tasks that exit out of order.
+pub fn order(summary: &Summary) -> Value {
+    Value::or(completion_inversions(&summary.tasks), NO_ORDER)
 }
 
 pub fn deadlines(summary: &Summary, read: fn(&[TaskDeadlines]) -> f64) -> Value {

@@ -22,12 +22,18 @@ pub struct TaskState {
     pub wakeups: u32,
     pub dispatches: u32,
     pub migrations: u32,
+    /// How often it began to run on a CPU that last ran another.
+    pub turns: u32,
+    /// How many had exited before it, once it has.
+    pub exit: Option<u32>,
     /// Where it last ran, once it [has run](Self::has_run).
     pub cpu: CpuId,
     /// Where it waits, or was last put to wait.
     pub queue: CpuId,
     pub phase: Phase,
     pub excluded: bool,
+    /// Whether it made others.
+    pub is_parent: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,10 +68,13 @@ impl TaskState {
         wakeups: 0,
         dispatches: 0,
         migrations: 0,
+        turns: 0,
+        exit: None,
         cpu: CpuId(0),
         queue: CpuId(0),
         phase: Phase::Unseen,
         excluded: false,
+        is_parent: false,
     };
 
     /// Time on a CPU less the overhead on its account, up to its last switch-out.
@@ -85,6 +94,8 @@ impl TaskState {
 #[derive(Clone, Debug)]
 pub struct CpuState {
     pub running: TaskId,
+    /// Whose turn it is: who ran last.
+    pub turn: TaskId,
     pub view: View,
     pub is_idle: bool,
     pub idle_since: Time,
@@ -115,6 +126,7 @@ pub enum View {
 impl CpuState {
     pub const NEW: CpuState = CpuState {
         running: TaskId::NONE,
+        turn: TaskId::NONE,
         view: View::First,
         is_idle: true,
         idle_since: Time::ZERO,

@@ -150,6 +150,12 @@ pub struct TaskSummary {
     pub dispatches: u32,
     /// How often that was on another CPU than the time before.
     pub migrations: u32,
+    /// How often it ran on a CPU that ran another before, idling in between or not.
+    pub turns: u32,
+    /// How many exited before it, if it has exited.
+    pub exit: Option<u32>,
+    /// Whether it made others.
+    pub is_parent: bool,
 }
 
 impl TaskSummary {
@@ -172,6 +178,9 @@ impl TaskSummary {
             wakeups: state.wakeups,
             dispatches: state.dispatches,
             migrations: state.migrations,
+            turns: state.turns,
+            exit: state.exit,
+            is_parent: state.is_parent,
         }
     }
 
