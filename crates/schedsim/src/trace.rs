@@ -11,7 +11,7 @@ pub use words::TraceHash;
 use crate::{CpuId, Nanos, TaskId, Time};
 
 /// How many events a producer gathers before it calls its observers.
-pub const CHUNK: usize = 1024;
+pub const CHUNK: usize = 256;
 
 /// Something that happened, on a CPU, at an instant. 32 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
