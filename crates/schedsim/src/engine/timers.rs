@@ -122,9 +122,9 @@ impl Timers {
         }
         if let Some(index) = self.next_occupied() {
             let begin = self.begin(index);
-            let slot = std::mem::take(&mut self.slots[index]); // and its memory, of which others have more need now
+            let slot = &mut self.slots[index];
             self.count -= slot.len();
-            slot.into_iter().for_each(|timer| self.near.insert(begin + u128::from(timer)));
+            slot.drain(..).for_each(|timer| self.near.insert(begin + u128::from(timer)));
             self.horizon = begin + (1 << self.shift << TASK_BITS);
         }
     }
