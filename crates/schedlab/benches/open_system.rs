@@ -120,6 +120,8 @@ fn textbook<const STATISTICS: bool>(jobs: u64, cpus: usize) -> u64 {
     let (mut idle, mut events, mut last) = ((0..cpus).collect::<Vec<usize>>(), 0u64, 0u64);
     let (mut idle_area, mut waste, mut waste_min) = (0u64, 0u64, 0u64);
     let (mut elapsed, mut demand, mut ratios, mut left) = (0u64, 0u64, 0.0f64, 0u64);
+    // The window, and the population in twenty batches of arrivals, by which saturation is told.
+    let (mut born, mut alive, mut room, mut sums, mut dispatches, mut window) = (0u64, 0u64, 0u64, Vec::new(), 0u64, [(0, 0, 0, 0); 2]);
     let (gap, arrival) = (SERVICE / (0.7 * cpus as f64), usize::MAX);
     let exponential = |stream: &mut Stream| -(1.0 - stream.unit()).ln();
     heap.push(Reverse(((gap * exponential(&mut stream)) as u64, arrival, 0, 0)));
@@ -133,6 +135,21 @@ fn textbook<const STATISTICS: bool>(jobs: u64, cpus: usize) -> u64 {
             last = now;
         }
         if cpu == arrival {
+            if STATISTICS {
+                if born == 0 || born == jobs - 1 {
+                    window[usize::from(born > 0)] = (now, idle_area, waste, dispatches);
+                }
+                if room == 0 {
+                    sums.push(0);
+                    room = jobs.div_ceil(20);
+                }
+                room -= 1;
+                if let Some(sum) = sums.last_mut() {
+                    *sum += alive;
+                }
+                born += 1;
+                alive += 1;
+            }
             queue.push_back((now, ((SERVICE * exponential(&mut stream)) as u64).max(1)));
             if events < 3 * jobs {
                 heap.push(Reverse((now + (gap * exponential(&mut stream)) as u64, arrival, 0, 0)));
@@ -141,6 +158,7 @@ fn textbook<const STATISTICS: bool>(jobs: u64, cpus: usize) -> u64 {
             idle.push(cpu);
             if STATISTICS {
                 left += 1;
+                alive -= 1;
                 elapsed += now - came;
                 demand += burst;
                 ratios += (now - came) as f64 / burst as f64;
@@ -150,10 +168,11 @@ fn textbook<const STATISTICS: bool>(jobs: u64, cpus: usize) -> u64 {
             idle.pop();
             queue.pop_front();
             events += 1;
+            dispatches += u64::from(STATISTICS);
             heap.push(Reverse((now + burst, cpu, came, burst)));
         }
     }
-    black_box((idle_area, waste, waste_min, elapsed, demand, ratios, left));
+    black_box((idle_area, waste, waste_min, elapsed, demand, ratios, left, sums, dispatches, window));
     events
 }
 
