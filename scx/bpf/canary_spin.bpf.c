@@ -22,11 +22,6 @@ static int circle(u32 i, void *unused)
 	return 0;
 }
 
-s32 BPF_STRUCT_OPS(canary_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
-{
-	return prev_cpu;
-}
-
 void BPF_STRUCT_OPS(canary_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	if (++queued > PATIENCE)
@@ -34,15 +29,4 @@ void BPF_STRUCT_OPS(canary_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, QUANTUM, enq_flags);
 }
 
-void BPF_STRUCT_OPS(canary_exit, struct scx_exit_info *ei)
-{
-	record_exit(ei);
-}
-
-SEC(".struct_ops.link")
-struct sched_ext_ops ops = {
-	.select_cpu = (void *)canary_select_cpu,
-	.enqueue = (void *)canary_enqueue,
-	.exit = (void *)canary_exit,
-	.name = "schedlab_canary",
-};
+#include "canary.bpf.h"

@@ -104,6 +104,7 @@ impl Ranking {
 
     /// The least but one.
     pub fn second(&mut self, turns: &Turns) -> Option<Entry> {
+        // The heap has it right below the least, unless that one is stale.
         let below = self.entries.as_slice().get(1..)?.iter().take(2).max().map(|&Reverse(packed)| Entry::unpack(packed))?;
         if !below.is_stale(turns) {
             return Some(below);

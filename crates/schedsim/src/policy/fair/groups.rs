@@ -73,7 +73,7 @@ struct Quota {
 
 #[derive(Clone, Copy, Debug)]
 struct Member {
-    of: Membership,
+    membership: Membership,
     weight: u32,
 }
 
@@ -109,7 +109,7 @@ impl<D: Nested> Grouped<D> {
     }
 
     fn group_of(&self, task: TaskId) -> Option<usize> {
-        self.tasks[task.index()].of.group()
+        self.tasks[task.index()].membership.group()
     }
 
     /// The entity of `group` on `cpu`, as the root has it.
@@ -232,10 +232,10 @@ impl<D: Nested> Discipline for Grouped<D> {
     }
 
     fn init_task(&mut self, task: TaskId, view: &TaskView) {
-        let member = Member { of: view.attributes.membership, weight: weight(view.prio, view.attributes.class) };
+        let member = Member { membership: view.attributes.membership, weight: weight(view.prio, view.attributes.class) };
         self.tasks.resize(self.tasks.len().max(task.index() + 1), member);
         self.tasks[task.index()] = member;
-        match member.of.group() {
+        match member.membership.group() {
             Some(group) => self.groups[group].inner.init_task(task, view),
             None => self.root.init_task(self.behind(task), view),
         }
@@ -278,8 +278,8 @@ impl<D: Nested> Discipline for Grouped<D> {
     }
 
     fn join(&mut self, cpu: CpuId, task: TaskId, how: Join, now: Time) {
-        let Member { of, weight } = self.tasks[task.index()];
-        let Some(group) = of.group() else { return self.root.join(cpu, self.behind(task), how, now) };
+        let Member { membership, weight } = self.tasks[task.index()];
+        let Some(group) = membership.group() else { return self.root.join(cpu, self.behind(task), how, now) };
         let of = &mut self.groups[group];
         of.inner.join(cpu, task, how, now);
         of.loads[cpu.index()] += u64::from(weight);
@@ -291,8 +291,8 @@ impl<D: Nested> Discipline for Grouped<D> {
         if self.running[cpu.index()].task == Some(task) {
             self.running[cpu.index()].task = None;
         }
-        let Member { of, weight } = self.tasks[task.index()];
-        let Some(group) = of.group() else { return self.root.leave(cpu, self.behind(task), how, now) };
+        let Member { membership, weight } = self.tasks[task.index()];
+        let Some(group) = membership.group() else { return self.root.leave(cpu, self.behind(task), how, now) };
         let of = &mut self.groups[group];
         of.inner.leave(cpu, task, how, now);
         of.loads[cpu.index()] -= u64::from(weight);
