@@ -1,8 +1,10 @@
 """Sweeps on a Dask cluster: cells in batches out, finished cells back, each kept at once. `schedlab sweep --dask ADDRESS` runs this as a program."""
 
+import contextlib
 import functools
 import os
 import pathlib
+import queue
 import sys
 import time
 from collections import deque
@@ -23,6 +25,9 @@ CONNECT_SECONDS = 5
 
 ASK_SECONDS = 5
 """How often the scheduler is asked for its workers."""
+
+DESERTED_SECONDS = 60
+"""How long the cluster may be without workers: one that died is back, or another is there, in seconds."""
 
 QUIET = {
     "distributed.admin.tick.interval": "1s",
@@ -75,44 +80,66 @@ class _Filling:
     def __init__(self, sweep, directory, client, todo, show):
         self.sweep, self.directory, self.client, self.show = sweep, directory, client, show
         self.todo, self.total, self.done = todo, len(todo), 0
-        self.alone = deque()
-        self.tasks = {}
+        self.alone, self.suspects, self.accused = deque(), deque(), None
+        self.tasks, self.ended = {}, queue.SimpleQueue()
         self.seconds_per_cell = None
         self.threads = 1, float("-inf")
         self.lost = 0
 
     def run(self):
-        from distributed import as_completed
-
-        completed = as_completed()
         try:
-            self._submit(completed)
-            for future in completed:
+            self._submit()
+            while self.tasks:
+                future = self._next()
                 self._take(future, self.tasks.pop(future))
-                self._submit(completed)
+                self._submit()
                 if self.show:
                     self.show("sweeping", self.done, self.total)
         finally:
             if self.tasks:  # An exception: nobody is waiting for what is left.
                 self.client.cancel(list(self.tasks), force=True)
 
-    def _submit(self, completed):
+    def _next(self):
+        """Waits for a task to end; but not for ever if there is nobody to end it."""
+        deserted = None
+        while True:
+            with contextlib.suppress(queue.Empty):
+                return self.ended.get(timeout=ASK_SECONDS)
+            if self._workers():
+                deserted = None
+                continue
+            deserted = deserted or time.monotonic()
+            if time.monotonic() - deserted > DESERTED_SECONDS:
+                message = f"the cluster has had no worker for {DESERTED_SECONDS} s; what is finished is kept: start workers and run the sweep again to go on"
+                raise errors.ClusterError(message)
+
+    def _submit(self):
         threads = self._threads()
         while (self.alone or self.todo) and len(self.tasks) < 2 * threads:
-            cells = [self.alone.popleft()] if self.alone else [self.todo.popleft() for _ in range(self._batch(threads))]
-            compute = functools.partial(_compute, _native.BUILD, self.sweep.complete)
-            future = self.client.submit(compute, cells, pure=False, key=f"schedlab-{time.time_ns()}-{cells[0]}")
-            self.tasks[future] = cells
-            completed.add(future)
+            self._send([self.alone.popleft()] if self.alone else [self.todo.popleft() for _ in range(self._batch(threads))])
+        if self.suspects and not self.tasks:
+            self.accused = self.suspects.popleft()
+            self._send([self.accused])
+
+    def _send(self, cells):
+        compute = functools.partial(_compute, _native.BUILD, self.sweep.complete)
+        future = self.client.submit(compute, cells, pure=False, key=f"schedlab-{time.time_ns()}-{cells[0]}")
+        self.tasks[future] = cells
+        future.add_done_callback(self.ended.put)
 
     def _threads(self):
         """How many threads the cluster has; workers come and go."""
         count, asked = self.threads
         if time.monotonic() - asked > ASK_SECONDS:
-            workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
-            count = max(1, sum(worker["nthreads"] for worker in workers))
+            count = max(1, sum(worker["nthreads"] for worker in self._workers()))
             self.threads = count, time.monotonic()
         return count
+
+    def _workers(self):
+        """The cluster's workers; none if the scheduler does not answer, which ends the tasks too."""
+        with contextlib.suppress(OSError, TimeoutError):
+            return list(self.client.scheduler_info(n_workers=-1)["workers"].values())
+        return []
 
     def _batch(self, threads):
         """How many cells the next task gets."""
@@ -151,13 +178,20 @@ class _Filling:
             raise raised
         if len(cells) > 1:
             self.alone.extend(cells)
+        elif _killed(raised) and cells != [self.accused]:
+            # Dask blames whatever was at a worker that died: who did it shows when nothing else is at the cluster.
+            self.suspects.extend(cells)
         else:
             self.sweep.keep_failure(self.directory, cells[0], _told(raised))
             self.done += 1
 
 
+def _killed(raised):
+    return type(raised).__name__ == "KilledWorker"
+
+
 def _told(raised):
-    if type(raised).__name__ == "KilledWorker":
+    if _killed(raised):
         return "it kills its workers: each that tried it died"
     return f"{type(raised).__name__}: {raised}"
 

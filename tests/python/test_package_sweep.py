@@ -169,33 +169,57 @@ os.kill(int(sys.argv[2]), signal.SIGKILL)
 """
 
 
+def test_a_cluster_without_workers_is_told(slow, tmp_path, monkeypatch):
+    monkeypatch.setattr(lab.cluster, "ASK_SECONDS", 0.2)
+    monkeypatch.setattr(lab.cluster, "DESERTED_SECONDS", 1)
+    out = tmp_path / "out"
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster, distributed.Client(cluster) as client:
+
+        def leave():
+            while len(cells(out)) < 3:
+                time.sleep(0.005)
+            cluster.scale(0)
+
+        leaving = threading.Thread(target=leave)
+        leaving.start()
+        with pytest.raises(lab.ClusterError, match="has had no worker for 1 s; what is finished is kept"):
+            lab.sweep(SLOW, client, output=out)
+        leaving.join()
+    assert 3 <= len(cells(out)) < 40
+    assert lab.sweep(SLOW, output=out).to_csv() == slow
+
+
 SMALL = {**GRID, "axes": {"load": [0.3]}, "seeds": 4}
 
 
 class Broken(distributed.WorkerPlugin):
-    """Has `fail` called in a worker instead of computing cell 5 of a sweep."""
+    """Has `fail` called in a worker instead of computing cell 5 of a sweep; every other cell takes `pace` seconds longer."""
 
     name = "broken"
 
-    def __init__(self, fail):
-        self.fail = fail
+    def __init__(self, fail, pace):
+        self.fail, self.pace = fail, pace
 
     def setup(self, worker):
         from schedlab import cluster
 
-        sweep_of, fail = cluster._sweep_of, self.fail
+        sweep_of, fail, pace = cluster._sweep_of, self.fail, self.pace
 
         class Sweep:
             def __init__(self, grid):
                 self.sweep = sweep_of(grid)
 
             def compute(self, indices):
-                return fail() if 5 in indices else self.sweep.compute(indices)
+                if 5 in indices:
+                    return fail()
+                time.sleep(pace)
+                return self.sweep.compute(indices)
 
         cluster._sweep_of = Sweep
 
 
 def die():
+    time.sleep(0.2)  # A nanny whose worker dies while it starts gives up.
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -203,12 +227,16 @@ def refuse():
     raise ValueError("on purpose")
 
 
-@pytest.mark.parametrize(("fail", "why"), [(die, "it kills its workers"), (refuse, "ValueError: on purpose")])
-def test_a_cell_that_fails_is_told_and_the_others_are_there(fail, why, tmp_path):
+@pytest.mark.parametrize(
+    ("fail", "why", "workers", "pace"),
+    [(die, "it kills its workers", 2, 0), (die, "it kills its workers", 1, 0.5), (refuse, "ValueError: on purpose", 2, 0)],
+    ids=["dies", "dies beside others", "refuses"],
+)
+def test_a_cell_that_fails_is_told_and_the_others_are_there(fail, why, workers, pace, tmp_path):
     out = tmp_path / "out"
     whole = lab.sweep(SMALL)
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, distributed.Client(cluster) as client:
-        client.register_plugin(Broken(fail))
+    with distributed.LocalCluster(n_workers=workers, threads_per_worker=2 // workers, dashboard_address=":0") as cluster, distributed.Client(cluster) as client:
+        client.register_plugin(Broken(fail, pace))
         with pytest.raises(lab.CellsFailed, match=rf"1 of 8 runs failed.*\n.*load=0.3 tasks=100 .*take:rr, seed 2: {why}") as raised:
             lab.sweep(SMALL, client, output=out)
     assert len(cells(out)) == 7
