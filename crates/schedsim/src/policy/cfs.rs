@@ -24,7 +24,7 @@
 
 use super::fair::groups::{Grouped, Nested};
 use super::fair::{self, Discipline, Fair, Join, Leave};
-use super::ranking::{Entry, Ranking, Turns};
+use super::ranking::{Entry, NOT_WAITING, Ranking, Turns};
 use super::weights::{virtual_time, weight};
 use super::{ShareMeasure, Shares, TaskView};
 use crate::workload::TaskClass;
@@ -110,6 +110,8 @@ struct Entity {
     vruntime: i64,
     /// Where that counts from.
     clock: Clock,
+    /// When it began to wait, if it waits.
+    turn: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -178,13 +180,15 @@ impl VirtualRunTimes {
     }
 
     fn insert(&mut self, cpu: CpuId, task: TaskId) {
-        let entry = Entry { time: self.vruntime(task), turn: self.turns.begin(task), task };
-        self.queues[cpu.index()].waiting.insert(&self.turns, entry);
+        let entity = &mut self.entities[task.index()];
+        entity.turn = self.turns.next();
+        let entry = Entry { time: entity.vruntime, turn: entity.turn, task };
+        self.queues[cpu.index()].waiting.insert(|task| self.entities[task.index()].turn, entry);
     }
 
     fn remove(&mut self, cpu: CpuId, task: TaskId) {
-        self.turns.end(task);
-        self.queues[cpu.index()].waiting.settle(&self.turns);
+        self.entities[task.index()].turn = NOT_WAITING;
+        self.queues[cpu.index()].waiting.settle(|task| self.entities[task.index()].turn);
     }
 
     /// `task` is neither preferred nor passed over any more.
@@ -201,7 +205,7 @@ impl VirtualRunTimes {
         if queue.running == Some(task) {
             return queue.waiting.first().map(|entry| entry.task);
         }
-        let (running, waiting) = (queue.running, queue.waiting.second(&self.turns).map(|entry| entry.task));
+        let (running, waiting) = (queue.running, queue.waiting.second(|task| self.entities[task.index()].turn).map(|entry| entry.task));
         self.less_advanced(running, waiting)
     }
 
@@ -226,10 +230,9 @@ impl Nested for VirtualRunTimes {
 
 impl Discipline for VirtualRunTimes {
     fn init_task(&mut self, task: TaskId, view: &TaskView) {
-        let new = Entity { weight: weight(view.prio, view.attributes.class), class: view.attributes.class, vruntime: 0, clock: Clock::New };
+        let new = Entity { weight: weight(view.prio, view.attributes.class), class: view.attributes.class, vruntime: 0, clock: Clock::New, turn: NOT_WAITING };
         let len = self.entities.len().max(task.index() + 1);
         self.entities.resize(len, new);
-        self.turns.renew(task);
         self.entities[task.index()] = new;
     }
 
@@ -263,7 +266,7 @@ impl Discipline for VirtualRunTimes {
     }
 
     fn join(&mut self, cpu: CpuId, task: TaskId, how: Join, _now: Time) {
-        let Entity { weight, vruntime, clock, class } = self.entities[task.index()];
+        let Entity { weight, vruntime, clock, class, .. } = self.entities[task.index()];
         let queue = &self.queues[cpu.index()];
         let vruntime = match clock {
             Clock::New if how == Join::Wakes => i64::MIN, // it has slept since it came into being

@@ -29,7 +29,7 @@ mod timeline;
 
 use super::fair::groups::{Grouped, Nested};
 use super::fair::{self, Discipline, Fair, Join, Leave};
-use super::ranking::Turns;
+use super::ranking::{NOT_WAITING, Turns};
 use super::weights::{virtual_time, weight};
 use super::{ShareMeasure, Shares, TaskView};
 use crate::workload::TaskClass;
@@ -145,11 +145,13 @@ impl VirtualDeadlines {
     }
 
     fn insert(&mut self, cpu: CpuId, task: TaskId) {
-        self.queues[cpu.index()].timeline.insert(&mut self.turns, task, &self.entities[task.index()].key);
+        self.entities[task.index()].key.turn = self.turns.next();
+        self.queues[cpu.index()].timeline.insert(|task| &self.entities[task.index()].key, task);
     }
 
     fn remove(&mut self, cpu: CpuId, task: TaskId) {
-        self.queues[cpu.index()].timeline.remove(&mut self.turns, task, &self.entities[task.index()].key);
+        self.entities[task.index()].key.turn = NOT_WAITING;
+        self.queues[cpu.index()].timeline.remove(|task| &self.entities[task.index()].key, task);
     }
 
     /// Notes by how much `task` falls short of the mean, within limits.
@@ -221,7 +223,7 @@ impl VirtualDeadlines {
         {
             return running;
         }
-        match (queue.timeline.first_eligible(&self.turns, key, &mean), running) {
+        match (queue.timeline.first_eligible(key, &mean), running) {
             (Some(best), Some(task)) if key(task).deadline < key(best).deadline => running,
             (Some(best), _) => Some(best),
             (None, running) => running,
@@ -251,7 +253,6 @@ impl Discipline for VirtualDeadlines {
         let key = Key { request, weight: weight(view.prio, view.attributes.class), ..Key::default() };
         let new = Entity { key, class: view.attributes.class, state: State::Away, lag: 0, protected_until: 0 };
         self.entities.resize(len, new);
-        self.turns.renew(task);
         self.entities[task.index()] = new;
     }
 

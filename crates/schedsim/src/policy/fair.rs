@@ -191,7 +191,9 @@ enum Help {
     Run(CpuId),
 }
 
+/// A task. Half a cache line.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 struct Task {
     /// Whether it is of the class above, which a fair task can be for a time if it inherits.
     is_real_time: bool,

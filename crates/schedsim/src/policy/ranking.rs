@@ -30,35 +30,23 @@ pub struct Entry {
     pub task: TaskId,
 }
 
-/// When each task began to wait, if it waits. An entry of another time is stale.
+/// Numbers those who begin to wait. Each task keeps its number while it waits, and [`NOT_WAITING`] otherwise: an entry with another number is stale.
 #[derive(Clone, Debug, Default)]
 pub struct Turns {
-    of: Vec<u32>,
     last: u32,
 }
 
-const NOT_WAITING: u32 = 0;
+/// The number of a task that does not wait.
+pub const NOT_WAITING: u32 = 0;
+
 const FEW: usize = 64;
 
 impl Turns {
-    /// Makes room for `task`, which does not wait.
-    pub fn renew(&mut self, task: TaskId) {
-        self.of.resize(self.of.len().max(task.index() + 1), NOT_WAITING);
-        self.of[task.index()] = NOT_WAITING;
-    }
-
-    /// `task` begins to wait.
+    /// The number of who begins to wait now.
     #[inline]
-    pub fn begin(&mut self, task: TaskId) -> u32 {
+    pub fn next(&mut self) -> u32 {
         self.last = if self.last == u32::MAX { NOT_WAITING + 1 } else { self.last + 1 };
-        self.of[task.index()] = self.last;
         self.last
-    }
-
-    /// `task` does not wait any more.
-    #[inline]
-    pub fn end(&mut self, task: TaskId) {
-        self.of[task.index()] = NOT_WAITING;
     }
 }
 
@@ -75,24 +63,25 @@ impl Entry {
     }
 
     #[inline(always)]
-    fn is_stale(&self, turns: &Turns) -> bool {
-        turns.of[self.task.index()] != self.turn
+    fn is_stale(&self, turn: impl Fn(TaskId) -> u32) -> bool {
+        turn(self.task) != self.turn
     }
 }
 
+/// In all that follows, `turn` is the number of a task.
 impl Ranking {
     /// Ranks somebody.
     #[inline]
-    pub fn insert(&mut self, turns: &Turns, entry: Entry) {
+    pub fn insert(&mut self, turn: impl Fn(TaskId) -> u32, entry: Entry) {
         self.entries.push(Reverse(entry.pack()));
         if self.entries.len() > self.limit {
-            self.clean(turns);
+            self.clean(turn);
         }
     }
 
     #[cold]
-    fn clean(&mut self, turns: &Turns) {
-        self.entries.retain(|&Reverse(packed)| !Entry::unpack(packed).is_stale(turns));
+    fn clean(&mut self, turn: impl Fn(TaskId) -> u32) {
+        self.entries.retain(|&Reverse(packed)| !Entry::unpack(packed).is_stale(&turn));
         self.limit = FEW + 2 * self.entries.len();
     }
 
@@ -103,14 +92,14 @@ impl Ranking {
     }
 
     /// The least but one.
-    pub fn second(&mut self, turns: &Turns) -> Option<Entry> {
+    pub fn second(&mut self, turn: impl Fn(TaskId) -> u32) -> Option<Entry> {
         // The heap has it right below the least, unless that one is stale.
         let below = self.entries.as_slice().get(1..)?.iter().take(2).max().map(|&Reverse(packed)| Entry::unpack(packed))?;
-        if !below.is_stale(turns) {
+        if !below.is_stale(&turn) {
             return Some(below);
         }
         let Reverse(first) = self.entries.pop()?;
-        self.settle(turns);
+        self.settle(turn);
         let second = self.first();
         self.entries.push(Reverse(first));
         second
@@ -118,15 +107,15 @@ impl Ranking {
 
     /// Takes out the least.
     #[inline]
-    pub fn pop(&mut self, turns: &Turns) {
+    pub fn pop(&mut self, turn: impl Fn(TaskId) -> u32) {
         self.entries.pop();
-        self.settle(turns);
+        self.settle(turn);
     }
 
     /// Forgets who does not wait any more, as far as they come first. To be called whenever somebody has ceased to wait.
     #[inline]
-    pub fn settle(&mut self, turns: &Turns) {
-        while self.first().is_some_and(|first| first.is_stale(turns)) {
+    pub fn settle(&mut self, turn: impl Fn(TaskId) -> u32) {
+        while self.first().is_some_and(|first| first.is_stale(&turn)) {
             self.entries.pop();
         }
     }
@@ -143,26 +132,27 @@ mod tests {
         const TASKS: u32 = 300;
         let mut random = Random::new(7);
         let (mut ranking, mut turns, mut naive) = (Ranking::default(), Turns::default(), BTreeSet::new());
-        (0..TASKS).for_each(|task| turns.renew(TaskId(task)));
         let mut waits = vec![None; TASKS as usize];
+        let mut numbers = vec![NOT_WAITING; TASKS as usize];
         for _ in 0..100_000 {
             let task = TaskId(random.below(TASKS.into()) as u32);
             match waits[task.index()].take() {
                 Some(place) => {
-                    turns.end(task);
-                    ranking.settle(&turns);
+                    numbers[task.index()] = NOT_WAITING;
+                    ranking.settle(|task| numbers[task.index()]);
                     naive.remove(&place);
                 }
                 None => {
-                    let (time, turn) = (random.below(500) as i64 - 250, turns.begin(task));
-                    ranking.insert(&turns, Entry { time, turn, task });
+                    let (time, turn) = (random.below(500) as i64 - 250, turns.next());
+                    numbers[task.index()] = turn;
+                    ranking.insert(|task| numbers[task.index()], Entry { time, turn, task });
                     waits[task.index()] = Some((time, turn, task));
                     naive.insert((time, turn, task));
                 }
             }
             let mut expected = naive.iter().map(|&(time, turn, task)| Entry { time, turn, task });
             assert_eq!(ranking.first(), expected.next());
-            assert_eq!(ranking.second(&turns), expected.next());
+            assert_eq!(ranking.second(|task| numbers[task.index()]), expected.next());
         }
         assert!(ranking.entries.len() <= FEW + 2 * TASKS as usize, "{} entries", ranking.entries.len());
     }

@@ -5,7 +5,7 @@
 //! not eligible any more change back as soon as they come first. So a task changes over about once between two turns, and nobody else is looked at. The kernel asks one
 //! tree that knows the smallest virtual run time below each node, in which each insertion and removal goes the whole way and each search another time.
 
-use super::super::ranking::{Entry, Ranking, Turns};
+use super::super::ranking::{Entry, Ranking};
 use crate::TaskId;
 use std::collections::BTreeMap;
 
@@ -39,6 +39,8 @@ pub struct Key {
     pub request: u32,
     /// Its share.
     pub weight: u32,
+    /// When it began to wait, if it waits.
+    pub turn: u32,
 }
 
 /// The weighted mean of virtual run times, as a fraction: what they were served on average.
@@ -49,50 +51,52 @@ pub struct Mean {
     weight: u64,
 }
 
+/// In all that follows, `key` is the key of a task.
 impl Timeline {
-    /// Lets `task` wait.
+    /// Lets `task` wait, whose turn has been noted.
     #[inline]
-    pub fn insert(&mut self, turns: &mut Turns, task: TaskId, key: &Key) {
-        self.sum += i128::from(key.weight) * i128::from(key.vruntime - self.zero);
-        self.weight += u64::from(key.weight);
-        let turn = turns.begin(task);
-        self.rank(turns, key, turn, task);
+    pub fn insert<'k>(&mut self, key: impl Fn(TaskId) -> &'k Key, task: TaskId) {
+        let Key { weight, vruntime, .. } = *key(task);
+        self.sum += i128::from(weight) * i128::from(vruntime - self.zero);
+        self.weight += u64::from(weight);
+        self.rank(key, task);
     }
 
-    /// Takes out `task`.
+    /// Takes out `task`, which has been noted as one that does not wait.
     #[inline]
-    pub fn remove(&mut self, turns: &mut Turns, task: TaskId, key: &Key) {
-        turns.end(task);
-        self.eligible.settle(turns);
-        self.others.settle(turns);
+    pub fn remove<'k>(&mut self, of: impl Fn(TaskId) -> &'k Key, task: TaskId) {
+        self.eligible.settle(|task| of(task).turn);
+        self.others.settle(|task| of(task).turn);
+        let key = of(task);
         self.sum -= i128::from(key.weight) * i128::from(key.vruntime - self.zero);
         self.weight -= u64::from(key.weight);
     }
 
     /// The earliest deadline among those who are eligible by `mean`.
-    pub fn first_eligible<'k>(&mut self, turns: &Turns, key: impl Fn(TaskId) -> &'k Key, mean: &Mean) -> Option<TaskId> {
+    pub fn first_eligible<'k>(&mut self, key: impl Fn(TaskId) -> &'k Key, mean: &Mean) -> Option<TaskId> {
         self.mean = *mean;
-        while let Some(Entry { turn, task, .. }) = self.eligible.first()
+        while let Some(Entry { task, .. }) = self.eligible.first()
             && !mean.is_eligible(key(task).vruntime)
         {
-            self.eligible.pop(turns);
-            self.rank(turns, key(task), turn, task);
+            self.eligible.pop(|task| key(task).turn);
+            self.rank(&key, task);
         }
-        while let Some(Entry { time, turn, task }) = self.others.first()
+        while let Some(Entry { time, task, .. }) = self.others.first()
             && mean.is_eligible(time)
         {
-            self.others.pop(turns);
-            self.rank(turns, key(task), turn, task);
+            self.others.pop(|task| key(task).turn);
+            self.rank(&key, task);
         }
         self.eligible.first().map(|entry| entry.task)
     }
 
     #[inline]
-    fn rank(&mut self, turns: &Turns, key: &Key, turn: u32, task: TaskId) {
-        if self.mean.is_eligible(key.vruntime) {
-            self.eligible.insert(turns, Entry { time: key.deadline, turn, task });
+    fn rank<'k>(&mut self, key: impl Fn(TaskId) -> &'k Key, task: TaskId) {
+        let Key { vruntime, deadline, turn, .. } = *key(task);
+        if self.mean.is_eligible(vruntime) {
+            self.eligible.insert(|task| key(task).turn, Entry { time: deadline, turn, task });
         } else {
-            self.others.insert(turns, Entry { time: key.vruntime, turn, task });
+            self.others.insert(|task| key(task).turn, Entry { time: vruntime, turn, task });
         }
     }
 
@@ -167,11 +171,12 @@ impl Mean {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::ranking::{NOT_WAITING, Turns};
     use super::*;
     use crate::Random;
 
     fn key(vruntime: i64, deadline: i64, weight: u32) -> Key {
-        Key { vruntime, deadline, weight, request: 700_000 }
+        Key { vruntime, deadline, weight, request: 700_000, turn: NOT_WAITING }
     }
 
     #[test]
@@ -182,36 +187,38 @@ mod tests {
         let mut keys: Vec<Key> = (0..TASKS).map(|n| key(draw(1_000_000), draw(1_000_000), 15 + n % 5000)).collect();
         let (mut turns, mut timeline) = (Turns::default(), Timeline::default());
         for task in (0..TASKS).map(TaskId) {
-            turns.renew(task);
-            timeline.insert(&mut turns, task, &keys[task.index()]);
+            keys[task.index()].turn = turns.next();
+            timeline.insert(|task| &keys[task.index()], task);
         }
         for _ in 0..5000 {
             // The running task weighs much, and is now far ahead of the others and now far behind: the mean goes to and fro.
             let running = key(timeline.mean(None).floor() + draw(200_000) - 100_000, 0, 88_761);
             let mean = timeline.mean(Some(&running));
-            let task = timeline.first_eligible(&turns, |task| &keys[task.index()], &mean).unwrap();
+            let task = timeline.first_eligible(|task| &keys[task.index()], &mean).unwrap();
             let eligible = (0..TASKS).map(TaskId).filter(|task| mean.is_eligible(keys[task.index()].vruntime));
             let least = eligible.map(|task| keys[task.index()].deadline).min();
             assert_eq!(least, Some(keys[task.index()].deadline));
-            timeline.remove(&mut turns, task, &keys[task.index()]);
+            keys[task.index()].turn = NOT_WAITING;
+            timeline.remove(|task| &keys[task.index()], task);
             let key = &mut keys[task.index()];
             key.vruntime += draw(1_000_000) * 1024 / i64::from(key.weight);
             key.deadline = key.vruntime + draw(1_000_000);
-            timeline.insert(&mut turns, task, &keys[task.index()]);
+            key.turn = turns.next();
+            timeline.insert(|task| &keys[task.index()], task);
         }
     }
 
     #[test]
     fn the_mean_is_exact_where_it_decides() {
-        let keys = [key(10, 50, 3), key(11, 40, 1)];
+        let mut keys = [key(10, 50, 3), key(11, 40, 1)];
         let (mut turns, mut timeline) = (Turns::default(), Timeline::default());
         for task in [TaskId(0), TaskId(1)] {
-            turns.renew(task);
-            timeline.insert(&mut turns, task, &keys[task.index()]);
+            keys[task.index()].turn = turns.next();
+            timeline.insert(|task| &keys[task.index()], task);
         }
         let mean = timeline.mean(None); // 41 / 4
         assert_eq!((mean.floor(), mean.is_eligible(10), mean.is_eligible(11)), (10, true, false));
-        assert_eq!(timeline.first_eligible(&turns, |task| &keys[task.index()], &mean), Some(TaskId(0)));
+        assert_eq!(timeline.first_eligible(|task| &keys[task.index()], &mean), Some(TaskId(0)));
         timeline.rebase(-1000);
         assert_eq!(timeline.mean(None).floor(), 10);
         assert_eq!(timeline.mean(Some(&key(-30, 0, 4))).floor(), -10); // (41 - 120) / 8, rounded down

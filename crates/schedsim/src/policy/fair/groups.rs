@@ -109,7 +109,7 @@ impl<D: Nested> Grouped<D> {
     }
 
     fn group_of(&self, task: TaskId) -> Option<usize> {
-        self.tasks[task.index()].membership.group()
+        if self.groups.is_empty() { None } else { self.tasks[task.index()].membership.group() }
     }
 
     /// The entity of `group` on `cpu`, as the root has it.
