@@ -219,7 +219,7 @@ class Broken(distributed.WorkerPlugin):
 
 
 def die():
-    time.sleep(0.2)  # A nanny whose worker dies while it starts gives up.
+    time.sleep(0.5)  # A nanny whose worker dies while it starts gives up.
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -229,7 +229,7 @@ def refuse():
 
 @pytest.mark.parametrize(
     ("fail", "why", "workers", "pace"),
-    [(die, "it kills its workers", 2, 0), (die, "it kills its workers", 1, 0.5), (refuse, "ValueError: on purpose", 2, 0)],
+    [(die, "it kills its workers", 2, 0), (die, "it kills its workers", 1, 1), (refuse, "ValueError: on purpose", 2, 0)],
     ids=["dies", "dies beside others", "refuses"],
 )
 def test_a_cell_that_fails_is_told_and_the_others_are_there(fail, why, workers, pace, tmp_path):
