@@ -230,7 +230,13 @@ impl Nested for VirtualRunTimes {
 
 impl Discipline for VirtualRunTimes {
     fn init_task(&mut self, task: TaskId, view: &TaskView) {
-        let new = Entity { weight: weight(view.prio, view.attributes.class), class: view.attributes.class, vruntime: 0, clock: Clock::New, turn: NOT_WAITING };
+        let new = Entity {
+            weight: weight(view.prio, view.attributes.class),
+            class: view.attributes.class,
+            vruntime: 0,
+            clock: Clock::New,
+            turn: NOT_WAITING,
+        };
         let len = self.entities.len().max(task.index() + 1);
         self.entities.resize(len, new);
         self.entities[task.index()] = new;
