@@ -72,7 +72,7 @@ impl<P: Policy> Engine<'_, '_, P> {
             self.dispatch(cpu, Some(Stop::SliceOver));
         } else {
             debug_assert_eq!(next_tick, now);
-            self.cpus[cpu.index()].next_tick = self.tick_after(now);
+            self.cpus[cpu.index()].next_tick = self.tick_after(cpu, now);
             self.plan(cpu);
             let effect = self.policy.tick(&mut self.cx, cpu, task);
             self.apply(effect, Nanos::ZERO);
@@ -312,7 +312,7 @@ impl<P: Policy> Engine<'_, '_, P> {
         let done = run_from + self.rates.time_for(cpu, state.left());
         self.cx.tasks[task.index()].cpu = cpu;
         self.cx.current[cpu.index()] = task;
-        let (slice_end, next_tick) = (self.cx.machine.slice_end(run_from + slice), self.tick_after(run_from));
+        let (slice_end, next_tick) = (self.cx.machine.slice_end(run_from + slice), self.tick_after(cpu, run_from));
         self.cpus[cpu.index()] = Cpu { state: CpuState::Busy, occupant: task, run_from, slice_end, next_tick, resched_at: Time::NEVER };
         self.cpu_times.set(cpu, done.min(slice_end).min(next_tick));
         self.policy.running(&mut self.cx, cpu, task);
@@ -328,9 +328,12 @@ impl<P: Policy> Engine<'_, '_, P> {
         self.cpu_times.set(cpu, next);
     }
 
+    /// The first tick of `cpu` behind `time`: nearly always the one that was expected there last, so that nothing need be divided.
     #[inline]
-    fn tick_after(&self, time: Time) -> Time {
-        self.tick.map_or(Time::NEVER, |tick| Time((time.0 / tick.0 + 1) * tick.0))
+    fn tick_after(&self, cpu: CpuId, time: Time) -> Time {
+        let (Some(tick), expected) = (self.tick, self.cpus[cpu.index()].next_tick) else { return Time::NEVER };
+        let is_next = time < expected && expected.since(time) <= tick;
+        if is_next { expected } else { Time((time.0 / tick.0 + 1) * tick.0) }
     }
 
     /// Accounts for what the task on `cpu` has done until now: first the cost of its migration, then what sharing costs, then its work.

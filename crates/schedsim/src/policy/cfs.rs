@@ -25,7 +25,7 @@
 use super::fair::groups::{Grouped, Nested};
 use super::fair::{self, Discipline, Fair, Join, Leave};
 use super::ranking::{Entry, NOT_WAITING, Ranking, Turns};
-use super::weights::{virtual_time, weight};
+use super::weights::{Weight, weight};
 use super::{ShareMeasure, Shares, TaskView};
 use crate::workload::TaskClass;
 use crate::{CpuId, Nanos, TaskId, Time};
@@ -104,7 +104,7 @@ struct Queue {
 
 #[derive(Clone, Copy, Debug)]
 struct Entity {
-    weight: u32,
+    weight: Weight,
     class: TaskClass,
     /// CPU time by weight, in ns of nice 0.
     vruntime: i64,
@@ -165,7 +165,7 @@ impl VirtualRunTimes {
 
     /// Whether `task` is so far ahead of `other` that `other` should run instead.
     fn is_too_far_ahead(&self, task: TaskId, other: TaskId) -> bool {
-        let granularity = virtual_time(self.wakeup_granularity, self.entities[other.index()].weight);
+        let granularity = self.entities[other.index()].weight.virtual_time(self.wakeup_granularity);
         self.vruntime(task) - self.vruntime(other) > granularity
     }
 
@@ -224,14 +224,14 @@ impl Nested for VirtualRunTimes {
     }
 
     fn set_weight(&mut self, task: TaskId, weight: u32) {
-        self.entities[task.index()].weight = weight;
+        self.entities[task.index()].weight = Weight::new(weight);
     }
 }
 
 impl Discipline for VirtualRunTimes {
     fn init_task(&mut self, task: TaskId, view: &TaskView) {
         let new = Entity {
-            weight: weight(view.prio, view.attributes.class),
+            weight: Weight::new(weight(view.prio, view.attributes.class)),
             class: view.attributes.class,
             vruntime: 0,
             clock: Clock::New,
@@ -251,7 +251,7 @@ impl Discipline for VirtualRunTimes {
             queue.charged = now;
             queue.ran += ran;
             let entity = &mut self.entities[task.index()];
-            entity.vruntime += virtual_time(ran.0, entity.weight);
+            entity.vruntime += entity.weight.virtual_time(ran.0);
             self.advance(cpu);
         }
         false // only a tick ends a turn
@@ -262,7 +262,7 @@ impl Discipline for VirtualRunTimes {
         let (Some(running), Some(Entry { time: first, .. })) = (queue.running, queue.waiting.first()) else {
             return false;
         };
-        let slice = self.slice(queue.len, queue.weight, self.entities[running.index()].weight).min(self.latency);
+        let slice = self.slice(queue.len, queue.weight, self.entities[running.index()].weight.get()).min(self.latency);
         if queue.ran.0 > slice {
             self.forget_wishes(cpu, running);
             return true;
@@ -277,9 +277,9 @@ impl Discipline for VirtualRunTimes {
         let vruntime = match clock {
             Clock::New if how == Join::Wakes => i64::MIN, // it has slept since it came into being
             Clock::New => {
-                let slice = self.slice(queue.len + 1, queue.weight + u64::from(weight), weight);
+                let slice = self.slice(queue.len + 1, queue.weight + u64::from(weight.get()), weight.get());
                 let parent = queue.running.map_or(0, |running| self.vruntime(running));
-                parent.max(queue.least + virtual_time(slice, weight))
+                parent.max(queue.least + weight.virtual_time(slice))
             }
             Clock::Of(old) if old != cpu => vruntime - self.queues[old.index()].least + queue.least,
             Clock::Of(_) => vruntime,
@@ -292,7 +292,7 @@ impl Discipline for VirtualRunTimes {
         self.insert(cpu, task);
         let queue = &mut self.queues[cpu.index()];
         queue.len += 1;
-        queue.weight += u64::from(weight);
+        queue.weight += u64::from(weight.get());
     }
 
     fn leave(&mut self, cpu: CpuId, task: TaskId, how: Leave, _now: Time) {
@@ -304,7 +304,7 @@ impl Discipline for VirtualRunTimes {
         }
         let (queue, entity) = (&mut self.queues[cpu.index()], &mut self.entities[task.index()]);
         queue.len -= 1;
-        queue.weight -= u64::from(entity.weight);
+        queue.weight -= u64::from(entity.weight.get());
         if how == Leave::Moves {
             entity.vruntime -= queue.least;
             entity.clock = Clock::Relative;

@@ -30,7 +30,7 @@ mod timeline;
 use super::fair::groups::{Grouped, Nested};
 use super::fair::{self, Discipline, Fair, Join, Leave};
 use super::ranking::{NOT_WAITING, Turns};
-use super::weights::{virtual_time, weight};
+use super::weights::{Weight, weight};
 use super::{ShareMeasure, Shares, TaskView};
 use crate::workload::TaskClass;
 use crate::{CpuId, Nanos, TaskId, Time};
@@ -137,7 +137,7 @@ impl VirtualDeadlines {
 
     /// `request` of CPU time in virtual time.
     fn virtual_request(&self, task: TaskId, request: u32) -> i64 {
-        virtual_time(u64::from(request), self.entities[task.index()].key.weight)
+        self.entities[task.index()].key.weight.virtual_time(u64::from(request))
     }
 
     fn is_eligible(&self, cpu: CpuId, task: TaskId) -> bool {
@@ -158,7 +158,7 @@ impl VirtualDeadlines {
     fn note_lag(&mut self, cpu: CpuId, task: TaskId) {
         let mean = self.mean_floor(cpu);
         let entity = &mut self.entities[task.index()];
-        let limit = virtual_time((2 * u64::from(entity.key.request)).max(self.tick), entity.key.weight);
+        let limit = entity.key.weight.virtual_time((2 * u64::from(entity.key.request)).max(self.tick));
         entity.lag = (mean - entity.key.vruntime).clamp(-limit, limit);
     }
 
@@ -169,7 +169,7 @@ impl VirtualDeadlines {
             lag = 0;
         } else if lag != 0 {
             // By joining it moves the mean towards itself; scaled like this it is left with its lag.
-            let (others, own) = (self.mean(cpu).weight().max(1), self.entities[task.index()].key.weight);
+            let (others, own) = (self.mean(cpu).weight().max(1), self.entities[task.index()].key.weight.get());
             lag = (i128::from(lag) * i128::from(others + u64::from(own)) / i128::from(others)) as i64;
         }
         let mean = self.mean_floor(cpu);
@@ -242,7 +242,7 @@ impl Nested for VirtualDeadlines {
     }
 
     fn set_weight(&mut self, task: TaskId, weight: u32) {
-        self.entities[task.index()].key.weight = weight;
+        self.entities[task.index()].key.weight = Weight::new(weight);
     }
 }
 
@@ -250,7 +250,7 @@ impl Discipline for VirtualDeadlines {
     fn init_task(&mut self, task: TaskId, view: &TaskView) {
         let request = view.attributes.slice.length().map_or(self.base_slice, as_request);
         let len = self.entities.len().max(task.index() + 1);
-        let key = Key { request, weight: weight(view.prio, view.attributes.class), ..Key::default() };
+        let key = Key { request, weight: Weight::new(weight(view.prio, view.attributes.class)), ..Key::default() };
         let new = Entity { key, class: view.attributes.class, state: State::Away, lag: 0, protected_until: 0 };
         self.entities.resize(len, new);
         self.entities[task.index()] = new;
@@ -267,10 +267,10 @@ impl Discipline for VirtualDeadlines {
         }
         queue.charged = now;
         let Entity { key, protected_until, .. } = &mut self.entities[task.index()];
-        key.vruntime += virtual_time(ran.0, key.weight);
+        key.vruntime += key.weight.virtual_time(ran.0);
         let is_due = key.vruntime >= key.deadline;
         if is_due {
-            key.deadline = key.vruntime + virtual_time(u64::from(key.request), key.weight);
+            key.deadline = key.vruntime + key.weight.virtual_time(u64::from(key.request));
         }
         queue.len > 1 && (is_due || key.vruntime >= *protected_until)
     }

@@ -29,7 +29,7 @@
 //! Deviations: where a task runs, and real-time tasks, are the business of `fair`, after Linux 6.18.
 
 use super::fair::{self, Discipline, Fair, Join, Leave};
-use super::weights::{virtual_time, weight};
+use super::weights::{Weight, weight};
 use super::{ShareMeasure, Shares, TaskView};
 use crate::workload::TaskClass;
 use crate::{CpuId, Nanos, TaskId, Time};
@@ -82,7 +82,7 @@ struct Queue {
 
 #[derive(Clone, Copy, Debug)]
 struct Entity {
-    weight: u32,
+    weight: Weight,
     class: TaskClass,
     /// CPU time by weight, in ns of nice 0.
     vruntime: i64,
@@ -126,7 +126,8 @@ impl Partial {
 
 impl Discipline for Partial {
     fn init_task(&mut self, task: TaskId, view: &TaskView) {
-        let new = Entity { weight: weight(view.prio, view.attributes.class), class: view.attributes.class, vruntime: 0, cpu: None };
+        let new =
+            Entity { weight: Weight::new(weight(view.prio, view.attributes.class)), class: view.attributes.class, vruntime: 0, cpu: None };
         let len = self.entities.len().max(task.index() + 1);
         self.entities.resize(len, new);
         self.nodes.resize(len, Node::NEW);
@@ -138,7 +139,7 @@ impl Discipline for Partial {
         let queue = &mut self.queues[cpu.index()];
         if let Some(task) = queue.running {
             let entity = &mut self.entities[task.index()];
-            entity.vruntime += virtual_time(now.since(queue.charged).0, entity.weight);
+            entity.vruntime += entity.weight.virtual_time(now.since(queue.charged).0);
         }
         queue.charged = now;
         false // only a tick ends a turn

@@ -119,47 +119,64 @@ impl<Q: ReadyQueue + Clone> Take<Q> {
 
     /// Takes a task that may run on `cpu` out of the longest queue that has one.
     fn raid(&mut self, cx: &mut Context, cpu: CpuId) -> Option<TaskId> {
-        let nodes = Nodes::from_ref(&self.nodes);
-        let mut entries = 0;
-        let (other, task) = if self.restricted > 0 {
-            // CPU by CPU, as the first queue may hold no task that may run here.
-            let mut others: BinaryHeap<_> = self.waiting.loaded().map(|other| Reverse(self.rank(cx, cpu, other))).collect();
-            std::iter::from_fn(|| others.pop()).find_map(|Reverse((.., other))| {
-                entries = 0;
-                let fits = |task| {
-                    entries += 1;
-                    cx.allowed(task, cpu)
-                };
-                Some((other, self.queues[other.index()].find(nodes, fits)?))
-            })?
+        let (task, scan) = if self.restricted > 0 {
+            self.first_allowed(cx, cpu)?
         } else {
-            let other = match self.options.count {
-                _ if self.options.near => self.waiting.loaded().min_by_key(|&other| self.rank(cx, cpu, other))?,
-                Count::All => self.waiting.greatest(self.options.ties, cx.random())?,
-                Count::Level => self.most_at_best_level(cx)?,
-            };
-            let queue = &self.queues[other.index()];
-            let task = match self.options.taken {
-                Taken::Head => {
-                    entries = 1;
-                    queue.peek(nodes)
-                }
-                Taken::Tail => {
-                    let mut last = None;
-                    queue.find(nodes, |task| {
-                        last = Some(task);
-                        entries += 1;
-                        false
-                    });
-                    last
-                }
-            };
-            (other, task?)
+            let queue = self.longest(cx, cpu)?;
+            self.taken(queue)?
         };
-        self.scan = Scan { queue: other, entries };
-        self.take_out(cx, task, other);
-        self.move_ready(other, cpu);
+        self.scan = scan;
+        self.take_out(cx, task, scan.queue);
+        self.move_ready(scan.queue, cpu);
         Some(task)
+    }
+
+    /// The queue that `cpu` raids if each task may run on it.
+    fn longest(&self, cx: &mut Context, cpu: CpuId) -> Option<CpuId> {
+        if self.options.near {
+            return self.waiting.loaded().min_by_key(|&queue| self.rank(cx, cpu, queue));
+        }
+        match self.options.count {
+            Count::All => self.waiting.greatest(self.options.ties, cx.random()),
+            Count::Level => self.most_at_best_level(cx),
+        }
+    }
+
+    /// Whom a raid takes from `queue`.
+    fn taken(&self, queue: CpuId) -> Option<(TaskId, Scan)> {
+        let (nodes, mut scan) = (Nodes::from_ref(&self.nodes), Scan { queue, entries: 0 });
+        let queue = &self.queues[queue.index()];
+        let task = match self.options.taken {
+            Taken::Head => {
+                scan.entries = 1;
+                queue.peek(nodes)
+            }
+            Taken::Tail => {
+                let mut last = None;
+                queue.find(nodes, |task| {
+                    last = Some(task);
+                    scan.entries += 1;
+                    false
+                });
+                last
+            }
+        };
+        task.map(|task| (task, scan))
+    }
+
+    /// Goes from CPU to CPU, as the first queue may hold no task that may run on `cpu`.
+    fn first_allowed(&self, cx: &Context, cpu: CpuId) -> Option<(TaskId, Scan)> {
+        let nodes = Nodes::from_ref(&self.nodes);
+        let mut others: BinaryHeap<_> = self.waiting.loaded().map(|queue| Reverse(self.rank(cx, cpu, queue))).collect();
+        std::iter::from_fn(|| others.pop()).find_map(|Reverse((.., queue))| {
+            let mut scan = Scan { queue, entries: 0 };
+            let fits = |task| {
+                scan.entries += 1;
+                cx.allowed(task, cpu)
+            };
+            let task = self.queues[queue.index()].find(nodes, fits)?;
+            Some((task, scan))
+        })
     }
 
     /// Whose queue `cpu` raids first, of those that are looked at one by one: the nearest if that counts, then the longest, then the lowest.

@@ -34,23 +34,55 @@ pub fn weight_of(prio: u8) -> u32 {
     WEIGHTS[usize::from(prio.clamp(100, 139) - 100)]
 }
 
-/// By how much the virtual time of a task of `weight` advances while it runs for `ns` (rounded down).
-///
-/// The kernel multiplies by a 32-bit reciprocal instead of dividing, which differs by less than 2 millionths.
-#[inline]
-pub fn virtual_time(ns: u64, weight: u32) -> i64 {
-    if weight == NICE_0 {
-        return ns as i64;
+/// A weight with its reciprocal, so that no turn has to divide by it (the kernel's `load_weight`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Weight {
+    value: u32,
+    reciprocal: u64,
+}
+
+impl Weight {
+    /// A weight of `value`, or of 1 if that is 0.
+    pub fn new(value: u32) -> Weight {
+        let value = value.max(1);
+        Weight { value, reciprocal: u64::MAX / u64::from(value) }
     }
-    match ns.checked_mul(u64::from(NICE_0)) {
-        Some(product) => (product / u64::from(weight)) as i64,
-        None => (u128::from(ns) * u128::from(NICE_0) / u128::from(weight)) as i64,
+
+    /// Its value.
+    #[inline(always)]
+    pub fn get(self) -> u32 {
+        self.value
+    }
+
+    /// By how much the virtual time of a task of this weight advances while it runs for `ns` (rounded down).
+    ///
+    /// The kernel's reciprocal has 32 bits and its product is taken as it is, which differs by less than 2 millionths.
+    #[inline]
+    pub fn virtual_time(self, ns: u64) -> i64 {
+        match ns.checked_mul(u64::from(NICE_0)) {
+            Some(product) => self.divide(product) as i64,
+            None => (u128::from(ns) * u128::from(NICE_0) / u128::from(self.value)) as i64,
+        }
+    }
+
+    /// `dividend` divided by the weight. The product with the reciprocal is right, or one too small.
+    #[inline(always)]
+    fn divide(self, dividend: u64) -> u64 {
+        let (quotient, value) = (((u128::from(dividend) * u128::from(self.reciprocal)) >> 64) as u64, u64::from(self.value));
+        quotient + u64::from(dividend - quotient * value >= value)
+    }
+}
+
+impl Default for Weight {
+    fn default() -> Self {
+        Weight::new(NICE_0)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn nice_0_weighs_1024_and_five_steps_are_worth_a_factor_of_three() {
@@ -60,7 +92,17 @@ mod tests {
 
     #[test]
     fn virtual_time_runs_slower_for_the_heavy() {
-        assert_eq!([1024, 2048, 335].map(|weight| virtual_time(1_000_000, weight)), [1_000_000, 500_000, 3_056_716]);
-        assert_eq!(virtual_time(u64::MAX / 2, 88761), (u128::from(u64::MAX / 2) * 1024 / 88761) as i64);
+        assert_eq!([1024, 2048, 335].map(|weight| Weight::new(weight).virtual_time(1_000_000)), [1_000_000, 500_000, 3_056_716]);
+        assert_eq!(Weight::new(88761).virtual_time(u64::MAX / 2), (u128::from(u64::MAX / 2) * 1024 / 88761) as i64);
+    }
+
+    proptest! {
+        #[test]
+        fn the_reciprocal_divides_exactly(value in 1u32.., factor in 0u64.., offset in -2i64..=2, dividend in 0u64..) {
+            let near = (factor % (u64::MAX / u64::from(value))).wrapping_mul(u64::from(value)).saturating_add_signed(offset);
+            for dividend in [near, dividend, u64::MAX] {
+                prop_assert_eq!(Weight::new(value).divide(dividend), dividend / u64::from(value));
+            }
+        }
     }
 }

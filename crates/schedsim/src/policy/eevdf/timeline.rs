@@ -6,6 +6,7 @@
 //! tree that knows the smallest virtual run time below each node, in which each insertion and removal goes the whole way and each search another time.
 
 use super::super::ranking::{Entry, Ranking};
+use super::super::weights::Weight;
 use crate::TaskId;
 use std::collections::BTreeMap;
 
@@ -38,7 +39,7 @@ pub struct Key {
     /// How much CPU time it requests at a time, in ns.
     pub request: u32,
     /// Its share.
-    pub weight: u32,
+    pub weight: Weight,
     /// When it began to wait, if it waits.
     pub turn: u32,
 }
@@ -57,8 +58,8 @@ impl Timeline {
     #[inline]
     pub fn insert<'k>(&mut self, key: impl Fn(TaskId) -> &'k Key, task: TaskId) {
         let Key { weight, vruntime, .. } = *key(task);
-        self.sum += i128::from(weight) * i128::from(vruntime - self.zero);
-        self.weight += u64::from(weight);
+        self.sum += i128::from(weight.get()) * i128::from(vruntime - self.zero);
+        self.weight += u64::from(weight.get());
         self.rank(key, task);
     }
 
@@ -68,8 +69,8 @@ impl Timeline {
         self.eligible.settle(|task| of(task).turn);
         self.others.settle(|task| of(task).turn);
         let key = of(task);
-        self.sum -= i128::from(key.weight) * i128::from(key.vruntime - self.zero);
-        self.weight -= u64::from(key.weight);
+        self.sum -= i128::from(key.weight.get()) * i128::from(key.vruntime - self.zero);
+        self.weight -= u64::from(key.weight.get());
     }
 
     /// The earliest deadline among those who are eligible by `mean`.
@@ -130,8 +131,8 @@ impl Timeline {
     pub fn mean(&self, running: Option<&Key>) -> Mean {
         let mut mean = Mean { zero: self.zero, sum: self.sum, weight: self.weight };
         if let Some(running) = running {
-            mean.sum += i128::from(running.weight) * i128::from(running.vruntime - self.zero);
-            mean.weight += u64::from(running.weight);
+            mean.sum += i128::from(running.weight.get()) * i128::from(running.vruntime - self.zero);
+            mean.weight += u64::from(running.weight.get());
         }
         mean
     }
@@ -176,7 +177,7 @@ mod tests {
     use crate::Random;
 
     fn key(vruntime: i64, deadline: i64, weight: u32) -> Key {
-        Key { vruntime, deadline, weight, request: 700_000, turn: NOT_WAITING }
+        Key { vruntime, deadline, weight: Weight::new(weight), request: 700_000, turn: NOT_WAITING }
     }
 
     #[test]
@@ -201,7 +202,7 @@ mod tests {
             keys[task.index()].turn = NOT_WAITING;
             timeline.remove(|task| &keys[task.index()], task);
             let key = &mut keys[task.index()];
-            key.vruntime += draw(1_000_000) * 1024 / i64::from(key.weight);
+            key.vruntime += draw(1_000_000) * 1024 / i64::from(key.weight.get());
             key.deadline = key.vruntime + draw(1_000_000);
             key.turn = turns.next();
             timeline.insert(|task| &keys[task.index()], task);
