@@ -60,7 +60,8 @@ impl Timeline {
         let Key { weight, vruntime, .. } = *key(task);
         self.sum += i128::from(weight.get()) * i128::from(vruntime - self.zero);
         self.weight += u64::from(weight.get());
-        self.rank(key, task);
+        let is_eligible = self.mean.is_eligible(vruntime);
+        self.rank(key, task, is_eligible);
     }
 
     /// Takes out `task`, which has been noted as one that does not wait.
@@ -80,21 +81,21 @@ impl Timeline {
             && !mean.is_eligible(key(task).vruntime)
         {
             self.eligible.pop(|task| key(task).turn);
-            self.rank(&key, task);
+            self.rank(&key, task, false);
         }
         while let Some(Entry { time, task, .. }) = self.others.first()
             && mean.is_eligible(time)
         {
             self.others.pop(|task| key(task).turn);
-            self.rank(&key, task);
+            self.rank(&key, task, true);
         }
         self.eligible.first().map(|entry| entry.task)
     }
 
     #[inline]
-    fn rank<'k>(&mut self, key: impl Fn(TaskId) -> &'k Key, task: TaskId) {
+    fn rank<'k>(&mut self, key: impl Fn(TaskId) -> &'k Key, task: TaskId, is_eligible: bool) {
         let Key { vruntime, deadline, turn, .. } = *key(task);
-        if self.mean.is_eligible(vruntime) {
+        if is_eligible {
             self.eligible.insert(|task| key(task).turn, Entry { time: deadline, turn, task });
         } else {
             self.others.insert(|task| key(task).turn, Entry { time: vruntime, turn, task });
