@@ -137,7 +137,7 @@ class _Filling:
 
     def _workers(self):
         """The cluster's workers; none if the scheduler does not answer, which ends the tasks too."""
-        with contextlib.suppress(OSError, TimeoutError):
+        with contextlib.suppress(OSError):
             return list(self.client.scheduler_info(n_workers=-1)["workers"].values())
         return []
 

@@ -1,5 +1,6 @@
 """Sweeps on real processes: shards, a cluster, workers that are killed, cells that fail, a client that is interrupted: the table is that of an unbroken local run."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -34,11 +35,17 @@ def local():
     return lab.sweep(GRID, jobs=2)
 
 
+@contextlib.contextmanager
+def local_cluster(workers, threads=1):
+    with distributed.LocalCluster(n_workers=workers, threads_per_worker=threads, dashboard_address=":0") as cluster:
+        with distributed.Client(cluster) as client:
+            yield cluster, client
+
+
 @pytest.fixture(scope="module")
 def client():
-    with dask.config.set(QUIET), distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
-        with distributed.Client(cluster) as client:
-            yield client
+    with dask.config.set(QUIET), local_cluster(workers=2) as (_, client):
+        yield client
 
 
 def test_a_quiet_cluster_differs_in_settings_that_dask_has(client):
@@ -152,7 +159,7 @@ def slow():
 
 
 def test_a_worker_that_is_killed_costs_nothing_but_time(slow, tmp_path):
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, distributed.Client(cluster) as client:
+    with local_cluster(workers=2) as (_, client):
         victims = list(client.run(os.getpid).values())
         out = tmp_path / "out"
         killer = subprocess.Popen([sys.executable, "-c", KILLER, str(out / "cells"), str(victims[0])])
@@ -173,7 +180,7 @@ def test_a_cluster_without_workers_is_told(slow, tmp_path, monkeypatch):
     monkeypatch.setattr(lab.cluster, "ASK_SECONDS", 0.2)
     monkeypatch.setattr(lab.cluster, "DESERTED_SECONDS", 1)
     out = tmp_path / "out"
-    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster, distributed.Client(cluster) as client:
+    with local_cluster(workers=1) as (cluster, client):
 
         def leave():
             while len(cells(out)) < 3:
@@ -235,7 +242,7 @@ def refuse():
 def test_a_cell_that_fails_is_told_and_the_others_are_there(fail, why, workers, pace, tmp_path):
     out = tmp_path / "out"
     whole = lab.sweep(SMALL)
-    with distributed.LocalCluster(n_workers=workers, threads_per_worker=2 // workers, dashboard_address=":0") as cluster, distributed.Client(cluster) as client:
+    with local_cluster(workers, threads=2 // workers) as (_, client):
         client.register_plugin(Broken(fail, pace))
         with pytest.raises(lab.CellsFailed, match=rf"1 of 8 runs failed.*\n.*load=0.3 tasks=100 .*take:rr, seed 2: {why}") as raised:
             lab.sweep(SMALL, client, output=out)
@@ -326,7 +333,7 @@ def pretend(build):
 
 
 def test_a_cluster_that_cannot_be_used_is_refused():
-    with distributed.LocalCluster(n_workers=0, dashboard_address=":0") as cluster, distributed.Client(cluster) as client:
+    with local_cluster(workers=0) as (_, client):
         with pytest.raises(lab.ClusterError, match="no workers"):
             lab.sweep(GRID, client)
     with pytest.raises(lab.ClusterError, match="closed"):

@@ -25,7 +25,7 @@
 use super::fair::groups::{Grouped, Nested};
 use super::fair::{self, Discipline, Fair, Join, Leave};
 use super::ranking::{Entry, NOT_WAITING, Ranking, Turns};
-use super::weights::{Weight, weight};
+use super::weights::Weight;
 use super::{ShareMeasure, Shares, TaskView};
 use crate::workload::TaskClass;
 use crate::{CpuId, Nanos, TaskId, Time};
@@ -231,7 +231,7 @@ impl Nested for VirtualRunTimes {
 impl Discipline for VirtualRunTimes {
     fn init_task(&mut self, task: TaskId, view: &TaskView) {
         let new = Entity {
-            weight: Weight::new(weight(view.prio, view.attributes.class)),
+            weight: Weight::of(view.prio, view.attributes.class),
             class: view.attributes.class,
             vruntime: 0,
             clock: Clock::New,

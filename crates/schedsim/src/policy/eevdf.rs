@@ -30,7 +30,7 @@ mod timeline;
 use super::fair::groups::{Grouped, Nested};
 use super::fair::{self, Discipline, Fair, Join, Leave};
 use super::ranking::{NOT_WAITING, Turns};
-use super::weights::{Weight, weight};
+use super::weights::Weight;
 use super::{ShareMeasure, Shares, TaskView};
 use crate::workload::TaskClass;
 use crate::{CpuId, Nanos, TaskId, Time};
@@ -250,7 +250,7 @@ impl Discipline for VirtualDeadlines {
     fn init_task(&mut self, task: TaskId, view: &TaskView) {
         let request = view.attributes.slice.length().map_or(self.base_slice, as_request);
         let len = self.entities.len().max(task.index() + 1);
-        let key = Key { request, weight: Weight::new(weight(view.prio, view.attributes.class)), ..Key::default() };
+        let key = Key { request, weight: Weight::of(view.prio, view.attributes.class), ..Key::default() };
         let new = Entity { key, class: view.attributes.class, state: State::Away, lag: 0, protected_until: 0 };
         self.entities.resize(len, new);
         self.entities[task.index()] = new;

@@ -29,7 +29,7 @@
 //! Deviations: where a task runs, and real-time tasks, are the business of `fair`, after Linux 6.18.
 
 use super::fair::{self, Discipline, Fair, Join, Leave};
-use super::weights::{Weight, weight};
+use super::weights::Weight;
 use super::{ShareMeasure, Shares, TaskView};
 use crate::workload::TaskClass;
 use crate::{CpuId, Nanos, TaskId, Time};
@@ -126,8 +126,7 @@ impl Partial {
 
 impl Discipline for Partial {
     fn init_task(&mut self, task: TaskId, view: &TaskView) {
-        let new =
-            Entity { weight: Weight::new(weight(view.prio, view.attributes.class)), class: view.attributes.class, vruntime: 0, cpu: None };
+        let new = Entity { weight: Weight::of(view.prio, view.attributes.class), class: view.attributes.class, vruntime: 0, cpu: None };
         let len = self.entities.len().max(task.index() + 1);
         self.entities.resize(len, new);
         self.nodes.resize(len, Node::NEW);

@@ -48,6 +48,11 @@ impl Weight {
         Weight { value, reciprocal: u64::MAX / u64::from(value) }
     }
 
+    /// That of a fair task, as [`weight`] has it.
+    pub fn of(prio: u8, class: TaskClass) -> Weight {
+        Weight::new(weight(prio, class))
+    }
+
     /// Its value.
     #[inline(always)]
     pub fn get(self) -> u32 {

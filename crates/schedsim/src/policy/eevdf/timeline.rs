@@ -66,12 +66,12 @@ impl Timeline {
 
     /// Takes out `task`, which has been noted as one that does not wait.
     #[inline]
-    pub fn remove<'k>(&mut self, of: impl Fn(TaskId) -> &'k Key, task: TaskId) {
-        self.eligible.settle(|task| of(task).turn);
-        self.others.settle(|task| of(task).turn);
-        let key = of(task);
-        self.sum -= i128::from(key.weight.get()) * i128::from(key.vruntime - self.zero);
-        self.weight -= u64::from(key.weight.get());
+    pub fn remove<'k>(&mut self, key: impl Fn(TaskId) -> &'k Key, task: TaskId) {
+        self.eligible.settle(|task| key(task).turn);
+        self.others.settle(|task| key(task).turn);
+        let Key { weight, vruntime, .. } = *key(task);
+        self.sum -= i128::from(weight.get()) * i128::from(vruntime - self.zero);
+        self.weight -= u64::from(weight.get());
     }
 
     /// The earliest deadline among those who are eligible by `mean`.
