@@ -183,6 +183,7 @@ void BPF_STRUCT_OPS(bridge_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct shared *shared = memory();
 	struct task_struct *program;
+	s32 at = cpu;
 
 	if (!shared)
 		return;
@@ -198,7 +199,13 @@ void BPF_STRUCT_OPS(bridge_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	program_waits = false;
 	program_due = false;
-	scx_bpf_dsq_insert(program, SCX_DSQ_LOCAL_ON | cpu, SCX_SLICE_INF, 0);
+	if (program->migration_disabled)
+		at = scx_bpf_task_cpu(program); /* it was stopped where it must go on */
+	scx_bpf_dsq_insert(program, SCX_DSQ_LOCAL_ON | at, SCX_SLICE_INF, 0);
+	if (at != cpu) {
+		excursion[at & (MOST_CPUS - 1)] = true;
+		scx_bpf_kick_cpu(at, SCX_KICK_PREEMPT);
+	}
 	bpf_task_release(program);
 }
 

@@ -17,6 +17,7 @@ use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Room for everything that the policy will allocate.
 const HEAP: i32 = 48 << 20;
@@ -25,11 +26,20 @@ const MOST_PIDS: usize = 1 << 22;
 /// Who has no process id any more.
 const NOBODY: u32 = 0;
 
-/// Lets `policy` decide until `is_over`, or until the kernel or the policy itself gives up.
+/// What others want of a policy in charge, said by signals.
+#[derive(Clone, Copy)]
+pub struct Wishes<'a> {
+    /// It shall end.
+    pub end: &'a AtomicBool,
+    /// It shall forget what was, as soon as no task is runnable.
+    pub anew: &'a AtomicBool,
+}
+
+/// Lets `policy` decide until that is no longer wished, or until the kernel or the policy itself gives up.
 ///
 /// # Errors
 /// [`Error::Missing`] for what the policy needs and this kernel has not, [`Error::Ejected`] with the rule that was broken.
-pub fn run<P: Policy>(name: &str, policy: P, seed: u64, is_over: &dyn Fn() -> bool, report: &dyn Fn(&Scheduler)) -> Result<(), Error> {
+pub fn run<P: Policy + Clone>(name: &str, policy: P, seed: u64, wishes: Wishes<'_>, report: &dyn Fn(&Scheduler)) -> Result<(), Error> {
     let needs = policy.needs();
     let each_tick = expect(name, needs)?;
     lock_memory()?;
@@ -40,7 +50,7 @@ pub fn run<P: Policy>(name: &str, policy: P, seed: u64, is_over: &dyn Fn() -> bo
     })?;
     let mut bridge = Bridge {
         memory: Memory::map(&scheduler.map("shared_memory")?)?,
-        live: Live::new(policy, Machine::ideal(cpus()?), seed),
+        live: Live::new(policy.clone(), Machine::ideal(cpus()?), seed),
         ids: vec![TaskId::NONE; MOST_PIDS],
         tasks: Vec::new(),
         free: Vec::new(),
@@ -50,7 +60,10 @@ pub fn run<P: Policy>(name: &str, policy: P, seed: u64, is_over: &dyn Fn() -> bo
     };
     scheduler.attach()?;
     report(&scheduler);
-    while !is_over() && !bridge.memory.has_exited() {
+    while !wishes.end.load(Relaxed) && !bridge.memory.has_exited() {
+        if wishes.anew.load(Relaxed) && bridge.live.begin_anew(policy.clone(), seed) {
+            wishes.anew.store(false, Relaxed);
+        }
         if let Err(rule) = bridge.turn() {
             scheduler.detach();
             return Err(Error::Ejected(format!("policy {name} broke a rule: {rule}")));

@@ -23,7 +23,7 @@ pub enum Fault {
 }
 
 /// A policy with a fault.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Canary {
     fault: Fault,
     sane: Central<readyq::RoundRobin>,

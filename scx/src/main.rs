@@ -38,6 +38,8 @@ struct Arguments {
 }
 
 static ENDED: AtomicBool = AtomicBool::new(false);
+/// Whether the policy shall begin anew when no task is runnable: what comes then does not depend on what was before.
+static ANEW: AtomicBool = AtomicBool::new(false);
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -63,6 +65,8 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
     }
     libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Warn, |_, text| eprint!("{text}"))));
     ctrlc::set_handler(|| ENDED.store(true, Relaxed)).map_err(|error| Error::Internal(error.to_string()))?;
+    // SAFETY: it is ignored. In BPF nobody could begin anew, and would be woken for nothing.
+    unsafe { libc::signal(libc::SIGUSR1, libc::SIG_IGN) };
     let policy = arguments.policy.as_str();
     match policy.split_once(':') {
         Some(("bpf", name)) => twin(policy, name),
@@ -89,8 +93,13 @@ fn twin(policy: &str, name: &str) -> Result<(), Error> {
     scheduler.end(policy)
 }
 
-/// Runs a policy of schedsim.
+/// Runs a policy of schedsim, which begins anew at SIGUSR1.
 fn original(name: &str, seed: u64) -> Result<(), Error> {
+    extern "C" fn begin_anew(_signal: i32) {
+        ANEW.store(true, Relaxed);
+    }
+    // SAFETY: the handler stores to an atomic, and nothing else.
+    unsafe { libc::signal(libc::SIGUSR1, begin_anew as *const () as libc::sighandler_t) };
     let spec = PolicySpec::parse(name).map_err(|error| Error::Usage(error.to_string()))?;
     spec.visit(bridge::cpus()?, InUserSpace { name, seed })
 }
@@ -103,8 +112,9 @@ struct InUserSpace<'a> {
 
 impl PolicyVisitor for InUserSpace<'_> {
     type Out = Result<(), Error>;
-    fn visit<P: Policy>(self, policy: P) -> Self::Out {
-        bridge::run(self.name, policy, self.seed, &|| ENDED.load(Relaxed), &|scheduler| loaded(self.name, scheduler))
+    fn visit<P: Policy + Clone>(self, policy: P) -> Self::Out {
+        let wishes = bridge::Wishes { end: &ENDED, anew: &ANEW };
+        bridge::run(self.name, policy, self.seed, wishes, &|scheduler| loaded(self.name, scheduler))
     }
 }
 

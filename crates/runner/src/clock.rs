@@ -3,6 +3,7 @@
 //! In a guest the clock is the time-stamp counter: under QEMU's instruction counting it advances by one for each instruction. On a real machine it is
 //! `CLOCK_MONOTONIC`.
 
+use crate::guest;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Passes of [`spin`] in 65,536 ns of CPU time; 0 before [`calibrate`].
@@ -13,7 +14,7 @@ static READ: AtomicU64 = AtomicU64::new(0);
 /// The clock, in nanoseconds.
 pub fn now() -> u64 {
     #[cfg(target_arch = "x86_64")]
-    if crate::guest::is_guest() {
+    if guest::is_guest() {
         // SAFETY: every x86-64 CPU has the counter.
         return unsafe { std::arch::x86_64::_rdtsc() };
     }
@@ -87,9 +88,12 @@ pub fn burn(ns: u64) {
     if ns <= 8 * read {
         return spin((ns * PASSES.load(Relaxed)) >> 16);
     }
-    // A guest always spins as fast as in the trial; here a neighbour may slow it down, and then a long spin would overshoot by as much.
-    const LONGEST: u64 = 100_000;
-    let longest = if crate::guest::is_guest() { u64::MAX } else { LONGEST };
+    // A guest of one CPU always spins as fast as in the trial. Elsewhere a neighbour slows it down, and a long spin would overshoot by as much.
+    let longest = match guest::is_guest() {
+        true if guest::has_one_cpu() => u64::MAX,
+        true => 5_000,
+        false => 100_000,
+    };
     let begin = cpu();
     loop {
         let used = cpu() - begin + read;
@@ -98,6 +102,7 @@ pub fn burn(ns: u64) {
         }
         // The last twentieth is left to the next look, so that a spin that is slower than the trial was does not overshoot by more.
         let left = (ns - used).min(longest);
+        guest::next_cpu();
         spin((((left - left / 20) * PASSES.load(Relaxed)) >> 16).max(1));
         if left <= 2 * read {
             return;

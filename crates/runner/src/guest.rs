@@ -16,12 +16,27 @@ const REPORT_PORT: u16 = 0xe9;
 const WATCHDOG_PORT: u16 = 0x443;
 
 static GUEST: AtomicBool = AtomicBool::new(false);
+/// Whether this is a guest of several CPUs.
+static HAS_SEVERAL_CPUS: AtomicBool = AtomicBool::new(false);
 /// What is written to the watchdog.
 static WATCHDOG: AtomicU8 = AtomicU8::new(0);
 
 /// Whether this is the init of a guest.
 pub fn is_guest() -> bool {
     GUEST.load(Relaxed)
+}
+
+/// Whether this is the init of a guest that has one CPU.
+pub fn has_one_cpu() -> bool {
+    is_guest() && !HAS_SEVERAL_CPUS.load(Relaxed)
+}
+
+/// Lets the next of a guest's CPUs go on. QEMU runs them one after another, each until it waits, until a timer, or until it says that it pauses: where tasks do so often,
+/// the CPUs go on side by side as far as tasks can tell.
+pub fn next_cpu() {
+    if HAS_SEVERAL_CPUS.load(Relaxed) {
+        std::hint::spin_loop();
+    }
 }
 
 /// Makes this process the init that it is.
@@ -32,6 +47,7 @@ pub fn set_up() -> Result<(), String> {
     mount(c"devtmpfs", c"/dev")?;
     mount(c"tmpfs", c"/tmp")?;
     mount(c"tracefs", c"/sys/kernel/tracing")?;
+    HAS_SEVERAL_CPUS.store(crate::cpus() > 1, Relaxed);
     Ok(())
 }
 

@@ -82,7 +82,7 @@ fn session(file: &str, report: &dyn Fn(&Event)) -> Result<(), String> {
         in_a_process(|| command::run(host, report), limit, report)?;
     }
     for (number, job) in session.jobs.iter().enumerate() {
-        let done = in_a_process(|| stage::run(number, job, host, report), limit, report);
+        let done = in_a_process(|| stage::run(number, job, host, &services, report), limit, report);
         cgroups::remove(number, job.workload.cgroups.len());
         done?;
     }

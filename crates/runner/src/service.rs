@@ -34,6 +34,12 @@ impl Service {
         Ok(Service { number, child, output })
     }
 
+    /// Tells it that a job is about to begin.
+    pub fn announce_job(&self) {
+        // SAFETY: numbers only; the child has not been waited for, so the id is still its own.
+        unsafe { libc::kill(self.child.id().cast_signed(), libc::SIGUSR1) };
+    }
+
     /// Asks it to end, waits, ends it if it does not, and reports what it wrote and how it ended.
     pub fn end(mut self, report: &dyn Fn(&Event)) {
         let by_itself = self.ended();

@@ -3,6 +3,7 @@
 //! All tasks are made first and wait at a gate, so that nothing that is measured begins before they are there.
 
 use crate::program::{Program, Template};
+use crate::service::Service;
 use crate::shared::{Instance, KINDS, Places, Shared};
 use crate::task::{self, Failure};
 use crate::tracing::Tracing;
@@ -43,7 +44,7 @@ const FEW: usize = 4096;
 pub const REFUSED_CLASS: &str = "the kernel refuses the scheduling class, the nice value or the slice that a task asks for";
 
 /// Runs a job and reports it. Called in a process of its own.
-pub fn run(number: usize, job: &Job, host: Option<&Host>, report: &dyn Fn(&Event)) -> Result<(), String> {
+pub fn run(number: usize, job: &Job, host: Option<&Host>, services: &[Service], report: &dyn Fn(&Event)) -> Result<(), String> {
     cgroups::make(number, &job.workload.cgroups.values().copied().collect::<Vec<_>>())?;
     let stage: &'static Stage = Box::leak(Box::new(Stage::new(number, job, host)?));
     clock::calibrate();
@@ -56,6 +57,7 @@ pub fn run(number: usize, job: &Job, host: Option<&Host>, report: &dyn Fn(&Event
     report(&Event::JobStart { job: number, name: job.name.clone(), ns: clock::now() });
     tracing.as_ref().map_or(Ok(()), Tracing::start)?;
     let before = Usage::of_process();
+    services.iter().for_each(Service::announce_job);
     stage.open_gate();
     stage.wait_until_done();
     let used = stage.shared.used.with(Usage::of_process().since(before));

@@ -131,6 +131,7 @@ impl Task {
             }
             if let Some(kind) = op.kind() {
                 instance.count(kind);
+                guest::next_cpu();
             }
         }
     }

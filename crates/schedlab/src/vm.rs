@@ -14,6 +14,7 @@
 //! - [`surroundings`]: what a workload met there beside its scheduler, so that the simulator meets it, too.
 //! - [`closed`]: any workload of tasks that go through phases, undisturbed and with the kernel's scheduling events.
 
+pub mod as_recorded;
 pub mod boot;
 pub mod closed;
 pub mod conformance;
@@ -26,6 +27,7 @@ pub mod proof;
 pub mod qemu;
 pub mod scheduler;
 pub mod surroundings;
+pub mod unpack;
 pub mod yields;
 
 pub use boot::{Guest, Transcript, boot};

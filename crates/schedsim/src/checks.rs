@@ -402,7 +402,7 @@ impl<'w> Checks<'w> {
                 (Phase::Waiting, _) if self.conservation.is_lost(task, self.now) && !is_limited(self.workload, task) => {
                     self.report(Rule::NoneLost, Some(task), None, "is ready at the end, with all CPUs idle".into());
                 }
-                (Phase::Unborn, Start::At(time)) if time < self.now && !pauses_first => {
+                (Phase::Unborn, Start::At(time) | Start::Asleep(time)) if time < self.now && !pauses_first => {
                     self.report(Rule::NoneLost, Some(task), None, format!("should have come into being at {}", Nanos(time.0)));
                 }
                 _ => {}

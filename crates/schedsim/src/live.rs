@@ -31,6 +31,7 @@
 use crate::policy::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Stop, TaskView, Wake};
 use crate::workload::{Affinity, Attributes};
 use crate::{CpuId, CpuSet, Machine, Nanos, Random, TaskId, Time};
+use std::collections::BTreeMap;
 
 /// A policy, and the world as it was reported.
 #[derive(Debug)]
@@ -40,6 +41,8 @@ pub struct Live<P> {
     tasks: Vec<State>,
     /// Whom the policy has placed: policies count tasks where they placed them when they were new.
     placed: Vec<bool>,
+    /// What tasks are from their next stop on.
+    changes: BTreeMap<TaskId, TaskView>,
     cpus: Vec<Cpu>,
     decisions: Vec<Decision>,
 }
@@ -129,9 +132,24 @@ impl<P: Policy> Live<P> {
             cx: Context::new(machine, Vec::new(), Random::new(seed)),
             tasks: Vec::new(),
             placed: Vec::new(),
+            changes: BTreeMap::new(),
             cpus,
             decisions: Vec::new(),
         }
+    }
+
+    /// `policy` takes over as if nothing had happened so far, which is possible while all tasks are asleep: whether it did.
+    pub fn begin_anew(&mut self, policy: P, seed: u64) -> bool {
+        if self.tasks.iter().any(|state| !matches!(state, State::Unknown | State::Asleep)) {
+            return false;
+        }
+        self.policy = policy;
+        self.cx.random = Random::new(seed);
+        self.placed.fill(false);
+        for task in (0..self.tasks.len() as u32).map(TaskId).filter(|task| self.tasks[task.index()] == State::Asleep) {
+            self.policy.init_task(&mut self.cx, task);
+        }
+        true
     }
 
     /// Time goes on, never back.
@@ -192,22 +210,43 @@ impl<P: Policy> Live<P> {
         self.exit(task);
     }
 
-    /// A task's nice value changes. It must not be waiting: take it away first.
+    /// A task's nice value changes.
     pub fn set_prio(&mut self, task: TaskId, prio: u8) {
-        if let Some(view) = self.cx.tasks.get_mut(task.index()) {
-            view.prio = prio.min(139);
+        self.change(task, |view| view.prio = prio.min(139));
+    }
+
+    /// A task may run elsewhere from now on.
+    pub fn set_affinity(&mut self, task: TaskId, cpus: u64) {
+        let affinity = self.affinity(cpus);
+        self.change(task, |view| view.affinity = affinity);
+    }
+
+    /// For the policy a task whose attributes change is another one then, with the same id: at once, or when it stops if it is a CPU's. It must not be waiting: take it away first.
+    fn change(&mut self, task: TaskId, change: impl FnOnce(&mut TaskView)) {
+        let Some(&is) = self.cx.tasks.get(task.index()) else { return };
+        let mut view = self.changes.get(&task).copied().unwrap_or(is);
+        change(&mut view);
+        match self.state(task) {
+            State::Asleep if view != is => {
+                self.end_sleep(task);
+                self.become_another(task, view);
+            }
+            State::Chosen(..) => drop(self.changes.insert(task, view)),
+            State::Asleep | State::Unknown | State::Waiting => {}
         }
     }
 
-    /// A task may run elsewhere from now on. It must not be waiting: take it away first. For the policy it is another task then, with the
-    /// same id.
-    pub fn set_affinity(&mut self, task: TaskId, cpus: u64) {
-        let affinity = self.affinity(cpus);
-        if self.state(task) == State::Asleep && self.cx.tasks[task.index()].affinity != affinity {
-            self.forget(task);
-            self.cx.tasks[task.index()].affinity = affinity;
-            self.init(task);
-        }
+    /// A policy may keep something of who sleeps, as EEVDF does of its lag: before such a task is gone, it waits for a moment and is taken away.
+    fn end_sleep(&mut self, task: TaskId) {
+        let Some(cpu) = self.place(task, None) else { return };
+        let _ = self.policy.enqueue(&mut self.cx, task, cpu, Enqueue::Wakeup);
+        self.policy.dequeue(&mut self.cx, task);
+    }
+
+    fn become_another(&mut self, task: TaskId, view: TaskView) {
+        self.forget(task);
+        self.cx.tasks[task.index()] = TaskView { cpu: self.cx.tasks[task.index()].cpu, ..view };
+        self.init(task);
     }
 
     /// A task becomes runnable.
@@ -280,11 +319,18 @@ impl<P: Policy> Live<P> {
         self.cpus[cpu.index()].preempted = false;
         self.cpus[cpu.index()].since = None;
         self.tasks[task.index()] = State::Asleep;
-        self.policy.stopping(&mut self.cx, cpu, task, why);
-        match why.requeue() {
-            Some(why) => self.enqueue(task, cpu, why),
-            None if why == Stop::Exited => self.exit(task),
-            None => {}
+        let change = self.changes.remove(&task).filter(|_| why != Stop::Exited);
+        self.policy.stopping(&mut self.cx, cpu, task, if change.is_some() { Stop::Exited } else { why });
+        match (change, why.requeue()) {
+            (Some(view), requeue) => {
+                self.become_another(task, view);
+                if requeue.is_some() {
+                    self.wake(task, false, None);
+                }
+            }
+            (None, Some(why)) => self.enqueue(task, cpu, why),
+            (None, None) if why == Stop::Exited => self.exit(task),
+            (None, None) => {}
         }
         self.choose(cpu);
     }
@@ -327,6 +373,7 @@ impl<P: Policy> Live<P> {
     }
 
     fn exit(&mut self, task: TaskId) {
+        self.changes.remove(&task);
         self.tasks[task.index()] = State::Unknown;
         self.forget(task);
     }
@@ -442,6 +489,61 @@ mod tests {
     }
 
     /// A policy that counts tasks where it placed them loses none: of those that were asleep before it came, change CPUs, or leave without having run.
+    /// Policies keep what they were told when a task came, weights for one: a change reaches them all the same.
+    #[test]
+    fn a_task_that_changes_its_nice_value_has_the_share_of_the_new_one() {
+        struct Shares(bool);
+        impl PolicyVisitor for Shares {
+            type Out = [u64; 2];
+            fn visit<P: Policy>(self, policy: P) -> [u64; 2] {
+                let mut live = awake(policy, 2);
+                let mut ran = [0; 2];
+                if !self.0 {
+                    // Task 1 runs, as it does when it changes its own.
+                    while live.current(CPU) != Some(TaskId(1)) {
+                        live.stopped(CPU, Stop::Yielded);
+                    }
+                    live.set_prio(TaskId(1), 130);
+                } else {
+                    live.taken(TaskId(1));
+                    live.set_prio(TaskId(1), 130);
+                    live.wake(TaskId(1), false, None);
+                }
+                for step in 1..20_000 {
+                    let Some(task) = live.current(CPU) else { break };
+                    live.running(CPU, task);
+                    live.at(Time(step * 1_000_000));
+                    ran[task.index()] += 1;
+                    live.tick(CPU);
+                    live.stopped(CPU, Stop::Preempted);
+                }
+                assert_eq!(live.failure(), None);
+                ran
+            }
+        }
+        for policy in ["eevdf", "cfs", "stride"] {
+            for asleep in [false, true] {
+                let [first, second] = PolicySpec::parse(policy).unwrap().visit(1, Shares(asleep));
+                let share = second as f64 / (first + second) as f64;
+                // Nice 10 has a weight of 110, nice 0 of 1024.
+                assert!((share - 110.0 / 1134.0).abs() < 0.01, "{policy}, asleep: {asleep}: {share}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_policy_begins_anew_when_all_tasks_are_asleep() {
+        let policy = || Central::new(Priority::new(), CentralOptions { levels: Levels::new(8), ..CentralOptions::baseline(Nanos(100)) });
+        let mut live = awake(policy(), 2);
+        assert!(!live.begin_anew(policy(), 1));
+        (0..2).map(TaskId).for_each(|task| live.taken(task));
+        assert!(live.begin_anew(policy(), 1));
+        live.decisions().for_each(drop);
+        live.wake(TaskId(1), false, None);
+        assert_eq!(chosen(&mut live), [(1, 100)]);
+        assert_eq!(live.failure(), None);
+    }
+
     #[test]
     fn every_task_is_placed_once_before_it_leaves() {
         struct Leavers;

@@ -3,7 +3,7 @@
 mod queue_cost;
 mod topology;
 
-use crate::{CpuId, Nanos, Time};
+use crate::{CpuId, Nanos, Random, Time};
 pub use queue_cost::QueueCost;
 pub use topology::{Distance, MigrationCosts, Place, Topology};
 
@@ -42,6 +42,20 @@ pub struct SliceCheck {
     pub period: Nanos,
     /// When the first one is.
     pub first: Time,
+    /// How late a look may be, on each CPU and each time by another part of this: which of two CPUs looks first is left to chance.
+    pub lateness: Nanos,
+}
+
+impl SliceCheck {
+    /// The look on `cpu` that finds that a slice was over at `due`.
+    fn look(self, cpu: CpuId, due: Time) -> Time {
+        let looks = due.0.saturating_sub(self.first.0).div_ceil(self.period.0);
+        let late = match self.lateness {
+            Nanos::ZERO => 0,
+            Nanos(most) => Random::new((looks << 16) | u64::from(cpu.0)).below(most + 1),
+        };
+        Time(looks.saturating_mul(self.period.0).saturating_add(self.first.0).saturating_add(late))
+    }
 }
 
 /// What migrations cost beyond `migration_cost`, by source (Curran & Stumm 1990, §2). Nothing by default.
@@ -101,13 +115,10 @@ impl Machine {
         self.topology.as_ref().map_or(self.migration_cost, |topology| topology.migration_cost(from, to, self.migration_cost))
     }
 
-    /// When a slice ends that is used up at `due`.
+    /// When a slice ends that is used up on `cpu` at `due`.
     #[inline]
-    pub fn slice_end(&self, due: Time) -> Time {
-        self.slice_check.map_or(due, |SliceCheck { period, first }| {
-            let periods = due.0.saturating_sub(first.0).div_ceil(period.0);
-            Time(periods.saturating_mul(period.0).saturating_add(first.0))
-        })
+    pub fn slice_end(&self, cpu: CpuId, due: Time) -> Time {
+        self.slice_check.map_or(due, |check| check.look(cpu, due))
     }
 
     /// All CPUs, in order.

@@ -80,6 +80,8 @@ pub enum Affinity {
 pub enum Start {
     /// At an instant.
     At(Time),
+    /// It was there before, asleep where it ran last, and wakes at an instant.
+    Asleep(Time),
     /// When another task's script forks it.
     Forked,
 }

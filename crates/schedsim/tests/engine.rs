@@ -62,7 +62,7 @@ fn a_slice_ends_where_the_machine_looks_at_it() {
     let ms = 1_000_000;
     let workload =
         Workload { tasks: vec![task(NOW, &[(6 * ms, Action::Exit)]), task(NOW, &[(5 * ms, Action::Exit)])], ..Default::default() };
-    let slice_check = |first| Some(SliceCheck { period: Nanos(4 * ms), first: Time(first) });
+    let slice_check = |first| Some(SliceCheck { period: Nanos(4 * ms), first: Time(first), lateness: Nanos::ZERO });
     let machine = |first| Machine { slice_check: slice_check(first), ..Machine::ideal(1) };
     let (_, events) = run("central:rr/quantum=3ms", &machine(0), &workload);
     assert_eq!(switches(&events), [(0, 0, -1, 0), (4 * ms, 0, 0, 1), (8 * ms, 0, 1, 0), (10 * ms, 0, 0, 1), (11 * ms, 0, 1, -1)]);

@@ -2,14 +2,14 @@
 
 use super::initramfs::{self, GuestFile};
 use super::qemu::{Machine, Plugin};
-use super::{Kernel, Qemu};
+use super::{Kernel, Qemu, unpack};
 use crate::Error;
 use schedlab_runner::event::Event;
 use schedlab_runner::session::Session;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -66,12 +66,13 @@ pub fn boot(guest: &Guest, follow: &mut dyn FnMut(&Event)) -> Result<Transcript,
     let (initramfs, console, monitor) = (at("initramfs"), at("console"), at("monitor"));
     let session = serde_json::to_vec(&guest.session).map_err(|error| Error::Internal(error.to_string()))?;
     fs::write(&initramfs, initramfs::archive(&session, &guest.files)?).map_err(|error| Error::output(&initramfs, error))?;
+    let kernel = bootable(&guest.kernel, at("kernel"))?;
     let (library, counts) = (at("plugin.so"), at("counts"));
     if guest.count_addresses {
         fs::write(&library, PLUGIN).map_err(|error| Error::output(&library, error))?;
     }
     let machine = Machine {
-        kernel: &guest.kernel.image,
+        kernel: &kernel,
         initramfs: &initramfs,
         console: &console,
         monitor: &monitor,
@@ -109,6 +110,14 @@ pub fn boot(guest: &Guest, follow: &mut dyn FnMut(&Event)) -> Result<Transcript,
         boot_wall,
         first_result_wall,
     })
+}
+
+/// What QEMU is to boot: the kernel's image, or, where it can be unpacked, that in the file `unpacked`.
+fn bootable(kernel: &Kernel, unpacked: PathBuf) -> Result<PathBuf, Error> {
+    let image = fs::read(&kernel.image).map_err(|error| Error::Input(format!("{}: {error}", kernel.image.display())))?;
+    let Some(elf) = unpack::unpacked(&image) else { return Ok(kernel.image.clone()) };
+    fs::write(&unpacked, elf).map_err(|error| Error::output(&unpacked, error))?;
+    Ok(unpacked)
 }
 
 fn uncounted(error: &std::io::Error) -> Error {

@@ -13,7 +13,7 @@ use schedlab_runner::event::{Event, TaskResult};
 use schedlab_runner::session::Job;
 use schedsim::metrics::{Metrics, Summary};
 use schedsim::trace::{EventKind, Observer};
-use schedsim::workload::{Closed, CostEstimator, Costs, Phase, Tasks, Workload};
+use schedsim::workload::{Closed, CostEstimator, Costs, Phase, Script, Tasks, Workload};
 use schedsim::{Nanos, SliceCheck, TaskId, Time};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -53,14 +53,16 @@ impl SwitchCost {
         let traced = Traced::read(&trace(transcript, job), &tasks)?;
         let turns: Vec<Time> = traced.turns.switches().map(|(time, _)| time).collect();
         let (Some(&first), Some(&last)) = (turns.first(), turns.last()) else { return Ok(None) };
-        let (mut all, mut own, mut running) = (0, 0, None);
+        let (mut all, mut own, mut running) = (0, 0, BTreeMap::new());
         for event in traced.events.iter().filter(|event| (first..=last).contains(&event.time)) {
             let EventKind::SchedSwitch { next, .. } = event.kind else { continue };
-            if let Some((since, is_own)) = running {
+            if let Some((since, is_own)) = running.remove(&event.cpu) {
                 let ran = event.time.since(since).0;
                 (all, own) = (all + ran, own + if is_own { ran } else { 0 });
             }
-            running = (next != TaskId::NONE).then_some((event.time, traced.number(next).is_some()));
+            if next != TaskId::NONE {
+                running.insert(event.cpu, (event.time, traced.number(next).is_some()));
+            }
         }
         let each = |sum: u64| sum.checked_div(turns.len() as u64 - 1).map(Nanos);
         Ok(each(all).zip(each(own)).map(|(all, own)| SwitchCost { all, own }))
@@ -121,12 +123,12 @@ impl Measured {
     pub fn read(&self) -> Result<Traced, Error> {
         Traced::read(&self.trace, &self.tasks_traced)
     }
+}
 
-    /// Each task's share of the CPU time of all, undisturbed.
-    pub fn shares(&self) -> Vec<f64> {
-        let all: u64 = self.tasks.iter().map(|task| task.cpu_ns).sum();
-        self.tasks.iter().map(|task| task.cpu_ns as f64 / all.max(1) as f64).collect()
-    }
+/// Each task's share of the CPU time of all.
+pub fn shares(tasks: &[TaskResult]) -> Vec<(String, f64)> {
+    let all: u64 = tasks.iter().map(|task| task.cpu_ns).sum();
+    tasks.iter().map(|task| (task.name.clone(), task.cpu_ns as f64 / all.max(1) as f64)).collect()
 }
 
 impl Traced {
@@ -152,8 +154,8 @@ impl Traced {
         self.numbers.get(task.index()).copied().flatten()
     }
 
-    /// What a call cost the tasks of each `[[task]]` of `workload` beyond what they were to do and the turns that they had; nothing where that is not known, because a task goes on for ever.
-    /// Where turns are alike a usual one counts, so that neither interrupts nor the end of a task are in it.
+    /// What a call cost the tasks of each `[[task]]` of `workload` beyond what they did and the turns that they had. Where turns are alike a usual one counts, so that neither interrupts nor the
+    /// end of a task are in it.
     pub fn calls(&self, workload: &Closed, scripts: &Workload, results: &[TaskResult], switch: SwitchCost) -> Vec<Nanos> {
         let runs = self.runs();
         let mut costs = Vec::new();
@@ -162,11 +164,10 @@ impl Traced {
             let (mut beyond, mut calls) = (0, 0);
             for number in first..first + tasks.count {
                 let (Some(runs), Some(result)) = (runs.get(&number), results.get(number as usize)) else { continue };
-                if result.ended_ns.is_some() {
-                    let expected = scripts.tasks[number as usize].script.demand().0.saturating_add(runs.len() as u64 * switch.own.0);
-                    beyond += without_outliers(runs).0.saturating_sub(expected);
-                    calls += result.operations.iter().filter(|(kind, _)| *kind != "run").map(|(_, count)| count).sum::<u64>();
-                }
+                let Some(work) = work(&scripts.tasks[number as usize].script, result) else { continue };
+                let expected = work.0.saturating_add(runs.len() as u64 * switch.own.0);
+                beyond += without_outliers(runs).0.saturating_sub(expected);
+                calls += result.operations.iter().filter(|(kind, _)| *kind != "run").map(|(_, count)| count).sum::<u64>();
             }
             costs.push(Nanos(beyond.checked_div(calls).unwrap_or(0)));
             first += tasks.count;
@@ -177,17 +178,19 @@ impl Traced {
     /// How long each turn of a task was until it ended or began to exit, by its number; on one CPU.
     fn runs(&self) -> BTreeMap<u32, Vec<Nanos>> {
         let mut runs: BTreeMap<u32, Vec<Nanos>> = BTreeMap::new();
-        let mut since = None;
+        let mut since = BTreeMap::new();
         for event in &self.events {
             let (task, next) = match event.kind {
                 EventKind::SchedSwitch { prev, next, .. } => (prev, next),
                 EventKind::SchedProcessExit { task } => (task, TaskId::NONE),
                 _ => continue,
             };
-            if let (Some(number), Some(since)) = (self.number(task), since) {
+            if let (Some(number), Some(since)) = (self.number(task), since.remove(&event.cpu)) {
                 runs.entry(number).or_default().push(event.time.since(since));
             }
-            since = (next != TaskId::NONE).then_some(event.time);
+            if next != TaskId::NONE {
+                since.insert(event.cpu, event.time);
+            }
         }
         runs
     }
@@ -196,6 +199,16 @@ impl Traced {
     pub fn surroundings(&self, switch: Nanos, left_out: Option<&str>) -> Surroundings {
         Surroundings::of(&self.events, &self.recording.tasks, &self.numbers, switch, left_out)
     }
+}
+
+/// What a task was to run: all, if it has ended; else its runs so far, taken for usual ones, and half of one. `None` before the first is over.
+fn work(script: &Script, result: &TaskResult) -> Option<Nanos> {
+    if result.ended_ns.is_some() {
+        return Some(script.demand());
+    }
+    let (runs, sum) = script.steps().filter(|step| step.run > Nanos::ZERO).fold((0, 0), |(runs, sum), step| (runs + 1, sum + step.run.0));
+    let done = result.operations.get("run").filter(|&&done| done > 0)?;
+    Some(Nanos((2 * done + 1) * (sum / runs.max(1)) / 2))
 }
 
 /// The sum of `runs`; where half of them are within a tenth of the median, none counts for more than that.

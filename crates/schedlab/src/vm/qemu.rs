@@ -14,7 +14,7 @@ const INSTALL: &str = "install it with: apt-get install --no-install-recommends 
 /// The oldest that this was tried with.
 const OLDEST: (u32, u32) = (7, 2);
 /// What runs before the kernel, from QEMU's own directories.
-const FIRMWARE: [&str; 2] = ["bios-256k.bin", "linuxboot_dma.bin"];
+const FIRMWARE: [&str; 3] = ["bios-256k.bin", "linuxboot_dma.bin", "pvh.bin"];
 
 /// What every guest's kernel is told: where to print, no random layout, no time lost on hardware that is not there.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 unknown_nmi_panic mitigations=off tsc=reliable nokaslr norandmaps \

@@ -7,12 +7,13 @@
 use schedsim::trace::{Event, EventKind, PrevState, TaskInfo};
 use schedsim::workload::{Action, Affinity, Attributes, Late, Operation, Script, Start, TaskSpec, Timer, Workload};
 use schedsim::{CpuId, Nanos, TaskId, Time};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// See the head of the file.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
-    /// When each task of the workload was first woken, by its number.
-    pub arrivals: Vec<Option<Time>>,
+    /// When each task of the workload was first woken, and on which CPU it had been before, by its number.
+    pub arrivals: Vec<Option<(Time, CpuId)>>,
     /// The others.
     pub others: Workload,
 }
@@ -28,6 +29,8 @@ struct Other {
     asleep: bool,
     /// A waking that came before it slept.
     early: Option<Time>,
+    /// Where it ran.
+    cpus: BTreeSet<CpuId>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -44,24 +47,28 @@ impl Surroundings {
         let mut arrivals = vec![None; numbers.iter().flatten().map(|&number| number as usize + 1).max().unwrap_or(0)];
         let mut others: Vec<Other> = tasks.iter().map(|_| Other::default()).collect();
         let is_left_out = |task: TaskId| left_out.is_some() && tasks.get(task.index()).is_some_and(|task| left_out == Some(&task.name));
-        let mut held = None;
+        let (mut held, mut was_on) = (BTreeMap::new(), BTreeMap::new());
         for event in events {
             match event.kind {
                 // Whom the one that is left out interrupts goes on meanwhile.
-                EventKind::SchedSwitch { prev, next, prev_state } if is_left_out(next) => held = Some((prev, prev_state)),
+                EventKind::SchedSwitch { prev, next, prev_state } if is_left_out(next) => {
+                    held.insert(event.cpu, (prev, prev_state));
+                }
                 EventKind::SchedSwitch { prev, next, prev_state } => {
-                    let (prev, prev_state) = if is_left_out(prev) { held.take().unwrap_or((prev, prev_state)) } else { (prev, prev_state) };
+                    let (prev, prev_state) =
+                        if is_left_out(prev) { held.remove(&event.cpu).unwrap_or((prev, prev_state)) } else { (prev, prev_state) };
                     if prev != next || prev_state != PrevState::Runnable {
                         others.get_mut(prev.index()).into_iter().for_each(|other| other.stops(prev_state, event.time));
-                        others.get_mut(next.index()).into_iter().for_each(|other| other.runs(event.time));
+                        others.get_mut(next.index()).into_iter().for_each(|other| other.runs(event.time, event.cpu));
                     }
                 }
-                EventKind::SchedWaking { task, .. } => {
+                EventKind::SchedWaking { task, target, .. } => {
+                    was_on.insert(task, target);
                     others.get_mut(task.index()).into_iter().for_each(|other| other.is_woken(event.time))
                 }
                 EventKind::SchedWakeup { task, .. } | EventKind::SchedWakeupNew { task, .. } => {
                     if let Some(number) = numbers.get(task.index()).copied().flatten() {
-                        arrivals[number as usize].get_or_insert(event.time);
+                        arrivals[number as usize].get_or_insert((event.time, was_on.get(&task).copied().unwrap_or(event.cpu)));
                     }
                 }
                 _ => {}
@@ -69,16 +76,17 @@ impl Surroundings {
         }
         let is_other = |(task, number): &(&TaskInfo, &Option<u32>)| number.is_none() && left_out != Some(&task.name) && task.prio >= 100;
         let chosen = tasks.iter().zip(numbers).zip(others).filter(|(is, _)| is_other(is)).filter(|(_, other)| !other.bouts.is_empty());
+        let has_several_cpus = events.iter().any(|event| event.cpu != CpuId(0));
         let mut load = Workload::default();
-        chosen.for_each(|((info, _), other)| other.join(info, switch, &mut load));
+        chosen.for_each(|((info, _), other)| other.join(info, switch, has_several_cpus, &mut load));
         Surroundings { arrivals, others: load }
     }
 
     /// A workload among them.
     pub fn around(&self, mut workload: Workload) -> Workload {
         for (task, arrival) in workload.tasks.iter_mut().zip(&self.arrivals) {
-            if let (Start::At(start), Some(arrival)) = (task.start, arrival) {
-                task.start = Start::At(start.max(*arrival));
+            if let (Start::At(start), Some((arrival, cpu))) = (task.start, *arrival) {
+                (task.start, task.cpu) = (Start::Asleep(start.max(arrival)), cpu);
             }
         }
         workload.beside(&self.others)
@@ -106,7 +114,8 @@ impl Other {
         }
     }
 
-    fn runs(&mut self, now: Time) {
+    fn runs(&mut self, now: Time, cpu: CpuId) {
+        self.cpus.insert(cpu);
         self.bout(now).turns += 1;
         self.running = Some(now);
     }
@@ -122,7 +131,7 @@ impl Other {
     }
 
     /// Becomes a task of `load` that does all this.
-    fn join(self, info: &TaskInfo, switch: Nanos, load: &mut Workload) {
+    fn join(self, info: &TaskInfo, switch: Nanos, has_several_cpus: bool, load: &mut Workload) {
         let first = self.bouts[0].woken;
         let timer = load.shared.timers.len() as u32;
         load.shared.timers.push(Timer { origin: Some(first), late: Late::CatchUp });
@@ -136,11 +145,12 @@ impl Other {
             let wait = |next: Time| Action::Do(Operation::Timer { timer, period: next.since(bout.woken) });
             script.push(ran, next.map_or(Action::Exit, wait));
         }
+        let cpu = self.cpus.first().copied().unwrap_or_default();
         load.tasks.push(TaskSpec {
             info: info.clone(),
             attributes: Attributes::default(),
-            affinity: Affinity::Any,
-            cpu: CpuId(0),
+            affinity: if has_several_cpus && self.cpus.len() == 1 { Affinity::Pinned(cpu) } else { Affinity::Any },
+            cpu,
             start: Start::At(Time::ZERO),
             script,
         });
@@ -179,7 +189,7 @@ mod tests {
         let tasks = [task("init", 120), task("worker", 120), task("kthread", 120), task("migration/0", 0)];
         let numbers = [None, Some(0), None, None];
         let surroundings = Surroundings::of(&events, &tasks, &numbers, Nanos(4), None);
-        assert_eq!(surroundings.arrivals, [Some(Time(7))]);
+        assert_eq!(surroundings.arrivals, [Some((Time(7), CpuId(0)))]);
         let steps = |task: usize| surroundings.others.tasks[task].script.steps().map(|step| (step.run, step.then)).collect::<Vec<_>>();
         assert_eq!(steps(0), [(Nanos(20), Action::Exit)]);
         let wait = Action::Do(Operation::Timer { timer: 1, period: Nanos(60) });
@@ -189,6 +199,6 @@ mod tests {
         assert_eq!(without.others.tasks.len(), 1);
         let own = TaskSpec { start: Start::At(Time(2)), ..surroundings.others.tasks[0].clone() };
         let around = surroundings.around(Workload { tasks: vec![own], shared: Shared::NOTHING, ..Workload::default() });
-        assert_eq!((around.tasks.len(), around.tasks[0].start), (3, Start::At(Time(7))));
+        assert_eq!((around.tasks.len(), around.tasks[0].start), (3, Start::Asleep(Time(7))));
     }
 }

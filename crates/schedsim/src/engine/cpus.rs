@@ -312,7 +312,7 @@ impl<P: Policy> Engine<'_, '_, P> {
         let done = run_from + self.rates.time_for(cpu, state.left());
         self.cx.tasks[task.index()].cpu = cpu;
         self.cx.current[cpu.index()] = task;
-        let (slice_end, next_tick) = (self.cx.machine.slice_end(run_from + slice), self.tick_after(cpu, run_from));
+        let (slice_end, next_tick) = (self.cx.machine.slice_end(cpu, run_from + slice), self.tick_after(cpu, run_from));
         self.cpus[cpu.index()] = Cpu { state: CpuState::Busy, occupant: task, run_from, slice_end, next_tick, resched_at: Time::NEVER };
         self.cpu_times.set(cpu, done.min(slice_end).min(next_tick));
         self.policy.running(&mut self.cx, cpu, task);

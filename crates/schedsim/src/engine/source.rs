@@ -1,6 +1,6 @@
 //! Where the engine gets its tasks from: scripts, all known in advance, or a model, drawn as time goes on.
 
-use crate::workload::{Action, Model, Population, Shared, Words, Workload};
+use crate::workload::{Action, Model, Population, Shared, Start, Words, Workload};
 use crate::{Nanos, TaskId};
 
 /// What a simulation is fed with. A `&Workload` and a `&Model` convert into it.
@@ -66,6 +66,11 @@ impl<'w> Load<'w> {
             Load::Scripts(workload, _) => &workload.shared,
             Load::Drawn(_) => &NOTHING,
         }
+    }
+
+    /// Whether the task was there before the run, asleep.
+    pub fn was_asleep(&self, task: TaskId) -> bool {
+        matches!(self, Load::Scripts(workload, _) if matches!(workload.tasks[task.index()].start, Start::Asleep(_)))
     }
 
     /// The task's name in messages.

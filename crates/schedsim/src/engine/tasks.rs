@@ -84,7 +84,7 @@ impl<P: Policy> Engine<'_, '_, P> {
             affinity: task.affinity,
         }));
         for (task, spec) in workload.ids().zip(&workload.tasks) {
-            if let Start::At(time) = spec.start {
+            if let Start::At(time) | Start::Asleep(time) = spec.start {
                 self.timers.insert(time, task);
             }
         }
@@ -157,6 +157,9 @@ impl<P: Policy> Engine<'_, '_, P> {
         }
         self.next_step(task);
         self.policy.init_task(&mut self.cx, task);
+        if self.load.was_asleep(task) {
+            return self.make_ready(task, Wake { new: false, waker });
+        }
         // A task that begins with a pause does not have to run first to begin it.
         let state = &mut self.tasks[task.index()];
         match (state.work, state.then) {

@@ -14,7 +14,7 @@ pub trait PolicyVisitor {
     /// What comes of it.
     type Out;
     /// Called with the policy.
-    fn visit<P: Policy>(self, policy: P) -> Self::Out;
+    fn visit<P: Policy + Clone>(self, policy: P) -> Self::Out;
 }
 
 /// A policy by name: `topology:order` or a whole scheduler, with `/option=value` behind it as often as needed.

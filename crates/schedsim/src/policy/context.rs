@@ -26,7 +26,7 @@ pub struct Context {
 }
 
 /// A task as a policy sees it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TaskView {
     /// Linux's kernel priority: 0…99 real-time (0 most important), 100…139 for nice −20…19.
     pub prio: u8,

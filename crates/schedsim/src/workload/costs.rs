@@ -24,6 +24,7 @@ pub struct CostEstimator {
     empty_runs: Histogram,
     idle_exits: Histogram,
     wakings: Histogram,
+    wakings_when_idle: Histogram,
     /// Bursts after a migration by how much they were longer than their neighbours, and by how much shorter.
     longer: Histogram,
     shorter: Histogram,
@@ -40,6 +41,8 @@ pub struct Costs {
     pub idle_exit: Estimate,
     /// Of a waking on a CPU that is awake.
     pub waking: Estimate,
+    /// The same without preemptions: where a policy lets who is woken wait for a tick, such a wait is no cost.
+    pub waking_when_idle: Estimate,
 }
 
 /// An estimated duration.
@@ -116,6 +119,7 @@ impl CostEstimator {
             migration: self.migration(),
             idle_exit: estimate(&self.idle_exits, 50.0),
             waking: estimate(&self.wakings, 50.0),
+            waking_when_idle: estimate(&self.wakings_when_idle, 50.0),
         }
     }
 
@@ -164,6 +168,9 @@ impl CostEstimator {
                             self.idle_exits.record(time.since(since));
                         } else if was_idle || preempts && last_waking == Some(since) {
                             self.wakings.record(time.since(since));
+                            if was_idle {
+                                self.wakings_when_idle.record(time.since(since));
+                            }
                         }
                     }
                 }
@@ -270,7 +277,7 @@ impl Costs {
 
 impl fmt::Display for Costs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Costs { switch, migration, idle_exit, waking } = self;
+        let Costs { switch, migration, idle_exit, waking, .. } = self;
         write!(f, "a switch costs {switch}, a migration {migration}, leaving idle {idle_exit}, a waking {waking}")
     }
 }

@@ -7,19 +7,21 @@ use crate::experiment::{Subject, simulate};
 use crate::output::{Align, Results, Row, Table, headline, quantity};
 use crate::results_directory::ResultsDirectory;
 use crate::trace_file::{Header, Writer};
-use crate::vm::closed::{JOBS, Measured, SwitchCost, Traced, jobs, switching};
+use crate::vm::as_recorded::AsRecorded;
+use crate::vm::closed::{JOBS, Measured, SwitchCost, Traced, jobs, shares, switching};
 use crate::vm::conformance::{Collector, Conformance, Turns};
 use crate::vm::kernel;
 use crate::workload::ClosedWorkload;
 use schedsim::metrics::{CATALOGUE, Metric, Summary};
+use schedsim::policy::PolicySpec;
 use schedsim::trace::Observer;
-use schedsim::{Machine, Nanos, TaskId};
+use schedsim::{Machine, Nanos, TaskId, Time};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// What can be said of several virtual CPUs, which QEMU runs one after another in long turns.
+/// What can be said of several virtual CPUs, which QEMU runs one after another.
 const UNTIMED: [&str; 1] = ["migrations"];
-const NO_TIME: &str = "with several virtual CPUs, which QEMU runs in long turns, times mean nothing";
+const NO_TIME: &str = "with several virtual CPUs, which QEMU runs one after another, times are sums and mean nothing";
 
 /// What a workload came to in one place.
 struct Outcome {
@@ -36,7 +38,26 @@ struct Outcome {
     runs: u32,
     note: Option<String>,
     /// Of a simulation: whether the kernel chose the same.
-    conformance: Option<Conformance>,
+    conformance: Vec<(Bursts, Conformance)>,
+}
+
+/// What the tasks ran in a simulation that is held against the kernel.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bursts {
+    /// What the workload says, and what calls cost there.
+    Described,
+    /// What they ran in the guest.
+    Recorded,
+}
+
+impl Bursts {
+    /// The metric's name, and what it is called where a person reads it.
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Bursts::Described => ("equal_dispatches", "the order of dispatches"),
+            Bursts::Recorded => ("equal_dispatches_recorded", "the order with bursts as recorded"),
+        }
+    }
 }
 
 impl Compare {
@@ -91,7 +112,7 @@ impl Compare {
             let real = Outcome::real(case, &measured, traced.as_ref());
             if self.vm.on.contains(&Backend::Sim) {
                 let (simulated, machine) = self.beside(case, job, workload, &measured, traced.as_ref(), directory)?;
-                agreements += &agreement(&real, &simulated, &machine);
+                agreements += &agreement(&real, &shares(&measured.tasks_traced), &simulated, &machine);
                 outcomes.extend([real, simulated]);
             } else {
                 outcomes.push(real);
@@ -115,15 +136,15 @@ impl Compare {
         let names = measured.tasks.iter().map(|task| task.name.clone());
         let switch = SwitchCost::of(&case.proved.transcript, case.first_job + job + JOBS)?;
         let scripts = workload.scripts(cpus)?;
-        let (Some(traced), Some(switch), 1) = (traced, switch, cpus) else {
+        let (Some(traced), Some(switch)) = (traced, switch) else {
             let machine = Machine { switch_cost: switch.map_or(Nanos::ZERO, |switch| switch.all), ..Machine::ideal(cpus) };
             let subject = Subject::of_closed(workload, &scripts, &machine, None);
             let run = simulate(subject, &machine, &policy, self.common.seed, self.check, None)?;
             return Ok((Outcome::simulated(&policy.to_string(), cpus, names, run.summary), machine));
         };
-        let slice_check = case.in_charge.is_ours().then_some(traced.slice_check);
-        let machine = Machine { slice_check, ..machine(traced, switch) };
-        let surroundings = traced.surroundings(switch.all, case.in_charge.in_user_space());
+        let machine = machine(traced, switch, cpus, case.in_charge.is_ours());
+        let left_out = case.in_charge.in_user_space();
+        let surroundings = traced.surroundings(switch.all, left_out);
         let calls = traced.calls(workload.description(), &scripts, &measured.tasks_traced, switch);
         let scripts = surroundings.around(workload.with_calls(&calls).scripts(cpus)?);
         let others: Vec<TaskId> = scripts.ids().skip(measured.tasks.len()).collect();
@@ -131,15 +152,39 @@ impl Compare {
         let mut events = Collector::default();
         let run = simulate(subject, &machine, &policy, self.common.seed, self.check, Some(&mut events))?;
         let mut simulated = Outcome::simulated(&policy.to_string(), cpus, names, run.summary);
-        let both = [traced.turns.clone(), events.turns(|task| (task.index() < measured.tasks.len()).then_some(task.0))];
-        let [real, turns] = both.map(|turns| turns.until(workload.until()));
-        simulated.conformance = Some(Conformance::of(&real.order(), &turns.order()));
+        if cpus > 1 {
+            return Ok((simulated, machine));
+        }
+        let until = |turns: Turns| turns.until(workload.until());
+        let real = until(traced.turns.clone());
+        let turns = until(events.turns(|task| (task.index() < measured.tasks.len()).then_some(task.0)));
+        simulated.conformance.push((Bursts::Described, Conformance::of(&real.order(), &turns.order())));
+        // A recording does not tell a yield from a preemption.
+        let yields = measured.tasks_traced.iter().any(|task| task.operations.contains_key("yield"));
+        let replayed = if yields { None } else { Some(until(self.replay(traced, &machine, &policy, left_out)?)) };
+        if let Some(turns) = &replayed {
+            simulated.conformance.push((Bursts::Recorded, Conformance::of(&real.order(), &turns.order())));
+        }
         if let Some(directory) = directory {
             let header = subject.header(&policy, cpus, self.common.seed);
             write_turns(directory, &Header { policy: case.title(), ..header.clone() }, &real)?;
-            write_turns(directory, &Header { policy: format!("{policy} beside {}", case.title()), ..header }, &turns)?;
+            write_turns(directory, &Header { policy: format!("{policy} beside {}", case.title()), ..header.clone() }, &turns)?;
+            if let Some(turns) = &replayed {
+                write_turns(directory, &Header { policy: format!("{policy} replaying {}", case.title()), ..header }, turns)?;
+            }
         }
         Ok((simulated, machine))
+    }
+
+    /// The turns of the workload's tasks if their bursts are as they were recorded.
+    fn replay(&self, traced: &Traced, machine: &Machine, policy: &PolicySpec, left_out: Option<&str>) -> Result<Turns, Error> {
+        let recorded = AsRecorded::of(&traced.events, &traced.recording.tasks, machine.cpus, left_out);
+        let machine = Machine { switch_cost: recorded.switch_cost, ..machine.clone() };
+        let workload = &recorded.workload;
+        let subject = Subject { name: "recorded", workload, machine: &machine, mips: None, ended: &[], until: Time::NEVER, beside: &[] };
+        let mut events = Collector::default();
+        simulate(subject, &machine, policy, self.common.seed, self.check, Some(&mut events))?;
+        Ok(events.turns(|task| traced.numbers.get(task.index()).copied().flatten()))
     }
 }
 
@@ -150,15 +195,17 @@ fn write_turns(directory: &ResultsDirectory, header: &Header, turns: &Turns) -> 
     writer.finish()
 }
 
-/// The simulated machine: its costs are those of the guest.
-fn machine(Traced { costs, .. }: &Traced, switch: SwitchCost) -> Machine {
-    let (migration_cost, idle_exit, wake_cost) = (costs.migration_cost(), costs.idle_exit(), costs.wake_cost());
-    Machine { switch_cost: switch.all, migration_cost, idle_exit, wake_cost, ..Machine::ideal(1) }
+/// The simulated machine: its costs are those of the guest, whose caches QEMU leaves out, so that migrations cost nothing.
+fn machine(Traced { costs, slice_check, .. }: &Traced, switch: SwitchCost, cpus: u16, is_ours: bool) -> Machine {
+    let costed = Machine { switch_cost: switch.all, idle_exit: costs.idle_exit(), ..Machine::ideal(cpus) };
+    match is_ours {
+        true => Machine { slice_check: Some(*slice_check), wake_cost: costs.waking_when_idle.value.unwrap_or(Nanos::ZERO), ..costed },
+        false => Machine { wake_cost: costs.wake_cost(), ..costed },
+    }
 }
 
 impl Outcome {
     fn real(case: &Case, measured: &Measured, traced: Option<&Traced>) -> Outcome {
-        let names = measured.tasks.iter().map(|task| task.name.clone());
         let lost =
             (measured.lost > 0).then(|| format!("the guest's buffer had no room for {} events; give a shorter workload", measured.lost));
         Outcome {
@@ -168,11 +215,11 @@ impl Outcome {
             cpus: case.guest.cpus,
             params: case.params(),
             makespan: Some(measured.makespan),
-            shares: names.zip(measured.shares()).collect(),
+            shares: shares(&measured.tasks),
             summary: traced.map(|traced| traced.summary.clone()),
             runs: 2,
             note: lost,
-            conformance: None,
+            conformance: Vec::new(),
         }
     }
 
@@ -193,7 +240,7 @@ impl Outcome {
             summary: Some(summary),
             runs: 1,
             note: None,
-            conformance: None,
+            conformance: Vec::new(),
         }
     }
 
@@ -235,14 +282,15 @@ impl Outcome {
             row.params.extend([("task".to_string(), name.clone()), ("number".to_string(), number.to_string())]);
             row
         });
-        let conformance = self.conformance.iter().flat_map(|conformance| {
+        let conformance = self.conformance.iter().flat_map(|(bursts, conformance)| {
             let note = Some(format!("{} turns in the kernel, {} simulated", conformance.real, conformance.simulated));
             let differences = conformance.differences.iter().map(|(class, count)| {
                 let mut row = row("dispatch_differences", "1", Some(*count as f64), None);
                 row.params.insert("class".to_string(), class.name().to_string());
                 row
             });
-            std::iter::once(row("equal_dispatches", "1", Some(conformance.share()), note)).chain(differences).collect::<Vec<_>>()
+            let differences = differences.filter(|_| *bursts == Bursts::Described);
+            std::iter::once(row(bursts.names().0, "1", Some(conformance.share()), note)).chain(differences).collect::<Vec<_>>()
         });
         metrics.chain(shares).chain(conformance).collect()
     }
@@ -289,10 +337,11 @@ fn tables(outcomes: &[Outcome]) -> String {
     text
 }
 
-/// How far the simulated scheduler is from the real one, and whether that is within what is asked of it.
-fn agreement(real: &Outcome, simulated: &Outcome, machine: &Machine) -> String {
+/// How far the simulated scheduler is from the real one, and whether that is within what is asked of it. Shares are those of the run that was recorded, as the simulated tasks arrive as
+/// those of that run did.
+fn agreement(real: &Outcome, recorded: &[(String, f64)], simulated: &Outcome, machine: &Machine) -> String {
     let mut table = Table::new(["", "real", "simulated", "off by", "allowed", ""].map(|title| (title, Align::Left)));
-    let pairs = real.shares.iter().zip(&simulated.shares);
+    let pairs = recorded.iter().zip(&simulated.shares);
     let worst = pairs
         .map(|((name, real), (_, simulated))| (name, *real, *simulated))
         .max_by(|a, b| (a.1 - a.2).abs().total_cmp(&(b.1 - b.2).abs()));
@@ -318,17 +367,19 @@ fn agreement(real: &Outcome, simulated: &Outcome, machine: &Machine) -> String {
         let cells = [real, simulated, off, allowed].map(|value| quantity(value, "ns"));
         table.row(std::iter::once(title.to_string()).chain(cells).chain([verdict(off <= allowed)]));
     }
-    if let Some(conformance) = &simulated.conformance {
+    for (bursts, conformance) in &simulated.conformance {
         let share = conformance.share();
         let percent = format!("{:.2}%", 100.0 * share);
         let turns = [conformance.real, conformance.simulated].map(|turns| format!("{turns} turns"));
         let cells = turns.into_iter().chain([format!("{percent} equal"), "99%".to_string(), verdict(share >= 0.99)]);
-        table.row(std::iter::once("order of dispatches".to_string()).chain(cells));
+        table.row(std::iter::once(bursts.names().1.to_string()).chain(cells));
     }
     let Machine { switch_cost, wake_cost, idle_exit, .. } = machine;
-    let differences = simulated.conformance.iter().flat_map(|conformance| &conformance.differences);
-    let differences: Vec<String> = differences.map(|(class, count)| format!("{count} {}", class.name())).collect();
-    let differences = if differences.is_empty() { String::new() } else { format!("Turns that differ: {}\n", differences.join(", ")) };
+    let mut differences = String::new();
+    for (bursts, conformance) in simulated.conformance.iter().filter(|(_, conformance)| !conformance.differences.is_empty()) {
+        let classes: Vec<String> = conformance.differences.iter().map(|(class, count)| format!("{count} {}", class.name())).collect();
+        let _ = writeln!(differences, "Turns that differ in {}: {}", bursts.names().1, classes.join(", "));
+    }
     format!(
         "{} against {}; the simulated machine has the guest's costs: switch {switch_cost}, a waking {wake_cost}, leaving idle {idle_exit}\n\n{table}\n{differences}",
         simulated.title, real.title

@@ -1,0 +1,104 @@
+//! A guest's workload with the bursts that it had there: between two pauses each task runs for as long as was recorded, interrupts and system calls included, and wakes others where it did. Who runs
+//! next, and for how long at a time, is left to the simulated policy.
+//!
+//! Beside the workload as it is described this is the finer comb: of a description the simulator knows what calls cost on average, and a waking that comes a microsecond later may fall into
+//! another turn, from which on two tasks alternate the other way round.
+
+use schedsim::trace::{Event, EventKind, Observer, PrevState, TaskInfo, WakeContext};
+use schedsim::workload::{CostEstimator, Recorded, ReplayBuilder, ReplayOptions, Workload};
+use schedsim::{CpuId, Nanos, TaskId, Time};
+use std::collections::BTreeMap;
+
+/// See the head of the file. Its tasks have the recording's ids.
+#[derive(Clone, Debug)]
+pub struct AsRecorded {
+    /// All that was recorded, as a workload.
+    pub workload: Workload,
+    /// What a switch takes that is in no burst.
+    pub switch_cost: Nanos,
+}
+
+impl AsRecorded {
+    /// Made of the `events` of a guest with these tasks on `cpus` CPUs. Tasks that no policy schedules (real-time ones, and `left_out`, by name) are interruptions of others.
+    pub fn of(events: &[Event], tasks: &[TaskInfo], cpus: u16, left_out: Option<&str>) -> AsRecorded {
+        let interrupts = |task: TaskId| tasks.get(task.index()).is_some_and(|task| task.prio < 100 || left_out == Some(&task.name));
+        let events = without(events, interrupts);
+        let (mut builder, mut costs) = (ReplayBuilder::new(ReplayOptions::default()), CostEstimator::new());
+        builder.events(&events);
+        costs.events(&events);
+        let switch_cost = costs.finish().switch_cost();
+        let end = events.last().map_or(Time::ZERO, |event| event.time);
+        let (workload, _) = builder.finish(Recorded { tasks, cpus, end, switch_cost });
+        AsRecorded { workload, switch_cost }
+    }
+}
+
+/// The events without tasks that interrupt: whom they keep from running has run meanwhile.
+fn without(events: &[Event], interrupts: impl Fn(TaskId) -> bool) -> Vec<Event> {
+    let mut kept = Vec::new();
+    // By CPU: who is interrupted there.
+    let mut held: BTreeMap<CpuId, TaskId> = BTreeMap::new();
+    for &event in events {
+        let kind = match event.kind {
+            EventKind::SchedSwitch { prev, next, prev_state } => match (interrupts(prev), interrupts(next)) {
+                (true, true) => None,
+                (false, true) => {
+                    let goes_on = prev_state == PrevState::Runnable;
+                    held.insert(event.cpu, if goes_on { prev } else { TaskId::NONE });
+                    (!goes_on).then_some(EventKind::SchedSwitch { prev, next: TaskId::NONE, prev_state })
+                }
+                (true, false) => {
+                    let prev = held.remove(&event.cpu).unwrap_or(TaskId::NONE);
+                    (prev != next).then_some(EventKind::SchedSwitch { prev, next, prev_state: PrevState::Runnable })
+                }
+                (false, false) => Some(event.kind),
+            },
+            EventKind::SchedWaking { task, .. }
+            | EventKind::SchedWakeup { task, .. }
+            | EventKind::SchedWakeupNew { task, .. }
+            | EventKind::SchedMigrateTask { task, .. }
+                if interrupts(task) =>
+            {
+                None
+            }
+            EventKind::SchedWaking { task, target, .. } if held.contains_key(&event.cpu) => {
+                Some(EventKind::SchedWaking { task, target, context: WakeContext::Hardirq })
+            }
+            kind => Some(kind),
+        };
+        kept.extend(kind.map(|kind| Event { kind, ..event }));
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_interrupts_is_left_out_and_whom_it_keeps_from_running_runs_on() {
+        let at = |time, kind| Event { time: Time(time), cpu: CpuId(0), kind };
+        let switch = |prev, next, prev_state| EventKind::SchedSwitch { prev: TaskId(prev), next: TaskId(next), prev_state };
+        let (idle, waking) = (TaskId::NONE.0, |task, context| EventKind::SchedWaking { task: TaskId(task), target: CpuId(0), context });
+        // Task 9 interrupts task 1, wakes task 2, and goes on once when task 2 has gone to sleep.
+        let events = [
+            at(10, switch(idle, 1, PrevState::Runnable)),
+            at(20, waking(9, WakeContext::Hardirq)),
+            at(21, switch(1, 9, PrevState::Runnable)),
+            at(22, waking(2, WakeContext::Task)),
+            at(25, switch(9, 1, PrevState::Blocked)),
+            at(40, switch(1, 9, PrevState::Runnable)),
+            at(45, switch(9, 2, PrevState::Blocked)),
+            at(60, switch(2, 9, PrevState::Blocked)),
+            at(65, switch(9, 1, PrevState::Runnable)),
+        ];
+        let expected = [
+            at(10, switch(idle, 1, PrevState::Runnable)),
+            at(22, waking(2, WakeContext::Hardirq)),
+            at(45, switch(1, 2, PrevState::Runnable)),
+            at(60, switch(2, idle, PrevState::Blocked)),
+            at(65, switch(idle, 1, PrevState::Runnable)),
+        ];
+        assert_eq!(without(&events, |task| task == TaskId(9)), expected);
+    }
+}
