@@ -11,6 +11,7 @@ mod inheritance;
 mod pipes;
 mod rates;
 mod sharing;
+mod slots;
 mod source;
 mod stall;
 mod sync;
