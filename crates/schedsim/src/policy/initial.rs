@@ -143,7 +143,7 @@ impl<Q: ReadyQueue + Clone> Policy for Initial<Q> {
         cpu
     }
 
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
         let level = self.options.levels.of(cx.task(task).prio);
         self.queues[cpu.index()].insert(Nodes::from_mut(&mut self.nodes), task, level);

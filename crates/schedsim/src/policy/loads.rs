@@ -114,9 +114,9 @@ impl Loads {
     /// One of the few CPUs that have this load.
     fn pick_with(&self, load: u32, ties: Ties, random: &mut Random) -> CpuId {
         let (mut equals, mut count) = ([CpuId(0); FEW as usize], 0);
-        for cpu in (0..self.loads.len()).filter(|&cpu| self.loads[cpu] == load) {
-            equals[count] = CpuId(cpu as u16);
-            count += 1;
+        for (cpu, &other) in self.loads.iter().enumerate() {
+            equals[count % equals.len()] = CpuId(cpu as u16);
+            count += usize::from(other == load); // and no branch, as it is anybody's guess
         }
         pick(&equals[..count], ties, random)
     }
