@@ -144,6 +144,7 @@ impl Distribution {
     pub fn draw(&self, stream: &mut Stream) -> f64 {
         match &self.0 {
             Shape::Exponential { mean } => mean * stream.exponential(),
+            Shape::Constant(value) => *value,
             Shape::Histogram { choice, bins } => {
                 let bin = &bins[choice.draw(stream)];
                 bin.low + (bin.high - bin.low) * stream.unit()
@@ -155,13 +156,12 @@ impl Distribution {
     /// Draws from a distribution that is not one of a workload's bursts and pauses, as a rule.
     fn draw_seldom(&self, stream: &mut Stream) -> f64 {
         match &self.0 {
-            Shape::Constant(value) => *value,
             Shape::Uniform { low, high } => low + (high - low) * stream.unit(),
             Shape::Geometric { log_miss, .. } => 1.0 + libm::floor(-stream.exponential() / log_miss),
             Shape::Hyperexponential { choice, means } => means[choice.draw(stream)] * stream.exponential(),
             Shape::LogNormal { mu, sigma } => libm::exp(mu + sigma * stream.normal()),
             Shape::Empirical(samples) => samples[(stream.unit() * samples.len() as f64) as usize],
-            Shape::Exponential { .. } | Shape::Histogram { .. } => self.draw(stream),
+            Shape::Constant(_) | Shape::Exponential { .. } | Shape::Histogram { .. } => self.draw(stream),
         }
     }
 
