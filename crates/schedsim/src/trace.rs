@@ -229,10 +229,13 @@ impl<'a> Trace<'a> {
         Trace { chunk: Box::new([nothing; CHUNK]), len: 0, observers }
     }
 
-    /// Appends an event.
+    /// Appends an event. If nobody looks, none is written once the chunk is full.
     #[inline]
     pub fn push(&mut self, time: Time, cpu: CpuId, kind: EventKind) {
         if self.len >= CHUNK {
+            if self.observers.is_empty() {
+                return;
+            }
             self.flush();
         }
         self.chunk[self.len] = Event { time, cpu, kind };
