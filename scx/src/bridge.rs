@@ -31,7 +31,7 @@ const NOBODY: u32 = 0;
 pub struct Wishes<'a> {
     /// It shall end.
     pub end: &'a AtomicBool,
-    /// It shall forget what was, as soon as no task is runnable.
+    /// It shall forget what was, if nobody waits.
     pub anew: &'a AtomicBool,
 }
 
@@ -61,8 +61,8 @@ pub fn run<P: Policy + Clone>(name: &str, policy: P, seed: u64, wishes: Wishes<'
     scheduler.attach()?;
     report(&scheduler);
     while !wishes.end.load(Relaxed) && !bridge.memory.has_exited() {
-        if wishes.anew.load(Relaxed) && bridge.live.begin_anew(policy.clone(), seed) {
-            wishes.anew.store(false, Relaxed);
+        if wishes.anew.swap(false, Relaxed) {
+            bridge.live.begin_anew(policy.clone(), seed);
         }
         if let Err(rule) = bridge.turn() {
             scheduler.detach();

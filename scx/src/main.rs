@@ -38,7 +38,7 @@ struct Arguments {
 }
 
 static ENDED: AtomicBool = AtomicBool::new(false);
-/// Whether the policy shall begin anew when no task is runnable: what comes then does not depend on what was before.
+/// Whether the policy shall begin anew if nobody waits: what comes then does not depend on what was before.
 static ANEW: AtomicBool = AtomicBool::new(false);
 
 fn main() -> ExitCode {

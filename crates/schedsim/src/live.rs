@@ -138,16 +138,30 @@ impl<P: Policy> Live<P> {
         }
     }
 
-    /// `policy` takes over as if nothing had happened so far, which is possible while all tasks are asleep: whether it did.
+    /// `policy` takes over as if nothing had happened so far but the coming of the task that runs, if one does. Possible while nobody waits, on several CPUs while nobody runs either: whether it
+    /// did.
     pub fn begin_anew(&mut self, policy: P, seed: u64) -> bool {
-        if self.tasks.iter().any(|state| !matches!(state, State::Unknown | State::Asleep)) {
+        let is_busy = |state: &&State| matches!(state, State::Waiting | State::Chosen(_, Running::NotYet));
+        let runs = (0..self.cpus.len() as u16).map(CpuId).find_map(|cpu| Some((cpu, self.cx.current(cpu)?)));
+        if self.tasks.iter().any(|state| is_busy(&state)) || runs.is_some() && self.cpus.len() > 1 {
             return false;
         }
         self.policy = policy;
         self.cx.random = Random::new(seed);
-        self.placed.fill(false);
-        for task in (0..self.tasks.len() as u32).map(TaskId).filter(|task| self.tasks[task.index()] == State::Asleep) {
-            self.policy.init_task(&mut self.cx, task);
+        let known = |task: &TaskId| self.tasks[task.index()] != State::Unknown;
+        let known: Vec<TaskId> = (0..self.tasks.len() as u32).map(TaskId).filter(known).collect();
+        known.into_iter().for_each(|task| self.init(task));
+        if let Some((cpu, task)) = runs {
+            self.cx.current[cpu.index()] = TaskId::NONE;
+            if self.place(task, None).is_some() {
+                let _ = self.policy.enqueue(&mut self.cx, task, cpu, Enqueue::New);
+                let chosen = self.policy.dispatch(&mut self.cx, cpu).map(|dispatch| dispatch.task);
+                if chosen != Some(task) {
+                    self.cx.fail(format!("dispatched {chosen:?} to CPU {}, and only task {} waits", cpu.0, task.0));
+                }
+                self.cx.current[cpu.index()] = task;
+                self.policy.running(&mut self.cx, cpu, task);
+            }
         }
         true
     }
@@ -532,16 +546,31 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_begins_anew_when_all_tasks_are_asleep() {
-        let policy = || Central::new(Priority::new(), CentralOptions { levels: Levels::new(8), ..CentralOptions::baseline(Nanos(100)) });
-        let mut live = awake(policy(), 2);
-        assert!(!live.begin_anew(policy(), 1));
-        (0..2).map(TaskId).for_each(|task| live.taken(task));
-        assert!(live.begin_anew(policy(), 1));
-        live.decisions().for_each(drop);
-        live.wake(TaskId(1), false, None);
-        assert_eq!(chosen(&mut live), [(1, 100)]);
-        assert_eq!(live.failure(), None);
+    fn a_policy_begins_anew_when_nobody_waits() {
+        struct Anew;
+        impl PolicyVisitor for Anew {
+            type Out = ();
+            fn visit<P: Policy + Clone>(self, policy: P) {
+                let mut live = awake(policy.clone(), 3);
+                assert!(!live.begin_anew(policy.clone(), 1), "two tasks wait");
+                live.taken(TaskId(1));
+                live.taken(TaskId(2));
+                assert!(!live.begin_anew(policy.clone(), 1), "one was chosen and does not run yet");
+                live.running(CPU, TaskId(0));
+                assert!(live.begin_anew(policy.clone(), 1));
+                assert_eq!(live.current(CPU), Some(TaskId(0)));
+                live.wake(TaskId(1), false, None);
+                live.stopped(CPU, Stop::Blocked);
+                live.running(CPU, TaskId(1));
+                live.stopped(CPU, Stop::Blocked);
+                assert!(live.begin_anew(policy, 1), "nobody runs");
+                live.wake(TaskId(2), false, None);
+                assert_eq!((live.current(CPU), live.failure()), (Some(TaskId(2)), None));
+            }
+        }
+        for policy in ["central:ruler", "take:multilist2", "eevdf", "cfs", "mlfq", "pslist", "stride", "o1", "rr"] {
+            PolicySpec::parse(policy).unwrap().visit(1, Anew);
+        }
     }
 
     #[test]
