@@ -40,6 +40,11 @@ fn cost(proved: &Proved, job: usize) -> f64 {
     yields::cost(&proved.transcript, job).expect("samples").instructions
 }
 
+/// The shares of its tasks, undisturbed.
+fn shares(measured: &closed::Measured) -> Vec<f64> {
+    closed::shares(&measured.tasks).into_iter().map(|(_, share)| share).collect()
+}
+
 /// Two hogs, one of them nice, and one that sleeps.
 fn mixed() -> Closed {
     let hog = || vec![Phase::forever(vec![Phase::Run(Nanos(1_000_000_000))])];
@@ -96,7 +101,7 @@ fn each_kernel_repeats_itself_on_one_cpu_and_the_newer_one_on_two_and_four() {
     }
 
     let measured = closed::Measured::of(&eevdf.transcript, 2).expect("both jobs end");
-    let [hog, nice, sleeper] = measured.shares()[..] else { panic!("three tasks") };
+    let [hog, nice, sleeper] = shares(&measured)[..] else { panic!("three tasks") };
     // nice 0 has three times the weight of nice 5 (1024 and 335); the sleeper wants less than its share.
     assert!((2.2..4.0).contains(&(hog / nice)), "{hog} {nice}");
     assert!(sleeper < hog, "{sleeper} {hog}");
@@ -106,7 +111,7 @@ fn each_kernel_repeats_itself_on_one_cpu_and_the_newer_one_on_two_and_four() {
 
     // The quota leaves 90 % to weights of 3, 1 and 1; those of a group divide its share.
     for (proved, first) in [(cfs, 2), (eevdf, 4)] {
-        let shares = closed::Measured::of(&proved.transcript, first).expect("both jobs end").shares();
+        let shares = shares(&closed::Measured::of(&proved.transcript, first).expect("both jobs end"));
         let close = shares.iter().zip([0.27, 0.27, 0.18, 0.1, 0.18]).all(|(share, expected)| (share - expected).abs() < 0.02);
         assert!(close && shares.len() == 5, "{shares:?}");
     }
@@ -128,7 +133,7 @@ fn each_kernel_repeats_itself_on_one_cpu_and_the_newer_one_on_two_and_four() {
     assert_eq!([nodes(two), nodes(four)], [1, 2]);
     for proved in [two, four] {
         let measured = closed::Measured::of(&proved.transcript, 0).expect("both jobs end");
-        let [hog, nice, sleeper] = measured.shares()[..] else { panic!("three tasks") };
+        let [hog, nice, sleeper] = shares(&measured)[..] else { panic!("three tasks") };
         // Which of the hogs has the sleeper on its CPU is a matter of some instructions.
         assert!(hog + nice > 1.5 * sleeper, "{hog} {nice} {sleeper}");
     }
@@ -259,10 +264,38 @@ fn on_two_cpus_nobody_is_left_behind_in_a_pass_of_the_ruler() {
     guest.cpus = 2;
     let transcript = boot(&guest, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     scheduler.judge(&transcript).unwrap_or_else(|error| panic!("{error}"));
-    let shares = closed::Measured::of(&transcript, 0).expect("both jobs end").shares();
+    let shares = shares(&closed::Measured::of(&transcript, 0).expect("both jobs end"));
     let [best, good, bad, worst] = shares[..] else { panic!("four tasks") };
     // Each level has half the rate of the one before, but no task has more than one of the two CPUs. Who is left behind in a queue runs when there happens to be nobody else.
     assert!(best > 0.3 && good > 1.5 * bad && bad > 1.3 * worst, "{shares:?}");
+}
+
+/// On two CPUs shares are those of the simulated machine, whose ticks, arrivals and calls are the guest's. A policy in user space hears of nice values that tasks give themselves, and begins anew with each job.
+#[test]
+fn on_two_cpus_the_kernel_shares_them_out_as_the_simulator_does() {
+    if guest_under("bpf:rr", Vec::new()).is_none() {
+        return;
+    }
+    let workload = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/nice.toml");
+    let mut schedlab = Command::new(env!("CARGO_BIN_EXE_schedlab"));
+    schedlab.arg("compare").arg(workload).args(["--on", "sim,vm", "--cpus", "2", "--policy", "bpf:ruler,eevdf", "--format", "json"]);
+    let output = schedlab.output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let results: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = results["rows"].as_array().expect("rows");
+    let shares = |policy: &str, backend: &str| -> Vec<f64> {
+        let is_share = |row: &&serde_json::Value| row["metric"] == "cpu_share" && row["policy"] == policy && row["backend"] == backend;
+        rows.iter().filter(is_share).map(|row| row["value"].as_f64().expect("a share")).collect()
+    };
+    for (policy, simulated) in [("bpf:ruler", "central:ruler"), ("eevdf", "eevdf")] {
+        let (real, simulated) = (shares(policy, "vm:6.18"), shares(simulated, "sim"));
+        assert_eq!((real.len(), simulated.len()), (4, 4), "{rows:?}");
+        let off = real.iter().zip(&simulated).map(|(real, simulated)| (real - simulated).abs()).fold(0.0, f64::max);
+        // One second holds some hundred turns, and the run that is recorded is another one.
+        assert!(off < 0.04, "{policy}: {real:?} {simulated:?}");
+        // Nice −5 has more than nice 10 by far.
+        assert!(real[0] > 3.0 * real[3], "{policy}: {real:?}");
+    }
 }
 
 #[test]

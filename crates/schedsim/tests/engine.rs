@@ -71,6 +71,34 @@ fn a_slice_ends_where_the_machine_looks_at_it() {
 }
 
 #[test]
+fn a_look_at_a_slice_comes_late_on_each_cpu_by_its_own_chance() {
+    let ms = 1_000_000;
+    let workload = Workload { tasks: vec![task(NOW, &[(400 * ms, Action::Exit)]); 4], ..Default::default() };
+    let slice_check = Some(SliceCheck { period: Nanos(4 * ms), first: Time(0), lateness: Nanos(1_000) });
+    let (_, events) = run("central:rr/quantum=3ms", &Machine { slice_check, ..Machine::ideal(2) }, &workload);
+    let late = |cpu: u16| -> Vec<u64> {
+        let ends = switches(&events).into_iter().filter(|&(time, on, prev, next)| on == cpu && time > 0 && prev >= 0 && next >= 0);
+        ends.map(|(time, ..)| time % (4 * ms)).take(50).collect()
+    };
+    let (first, second) = (late(0), late(1));
+    assert!(first.iter().chain(&second).all(|&late| late <= 1_000), "{first:?} {second:?}");
+    let before = first.iter().zip(&second).filter(|(first, second)| first < second).count();
+    assert!((10..40).contains(&before), "one CPU is before the other in {before} of 50 looks");
+}
+
+#[test]
+fn a_task_that_was_there_before_wakes_where_it_was() {
+    let spec = |start| TaskSpec { cpu: CpuId(1), start, ..task(NOW, &[(10, Action::Exit)]) };
+    let workload = Workload { tasks: vec![spec(Start::Asleep(Time(5))), spec(Start::At(Time(5)))], ..Default::default() };
+    let (_, events) = run("initial:rr", &Machine::ideal(2), &workload);
+    let wakings: Vec<EventKind> =
+        events.iter().map(|event| event.kind).filter(|kind| !matches!(kind, EventKind::SchedSwitch { .. })).collect();
+    assert!(matches!(wakings[0], EventKind::SchedWaking { task: TaskId(0), .. }), "{wakings:?}");
+    assert!(matches!(wakings[1], EventKind::SchedWakeupNew { task: TaskId(1), .. }), "{wakings:?}");
+    assert_eq!(switches(&events).iter().filter(|switch| switch.0 == 5).count(), 2);
+}
+
+#[test]
 fn a_switch_a_migration_and_leaving_idle_cost_what_the_machine_says() {
     let machine = Machine { cpus: 1, switch_cost: Nanos(10), migration_cost: Nanos(1000), idle_exit: Nanos(100), ..Machine::ideal(1) };
     let workload = Workload { tasks: vec![task(NOW, &[(50, Action::Sleep(Nanos(500))), (50, Action::Exit)])], ..Default::default() };

@@ -54,9 +54,10 @@ impl Scheduler {
         Ok(scheduler)
     }
 
-    /// The name of the task that decides, unless the policy is in the kernel as a whole.
-    pub fn in_user_space(&self) -> Option<&str> {
-        (!self.policy.starts_with("bpf:")).then_some(PROGRAM)
+    /// The name of the task that decides, as the kernel keeps it, unless the policy is in the kernel as a whole.
+    pub fn in_user_space(&self) -> Option<String> {
+        const LONGEST: usize = 15;
+        (!self.policy.starts_with("bpf:")).then(|| self.name().chars().take(LONGEST).collect())
     }
 
     /// Where it is.

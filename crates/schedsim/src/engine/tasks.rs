@@ -158,6 +158,7 @@ impl<P: Policy> Engine<'_, '_, P> {
         self.next_step(task);
         self.policy.init_task(&mut self.cx, task);
         if self.load.was_asleep(task) {
+            self.place_where_it_was(task);
             return self.make_ready(task, Wake { new: false, waker });
         }
         // A task that begins with a pause does not have to run first to begin it.
@@ -172,6 +173,14 @@ impl<P: Policy> Engine<'_, '_, P> {
         }
         // It is placed now all the same, as the policies count tasks where they are placed.
         self.cx.tasks[task.index()].cpu = self.policy.select_cpu(&mut self.cx, task, Wake { new: true, waker });
+    }
+
+    /// A task that was there before is where it is: its policy is asked to place it while it may run nowhere else.
+    fn place_where_it_was(&mut self, task: TaskId) {
+        let view = self.cx.tasks[task.index()];
+        self.cx.tasks[task.index()].affinity = Affinity::Pinned(view.cpu);
+        self.cx.tasks[task.index()].cpu = self.policy.select_cpu(&mut self.cx, task, Wake { new: true, waker: None });
+        self.cx.tasks[task.index()].affinity = view.affinity;
     }
 
     /// `task` is given a token by the task running on `waker`.

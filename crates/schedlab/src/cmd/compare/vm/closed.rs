@@ -144,6 +144,7 @@ impl Compare {
         };
         let machine = machine(traced, switch, cpus, case.in_charge.is_ours());
         let left_out = case.in_charge.in_user_space();
+        let left_out = left_out.as_deref();
         let surroundings = traced.surroundings(switch.all, left_out);
         let calls = traced.calls(workload.description(), &scripts, &measured.tasks_traced, switch);
         let scripts = surroundings.around(workload.with_calls(&calls).scripts(cpus)?);

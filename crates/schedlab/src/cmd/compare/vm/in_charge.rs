@@ -62,7 +62,7 @@ impl InCharge {
     }
 
     /// The name of the task that decides, where that is one: it does not schedule itself.
-    pub fn in_user_space(&self) -> Option<&str> {
+    pub fn in_user_space(&self) -> Option<String> {
         if let InCharge::Ours(scheduler) = self { scheduler.in_user_space() } else { None }
     }
 
