@@ -259,8 +259,15 @@ impl<P: Policy> Live<P> {
 
     fn become_another(&mut self, task: TaskId, view: TaskView) {
         self.forget(task);
-        self.cx.tasks[task.index()] = TaskView { cpu: self.cx.tasks[task.index()].cpu, ..view };
+        let cpu = self.cx.tasks[task.index()].cpu;
+        self.cx.tasks[task.index()] = TaskView { cpu, ..view };
         self.init(task);
+        // It is no reason to go elsewhere: it is placed while it may run nowhere else.
+        if self.cx.allowed(task, cpu) {
+            self.cx.tasks[task.index()].affinity = Affinity::Pinned(cpu);
+            let _ = self.place(task, None);
+            self.cx.tasks[task.index()].affinity = view.affinity;
+        }
     }
 
     /// A task becomes runnable.
