@@ -24,7 +24,7 @@ impl Compare {
         let tasks = numbers_of_tasks(counts)?;
         if self.one_number_of_cpus()?.is_some_and(|cpus| cpus != 1) {
             return Err(Error::Usage(
-                "with more than one virtual CPU, QEMU runs them in long turns and instructions say nothing: give --cpus 1".to_string(),
+                "with more than one virtual CPU the clock counts all instructions and says nothing of one: give --cpus 1".to_string(),
             ));
         }
         InCharge::all(&self.policy)?.iter().try_for_each(|in_charge| expect_short_period(in_charge.class()))?;
