@@ -7,7 +7,7 @@
 use schedlab as _; // its allocator
 use schedsim::engine::{self, Options, Outcome};
 use schedsim::metrics::OpenSystem;
-use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
+use schedsim::policy::PolicySpec;
 use schedsim::trace::{Observer, Trace};
 use schedsim::workload::{After, Class, Distribution, Model, RunLength, Stream, Unix1990};
 use schedsim::{Machine, MigrationCosts, Place, Time, Topology};
@@ -57,8 +57,10 @@ fn unix1990(cpus: u16, tasks: u64) {
     for policy in ["central:rr", "initial:rr", "take:rr"] {
         let policy = PolicySpec::parse(&format!("{policy}/quantum=100ms")).expect("a policy");
         let job = Job { model: &model, machine: &machine, until: Time::NEVER };
-        let [with, without] = by_turns([&|| job.observed(&policy).events, &|| job.run(&policy, vec![]).events]);
+        let [with, chunks, without] =
+            by_turns([&|| job.observed(&policy).events, &|| job.observed_in_chunks(&policy).events, &|| job.run(&policy, vec![]).events]);
         print(&format!("unix1990 at 0.7, {cpus} CPUs, {policy}, with metrics"), with);
+        print(&format!("unix1990 at 0.7, {cpus} CPUs, {policy}, metrics of events in chunks"), chunks);
         print(&format!("unix1990 at 0.7, {cpus} CPUs, {policy}, nobody looking"), without);
     }
 }
@@ -267,7 +269,16 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
+    /// As sweeps and comparisons run it.
     fn observed(&self, policy: &PolicySpec) -> Outcome {
+        let mut open = OpenSystem::new(self.model, 1, self.machine.cpus);
+        let outcome = engine::simulate_open(self.model, self.machine, policy, self.options(), &mut open).expect("a run");
+        black_box(open.finish());
+        outcome
+    }
+
+    /// As a run goes at which others look too.
+    fn observed_in_chunks(&self, policy: &PolicySpec) -> Outcome {
         let mut open = OpenSystem::new(self.model, 1, self.machine.cpus);
         let outcome = self.run(policy, vec![&mut open]);
         black_box(open.finish());
@@ -275,14 +286,10 @@ impl Job<'_> {
     }
 
     fn run(&self, policy: &PolicySpec, observers: Vec<&mut dyn Observer>) -> Outcome {
-        struct Visit<'a, 't>(&'a Job<'a>, Trace<'t>);
-        impl PolicyVisitor for Visit<'_, '_> {
-            type Out = Outcome;
-            fn visit<P: Policy>(self, policy: P) -> Outcome {
-                let options = Options { seed: 1, until: self.0.until };
-                engine::simulate(self.0.model, self.0.machine, policy, options, self.1).expect("a run")
-            }
-        }
-        policy.visit(self.machine.cpus, Visit(self, Trace::new(observers)))
+        engine::simulate_named(self.model, self.machine, policy, self.options(), Trace::new(observers)).expect("a run")
+    }
+
+    fn options(&self) -> Options {
+        Options { seed: 1, until: self.until }
     }
 }

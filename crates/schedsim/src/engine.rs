@@ -18,12 +18,12 @@ mod sync;
 mod tasks;
 mod timers;
 
-pub use by_name::simulate_named;
+pub use by_name::{simulate_named, simulate_open};
 pub use source::Source;
 pub use stall::{Stall, StalledTask};
 
 use crate::policy::{Context, Policy};
-use crate::trace::Trace;
+use crate::trace::Sink;
 use crate::{CpuId, Machine, Nanos, Random, TaskId, Time};
 use cpu_times::CpuTimes;
 use cpus::Cpu;
@@ -31,6 +31,7 @@ use rates::Rates;
 use sharing::Slowdown;
 use source::Load;
 use std::fmt;
+use std::hint::black_box;
 use sync::Sync;
 use tasks::{Status, Task};
 use timers::Timers;
@@ -88,7 +89,7 @@ pub fn simulate<'w, P: Policy>(
     machine: &Machine,
     policy: P,
     options: Options,
-    trace: Trace,
+    trace: impl Sink,
 ) -> Result<Outcome, Error> {
     let mut engine = Engine::new(source.into(), machine, policy, options, trace);
     let outcome = engine.run();
@@ -100,7 +101,7 @@ pub fn simulate<'w, P: Policy>(
 const NOBODY: CpuId = CpuId(u16::MAX);
 
 /// The state of a simulation.
-struct Engine<'w, 't, P> {
+struct Engine<'w, P, S> {
     load: Load<'w>,
     policy: P,
     cx: Context,
@@ -120,22 +121,26 @@ struct Engine<'w, 't, P> {
     /// When the lock of each queue will be free; empty if nobody holds one for any time.
     locks: Vec<Time>,
     tick: Option<Nanos>,
+    /// Whether the machine charges for more than switches, migrations and leaving idle.
+    costs_are_special: bool,
     slowdown: Slowdown,
     rates: Rates,
     until: Time,
-    trace: Trace<'t>,
+    trace: S,
     events: u64,
     useful: Nanos,
 }
 
-impl<'w, 't, P: Policy> Engine<'w, 't, P> {
-    fn new(source: Source<'w>, machine: &Machine, policy: P, options: Options, trace: Trace<'t>) -> Self {
+impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
+    fn new(source: Source<'w>, machine: &Machine, policy: P, options: Options, trace: S) -> Self {
         let cpu_sets = if let Source::Scripts(workload) = source { workload.cpu_sets.clone() } else { Vec::new() };
+        let rates = Rates::new(machine);
         let mut engine = Engine {
             load: Load::new(source, options.seed),
             tick: policy.needs().tick,
+            costs_are_special: machine.queue_cost.is_some() || machine.lock_hold > Nanos::ZERO || !rates.are_even(),
             slowdown: Slowdown::new(machine, policy.migrates()),
-            rates: Rates::new(machine),
+            rates,
             policy,
             cx: Context::new(machine.clone(), cpu_sets, Random::new(options.seed)),
             tasks: Vec::new(),
@@ -172,6 +177,7 @@ impl<'w, 't, P: Policy> Engine<'w, 't, P> {
             self.cx.now = now;
             if timer <= cpu_time {
                 let task = self.timers.pop();
+                self.look_ahead();
                 match self.tasks[task.index()].status {
                     Status::Unborn => self.arrive(task),
                     _ => {
@@ -203,6 +209,17 @@ impl<'w, 't, P: Policy> Engine<'w, 't, P> {
         }
         let random = self.cx.random.drawn() || matches!(self.load, Load::Drawn(_));
         Ok(Outcome { end: self.cx.now, events: self.events, useful: self.useful, random })
+    }
+
+    /// Looks at tasks whose time is about to come, where there are so many that each is far away in memory: one after another they would be waited for,
+    /// all together the processor fetches them at the same time.
+    #[inline(always)]
+    fn look_ahead(&mut self) {
+        if let Some(tasks) = self.timers.came_near() {
+            let looks =
+                tasks.map(|task| self.tasks[task.index()].work.0 ^ u64::from(self.cx.tasks[task.index()].prio) ^ self.load.look(task));
+            black_box(looks.fold(0, |all, one| all ^ one));
+        }
     }
 
     /// Nothing will happen any more: is nobody left who is ready?

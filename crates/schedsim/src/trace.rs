@@ -214,6 +214,27 @@ pub trait Observer {
     fn events(&mut self, chunk: &[Event]);
 }
 
+/// Where a producer's events go. [`Trace`] takes them to any number of observers; with [`Direct`] the producer is compiled for one.
+pub trait Sink {
+    /// The next event.
+    fn push(&mut self, time: Time, cpu: CpuId, kind: EventKind);
+
+    /// There are no more; a producer calls it once at its end.
+    fn flush(&mut self) {}
+}
+
+/// One observer that sees each event as it happens.
+///
+/// The producer knows where it pushes which kind of event, so that the observer's choice between kinds is made by the compiler.
+pub struct Direct<'a, O>(pub &'a mut O);
+
+impl<O: Observer> Sink for Direct<'_, O> {
+    #[inline(always)]
+    fn push(&mut self, time: Time, cpu: CpuId, kind: EventKind) {
+        self.0.events(&[Event { time, cpu, kind }]);
+    }
+}
+
 /// Gathers events into chunks and hands them on.
 pub struct Trace<'a> {
     /// Of which the first `len` are gathered.
@@ -228,10 +249,12 @@ impl<'a> Trace<'a> {
         let nothing = Event { time: Time::ZERO, cpu: CpuId(0), kind: EventKind::JobRelease { task: TaskId::NONE } };
         Trace { chunk: Box::new([nothing; CHUNK]), len: 0, observers }
     }
+}
 
+impl Sink for Trace<'_> {
     /// Appends an event. If nobody looks, none is written once the chunk is full.
     #[inline]
-    pub fn push(&mut self, time: Time, cpu: CpuId, kind: EventKind) {
+    fn push(&mut self, time: Time, cpu: CpuId, kind: EventKind) {
         if self.len >= CHUNK {
             if self.observers.is_empty() {
                 return;
@@ -242,10 +265,10 @@ impl<'a> Trace<'a> {
         self.len += 1;
     }
 
-    /// Hands on what is gathered; a producer calls it once at its end.
+    /// Hands on what is gathered.
     #[cold]
     #[inline(never)]
-    pub fn flush(&mut self) {
+    fn flush(&mut self) {
         for observer in &mut self.observers {
             observer.events(&self.chunk[..self.len]);
         }

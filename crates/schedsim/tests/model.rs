@@ -135,6 +135,10 @@ fn the_metrics_of_an_open_system_are_those_of_its_tasks() {
         let mut metrics = Metrics::new(machine.cpus);
         metrics.events(&numbered(&drawn));
         let all = metrics.finish(outcome.end);
+        let mut direct = OpenSystem::new(&model, 3, machine.cpus);
+        let options = Options { seed: 3, until: Time::NEVER };
+        let same = engine::simulate_open(&model, &machine, &PolicySpec::parse(policy).unwrap(), options, &mut direct).unwrap();
+        assert_eq!((same, direct.finish()), (outcome, open.clone()), "{policy}: by events in chunks, and one by one");
         let close = |name: &str, a: Option<f64>, b: Option<f64>| {
             assert!((a.unwrap() - b.unwrap()).abs() < 1e-9, "{policy}: {name} {a:?} {b:?}");
         };

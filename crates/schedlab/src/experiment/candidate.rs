@@ -2,8 +2,10 @@
 
 use schedsim::Machine;
 use schedsim::engine::{self, Options, Outcome, Source};
+use schedsim::metrics::OpenSystem;
 use schedsim::policy::{PolicySpec, Promises};
 use schedsim::trace::Trace;
+use schedsim::workload::Model;
 use std::fmt::Display;
 
 /// A policy that can be run from its beginning as often as asked. It is displayed as results name it.
@@ -22,6 +24,14 @@ pub trait Candidate: Display {
     /// # Errors
     /// As [`engine::simulate`].
     fn run(&self, source: Source<'_>, machine: &Machine, options: Options, trace: Trace<'_>) -> Result<Outcome, engine::Error>;
+
+    /// Runs the tasks of `model` under it, at which nobody but `open` looks.
+    ///
+    /// # Errors
+    /// As [`engine::simulate`].
+    fn run_open(&self, model: &Model, machine: &Machine, options: Options, open: &mut OpenSystem<'_>) -> Result<Outcome, engine::Error> {
+        self.run(model.into(), machine, options, Trace::new(vec![open]))
+    }
 }
 
 impl Candidate for PolicySpec {
@@ -39,5 +49,9 @@ impl Candidate for PolicySpec {
 
     fn run(&self, source: Source<'_>, machine: &Machine, options: Options, trace: Trace<'_>) -> Result<Outcome, engine::Error> {
         engine::simulate_named(source, machine, self, options, trace)
+    }
+
+    fn run_open(&self, model: &Model, machine: &Machine, options: Options, open: &mut OpenSystem<'_>) -> Result<Outcome, engine::Error> {
+        engine::simulate_open(model, machine, self, options, open)
     }
 }

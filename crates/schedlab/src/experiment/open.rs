@@ -66,12 +66,16 @@ pub fn simulate_candidate(
     }
     let model = warmed.as_ref().unwrap_or(&workload.model);
     let mut open = OpenSystem::new(model, seed, workload.machine.cpus);
-    let mut observers: Vec<&mut dyn Observer> = vec![&mut open];
-    // One by one: each reference may live longer than this list.
-    others.into_iter().for_each(|other| observers.push(other));
-    let (outcome, migrates) = job.run(model, observers)?;
+    let outcome = if others.is_empty() {
+        job.run_open(model, &mut open)?
+    } else {
+        let mut observers: Vec<&mut dyn Observer> = vec![&mut open];
+        // One by one: each reference may live longer than this list.
+        others.into_iter().for_each(|other| observers.push(other));
+        job.run(model, observers)?
+    };
     let summary = open.finish();
-    let saturated = job.saturated(&summary, migrates);
+    let saturated = job.saturated(&summary);
     Ok(OpenRun { summary, outcome, warm_up: model.length().warm_up, saturated })
 }
 
@@ -108,21 +112,28 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Runs it; also says whether the policy migrates tasks.
-    fn run(&self, model: &Model, observers: Vec<&mut dyn Observer>) -> Result<(Outcome, bool), Error> {
-        let (machine, options) = (&self.workload.machine, Options { seed: self.seed, until: Time::NEVER });
-        let outcome = self
-            .policy
-            .run(model.into(), machine, options, Trace::new(observers))
-            .map_err(|error| Error::Internal(format!("{}, seed {}: {error}", self.policy, self.seed)))?;
-        Ok((outcome, self.policy.migrates(machine.cpus)))
+    fn run(&self, model: &Model, observers: Vec<&mut dyn Observer>) -> Result<Outcome, Error> {
+        let trace = Trace::new(observers);
+        self.policy.run(model.into(), &self.workload.machine, self.options(), trace).map_err(|error| self.failed(error))
     }
 
-    fn saturated(&self, summary: &OpenSummary, migrates: bool) -> Option<&'static str> {
+    fn run_open(&self, model: &Model, open: &mut OpenSystem) -> Result<Outcome, Error> {
+        self.policy.run_open(model, &self.workload.machine, self.options(), open).map_err(|error| self.failed(error))
+    }
+
+    fn options(&self) -> Options {
+        Options { seed: self.seed, until: Time::NEVER }
+    }
+
+    fn failed(&self, error: engine::Error) -> Error {
+        Error::Internal(format!("{}, seed {}: {error}", self.policy, self.seed))
+    }
+
+    fn saturated(&self, summary: &OpenSummary) -> Option<&'static str> {
         match (self.workload.saturation, summary.saturated) {
             (_, Some(Saturation::Limit)) => Some("saturated: more tasks were alive than population-limit allows"),
             (Rule::Drift | Rule::ClosedForm, Some(Saturation::Drift)) => Some("saturated: the number of tasks alive grew all the time"),
-            (Rule::ClosedForm, None) if self.workload.saturates(self.policy, migrates) => {
+            (Rule::ClosedForm, None) if self.workload.saturates(self.policy, self.policy.migrates(self.workload.machine.cpus)) => {
                 Some("saturated: the load is above what the CPUs can bear in closed form")
             }
             _ => None,

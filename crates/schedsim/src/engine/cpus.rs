@@ -4,8 +4,8 @@ use super::sharing::{lost, part};
 use super::sync::Done;
 use super::tasks::Status;
 use super::{Engine, NOBODY};
-use crate::policy::{Enqueue, Policy, Scan, Stop};
-use crate::trace::{EventKind, OverheadKind, PrevState};
+use crate::policy::{Dispatch, Enqueue, Policy, Scan, Stop};
+use crate::trace::{EventKind, OverheadKind, PrevState, Sink};
 use crate::workload::Action;
 use crate::{CpuId, Nanos, TaskId, Time};
 
@@ -42,7 +42,7 @@ impl Cpu {
     };
 }
 
-impl<P: Policy> Engine<'_, '_, P> {
+impl<P: Policy, S: Sink> Engine<'_, P, S> {
     #[inline(always)]
     pub(super) fn cpu_event(&mut self, cpu: CpuId) {
         let state = &mut self.cpus[cpu.index()];
@@ -66,10 +66,10 @@ impl<P: Policy> Engine<'_, '_, P> {
             self.events += 1;
             self.act(cpu, task);
         } else if resched_at <= now {
-            self.dispatch(cpu, Some(Stop::Preempted));
+            self.stop(cpu, Stop::Preempted);
         } else if slice_end <= now {
             self.events += 1;
-            self.dispatch(cpu, Some(Stop::SliceOver));
+            self.stop(cpu, Stop::SliceOver);
         } else {
             debug_assert_eq!(next_tick, now);
             self.cpus[cpu.index()].next_tick = self.tick_after(cpu, now);
@@ -80,19 +80,24 @@ impl<P: Policy> Engine<'_, '_, P> {
     }
 
     /// The running task has done the work of its step: it acts, and goes on with the next step unless it leaves the CPU.
+    #[inline(always)]
     fn act(&mut self, cpu: CpuId, task: TaskId) {
+        match self.tasks[task.index()].then {
+            Action::Sleep(pause) => self.sleep(cpu, task, pause),
+            Action::Exit => self.exit(cpu, task),
+            _ => self.act_in_full(cpu, task),
+        }
+    }
+
+    /// The same, for tasks that may do more than sleep and end.
+    #[inline(never)]
+    fn act_in_full(&mut self, cpu: CpuId, task: TaskId) {
         loop {
             match self.tasks[task.index()].then {
                 Action::Continue => {}
                 Action::Wake(other) => self.give_token(other, cpu),
-                Action::Fork(child) => {
-                    self.trace.push(self.cx.now, cpu, EventKind::SchedProcessFork { parent: task, child });
-                    self.start(child, Some(cpu));
-                }
-                Action::Sleep(pause) => {
-                    self.timers.insert(self.cx.now + pause, task);
-                    return self.leave(cpu, task, Status::Sleeping);
-                }
+                Action::Fork(child) => self.fork(cpu, task, child),
+                Action::Sleep(pause) => return self.sleep(cpu, task, pause),
                 Action::Wait => {
                     let tokens = &mut self.tasks[task.index()].tokens;
                     if *tokens == 0 {
@@ -107,17 +112,9 @@ impl<P: Policy> Engine<'_, '_, P> {
                 },
                 Action::Yield => {
                     self.next_step(task);
-                    return self.dispatch(cpu, Some(Stop::Yielded));
+                    return self.stop(cpu, Stop::Yielded);
                 }
-                Action::Exit => {
-                    self.depart(cpu, task);
-                    self.disinherit(task);
-                    self.trace.push(self.cx.now, cpu, EventKind::SchedProcessExit { task });
-                    if self.sync.counts_tasks() {
-                        self.ended(task, cpu);
-                    }
-                    return self.leave(cpu, task, Status::Dead);
-                }
+                Action::Exit => return self.exit(cpu, task),
             }
             self.next_step(task);
             if self.tasks[task.index()].work > Nanos::ZERO {
@@ -126,89 +123,134 @@ impl<P: Policy> Engine<'_, '_, P> {
         }
     }
 
+    pub(super) fn fork(&mut self, cpu: CpuId, parent: TaskId, child: TaskId) {
+        self.trace.push(self.cx.now, cpu, EventKind::SchedProcessFork { parent, child });
+        self.start(child, Some(cpu));
+    }
+
+    #[inline(always)]
+    fn sleep(&mut self, cpu: CpuId, task: TaskId, pause: Nanos) {
+        self.timers.insert(self.cx.now + pause, task);
+        self.leave(cpu, task, Status::Sleeping);
+    }
+
+    #[inline(always)]
+    fn exit(&mut self, cpu: CpuId, task: TaskId) {
+        self.depart(cpu, task);
+        self.disinherit(task);
+        self.trace.push(self.cx.now, cpu, EventKind::SchedProcessExit { task });
+        if self.sync.counts_tasks() {
+            self.ended(task, cpu);
+        }
+        self.leave(cpu, task, Status::Dead);
+    }
+
     /// The running task leaves the CPU, not runnable.
+    #[inline(always)]
     fn leave(&mut self, cpu: CpuId, task: TaskId, status: Status) {
+        let (stop, prev_state) = if status == Status::Dead { (Stop::Exited, PrevState::Dead) } else { (Stop::Blocked, PrevState::Blocked) };
         self.tasks[task.index()].status = status;
-        self.dispatch(cpu, Some(if status == Status::Dead { Stop::Exited } else { Stop::Blocked }));
+        self.put_away(cpu, task, stop);
+        self.take_prio(task);
+        if stop == Stop::Exited {
+            self.policy.exit_task(&mut self.cx, task);
+        }
+        self.dispatch(cpu, prev_state);
+    }
+
+    /// The running task has to stop, and waits from now on.
+    fn stop(&mut self, cpu: CpuId, stop: Stop) {
+        let task = self.cx.current[cpu.index()];
+        self.put_away(cpu, task, stop);
+        let why = if self.take_prio(task) { Some(Enqueue::PrioChanged) } else { stop.requeue() };
+        if let Some(why) = why {
+            self.enqueue(task, cpu, why);
+        }
+        self.dispatch(cpu, PrevState::Runnable);
+    }
+
+    #[inline(always)]
+    fn put_away(&mut self, cpu: CpuId, task: TaskId, stop: Stop) {
+        self.cx.current[cpu.index()] = TaskId::NONE;
+        self.tasks[task.index()].stopped = self.cx.now;
+        self.policy.stopping(&mut self.cx, cpu, task, stop);
     }
 
     pub(super) fn reschedule(&mut self, cpu: CpuId) {
         match self.cpus[cpu.index()].state {
             CpuState::Idle => {}
-            CpuState::LeavingIdle(_) => self.dispatch(cpu, None),
+            CpuState::LeavingIdle(_) => self.dispatch(cpu, PrevState::Runnable),
             CpuState::Busy if self.cpus[cpu.index()].resched_at <= self.cx.now => {
                 self.account(cpu);
                 let task = self.cx.current[cpu.index()];
                 // A job that is done at this very moment is done before another is released.
                 if self.cx.reservation(task).is_some() && self.tasks[task.index()].left() == Nanos::ZERO {
                     self.events += 1;
-                    return self.act(cpu, task);
+                    return self.act_in_full(cpu, task);
                 }
-                self.dispatch(cpu, Some(Stop::Preempted));
+                self.stop(cpu, Stop::Preempted);
             }
             CpuState::Busy => {} // it has dispatched in the meantime
         }
     }
 
-    /// Puts away what `cpu` runs, stopped for the reason `stop`, and lets the policy choose the next task.
-    fn dispatch(&mut self, cpu: CpuId, stop: Option<Stop>) {
-        let prev = self.cx.current[cpu.index()];
-        if let Some(stop) = stop {
-            self.cx.current[cpu.index()] = TaskId::NONE;
-            self.tasks[prev.index()].stopped = self.cx.now;
-            self.policy.stopping(&mut self.cx, cpu, prev, stop);
-            let has_changed = self.take_prio(prev);
-            match stop.requeue() {
-                Some(_) if has_changed => self.enqueue(prev, cpu, Enqueue::PrioChanged),
-                Some(why) => self.enqueue(prev, cpu, why),
-                None if stop == Stop::Exited => self.policy.exit_task(&mut self.cx, prev),
-                None => {}
-            }
-        }
-        self.cpus[cpu.index()].resched_at = Time::NEVER;
+    /// Lets the policy choose what `cpu` runs next. What it ran has been put away: `prev_state` says why.
+    fn dispatch(&mut self, cpu: CpuId, prev_state: PrevState) {
         let choice = self.policy.dispatch(&mut self.cx, cpu);
-        let next = choice.map_or(TaskId::NONE, |choice| choice.task);
-        let occupant = self.cpus[cpu.index()].occupant;
-        let mut run_from = self.cx.now;
-        if next != occupant {
-            if next != TaskId::NONE {
-                self.charge_move(cpu, next);
-            }
-            let prev_state = match stop {
-                Some(Stop::Blocked) => PrevState::Blocked,
-                Some(Stop::Exited) => PrevState::Dead,
-                _ => PrevState::Runnable,
-            };
-            self.trace.push(self.cx.now, cpu, EventKind::SchedSwitch { prev: occupant, next, prev_state });
-            self.cpus[cpu.index()].occupant = next;
-            if next != TaskId::NONE {
-                run_from += self.switch(cpu, next);
-            }
-        }
-        if next != TaskId::NONE && self.cx.machine.queue_cost.is_some() {
-            run_from = self.queue(cpu, next, run_from);
-        }
-        if next != TaskId::NONE && !self.locks.is_empty() {
-            run_from = self.hold_lock(cpu, next, run_from);
-        }
-        if !self.rates.are_even() {
-            self.share_core(cpu, next != TaskId::NONE);
-        }
+        let (now, prev) = (self.cx.now, self.cpus[cpu.index()].occupant);
         match choice {
-            Some(choice) => self.run_on(cpu, next, run_from, choice.slice),
+            Some(Dispatch { task: next, slice }) => {
+                let mut run_from = now;
+                if next != prev {
+                    self.charge_move(cpu, next);
+                    self.trace.push(now, cpu, EventKind::SchedSwitch { prev, next, prev_state });
+                    run_from += self.switch(cpu, next);
+                }
+                if self.costs_are_special {
+                    run_from = self.charge_specially(cpu, next, run_from);
+                }
+                self.run_on(cpu, next, run_from, slice);
+            }
             None => {
-                self.cpus[cpu.index()].state = CpuState::Idle;
-                self.cx.idle.insert(cpu);
-                let alarm = self.alarms.get(cpu.index()).copied().unwrap_or(Time::NEVER);
-                self.cpu_times.set(cpu, if alarm < self.cx.now { Time::NEVER } else { alarm });
+                if prev != TaskId::NONE {
+                    self.trace.push(now, cpu, EventKind::SchedSwitch { prev, next: TaskId::NONE, prev_state });
+                }
+                self.idle_on(cpu);
             }
         }
         // Who asked for an alarm that came too early wants to ask for another.
-        let stays_idle = next == TaskId::NONE && !self.alarms.is_empty();
-        if stays_idle || (next == TaskId::NONE) != (occupant == TaskId::NONE) {
-            let effect = self.policy.update_idle(&mut self.cx, cpu, next == TaskId::NONE);
+        let stays_idle = choice.is_none() && !self.alarms.is_empty();
+        if stays_idle || choice.is_none() != (prev == TaskId::NONE) {
+            let effect = self.policy.update_idle(&mut self.cx, cpu, choice.is_none());
             self.apply(effect, Nanos::ZERO);
         }
+    }
+
+    #[inline(always)]
+    fn idle_on(&mut self, cpu: CpuId) {
+        if !self.rates.are_even() {
+            self.share_core(cpu, false);
+        }
+        let state = &mut self.cpus[cpu.index()];
+        *state = Cpu { state: CpuState::Idle, occupant: TaskId::NONE, resched_at: Time::NEVER, ..*state };
+        self.cx.idle.insert(cpu);
+        let alarm = self.alarms.get(cpu.index()).copied().unwrap_or(Time::NEVER);
+        self.cpu_times.set(cpu, if alarm < self.cx.now { Time::NEVER } else { alarm });
+    }
+
+    /// What only some machines charge `next` for being dispatched, and the start of its work.
+    #[cold]
+    fn charge_specially(&mut self, cpu: CpuId, next: TaskId, mut run_from: Time) -> Time {
+        if self.cx.machine.queue_cost.is_some() {
+            run_from = self.queue(cpu, next, run_from);
+        }
+        if !self.locks.is_empty() {
+            run_from = self.hold_lock(cpu, next, run_from);
+        }
+        if !self.rates.are_even() {
+            self.share_core(cpu, true);
+        }
+        run_from
     }
 
     /// What it costs `next` that it is switched to on `cpu`, if it was elsewhere or away for long.

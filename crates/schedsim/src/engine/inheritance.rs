@@ -15,11 +15,11 @@ use super::Engine;
 use super::source::Load;
 use super::tasks::{Status, Task};
 use crate::policy::{Enqueue, Policy, Wake};
-use crate::trace::EventKind;
+use crate::trace::{EventKind, Sink};
 use crate::workload::{Action, Operation};
 use crate::{CpuId, Nanos, TaskId};
 
-impl<P: Policy> Engine<'_, '_, P> {
+impl<P: Policy, S: Sink> Engine<'_, P, S> {
     /// Refuses what the policy cannot do.
     pub(super) fn expect_inheritance(&mut self) {
         if let Some(mutex) = self.load.shared().inheriting()
@@ -82,6 +82,7 @@ impl<P: Policy> Engine<'_, '_, P> {
     }
 
     /// Who ends inherits nothing any more.
+    #[inline(always)]
     pub(super) fn disinherit(&mut self, task: TaskId) {
         if !self.sync.prios.is_empty() {
             self.sync.prios[task.index()] = self.own_prio(task);

@@ -8,6 +8,7 @@ use super::Engine;
 use super::sync::Done;
 use super::tasks::Status;
 use crate::policy::Policy;
+use crate::trace::Sink;
 use crate::workload::{Action, Operation};
 use crate::{CpuId, TaskId};
 use std::collections::VecDeque;
@@ -35,7 +36,7 @@ impl PipeState {
     }
 }
 
-impl<P: Policy> Engine<'_, '_, P> {
+impl<P: Policy, S: Sink> Engine<'_, P, S> {
     pub(super) fn read(&mut self, cpu: CpuId, task: TaskId, pipe: u32, bytes: u64) -> Done {
         let state = &mut self.sync.pipes[pipe as usize];
         let taken = bytes.min(state.held);

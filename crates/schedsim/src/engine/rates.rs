@@ -5,7 +5,7 @@
 
 use super::Engine;
 use crate::policy::Policy;
-use crate::trace::{EventKind, OverheadKind};
+use crate::trace::{EventKind, OverheadKind, Sink};
 use crate::{CpuId, CpuSet, Machine, Nanos, TaskId};
 
 /// Empty where all CPUs are alike.
@@ -53,7 +53,7 @@ fn in_units(speed: f64) -> u32 {
     ((speed * f64::from(1 << SHIFT)) as u32).clamp(1, 1 << SHIFT)
 }
 
-impl<P: Policy> Engine<'_, '_, P> {
+impl<P: Policy, S: Sink> Engine<'_, P, S> {
     /// `cpu` is about to be busy, or idle: the threads of its core go at another rate from now on.
     #[cold]
     pub(super) fn share_core(&mut self, cpu: CpuId, is_busy: bool) {

@@ -28,6 +28,8 @@ pub struct Slots {
     count: usize,
     /// Those behind the last slot.
     far: Vec<Far>,
+    /// Whether some have come near since somebody asked.
+    came_near: bool,
 }
 
 /// A timer in 12 bytes instead of 16: time and task, the upper digits first.
@@ -58,6 +60,7 @@ impl Slots {
             next_slot: 0,
             count: 0,
             far: Vec::new(),
+            came_near: false,
         }
     }
 
@@ -76,6 +79,12 @@ impl Slots {
     /// Those of the near future, which are all if they are few, in no order.
     pub fn near(&self) -> impl Iterator<Item = u128> {
         self.near.0.iter().copied()
+    }
+
+    /// Whether a whole slot of them came since this was last asked.
+    #[inline(always)]
+    pub fn came_near(&mut self) -> bool {
+        std::mem::take(&mut self.came_near)
     }
 
     /// Takes them out.
@@ -136,9 +145,10 @@ impl Slots {
         }
         if let Some(index) = self.next_occupied() {
             let begin = self.begin(index);
-            let slot = &mut self.slots[index];
+            let slot = std::mem::take(&mut self.slots[index]); // with its memory, which others need
             self.count -= slot.len();
-            slot.drain(..).for_each(|timer| self.near.insert(begin + u128::from(timer)));
+            slot.into_iter().for_each(|timer| self.near.insert(begin + u128::from(timer)));
+            self.came_near = true;
             self.horizon = begin + (1 << self.shift << TASK_BITS);
         }
     }

@@ -59,6 +59,14 @@ impl<'w> Load<'w> {
         }
     }
 
+    /// Something that lies where the task's next step is looked up.
+    pub fn look(&self, task: TaskId) -> u64 {
+        match self {
+            Load::Scripts(..) => 0,
+            Load::Drawn(population) => population.look(task),
+        }
+    }
+
     /// What its tasks share; those of a model are on their own.
     pub fn shared(&self) -> &'w Shared {
         static NOTHING: Shared = Shared::NOTHING;

@@ -5,6 +5,7 @@ use super::source::Load;
 use super::tasks::Status;
 use super::{Error, sync::Sync};
 use crate::policy::Policy;
+use crate::trace::Sink;
 use crate::workload::{Action, Operation, Script, Workload};
 use crate::{Nanos, TaskId, Time};
 use std::collections::BTreeMap;
@@ -54,7 +55,7 @@ struct Waiter {
     cursor: u32,
 }
 
-impl<P: Policy> Engine<'_, '_, P> {
+impl<P: Policy, S: Sink> Engine<'_, P, S> {
     /// Nothing will happen any more: is nobody left who waits? Up to a given time one may wait for somebody who has ended, but not for each other.
     pub(super) fn expect_no_stall(&self) -> Result<(), Error> {
         let Load::Scripts(workload, _) = self.load else { return Ok(()) };

@@ -7,7 +7,7 @@ use super::Engine;
 use super::pipes::PipeState;
 use super::tasks::Status;
 use crate::policy::{Policy, Wake};
-use crate::trace::EventKind;
+use crate::trace::{EventKind, Sink};
 use crate::workload::{Action, Late, Operation, Shared, Start, Workload};
 use crate::{CpuId, Nanos, TaskId, Time};
 use std::collections::VecDeque;
@@ -84,7 +84,7 @@ impl Sync {
     }
 }
 
-impl<'w, P: Policy> Engine<'w, '_, P> {
+impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
     /// The task that runs on `cpu` does something that others may notice.
     pub(super) fn perform(&mut self, cpu: CpuId, task: TaskId, operation: Operation) -> Done {
         match operation {
@@ -219,8 +219,7 @@ impl<'w, P: Policy> Engine<'w, '_, P> {
         }
         let child = TaskId(of.first.0 + *forked);
         *forked += 1;
-        self.trace.push(self.cx.now, cpu, EventKind::SchedProcessFork { parent, child });
-        self.start(child, Some(cpu));
+        self.fork(cpu, parent, child);
         Done::Yes
     }
 

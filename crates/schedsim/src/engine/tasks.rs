@@ -5,7 +5,7 @@ use super::cpus::CpuState;
 use super::sharing::part;
 use super::source::Load;
 use crate::policy::{Effect, Enqueue, Policy, TaskView, Wake};
-use crate::trace::{EventKind, WakeContext};
+use crate::trace::{EventKind, Sink, WakeContext};
 use crate::workload::{Action, Affinity, Attributes, Start};
 use crate::{CpuId, Nanos, TaskId, Time};
 
@@ -70,7 +70,7 @@ impl Task {
     }
 }
 
-impl<P: Policy> Engine<'_, '_, P> {
+impl<P: Policy, S: Sink> Engine<'_, P, S> {
     /// Makes room for the tasks of scripts, or for the first one of a model.
     pub(super) fn admit_first(&mut self) {
         let Load::Scripts(workload, _) = self.load else { return self.admit_next() };
@@ -91,7 +91,7 @@ impl<P: Policy> Engine<'_, '_, P> {
     }
 
     /// Lets the next task of a model come when its time has come. There is always one ahead.
-    #[inline]
+    #[inline(always)]
     fn admit_next(&mut self) {
         let Load::Drawn(population) = &mut self.load else { return };
         if let Some(arrival) = population.arrive() {
@@ -118,6 +118,7 @@ impl<P: Policy> Engine<'_, '_, P> {
     }
 
     /// A task comes from outside.
+    #[inline(always)]
     pub(super) fn arrive(&mut self, task: TaskId) {
         if let Load::Drawn(_) = self.load {
             let cpu = self.cx.tasks[task.index()].cpu;
@@ -128,6 +129,7 @@ impl<P: Policy> Engine<'_, '_, P> {
     }
 
     /// A task of a model has done its last burst; its id will be used again.
+    #[inline(always)]
     pub(super) fn depart(&mut self, cpu: CpuId, task: TaskId) {
         let Load::Drawn(population) = &mut self.load else { return };
         let demand = population.leave(task);
@@ -147,6 +149,7 @@ impl<P: Policy> Engine<'_, '_, P> {
     }
 
     /// A task comes into being, forked on a CPU or from outside.
+    #[inline(always)]
     pub(super) fn start(&mut self, task: TaskId, waker: Option<CpuId>) {
         self.events += 1;
         if let Some(cpu) = waker {

@@ -55,6 +55,12 @@ impl Timers {
         task
     }
 
+    /// The tasks that come next, where they are many, if nobody was told of them yet.
+    #[inline(always)]
+    pub fn came_near(&mut self) -> Option<impl Iterator<Item = TaskId>> {
+        (self.are_many && self.many.came_near()).then(|| self.many.near().map(|timer| TaskId(timer as u32)))
+    }
+
     /// One timer more than the list takes.
     #[cold]
     fn spread(&mut self, timer: u128) {

@@ -187,6 +187,7 @@ impl<'m> OpenSystem<'m> {
         self.counts.dispatches += u64::from(!to_idle);
     }
 
+    #[inline(always)]
     fn release(&mut self, task: TaskId, now: Time) {
         let length = self.model.length();
         let number = self.born;
@@ -237,6 +238,7 @@ impl<'m> OpenSystem<'m> {
 }
 
 impl Observer for OpenSystem<'_> {
+    #[inline(always)]
     fn events(&mut self, chunk: &[Event]) {
         for event in chunk {
             match event.kind {

@@ -60,6 +60,49 @@ impl<Q: ReadyQueue> Central<Q> {
         let running = cx.allowed_cpus(task).filter_map(|cpu| Some((level(cx.current(cpu)?), cpu)));
         running.max_by_key(|&(level, cpu)| (level, std::cmp::Reverse(cpu))).filter(|&(worst, _)| worst > level(task)).map(|(_, cpu)| cpu)
     }
+
+    /// The waiting task that `cpu` shall run, taken out of the queue.
+    #[inline(never)]
+    fn search(&mut self, cx: &Context, cpu: CpuId) -> Option<TaskId> {
+        let nodes = Nodes::from_mut(&mut self.nodes);
+        let level = |task| self.options.levels.of(cx.task(task).prio);
+        let (mut first, mut looked_at) = (None, 0);
+        // The search ends with a task that ran here last, or with one too far.
+        let end = self.queue.find(nodes, |task| {
+            if !cx.allowed(task, cpu) {
+                return false;
+            }
+            let first = *first.get_or_insert(task);
+            looked_at += 1;
+            let too_far = match self.options.search {
+                Search::First(search) => looked_at > search,
+                Search::TopLevel => level(task) > level(first),
+            };
+            too_far || cx.task(task).cpu == cpu
+        });
+        let near = |task: &TaskId| match self.options.search {
+            Search::First(search) => looked_at <= search,
+            Search::TopLevel => first.is_none_or(|first| level(*task) <= level(first)),
+        };
+        let task = end.filter(near).or(first)?;
+        self.examined = match self.options.search {
+            Search::First(search) => looked_at.min(search) as u32,
+            Search::TopLevel => looked_at as u32,
+        };
+        if self.queue.peek(nodes) == Some(task) {
+            self.queue.pop(nodes);
+        } else {
+            self.queue.remove(nodes, task);
+        }
+        Some(task)
+    }
+
+    /// A CPU that left idle may have taken another task than the one it was kicked for.
+    #[cold]
+    fn kick_for_passed_over(&mut self, cx: &Context) -> Effect {
+        let passed_over = self.queue.find(Nodes::from_mut(&mut self.nodes), |task| cx.idle_cpu_for(task).is_some());
+        passed_over.and_then(|task| cx.idle_cpu_for(task)).map_or(Effect::Nothing, Effect::Kick)
+    }
 }
 
 impl<Q: ReadyQueue> Policy for Central<Q> {
@@ -117,14 +160,10 @@ impl<Q: ReadyQueue> Policy for Central<Q> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn update_idle(&mut self, cx: &mut Context, _cpu: CpuId, idle: bool) -> Effect {
         // The CPU may have been kicked for another task than it took. If all tasks run everywhere, that one gets the CPU kicked for this one.
-        if idle || self.restricted == 0 || cx.idle().is_empty() {
-            return Effect::Nothing;
-        }
-        let passed_over = self.queue.find(Nodes::from_mut(&mut self.nodes), |task| cx.idle_cpu_for(task).is_some());
-        passed_over.and_then(|task| cx.idle_cpu_for(task)).map_or(Effect::Nothing, Effect::Kick)
+        if idle || self.restricted == 0 || cx.idle().is_empty() { Effect::Nothing } else { self.kick_for_passed_over(cx) }
     }
 
     fn dequeue(&mut self, _cx: &mut Context, task: TaskId) {
@@ -132,45 +171,14 @@ impl<Q: ReadyQueue> Policy for Central<Q> {
         self.queue.remove(Nodes::from_mut(&mut self.nodes), task);
     }
 
-    #[inline]
+    #[inline(always)]
     fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
-        let nodes = Nodes::from_mut(&mut self.nodes);
-        let slice = self.options.quantum;
-        if self.restricted == 0 && self.options.search == Search::First(1) {
-            let task = self.queue.pop(nodes)?;
-            self.waiting -= 1;
-            return Some(Dispatch { task, slice });
-        }
-        let level = |task| self.options.levels.of(cx.task(task).prio);
-        let (mut first, mut looked_at) = (None, 0);
-        // The search ends with a task that ran here last, or with one too far.
-        let end = self.queue.find(nodes, |task| {
-            if !cx.allowed(task, cpu) {
-                return false;
-            }
-            let first = *first.get_or_insert(task);
-            looked_at += 1;
-            let too_far = match self.options.search {
-                Search::First(search) => looked_at > search,
-                Search::TopLevel => level(task) > level(first),
-            };
-            too_far || cx.task(task).cpu == cpu
-        });
-        let near = |task: &TaskId| match self.options.search {
-            Search::First(search) => looked_at <= search,
-            Search::TopLevel => first.is_none_or(|first| level(*task) <= level(first)),
-        };
-        let task = end.filter(near).or(first)?;
-        self.examined = match self.options.search {
-            Search::First(search) => looked_at.min(search) as u32,
-            Search::TopLevel => looked_at as u32,
-        };
-        self.waiting -= 1;
-        if self.queue.peek(nodes) == Some(task) {
-            self.queue.pop(nodes);
+        let task = if self.restricted == 0 && self.options.search == Search::First(1) {
+            self.queue.pop(Nodes::from_mut(&mut self.nodes))
         } else {
-            self.queue.remove(nodes, task);
-        }
-        Some(Dispatch { task, slice })
+            self.search(cx, cpu)
+        };
+        self.waiting -= u32::from(task.is_some());
+        task.map(|task| Dispatch { task, slice: self.options.quantum })
     }
 }

@@ -112,6 +112,11 @@ impl<'m> Population<'m> {
         (run, Some(pause))
     }
 
+    /// How long it has been at it so far.
+    pub fn look(&self, task: TaskId) -> u64 {
+        self.lives[task.index()].demand.0
+    }
+
     /// The task has exited, and its id is free. Its bursts and pauses, all together.
     #[inline]
     pub fn leave(&mut self, task: TaskId) -> Nanos {
