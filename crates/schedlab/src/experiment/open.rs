@@ -14,7 +14,7 @@ use crate::workload::Stochastic;
 use crate::workload::format::{Saturation as Rule, WarmUp};
 use schedsim::Time;
 use schedsim::checks::{Checks, Violation};
-use schedsim::engine::{Options, Outcome};
+use schedsim::engine::{self, Options, Outcome};
 use schedsim::metrics::{Group, OPEN_CATALOGUE, OpenSummary, OpenSystem, Saturation};
 use schedsim::policy::PolicySpec;
 use schedsim::trace::{Observer, Trace};

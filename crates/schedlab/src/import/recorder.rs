@@ -1,6 +1,6 @@
 //! Turns records, whatever file they came from, into the event stream and the report.
 
-use schedsim::trace::{EventKind, PrevState, Trace};
+use schedsim::trace::{EventKind, PrevState, Sink, Trace};
 use schedsim::{CpuId, Nanos, TaskId, Time};
 
 use super::Recording;
