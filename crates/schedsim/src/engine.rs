@@ -177,7 +177,7 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
             self.cx.now = now;
             if timer <= cpu_time {
                 let task = self.timers.pop();
-                self.look_ahead();
+                self.fetch_next();
                 match self.tasks[task.index()].status {
                     Status::Unborn => self.arrive(task),
                     _ => {
@@ -211,14 +211,16 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
         Ok(Outcome { end: self.cx.now, events: self.events, useful: self.useful, random })
     }
 
-    /// Looks at tasks whose time is about to come, where there are so many that each is far away in memory: one after another they would be waited for,
+    /// Reads what is kept of the tasks that come next, where there are so many that each is far away in memory: one after another they would be waited for,
     /// all together the processor fetches them at the same time.
     #[inline(always)]
-    fn look_ahead(&mut self) {
+    fn fetch_next(&mut self) {
         if let Some(tasks) = self.timers.came_near() {
-            let looks =
-                tasks.map(|task| self.tasks[task.index()].work.0 ^ u64::from(self.cx.tasks[task.index()].prio) ^ self.load.look(task));
-            black_box(looks.fold(0, |all, one| all ^ one));
+            for task in tasks {
+                black_box((self.tasks[task.index()].work, self.cx.tasks[task.index()].prio));
+                self.load.fetch(task);
+                self.policy.fetch(task);
+            }
         }
     }
 

@@ -64,6 +64,7 @@ pub(crate) use weights::weight;
 
 use crate::{CpuId, Nanos, TaskId, Time};
 use readyq::Node;
+use std::hint::black_box;
 
 /// Gives a new task a fresh node, and the slab room for it. Ids are dense, and are used again.
 #[inline]
@@ -72,6 +73,11 @@ fn renew(nodes: &mut Vec<Node>, task: TaskId) {
         nodes.resize(task.index() + 1, Node::NEW);
     }
     nodes[task.index()] = Node::NEW;
+}
+
+/// Reads the entry of a task in a table, if it has one.
+fn fetch<T: Copy>(table: &[T], task: TaskId) {
+    black_box(table.get(task.index()).copied());
 }
 
 /// A scheduling policy.
@@ -100,6 +106,9 @@ pub trait Policy {
     fn migrates(&self) -> bool {
         true
     }
+
+    /// Reads what this policy keeps of a task that is about to wake, so that it is at hand by then: of a million tasks each is far away in memory.
+    fn fetch(&self, _task: TaskId) {}
 
     /// A task came into being; its attributes are in the context.
     fn init_task(&mut self, cx: &mut Context, task: TaskId);

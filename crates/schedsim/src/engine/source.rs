@@ -59,11 +59,10 @@ impl<'w> Load<'w> {
         }
     }
 
-    /// Something that lies where the task's next step is looked up.
-    pub fn look(&self, task: TaskId) -> u64 {
-        match self {
-            Load::Scripts(..) => 0,
-            Load::Drawn(population) => population.look(task),
+    /// Reads where the task's next step is looked up, so that it is at hand by then.
+    pub fn fetch(&self, task: TaskId) {
+        if let Load::Drawn(population) = self {
+            population.fetch(task);
         }
     }
 

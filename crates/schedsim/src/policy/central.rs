@@ -9,7 +9,7 @@
 //! Deviation: affinity, which the paper does not have; tasks that may not run on the CPU are passed over.
 
 use super::topology::Search;
-use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Scan, Wake, renew};
+use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Scan, Wake, fetch, renew};
 use crate::{CpuId, Nanos, TaskId};
 use readyq::{Node, Nodes, ReadyQueue};
 
@@ -116,6 +116,10 @@ impl<Q: ReadyQueue> Policy for Central<Q> {
 
     fn scan(&self, _cpu: CpuId) -> Scan {
         Scan { queue: CpuId(0), entries: self.examined }
+    }
+
+    fn fetch(&self, task: TaskId) {
+        fetch(&self.nodes, task);
     }
 
     #[inline]

@@ -9,7 +9,7 @@
 use super::loads::{Loads, Ties};
 use super::topology::{Count, Measure};
 use super::utilisation::Utilisation;
-use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Stop, Wake, renew};
+use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Stop, Wake, fetch, renew};
 use crate::{CpuId, Nanos, TaskId};
 use readyq::{Node, Nodes, ReadyQueue};
 
@@ -106,6 +106,10 @@ impl<Q: ReadyQueue + Clone> Policy for Initial<Q> {
 
     fn queue_length(&self, cpu: CpuId) -> u32 {
         self.waiting[cpu.index()]
+    }
+
+    fn fetch(&self, task: TaskId) {
+        fetch(&self.nodes, task);
     }
 
     #[inline]

@@ -12,7 +12,7 @@
 
 use super::loads::{Loads, Ties, pick};
 use super::topology::{Count, Ready, Taken};
-use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Scan, Stop, Wake, renew};
+use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Scan, Stop, Wake, fetch, renew};
 use crate::{CpuId, Distance, Nanos, TaskId};
 use readyq::{Node, Nodes, ReadyQueue};
 use std::cmp::Reverse;
@@ -233,6 +233,11 @@ impl<Q: ReadyQueue + Clone> Policy for Take<Q> {
 
     fn scan(&self, _cpu: CpuId) -> Scan {
         self.scan
+    }
+
+    fn fetch(&self, task: TaskId) {
+        fetch(&self.nodes, task);
+        fetch(&self.queued_on, task);
     }
 
     #[inline]

@@ -3,6 +3,7 @@
 use super::stream::Streams;
 use super::{After, Kind, Model, Stream, after, count, duration};
 use crate::{Nanos, TaskId, Time};
+use std::hint::black_box;
 
 /// The stream of gaps between arrivals; no task has this number.
 const ARRIVALS: u64 = u64::MAX;
@@ -112,9 +113,9 @@ impl<'m> Population<'m> {
         (run, Some(pause))
     }
 
-    /// How long it has been at it so far.
-    pub fn look(&self, task: TaskId) -> u64 {
-        self.lives[task.index()].demand.0
+    /// Reads what is known of a task, so that it is at hand when its next burst is drawn.
+    pub fn fetch(&self, task: TaskId) {
+        black_box(self.lives[task.index()].stream);
     }
 
     /// The task has exited, and its id is free. Its bursts and pauses, all together.
