@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// QEMU's plugin: a shared library.
 const PLUGIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/qemu-plugin"));
@@ -49,10 +49,6 @@ pub struct Transcript {
     pub events: Vec<Event>,
     /// What QEMU's plugin counted, if it was asked to: lines of a window's number, an address in hexadecimal, and a count.
     pub counts: Option<String>,
-    /// Time from the start of QEMU until the kernel had started the runner.
-    pub boot_wall: Duration,
-    /// Time from the start of QEMU to the first sample, or the end of the first job.
-    pub first_result_wall: Duration,
 }
 
 /// Boots `guest` and hands each event to `follow` as it comes.
@@ -81,22 +77,15 @@ pub fn boot(guest: &Guest, follow: &mut dyn FnMut(&Event)) -> Result<Transcript,
         nodes: guest.nodes,
         plugin: guest.count_addresses.then_some(Plugin { library: &library, counts: &counts }),
     };
-    let begin = Instant::now();
     let child = guest.qemu.command(&machine).spawn().map_err(|error| Error::Missing(format!("QEMU cannot be started: {error}")))?;
     let mut running = Running { child, transcript: Vec::new(), events: Vec::new() };
     let mut reports = BufReader::new(running.child.stdout.take().ok_or_else(|| Error::Internal("QEMU has no output".to_string()))?);
-    let (mut boot_wall, mut first_result_wall) = (Duration::ZERO, Duration::ZERO);
     let stuck = backstop(guest.wall_limit, &monitor, running.child.id(), || {
         let mut line = Vec::new();
         while reports.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
             let text = String::from_utf8_lossy(&line).trim_end().to_string();
             line.clear();
             let Ok(event) = serde_json::from_str::<Event>(&text) else { continue };
-            match event {
-                Event::Boot { .. } => boot_wall = begin.elapsed(),
-                Event::Sample { .. } | Event::JobEnd { .. } if first_result_wall.is_zero() => first_result_wall = begin.elapsed(),
-                _ => {}
-            }
             follow(&event);
             running.transcript.push(text);
             running.events.push(event);
@@ -107,8 +96,6 @@ pub fn boot(guest: &Guest, follow: &mut dyn FnMut(&Event)) -> Result<Transcript,
         lines: std::mem::take(&mut running.transcript),
         events: std::mem::take(&mut running.events),
         counts: if guest.count_addresses { Some(fs::read_to_string(&counts).map_err(|error| uncounted(&error))?) } else { None },
-        boot_wall,
-        first_result_wall,
     })
 }
 

@@ -150,8 +150,8 @@ fn text(cases: &[Yields], functions: usize) -> String {
         let _ = writeln!(text, "\nInstructions per yield by function, counted in a boot of its own that gave the same digits:\n");
         cases.iter().for_each(|yields| text += &yields.functions(functions));
     }
-    for yields in cases {
-        let _ = writeln!(text, "{}", yields.case.identity);
-    }
+    let mut identities: Vec<String> = cases.iter().map(|yields| yields.case.identity.to_string()).collect();
+    identities.dedup();
+    identities.iter().for_each(|identity| text += &format!("{identity}\n"));
     text
 }
