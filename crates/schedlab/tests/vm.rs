@@ -192,6 +192,22 @@ fn of_a_guest_that_panics_the_last_lines_are_shown() {
 }
 
 #[test]
+fn of_a_kernel_that_ends_before_it_starts_the_runner_it_is_asked_for_its_console() {
+    let Some(mut guest) = guest("6.1", 1, Vec::new()) else { return };
+    // What it begins with is no instruction, and there is nobody yet to handle that: the machine is reset.
+    let mut image = std::fs::read(&guest.kernel.image).expect("a kernel");
+    let begin = (usize::from(image[0x1f1]) + 1) * 512;
+    image[begin..begin + 0x400].copy_from_slice(&[0x0f, 0x0b].repeat(0x200));
+    let faults = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(faults.path(), image).expect("a kernel that faults");
+    guest.kernel.image = faults.path().to_path_buf();
+    let said = failure(&guest);
+    for word in ["kernel 6.1 (6.1.", "did not start the runner", "CONFIG_SERIAL_8250_CONSOLE"] {
+        assert!(said.contains(word), "{word:?} is not in {said}");
+    }
+}
+
+#[test]
 fn a_guest_that_hangs_with_interrupts_off_is_ended_by_its_watchdog_and_shows_what_was_running() {
     let Some((_, mut guest)) = guest_under("canary:spin", vec![yields::job(2, Class::Other)]) else { return };
     (guest.session.settle_ms, guest.session.silence_s) = (1_000, 2);
