@@ -20,7 +20,6 @@ use super::{Discipline, Fair, Join, Leave};
 use crate::policy::Context;
 use crate::{CpuId, CpuSet, Distance, Nanos, TaskId, Time};
 use readyq::{Nodes, ReadyQueue};
-use std::collections::BinaryHeap;
 
 /// How many tasks of a queue are looked at (`sysctl_sched_nr_migrate`).
 const LOOK_AT: u32 = 32;
@@ -137,7 +136,7 @@ impl<D: Discipline> Fair<D> {
         runnable > 1 || runnable == 1 && cx.current(cpu).is_some_and(|running| self.realtime.has(cx, running))
     }
 
-    /// The first that `look` finds on the crowded CPUs of `among` other than `cpu`, the most loaded first, then the next above `cpu`.
+    /// What `look` finds on the most loaded crowded CPU of `among` where it finds anything, or of such on the next above `cpu`. `cpu` itself is left out.
     fn busiest_first<T>(
         &self,
         cx: &Context,
@@ -146,13 +145,17 @@ impl<D: Discipline> Fair<D> {
         look: impl Fn(CpuId) -> Option<T>,
     ) -> Option<T> {
         let count = self.queues.len();
-        // The greatest is the most loaded; of equals, the next above `cpu`.
-        let rank = |other: CpuId| {
-            let distance = (other.index() + count - cpu.index()) % count;
-            (self.load(cx, other), count - distance, other)
-        };
-        let mut crowded: BinaryHeap<_> = among.filter(|&other| other != cpu && self.is_crowded(cx, other)).map(rank).collect();
-        std::iter::from_fn(|| crowded.pop()).find_map(|(.., other)| look(other))
+        let mut best = None;
+        for other in among.filter(|&other| other != cpu && self.is_crowded(cx, other)) {
+            // The greatest is the most loaded; of equals, the next above `cpu`.
+            let rank = (self.load(cx, other), (cpu.index() + count - other.index()) % count);
+            if best.as_ref().is_none_or(|&(greatest, _)| rank > greatest)
+                && let Some(found) = look(other)
+            {
+                best = Some((rank, found));
+            }
+        }
+        best.map(|(_, found)| found)
     }
 
     /// The task that waits on `from`, has not run for longest, and may move to `to` without moving more than `imbalance`.

@@ -134,6 +134,11 @@ fn in_full(speed: f64) -> u16 {
 /// The idle CPU of `span` on which `task` may run that is fastest, then one whose core idles as a whole, then `cpu` itself or the next one above it.
 fn idle_among(cx: &Context, task: TaskId, span: &CpuSet, cpu: CpuId) -> Option<CpuId> {
     let Some(topology) = &cx.machine().topology else { return idle_after(cx, task, cpu) };
+    if !topology.is_uneven() {
+        let mut allowed = cx.idle().intersection(span).filter(|&idle| cx.allowed(task, idle)).peekable();
+        let lowest = allowed.peek().copied();
+        return allowed.find(|&idle| idle >= cpu).or(lowest);
+    }
     let rank = |&idle: &CpuId| {
         let shares = topology.core(idle).iter().any(|thread| !cx.idle().contains(thread));
         (Reverse(in_full(topology.place(idle).speed)), shares, idle != cpu, idle < cpu, idle)
