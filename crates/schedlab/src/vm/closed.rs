@@ -196,7 +196,8 @@ impl Traced {
     fn runs(&self, switch: SwitchCost, left_out: Option<&str>) -> BTreeMap<u32, Vec<Nanos>> {
         let mut runs: BTreeMap<u32, Vec<Nanos>> = BTreeMap::new();
         // By CPU: what the turn under way has come to, and since when it goes on; and whose was interrupted.
-        let (mut turns, mut interrupted): (BTreeMap<CpuId, (Nanos, Time)>, BTreeMap<CpuId, (TaskId, Nanos)>) = Default::default();
+        let mut turns: BTreeMap<CpuId, (Nanos, Time)> = BTreeMap::new();
+        let mut interrupted: BTreeMap<CpuId, (TaskId, Nanos)> = BTreeMap::new();
         for event in &self.events {
             let (task, next, goes_on) = match event.kind {
                 EventKind::SchedSwitch { prev, next, prev_state } => (prev, next, prev_state == PrevState::Runnable),

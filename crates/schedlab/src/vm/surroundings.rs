@@ -52,10 +52,9 @@ impl Surroundings {
         for event in events {
             match event.kind {
                 // Whom those that are left out interrupt goes on meanwhile.
+                EventKind::SchedSwitch { prev, next, .. } if is_left_out(prev) && is_left_out(next) => {}
                 EventKind::SchedSwitch { prev, next, prev_state } if is_left_out(next) => {
-                    if !is_left_out(prev) {
-                        held.insert(event.cpu, (prev, prev_state));
-                    }
+                    held.insert(event.cpu, (prev, prev_state));
                 }
                 EventKind::SchedSwitch { prev, next, prev_state } => {
                     let (prev, prev_state) = held.remove(&event.cpu).filter(|_| is_left_out(prev)).unwrap_or((prev, prev_state));
