@@ -240,6 +240,18 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(ruler_init)
 	return 0;
 }
 
+/* As if the pass under way, which has the task that runs, were the first one. */
+BEGIN_ANEW()
+{
+	struct turn first = {};
+
+	next_level(&first, 1ULL << ((pass - 1) >> 1));
+	bpf_spin_lock(&lock);
+	turn = first;
+	bpf_spin_unlock(&lock);
+	return 0;
+}
+
 void BPF_STRUCT_OPS(ruler_exit, struct scx_exit_info *ei)
 {
 	record_exit(ei);

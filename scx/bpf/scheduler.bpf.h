@@ -39,6 +39,12 @@ static void record_exit(const struct scx_exit_info *ei)
 	__sync_val_compare_and_swap(&info->kind, info->kind, ei->kind);
 }
 
+/*
+ * The program of a scheduler whose past would make a difference to what comes: it lets the schedule begin anew. The loader runs it when a
+ * job is announced (SIGUSR1), as if the task that runs were the first of all. One that remembers nothing has none.
+ */
+#define BEGIN_ANEW() SEC("syscall") int begin_anew(void *unused)
+
 /* The level of a task's nice value, 0 the best: forty nice values spread evenly, nice 0 in the middle. */
 static u32 level_of(const struct task_struct *p)
 {

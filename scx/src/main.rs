@@ -3,6 +3,7 @@
 //! `bpf:NAME` is a scheduler that runs in the kernel as a whole; any other name is a policy of `schedsim`, which decides in user space.
 //! What happens is reported in lines of JSON on standard output: `loaded`, and `ended` with what there is to say about it.
 
+mod announcement;
 mod bridge;
 mod canary;
 mod error;
@@ -38,7 +39,7 @@ struct Arguments {
 }
 
 static ENDED: AtomicBool = AtomicBool::new(false);
-/// Whether the policy shall begin anew if nobody waits: what comes then does not depend on what was before.
+/// Whether the policy in user space shall begin anew.
 static ANEW: AtomicBool = AtomicBool::new(false);
 
 fn main() -> ExitCode {
@@ -63,10 +64,9 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
     if !arguments.this_machine {
         return Err(Error::Usage("this would schedule all tasks of this machine; if that is meant, add --this-machine".into()));
     }
+    announcement::hold();
     libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Warn, |_, text| eprint!("{text}"))));
     ctrlc::set_handler(|| ENDED.store(true, Relaxed)).map_err(|error| Error::Internal(error.to_string()))?;
-    // SAFETY: it is ignored. In BPF nobody could begin anew, and would be woken for nothing.
-    unsafe { libc::signal(libc::SIGUSR1, libc::SIG_IGN) };
     let policy = arguments.policy.as_str();
     match policy.split_once(':') {
         Some(("bpf", name)) => twin(policy, name),
@@ -86,6 +86,9 @@ fn twin(policy: &str, name: &str) -> Result<(), Error> {
     })?;
     let mut scheduler = Scheduler::load(name, bytes)?;
     scheduler.attach()?;
+    if let Some(program) = scheduler.begins_anew_by() {
+        at_each_job(move || announcement::run(&program))?;
+    }
     loaded(policy, &scheduler);
     while !ENDED.load(Relaxed) && scheduler.exit().is_none() {
         std::thread::sleep(Duration::from_millis(100));
@@ -93,13 +96,9 @@ fn twin(policy: &str, name: &str) -> Result<(), Error> {
     scheduler.end(policy)
 }
 
-/// Runs a policy of schedsim, which begins anew at SIGUSR1.
+/// Runs a policy of schedsim.
 fn original(name: &str, seed: u64) -> Result<(), Error> {
-    extern "C" fn begin_anew(_signal: i32) {
-        ANEW.store(true, Relaxed);
-    }
-    // SAFETY: the handler stores to an atomic, and nothing else.
-    unsafe { libc::signal(libc::SIGUSR1, begin_anew as *const () as libc::sighandler_t) };
+    at_each_job(|| ANEW.store(true, Relaxed))?;
     let spec = PolicySpec::parse(name).map_err(|error| Error::Usage(error.to_string()))?;
     spec.visit(bridge::cpus()?, InUserSpace { name, seed })
 }
@@ -116,6 +115,10 @@ impl PolicyVisitor for InUserSpace<'_> {
         let wishes = bridge::Wishes { end: &ENDED, anew: &ANEW };
         bridge::run(self.name, policy, self.seed, wishes, &|scheduler| loaded(self.name, scheduler))
     }
+}
+
+fn at_each_job(what: impl FnMut() + Send + 'static) -> Result<(), Error> {
+    announcement::at_each(what).map_err(|error| Error::Internal(format!("no thread can be begun: {error}")))
 }
 
 fn loaded(policy: &str, scheduler: &Scheduler) {

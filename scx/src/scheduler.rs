@@ -5,6 +5,7 @@ use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{Link, Map, MapCore, MapFlags, MapType, Object, ObjectBuilder};
 use std::ffi::CStr;
 use std::fs;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 /// A scheduler in charge. Dropped, it gives all tasks back to the kernel's own.
@@ -107,6 +108,11 @@ impl Scheduler {
         })?;
         self.link = Some(link);
         Ok(())
+    }
+
+    /// Its program that lets it forget what was, if it remembers anything.
+    pub fn begins_anew_by(&self) -> Option<OwnedFd> {
+        self.object.progs().find(|program| program.name() == "begin_anew")?.as_fd().try_clone_to_owned().ok()
     }
 
     /// Gives all tasks back to the kernel's own scheduler.

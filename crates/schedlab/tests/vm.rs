@@ -314,6 +314,40 @@ fn on_two_cpus_the_kernel_shares_them_out_as_the_simulator_does() {
     assert!(weighted[0] > 1.2 * weighted[1] && weighted[1] > 1.2 * weighted[2], "nice -5, 0 and 5: {weighted:?}");
 }
 
+/// The order of dispatches is the simulator's, whatever was before a job: its schedule begins anew. Where tasks wake each other and sleep, when timers fire is a matter of microseconds, so that only the
+/// bursts that were recorded tell.
+#[test]
+fn ruler_begins_anew_with_each_job_and_keeps_the_simulated_order_in_bpf_and_in_user_space() {
+    if guest_under("bpf:ruler", Vec::new()).is_none() {
+        return;
+    }
+    let workload = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads").join(name);
+    let mut schedlab = Command::new(env!("CARGO_BIN_EXE_schedlab"));
+    schedlab
+        .arg("compare")
+        .arg(workload("pipes.toml"))
+        .arg("--then")
+        .arg(workload("mixed.toml"))
+        .arg("--then")
+        .arg(workload("levels.toml"));
+    let output = schedlab.args(["--on", "sim,vm", "--policy", "bpf:ruler,central:ruler", "--format", "json"]).output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let results: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let equal = |metric: &str, workload: &str| -> Vec<f64> {
+        let is_it = |row: &&serde_json::Value| row["metric"] == metric && row["workload"] == workload;
+        results["rows"].as_array().expect("rows").iter().filter(is_it).filter_map(|row| row["value"].as_f64()).collect()
+    };
+    for (metric, workload) in [
+        ("equal_dispatches", "levels"),
+        ("equal_dispatches", "mixed"),
+        ("equal_dispatches_recorded", "mixed"),
+        ("equal_dispatches_recorded", "pipes"),
+    ] {
+        let equal = equal(metric, workload);
+        assert!(equal.len() == 2 && equal.iter().all(|&share| share >= 0.99), "{metric} of {workload}: {equal:?}");
+    }
+}
+
 #[test]
 fn a_policy_whose_tick_is_no_multiple_of_the_kernels_is_refused_by_name() {
     let Some((scheduler, guest)) = guest_under("pslist/tick=6ms", vec![yields::job(2, Class::Other)]) else { return };

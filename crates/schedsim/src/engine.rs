@@ -118,6 +118,8 @@ struct Engine<'w, P, S> {
     interrupted: CpuId,
     /// When idle CPUs shall dispatch; empty as long as none was asked to.
     alarms: Vec<Time>,
+    /// Until when what interrupted each CPU keeps it, if its task was about to do something just then; empty if nothing interrupts.
+    kept: Vec<Time>,
     /// When the lock of each queue will be free; empty if nobody holds one for any time.
     locks: Vec<Time>,
     tick: Option<Nanos>,
@@ -138,7 +140,10 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
         let mut engine = Engine {
             load: Load::new(source, options.seed),
             tick: policy.needs().tick,
-            costs_are_special: machine.queue_cost.is_some() || machine.lock_hold > Nanos::ZERO || !rates.are_even(),
+            costs_are_special: machine.queue_cost.is_some()
+                || machine.lock_hold > Nanos::ZERO
+                || machine.interruption > Nanos::ZERO
+                || !rates.are_even(),
             slowdown: Slowdown::new(machine, policy.migrates()),
             rates,
             policy,
@@ -152,6 +157,7 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
             resched: Vec::new(),
             interrupted: NOBODY,
             alarms: Vec::new(),
+            kept: if machine.interruption > Nanos::ZERO { vec![Time::ZERO; usize::from(machine.cpus)] } else { Vec::new() },
             locks: if machine.lock_hold > Nanos::ZERO { vec![Time::ZERO; usize::from(machine.cpus)] } else { Vec::new() },
             until: options.until,
             trace,

@@ -138,12 +138,11 @@ impl<P: Policy> Live<P> {
         }
     }
 
-    /// `policy` takes over as if nothing had happened so far but the coming of the task that runs, if one does. Possible while nobody waits, on several CPUs while nobody runs either: whether it
-    /// did.
+    /// `policy` takes over as if nothing had happened so far but the coming of the task that runs, or is about to, if there is one. Possible while nobody waits, on several CPUs while nobody runs
+    /// either: whether it did.
     pub fn begin_anew(&mut self, policy: P, seed: u64) -> bool {
-        let is_busy = |state: &&State| matches!(state, State::Waiting | State::Chosen(_, Running::NotYet));
         let runs = (0..self.cpus.len() as u16).map(CpuId).find_map(|cpu| Some((cpu, self.cx.current(cpu)?)));
-        if self.tasks.iter().any(|state| is_busy(&state)) || runs.is_some() && self.cpus.len() > 1 {
+        if self.tasks.contains(&State::Waiting) || runs.is_some() && self.cpus.len() > 1 {
             return false;
         }
         self.policy = policy;
@@ -160,7 +159,9 @@ impl<P: Policy> Live<P> {
                     self.cx.fail(format!("dispatched {chosen:?} to CPU {}, and only task {} waits", cpu.0, task.0));
                 }
                 self.cx.current[cpu.index()] = task;
-                self.policy.running(&mut self.cx, cpu, task);
+                if self.state(task) == State::Chosen(cpu, Running::Yes) {
+                    self.policy.running(&mut self.cx, cpu, task);
+                }
             }
         }
         true
@@ -562,7 +563,7 @@ mod tests {
                 assert!(!live.begin_anew(policy.clone(), 1), "two tasks wait");
                 live.taken(TaskId(1));
                 live.taken(TaskId(2));
-                assert!(!live.begin_anew(policy.clone(), 1), "one was chosen and does not run yet");
+                assert!(live.begin_anew(policy.clone(), 1), "one was chosen, and nobody has said yet that it runs");
                 live.running(CPU, TaskId(0));
                 assert!(live.begin_anew(policy.clone(), 1));
                 assert_eq!(live.current(CPU), Some(TaskId(0)));

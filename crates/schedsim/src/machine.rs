@@ -21,6 +21,9 @@ pub struct Machine {
     /// From a waking until a CPU that is awake switches to the woken task: it was interrupted while idle, or shall preempt the task that it runs, which
     /// goes on until then. What is left of the interrupt, and the way through the scheduler.
     pub wake_cost: Nanos,
+    /// For how long a waking, or a tick that the policy is told of, keeps its CPU from what it runs and goes on with: what a policy takes that decides in a program of its own, to which the CPU
+    /// switches and back. Part of the slice.
+    pub interruption: Nanos,
     /// What it costs that the CPUs share memory.
     pub sharing: Sharing,
     /// What each dispatch costs for the insert and the pop that it took; by default nothing. It is paid by the CPU that dispatches, like a switch and also where the
@@ -92,6 +95,7 @@ impl Machine {
             migration_cost: Nanos::ZERO,
             idle_exit: Nanos::ZERO,
             wake_cost: Nanos::ZERO,
+            interruption: Nanos::ZERO,
             sharing: Sharing::default(),
             queue_cost: None,
             lock_hold: Nanos::ZERO,

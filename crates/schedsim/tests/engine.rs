@@ -142,6 +142,33 @@ fn who_wants_a_lock_waits_until_it_is_free_and_holds_it_for_each_entry_examined(
 }
 
 #[test]
+fn a_waking_keeps_a_cpu_from_what_it_goes_on_with() {
+    let machine = Machine { interruption: Nanos(7), ..Machine::ideal(1) };
+    let ran = |policy: &str, tasks: Vec<TaskSpec>| {
+        let useful: u64 = tasks.iter().flat_map(|task| task.script.steps()).map(|step| step.run.0).sum();
+        let (outcome, events) = run(policy, &machine, &Workload { tasks, ..Default::default() });
+        assert_eq!(outcome.unwrap().useful, Nanos(useful));
+        switches(&events).into_iter().map(|(time, _, _, next)| (time, next)).collect::<Vec<_>>()
+    };
+    // Task 1 comes while task 0 runs, which goes on at 12; task 0 wakes at 47, when task 1 has run for 30.
+    let sleeper = task(NOW, &[(10, Action::Sleep(Nanos(30))), (5, Action::Exit)]);
+    let hog = task(Start::At(Time(5)), &[(100, Action::Exit)]);
+    assert_eq!(ran("central:rr", vec![sleeper, hog]), [(0, 0), (17, 1), (124, 0), (129, -1)]);
+    // Who wakes another one is interrupted, and only then runs on, or sleeps.
+    let waits = || task(NOW, &[(0, Action::Wait), (5, Action::Exit)]);
+    let (wake, sleep) = (Action::Wake(TaskId(0)), Action::Sleep(Nanos(100)));
+    let runs_on = task(NOW, &[(10, wake), (10, Action::Exit)]);
+    assert_eq!(ran("central:rr", vec![waits(), runs_on]), [(0, 1), (27, 0), (32, -1)]);
+    let sleeps = task(NOW, &[(10, wake), (0, sleep), (5, Action::Exit)]);
+    assert_eq!(ran("central:rr", vec![waits(), sleeps]), [(0, 1), (17, 0), (22, -1), (117, 1), (122, -1)]);
+    // Where the policy stops it there is a switch, and no more.
+    let mut better = waits();
+    better.info.prio = 100;
+    let runs_on = task(NOW, &[(10, wake), (10, Action::Exit)]);
+    assert_eq!(ran("central:priority", vec![better, runs_on]), [(0, 1), (10, 0), (15, 1), (25, -1)]);
+}
+
+#[test]
 fn a_waking_takes_its_time_and_who_is_preempted_goes_on_until_then() {
     let machine = Machine { wake_cost: Nanos(5), ..Machine::ideal(1) };
     // Wakes at 1010 by an interrupt; the CPU idles until then, and switches at 1015.

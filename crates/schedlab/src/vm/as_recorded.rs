@@ -36,19 +36,27 @@ impl AsRecorded {
 /// The events without tasks that interrupt: whom they keep from running has run meanwhile.
 fn without(events: &[Event], interrupts: impl Fn(TaskId) -> bool) -> Vec<Event> {
     let mut kept = Vec::new();
-    // By CPU: who is interrupted there.
-    let mut held: BTreeMap<CpuId, TaskId> = BTreeMap::new();
+    // By CPU: who is interrupted there, since when, and where that would be told.
+    let mut held: BTreeMap<CpuId, (TaskId, Time, usize)> = BTreeMap::new();
     for &event in events {
         let kind = match event.kind {
             EventKind::SchedSwitch { prev, next, prev_state } => match (interrupts(prev), interrupts(next)) {
                 (true, true) => None,
                 (false, true) => {
                     let goes_on = prev_state == PrevState::Runnable;
-                    held.insert(event.cpu, if goes_on { prev } else { TaskId::NONE });
+                    held.insert(event.cpu, (if goes_on { prev } else { TaskId::NONE }, event.time, kept.len()));
                     (!goes_on).then_some(EventKind::SchedSwitch { prev, next: TaskId::NONE, prev_state })
                 }
                 (true, false) => {
-                    let prev = held.remove(&event.cpu).unwrap_or(TaskId::NONE);
+                    let (prev, since, at) = held.remove(&event.cpu).unwrap_or((TaskId::NONE, event.time, kept.len()));
+                    let stops = prev != TaskId::NONE && prev != next;
+                    if stops {
+                        // It did not go on: what interrupted it is no part of its burst.
+                        let kind = EventKind::SchedSwitch { prev, next: TaskId::NONE, prev_state: PrevState::Runnable };
+                        kept.insert(at, Event { time: since, cpu: event.cpu, kind });
+                        held.values_mut().filter(|(.., other)| *other > at).for_each(|(.., other)| *other += 1);
+                    }
+                    let prev = if stops { TaskId::NONE } else { prev };
                     (prev != next).then_some(EventKind::SchedSwitch { prev, next, prev_state: PrevState::Runnable })
                 }
                 (false, false) => Some(event.kind),
@@ -95,7 +103,8 @@ mod tests {
         let expected = [
             at(10, switch(idle, 1, PrevState::Runnable)),
             at(22, waking(2, WakeContext::Hardirq)),
-            at(45, switch(1, 2, PrevState::Runnable)),
+            at(40, switch(1, idle, PrevState::Runnable)),
+            at(45, switch(idle, 2, PrevState::Runnable)),
             at(60, switch(2, idle, PrevState::Blocked)),
             at(65, switch(idle, 1, PrevState::Runnable)),
         ];

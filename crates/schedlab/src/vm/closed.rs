@@ -12,9 +12,9 @@ use schedlab_runner::class::Class;
 use schedlab_runner::event::{Event, TaskResult};
 use schedlab_runner::session::Job;
 use schedsim::metrics::{Metrics, Summary};
-use schedsim::trace::{EventKind, Observer};
+use schedsim::trace::{EventKind, Observer, PrevState};
 use schedsim::workload::{Closed, CostEstimator, Costs, Phase, Script, Tasks, Workload};
-use schedsim::{Nanos, SliceCheck, TaskId, Time};
+use schedsim::{CpuId, Machine, Nanos, SliceCheck, TaskId, Time};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -67,6 +67,15 @@ impl SwitchCost {
         let each = |sum: u64| sum.checked_div(turns.len() as u64 - 1).map(Nanos);
         Ok(each(all).zip(each(own)).map(|(all, own)| SwitchCost { all, own }))
     }
+}
+
+/// What a program takes that decides in user space.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ProgramCost {
+    /// From one task to the next.
+    pub switch: Nanos,
+    /// Where it interrupts a task that goes on.
+    pub interruption: Nanos,
 }
 
 /// What the two jobs came to.
@@ -156,8 +165,15 @@ impl Traced {
 
     /// What a call cost the tasks of each `[[task]]` of `workload` beyond what they did and the turns that they had. Where turns are alike a usual one counts, so that neither interrupts nor the
     /// end of a task are in it.
-    pub fn calls(&self, workload: &Closed, scripts: &Workload, results: &[TaskResult], switch: SwitchCost) -> Vec<Nanos> {
-        let runs = self.runs();
+    pub fn calls(
+        &self,
+        workload: &Closed,
+        scripts: &Workload,
+        results: &[TaskResult],
+        switch: SwitchCost,
+        left_out: Option<&str>,
+    ) -> Vec<Nanos> {
+        let runs = self.runs(switch, left_out);
         let mut costs = Vec::new();
         let mut first = 0;
         for tasks in &workload.tasks {
@@ -175,29 +191,64 @@ impl Traced {
         costs
     }
 
-    /// How long each turn of a task was until it ended or began to exit, by its number; on one CPU.
-    fn runs(&self) -> BTreeMap<u32, Vec<Nanos>> {
+    /// How long each turn of a task was until it ended or began to exit, by its number; on one CPU. It goes on where a task interrupted it that no policy schedules, and is the shorter by what that
+    /// took of its own.
+    fn runs(&self, switch: SwitchCost, left_out: Option<&str>) -> BTreeMap<u32, Vec<Nanos>> {
         let mut runs: BTreeMap<u32, Vec<Nanos>> = BTreeMap::new();
-        let mut since = BTreeMap::new();
+        // By CPU: what the turn under way has come to, and since when it goes on; and whose was interrupted.
+        let mut turns: BTreeMap<CpuId, (Nanos, Time)> = BTreeMap::new();
+        let mut interrupted: BTreeMap<CpuId, (TaskId, Nanos)> = BTreeMap::new();
         for event in &self.events {
-            let (task, next) = match event.kind {
-                EventKind::SchedSwitch { prev, next, .. } => (prev, next),
-                EventKind::SchedProcessExit { task } => (task, TaskId::NONE),
+            let (task, next, goes_on) = match event.kind {
+                EventKind::SchedSwitch { prev, next, prev_state } => (prev, next, prev_state == PrevState::Runnable),
+                EventKind::SchedProcessExit { task } => (task, TaskId::NONE, false),
                 _ => continue,
             };
-            if let (Some(number), Some(since)) = (self.number(task), since.remove(&event.cpu)) {
-                runs.entry(number).or_default().push(event.time.since(since));
+            let turn = turns.remove(&event.cpu).map(|(before, since)| (task, before + event.time.since(since)));
+            if goes_on && self.is_unscheduled(next, left_out) {
+                interrupted.extend(turn.map(|turn| (event.cpu, turn)));
+                continue;
             }
-            if next != TaskId::NONE {
-                since.insert(event.cpu, event.time);
+            let (done, before) = match interrupted.remove(&event.cpu) {
+                Some((task, ran)) if task == next => (None, ran.saturating_sub(switch.own)),
+                other => (turn.or(other), Nanos::ZERO),
+            };
+            if let Some((number, ran)) = done.and_then(|(task, ran)| Some((self.number(task)?, ran))) {
+                runs.entry(number).or_default().push(ran);
+            }
+            if next != TaskId::NONE && !self.is_unscheduled(next, left_out) {
+                turns.insert(event.cpu, (before, event.time));
             }
         }
         runs
     }
 
-    /// What the workload met there beside its scheduler, a switch costing `switch`; `left_out` is no part of it, by name.
-    pub fn surroundings(&self, switch: Nanos, left_out: Option<&str>) -> Surroundings {
-        Surroundings::of(&self.events, &self.recording.tasks, &self.numbers, switch, left_out)
+    /// Whether no policy schedules this task: real-time ones, and the program of a policy in user space.
+    fn is_unscheduled(&self, task: TaskId, program: Option<&str>) -> bool {
+        self.recording.tasks.get(task.index()).is_some_and(|task| task.prio < 100 || program == Some(&task.name))
+    }
+
+    /// What the program of this name took while the workload ran; zero for what it never did.
+    pub fn program(&self, name: &str) -> ProgramCost {
+        let is_it = |task: TaskId| self.recording.tasks.get(task.index()).is_some_and(|task| task.prio >= 100 && task.name == name);
+        let (mut before, mut switches, mut interruptions) = (BTreeMap::new(), Vec::new(), Vec::new());
+        for event in &self.events {
+            let EventKind::SchedSwitch { prev, next, prev_state } = event.kind else { continue };
+            if is_it(next) {
+                before.insert(event.cpu, (event.time, prev, prev_state));
+            } else if let Some((since, interrupted, state)) = before.remove(&event.cpu).filter(|_| is_it(prev)) {
+                let goes_on = next == interrupted && state == PrevState::Runnable;
+                let taken = if goes_on { &mut interruptions } else { &mut switches };
+                taken.extend(self.number(next).map(|_| event.time.since(since)));
+            }
+        }
+        let usual = |taken: &[Nanos]| Nanos(without_outliers(taken).0.checked_div(taken.len() as u64).unwrap_or(0));
+        ProgramCost { switch: usual(&switches), interruption: usual(&interruptions) }
+    }
+
+    /// What the workload met there beside its scheduler on this machine; `left_out` is no part of it, by name.
+    pub fn surroundings(&self, machine: &Machine, left_out: Option<&str>) -> Surroundings {
+        Surroundings::of(&self.events, &self.recording.tasks, &self.numbers, machine, left_out)
     }
 }
 

@@ -2,11 +2,11 @@
 //!
 //! The others (threads of the kernel, the runner that opens the gate) do by the clock what they did: each is woken when it was and runs for as long as it ran, whatever the workload
 //! does meanwhile. That is right for timers and interrupts, and wrong for a thread that works for the workload, which came when that had asked. Real-time threads are left
-//! out: no policy of a guest's tasks schedules them. One CPU only.
+//! out, as no policy of a guest's tasks schedules them: whom one interrupts has run meanwhile.
 
 use schedsim::trace::{Event, EventKind, PrevState, TaskInfo};
 use schedsim::workload::{Action, Affinity, Attributes, Late, Operation, Script, Start, TaskSpec, Timer, Workload};
-use schedsim::{CpuId, Nanos, TaskId, Time};
+use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// See the head of the file.
@@ -37,33 +37,40 @@ struct Other {
 struct Bout {
     woken: Time,
     ran: Nanos,
-    turns: u64,
+    /// What of that is on the account of its scheduler.
+    costs: Nanos,
 }
 
 impl Surroundings {
-    /// Reads them off the events of a guest with these tasks, `numbers` being their numbers in the workload. A switch, which costs `switch`, is no part of a run; a task named `left_out`
-    /// is none of the others: what it takes is a switch's.
-    pub fn of(events: &[Event], tasks: &[TaskInfo], numbers: &[Option<u32>], switch: Nanos, left_out: Option<&str>) -> Surroundings {
+    /// Reads them off the events of a guest with these tasks, `numbers` being their numbers in the workload. What a switch costs on `machine`, and that a task of the workload wakes meanwhile, is no part
+    /// of a run; a task named `left_out` is none of the others, as real-time ones are none: what it takes is a switch's, or an interruption's.
+    pub fn of(events: &[Event], tasks: &[TaskInfo], numbers: &[Option<u32>], machine: &Machine, left_out: Option<&str>) -> Surroundings {
         let mut arrivals = vec![None; numbers.iter().flatten().map(|&number| number as usize + 1).max().unwrap_or(0)];
         let mut others: Vec<Other> = tasks.iter().map(|_| Other::default()).collect();
-        let is_left_out = |task: TaskId| left_out.is_some() && tasks.get(task.index()).is_some_and(|task| left_out == Some(&task.name));
-        let (mut held, mut was_on) = (BTreeMap::new(), BTreeMap::new());
+        let is_left_out = |task: TaskId| tasks.get(task.index()).is_some_and(|task| task.prio < 100 || left_out == Some(&task.name));
+        let (mut held, mut was_on, mut current) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for event in events {
             match event.kind {
-                // Whom the one that is left out interrupts goes on meanwhile.
+                // Whom those that are left out interrupt goes on meanwhile.
+                EventKind::SchedSwitch { prev, next, .. } if is_left_out(prev) && is_left_out(next) => {}
                 EventKind::SchedSwitch { prev, next, prev_state } if is_left_out(next) => {
                     held.insert(event.cpu, (prev, prev_state));
                 }
                 EventKind::SchedSwitch { prev, next, prev_state } => {
-                    let (prev, prev_state) =
-                        if is_left_out(prev) { held.remove(&event.cpu).unwrap_or((prev, prev_state)) } else { (prev, prev_state) };
+                    let (prev, prev_state) = held.remove(&event.cpu).filter(|_| is_left_out(prev)).unwrap_or((prev, prev_state));
                     if prev != next || prev_state != PrevState::Runnable {
                         others.get_mut(prev.index()).into_iter().for_each(|other| other.stops(prev_state, event.time));
-                        others.get_mut(next.index()).into_iter().for_each(|other| other.runs(event.time, event.cpu));
+                        others.get_mut(next.index()).into_iter().for_each(|other| other.runs(event.time, event.cpu, machine.switch_cost));
+                        current.insert(event.cpu, next);
                     }
                 }
                 EventKind::SchedWaking { task, target, .. } => {
                     was_on.insert(task, target);
+                    if numbers.get(task.index()).copied().flatten().is_some()
+                        && let Some(running) = current.get(&event.cpu).and_then(|task| others.get_mut(task.index()))
+                    {
+                        running.bout(event.time).costs += machine.interruption;
+                    }
                     others.get_mut(task.index()).into_iter().for_each(|other| other.is_woken(event.time))
                 }
                 EventKind::SchedWakeup { task, .. } | EventKind::SchedWakeupNew { task, .. } => {
@@ -74,11 +81,13 @@ impl Surroundings {
                 _ => {}
             }
         }
-        let is_other = |(task, number): &(&TaskInfo, &Option<u32>)| number.is_none() && left_out != Some(&task.name) && task.prio >= 100;
-        let chosen = tasks.iter().zip(numbers).zip(others).filter(|(is, _)| is_other(is)).filter(|(_, other)| !other.bouts.is_empty());
         let has_several_cpus = events.iter().any(|event| event.cpu != CpuId(0));
         let mut load = Workload::default();
-        chosen.for_each(|((info, _), other)| other.join(info, switch, has_several_cpus, &mut load));
+        for ((task, info), (other, number)) in (0..).map(TaskId).zip(tasks).zip(others.into_iter().zip(numbers)) {
+            if number.is_none() && !is_left_out(task) && !other.bouts.is_empty() {
+                other.join(info, has_several_cpus, &mut load);
+            }
+        }
         Surroundings { arrivals, others: load }
     }
 
@@ -114,9 +123,9 @@ impl Other {
         }
     }
 
-    fn runs(&mut self, now: Time, cpu: CpuId) {
+    fn runs(&mut self, now: Time, cpu: CpuId, switch: Nanos) {
         self.cpus.insert(cpu);
-        self.bout(now).turns += 1;
+        self.bout(now).costs += switch;
         self.running = Some(now);
     }
 
@@ -131,7 +140,7 @@ impl Other {
     }
 
     /// Becomes a task of `load` that does all this.
-    fn join(self, info: &TaskInfo, switch: Nanos, has_several_cpus: bool, load: &mut Workload) {
+    fn join(self, info: &TaskInfo, has_several_cpus: bool, load: &mut Workload) {
         let first = self.bouts[0].woken;
         let timer = load.shared.timers.len() as u32;
         load.shared.timers.push(Timer { origin: Some(first), late: Late::CatchUp });
@@ -141,7 +150,7 @@ impl Other {
         }
         let next = self.bouts.iter().skip(1).map(|bout| Some(bout.woken)).chain([None]);
         for (bout, next) in self.bouts.iter().zip(next) {
-            let ran = Nanos(bout.ran.0.saturating_sub(switch.0.saturating_mul(bout.turns)));
+            let ran = bout.ran.saturating_sub(bout.costs);
             let wait = |next: Time| Action::Do(Operation::Timer { timer, period: next.since(bout.woken) });
             script.push(ran, next.map_or(Action::Exit, wait));
         }
@@ -188,14 +197,15 @@ mod tests {
         let task = |name: &str, prio| TaskInfo { name: name.to_string(), pid: 1, tgid: 1, prio };
         let tasks = [task("init", 120), task("worker", 120), task("kthread", 120), task("migration/0", 0)];
         let numbers = [None, Some(0), None, None];
-        let surroundings = Surroundings::of(&events, &tasks, &numbers, Nanos(4), None);
+        let machine = Machine { switch_cost: Nanos(4), ..Machine::ideal(1) };
+        let surroundings = Surroundings::of(&events, &tasks, &numbers, &machine, None);
         assert_eq!(surroundings.arrivals, [Some((Time(7), CpuId(0)))]);
         let steps = |task: usize| surroundings.others.tasks[task].script.steps().map(|step| (step.run, step.then)).collect::<Vec<_>>();
         assert_eq!(steps(0), [(Nanos(20), Action::Exit)]);
         let wait = Action::Do(Operation::Timer { timer: 1, period: Nanos(60) });
-        assert_eq!(steps(1), [(Nanos(0), Action::Sleep(Nanos(100))), (Nanos(37), wait), (Nanos(6), Action::Exit)]);
+        assert_eq!(steps(1), [(Nanos(0), Action::Sleep(Nanos(100))), (Nanos(46), wait), (Nanos(6), Action::Exit)]);
         assert_eq!(surroundings.others.tasks.len(), 2);
-        let without = Surroundings::of(&events, &tasks, &numbers, Nanos(4), Some("kthread"));
+        let without = Surroundings::of(&events, &tasks, &numbers, &machine, Some("kthread"));
         assert_eq!(without.others.tasks.len(), 1);
         let own = TaskSpec { start: Start::At(Time(2)), ..surroundings.others.tasks[0].clone() };
         let around = surroundings.around(Workload { tasks: vec![own], shared: Shared::NOTHING, ..Workload::default() });

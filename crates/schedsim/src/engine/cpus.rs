@@ -76,6 +76,9 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             self.plan(cpu);
             let effect = self.policy.tick(&mut self.cx, cpu, task);
             self.apply(effect, Nanos::ZERO);
+            if self.costs_are_special {
+                self.interrupt(cpu);
+            }
         }
     }
 
@@ -117,9 +120,50 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
                 Action::Exit => return self.exit(cpu, task),
             }
             self.next_step(task);
-            if self.tasks[task.index()].work > Nanos::ZERO {
+            if self.costs_are_special {
+                self.resume_late(cpu, task);
+            }
+            if self.tasks[task.index()].work > Nanos::ZERO || self.cpus[cpu.index()].run_from > self.cx.now {
                 return self.plan(cpu);
             }
+        }
+    }
+
+    /// `cpu` pauses in what it runs, unless that is about to stop.
+    #[cold]
+    pub(super) fn interrupt(&mut self, cpu: CpuId) {
+        let (now, cost, task) = (self.cx.now, self.cx.machine.interruption, self.cx.current[cpu.index()]);
+        let Cpu { resched_at, run_from, .. } = self.cpus[cpu.index()];
+        if cost == Nanos::ZERO || task == TaskId::NONE || resched_at < Time::NEVER {
+            return;
+        }
+        self.account(cpu);
+        if self.tasks[task.index()].left() == Nanos::ZERO && run_from <= now {
+            // It is about to do something, or just doing it: it will be seen whether it goes on.
+            self.kept[cpu.index()] = self.kept[cpu.index()].max(now) + cost;
+        } else {
+            self.pause(cpu, task, cost);
+        }
+    }
+
+    /// What `cpu` runs goes on later by `cost`.
+    fn pause(&mut self, cpu: CpuId, task: TaskId, cost: Nanos) {
+        let state = &mut self.cpus[cpu.index()];
+        let from = state.run_from.max(self.cx.now);
+        let spent = cost.min(self.until.since(from));
+        state.run_from = from + spent;
+        state.slice_end = state.slice_end.max(state.run_from);
+        self.trace.push(self.cx.now, cpu, EventKind::Overhead { task, kind: OverheadKind::Switch, spent });
+        self.plan(cpu);
+    }
+
+    /// What `task` has just done interrupted `cpu`, and it goes on.
+    #[cold]
+    fn resume_late(&mut self, cpu: CpuId, task: TaskId) {
+        let kept = self.kept.get(cpu.index()).map_or(Nanos::ZERO, |until| until.since(self.cx.now));
+        if kept > Nanos::ZERO {
+            self.kept[cpu.index()] = Time::ZERO;
+            self.pause(cpu, task, kept);
         }
     }
 
@@ -246,6 +290,13 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         }
         if !self.locks.is_empty() {
             run_from = self.hold_lock(cpu, next, run_from);
+        }
+        if let Some(kept) = self.kept.get_mut(cpu.index()) {
+            let spent = std::mem::take(kept).since(self.cx.now).min(self.until.since(run_from));
+            if spent > Nanos::ZERO {
+                self.trace.push(self.cx.now, cpu, EventKind::Overhead { task: next, kind: OverheadKind::Switch, spent });
+            }
+            run_from += spent;
         }
         if !self.rates.are_even() {
             self.share_core(cpu, true);

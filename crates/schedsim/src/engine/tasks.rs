@@ -215,6 +215,9 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         };
         self.trace.push(self.cx.now, wake.waker.unwrap_or(last), kind);
         self.enqueue(task, target, if wake.new { Enqueue::New } else { Enqueue::Wakeup });
+        if self.costs_are_special {
+            self.interrupt(last);
+        }
     }
 
     #[inline(always)]

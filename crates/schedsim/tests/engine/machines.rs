@@ -6,7 +6,7 @@ use schedsim::engine::{self, Options};
 use schedsim::policy::{PolicySpec, names};
 use schedsim::trace::{EventKind, Trace};
 use schedsim::workload::{Action, Affinity, TaskSpec, Workload};
-use schedsim::{CpuId, Machine, MigrationCosts, Nanos, Place, Random, Time, Topology};
+use schedsim::{CpuId, Machine, MigrationCosts, Nanos, Place, Random, TaskId, Time, Topology};
 
 const MS: u64 = 1_000_000;
 
@@ -142,17 +142,23 @@ fn every_policy_keeps_the_rules_on_random_machines() {
             places.push((core as u16, cluster as u16, (cluster / clusters) as u16, [1.0, 0.7, 0.31][(cluster % of(&[1, 3])) as usize]));
         }
         let migration = MigrationCosts { remote: Some(Nanos(of(&[0, 3000]))), ..MigrationCosts::default() };
-        let machine =
-            Machine { switch_cost: Nanos(of(&[0, 900])), migration_cost: Nanos(of(&[0, 70])), ..machine(&places, 1.2, migration) };
-        let tasks = (0..2 + of(&[1, 6, 20])).map(|index| {
-            let steps: Vec<(u64, Action)> = (0..of(&[1, 8]))
+        let [switch_cost, migration_cost, interruption] = [[0, 900], [0, 70], [0, 3000]].map(|costs| Nanos(of(&costs)));
+        let machine = Machine { switch_cost, migration_cost, interruption, ..machine(&places, 1.2, migration) };
+        let count = 2 + of(&[1, 6, 20]);
+        let tasks = (0..count).map(|index| {
+            let mut steps: Vec<(u64, Action)> = (0..of(&[1, 8]))
                 .map(|_| {
-                    (
-                        of(&[1, 50_000, 7 * MS]),
-                        if of(&[0, 1]) == 0 { Action::Yield } else { Action::Sleep(Nanos(of(&[1, 90_000, 3 * MS]))) },
-                    )
+                    let then = match of(&[0, 1, 2]) {
+                        0 => Action::Yield,
+                        1 => Action::Sleep(Nanos(of(&[1, 90_000, 3 * MS]))),
+                        _ => Action::Wake(TaskId(((index + 1) % count) as u32)),
+                    };
+                    (of(&[0, 1, 50_000, 7 * MS]), then)
                 })
                 .collect();
+            // Everybody is woken at least once, and waits for that.
+            let next = TaskId(((index + 1) % count) as u32);
+            steps.extend([(of(&[1, 50_000]), Action::Wake(next)), (of(&[0, 1]), Action::Wait), (of(&[0, 1]), Action::Exit)]);
             let mut task = task(NOW, &steps);
             task.info.prio = 120 + (index % 3) as u8;
             task

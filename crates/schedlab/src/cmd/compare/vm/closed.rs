@@ -8,7 +8,7 @@ use crate::output::{Align, Results, Row, Table, headline, quantity};
 use crate::results_directory::ResultsDirectory;
 use crate::trace_file::{Header, Writer};
 use crate::vm::as_recorded::AsRecorded;
-use crate::vm::closed::{JOBS, Measured, SwitchCost, Traced, jobs, shares, switching};
+use crate::vm::closed::{JOBS, Measured, ProgramCost, SwitchCost, Traced, jobs, shares, switching};
 use crate::vm::conformance::{Collector, Conformance, Turns};
 use crate::vm::kernel;
 use crate::workload::ClosedWorkload;
@@ -142,11 +142,11 @@ impl Compare {
             let run = simulate(subject, &machine, &policy, self.common.seed, self.check, None)?;
             return Ok((Outcome::simulated(&policy.to_string(), cpus, names, run.summary), machine));
         };
-        let machine = machine(traced, switch, cpus, case.in_charge.is_ours());
         let left_out = case.in_charge.in_user_space();
         let left_out = left_out.as_deref();
-        let surroundings = traced.surroundings(switch.all, left_out);
-        let calls = traced.calls(workload.description(), &scripts, &measured.tasks_traced, switch);
+        let machine = machine(traced, switch, cpus, case.in_charge.is_ours(), left_out);
+        let surroundings = traced.surroundings(&machine, left_out);
+        let calls = traced.calls(workload.description(), &scripts, &measured.tasks_traced, switch, left_out);
         let scripts = surroundings.around(workload.with_calls(&calls).scripts(cpus)?);
         let others: Vec<TaskId> = scripts.ids().skip(measured.tasks.len()).collect();
         let subject = Subject { beside: &others, ..Subject::of_closed(workload, &scripts, &machine, None) };
@@ -177,7 +177,9 @@ impl Compare {
     /// The turns of the workload's tasks if their bursts are as they were recorded.
     fn replay(&self, traced: &Traced, machine: &Machine, policy: &PolicySpec, left_out: Option<&str>) -> Result<Turns, Error> {
         let recorded = AsRecorded::of(&traced.events, &traced.recording.tasks, machine.cpus, left_out);
-        let machine = Machine { switch_cost: recorded.switch_cost, ..machine.clone() };
+        // Interruptions are part of the bursts in which they were; what a program in user space takes between two tasks is nobody's.
+        let between = left_out.map_or(Nanos::ZERO, |name| traced.program(name).switch);
+        let machine = Machine { switch_cost: recorded.switch_cost + between, interruption: Nanos::ZERO, ..machine.clone() };
         let workload = &recorded.workload;
         let subject = Subject { name: "recorded", workload, machine: &machine, mips: None, ended: &[], until: Time::NEVER, beside: &[] };
         let mut events = Collector::default();
@@ -194,11 +196,21 @@ fn write_turns(directory: &ResultsDirectory, header: &Header, turns: &Turns) -> 
 }
 
 /// The simulated machine: its costs are those of the guest, whose caches QEMU leaves out, so that migrations cost nothing.
-fn machine(Traced { costs, slice_check, .. }: &Traced, switch: SwitchCost, cpus: u16, is_ours: bool) -> Machine {
+fn machine(traced: &Traced, switch: SwitchCost, cpus: u16, is_ours: bool, program: Option<&str>) -> Machine {
+    let Traced { costs, slice_check, .. } = traced;
     let costed = Machine { switch_cost: switch.all, idle_exit: costs.idle_exit(), ..Machine::ideal(cpus) };
-    match is_ours {
-        true => Machine { slice_check: Some(*slice_check), wake_cost: costs.waking_when_idle.value.unwrap_or(Nanos::ZERO), ..costed },
-        false => Machine { wake_cost: costs.wake_cost(), ..costed },
+    if !is_ours {
+        return Machine { wake_cost: costs.wake_cost(), ..costed };
+    }
+    let wake_cost = costs.waking_when_idle.value.unwrap_or(Nanos::ZERO);
+    let costed = Machine { slice_check: Some(*slice_check), wake_cost, ..costed };
+    match program.map(|name| traced.program(name)) {
+        Some(ProgramCost { switch: between, interruption }) if between > Nanos::ZERO => Machine {
+            switch_cost: switch.own + between,
+            interruption: if interruption > Nanos::ZERO { switch.own + interruption } else { Nanos::ZERO },
+            ..costed
+        },
+        _ => costed,
     }
 }
 
@@ -375,14 +387,15 @@ fn agreement(real: &Outcome, recorded: &[(String, f64)], simulated: &Outcome, ma
         let cells = turns.into_iter().chain([format!("{percent} equal"), "99%".to_string(), verdict(share >= 0.99)]);
         table.row(std::iter::once(bursts.names().1.to_string()).chain(cells));
     }
-    let Machine { switch_cost, wake_cost, idle_exit, .. } = machine;
+    let Machine { switch_cost, wake_cost, idle_exit, interruption, .. } = machine;
+    let interruption = if *interruption > Nanos::ZERO { format!(", an interruption {interruption}") } else { String::new() };
     let mut differences = String::new();
     for (bursts, conformance) in simulated.conformance.iter().filter(|(_, conformance)| !conformance.differences.is_empty()) {
         let classes: Vec<String> = conformance.differences.iter().map(|(class, count)| format!("{count} {}", class.name())).collect();
         let _ = writeln!(differences, "Turns that differ in {}: {}", bursts.names().1, classes.join(", "));
     }
     format!(
-        "{} against {}; the simulated machine has the guest's costs: switch {switch_cost}, a waking {wake_cost}, leaving idle {idle_exit}\n\n{table}\n{differences}",
+        "{} against {}; the simulated machine has the guest's costs: switch {switch_cost}, a waking {wake_cost}, leaving idle {idle_exit}{interruption}\n\n{table}\n{differences}",
         simulated.title, real.title
     )
 }
