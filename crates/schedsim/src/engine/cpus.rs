@@ -85,11 +85,13 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     /// The running task has done the work of its step: it acts, and goes on with the next step unless it leaves the CPU.
     #[inline(always)]
     fn act(&mut self, cpu: CpuId, task: TaskId) {
-        match self.tasks[task.index()].then {
-            Action::Sleep(pause) => self.sleep(cpu, task, pause),
+        let status = match self.tasks[task.index()].then {
+            Action::Sleep(pause) => self.sleep(task, pause),
             Action::Exit => self.exit(cpu, task),
-            _ => self.act_in_full(cpu, task),
-        }
+            _ => return self.act_in_full(cpu, task),
+        };
+        let prev_state = self.retire(cpu, task, status);
+        self.dispatch_here(cpu, prev_state);
     }
 
     /// The same, for tasks that may do more than sleep and end.
@@ -100,7 +102,10 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
                 Action::Continue => {}
                 Action::Wake(other) => self.give_token(other, cpu),
                 Action::Fork(child) => self.fork(cpu, task, child),
-                Action::Sleep(pause) => return self.sleep(cpu, task, pause),
+                Action::Sleep(pause) => {
+                    let status = self.sleep(task, pause);
+                    return self.leave(cpu, task, status);
+                }
                 Action::Wait => {
                     let tokens = &mut self.tasks[task.index()].tokens;
                     if *tokens == 0 {
@@ -117,7 +122,10 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
                     self.next_step(task);
                     return self.stop(cpu, Stop::Yielded);
                 }
-                Action::Exit => return self.exit(cpu, task),
+                Action::Exit => {
+                    let status = self.exit(cpu, task);
+                    return self.leave(cpu, task, status);
+                }
             }
             self.next_step(task);
             if self.costs_are_special {
@@ -173,25 +181,31 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     }
 
     #[inline(always)]
-    fn sleep(&mut self, cpu: CpuId, task: TaskId, pause: Nanos) {
+    fn sleep(&mut self, task: TaskId, pause: Nanos) -> Status {
         self.timers.insert(self.cx.now + pause, task);
-        self.leave(cpu, task, Status::Sleeping);
+        Status::Sleeping
     }
 
     #[inline(always)]
-    fn exit(&mut self, cpu: CpuId, task: TaskId) {
+    fn exit(&mut self, cpu: CpuId, task: TaskId) -> Status {
         self.depart(cpu, task);
         self.disinherit(task);
         self.trace.push(self.cx.now, cpu, EventKind::SchedProcessExit { task });
         if self.sync.counts_tasks() {
             self.ended(task, cpu);
         }
-        self.leave(cpu, task, Status::Dead);
+        Status::Dead
     }
 
     /// The running task leaves the CPU, not runnable.
-    #[inline(always)]
     fn leave(&mut self, cpu: CpuId, task: TaskId, status: Status) {
+        let prev_state = self.retire(cpu, task, status);
+        self.dispatch(cpu, prev_state);
+    }
+
+    /// The running task is not runnable any more. Says how the switch away from it tells that.
+    #[inline(always)]
+    fn retire(&mut self, cpu: CpuId, task: TaskId, status: Status) -> PrevState {
         let (stop, prev_state) = if status == Status::Dead { (Stop::Exited, PrevState::Dead) } else { (Stop::Blocked, PrevState::Blocked) };
         self.tasks[task.index()].status = status;
         self.put_away(cpu, task, stop);
@@ -199,7 +213,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         if stop == Stop::Exited {
             self.policy.exit_task(&mut self.cx, task);
         }
-        self.dispatch(cpu, prev_state);
+        prev_state
     }
 
     /// The running task has to stop, and waits from now on.
@@ -223,7 +237,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     pub(super) fn reschedule(&mut self, cpu: CpuId) {
         match self.cpus[cpu.index()].state {
             CpuState::Idle => {}
-            CpuState::LeavingIdle(_) => self.dispatch(cpu, PrevState::Runnable),
+            CpuState::LeavingIdle(_) => self.dispatch_here(cpu, PrevState::Runnable),
             CpuState::Busy if self.cpus[cpu.index()].resched_at <= self.cx.now => {
                 self.account(cpu);
                 let task = self.cx.current[cpu.index()];
@@ -238,8 +252,14 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         }
     }
 
-    /// Lets the policy choose what `cpu` runs next. What it ran has been put away: `prev_state` says why.
+    #[inline(never)]
     fn dispatch(&mut self, cpu: CpuId, prev_state: PrevState) {
+        self.dispatch_here(cpu, prev_state);
+    }
+
+    /// Lets the policy choose what `cpu` runs next. What it ran has been put away: `prev_state` says why. Compiled into where most dispatches are made.
+    #[inline(always)]
+    fn dispatch_here(&mut self, cpu: CpuId, prev_state: PrevState) {
         let choice = self.policy.dispatch(&mut self.cx, cpu);
         let (now, prev) = (self.cx.now, self.cpus[cpu.index()].occupant);
         match choice {

@@ -235,13 +235,12 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             Effect::Nothing => {}
             Effect::Kick(cpu) => self.kick(cpu, delay),
             Effect::KickAt(cpu, time) => self.kick_at(cpu, time),
-            Effect::Preempt(cpu) if self.cpus[cpu.index()].state == CpuState::Busy => self.preempt(cpu, delay),
-            Effect::Preempt(cpu) => self.kick(cpu, delay),
+            Effect::Preempt(cpu) => self.preempt_or_kick(cpu, delay),
         }
     }
 
     /// Wakes an idle CPU, which takes `delay` if a timer has interrupted it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn kick(&mut self, cpu: CpuId, delay: Nanos) {
         let state = &mut self.cpus[cpu.index()].state;
         if *state != CpuState::Idle {
@@ -255,6 +254,11 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         } else {
             self.cpu_times.set(cpu, self.cx.now + exit);
         }
+    }
+
+    #[cold]
+    fn preempt_or_kick(&mut self, cpu: CpuId, delay: Nanos) {
+        if self.cpus[cpu.index()].state == CpuState::Busy { self.preempt(cpu, delay) } else { self.kick(cpu, delay) }
     }
 
     #[cold]

@@ -322,16 +322,22 @@ impl Drift {
         Drift { batch, seen: 0, room: batch, sums: vec![0] }
     }
 
+    #[inline(always)]
     fn arrival(&mut self, alive: u32) {
         if self.room == 0 {
-            self.sums.push(0);
-            self.room = self.batch;
+            self.begin_batch();
         }
         self.seen += 1;
         self.room -= 1;
         if let Some(sum) = self.sums.last_mut() {
             *sum += u64::from(alive);
         }
+    }
+
+    #[cold]
+    fn begin_batch(&mut self) {
+        self.sums.push(0);
+        self.room = self.batch;
     }
 
     fn mean(&self) -> f64 {
