@@ -63,7 +63,7 @@ pub use topology::{Count, Measure, Ready, Search, Taken};
 pub(crate) use weights::weight;
 
 use crate::{CpuId, Nanos, TaskId, Time};
-use readyq::Node;
+use readyq::{Node, Nodes, ReadyQueue};
 use std::hint::black_box;
 
 /// Gives a new task a fresh node, and the slab room for it. Ids are dense, and are used again.
@@ -73,6 +73,15 @@ fn renew(nodes: &mut Vec<Node>, task: TaskId) {
         nodes.resize(task.index() + 1, Node::NEW);
     }
     nodes[task.index()] = Node::NEW;
+}
+
+/// Takes a waiting task out of a queue, by a pop if it is the first: to an order that counts turns the two are not the same.
+fn take_out(queue: &mut impl ReadyQueue, nodes: &mut Nodes, task: TaskId) {
+    if queue.peek(nodes) == Some(task) {
+        queue.pop(nodes);
+    } else {
+        queue.remove(nodes, task);
+    }
 }
 
 /// Reads the entry of a task in a table, if it has one.

@@ -4,6 +4,7 @@
 //! Beside the workload as it is described this is the finer comb: of a description the simulator knows what calls cost on average, and a waking that comes a microsecond later may fall into
 //! another turn, from which on two tasks alternate the other way round.
 
+use super::surroundings::is_unscheduled;
 use schedsim::trace::{Event, EventKind, Observer, PrevState, TaskInfo, WakeContext};
 use schedsim::workload::{CostEstimator, Recorded, ReplayBuilder, ReplayOptions, Workload};
 use schedsim::{CpuId, Nanos, TaskId, Time};
@@ -21,8 +22,7 @@ pub struct AsRecorded {
 impl AsRecorded {
     /// Made of the `events` of a guest with these tasks on `cpus` CPUs. Tasks that no policy schedules (real-time ones, and `left_out`, by name) are interruptions of others.
     pub fn of(events: &[Event], tasks: &[TaskInfo], cpus: u16, left_out: Option<&str>) -> AsRecorded {
-        let interrupts = |task: TaskId| tasks.get(task.index()).is_some_and(|task| task.prio < 100 || left_out == Some(&task.name));
-        let events = without(events, interrupts);
+        let events = without(events, |task| is_unscheduled(tasks, task, left_out));
         let (mut builder, mut costs) = (ReplayBuilder::new(ReplayOptions::default()), CostEstimator::new());
         builder.events(&events);
         costs.events(&events);

@@ -4,7 +4,7 @@
 //! Recording an event takes the kernel instructions, which are part of the latencies of the second run: what that comes to is the difference of the two makespans.
 
 use super::conformance::{Collector, Turns};
-use super::surroundings::Surroundings;
+use super::surroundings::{Surroundings, is_unscheduled};
 use super::{Transcript, kernel};
 use crate::Error;
 use crate::import::{self, Options, Recording};
@@ -198,6 +198,7 @@ impl Traced {
         // By CPU: what the turn under way has come to, and since when it goes on; and whose was interrupted.
         let mut turns: BTreeMap<CpuId, (Nanos, Time)> = BTreeMap::new();
         let mut interrupted: BTreeMap<CpuId, (TaskId, Nanos)> = BTreeMap::new();
+        let is_unscheduled = |task| is_unscheduled(&self.recording.tasks, task, left_out);
         for event in &self.events {
             let (task, next, goes_on) = match event.kind {
                 EventKind::SchedSwitch { prev, next, prev_state } => (prev, next, prev_state == PrevState::Runnable),
@@ -205,7 +206,7 @@ impl Traced {
                 _ => continue,
             };
             let turn = turns.remove(&event.cpu).map(|(before, since)| (task, before + event.time.since(since)));
-            if goes_on && self.is_unscheduled(next, left_out) {
+            if goes_on && is_unscheduled(next) {
                 interrupted.extend(turn.map(|turn| (event.cpu, turn)));
                 continue;
             }
@@ -216,16 +217,11 @@ impl Traced {
             if let Some((number, ran)) = done.and_then(|(task, ran)| Some((self.number(task)?, ran))) {
                 runs.entry(number).or_default().push(ran);
             }
-            if next != TaskId::NONE && !self.is_unscheduled(next, left_out) {
+            if next != TaskId::NONE && !is_unscheduled(next) {
                 turns.insert(event.cpu, (before, event.time));
             }
         }
         runs
-    }
-
-    /// Whether no policy schedules this task: real-time ones, and the program of a policy in user space.
-    fn is_unscheduled(&self, task: TaskId, program: Option<&str>) -> bool {
-        self.recording.tasks.get(task.index()).is_some_and(|task| task.prio < 100 || program == Some(&task.name))
     }
 
     /// What the program of this name took while the workload ran; zero for what it never did.

@@ -9,6 +9,11 @@ use schedsim::workload::{Action, Affinity, Attributes, Late, Operation, Script, 
 use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Whether no policy schedules this one of `tasks`: real-time ones, and the program, by name, of a policy in user space.
+pub fn is_unscheduled(tasks: &[TaskInfo], task: TaskId, program: Option<&str>) -> bool {
+    tasks.get(task.index()).is_some_and(|task| task.prio < 100 || program == Some(&task.name))
+}
+
 /// See the head of the file.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
@@ -47,7 +52,7 @@ impl Surroundings {
     pub fn of(events: &[Event], tasks: &[TaskInfo], numbers: &[Option<u32>], machine: &Machine, left_out: Option<&str>) -> Surroundings {
         let mut arrivals = vec![None; numbers.iter().flatten().map(|&number| number as usize + 1).max().unwrap_or(0)];
         let mut others: Vec<Other> = tasks.iter().map(|_| Other::default()).collect();
-        let is_left_out = |task: TaskId| tasks.get(task.index()).is_some_and(|task| task.prio < 100 || left_out == Some(&task.name));
+        let is_left_out = |task| is_unscheduled(tasks, task, left_out);
         let (mut held, mut was_on, mut current) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for event in events {
             match event.kind {

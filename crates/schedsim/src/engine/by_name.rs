@@ -34,15 +34,11 @@ pub fn simulate_open(
     options: Options,
     open: &mut OpenSystem,
 ) -> Result<Outcome, Error> {
-    run_direct(Run { source: model.into(), machine, options, sink: Direct(open) }, policy)
+    policy.visit(machine.cpus, Run { source: model.into(), machine, options, sink: Direct(open) })
 }
 
 /// Not generic, so that it is compiled in this crate.
 fn run(run: Run<'_, '_, Trace>, policy: &PolicySpec) -> Result<Outcome, Error> {
-    policy.visit(run.machine.cpus, run)
-}
-
-fn run_direct(run: Run<'_, '_, Direct<OpenSystem>>, policy: &PolicySpec) -> Result<Outcome, Error> {
     policy.visit(run.machine.cpus, run)
 }
 

@@ -312,11 +312,8 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             run_from = self.hold_lock(cpu, next, run_from);
         }
         if let Some(kept) = self.kept.get_mut(cpu.index()) {
-            let spent = std::mem::take(kept).since(self.cx.now).min(self.until.since(run_from));
-            if spent > Nanos::ZERO {
-                self.trace.push(self.cx.now, cpu, EventKind::Overhead { task: next, kind: OverheadKind::Switch, spent });
-            }
-            run_from += spent;
+            let cost = std::mem::take(kept).since(self.cx.now);
+            run_from = self.spend(cpu, next, OverheadKind::Switch, cost, run_from);
         }
         if !self.rates.are_even() {
             self.share_core(cpu, true);
@@ -387,11 +384,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     fn queue(&mut self, cpu: CpuId, next: TaskId, from: Time) -> Time {
         let waiting = self.policy.queue_length(cpu);
         let cost = self.cx.machine.queue_cost.as_ref().map_or(Nanos::ZERO, |cost| cost.of(waiting + 1));
-        let spent = cost.min(self.until.since(from));
-        if spent > Nanos::ZERO {
-            self.trace.push(self.cx.now, cpu, EventKind::Overhead { task: next, kind: OverheadKind::Queue, spent });
-        }
-        from + spent
+        self.spend(cpu, next, OverheadKind::Queue, cost, from)
     }
 
     /// Waits for the lock of the queue that `next` was found in, and for the search there. Returns from when `next` runs, which would have been `from`.
@@ -401,9 +394,15 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         let free = &mut self.locks[queue.index()];
         let hold = Nanos(self.cx.machine.lock_hold.0.saturating_mul(u64::from(entries)));
         *free = self.cx.now.max(*free) + hold;
-        let spent = free.since(self.cx.now).min(self.until.since(from));
+        let cost = free.since(self.cx.now);
+        self.spend(cpu, next, OverheadKind::Queue, cost, from)
+    }
+
+    /// Puts `cost`, from `from` on and as far as the run goes, on the account of `task`. Returns from when it runs.
+    fn spend(&mut self, cpu: CpuId, task: TaskId, kind: OverheadKind, cost: Nanos, from: Time) -> Time {
+        let spent = cost.min(self.until.since(from));
         if spent > Nanos::ZERO {
-            self.trace.push(self.cx.now, cpu, EventKind::Overhead { task: next, kind: OverheadKind::Queue, spent });
+            self.trace.push(self.cx.now, cpu, EventKind::Overhead { task, kind, spent });
         }
         from + spent
     }

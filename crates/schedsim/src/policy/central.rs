@@ -9,7 +9,7 @@
 //! Deviation: affinity, which the paper does not have; tasks that may not run on the CPU are passed over.
 
 use super::topology::Search;
-use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Scan, Wake, fetch, renew};
+use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Scan, Wake, fetch, renew, take_out};
 use crate::{CpuId, Nanos, TaskId};
 use readyq::{Node, Nodes, ReadyQueue};
 
@@ -89,11 +89,7 @@ impl<Q: ReadyQueue> Central<Q> {
             Search::First(search) => looked_at.min(search) as u32,
             Search::TopLevel => looked_at as u32,
         };
-        if self.queue.peek(nodes) == Some(task) {
-            self.queue.pop(nodes);
-        } else {
-            self.queue.remove(nodes, task);
-        }
+        take_out(&mut self.queue, nodes, task);
         Some(task)
     }
 

@@ -12,7 +12,7 @@
 
 use super::loads::{Loads, Ties, pick};
 use super::topology::{Count, Ready, Taken};
-use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Scan, Stop, Wake, fetch, renew};
+use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Scan, Stop, Wake, fetch, renew, take_out};
 use crate::{CpuId, Distance, Nanos, TaskId};
 use readyq::{Node, Nodes, ReadyQueue};
 use std::cmp::Reverse;
@@ -195,12 +195,7 @@ impl<Q: ReadyQueue + Clone> Take<Q> {
 
     /// `task` waits on `cpu` no longer.
     fn take_out(&mut self, cx: &Context, task: TaskId, cpu: CpuId) {
-        let (nodes, queue) = (Nodes::from_mut(&mut self.nodes), &mut self.queues[cpu.index()]);
-        if queue.peek(nodes) == Some(task) {
-            queue.pop(nodes);
-        } else {
-            queue.remove(nodes, task);
-        }
+        take_out(&mut self.queues[cpu.index()], Nodes::from_mut(&mut self.nodes), task);
         self.uncount(cx, task, cpu);
     }
 

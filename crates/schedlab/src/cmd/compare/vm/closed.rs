@@ -158,7 +158,8 @@ impl Compare {
         let turns = until(events.turns(|task| (task.index() < measured.tasks.len()).then_some(task.0)));
         // A recording does not tell a yield from a preemption.
         let yields = measured.tasks_traced.iter().any(|task| task.operations.contains_key("yield"));
-        let replayed = if yields { None } else { Some(until(self.replay(traced, &machine, &policy, left_out)?)) };
+        let is_wanted = cpus == 1 || directory.is_some();
+        let replayed = if yields || !is_wanted { None } else { Some(until(self.replay(traced, &machine, &policy, left_out)?)) };
         if cpus == 1 {
             simulated.conformance.push((Bursts::Described, Conformance::of(&real.order(), &turns.order())));
             simulated.conformance.extend(replayed.iter().map(|turns| (Bursts::Recorded, Conformance::of(&real.order(), &turns.order()))));
