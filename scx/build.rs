@@ -26,6 +26,9 @@ fn main() {
         "-mcpu=v4".to_string(),
         "-Wall".to_string(),
         "-Wno-compare-distinct-pointer-types".to_string(),
+        // The kernel is given these names, too: no folder of this machine among them.
+        format!("-ffile-prefix-map={}=", out.display()),
+        format!("-ffile-prefix-map={}=", env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR")),
     ];
     let mut table = String::from("&[\n");
     for source in sources() {

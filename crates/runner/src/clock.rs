@@ -81,19 +81,39 @@ pub fn calibrate() {
     PASSES.store((TRIAL << 16) / best, Relaxed);
 }
 
+/// When the kernel's last tick was, which nothing tells: the clock is looked at for three periods, and what keeps this CPU from it once each period is the tick. `None` if nothing does.
+pub fn tick() -> Option<u64> {
+    const PASSES: u64 = 20;
+    const INEXACT: u64 = 1_000;
+    let mut period = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes to `period` only.
+    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut period) };
+    let period = period.tv_nsec.cast_unsigned();
+    let (begin, mut last) = (now(), now());
+    let (mut usual, mut kept_since) = (u64::MAX, Vec::new());
+    while last < begin + 3 * period {
+        spin(PASSES);
+        let gap = now() - last;
+        usual = usual.min(gap);
+        if gap > 4 * usual {
+            kept_since.push(last);
+        }
+        last += gap;
+    }
+    let is_again = |time: u64| kept_since.iter().any(|since| (since + period).abs_diff(time) < INEXACT);
+    kept_since.iter().copied().rev().find(|&time| is_again(time))
+}
+
 /// Uses `ns` of CPU time, measured by the task's own CPU clock.
 pub fn burn(ns: u64) {
     let read = READ.load(Relaxed);
-    // So little that a look at the clock would be the larger part.
-    if ns <= 8 * read {
-        return spin((ns * PASSES.load(Relaxed)) >> 16);
+    let always_as_fast = guest::is_guest() && guest::has_one_cpu();
+    // So little that a look at the clock would be the larger part; or as much as in the trial, however often it is interrupted.
+    if ns <= 8 * read || always_as_fast {
+        return spin((u128::from(ns) * u128::from(PASSES.load(Relaxed)) >> 16) as u64);
     }
-    // A guest of one CPU always spins as fast as in the trial. Elsewhere a neighbour slows it down, and a long spin would overshoot by as much.
-    let longest = match guest::is_guest() {
-        true if guest::has_one_cpu() => u64::MAX,
-        true => 5_000,
-        false => 100_000,
-    };
+    // A neighbour slows it down, and a long spin would overshoot by as much.
+    let longest = if guest::is_guest() { 5_000 } else { 100_000 };
     let begin = cpu();
     loop {
         let used = cpu() - begin + read;

@@ -32,6 +32,13 @@ pub enum Event {
         /// The clock.
         ns: u64,
     },
+    /// When the kernel's ticks are; of a guest with one CPU.
+    Tick {
+        /// Which job.
+        job: usize,
+        /// The clock at a tick.
+        ns: u64,
+    },
     /// A window of a job's steady state.
     Sample {
         /// Which job.

@@ -54,6 +54,9 @@ pub fn run(number: usize, job: &Job, host: Option<&Host>, services: &[Service], 
     let migrations = if stage.is_detailed { Migrations::count() } else { None };
     let tracing = job.trace.then(Tracing::prepare).transpose()?;
     stage.prepare()?;
+    if let Some(ns) = (guest::has_one_cpu() && job.windows.is_none()).then(clock::tick).flatten() {
+        report(&Event::Tick { job: number, ns });
+    }
     report(&Event::JobStart { job: number, name: job.name.clone(), ns: clock::now() });
     tracing.as_ref().map_or(Ok(()), Tracing::start)?;
     let before = Usage::of_process();

@@ -27,6 +27,7 @@ pub mod proof;
 pub mod qemu;
 pub mod scheduler;
 pub mod surroundings;
+pub mod timing;
 pub mod unpack;
 pub mod yields;
 

@@ -423,7 +423,7 @@ fn what_a_scheduler_of_ours_needs_and_is_not_there_is_named() {
     let program = directory.path().join("schedlab-scx");
     let (code, said) = run(&program, &["bpf:ruler", "--on", "vm"]);
     assert!(
-        code == Some(77) && said.contains("cargo build --release --manifest-path scx/Cargo.toml") && said.contains("clang-19"),
+        code == Some(77) && said.contains("cargo build --release -p schedlab-scx") && said.contains("clang-19"),
         "{said}"
     );
     std::fs::write(&program, "#!/bin/sh\necho bpf:rr; echo bpf:ruler\n").unwrap();

@@ -169,7 +169,7 @@ impl<'w> Checks<'w> {
         let promises = in_groups(promises, workload);
         let tasks = workload.tasks.len();
         // Bounds and turns are of slices that end when they are used up.
-        let is_exact = machine.slice_check.is_none();
+        let is_exact = machine.ticks.is_none();
         // Whoever inherits while it waits is placed anew, on a CPU that no event names.
         let stays = workload.shared.inheriting().is_none();
         let locally_work_conserving = promises.locally_work_conserving && stays;

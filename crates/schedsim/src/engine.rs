@@ -122,6 +122,7 @@ struct Engine<'w, P, S> {
     kept: Vec<Time>,
     /// When the lock of each queue will be free; empty if nobody holds one for any time.
     locks: Vec<Time>,
+    /// From one tick that matters to the next, if any does.
     tick: Option<Nanos>,
     /// Whether the machine charges for more than switches, migrations and leaving idle.
     costs_are_special: bool,
@@ -137,12 +138,14 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
     fn new(source: Source<'w>, machine: &Machine, policy: P, options: Options, trace: S) -> Self {
         let cpu_sets = if let Source::Scripts(workload) = source { workload.cpu_sets.clone() } else { Vec::new() };
         let rates = Rates::new(machine);
+        let costly_ticks = machine.ticks.as_ref().filter(|ticks| ticks.have_costs());
+        let interrupts = machine.interruption > Nanos::ZERO || machine.timer_cost > Nanos::ZERO || costly_ticks.is_some();
         let mut engine = Engine {
             load: Load::new(source, options.seed),
-            tick: policy.needs().tick,
+            tick: costly_ticks.map(|ticks| ticks.period).or(policy.needs().tick),
             costs_are_special: machine.queue_cost.is_some()
                 || machine.lock_hold > Nanos::ZERO
-                || machine.interruption > Nanos::ZERO
+                || interrupts
                 || !rates.are_even(),
             slowdown: Slowdown::new(machine, policy.migrates()),
             rates,
@@ -157,7 +160,7 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
             resched: Vec::new(),
             interrupted: NOBODY,
             alarms: Vec::new(),
-            kept: if machine.interruption > Nanos::ZERO { vec![Time::ZERO; usize::from(machine.cpus)] } else { Vec::new() },
+            kept: if interrupts { vec![Time::ZERO; usize::from(machine.cpus)] } else { Vec::new() },
             locks: if machine.lock_hold > Nanos::ZERO { vec![Time::ZERO; usize::from(machine.cpus)] } else { Vec::new() },
             until: options.until,
             trace,

@@ -15,7 +15,7 @@ mod time;
 pub mod trace;
 pub mod workload;
 
-pub use machine::{CpuSet, Distance, Machine, MigrationCosts, Place, QueueCost, Sharing, SliceCheck, Slows, Topology};
+pub use machine::{CpuSet, Distance, Machine, MigrationCosts, Place, QueueCost, Sharing, Slows, Ticks, Topology};
 pub use random::Random;
 pub use readyq::{Level, TaskId};
 pub use time::{Nanos, Time};

@@ -4,6 +4,7 @@ mod queue_cost;
 mod topology;
 
 use crate::{CpuId, Nanos, Random, Time};
+use std::collections::BTreeMap;
 pub use queue_cost::QueueCost;
 pub use topology::{Distance, MigrationCosts, Place, Topology};
 
@@ -24,6 +25,8 @@ pub struct Machine {
     /// For how long a waking, or a tick that the policy is told of, keeps its CPU from what it runs and goes on with: what a policy takes that decides in a program of its own, to which the CPU
     /// switches and back. Part of the slice.
     pub interruption: Nanos,
+    /// For how long the interrupt of a timer that wakes a task keeps its CPU from what it runs and goes on with. Part of the slice.
+    pub timer_cost: Nanos,
     /// What it costs that the CPUs share memory.
     pub sharing: Sharing,
     /// What each dispatch costs for the insert and the pop that it took; by default nothing. It is paid by the CPU that dispatches, like a switch and also where the
@@ -34,30 +37,85 @@ pub struct Machine {
     pub lock_hold: Nanos,
     /// How CPUs lie to one another, of as many as there are. By default all are alike and share one cache.
     pub topology: Option<Topology>,
-    /// When it is looked at whether a slice is over; by default it ends when it is used up.
-    pub slice_check: Option<SliceCheck>,
+    /// When its ticks are; by default it has none but those that a policy asks for, and a slice ends when it is used up.
+    pub ticks: Option<Ticks>,
 }
 
-/// The kernel looks at its ticks only whether a slice is over: one of 4 ms that begins between two ticks 4 ms apart ends with the second.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SliceCheck {
-    /// From one look to the next.
+/// The ticks of a kernel. Only then it looks whether a slice is over: one of 4 ms that begins between two ticks 4 ms apart ends with the second. A policy that needs ticks is told of each so many-th.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ticks {
+    /// From one tick to the next.
     pub period: Nanos,
     /// When the first one is.
     pub first: Time,
-    /// How late a look may be, on each CPU and each time by another part of this: which of two CPUs looks first is left to chance.
+    /// How late a tick may be, on each CPU and each time by another part of this: which of two CPUs comes to it first is left to chance. Less than the period.
     pub lateness: Nanos,
+    /// For how long a tick keeps its CPU from what it runs.
+    pub cost: Nanos,
+    /// The same of those that cost more or less, by their number from 0.
+    pub others: BTreeMap<u64, Nanos>,
 }
 
-impl SliceCheck {
-    /// The look on `cpu` that finds that a slice was over at `due`.
-    fn look(self, cpu: CpuId, due: Time) -> Time {
-        let looks = due.0.saturating_sub(self.first.0).div_ceil(self.period.0);
+impl Ticks {
+    /// A tick each `period` from `first` on, on time and for nothing.
+    pub fn new(period: Nanos, first: Time) -> Ticks {
+        Ticks { period, first, lateness: Nanos::ZERO, cost: Nanos::ZERO, others: BTreeMap::new() }
+    }
+
+    /// Whether any costs anything.
+    pub fn have_costs(&self) -> bool {
+        self.cost > Nanos::ZERO || !self.others.is_empty()
+    }
+
+    /// What the tick costs that was last at `time`.
+    pub(crate) fn cost_at(&self, time: Time) -> Nanos {
+        self.cost_of(time.0.saturating_sub(self.first.0) / self.period.0)
+    }
+
+    /// The tick of `cpu` that finds that a slice was over at `due`.
+    fn look(&self, cpu: CpuId, due: Time) -> Time {
+        self.number(cpu, due.0.saturating_sub(self.first.0).div_ceil(self.period.0))
+    }
+
+    /// When a tick is, by its number from 0, unless it is late.
+    pub fn time_of(&self, tick: u64) -> Time {
+        Time(tick.saturating_mul(self.period.0).saturating_add(self.first.0))
+    }
+
+    /// What a tick costs, by its number from 0.
+    pub fn cost_of(&self, tick: u64) -> Nanos {
+        self.others.get(&tick).copied().unwrap_or(self.cost)
+    }
+
+    /// How many ticks come no later than `time` where none is late.
+    pub fn until(&self, time: Time) -> u64 {
+        if time < self.first { 0 } else { (time - self.first).0 / self.period.0 + 1 }
+    }
+
+    /// The first tick of `cpu` behind `time` that is one of each `every`-th.
+    pub(crate) fn after(&self, cpu: CpuId, time: Time, every: u64) -> Time {
+        let passed = time.0.saturating_sub(self.first.0) / self.period.0;
+        let last = passed - passed % every;
+        let tick = self.number(cpu, last);
+        if tick > time { tick } else { self.number(cpu, last + every) }
+    }
+
+    /// Whether what happens at `time` is one of each `every`-th tick.
+    pub(crate) fn is_one_of(&self, time: Time, every: u64) -> bool {
+        (time.0.saturating_sub(self.first.0) / self.period.0).is_multiple_of(every)
+    }
+
+    /// How many of these ticks make one of `period`, the nearest number; at least one.
+    pub(crate) fn within(&self, period: Nanos) -> u64 {
+        ((period.0 + self.period.0 / 2) / self.period.0).max(1)
+    }
+
+    fn number(&self, cpu: CpuId, tick: u64) -> Time {
         let late = match self.lateness {
             Nanos::ZERO => 0,
-            Nanos(most) => Random::new((looks << 16) | u64::from(cpu.0)).below(most + 1),
+            Nanos(most) => Random::new((tick << 16) | u64::from(cpu.0)).below(most + 1),
         };
-        Time(looks.saturating_mul(self.period.0).saturating_add(self.first.0).saturating_add(late))
+        Time(self.time_of(tick).0.saturating_add(late))
     }
 }
 
@@ -96,11 +154,12 @@ impl Machine {
             idle_exit: Nanos::ZERO,
             wake_cost: Nanos::ZERO,
             interruption: Nanos::ZERO,
+            timer_cost: Nanos::ZERO,
             sharing: Sharing::default(),
             queue_cost: None,
             lock_hold: Nanos::ZERO,
             topology: None,
-            slice_check: None,
+            ticks: None,
         }
     }
 
@@ -122,7 +181,7 @@ impl Machine {
     /// When a slice ends that is used up on `cpu` at `due`.
     #[inline]
     pub fn slice_end(&self, cpu: CpuId, due: Time) -> Time {
-        self.slice_check.map_or(due, |check| check.look(cpu, due))
+        self.ticks.as_ref().map_or(due, |ticks| ticks.look(cpu, due))
     }
 
     /// All CPUs, in order.

@@ -11,7 +11,7 @@ use schedsim::engine::{self, Options, Outcome};
 use schedsim::policy::PolicySpec;
 use schedsim::trace::{Event, EventKind, Observer, TaskInfo, Trace};
 use schedsim::workload::{Action, Affinity, Attributes, Script, Start, TaskSpec, Workload};
-use schedsim::{CpuId, Machine, Nanos, SliceCheck, TaskId, Time};
+use schedsim::{CpuId, Machine, Nanos, TaskId, Ticks, Time};
 
 #[derive(Default)]
 struct Collect(Vec<Event>);
@@ -62,8 +62,8 @@ fn a_slice_ends_where_the_machine_looks_at_it() {
     let ms = 1_000_000;
     let workload =
         Workload { tasks: vec![task(NOW, &[(6 * ms, Action::Exit)]), task(NOW, &[(5 * ms, Action::Exit)])], ..Default::default() };
-    let slice_check = |first| Some(SliceCheck { period: Nanos(4 * ms), first: Time(first), lateness: Nanos::ZERO });
-    let machine = |first| Machine { slice_check: slice_check(first), ..Machine::ideal(1) };
+    let ticks = |first| Some(Ticks::new(Nanos(4 * ms), Time(first)));
+    let machine = |first| Machine { ticks: ticks(first), ..Machine::ideal(1) };
     let (_, events) = run("central:rr/quantum=3ms", &machine(0), &workload);
     assert_eq!(switches(&events), [(0, 0, -1, 0), (4 * ms, 0, 0, 1), (8 * ms, 0, 1, 0), (10 * ms, 0, 0, 1), (11 * ms, 0, 1, -1)]);
     let (_, events) = run("central:rr/quantum=3ms", &machine(ms), &workload);
@@ -74,8 +74,8 @@ fn a_slice_ends_where_the_machine_looks_at_it() {
 fn a_look_at_a_slice_comes_late_on_each_cpu_by_its_own_chance() {
     let ms = 1_000_000;
     let workload = Workload { tasks: vec![task(NOW, &[(400 * ms, Action::Exit)]); 4], ..Default::default() };
-    let slice_check = Some(SliceCheck { period: Nanos(4 * ms), first: Time(0), lateness: Nanos(1_000) });
-    let (_, events) = run("central:rr/quantum=3ms", &Machine { slice_check, ..Machine::ideal(2) }, &workload);
+    let ticks = Some(Ticks { lateness: Nanos(1_000), ..Ticks::new(Nanos(4 * ms), Time(0)) });
+    let (_, events) = run("central:rr/quantum=3ms", &Machine { ticks, ..Machine::ideal(2) }, &workload);
     let late = |cpu: u16| -> Vec<u64> {
         let ends = switches(&events).into_iter().filter(|&(time, on, prev, next)| on == cpu && time > 0 && prev >= 0 && next >= 0);
         ends.map(|(time, ..)| time % (4 * ms)).take(50).collect()

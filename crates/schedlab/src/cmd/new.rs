@@ -41,7 +41,7 @@ impl New {
         let file = file.display();
         print(&format!(
             "{file} is a policy that works; change it.\n\nThen, in {}:\n  cargo build --release\n  target/release/schedlab check --policy {name}\n  \
-             target/release/schedlab compare hackbench:1 --policy eevdf,{name}\n  cargo build --release --manifest-path scx/Cargo.toml\n  \
+             target/release/schedlab compare hackbench:1 --policy eevdf,{name}\n  cargo build --release -p schedlab-scx\n  \
              target/release/schedlab compare yield:2,64 --on vm --policy kernel:other,{name}\n",
             checkout.display()
         ))

@@ -4,7 +4,7 @@
 //! Recording an event takes the kernel instructions, which are part of the latencies of the second run: what that comes to is the difference of the two makespans.
 
 use super::conformance::{Collector, Turns};
-use super::surroundings::{Surroundings, is_unscheduled};
+use super::surroundings::Surroundings;
 use super::{Transcript, kernel};
 use crate::Error;
 use crate::import::{self, Options, Recording};
@@ -12,9 +12,9 @@ use schedlab_runner::class::Class;
 use schedlab_runner::event::{Event, TaskResult};
 use schedlab_runner::session::Job;
 use schedsim::metrics::{Metrics, Summary};
-use schedsim::trace::{EventKind, Observer, PrevState};
-use schedsim::workload::{Closed, CostEstimator, Costs, Phase, Script, Tasks, Workload};
-use schedsim::{CpuId, Machine, Nanos, SliceCheck, TaskId, Time};
+use schedsim::trace::{EventKind, Observer};
+use schedsim::workload::{Closed, CostEstimator, Costs, Phase, Tasks};
+use schedsim::{Machine, Nanos, TaskId, Ticks, Time};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -50,7 +50,7 @@ impl SwitchCost {
     /// If the trace is none that an import reads.
     pub fn of(transcript: &Transcript, job: usize) -> Result<Option<SwitchCost>, Error> {
         let Some((_, tasks)) = end(transcript, job) else { return Ok(None) };
-        let traced = Traced::read(&trace(transcript, job), &tasks)?;
+        let traced = Traced::read(&trace(lines(transcript, job)), &tasks)?;
         let turns: Vec<Time> = traced.turns.switches().map(|(time, _)| time).collect();
         let (Some(&first), Some(&last)) = (turns.first(), turns.last()) else { return Ok(None) };
         let (mut all, mut own, mut running) = (0, 0, BTreeMap::new());
@@ -69,15 +69,6 @@ impl SwitchCost {
     }
 }
 
-/// What a program takes that decides in user space.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ProgramCost {
-    /// From one task to the next.
-    pub switch: Nanos,
-    /// Where it interrupts a task that goes on.
-    pub interruption: Nanos,
-}
-
 /// What the two jobs came to.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Measured {
@@ -93,6 +84,8 @@ pub struct Measured {
     pub trace: String,
     /// How many events the guest's buffer had no room for.
     pub lost: u64,
+    /// The ticks while events were recorded, from the first of them on; only of one CPU.
+    pub ticks: Option<Ticks>,
 }
 
 /// A guest's trace, read.
@@ -109,8 +102,8 @@ pub struct Traced {
     pub costs: Costs,
     /// What the workload's tasks did, by its numbers; of one CPU only.
     pub turns: Turns,
-    /// When this kernel looks whether a slice is over, from the begin of the workload on.
-    pub slice_check: SliceCheck,
+    /// When this kernel's ticks are, from the begin of the workload on.
+    pub ticks: Ticks,
 }
 
 impl Measured {
@@ -121,8 +114,17 @@ impl Measured {
             Event::TraceLost { job, events } if *job == first + 1 => Some(*events),
             _ => None,
         });
-        let trace = trace(transcript, first + 1);
-        Some(Measured { makespan, makespan_traced, tasks, tasks_traced, trace, lost: lost.unwrap_or(0) })
+        let recorded = || lines(transcript, first + 1);
+        let begin = recorded().next().map(|(_, ns, _)| ns);
+        let ticks = transcript.events.iter().find_map(|event| match event {
+            Event::Tick { job, ns } if *job == first + 1 => {
+                let first = (i128::from(*ns) - i128::from(begin?)).rem_euclid(i128::from(kernel::TICK.0));
+                Some(Ticks::new(kernel::TICK, Time(first as u64)))
+            }
+            _ => None,
+        });
+        let trace = trace(recorded());
+        Some(Measured { makespan, makespan_traced, tasks, tasks_traced, trace, lost: lost.unwrap_or(0), ticks })
     }
 
     /// The trace as events, with their metrics.
@@ -130,7 +132,8 @@ impl Measured {
     /// # Errors
     /// If it is none that an import reads.
     pub fn read(&self) -> Result<Traced, Error> {
-        Traced::read(&self.trace, &self.tasks_traced)
+        let traced = Traced::read(&self.trace, &self.tasks_traced)?;
+        Ok(Traced { ticks: self.ticks.clone().unwrap_or(traced.ticks), ..traced })
     }
 }
 
@@ -153,118 +156,20 @@ impl Traced {
         metrics.events(&collector.events);
         costs.events(&collector.events);
         let number = |task: TaskId| numbers.get(task.index()).copied().flatten();
-        let (turns, slice_check) = (collector.turns(number), collector.slice_check(number, kernel::TICK));
+        let (turns, ticks) = (collector.turns(number), collector.ticks(number, kernel::TICK));
         let summary = metrics.finish(Time(recording.duration.0));
-        Ok(Traced { recording, events: collector.events, numbers, summary, costs: costs.finish(), turns, slice_check })
+        Ok(Traced { recording, events: collector.events, numbers, summary, costs: costs.finish(), turns, ticks })
     }
 
     /// The number of a task in the workload, if it is one of its tasks.
-    fn number(&self, task: TaskId) -> Option<u32> {
+    pub(super) fn number(&self, task: TaskId) -> Option<u32> {
         self.numbers.get(task.index()).copied().flatten()
-    }
-
-    /// What a call cost the tasks of each `[[task]]` of `workload` beyond what they did and the turns that they had. Where turns are alike a usual one counts, so that neither interrupts nor the
-    /// end of a task are in it.
-    pub fn calls(
-        &self,
-        workload: &Closed,
-        scripts: &Workload,
-        results: &[TaskResult],
-        switch: SwitchCost,
-        left_out: Option<&str>,
-    ) -> Vec<Nanos> {
-        let runs = self.runs(switch, left_out);
-        let mut costs = Vec::new();
-        let mut first = 0;
-        for tasks in &workload.tasks {
-            let (mut beyond, mut calls) = (0, 0);
-            for number in first..first + tasks.count {
-                let (Some(runs), Some(result)) = (runs.get(&number), results.get(number as usize)) else { continue };
-                let Some(work) = work(&scripts.tasks[number as usize].script, result) else { continue };
-                let expected = work.0.saturating_add(runs.len() as u64 * switch.own.0);
-                beyond += without_outliers(runs).0.saturating_sub(expected);
-                calls += result.operations.iter().filter(|(kind, _)| *kind != "run").map(|(_, count)| count).sum::<u64>();
-            }
-            costs.push(Nanos(beyond.checked_div(calls).unwrap_or(0)));
-            first += tasks.count;
-        }
-        costs
-    }
-
-    /// How long each turn of a task was until it ended or began to exit, by its number; on one CPU. It goes on where a task interrupted it that no policy schedules, and is the shorter by what that
-    /// took of its own.
-    fn runs(&self, switch: SwitchCost, left_out: Option<&str>) -> BTreeMap<u32, Vec<Nanos>> {
-        let mut runs: BTreeMap<u32, Vec<Nanos>> = BTreeMap::new();
-        // By CPU: what the turn under way has come to, and since when it goes on; and whose was interrupted.
-        let mut turns: BTreeMap<CpuId, (Nanos, Time)> = BTreeMap::new();
-        let mut interrupted: BTreeMap<CpuId, (TaskId, Nanos)> = BTreeMap::new();
-        let is_unscheduled = |task| is_unscheduled(&self.recording.tasks, task, left_out);
-        for event in &self.events {
-            let (task, next, goes_on) = match event.kind {
-                EventKind::SchedSwitch { prev, next, prev_state } => (prev, next, prev_state == PrevState::Runnable),
-                EventKind::SchedProcessExit { task } => (task, TaskId::NONE, false),
-                _ => continue,
-            };
-            let turn = turns.remove(&event.cpu).map(|(before, since)| (task, before + event.time.since(since)));
-            if goes_on && is_unscheduled(next) {
-                interrupted.extend(turn.map(|turn| (event.cpu, turn)));
-                continue;
-            }
-            let (done, before) = match interrupted.remove(&event.cpu) {
-                Some((task, ran)) if task == next => (None, ran.saturating_sub(switch.own)),
-                other => (turn.or(other), Nanos::ZERO),
-            };
-            if let Some((number, ran)) = done.and_then(|(task, ran)| Some((self.number(task)?, ran))) {
-                runs.entry(number).or_default().push(ran);
-            }
-            if next != TaskId::NONE && !is_unscheduled(next) {
-                turns.insert(event.cpu, (before, event.time));
-            }
-        }
-        runs
-    }
-
-    /// What the program of this name took while the workload ran; zero for what it never did.
-    pub fn program(&self, name: &str) -> ProgramCost {
-        let is_it = |task: TaskId| self.recording.tasks.get(task.index()).is_some_and(|task| task.prio >= 100 && task.name == name);
-        let (mut before, mut switches, mut interruptions) = (BTreeMap::new(), Vec::new(), Vec::new());
-        for event in &self.events {
-            let EventKind::SchedSwitch { prev, next, prev_state } = event.kind else { continue };
-            if is_it(next) {
-                before.insert(event.cpu, (event.time, prev, prev_state));
-            } else if let Some((since, interrupted, state)) = before.remove(&event.cpu).filter(|_| is_it(prev)) {
-                let goes_on = next == interrupted && state == PrevState::Runnable;
-                let taken = if goes_on { &mut interruptions } else { &mut switches };
-                taken.extend(self.number(next).map(|_| event.time.since(since)));
-            }
-        }
-        let usual = |taken: &[Nanos]| Nanos(without_outliers(taken).0.checked_div(taken.len() as u64).unwrap_or(0));
-        ProgramCost { switch: usual(&switches), interruption: usual(&interruptions) }
     }
 
     /// What the workload met there beside its scheduler on this machine; `left_out` is no part of it, by name.
     pub fn surroundings(&self, machine: &Machine, left_out: Option<&str>) -> Surroundings {
         Surroundings::of(&self.events, &self.recording.tasks, &self.numbers, machine, left_out)
     }
-}
-
-/// What a task was to run: all, if it has ended; else its runs so far, taken for usual ones, and half of one. `None` before the first is over.
-fn work(script: &Script, result: &TaskResult) -> Option<Nanos> {
-    if result.ended_ns.is_some() {
-        return Some(script.demand());
-    }
-    let (runs, sum) = script.steps().filter(|step| step.run > Nanos::ZERO).fold((0, 0), |(runs, sum), step| (runs + 1, sum + step.run.0));
-    let done = result.operations.get("run").filter(|&&done| done > 0)?;
-    Some(Nanos((2 * done + 1) * (sum / runs.max(1)) / 2))
-}
-
-/// The sum of `runs`; where half of them are within a tenth of the median, none counts for more than that.
-fn without_outliers(runs: &[Nanos]) -> Nanos {
-    let mut sorted = runs.to_vec();
-    sorted.sort_unstable();
-    let [low, median, high] = [1, 2, 3].map(|quarter| sorted.get(sorted.len() * quarter / 4).copied().unwrap_or_default());
-    let most = if (high - low).0 <= median.0 / 10 { median } else { Nanos::MAX };
-    runs.iter().map(|&run| run.min(most)).sum()
 }
 
 /// How long a job took, and what its tasks came to.
@@ -275,16 +180,19 @@ fn end(transcript: &Transcript, number: usize) -> Option<(Nanos, Vec<TaskResult>
     })
 }
 
-/// The events of a job as `perf script` would print them.
-fn trace(transcript: &Transcript, number: usize) -> String {
+/// The events of a job: what stands before the time, the time, and the event.
+fn lines(transcript: &Transcript, number: usize) -> impl Iterator<Item = (&str, u64, &str)> {
+    transcript.events.iter().filter_map(move |event| match event {
+        Event::Trace { job, line } if *job == number => columns(line),
+        _ => None,
+    })
+}
+
+/// The events as `perf script` would print them.
+fn trace<'a>(lines: impl Iterator<Item = (&'a str, u64, &'a str)>) -> String {
     let mut text = String::new();
-    for event in &transcript.events {
-        if let Event::Trace { job, line } = event
-            && *job == number
-            && let Some((before, ticks, event)) = columns(line)
-        {
-            let _ = writeln!(text, "{before} {}.{:09}: {event}", ticks / 1_000_000_000, ticks % 1_000_000_000);
-        }
+    for (before, ns, event) in lines {
+        let _ = writeln!(text, "{before} {}.{:09}: {event}", ns / 1_000_000_000, ns % 1_000_000_000);
     }
     text
 }

@@ -5,7 +5,7 @@
 //! class.
 
 use schedsim::trace::{Event, EventKind, Observer, PrevState};
-use schedsim::{CpuId, Nanos, SliceCheck, TaskId, Time};
+use schedsim::{CpuId, Nanos, TaskId, Ticks, Time};
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 use std::collections::BTreeMap;
 
@@ -45,8 +45,9 @@ impl Collector {
         Turns { events }
     }
 
-    /// When it is looked at whether a slice is over, a `period` apart, from the first event about the workload on: where turns end that lasted for a period or longer.
-    pub fn slice_check(&self, number: impl Fn(TaskId) -> Option<u32>, period: Nanos) -> SliceCheck {
+    /// When ticks are, a `period` apart, from the first event about the workload on: where turns end that lasted for a period or longer, as it is looked at then whether a slice is over. What they cost is
+    /// not seen.
+    pub fn ticks(&self, number: impl Fn(TaskId) -> Option<u32>, period: Nanos) -> Ticks {
         const ENOUGH: usize = 200;
         let begin = self.turns(&number).events.first().map_or(Time::ZERO, |event| event.time);
         let (mut since, mut ends) = (BTreeMap::new(), Vec::new());
@@ -62,14 +63,14 @@ impl Collector {
         let apart = |a: u64, b: u64| a.abs_diff(b).min(period.0 - a.abs_diff(b));
         let usual = ends.iter().min_by_key(|&&end| ends.iter().map(|&other| apart(end, other)).sum::<u64>()).copied().unwrap_or(0);
         if self.events.iter().all(|event| event.cpu == CpuId(0)) {
-            return SliceCheck { period, first: Time(usual), lateness: Nanos::ZERO };
+            return Ticks::new(period, Time(usual));
         }
         // Of several CPUs one comes to its tick before another: what is between the tenths of the looks at both ends is taken for that.
         let half = period.0 / 2;
         let mut around: Vec<u64> = ends.iter().map(|end| (end + period.0 + half - usual) % period.0).collect();
         around.sort_unstable();
         let [early, late] = [1, 9].map(|tenth| around.get(around.len() * tenth / 10).copied().unwrap_or(half));
-        SliceCheck { period, first: Time((usual + period.0 + early - half) % period.0), lateness: Nanos(late - early) }
+        Ticks { lateness: Nanos(late - early), ..Ticks::new(period, Time((usual + period.0 + early - half) % period.0)) }
     }
 }
 
@@ -244,7 +245,7 @@ mod tests {
         // Turns of 107, 100 and 99, which is too short, and one of somebody else's.
         collector.events(&[(50, 9, 1), (157, 1, 2), (257, 2, 1), (356, 1, 9), (999, 9, 1)].map(switch));
         let number = |task: TaskId| (task.0 < 9).then_some(task.0);
-        assert_eq!(collector.slice_check(number, Nanos(100)), SliceCheck { period: Nanos(100), first: Time(7), lateness: Nanos::ZERO });
+        assert_eq!(collector.ticks(number, Nanos(100)), Ticks::new(Nanos(100), Time(7)));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const PROGRAM: &str = "schedlab-scx";
-const BUILD: &str = "build it with: cargo build --release --manifest-path scx/Cargo.toml \
+const BUILD: &str = "build it with: cargo build --release -p schedlab-scx \
                      (which needs: apt-get install clang-19 libelf-dev zlib1g-dev pkg-config), or say where it is in SCHEDLAB_SCX";
 
 /// A policy by name: `bpf:NAME`, which runs in the kernel as a whole, or a policy of `schedsim`, which decides in user space.
@@ -27,7 +27,7 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// The scheduler of this name, which the program must know. It is looked for where `SCHEDLAB_SCX` says, beside this program, in `scx/target/release`, and in `PATH`.
+    /// The scheduler of this name, which the program must know. It is looked for where `SCHEDLAB_SCX` says, beside this program, in `target/release`, and in `PATH`.
     ///
     /// # Errors
     /// [`Error::Missing`] if there is no such program, [`Error::Usage`] if it does not know the name.
@@ -35,7 +35,7 @@ impl Scheduler {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let named = std::env::var_os("SCHEDLAB_SCX").map(PathBuf::from);
         let beside = std::env::current_exe().ok().map(|path| path.with_file_name(PROGRAM));
-        let built = PathBuf::from("scx/target/release").join(PROGRAM);
+        let built = PathBuf::from("target/release").join(PROGRAM);
         let on_path = std::env::split_paths(&path).map(|directory| directory.join(PROGRAM));
         let mut candidates: Vec<PathBuf> = named.into_iter().collect();
         if candidates.is_empty() {

@@ -4,7 +4,7 @@
 //! does meanwhile. That is right for timers and interrupts, and wrong for a thread that works for the workload, which came when that had asked. Real-time threads are left
 //! out, as no policy of a guest's tasks schedules them: whom one interrupts has run meanwhile.
 
-use schedsim::trace::{Event, EventKind, PrevState, TaskInfo};
+use schedsim::trace::{Event, EventKind, PrevState, TaskInfo, WakeContext};
 use schedsim::workload::{Action, Affinity, Attributes, Late, Operation, Script, Start, TaskSpec, Timer, Workload};
 use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,12 +69,13 @@ impl Surroundings {
                         current.insert(event.cpu, next);
                     }
                 }
-                EventKind::SchedWaking { task, target, .. } => {
+                EventKind::SchedWaking { task, target, context } => {
                     was_on.insert(task, target);
-                    if numbers.get(task.index()).copied().flatten().is_some()
-                        && let Some(running) = current.get(&event.cpu).and_then(|task| others.get_mut(task.index()))
-                    {
-                        running.bout(event.time).costs += machine.interruption;
+                    if let Some(running) = current.get(&event.cpu).and_then(|task| others.get_mut(task.index())) {
+                        let is_ours = numbers.get(task.index()).copied().flatten().is_some();
+                        let interruption = if is_ours { machine.interruption } else { Nanos::ZERO };
+                        let timer = if context == WakeContext::Hardirq { machine.timer_cost } else { Nanos::ZERO };
+                        running.bout(event.time).costs += interruption + timer;
                     }
                     others.get_mut(task.index()).into_iter().for_each(|other| other.is_woken(event.time))
                 }

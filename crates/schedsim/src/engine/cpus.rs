@@ -69,16 +69,39 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             self.stop(cpu, Stop::Preempted);
         } else if slice_end <= now {
             self.events += 1;
+            if let Some(ticks) = self.cx.machine.ticks.as_ref().filter(|ticks| ticks.have_costs()) {
+                self.kept[cpu.index()] = now + ticks.cost_at(now);
+            }
             self.stop(cpu, Stop::SliceOver);
         } else {
             debug_assert_eq!(next_tick, now);
             self.cpus[cpu.index()].next_tick = self.tick_after(cpu, now);
             self.plan(cpu);
-            let effect = self.policy.tick(&mut self.cx, cpu, task);
-            self.apply(effect, Nanos::ZERO);
-            if self.costs_are_special {
-                self.interrupt(cpu);
-            }
+            self.tick(cpu, task);
+        }
+    }
+
+    /// A tick, of which the policy is told if it is one of those that it needs.
+    fn tick(&mut self, cpu: CpuId, task: TaskId) {
+        let (period, now) = (self.policy.needs().tick, self.cx.now);
+        let (cost, is_told) = match &self.cx.machine.ticks {
+            None => (Nanos::ZERO, true),
+            Some(ticks) => (ticks.cost_at(now), period.is_some_and(|period| ticks.is_one_of(now, ticks.within(period)))),
+        };
+        if cost > Nanos::ZERO {
+            self.interrupt(cpu, cost);
+        }
+        if is_told {
+            self.tell_of_tick(cpu, task);
+        }
+    }
+
+    #[inline]
+    fn tell_of_tick(&mut self, cpu: CpuId, task: TaskId) {
+        let effect = self.policy.tick(&mut self.cx, cpu, task);
+        self.apply(effect, Nanos::ZERO);
+        if self.costs_are_special {
+            self.interrupt(cpu, self.cx.machine.interruption);
         }
     }
 
@@ -137,10 +160,10 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         }
     }
 
-    /// `cpu` pauses in what it runs, unless that is about to stop.
+    /// `cpu` pauses for `cost` in what it runs, unless that is about to stop.
     #[cold]
-    pub(super) fn interrupt(&mut self, cpu: CpuId) {
-        let (now, cost, task) = (self.cx.now, self.cx.machine.interruption, self.cx.current[cpu.index()]);
+    pub(super) fn interrupt(&mut self, cpu: CpuId, cost: Nanos) {
+        let (now, task) = (self.cx.now, self.cx.current[cpu.index()]);
         let Cpu { resched_at, run_from, .. } = self.cpus[cpu.index()];
         if cost == Nanos::ZERO || task == TaskId::NONE || resched_at < Time::NEVER {
             return;
@@ -445,7 +468,11 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     fn tick_after(&self, cpu: CpuId, time: Time) -> Time {
         let (Some(tick), expected) = (self.tick, self.cpus[cpu.index()].next_tick) else { return Time::NEVER };
         let is_next = time < expected && expected.since(time) <= tick;
-        if is_next { expected } else { Time((time.0 / tick.0 + 1) * tick.0) }
+        match &self.cx.machine.ticks {
+            _ if is_next => expected,
+            None => Time((time.0 / tick.0 + 1) * tick.0),
+            Some(ticks) => ticks.after(cpu, time, ticks.within(tick)),
+        }
     }
 
     /// Accounts for what the task on `cpu` has done until now: first the cost of its migration, then what sharing costs, then its work.

@@ -1,9 +1,9 @@
 //! How tasks come into being and become runnable.
 
-use super::Engine;
 use super::cpus::CpuState;
 use super::sharing::part;
 use super::source::Load;
+use super::{Engine, NOBODY};
 use crate::policy::{Effect, Enqueue, Policy, TaskView, Wake};
 use crate::trace::{EventKind, Sink, WakeContext};
 use crate::workload::{Action, Affinity, Attributes, Start};
@@ -216,7 +216,8 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         self.trace.push(self.cx.now, wake.waker.unwrap_or(last), kind);
         self.enqueue(task, target, if wake.new { Enqueue::New } else { Enqueue::Wakeup });
         if self.costs_are_special {
-            self.interrupt(last);
+            let timer = if self.interrupted == NOBODY { Nanos::ZERO } else { self.cx.machine.timer_cost };
+            self.interrupt(last, self.cx.machine.interruption + timer);
         }
     }
 

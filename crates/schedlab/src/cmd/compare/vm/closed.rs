@@ -8,14 +8,15 @@ use crate::output::{Align, Results, Row, Table, headline, quantity};
 use crate::results_directory::ResultsDirectory;
 use crate::trace_file::{Header, Writer};
 use crate::vm::as_recorded::AsRecorded;
-use crate::vm::closed::{JOBS, Measured, ProgramCost, SwitchCost, Traced, jobs, shares, switching};
+use crate::vm::closed::{JOBS, Measured, SwitchCost, Traced, jobs, shares, switching};
 use crate::vm::conformance::{Collector, Conformance, Turns};
 use crate::vm::kernel;
+use crate::vm::timing::{self, ProgramCost, Timing};
 use crate::workload::ClosedWorkload;
 use schedsim::metrics::{CATALOGUE, Metric, Summary};
 use schedsim::policy::PolicySpec;
 use schedsim::trace::Observer;
-use schedsim::{Machine, Nanos, TaskId, Time};
+use schedsim::{Machine, Nanos, TaskId, Ticks, Time};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -144,9 +145,10 @@ impl Compare {
         };
         let left_out = case.in_charge.in_user_space();
         let left_out = left_out.as_deref();
-        let machine = machine(traced, switch, cpus, case.in_charge.is_ours(), left_out);
+        let timing = Timing::of(traced, switch, left_out);
+        let machine = machine(traced, &timing, switch, cpus, case.in_charge.is_ours(), left_out);
         let surroundings = traced.surroundings(&machine, left_out);
-        let calls = traced.calls(workload.description(), &scripts, &measured.tasks_traced, switch, left_out);
+        let calls = timing.calls(workload.description(), &scripts, &measured.tasks_traced, &machine);
         let scripts = surroundings.around(workload.with_calls(&calls).scripts(cpus)?);
         let others: Vec<TaskId> = scripts.ids().skip(measured.tasks.len()).collect();
         let subject = Subject { beside: &others, ..Subject::of_closed(workload, &scripts, &machine, None) };
@@ -179,8 +181,9 @@ impl Compare {
     fn replay(&self, traced: &Traced, machine: &Machine, policy: &PolicySpec, left_out: Option<&str>) -> Result<Turns, Error> {
         let recorded = AsRecorded::of(&traced.events, &traced.recording.tasks, machine.cpus, left_out);
         // Interruptions are part of the bursts in which they were; what a program in user space takes between two tasks is nobody's.
-        let between = left_out.map_or(Nanos::ZERO, |name| traced.program(name).switch);
-        let machine = Machine { switch_cost: recorded.switch_cost + between, interruption: Nanos::ZERO, ..machine.clone() };
+        let between = left_out.map_or(Nanos::ZERO, |name| timing::program(traced, name).switch);
+        let ticks = machine.ticks.as_ref().map(|ticks| Ticks { cost: Nanos::ZERO, others: BTreeMap::new(), ..ticks.clone() });
+        let machine = Machine { switch_cost: recorded.switch_cost + between, interruption: Nanos::ZERO, timer_cost: Nanos::ZERO, ticks, ..machine.clone() };
         let workload = &recorded.workload;
         let subject = Subject { name: "recorded", workload, machine: &machine, mips: None, ended: &[], until: Time::NEVER, beside: &[] };
         let mut events = Collector::default();
@@ -197,15 +200,17 @@ fn write_turns(directory: &ResultsDirectory, header: &Header, turns: &Turns) -> 
 }
 
 /// The simulated machine: its costs are those of the guest, whose caches QEMU leaves out, so that migrations cost nothing.
-fn machine(traced: &Traced, switch: SwitchCost, cpus: u16, is_ours: bool, program: Option<&str>) -> Machine {
-    let Traced { costs, slice_check, .. } = traced;
-    let costed = Machine { switch_cost: switch.all, idle_exit: costs.idle_exit(), ..Machine::ideal(cpus) };
+fn machine(traced: &Traced, timing: &Timing, switch: SwitchCost, cpus: u16, is_ours: bool, program: Option<&str>) -> Machine {
+    let costs = &traced.costs;
+    // Tasks of a guest with several CPUs look at the clock while they run, so that interrupts are part of what they were to run.
+    let (timer_cost, ticks) = if cpus == 1 { (timing.timer(), timing.ticks()) } else { (Nanos::ZERO, traced.ticks.clone()) };
+    let costed = Machine { switch_cost: switch.all, idle_exit: costs.idle_exit(), timer_cost, ..Machine::ideal(cpus) };
     if !is_ours {
         return Machine { wake_cost: costs.wake_cost(), ..costed };
     }
     let wake_cost = costs.waking_when_idle.value.unwrap_or(Nanos::ZERO);
-    let costed = Machine { slice_check: Some(*slice_check), wake_cost, ..costed };
-    match program.map(|name| traced.program(name)) {
+    let costed = Machine { ticks: Some(ticks), wake_cost, ..costed };
+    match program.map(|name| timing::program(traced, name)) {
         Some(ProgramCost { switch: between, interruption }) if between > Nanos::ZERO => Machine {
             switch_cost: switch.own + between,
             interruption: if interruption > Nanos::ZERO { switch.own + interruption } else { Nanos::ZERO },
@@ -388,7 +393,7 @@ fn agreement(real: &Outcome, recorded: &[(String, f64)], simulated: &Outcome, ma
         let cells = turns.into_iter().chain([format!("{percent} equal"), "99%".to_string(), verdict(share >= 0.99)]);
         table.row(std::iter::once(bursts.names().1.to_string()).chain(cells));
     }
-    let Machine { switch_cost, wake_cost, idle_exit, interruption, .. } = machine;
+    let Machine { switch_cost, wake_cost, idle_exit, interruption, timer_cost, .. } = machine;
     let interruption = if *interruption > Nanos::ZERO { format!(", an interruption {interruption}") } else { String::new() };
     let mut differences = String::new();
     for (bursts, conformance) in simulated.conformance.iter().filter(|(_, conformance)| !conformance.differences.is_empty()) {
@@ -396,7 +401,7 @@ fn agreement(real: &Outcome, recorded: &[(String, f64)], simulated: &Outcome, ma
         let _ = writeln!(differences, "Turns that differ in {}: {}", bursts.names().1, classes.join(", "));
     }
     format!(
-        "{} against {}; the simulated machine has the guest's costs: switch {switch_cost}, a waking {wake_cost}, leaving idle {idle_exit}{interruption}\n\n{table}\n{differences}",
+        "{} against {}; the simulated machine has the guest's costs: switch {switch_cost}, a waking {wake_cost}, leaving idle {idle_exit}, a timer {timer_cost}{interruption}\n\n{table}\n{differences}",
         simulated.title, real.title
     )
 }

@@ -1,0 +1,216 @@
+//! What took time in a guest of one CPU beside what its tasks were to run, read off its trace: so that the simulated machine has the guest's costs.
+//!
+//! Turns of a task that end where it blocks are alike, whatever the workload; by how much those are longer in which something interrupted the task is what the interrupt took.
+
+use super::closed::{SwitchCost, Traced};
+use super::surroundings::is_unscheduled;
+use schedlab_runner::event::TaskResult;
+use schedsim::trace::{EventKind, PrevState, WakeContext};
+use schedsim::workload::{Closed, Script, Workload};
+use schedsim::{CpuId, Machine, Nanos, TaskId, Ticks, Time};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What a program takes that decides in user space.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ProgramCost {
+    /// From one task to the next.
+    pub switch: Nanos,
+    /// Where it interrupts a task that goes on.
+    pub interruption: Nanos,
+}
+
+/// The turns that a workload's tasks had in a guest.
+pub struct Timing<'a> {
+    traced: &'a Traced,
+    switch: SwitchCost,
+    /// In the order in which they ended.
+    turns: Vec<Turn>,
+    /// How long a turn of each task is in which nothing interrupts it, by its number; of those whose turns are alike.
+    usual: BTreeMap<u32, Nanos>,
+}
+
+/// A turn of a task, until it ended or the task began to exit.
+#[derive(Clone, Debug)]
+struct Turn {
+    /// Whose, by its number in the workload.
+    number: u32,
+    end: Time,
+    /// How long it was without tasks that interrupted it and that no policy schedules.
+    ran: Nanos,
+    /// How often a timer that woke somebody interrupted it.
+    timers: u64,
+    /// The ticks that were in it.
+    ticks: Range<u64>,
+}
+
+impl Turn {
+    fn is_undisturbed(&self) -> bool {
+        self.timers == 0 && self.ticks.is_empty()
+    }
+}
+
+/// A turn under way.
+#[derive(Clone, Copy, Default)]
+struct Begun {
+    ran: Nanos,
+    /// When it went on last.
+    since: Time,
+    timers: u64,
+    first_tick: u64,
+}
+
+impl<'a> Timing<'a> {
+    /// Of a guest in which a switch took that long; tasks named `left_out` are scheduled by nobody.
+    pub fn of(traced: &'a Traced, switch: SwitchCost, left_out: Option<&str>) -> Timing<'a> {
+        let turns = turns(traced, switch, left_out);
+        let mut undisturbed: BTreeMap<u32, Vec<Nanos>> = BTreeMap::new();
+        for turn in turns.iter().filter(|turn| turn.is_undisturbed()) {
+            undisturbed.entry(turn.number).or_default().push(turn.ran);
+        }
+        let alike = undisturbed.into_iter().filter_map(|(number, turns)| Some((number, usual(&turns).filter(|(_, alike)| *alike)?.0)));
+        let usual = alike.collect();
+        Timing { traced, switch, turns, usual }
+    }
+
+    /// By how much a turn is longer than usual.
+    fn excess(&self, turn: &Turn) -> Option<Nanos> {
+        Some(turn.ran.saturating_sub(*self.usual.get(&turn.number)?))
+    }
+
+    /// What the interrupt of a timer that wakes somebody takes from the task that goes on; zero where too few were seen.
+    pub fn timer(&self) -> Nanos {
+        let once = self.turns.iter().filter(|turn| turn.timers == 1 && turn.ticks.is_empty());
+        median_of_enough(once.filter_map(|turn| self.excess(turn)))
+    }
+
+    /// The guest's ticks with what they took from whom they interrupted: one that was alone in a turn what that was longer for, any other what is usual.
+    pub fn ticks(&self) -> Ticks {
+        /// A turn is longer or shorter by less, where the recording goes on to its next page.
+        const NOTHING: Nanos = Nanos(1_000);
+        /// Before the end of a turn a tick may have to wait until the switch is over.
+        const SWITCH: Nanos = Nanos(5_000);
+        let (ticks, timer) = (&self.traced.ticks, self.timer());
+        let beyond = |turn: &Turn| self.excess(turn).map(|excess| excess.saturating_sub(Nanos(turn.timers * timer.0)));
+        let mut others = BTreeMap::new();
+        for (turn, next) in self.turns.iter().zip(self.turns.iter().skip(1)).filter(|(turn, _)| turn.ticks.end == turn.ticks.start + 1) {
+            let Some(cost) = beyond(turn) else { continue };
+            let waits = ticks.time_of(turn.ticks.start) + SWITCH > turn.end && next.ticks.is_empty();
+            let later = beyond(next).filter(|&later| waits && later > NOTHING).unwrap_or(Nanos::ZERO);
+            others.insert(turn.ticks.start, cost + later);
+        }
+        Ticks { cost: median_of_enough(others.values().copied()), others, ..ticks.clone() }
+    }
+
+    /// What a call cost the tasks of each `[[task]]` of `workload` beyond what they did and the turns that they had, on the simulated machine, whose interrupts have their own costs. Where turns are alike a usual one counts,
+    /// so that the end of a task is not in it.
+    pub fn calls(&self, workload: &Closed, scripts: &Workload, results: &[TaskResult], machine: &Machine) -> Vec<Nanos> {
+        let mut runs: BTreeMap<u32, Vec<Nanos>> = BTreeMap::new();
+        for turn in &self.turns {
+            let ticks = machine.ticks.iter().flat_map(|ticks| turn.ticks.clone().map(|tick| ticks.cost_of(tick).0)).sum::<u64>();
+            runs.entry(turn.number).or_default().push(turn.ran.saturating_sub(Nanos(turn.timers * machine.timer_cost.0 + ticks)));
+        }
+        let mut costs = Vec::new();
+        let mut first = 0;
+        for tasks in &workload.tasks {
+            let (mut beyond, mut calls) = (0, 0);
+            for number in first..first + tasks.count {
+                let (Some(runs), Some(result)) = (runs.get(&number), results.get(number as usize)) else { continue };
+                let Some(work) = work(&scripts.tasks[number as usize].script, result) else { continue };
+                let expected = work.0.saturating_add(runs.len() as u64 * self.switch.own.0);
+                beyond += without_outliers(runs).0.saturating_sub(expected);
+                calls += result.operations.iter().filter(|(kind, _)| *kind != "run").map(|(_, count)| count).sum::<u64>();
+            }
+            costs.push(Nanos(beyond.checked_div(calls).unwrap_or(0)));
+            first += tasks.count;
+        }
+        costs
+    }
+}
+
+/// The turns of the workload's tasks. One goes on where a task interrupted it that no policy schedules, and is the shorter by what that took of its own.
+fn turns(traced: &Traced, switch: SwitchCost, left_out: Option<&str>) -> Vec<Turn> {
+    let mut turns = Vec::new();
+    let mut under_way: BTreeMap<CpuId, Begun> = BTreeMap::new();
+    let mut interrupted: BTreeMap<CpuId, (TaskId, Begun)> = BTreeMap::new();
+    let is_unscheduled = |task| is_unscheduled(&traced.recording.tasks, task, left_out);
+    for event in &traced.events {
+        let (task, next, goes_on) = match event.kind {
+            EventKind::SchedSwitch { prev, next, prev_state } => (prev, next, prev_state == PrevState::Runnable),
+            EventKind::SchedProcessExit { task } => (task, TaskId::NONE, false),
+            EventKind::SchedWaking { context: WakeContext::Hardirq, .. } => {
+                under_way.get_mut(&event.cpu).into_iter().for_each(|turn| turn.timers += 1);
+                continue;
+            }
+            _ => continue,
+        };
+        let turn = under_way.remove(&event.cpu).map(|turn| (task, Begun { ran: turn.ran + event.time.since(turn.since), ..turn }));
+        if goes_on && is_unscheduled(next) {
+            interrupted.extend(turn.map(|turn| (event.cpu, turn)));
+            continue;
+        }
+        let (done, before) = match interrupted.remove(&event.cpu) {
+            Some((task, turn)) if task == next => (None, Some(Begun { ran: turn.ran.saturating_sub(switch.own), ..turn })),
+            other => (turn.or(other), None),
+        };
+        if let Some((number, turn)) = done.and_then(|(task, turn)| Some((traced.number(task)?, turn))) {
+            let Begun { ran, timers, first_tick, .. } = turn;
+            turns.push(Turn { number, end: event.time, ran, timers, ticks: first_tick..traced.ticks.until(event.time) });
+        }
+        if next != TaskId::NONE && !is_unscheduled(next) {
+            let new = Begun { first_tick: traced.ticks.until(event.time), ..Begun::default() };
+            under_way.insert(event.cpu, Begun { since: event.time, ..before.unwrap_or(new) });
+        }
+    }
+    turns
+}
+
+/// What the program of this name took while the workload ran; zero for what it never did.
+pub fn program(traced: &Traced, name: &str) -> ProgramCost {
+    let is_it = |task: TaskId| traced.recording.tasks.get(task.index()).is_some_and(|task| task.prio >= 100 && task.name == name);
+    let (mut before, mut switches, mut interruptions) = (BTreeMap::new(), Vec::new(), Vec::new());
+    for event in &traced.events {
+        let EventKind::SchedSwitch { prev, next, prev_state } = event.kind else { continue };
+        if is_it(next) {
+            before.insert(event.cpu, (event.time, prev, prev_state));
+        } else if let Some((since, interrupted, state)) = before.remove(&event.cpu).filter(|_| is_it(prev)) {
+            let goes_on = next == interrupted && state == PrevState::Runnable;
+            let taken = if goes_on { &mut interruptions } else { &mut switches };
+            taken.extend(traced.number(next).map(|_| event.time.since(since)));
+        }
+    }
+    let usual = |taken: &[Nanos]| Nanos(without_outliers(taken).0.checked_div(taken.len() as u64).unwrap_or(0));
+    ProgramCost { switch: usual(&switches), interruption: usual(&interruptions) }
+}
+
+/// What a task was to run: all, if it has ended; else its runs so far, taken for usual ones, and half of one. `None` before the first is over.
+fn work(script: &Script, result: &TaskResult) -> Option<Nanos> {
+    if result.ended_ns.is_some() {
+        return Some(script.demand());
+    }
+    let (runs, sum) = script.steps().filter(|step| step.run > Nanos::ZERO).fold((0, 0), |(runs, sum), step| (runs + 1, sum + step.run.0));
+    let done = result.operations.get("run").filter(|&&done| done > 0)?;
+    Some(Nanos((2 * done + 1) * (sum / runs.max(1)) / 2))
+}
+
+/// The sum of `runs`; where they are alike none counts for more than a usual one.
+fn without_outliers(runs: &[Nanos]) -> Nanos {
+    let most = usual(runs).filter(|(_, alike)| *alike).map_or(Nanos::MAX, |(usual, _)| usual);
+    runs.iter().map(|&run| run.min(most)).sum()
+}
+
+/// The median of `runs`, and whether they are alike: half of them are within a tenth of it. `None` if there are none.
+fn usual(runs: &[Nanos]) -> Option<(Nanos, bool)> {
+    let mut sorted = runs.to_vec();
+    sorted.sort_unstable();
+    let [low, median, high] = [1, 2, 3].map(|quarter| sorted.get(sorted.len() * quarter / 4).copied());
+    let (low, median, high) = (low?, median?, high?);
+    Some((median, (high - low).0 <= median.0 / 10))
+}
+
+/// The median of those that are anything; zero if there are too few of them.
+fn median_of_enough(costs: impl Iterator<Item = Nanos>) -> Nanos {
+    const ENOUGH: usize = 3;
+    let costs: Vec<Nanos> = costs.filter(|&cost| cost > Nanos::ZERO).collect();
+    if costs.len() < ENOUGH { Nanos::ZERO } else { usual(&costs).map_or(Nanos::ZERO, |(usual, _)| usual) }
+}
