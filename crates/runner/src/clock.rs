@@ -81,8 +81,17 @@ pub fn calibrate() {
     PASSES.store((TRIAL << 16) / best, Relaxed);
 }
 
-/// When the kernel's last tick was, which nothing tells: the clock is looked at for three periods, and what keeps this CPU from it once each period is the tick. `None` if nothing does.
-pub fn tick() -> Option<u64> {
+/// A tick of the kernel's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tick {
+    /// The clock when it began.
+    pub ns: u64,
+    /// For how long it kept this CPU.
+    pub took_ns: u64,
+}
+
+/// The kernel's last tick, which nothing tells: the clock is looked at for three periods, and what keeps this CPU from it once each period is the tick. `None` if nothing does.
+pub fn tick() -> Option<Tick> {
     const PASSES: u64 = 20;
     const INEXACT: u64 = 1_000;
     let mut period = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -90,18 +99,22 @@ pub fn tick() -> Option<u64> {
     unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut period) };
     let period = period.tv_nsec.cast_unsigned();
     let (begin, mut last) = (now(), now());
-    let (mut usual, mut kept_since) = (u64::MAX, Vec::new());
+    let (mut usual, mut gaps) = (u64::MAX, Vec::new());
     while last < begin + 3 * period {
         spin(PASSES);
         let gap = now() - last;
         usual = usual.min(gap);
         if gap > 4 * usual {
-            kept_since.push(last);
+            gaps.push(Tick { ns: last, took_ns: gap - usual });
         }
         last += gap;
     }
-    let is_again = |time: u64| kept_since.iter().any(|since| (since + period).abs_diff(time) < INEXACT);
-    kept_since.iter().copied().rev().find(|&time| is_again(time))
+    let is_again = |gap: &Tick| gaps.iter().any(|other| (other.ns + period).abs_diff(gap.ns) < INEXACT);
+    let last = gaps.iter().copied().rev().find(is_again)?;
+    let is_tick = |gap: &&Tick| (last.ns - gap.ns) % period < INEXACT || (last.ns - gap.ns) % period > period - INEXACT;
+    // What else is done at a tick makes it longer.
+    let took_ns = gaps.iter().filter(|gap| gap.ns <= last.ns).filter(is_tick).map(|gap| gap.took_ns).min()?;
+    Some(Tick { took_ns, ..last })
 }
 
 /// Uses `ns` of CPU time, measured by the task's own CPU clock.

@@ -38,6 +38,8 @@ pub enum Event {
         job: usize,
         /// The clock at a tick.
         ns: u64,
+        /// For how long it kept the CPU from what ran.
+        took_ns: u64,
     },
     /// A window of a job's steady state.
     Sample {

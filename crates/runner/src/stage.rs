@@ -2,6 +2,7 @@
 //!
 //! All tasks are made first and wait at a gate, so that nothing that is measured begins before they are there.
 
+use crate::clock::Tick;
 use crate::program::{Program, Template};
 use crate::service::Service;
 use crate::shared::{Instance, KINDS, Places, Shared};
@@ -51,12 +52,13 @@ pub fn run(number: usize, job: &Job, host: Option<&Host>, services: &[Service], 
     if guest::is_guest() {
         guest::wake_in_time();
     }
+    // Whoever has to wait meanwhile has had its turn when all tasks are at the gate.
+    if let Some(Tick { ns, took_ns }) = (guest::has_one_cpu() && job.windows.is_none()).then(clock::tick).flatten() {
+        report(&Event::Tick { job: number, ns, took_ns });
+    }
     let migrations = if stage.is_detailed { Migrations::count() } else { None };
     let tracing = job.trace.then(Tracing::prepare).transpose()?;
     stage.prepare()?;
-    if let Some(ns) = (guest::has_one_cpu() && job.windows.is_none()).then(clock::tick).flatten() {
-        report(&Event::Tick { job: number, ns });
-    }
     report(&Event::JobStart { job: number, name: job.name.clone(), ns: clock::now() });
     tracing.as_ref().map_or(Ok(()), Tracing::start)?;
     let before = Usage::of_process();

@@ -263,7 +263,9 @@ impl<P: Policy> Live<P> {
             self.policy.running(&mut self.cx, cpu, task);
         }
         self.cx.current[cpu.index()] = TaskId::NONE;
-        self.cpus[cpu.index()].preempted = false;
+        if std::mem::take(&mut self.cpus[cpu.index()].preempted) {
+            self.decisions.retain(|&decision| decision != Decision::Stop(cpu)); // it would stop the next one
+        }
         self.cpus[cpu.index()].since = None;
         self.tasks[task.index()] = State::Asleep;
         let change = self.changes.remove(&task).filter(|_| why != Stop::Exited);
@@ -483,6 +485,19 @@ mod tests {
         for policy in ["central:ruler", "take:multilist2", "eevdf", "cfs", "mlfq", "pslist", "stride", "o1", "rr"] {
             PolicySpec::parse(policy).unwrap().visit(1, Anew);
         }
+    }
+
+    /// What is read together may hold both: that a better task woke, and that the CPU was kept from its task for the policy's sake.
+    #[test]
+    fn who_is_kept_from_running_already_is_not_stopped_once_more() {
+        let options = CentralOptions { preempt: true, levels: Levels::new(32), ..CentralOptions::baseline(Nanos(100)) };
+        let mut live = awake(Central::new(Priority::new(), options), 1);
+        live.running(CPU, TaskId(0));
+        chosen(&mut live);
+        live.arrive(TaskId(1), Arrival { prio: 100, ..Arrival::default() });
+        live.wake(TaskId(1), true, None);
+        live.paused(CPU);
+        assert_eq!(chosen(&mut live), [(1, 100)], "it would stop task 1");
     }
 
     /// A policy that counts tasks where it placed them loses none: of those that were asleep before it came, change CPUs, or leave without having run.

@@ -23,7 +23,7 @@ pub struct Machine {
     /// goes on until then. What is left of the interrupt, and the way through the scheduler.
     pub wake_cost: Nanos,
     /// For how long a waking, or a tick that the policy is told of, keeps its CPU from what it runs and goes on with: what a policy takes that decides in a program of its own, to which the CPU
-    /// switches and back. Part of the slice.
+    /// switches and back; nothing more while it keeps the CPU already, or the CPU goes from one task to the next. Part of the slice.
     pub interruption: Nanos,
     /// For how long the interrupt of a timer that wakes a task keeps its CPU from what it runs and goes on with. Part of the slice.
     pub timer_cost: Nanos,

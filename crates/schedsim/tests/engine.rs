@@ -191,6 +191,24 @@ fn a_waking_takes_its_time_and_who_is_preempted_goes_on_until_then() {
 }
 
 #[test]
+fn a_tick_keeps_its_cpu_from_what_it_runs_and_a_policy_is_told_of_those_that_it_needs() {
+    let ticks = Ticks { cost: Nanos(3), others: [(1, Nanos(7))].into(), ..Ticks::new(Nanos(100), Time(50)) };
+    let machine = Machine { ticks: Some(ticks), ..Machine::ideal(1) };
+    let workload = |tasks| Workload { tasks, ..Default::default() };
+    // Ticks at 50, 150, 250 and 350 take 3, 7, 3 and 3.
+    let (outcome, _) = run("central:rr", &machine, &workload(vec![task(NOW, &[(400, Action::Exit)])]));
+    assert_eq!(outcome.map(|outcome| (outcome.end, outcome.useful)), Ok((Time(416), Nanos(400))));
+    // A slice of 100 is over at 150, and the tick has to be done with before the next task runs.
+    let two = || vec![task(NOW, &[(200, Action::Exit)]), task(NOW, &[(80, Action::Exit)])];
+    let (_, events) = run("central:rr/quantum=100ns", &machine, &workload(two()));
+    assert_eq!(switches(&events), [(0, 0, -1, 0), (157, 0, 0, 1), (157 + 80, 0, 1, 0), (157 + 80 + 53 + 3, 0, 0, -1)]);
+    // One that comes while the CPU goes from one task to the next makes that take longer.
+    let machine = Machine { switch_cost: Nanos(60), ..machine };
+    let (_, events) = run("central:rr", &machine, &workload(vec![task(NOW, &[(20, Action::Exit)])]));
+    assert_eq!(switches(&events), [(0, 0, -1, 0), (60 + 3 + 20, 0, 0, -1)]);
+}
+
+#[test]
 fn a_token_that_comes_before_the_wait_is_kept() {
     let waker = task(NOW, &[(10, Action::Wake(TaskId(1))), (10, Action::Wake(TaskId(1))), (100, Action::Exit)]);
     let waiter = task(NOW, &[(15, Action::Wait), (15, Action::Wait), (15, Action::Exit)]);

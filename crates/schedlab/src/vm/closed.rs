@@ -117,9 +117,9 @@ impl Measured {
         let recorded = || lines(transcript, first + 1);
         let begin = recorded().next().map(|(_, ns, _)| ns);
         let ticks = transcript.events.iter().find_map(|event| match event {
-            Event::Tick { job, ns } if *job == first + 1 => {
+            Event::Tick { job, ns, took_ns } if *job == first + 1 => {
                 let first = (i128::from(*ns) - i128::from(begin?)).rem_euclid(i128::from(kernel::TICK.0));
-                Some(Ticks::new(kernel::TICK, Time(first as u64)))
+                Some(Ticks { cost: Nanos(*took_ns), ..Ticks::new(kernel::TICK, Time(first as u64)) })
             }
             _ => None,
         });
@@ -167,8 +167,8 @@ impl Traced {
     }
 
     /// What the workload met there beside its scheduler on this machine; `left_out` is no part of it, by name.
-    pub fn surroundings(&self, machine: &Machine, left_out: Option<&str>) -> Surroundings {
-        Surroundings::of(&self.events, &self.recording.tasks, &self.numbers, machine, left_out)
+    pub fn surroundings(&self, machine: &Machine, switch: SwitchCost, left_out: Option<&str>) -> Surroundings {
+        Surroundings::of(&self.events, &self.recording.tasks, &self.numbers, machine, switch, left_out)
     }
 }
 

@@ -4,6 +4,7 @@
 //! does meanwhile. That is right for timers and interrupts, and wrong for a thread that works for the workload, which came when that had asked. Real-time threads are left
 //! out, as no policy of a guest's tasks schedules them: whom one interrupts has run meanwhile.
 
+use super::closed::SwitchCost;
 use schedsim::trace::{Event, EventKind, PrevState, TaskInfo, WakeContext};
 use schedsim::workload::{Action, Affinity, Attributes, Late, Operation, Script, Start, TaskSpec, Timer, Workload};
 use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
@@ -47,9 +48,9 @@ struct Bout {
 }
 
 impl Surroundings {
-    /// Reads them off the events of a guest with these tasks, `numbers` being their numbers in the workload. What a switch costs on `machine`, and that a task of the workload wakes meanwhile, is no part
+    /// Reads them off the events of a guest with these tasks, `numbers` being their numbers in the workload. What a switch costs of its own, and an interrupt and that a task of the workload wakes meanwhile cost on `machine`, is no part
     /// of a run; a task named `left_out` is none of the others, as real-time ones are none: what it takes is a switch's, or an interruption's.
-    pub fn of(events: &[Event], tasks: &[TaskInfo], numbers: &[Option<u32>], machine: &Machine, left_out: Option<&str>) -> Surroundings {
+    pub fn of(events: &[Event], tasks: &[TaskInfo], numbers: &[Option<u32>], machine: &Machine, switch: SwitchCost, left_out: Option<&str>) -> Surroundings {
         let mut arrivals = vec![None; numbers.iter().flatten().map(|&number| number as usize + 1).max().unwrap_or(0)];
         let mut others: Vec<Other> = tasks.iter().map(|_| Other::default()).collect();
         let is_left_out = |task| is_unscheduled(tasks, task, left_out);
@@ -65,7 +66,7 @@ impl Surroundings {
                     let (prev, prev_state) = held.remove(&event.cpu).filter(|_| is_left_out(prev)).unwrap_or((prev, prev_state));
                     if prev != next || prev_state != PrevState::Runnable {
                         others.get_mut(prev.index()).into_iter().for_each(|other| other.stops(prev_state, event.time));
-                        others.get_mut(next.index()).into_iter().for_each(|other| other.runs(event.time, event.cpu, machine.switch_cost));
+                        others.get_mut(next.index()).into_iter().for_each(|other| other.runs(event.time, event.cpu, switch.own));
                         current.insert(event.cpu, next);
                     }
                 }
@@ -203,15 +204,15 @@ mod tests {
         let task = |name: &str, prio| TaskInfo { name: name.to_string(), pid: 1, tgid: 1, prio };
         let tasks = [task("init", 120), task("worker", 120), task("kthread", 120), task("migration/0", 0)];
         let numbers = [None, Some(0), None, None];
-        let machine = Machine { switch_cost: Nanos(4), ..Machine::ideal(1) };
-        let surroundings = Surroundings::of(&events, &tasks, &numbers, &machine, None);
+        let (machine, cost) = (Machine::ideal(1), SwitchCost { all: Nanos(9), own: Nanos(4) });
+        let surroundings = Surroundings::of(&events, &tasks, &numbers, &machine, cost, None);
         assert_eq!(surroundings.arrivals, [Some((Time(7), CpuId(0)))]);
         let steps = |task: usize| surroundings.others.tasks[task].script.steps().map(|step| (step.run, step.then)).collect::<Vec<_>>();
         assert_eq!(steps(0), [(Nanos(20), Action::Exit)]);
         let wait = Action::Do(Operation::Timer { timer: 1, period: Nanos(60) });
         assert_eq!(steps(1), [(Nanos(0), Action::Sleep(Nanos(100))), (Nanos(46), wait), (Nanos(6), Action::Exit)]);
         assert_eq!(surroundings.others.tasks.len(), 2);
-        let without = Surroundings::of(&events, &tasks, &numbers, &machine, Some("kthread"));
+        let without = Surroundings::of(&events, &tasks, &numbers, &machine, cost, Some("kthread"));
         assert_eq!(without.others.tasks.len(), 1);
         let own = TaskSpec { start: Start::At(Time(2)), ..surroundings.others.tasks[0].clone() };
         let around = surroundings.around(Workload { tasks: vec![own], shared: Shared::NOTHING, ..Workload::default() });

@@ -84,7 +84,7 @@ impl<'a> Timing<'a> {
         median_of_enough(once.filter_map(|turn| self.excess(turn)))
     }
 
-    /// The guest's ticks with what they took from whom they interrupted: one that was alone in a turn what that was longer for, any other what is usual.
+    /// The guest's ticks with what they took from whom they interrupted: one that was alone in a turn what that was longer for, any other what is usual, or what one took before the begin.
     pub fn ticks(&self) -> Ticks {
         /// A turn is longer or shorter by less, where the recording goes on to its next page.
         const NOTHING: Nanos = Nanos(1_000);
@@ -97,9 +97,13 @@ impl<'a> Timing<'a> {
             let Some(cost) = beyond(turn) else { continue };
             let waits = ticks.time_of(turn.ticks.start) + SWITCH > turn.end && next.ticks.is_empty();
             let later = beyond(next).filter(|&later| waits && later > NOTHING).unwrap_or(Nanos::ZERO);
-            others.insert(turn.ticks.start, cost + later);
+            // Else somebody else was interrupted.
+            if cost + later > NOTHING {
+                others.insert(turn.ticks.start, cost + later);
+            }
         }
-        Ticks { cost: median_of_enough(others.values().copied()), others, ..ticks.clone() }
+        let usual = Some(median_of_enough(others.values().copied())).filter(|&cost| cost > Nanos::ZERO);
+        Ticks { cost: usual.unwrap_or(ticks.cost), others, ..ticks.clone() }
     }
 
     /// What a call cost the tasks of each `[[task]]` of `workload` beyond what they did and the turns that they had, on the simulated machine, whose interrupts have their own costs. Where turns are alike a usual one counts,

@@ -58,27 +58,31 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             self.interrupted = NOBODY;
             return;
         }
-        let Cpu { slice_end, next_tick, resched_at, .. } = *state;
+        let Cpu { slice_end, next_tick, resched_at, run_from, .. } = *state;
         self.account(cpu);
         let task = self.cx.current[cpu.index()];
         let now = self.cx.now;
-        if self.tasks[task.index()].left() == Nanos::ZERO {
+        if self.tasks[task.index()].left() == Nanos::ZERO && run_from <= now {
             self.events += 1;
             self.act(cpu, task);
         } else if resched_at <= now {
             self.stop(cpu, Stop::Preempted);
-        } else if slice_end <= now {
+        } else if slice_end <= now && (next_tick > now || !self.costs_are_special || !self.takes_its_tick(cpu)) {
             self.events += 1;
-            if let Some(ticks) = self.cx.machine.ticks.as_ref().filter(|ticks| ticks.have_costs()) {
-                self.kept[cpu.index()] = now + ticks.cost_at(now);
-            }
             self.stop(cpu, Stop::SliceOver);
         } else {
-            debug_assert_eq!(next_tick, now);
+            debug_assert!(next_tick <= now);
             self.cpus[cpu.index()].next_tick = self.tick_after(cpu, now);
             self.plan(cpu);
             self.tick(cpu, task);
         }
+    }
+
+    /// Whether the tick of `cpu` at this moment takes time, before anything comes of it.
+    #[cold]
+    fn takes_its_tick(&self, cpu: CpuId) -> bool {
+        let ticks = self.cx.machine.ticks.as_ref();
+        ticks.is_some_and(|ticks| ticks.cost_at(self.cx.now) > Nanos::ZERO) && self.cpus[cpu.index()].resched_at == Time::NEVER
     }
 
     /// A tick, of which the policy is told if it is one of those that it needs.
@@ -89,7 +93,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             Some(ticks) => (ticks.cost_at(now), period.is_some_and(|period| ticks.is_one_of(now, ticks.within(period)))),
         };
         if cost > Nanos::ZERO {
-            self.interrupt(cpu, cost);
+            self.interrupt(cpu, cost, Nanos::ZERO);
         }
         if is_told {
             self.tell_of_tick(cpu, task);
@@ -101,7 +105,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         let effect = self.policy.tick(&mut self.cx, cpu, task);
         self.apply(effect, Nanos::ZERO);
         if self.costs_are_special {
-            self.interrupt(cpu, self.cx.machine.interruption);
+            self.interrupt(cpu, Nanos::ZERO, self.cx.machine.interruption);
         }
     }
 
@@ -160,11 +164,12 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         }
     }
 
-    /// `cpu` pauses for `cost` in what it runs, unless that is about to stop.
+    /// `cpu` pauses for `cost` in what it runs, unless that is about to stop; and for `interruption`, unless it has not begun or pauses already: what takes that will then do this as well.
     #[cold]
-    pub(super) fn interrupt(&mut self, cpu: CpuId, cost: Nanos) {
+    pub(super) fn interrupt(&mut self, cpu: CpuId, cost: Nanos, interruption: Nanos) {
         let (now, task) = (self.cx.now, self.cx.current[cpu.index()]);
         let Cpu { resched_at, run_from, .. } = self.cpus[cpu.index()];
+        let cost = if run_from > now { cost } else { cost + interruption };
         if cost == Nanos::ZERO || task == TaskId::NONE || resched_at < Time::NEVER {
             return;
         }
@@ -463,7 +468,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         self.cpu_times.set(cpu, next);
     }
 
-    /// The first tick of `cpu` behind `time`: nearly always the one that was expected there last, so that nothing need be divided.
+    /// The first tick of `cpu` behind `time`, until when it switches; a machine's own come while it switches, too. Nearly always the one that was expected there last, so that nothing need be divided.
     #[inline]
     fn tick_after(&self, cpu: CpuId, time: Time) -> Time {
         let (Some(tick), expected) = (self.tick, self.cpus[cpu.index()].next_tick) else { return Time::NEVER };
@@ -471,7 +476,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         match &self.cx.machine.ticks {
             _ if is_next => expected,
             None => Time((time.0 / tick.0 + 1) * tick.0),
-            Some(ticks) => ticks.after(cpu, time, ticks.within(tick)),
+            Some(ticks) => ticks.after(cpu, self.cx.now, ticks.within(tick)),
         }
     }
 

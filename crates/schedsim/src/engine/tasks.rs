@@ -217,7 +217,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         self.enqueue(task, target, if wake.new { Enqueue::New } else { Enqueue::Wakeup });
         if self.costs_are_special {
             let timer = if self.interrupted == NOBODY { Nanos::ZERO } else { self.cx.machine.timer_cost };
-            self.interrupt(last, self.cx.machine.interruption + timer);
+            self.interrupt(last, timer, self.cx.machine.interruption);
         }
     }
 

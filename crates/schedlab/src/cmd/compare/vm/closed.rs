@@ -147,7 +147,7 @@ impl Compare {
         let left_out = left_out.as_deref();
         let timing = Timing::of(traced, switch, left_out);
         let machine = machine(traced, &timing, switch, cpus, case.in_charge.is_ours(), left_out);
-        let surroundings = traced.surroundings(&machine, left_out);
+        let surroundings = traced.surroundings(&machine, switch, left_out);
         let calls = timing.calls(workload.description(), &scripts, &measured.tasks_traced, &machine);
         let scripts = surroundings.around(workload.with_calls(&calls).scripts(cpus)?);
         let others: Vec<TaskId> = scripts.ids().skip(measured.tasks.len()).collect();
@@ -203,21 +203,24 @@ fn write_turns(directory: &ResultsDirectory, header: &Header, turns: &Turns) -> 
 fn machine(traced: &Traced, timing: &Timing, switch: SwitchCost, cpus: u16, is_ours: bool, program: Option<&str>) -> Machine {
     let costs = &traced.costs;
     // Tasks of a guest with several CPUs look at the clock while they run, so that interrupts are part of what they were to run.
-    let (timer_cost, ticks) = if cpus == 1 { (timing.timer(), timing.ticks()) } else { (Nanos::ZERO, traced.ticks.clone()) };
+    let (timer_cost, mut ticks) = match cpus {
+        1 => (timing.timer(), timing.ticks()),
+        _ => (Nanos::ZERO, Ticks { cost: Nanos::ZERO, ..traced.ticks.clone() }),
+    };
     let costed = Machine { switch_cost: switch.all, idle_exit: costs.idle_exit(), timer_cost, ..Machine::ideal(cpus) };
     if !is_ours {
         return Machine { wake_cost: costs.wake_cost(), ..costed };
     }
     let wake_cost = costs.waking_when_idle.value.unwrap_or(Nanos::ZERO);
-    let costed = Machine { ticks: Some(ticks), wake_cost, ..costed };
-    match program.map(|name| timing::program(traced, name)) {
-        Some(ProgramCost { switch: between, interruption }) if between > Nanos::ZERO => Machine {
-            switch_cost: switch.own + between,
-            interruption: if interruption > Nanos::ZERO { switch.own + interruption } else { Nanos::ZERO },
-            ..costed
-        },
-        _ => costed,
+    let program = program.map(|name| timing::program(traced, name)).filter(|program| program.switch > Nanos::ZERO);
+    let Some(ProgramCost { switch: between, interruption }) = program else {
+        return Machine { ticks: Some(ticks), wake_cost, ..costed };
+    };
+    let interruption = if interruption > Nanos::ZERO { switch.own + interruption } else { Nanos::ZERO };
+    if ticks.others.is_empty() && ticks.cost > interruption {
+        ticks.cost -= interruption; // it was seen together with the program, which is told of it
     }
+    Machine { switch_cost: switch.own + between, interruption, ticks: Some(ticks), wake_cost, ..costed }
 }
 
 impl Outcome {
