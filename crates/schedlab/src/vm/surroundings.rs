@@ -75,7 +75,8 @@ impl Surroundings {
                     if let Some(running) = current.get(&event.cpu).and_then(|task| others.get_mut(task.index())) {
                         let is_ours = numbers.get(task.index()).copied().flatten().is_some();
                         let interruption = if is_ours { machine.interruption } else { Nanos::ZERO };
-                        let timer = if context == WakeContext::Hardirq { machine.timer_cost } else { Nanos::ZERO };
+                        let by_timer = context == WakeContext::Hardirq || !is_ours;
+                        let timer = if by_timer { machine.timer_cost } else { Nanos::ZERO };
                         running.bout(event.time).costs += interruption + timer;
                     }
                     others.get_mut(task.index()).into_iter().for_each(|other| other.is_woken(event.time))

@@ -5,7 +5,7 @@
 use super::closed::{SwitchCost, Traced};
 use super::surroundings::is_unscheduled;
 use schedlab_runner::event::TaskResult;
-use schedsim::trace::{EventKind, PrevState, WakeContext};
+use schedsim::trace::{EventKind, PrevState};
 use schedsim::workload::{Closed, Script, Workload};
 use schedsim::{CpuId, Machine, Nanos, TaskId, Ticks, Time};
 use std::collections::BTreeMap;
@@ -98,7 +98,7 @@ impl<'a> Timing<'a> {
             let waits = ticks.time_of(turn.ticks.start) + SWITCH > turn.end && next.ticks.is_empty();
             let later = beyond(next).filter(|&later| waits && later > NOTHING).unwrap_or(Nanos::ZERO);
             // Else somebody else was interrupted.
-            if cost + later > NOTHING {
+            if cost + later > NOTHING || turn.timers > 0 {
                 others.insert(turn.ticks.start, cost + later);
             }
         }
@@ -142,8 +142,9 @@ fn turns(traced: &Traced, switch: SwitchCost, left_out: Option<&str>) -> Vec<Tur
         let (task, next, goes_on) = match event.kind {
             EventKind::SchedSwitch { prev, next, prev_state } => (prev, next, prev_state == PrevState::Runnable),
             EventKind::SchedProcessExit { task } => (task, TaskId::NONE, false),
-            EventKind::SchedWaking { context: WakeContext::Hardirq, .. } => {
-                under_way.get_mut(&event.cpu).into_iter().for_each(|turn| turn.timers += 1);
+            EventKind::SchedWaking { task, context, .. } => {
+                let by_timer = traced.is_by_timer(task, context);
+                under_way.get_mut(&event.cpu).into_iter().for_each(|turn| turn.timers += u64::from(by_timer));
                 continue;
             }
             _ => continue,
