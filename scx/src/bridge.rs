@@ -17,7 +17,7 @@ use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Room for everything that the policy will allocate.
 const HEAP: i32 = 48 << 20;
@@ -31,8 +31,8 @@ const NOBODY: u32 = 0;
 pub struct Wishes<'a> {
     /// It shall end.
     pub end: &'a AtomicBool,
-    /// It shall forget what was, if nobody waits.
-    pub anew: &'a AtomicBool,
+    /// When it was to forget what was, if nobody waited, on the clock of events; zero if it need not.
+    pub anew: &'a AtomicU64,
 }
 
 /// Lets `policy` decide until that is no longer wished, or until the kernel or the policy itself gives up.
@@ -61,7 +61,9 @@ pub fn run<P: Policy + Clone>(name: &str, policy: P, seed: u64, wishes: Wishes<'
     scheduler.attach()?;
     report(&scheduler);
     while !wishes.end.load(Relaxed) && !bridge.memory.has_exited() {
-        if wishes.anew.swap(false, Relaxed) {
+        let anew = wishes.anew.swap(0, Relaxed);
+        if anew > 0 {
+            bridge.live.at(Time(anew));
             bridge.live.begin_anew(policy.clone(), seed);
         }
         if let Err(rule) = bridge.turn() {
@@ -294,6 +296,14 @@ fn tick_period() -> Nanos {
     // SAFETY: the kernel writes to `period` only.
     unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut period) };
     Nanos(period.tv_sec.cast_unsigned() * 1_000_000_000 + period.tv_nsec.cast_unsigned())
+}
+
+/// The clock of events.
+pub fn now() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes to `now` only.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
 
 /// How many CPUs this machine has.

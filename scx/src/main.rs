@@ -17,7 +17,7 @@ use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
 use scheduler::Scheduler;
 use serde_json::json;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Puts a scheduling policy in charge of this machine, until Ctrl-C
@@ -39,8 +39,8 @@ struct Arguments {
 }
 
 static ENDED: AtomicBool = AtomicBool::new(false);
-/// Whether the policy in user space shall begin anew.
-static ANEW: AtomicBool = AtomicBool::new(false);
+/// When the policy in user space was to begin anew; zero if it need not.
+static ANEW: AtomicU64 = AtomicU64::new(0);
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -98,7 +98,7 @@ fn twin(policy: &str, name: &str) -> Result<(), Error> {
 
 /// Runs a policy of schedsim.
 fn original(name: &str, seed: u64) -> Result<(), Error> {
-    at_each_job(|| ANEW.store(true, Relaxed))?;
+    at_each_job(|| ANEW.store(bridge::now(), Relaxed))?;
     let spec = PolicySpec::parse(name).map_err(|error| Error::Usage(error.to_string()))?;
     spec.visit(bridge::cpus()?, InUserSpace { name, seed })
 }

@@ -422,10 +422,7 @@ fn what_a_scheduler_of_ours_needs_and_is_not_there_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let program = directory.path().join("schedlab-scx");
     let (code, said) = run(&program, &["bpf:ruler", "--on", "vm"]);
-    assert!(
-        code == Some(77) && said.contains("cargo build --release -p schedlab-scx") && said.contains("clang-19"),
-        "{said}"
-    );
+    assert!(code == Some(77) && said.contains("cargo build --release -p schedlab-scx") && said.contains("clang-19"), "{said}");
     std::fs::write(&program, "#!/bin/sh\necho bpf:rr; echo bpf:ruler\n").unwrap();
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let (code, said) = run(&program, &["bpf:rulr", "--on", "vm"]);

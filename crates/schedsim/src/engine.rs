@@ -139,14 +139,14 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
         let cpu_sets = if let Source::Scripts(workload) = source { workload.cpu_sets.clone() } else { Vec::new() };
         let rates = Rates::new(machine);
         let costly_ticks = machine.ticks.as_ref().filter(|ticks| ticks.have_costs());
-        let interrupts = machine.interruption > Nanos::ZERO || machine.timer_cost > Nanos::ZERO || costly_ticks.is_some();
+        let interrupts = machine.unseen > Nanos::ZERO
+            || machine.interruption > Nanos::ZERO
+            || machine.timer_cost > Nanos::ZERO
+            || costly_ticks.is_some();
         let mut engine = Engine {
             load: Load::new(source, options.seed),
             tick: costly_ticks.map(|ticks| ticks.period).or(policy.needs().tick),
-            costs_are_special: machine.queue_cost.is_some()
-                || machine.lock_hold > Nanos::ZERO
-                || interrupts
-                || !rates.are_even(),
+            costs_are_special: machine.queue_cost.is_some() || machine.lock_hold > Nanos::ZERO || interrupts || !rates.are_even(),
             slowdown: Slowdown::new(machine, policy.migrates()),
             rates,
             policy,

@@ -4,8 +4,8 @@ mod queue_cost;
 mod topology;
 
 use crate::{CpuId, Nanos, Random, Time};
-use std::collections::BTreeMap;
 pub use queue_cost::QueueCost;
+use std::collections::BTreeMap;
 pub use topology::{Distance, MigrationCosts, Place, Topology};
 
 /// N CPUs and the costs of moving work between tasks and between CPUs.
@@ -17,6 +17,8 @@ pub struct Machine {
     pub switch_cost: Nanos,
     /// Added to a task's CPU burst when it runs on another CPU than the time before (Curran & Stumm's TMC); part of the slice.
     pub migration_cost: Nanos,
+    /// The part of `switch_cost` of which the policy knows nothing, so that it charges nobody for it: what a policy takes that decides in a program of its own, between the tasks.
+    pub unseen: Nanos,
     /// From the wakeup of an idle CPU by another one until it switches to the woken task.
     pub idle_exit: Nanos,
     /// From a waking until a CPU that is awake switches to the woken task: it was interrupted while idle, or shall preempt the task that it runs, which
@@ -150,6 +152,7 @@ impl Machine {
         Machine {
             cpus,
             switch_cost: Nanos::ZERO,
+            unseen: Nanos::ZERO,
             migration_cost: Nanos::ZERO,
             idle_exit: Nanos::ZERO,
             wake_cost: Nanos::ZERO,

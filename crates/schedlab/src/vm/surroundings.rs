@@ -50,7 +50,14 @@ struct Bout {
 impl Surroundings {
     /// Reads them off the events of a guest with these tasks, `numbers` being their numbers in the workload. What a switch costs of its own, and an interrupt and that a task of the workload wakes meanwhile cost on `machine`, is no part
     /// of a run; a task named `left_out` is none of the others, as real-time ones are none: what it takes is a switch's, or an interruption's.
-    pub fn of(events: &[Event], tasks: &[TaskInfo], numbers: &[Option<u32>], machine: &Machine, switch: SwitchCost, left_out: Option<&str>) -> Surroundings {
+    pub fn of(
+        events: &[Event],
+        tasks: &[TaskInfo],
+        numbers: &[Option<u32>],
+        machine: &Machine,
+        switch: SwitchCost,
+        left_out: Option<&str>,
+    ) -> Surroundings {
         let mut arrivals = vec![None; numbers.iter().flatten().map(|&number| number as usize + 1).max().unwrap_or(0)];
         let mut others: Vec<Other> = tasks.iter().map(|_| Other::default()).collect();
         let is_left_out = |task| is_unscheduled(tasks, task, left_out);
@@ -102,8 +109,11 @@ impl Surroundings {
     /// A workload among them.
     pub fn around(&self, mut workload: Workload) -> Workload {
         for (task, arrival) in workload.tasks.iter_mut().zip(&self.arrivals) {
-            if let (Start::At(start), Some((arrival, cpu))) = (task.start, *arrival) {
-                (task.start, task.cpu) = (Start::Asleep(start.max(arrival)), cpu);
+            match (task.start, *arrival) {
+                (Start::At(start), Some((arrival, cpu))) => (task.start, task.cpu) = (Start::Asleep(start.max(arrival)), cpu),
+                // Who had not come to the gate was runnable, and whoever opened it ran.
+                (Start::At(start), None) => task.start = Start::At(start.max(Time(1))),
+                _ => {}
             }
         }
         workload.beside(&self.others)

@@ -455,7 +455,12 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         let (slice_end, next_tick) = (self.cx.machine.slice_end(cpu, run_from + slice), self.tick_after(cpu, run_from));
         self.cpus[cpu.index()] = Cpu { state: CpuState::Busy, occupant: task, run_from, slice_end, next_tick, resched_at: Time::NEVER };
         self.cpu_times.set(cpu, done.min(slice_end).min(next_tick));
+        let now = self.cx.now;
+        if self.costs_are_special {
+            self.cx.now += self.cx.machine.unseen.min(run_from.since(now));
+        }
         self.policy.running(&mut self.cx, cpu, task);
+        self.cx.now = now;
     }
 
     /// When will something happen on this busy CPU?

@@ -22,10 +22,12 @@ impl<P: Policy> Live<P> {
             self.cx.current[cpu.index()] = TaskId::NONE;
             if self.place(task, None).is_some() {
                 let _ = self.policy.enqueue(&mut self.cx, task, cpu, Enqueue::New);
-                let chosen = self.policy.dispatch(&mut self.cx, cpu).map(|dispatch| dispatch.task);
-                if chosen != Some(task) {
-                    self.cx.fail(format!("dispatched {chosen:?} to CPU {}, and only task {} waits", cpu.0, task.0));
+                let state = &mut self.cpus[cpu.index()];
+                match self.policy.dispatch(&mut self.cx, cpu) {
+                    Some(dispatch) if dispatch.task == task => state.left = dispatch.slice,
+                    chosen => self.cx.fail(format!("dispatched {chosen:?} to CPU {}, and only task {} waits", cpu.0, task.0)),
                 }
+                state.since = state.since.map(|_| self.cx.now);
                 self.cx.current[cpu.index()] = task;
                 if self.state(task) == State::Chosen(cpu, Running::Yes) {
                     self.policy.running(&mut self.cx, cpu, task);

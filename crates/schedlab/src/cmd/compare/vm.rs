@@ -208,7 +208,12 @@ fn show(bar: &ProgressBar, kernel: &str, event: &Event) {
         Event::PowerOff { .. } => "is off".to_string(),
         Event::Failed { message } => message.clone(),
         Event::ServiceEnd { status, early: true, .. } => format!("has lost its scheduler ({status})"),
-        Event::Tick { .. } | Event::Sample { .. } | Event::Trace { .. } | Event::TraceLost { .. } | Event::Symbols { .. } | Event::Usage { .. } => return,
+        Event::Tick { .. }
+        | Event::Sample { .. }
+        | Event::Trace { .. }
+        | Event::TraceLost { .. }
+        | Event::Symbols { .. }
+        | Event::Usage { .. } => return,
         Event::Service { .. } | Event::ServiceEnd { .. } => return,
     };
     bar.set_message(format!("{kernel} {what}"));

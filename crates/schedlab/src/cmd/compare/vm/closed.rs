@@ -183,7 +183,14 @@ impl Compare {
         // Interruptions are part of the bursts in which they were; what a program in user space takes between two tasks is nobody's.
         let between = left_out.map_or(Nanos::ZERO, |name| timing::program(traced, name).switch);
         let ticks = machine.ticks.as_ref().map(|ticks| Ticks { cost: Nanos::ZERO, others: BTreeMap::new(), ..ticks.clone() });
-        let machine = Machine { switch_cost: recorded.switch_cost + between, interruption: Nanos::ZERO, timer_cost: Nanos::ZERO, ticks, ..machine.clone() };
+        let machine = Machine {
+            switch_cost: recorded.switch_cost + between,
+            unseen: between,
+            interruption: Nanos::ZERO,
+            timer_cost: Nanos::ZERO,
+            ticks,
+            ..machine.clone()
+        };
         let workload = &recorded.workload;
         let subject = Subject { name: "recorded", workload, machine: &machine, mips: None, ended: &[], until: Time::NEVER, beside: &[] };
         let mut events = Collector::default();
@@ -220,7 +227,7 @@ fn machine(traced: &Traced, timing: &Timing, switch: SwitchCost, cpus: u16, is_o
     if ticks.others.is_empty() && ticks.cost > interruption {
         ticks.cost -= interruption; // it was seen together with the program, which is told of it
     }
-    Machine { switch_cost: switch.own + between, interruption, ticks: Some(ticks), wake_cost, ..costed }
+    Machine { switch_cost: switch.own + between, unseen: between, interruption, ticks: Some(ticks), wake_cost, ..costed }
 }
 
 impl Outcome {
