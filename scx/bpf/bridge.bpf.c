@@ -269,6 +269,16 @@ void BPF_STRUCT_OPS(bridge_tick, struct task_struct *p)
 	p->scx.slice = 0;
 }
 
+/* Ticks are counted from the begin of a job on. */
+BEGIN_ANEW()
+{
+	u32 cpu;
+
+	bpf_for(cpu, 0, MOST_CPUS)
+		ticks[cpu & (MOST_CPUS - 1)] = 0;
+	return 0;
+}
+
 static u64 first_cpus(const struct cpumask *mask)
 {
 	return BPF_CORE_READ(mask, bits[0]);

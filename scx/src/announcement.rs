@@ -2,8 +2,8 @@
 //!
 //! A thread waits for it that is real-time, so that no scheduler of ours schedules it: it takes no turn, and is done before whoever sent the signal goes on.
 
+use crate::error::Error;
 use libbpf_rs::libbpf_sys::{bpf_prog_test_run_opts, bpf_test_run_opts};
-use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 use std::thread;
@@ -16,7 +16,10 @@ pub fn hold() {
 }
 
 /// Does `what` whenever the signal comes, which all threads hold.
-pub fn at_each(mut what: impl FnMut() + Send + 'static) -> io::Result<()> {
+///
+/// # Errors
+/// [`Error::Internal`] if no thread can be begun.
+pub fn at_each_job(mut what: impl FnMut() + Send + 'static) -> Result<(), Error> {
     let wait = move || {
         let (least, signals, mut signal) = (libc::sched_param { sched_priority: 1 }, announcement(), 0);
         // SAFETY: what is pointed to is read only, but for `signal`. Where the kernel refuses the class, the thread is one like others.
@@ -27,7 +30,8 @@ pub fn at_each(mut what: impl FnMut() + Send + 'static) -> io::Result<()> {
             }
         }
     };
-    thread::Builder::new().spawn(wait).map(drop)
+    let begun = thread::Builder::new().spawn(wait);
+    begun.map(drop).map_err(|error| Error::Internal(format!("no thread can be begun: {error}")))
 }
 
 /// Runs a program of BPF's that takes nothing.

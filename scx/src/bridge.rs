@@ -6,6 +6,7 @@
 
 mod memory;
 
+use crate::announcement;
 use crate::error::Error;
 use crate::objects;
 use crate::scheduler::Scheduler;
@@ -28,18 +29,18 @@ const NOBODY: u32 = 0;
 
 /// What others want of a policy in charge, said by signals.
 #[derive(Clone, Copy)]
-pub struct Wishes<'a> {
+pub struct Wishes {
     /// It shall end.
-    pub end: &'a AtomicBool,
+    pub end: &'static AtomicBool,
     /// When it was to forget what was, if nobody waited, on the clock of events; zero if it need not.
-    pub anew: &'a AtomicU64,
+    pub anew: &'static AtomicU64,
 }
 
 /// Lets `policy` decide until that is no longer wished, or until the kernel or the policy itself gives up.
 ///
 /// # Errors
 /// [`Error::Missing`] for what the policy needs and this kernel has not, [`Error::Ejected`] with the rule that was broken.
-pub fn run<P: Policy + Clone>(name: &str, policy: P, seed: u64, wishes: Wishes<'_>, report: &dyn Fn(&Scheduler)) -> Result<(), Error> {
+pub fn run<P: Policy + Clone>(name: &str, policy: P, seed: u64, wishes: Wishes, report: &dyn Fn(&Scheduler)) -> Result<(), Error> {
     let needs = policy.needs();
     let each_tick = expect(name, needs)?;
     lock_memory()?;
@@ -58,6 +59,12 @@ pub fn run<P: Policy + Clone>(name: &str, policy: P, seed: u64, wishes: Wishes<'
         unsent: VecDeque::with_capacity(1024),
         starved: None,
     };
+    if let Some(program) = scheduler.begins_anew_by() {
+        announcement::at_each_job(move || {
+            announcement::run(&program);
+            wishes.anew.store(now(), Relaxed);
+        })?;
+    }
     scheduler.attach()?;
     report(&scheduler);
     while !wishes.end.load(Relaxed) && !bridge.memory.has_exited() {

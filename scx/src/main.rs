@@ -87,7 +87,7 @@ fn twin(policy: &str, name: &str) -> Result<(), Error> {
     let mut scheduler = Scheduler::load(name, bytes)?;
     scheduler.attach()?;
     if let Some(program) = scheduler.begins_anew_by() {
-        at_each_job(move || announcement::run(&program))?;
+        announcement::at_each_job(move || announcement::run(&program))?;
     }
     loaded(policy, &scheduler);
     while !ENDED.load(Relaxed) && scheduler.exit().is_none() {
@@ -98,7 +98,6 @@ fn twin(policy: &str, name: &str) -> Result<(), Error> {
 
 /// Runs a policy of schedsim.
 fn original(name: &str, seed: u64) -> Result<(), Error> {
-    at_each_job(|| ANEW.store(bridge::now(), Relaxed))?;
     let spec = PolicySpec::parse(name).map_err(|error| Error::Usage(error.to_string()))?;
     spec.visit(bridge::cpus()?, InUserSpace { name, seed })
 }
@@ -115,10 +114,6 @@ impl PolicyVisitor for InUserSpace<'_> {
         let wishes = bridge::Wishes { end: &ENDED, anew: &ANEW };
         bridge::run(self.name, policy, self.seed, wishes, &|scheduler| loaded(self.name, scheduler))
     }
-}
-
-fn at_each_job(what: impl FnMut() + Send + 'static) -> Result<(), Error> {
-    announcement::at_each(what).map_err(|error| Error::Internal(format!("no thread can be begun: {error}")))
 }
 
 fn loaded(policy: &str, scheduler: &Scheduler) {

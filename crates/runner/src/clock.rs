@@ -123,7 +123,7 @@ pub fn burn(ns: u64) {
     let always_as_fast = guest::is_guest() && guest::has_one_cpu();
     // So little that a look at the clock would be the larger part; or as much as in the trial, however often it is interrupted.
     if ns <= 8 * read || always_as_fast {
-        return spin((u128::from(ns) * u128::from(PASSES.load(Relaxed)) >> 16) as u64);
+        return spin(((u128::from(ns) * u128::from(PASSES.load(Relaxed))) >> 16) as u64);
     }
     // A neighbour slows it down, and a long spin would overshoot by as much.
     let longest = if guest::is_guest() { 5_000 } else { 100_000 };

@@ -37,6 +37,8 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub struct Live<P> {
     policy: P,
+    /// Since when it has been in charge, by the clock of whoever drives it: the policy's own begins at zero, as it does in the simulator.
+    begin: Time,
     cx: Context,
     tasks: Vec<State>,
     /// Whom the policy has placed: policies count tasks where they placed them when they were new.
@@ -129,6 +131,7 @@ impl<P: Policy> Live<P> {
         let cpus = vec![idle; usize::from(machine.cpus)];
         Live {
             policy,
+            begin: Time::ZERO,
             cx: Context::new(machine, Vec::new(), Random::new(seed)),
             tasks: Vec::new(),
             placed: Vec::new(),
@@ -140,7 +143,7 @@ impl<P: Policy> Live<P> {
 
     /// Time goes on, never back.
     pub fn at(&mut self, now: Time) {
-        self.cx.now = self.cx.now.max(now);
+        self.cx.now = self.cx.now.max(Time(now.since(self.begin).0));
     }
 
     /// The policy's failure, or the rule that it broke.

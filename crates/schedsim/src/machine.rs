@@ -43,7 +43,7 @@ pub struct Machine {
     pub ticks: Option<Ticks>,
 }
 
-/// The ticks of a kernel. Only then it looks whether a slice is over: one of 4 ms that begins between two ticks 4 ms apart ends with the second. A policy that needs ticks is told of each so many-th.
+/// The ticks of a kernel. Only then it looks whether a slice is over: one of 4 ms that begins between two ticks 4 ms apart ends with the second. A policy that needs ticks is told of the last of each so many.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ticks {
     /// From one tick to the next.
@@ -94,17 +94,17 @@ impl Ticks {
         if time < self.first { 0 } else { (time - self.first).0 / self.period.0 + 1 }
     }
 
-    /// The first tick of `cpu` behind `time` that is one of each `every`-th.
+    /// The first tick of `cpu` behind `time` that ends a round of `every`.
     pub(crate) fn after(&self, cpu: CpuId, time: Time, every: u64) -> Time {
         let passed = time.0.saturating_sub(self.first.0) / self.period.0;
-        let last = passed - passed % every;
-        let tick = self.number(cpu, last);
-        if tick > time { tick } else { self.number(cpu, last + every) }
+        let next = passed - passed % every + every - 1;
+        let tick = self.number(cpu, next);
+        if tick > time { tick } else { self.number(cpu, next + every) }
     }
 
-    /// Whether what happens at `time` is one of each `every`-th tick.
+    /// Whether what happens at `time` is a tick that ends a round of `every`.
     pub(crate) fn is_one_of(&self, time: Time, every: u64) -> bool {
-        (time.0.saturating_sub(self.first.0) / self.period.0).is_multiple_of(every)
+        (time.0.saturating_sub(self.first.0) / self.period.0 + 1).is_multiple_of(every)
     }
 
     /// How many of these ticks make one of `period`, the nearest number; at least one.

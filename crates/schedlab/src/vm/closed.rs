@@ -44,7 +44,7 @@ pub struct SwitchCost {
 }
 
 impl SwitchCost {
-    /// What [`switching`] came to as job number `job`: the time in which a CPU was busy, for each turn.
+    /// What [`switching`] came to as job number `job`: the time in which a CPU was busy, for each turn, or for each yield where many go back to the same task.
     ///
     /// # Errors
     /// If the trace is none that an import reads.
@@ -64,7 +64,8 @@ impl SwitchCost {
                 running.insert(event.cpu, (event.time, traced.number(next).is_some()));
             }
         }
-        let each = |sum: u64| sum.checked_div(turns.len() as u64 - 1).map(Nanos);
+        let yields = tasks.iter().filter_map(|task| task.operations.get("yield")).sum::<u64>();
+        let each = |sum: u64| sum.checked_div(yields.max(turns.len() as u64 - 1)).map(Nanos);
         Ok(each(all).zip(each(own)).map(|(all, own)| SwitchCost { all, own }))
     }
 }

@@ -3,7 +3,7 @@
 use super::{Live, Running, State};
 use crate::policy::{Enqueue, Policy, TaskView};
 use crate::workload::Affinity;
-use crate::{CpuId, CpuSet, Random, TaskId};
+use crate::{CpuId, CpuSet, Nanos, Random, TaskId, Time};
 
 impl<P: Policy> Live<P> {
     /// `policy` takes over as if nothing had happened so far but the coming of the task that runs, or is about to, if there is one. Possible while nobody waits, on several CPUs while nobody runs
@@ -14,6 +14,7 @@ impl<P: Policy> Live<P> {
             return false;
         }
         self.policy = policy;
+        (self.begin, self.cx.now) = (self.begin + Nanos(self.cx.now.0), Time::ZERO);
         self.cx.random = Random::new(seed);
         let known = |task: &TaskId| self.tasks[task.index()] != State::Unknown;
         let known: Vec<TaskId> = (0..self.tasks.len() as u32).map(TaskId).filter(known).collect();
