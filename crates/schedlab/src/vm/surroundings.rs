@@ -68,6 +68,7 @@ impl Surroundings {
                 EventKind::SchedSwitch { prev, next, .. } if is_left_out(prev) && is_left_out(next) => {}
                 EventKind::SchedSwitch { prev, next, prev_state } if is_left_out(next) => {
                     held.insert(event.cpu, (prev, prev_state));
+                    current.entry(event.cpu).or_insert(prev);
                 }
                 EventKind::SchedSwitch { prev, next, prev_state } => {
                     let (prev, prev_state) = held.remove(&event.cpu).filter(|_| is_left_out(prev)).unwrap_or((prev, prev_state));
@@ -77,7 +78,7 @@ impl Surroundings {
                         current.insert(event.cpu, next);
                     }
                 }
-                EventKind::SchedWaking { task, target, context } => {
+                EventKind::SchedWaking { task, target, context } if !is_left_out(task) => {
                     was_on.insert(task, target);
                     if let Some(running) = current.get(&event.cpu).and_then(|task| others.get_mut(task.index())) {
                         let is_ours = numbers.get(task.index()).copied().flatten().is_some();

@@ -143,7 +143,7 @@ fn turns(traced: &Traced, switch: SwitchCost, left_out: Option<&str>) -> Vec<Tur
             EventKind::SchedSwitch { prev, next, prev_state } => (prev, next, prev_state == PrevState::Runnable),
             EventKind::SchedProcessExit { task } => (task, TaskId::NONE, false),
             EventKind::SchedWaking { task, context, .. } => {
-                let by_timer = traced.is_by_timer(task, context);
+                let by_timer = !is_unscheduled(task) && traced.is_by_timer(task, context);
                 under_way.get_mut(&event.cpu).into_iter().for_each(|turn| turn.timers += u64::from(by_timer));
                 continue;
             }
