@@ -41,6 +41,8 @@ pub struct Stage {
 
 /// More tasks are told of by their sums.
 const FEW: usize = 4096;
+/// Who is at the gate may still have to fall asleep there, where the scheduler prefers this task as soon as it is called.
+const ARRIVAL: Duration = Duration::from_millis(20);
 /// How a message begins that is about the class.
 pub const REFUSED_CLASS: &str = "the kernel refuses the scheduling class, the nice value or the slice that a task asks for";
 
@@ -59,6 +61,9 @@ pub fn run(number: usize, job: &Job, host: Option<&Host>, services: &[Service], 
     let migrations = if stage.is_detailed { Migrations::count() } else { None };
     let tracing = job.trace.then(Tracing::prepare).transpose()?;
     stage.prepare()?;
+    if guest::is_guest() {
+        std::thread::sleep(ARRIVAL);
+    }
     report(&Event::JobStart { job: number, name: job.name.clone(), ns: clock::now() });
     tracing.as_ref().map_or(Ok(()), Tracing::start)?;
     let before = Usage::of_process();

@@ -79,6 +79,11 @@ impl Ticks {
         self.number(cpu, due.0.saturating_sub(self.first.0).div_ceil(self.period.0))
     }
 
+    /// The most that one costs.
+    pub fn most(&self) -> Nanos {
+        self.others.values().copied().max().unwrap_or_default().max(self.cost)
+    }
+
     /// When a tick is, by its number from 0, unless it is late.
     pub fn time_of(&self, tick: u64) -> Time {
         Time(tick.saturating_mul(self.period.0).saturating_add(self.first.0))

@@ -10,7 +10,7 @@
 use super::scene::{Running, Scene, Waiting};
 use super::{Finding, Rule};
 use crate::workload::Workload;
-use crate::{CpuId, Machine, Nanos, TaskId, Time};
+use crate::{CpuId, Machine, Nanos, TaskId, Ticks, Time};
 
 /// Priorities, and how long is too long.
 #[derive(Clone, Debug)]
@@ -26,7 +26,10 @@ impl Strict {
     pub fn new(workload: &Workload, machine: &Machine, below: u8) -> Option<Strict> {
         let prios: Vec<u8> = workload.tasks.iter().map(|task| task.info.prio).collect();
         let queue = machine.queue_cost.as_ref().map_or(Nanos::ZERO, |cost| cost.of(workload.tasks.len() as u32));
-        let tolerance = machine.switch_cost + machine.idle_exit + machine.wake_cost + queue;
+        let tick = machine.ticks.as_ref().map_or(Nanos::ZERO, Ticks::most);
+        // Each other task may wake, and interrupt the CPU once more, before that has stopped what it runs.
+        let interrupts = Nanos((machine.timer_cost + machine.interruption).0 * prios.len() as u64);
+        let tolerance = machine.switch_cost + machine.idle_exit + machine.wake_cost + queue + tick + interrupts;
         prios.iter().any(|&prio| prio < below).then(|| Strict { own_prios: prios.clone(), prios, below, tolerance })
     }
 

@@ -6,7 +6,7 @@ use schedsim::engine::{self, Options};
 use schedsim::policy::{PolicySpec, names};
 use schedsim::trace::{EventKind, Trace};
 use schedsim::workload::{Action, Affinity, TaskSpec, Workload};
-use schedsim::{CpuId, Machine, MigrationCosts, Nanos, Place, Random, TaskId, Time, Topology};
+use schedsim::{CpuId, Machine, MigrationCosts, Nanos, Place, Random, TaskId, Ticks, Time, Topology};
 
 const MS: u64 = 1_000_000;
 
@@ -143,7 +143,10 @@ fn every_policy_keeps_the_rules_on_random_machines() {
         }
         let migration = MigrationCosts { remote: Some(Nanos(of(&[0, 3000]))), ..MigrationCosts::default() };
         let [switch_cost, migration_cost, interruption] = [[0, 900], [0, 70], [0, 3000]].map(|costs| Nanos(of(&costs)));
-        let machine = Machine { switch_cost, migration_cost, interruption, ..machine(&places, 1.2, migration) };
+        let [timer_cost, unseen, cost, lateness] = [[0, 400], [0, 500], [0, 2000], [0, 1000]].map(|costs| Nanos(of(&costs)));
+        let ticks = Ticks { cost, lateness, ..Ticks::new(Nanos(4 * MS), Time(of(&[0, 700_000]))) };
+        let ticks = Some(ticks).filter(|_| of(&[0, 1]) == 1);
+        let machine = Machine { switch_cost, migration_cost, interruption, timer_cost, unseen, ticks, ..machine(&places, 1.2, migration) };
         let count = 2 + of(&[1, 6, 20]);
         let tasks = (0..count).map(|index| {
             let mut steps: Vec<(u64, Action)> = (0..of(&[1, 8]))
