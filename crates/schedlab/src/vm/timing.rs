@@ -20,6 +20,11 @@ pub struct ProgramCost {
     pub interruption: Nanos,
 }
 
+/// So many turns tell what is usual.
+const ENOUGH: usize = 8;
+/// No interrupt takes longer: a turn that does was another one.
+const MOST: Nanos = Nanos(50_000);
+
 /// The turns that a workload's tasks had in a guest.
 pub struct Timing<'a> {
     traced: &'a Traced,
@@ -68,14 +73,17 @@ impl<'a> Timing<'a> {
         for turn in turns.iter().filter(|turn| turn.is_undisturbed()) {
             undisturbed.entry(turn.number).or_default().push(turn.ran);
         }
+        undisturbed.retain(|_, turns| turns.len() >= ENOUGH);
         let alike = undisturbed.into_iter().filter_map(|(number, turns)| Some((number, usual(&turns).filter(|(_, alike)| *alike)?.0)));
         let usual = alike.collect();
         Timing { traced, switch, turns, usual }
     }
 
-    /// By how much a turn is longer than usual.
+    /// By how much a turn is longer than usual, if interrupts may have made it so.
     fn excess(&self, turn: &Turn) -> Option<Nanos> {
-        Some(turn.ran.saturating_sub(*self.usual.get(&turn.number)?))
+        let excess = turn.ran.saturating_sub(*self.usual.get(&turn.number)?);
+        let interrupts = turn.timers + turn.ticks.end - turn.ticks.start;
+        (excess.0 <= MOST.0 * interrupts.max(1)).then_some(excess)
     }
 
     /// What the interrupt of a timer that wakes somebody takes from the task that goes on; zero where too few were seen.
@@ -215,7 +223,7 @@ fn usual(runs: &[Nanos]) -> Option<(Nanos, bool)> {
 
 /// The median of those that are anything; zero if there are too few of them.
 fn median_of_enough(costs: impl Iterator<Item = Nanos>) -> Nanos {
-    const ENOUGH: usize = 3;
+    const FEW: usize = 3;
     let costs: Vec<Nanos> = costs.filter(|&cost| cost > Nanos::ZERO).collect();
-    if costs.len() < ENOUGH { Nanos::ZERO } else { usual(&costs).map_or(Nanos::ZERO, |(usual, _)| usual) }
+    if costs.len() < FEW { Nanos::ZERO } else { usual(&costs).map_or(Nanos::ZERO, |(usual, _)| usual) }
 }
