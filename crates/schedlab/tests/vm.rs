@@ -264,6 +264,8 @@ fn a_list_in_bpf_and_the_same_in_user_space_keep_the_simulated_order_and_cost_no
         assert!(few < most, "{scheduler}: a yield of two tasks takes {few} instructions");
         assert!(many / few < 1.02, "{scheduler}: it is a list, so it must not grow: {few}, {many}");
         let measured = closed::Measured::of(&proved.transcript, 2).expect("both jobs end");
+        let tick = measured.ticks.as_ref().expect("a busy CPU has ticks").cost;
+        assert!((1_000..50_000).contains(&tick.0), "{scheduler}: a tick takes {tick}");
         let conformance = conformance(scheduler, &yielders(), &measured);
         assert!(conformance.share() >= 0.99 && conformance.real >= 800, "{scheduler}: {conformance:?}");
     }

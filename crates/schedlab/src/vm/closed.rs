@@ -145,7 +145,7 @@ pub fn shares(tasks: &[TaskResult]) -> Vec<(String, f64)> {
 }
 
 impl Traced {
-    fn read(trace: &str, tasks: &[TaskResult]) -> Result<Traced, Error> {
+    pub(super) fn read(trace: &str, tasks: &[TaskResult]) -> Result<Traced, Error> {
         let file = tempfile::NamedTempFile::new().map_err(|error| Error::output(&std::env::temp_dir(), error))?;
         std::fs::write(file.path(), trace).map_err(|error| Error::output(file.path(), error))?;
         let mut collector = Collector::default();

@@ -227,3 +227,56 @@ fn median_of_enough(costs: impl Iterator<Item = Nanos>) -> Nanos {
     let costs: Vec<Nanos> = costs.filter(|&cost| cost > Nanos::ZERO).collect();
     if costs.len() < FEW { Nanos::ZERO } else { usual(&costs).map_or(Nanos::ZERO, |(usual, _)| usual) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write;
+
+    /// Two tasks that take turns of 100 us: in each twentieth a timer wakes somebody, which takes 4 us, and ticks 4 ms apart take 3, 3 and 9 us.
+    #[test]
+    fn what_interrupts_take_is_what_turns_with_them_are_longer_for() {
+        let (mut text, mut now) = (String::new(), 0);
+        let mut at = |ns: u64, event: &str| {
+            let _ = writeln!(text, "{event}", event = event.replace("TIME", &format!("5.{ns:09}")));
+        };
+        let mut ticks = [(1_030_000, 3_000), (5_030_000, 3_000), (9_030_000, 9_000)].into_iter().peekable();
+        for turn in 0..110 {
+            let (prev, next) = (turn % 2 + 1, (turn + 1) % 2 + 1);
+            at(
+                now,
+                &format!(
+                    "t-{prev} [000] d..2. TIME: sched_switch: prev_comm=t prev_pid={prev} prev_prio=120 prev_state=S ==> next_comm=t next_pid={next} next_prio=120"
+                ),
+            );
+            let mut lasts = 100_000;
+            if turn % 20 == 19 {
+                at(now + 50_000, &format!("t-{next} [000] d.h2. TIME: sched_waking: comm=other pid=9 prio=120 target_cpu=000"));
+                lasts += 4_000;
+            }
+            if let Some((_, took)) = ticks.next_if(|(tick, _)| *tick < now + lasts) {
+                lasts += took;
+            }
+            now += lasts;
+        }
+        let task = |tid| TaskResult {
+            name: "t".to_string(),
+            tasks: 1,
+            cpu_ns: 0,
+            began_ns: None,
+            ended_ns: None,
+            operations: BTreeMap::new(),
+            tid,
+        };
+        let mut traced = Traced::read(&text, &[task(1), task(2)]).expect("a trace");
+        traced.ticks = Ticks { cost: Nanos(5_000), ..Ticks::new(Nanos(4_000_000), Time(1_030_000)) };
+        let timing = Timing::of(&traced, SwitchCost { all: Nanos(0), own: Nanos(0) }, None);
+        assert_eq!(timing.timer(), Nanos(4_000));
+        let ticks = timing.ticks();
+        assert_eq!([0, 1, 2, 3].map(|tick| ticks.cost_of(tick).0), [3_000, 3_000, 9_000, 3_000]);
+        // Where turns are too few to tell, what one took before the begin counts.
+        traced.events.truncate(12);
+        let timing = Timing::of(&traced, SwitchCost { all: Nanos(0), own: Nanos(0) }, None);
+        assert_eq!((timing.timer(), timing.ticks().cost_of(0)), (Nanos::ZERO, Nanos(5_000)));
+    }
+}
