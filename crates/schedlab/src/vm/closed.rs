@@ -12,7 +12,7 @@ use schedlab_runner::class::Class;
 use schedlab_runner::event::{Event, TaskResult};
 use schedlab_runner::session::Job;
 use schedsim::metrics::{Metrics, Summary};
-use schedsim::trace::{EventKind, Observer, WakeContext};
+use schedsim::trace::{EventKind, Observer};
 use schedsim::workload::{Closed, CostEstimator, Costs, Phase, Tasks};
 use schedsim::{Machine, Nanos, TaskId, Ticks, Time};
 use std::collections::BTreeMap;
@@ -165,11 +165,6 @@ impl Traced {
     /// The number of a task in the workload, if it is one of its tasks.
     pub(super) fn number(&self, task: TaskId) -> Option<u32> {
         self.numbers.get(task.index()).copied().flatten()
-    }
-
-    /// Whether this waking is by a timer where the workload is simulated: all of tasks that are not the workload's are, which do by the clock what they did.
-    pub(super) fn is_by_timer(&self, task: TaskId, context: WakeContext) -> bool {
-        context == WakeContext::Hardirq || self.number(task).is_none()
     }
 
     /// What the workload met there beside its scheduler on this machine; `left_out` is no part of it, by name.

@@ -15,6 +15,11 @@ pub fn is_unscheduled(tasks: &[TaskInfo], task: TaskId, program: Option<&str>) -
     tasks.get(task.index()).is_some_and(|task| task.prio < 100 || program == Some(&task.name))
 }
 
+/// Whether a waking is by a timer where the workload is simulated, `is_ours` being whether it is of one of its tasks: all others are, who do by the clock what they did.
+pub fn is_by_timer(is_ours: bool, context: WakeContext) -> bool {
+    !is_ours || context == WakeContext::Hardirq
+}
+
 /// See the head of the file.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
@@ -83,8 +88,7 @@ impl Surroundings {
                     if let Some(running) = current.get(&event.cpu).and_then(|task| others.get_mut(task.index())) {
                         let is_ours = numbers.get(task.index()).copied().flatten().is_some();
                         let interruption = if is_ours { machine.interruption } else { Nanos::ZERO };
-                        let by_timer = context == WakeContext::Hardirq || !is_ours;
-                        let timer = if by_timer { machine.timer_cost } else { Nanos::ZERO };
+                        let timer = if is_by_timer(is_ours, context) { machine.timer_cost } else { Nanos::ZERO };
                         running.bout(event.time).costs += interruption + timer;
                     }
                     others.get_mut(task.index()).into_iter().for_each(|other| other.is_woken(event.time))

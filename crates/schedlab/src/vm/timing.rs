@@ -3,7 +3,7 @@
 //! Turns of a task that end where it blocks are alike, whatever the workload; by how much those are longer in which something interrupted the task is what the interrupt took.
 
 use super::closed::{SwitchCost, Traced};
-use super::surroundings::is_unscheduled;
+use super::surroundings::{is_by_timer, is_unscheduled};
 use schedlab_runner::event::TaskResult;
 use schedsim::trace::{EventKind, PrevState};
 use schedsim::workload::{Closed, Script, Workload};
@@ -33,6 +33,8 @@ pub struct Timing<'a> {
     turns: Vec<Turn>,
     /// How long a turn of each task is in which nothing interrupts it, by its number; of those whose turns are alike.
     usual: BTreeMap<u32, Nanos>,
+    /// What the interrupt of a timer that wakes somebody takes from the task that goes on; zero where too few were seen.
+    pub timer: Nanos,
 }
 
 /// A turn of a task, until it ended or the task began to exit.
@@ -76,7 +78,10 @@ impl<'a> Timing<'a> {
         undisturbed.retain(|_, turns| turns.len() >= ENOUGH);
         let alike = undisturbed.into_iter().filter_map(|(number, turns)| Some((number, usual(&turns).filter(|(_, alike)| *alike)?.0)));
         let usual = alike.collect();
-        Timing { traced, switch, turns, usual }
+        let mut timing = Timing { traced, switch, turns, usual, timer: Nanos::ZERO };
+        let once = timing.turns.iter().filter(|turn| turn.timers == 1 && turn.ticks.is_empty());
+        timing.timer = median_of_enough(once.filter_map(|turn| timing.excess(turn)));
+        timing
     }
 
     /// By how much a turn is longer than usual, if interrupts may have made it so.
@@ -86,20 +91,14 @@ impl<'a> Timing<'a> {
         (excess.0 <= MOST.0 * interrupts.max(1)).then_some(excess)
     }
 
-    /// What the interrupt of a timer that wakes somebody takes from the task that goes on; zero where too few were seen.
-    pub fn timer(&self) -> Nanos {
-        let once = self.turns.iter().filter(|turn| turn.timers == 1 && turn.ticks.is_empty());
-        median_of_enough(once.filter_map(|turn| self.excess(turn)))
-    }
-
     /// The guest's ticks with what they took from whom they interrupted: one that was alone in a turn what that was longer for, any other what is usual, or what one took before the begin.
     pub fn ticks(&self) -> Ticks {
         /// A turn is longer or shorter by less, where the recording goes on to its next page.
         const NOTHING: Nanos = Nanos(1_000);
         /// Before the end of a turn a tick may have to wait until the switch is over.
         const SWITCH: Nanos = Nanos(5_000);
-        let (ticks, timer) = (&self.traced.ticks, self.timer());
-        let beyond = |turn: &Turn| self.excess(turn).map(|excess| excess.saturating_sub(Nanos(turn.timers * timer.0)));
+        let ticks = &self.traced.ticks;
+        let beyond = |turn: &Turn| self.excess(turn).map(|excess| excess.saturating_sub(Nanos(turn.timers * self.timer.0)));
         let mut others = BTreeMap::new();
         for (turn, next) in self.turns.iter().zip(self.turns.iter().skip(1)).filter(|(turn, _)| turn.ticks.end == turn.ticks.start + 1) {
             let Some(cost) = beyond(turn) else { continue };
@@ -151,7 +150,7 @@ fn turns(traced: &Traced, switch: SwitchCost, left_out: Option<&str>) -> Vec<Tur
             EventKind::SchedSwitch { prev, next, prev_state } => (prev, next, prev_state == PrevState::Runnable),
             EventKind::SchedProcessExit { task } => (task, TaskId::NONE, false),
             EventKind::SchedWaking { task, context, .. } => {
-                let by_timer = !is_unscheduled(task) && traced.is_by_timer(task, context);
+                let by_timer = !is_unscheduled(task) && is_by_timer(traced.number(task).is_some(), context);
                 under_way.get_mut(&event.cpu).into_iter().for_each(|turn| turn.timers += u64::from(by_timer));
                 continue;
             }
@@ -271,12 +270,12 @@ mod tests {
         let mut traced = Traced::read(&text, &[task(1), task(2)]).expect("a trace");
         traced.ticks = Ticks { cost: Nanos(5_000), ..Ticks::new(Nanos(4_000_000), Time(1_030_000)) };
         let timing = Timing::of(&traced, SwitchCost { all: Nanos(0), own: Nanos(0) }, None);
-        assert_eq!(timing.timer(), Nanos(4_000));
+        assert_eq!(timing.timer, Nanos(4_000));
         let ticks = timing.ticks();
         assert_eq!([0, 1, 2, 3].map(|tick| ticks.cost_of(tick).0), [3_000, 3_000, 9_000, 3_000]);
         // Where turns are too few to tell, what one took before the begin counts.
         traced.events.truncate(12);
         let timing = Timing::of(&traced, SwitchCost { all: Nanos(0), own: Nanos(0) }, None);
-        assert_eq!((timing.timer(), timing.ticks().cost_of(0)), (Nanos::ZERO, Nanos(5_000)));
+        assert_eq!((timing.timer, timing.ticks().cost_of(0)), (Nanos::ZERO, Nanos(5_000)));
     }
 }

@@ -67,11 +67,11 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             self.act(cpu, task);
         } else if resched_at <= now {
             self.stop(cpu, Stop::Preempted);
-        } else if slice_end <= now && (next_tick > now || !self.costs_are_special || !self.takes_its_tick(cpu)) {
+        } else if slice_end <= now && !(next_tick == now && self.takes_its_tick(cpu)) {
             self.events += 1;
             self.stop(cpu, Stop::SliceOver);
         } else {
-            debug_assert!(next_tick <= now);
+            debug_assert_eq!(next_tick, now);
             self.cpus[cpu.index()].next_tick = self.tick_after(cpu, now);
             self.plan(cpu);
             self.tick(cpu, task);

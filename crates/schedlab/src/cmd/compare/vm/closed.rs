@@ -181,11 +181,9 @@ impl Compare {
     fn replay(&self, traced: &Traced, machine: &Machine, policy: &PolicySpec, left_out: Option<&str>) -> Result<Turns, Error> {
         let recorded = AsRecorded::of(&traced.events, &traced.recording.tasks, machine.cpus, left_out);
         // Interruptions are part of the bursts in which they were; what a program in user space takes between two tasks is nobody's.
-        let between = left_out.map_or(Nanos::ZERO, |name| timing::program(traced, name).switch);
         let ticks = machine.ticks.as_ref().map(|ticks| Ticks { cost: Nanos::ZERO, others: BTreeMap::new(), ..ticks.clone() });
         let machine = Machine {
-            switch_cost: recorded.switch_cost + between,
-            unseen: between,
+            switch_cost: recorded.switch_cost + machine.unseen,
             interruption: Nanos::ZERO,
             timer_cost: Nanos::ZERO,
             ticks,
@@ -211,8 +209,8 @@ fn machine(traced: &Traced, timing: &Timing, switch: SwitchCost, cpus: u16, is_o
     let costs = &traced.costs;
     // Tasks of a guest with several CPUs look at the clock while they run, so that interrupts are part of what they were to run.
     let (timer_cost, mut ticks) = match cpus {
-        1 => (timing.timer(), timing.ticks()),
-        _ => (Nanos::ZERO, Ticks { cost: Nanos::ZERO, ..traced.ticks.clone() }),
+        1 => (timing.timer, timing.ticks()),
+        _ => (Nanos::ZERO, traced.ticks.clone()),
     };
     let costed = Machine { switch_cost: switch.all, idle_exit: costs.idle_exit(), timer_cost, ..Machine::ideal(cpus) };
     if !is_ours {
