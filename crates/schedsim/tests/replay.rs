@@ -203,6 +203,14 @@ fn a_switch_from_idle_that_was_not_recorded_is_found_by_what_the_task_does() {
     assert_eq!((report.unseen_switch_ins, report.unseen_wakings, report.uncertain_run), (1, 1, Nanos(90)));
 }
 
+#[test]
+fn a_waking_at_the_moment_of_a_tasks_own_birth_is_not_its_own() {
+    // Task 1 is woken from an idle CPU, forks task 2, and task 2 is found on that CPU, all at once: had it woken its parent, it would never be born.
+    let (workload, _) = build(&[waking(7, 1, 1, Task), fork(7, 0, 1, 2), fork(7, 1, 2, 3), switch(9, 1, 2, X, -1), switch(9, 0, 1, X, -1)]);
+    assert_eq!(steps(&workload, 1), [(0, sleep(7)), (0, Action::Fork(TaskId(2))), (2, Action::Exit)]);
+    assert_eq!(steps(&workload, 2), [(0, Action::Fork(TaskId(3))), (2, Action::Exit)]);
+}
+
 /// A server answers clients, each of which waits for it, on one CPU and without a word about contexts.
 fn server_and_clients(rounds: u64, context: WakeContext) -> Vec<Event> {
     let mut events = vec![switch(0, 0, -1, R, 1)];

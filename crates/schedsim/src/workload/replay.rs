@@ -224,7 +224,7 @@ impl ReplayBuilder {
         let state = &self.cpus[cpu.index()];
         let at_start = state.current == Current::Unknown;
         let free_since = self.tasks[task.index()].since;
-        let latest = state.unclaimed.iter().find(|waking| waking.time >= free_since).map_or(now, |first| first.time);
+        let latest = state.unclaimed.iter().find(|waking| waking.time > free_since).map_or(now, |first| first.time);
         let mut earliest = state.switched.max(self.tasks[task.index()].since).min(latest);
         match self.tasks[task.index()].status {
             Status::Unknown if at_start => {} // it has run since the recording began
@@ -244,8 +244,8 @@ impl ReplayBuilder {
         state.current = Current::Task(task);
         state.guessed = true;
         for waking in std::mem::take(&mut state.unclaimed) {
-            // What it did elsewhere after a waking would come before it in its log: such a waking is not its own.
-            if waking.task != task && waking.time >= free_since {
+            // What it did elsewhere after a waking, or at its very moment, would come before it in its log: such a waking is not its own.
+            if waking.task != task && waking.time > free_since {
                 self.tasks[waking.task.index()].log.name_waker(waking.at, task);
                 self.tasks[task.index()].charge(waking.time);
                 let (woken, kind) = (waking.task, waking.kind);
