@@ -27,20 +27,14 @@ const MOST_PIDS: usize = 1 << 22;
 /// Who has no process id any more.
 const NOBODY: u32 = 0;
 
-/// What others want of a policy in charge, said by signals.
-#[derive(Clone, Copy)]
-pub struct Wishes {
-    /// It shall end.
-    pub end: &'static AtomicBool,
-    /// When it was to forget what was, if nobody waited, on the clock of events; zero if it need not.
-    pub anew: &'static AtomicU64,
-}
+/// When the policy in charge was to forget what was, if nobody waited, on the clock of events; zero if it need not.
+static ANEW: AtomicU64 = AtomicU64::new(0);
 
-/// Lets `policy` decide until that is no longer wished, or until the kernel or the policy itself gives up.
+/// Lets `policy` decide until it shall end, or until the kernel or the policy itself gives up.
 ///
 /// # Errors
 /// [`Error::Missing`] for what the policy needs and this kernel has not, [`Error::Ejected`] with the rule that was broken.
-pub fn run<P: Policy + Clone>(name: &str, policy: P, seed: u64, wishes: Wishes, report: &dyn Fn(&Scheduler)) -> Result<(), Error> {
+pub fn run<P: Policy + Clone>(name: &str, policy: P, seed: u64, ended: &AtomicBool, report: &dyn Fn(&Scheduler)) -> Result<(), Error> {
     let needs = policy.needs();
     let each_tick = expect(name, needs)?;
     lock_memory()?;
@@ -62,13 +56,13 @@ pub fn run<P: Policy + Clone>(name: &str, policy: P, seed: u64, wishes: Wishes, 
     if let Some(program) = scheduler.begins_anew_by() {
         announcement::at_each_job(move || {
             announcement::run(&program);
-            wishes.anew.store(now(), Relaxed);
+            ANEW.store(now(), Relaxed);
         })?;
     }
     scheduler.attach()?;
     report(&scheduler);
-    while !wishes.end.load(Relaxed) && !bridge.memory.has_exited() {
-        let anew = wishes.anew.swap(0, Relaxed);
+    while !ended.load(Relaxed) && !bridge.memory.has_exited() {
+        let anew = ANEW.swap(0, Relaxed);
         if anew > 0 {
             bridge.live.at(Time(anew));
             bridge.live.begin_anew(policy.clone(), seed);
@@ -306,7 +300,7 @@ fn tick_period() -> Nanos {
 }
 
 /// The clock of events.
-pub fn now() -> u64 {
+fn now() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes to `now` only.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };

@@ -17,7 +17,7 @@ use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
 use scheduler::Scheduler;
 use serde_json::json;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Puts a scheduling policy in charge of this machine, until Ctrl-C
@@ -39,8 +39,6 @@ struct Arguments {
 }
 
 static ENDED: AtomicBool = AtomicBool::new(false);
-/// When the policy in user space was to begin anew; zero if it need not.
-static ANEW: AtomicU64 = AtomicU64::new(0);
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -111,8 +109,7 @@ struct InUserSpace<'a> {
 impl PolicyVisitor for InUserSpace<'_> {
     type Out = Result<(), Error>;
     fn visit<P: Policy + Clone>(self, policy: P) -> Self::Out {
-        let wishes = bridge::Wishes { end: &ENDED, anew: &ANEW };
-        bridge::run(self.name, policy, self.seed, wishes, &|scheduler| loaded(self.name, scheduler))
+        bridge::run(self.name, policy, self.seed, &ENDED, &|scheduler| loaded(self.name, scheduler))
     }
 }
 
