@@ -116,7 +116,7 @@ struct Engine<'w, P, S> {
     resched: Vec<CpuId>,
     /// The CPU that a timer is interrupting at this moment, or `NOBODY`: if it was idle, it is no longer, and that time lies before the waking.
     interrupted: CpuId,
-    /// When idle CPUs shall dispatch; empty as long as none was asked to.
+    /// When idle CPUs shall dispatch; empty as long as none was asked to, and nobody says that one may be.
     alarms: Vec<Time>,
     /// Until when what interrupted each CPU keeps it, if its task was about to do something just then; empty if nothing interrupts.
     kept: Vec<Time>,
@@ -170,6 +170,10 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
         if let Load::Scripts(workload, _) = engine.load {
             engine.cx.reservations = workload.reservations.clone();
             engine.cx.cgroups = workload.cgroups.clone();
+        }
+        // Somebody may find out only when a CPU has left idle for it that it has to wait for a time.
+        if engine.policy.needs().alarm || engine.cx.cgroups.iter().any(|cgroup| cgroup.max.is_some()) {
+            engine.alarms = vec![Time::NEVER; engine.cpus.len()];
         }
         engine.expect_inheritance();
         engine.admit_first();

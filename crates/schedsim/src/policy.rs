@@ -143,8 +143,8 @@ pub trait Policy {
     /// A task stops running. If it is still runnable ([`Stop::is_runnable`]), `enqueue` follows.
     fn stopping(&mut self, _cx: &mut Context, _cpu: CpuId, _task: TaskId, _why: Stop) {}
 
-    /// `cpu` has become idle, or has left idle for a task; where alarms were asked for ([`Effect::KickAt`]) also if it was woken and goes on idling. A task
-    /// that waited for it and was passed over may need another idle CPU, which must be kicked.
+    /// `cpu` has become idle, or has left idle for a task; where alarms were asked for ([`Effect::KickAt`]) or may be ([`Needs::alarm`], groups with
+    /// quotas) also if it was woken and goes on idling. A task that waited for it and was passed over may need another idle CPU, which must be kicked.
     fn update_idle(&mut self, _cx: &mut Context, _cpu: CpuId, _idle: bool) -> Effect {
         Effect::Nothing
     }

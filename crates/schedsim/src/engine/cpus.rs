@@ -310,7 +310,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
                 self.idle_on(cpu);
             }
         }
-        // Who asked for an alarm that came too early wants to ask for another.
+        // Who was woken too early, by an alarm or for a task that has to wait, wants to ask for an alarm.
         let stays_idle = choice.is_none() && !self.alarms.is_empty();
         if stays_idle || choice.is_none() != (prev == TaskId::NONE) {
             let effect = self.policy.update_idle(&mut self.cx, cpu, choice.is_none());

@@ -86,6 +86,20 @@ fn a_quota_holds_alone_beside_others_and_over_several_cpus() {
     expect(2, &[group(100, Some(200))], &[on(0, within(0, hog())), on(1, within(0, hog()))], &[100.0, 100.0]);
 }
 
+#[test]
+fn who_finds_the_quota_used_up_when_its_cpu_has_left_idle_runs_in_the_next_period() {
+    // CPU 0 leaves idle until 20 µs, and task 0 has used the quota at 1020. Task 1 comes at 1010, when something is left of it, and its CPU has left idle at 1030.
+    let tasks =
+        vec![on(0, within(0, task(120, NOW, &[(MS, Action::Exit)]))), on(1, within(0, task(120, at(1010 * US), &[(MS, Action::Exit)])))];
+    let workload = Workload { tasks, cgroups: vec![group(100, Some(1))], ..Workload::default() };
+    let machine = Machine { idle_exit: Nanos(20 * US), ..Machine::ideal(2) };
+    for events in
+        [run(Eevdf::new(2, EevdfOptions::default()), &machine, &workload).1, run(Cfs::new(2, CfsOptions::default()), &machine, &workload).1]
+    {
+        assert_eq!([0, 1].map(|task| dispatches(&events, task)), [[(20 * US, 0)], [(100 * MS, 1)]]);
+    }
+}
+
 fn keeps_all_rules<P: Policy>(policy: P, machine: &Machine, workload: &Workload) {
     let promises = policy.promises();
     let found = violations(policy, promises, machine, workload);
