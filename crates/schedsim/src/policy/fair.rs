@@ -244,14 +244,27 @@ impl<D: Discipline> Fair<D> {
         self.tasks[task.index()].is_real_time
     }
 
-    /// `task`, which takes part nowhere, is of the class that its priority says from now on.
+    /// `task`, which takes part nowhere or lingers, is of the class that its priority says from now on.
     fn classify(&mut self, cx: &Context, task: TaskId) {
         let is_real_time = self.realtime.has(cx, task);
         if std::mem::replace(&mut self.tasks[task.index()].is_real_time, is_real_time) != is_real_time {
             match is_real_time {
-                true => self.realtime.init_task(cx, task),
+                true => {
+                    self.end_lingering(cx, task);
+                    self.realtime.init_task(cx, task);
+                }
                 false => self.realtime.exit_task(cx, task),
             }
+        }
+    }
+
+    /// `task` is not a fair one any more: if it still takes part although it sleeps, it comes back there and leaves, as it may run and sleep elsewhere now.
+    fn end_lingering(&mut self, cx: &Context, task: TaskId) {
+        if self.discipline.lingers(task) {
+            let cpu = self.tasks[task.index()].cpu;
+            self.discipline.charge(cpu, cx.now());
+            self.discipline.join(cpu, task, Join::Wakes, cx.now());
+            self.discipline.leave(cpu, task, Leave::Exits, cx.now());
         }
     }
 

@@ -83,6 +83,36 @@ fn a_fair_task_that_is_waited_for_is_a_real_time_task_until_it_gives_the_mutex_b
 }
 
 #[test]
+fn a_fair_task_that_sleeps_in_debt_and_wakes_as_a_real_time_task_takes_part_nowhere_meanwhile() {
+    let fair = |name: &str, phases: &str| Tasks { policy: SchedulingPolicy::Other, priority: None, ..real_time(name, 0, 0, phases) };
+    let on = |cpu: u16, task: Tasks| Tasks { affinity: Some(vec![cpu]), ..task };
+    let tasks = vec![
+        fair(
+            "holder",
+            r#"[ { "lock": "m" }, { "run": "2ms" }, { "sleep": "1500us" }, { "run": "1ms" }, { "unlock": "m" }, { "run": "1ms" } ]"#,
+        ),
+        on(0, fair("neighbour", r#"[ { "run": "3ms" } ]"#)),
+        on(1, real_time("waiter", 10, 3, r#"[ { "lock": "m" }, { "run": "1ms" }, { "unlock": "m" } ]"#)),
+        on(0, real_time("urgent", 50, 3, r#"[ { "run": "6ms" } ]"#)),
+    ];
+    let mut closed = Closed { tasks, ..Closed::default() };
+    closed.mutexes.insert("m".into(), MutexOptions { handoff: false, inherit: true });
+    let workload = closed.workload(2).unwrap();
+    for policy in ["eevdf", "cfs"] {
+        let mut collect = Collect::default();
+        let options = Options { seed: 1, until: Time::NEVER };
+        let spec = PolicySpec::parse(policy).unwrap();
+        engine::simulate_named(&workload, &Machine::ideal(2), &spec, options, Trace::new(vec![&mut collect])).unwrap();
+        let turns = |on| switches(&collect.0).into_iter().filter(|turn| turn.1 == on).map(|(time, .., next)| (time / 1000, next)).collect();
+        let turns: [Vec<_>; 2] = [0, 1].map(turns);
+        // Under eevdf the holder has had 2 ms and its neighbour none when it sleeps, and the neighbour 1 ms when it wakes: it still takes part on CPU 0.
+        assert_eq!(turns[0], [(0, 0), (2000, 1), (3000, 3), (9000, 1), (11_000, -1)], "{policy}");
+        // It wakes on CPU 1, where the waiter has wanted the mutex since 3 ms, gives it back at 4.5 ms, and goes on there as a fair task.
+        assert_eq!(turns[1], [(3000, 2), (3000, -1), (3500, 0), (4500, 2), (5500, 0), (6500, -1)], "{policy}");
+    }
+}
+
+#[test]
 fn a_chain_of_two_mutexes_passes_priorities_on_and_takes_them_back_one_by_one() {
     let tasks = vec![
         real_time("low", 10, 0, r#"[ { "lock": "a" }, { "run": "3ms" }, { "unlock": "a" }, { "run": "1ms" } ]"#),
