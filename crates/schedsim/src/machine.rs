@@ -18,6 +18,7 @@ pub struct Machine {
     /// Added to a task's CPU burst when it runs on another CPU than the time before (Curran & Stumm's TMC); part of the slice.
     pub migration_cost: Nanos,
     /// The part of `switch_cost` of which the policy knows nothing, so that it charges nobody for it: what a policy takes that decides in a program of its own, between the tasks.
+    /// If there is any, a task that stops and is chosen again is switched to as others are: the program ran.
     pub unseen: Nanos,
     /// From the wakeup of an idle CPU by another one until it switches to the woken task.
     pub idle_exit: Nanos,

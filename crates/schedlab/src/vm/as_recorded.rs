@@ -6,31 +6,35 @@
 
 use super::surroundings::is_unscheduled;
 use schedsim::trace::{Event, EventKind, Observer, PrevState, TaskInfo, WakeContext};
-use schedsim::workload::{CostEstimator, Recorded, ReplayBuilder, ReplayOptions, Workload};
+use schedsim::workload::{Recorded, ReplayBuilder, ReplayOptions, Workload};
 use schedsim::{CpuId, Nanos, TaskId, Time};
 use std::collections::BTreeMap;
 
-/// See the head of the file. Its tasks have the recording's ids.
-#[derive(Clone, Debug)]
-pub struct AsRecorded {
-    /// All that was recorded, as a workload.
-    pub workload: Workload,
-    /// What a switch takes that is in no burst.
-    pub switch_cost: Nanos,
+/// All that was recorded, as a workload whose tasks have the recording's ids: the `events` of a guest with these tasks on `cpus` CPUs, where a switch takes `switch_cost` that is in no burst. Tasks that no policy
+/// schedules (real-time ones, and `left_out`, by name) are interruptions of others.
+pub fn as_recorded(events: &[Event], tasks: &[TaskInfo], cpus: u16, switch_cost: Nanos, left_out: Option<&str>) -> Workload {
+    let events = without(&when_told(events), |task| is_unscheduled(tasks, task, left_out));
+    let mut builder = ReplayBuilder::new(ReplayOptions::default());
+    builder.events(&events);
+    let end = events.last().map_or(Time::ZERO, |event| event.time);
+    builder.finish(Recorded { tasks, cpus, end, switch_cost }).0
 }
 
-impl AsRecorded {
-    /// Made of the `events` of a guest with these tasks on `cpus` CPUs. Tasks that no policy schedules (real-time ones, and `left_out`, by name) are interruptions of others.
-    pub fn of(events: &[Event], tasks: &[TaskInfo], cpus: u16, left_out: Option<&str>) -> AsRecorded {
-        let events = without(events, |task| is_unscheduled(tasks, task, left_out));
-        let (mut builder, mut costs) = (ReplayBuilder::new(ReplayOptions::default()), CostEstimator::new());
-        builder.events(&events);
-        costs.events(&events);
-        let switch_cost = costs.finish().switch_cost();
-        let end = events.last().map_or(Time::ZERO, |event| event.time);
-        let (workload, _) = builder.finish(Recorded { tasks, cpus, end, switch_cost });
-        AsRecorded { workload, switch_cost }
+/// The events with wakings when the policy is told of them, which is when they are done.
+fn when_told(events: &[Event]) -> Vec<Event> {
+    let mut told = Vec::with_capacity(events.len());
+    let mut begun: BTreeMap<TaskId, Event> = BTreeMap::new();
+    for &event in events {
+        match event.kind {
+            EventKind::SchedWaking { task, .. } => _ = begun.insert(task, event),
+            EventKind::SchedWakeup { task, .. } => {
+                told.extend(begun.remove(&task).map(|waking| Event { time: event.time, ..waking }));
+                told.push(event);
+            }
+            _ => told.push(event),
+        }
     }
+    told
 }
 
 /// The events without tasks that interrupt: whom they keep from running has run meanwhile.

@@ -44,15 +44,20 @@ pub struct SwitchCost {
 }
 
 impl SwitchCost {
-    /// What [`switching`] came to as job number `job`: the time in which a CPU was busy, for each turn, or for each yield where many go back to the same task.
+    /// What [`switching`] came to as job number `job`: the time in which a CPU was busy, for each run, or for each yield where many go back to the same task without a switch.
     ///
     /// # Errors
     /// If the trace is none that an import reads.
     pub fn of(transcript: &Transcript, job: usize) -> Result<Option<SwitchCost>, Error> {
         let Some((_, tasks)) = end(transcript, job) else { return Ok(None) };
         let traced = Traced::read(&trace(lines(transcript, job)), &tasks)?;
-        let turns: Vec<Time> = traced.turns.switches().map(|(time, _)| time).collect();
-        let (Some(&first), Some(&last)) = (turns.first(), turns.last()) else { return Ok(None) };
+        let is_own = |task| traced.number(task).is_some();
+        let begin = |event: &schedsim::trace::Event| match event.kind {
+            EventKind::SchedSwitch { next, .. } if is_own(next) => Some(event.time),
+            _ => None,
+        };
+        let begins: Vec<Time> = traced.events.iter().filter_map(begin).collect();
+        let (Some(&first), Some(&last)) = (begins.first(), begins.last()) else { return Ok(None) };
         let (mut all, mut own, mut running) = (0, 0, BTreeMap::new());
         for event in traced.events.iter().filter(|event| (first..=last).contains(&event.time)) {
             let EventKind::SchedSwitch { next, .. } = event.kind else { continue };
@@ -61,11 +66,11 @@ impl SwitchCost {
                 (all, own) = (all + ran, own + if is_own { ran } else { 0 });
             }
             if next != TaskId::NONE {
-                running.insert(event.cpu, (event.time, traced.number(next).is_some()));
+                running.insert(event.cpu, (event.time, is_own(next)));
             }
         }
         let yields = tasks.iter().filter_map(|task| task.operations.get("yield")).sum::<u64>();
-        let each = |sum: u64| sum.checked_div(yields.max(turns.len() as u64 - 1)).map(Nanos);
+        let each = |sum: u64| sum.checked_div(yields.max(begins.len() as u64 - 1)).map(Nanos);
         Ok(each(all).zip(each(own)).map(|(all, own)| SwitchCost { all, own }))
     }
 }

@@ -8,7 +8,7 @@ use schedlab_runner::event::TaskResult;
 use schedsim::trace::{EventKind, PrevState};
 use schedsim::workload::{Closed, Script, Workload};
 use schedsim::{CpuId, Machine, Nanos, TaskId, Ticks, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// What a program takes that decides in user space.
@@ -181,12 +181,24 @@ fn turns(traced: &Traced, switch: SwitchCost, left_out: Option<&str>) -> Vec<Tur
 pub fn program(traced: &Traced, name: &str) -> ProgramCost {
     let is_it = |task: TaskId| traced.recording.tasks.get(task.index()).is_some_and(|task| task.prio >= 100 && task.name == name);
     let (mut before, mut switches, mut interruptions) = (BTreeMap::new(), Vec::new(), Vec::new());
+    let (mut woke, mut ticks) = (BTreeSet::new(), BTreeMap::new());
     for event in &traced.events {
-        let EventKind::SchedSwitch { prev, next, prev_state } = event.kind else { continue };
+        let (prev, next, prev_state) = match event.kind {
+            EventKind::SchedSwitch { prev, next, prev_state } => (prev, next, prev_state),
+            EventKind::SchedWaking { .. } => {
+                woke.insert(event.cpu);
+                continue;
+            }
+            _ => continue,
+        };
         if is_it(next) {
-            before.insert(event.cpu, (event.time, prev, prev_state));
-        } else if let Some((since, interrupted, state)) = before.remove(&event.cpu).filter(|_| is_it(prev)) {
-            let goes_on = next == interrupted && state == PrevState::Runnable;
+            // Where nobody woke and there was no tick, the task has yielded, and is chosen again.
+            let until = traced.ticks.until(event.time);
+            let ticked = ticks.insert(event.cpu, until).is_some_and(|last| last < until);
+            let is_told = woke.remove(&event.cpu) || ticked;
+            before.insert(event.cpu, (event.time, prev, prev_state, is_told));
+        } else if let Some((since, interrupted, state, is_told)) = before.remove(&event.cpu).filter(|_| is_it(prev)) {
+            let goes_on = next == interrupted && state == PrevState::Runnable && is_told;
             let taken = if goes_on { &mut interruptions } else { &mut switches };
             taken.extend(traced.number(next).map(|_| event.time.since(since)));
         }

@@ -164,13 +164,13 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         }
     }
 
-    /// `cpu` pauses for `cost` in what it runs, unless that is about to stop; and for `interruption`, unless it has not begun or pauses already: what takes that will then do this as well.
+    /// `cpu` pauses for `cost` in what it runs, before it stops that if it is about to; and for `interruption`, unless it is about to stop, has not begun or pauses already: what takes that will then do this as well.
     #[cold]
     pub(super) fn interrupt(&mut self, cpu: CpuId, cost: Nanos, interruption: Nanos) {
         let (now, task) = (self.cx.now, self.cx.current[cpu.index()]);
         let Cpu { resched_at, run_from, .. } = self.cpus[cpu.index()];
-        let cost = if run_from > now { cost } else { cost + interruption };
-        if cost == Nanos::ZERO || task == TaskId::NONE || resched_at < Time::NEVER {
+        let cost = if run_from > now || resched_at < Time::NEVER { cost } else { cost + interruption };
+        if cost == Nanos::ZERO || task == TaskId::NONE {
             return;
         }
         self.account(cpu);
@@ -189,6 +189,9 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         let spent = cost.min(self.until.since(from));
         state.run_from = from + spent;
         state.slice_end = state.slice_end.max(state.run_from);
+        if state.resched_at < Time::NEVER {
+            state.resched_at = state.resched_at.max(state.run_from);
+        }
         self.trace.push(self.cx.now, cpu, EventKind::Overhead { task, kind: OverheadKind::Switch, spent });
         self.plan(cpu);
     }
@@ -297,6 +300,8 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
                     self.charge_move(cpu, next);
                     self.trace.push(now, cpu, EventKind::SchedSwitch { prev, next, prev_state });
                     run_from += self.switch(cpu, next);
+                } else if self.costs_are_special && self.cx.machine.unseen > Nanos::ZERO {
+                    run_from += self.switch(cpu, next); // there was a program between
                 }
                 if self.costs_are_special {
                     run_from = self.charge_specially(cpu, next, run_from);

@@ -2,6 +2,7 @@
 //!
 //! Yields have a report of their own, in instructions; every other workload is reported by `vm/closed.rs`.
 
+mod agreement;
 mod closed;
 mod in_charge;
 mod yields;
@@ -57,6 +58,9 @@ pub struct VmArguments {
     /// On vm: the classes of a kernel's own share a boot, one after another: faster, and each finds the kernel as the one before has left it
     #[arg(long)]
     one_boot: bool,
+    /// On vm: boot each kernel so many times, left alone 7 ms longer each time, so that what hangs on a microsecond comes out otherwise: means and ranges
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
+    boots: u64,
 }
 
 impl VmArguments {
@@ -67,9 +71,9 @@ impl VmArguments {
 
     /// Refuses what is about boots where nothing is booted.
     pub fn expect_no_boot(&self) -> Result<(), Error> {
-        match self.then.is_empty() && !self.one_boot {
+        match self.then.is_empty() && !self.one_boot && self.boots == 1 {
             true => Ok(()),
-            false => Err(Error::Usage("--then and --one-boot are about guests: add --on vm, or leave them out".to_string())),
+            false => Err(Error::Usage("--then, --one-boot and --boots are about guests: add --on vm, or leave them out".to_string())),
         }
     }
 }
@@ -79,11 +83,16 @@ const MEMORY: u32 = 512;
 /// A guest that takes longer on this machine's clock has gone astray.
 const WALL_LIMIT: Duration = Duration::from_secs(900);
 
+/// One boot is left alone by so much longer than the one before. Ticks come 4 ms apart, so that each finds another place between two of them.
+const LONGER: Nanos = Nanos(7_000_000);
+
 /// One kernel under one scheduler, with what it said.
 struct Case {
     guest: Guest,
     identity: Identity,
     in_charge: InCharge,
+    /// Which of its boots, from 1 on; `None` if it is the only one.
+    boot: Option<u64>,
     proved: Arc<Proved>,
     /// Its first job, of those of its boot.
     first_job: usize,
@@ -109,40 +118,45 @@ impl Compare {
         }
         let qemu = Qemu::find()?;
         let mut guests: Vec<Guest> = Vec::new();
-        // Who schedules, in which guest, from which job on.
+        // Who schedules, in which of its boots, in which guest, from which job on.
         let mut of = Vec::new();
         for name in &self.vm.kernel {
             let kernel = Kernel::find(name, &|what| eprintln!("schedlab: {what}"))?;
             kernel.require(cpus, if nodes > 1 { &kernel::NUMA } else { &[] })?;
             kernel.require(cpus, needs)?;
-            let mut shared: Option<usize> = None;
-            for in_charge in &schedulers {
-                in_charge.require(&kernel, cpus)?;
-                let mut jobs = jobs(in_charge.class());
-                let may_share = self.vm.one_boot && !in_charge.is_ours();
-                if let Some(guest) = shared.filter(|_| may_share) {
-                    let all = &mut guests[guest].session.jobs;
-                    of.push((in_charge.clone(), guest, all.len()));
-                    all.append(&mut jobs);
-                    continue;
+            schedulers.iter().try_for_each(|in_charge| in_charge.require(&kernel, cpus))?;
+            for boot in 0..self.vm.boots {
+                let number = (self.vm.boots > 1).then_some(boot + 1);
+                let settle_ms = (self.vm.settle.0 + boot * LONGER.0) / 1_000_000;
+                let mut shared: Option<usize> = None;
+                for in_charge in &schedulers {
+                    let mut jobs = jobs(in_charge.class());
+                    let may_share = self.vm.one_boot && !in_charge.is_ours();
+                    if let Some(guest) = shared.filter(|_| may_share) {
+                        let all = &mut guests[guest].session.jobs;
+                        of.push((in_charge.clone(), number, guest, all.len()));
+                        all.append(&mut jobs);
+                        continue;
+                    }
+                    let session = Session { settle_ms, jobs, ..Session::default() };
+                    let (qemu, kernel) = (qemu.clone(), kernel.clone());
+                    let (memory, wall_limit) = (MEMORY, WALL_LIMIT);
+                    let mut guest =
+                        Guest { qemu, kernel, cpus, memory, nodes, session, files: Vec::new(), count_addresses: false, wall_limit };
+                    in_charge.install(&mut guest)?;
+                    shared = shared.or(may_share.then_some(guests.len()));
+                    of.push((in_charge.clone(), number, guests.len(), 0));
+                    guests.push(guest);
                 }
-                let session = Session { settle_ms: self.vm.settle.0 / 1_000_000, jobs, ..Session::default() };
-                let (qemu, kernel) = (qemu.clone(), kernel.clone());
-                let (memory, wall_limit) = (MEMORY, WALL_LIMIT);
-                let mut guest = Guest { qemu, kernel, cpus, memory, nodes, session, files: Vec::new(), count_addresses: false, wall_limit };
-                in_charge.install(&mut guest)?;
-                shared = shared.or(may_share.then_some(guests.len()));
-                of.push((in_charge.clone(), guests.len(), 0));
-                guests.push(guest);
             }
         }
         let proved: Vec<Arc<Proved>> = prove_with_progress(&guests)?.into_iter().map(Arc::new).collect();
-        for (in_charge, guest, _) in &of {
+        for (in_charge, _, guest, _) in &of {
             in_charge.judge(&proved[*guest].transcript)?;
         }
-        let case = |(in_charge, guest, first_job): (InCharge, usize, usize)| {
+        let case = |(in_charge, boot, guest, first_job): (InCharge, Option<u64>, usize, usize)| {
             let (guest, proved) = (guests[guest].clone(), proved[guest].clone());
-            Case { identity: Identity::of(&guest), guest, in_charge, proved, first_job }
+            Case { identity: Identity::of(&guest), guest, in_charge, boot, proved, first_job }
         };
         Ok(of.into_iter().map(case).collect())
     }
@@ -172,8 +186,13 @@ fn for_kernels(argument: &OsStr) -> Result<ClosedWorkload, Error> {
 
 impl Case {
     /// `EEVDF in 6.18`, `fifo:10 in 6.1`, `bpf:ruler in 6.18`.
-    fn title(&self) -> String {
+    fn name(&self) -> String {
         format!("{} in {}", self.in_charge.title(&self.guest.kernel), self.guest.kernel.name)
+    }
+
+    /// Its name, and which boot it is if there are several.
+    fn title(&self) -> String {
+        with_boot(&self.name(), self.boot)
     }
 
     /// As coordinates of a result.
@@ -182,12 +201,18 @@ impl Case {
         if self.guest.nodes > 1 {
             params.insert("numa_nodes".to_string(), format!("{}, artificial", self.guest.nodes));
         }
+        params.extend(self.boot.map(|boot| ("boot".to_string(), boot.to_string())));
         params
     }
 
     fn backend(&self) -> String {
         format!("vm:{}", self.guest.kernel.name)
     }
+}
+
+/// A name, and which boot it is if there are several.
+fn with_boot(name: &str, boot: Option<u64>) -> String {
+    boot.map_or(name.to_string(), |boot| format!("{name}, boot {boot}"))
 }
 
 /// Boots all guests twice and shows how far they are.

@@ -1,13 +1,14 @@
 //! A closed workload in real kernels, and in the simulator beside them.
 
-use super::{Backend, Case, InCharge};
+use super::agreement::{Boot, agreement, own_rows};
+use super::{Backend, Case, InCharge, with_boot};
 use crate::Error;
 use crate::cmd::compare::Compare;
 use crate::experiment::{Subject, simulate};
 use crate::output::{Align, Results, Row, Table, headline, quantity};
 use crate::results_directory::ResultsDirectory;
 use crate::trace_file::{Header, Writer};
-use crate::vm::as_recorded::AsRecorded;
+use crate::vm::as_recorded::as_recorded;
 use crate::vm::closed::{JOBS, Measured, SwitchCost, Traced, jobs, shares, switching};
 use crate::vm::conformance::{Collector, Conformance, Turns};
 use crate::vm::kernel;
@@ -17,7 +18,7 @@ use schedsim::metrics::{CATALOGUE, Metric, Summary};
 use schedsim::policy::PolicySpec;
 use schedsim::trace::Observer;
 use schedsim::{Machine, Nanos, TaskId, Ticks, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// What can be said of several virtual CPUs, which QEMU runs one after another.
@@ -25,26 +26,28 @@ const UNTIMED: [&str; 1] = ["migrations"];
 const NO_TIME: &str = "with several virtual CPUs, which QEMU runs one after another, times are sums and mean nothing";
 
 /// What a workload came to in one place.
-struct Outcome {
-    policy: String,
+pub(super) struct Outcome {
+    pub policy: String,
     backend: String,
-    title: String,
+    /// Without the boot.
+    pub name: String,
+    boot: Option<u64>,
     cpus: u16,
     params: BTreeMap<String, String>,
     /// Without the kernel's recording, where that makes a difference.
     makespan: Option<Nanos>,
-    shares: Vec<(String, f64)>,
+    pub shares: Vec<(String, f64)>,
     /// `None` if events were lost.
     summary: Option<Summary>,
     runs: u32,
     note: Option<String>,
     /// Of a simulation: whether the kernel chose the same.
-    conformance: Vec<(Bursts, Conformance)>,
+    pub conformance: Vec<(Bursts, Conformance)>,
 }
 
 /// What the tasks ran in a simulation that is held against the kernel.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Bursts {
+pub(super) enum Bursts {
     /// What the workload says, and what calls cost there.
     Described,
     /// What they ran in the guest.
@@ -53,7 +56,7 @@ enum Bursts {
 
 impl Bursts {
     /// The metric's name, and what it is called where a person reads it.
-    fn names(self) -> (&'static str, &'static str) {
+    pub fn names(self) -> (&'static str, &'static str) {
         match self {
             Bursts::Described => ("equal_dispatches", "the order of dispatches"),
             Bursts::Recorded => ("equal_dispatches_recorded", "the order with bursts as recorded"),
@@ -84,8 +87,8 @@ impl Compare {
         let cases = self.cases(cpus, if has_groups { &kernel::CGROUPS } else { &[] }, all)?;
         let (mut rows, mut text) = (Vec::new(), String::new());
         for (index, workload) in workloads.iter().enumerate() {
-            let (outcomes, agreements) = self.outcomes(workload, each * index, &cases, directory.as_ref())?;
-            rows.extend(outcomes.iter().flat_map(|outcome| outcome.rows(workload.name())));
+            let (outcomes, own, agreements) = self.outcomes(workload, each * index, &cases, directory.as_ref())?;
+            rows.extend(outcomes.iter().flat_map(|outcome| outcome.rows(workload.name())).chain(own));
             text += &(workload.headline() + &tables(&outcomes) + &agreements);
         }
         let results = Results::new(rows);
@@ -103,23 +106,30 @@ impl Compare {
         job: usize,
         cases: &[Case],
         directory: Option<&ResultsDirectory>,
-    ) -> Result<(Vec<Outcome>, String), Error> {
-        let mut outcomes = Vec::new();
-        let mut agreements = String::new();
-        for case in cases {
-            let measured = Measured::of(&case.proved.transcript, case.first_job + job)
-                .ok_or_else(|| Error::Internal(format!("kernel {} ended no job", case.guest.kernel.name)))?;
-            let traced = if measured.lost == 0 { Some(measured.read()?) } else { None };
-            let real = Outcome::real(case, &measured, traced.as_ref());
-            if self.vm.on.contains(&Backend::Sim) {
-                let (simulated, machine) = self.beside(case, job, workload, &measured, traced.as_ref(), directory)?;
-                agreements += &agreement(&real, &shares(&measured.tasks_traced), &simulated, &machine);
-                outcomes.extend([real, simulated]);
-            } else {
-                outcomes.push(real);
+    ) -> Result<(Vec<Outcome>, Vec<Row>, String), Error> {
+        let (mut outcomes, mut rows, mut agreements) = (Vec::new(), Vec::new(), String::new());
+        let mut names: Vec<String> = cases.iter().map(Case::name).collect();
+        let mut seen = BTreeSet::new();
+        names.retain(|name| seen.insert(name.clone()));
+        for name in names {
+            let mut boots = Vec::new();
+            for case in cases.iter().filter(|case| case.name() == name) {
+                let measured = Measured::of(&case.proved.transcript, case.first_job + job)
+                    .ok_or_else(|| Error::Internal(format!("kernel {} ended no job", case.guest.kernel.name)))?;
+                let traced = if measured.lost == 0 { Some(measured.read()?) } else { None };
+                if self.vm.on.contains(&Backend::Sim) {
+                    boots.push(self.beside(case, job, workload, &measured, traced.as_ref(), directory)?);
+                } else {
+                    outcomes.push(Outcome::real(case, &measured, traced.as_ref()));
+                }
+            }
+            if !boots.is_empty() {
+                agreements += &agreement(&name, &boots);
+                rows.extend(own_rows(&boots).map(|row| Row { workload: workload.name().to_string(), ..row }));
+                outcomes.extend(boots.into_iter().flat_map(|boot| [boot.real, boot.simulated]));
             }
         }
-        Ok((outcomes, agreements))
+        Ok((outcomes, rows, agreements))
     }
 
     /// The same simulated: on a machine with the guest's costs, and on one CPU with the surroundings that the tasks met there.
@@ -131,9 +141,10 @@ impl Compare {
         measured: &Measured,
         traced: Option<&Traced>,
         directory: Option<&ResultsDirectory>,
-    ) -> Result<(Outcome, Machine), Error> {
+    ) -> Result<Boot, Error> {
         let cpus = case.guest.cpus;
         let policy = case.in_charge.simulated(&case.guest.kernel)?;
+        let real = Outcome::real(case, measured, traced);
         let names = measured.tasks.iter().map(|task| task.name.clone());
         let switch = SwitchCost::of(&case.proved.transcript, case.first_job + job + JOBS)?;
         let scripts = workload.scripts(cpus)?;
@@ -141,7 +152,8 @@ impl Compare {
             let machine = Machine { switch_cost: switch.map_or(Nanos::ZERO, |switch| switch.all), ..Machine::ideal(cpus) };
             let subject = Subject::of_closed(workload, &scripts, &machine, None);
             let run = simulate(subject, &machine, &policy, self.common.seed, self.check, None)?;
-            return Ok((Outcome::simulated(&policy.to_string(), cpus, names, run.summary), machine));
+            let simulated = Outcome::simulated(&policy.to_string(), case, names, run.summary);
+            return Ok(Boot { real, recorded: shares(&measured.tasks_traced), order: Vec::new(), simulated, machine });
         };
         let left_out = case.in_charge.in_user_space();
         let left_out = left_out.as_deref();
@@ -154,42 +166,37 @@ impl Compare {
         let subject = Subject { beside: &others, ..Subject::of_closed(workload, &scripts, &machine, None) };
         let mut events = Collector::default();
         let run = simulate(subject, &machine, &policy, self.common.seed, self.check, Some(&mut events))?;
-        let mut simulated = Outcome::simulated(&policy.to_string(), cpus, names, run.summary);
+        let mut simulated = Outcome::simulated(&policy.to_string(), case, names, run.summary);
         let until = |turns: Turns| turns.until(workload.until());
-        let real = until(traced.turns.clone());
+        let kernel_turns = until(traced.turns.clone());
+        let order = if cpus == 1 { kernel_turns.order() } else { Vec::new() };
         let turns = until(events.turns(|task| (task.index() < measured.tasks.len()).then_some(task.0)));
         // A recording does not tell a yield from a preemption.
         let yields = measured.tasks_traced.iter().any(|task| task.operations.contains_key("yield"));
         let is_wanted = cpus == 1 || directory.is_some();
         let replayed = if yields || !is_wanted { None } else { Some(until(self.replay(traced, &machine, &policy, left_out)?)) };
         if cpus == 1 {
-            simulated.conformance.push((Bursts::Described, Conformance::of(&real.order(), &turns.order())));
-            simulated.conformance.extend(replayed.iter().map(|turns| (Bursts::Recorded, Conformance::of(&real.order(), &turns.order()))));
+            simulated.conformance.push((Bursts::Described, Conformance::of(&order, &turns.order())));
+            simulated.conformance.extend(replayed.iter().map(|turns| (Bursts::Recorded, Conformance::of(&order, &turns.order()))));
         }
         if let Some(directory) = directory {
             let header = subject.header(&policy, cpus, self.common.seed);
-            write_turns(directory, &Header { policy: case.title(), ..header.clone() }, &real)?;
+            write_turns(directory, &Header { policy: case.title(), ..header.clone() }, &kernel_turns)?;
             write_turns(directory, &Header { policy: format!("{policy} beside {}", case.title()), ..header.clone() }, &turns)?;
             if let Some(turns) = &replayed {
                 write_turns(directory, &Header { policy: format!("{policy} replaying {}", case.title()), ..header }, turns)?;
             }
         }
-        Ok((simulated, machine))
+        Ok(Boot { real, recorded: shares(&measured.tasks_traced), order, simulated, machine })
     }
 
     /// The turns of the workload's tasks if their bursts are as they were recorded.
     fn replay(&self, traced: &Traced, machine: &Machine, policy: &PolicySpec, left_out: Option<&str>) -> Result<Turns, Error> {
-        let recorded = AsRecorded::of(&traced.events, &traced.recording.tasks, machine.cpus, left_out);
+        let own = machine.switch_cost.saturating_sub(machine.unseen);
+        let workload = &as_recorded(&traced.events, &traced.recording.tasks, machine.cpus, own, left_out);
         // Interruptions are part of the bursts in which they were; what a program in user space takes between two tasks is nobody's.
         let ticks = machine.ticks.as_ref().map(|ticks| Ticks { cost: Nanos::ZERO, others: BTreeMap::new(), ..ticks.clone() });
-        let machine = Machine {
-            switch_cost: recorded.switch_cost + machine.unseen,
-            interruption: Nanos::ZERO,
-            timer_cost: Nanos::ZERO,
-            ticks,
-            ..machine.clone()
-        };
-        let workload = &recorded.workload;
+        let machine = Machine { interruption: Nanos::ZERO, timer_cost: Nanos::ZERO, ticks, ..machine.clone() };
         let subject = Subject { name: "recorded", workload, machine: &machine, mips: None, ended: &[], until: Time::NEVER, beside: &[] };
         let mut events = Collector::default();
         simulate(subject, &machine, policy, self.common.seed, self.check, Some(&mut events))?;
@@ -235,7 +242,8 @@ impl Outcome {
         Outcome {
             policy: case.in_charge.to_string(),
             backend: case.backend(),
-            title: case.title(),
+            name: case.name(),
+            boot: case.boot,
             cpus: case.guest.cpus,
             params: case.params(),
             makespan: Some(measured.makespan),
@@ -247,7 +255,8 @@ impl Outcome {
         }
     }
 
-    fn simulated(policy: &str, cpus: u16, names: impl Iterator<Item = String>, summary: Summary) -> Outcome {
+    /// The same simulated as in `case`.
+    fn simulated(policy: &str, case: &Case, names: impl Iterator<Item = String>, summary: Summary) -> Outcome {
         let all = summary.sum(|task| task.cpu_time).0.max(1) as f64;
         let share = |index: usize| {
             let task = summary.tasks.iter().find(|task| task.task.0 as usize == index);
@@ -256,9 +265,10 @@ impl Outcome {
         Outcome {
             policy: policy.to_string(),
             backend: "sim".to_string(),
-            title: format!("{policy}, simulated"),
-            cpus,
-            params: BTreeMap::new(),
+            name: format!("{policy}, simulated"),
+            boot: case.boot,
+            cpus: case.guest.cpus,
+            params: case.boot.map(|boot| ("boot".to_string(), boot.to_string())).into_iter().collect(),
             makespan: None,
             shares: names.enumerate().map(|(index, name)| (name, share(index))).collect(),
             summary: Some(summary),
@@ -269,7 +279,7 @@ impl Outcome {
     }
 
     /// The value of a metric, and why there is none.
-    fn value(&self, metric: &Metric) -> (Option<f64>, Option<String>) {
+    pub fn value(&self, metric: &Metric) -> (Option<f64>, Option<String>) {
         if self.backend != "sim" && self.cpus > 1 && !UNTIMED.contains(&metric.id) {
             return (None, Some(NO_TIME.to_string()));
         }
@@ -283,9 +293,9 @@ impl Outcome {
         }
     }
 
-    fn rows(&self, workload: &str) -> Vec<Row> {
-        let row = |metric: &str, unit: &str, value: Option<f64>, note: Option<String>| Row {
-            workload: workload.to_string(),
+    /// One of its results.
+    pub fn row(&self, metric: &str, unit: &str, value: Option<f64>, note: Option<String>) -> Row {
+        Row {
             policy: self.policy.clone(),
             backend: self.backend.clone(),
             cpus: self.cpus,
@@ -296,7 +306,11 @@ impl Outcome {
             runs: self.runs,
             note,
             ..Row::default()
-        };
+        }
+    }
+
+    fn rows(&self, workload: &str) -> Vec<Row> {
+        let row = |metric: &str, unit: &str, value, note| Row { workload: workload.to_string(), ..self.row(metric, unit, value, note) };
         let metrics = CATALOGUE.iter().map(|metric| {
             let (value, note) = self.value(metric);
             row(metric.id, metric.unit, value, note)
@@ -318,27 +332,34 @@ impl Outcome {
         });
         metrics.chain(shares).chain(conformance).collect()
     }
+}
 
-    /// Shares by name: the smallest and the largest of the tasks that have it.
-    fn shares_by_name(&self) -> BTreeMap<&str, (f64, f64)> {
-        let mut ranges: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
-        for (name, share) in &self.shares {
-            let range = ranges.entry(name).or_insert((f64::INFINITY, 0.0));
-            *range = (range.0.min(*share), range.1.max(*share));
-        }
-        ranges
+/// Shares by name: the smallest and the largest of the tasks that have it, in all boots.
+fn shares_by_name<'a>(boots: &[&'a Outcome]) -> BTreeMap<&'a str, (f64, f64)> {
+    let mut ranges: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+    for (name, share) in boots.iter().flat_map(|boot| &boot.shares) {
+        let range = ranges.entry(name).or_insert((f64::INFINITY, 0.0));
+        *range = (range.0.min(*share), range.1.max(*share));
     }
+    ranges
 }
 
 fn tables(outcomes: &[Outcome]) -> String {
     let mut table = Table::new(std::iter::once(("", Align::Left)).chain(headline().map(|(_, title)| (title, Align::Right))));
     for outcome in outcomes {
         let cell = |(metric, _): (&Metric, _)| outcome.value(metric).0.map_or("-".to_string(), |value| quantity(value, metric.unit));
-        table.row(std::iter::once(outcome.title.clone()).chain(headline().map(cell)));
+        table.row(std::iter::once(with_boot(&outcome.name, outcome.boot)).chain(headline().map(cell)));
     }
-    let columns = outcomes.iter().map(|outcome| (outcome.title.clone(), Align::Right));
+    let mut groups: Vec<Vec<&Outcome>> = Vec::new();
+    for outcome in outcomes {
+        match groups.iter_mut().find(|group| group[0].name == outcome.name) {
+            Some(group) => group.push(outcome),
+            None => groups.push(vec![outcome]),
+        }
+    }
+    let columns = groups.iter().map(|group| (group[0].name.clone(), Align::Right));
     let mut shares = Table::new(std::iter::once(("share of CPU time".to_string(), Align::Left)).chain(columns));
-    let by_name: Vec<_> = outcomes.iter().map(Outcome::shares_by_name).collect();
+    let by_name: Vec<_> = groups.iter().map(|group| shares_by_name(group)).collect();
     const NAMES: usize = 20;
     for name in by_name.first().into_iter().flat_map(BTreeMap::keys).take(NAMES) {
         let cell = |shares: &BTreeMap<&str, (f64, f64)>| match shares.get(name) {
@@ -359,57 +380,4 @@ fn tables(outcomes: &[Outcome]) -> String {
         let _ = writeln!(text, "NUMA nodes: {nodes}: the kernel takes them for nodes, and no memory is slower.");
     }
     text
-}
-
-/// How far the simulated scheduler is from the real one, and whether that is within what is asked of it. Shares are those of the run that was recorded, as the simulated tasks arrive as
-/// those of that run did.
-fn agreement(real: &Outcome, recorded: &[(String, f64)], simulated: &Outcome, machine: &Machine) -> String {
-    let mut table = Table::new(["", "real", "simulated", "off by", "allowed", ""].map(|title| (title, Align::Left)));
-    let pairs = recorded.iter().zip(&simulated.shares);
-    let worst = pairs
-        .map(|((name, real), (_, simulated))| (name, *real, *simulated))
-        .max_by(|a, b| (a.1 - a.2).abs().total_cmp(&(b.1 - b.2).abs()));
-    let verdict = |holds: bool| if holds { "holds" } else { "does not hold" }.to_string();
-    if let Some((name, real, simulated)) = worst {
-        let percent = |share: f64| format!("{:.2}%", 100.0 * share);
-        let off = (real - simulated).abs();
-        table.row([
-            format!("CPU share of {name}"),
-            percent(real),
-            percent(simulated),
-            percent(off),
-            "2%".to_string(),
-            verdict(off <= 0.02),
-        ]);
-    }
-    let slice = if simulated.policy == "cfs" { Nanos(3_000_000) } else { Nanos(700_000) };
-    let of = |outcome: &Outcome, id: &str| CATALOGUE.iter().find(|metric| metric.id == id).and_then(|metric| outcome.value(metric).0);
-    // Those at the gate are no wakings of the workload's.
-    let wakes = of(simulated, "wakeups").is_some_and(|wakeups| wakeups > 2.0 * simulated.shares.len() as f64);
-    let latencies = [("median wakeup latency", "wakeup_latency_ns_p50"), ("99th percentile of it", "wakeup_latency_ns_p99")];
-    for (title, id) in latencies.into_iter().filter(|_| wakes) {
-        let (Some(real), Some(simulated)) = (of(real, id), of(simulated, id)) else { continue };
-        let allowed = if id.ends_with("p50") { (0.2 * real).max(5_000.0) } else { slice.0 as f64 };
-        let off = (real - simulated).abs();
-        let cells = [real, simulated, off, allowed].map(|value| quantity(value, "ns"));
-        table.row(std::iter::once(title.to_string()).chain(cells).chain([verdict(off <= allowed)]));
-    }
-    for (bursts, conformance) in &simulated.conformance {
-        let share = conformance.share();
-        let percent = format!("{:.2}%", 100.0 * share);
-        let turns = [conformance.real, conformance.simulated].map(|turns| format!("{turns} turns"));
-        let cells = turns.into_iter().chain([format!("{percent} equal"), "99%".to_string(), verdict(share >= 0.99)]);
-        table.row(std::iter::once(bursts.names().1.to_string()).chain(cells));
-    }
-    let Machine { switch_cost, wake_cost, idle_exit, interruption, timer_cost, .. } = machine;
-    let interruption = if *interruption > Nanos::ZERO { format!(", an interruption {interruption}") } else { String::new() };
-    let mut differences = String::new();
-    for (bursts, conformance) in simulated.conformance.iter().filter(|(_, conformance)| !conformance.differences.is_empty()) {
-        let classes: Vec<String> = conformance.differences.iter().map(|(class, count)| format!("{count} {}", class.name())).collect();
-        let _ = writeln!(differences, "Turns that differ in {}: {}", bursts.names().1, classes.join(", "));
-    }
-    format!(
-        "{} against {}; the simulated machine has the guest's costs: switch {switch_cost}, a waking {wake_cost}, leaving idle {idle_exit}, a timer {timer_cost}{interruption}\n\n{table}\n{differences}",
-        simulated.title, real.title
-    )
 }

@@ -27,6 +27,9 @@ impl Compare {
                 "with more than one virtual CPU the clock counts all instructions and says nothing of one: give --cpus 1".to_string(),
             ));
         }
+        if self.vm.boots > 1 {
+            return Err(Error::Usage("instructions of a yield are exact, and the same in each boot: leave --boots out".to_string()));
+        }
         InCharge::all(&self.policy)?.iter().try_for_each(|in_charge| expect_short_period(in_charge.class()))?;
         let cases = self.cases(1, &[], |class| tasks.iter().map(|&tasks| yields::job(tasks, class)).collect())?;
         let cases = cases.into_iter().map(|case| Yields::of(case, &tasks, self.vm.functions.is_some())).collect::<Result<Vec<_>, _>>()?;

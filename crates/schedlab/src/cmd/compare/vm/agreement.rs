@@ -1,0 +1,172 @@
+//! How far the simulated scheduler is from the real one, and whether that is within what is asked of it.
+//!
+//! Where several boots differ in nothing but how long the kernel was left alone, means are compared, and of orders also how far the kernel agrees with itself: where sums of
+//! run times decide, a microsecond at the begin makes another order of the rest, and no simulation can be nearer to one boot than another boot is.
+
+use super::closed::{Bursts, Outcome};
+use crate::output::{Align, Row, Table, quantity};
+use crate::vm::conformance::{Conformance, Difference};
+use schedsim::metrics::CATALOGUE;
+use schedsim::{Machine, Nanos};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// A boot, and the same simulated.
+pub(super) struct Boot {
+    pub real: Outcome,
+    /// The shares of CPU time while events were recorded, as the simulated tasks arrive as those of that run did.
+    pub recorded: Vec<(String, f64)>,
+    /// Whose turns the kernel's were; empty where there are several CPUs.
+    pub order: Vec<u32>,
+    pub simulated: Outcome,
+    pub machine: Machine,
+}
+
+/// So many of a hundred turns shall be equal.
+const EQUAL: f64 = 0.99;
+/// By so much at most a share of the CPU time may be off.
+const OFF: f64 = 0.02;
+
+/// The agreement of some boots of the case that is called `name`, as text.
+pub(super) fn agreement(name: &str, boots: &[Boot]) -> String {
+    let Some(Boot { simulated: first, machine, .. }) = boots.first() else { return String::new() };
+    let mut table = Table::new(["", "real", "simulated", "off by", "allowed", ""].map(|title| (title, Align::Left)));
+    let verdict = |holds: bool| if holds { "holds" } else { "does not hold" }.to_string();
+    let percent = |share: f64| format!("{:.2}%", 100.0 * share);
+    let each = |of: &dyn Fn(&Boot) -> Option<f64>| -> Option<Vec<f64>> { boots.iter().map(of).collect() };
+    let worst = (0..first.shares.len())
+        .filter_map(|task| {
+            let real = each(&|boot| boot.recorded.get(task).map(|(_, share)| *share))?;
+            Some((task, real, each(&|boot| boot.simulated.shares.get(task).map(|(_, share)| *share))?))
+        })
+        .max_by(|(_, real, simulated), (_, other_real, other)| apart(real, simulated).total_cmp(&apart(other_real, other)));
+    if let Some((task, real, simulated)) = worst {
+        let off = apart(&real, &simulated);
+        let cells = [spread(&real, percent), spread(&simulated, percent), percent(off), percent(OFF), verdict(off <= OFF)];
+        table.row(std::iter::once(format!("CPU share of {}", first.shares[task].0)).chain(cells));
+    }
+    let slice = if first.policy == "cfs" { Nanos(3_000_000) } else { Nanos(700_000) };
+    let of = |outcome: &Outcome, id: &str| CATALOGUE.iter().find(|metric| metric.id == id).and_then(|metric| outcome.value(metric).0);
+    // Those at the gate are no wakings of the workload's.
+    let wakes = of(first, "wakeups").is_some_and(|wakeups| wakeups > 2.0 * first.shares.len() as f64);
+    let latencies = [("median wakeup latency", "wakeup_latency_ns_p50"), ("99th percentile of it", "wakeup_latency_ns_p99")];
+    for (title, id) in latencies.into_iter().filter(|_| wakes) {
+        let values = each(&|boot| of(&boot.real, id)).zip(each(&|boot| of(&boot.simulated, id)));
+        let Some((real, simulated)) = values else { continue };
+        let allowed = if id.ends_with("p50") { (0.2 * mean(&real)).max(5_000.0) } else { slice.0 as f64 };
+        let (off, time) = (apart(&real, &simulated), |value| quantity(value, "ns"));
+        let cells = [spread(&real, time), spread(&simulated, time), time(off), time(allowed), verdict(off <= allowed)];
+        table.row(std::iter::once(title.to_string()).chain(cells));
+    }
+    let own: Vec<f64> = own_orders(boots).map(|(.., conformance)| conformance.share()).collect();
+    let mut differences = String::new();
+    for bursts in [Bursts::Described, Bursts::Recorded] {
+        let of_all: Vec<&Conformance> =
+            boots.iter().flat_map(|boot| &boot.simulated.conformance).filter(|(of, _)| *of == bursts).map(|(_, of)| of).collect();
+        if of_all.is_empty() {
+            continue;
+        }
+        let shares: Vec<f64> = of_all.iter().map(|conformance| conformance.share()).collect();
+        let turns = |of: fn(&Conformance) -> usize| format!("{} turns", spread_of_counts(of_all.iter().map(|conformance| of(conformance))));
+        let (allowed, why) = allowed(&own);
+        table.row([
+            bursts.names().1.to_string(),
+            turns(|conformance| conformance.real),
+            turns(|conformance| conformance.simulated),
+            format!("{} equal", spread(&shares, percent)),
+            percent(allowed) + why,
+            verdict(mean(&shares) >= allowed),
+        ]);
+        let mut classes: BTreeMap<Difference, usize> = BTreeMap::new();
+        of_all
+            .iter()
+            .flat_map(|conformance| &conformance.differences)
+            .for_each(|(class, count)| *classes.entry(*class).or_default() += count);
+        if !classes.is_empty() {
+            let classes: Vec<String> = classes.iter().map(|(class, count)| format!("{count} {}", class.name())).collect();
+            let _ = writeln!(differences, "Turns that differ in {}: {}", bursts.names().1, classes.join(", "));
+        }
+    }
+    if !own.is_empty() {
+        let _ = writeln!(differences, "Of two boots of the kernel {} of the turns are equal.", spread(&own, percent));
+    }
+    let Machine { switch_cost, wake_cost, idle_exit, interruption, timer_cost, .. } = machine;
+    let interruption = if *interruption > Nanos::ZERO { format!(", an interruption {interruption}") } else { String::new() };
+    let many = match boots.len() {
+        1 => String::new(),
+        count => format!(", {count} boots"),
+    };
+    format!(
+        "{} against {name}{many}; the simulated machine has the guest's costs: switch {switch_cost}, a waking {wake_cost}, leaving idle {idle_exit}, a timer {timer_cost}{interruption}\n\n{table}\n{differences}",
+        first.name
+    )
+}
+
+/// Each two boots' orders against each other: the share of turns that are equal, as results.
+pub(super) fn own_rows(boots: &[Boot]) -> impl Iterator<Item = Row> {
+    own_orders(boots).map(|(one, other, conformance)| {
+        let mut row = boots[one].real.row("equal_dispatches_itself", "1", Some(conformance.share()), None);
+        row.params.insert("boot".to_string(), format!("{},{}", one + 1, other + 1));
+        row
+    })
+}
+
+/// Each two boots, and how far their orders agree.
+fn own_orders(boots: &[Boot]) -> impl Iterator<Item = (usize, usize, Conformance)> {
+    let pairs = (0..boots.len()).flat_map(move |one| (one + 1..boots.len()).map(move |other| (one, other)));
+    pairs.filter_map(|(one, other)| {
+        let (order, others) = (&boots[one].order, &boots[other].order);
+        (!order.is_empty() && !others.is_empty()).then(|| (one, other, Conformance::of(order, others)))
+    })
+}
+
+/// What share of the turns shall be equal where two boots have these in common, and why: no more than the two that differ most.
+fn allowed(own: &[f64]) -> (f64, &'static str) {
+    let least = own.iter().copied().fold(f64::INFINITY, f64::min);
+    if least < EQUAL { (least, ", as two boots") } else { (EQUAL, "") }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// How far the means are apart.
+fn apart(real: &[f64], simulated: &[f64]) -> f64 {
+    (mean(real) - mean(simulated)).abs()
+}
+
+/// The mean, and the least and the most where they differ.
+fn spread(values: &[f64], show: impl Fn(f64) -> String) -> String {
+    let (least, most) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), &value| (least.min(value), most.max(value)));
+    let (least, most) = (show(least), show(most));
+    if least == most { least } else { format!("{} ({least} to {most})", show(mean(values))) }
+}
+
+/// From the least to the most.
+fn spread_of_counts(counts: impl Iterator<Item = usize> + Clone) -> String {
+    match (counts.clone().min().unwrap_or(0), counts.max().unwrap_or(0)) {
+        (least, most) if least == most => least.to_string(),
+        (least, most) => format!("{least} to {most}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_simulation_need_not_be_nearer_to_a_boot_than_another_boot_is() {
+        assert_eq!(allowed(&[]), (0.99, ""));
+        assert_eq!(allowed(&[1.0, 0.995]), (0.99, ""));
+        assert_eq!(allowed(&[1.0, 0.7, 0.8]), (0.7, ", as two boots"));
+    }
+
+    #[test]
+    fn of_several_boots_mean_and_range_are_shown_and_of_one_what_it_was() {
+        let percent = |share: f64| format!("{:.1}%", 100.0 * share);
+        assert_eq!(spread(&[0.25], percent), "25.0%");
+        assert_eq!(spread(&[0.25, 0.35, 0.30], percent), "30.0% (25.0% to 35.0%)");
+        assert_eq!((spread_of_counts([5, 5].into_iter()), spread_of_counts([7, 5].into_iter())), ("5".to_string(), "5 to 7".to_string()));
+        assert!(apart(&[0.2, 0.4], &[0.1, 0.3]) - 0.1 < 1e-9);
+    }
+}
