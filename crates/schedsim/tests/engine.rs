@@ -191,6 +191,31 @@ fn a_waking_takes_its_time_and_who_is_preempted_goes_on_until_then() {
 }
 
 #[test]
+fn the_interrupt_of_a_timer_takes_its_time_before_whoever_it_woke_preempts() {
+    let machine = Machine { timer_cost: Nanos(4), switch_cost: Nanos(10), ..Machine::ideal(1) };
+    // Wakes at 1020; the hog, which has run since 30, does nothing from then on and stops at 1024.
+    let mut urgent = task(NOW, &[(10, Action::Sleep(Nanos(1000))), (50, Action::Exit)]);
+    urgent.info.prio = 10;
+    let (outcome, events) =
+        run("fifo", &machine, &Workload { tasks: vec![urgent, task(NOW, &[(3000, Action::Exit)])], ..Default::default() });
+    let end = 10 + 10 + 10 + 3000 + 4 + 10 + 50 + 10;
+    assert_eq!(switches(&events), [(0, 0, -1, 0), (20, 0, 0, 1), (1024, 0, 1, 0), (1084, 0, 0, 1), (end, 0, 1, -1)]);
+    assert_eq!(outcome.unwrap().useful, Nanos(3060));
+}
+
+#[test]
+fn a_program_that_decides_is_between_a_task_and_itself_too() {
+    let yields = [(5, Action::Yield), (5, Action::Yield), (5, Action::Exit)];
+    let ends = |machine: &Machine| {
+        let (outcome, events) = run("central:rr", machine, &Workload { tasks: vec![task(NOW, &yields)], ..Default::default() });
+        (outcome.unwrap().end, switches(&events).len())
+    };
+    let machine = Machine { switch_cost: Nanos(10), ..Machine::ideal(1) };
+    assert_eq!(ends(&machine), (Time(10 + 15), 2));
+    assert_eq!(ends(&Machine { unseen: Nanos(6), ..machine }), (Time(3 * 10 + 15), 2));
+}
+
+#[test]
 fn a_tick_keeps_its_cpu_from_what_it_runs_and_a_policy_is_told_of_those_that_it_needs() {
     let ticks = Ticks { cost: Nanos(3), others: [(1, Nanos(7))].into(), ..Ticks::new(Nanos(100), Time(50)) };
     let machine = Machine { ticks: Some(ticks), ..Machine::ideal(1) };
