@@ -203,7 +203,9 @@ impl RealTime {
         self.queues[cpu.index()].waiting += 1;
         self.waiting += 1;
         if is_here && self.best(cx, cpu).is_some_and(|best| best.task == task) {
-            return Effect::Nothing; // it goes on
+            // It goes on. If it matters more than it did, whoever was to have its CPU needs another.
+            let takes_back = why == Enqueue::PrioChanged && self.is_told(cpu);
+            return if takes_back { self.push(cx, Some(task)) } else { Effect::Nothing };
         }
         if !is_here && self.runs_less(cx, cpu, cx.task(task).prio) {
             return self.tell(cpu);
@@ -212,7 +214,7 @@ impl RealTime {
             return self.tell(victim);
         }
         if self.restricted > 0 && self.waiting > 1 {
-            return self.push(cx); // it may take the CPU that was meant for another
+            return self.push(cx, None); // it may take the CPU that was meant for another
         }
         self.alarm(cx, cpu)
     }
@@ -255,7 +257,7 @@ impl RealTime {
         match self.waiting {
             0 => Effect::Nothing,
             _ if idle => self.alarm(cx, cpu),
-            _ => self.push(cx),
+            _ => self.push(cx, None),
         }
     }
 

@@ -19,12 +19,17 @@ fn real_time(name: &str, priority: i32, start_ms: u64, phases: &str) -> Tasks {
     Tasks { policy: SchedulingPolicy::Fifo, priority: Some(priority), start: Nanos::from_millis(start_ms), ..Tasks::new(name, phases) }
 }
 
-fn with_mutexes(tasks: Vec<Tasks>, mutexes: &[&str], inherit: bool) -> Workload {
+/// `task` on these CPUs only.
+fn on(cpus: &[u16], task: Tasks) -> Tasks {
+    Tasks { affinity: Some(cpus.to_vec()), ..task }
+}
+
+fn with_mutexes(cpus: u16, tasks: Vec<Tasks>, mutexes: &[&str], inherit: bool) -> Workload {
     let mut closed = Closed { tasks, ..Closed::default() };
     for mutex in mutexes {
         closed.mutexes.insert(mutex.to_string(), MutexOptions { handoff: false, inherit });
     }
-    closed.workload(1).unwrap()
+    closed.workload(cpus).unwrap()
 }
 
 /// The meteorological task holds the bus, the communications task computes for long, the bus manager waits (Jones 1997, on Mars Pathfinder). On one CPU.
@@ -34,13 +39,20 @@ fn pathfinder(inherit: bool) -> Workload {
     closed.workload(1).unwrap()
 }
 
-/// Who is switched to at which millisecond.
-fn turns(policy: &str, workload: &Workload) -> Vec<(u64, i64)> {
+/// Who is switched to at which microsecond, on each CPU.
+fn turns_by_cpu(policy: &str, cpus: u16, workload: &Workload) -> Vec<Vec<(u64, i64)>> {
     let mut collect = Collect::default();
     let spec = PolicySpec::parse(policy).unwrap();
     let options = Options { seed: 1, until: Time::NEVER };
-    engine::simulate_named(workload, &Machine::ideal(1), &spec, options, Trace::new(vec![&mut collect])).unwrap();
-    switches(&collect.0).iter().map(|&(time, .., next)| (time / 1_000_000, next)).collect()
+    engine::simulate_named(workload, &Machine::ideal(cpus), &spec, options, Trace::new(vec![&mut collect])).unwrap();
+    let mut turns = vec![Vec::new(); usize::from(cpus)];
+    switches(&collect.0).iter().for_each(|&(time, cpu, _, next)| turns[usize::from(cpu)].push((time / 1000, next)));
+    turns
+}
+
+/// The same on the only CPU, at which millisecond.
+fn turns(policy: &str, workload: &Workload) -> Vec<(u64, i64)> {
+    turns_by_cpu(policy, 1, workload)[0].iter().map(|&(time, next)| (time / 1000, next)).collect()
 }
 
 #[test]
@@ -85,30 +97,42 @@ fn a_fair_task_that_is_waited_for_is_a_real_time_task_until_it_gives_the_mutex_b
 #[test]
 fn a_fair_task_that_sleeps_in_debt_and_wakes_as_a_real_time_task_takes_part_nowhere_meanwhile() {
     let fair = |name: &str, phases: &str| Tasks { policy: SchedulingPolicy::Other, priority: None, ..real_time(name, 0, 0, phases) };
-    let on = |cpu: u16, task: Tasks| Tasks { affinity: Some(vec![cpu]), ..task };
     let tasks = vec![
         fair(
             "holder",
             r#"[ { "lock": "m" }, { "run": "2ms" }, { "sleep": "1500us" }, { "run": "1ms" }, { "unlock": "m" }, { "run": "1ms" } ]"#,
         ),
-        on(0, fair("neighbour", r#"[ { "run": "3ms" } ]"#)),
-        on(1, real_time("waiter", 10, 3, r#"[ { "lock": "m" }, { "run": "1ms" }, { "unlock": "m" } ]"#)),
-        on(0, real_time("urgent", 50, 3, r#"[ { "run": "6ms" } ]"#)),
+        on(&[0], fair("neighbour", r#"[ { "run": "3ms" } ]"#)),
+        on(&[1], real_time("waiter", 10, 3, r#"[ { "lock": "m" }, { "run": "1ms" }, { "unlock": "m" } ]"#)),
+        on(&[0], real_time("urgent", 50, 3, r#"[ { "run": "6ms" } ]"#)),
     ];
-    let mut closed = Closed { tasks, ..Closed::default() };
-    closed.mutexes.insert("m".into(), MutexOptions { handoff: false, inherit: true });
-    let workload = closed.workload(2).unwrap();
+    let workload = with_mutexes(2, tasks, &["m"], true);
     for policy in ["eevdf", "cfs"] {
-        let mut collect = Collect::default();
-        let options = Options { seed: 1, until: Time::NEVER };
-        let spec = PolicySpec::parse(policy).unwrap();
-        engine::simulate_named(&workload, &Machine::ideal(2), &spec, options, Trace::new(vec![&mut collect])).unwrap();
-        let turns = |on| switches(&collect.0).into_iter().filter(|turn| turn.1 == on).map(|(time, .., next)| (time / 1000, next)).collect();
-        let turns: [Vec<_>; 2] = [0, 1].map(turns);
+        let turns = turns_by_cpu(policy, 2, &workload);
         // Under eevdf the holder has had 2 ms and its neighbour none when it sleeps, and the neighbour 1 ms when it wakes: it still takes part on CPU 0.
         assert_eq!(turns[0], [(0, 0), (2000, 1), (3000, 3), (9000, 1), (11_000, -1)], "{policy}");
         // It wakes on CPU 1, where the waiter has wanted the mutex since 3 ms, gives it back at 4.5 ms, and goes on there as a fair task.
         assert_eq!(turns[1], [(3000, 2), (3000, -1), (3500, 0), (4500, 2), (5500, 0), (6500, -1)], "{policy}");
+    }
+}
+
+#[test]
+fn who_was_to_have_the_cpu_of_a_task_that_inherits_at_that_moment_takes_another() {
+    let tasks = vec![
+        on(&[0], real_time("holder", 10, 0, r#"[ { "lock": "m" }, { "run": "4ms" }, { "unlock": "m" } ]"#)),
+        on(&[1], real_time("least", 5, 0, r#"[ { "run": "10ms" } ]"#)),
+        on(
+            &[2],
+            real_time("most", 50, 0, r#"[ { "lock": "n" }, { "run": "2ms" }, { "unlock": "n" }, { "lock": "m" }, { "run": "1ms" } ]"#),
+        ),
+        on(&[0, 1], real_time("second", 20, 1, r#"[ { "lock": "n" }, { "run": "1ms" } ]"#)),
+    ];
+    let workload = with_mutexes(3, tasks, &["m", "n"], true);
+    for policy in ["fifo", "rr", "eevdf", "cfs"] {
+        let turns = turns_by_cpu(policy, 3, &workload);
+        // The second finds its mutex locked at 1 ms. At 2 ms it gets it and is to run where it did, in place of the holder, for which the most important waits at once.
+        assert_eq!(turns[0], [(0, 0), (1000, 3), (1000, 0), (4000, -1)], "{policy}");
+        assert_eq!(turns[1], [(0, 1), (2000, 3), (3000, 1), (11_000, -1)], "{policy}");
     }
 }
 
@@ -125,7 +149,7 @@ fn a_chain_of_two_mutexes_passes_priorities_on_and_takes_them_back_one_by_one() 
         real_time("high", 90, 3, r#"[ { "lock": "b" }, { "run": "1ms" }, { "unlock": "b" } ]"#),
         real_time("hog", 50, 4, r#"[ { "run": "10ms" } ]"#),
     ];
-    let workload = with_mutexes(tasks, &["a", "b"], true);
+    let workload = with_mutexes(1, tasks, &["a", "b"], true);
     // At 2 ms middle wants a, so low runs at 20; at 3 ms high wants b, so both run at 90: low until 4 ms (3 ms of work), middle until it gives b back.
     let order = [(0, 0), (1, 1), (2, 0), (3, 2), (3, 0), (4, 1), (6, 2), (7, 3), (17, 1), (18, 0), (19, -1)];
     assert_eq!(turns("fifo", &workload), order);
@@ -154,8 +178,9 @@ fn the_most_important_of_those_who_wait_gets_the_mutex() {
         real_time("best", 70, 2, wants),
         real_time("equal", 20, 3, wants),
     ];
-    let got =
-        |inherit| turns("fifo", &with_mutexes(tasks.clone(), &["m"], inherit)).into_iter().filter(|turn| turn.0 >= 9).collect::<Vec<_>>();
+    let got = |inherit| {
+        turns("fifo", &with_mutexes(1, tasks.clone(), &["m"], inherit)).into_iter().filter(|turn| turn.0 >= 9).collect::<Vec<_>>()
+    };
     assert_eq!(got(true), [(9, 0), (9, 2), (10, 1), (11, 3), (12, -1)]);
     assert_eq!(got(false), [(9, 0), (9, 1), (10, 2), (11, 3), (12, -1)]);
 }

@@ -76,12 +76,13 @@ impl RealTime {
         candidates.max().filter(|&(importance, _)| importance > prio).map(|(_, cpu)| cpu.0)
     }
 
-    /// Finds a CPU for somebody who waits.
-    pub(super) fn push(&mut self, cx: &Context) -> Effect {
+    /// Finds a CPU for somebody who waits, other than who `goes_on`.
+    pub(super) fn push(&mut self, cx: &Context, goes_on: Option<TaskId>) -> Effect {
         let nodes = Nodes::from_ref(&self.nodes);
         let all_alike = self.restricted == 0;
         let suits = |queue: &Queue| {
-            let mut suits = |task| queue.running != Some(task) && (all_alike || self.victim(cx, task).is_some());
+            let waits = |task| queue.running != Some(task) && goes_on != Some(task);
+            let mut suits = |task| waits(task) && (all_alike || self.victim(cx, task).is_some());
             queue.tasks.find(nodes, &mut suits).and_then(|task| self.victim(cx, task))
         };
         let victim = self.queues.iter().filter(|queue| queue.waiting > 0).find_map(suits);
