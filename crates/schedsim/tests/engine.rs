@@ -227,6 +227,10 @@ fn a_tick_keeps_its_cpu_from_what_it_runs_and_a_policy_is_told_of_those_that_it_
     let two = || vec![task(NOW, &[(200, Action::Exit)]), task(NOW, &[(80, Action::Exit)])];
     let (_, events) = run("central:rr/quantum=100ns", &machine, &workload(two()));
     assert_eq!(switches(&events), [(0, 0, -1, 0), (157, 0, 0, 1), (157 + 80, 0, 1, 0), (157 + 80 + 53 + 3, 0, 0, -1)]);
+    // Where a program decides that is told of the second, it takes its time behind that.
+    let told = Machine { interruption: Nanos(20), ticks: machine.ticks.clone(), ..Machine::ideal(1) };
+    let (outcome, _) = run("o1/tick=200ns", &told, &workload(vec![task(NOW, &[(180, Action::Exit)])]));
+    assert_eq!(outcome.map(|outcome| outcome.end), Ok(Time(3 + 7 + 20 + 180)));
     // One that comes while the CPU goes from one task to the next makes that take longer.
     let machine = Machine { switch_cost: Nanos(60), ..machine };
     let (_, events) = run("central:rr", &machine, &workload(vec![task(NOW, &[(20, Action::Exit)])]));

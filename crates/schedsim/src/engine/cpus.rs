@@ -92,20 +92,22 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             None => (Nanos::ZERO, true),
             Some(ticks) => (ticks.cost_at(now), period.is_some_and(|period| ticks.is_one_of(now, ticks.within(period)))),
         };
+        let is_free = self.cpus[cpu.index()].run_from <= now;
         if cost > Nanos::ZERO {
             self.interrupt(cpu, cost, Nanos::ZERO);
         }
         if is_told {
-            self.tell_of_tick(cpu, task);
+            self.tell_of_tick(cpu, task, is_free);
         }
     }
 
+    /// A program that the policy decides in interrupts `cpu` for it, unless it keeps the CPU already, so that it was not `is_free`, or the CPU stops what it runs.
     #[inline]
-    fn tell_of_tick(&mut self, cpu: CpuId, task: TaskId) {
+    fn tell_of_tick(&mut self, cpu: CpuId, task: TaskId, is_free: bool) {
         let effect = self.policy.tick(&mut self.cx, cpu, task);
         self.apply(effect, Nanos::ZERO);
-        if self.costs_are_special {
-            self.interrupt(cpu, Nanos::ZERO, self.cx.machine.interruption);
+        if self.costs_are_special && is_free && self.cpus[cpu.index()].resched_at == Time::NEVER {
+            self.interrupt(cpu, self.cx.machine.interruption, Nanos::ZERO);
         }
     }
 
