@@ -226,7 +226,7 @@ class Broken(distributed.WorkerPlugin):
 
 
 def die():
-    time.sleep(0.5)  # A nanny whose worker dies while it starts gives up.
+    time.sleep(2)  # A nanny whose worker dies while it starts gives up, and on a busy machine that takes a while.
     os.kill(os.getpid(), signal.SIGKILL)
 
 
