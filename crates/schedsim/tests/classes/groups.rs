@@ -100,6 +100,21 @@ fn who_finds_the_quota_used_up_when_its_cpu_has_left_idle_runs_in_the_next_perio
     }
 }
 
+#[test]
+fn a_group_does_not_pay_for_a_cpu_that_idles_because_its_quota_is_used_up() {
+    // At the tick at 20 ms task 0 has used the quota. From 100 ms on it runs for its other 16 ms, and the one that woke meanwhile for 1 ms.
+    let sleeper = task(120, NOW, &[(0, Action::Sleep(Nanos(70 * MS))), (MS, Action::Exit)]);
+    let tasks = vec![within(0, task(120, NOW, &[(36 * MS, Action::Exit)])), within(0, sleeper)];
+    let workload = Workload { tasks, cgroups: vec![group(100, Some(20))], ..Workload::default() };
+    let machine = Machine::ideal(1);
+    for events in
+        [run(Eevdf::new(1, EevdfOptions::default()), &machine, &workload).1, run(Cfs::new(1, CfsOptions::default()), &machine, &workload).1]
+    {
+        let idles: Vec<u64> = switches(&events).into_iter().filter(|&(_, next)| next < 0).map(|(time, _)| time / MS).collect();
+        assert_eq!(idles, [20, 117]);
+    }
+}
+
 fn keeps_all_rules<P: Policy>(policy: P, machine: &Machine, workload: &Workload) {
     let promises = policy.promises();
     let found = violations(policy, promises, machine, workload);

@@ -318,6 +318,9 @@ impl<D: Nested> Discipline for Grouped<D> {
             };
             if self.groups[group].is_exhausted() {
                 self.vanish(group, cpu, Entity::Throttled, self.now);
+                if self.running[cpu.index()].group == Some(group) {
+                    self.put_back(cpu); // `cpu` may idle now, for which nobody pays
+                }
                 continue;
             }
             match self.groups[group].inner.pick(cpu) {
