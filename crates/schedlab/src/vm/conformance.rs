@@ -88,17 +88,10 @@ impl Turns {
         self
     }
 
-    /// When they begin, and whose they are.
-    pub fn switches(&self) -> impl Iterator<Item = (Time, u32)> {
-        self.events.iter().filter_map(|event| match event.kind {
-            EventKind::SchedSwitch { next, .. } => Some((event.time, next.0)),
-            _ => None,
-        })
-    }
-
     /// Whose turns they are.
     pub fn order(&self) -> Vec<u32> {
-        self.switches().map(|(_, task)| task).collect()
+        let task = |event: &Event| if let EventKind::SchedSwitch { next, .. } = event.kind { Some(next.0) } else { None };
+        self.events.iter().filter_map(task).collect()
     }
 }
 

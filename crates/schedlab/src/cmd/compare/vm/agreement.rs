@@ -27,8 +27,8 @@ const EQUAL: f64 = 0.99;
 /// By so much at most a share of the CPU time may be off.
 const OFF: f64 = 0.02;
 
-/// The agreement of some boots of the case that is called `name`, as text.
-pub(super) fn agreement(name: &str, boots: &[Boot]) -> String {
+/// The agreement of some boots of the case that is called `name`, which agree like `own` with each other, as text.
+pub(super) fn agreement(name: &str, boots: &[Boot], own: &[Own]) -> String {
     let Some(Boot { simulated: first, machine, .. }) = boots.first() else { return String::new() };
     let mut table = Table::new(["", "real", "simulated", "off by", "allowed", ""].map(|title| (title, Align::Left)));
     let verdict = |holds: bool| if holds { "holds" } else { "does not hold" }.to_string();
@@ -58,7 +58,8 @@ pub(super) fn agreement(name: &str, boots: &[Boot]) -> String {
         let cells = [spread(&real, time), spread(&simulated, time), time(off), time(allowed), verdict(off <= allowed)];
         table.row(std::iter::once(title.to_string()).chain(cells));
     }
-    let own: Vec<f64> = own_orders(boots).map(|(.., conformance)| conformance.share()).collect();
+    let own: Vec<f64> = own.iter().map(|own| own.share).collect();
+    let (allowed, why) = allowed(&own);
     let mut differences = String::new();
     for bursts in [Bursts::Described, Bursts::Recorded] {
         let of_all: Vec<&Conformance> =
@@ -68,7 +69,6 @@ pub(super) fn agreement(name: &str, boots: &[Boot]) -> String {
         }
         let shares: Vec<f64> = of_all.iter().map(|conformance| conformance.share()).collect();
         let turns = |of: fn(&Conformance) -> usize| format!("{} turns", spread_of_counts(of_all.iter().map(|conformance| of(conformance))));
-        let (allowed, why) = allowed(&own);
         table.row([
             bursts.names().1.to_string(),
             turns(|conformance| conformance.real),
@@ -102,22 +102,28 @@ pub(super) fn agreement(name: &str, boots: &[Boot]) -> String {
     )
 }
 
-/// Each two boots' orders against each other: the share of turns that are equal, as results.
-pub(super) fn own_rows(boots: &[Boot]) -> impl Iterator<Item = Row> {
-    own_orders(boots).map(|(one, other, conformance)| {
-        let mut row = boots[one].real.row("equal_dispatches_itself", "1", Some(conformance.share()), None);
-        row.params.insert("boot".to_string(), format!("{},{}", one + 1, other + 1));
-        row
-    })
+/// Two boots, by their place, and what share of their turns is equal.
+pub(super) struct Own {
+    boots: [usize; 2],
+    share: f64,
 }
 
-/// Each two boots, and how far their orders agree.
-fn own_orders(boots: &[Boot]) -> impl Iterator<Item = (usize, usize, Conformance)> {
-    let pairs = (0..boots.len()).flat_map(move |one| (one + 1..boots.len()).map(move |other| (one, other)));
-    pairs.filter_map(|(one, other)| {
-        let (order, others) = (&boots[one].order, &boots[other].order);
-        (!order.is_empty() && !others.is_empty()).then(|| (one, other, Conformance::of(order, others)))
-    })
+impl Own {
+    /// Each two of `boots` whose orders are known.
+    pub fn of(boots: &[Boot]) -> Vec<Own> {
+        let pairs = (0..boots.len()).flat_map(|one| (one + 1..boots.len()).map(move |other| [one, other]));
+        let known = pairs.filter(|pair| pair.iter().all(|&boot| !boots[boot].order.is_empty()));
+        let own = |pair: [usize; 2]| Own { boots: pair, share: Conformance::of(&boots[pair[0]].order, &boots[pair[1]].order).share() };
+        known.map(own).collect()
+    }
+
+    /// As a result of these boots.
+    pub fn row(&self, boots: &[Boot]) -> Row {
+        let [one, other] = self.boots;
+        let mut row = boots[one].real.row("equal_dispatches_itself", "1", Some(self.share), None);
+        row.params.insert("boot".to_string(), format!("{},{}", one + 1, other + 1));
+        row
+    }
 }
 
 /// What share of the turns shall be equal where two boots have these in common, and why: no more than the two that differ most.

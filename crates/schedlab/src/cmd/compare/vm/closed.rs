@@ -1,6 +1,6 @@
 //! A closed workload in real kernels, and in the simulator beside them.
 
-use super::agreement::{Boot, agreement, own_rows};
+use super::agreement::{Boot, Own, agreement};
 use super::{Backend, Case, InCharge, with_boot};
 use crate::Error;
 use crate::cmd::compare::Compare;
@@ -124,8 +124,9 @@ impl Compare {
                 }
             }
             if !boots.is_empty() {
-                agreements += &agreement(&name, &boots);
-                rows.extend(own_rows(&boots).map(|row| Row { workload: workload.name().to_string(), ..row }));
+                let own = Own::of(&boots);
+                agreements += &agreement(&name, &boots, &own);
+                rows.extend(own.iter().map(|own| Row { workload: workload.name().to_string(), ..own.row(&boots) }));
                 outcomes.extend(boots.into_iter().flat_map(|boot| [boot.real, boot.simulated]));
             }
         }
