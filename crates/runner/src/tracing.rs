@@ -18,6 +18,8 @@ const EVENTS: [&str; 8] = [
 ];
 /// For each CPU: about 200,000 events.
 const BUFFER_KB: &str = "16384";
+/// An event that begins another part of the buffer takes longer to be recorded than others, so parts are as large as can be: 128 pages.
+const PART: (&str, &str) = ("buffer_subbuf_size_kb", "512");
 
 /// A recording.
 pub struct Tracing;
@@ -27,6 +29,9 @@ impl Tracing {
     pub fn prepare() -> Result<Tracing, String> {
         write("tracing_on", "0")?;
         write("trace_clock", "x86-tsc")?;
+        if Path::new(ROOT).join(PART.0).exists() {
+            write(PART.0, PART.1)?; // since Linux 6.8
+        }
         write("buffer_size_kb", BUFFER_KB)?;
         write("trace", "")?;
         for event in EVENTS {
