@@ -49,12 +49,17 @@ SEC(".rodata.settings") const volatile struct {
 /* Whether the program waits for a CPU; whether it shall have one although nothing has happened. */
 static bool program_waits;
 static bool program_due;
+/* Whether it has run since the last heartbeat. */
+static bool program_ran;
 /* Per CPU: who called sched_yield, and whose stop is only for the program's sake. */
 static u32 yielded[MOST_CPUS];
 static bool excursion[MOST_CPUS];
 /* Per CPU: ticks since the last one that was told. */
 static u32 ticks[MOST_CPUS];
 static u32 drains;
+/* Per CPU: the events of the switch that is under way, by their numbers from 1 on: that its last task stops, and that its next one runs. */
+static u64 stops_at[MOST_CPUS];
+static u64 runs_at[MOST_CPUS];
 
 static struct shared *memory(void)
 {
@@ -68,19 +73,19 @@ static bool is_program(const struct task_struct *p)
 	return (u32)p->pid == settings.program_pid;
 }
 
-/* Writes an event. The one who reads is too late if the ring is full: then the kernel ends this. */
-static void tell(u32 kind, const struct task_struct *p, u32 flags, u64 value)
+/* Writes an event, and returns its number from 1 on. The one who reads is too late if the ring is full: then the kernel ends this. */
+static u64 tell(u32 kind, const struct task_struct *p, u32 flags, u64 value)
 {
 	struct shared *shared = memory();
 	struct event *event;
 	u64 at;
 
 	if (!shared)
-		return;
+		return 0;
 	at = __sync_fetch_and_add(&shared->event_head, 1);
 	if (at - shared->event_tail >= EVENTS) {
 		scx_bpf_error("the event ring is full: the program in user space does not read it");
-		return;
+		return 0;
 	}
 	event = &shared->events[at & (EVENTS - 1)];
 	event->ns = bpf_ktime_get_ns();
@@ -90,6 +95,14 @@ static void tell(u32 kind, const struct task_struct *p, u32 flags, u64 value)
 	event->cpu = scx_bpf_task_cpu(p);
 	event->flags = flags;
 	__sync_lock_test_and_set(&event->sequence, at + 1); /* a full barrier: all of it is there before its number */
+	return at + 1;
+}
+
+/* The event with this number happens now, unless it has been read already. */
+static void happens_now(struct shared *shared, u64 number, u64 now)
+{
+	if (number > shared->event_tail)
+		shared->events[(number - 1) & (EVENTS - 1)].ns = now;
 }
 
 /* Whether events wait to be read. */
@@ -116,7 +129,7 @@ s32 BPF_STRUCT_OPS(bridge_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 
 void BPF_STRUCT_OPS(bridge_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	bool woken = enq_flags & SCX_ENQ_WAKEUP;
+	bool woken = enq_flags & WAKEUP;
 
 	if (is_program(p)) {
 		program_waits = true;
@@ -212,20 +225,24 @@ void BPF_STRUCT_OPS(bridge_dispatch, s32 cpu, struct task_struct *prev)
 void BPF_STRUCT_OPS(bridge_runnable, struct task_struct *p, u64 enq_flags)
 {
 	if (!is_program(p))
-		tell(EVENT_RUNNABLE, p, enq_flags & SCX_ENQ_WAKEUP ? FLAG_WOKEN : 0, bpf_get_smp_processor_id());
+		tell(EVENT_RUNNABLE, p, enq_flags & WAKEUP ? FLAG_WOKEN : 0, bpf_get_smp_processor_id());
 }
 
 void BPF_STRUCT_OPS(bridge_running, struct task_struct *p)
 {
-	if (!is_program(p))
-		tell(EVENT_RUNNING, p, 0, p->scx.slice);
+	if (is_program(p))
+		program_ran = true;
+	else
+		runs_at[scx_bpf_task_cpu(p) & (MOST_CPUS - 1)] = tell(EVENT_RUNNING, p, 0, p->scx.slice);
 }
 
 void BPF_STRUCT_OPS(bridge_stopping, struct task_struct *p, bool runnable)
 {
 	u32 cpu = scx_bpf_task_cpu(p) & (MOST_CPUS - 1);
 	u32 flags = runnable ? FLAG_RUNNABLE : 0;
+	u64 number;
 
+	runs_at[cpu] = 0;
 	if (is_program(p)) {
 		if (p->flags & PF_EXITING)
 			scx_bpf_exit(0, "the program in user space has ended");
@@ -241,13 +258,34 @@ void BPF_STRUCT_OPS(bridge_stopping, struct task_struct *p, bool runnable)
 		flags |= FLAG_DEAD;
 	yielded[cpu] = 0;
 	excursion[cpu] = false;
-	tell(EVENT_STOPPING, p, flags, 0);
+	number = tell(EVENT_STOPPING, p, flags, 0);
+	stops_at[cpu] = flags & FLAG_KEPT ? 0 : number;
+}
+
+/*
+ * The kernel says that tasks stop and run on its way to the switch. What they have of the CPU lasts from switch to switch, as in any trace and
+ * in the simulator: both events get the time of the switch, which is before the program can read them, as it does not run there.
+ */
+SEC("tp_btf/sched_switch")
+int BPF_PROG(bridge_switched, bool preempted, struct task_struct *prev, struct task_struct *next)
+{
+	u32 cpu = bpf_get_smp_processor_id() & (MOST_CPUS - 1);
+	struct shared *shared = memory();
+	u64 now = bpf_ktime_get_ns();
+
+	if (!shared)
+		return 0;
+	happens_now(shared, stops_at[cpu], now);
+	happens_now(shared, runs_at[cpu], now);
+	stops_at[cpu] = 0;
+	runs_at[cpu] = 0;
+	return 0;
 }
 
 void BPF_STRUCT_OPS(bridge_quiescent, struct task_struct *p, u64 deq_flags)
 {
 	if (!is_program(p))
-		tell(EVENT_QUIESCENT, p, deq_flags & SCX_DEQ_SLEEP ? FLAG_SLEEPS : 0, 0);
+		tell(EVENT_QUIESCENT, p, deq_flags & SLEEP ? FLAG_SLEEPS : 0, 0);
 }
 
 bool BPF_STRUCT_OPS(bridge_yield, struct task_struct *from, struct task_struct *to)
@@ -313,9 +351,12 @@ void BPF_STRUCT_OPS(bridge_set_cpumask, struct task_struct *p, const struct cpum
 /* Without this the watchdog would take a program that has nothing to do for one that starves. */
 static int beat(void *map, u32 *key, struct heartbeat *heartbeat)
 {
-	program_due = true;
-	scx_bpf_kick_cpu(bpf_get_smp_processor_id(), SCX_KICK_PREEMPT);
-	excursion[bpf_get_smp_processor_id() & (MOST_CPUS - 1)] = true;
+	if (!program_ran) {
+		program_due = true;
+		scx_bpf_kick_cpu(bpf_get_smp_processor_id(), SCX_KICK_PREEMPT);
+		excursion[bpf_get_smp_processor_id() & (MOST_CPUS - 1)] = true;
+	}
+	program_ran = false;
 	bpf_timer_start(&heartbeat->timer, HEARTBEAT, 0);
 	return 0;
 }

@@ -57,7 +57,7 @@ void BPF_STRUCT_OPS(priority_enqueue, struct task_struct *p, u64 enq_flags)
 
 	scx_bpf_dsq_insert(p, level, QUANTUM, enq_flags);
 	__sync_fetch_and_or(&waiting, 1ULL << level);
-	if (enq_flags & SCX_ENQ_WAKEUP)
+	if (enq_flags & WAKEUP)
 		preempt_worse(p, level);
 }
 

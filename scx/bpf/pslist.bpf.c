@@ -8,23 +8,42 @@
  * as long as tasks run until they have passed the next one.
  *
  * The list is two queues, one behind the other: the front half, and the back half, whose first is the middle. "In front of the middle" is
- * then the tail of the front half. The back half is as long as the front half or one longer.
+ * then the tail of the front half. The back half is as long as the front half or one longer. The kernel lets queues be moved only when the
+ * next task is taken: whoever comes stands in a third queue until then, and by then it is known until when it has run.
  *
  * Source: the post "Partial sorted list scheduler - pslist" (Linux 3.6). The Rust original, and what the post leaves open:
- * crates/schedsim/src/policy/pslist.rs. Deviations: one list for all CPUs; a wait is not put back in order at once when it was woken, but
- * when the next task is taken, as the kernel lets queues be moved only then; nobody preempts.
+ * crates/schedsim/src/policy/pslist.rs. Deviations: one list for all CPUs; nobody preempts.
  */
 #include "scheduler.bpf.h"
 
 #define FRONT 0
 #define BACK 1
+#define COME 2
 #define MOST_CPUS 64
-#define NICE_0 100
+#define NICE_0 1024
+/* More than any task is ahead of the clock. */
+#define AGE (1ULL << 40)
 
 /* The virtual run time at which the last turn began; it never goes back. */
 static u64 clock;
-/* A running task's CPU time when it was last charged. */
+/* Until when the running task has been charged. */
 static u64 charged[MOST_CPUS];
+/* Who has been told to stop, until the switch. */
+static s32 stops[MOST_CPUS];
+/* By task: what it ran from then until the switch, and has not been charged. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, u64);
+} ends SEC(".maps");
+/* The weights of nice -20 to 19: sched_prio_to_weight in the kernel, which rounds those that it tells schedulers like this one. */
+static const u32 weights[40] = {
+	88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916,
+	9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277,
+	1024, 820, 655, 526, 423, 335, 272, 215, 172, 137,
+	110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
+};
 
 static bool before(u64 a, u64 b)
 {
@@ -43,36 +62,64 @@ static bool first(u64 half, u64 *vruntime)
 	return false;
 }
 
-/* Adds to the virtual run time what `p` has run since it was last charged. scx.weight is 100 for nice 0. */
+/* Adds to the virtual run time that `p` has run for so long. */
+static void ran(struct task_struct *p, u64 time)
+{
+	u32 nice = p->static_prio - 100;
+
+	p->scx.dsq_vtime += time * NICE_0 / weights[nice < 40 ? nice : 20];
+}
+
+/* Charges what `p` has run since it was last charged. */
 static void charge(struct task_struct *p)
 {
 	u64 *since = &charged[scx_bpf_task_cpu(p) & (MOST_CPUS - 1)];
-	u64 ran = p->se.sum_exec_runtime - *since;
+	u64 now = bpf_ktime_get_ns();
 
-	p->scx.dsq_vtime += ran * NICE_0 / p->scx.weight;
-	*since = p->se.sum_exec_runtime;
+	ran(p, now - *since);
+	*since = now;
 }
 
-/* Makes the halves equal again. */
+/* Charges what `p`, which waits, has run at the end of its last turn. */
+static void settle(struct task_struct *p)
+{
+	u64 *end = bpf_task_storage_get(&ends, p, NULL, 0);
+
+	if (end) {
+		ran(p, *end);
+		*end = 0;
+	}
+}
+
+/* Makes the halves equal again, from which one task was taken or to which one came. */
 static void balance(void)
 {
-	s32 excess = scx_bpf_dsq_nr_queued(BACK) - scx_bpf_dsq_nr_queued(FRONT);
+	s32 by = scx_bpf_dsq_nr_queued(BACK) - scx_bpf_dsq_nr_queued(FRONT);
 	struct task_struct *p;
 
-	if (excess > 1) {
-		excess /= 2;
+	if (by > 1) {
 		bpf_for_each(scx_dsq, p, BACK, 0) {
 			scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, FRONT, 0);
-			if (--excess == 0)
-				break;
+			break;
 		}
-	} else if (excess < 0) {
-		excess = (1 - excess) / 2;
+	} else if (by < 0) {
 		bpf_for_each(scx_dsq, p, FRONT, SCX_DSQ_ITER_REV) {
-			scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, BACK, SCX_ENQ_HEAD);
-			if (--excess == 0)
-				break;
+			scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, BACK, AT_HEAD);
+			break;
 		}
+	}
+}
+
+/* Whoever has come stands in one half from now on, one after another. */
+static void take_in(void)
+{
+	struct task_struct *p;
+	u64 middle;
+
+	bpf_for_each(scx_dsq, p, COME, 0) {
+		settle(p);
+		scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, first(BACK, &middle) && before(p->scx.dsq_vtime, middle) ? FRONT : BACK, 0);
+		balance();
 	}
 }
 
@@ -83,29 +130,41 @@ s32 BPF_STRUCT_OPS(pslist_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 
 void BPF_STRUCT_OPS(pslist_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	u64 middle;
-
-	/* Nothing is credited for sleep. */
-	if ((enq_flags & SCX_ENQ_WAKEUP) && before(p->scx.dsq_vtime, clock))
-		p->scx.dsq_vtime = clock;
-	if (first(BACK, &middle) && before(p->scx.dsq_vtime, middle))
-		scx_bpf_dsq_insert(p, FRONT, SCX_SLICE_INF, enq_flags);
-	else
-		scx_bpf_dsq_insert(p, BACK, SCX_SLICE_INF, enq_flags);
+	if (enq_flags & WAKEUP) {
+		settle(p);
+		/* Nothing is credited for sleep. */
+		if (before(p->scx.dsq_vtime, clock))
+			p->scx.dsq_vtime = clock;
+	}
+	scx_bpf_dsq_insert(p, COME, SCX_SLICE_INF, enq_flags);
 }
 
 void BPF_STRUCT_OPS(pslist_dispatch, s32 cpu, struct task_struct *prev)
 {
-	balance();
+	take_in();
 	if (scx_bpf_dsq_move_to_local(FRONT, 0) || scx_bpf_dsq_move_to_local(BACK, 0))
 		balance();
 	else if (goes_back(prev))
 		go_on(prev, SCX_SLICE_INF); /* it is alone, and goes on */
 }
 
+/* A turn lasts from switch to switch, as in any trace and in the simulator. */
+SEC("tp_btf/sched_switch")
+int BPF_PROG(pslist_switched, bool preempted, struct task_struct *prev, struct task_struct *next)
+{
+	u32 cpu = bpf_get_smp_processor_id() & (MOST_CPUS - 1);
+	u64 now = bpf_ktime_get_ns();
+	u64 *end;
+
+	if (stops[cpu] == prev->pid && (end = bpf_task_storage_get(&ends, prev, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE)))
+		*end = now - charged[cpu];
+	stops[cpu] = 0;
+	charged[cpu] = now;
+	return 0;
+}
+
 void BPF_STRUCT_OPS(pslist_running, struct task_struct *p)
 {
-	charged[scx_bpf_task_cpu(p) & (MOST_CPUS - 1)] = p->se.sum_exec_runtime;
 	if (before(clock, p->scx.dsq_vtime))
 		clock = p->scx.dsq_vtime;
 }
@@ -113,6 +172,24 @@ void BPF_STRUCT_OPS(pslist_running, struct task_struct *p)
 void BPF_STRUCT_OPS(pslist_stopping, struct task_struct *p, bool runnable)
 {
 	charge(p);
+	stops[scx_bpf_task_cpu(p) & (MOST_CPUS - 1)] = p->pid;
+}
+
+/* The virtual run time of the next task, if there is one. */
+static bool next_one(u64 *vruntime)
+{
+	struct task_struct *p;
+
+	if (first(FRONT, vruntime))
+		return true;
+	bpf_for_each(scx_dsq, p, COME, 0) {
+		/* The first to come goes in front of the middle, or behind it. */
+		settle(p);
+		if (!first(BACK, vruntime) || before(p->scx.dsq_vtime, *vruntime))
+			*vruntime = p->scx.dsq_vtime;
+		return true;
+	}
+	return first(BACK, vruntime);
 }
 
 /* The stop rule: whoever has passed the next one stops. */
@@ -121,7 +198,7 @@ void BPF_STRUCT_OPS(pslist_tick, struct task_struct *p)
 	u64 next;
 
 	charge(p);
-	if ((first(FRONT, &next) || first(BACK, &next)) && before(next, p->scx.dsq_vtime))
+	if (next_one(&next) && before(next, p->scx.dsq_vtime))
 		p->scx.slice = 0;
 }
 
@@ -130,11 +207,19 @@ void BPF_STRUCT_OPS(pslist_enable, struct task_struct *p)
 	p->scx.dsq_vtime = clock;
 }
 
+/* Whatever tasks have had until now is forgotten: the clock is ahead of them all. */
+BEGIN_ANEW()
+{
+	clock += AGE;
+	return 0;
+}
+
 s32 BPF_STRUCT_OPS_SLEEPABLE(pslist_init)
 {
 	s32 error = scx_bpf_create_dsq(FRONT, -1);
 
-	return error ?: scx_bpf_create_dsq(BACK, -1);
+	error = error ?: scx_bpf_create_dsq(BACK, -1);
+	return error ?: scx_bpf_create_dsq(COME, -1);
 }
 
 void BPF_STRUCT_OPS(pslist_exit, struct scx_exit_info *ei)

@@ -3,13 +3,18 @@
  * What all schedulers here share: the kernel's types, why one was ended, and levels from nice values.
  *
  * Headers: the scx project's, by the crate scx_cargo. Their enums are filled in by user space when a program is loaded, so that one program
- * suits kernels whose numbers differ; here the numbers of vmlinux.h are used as they are, since no kernel that has sched_ext has others.
+ * suits kernels whose numbers differ. Here sched_ext's own numbers are used as vmlinux.h has them, and those that it takes from the scheduler's
+ * core, which do differ, are the running kernel's by relocation.
  */
 #ifndef SCHEDLAB_SCHEDULER_BPF_H
 #define SCHEDLAB_SCHEDULER_BPF_H
 
 #define __SCX_ENUMS_BPF_H
 #include <scx/common.bpf.h>
+
+#define WAKEUP bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_WAKEUP)
+#define AT_HEAD bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_HEAD)
+#define SLEEP bpf_core_enum_value(enum scx_deq_flags, SCX_DEQ_SLEEP)
 
 char _license[] SEC("license") = "GPL";
 

@@ -241,7 +241,8 @@ impl<P: Policy> Bridge<P> {
         match self.tasks[task.index()].stopped.take() {
             Some((cpu, why)) if sleeps => self.live.stopped(cpu, why),
             Some(_) => {}
-            None if self.live.is_chosen(task) && !sleeps => self.live.taken(task), // before it could run; of one that waits, `dequeue` has told
+            None if self.live.is_chosen(task) && !sleeps => self.live.taken(task), // before it could run
+            None if self.live.is_waiting(task) => self.live.taken(task), // of most `dequeue` has told; the kernel may have run it unasked
             None => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
-use libbpf_rs::{Link, Map, MapCore, MapFlags, MapType, Object, ObjectBuilder};
+use libbpf_rs::{Link, Map, MapCore, MapFlags, MapType, Object, ObjectBuilder, ProgramType};
 use std::ffi::CStr;
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,6 +13,8 @@ pub struct Scheduler {
     /// Its program and maps.
     pub object: Object,
     link: Option<Link>,
+    /// Its programs that listen to the kernel beside that.
+    listeners: Vec<Link>,
 }
 
 /// Why a scheduler is no longer in charge: the begin of the scx project's `struct user_exit_info`, and its texts.
@@ -65,7 +67,7 @@ impl Scheduler {
         if let Some(mut constants) = object.maps_mut().find(|map| map.name().to_string_lossy().ends_with(".rodata.settings")) {
             constants.initial_value_mut().map(set);
         }
-        Ok(Scheduler { object: object.load().map_err(failed)?, link: None })
+        Ok(Scheduler { object: object.load().map_err(failed)?, link: None, listeners: Vec::new() })
     }
 
     /// One of its maps.
@@ -94,6 +96,10 @@ impl Scheduler {
     /// # Errors
     /// If the kernel refuses.
     pub fn attach(&mut self) -> Result<(), Error> {
+        for program in self.object.progs_mut().filter(|program| program.prog_type() == ProgramType::Tracing) {
+            let failed = |error| Error::Missing(format!("{} cannot be attached: {error:#}", program.name().display()));
+            self.listeners.push(program.attach().map_err(failed)?);
+        }
         let attached = {
             let mut maps = self.object.maps_mut();
             let ops = maps.find(|map| map.map_type() == MapType::StructOps);
@@ -118,6 +124,7 @@ impl Scheduler {
     /// Gives all tasks back to the kernel's own scheduler.
     pub fn detach(&mut self) {
         self.link = None;
+        self.listeners.clear();
     }
 
     /// Why it is no longer in charge; `None` while it is.

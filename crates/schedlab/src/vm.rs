@@ -19,6 +19,7 @@ pub mod boot;
 pub mod closed;
 pub mod conformance;
 pub mod debian;
+pub mod decisions;
 pub mod functions;
 pub mod identity;
 pub mod initramfs;

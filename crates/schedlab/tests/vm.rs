@@ -316,10 +316,10 @@ fn on_two_cpus_the_kernel_shares_them_out_as_the_simulator_does() {
     assert!(weighted[0] > 1.2 * weighted[1] && weighted[1] > 1.2 * weighted[2], "nice -5, 0 and 5: {weighted:?}");
 }
 
-/// The order of dispatches is the simulator's, whatever was before a job: its schedule begins anew. Where tasks wake each other and sleep, when timers fire is a matter of microseconds, so that only the
-/// bursts that were recorded tell.
+/// Each decision is the policy's, in BPF and in user space. Under ruler so is the order of dispatches, whatever was before a job: its schedule begins anew. Where tasks wake each other and sleep, when
+/// timers fire is a matter of microseconds, so that only the bursts that were recorded tell.
 #[test]
-fn ruler_begins_anew_with_each_job_and_keeps_the_simulated_order_in_bpf_and_in_user_space() {
+fn policies_decide_in_the_kernel_as_on_the_host_and_ruler_keeps_the_simulated_order() {
     if guest_under("bpf:ruler", Vec::new()).is_none() {
         return;
     }
@@ -332,12 +332,20 @@ fn ruler_begins_anew_with_each_job_and_keeps_the_simulated_order_in_bpf_and_in_u
         .arg(workload("mixed.toml"))
         .arg("--then")
         .arg(workload("levels.toml"));
-    let output = schedlab.args(["--on", "sim,vm", "--policy", "bpf:ruler,central:ruler", "--format", "json"]).output().expect("it runs");
+    let policies = "bpf:ruler,central:ruler,bpf:pslist,cfs";
+    let output = schedlab.args(["--on", "sim,vm", "--policy", policies, "--format", "json"]).output().expect("it runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let results: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = results["rows"].as_array().expect("rows");
+    let decisions: Vec<_> = rows.iter().filter(|row| row["metric"] == "equal_decisions").collect();
+    assert_eq!(decisions.len(), 4 * 3, "{decisions:?}");
+    for row in decisions {
+        let count = row["note"].as_str().and_then(|note| note.strip_suffix(" decisions")?.parse::<u32>().ok());
+        assert!(row["value"].as_f64().is_some_and(|share| share >= 0.99) && count.is_some_and(|count| count > 300), "{row}");
+    }
     let equal = |metric: &str, workload: &str| -> Vec<f64> {
-        let is_it = |row: &&serde_json::Value| row["metric"] == metric && row["workload"] == workload;
-        results["rows"].as_array().expect("rows").iter().filter(is_it).filter_map(|row| row["value"].as_f64()).collect()
+        let is_it = |row: &&serde_json::Value| row["policy"] == "central:ruler" && row["metric"] == metric && row["workload"] == workload;
+        rows.iter().filter(is_it).filter_map(|row| row["value"].as_f64()).collect()
     };
     for (metric, workload) in [
         ("equal_dispatches", "levels"),

@@ -27,6 +27,9 @@
 //! ```
 
 mod changes;
+mod shadow;
+
+pub use shadow::{Decides, Judgement, Otherwise, Role, Shadow};
 
 use crate::policy::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Stop, TaskView, Wake};
 use crate::workload::{Affinity, Attributes};
@@ -34,7 +37,7 @@ use crate::{CpuId, Machine, Nanos, Random, TaskId, Time};
 use std::collections::BTreeMap;
 
 /// A policy, and the world as it was reported.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Live<P> {
     policy: P,
     /// Since when it has been in charge, by the clock of whoever drives it: the policy's own begins at zero, as it does in the simulator.
@@ -47,6 +50,8 @@ pub struct Live<P> {
     changes: BTreeMap<TaskId, TaskView>,
     cpus: Vec<Cpu>,
     decisions: Vec<Decision>,
+    /// The CPUs that want their next task, if it is not the policy that is asked at once.
+    wanting: Option<Vec<CpuId>>,
 }
 
 /// What shall happen.
@@ -109,6 +114,8 @@ struct Cpu {
     left: Nanos,
     /// Since when that has been running; `None` while it is kept from running.
     since: Option<Time>,
+    /// It has been said that the task goes on, which cannot be taken back.
+    resumed: bool,
     /// Whether the policy has asked for the task to be stopped.
     preempted: bool,
 }
@@ -127,7 +134,7 @@ impl<P: Policy> Live<P> {
     /// If the machine has more than [`MOST_CPUS`] CPUs.
     pub fn new(policy: P, machine: Machine, seed: u64) -> Live<P> {
         assert!(machine.cpus <= MOST_CPUS, "at most {MOST_CPUS} CPUs");
-        let idle = Cpu { left: Nanos::ZERO, since: None, preempted: false };
+        let idle = Cpu { left: Nanos::ZERO, since: None, resumed: false, preempted: false };
         let cpus = vec![idle; usize::from(machine.cpus)];
         Live {
             policy,
@@ -138,6 +145,7 @@ impl<P: Policy> Live<P> {
             changes: BTreeMap::new(),
             cpus,
             decisions: Vec::new(),
+            wanting: None,
         }
     }
 
@@ -225,7 +233,7 @@ impl<P: Policy> Live<P> {
         if self.state(task) != (State::Chosen(cpu, Running::NotYet)) && self.state(task) != State::Chosen(cpu, Running::Yes) {
             return;
         }
-        self.cpus[cpu.index()].since = Some(self.cx.now);
+        (self.cpus[cpu.index()].since, self.cpus[cpu.index()].resumed) = (Some(self.cx.now), false);
         if self.state(task) == State::Chosen(cpu, Running::NotYet) {
             self.tasks[task.index()] = State::Chosen(cpu, Running::Yes);
             self.policy.running(&mut self.cx, cpu, task);
@@ -240,7 +248,7 @@ impl<P: Policy> Live<P> {
     pub fn paused(&mut self, cpu: CpuId) {
         let state = &mut self.cpus[cpu.index()];
         let ran = state.since.take().map_or(Nanos::ZERO, |since| self.cx.now.since(since));
-        state.left = state.left.saturating_sub(ran);
+        (state.left, state.resumed) = (state.left.saturating_sub(ran), false);
         if state.preempted {
             self.stopped(cpu, Stop::Preempted);
         } else if state.left == Nanos::ZERO {
@@ -255,6 +263,7 @@ impl<P: Policy> Live<P> {
             && state.since.is_none()
             && matches!(self.state(task), State::Chosen(_, Running::Yes))
         {
+            self.cpus[cpu.index()].resumed = true;
             self.decisions.push(Decision::Run { cpu, task, slice: state.left });
         }
     }
@@ -354,7 +363,8 @@ impl<P: Policy> Live<P> {
 
     fn preempt(&mut self, cpu: CpuId) {
         let Some(task) = self.cx.current(cpu) else { return };
-        if self.cpus[cpu.index()].since.is_none() && self.state(task) == State::Chosen(cpu, Running::Yes) {
+        let Cpu { since, resumed, .. } = self.cpus[cpu.index()];
+        if since.is_none() && !resumed && self.state(task) == State::Chosen(cpu, Running::Yes) {
             self.stopped(cpu, Stop::Preempted); // it is kept from running already
         } else {
             self.cpus[cpu.index()].preempted = true;
@@ -362,11 +372,20 @@ impl<P: Policy> Live<P> {
         }
     }
 
-    /// Asks the policy what `cpu` shall run.
+    /// `cpu` wants its next task.
     fn choose(&mut self, cpu: CpuId) {
+        match &mut self.wanting {
+            Some(wanting) => wanting.push(cpu),
+            None => self.ask(cpu),
+        }
+    }
+
+    /// Asks the policy what `cpu` shall run.
+    fn ask(&mut self, cpu: CpuId) {
         if self.cx.failure.is_some() {
             return;
         }
+        self.wanting.iter_mut().for_each(|wanting| wanting.retain(|&other| other != cpu));
         let was_idle = self.cx.idle.contains(cpu);
         let Some(Dispatch { task, slice }) = self.policy.dispatch(&mut self.cx, cpu) else {
             self.cx.idle.insert(cpu);
@@ -385,7 +404,7 @@ impl<P: Policy> Live<P> {
         self.tasks[task.index()] = State::Chosen(cpu, Running::NotYet);
         self.cx.tasks[task.index()].cpu = cpu;
         self.cx.current[cpu.index()] = task;
-        self.cpus[cpu.index()] = Cpu { left: slice, since: None, preempted: false };
+        self.cpus[cpu.index()] = Cpu { left: slice, since: None, resumed: false, preempted: false };
         self.decisions.push(Decision::Run { cpu, task, slice });
     }
 }
@@ -562,6 +581,24 @@ mod tests {
         assert_eq!(chosen(&mut live), [(1, 100)], "its slice was over");
     }
 
+    /// The kernel has been told already that the first goes on.
+    #[test]
+    fn a_task_that_goes_on_is_stopped_where_a_better_one_comes_before_it_runs() {
+        let options = CentralOptions { preempt: true, levels: Levels::new(32), ..CentralOptions::baseline(Nanos(100)) };
+        let mut live = awake(Central::new(Priority::new(), options), 1);
+        live.running(CPU, TaskId(0));
+        live.paused(CPU);
+        live.resume(CPU);
+        assert_eq!(chosen(&mut live), [(0, 100), (0, 100)]);
+        live.arrive(TaskId(1), Arrival { prio: 100, ..Arrival::default() });
+        live.wake(TaskId(1), true, None);
+        assert_eq!((chosen(&mut live), live.current(CPU)), (vec![(u32::MAX, 0)], Some(TaskId(0))));
+        live.running(CPU, TaskId(0));
+        assert_eq!(chosen(&mut live), [(u32::MAX, 0)]);
+        live.paused(CPU);
+        assert_eq!(chosen(&mut live), [(1, 100)]);
+    }
+
     #[test]
     fn one_that_is_better_stops_the_running_one() {
         let options = CentralOptions { levels: Levels::new(140), preempt: true, ..CentralOptions::baseline(Nanos(100)) };
@@ -624,6 +661,49 @@ mod tests {
         live.arrive(TaskId(1), Arrival::default());
         live.wake(TaskId(1), true, None);
         assert_eq!(live.failure(), Some("select_cpu returned CPU 7, and there are 1"));
+    }
+
+    /// What a kernel may do to six tasks, in any order, times that stand still included.
+    struct Anything(u64);
+
+    impl PolicyVisitor for Anything {
+        type Out = Result<(), String>;
+        fn visit<P: Policy + Clone>(self, policy: P) -> Self::Out {
+            let mut random = Random::new(self.0);
+            let mut live = awake(policy, 6);
+            let mut now = 0;
+            for step in 0..400 {
+                now += [0, 0, 1_000, 700_000, 4_000_000][random.below(5) as usize];
+                live.at(Time(now));
+                let (any, running) = (TaskId(random.below(6) as u32), live.current(CPU));
+                running.into_iter().for_each(|task| live.running(CPU, task));
+                let what = random.below(8);
+                match what {
+                    0..=2 => live.wake(any, false, None),
+                    3 => live.stopped(CPU, Stop::Blocked),
+                    4 => live.stopped(CPU, Stop::Yielded),
+                    5 => live.tick(CPU),
+                    6 => live.taken(any),
+                    _ => live.stopped(CPU, if random.below(2) == 0 { Stop::SliceOver } else { Stop::Preempted }),
+                }
+                let waits = (0..6).map(TaskId).find(|&task| live.is_waiting(task));
+                if let (None, Some(task)) = (live.current(CPU), waits) {
+                    return Err(format!("task {} waits and the CPU idles after step {step} of {}, a {what}", task.0, self.0));
+                }
+                if let Some(failure) = live.failure() {
+                    return Err(format!("{failure} after step {step} of {}, a {what}", self.0));
+                }
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn no_cpu_idles_while_a_task_waits_whatever_the_kernel_does() {
+        for name in crate::policy::names() {
+            let spec = PolicySpec::parse(&name).unwrap();
+            (0..50).for_each(|seed| assert_eq!(spec.visit(1, Anything(seed)), Ok(()), "{name}"));
+        }
     }
 
     /// Yields of three tasks on one CPU under each policy that the catalog knows.

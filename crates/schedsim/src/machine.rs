@@ -5,7 +5,7 @@ mod topology;
 
 use crate::{CpuId, Nanos, Random, Time};
 pub use queue_cost::QueueCost;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 pub use topology::{Distance, MigrationCosts, Place, Topology};
 
 /// N CPUs and the costs of moving work between tasks and between CPUs.
@@ -53,6 +53,8 @@ pub struct Ticks {
     pub first: Time,
     /// How late a tick may be, on each CPU and each time by another part of this: which of two CPUs comes to it first is left to chance. Less than the period.
     pub lateness: Nanos,
+    /// When else a CPU looks whether a slice is over, as somebody comes whom no policy schedules: after a task of its own, say, who is gone at once.
+    pub looks: BTreeSet<(CpuId, Time)>,
     /// For how long a tick keeps its CPU from what it runs.
     pub cost: Nanos,
     /// The same of those that cost more or less, by their number from 0.
@@ -62,7 +64,7 @@ pub struct Ticks {
 impl Ticks {
     /// A tick each `period` from `first` on, on time and for nothing.
     pub fn new(period: Nanos, first: Time) -> Ticks {
-        Ticks { period, first, lateness: Nanos::ZERO, cost: Nanos::ZERO, others: BTreeMap::new() }
+        Ticks { period, first, lateness: Nanos::ZERO, looks: BTreeSet::new(), cost: Nanos::ZERO, others: BTreeMap::new() }
     }
 
     /// Whether any costs anything.
@@ -75,9 +77,11 @@ impl Ticks {
         self.cost_of(time.0.saturating_sub(self.first.0) / self.period.0)
     }
 
-    /// The tick of `cpu` that finds that a slice was over at `due`.
+    /// When `cpu` finds that a slice was over at `due`.
     fn look(&self, cpu: CpuId, due: Time) -> Time {
-        self.number(cpu, due.0.saturating_sub(self.first.0).div_ceil(self.period.0))
+        let tick = self.number(cpu, due.0.saturating_sub(self.first.0).div_ceil(self.period.0));
+        let (_, other) = self.looks.range((cpu, due)..(cpu, tick)).next().copied().unwrap_or((cpu, tick));
+        other
     }
 
     /// The most that one costs.

@@ -71,6 +71,18 @@ fn a_slice_ends_where_the_machine_looks_at_it() {
 }
 
 #[test]
+fn a_cpu_looks_at_its_slice_where_somebody_comes_whom_no_policy_schedules() {
+    let ms = 1_000_000;
+    let workload = Workload { tasks: vec![task(NOW, &[(20 * ms, Action::Exit)]); 4], ..Default::default() };
+    // The slices that begin at 0 are over at 3 ms: CPU 0 looks at 2, which is too early, and at 3.5; CPU 1 at its tick.
+    let looks = [(CpuId(0), Time(2 * ms)), (CpuId(0), Time(7 * ms / 2)), (CpuId(0), Time(15 * ms / 4))].into();
+    let ticks = Some(Ticks { looks, ..Ticks::new(Nanos(4 * ms), Time(0)) });
+    let (_, events) = run("central:rr/quantum=3ms", &Machine { ticks, ..Machine::ideal(2) }, &workload);
+    let until_8: Vec<_> = switches(&events).into_iter().filter(|&(time, ..)| time <= 8 * ms).collect();
+    assert_eq!(until_8, [(0, 0, -1, 0), (0, 1, -1, 1), (7 * ms / 2, 0, 0, 2), (4 * ms, 1, 1, 3), (8 * ms, 0, 2, 0), (8 * ms, 1, 3, 1)]);
+}
+
+#[test]
 fn a_look_at_a_slice_comes_late_on_each_cpu_by_its_own_chance() {
     let ms = 1_000_000;
     let workload = Workload { tasks: vec![task(NOW, &[(400 * ms, Action::Exit)]); 4], ..Default::default() };

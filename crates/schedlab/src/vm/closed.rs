@@ -14,8 +14,8 @@ use schedlab_runner::session::Job;
 use schedsim::metrics::{Metrics, Summary};
 use schedsim::trace::{EventKind, Observer};
 use schedsim::workload::{Closed, CostEstimator, Costs, Phase, Tasks};
-use schedsim::{Machine, Nanos, TaskId, Ticks, Time};
-use std::collections::BTreeMap;
+use schedsim::{CpuId, Machine, Nanos, TaskId, Ticks, Time};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// How many jobs measure a workload.
@@ -165,6 +165,13 @@ impl Traced {
         let (turns, ticks) = (collector.turns(number), collector.ticks(number, kernel::TICK));
         let summary = metrics.finish(Time(recording.duration.0));
         Ok(Traced { recording, events: collector.events, numbers, summary, costs: costs.finish(), turns, ticks })
+    }
+
+    /// When a CPU went over to a real-time task, whom no policy schedules: it looks then as well whether a slice is over.
+    pub fn looks(&self) -> BTreeSet<(CpuId, Time)> {
+        let is_real_time = |task: TaskId| self.recording.tasks.get(task.index()).is_some_and(|task| task.prio < 100);
+        let looks = self.events.iter().filter(|event| matches!(event.kind, EventKind::SchedSwitch { next, .. } if is_real_time(next)));
+        looks.map(|event| (event.cpu, event.time)).collect()
     }
 
     /// The number of a task in the workload, if it is one of its tasks.

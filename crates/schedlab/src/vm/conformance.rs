@@ -45,8 +45,7 @@ impl Collector {
         Turns { events }
     }
 
-    /// When ticks are, a `period` apart, from the first event about the workload on: where turns end that lasted for a period or longer, as it is looked at then whether a slice is over. What they cost is
-    /// not seen.
+    /// When ticks are, a `period` apart: where turns of the workload's tasks end that lasted for a period or longer, as it is looked at then whether a slice is over. What they cost is not seen.
     pub fn ticks(&self, number: impl Fn(TaskId) -> Option<u32>, period: Nanos) -> Ticks {
         const ENOUGH: usize = 200;
         let begin = self.turns(&number).events.first().map_or(Time::ZERO, |event| event.time);
@@ -55,7 +54,7 @@ impl Collector {
             let EventKind::SchedSwitch { prev, prev_state, .. } = event.kind else { continue };
             let since = since.insert(event.cpu, event.time).unwrap_or(begin);
             if number(prev).is_some() && prev_state == PrevState::Runnable && event.time.since(since) >= period {
-                ends.push(event.time.since(begin).0 % period.0);
+                ends.push(event.time.0 % period.0);
             }
         }
         ends.truncate(ENOUGH);
@@ -238,7 +237,7 @@ mod tests {
         // Turns of 107, 100 and 99, which is too short, and one of somebody else's.
         collector.events(&[(50, 9, 1), (157, 1, 2), (257, 2, 1), (356, 1, 9), (999, 9, 1)].map(switch));
         let number = |task: TaskId| (task.0 < 9).then_some(task.0);
-        assert_eq!(collector.ticks(number, Nanos(100)), Ticks::new(Nanos(100), Time(7)));
+        assert_eq!(collector.ticks(number, Nanos(100)), Ticks::new(Nanos(100), Time(57)));
     }
 
     #[test]

@@ -54,10 +54,15 @@ impl Scheduler {
         Ok(scheduler)
     }
 
-    /// The name of the task that decides, as the kernel keeps it, unless the policy is in the kernel as a whole.
-    pub fn in_user_space(&self) -> Option<String> {
+    /// The name of the program's tasks, as the kernel keeps it.
+    pub fn task_name(&self) -> String {
         const LONGEST: usize = 15;
-        (!self.policy.starts_with("bpf:")).then(|| self.name().chars().take(LONGEST).collect())
+        self.name().chars().take(LONGEST).collect()
+    }
+
+    /// The name of the task that decides, unless the policy is in the kernel as a whole.
+    pub fn in_user_space(&self) -> Option<String> {
+        (!self.policy.starts_with("bpf:")).then(|| self.task_name())
     }
 
     /// Where it is.

@@ -8,7 +8,7 @@ use crate::{CpuId, CpuSet, Machine, Random, TaskId, Time};
 pub const LEVELS: usize = 4;
 
 /// The world as a policy sees it: the time, the machine, what runs where, and random numbers.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Context {
     pub(crate) now: Time,
     pub(crate) machine: Machine,

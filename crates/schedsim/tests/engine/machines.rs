@@ -144,7 +144,8 @@ fn every_policy_keeps_the_rules_on_random_machines() {
         let migration = MigrationCosts { remote: Some(Nanos(of(&[0, 3000]))), ..MigrationCosts::default() };
         let [switch_cost, migration_cost, interruption] = [[0, 900], [0, 70], [0, 3000]].map(|costs| Nanos(of(&costs)));
         let [timer_cost, unseen, cost, lateness] = [[0, 400], [0, 500], [0, 2000], [0, 1000]].map(|costs| Nanos(of(&costs)));
-        let ticks = Ticks { cost, lateness, ..Ticks::new(Nanos(4 * MS), Time(of(&[0, 700_000]))) };
+        let looks = [1, 5, 6, 50].into_iter().filter(|_| of(&[0, 1]) == 1).map(|at| (CpuId(0), Time(at * MS + 300_000))).collect();
+        let ticks = Ticks { cost, lateness, looks, ..Ticks::new(Nanos(4 * MS), Time(of(&[0, 700_000]))) };
         let ticks = Some(ticks).filter(|_| of(&[0, 1]) == 1);
         let machine = Machine { switch_cost, migration_cost, interruption, timer_cost, unseen, ticks, ..machine(&places, 1.2, migration) };
         let count = 2 + of(&[1, 6, 20]);

@@ -37,7 +37,7 @@ pub enum Backend {
 /// In which kernels, and how.
 #[derive(Args, Debug)]
 pub struct VmArguments {
-    /// Where the workload runs: simulated, in a real kernel, or on this machine; `sim,vm` holds the simulated scheduler against the real one
+    /// Where the workload runs: simulated, in a real kernel, or on this machine; `sim,vm` holds the simulated scheduler against the real one, decision by decision and by what both come to
     #[arg(long, value_enum, value_delimiter = ',', default_value = "sim")]
     pub on: Vec<Backend>,
     /// Kernels for `--on vm`, separated by commas: series of Debian's, or paths of bzImages; `schedlab list kernels` shows them

@@ -1,11 +1,15 @@
 //! How far the simulated scheduler is from the real one, and whether that is within what is asked of it.
 //!
+//! Whether the simulated policy decides as the kernel did is asked twice: of each decision in the kernel's own situation, and of the orders in which both ran the tasks, where one difference has
+//! others behind it.
+//!
 //! Where several boots differ in nothing but how long the kernel was left alone, means are compared, and of orders also how far the kernel agrees with itself: where sums of
 //! run times decide, a microsecond at the begin makes another order of the rest, and no simulation can be nearer to one boot than another boot is.
 
 use super::closed::{Bursts, Outcome};
 use crate::output::{Align, Row, Table, quantity};
 use crate::vm::conformance::{Conformance, Difference};
+use schedsim::live::{Judgement, Otherwise};
 use schedsim::metrics::CATALOGUE;
 use schedsim::{Machine, Nanos};
 use std::collections::BTreeMap;
@@ -22,7 +26,7 @@ pub(super) struct Boot {
     pub machine: Machine,
 }
 
-/// So many of a hundred turns shall be equal.
+/// So many of a hundred decisions, or turns, shall be equal.
 const EQUAL: f64 = 0.99;
 /// By so much at most a share of the CPU time may be off.
 const OFF: f64 = 0.02;
@@ -31,8 +35,6 @@ const OFF: f64 = 0.02;
 pub(super) fn agreement(name: &str, boots: &[Boot], own: &[Own]) -> String {
     let Some(Boot { simulated: first, machine, .. }) = boots.first() else { return String::new() };
     let mut table = Table::new(["", "real", "simulated", "off by", "allowed", ""].map(|title| (title, Align::Left)));
-    let verdict = |holds: bool| if holds { "holds" } else { "does not hold" }.to_string();
-    let percent = |share: f64| format!("{:.2}%", 100.0 * share);
     let each = |of: &dyn Fn(&Boot) -> Option<f64>| -> Option<Vec<f64>> { boots.iter().map(of).collect() };
     let worst = (0..first.shares.len())
         .filter_map(|task| {
@@ -58,9 +60,10 @@ pub(super) fn agreement(name: &str, boots: &[Boot], own: &[Own]) -> String {
         let cells = [spread(&real, time), spread(&simulated, time), time(off), time(allowed), verdict(off <= allowed)];
         table.row(std::iter::once(title.to_string()).chain(cells));
     }
+    let mut differences = String::new();
+    decisions(boots, &mut table, &mut differences);
     let own: Vec<f64> = own.iter().map(|own| own.share).collect();
     let (allowed, why) = allowed(&own);
-    let mut differences = String::new();
     for bursts in [Bursts::Described, Bursts::Recorded] {
         let of_all: Vec<&Conformance> =
             boots.iter().flat_map(|boot| &boot.simulated.conformance).filter(|(of, _)| *of == bursts).map(|(_, of)| of).collect();
@@ -100,6 +103,41 @@ pub(super) fn agreement(name: &str, boots: &[Boot], own: &[Own]) -> String {
         "{} against {name}{many}; the simulated machine has the guest's costs: switch {switch_cost}, a waking {wake_cost}, leaving idle {idle_exit}, a timer {timer_cost}{interruption}\n\n{table}\n{differences}",
         first.name
     )
+}
+
+/// Whether the policy would have taken the decisions that the kernel took, each in the kernel's situation.
+fn decisions(boots: &[Boot], table: &mut Table, differences: &mut String) {
+    let judgements: Vec<_> = boots.iter().filter_map(|boot| boot.simulated.judgement.as_ref()).collect();
+    if let Some(rule) = judgements.iter().find_map(|judgement| judgement.as_ref().err()) {
+        let _ = writeln!(differences, "Decisions are not judged: {} {rule}.", boots[0].simulated.name);
+    }
+    let judgements: Vec<&Judgement> = judgements.into_iter().flatten().collect();
+    if judgements.is_empty() {
+        return;
+    }
+    let shares: Vec<f64> = judgements.iter().map(|judgement| judgement.share()).collect();
+    table.row([
+        "decisions, one by one".to_string(),
+        spread_of_counts(judgements.iter().map(|judgement| judgement.decisions)),
+        String::new(),
+        format!("{} equal", spread(&shares, percent)),
+        percent(EQUAL),
+        verdict(mean(&shares) >= EQUAL),
+    ]);
+    let mut classes: BTreeMap<Otherwise, usize> = BTreeMap::new();
+    judgements.iter().flat_map(|judgement| judgement.differences()).for_each(|(class, count)| *classes.entry(class).or_default() += count);
+    if !classes.is_empty() {
+        let classes: Vec<String> = classes.iter().map(|(class, count)| format!("{count} {}", class.name())).collect();
+        let _ = writeln!(differences, "Decisions that the simulated policy would have taken otherwise: {}", classes.join(", "));
+    }
+}
+
+fn verdict(holds: bool) -> String {
+    if holds { "holds" } else { "does not hold" }.to_string()
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.2}%", 100.0 * share)
 }
 
 /// Two boots, by their place, and what share of their turns is equal.

@@ -11,9 +11,10 @@ use crate::trace_file::{Header, Writer};
 use crate::vm::as_recorded::as_recorded;
 use crate::vm::closed::{JOBS, Measured, SwitchCost, Traced, jobs, shares, switching};
 use crate::vm::conformance::{Collector, Conformance, Turns};
-use crate::vm::kernel;
 use crate::vm::timing::{self, ProgramCost, Timing};
+use crate::vm::{decisions, kernel};
 use crate::workload::ClosedWorkload;
+use schedsim::live::Judgement;
 use schedsim::metrics::{CATALOGUE, Metric, Summary};
 use schedsim::policy::PolicySpec;
 use schedsim::trace::Observer;
@@ -43,6 +44,8 @@ pub(super) struct Outcome {
     note: Option<String>,
     /// Of a simulation: whether the kernel chose the same.
     pub conformance: Vec<(Bursts, Conformance)>,
+    /// Of a simulated policy: whether it would have decided as the kernel did, or the rule that it broke.
+    pub judgement: Option<Result<Judgement, String>>,
 }
 
 /// What the tasks ran in a simulation that is held against the kernel.
@@ -176,6 +179,14 @@ impl Compare {
         let yields = measured.tasks_traced.iter().any(|task| task.operations.contains_key("yield"));
         let is_wanted = cpus == 1 || directory.is_some();
         let replayed = if yields || !is_wanted { None } else { Some(until(self.replay(traced, &machine, &policy, left_out)?)) };
+        // A kernel's own scheduler does not begin anew with a job, and of several CPUs it is not known when exactly their ticks are.
+        if case.in_charge.is_ours() && cpus == 1 {
+            let described = workload.scripts(cpus)?;
+            let program = case.in_charge.program();
+            let who = (program.as_deref(), left_out);
+            let tasks = (&described, measured.tasks_traced.as_slice());
+            simulated.judgement = Some(decisions::judge(traced, tasks, &machine, (&policy, self.common.seed), who, workload.until()));
+        }
         if cpus == 1 {
             simulated.conformance.push((Bursts::Described, Conformance::of(&order, &turns.order())));
             simulated.conformance.extend(replayed.iter().map(|turns| (Bursts::Recorded, Conformance::of(&order, &turns.order()))));
@@ -220,6 +231,7 @@ fn machine(traced: &Traced, timing: &Timing, switch: SwitchCost, cpus: u16, is_o
         1 => (timing.timer, timing.ticks()),
         _ => (Nanos::ZERO, traced.ticks.clone()),
     };
+    ticks.looks = traced.looks();
     let costed = Machine { switch_cost: switch.all, idle_exit: costs.idle_exit(), timer_cost, ..Machine::ideal(cpus) };
     if !is_ours {
         return Machine { wake_cost: costs.wake_cost(), ..costed };
@@ -253,6 +265,7 @@ impl Outcome {
             runs: 2,
             note: lost,
             conformance: Vec::new(),
+            judgement: None,
         }
     }
 
@@ -276,6 +289,7 @@ impl Outcome {
             runs: 1,
             note: None,
             conformance: Vec::new(),
+            judgement: None,
         }
     }
 
@@ -331,7 +345,19 @@ impl Outcome {
             let differences = differences.filter(|_| *bursts == Bursts::Described);
             std::iter::once(row(bursts.names().0, "1", Some(conformance.share()), note)).chain(differences).collect::<Vec<_>>()
         });
-        metrics.chain(shares).chain(conformance).collect()
+        let judgement = self.judgement.iter().flat_map(|judgement| match judgement {
+            Ok(judgement) => {
+                let differences = judgement.differences().into_iter().map(|(how, count)| {
+                    let mut row = row("decision_differences", "1", Some(count as f64), None);
+                    row.params.insert("class".to_string(), how.name().to_string());
+                    row
+                });
+                let note = Some(format!("{} decisions", judgement.decisions));
+                std::iter::once(row("equal_decisions", "1", Some(judgement.share()), note)).chain(differences).collect()
+            }
+            Err(rule) => vec![row("equal_decisions", "1", None, Some(rule.clone()))],
+        });
+        metrics.chain(shares).chain(judgement).chain(conformance).collect()
     }
 }
 

@@ -61,6 +61,11 @@ impl InCharge {
         matches!(self, InCharge::Ours(_))
     }
 
+    /// The name of the tasks of our program, if that has loaded the scheduler.
+    pub fn program(&self) -> Option<String> {
+        if let InCharge::Ours(scheduler) = self { Some(scheduler.task_name()) } else { None }
+    }
+
     /// The name of the task that decides, where that is one: it does not schedule itself.
     pub fn in_user_space(&self) -> Option<String> {
         if let InCharge::Ours(scheduler) = self { scheduler.in_user_space() } else { None }

@@ -1,0 +1,82 @@
+//! Decision by decision: would the simulated policy have decided as the kernel did, had it been in its place?
+//!
+//! The policy is told what happened in the guest, and judged at each of the kernel's decisions ([`Shadow`]). Tasks that no policy schedules are left out as in [`super::as_recorded`].
+
+use super::closed::Traced;
+use super::surroundings::is_unscheduled;
+use schedlab_runner::event::TaskResult;
+use schedsim::live::{Arrival, Decides, Judgement, Role, Shadow};
+use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
+use schedsim::trace::{Event, EventKind, TaskInfo};
+use schedsim::workload::Workload;
+use schedsim::{CpuId, Machine, TaskId, Ticks, Time};
+use std::collections::BTreeMap;
+
+/// Judges `policy` on the decisions before `until` that were taken in a guest like `machine`, where tasks came to `results`. The program named `left_out`, if there is one, decided for the kernel.
+///
+/// # Errors
+/// The rule that the policy broke.
+pub fn judge(
+    traced: &Traced,
+    (scripts, results): (&Workload, &[TaskResult]),
+    machine: &Machine,
+    (policy, seed): (&PolicySpec, u64),
+    (program, left_out): (Option<&str>, Option<&str>),
+    until: Time,
+) -> Result<Judgement, String> {
+    struct Judge<'a> {
+        machine: Machine,
+        seed: u64,
+        decides: Decides,
+        tasks: Vec<Role>,
+        /// Who runs where when the recording begins.
+        running: BTreeMap<CpuId, TaskId>,
+        events: &'a [Event],
+    }
+    impl PolicyVisitor for Judge<'_> {
+        type Out = Result<Judgement, String>;
+        fn visit<P: Policy + Clone>(self, policy: P) -> Self::Out {
+            let mut shadow = Shadow::new(policy, self.machine, self.seed, self.decides, self.tasks);
+            for (cpu, task) in self.running {
+                shadow.begins(cpu, task);
+            }
+            shadow.judge(self.events)
+        }
+    }
+    let recorded = &traced.recording.tasks;
+    let yields = |task| {
+        let number = traced.number(task).map(|number| number as usize);
+        number.and_then(|number| results.get(number)).is_none_or(|result| result.operations.contains_key("yield"))
+    };
+    let role = |(task, info): (TaskId, &TaskInfo)| {
+        if is_unscheduled(recorded, task, left_out) {
+            return if info.prio >= 100 { Role::Program } else { Role::Interrupts };
+        }
+        let spec = traced.number(task).and_then(|number| scripts.tasks.get(number as usize));
+        let attributes = spec.map(|spec| spec.attributes).unwrap_or_default();
+        let prio = spec.map_or(info.prio, |spec| spec.info.prio);
+        Role::Scheduled { arrival: Arrival { prio, attributes, ..Arrival::default() }, yields: yields(task) }
+    };
+    let tasks = (0..).map(TaskId).zip(recorded).map(role).collect();
+    let mut events = traced.events.clone();
+    // A scheduler of ours begins anew when it is told that a job begins, and a thread of its own has said so.
+    let announces = |task: TaskId| recorded.get(task.index()).is_some_and(|task| task.prio < 100 && program == Some(&task.name));
+    let is_told = |event: &Event| matches!(event.kind, EventKind::SchedSwitch { prev, .. } if announces(prev));
+    let at = events.iter().position(is_told).map_or(0, |at| at + 1);
+    let begin = if at == 0 { Time::ZERO } else { events[at - 1].time };
+    events.drain(..at);
+    events.retain(|event| event.time < until);
+    events.iter_mut().for_each(|event| event.time = Time(event.time.since(begin).0));
+    let ticks = &traced.ticks;
+    let first = ticks.time_of(ticks.until(begin)).since(begin);
+    let ticks = Ticks { lateness: ticks.lateness, ..Ticks::new(ticks.period, Time(first.0)) };
+    let mut running = BTreeMap::new();
+    for event in &events {
+        if let EventKind::SchedSwitch { prev, .. } = event.kind {
+            running.entry(event.cpu).or_insert(prev);
+        }
+    }
+    let decides = if left_out.is_some() { Decides::WhenTold } else { Decides::AtTheSwitch };
+    let machine = Machine { ticks: Some(ticks), ..machine.clone() };
+    policy.visit(machine.cpus, Judge { machine, seed, decides, tasks, running, events: &events })
+}

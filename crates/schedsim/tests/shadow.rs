@@ -1,0 +1,114 @@
+//! A policy that is judged on its own decisions agrees with all of them, and one that is judged on another's does not.
+
+#[path = "support/mod.rs"]
+mod support;
+
+use schedsim::live::{Arrival, Decides, Judgement, Otherwise, Role, Shadow};
+use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
+use schedsim::trace::{Event, EventKind};
+use schedsim::workload::{Action, TaskSpec, Workload};
+use schedsim::{Machine, Nanos, Ticks, Time};
+use std::collections::BTreeMap;
+use support::*;
+
+/// Lists, levels, a tree, and what decides by run times.
+const POLICIES: [&str; 9] = ["central:rr", "take:ruler", "central:multilist2", "central:rbtree", "pslist", "mlfq", "o1", "cfs", "eevdf"];
+
+/// One CPU whose tick comes every 4 ms and whose switches take their time.
+fn machine() -> Machine {
+    Machine {
+        switch_cost: Nanos(1_700),
+        ticks: Some(Ticks { cost: Nanos(6_000), ..Ticks::new(Nanos(4_000_000), Time(1_300_000)) }),
+        ..Machine::ideal(1)
+    }
+}
+
+/// Three that only compute, two that yield and four that sleep, of several nice values.
+fn mixed() -> Workload {
+    let hog = |prio| prio_of(prio, task(at(0), [(400_000_000, Action::Exit)]));
+    let yields = |run| (0..300).map(move |_| (run, Action::Yield)).chain([(run, Action::Exit)]);
+    let sleeps = |run, sleep| (0..100).map(move |_| (run, Action::Sleep(Nanos(sleep)))).chain([(run, Action::Exit)]);
+    let sleepers = (0..4u64).map(|number| prio_of(120, task(at(10_007 * number), sleeps(210_011 + 1_009 * number, 3_100_027))));
+    let others = [hog(120), hog(125), hog(130), task(at(3_001), yields(40_009)), task(at(5_003), yields(50_021))];
+    workload(others.into_iter().chain(sleepers).collect())
+}
+
+fn prio_of(prio: u8, mut task: TaskSpec) -> TaskSpec {
+    task.info.prio = prio;
+    task
+}
+
+/// What a recording of `policy` in charge would say: the simulator wakes at the waking.
+fn recorded(policy: &str, machine: &Machine, workload: &Workload) -> Vec<Event> {
+    let (_, mut events) = events_of(policy, machine, workload);
+    for event in &mut events {
+        if let EventKind::SchedWaking { task, target, .. } = event.kind {
+            event.kind = EventKind::SchedWakeup { task, target };
+        }
+    }
+    events
+}
+
+/// `policy` on the decisions that are in `events`.
+fn judge(policy: &str, decides: Decides, workload: &Workload, machine: &Machine, events: &[Event]) -> Judgement {
+    struct Judge<'a>(Decides, &'a Workload, &'a Machine, &'a [Event]);
+    impl PolicyVisitor for Judge<'_> {
+        type Out = Result<Judgement, String>;
+        fn visit<P: Policy + Clone>(self, policy: P) -> Self::Out {
+            let role = |task: &TaskSpec| Role::Scheduled {
+                arrival: Arrival { prio: task.info.prio, attributes: task.attributes, ..Arrival::default() },
+                yields: task.script.steps().any(|step| step.then == Action::Yield),
+            };
+            let tasks = self.1.tasks.iter().map(role).collect();
+            Shadow::new(policy, self.2.clone(), 1, self.0, tasks).judge(self.3)
+        }
+    }
+    PolicySpec::parse(policy).unwrap().visit(1, Judge(decides, workload, machine, events)).unwrap()
+}
+
+#[test]
+fn a_policy_would_have_decided_as_it_did() {
+    let (machine, workload) = (machine(), mixed());
+    for policy in POLICIES {
+        let events = recorded(policy, &machine, &workload);
+        for decides in [Decides::AtTheSwitch, Decides::WhenTold] {
+            let judgement = judge(policy, decides, &workload, &machine, &events);
+            assert!(judgement.decisions > 1_000, "{policy}: {judgement:?}");
+            assert_eq!(judgement.differences(), BTreeMap::new(), "{policy}, which decides {decides:?}");
+        }
+    }
+}
+
+#[test]
+fn a_policy_that_would_have_decided_otherwise_is_found_out() {
+    let (machine, workload) = (machine(), mixed());
+    let judged = |policy: &str, recorded_under: &str| {
+        let events = recorded(recorded_under, &machine, &workload);
+        judge(policy, Decides::AtTheSwitch, &workload, &machine, &events)
+    };
+    let has = |judgement: &Judgement, class: Otherwise| judgement.differences().get(&class).copied().unwrap_or(0);
+    let other_order = judged("central:rr", "take:ruler");
+    assert!(has(&other_order, Otherwise::Another) > 50 && other_order.share() < 0.95, "{:?}", other_order.differences());
+    let longer_slices = judged("central:rr/quantum=12ms", "central:rr");
+    assert!(has(&longer_slices, Otherwise::RunOn) > 50, "{:?}", longer_slices.differences());
+    let shorter_slices = judged("central:rr", "central:rr/quantum=12ms");
+    assert!(has(&shorter_slices, Otherwise::Stop) > 50, "{:?}", shorter_slices.differences());
+    let lower_levels = judged("central:priority", "central:rr");
+    assert!(lower_levels.share() < 0.95, "{:?}", lower_levels.differences());
+}
+
+/// Among equals a fifth of a microsecond decides, and all that comes later hangs on it.
+#[test]
+fn a_time_that_was_recorded_too_late_is_found_and_is_one_difference() {
+    let machine = machine();
+    let equal = || task(at(0), (0..100).map(|_| (20_000, Action::Yield)).chain([(20_000, Action::Exit)]));
+    let workload = workload((0..8).map(|_| equal()).collect());
+    let mut events = recorded("stride", &machine, &workload);
+    let judged = |events: &[Event]| judge("stride", Decides::AtTheSwitch, &workload, &machine, events);
+    assert_eq!(judged(&events).differences(), BTreeMap::new());
+    let switches = events.iter_mut().filter(|event| matches!(event.kind, EventKind::SchedSwitch { .. }));
+    switches.skip(100).take(1).for_each(|event| event.time.0 += 200);
+    let judgement = judged(&events);
+    let microseconds = judgement.differences().get(&Otherwise::Microseconds).copied().unwrap_or(0);
+    assert!(microseconds > 0, "{:?}", judgement.differences());
+}
