@@ -579,8 +579,8 @@ fn boots_differ_where_microseconds_decide_and_a_simulation_is_as_near_to_them_as
     if guest_under("eevdf", Vec::new()).is_none() {
         return;
     }
-    let pipes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/pipes.toml");
-    let output = compare(&[pipes.to_str().expect("a path"), "--on", "sim,vm", "--policy", "eevdf"]);
+    let mixed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/mixed.toml");
+    let output = compare(&[mixed.to_str().expect("a path"), "--on", "sim,vm", "--policy", "eevdf"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let results: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let of = |metric: &str| -> Vec<(String, f64)> {
@@ -591,5 +591,6 @@ fn boots_differ_where_microseconds_decide_and_a_simulation_is_as_near_to_them_as
     let [(boots, own)] = &own[..] else { panic!("one pair of boots: {own:?}") };
     let [(first, one), (second, other)] = &simulated[..] else { panic!("two boots: {simulated:?}") };
     assert_eq!([boots, first, second], ["1,2", "1", "2"]);
-    assert!(*own < 1.0 && (one + other) / 2.0 > own - 0.05, "{own} of the kernel with itself, {one} and {other} of the simulator");
+    // Among three hogs and five sleepers some two thirds of the turns are equal, whatever is compared.
+    assert!(*own < 0.9 && (one + other) / 2.0 > own - 0.1, "{own} of the kernel with itself, {one} and {other} of the simulator");
 }
