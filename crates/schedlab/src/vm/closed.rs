@@ -4,7 +4,7 @@
 //! Recording an event takes the kernel instructions, which are part of the latencies of the second run: what that comes to is the difference of the two makespans.
 
 use super::conformance::{Collector, Turns};
-use super::surroundings::Surroundings;
+use super::surroundings::{Surroundings, is_unscheduled};
 use super::{Transcript, kernel};
 use crate::Error;
 use crate::import::{self, Options, Recording};
@@ -169,7 +169,7 @@ impl Traced {
 
     /// When a CPU went over to a real-time task, whom no policy schedules: it looks then as well whether a slice is over.
     pub fn looks(&self) -> BTreeSet<(CpuId, Time)> {
-        let is_real_time = |task: TaskId| self.recording.tasks.get(task.index()).is_some_and(|task| task.prio < 100);
+        let is_real_time = |task| is_unscheduled(&self.recording.tasks, task, None);
         let looks = self.events.iter().filter(|event| matches!(event.kind, EventKind::SchedSwitch { next, .. } if is_real_time(next)));
         looks.map(|event| (event.cpu, event.time)).collect()
     }

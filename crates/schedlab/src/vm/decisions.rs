@@ -69,7 +69,7 @@ pub fn judge(
     events.iter_mut().for_each(|event| event.time = Time(event.time.since(begin).0));
     let ticks = &traced.ticks;
     let first = ticks.time_of(ticks.until(begin)).since(begin);
-    let ticks = Ticks { lateness: ticks.lateness, ..Ticks::new(ticks.period, Time(first.0)) };
+    let ticks = Ticks::new(ticks.period, Time(first.0));
     let mut running = BTreeMap::new();
     for event in &events {
         if let EventKind::SchedSwitch { prev, .. } = event.kind {

@@ -54,9 +54,6 @@ pub enum Otherwise {
     Microseconds,
 }
 
-/// See [`Otherwise::Microseconds`]: recorded times are not quite those that the scheduler saw.
-pub const MICROSECONDS: [i64; 7] = [3, 10, 30, 100, 300, 1_000, 3_000];
-
 impl Otherwise {
     /// Its name in results.
     pub fn name(self) -> &'static str {
@@ -94,6 +91,8 @@ impl Judgement {
     }
 }
 
+/// See [`Otherwise::Microseconds`]: recorded times are not quite those that the scheduler saw.
+const MICROSECONDS: [i64; 7] = [3, 10, 30, 100, 300, 1_000, 3_000];
 /// So many events are looked back on.
 const REMEMBERED: usize = 64;
 /// After so many differences that no microseconds explain, none is looked for any more: the policy is another one.
@@ -465,10 +464,9 @@ impl<P: Policy + Clone> Shadow<P> {
     }
 }
 
-/// A shadow that looks back where the policy decides otherwise: had one of the last times been a little different, would all have been as it was?
+/// The shadow before an event, to look back where the policy decides otherwise: had one of the last times been a little different, would all have been as it was?
 ///
 /// Recorded times are not quite those that the scheduler knew, and a policy that keeps sums of run times remembers which of two equals was ahead by a hair.
-#[derive(Clone)]
 struct Remembered<P> {
     shadow: Shadow<P>,
     event: Event,
@@ -483,19 +481,22 @@ impl<P: Policy + Clone> Shadow<P> {
         let mut past: VecDeque<Remembered<P>> = VecDeque::with_capacity(REMEMBERED + 1);
         let mut unexplained = 0;
         for &event in events {
-            let told = match event.kind {
+            let is_told = matches!(
+                event.kind,
                 EventKind::SchedSwitch { .. }
-                | EventKind::SchedWakeup { .. }
-                | EventKind::SchedWakeupNew { .. }
-                | EventKind::SchedWaking { .. } => event,
-                _ => continue,
-            };
+                    | EventKind::SchedWakeup { .. }
+                    | EventKind::SchedWakeupNew { .. }
+                    | EventKind::SchedWaking { .. }
+            );
+            if !is_told {
+                continue;
+            }
             let known = self.judgement.otherwise.len();
             if unexplained == UNEXPLAINED {
                 self.event(&event);
                 continue;
             }
-            past.push_back(Remembered { shadow: self.clone(), event: told });
+            past.push_back(Remembered { shadow: self.clone(), event });
             if past.len() > REMEMBERED {
                 past.pop_front();
             }
@@ -593,7 +594,7 @@ impl<P: Policy + Clone> Live<P> {
         if keeps_order(&preferred) {
             return preferred;
         }
-        let alone = self.without_others(cpu, task, &others);
+        let alone = self.without_others(cpu, &others);
         if alone.current(cpu) == Some(task) && keeps_order(&alone) { alone } else { preferred }
     }
 
@@ -619,9 +620,9 @@ impl<P: Policy + Clone> Live<P> {
     }
 
     /// All `others` are away for a moment, and come back in this order.
-    fn without_others(&self, cpu: CpuId, task: TaskId, others: &[TaskId]) -> Live<P> {
+    fn without_others(&self, cpu: CpuId, others: &[TaskId]) -> Live<P> {
         let mut live = self.clone();
-        others.iter().filter(|&&other| other != task).for_each(|&other| live.taken(other));
+        others.iter().for_each(|&other| live.taken(other));
         live.ask(cpu);
         live.back(cpu, others);
         live

@@ -80,14 +80,9 @@ pub(super) fn agreement(name: &str, boots: &[Boot], own: &[Own]) -> String {
             percent(allowed) + why,
             verdict(mean(&shares) >= allowed),
         ]);
-        let mut classes: BTreeMap<Difference, usize> = BTreeMap::new();
-        of_all
-            .iter()
-            .flat_map(|conformance| &conformance.differences)
-            .for_each(|(class, count)| *classes.entry(*class).or_default() += count);
-        if !classes.is_empty() {
-            let classes: Vec<String> = classes.iter().map(|(class, count)| format!("{count} {}", class.name())).collect();
-            let _ = writeln!(differences, "Turns that differ in {}: {}", bursts.names().1, classes.join(", "));
+        let all = of_all.iter().flat_map(|conformance| &conformance.differences).map(|(class, count)| (*class, *count));
+        if let Some(classes) = by_class(all, Difference::name) {
+            let _ = writeln!(differences, "Turns that differ in {}: {classes}", bursts.names().1);
         }
     }
     if !own.is_empty() {
@@ -124,12 +119,17 @@ fn decisions(boots: &[Boot], table: &mut Table, differences: &mut String) {
         percent(EQUAL),
         verdict(mean(&shares) >= EQUAL),
     ]);
-    let mut classes: BTreeMap<Otherwise, usize> = BTreeMap::new();
-    judgements.iter().flat_map(|judgement| judgement.differences()).for_each(|(class, count)| *classes.entry(class).or_default() += count);
-    if !classes.is_empty() {
-        let classes: Vec<String> = classes.iter().map(|(class, count)| format!("{count} {}", class.name())).collect();
-        let _ = writeln!(differences, "Decisions that the simulated policy would have taken otherwise: {}", classes.join(", "));
+    if let Some(classes) = by_class(judgements.iter().flat_map(|judgement| judgement.differences()), Otherwise::name) {
+        let _ = writeln!(differences, "Decisions that the simulated policy would have taken otherwise: {classes}");
     }
+}
+
+/// How many there are of each class, in words; `None` if there are none.
+fn by_class<C: Ord + Copy>(counts: impl Iterator<Item = (C, usize)>, name: fn(C) -> &'static str) -> Option<String> {
+    let mut classes: BTreeMap<C, usize> = BTreeMap::new();
+    counts.for_each(|(class, count)| *classes.entry(class).or_default() += count);
+    let words: Vec<String> = classes.into_iter().map(|(class, count)| format!("{count} {}", name(class))).collect();
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 fn verdict(holds: bool) -> String {

@@ -151,10 +151,10 @@ impl Compare {
         let real = Outcome::real(case, measured, traced);
         let names = measured.tasks.iter().map(|task| task.name.clone());
         let switch = SwitchCost::of(&case.proved.transcript, case.first_job + job + JOBS)?;
-        let scripts = workload.scripts(cpus)?;
+        let described = workload.scripts(cpus)?;
         let (Some(traced), Some(switch)) = (traced, switch) else {
             let machine = Machine { switch_cost: switch.map_or(Nanos::ZERO, |switch| switch.all), ..Machine::ideal(cpus) };
-            let subject = Subject::of_closed(workload, &scripts, &machine, None);
+            let subject = Subject::of_closed(workload, &described, &machine, None);
             let run = simulate(subject, &machine, &policy, self.common.seed, self.check, None)?;
             let simulated = Outcome::simulated(&policy.to_string(), case, names, run.summary);
             return Ok(Boot { real, recorded: shares(&measured.tasks_traced), order: Vec::new(), simulated, machine });
@@ -164,7 +164,7 @@ impl Compare {
         let timing = Timing::of(traced, switch, left_out);
         let machine = machine(traced, &timing, switch, cpus, case.in_charge.is_ours(), left_out);
         let surroundings = traced.surroundings(&machine, switch, left_out);
-        let calls = timing.calls(workload.description(), &scripts, &measured.tasks_traced, &machine);
+        let calls = timing.calls(workload.description(), &described, &measured.tasks_traced, &machine);
         let scripts = surroundings.around(workload.with_calls(&calls).scripts(cpus)?);
         let others: Vec<TaskId> = scripts.ids().skip(measured.tasks.len()).collect();
         let subject = Subject { beside: &others, ..Subject::of_closed(workload, &scripts, &machine, None) };
@@ -181,7 +181,6 @@ impl Compare {
         let replayed = if yields || !is_wanted { None } else { Some(until(self.replay(traced, &machine, &policy, left_out)?)) };
         // A kernel's own scheduler does not begin anew with a job, and of several CPUs it is not known when exactly their ticks are.
         if case.in_charge.is_ours() && cpus == 1 {
-            let described = workload.scripts(cpus)?;
             let program = case.in_charge.program();
             let who = (program.as_deref(), left_out);
             let tasks = (&described, measured.tasks_traced.as_slice());
@@ -231,11 +230,11 @@ fn machine(traced: &Traced, timing: &Timing, switch: SwitchCost, cpus: u16, is_o
         1 => (timing.timer, timing.ticks()),
         _ => (Nanos::ZERO, traced.ticks.clone()),
     };
-    ticks.looks = traced.looks();
     let costed = Machine { switch_cost: switch.all, idle_exit: costs.idle_exit(), timer_cost, ..Machine::ideal(cpus) };
     if !is_ours {
         return Machine { wake_cost: costs.wake_cost(), ..costed };
     }
+    ticks.looks = traced.looks();
     let wake_cost = costs.waking_when_idle.value.unwrap_or(Nanos::ZERO);
     let program = program.map(|name| timing::program(traced, name)).filter(|program| program.switch > Nanos::ZERO);
     let Some(ProgramCost { switch: between, interruption }) = program else {
@@ -326,6 +325,11 @@ impl Outcome {
 
     fn rows(&self, workload: &str) -> Vec<Row> {
         let row = |metric: &str, unit: &str, value, note| Row { workload: workload.to_string(), ..self.row(metric, unit, value, note) };
+        let of_class = |metric: &str, class: &str, count: usize| {
+            let mut row = row(metric, "1", Some(count as f64), None);
+            row.params.insert("class".to_string(), class.to_string());
+            row
+        };
         let metrics = CATALOGUE.iter().map(|metric| {
             let (value, note) = self.value(metric);
             row(metric.id, metric.unit, value, note)
@@ -337,21 +341,14 @@ impl Outcome {
         });
         let conformance = self.conformance.iter().flat_map(|(bursts, conformance)| {
             let note = Some(format!("{} turns in the kernel, {} simulated", conformance.real, conformance.simulated));
-            let differences = conformance.differences.iter().map(|(class, count)| {
-                let mut row = row("dispatch_differences", "1", Some(*count as f64), None);
-                row.params.insert("class".to_string(), class.name().to_string());
-                row
-            });
+            let differences = conformance.differences.iter().map(|(class, count)| of_class("dispatch_differences", class.name(), *count));
             let differences = differences.filter(|_| *bursts == Bursts::Described);
             std::iter::once(row(bursts.names().0, "1", Some(conformance.share()), note)).chain(differences).collect::<Vec<_>>()
         });
         let judgement = self.judgement.iter().flat_map(|judgement| match judgement {
             Ok(judgement) => {
-                let differences = judgement.differences().into_iter().map(|(how, count)| {
-                    let mut row = row("decision_differences", "1", Some(count as f64), None);
-                    row.params.insert("class".to_string(), how.name().to_string());
-                    row
-                });
+                let differences = judgement.differences().into_iter();
+                let differences = differences.map(|(how, count)| of_class("decision_differences", how.name(), count));
                 let note = Some(format!("{} decisions", judgement.decisions));
                 std::iter::once(row("equal_decisions", "1", Some(judgement.share()), note)).chain(differences).collect()
             }
