@@ -1,10 +1,12 @@
-//! Counts a guest's instructions by their addresses, inside windows that the guest marks, without changing how many there are.
+//! Keeps a guest's clock exact where it idles, and counts its instructions by their addresses if it is asked to, without changing how many there are.
 //!
-//! Source: QEMU 7.2, include/qemu/qemu-plugin.h (API version 1); only what is used is declared here. QEMU adds one to a counter of its instruction's address
-//! each time it runs; two no-operations with a number in them (`BEGIN` and `END`) open and close a window, and when the guest is switched off the counts of each
-//! window are written to the file that `out=` names: lines of the window's number from 0, an address in hexadecimal, and a count.
+//! Source: QEMU 7.2, include/qemu/qemu-plugin.h (API version 1); only what is used is declared here. To count, QEMU adds one to a counter of its instruction's
+//! address each time it runs; two no-operations with a number in them (`BEGIN` and `END`) open and close a window, and when the guest is switched off the counts
+//! of each window are written to the file that `out=` names: lines of the window's number from 0, an address in hexadecimal, and a count.
 //!
-//! One virtual CPU only, and so one thread: the counters need no locks but the one that keeps Rust's rules.
+//! All virtual CPUs are in one thread: the counters need no locks but the one that keeps Rust's rules.
+
+mod main_loop;
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -20,6 +22,8 @@ pub static qemu_plugin_version: c_int = 1;
 const BEGIN: [u8; 9] = [0x66, 0x0f, 0x1f, 0x84, 0x00, 0xb0, 0x1a, 0xed, 0x5c];
 /// The same with 1: the window ends before it.
 const END: [u8; 9] = [0x66, 0x0f, 0x1f, 0x84, 0x00, 0xb1, 0x1a, 0xed, 0x5c];
+/// `hlt`: the CPU idles.
+const HALT: [u8; 1] = [0xf4];
 
 type Id = u64;
 type VcpuCallback = extern "C" fn(c_uint, *mut c_void);
@@ -66,12 +70,12 @@ pub unsafe extern "C" fn qemu_plugin_install(id: Id, _info: *const c_void, count
     // SAFETY: the caller's promise.
     let argument = |index| unsafe { CStr::from_ptr(*arguments.add(index)) }.to_string_lossy().into_owned();
     let out = (0..usize::try_from(count).unwrap_or(0)).map(argument).find_map(|text| text.strip_prefix("out=").map(str::to_string));
-    let Some(out) = out else {
-        eprintln!("schedlab's plugin: say where to write, as in out=FILE");
+    if let Err(error) = main_loop::find() {
+        eprintln!("schedlab's plugin: cannot see whether QEMU's main loop is asleep: {error}");
         return 1;
-    };
+    }
     if let Ok(mut counts) = COUNTS.lock() {
-        *counts = Some(Counts { counters: HashMap::new(), closed: Vec::new(), windows: 0, open: false, out });
+        *counts = out.map(|out| Counts { counters: HashMap::new(), closed: Vec::new(), windows: 0, open: false, out });
     }
     // SAFETY: the callbacks live as long as the library, which QEMU keeps.
     unsafe {
@@ -81,28 +85,45 @@ pub unsafe extern "C" fn qemu_plugin_install(id: Id, _info: *const c_void, count
     0
 }
 
-/// QEMU has translated a block: each of its instructions gets its counter.
+/// QEMU has translated a block.
 extern "C" fn translated(_id: Id, block: *mut c_void) {
-    const ADD: c_int = 0;
-    const NO_REGISTERS: c_int = 0;
-    with_counts(|counts| {
-        // SAFETY: block and instructions are QEMU's own and valid during this call; a counter's memory is never given back.
-        unsafe {
-            for index in 0..qemu_plugin_tb_n_insns(block) {
-                let insn = qemu_plugin_tb_get_insn(block, index);
-                let bytes = std::slice::from_raw_parts(qemu_plugin_insn_data(insn), qemu_plugin_insn_size(insn));
-                if bytes == BEGIN {
-                    qemu_plugin_register_vcpu_insn_exec_cb(insn, begin, NO_REGISTERS, std::ptr::null_mut());
-                } else if bytes == END {
-                    qemu_plugin_register_vcpu_insn_exec_cb(insn, end, NO_REGISTERS, std::ptr::null_mut());
-                } else {
-                    // Whatever is translated in a window has not run in it yet.
-                    let (counter, _) = counts.counters.entry(qemu_plugin_insn_vaddr(insn)).or_default();
-                    qemu_plugin_register_vcpu_insn_exec_inline(insn, ADD, std::ptr::from_mut(counter.as_mut()).cast(), 1);
-                }
-            }
+    // SAFETY: block and instructions are QEMU's own and valid during this call.
+    let instructions = unsafe { (0..qemu_plugin_tb_n_insns(block)).map(|index| qemu_plugin_tb_get_insn(block, index)) };
+    for insn in instructions {
+        // SAFETY: as above.
+        let bytes = unsafe { std::slice::from_raw_parts(qemu_plugin_insn_data(insn), qemu_plugin_insn_size(insn)) };
+        if bytes == HALT {
+            calls(insn, halts);
         }
-    });
+        with_counts(|counts| match bytes {
+            _ if bytes == BEGIN => calls(insn, begin),
+            _ if bytes == END => calls(insn, end),
+            _ => counts.count(insn),
+        });
+    }
+}
+
+/// QEMU calls `callback` before each time that it runs the instruction.
+fn calls(insn: *mut c_void, callback: VcpuCallback) {
+    const NO_REGISTERS: c_int = 0;
+    // SAFETY: the instruction is QEMU's own, and valid while it is translated.
+    unsafe { qemu_plugin_register_vcpu_insn_exec_cb(insn, callback, NO_REGISTERS, std::ptr::null_mut()) };
+}
+
+impl Counts {
+    /// An instruction gets the counter of its address. Whatever is translated in a window has not run in it yet.
+    fn count(&mut self, insn: *mut c_void) {
+        const ADD: c_int = 0;
+        // SAFETY: the instruction is QEMU's own, and valid while it is translated; a counter's memory is never given back.
+        unsafe {
+            let (counter, _) = self.counters.entry(qemu_plugin_insn_vaddr(insn)).or_default();
+            qemu_plugin_register_vcpu_insn_exec_inline(insn, ADD, std::ptr::from_mut(counter.as_mut()).cast(), 1);
+        }
+    }
+}
+
+extern "C" fn halts(_cpu: c_uint, _data: *mut c_void) {
+    main_loop::wait_until_asleep();
 }
 
 extern "C" fn begin(_cpu: c_uint, _data: *mut c_void) {

@@ -71,8 +71,9 @@ fn session(file: &str, report: &dyn Fn(&Event)) -> Result<(), String> {
         // Whoever measures is in nobody's way, and nobody in its: it runs at once when a job is over, also beside real-time tasks.
         task::become_experimenter();
     }
-    let services = Service::start_all(&session.services)?;
+    let mut services = Service::start_all(&session.services)?;
     std::thread::sleep(Duration::from_millis(session.settle_ms));
+    services.iter_mut().try_for_each(Service::expect_ready)?;
     report(&Event::Settled { ns: clock::now() });
     if session.symbols {
         symbols(report)?;

@@ -14,7 +14,7 @@ pub struct Service {
     output: String,
 }
 
-/// How often to look whether it has ended, and how long it has for that.
+/// How often to look whether it is ready or has ended, and how long it has for that.
 const LOOK: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -32,6 +32,29 @@ impl Service {
         child.args(arguments).stdin(Stdio::null()).stdout(file);
         let child = child.spawn().map_err(|error| format!("{program} cannot be started: {error}"))?;
         Ok(Service { number, child, output })
+    }
+
+    /// Waits until it has said that it is ready, by its first line, or has ended.
+    ///
+    /// # Errors
+    /// If it does neither.
+    pub fn expect_ready(&mut self) -> Result<(), String> {
+        let mut waited = Duration::ZERO;
+        while !self.has_spoken() && self.ended().is_none() {
+            if waited >= PATIENCE {
+                return Err(format!(
+                    "service {} has not said that it is ready {PATIENCE:?} after the wait before the first job",
+                    self.number
+                ));
+            }
+            std::thread::sleep(LOOK);
+            waited += LOOK;
+        }
+        Ok(())
+    }
+
+    fn has_spoken(&self) -> bool {
+        std::fs::metadata(&self.output).is_ok_and(|output| output.len() > 0)
     }
 
     /// Tells it that a job is about to begin.

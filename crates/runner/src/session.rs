@@ -14,7 +14,7 @@ pub struct Session {
     /// After how many seconds without a report a guest's watchdog bites, an even number; 0 for [`LONGEST_SILENCE_S`].
     #[serde(default)]
     pub silence_s: u8,
-    /// Programs to start before the first job, with their arguments; each has until the end of the wait to get ready, and lives until the session ends.
+    /// Programs to start before the first job, with their arguments; each says by its first line that it is ready, which is waited for, and lives until the session ends.
     /// One that ends before is no reason to stop: what it was there for shows in what it said.
     #[serde(default)]
     pub services: Vec<Vec<String>>,

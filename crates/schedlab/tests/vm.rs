@@ -256,12 +256,14 @@ fn a_list_in_bpf_and_the_same_in_user_space_keep_the_simulated_order_and_cost_no
     let policies: Option<Vec<(Scheduler, Guest)>> =
         ["bpf:rr", "central:rr"].into_iter().map(|policy| guest_under(policy, jobs.clone())).collect();
     let Some(policies) = policies else { return };
-    let (schedulers, guests): (Vec<Scheduler>, Vec<Guest>) = policies.into_iter().unzip();
+    let (schedulers, mut guests): (Vec<Scheduler>, Vec<Guest>) = policies.into_iter().unzip();
+    // No job begins before the scheduler is in charge, however short the wait: the kernel's own takes 2,800.
+    guests[1].session.settle_ms = 0;
     let proved = prove(&guests, &|_, _| {}).unwrap_or_else(|error| panic!("{error}"));
-    for ((scheduler, proved), most) in schedulers.iter().zip(&proved).zip([3_515.0, 15_000.0]) {
+    for ((scheduler, proved), range) in schedulers.iter().zip(&proved).zip([3_000.0..3_515.0, 6_000.0..15_000.0]) {
         scheduler.judge(&proved.transcript).unwrap_or_else(|error| panic!("{error}"));
         let (few, many) = (cost(proved, 0), cost(proved, 1));
-        assert!(few < most, "{scheduler}: a yield of two tasks takes {few} instructions");
+        assert!(range.contains(&few), "{scheduler}: a yield of two tasks takes {few} instructions");
         assert!(many / few < 1.02, "{scheduler}: it is a list, so it must not grow: {few}, {many}");
         let measured = closed::Measured::of(&proved.transcript, 2).expect("both jobs end");
         let tick = measured.ticks.as_ref().expect("a busy CPU has ticks").cost;

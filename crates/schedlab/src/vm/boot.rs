@@ -64,8 +64,13 @@ pub fn boot(guest: &Guest, follow: &mut dyn FnMut(&Event)) -> Result<Transcript,
     fs::write(&initramfs, initramfs::archive(&session, &guest.files)?).map_err(|error| Error::output(&initramfs, error))?;
     let kernel = bootable(&guest.kernel, at("kernel"))?;
     let (library, counts) = (at("plugin.so"), at("counts"));
-    if guest.count_addresses {
+    if guest.qemu.has_plugins {
         fs::write(&library, PLUGIN).map_err(|error| Error::output(&library, error))?;
+    } else if guest.count_addresses {
+        let version = &guest.qemu.version;
+        return Err(Error::Missing(format!(
+            "QEMU {version} loads no plugin of ours, which would count: it needs QEMU 7.2 to 8.2, built with plugins"
+        )));
     }
     let machine = Machine {
         kernel: &kernel,
@@ -75,7 +80,7 @@ pub fn boot(guest: &Guest, follow: &mut dyn FnMut(&Event)) -> Result<Transcript,
         cpus: guest.cpus,
         memory: guest.memory,
         nodes: guest.nodes,
-        plugin: guest.count_addresses.then_some(Plugin { library: &library, counts: &counts }),
+        plugin: guest.qemu.has_plugins.then_some(Plugin { library: &library, counts: guest.count_addresses.then_some(&counts) }),
     };
     let child = guest.qemu.command(&machine).spawn().map_err(|error| Error::Missing(format!("QEMU cannot be started: {error}")))?;
     let mut running = Running { child, transcript: Vec::new(), events: Vec::new() };
@@ -108,7 +113,7 @@ fn bootable(kernel: &Kernel, unpacked: PathBuf) -> Result<PathBuf, Error> {
 }
 
 fn uncounted(error: &std::io::Error) -> Error {
-    Error::Missing(format!("QEMU's plugin left no counts: {error}; this QEMU may have been built without plugins"))
+    Error::Missing(format!("QEMU's plugin left no counts: {error}"))
 }
 
 /// QEMU while it runs; it does not outlive this.

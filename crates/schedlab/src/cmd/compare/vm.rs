@@ -43,7 +43,7 @@ pub struct VmArguments {
     /// Kernels for `--on vm`, separated by commas: series of Debian's, or paths of bzImages; `schedlab list kernels` shows them
     #[arg(long, value_name = "KERNEL", value_delimiter = ',', default_value = "6.18")]
     kernel: Vec<String>,
-    /// How long a kernel is left alone after its boot, on its own clock, before it is measured
+    /// How long a kernel is left alone after its boot, on its own clock, before it is measured; longer if a scheduler of ours is not in charge by then
     #[arg(long, value_name = "DURATION", default_value = "2s")]
     settle: Nanos,
     /// On vm: split the instructions of yields by the kernel's functions, and show so many
