@@ -1,7 +1,7 @@
 //! One boot of a guest: starts QEMU, follows the runner's reports, and finds out what went wrong.
 
 use super::initramfs::{self, GuestFile};
-use super::qemu::{Machine, Plugin};
+use super::qemu::{Loaded, Machine};
 use super::{Kernel, Qemu, unpack};
 use crate::Error;
 use schedlab_runner::event::Event;
@@ -13,9 +13,6 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
-
-/// QEMU's plugin: a shared library.
-const PLUGIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/qemu-plugin"));
 
 /// A guest: what is booted and what it is to do.
 #[derive(Clone, Debug)]
@@ -64,12 +61,12 @@ pub fn boot(guest: &Guest, follow: &mut dyn FnMut(&Event)) -> Result<Transcript,
     fs::write(&initramfs, initramfs::archive(&session, &guest.files)?).map_err(|error| Error::output(&initramfs, error))?;
     let kernel = bootable(&guest.kernel, at("kernel"))?;
     let (library, counts) = (at("plugin.so"), at("counts"));
-    if guest.qemu.has_plugins {
-        fs::write(&library, PLUGIN).map_err(|error| Error::output(&library, error))?;
+    if let Some(plugin) = guest.qemu.plugin {
+        fs::write(&library, plugin.library()).map_err(|error| Error::output(&library, error))?;
     } else if guest.count_addresses {
         let version = &guest.qemu.version;
         return Err(Error::Missing(format!(
-            "QEMU {version} loads no plugin of ours, which would count: it needs QEMU 7.2 to 8.2, built with plugins"
+            "QEMU {version} loads none of our plugins, which would count: 7.2 to 8.2, 9.1 to 9.2 and 10.0 do, if they are built with plugins"
         )));
     }
     let machine = Machine {
@@ -80,7 +77,7 @@ pub fn boot(guest: &Guest, follow: &mut dyn FnMut(&Event)) -> Result<Transcript,
         cpus: guest.cpus,
         memory: guest.memory,
         nodes: guest.nodes,
-        plugin: guest.qemu.has_plugins.then_some(Plugin { library: &library, counts: guest.count_addresses.then_some(&counts) }),
+        plugin: guest.qemu.plugin.map(|_| Loaded { library: &library, counts: guest.count_addresses.then_some(&counts) }),
     };
     let child = guest.qemu.command(&machine).spawn().map_err(|error| Error::Missing(format!("QEMU cannot be started: {error}")))?;
     let mut running = Running { child, transcript: Vec::new(), events: Vec::new() };

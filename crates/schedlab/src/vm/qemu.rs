@@ -5,6 +5,7 @@ use crate::Error;
 use crate::host::cpus;
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,8 +14,6 @@ const PROGRAM: &str = "qemu-system-x86_64";
 const INSTALL: &str = "install it with: apt-get install --no-install-recommends qemu-system-x86";
 /// The oldest that this was tried with.
 const OLDEST: (u32, u32) = (7, 2);
-/// The oldest whose plugins are other ones than ours: they speak version 2 of that API.
-const OTHER_PLUGINS: (u32, u32) = (9, 0);
 /// What runs before the kernel, from QEMU's own directories.
 const FIRMWARE: [&str; 3] = ["bios-256k.bin", "linuxboot_dma.bin", "pvh.bin"];
 
@@ -32,8 +31,8 @@ pub struct Qemu {
     pub version: String,
     /// The SHA-256 of the program and the firmware that runs before the kernel.
     pub sha256: String,
-    /// Whether it loads our plugin.
-    pub has_plugins: bool,
+    /// Which of our plugins it loads.
+    pub plugin: Option<Plugin>,
 }
 
 /// What one start of QEMU needs.
@@ -54,13 +53,48 @@ pub struct Machine<'a> {
     /// Into how many NUMA nodes CPUs and memory are cut, evenly.
     pub nodes: u16,
     /// The plugin, if there is one.
-    pub plugin: Option<Plugin<'a>>,
+    pub plugin: Option<Loaded<'a>>,
 }
 
 /// Our plugin of QEMU's: it keeps the clock of a guest that idles exact, and counts instructions by address if it is asked to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Plugin {
+    /// For version 1 of QEMU's interface.
+    Version1,
+    /// For versions 3 on.
+    Version3,
+}
+
+impl Plugin {
+    /// The shared library; empty where it could not be built.
+    pub fn library(self) -> &'static [u8] {
+        match self {
+            Plugin::Version1 => include_bytes!(concat!(env!("OUT_DIR"), "/qemu-plugin-1")),
+            Plugin::Version3 => include_bytes!(concat!(env!("OUT_DIR"), "/qemu-plugin-3")),
+        }
+    }
+
+    /// Whether the emulator loads it, which it is asked.
+    fn fits(self, program: &Path) -> bool {
+        let load = || -> std::io::Result<bool> {
+            let mut library = tempfile::NamedTempFile::with_prefix("schedlab-plugin-")?;
+            library.write_all(self.library())?;
+            let mut command = Command::new(program);
+            command.args(["-machine", "none", "-nodefaults", "-display", "none", "-plugin"]);
+            command.arg(option("file=", library.path()) + ",probe=on").stdin(Stdio::null());
+            Ok(String::from_utf8_lossy(&command.output()?.stderr).contains(FITS))
+        };
+        load().unwrap_or(false)
+    }
+}
+
+/// What the plugin says if it is loaded.
+const FITS: &str = "schedlab's plugin fits";
+
+/// The plugin of a machine.
 #[derive(Clone, Copy, Debug)]
-pub struct Plugin<'a> {
-    /// The shared library.
+pub struct Loaded<'a> {
+    /// Its shared library.
     pub library: &'a Path,
     /// Where it writes its counts.
     pub counts: Option<&'a Path>,
@@ -102,9 +136,8 @@ impl Qemu {
         for directory in ask(&["-L", "help"])?.lines().map(Path::new) {
             parts.extend(FIRMWARE.iter().filter_map(|name| std::fs::read(directory.join(name)).ok()));
         }
-        // The option is there if it was built with plugins.
-        let has_plugins = (major, minor) < OTHER_PLUGINS && ask(&["--help"])?.contains("\n-plugin ");
-        Ok(Qemu { program: program.to_path_buf(), version, sha256: sha256(parts.iter().map(Vec::as_slice)), has_plugins })
+        let plugin = [Plugin::Version1, Plugin::Version3].into_iter().find(|plugin| plugin.fits(program));
+        Ok(Qemu { program: program.to_path_buf(), version, sha256: sha256(parts.iter().map(Vec::as_slice)), plugin })
     }
 
     /// The command that starts `machine`, reports on its standard output.
@@ -138,7 +171,7 @@ impl Qemu {
 ///
 /// Where the guest idles, QEMU's main loop adds the time until the next timer to the clock. Beside a thread that runs the guest and has just halted it but not
 /// yet counted its last instructions, the main loop adds too much, by up to a microsecond. The plugin keeps the guest from halting before the main loop is asleep.
-/// Where QEMU does not load it, this makes it rare: whenever the guest's thread has something for the main loop it wakes it up, and on one CPU a main loop of
+/// Where QEMU loads none, this makes it rare: whenever the guest's thread has something for the main loop it wakes it up, and on one CPU a main loop of
 /// real-time priority has mostly done its work before the guest goes on. docs/adr/0009 has the measurement.
 fn confine(command: &mut Command) {
     let (parent, mut cpu) = (getpid(), CpuSet::new());
