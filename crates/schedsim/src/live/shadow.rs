@@ -93,10 +93,15 @@ impl Judgement {
 
 /// See [`Otherwise::Microseconds`]: recorded times are not quite those that the scheduler saw.
 const MICROSECONDS: [i64; 7] = [3, 10, 30, 100, 300, 1_000, 3_000];
-/// So many events are looked back on.
-const REMEMBERED: usize = 64;
+/// So many events are looked back on, whoever they are of.
+const NEAR: usize = 64;
+/// So many, where they are of the tasks in question, and so many of those: of two that have had the same for long, a hair of long ago decides.
+const FAR: usize = 1024;
+const OF_TASKS: usize = 16;
+/// Of those that are not near, each how many-th can be gone back to at once.
+const EACH: usize = 16;
 /// After so many differences that no microseconds explain, none is looked for any more: the policy is another one.
-const UNEXPLAINED: usize = 100;
+const UNEXPLAINED: usize = 30;
 /// A slice may be looked at by so much too early or too late, as times are recorded a little before or after what they are of.
 const TOLERANCE: Nanos = Nanos(2_000);
 /// A tick that comes no longer than so before a switch waits until that is done, and is the next task's.
@@ -122,6 +127,8 @@ pub struct Shadow<P> {
     stopped: Vec<Option<Stopped<P>>>,
     /// By CPU: since when the policy wants the running task to be stopped.
     wanted: Vec<Option<Time>>,
+    /// Whom the policy would have run where it decided otherwise the last time.
+    preferred: Option<TaskId>,
     judgement: Judgement,
 }
 
@@ -166,6 +173,7 @@ impl<P: Policy + Clone> Shadow<P> {
             asked: none(cpus),
             stopped: none(cpus),
             wanted: none(cpus),
+            preferred: None,
             judgement: Judgement::default(),
         }
     }
@@ -370,6 +378,7 @@ impl<P: Policy + Clone> Shadow<P> {
                     None => Otherwise::Nobody,
                 };
                 if !unheard {
+                    self.preferred = chosen;
                     self.otherwise(cpu, how);
                 }
                 match ran_on {
@@ -397,6 +406,7 @@ impl<P: Policy + Clone> Shadow<P> {
             self.ask(cpu);
         }
         if self.decides == Decides::AtTheSwitch && self.live.current(cpu).is_some() {
+            self.preferred = self.live.current(cpu);
             self.otherwise(cpu, Otherwise::Somebody);
             self.judgement.decisions += 1;
             let Some(asked) = self.asked[cpu.index()].take() else { return };
@@ -456,6 +466,7 @@ impl<P: Policy + Clone> Shadow<P> {
             self.live.running(cpu, task);
             self.live.cpus[cpu.index()].since = Some(since);
         } else {
+            self.preferred = self.live.current(cpu);
             self.live = before;
             self.otherwise(cpu, Otherwise::Stop);
             let state = &mut self.live.cpus[cpu.index()];
@@ -464,22 +475,13 @@ impl<P: Policy + Clone> Shadow<P> {
     }
 }
 
-/// The shadow before an event, to look back where the policy decides otherwise: had one of the last times been a little different, would all have been as it was?
-///
-/// Recorded times are not quite those that the scheduler knew, and a policy that keeps sums of run times remembers which of two equals was ahead by a hair.
-struct Remembered<P> {
-    shadow: Shadow<P>,
-    event: Event,
-}
-
 impl<P: Policy + Clone> Shadow<P> {
     /// Judges the policy on all `events`, which are in the order of time.
     ///
     /// # Errors
     /// The rule that the policy broke.
     pub fn judge(mut self, events: &[Event]) -> Result<Judgement, String> {
-        let mut past: VecDeque<Remembered<P>> = VecDeque::with_capacity(REMEMBERED + 1);
-        let mut unexplained = 0;
+        let (mut past, mut unexplained) = (Past::default(), 0);
         for &event in events {
             let is_told = matches!(
                 event.kind,
@@ -496,46 +498,117 @@ impl<P: Policy + Clone> Shadow<P> {
                 self.event(&event);
                 continue;
             }
-            past.push_back(Remembered { shadow: self.clone(), event });
-            if past.len() > REMEMBERED {
-                past.pop_front();
-            }
+            past.push(&self, event);
             self.event(&event);
             if self.judgement.otherwise.len() == known {
                 continue;
             }
-            match retold(&past) {
-                Some(mut other) => {
+            match past.retell(self.preferred) {
+                Some(other) => {
                     self.judgement.otherwise.truncate(known);
-                    other.judgement.otherwise = self.judgement.otherwise;
-                    self = other;
+                    self = Shadow { judgement: self.judgement, ..other };
                     self.otherwise(event.cpu, Otherwise::Microseconds);
                 }
-                None => unexplained += 1,
+                None => {
+                    // Nobody knows how the kernel came to that, so there is nothing behind it to go back to.
+                    past = Past::default();
+                    unexplained += 1;
+                }
             }
         }
         self.live.cx.failure.map_or(Ok(self.judgement), Err)
     }
 }
 
-/// The shadow behind the last of `past`, if there is one event there that would have made the policy decide as was decided, from it on, had it come a little earlier or later: by as little as will do.
-fn retold<P: Policy + Clone>(past: &VecDeque<Remembered<P>>) -> Option<Shadow<P>> {
-    let is_told = |at: &usize| !matches!(past[*at].event.kind, EventKind::SchedWaking { .. });
-    let mut shifts = MICROSECONDS
-        .iter()
-        .flat_map(|&by| (0..past.len()).rev().filter(is_told).map(move |at| (at, by)))
-        .flat_map(|(at, by)| [(at, -by), (at, by)]);
-    shifts.find_map(|(at, by)| {
-        let Remembered { shadow, event } = &past[at];
-        let (mut shadow, since) = (shadow.clone(), shadow.judgement.otherwise.len());
-        shadow.event(&Event { time: Time(event.time.0.saturating_add_signed(by)), ..*event });
-        let mut rest = past.range(at + 1..);
-        while shadow.judgement.otherwise.len() == since {
-            let Some(Remembered { event, .. }) = rest.next() else { return Some(shadow) };
-            shadow.event(event);
+/// What the shadow was told, to look back where the policy decides otherwise: had one of the last times been a little different, would all have been as it was?
+///
+/// Recorded times are not quite those that the scheduler knew, and a policy that keeps sums of run times remembers which of two equals was ahead by a hair.
+struct Past<P> {
+    /// The first of them has a shadow.
+    told: VecDeque<Told<P>>,
+    /// How many there were before.
+    gone: usize,
+}
+
+struct Told<P> {
+    event: Event,
+    /// What the shadow was before it.
+    before: Option<Box<Shadow<P>>>,
+}
+
+impl<P> Default for Past<P> {
+    fn default() -> Past<P> {
+        Past { told: VecDeque::new(), gone: 0 }
+    }
+}
+
+impl<P: Policy + Clone> Past<P> {
+    fn push(&mut self, shadow: &Shadow<P>, event: Event) {
+        self.told.push_back(Told { event, before: Some(Box::new(shadow.clone())) });
+        if let Some(at) = self.told.len().checked_sub(NEAR + 1).filter(|at| !(self.gone + at).is_multiple_of(EACH)) {
+            self.told[at].before = None;
         }
-        None
-    })
+        while self.told.len() > FAR || self.told.front().is_some_and(|told| told.before.is_none()) {
+            self.told.pop_front();
+            self.gone += 1;
+        }
+    }
+
+    /// The shadow before the event at `at`.
+    fn before(&self, at: usize) -> Option<Shadow<P>> {
+        let (begin, shadow) = (0..=at).rev().find_map(|at| Some((at, self.told[at].before.as_deref()?)))?;
+        let mut shadow = shadow.clone();
+        self.told.range(begin..at).for_each(|told| shadow.event(&told.event));
+        Some(shadow)
+    }
+
+    /// The events to ask about, the last first, where it is in question whether one of `tasks` is dispatched: those that are near, and those that are far and of these.
+    fn candidates(&self, tasks: &[TaskId]) -> Vec<usize> {
+        let near = self.told.len().saturating_sub(NEAR);
+        let is_told = |at: &usize| !matches!(self.told[*at].event.kind, EventKind::SchedWaking { .. });
+        let is_of_tasks = |at: &usize| match self.told[*at].event.kind {
+            EventKind::SchedSwitch { prev, next, .. } => tasks.contains(&prev) || tasks.contains(&next),
+            EventKind::SchedWakeup { task, .. } | EventKind::SchedWakeupNew { task, .. } => tasks.contains(&task),
+            _ => false,
+        };
+        let far = (0..near).rev().filter(is_of_tasks).take(OF_TASKS);
+        (near..self.told.len()).rev().filter(is_told).chain(far).collect()
+    }
+
+    /// The shadow behind the last event, if there is an event that would have made the policy decide as was decided, from it on, had it come a little earlier or later: by as little as will
+    /// do. From now on it has come then. `preferred` is whom the policy would have run.
+    fn retell(&mut self, preferred: Option<TaskId>) -> Option<Shadow<P>> {
+        let last = self.told.back()?;
+        let shadow = last.before.as_deref()?;
+        let of_switch = if let EventKind::SchedSwitch { prev, next, .. } = last.event.kind { vec![prev, next] } else { Vec::new() };
+        let tasks: Vec<TaskId> = of_switch.into_iter().chain(preferred).filter(|&task| shadow.is_ours(task)).collect();
+        let candidates = self.candidates(&tasks);
+        let mut shifts = MICROSECONDS.iter().flat_map(|&by| candidates.iter().flat_map(move |&at| [(at, -by), (at, by)]));
+        let (at, time) = shifts.find_map(|(at, by)| {
+            let time = Time(self.told[at].event.time.0.saturating_add_signed(by));
+            self.explains(at, time).then_some((at, time))
+        })?;
+        let mut shadow = self.before(at)?;
+        self.told[at].event.time = time;
+        for told in self.told.range_mut(at..) {
+            told.before = told.before.is_some().then(|| Box::new(shadow.clone()));
+            shadow.event(&told.event);
+        }
+        Some(shadow)
+    }
+
+    /// Whether the policy would have decided as was decided had the event at `at` come at `time`.
+    fn explains(&self, at: usize, time: Time) -> bool {
+        let Some(mut shadow) = self.before(at) else { return false };
+        let known = shadow.judgement.otherwise.len();
+        shadow.event(&Event { time, ..self.told[at].event });
+        let mut rest = self.told.range(at + 1..);
+        while shadow.judgement.otherwise.len() == known {
+            let Some(told) = rest.next() else { return true };
+            shadow.event(&told.event);
+        }
+        false
+    }
 }
 
 impl<P: Policy + Clone> Live<P> {
