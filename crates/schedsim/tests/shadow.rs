@@ -7,7 +7,7 @@ use schedsim::live::{Arrival, Decides, Judgement, Otherwise, Role, Shadow};
 use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
 use schedsim::trace::{Event, EventKind};
 use schedsim::workload::{Action, TaskSpec, Workload};
-use schedsim::{Machine, Nanos, Ticks, Time};
+use schedsim::{Machine, Nanos, TaskId, Ticks, Time};
 use std::collections::BTreeMap;
 use support::*;
 
@@ -111,4 +111,22 @@ fn a_time_that_was_recorded_too_late_is_found_and_is_one_difference() {
     let judgement = judged(&events);
     let microseconds = judgement.differences().get(&Otherwise::Microseconds).copied().unwrap_or(0);
     assert!(microseconds > 0, "{:?}", judgement.differences());
+}
+
+/// Two light tasks have their turns hundreds of events apart: which of them is first was decided the last time they had one.
+#[test]
+fn it_is_found_too_where_it_was_long_ago() {
+    let machine = machine();
+    let yields = |prio, run, times| prio_of(prio, task(at(0), (0..times).map(move |_| (run, Action::Yield)).chain([(run, Action::Exit)])));
+    let workload = workload((0..6).map(|n| yields(120, 20_000 + 1_009 * n, 400)).chain((0..2).map(|_| yields(139, 20_000, 4))).collect());
+    let mut events = recorded("stride", &machine, &workload);
+    let judged = |events: &[Event]| judge("stride", Decides::AtTheSwitch, &workload, &machine, events);
+    assert_eq!(judged(&events).differences(), BTreeMap::new());
+    let light = TaskId(6);
+    let ends_turn = |event: &Event| matches!(event.kind, EventKind::SchedSwitch { prev, .. } if prev == light);
+    let turns: Vec<usize> = (0..events.len()).filter(|&at| ends_turn(&events[at])).collect();
+    assert!(turns[1] - turns[0] > 100, "{turns:?}");
+    events[turns[0]].time.0 += 300;
+    let judgement = judged(&events);
+    assert!(judgement.differences().keys().eq([&Otherwise::Microseconds]), "{:?}", judgement.differences());
 }

@@ -95,9 +95,9 @@ impl Judgement {
 const MICROSECONDS: [i64; 7] = [3, 10, 30, 100, 300, 1_000, 3_000];
 /// So many events are looked back on, whoever they are of.
 const NEAR: usize = 64;
-/// So many, where they are of the tasks in question, and so many of those: of two that have had the same for long, a hair of long ago decides.
+/// So many, where they are of the tasks in question, and so many of each of those: of two that have had the same for long, a hair of long ago decides.
 const FAR: usize = 1024;
-const OF_TASKS: usize = 16;
+const OF_EACH: usize = 16;
 /// Of those that are not near, each how many-th can be gone back to at once.
 const EACH: usize = 16;
 /// After so many differences that no microseconds explain, none is looked for any more: the policy is another one.
@@ -528,6 +528,18 @@ struct Past<P> {
     told: VecDeque<Told<P>>,
     /// How many there were before.
     gone: usize,
+    /// What is assumed since the last difference that was explained.
+    assumed: Option<Assumed>,
+}
+
+/// That an event has come at another time. Events are counted from the first of all on.
+#[derive(Clone)]
+struct Assumed {
+    event: usize,
+    recorded: Time,
+    /// The event where the policy decided otherwise, and whom that was about.
+    explains: usize,
+    tasks: Vec<TaskId>,
 }
 
 struct Told<P> {
@@ -538,7 +550,7 @@ struct Told<P> {
 
 impl<P> Default for Past<P> {
     fn default() -> Past<P> {
-        Past { told: VecDeque::new(), gone: 0 }
+        Past { told: VecDeque::new(), gone: 0, assumed: None }
     }
 }
 
@@ -562,17 +574,17 @@ impl<P: Policy + Clone> Past<P> {
         Some(shadow)
     }
 
-    /// The events to ask about, the last first, where it is in question whether one of `tasks` is dispatched: those that are near, and those that are far and of these.
-    fn candidates(&self, tasks: &[TaskId]) -> Vec<usize> {
-        let near = self.told.len().saturating_sub(NEAR);
+    /// The events before `end` to ask about, the last first, where it is in question whether one of `tasks` is dispatched: those that are near, and those that are far and of these.
+    fn candidates(&self, end: usize, tasks: &[TaskId]) -> Vec<usize> {
+        let near = end.saturating_sub(NEAR);
         let is_told = |at: &usize| !matches!(self.told[*at].event.kind, EventKind::SchedWaking { .. });
-        let is_of_tasks = |at: &usize| match self.told[*at].event.kind {
-            EventKind::SchedSwitch { prev, next, .. } => tasks.contains(&prev) || tasks.contains(&next),
-            EventKind::SchedWakeup { task, .. } | EventKind::SchedWakeupNew { task, .. } => tasks.contains(&task),
+        let is_of = |at: usize, task: TaskId| match self.told[at].event.kind {
+            EventKind::SchedSwitch { prev, next, .. } => task == prev || task == next,
+            EventKind::SchedWakeup { task: woken, .. } | EventKind::SchedWakeupNew { task: woken, .. } => task == woken,
             _ => false,
         };
-        let far = (0..near).rev().filter(is_of_tasks).take(OF_TASKS);
-        (near..self.told.len()).rev().filter(is_told).chain(far).collect()
+        let far = tasks.iter().flat_map(|&task| (0..near).rev().filter(move |&at| is_of(at, task)).take(OF_EACH));
+        (near..end).rev().filter(is_told).chain(far).collect()
     }
 
     /// The shadow behind the last event, if there is an event that would have made the policy decide as was decided, from it on, had it come a little earlier or later: by as little as will
@@ -582,14 +594,42 @@ impl<P: Policy + Clone> Past<P> {
         let shadow = last.before.as_deref()?;
         let of_switch = if let EventKind::SchedSwitch { prev, next, .. } = last.event.kind { vec![prev, next] } else { Vec::new() };
         let tasks: Vec<TaskId> = of_switch.into_iter().chain(preferred).filter(|&task| shadow.is_ours(task)).collect();
-        let candidates = self.candidates(&tasks);
+        self.assume(self.told.len(), tasks.clone()).or_else(|| self.assume_instead(tasks))
+    }
+
+    /// The same where what was assumed the last time was wrong: one event that explains both differences.
+    fn assume_instead(&mut self, mut tasks: Vec<TaskId>) -> Option<Shadow<P>> {
+        let wrong = self.assumed.clone()?;
+        let (at, end) = (wrong.event.checked_sub(self.gone)?, (wrong.explains + 1).checked_sub(self.gone)?);
+        let assumed = std::mem::replace(&mut self.told[at].event.time, wrong.recorded);
+        self.renew(at)?;
+        tasks.extend(&wrong.tasks);
+        tasks.sort_unstable();
+        tasks.dedup();
+        let instead = self.assume(end, tasks);
+        if instead.is_none() {
+            self.told[at].event.time = assumed;
+            self.renew(at)?;
+        }
+        instead
+    }
+
+    /// The least that can be assumed of an event before `end`.
+    fn assume(&mut self, end: usize, tasks: Vec<TaskId>) -> Option<Shadow<P>> {
+        let candidates = self.candidates(end, &tasks);
         let mut shifts = MICROSECONDS.iter().flat_map(|&by| candidates.iter().flat_map(move |&at| [(at, -by), (at, by)]));
         let (at, time) = shifts.find_map(|(at, by)| {
             let time = Time(self.told[at].event.time.0.saturating_add_signed(by));
             self.explains(at, time).then_some((at, time))
         })?;
+        let recorded = std::mem::replace(&mut self.told[at].event.time, time);
+        self.assumed = Some(Assumed { event: self.gone + at, recorded, explains: self.gone + end - 1, tasks });
+        self.renew(at)
+    }
+
+    /// The shadow behind the last event, where that at `at` has another time now.
+    fn renew(&mut self, at: usize) -> Option<Shadow<P>> {
         let mut shadow = self.before(at)?;
-        self.told[at].event.time = time;
         for told in self.told.range_mut(at..) {
             told.before = told.before.is_some().then(|| Box::new(shadow.clone()));
             shadow.event(&told.event);
