@@ -100,16 +100,16 @@ class _Filling:
                 self.client.cancel(list(self.tasks), force=True)
 
     def _next(self):
-        """Waits for a task to end; but not for ever if there is nobody to end it.
-
-        Asks are counted, not seconds: a machine that was suspended has not waited.
-        """
-        unanswered = 0
+        """Waits for a task to end; but not for ever if there is nobody to end it."""
+        deserted = None
         while True:
             with contextlib.suppress(queue.Empty):
                 return self.ended.get(timeout=ASK_SECONDS)
-            unanswered = 0 if self._workers() else unanswered + 1
-            if unanswered * ASK_SECONDS > DESERTED_SECONDS:
+            if self._workers():
+                deserted = None
+                continue
+            deserted = deserted or time.monotonic()
+            if time.monotonic() - deserted > DESERTED_SECONDS:
                 message = f"the cluster has had no worker for {DESERTED_SECONDS} s; what is finished is kept: start workers and run the sweep again to go on"
                 raise errors.ClusterError(message)
 

@@ -234,6 +234,28 @@ def refuse():
     raise ValueError("on purpose")
 
 
+@contextlib.contextmanager
+def attended(cluster):
+    """Somebody looks after the cluster: a nanny whose worker was killed now and then brings none back, and then another one is begun."""
+    gone = threading.Event()
+
+    def attend():
+        without = 0
+        while not gone.wait(1):
+            without = 0 if cluster.scheduler.workers else without + 1
+            if without == 8:
+                cluster.scale(len(cluster.workers) + 1)
+                without = 0
+
+    attendant = threading.Thread(target=attend)
+    attendant.start()
+    try:
+        yield
+    finally:
+        gone.set()
+        attendant.join()
+
+
 @pytest.mark.parametrize(
     ("fail", "why", "workers", "pace"),
     [(die, "it kills its workers", 2, 0), (die, "it kills its workers", 1, 1), (refuse, "ValueError: on purpose", 2, 0)],
@@ -242,7 +264,7 @@ def refuse():
 def test_a_cell_that_fails_is_told_and_the_others_are_there(fail, why, workers, pace, tmp_path):
     out = tmp_path / "out"
     whole = lab.sweep(SMALL)
-    with local_cluster(workers, threads=2 // workers) as (_, client):
+    with local_cluster(workers, threads=2 // workers) as (cluster, client), attended(cluster):
         client.register_plugin(Broken(fail, pace))
         with pytest.raises(lab.CellsFailed, match=rf"1 of 8 runs failed.*\n.*load=0.3 tasks=100 .*take:rr, seed 2: {why}") as raised:
             lab.sweep(SMALL, client, output=out)
