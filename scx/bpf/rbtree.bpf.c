@@ -23,7 +23,7 @@ static u64 clock;
 static u64 next_key(const struct task_struct *p)
 {
 	s64 behind = clock - p->scx.dsq_vtime;
-	u64 stride = 1ULL << level_of(p);
+	u64 stride = level_bit_of(p);
 
 	return behind <= 0 ? clock + stride : (u64)behind >= stride ? clock : clock + stride - behind;
 }

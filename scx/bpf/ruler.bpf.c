@@ -17,55 +17,63 @@
  */
 #include "scheduler.bpf.h"
 
-/* The pass that a task belongs to is kept in its dsq_vtime, which is free in a FIFO queue: number of the queue, or 0. */
-#define QUEUE(level, side) (1 + 2 * (level) + (side))
+/* Levels are named by their bits, 1 << level, as x86 shifts by a variable in five instructions. Of a level's two queues the other one is queue ^ 1. */
+#define BITS ((1 << LEVELS) - 1)
+#define QUEUE_OF(bit) (2 * (bit))
+#define BIT_OF(queue) ((queue) / 2)
+/* The pass that a task belongs to is kept in its dsq_vtime, which is free in a FIFO queue. */
 #define NO_QUEUE 0
-#define QUEUES (2 * LEVELS)
+
+/* Whether there are several CPUs. It is known when this is loaded, so that on one CPU the verifier drops what only several need. */
+SEC(".rodata.settings") const volatile struct {
+	bool several;
+} settings;
 
 /* Where in the ruler sequence the schedule stands: the tick, and the levels that it has still to serve. */
 struct turn {
 	u64 tick, due;
 };
 
+/* What waits for a level's next turn. */
+struct level {
+	u64 queue; /* the one that collects */
+	u64 collected; /* how many, at most: those that the kernel takes away are counted */
+};
+
+/* By their bits: eight are used. */
+static struct level levels[1 << LEVELS];
 static struct turn turn;
-/* Bit l: level l collects somebody, or did until the kernel took him away. */
+/* The levels that collect somebody, or did until the kernel took him away. */
 static u64 waiting;
-/* Bit l: which of its two queues collects at level l. */
-static u64 sides;
 /* The queue that the pass under way empties, and how many wait there at most: an empty queue is not looked into. */
-static u64 pass = QUEUE(0, 1);
+static u64 pass = QUEUE_OF(1) ^ 1;
 static u64 left;
-/* How many each level collects, likewise at most: those that the kernel takes away are counted. Used on one CPU, where it is never too few. */
-static u64 collected[LEVELS];
-/* Whether there are several CPUs: queues are then looked into at the begin of a pass, not reckoned, as a pass may leave somebody behind. */
-static bool several;
 /* Holds the above together where several CPUs dispatch. */
 struct bpf_spin_lock lock SEC(".data.lock") __hidden __attribute__((aligned(8)));
 
-static u64 collecting(u32 level)
+static struct level *level_at(u64 bit)
 {
-	return QUEUE(level, sides >> level & 1);
+	barrier_var(bit); /* the verifier shall see the bound, which the compiler would leave out where it knows it */
+	return &levels[bit & BITS];
 }
 
-/* The lowest bit of `word`, which is not 0. */
-static u32 lowest(u64 word)
+/* The lowest bit of `word`; 0 of 0. */
+static u64 lowest(u64 word)
 {
-	return __builtin_ctzll(word);
+	return word & -word;
 }
 
 /* Moves `at` on to the next level to serve among those in `mask`, which is not 0. */
-static u32 next_level(struct turn *at, u64 mask)
+static u64 next_level(struct turn *at, u64 mask)
 {
-	u64 rest = at->due & mask;
+	u64 bit = lowest(at->due & mask);
 	u64 served, before;
-	u32 level;
 
-	if (rest) {
-		level = lowest(rest);
-		at->due &= ~0ULL << level << 1;
-		return level;
+	if (bit) {
+		at->due &= -bit << 1;
+		return bit;
 	}
-	/* Bits 0 to `level`: what the next tick has served then, and half of it is what keeps `tick` from being a multiple of 2^level. */
+	/* The level's bit and all below: what the next tick has served then, and half of it is what keeps `tick` from being a multiple of 2^level. */
 	served = mask ^ (mask - 1);
 	before = at->tick | served >> 1;
 	at->tick = before + 1;
@@ -80,7 +88,6 @@ s32 BPF_STRUCT_OPS(ruler_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wa
 
 void BPF_STRUCT_OPS(ruler_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	u32 level = level_of(p);
 	u64 queue = p->scx.dsq_vtime;
 
 	if (queue) {
@@ -89,10 +96,12 @@ void BPF_STRUCT_OPS(ruler_enqueue, struct task_struct *p, u64 enq_flags)
 			queue = NO_QUEUE; /* another CPU has ended that pass */
 	}
 	if (!queue) {
-		queue = collecting(level);
-		__sync_fetch_and_add(&collected[level & (LEVELS - 1)], 1);
-		if (!(waiting >> level & 1))
-			__sync_fetch_and_or(&waiting, 1ULL << level);
+		u64 bit = level_bit_of(p);
+		struct level *level = level_at(bit);
+
+		queue = level->queue;
+		if (!__sync_fetch_and_add(&level->collected, 1))
+			__sync_fetch_and_or(&waiting, bit);
 	}
 	scx_bpf_dsq_insert(p, queue, QUANTUM, enq_flags);
 }
@@ -101,65 +110,85 @@ void BPF_STRUCT_OPS(ruler_enqueue, struct task_struct *p, u64 enq_flags)
 static void leave_nobody_behind(void)
 {
 	if (scx_bpf_dsq_nr_queued(pass) > 0)
-		__sync_fetch_and_or(&waiting, 1ULL << ((pass - 1) >> 1));
+		__sync_fetch_and_or(&waiting, BIT_OF(pass));
 }
 
 /* Of several CPUs: counts who waits for the pass that has just begun. Those who were left behind are in the queue that collects now. */
-static void recount(u32 level)
+static void recount(u64 bit)
 {
-	u64 behind = collecting(level), here = scx_bpf_dsq_nr_queued(pass), there = scx_bpf_dsq_nr_queued(behind);
+	struct level *level = level_at(bit);
+	u64 behind = level->queue, here = scx_bpf_dsq_nr_queued(pass), there = scx_bpf_dsq_nr_queued(behind);
 
 	bpf_spin_lock(&lock);
 	if (!here && there) {
-		sides ^= 1ULL << level;
+		level->queue = behind ^ 1;
 		pass = behind;
 	} else if (there) {
-		__sync_fetch_and_or(&waiting, 1ULL << level);
+		__sync_fetch_and_or(&waiting, bit);
 	}
 	left = here ?: there;
 	bpf_spin_unlock(&lock);
 }
 
-/* Begins the next pass at a level of `waiting` or `own`, but none of `tried`, and says which; LEVELS if there is none. */
-static u32 begin_pass(u64 own, u64 tried, struct turn *before)
+/* Where the schedule stands is looked at and changed by one CPU at a time. */
+static void begin_change(void)
 {
-	u32 level = LEVELS;
-	u64 mask;
+	if (settings.several)
+		bpf_spin_lock(&lock);
+}
 
-	if (several)
+static void end_change(void)
+{
+	if (settings.several)
+		bpf_spin_unlock(&lock);
+}
+
+/* Begins the next pass at a level of `waiting` or `own`, but none of `tried`, and says which; 0 if there is none. */
+static u64 begin_pass(u64 own, u64 tried, struct turn *before)
+{
+	struct level *level;
+	u64 mask, bit = 0;
+
+	if (settings.several)
 		leave_nobody_behind();
-	bpf_spin_lock(&lock);
-	mask = (waiting | own) & ~tried;
+	begin_change();
+	mask = waiting | own;
+	if (settings.several)
+		mask &= ~tried;
 	if (mask) {
 		*before = turn;
-		level = next_level(&turn, mask);
-		pass = collecting(level);
-		left = __sync_lock_test_and_set(&collected[level & (LEVELS - 1)], 0);
-		sides ^= 1ULL << level;
-		__sync_fetch_and_and(&waiting, ~(1ULL << level));
+		bit = next_level(&turn, mask);
+		level = level_at(bit);
+		pass = level->queue;
+		level->queue = pass ^ 1;
+		left = __sync_lock_test_and_set(&level->collected, 0);
+		__sync_fetch_and_and(&waiting, ~bit);
 	}
-	bpf_spin_unlock(&lock);
-	if (several && level < LEVELS)
-		recount(level);
-	return level;
+	end_change();
+	if (settings.several && bit)
+		recount(bit);
+	return bit;
 }
 
 /* Nobody waited at the level whose turn it was: the turn did not take place. */
 static void take_back(const struct turn *before)
 {
-	bpf_spin_lock(&lock);
+	begin_change();
 	turn = *before;
-	bpf_spin_unlock(&lock);
+	end_change();
 }
 
 /* What other CPUs put into a queue just when a pass had begun to empty it. */
 static bool find_straggler(void)
 {
-	u32 queue;
+	u32 level;
 
-	bpf_for(queue, 1, 1 + QUEUES)
-		if (scx_bpf_dsq_move_to_local(queue, 0))
+	bpf_for(level, 0, LEVELS) {
+		u64 queue = QUEUE_OF(1ULL << level);
+
+		if (scx_bpf_dsq_move_to_local(queue, 0) || scx_bpf_dsq_move_to_local(queue ^ 1, 0))
 			return true;
+	}
 	return false;
 }
 
@@ -176,46 +205,39 @@ static bool serve_pass(void)
 	return false;
 }
 
-/* Begins a pass and runs its first task; false if nobody waited there. `own` is the level of `prev`, which goes back to it, or LEVELS. */
-static bool serve_next_pass(struct task_struct *prev, u32 own, u64 *tried)
+/* Runs the first task of a pass that has begun; false if nobody waits there. `prev`, if any, waits there like the others, and behind them. */
+static bool serve_first(struct task_struct *prev)
 {
-	struct turn before;
-	u32 level = begin_pass(own < LEVELS ? 1ULL << own : 0, *tried, &before);
-
-	if (level == LEVELS)
-		return false;
-	*tried |= several ? 1ULL << level : 0;
-	if (prev && level == own)
-		prev->scx.dsq_vtime = pass; /* it waits at this level like the others, and behind them */
+	if (prev)
+		prev->scx.dsq_vtime = pass;
 	if (serve_pass()) {
-		left += level == own;
+		left += !!prev;
 		return true;
 	}
-	if (prev && level == own) {
-		prev->scx.dsq_vtime = NO_QUEUE; /* it is alone there, and goes on */
-		go_on(prev, QUANTUM);
-		return true;
-	}
-	take_back(&before);
-	return false;
+	if (!prev)
+		return false;
+	prev->scx.dsq_vtime = NO_QUEUE; /* it is alone there, and goes on */
+	go_on(prev, QUANTUM);
+	return true;
 }
 
 void BPF_STRUCT_OPS(ruler_dispatch, s32 cpu, struct task_struct *prev)
 {
-	u64 tried = 0;
-	u32 i, own;
+	u64 own, bit, tried = 0;
+	struct turn before;
+	u32 i;
 
 	if (serve_pass())
 		return;
-	own = goes_back(prev) ? level_of(prev) : LEVELS;
-	/* Nearly always somebody waits at the first level whose turn it is, and a loop takes instructions. */
-	if (serve_next_pass(prev, own, &tried))
-		return;
-	bpf_for(i, 1, LEVELS) {
-		if (!waiting && own == LEVELS)
+	own = goes_back(prev) ? level_bit_of(prev) : 0;
+	for (i = 0; i < LEVELS; i++) {
+		bit = begin_pass(own, tried, &before);
+		if (!bit)
 			break;
-		if (serve_next_pass(prev, own, &tried))
+		if (serve_first(bit == own ? prev : NULL))
 			return;
+		take_back(&before);
+		tried |= bit;
 	}
 	find_straggler();
 }
@@ -228,12 +250,14 @@ s32 BPF_STRUCT_OPS(ruler_init_task, struct task_struct *p, struct scx_init_task_
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(ruler_init)
 {
-	u32 queue;
+	u32 level;
 	s32 error;
 
-	several = scx_bpf_nr_cpu_ids() > 1;
-	bpf_for(queue, 1, 1 + QUEUES) {
-		error = scx_bpf_create_dsq(queue, -1);
+	bpf_for(level, 0, LEVELS) {
+		u64 bit = 1ULL << level;
+
+		level_at(bit)->queue = QUEUE_OF(bit);
+		error = scx_bpf_create_dsq(QUEUE_OF(bit), -1) ?: scx_bpf_create_dsq(QUEUE_OF(bit) ^ 1, -1);
 		if (error)
 			return error;
 	}
@@ -245,7 +269,7 @@ BEGIN_ANEW()
 {
 	struct turn first = {};
 
-	next_level(&first, 1ULL << ((pass - 1) >> 1));
+	next_level(&first, BIT_OF(pass));
 	bpf_spin_lock(&lock);
 	turn = first;
 	bpf_spin_unlock(&lock);

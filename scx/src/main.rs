@@ -63,7 +63,7 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
         return Err(Error::Usage("this would schedule all tasks of this machine; if that is meant, add --this-machine".into()));
     }
     announcement::hold();
-    libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Warn, |_, text| eprint!("{text}"))));
+    libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Warn, scheduler::hear)));
     ctrlc::set_handler(|| ENDED.store(true, Relaxed)).map_err(|error| Error::Internal(error.to_string()))?;
     let policy = arguments.policy.as_str();
     match policy.split_once(':') {

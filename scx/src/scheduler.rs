@@ -2,11 +2,12 @@
 
 use crate::error::Error;
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
-use libbpf_rs::{Link, Map, MapCore, MapFlags, MapType, Object, ObjectBuilder, ProgramType};
+use libbpf_rs::{Link, Map, MapCore, MapFlags, MapType, Object, ObjectBuilder, PrintLevel, ProgramType};
 use std::ffi::CStr;
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A scheduler in charge. Dropped, it gives all tasks back to the kernel's own.
 pub struct Scheduler {
@@ -28,10 +29,34 @@ pub struct Exit {
     pub message: String,
 }
 
+/// How many lines of the verifier's log are told: the refused instruction, some before it, why, and how far it had come.
+const VERDICT: usize = 8;
+
 /// `SCX_EXIT_ERROR`, the first kind that is a fault.
 const FAULT: i32 = 1024;
 const REASON_AT: usize = 16;
 const MESSAGE_AT: usize = REASON_AT + 128;
+
+/// What libbpf has said so far, the verifier's log among it.
+static HEARD: Mutex<String> = Mutex::new(String::new());
+
+/// Keeps what libbpf says, and passes it on.
+pub fn hear(_: PrintLevel, text: String) {
+    eprint!("{text}");
+    heard().push_str(&text);
+}
+
+fn heard() -> MutexGuard<'static, String> {
+    HEARD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The end of the verifier's log, where it says what it refuses; nothing if it was not asked.
+fn verdict(heard: &str) -> String {
+    let log = heard.split_once("BEGIN PROG LOAD LOG").and_then(|(_, log)| log.split_once("END PROG LOAD LOG"));
+    let lines: Vec<&str> = log.map_or("", |(log, _)| log).lines().map(str::trim).filter(|line| !line.is_empty() && !line.contains("--")).collect();
+    let last = &lines[lines.len().saturating_sub(VERDICT)..];
+    if last.is_empty() { String::new() } else { format!("; the verifier: {}", last.join(" | ")) }
+}
 
 impl Exit {
     /// Whether the scheduler broke a rule.
@@ -48,12 +73,13 @@ impl Exit {
 }
 
 impl Scheduler {
-    /// Loads a program; it is not in charge yet.
+    /// Loads a program, which is told whether there are several CPUs, if it has `.rodata.settings`; it is not in charge yet.
     ///
     /// # Errors
     /// If this kernel cannot have it, or another one is in charge.
     pub fn load(name: &str, bytes: &[u8]) -> Result<Scheduler, Error> {
-        Scheduler::load_with(name, bytes, |_| {})
+        let cpus = libbpf_rs::num_possible_cpus().map_err(|error| Error::Missing(format!("the number of CPUs: {error:#}")))?;
+        Scheduler::load_with(name, bytes, |constants| constants[0] = u8::from(cpus > 1))
     }
 
     /// Loads a program whose constants in `.rodata.settings` are filled in by `set`.
@@ -62,7 +88,7 @@ impl Scheduler {
     /// As of [`Scheduler::load`].
     pub fn load_with(name: &str, bytes: &[u8], set: impl FnOnce(&mut [u8])) -> Result<Scheduler, Error> {
         expect_sched_ext()?;
-        let failed = |error: libbpf_rs::Error| Error::Missing(format!("{name} cannot be loaded: {error:#}"));
+        let failed = |error: libbpf_rs::Error| Error::Missing(format!("{name} cannot be loaded: {error:#}{}", verdict(&heard())));
         let mut object = ObjectBuilder::default().name(name).and_then(|builder| builder.open_memory(bytes)).map_err(failed)?;
         if let Some(mut constants) = object.maps_mut().find(|map| map.name().to_string_lossy().ends_with(".rodata.settings")) {
             constants.initial_value_mut().map(set);

@@ -19,7 +19,7 @@ const FIRMWARE: [&str; 3] = ["bios-256k.bin", "linuxboot_dma.bin", "pvh.bin"];
 
 /// What every guest's kernel is told: where to print, that the time stamp counter counts nanoseconds, no random layout, no time lost on hardware that is not there.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 unknown_nmi_panic mitigations=off tsc=reliable tsc_early_khz=1000000 \
-                                nokaslr norandmaps randomize_kstack_offset=off cryptomgr.notests";
+                                nokaslr norandmaps randomize_kstack_offset=off cryptomgr.notests damon_stat.enabled=0";
 /// One CPU takes its ticks from the HPET: the trial that finds the speed of the APIC's timer polls the clock for 100 ms, which takes more than half of a boot.
 const ONE_CPU: &str = " noapictimer";
 
