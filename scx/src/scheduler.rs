@@ -53,7 +53,8 @@ fn heard() -> MutexGuard<'static, String> {
 /// The end of the verifier's log, where it says what it refuses; nothing if it was not asked.
 fn verdict(heard: &str) -> String {
     let log = heard.split_once("BEGIN PROG LOAD LOG").and_then(|(_, log)| log.split_once("END PROG LOAD LOG"));
-    let lines: Vec<&str> = log.map_or("", |(log, _)| log).lines().map(str::trim).filter(|line| !line.is_empty() && !line.contains("--")).collect();
+    let lines: Vec<&str> =
+        log.map_or("", |(log, _)| log).lines().map(str::trim).filter(|line| !line.is_empty() && !line.contains("--")).collect();
     let last = &lines[lines.len().saturating_sub(VERDICT)..];
     if last.is_empty() { String::new() } else { format!("; the verifier: {}", last.join(" | ")) }
 }
