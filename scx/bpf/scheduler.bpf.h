@@ -61,6 +61,7 @@ static u64 level_bit_of(const struct task_struct *p)
 	};
 	u32 prio = p->static_prio;
 
+	_Static_assert(LEVELS == 8, "the table is of eight levels");
 	return prio < 100 ? 1 : prio > 139 ? 1 << (LEVELS - 1) : bits[prio - 100];
 }
 
