@@ -215,4 +215,14 @@ mod tests {
         assert!(exit.is_fault() && exit.reason == "stall" && exit.message == "cat[", "{exit:?}");
         assert_eq!(Exit::read(&bytes[..20]), None);
     }
+
+    #[test]
+    fn a_refusal_has_the_verifiers_last_words() {
+        let log = "libbpf: prog 'f': BPF program load failed: -EACCES\nlibbpf: prog 'f': -- BEGIN PROG LOAD LOG --\n0: R1=ctx()\n\n1: (79) r2\nR2 invalid\nprocessed 2 insns\n-- END PROG LOAD LOG --\nlibbpf: failed\n";
+        assert_eq!(verdict(log), "; the verifier: 0: R1=ctx() | 1: (79) r2 | R2 invalid | processed 2 insns");
+        let long: String = (0..100).map(|number| format!("{number}\n")).collect();
+        let long = format!("BEGIN PROG LOAD LOG --\n{long}-- END PROG LOAD LOG");
+        assert_eq!(verdict(&long), "; the verifier: 92 | 93 | 94 | 95 | 96 | 97 | 98 | 99");
+        assert_eq!(verdict("libbpf: no such file\n"), "");
+    }
 }
