@@ -5,9 +5,9 @@ mod support;
 
 use schedsim::live::{Arrival, Decides, Judgement, Otherwise, Role, Shadow};
 use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
-use schedsim::trace::{Event, EventKind};
+use schedsim::trace::{Event, EventKind, PrevState};
 use schedsim::workload::{Action, TaskSpec, Workload};
-use schedsim::{Machine, Nanos, TaskId, Ticks, Time};
+use schedsim::{CpuId, Machine, Nanos, TaskId, Ticks, Time};
 use std::collections::BTreeMap;
 use support::*;
 
@@ -129,4 +129,25 @@ fn it_is_found_too_where_it_was_long_ago() {
     events[turns[0]].time.0 += 300;
     let judgement = judged(&events);
     assert!(judgement.differences().keys().eq([&Otherwise::Microseconds]), "{:?}", judgement.differences());
+}
+
+/// A recording does not tell a yield from a preemption, and where the policy wanted the task to be stopped anyway it may have been either: at the end of its list, or at the head.
+#[test]
+fn a_yield_is_found_where_the_task_was_to_be_stopped_anyway() {
+    let machine = Machine::ideal(1);
+    let yields = |prio| prio_of(prio, task(at(0), [(1, Action::Yield), (1, Action::Exit)]));
+    let workload = workload(vec![yields(120), yields(120), yields(100)]);
+    let [first, second, better] = [0, 1, 2].map(TaskId);
+    let event = |us: u64, kind| Event { time: Time(us * 1_000), cpu: CpuId(0), kind };
+    let wakes = |us, task| event(us, EventKind::SchedWakeup { task, target: CpuId(0) });
+    let switches = |us, prev, next, prev_state| event(us, EventKind::SchedSwitch { prev, next, prev_state });
+    let recording = |goes_on, then| {
+        let begins = [wakes(10, first), wakes(20, second), switches(30, TaskId::NONE, first, PrevState::Runnable)];
+        let stops =
+            [wakes(100, better), switches(110, first, better, PrevState::Runnable), switches(200, better, goes_on, PrevState::Blocked)];
+        begins.into_iter().chain(stops).chain([switches(300, goes_on, then, PrevState::Runnable)]).collect::<Vec<Event>>()
+    };
+    let differences = |events: &[Event]| judge("fifo", Decides::AtTheSwitch, &workload, &machine, events).differences();
+    assert_eq!(differences(&recording(first, second)), BTreeMap::new(), "it was preempted");
+    assert_eq!(differences(&recording(second, first)), BTreeMap::from([(Otherwise::Microseconds, 1)]), "it had yielded");
 }

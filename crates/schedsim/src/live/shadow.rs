@@ -52,7 +52,7 @@ pub enum Otherwise {
     RunOn,
     /// It would have stopped a task that ran on.
     Stop,
-    /// One of these, but it would have decided as the kernel did, had one of the last events come up to 3 us earlier or later.
+    /// One of these, but it would have decided as the kernel did, had one of the last events come up to 3 us earlier or later, or had a task that was to be stopped yielded first.
     Microseconds,
 }
 
@@ -137,6 +137,14 @@ struct Stopped<P> {
     why: Stop,
 }
 
+/// An event, and what its recording does not tell of it.
+#[derive(Clone, Copy)]
+struct Told {
+    event: Event,
+    /// Whether the task that stops has yielded, although the policy wanted it to be stopped anyway.
+    yielded: bool,
+}
+
 #[derive(Clone, Copy)]
 struct Woken {
     time: Time,
@@ -180,8 +188,8 @@ impl<P: Policy + Clone> Shadow<P> {
         }
     }
 
-    fn event(&mut self, event: &Event) {
-        let is_late = self.ticks_until(event);
+    fn hears(&mut self, Told { event, yielded }: Told) {
+        let is_late = self.ticks_until(&event);
         let (time, cpu) = (event.time, event.cpu);
         match event.kind {
             EventKind::SchedWaking { task, context, .. } => {
@@ -192,7 +200,7 @@ impl<P: Policy + Clone> Shadow<P> {
                 self.wakes(cpu, Woken { time, task, new: false, waker });
             }
             EventKind::SchedWakeupNew { task, .. } => self.wakes(cpu, Woken { time, task, new: true, waker: Some(cpu) }),
-            EventKind::SchedSwitch { prev, next, prev_state } => self.switches(time, cpu, (prev, prev_state), next),
+            EventKind::SchedSwitch { prev, next, prev_state } => self.switches(time, cpu, (prev, prev_state, yielded), next),
             _ => {}
         }
         if is_late {
@@ -209,11 +217,15 @@ impl<P: Policy + Clone> Shadow<P> {
         self.live.decisions.clear();
     }
 
-    fn switches(&mut self, time: Time, cpu: CpuId, (prev, state): (TaskId, PrevState), next: TaskId) {
+    fn switches(&mut self, time: Time, cpu: CpuId, (prev, state, yielded): (TaskId, PrevState, bool), next: TaskId) {
         let is_interrupted = next != TaskId::NONE && !self.is_ours(next);
         if self.is_ours(prev) {
             self.live.at(time);
             match state {
+                PrevState::Runnable if yielded && self.may_have_yielded(cpu, prev) => {
+                    self.answers(cpu, time);
+                    self.has_stopped(cpu, Stop::Yielded);
+                }
                 PrevState::Runnable if is_interrupted && self.live.current(cpu) == Some(prev) => self.is_interrupted(cpu, prev, next),
                 _ => self.stops(cpu, prev, state),
             }
@@ -253,6 +265,11 @@ impl<P: Policy + Clone> Shadow<P> {
             return self.stops(cpu, task, PrevState::Runnable);
         }
         self.live.paused(cpu);
+    }
+
+    /// Whether `task`, which stops on `cpu`, may have yielded where the policy wanted it to be stopped: its program is told of a yield before all.
+    fn may_have_yielded(&self, cpu: CpuId, task: TaskId) -> bool {
+        self.live.current(cpu) == Some(task) && self.yields(task) && (self.live.cpus[cpu.index()].preempted || self.live.is_over(cpu))
     }
 
     fn is_ours(&self, task: TaskId) -> bool {

@@ -1,10 +1,11 @@
 //! What a shadow was told, to look back where its policy decides otherwise: had one of the last times been a little different, would all have been as it was?
 //!
-//! Recorded times are not quite those that the scheduler knew, and a policy that keeps sums of run times remembers which of two equals was ahead by a hair.
+//! Recorded times are not quite those that the scheduler knew, and a policy that keeps sums of run times remembers which of two equals was ahead by a hair. Nor does a recording tell a yield
+//! from a preemption.
 
-use super::{Judgement, Otherwise, Shadow};
+use super::{Judgement, Otherwise, Shadow, Told};
 use crate::policy::Policy;
-use crate::trace::{Event, EventKind};
+use crate::trace::{Event, EventKind, PrevState};
 use crate::{TaskId, Time};
 use std::collections::VecDeque;
 
@@ -39,12 +40,13 @@ impl<P: Policy + Clone> Shadow<P> {
                 continue;
             }
             let known = self.judgement.otherwise.len();
+            let told = Told { event, yielded: false };
             if unexplained == UNEXPLAINED {
-                self.event(&event);
+                self.hears(told);
                 continue;
             }
-            past.push(&self, event);
-            self.event(&event);
+            past.push(&self, told);
+            self.hears(told);
             if self.judgement.otherwise.len() == known {
                 continue;
             }
@@ -68,60 +70,60 @@ impl<P: Policy + Clone> Shadow<P> {
 /// See the head of the file.
 struct Past<P> {
     /// The first of them has a shadow.
-    told: VecDeque<Told<P>>,
+    entries: VecDeque<Entry<P>>,
     /// How many there were before.
     gone: usize,
     /// What is assumed since the last difference that was explained.
     assumed: Option<Assumed>,
 }
 
-/// That an event has come at another time. Events are counted from the first of all on.
+/// That an event was another one than was told. Events are counted from the first of all on.
 #[derive(Clone)]
 struct Assumed {
     event: usize,
-    recorded: Time,
+    recorded: Told,
     /// The event where the policy decided otherwise, and whom that was about.
     explains: usize,
     tasks: Vec<TaskId>,
 }
 
-struct Told<P> {
-    event: Event,
+struct Entry<P> {
+    told: Told,
     /// What the shadow was before it.
     before: Option<Box<Shadow<P>>>,
 }
 
 impl<P> Default for Past<P> {
     fn default() -> Past<P> {
-        Past { told: VecDeque::new(), gone: 0, assumed: None }
+        Past { entries: VecDeque::new(), gone: 0, assumed: None }
     }
 }
 
 impl<P: Policy + Clone> Past<P> {
-    fn push(&mut self, shadow: &Shadow<P>, event: Event) {
-        self.told.push_back(Told { event, before: Some(Box::new(shadow.clone())) });
-        if let Some(at) = self.told.len().checked_sub(NEAR + 1).filter(|at| !(self.gone + at).is_multiple_of(EACH)) {
-            self.told[at].before = None;
+    fn push(&mut self, shadow: &Shadow<P>, told: Told) {
+        self.entries.push_back(Entry { told, before: Some(Box::new(shadow.clone())) });
+        if let Some(at) = self.entries.len().checked_sub(NEAR + 1).filter(|at| !(self.gone + at).is_multiple_of(EACH)) {
+            self.entries[at].before = None;
         }
-        while self.told.len() > FAR || self.told.front().is_some_and(|told| told.before.is_none()) {
-            self.told.pop_front();
+        while self.entries.len() > FAR || self.entries.front().is_some_and(|entry| entry.before.is_none()) {
+            self.entries.pop_front();
             self.gone += 1;
         }
     }
 
     /// The shadow before the event at `at`.
     fn before(&self, at: usize) -> Option<Shadow<P>> {
-        let (begin, shadow) = (0..=at).rev().find_map(|at| Some((at, self.told[at].before.as_deref()?)))?;
+        let (begin, shadow) = (0..=at).rev().find_map(|at| Some((at, self.entries[at].before.as_deref()?)))?;
         let mut shadow = shadow.clone();
-        self.told.range(begin..at).for_each(|told| shadow.event(&told.event));
+        self.entries.range(begin..at).for_each(|entry| shadow.hears(entry.told));
         Some(shadow)
     }
 
     /// The events before `end` to ask about, the last first, where it is in question whether one of `tasks` is dispatched: those that are near, and those that are far and of these.
     fn candidates(&self, end: usize, tasks: &[TaskId]) -> Vec<usize> {
         let near = end.saturating_sub(NEAR);
-        let is_told = |at: &usize| !matches!(self.told[*at].event.kind, EventKind::SchedWaking { .. });
-        let is_of = |at: usize, task: TaskId| match self.told[at].event.kind {
+        let is_told = |at: &usize| !matches!(self.entries[*at].told.event.kind, EventKind::SchedWaking { .. });
+        let is_of = |at: usize, task: TaskId| match self.entries[at].told.event.kind {
             EventKind::SchedSwitch { prev, next, .. } => task == prev || task == next,
             EventKind::SchedWakeup { task: woken, .. } | EventKind::SchedWakeupNew { task: woken, .. } => task == woken,
             _ => false,
@@ -133,63 +135,77 @@ impl<P: Policy + Clone> Past<P> {
     /// The shadow behind the last event, if there is an event that would have made the policy decide as was decided, from it on, had it come a little earlier or later: by as little as will
     /// do. From now on it has come then. `preferred` is whom the policy would have run.
     fn retell(&mut self, preferred: Option<TaskId>) -> Option<Shadow<P>> {
-        let last = self.told.back()?;
+        let last = self.entries.back()?;
         let shadow = last.before.as_deref()?;
-        let of_switch = if let EventKind::SchedSwitch { prev, next, .. } = last.event.kind { vec![prev, next] } else { Vec::new() };
+        let of_switch = if let EventKind::SchedSwitch { prev, next, .. } = last.told.event.kind { vec![prev, next] } else { Vec::new() };
         let tasks: Vec<TaskId> = of_switch.into_iter().chain(preferred).filter(|&task| shadow.is_ours(task)).collect();
-        self.assume(self.told.len(), tasks.clone()).or_else(|| self.assume_instead(tasks))
+        self.assume(self.entries.len(), tasks.clone()).or_else(|| self.assume_instead(tasks))
     }
 
     /// The same where what was assumed the last time was wrong: one event that explains both differences.
     fn assume_instead(&mut self, mut tasks: Vec<TaskId>) -> Option<Shadow<P>> {
         let wrong = self.assumed.clone()?;
         let (at, end) = (wrong.event.checked_sub(self.gone)?, (wrong.explains + 1).checked_sub(self.gone)?);
-        let assumed = std::mem::replace(&mut self.told[at].event.time, wrong.recorded);
+        let assumed = std::mem::replace(&mut self.entries[at].told, wrong.recorded);
         self.renew(at)?;
         tasks.extend(&wrong.tasks);
         tasks.sort_unstable();
         tasks.dedup();
         let instead = self.assume(end, tasks);
         if instead.is_none() {
-            self.told[at].event.time = assumed;
+            self.entries[at].told = assumed;
             self.renew(at)?;
         }
         instead
     }
 
-    /// The least that can be assumed of an event before `end`.
+    /// The least that can be assumed of an event before `end`: that a task which was to be stopped had yielded, or as little time as will do.
     fn assume(&mut self, end: usize, tasks: Vec<TaskId>) -> Option<Shadow<P>> {
         let candidates = self.candidates(end, &tasks);
-        let mut shifts = MICROSECONDS.iter().flat_map(|&by| candidates.iter().flat_map(move |&at| [(at, -by), (at, by)]));
-        let (at, time) = shifts.find_map(|(at, by)| {
-            let time = Time(self.told[at].event.time.0.saturating_add_signed(by));
-            self.explains(at, time).then_some((at, time))
-        })?;
-        let recorded = std::mem::replace(&mut self.told[at].event.time, time);
+        let yields = candidates.iter().filter_map(|&at| Some((at, self.as_yield(at)?)));
+        let shifts = MICROSECONDS.iter().flat_map(|&by| candidates.iter().flat_map(move |&at| [(at, -by), (at, by)]));
+        let shifted = shifts.map(|(at, by)| (at, self.entries[at].told.shifted(by)));
+        let (at, told) = yields.chain(shifted).find(|&(at, told)| self.explains(at, told))?;
+        let recorded = std::mem::replace(&mut self.entries[at].told, told);
         self.assumed = Some(Assumed { event: self.gone + at, recorded, explains: self.gone + end - 1, tasks });
         self.renew(at)
+    }
+
+    /// The event at `at` as a yield, where it may have been one.
+    fn as_yield(&self, at: usize) -> Option<Told> {
+        let told = self.entries[at].told;
+        let EventKind::SchedSwitch { prev, prev_state: PrevState::Runnable, .. } = told.event.kind else { return None };
+        let shadow = self.entries.back()?.before.as_deref()?;
+        (!told.yielded && shadow.yields(prev)).then_some(Told { yielded: true, ..told })
     }
 
     /// The shadow behind the last event, where that at `at` has another time now.
     fn renew(&mut self, at: usize) -> Option<Shadow<P>> {
         let mut shadow = self.before(at)?;
-        for told in self.told.range_mut(at..) {
-            told.before = told.before.is_some().then(|| Box::new(shadow.clone()));
-            shadow.event(&told.event);
+        for entry in self.entries.range_mut(at..) {
+            entry.before = entry.before.is_some().then(|| Box::new(shadow.clone()));
+            shadow.hears(entry.told);
         }
         Some(shadow)
     }
 
-    /// Whether the policy would have decided as was decided had the event at `at` come at `time`.
-    fn explains(&self, at: usize, time: Time) -> bool {
+    /// Whether the policy would have decided as was decided had the event at `at` been as `told`.
+    fn explains(&self, at: usize, told: Told) -> bool {
         let Some(mut shadow) = self.before(at) else { return false };
         let known = shadow.judgement.otherwise.len();
-        shadow.event(&Event { time, ..self.told[at].event });
-        let mut rest = self.told.range(at + 1..);
+        shadow.hears(told);
+        let mut rest = self.entries.range(at + 1..);
         while shadow.judgement.otherwise.len() == known {
-            let Some(told) = rest.next() else { return true };
-            shadow.event(&told.event);
+            let Some(entry) = rest.next() else { return true };
+            shadow.hears(entry.told);
         }
         false
+    }
+}
+
+impl Told {
+    /// The same `by` so many nanoseconds later.
+    fn shifted(self, by: i64) -> Told {
+        Told { event: Event { time: Time(self.event.time.0.saturating_add_signed(by)), ..self.event }, ..self }
     }
 }
