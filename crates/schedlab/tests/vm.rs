@@ -250,21 +250,21 @@ fn conformance(scheduler: &Scheduler, workload: &Closed, real: &closed::Measured
 }
 
 #[test]
-fn a_list_in_bpf_and_the_same_in_user_space_keep_the_simulated_order_and_cost_no_more_for_sixty_four_tasks_than_for_two() {
+fn lists_in_bpf_and_in_user_space_keep_the_simulated_order_and_cost_the_same_for_two_tasks_and_for_sixty_four() {
     let jobs: Vec<Job> = [2, 64].map(|tasks| yields::job(tasks, Class::Other)).into();
     let jobs: Vec<Job> = jobs.into_iter().chain(closed::jobs("yielders", &yielders(), Class::Other)).collect();
     let policies: Option<Vec<(Scheduler, Guest)>> =
-        ["bpf:rr", "central:rr"].into_iter().map(|policy| guest_under(policy, jobs.clone())).collect();
+        ["bpf:rr", "bpf:ruler", "central:rr"].into_iter().map(|policy| guest_under(policy, jobs.clone())).collect();
     let Some(policies) = policies else { return };
     let (schedulers, mut guests): (Vec<Scheduler>, Vec<Guest>) = policies.into_iter().unzip();
-    // No job begins before the scheduler is in charge, however short the wait: the kernel's own takes 2,800.
-    guests[1].session.settle_ms = 0;
+    // The goals: 1.25 and 1.4 times what EEVDF takes, 2,775. No job begins before the scheduler is in charge, however short the wait: the kernel's own takes 2,800.
+    guests[2].session.settle_ms = 0;
     let proved = prove(&guests, &|_, _| {}).unwrap_or_else(|error| panic!("{error}"));
-    for ((scheduler, proved), range) in schedulers.iter().zip(&proved).zip([3_000.0..3_515.0, 6_000.0..15_000.0]) {
+    for ((scheduler, proved), range) in schedulers.iter().zip(&proved).zip([3_000.0..3_468.0, 3_000.0..3_885.0, 6_000.0..15_000.0]) {
         scheduler.judge(&proved.transcript).unwrap_or_else(|error| panic!("{error}"));
         let (few, many) = (cost(proved, 0), cost(proved, 1));
         assert!(range.contains(&few), "{scheduler}: a yield of two tasks takes {few} instructions");
-        assert!(many / few < 1.02, "{scheduler}: it is a list, so it must not grow: {few}, {many}");
+        assert!((many / few - 1.0).abs() < 0.02, "{scheduler}: it is a list, so it is flat: {few}, {many}");
         let measured = closed::Measured::of(&proved.transcript, 2).expect("both jobs end");
         let tick = measured.ticks.as_ref().expect("a busy CPU has ticks").cost;
         assert!((1_000..50_000).contains(&tick.0), "{scheduler}: a tick takes {tick}");
