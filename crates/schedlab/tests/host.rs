@@ -244,11 +244,11 @@ fn a_file_of_rt_apps_loads_the_cpus_as_rt_app_does() {
 }
 
 /// What the tasks of a file did.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 struct Loads {
     /// The CPU time of each task.
     cpu_ns: BTreeMap<String, f64>,
-    /// How often they waited, all together.
+    /// How often `light` and `heavy` waited, together.
     switches: f64,
 }
 
@@ -260,7 +260,7 @@ fn loads_of_ours(file: &str) -> Loads {
     Loads { cpu_ns, switches: number(find(&rows, "kernel:other", "voluntary_switches")) }
 }
 
-/// Of each thread of rt-app's but its first one, read from the kernel while it runs.
+/// The CPU time of each thread of rt-app's, and how often those two waited, read from the kernel while it runs.
 fn loads_of_rt_app(file: &str) -> Loads {
     // It leaves its logs where it is started.
     let here = Path::new(file).parent().expect("a directory");

@@ -132,8 +132,8 @@ impl<P: Policy + Clone> Past<P> {
         (near..end).rev().filter(is_told).chain(far).collect()
     }
 
-    /// The shadow behind the last event, if there is an event that would have made the policy decide as was decided, from it on, had it come a little earlier or later: by as little as will
-    /// do. From now on it has come then. `preferred` is whom the policy would have run.
+    /// The shadow behind the last event, if there is an event that would have made the policy decide as was decided, from it on, had it been as little another one as will do
+    /// ([`assume`](Self::assume)). From now on it has been that. `preferred` is whom the policy would have run.
     fn retell(&mut self, preferred: Option<TaskId>) -> Option<Shadow<P>> {
         let last = self.entries.back()?;
         let shadow = last.before.as_deref()?;
@@ -179,7 +179,7 @@ impl<P: Policy + Clone> Past<P> {
         (!told.yielded && shadow.yields(prev)).then_some(Told { yielded: true, ..told })
     }
 
-    /// The shadow behind the last event, where that at `at` has another time now.
+    /// The shadow behind the last event, where that at `at` is told otherwise now.
     fn renew(&mut self, at: usize) -> Option<Shadow<P>> {
         let mut shadow = self.before(at)?;
         for entry in self.entries.range_mut(at..) {
