@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use twox_hash::XxHash3_128;
 
 /// All that decides what a simulation comes to.
-const SOURCES: [&str; 4] = ["../readyq/src", "../schedsim/src", "../schedlab/src", "../../Cargo.lock"];
+const SOURCES: [&str; 5] = ["../readyq/src", "../results/src", "../schedsim/src", "../schedlab/src", "../../Cargo.lock"];
 
 fn main() {
     let mut files = Vec::new();

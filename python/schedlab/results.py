@@ -9,14 +9,14 @@ from typing import Any
 from . import errors
 from ._native import Answer, Table
 
-_TEXT = ("workload", "policy", "backend", "metric", "unit", "verdict", "note")
+_TEXT = ("workload", "world", "baseline", "candidate", "subject_kind", "subject", "metric", "unit", "verdict", "reason", "provenance", "note")
 
 
 class Results:
     """The rows of a command. pandas, polars, DuckDB and pyarrow take them as they are, without a copy: `polars.DataFrame(results)`.
 
-    Columns: workload, policy, backend, cpus, seed, metric, unit, value, ci_low, ci_high (the 95 % confidence interval), runs, verdict, note, and one for each
-    further coordinate, such as `load`. What cannot be had is null, and `note` says why.
+    Columns: workload, world, cpus, baseline, candidate, subject_kind, subject, metric, unit, value, ci_low, ci_high (the 95 % confidence interval), runs, effect,
+    verdict, reason, seed, provenance, note, and one for each coordinate of a point, such as `load`. What cannot be had is null, and `note` says why.
     """
 
     def __init__(self, answer: Answer):
@@ -39,11 +39,11 @@ class Results:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """The rows as dictionaries, with further coordinates in `params`."""
+        """The rows as dictionaries, with further coordinates in `point`."""
         return json.loads(self._answer.to_json())["rows"]
 
     def value(self, metric: str, **where: Any) -> float | None:
-        """The value of `metric` in the one row of which all of `where` is true, as in `value("grr", policy="take:rr", cpus=4)`."""
+        """The value of `metric` in the one row of which all of `where` is true, as in `value("grr", candidate="take:rr", cpus=4)`."""
         rows = self._where(metric, where)
         if len(rows) != 1:
             raise errors.UsageError(f"{len(rows)} rows have the metric {metric} where {where}: give what tells one from the others")
@@ -61,7 +61,7 @@ class Results:
         """The bytes of `results.parquet`."""
         return self._answer.to_parquet()
 
-    def plot(self, metric: str, x: str = "policy", color: str | None = None, **where: Any) -> Any:
+    def plot(self, metric: str, x: str = "candidate", color: str | None = None, **where: Any) -> Any:
         """A chart of `metric` with its confidence intervals, by Altair. `x` and `color` are columns; a column of numbers makes a line."""
         try:
             import altair
@@ -109,7 +109,8 @@ class Results:
 
 
 def _flat(row):
-    return {**row["params"], **{key: value for key, value in row.items() if key != "params"}}
+    point = {name: f"{value['value']:g}{value['unit']}" if isinstance(value, dict) else value for name, value in row["point"].items()}
+    return {**point, **{key: value for key, value in row.items() if key != "point"}}
 
 
 def _is_number(value):

@@ -24,7 +24,7 @@ def measured(schedlab, tmp_path_factory):
     runs = defaultdict(dict)
     for run in csv.DictReader((out / "runs.csv").open()):
         runs[run["policy"], run["metric"]][int(run["round"])] = float(run["value"])
-    return {(row["policy"], row["metric"]): row for row in rows if not row["params"]}, runs
+    return {(row["candidate"], row["metric"]): row for row in rows if not row["point"] and not row["subject"]}, runs
 
 
 def test_means_and_intervals_are_students(measured):

@@ -75,7 +75,7 @@ def test_tables_are_taken_without_a_copy():
     rows = results.rows
     arrow = pyarrow.table(results)
     assert arrow["value"].to_pylist() == [row["value"] for row in rows]
-    assert arrow["load"].to_pylist() == [row["params"]["load"] for row in rows]
+    assert arrow["load"].to_pylist() == [row["point"]["load"] for row in rows]
 
     def address(table):
         return table["value"].chunk(0).buffers()[1].address
@@ -84,7 +84,7 @@ def test_tables_are_taken_without_a_copy():
     frame = polars.DataFrame(results)
     assert frame.filter(polars.col("metric") == "grr").height == 4
     assert pandas.DataFrame.from_arrow(results).shape == (len(results), len(results.table.columns))
-    assert duckdb.sql("select count(*) from results where metric = 'grr' and load = '0.6'").fetchall() == [(2,)]
+    assert duckdb.sql("select count(*) from results where metric = 'grr' and load = 0.6").fetchall() == [(2,)]
     assert json.loads(results.to_json())["rows"] == rows
 
 
@@ -111,14 +111,14 @@ def test_workloads_are_made_here(tmp_path):
     saved = made.save(tmp_path / "made.toml")
     assert lab.simulate(saved, "eevdf").value("switches") == results.value("switches")
     drawn = lab.stochastic(base="unix1990", load=0.4, tasks=50, population_limit=1000)
-    assert lab.compare(drawn, ["take:rr"], max_time="0s").value("grr", policy="take:rr") >= 1
+    assert lab.compare(drawn, ["take:rr"], max_time="0s").value("grr", candidate="take:rr") >= 1
 
 
 def test_plots_have_the_values():
     results = lab.compare("unix1990", ["take:rr"], load=[0.3, 0.6], parameters=TASKS, max_time="0s")
-    chart = results.plot("grr", x="load", color="policy").to_dict()
-    values = {(row["policy"], row["load"]): row["value"] for row in chart["data"]["values"]}
-    assert values[("take:rr", 0.6)] == results.value("grr", policy="take:rr", load=0.6)
+    chart = results.plot("grr", x="load", color="candidate").to_dict()
+    values = {(row["candidate"], row["load"]): row["value"] for row in chart["data"]["values"]}
+    assert values[("take:rr", 0.6)] == results.value("grr", candidate="take:rr", load=0.6)
     assert results.plot("grr", load=0.3).to_dict()["layer"][0]["mark"]["type"] == "bar"
 
 

@@ -269,8 +269,8 @@ def test_a_cell_that_fails_is_told_and_the_others_are_there(fail, why, workers, 
         with pytest.raises(lab.CellsFailed, match=rf"1 of 8 runs failed.*\n.*load=0.3 tasks=100 .*take:rr, seed 2: {why}") as raised:
             lab.sweep(SMALL, client, output=out)
     assert len(cells(out)) == 7
-    grr = [raised.value.results.value("grr", policy=policy) for policy in ("initial:rr", "take:rr")]
-    assert grr[0] == whole.value("grr", policy="initial:rr") and grr[1] != whole.value("grr", policy="take:rr")
+    grr = [raised.value.results.value("grr", candidate=policy) for policy in ("initial:rr", "take:rr")]
+    assert grr[0] == whole.value("grr", candidate="initial:rr") and grr[1] != whole.value("grr", candidate="take:rr")
     assert lab.sweep(SMALL, output=out).to_csv() == whole.to_csv(), "it is tried again"
 
 
@@ -302,7 +302,7 @@ def test_measurements_never_share_a_host(client, program, tmp_path):
     made = closed(task("one", [run("1ms")]), name="made")
     results = lab.measure(["hogs:2?work=1ms", made], "kernel:other", cpus=[1], **options)
     assert len({row["workload"] for row in results.rows}) == 2 and "makespan_ns" in repr(results)
-    assert all(row["backend"] == "host" and row["params"]["host"] == socket.gethostname() for row in results.rows)
+    assert all(row["world"] == "host" and row["point"]["host"] == socket.gethostname() for row in results.rows)
     assert results.reproduce.count("--on host") == 2
     lab.measure(["hogs:2?work=1ms", "hogs:1?work=1ms"], "kernel:other", **options)
     words = [line.split() for line in log.read_text().splitlines()]

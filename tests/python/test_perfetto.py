@@ -14,7 +14,7 @@ def test_cpu_time_of_every_task_is_the_metrics_to_the_nanosecond(schedlab, root,
     file = tmp_path / "trace.pftrace"
     schedlab("export", recording, "-o", file)
     inspected = json.loads(schedlab("inspect", recording, "--format", "json"))
-    ours = {int(row["params"]["pid"]): row["value"] for row in inspected["rows"] if row["metric"] == "task_cpu_time_ns" and row["value"] > 0}
+    ours = {int(row["point"]["pid"]): row["value"] for row in inspected["rows"] if row["metric"] == "task_cpu_time_ns" and row["value"] > 0}
     trace = PerfettoTrace(file)
     assert trace.cpu_time_by_task() == ours
     assert f"sched_waking: {trace.wakings}\n" in schedlab("inspect", recording)
@@ -38,14 +38,14 @@ def test_queue_lengths_have_the_metrics_mean(simulated):
     means = [row for row in rows if row["metric"] == "cpu_ready_length_mean"]
     assert len(means) == len(queues) == 2
     for row in means:
-        changes = trace.counters[queues[f"ready queue of CPU {row['params']['cpu']}"]]
+        changes = trace.counters[queues[f"ready queue of CPU {row['subject']}"]]
         area = sum(length * (until - since) for (since, length), (until, _) in zip(changes, changes[1:]))
         assert area / trace.end == pytest.approx(row["value"], rel=1e-12)
 
 
 def test_a_simulation_exports_with_its_overhead(simulated):
     trace, rows = simulated
-    ours = {int(row["params"]["pid"]): row["value"] for row in rows if row["metric"] == "task_cpu_time_ns" and row["value"] > 0}
+    ours = {int(row["point"]["pid"]): row["value"] for row in rows if row["metric"] == "task_cpu_time_ns" and row["value"] > 0}
     assert trace.cpu_time_by_task() == ours
     overheads = [track for track in trace.tracks.values() if track.name.startswith("overhead of CPU")]
     assert len(overheads) == 2

@@ -25,7 +25,7 @@ def test_responses_and_misses_agree(schedlab, tmp_path, run):
     rows = json.loads(out)["rows"]
 
     def value(metric, task):
-        return next(row["value"] for row in rows if row["metric"] == metric and row["params"].get("task") == f"{task} t{task}")
+        return next(row["value"] for row in rows if row["metric"] == metric and row["subject"] == f"{task} t{task}")
 
     nobody_misses = not any(answer["misses"] for answer in run["answers"])
     for task, answer in enumerate(run["answers"]):

@@ -81,7 +81,7 @@ pub fn joined(py: Python<'_>, printed: Vec<(String, String)>) -> PyResult<Answer
     for (host, json) in &printed {
         let mut results: Results =
             serde_json::from_str(json).map_err(|error| named(py, "InternalError", &format!("on {host}: {error}")))?;
-        results.rows.iter_mut().for_each(|row| drop(row.params.insert("host".to_string(), host.clone())));
+        results.rows.iter_mut().for_each(|row| row.point.set("host", host));
         match &mut joined {
             Some(joined) => {
                 joined.rows.append(&mut results.rows);
@@ -100,11 +100,11 @@ fn lines(rows: &[Row]) -> Lines {
     let titles =
         [("workload", Align::Left), ("CPUs", Align::Right), ("policy", Align::Left), ("metric", Align::Left), ("value", Align::Right)];
     let mut lines = Lines::new(titles.into_iter().chain([("verdict", Align::Left), ("host", Align::Left)]));
-    for row in rows.iter().filter(|row| !row.params.contains_key("task")) {
-        let value = row.value.map_or("-".to_string(), |value| quantity(value, &row.unit));
-        let verdict = row.verdict.clone().unwrap_or_default();
-        let place = [row.workload.clone(), row.cpus.to_string(), row.policy.clone(), row.metric.clone()];
-        lines.row(place.into_iter().chain([value, verdict, row.params["host"].clone()]));
+    for row in rows.iter().filter(|row| row.subject.is_none()) {
+        let value = row.value.map_or("-".to_string(), |value| quantity(value, row.unit()));
+        let verdict = row.verdict.map_or(String::new(), |verdict| verdict.to_string());
+        let place = [row.workload.clone(), row.cpus.to_string(), row.candidate.clone(), row.metric.to_string()];
+        lines.row(place.into_iter().chain([value, verdict, row.text("host").to_string()]));
     }
     lines
 }

@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, Float64Array, RecordBatch, RecordBatchIterator, Stri
 use arrow_schema::ArrowError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use schedlab::output::Row;
+use schedlab::output::{Coordinate, Row, SubjectKind, Verdict};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -57,33 +57,48 @@ impl Table {
     pub fn of_rows(py: Python<'_>, rows: &[Row]) -> PyResult<Table> {
         let text = |of: fn(&Row) -> Option<&str>| Arc::new(StringArray::from_iter(rows.iter().map(of))) as ArrayRef;
         let number = |of: fn(&Row) -> Option<f64>| Arc::new(Float64Array::from_iter(rows.iter().map(of))) as ArrayRef;
-        let cpus: ArrayRef = Arc::new(UInt16Array::from_iter_values(rows.iter().map(|row| row.cpus)));
+        let cpus: ArrayRef = Arc::new(UInt16Array::from_iter(rows.iter().map(|row| Some(row.cpus).filter(|cpus| *cpus > 0))));
         let seeds: ArrayRef = Arc::new(UInt64Array::from_iter(rows.iter().map(|row| row.seed)));
         let runs: ArrayRef = Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.runs)));
+        let worlds: Vec<String> = rows.iter().map(|row| row.world.to_string()).collect();
         let fixed = [
             ("workload", text(|row| Some(&row.workload))),
-            ("policy", text(|row| Some(&row.policy))),
-            ("backend", text(|row| Some(&row.backend))),
+            ("world", Arc::new(StringArray::from(worlds)) as ArrayRef),
             ("cpus", cpus),
-            ("seed", seeds),
-            ("metric", text(|row| Some(&row.metric))),
-            ("unit", text(|row| Some(&row.unit))),
+            ("baseline", text(|row| row.baseline.as_deref())),
+            ("candidate", text(|row| Some(&row.candidate))),
+            ("subject_kind", text(|row| row.subject_kind.map(SubjectKind::word))),
+            ("subject", text(|row| row.subject.as_deref())),
+            ("metric", text(|row| Some(row.metric.id()))),
+            ("unit", text(|row| Some(row.unit()))),
             ("value", number(|row| row.value)),
             ("ci_low", number(|row| row.ci_low)),
             ("ci_high", number(|row| row.ci_high)),
             ("runs", runs),
-            ("verdict", text(|row| row.verdict.as_deref())),
+            ("effect", number(|row| row.effect)),
+            ("verdict", text(|row| row.verdict.map(Verdict::word))),
+            ("reason", text(|row| row.reason.as_deref())),
+            ("seed", seeds),
+            ("provenance", text(|row| row.provenance.as_deref())),
             ("note", text(|row| row.note.as_deref())),
         ];
-        let keys: BTreeSet<&String> = rows.iter().flat_map(|row| row.params.keys()).collect();
-        let coordinates = keys.into_iter().map(|key| {
-            let name = if fixed.iter().any(|(name, _)| name == key) { format!("params.{key}") } else { key.clone() };
-            let values = rows.iter().map(|row| row.params.get(key).map(String::as_str));
-            (name, Arc::new(StringArray::from_iter(values)) as ArrayRef)
+        let names: BTreeSet<&str> = rows.iter().flat_map(|row| row.point.names()).collect();
+        let coordinates = names.into_iter().map(|name| {
+            let title = if fixed.iter().any(|(fixed, _)| *fixed == name) { format!("point.{name}") } else { name.to_string() };
+            (title, coordinates(rows, name))
         });
         let coordinates: Vec<(String, ArrayRef)> = coordinates.collect();
         Table::of(py, fixed.into_iter().map(|(name, column)| (name.to_string(), column)).chain(coordinates).collect())
     }
+}
+
+/// A column of a coordinate: numbers if it has no unit and is a number in every row that has it, text in every other case.
+fn coordinates(rows: &[Row], name: &str) -> ArrayRef {
+    let values = || rows.iter().map(|row| row.point.get(name));
+    if values().flatten().all(|value| matches!(value, Coordinate::Count(_) | Coordinate::Number(_))) {
+        return Arc::new(Float64Array::from_iter(values().map(|value| value.and_then(Coordinate::number))));
+    }
+    Arc::new(StringArray::from_iter(values().map(|value| value.map(Coordinate::to_string))))
 }
 
 fn failed(py: Python<'_>, error: &ArrowError) -> PyErr {

@@ -20,7 +20,7 @@ mod sweep;
 use crate::experiment::{Candidate, CostOverrides, Recorded, all_policies, parse_policy};
 use crate::import::{self, Options, Progress, Recording};
 use crate::machine_file::MachineFile;
-use crate::output::{Answer, Format};
+use crate::output::{Answer, Format, Point};
 use crate::workload::{Parameters, Workload};
 use crate::{Error, progress};
 use clap::{Args, Parser, Subcommand};
@@ -28,7 +28,6 @@ use schedlab_runner::class::Class;
 use schedsim::policy::PolicySpec;
 use schedsim::trace::Observer;
 use schedsim::{Machine, Nanos};
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -188,8 +187,8 @@ impl MachineArguments {
     }
 
     /// What results say of the machine, beside the number of its CPUs.
-    fn params(&self) -> Result<BTreeMap<String, String>, Error> {
-        Ok(self.file()?.map(|file| ("machine".to_string(), file.name)).into_iter().collect())
+    fn point(&self) -> Result<Point, Error> {
+        Ok(self.file()?.map(|file| ("machine", file.name)).into_iter().collect())
     }
 
     /// What `machine`, that of a closed workload, costs, in words.

@@ -4,21 +4,18 @@ mod numbers;
 mod table;
 
 pub use numbers::{headline, open_cell, open_headline, quantity};
+pub use results::{Coordinate, Metric, Point, Record, Row, SCHEMA, SubjectKind, Verdict, World};
 pub use table::{Align, Table};
 
 use crate::Error;
 use crate::results_directory::to_parquet;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::LazyLock;
-
-/// The version of the JSON's shape.
-pub const SCHEMA: u32 = 1;
 
 /// How results are printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
@@ -30,39 +27,6 @@ pub enum Format {
     Json,
     /// The rows.
     Csv,
-}
-
-/// One number: a metric of a workload under a policy.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Row {
-    /// The workload's name.
-    pub workload: String,
-    /// The policy's name.
-    pub policy: String,
-    /// `sim`, `recorded`, …
-    pub backend: String,
-    /// How many CPUs.
-    pub cpus: u16,
-    /// The seed of the (first) run.
-    pub seed: Option<u64>,
-    /// Further coordinates.
-    pub params: BTreeMap<String, String>,
-    /// The metric's id.
-    pub metric: String,
-    /// Its unit.
-    pub unit: String,
-    /// The mean over the runs; null where the metric cannot be had, and the note says why.
-    pub value: Option<f64>,
-    /// Lower end of the 95 % confidence interval.
-    pub ci_low: Option<f64>,
-    /// Upper end of it.
-    pub ci_high: Option<f64>,
-    /// How many runs.
-    pub runs: u32,
-    /// `better`, `worse`, `equivalent` or `undecided`, against the baseline.
-    pub verdict: Option<String>,
-    /// What a reader must know.
-    pub note: Option<String>,
 }
 
 /// All results of a command with what is needed to repeat it.
@@ -97,38 +61,16 @@ impl Results {
 
     /// As JSON, with a newline at the end.
     pub fn to_json(&self) -> Result<String, Error> {
-        let Results { schema, version, reproduce, kernel, cpu, rows } = self;
-        let rows = rows.iter().map(JsonRow::of).collect();
-        let whole = Json { schema: *schema, version, reproduce, kernel, cpu, rows };
-        serde_json::to_string_pretty(&whole).map(|json| json + "\n").map_err(|error| Error::Internal(format!("cannot write JSON: {error}")))
+        serde_json::to_string_pretty(self).map(|json| json + "\n").map_err(|error| Error::Internal(format!("cannot write JSON: {error}")))
     }
 
-    /// The rows as CSV, `params` as `key=value` separated by semicolons.
+    /// The rows as CSV, the point as an object of JSON.
     pub fn to_csv(&self) -> Result<String, Error> {
         let failed = |error: &dyn std::fmt::Display| Error::Internal(format!("cannot write CSV: {error}"));
         let mut writer = csv::Writer::from_writer(Vec::new());
-        let header = "workload,policy,backend,cpus,seed,params,metric,unit,value,ci_low,ci_high,runs,verdict,note";
-        writer.write_record(header.split(',')).map_err(|error| failed(&error))?;
         for row in &self.rows {
-            let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-            let params: Vec<String> = row.params.iter().map(|(key, value)| format!("{key}={value}")).collect();
-            let record = [
-                row.workload.clone(),
-                row.policy.clone(),
-                row.backend.clone(),
-                row.cpus.to_string(),
-                row.seed.map(|seed| seed.to_string()).unwrap_or_default(),
-                params.join(";"),
-                row.metric.clone(),
-                row.unit.clone(),
-                number(row.value),
-                number(row.ci_low),
-                number(row.ci_high),
-                row.runs.to_string(),
-                row.verdict.clone().unwrap_or_default(),
-                row.note.clone().unwrap_or_default(),
-            ];
-            writer.write_record(record).map_err(|error| failed(&error))?;
+            let record = Record::from(row.clone()).with_point(|point| serde_json::to_string(&point)).map_err(|error| failed(&error))?;
+            writer.serialize(record).map_err(|error| failed(&error))?;
         }
         let bytes = writer.into_inner().map_err(|error| failed(&error))?;
         String::from_utf8(bytes).map_err(|error| failed(&error))
@@ -176,35 +118,12 @@ impl Answer {
     }
 }
 
-/// Results as JSON has them.
-#[derive(Serialize)]
-struct Json<'a> {
-    schema: u32,
-    version: &'a str,
-    reproduce: &'a str,
-    kernel: &'a str,
-    cpu: &'a str,
-    rows: Vec<JsonRow<'a>>,
-}
-
-/// A row; what a row about a paper's claim is found by stands beside its other coordinates too.
-#[derive(Serialize)]
-struct JsonRow<'a> {
-    #[serde(flatten)]
-    row: &'a Row,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    paper: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    claim: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expected: Option<&'a str>,
-}
-
-impl JsonRow<'_> {
-    fn of(row: &Row) -> JsonRow<'_> {
-        let param = |key: &str| row.params.get(key).map(String::as_str);
-        JsonRow { row, paper: param("paper"), claim: param("claim"), expected: param("expected") }
-    }
+/// The registered metric behind one of the simulator's, this machine's or an open system's.
+///
+/// # Panics
+/// If it is not registered; a test holds the lists equal.
+pub fn registered(id: &str) -> Metric {
+    Metric::named(id).unwrap_or_else(|| panic!("the metric {id} is not in the list of all metrics"))
 }
 
 /// Writes to standard output; a reader that went away is no error.
@@ -258,3 +177,51 @@ static CPU_MODEL: LazyLock<String> = LazyLock::new(|| {
     let model = info.lines().find(|line| line.starts_with("model name")).and_then(|line| line.split_once(": "));
     model.map_or_else(|| std::env::consts::ARCH.to_string(), |(_, model)| model.to_string())
 });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::measured::METRICS;
+    use results::Direction;
+    use schedsim::metrics::{Better, CATALOGUE, OPEN_CATALOGUE};
+
+    fn direction(better: Better) -> Direction {
+        match better {
+            Better::Higher => Direction::Higher,
+            Better::Lower => Direction::Lower,
+            Better::Neither => Direction::Neither,
+        }
+    }
+
+    /// The list of all metrics repeats what those of the simulator and of this machine say, so neither can change alone.
+    #[test]
+    fn what_measures_and_the_list_of_all_metrics_agree() {
+        let simulated = CATALOGUE.iter().map(|metric| (metric.id, metric.unit, metric.better));
+        let open = OPEN_CATALOGUE.iter().map(|metric| (metric.id, metric.unit, metric.better));
+        for (id, unit, better) in simulated.chain(open) {
+            let known = registered(id).description();
+            assert_eq!((known.unit, known.direction), (unit, direction(better)), "{id}");
+        }
+        // Of these a program on this machine is judged otherwise than a simulation, in which CPU time is given and migrations cost.
+        const JUDGED_OTHERWISE: [&str; 2] = ["cpu_time_ns", "migrations"];
+        for metric in &METRICS {
+            let known = registered(metric.id).description();
+            assert_eq!(known.unit, metric.unit, "{}", metric.id);
+            assert_eq!(known.direction != direction(metric.better), JUDGED_OTHERWISE.contains(&metric.id), "{}", metric.id);
+        }
+        for metric in CATALOGUE {
+            assert_eq!(registered(metric.id).description().summary, metric.definition, "{}", metric.id);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "the metric makespan is not in the list")]
+    fn a_metric_that_is_not_registered_cannot_be_printed() {
+        registered("makespan");
+    }
+
+    #[test]
+    fn a_prediction_is_tested_in_every_headline_metric() {
+        assert!(headline().all(|(metric, _)| registered(metric.id).prediction_error().is_some()));
+    }
+}

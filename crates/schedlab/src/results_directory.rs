@@ -155,7 +155,7 @@ impl Contents {
             same_version(&path, &header.version, &stamp.version, &results)?;
             traces.push((path, header));
         }
-        let place = |header: &Header| results.rows.iter().position(|row| row.policy == header.policy && row.cpus == header.cpus);
+        let place = |header: &Header| results.rows.iter().position(|row| row.candidate == header.policy && row.cpus == header.cpus);
         traces.sort_by_key(|(path, header)| (place(header).unwrap_or(usize::MAX), path.clone()));
         Ok(Contents {
             results,
@@ -180,9 +180,10 @@ fn read_stamped<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<(Stamp, T), E
         _ => input(error.to_string()),
     })?;
     let stamp: Stamp = serde_json::from_str(&text).map_err(|error| input(format!("not results of schedlab's, or damaged: {error}")))?;
-    if stamp.schema > SCHEMA {
+    if stamp.schema != SCHEMA {
+        let next = if stamp.schema > SCHEMA { "install the newer one" } else { "write the results again with this one" };
         return Err(input(format!(
-            "its schema is version {}, written by schedlab {}; this is schedlab {}, which reads up to {SCHEMA}: install the newer one",
+            "its schema is version {}, written by schedlab {}; this is schedlab {}, which reads version {SCHEMA}: {next}",
             stamp.schema,
             stamp.version,
             env!("CARGO_PKG_VERSION")

@@ -6,6 +6,7 @@ mod several;
 pub use paired::{Paired, Question, judge};
 pub use several::{holm, spent_at};
 
+pub use results::Verdict;
 use schedsim::Random;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -78,57 +79,17 @@ pub fn median(values: &mut [f64]) -> f64 {
     }
 }
 
-/// How a value compares with the baseline's.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
-    /// Better by more than can be doubted.
-    Better,
-    /// Worse by more than can be doubted.
-    Worse,
-    /// The same number.
-    Equivalent,
-    /// The difference is within the error.
-    Undecided,
-}
-
-impl Verdict {
-    /// Compares `value` with `baseline`; a difference of at most `error`, or within the interval of `value`, decides nothing.
-    pub fn of(value: Estimate, baseline: f64, error: f64, lower_is_better: bool) -> Verdict {
-        let difference = value.mean - baseline;
-        if difference == 0.0 && value.half_width.unwrap_or(0.0) == 0.0 {
-            Verdict::Equivalent
-        } else if difference.abs() <= error + value.half_width.unwrap_or(0.0) {
-            Verdict::Undecided
-        } else if (difference < 0.0) == lower_is_better {
-            Verdict::Better
-        } else {
-            Verdict::Worse
-        }
-    }
-
-    /// The one that `word` is for.
-    pub fn named(word: &str) -> Option<Verdict> {
-        [Verdict::Better, Verdict::Worse, Verdict::Equivalent, Verdict::Undecided].into_iter().find(|verdict| verdict.word() == word)
-    }
-
-    /// The word for it in results.
-    pub fn word(self) -> &'static str {
-        match self {
-            Verdict::Better => "better",
-            Verdict::Worse => "worse",
-            Verdict::Equivalent => "equivalent",
-            Verdict::Undecided => "undecided",
-        }
-    }
-
-    /// The mark for it in a table.
-    pub fn mark(self) -> &'static str {
-        match self {
-            Verdict::Better => "+",
-            Verdict::Worse => "-",
-            Verdict::Equivalent => "=",
-            Verdict::Undecided => "~",
-        }
+/// Compares `value` with `baseline`; a difference of at most `error`, or within the interval of `value`, decides nothing.
+pub fn verdict(value: Estimate, baseline: f64, error: f64, lower_is_better: bool) -> Verdict {
+    let difference = value.mean - baseline;
+    if difference == 0.0 && value.half_width.unwrap_or(0.0) == 0.0 {
+        Verdict::Equivalent
+    } else if difference.abs() <= error + value.half_width.unwrap_or(0.0) {
+        Verdict::Undecided
+    } else if (difference < 0.0) == lower_is_better {
+        Verdict::Better
+    } else {
+        Verdict::Worse
     }
 }
 
@@ -158,13 +119,13 @@ mod tests {
 
     #[test]
     fn a_difference_within_the_error_is_undecided_never_a_winner() {
-        let verdict = |value, error, lower| Verdict::of(Estimate::exact(value), 100.0, error, lower);
-        assert_eq!(verdict(110.0, 10.0, true), Verdict::Undecided);
-        assert_eq!(verdict(110.1, 10.0, true), Verdict::Worse);
-        assert_eq!(verdict(110.1, 10.0, false), Verdict::Better);
-        assert_eq!(verdict(89.0, 10.0, true), Verdict::Better);
-        assert_eq!(verdict(100.0, 0.0, true), Verdict::Equivalent);
+        let of = |value, error, lower| verdict(Estimate::exact(value), 100.0, error, lower);
+        assert_eq!(of(110.0, 10.0, true), Verdict::Undecided);
+        assert_eq!(of(110.1, 10.0, true), Verdict::Worse);
+        assert_eq!(of(110.1, 10.0, false), Verdict::Better);
+        assert_eq!(of(89.0, 10.0, true), Verdict::Better);
+        assert_eq!(of(100.0, 0.0, true), Verdict::Equivalent);
         let wide = Estimate { mean: 120.0, half_width: Some(15.0) };
-        assert_eq!(Verdict::of(wide, 100.0, 10.0, true), Verdict::Undecided);
+        assert_eq!(verdict(wide, 100.0, 10.0, true), Verdict::Undecided);
     }
 }

@@ -18,7 +18,7 @@
 //! let runs = sweep.collect(&store);
 //! assert_eq!(runs.failed.len() + runs.missing.len(), 0);
 //! let table = sweep.summary(&runs.rows);
-//! let ngrr = |load: &str| table.iter().find(|row| row.metric == "ngrr" && row.policy == "take:rr" && row.params["load"] == load);
+//! let ngrr = |load: f64| table.iter().find(|row| row.metric == Metric::ngrr && row.candidate == "take:rr" && row.coordinate("load").unwrap().number() == Some(load));
 //! assert_eq!(ngrr("0.5").map(|row| (row.runs, row.value.is_some())), Some((3, true)));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -132,8 +132,7 @@ impl Sweep {
     /// `runs`, the rows of all cells, summed up over the seeds: means with 95 % intervals, and verdicts and NGRR against the baseline of each grid that has one.
     pub fn summary(&self, runs: &[Row]) -> Vec<Row> {
         let of_grid = |grid: &Grid| {
-            let rows: Vec<Row> =
-                runs.iter().filter(|row| row.params.get("grid").is_some_and(|name| **name == *grid.name)).cloned().collect();
+            let rows: Vec<Row> = runs.iter().filter(|row| row.text("grid") == &*grid.name).cloned().collect();
             aggregate(&rows, grid.baseline.as_deref())
         };
         self.grids.iter().flat_map(of_grid).collect()
@@ -171,7 +170,7 @@ impl Cell {
     fn stored(&self, store: &Store) -> (Option<Vec<Row>>, Option<String>) {
         let key = self.key();
         let mut rows = store.get(&key);
-        rows.iter_mut().flatten().for_each(|row| drop(row.params.insert("grid".to_string(), self.grid.to_string())));
+        rows.iter_mut().flatten().for_each(|row| row.point.set("grid", &*self.grid));
         let why = if rows.is_none() { store.failure(&key) } else { None };
         (rows, why)
     }

@@ -61,7 +61,7 @@ fn compare_runs_every_scheduler_and_charges_its_queue() {
     let rows = results["rows"].as_array().expect("rows");
     for policy in names.split(',').chain(["eevdf"]) {
         for metric in ["queue_overhead_ns", "lag_ns_max", "lead_ns_max", "vruntime_spread_ns_max"] {
-            let found = |row: &&Value| row["policy"] == policy && row["metric"] == metric;
+            let found = |row: &&Value| row["candidate"] == policy && row["metric"] == metric;
             let value = rows.iter().filter(found).filter_map(|row| row["value"].as_f64()).next();
             assert!(value.is_some_and(|value| value > 0.0), "{metric} of {policy}: {value:?}");
         }
@@ -78,7 +78,7 @@ fn a_swarm_of_random_workloads_holds_all_policies_to_all_rules() {
     let output = schedlab(&["check", "--swarm", "3", "--seed", "278", "--policy", "eevdf,cfs,eevdf", "--format", "json"]);
     let results: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let rows = results["rows"].as_array().expect("rows");
-    assert_eq!(rows.iter().map(|row| row["policy"].as_str().expect("a name")).collect::<Vec<_>>(), ["eevdf", "cfs"]);
+    assert_eq!(rows.iter().map(|row| row["candidate"].as_str().expect("a name")).collect::<Vec<_>>(), ["eevdf", "cfs"]);
     assert!(rows.iter().all(|row| row["metric"] == "failed_workloads" && row["value"] == 0.0 && row["runs"] == 3), "{rows:?}");
     fails(&["check", "--swarm", "0"], 2, &["--swarm"]);
     fails(&["check", "--seed", "18446744073709551615"], 2, &["give a smaller --seed"]);
@@ -90,7 +90,7 @@ fn a_swarm_of_random_workloads_holds_all_policies_to_all_rules() {
 fn compare_of_all_policies_has_a_case_for_each() {
     let output = schedlab(&["compare", "yield:3?times=5", "--policy", "all", "--cpus", "2", "--format", "json"]);
     let results: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let mut policies: Vec<&str> = results["rows"].as_array().expect("rows").iter().filter_map(|row| row["policy"].as_str()).collect();
+    let mut policies: Vec<&str> = results["rows"].as_array().expect("rows").iter().filter_map(|row| row["candidate"].as_str()).collect();
     policies.sort_unstable();
     policies.dedup();
     assert_eq!(policies.len(), schedsim::policy::names().len());
@@ -112,13 +112,13 @@ fn what_if_a_recording_ran_on_another_machine_or_beside_another_load() {
         results["rows"].as_array().expect("rows").clone()
     };
     let value = |rows: &[Value], policy: &str, metric: &str| {
-        let of = |row: &&Value| row["policy"] == policy && row["metric"] == metric && row["backend"] == "sim";
+        let of = |row: &&Value| row["candidate"] == policy && row["metric"] == metric && row["world"] == "sim";
         rows.iter().find(of).and_then(|row| row["value"].as_f64()).unwrap_or_else(|| panic!("{metric} of {policy}"))
     };
     let replay = rows(&["compare", REDIS, "--policy", "take:rr"]);
     let large = rows(&["compare", REDIS, "--policy", "take:rr,take:rr/raid=near", "--machine", two_nodes]);
-    let simulated = large.iter().find(|row| row["backend"] == "sim").expect("a simulation");
-    assert_eq!((&simulated["cpus"], &simulated["params"]["machine"]), (&Value::from(32), &Value::from("two-nodes")));
+    let simulated = large.iter().find(|row| row["world"] == "sim").expect("a simulation");
+    assert_eq!((&simulated["cpus"], &simulated["point"]["machine"]), (&Value::from(32), &Value::from("two-nodes")));
     assert!(value(&large, "eevdf", "run_delay_ns") < value(&replay, "eevdf", "run_delay_ns"));
     assert!(value(&large, "take:rr", "slow_cpu_ns") > 0.0, "busy threads share their core");
     let busy = rows(&["compare", REDIS, "--policy", "cfs", "--add-load", "yield:4?run=1ms&times=400"]);
@@ -189,8 +189,7 @@ fn reservations_are_judged_by_theory_beside_the_run_and_refused_where_the_kernel
     let output = schedlab(&["run", &file, "--cpus", "1", "--policy", "rm", "--check", "--format", "json"]);
     let results: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let rows = results["rows"].as_array().expect("rows");
-    let missed =
-        |task: &str| rows.iter().find(|row| row["metric"] == "task_deadline_misses" && row["params"]["task"] == task).expect("a row");
+    let missed = |task: &str| rows.iter().find(|row| row["metric"] == "task_deadline_misses" && row["subject"] == task).expect("a row");
     assert!(missed("0 a")["value"] == 0.0 && missed("1 b")["value"].as_f64().is_some_and(|missed| missed > 0.0));
     fails(&["run", &file, "--cpus", "1", "--policy", "deadline"], 3, &["task 1 reserves 4.00ms of every 7.00ms", "not admitted", "EBUSY"]);
     let refuses = |reservation: &str, words: &[&str]| {
@@ -219,7 +218,7 @@ fn compare_gives_every_metric_of_every_policy_with_a_verdict() {
     for (policy, cpus) in
         [("recorded", 2), ("eevdf", 1), ("eevdf", 2), ("take:rr", 1), ("take:rr", 2), ("central:rr", 1), ("central:rr", 2)]
     {
-        let row = rows.iter().find(|row| row["policy"] == policy && row["cpus"] == cpus && row["metric"] == "makespan_ns");
+        let row = rows.iter().find(|row| row["candidate"] == policy && row["cpus"] == cpus && row["metric"] == "makespan_ns");
         let row = row.unwrap_or_else(|| panic!("no makespan of {policy} on {cpus} CPUs"));
         assert!(row["value"].as_f64().expect("a number") > 1e8, "{row}");
         let is_other = policy == "take:rr" || policy == "central:rr";
@@ -331,10 +330,10 @@ fn a_stochastic_workload_is_compared_with_common_random_numbers() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let results: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let rows = results["rows"].as_array().expect("rows");
-    for load in ["0.5", "0.8"] {
+    for load in [0.5, 0.8] {
         for policy in ["central:rr", "take:rr"] {
             let of = |metric: &str| {
-                let row = rows.iter().find(|row| row["policy"] == policy && row["metric"] == metric && row["params"]["load"] == load);
+                let row = rows.iter().find(|row| row["candidate"] == policy && row["metric"] == metric && row["point"]["load"] == load);
                 row.unwrap_or_else(|| panic!("no {metric} of {policy} at {load}"))
             };
             // One queue is better than a fixed queue for each CPU, and the pairs tell.
@@ -466,7 +465,7 @@ fn a_closed_workload_runs_from_a_file_or_by_name_and_says_what_real_threads_shou
     let results: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let row = |policy: &str, metric: &str| {
         let rows = results["rows"].as_array().expect("rows");
-        rows.iter().find(|row| row["policy"] == policy && row["metric"] == metric).expect("a row").clone()
+        rows.iter().find(|row| row["candidate"] == policy && row["metric"] == metric).expect("a row").clone()
     };
     assert_eq!(row("eevdf", "makespan_ns")["verdict"], Value::Null);
     assert_eq!(row("fifo", "switches")["verdict"], "better");

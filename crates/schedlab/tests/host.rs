@@ -38,7 +38,7 @@ fn rows(output: &Output) -> Vec<Value> {
 }
 
 fn find<'a>(rows: &'a [Value], policy: &str, metric: &str) -> &'a Value {
-    let row = rows.iter().find(|row| row["policy"] == policy && row["metric"] == metric);
+    let row = rows.iter().find(|row| row["candidate"] == policy && row["metric"] == metric);
     row.unwrap_or_else(|| panic!("no {metric} of {policy}"))
 }
 
@@ -66,7 +66,7 @@ fn real_tasks_are_measured_and_single_runs_are_kept() {
     let rows = rows(&output);
     for policy in ["kernel:other", "kernel:batch"] {
         let makespan = find(&rows, policy, "makespan_ns");
-        assert_eq!((&makespan["backend"], &makespan["cpus"]), (&"host".into(), &1.into()));
+        assert_eq!((&makespan["world"], &makespan["cpus"]), (&"host".into(), &1.into()));
         // Two tasks with 20 ms each on one CPU.
         assert!(makespan["value"].as_f64().expect("a number") >= 40e6, "{makespan}");
         let cpu = find(&rows, policy, "cpu_time_ns")["value"].as_f64().expect("a number");
@@ -74,7 +74,7 @@ fn real_tasks_are_measured_and_single_runs_are_kept() {
         let delay = find(&rows, policy, "run_delay_ns")["value"].as_f64().expect("this kernel keeps schedstat");
         // One waits while the other runs.
         assert!(delay >= 15e6, "{delay}");
-        let of_task = rows.iter().filter(|row| row["policy"] == policy && row["metric"] == "task_cpu_time_ns");
+        let of_task = rows.iter().filter(|row| row["candidate"] == policy && row["metric"] == "task_cpu_time_ns");
         assert!(of_task.clone().count() == 2 && of_task.clone().all(|row| row["value"].as_f64().is_some_and(|ns| ns >= 19e6)));
     }
     assert!(rows.iter().any(|row| row["metric"] == "same_makespan_difference"), "A/A");
@@ -175,7 +175,7 @@ fn a_recorded_run_has_the_latencies_of_its_own_tasks() {
     other.join().expect("it ends");
     let rows = rows(&output);
     let recorded = |metric: &str| {
-        let row = rows.iter().find(|row| row["metric"] == metric && row["params"]["recorded"] == "perf");
+        let row = rows.iter().find(|row| row["metric"] == metric && row["point"]["recorded"] == "perf");
         row.unwrap_or_else(|| panic!("no {metric}"))["value"].as_f64().unwrap_or_else(|| panic!("no value of {metric}"))
     };
     // Twenty jobs that sleep once each and a main task that waits for each; all may wait for the lock of their memory map a few times.
@@ -199,7 +199,7 @@ fn predictions_are_held_against_this_machine_change_by_change() {
     let rows = rows(&output);
     for change in ["as recorded", "1 CPU", "nice 10", "SCHED_FIFO 50"] {
         let value = |backend: &str, metric: &str| {
-            let row = rows.iter().find(|row| row["params"]["change"] == change && row["backend"] == backend && row["metric"] == metric);
+            let row = rows.iter().find(|row| row["point"]["change"] == change && row["world"] == backend && row["metric"] == metric);
             row.unwrap_or_else(|| panic!("no {metric} of {backend}, {change}"))["value"].as_f64().expect("a number")
         };
         let (predicted, measured) = (value("sim", "makespan_ns"), value("host", "makespan_ns"));
@@ -256,7 +256,7 @@ fn loads_of_ours(file: &str) -> Loads {
     let rows = rows(&compare(&[&[file, "--policy", "kernel:other"], &QUICK[..]].concat()));
     let number = |row: &Value| row["value"].as_f64().expect("a number");
     let tasks = rows.iter().filter(|row| row["metric"] == "task_cpu_time_ns");
-    let cpu_ns = tasks.map(|row| (row["params"]["task"].as_str().expect("a name").to_string(), number(row))).collect();
+    let cpu_ns = tasks.map(|row| (row["subject"].as_str().expect("a name").to_string(), number(row))).collect();
     Loads { cpu_ns, switches: number(find(&rows, "kernel:other", "voluntary_switches")) }
 }
 

@@ -18,7 +18,7 @@ fn rows(arguments: &[&str]) -> Vec<Value> {
 /// The value of the only row with this structure, workload and metric.
 fn value(rows: &[Value], policy: &str, tasks: u32, metric: &str) -> f64 {
     let workload = format!("yield:{tasks}");
-    let mut found = rows.iter().filter(|row| row["policy"] == policy && row["workload"] == workload.as_str() && row["metric"] == metric);
+    let mut found = rows.iter().filter(|row| row["candidate"] == policy && row["workload"] == workload.as_str() && row["metric"] == metric);
     let row = found.next().unwrap_or_else(|| panic!("no {metric} of {policy} for {tasks}"));
     assert!(found.next().is_none(), "more than one {metric} of {policy} for {tasks}");
     row["value"].as_f64().unwrap_or_else(|| panic!("{metric} of {policy} for {tasks} is null: {}", row["note"]))
@@ -26,8 +26,8 @@ fn value(rows: &[Value], policy: &str, tasks: u32, metric: &str) -> f64 {
 
 /// `structure at level: slices` for every longest wait.
 fn waits(rows: &[Value], policy: &str) -> Vec<(String, f64)> {
-    let waits = rows.iter().filter(|row| row["policy"] == policy && row["metric"] == "longest_wait_slices");
-    waits.map(|row| (row["params"]["level"].as_str().unwrap().to_string(), row["value"].as_f64().unwrap())).collect()
+    let waits = rows.iter().filter(|row| row["candidate"] == policy && row["metric"] == "longest_wait_slices");
+    waits.map(|row| (row["point"]["level"].as_str().unwrap().to_string(), row["value"].as_f64().unwrap())).collect()
 }
 
 fn has_valgrind() -> bool {
@@ -138,12 +138,13 @@ fn caches_crossovers_threads_and_advice_are_rows_too() {
     let crossover = rows.iter().find(|row| row["metric"] == "crossover_tasks").unwrap();
     assert!((5.0..200.0).contains(&crossover["value"].as_f64().unwrap()), "{crossover}");
     assert!(crossover["note"].as_str().unwrap().contains("sorted-list is cheaper below, rbtree above"));
-    let parts =
-        rows.iter().filter(|row| row["metric"] == "thread_instructions_per_slice" && row["policy"] == "rr" && row["workload"] == "yield:5");
-    let parts: Vec<&str> = parts.map(|row| row["params"]["part"].as_str().unwrap()).collect();
+    let parts = rows
+        .iter()
+        .filter(|row| row["metric"] == "thread_instructions_per_slice" && row["candidate"] == "rr" && row["workload"] == "yield:5");
+    let parts: Vec<&str> = parts.map(|row| row["point"]["part"].as_str().unwrap()).collect();
     assert_eq!(parts, ["switch", "queue", "accounting", "real-time-check"]);
-    let advice = rows.iter().find(|row| row["metric"] == "cheapest_instructions_per_op" && row["params"]["need"] == "alike").unwrap();
-    assert_eq!((advice["policy"].as_str(), advice["verdict"].as_str()), (Some("rr"), Some("better")));
+    let advice = rows.iter().find(|row| row["metric"] == "cheapest_instructions_per_op" && row["point"]["need"] == "alike").unwrap();
+    assert_eq!((advice["candidate"].as_str(), advice["verdict"].as_str()), (Some("rr"), Some("better")));
 }
 
 #[test]
@@ -168,7 +169,7 @@ fn without_valgrind_the_rest_still_comes() {
 #[test]
 fn a_structure_with_too_few_levels_is_null_with_the_reason() {
     let rows = rows(&["--queues", "multilist2,ruler", "--tasks", "10", "--levels", "10", "--count", "steps"]);
-    let refused = rows.iter().find(|row| row["policy"] == "multilist2").unwrap();
+    let refused = rows.iter().find(|row| row["candidate"] == "multilist2").unwrap();
     assert!(refused["value"].is_null());
     assert!(refused["note"].as_str().unwrap().contains("multilist2 has 8 levels"), "{refused}");
 }
@@ -176,7 +177,7 @@ fn a_structure_with_too_few_levels_is_null_with_the_reason() {
 #[test]
 fn a_list_too_long_to_walk_is_null_with_the_reason_and_others_are_measured() {
     let rows = rows(&["--queues", "sorted-list,wheel", "--tasks", "6000", "--count", "steps", "--slices", "100"]);
-    let refused = rows.iter().find(|row| row["policy"] == "sorted-list").unwrap();
+    let refused = rows.iter().find(|row| row["candidate"] == "sorted-list").unwrap();
     assert!(refused["value"].is_null() && refused["note"].as_str().unwrap().contains("5000 tasks"), "{refused}");
     assert!(!waits(&rows, "wheel").is_empty());
 }

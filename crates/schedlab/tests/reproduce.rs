@@ -83,7 +83,8 @@ fn a_folder_is_a_paper_and_a_second_run_measures_nothing() {
     let verdicts: Vec<&str> = results["rows"].as_array().expect("rows").iter().map(|row| row["verdict"].as_str().unwrap()).collect();
     assert_eq!(verdicts, ["reproduced", "reproduced", "not-reproduced", "skipped"]);
     let row = &results["rows"][2];
-    assert_eq!((row["paper"].as_str(), row["claim"].as_str(), row["expected"].as_str()), (Some("paper"), Some("X-CLM1"), Some("< 1")));
+    let point = ["paper", "claim", "expected"].map(|name| row["point"][name].as_str());
+    assert_eq!(point, [Some("paper"), Some("X-CLM1"), Some("< 1")]);
     assert_eq!((row["runs"].as_u64(), row["note"].as_str()), (Some(3), Some("nobody is faster than alone")));
     assert!(row["value"].as_f64().unwrap() > 1.0 && row["ci_low"].is_number());
     let figure = scratch.read("out/X-FIG1-F.csv");
@@ -189,10 +190,11 @@ fn bad_input_is_said_with_file_line_and_key() {
 fn the_schedules_of_porter_are_reproduced_from_counts_alone() {
     let scratch = Scratch::new("porter");
     let rows = scratch.rows(&["porter-2021", "--only", "P-CHK01,P-CHK02,P-CHK03,P-CLM17"]);
-    let verdicts: Vec<(&str, &str)> = rows.iter().map(|row| (row["claim"].as_str().unwrap(), row["verdict"].as_str().unwrap())).collect();
+    let verdicts: Vec<(&str, &str)> =
+        rows.iter().map(|row| (row["point"]["claim"].as_str().unwrap(), row["verdict"].as_str().unwrap())).collect();
     assert!(verdicts.iter().all(|(claim, verdict)| *verdict == if *claim == "P-CLM17" { "skipped" } else { "reproduced" }), "{verdicts:?}");
     assert_eq!(verdicts.len(), 10);
-    assert!(rows.iter().all(|row| row["paper"] == "porter-2021" && row["expected"].is_string()));
+    assert!(rows.iter().all(|row| row["point"]["paper"] == "porter-2021" && row["point"]["expected"].is_string()));
 }
 
 #[test]
@@ -244,7 +246,7 @@ fn numbers_come_from_commands_and_from_the_files_beside_them() {
     let rows = scratch.rows(&["./paper", "-o", "out"]);
     let verdicts: Vec<&str> = rows.iter().map(|row| row["verdict"].as_str().unwrap()).collect();
     assert_eq!(verdicts, ["reproduced", "reproduced", "skipped"]);
-    assert_eq!((rows[0]["backend"].as_str(), rows[0]["workload"].as_str()), (Some("sim"), Some("hog | yield:2?times=20")));
+    assert_eq!((rows[0]["world"].as_str(), rows[0]["workload"].as_str()), (Some("sim"), Some("hog | yield:2?times=20")));
     assert!(rows[2]["note"].as_str().unwrap().contains("has no cpu_share"), "{}", rows[2]);
     assert!(scratch.read("out/X-FIG1.csv").lines().count() == 3);
     assert_eq!(scratch.rows(&["./paper", "--only", "X-CLM1"]).len(), 2, "a claim is named without the world it is put to");

@@ -304,7 +304,7 @@ fn on_two_cpus_the_kernel_shares_them_out_as_the_simulator_does() {
     let results: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let rows = results["rows"].as_array().expect("rows");
     let shares = |policy: &str, backend: &str| -> Vec<f64> {
-        let is_share = |row: &&serde_json::Value| row["metric"] == "cpu_share" && row["policy"] == policy && row["backend"] == backend;
+        let is_share = |row: &&serde_json::Value| row["metric"] == "cpu_share" && row["candidate"] == policy && row["world"] == backend;
         rows.iter().filter(is_share).map(|row| row["value"].as_f64().expect("a share")).collect()
     };
     for (policy, simulated) in [("bpf:rr", "central:rr"), ("eevdf", "eevdf")] {
@@ -346,7 +346,8 @@ fn policies_decide_in_the_kernel_as_on_the_host_and_ruler_keeps_the_simulated_or
         assert!(row["value"].as_f64().is_some_and(|share| share >= 0.99) && count.is_some_and(|count| count > 300), "{row}");
     }
     let equal = |metric: &str, workload: &str| -> Vec<f64> {
-        let is_it = |row: &&serde_json::Value| row["policy"] == "central:ruler" && row["metric"] == metric && row["workload"] == workload;
+        let is_it =
+            |row: &&serde_json::Value| row["candidate"] == "central:ruler" && row["metric"] == metric && row["workload"] == workload;
         rows.iter().filter(is_it).filter_map(|row| row["value"].as_f64()).collect()
     };
     for (metric, workload) in [
@@ -557,7 +558,7 @@ fn workloads_and_classes_share_a_boot_and_each_has_its_own_numbers() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let results: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let makespan = |workload: &str, policy: &str| {
-        let is_it = |row: &&serde_json::Value| row["workload"] == workload && row["policy"] == policy && row["metric"] == "makespan_ns";
+        let is_it = |row: &&serde_json::Value| row["workload"] == workload && row["candidate"] == policy && row["metric"] == "makespan_ns";
         results["rows"].as_array().unwrap().iter().find(is_it).and_then(|row| row["value"].as_f64()).expect("a makespan")
     };
     for policy in ["kernel:other", "kernel:fifo:50"] {
@@ -587,7 +588,7 @@ fn boots_differ_where_microseconds_decide_and_a_simulation_is_as_near_to_them_as
     let results: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let of = |metric: &str| -> Vec<(String, f64)> {
         let rows = results["rows"].as_array().expect("rows").iter().filter(|row| row["metric"] == metric);
-        rows.map(|row| (row["params"]["boot"].as_str().expect("a boot").to_string(), row["value"].as_f64().expect("a value"))).collect()
+        rows.map(|row| (row["point"]["boot"].to_string().trim_matches('"').to_string(), row["value"].as_f64().expect("a value"))).collect()
     };
     let (own, simulated) = (of("equal_dispatches_itself"), of("equal_dispatches"));
     let [(boots, own)] = &own[..] else { panic!("one pair of boots: {own:?}") };

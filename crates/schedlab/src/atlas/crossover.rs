@@ -4,7 +4,7 @@ use super::callgrind::Counted;
 use super::measure::{Plan, Source, filled};
 use super::rig::Cell;
 use super::structure::Structure;
-use crate::output::Row;
+use crate::output::{Metric, Row};
 
 /// Porter's numbers of tasks.
 pub const GRID: [u32; 20] = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120, 130, 140, 150, 160, 170, 180, 190, 200];
@@ -14,10 +14,10 @@ pub fn find(plan: &Plan, source: &Source, a: &'static Structure, b: &'static Str
     let points: Vec<(u32, Vec<Cell>, Vec<Cell>)> =
         plan.tasks.iter().map(|&tasks| (tasks, plan.cells(a, tasks), plan.cells(b, tasks))).collect();
     let cells: Vec<Cell> = points.iter().flat_map(|(_, a, b)| a.iter().chain(b).cloned()).collect();
-    let mut row = plan.row(a, 0, source.backend(), "crossover_tasks", "tasks");
+    let mut row = plan.row(a, 0, source.world(), Metric::crossover_tasks);
     row.workload = "yield".to_string();
-    row.policy = format!("{} | {}", a.name, b.name);
-    row.params.insert("strides".to_string(), plan.strides.name().to_string());
+    row.candidate = format!("{} | {}", a.name, b.name);
+    row.point.set("strides", plan.strides.name());
     let counted: Result<Vec<f64>, String> = source.count(&cells).and_then(|counted| counted.iter().map(instructions).collect());
     let counted = match counted {
         Ok(counted) => counted,

@@ -6,7 +6,7 @@ use super::rig::{Body, Cell};
 use super::structure::{Examined, StrideRule, Structure};
 use super::threads::Part;
 use super::{hardware, mix, steps, structure, timing};
-use crate::output::Row;
+use crate::output::{Metric, Row, World};
 use crate::progress;
 use crate::statistics::Estimate;
 use indicatif::ProgressBar;
@@ -69,21 +69,21 @@ impl Source {
         }
     }
 
-    /// Its name in rows.
-    pub fn backend(&self) -> &'static str {
+    /// Where its numbers come from.
+    pub fn world(&self) -> World {
         match self {
-            Source::Callgrind(_) => "callgrind",
-            Source::Hardware => "hardware",
+            Source::Callgrind(_) => World::Callgrind,
+            Source::Hardware => World::Hardware,
         }
     }
 }
 
 /// What the caches of callgrind's simulation add to a row: metric and the events it sums.
-const CACHE_METRICS: [(&str, &[&str]); 4] = [
-    ("data_accesses_per_op", &["Dr", "Dw"]),
-    ("d1_misses_per_op", &["D1mr", "D1mw"]),
-    ("i1_misses_per_op", &["I1mr"]),
-    ("ll_misses_per_op", &["ILmr", "DLmr", "DLmw"]),
+const CACHE_METRICS: [(Metric, &[&str]); 4] = [
+    (Metric::data_accesses_per_op, &["Dr", "Dw"]),
+    (Metric::d1_misses_per_op, &["D1mr", "D1mw"]),
+    (Metric::i1_misses_per_op, &["I1mr"]),
+    (Metric::ll_misses_per_op, &["ILmr", "DLmr", "DLmw"]),
 ];
 
 impl Plan {
@@ -119,18 +119,18 @@ impl Plan {
         for (structure, tasks, cells) in &points {
             let (mine, others) = rest.split_at(cells.len());
             rest = others;
-            let row = |metric: &str, unit: &str| self.row(structure, *tasks, source.backend(), metric, unit);
+            let row = |metric: Metric| self.row(structure, *tasks, source.world(), metric);
             let gross = sample(mine, |events| events.per_slice(&["Ir"]));
             let net = match (&gross, empty) {
                 (Ok(gross), Some(empty)) => Ok(gross.iter().map(|gross| gross - empty).collect()),
                 (Ok(_), None) => Err("the empty loop was not counted".to_string()),
                 (Err(why), _) => Err(why.clone()),
             };
-            rows.push(filled(row("instructions_per_op", "instructions"), &net));
-            rows.push(filled(row("instructions_per_op_gross", "instructions"), &gross));
+            rows.push(filled(row(Metric::instructions_per_op), &net));
+            rows.push(filled(row(Metric::instructions_per_op_gross), &gross));
             if let Source::Callgrind(Callgrind { cache: true, .. }) = source {
                 for (metric, kinds) in CACHE_METRICS {
-                    rows.push(filled(row(metric, "1"), &sample(mine, |events| events.per_slice(kinds))));
+                    rows.push(filled(row(metric), &sample(mine, |events| events.per_slice(kinds))));
                 }
             }
         }
@@ -157,7 +157,7 @@ impl Plan {
         points
             .iter()
             .zip(&times)
-            .map(|((structure, tasks), times)| filled(self.row(structure, *tasks, "host", "time_ns_per_op", "ns"), times))
+            .map(|((structure, tasks), times)| filled(self.row(structure, *tasks, World::Host, Metric::time_ns_per_op), times))
             .collect()
     }
 
@@ -181,9 +181,8 @@ impl Plan {
                         mine(index).and_then(|all| Ok(all.iter().zip(mine(before)?).map(|(all, before)| all - before).collect()))
                     }
                 };
-                let mut row = self.row(structure, *tasks, source.backend(), "thread_instructions_per_slice", "instructions");
-                row.params.insert("part".to_string(), part.name().to_string());
-                rows.push(filled(row, &added));
+                let row = self.row(structure, *tasks, source.world(), Metric::thread_instructions_per_slice);
+                rows.push(filled(row.at("part", part.name()), &added));
             }
             begin += cells.len();
         }
@@ -197,39 +196,34 @@ impl Plan {
         for (structure, tasks) in self.points() {
             let counted: Result<Vec<steps::Steps>, String> = self.cells(structure, tasks).iter().map(steps::count).collect();
             progress.inc(1);
-            let row = |metric: &str, unit: &str| self.row(structure, tasks, "model", metric, unit);
+            let row = |metric: Metric| self.row(structure, tasks, World::Model, metric);
             if let Some(metric) = structure.examined.metric() {
                 rows.push(filled(
-                    row(metric, "1"),
+                    row(metric),
                     &counted.as_ref().map(|all| all.iter().map(|one| one.examined_per_op).collect()).map_err(Clone::clone),
                 ));
             } else if structure.examined == Examined::Unknown {
-                rows.push(filled(row("entries_examined_per_op", "1"), &Err("not counted in published crates".to_string())));
+                rows.push(filled(row(Metric::entries_examined_per_op), &Err("not counted in published crates".to_string())));
             }
             for (level, waits) in waits_by_level(counted.iter().flatten()) {
-                let mut row = row("longest_wait_slices", "slices");
-                row.params.insert("level".to_string(), mix::level_name(level));
-                rows.push(filled(row, &waits));
+                rows.push(filled(row(Metric::longest_wait_slices).at("level", mix::level_name(level)), &waits));
             }
         }
         rows
     }
 
     /// An empty row of a cell.
-    pub fn row(&self, structure: &Structure, tasks: u32, backend: &str, metric: &str, unit: &str) -> Row {
-        let params =
-            [("levels", self.levels.to_string()), ("mix", self.mix.to_string()), ("strides", structure.rates(self.strides).to_string())];
+    pub fn row(&self, structure: &Structure, tasks: u32, world: World, metric: Metric) -> Row {
         Row {
             workload: format!("yield:{tasks}"),
-            policy: structure.name.to_string(),
-            backend: backend.to_string(),
+            candidate: structure.name.to_string(),
             cpus: 1,
             seed: Some(self.seed),
-            params: params.into_iter().map(|(key, value)| (key.to_string(), value)).collect(),
-            metric: metric.to_string(),
-            unit: unit.to_string(),
-            ..Row::default()
+            ..Row::new(world, metric)
         }
+        .at("levels", self.levels)
+        .at("mix", self.mix.to_string())
+        .at("strides", structure.rates(self.strides).to_string())
     }
 }
 

@@ -3,6 +3,7 @@
 use super::idle::{Order, TreeWithIdle};
 use super::peers::{BTree, Deque, Heap, IntrusiveList, IntrusiveTree, PeerQueue};
 use super::subject::{InPlace, Queue, Subject};
+use crate::output::Metric;
 use readyq::{ReadyQueue, RoundRobinInPlace, RulerInPlace, Steps, Strides, catalog};
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
@@ -52,11 +53,11 @@ pub enum Examined {
 
 impl Examined {
     /// The metric that counts it.
-    pub fn metric(self) -> Option<&'static str> {
+    pub fn metric(self) -> Option<Metric> {
         match self {
-            Examined::ListElements => Some("elements_walked_per_op"),
-            Examined::ScheduleEntries => Some("entries_examined_per_op"),
-            Examined::TreeLevels => Some("tree_levels_per_op"),
+            Examined::ListElements => Some(Metric::elements_walked_per_op),
+            Examined::ScheduleEntries => Some(Metric::entries_examined_per_op),
+            Examined::TreeLevels => Some(Metric::tree_levels_per_op),
             Examined::Nothing | Examined::Unknown => None,
         }
     }

@@ -1,23 +1,23 @@
 //! The atlas as tables for people.
 
 use super::structure;
-use crate::output::{Align, Row, Table};
+use crate::output::{Align, Coordinate, Metric, Row, Table};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// The metrics that get a table of their own, and its heading.
-const TABLES: [(&[&str], &str); 8] = [
-    (&["instructions_per_op"], "instructions per operation, without the loop"),
-    (&["instructions_per_op_gross"], "instructions per operation, with the loop"),
-    (&["time_ns_per_op"], "nanoseconds per operation, with the loop"),
+const TABLES: [(&[Metric], &str); 8] = [
+    (&[Metric::instructions_per_op], "instructions per operation, without the loop"),
+    (&[Metric::instructions_per_op_gross], "instructions per operation, with the loop"),
+    (&[Metric::time_ns_per_op], "nanoseconds per operation, with the loop"),
     (
-        &["elements_walked_per_op", "entries_examined_per_op", "tree_levels_per_op"],
+        &[Metric::elements_walked_per_op, Metric::entries_examined_per_op, Metric::tree_levels_per_op],
         "list elements, schedule entries or tree levels examined per operation",
     ),
-    (&["data_accesses_per_op"], "data accesses per operation"),
-    (&["d1_misses_per_op"], "misses of the first-level data cache per operation"),
-    (&["i1_misses_per_op"], "misses of the first-level instruction cache per operation"),
-    (&["ll_misses_per_op"], "misses of the last-level cache per operation"),
+    (&[Metric::data_accesses_per_op], "data accesses per operation"),
+    (&[Metric::d1_misses_per_op], "misses of the first-level data cache per operation"),
+    (&[Metric::i1_misses_per_op], "misses of the first-level instruction cache per operation"),
+    (&[Metric::ll_misses_per_op], "misses of the last-level cache per operation"),
 ];
 
 /// All of it.
@@ -25,10 +25,10 @@ pub fn render(rows: &[Row]) -> String {
     let mut out = String::new();
     let mut notes = BTreeSet::new();
     for (metrics, heading) in TABLES {
-        let rows: Vec<&Row> = rows.iter().filter(|row| metrics.contains(&row.metric.as_str())).collect();
-        let builds: BTreeSet<Option<&String>> = rows.iter().map(|row| row.params.get("build")).collect();
+        let rows: Vec<&Row> = rows.iter().filter(|row| metrics.contains(&row.metric)).collect();
+        let builds: BTreeSet<Option<&Coordinate>> = rows.iter().map(|row| row.point.get("build")).collect();
         for build in builds {
-            let rows: Vec<&Row> = rows.iter().copied().filter(|row| row.params.get("build") == build).collect();
+            let rows: Vec<&Row> = rows.iter().copied().filter(|row| row.point.get("build") == build).collect();
             if rows.iter().any(|row| row.value.is_some()) {
                 let build = build.map_or(String::new(), |build| format!(", build {build}"));
                 let _ = writeln!(out, "{heading}{build}\n{}", by_tasks(&rows));
@@ -36,15 +36,15 @@ pub fn render(rows: &[Row]) -> String {
         }
         notes.extend(rows.iter().filter(|row| row.value.is_none()).filter_map(|row| row.note.clone()));
     }
-    let waits: Vec<&Row> = rows.iter().filter(|row| row.metric == "longest_wait_slices").collect();
+    let waits: Vec<&Row> = rows.iter().filter(|row| row.metric == Metric::longest_wait_slices).collect();
     if let Some(last) = waits.last().map(|row| row.workload.clone()) {
         let waits: Vec<&Row> = waits.into_iter().filter(|row| row.workload == last).collect();
         let _ = writeln!(out, "longest wait from turn to turn by level, in slices, {last}\n{}", by_level(&waits));
     }
-    let threads: Vec<&Row> = rows.iter().filter(|row| row.metric == "thread_instructions_per_slice").collect();
+    let threads: Vec<&Row> = rows.iter().filter(|row| row.metric == Metric::thread_instructions_per_slice).collect();
     if let Some(last) = threads.last().map(|row| row.workload.clone()) {
         let threads: Vec<&Row> = threads.into_iter().filter(|row| row.workload == last).collect();
-        let table = grid(&threads, |row| row.params.get("part").cloned().unwrap_or_default());
+        let table = grid(&threads, |row| coordinate(row, "part"));
         let _ = writeln!(out, "instructions per slice of real user-level threads, {last}\n{table}");
         notes.extend(threads.iter().filter(|row| row.value.is_none()).filter_map(|row| row.note.clone()));
     }
@@ -52,12 +52,12 @@ pub fn render(rows: &[Row]) -> String {
     for note in notes {
         let _ = writeln!(out, "note: {note}");
     }
-    for row in rows.iter().filter(|row| row.metric == "crossover_tasks") {
+    for row in rows.iter().filter(|row| row.metric == Metric::crossover_tasks) {
         let at = row.value.map_or("none".to_string(), |_| format!("{} tasks", estimate(row)));
-        let _ = writeln!(out, "crossover {}: {at}; {}", row.policy, row.note.as_deref().unwrap_or_default());
+        let _ = writeln!(out, "crossover {}: {at}; {}", row.candidate, row.note.as_deref().unwrap_or_default());
     }
     let mut heading = "\nWhich to take:\n";
-    for row in rows.iter().filter(|row| row.metric.starts_with("cheapest_")) {
+    for row in rows.iter().filter(|row| [Metric::cheapest_instructions_per_op, Metric::cheapest_time_ns_per_op].contains(&row.metric)) {
         let _ = writeln!(out, "{heading}  {} {}", row.workload, row.note.as_deref().unwrap_or_default());
         heading = "";
     }
@@ -71,7 +71,11 @@ fn by_tasks(rows: &[&Row]) -> Table {
 
 /// Structures down, levels across.
 fn by_level(rows: &[&Row]) -> Table {
-    grid(rows, |row| row.params.get("level").cloned().unwrap_or_default())
+    grid(rows, |row| coordinate(row, "level"))
+}
+
+fn coordinate(row: &Row, name: &str) -> String {
+    row.coordinate(name).map_or(String::new(), |value| value.to_string())
 }
 
 fn grid(rows: &[&Row], column: impl Fn(&Row) -> String) -> Table {
@@ -80,8 +84,8 @@ fn grid(rows: &[&Row], column: impl Fn(&Row) -> String) -> Table {
         if !columns.contains(&column(row)) {
             columns.push(column(row));
         }
-        if !names.contains(&row.policy) {
-            names.push(row.policy.clone());
+        if !names.contains(&row.candidate) {
+            names.push(row.candidate.clone());
         }
     }
     if columns.iter().all(|name| name.len() == 1) {
@@ -91,7 +95,7 @@ fn grid(rows: &[&Row], column: impl Fn(&Row) -> String) -> Table {
     let mut table = Table::new(heading.chain([(String::new(), Align::Left)]));
     for name in names {
         let cell = |wanted: &String| {
-            let row = rows.iter().find(|row| row.policy == name && column(row) == *wanted);
+            let row = rows.iter().find(|row| row.candidate == name && column(row) == *wanted);
             row.map_or(String::new(), |row| estimate(row))
         };
         let what = structure::find(&name).map_or("", |found| found.what).to_string();

@@ -3,7 +3,7 @@
 use super::PolicyName;
 use crate::Error;
 use crate::experiment::{Finding, Stood, all_policies, swarm};
-use crate::output::{Format, Results, Row, prepare_directory, write_whole};
+use crate::output::{Format, Metric, Results, Row, World, prepare_directory, write_whole};
 use crate::progress;
 use clap::Args;
 use std::fmt::Write;
@@ -65,15 +65,12 @@ impl Check {
     fn row(&self, stood: &Stood) -> Row {
         Row {
             workload: "swarm".to_string(),
-            policy: stood.policy.to_string(),
-            backend: "sim".to_string(),
+            candidate: stood.policy.to_string(),
             seed: Some(self.seed),
-            metric: "failed_workloads".to_string(),
-            unit: "workloads".to_string(),
             value: Some(f64::from(stood.failed)),
             runs: u32::try_from(self.swarm).unwrap_or(u32::MAX),
             note: Some("each seed draws its own machine, of one to five CPUs".to_string()),
-            ..Row::default()
+            ..Row::new(World::Sim, Metric::failed_workloads)
         }
     }
 

@@ -140,8 +140,8 @@ impl Compare {
         let comparison =
             Comparison::of_replays(&recorded, what_if.as_ref().map(|changed| changed.subject(&recorded)), &cases, &setup, &bar);
         bar.finish_and_clear();
-        let params = what_if.as_ref().map(|changed| changed.params.clone()).unwrap_or_default();
-        let comparison = comparison?.with_params(params);
+        let point = what_if.as_ref().map(|changed| changed.point.clone()).unwrap_or_default();
+        let comparison = comparison?.at(point);
         let results = Results::new(comparison.rows(&recorded, self.common.seed));
         if let Some(directory) = directory {
             directory.write(&results, comparison.distributions(&recorded))?;

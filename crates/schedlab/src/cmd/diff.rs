@@ -1,6 +1,6 @@
 //! `schedlab diff`: the first decision in which two runs part.
 
-use crate::output::{Align, Format, Results, Row, Table};
+use crate::output::{Align, Format, Metric, Results, Row, Table, Verdict, World};
 use crate::trace_file::{Reader, Task};
 use crate::{Error, import};
 use clap::Args;
@@ -60,15 +60,12 @@ impl Diff {
         let time = parted.as_ref().and_then(|(x, y)| x.as_ref().or(y.as_ref())).map(|decision| decision.time);
         let row = Row {
             workload: self.a.display().to_string(),
-            policy: format!("{} | {}", a.label, b.label),
-            backend: "diff".to_string(),
-            metric: "equal_decisions".to_string(),
-            unit: "1".to_string(),
+            candidate: format!("{} | {}", a.label, b.label),
             value: Some(decisions as f64),
             runs: 1,
-            verdict: Some(if parted.is_none() { "equivalent" } else { "different" }.to_string()),
+            verdict: Some(if parted.is_none() { Verdict::Equivalent } else { Verdict::Different }),
             note: time.map(|time| format!("the runs part at {} ns", time.0)),
-            ..Row::default()
+            ..Row::new(World::Trace, Metric::decisions_until_divergence)
         };
         let text = || match &parted {
             None => format!("The runs are the same in all {decisions} decisions.\n"),

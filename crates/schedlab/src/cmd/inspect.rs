@@ -7,13 +7,12 @@ use super::read_with_progress;
 use crate::Error;
 use crate::experiment::fit;
 use crate::import::{Options, Recording};
-use crate::output::{Align, Format, Results, Row, Table, print, quantity, write_whole};
+use crate::output::{Align, Format, Metric, Results, Row, SubjectKind, Table, World, print, quantity, registered, write_whole};
 use crate::workload::{Parameters, Workload};
 use clap::Args;
 use schedsim::metrics::{CATALOGUE, Histogram, Metrics, Summary, WakeGraph};
 use schedsim::workload::{CostEstimator, Costs};
 use schedsim::{Nanos, TaskId, Time};
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -85,39 +84,39 @@ impl Inspect {
 
     fn rows(&self, inspection: &Inspection) -> Vec<Row> {
         let Inspection { recording, summary, .. } = inspection;
-        let row = |metric: &str, unit: &str, value: Option<f64>, params: &[(&str, String)]| Row {
+        let row = |metric: Metric, value: Option<f64>| Row {
             workload: self.workload.to_string_lossy().into_owned(),
-            policy: "recorded".to_string(),
-            backend: "recorded".to_string(),
+            candidate: "recorded".to_string(),
             cpus: recording.cpus,
-            params: params.iter().map(|(key, value)| (key.to_string(), value.clone())).collect::<BTreeMap<_, _>>(),
-            metric: metric.to_string(),
-            unit: unit.to_string(),
             value,
             runs: 1,
-            ..Row::default()
+            ..Row::new(World::Recorded, metric)
         };
-        let mut rows = vec![row("lost_events", "count", Some(recording.report.lost as f64), &[])];
+        let mut rows = vec![row(Metric::lost_events, Some(recording.report.lost as f64))];
         rows.extend(CATALOGUE.iter().map(|metric| {
             let value = metric.read(summary);
-            Row { note: value.note.map(str::to_string), ..row(metric.id, metric.unit, value.value, &[]) }
+            Row { note: value.note.map(str::to_string), ..row(registered(metric.id), value.value) }
         }));
         for task in &summary.tasks {
             let info = &recording.tasks[task.task.index()];
-            let who = [("task", info.name.clone()), ("pid", info.pid.to_string())];
-            rows.push(row("task_cpu_time_ns", "ns", Some(task.cpu_time.0 as f64), &who));
-            rows.push(row("task_run_delay_ns", "ns", Some(task.run_delay.0 as f64), &who));
-            rows.push(row("task_bursts", "count", Some(f64::from(task.bursts)), &who));
+            let numbers = [
+                (Metric::task_cpu_time_ns, task.cpu_time.0 as f64),
+                (Metric::task_run_delay_ns, task.run_delay.0 as f64),
+                (Metric::task_bursts, f64::from(task.bursts)),
+            ];
+            rows.extend(numbers.map(|(metric, value)| row(metric, Some(value)).of(SubjectKind::Task, &info.name).at("pid", info.pid)));
         }
         for cpu in &summary.cpus {
-            let which = [("cpu", cpu.cpu.0.to_string())];
-            rows.push(row("cpu_busy_ns", "ns", Some(cpu.busy.0 as f64), &which));
-            rows.push(row("cpu_ready_length_mean", "tasks", Some(cpu.waiting_mean), &which));
-            rows.push(row("cpu_ready_length_max", "tasks", Some(f64::from(cpu.waiting_max)), &which));
+            let numbers = [
+                (Metric::cpu_busy_ns, cpu.busy.0 as f64),
+                (Metric::cpu_ready_length_mean, cpu.waiting_mean),
+                (Metric::cpu_ready_length_max, f64::from(cpu.waiting_max)),
+            ];
+            rows.extend(numbers.map(|(metric, value)| row(metric, Some(value)).of(SubjectKind::Cpu, cpu.cpu.0.to_string())));
         }
         for edge in inspection.graph.strongest(self.tasks) {
-            let who = [("waker", name(recording, edge.waker)), ("wakee", name(recording, edge.wakee))];
-            rows.push(row("wakes", "count", Some(edge.count as f64), &who));
+            let wakes = row(Metric::wakes, Some(edge.count as f64));
+            rows.push(wakes.of(SubjectKind::Task, name(recording, edge.waker)).at("wakee", name(recording, edge.wakee)));
         }
         rows
     }

@@ -125,10 +125,7 @@ impl Queue {
         if let Some(binary) = &self.beside {
             let build =
                 binary.parent().and_then(|dir| dir.file_name()).map_or("other".to_string(), |dir| dir.to_string_lossy().into_owned());
-            rows.extend(plan.instructions(&self.source(Some(binary))?).into_iter().map(|mut row| {
-                row.params.insert("build".to_string(), build.clone());
-                row
-            }));
+            rows.extend(plan.instructions(&self.source(Some(binary))?).into_iter().map(|row| row.at("build", &build)));
         }
         if wants(Count::Time) {
             rows.extend(plan.times());

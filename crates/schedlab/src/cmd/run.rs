@@ -5,7 +5,7 @@ mod reservations;
 use super::{CommonArguments, MachineArguments, STOCHASTIC_IS_FLAT, WorkloadArguments, load};
 use crate::Error;
 use crate::experiment::{Candidate, Subject, check_candidate, parse_policy, simulate, simulate_candidate};
-use crate::output::{Align, Answer, Results, Row, Table, quantity};
+use crate::output::{Align, Answer, Point, Results, Row, Table, World, quantity, registered};
 use crate::trace_file::{Header, Writer};
 use crate::workload::{ClosedWorkload, Template, Workload};
 use clap::Args;
@@ -13,7 +13,6 @@ use schedsim::checks::Violation;
 use schedsim::metrics::CATALOGUE;
 use schedsim::policy::PolicySpec;
 use schedsim::trace::{Observer, TraceHash};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Runs a workload once under one policy, and writes its trace
@@ -77,7 +76,7 @@ impl Run {
         };
         writer.map(Writer::finish).transpose()?;
         let mut rows = run.rows(&workload, &shown, seed);
-        rows.iter_mut().for_each(|row| drop(row.params.insert("trace_hash".to_string(), format!("{:016x}", hash.value()))));
+        rows.iter_mut().for_each(|row| row.point.set("trace_hash", format!("{:016x}", hash.value())));
         let results = Results::new(rows);
         let text = format!("{workload}\n\n{}\n{} events, trace {:016x}\n", table(&results.rows), run.outcome.events, hash.value());
         let violations = if self.check { check_candidate(&workload, policy, seed)? } else { Vec::new() };
@@ -116,17 +115,14 @@ impl Run {
         let mut rows: Vec<Row> = Vec::new();
         rows.extend(CATALOGUE.iter().map(|metric| Row {
             workload: subject.name.to_string(),
-            policy: policy.to_string(),
-            backend: "sim".to_string(),
+            candidate: policy.to_string(),
             cpus,
             seed: Some(self.common.seed),
-            params: BTreeMap::from([("trace_hash".to_string(), format!("{:016x}", run.hash))]),
-            metric: metric.id.to_string(),
-            unit: metric.unit.to_string(),
+            point: Point::new().with("trace_hash", format!("{:016x}", run.hash)),
             value: metric.read(&run.summary).value,
             runs: 1,
             note: metric.read(&run.summary).note.map(str::to_string),
-            ..Row::default()
+            ..Row::new(World::Sim, registered(metric.id))
         }));
         let metrics = table(&rows);
         let of_tasks = rows.first().map_or(Vec::new(), |row| reservations::rows(&run, subject.workload, row));
@@ -142,9 +138,9 @@ impl Run {
 fn table(rows: &[Row]) -> Table {
     let mut table = Table::new([("metric", Align::Left), ("value", Align::Right), ("", Align::Left)]);
     for row in rows {
-        let value = row.value.map_or("-".to_string(), |value| quantity(value, &row.unit));
-        let of = ["priority", "class"].iter().filter_map(|key| row.params.get(*key).map(|value| format!(" {key} {value}")));
-        table.row([row.metric.clone() + &of.collect::<String>(), value, row.note.clone().unwrap_or_default()]);
+        let value = row.value.map_or("-".to_string(), |value| quantity(value, row.unit()));
+        let of = row.subject_kind.zip(row.subject.as_ref()).map_or(String::new(), |(kind, subject)| format!(" {kind} {subject}"));
+        table.row([row.metric.to_string() + &of, value, row.note.clone().unwrap_or_default()]);
     }
     table
 }

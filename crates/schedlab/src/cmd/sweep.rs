@@ -2,12 +2,11 @@
 
 use crate::Error;
 use crate::output::write_whole;
-use crate::output::{Align, Answer, Format, Results, Row, Table, open_cell, open_headline, print};
+use crate::output::{Align, Answer, Format, Metric, Point, Results, Row, Table, open_cell, open_headline, print};
 use crate::progress;
 use crate::results_directory::{ResultsDirectory, to_parquet};
 use crate::sweep::{BUILD, Runs, Shard, Store, Sweep as Cells};
 use clap::Args;
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -168,7 +167,7 @@ fn sweep_on_dask(dir: &Path, address: &str) -> Result<(), Error> {
 fn text(sweep: &Cells, dir: &Path, rows: &[Row]) -> String {
     let mut text = String::new();
     for grid in &sweep.grids {
-        let rows: Vec<&Row> = rows.iter().filter(|row| row.params.get("grid").is_some_and(|name| **name == *grid.name)).collect();
+        let rows: Vec<&Row> = rows.iter().filter(|row| row.text("grid") == &*grid.name).collect();
         let against = grid.baseline.as_ref().map_or(String::new(), |baseline| format!(", against {baseline}"));
         let _ = writeln!(text, "{}{against}:\n\n{}", grid.name, table(&rows));
     }
@@ -177,21 +176,26 @@ fn text(sweep: &Cells, dir: &Path, rows: &[Row]) -> String {
 }
 
 fn table(rows: &[&Row]) -> String {
-    let mut lines: Vec<(&BTreeMap<String, String>, u16, &str)> = Vec::new();
-    for row in rows.iter().filter(|row| row.metric == "saturated") {
-        lines.push((&row.params, row.cpus, &row.policy));
+    let mut lines: Vec<(&Point, u16, &str)> = Vec::new();
+    for row in rows.iter().filter(|row| row.metric == Metric::saturated) {
+        lines.push((&row.point, row.cpus, &row.candidate));
     }
     // What is the same in all lines needs no column.
-    let varies = |key: &&String| lines.iter().any(|(params, ..)| params.get(*key) != lines[0].0.get(*key));
-    let axes: Vec<&String> = lines.first().into_iter().flat_map(|(params, ..)| params.keys()).filter(varies).collect();
-    let titles = axes.iter().map(|axis| axis.as_str()).chain(["CPUs"]).map(|title| (title, Align::Right));
+    let varies = |name: &&str| lines.iter().any(|(point, ..)| point.get(name) != lines[0].0.get(name));
+    let axes: Vec<&str> = lines.first().into_iter().flat_map(|(point, ..)| point.names()).filter(varies).collect();
+    let titles = axes.iter().copied().chain(["CPUs"]).map(|title| (title, Align::Right));
     let metrics = open_headline().map(|(_, title)| (title, Align::Right));
     let mut table = Table::new(titles.chain([("policy", Align::Left)]).chain(metrics).chain([("", Align::Left)]));
-    for (params, cpus, policy) in lines {
+    for (point, cpus, policy) in lines {
         let of = |metric: &str| {
-            rows.iter().find(|row| row.metric == metric && row.policy == policy && row.cpus == cpus && row.params == *params)
+            rows.iter().find(|row| {
+                row.metric.id() == metric && row.candidate == policy && row.cpus == cpus && row.point == *point && row.subject.is_none()
+            })
         };
-        let place = axes.iter().map(|axis| params[*axis].clone()).chain([cpus.to_string(), policy.to_string()]);
+        let place = axes
+            .iter()
+            .map(|axis| point.get(axis).map_or(String::new(), |value| value.to_string()))
+            .chain([cpus.to_string(), policy.to_string()]);
         let cells = open_headline().map(|(metric, _)| of(metric).map_or(String::new(), |row| open_cell(row)));
         let note = of("grr").and_then(|row| row.note.clone()).unwrap_or_default();
         table.row(place.chain(cells).chain([note]));

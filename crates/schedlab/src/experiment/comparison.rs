@@ -1,9 +1,9 @@
 //! Policies against a baseline: on a recorded workload with the error of the replay as the yardstick, on a closed one exactly.
 
 use super::{Recorded, Run, Setup, Subject, simulate};
-use crate::output::{Row, headline};
+use crate::output::{Point, Row, World, headline, registered};
 use crate::results_directory::{Distribution, distributions};
-use crate::statistics::{Estimate, Verdict};
+use crate::statistics::{self, Estimate, Verdict};
 use crate::trace_file::Writer;
 use crate::{Error, progress};
 use indicatif::ProgressBar;
@@ -11,7 +11,6 @@ use rayon::prelude::*;
 use schedsim::metrics::{Better, CATALOGUE, Metric};
 use schedsim::policy::PolicySpec;
 use schedsim::trace::Observer;
-use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// A policy on a number of CPUs, and its runs.
@@ -46,7 +45,7 @@ pub struct Comparison {
     /// All cases, by CPUs and then in the order asked for; the baseline's among them.
     pub cases: Vec<Case>,
     /// What else the results say of them all.
-    pub params: BTreeMap<String, String>,
+    pub point: Point,
 }
 
 /// Which cases there shall be.
@@ -104,7 +103,7 @@ impl Comparison {
         let fidelity = CATALOGUE.iter().filter_map(|metric| {
             Some(Fidelity { metric, recorded: metric.read(&recorded.summary).value?, replayed: replay.estimate(metric)?.mean })
         });
-        Ok(Comparison { baseline: baseline.clone(), fidelity: fidelity.collect(), cases, params: BTreeMap::new() })
+        Ok(Comparison { baseline: baseline.clone(), fidelity: fidelity.collect(), cases, point: Point::new() })
     }
 
     /// Runs a closed workload in all `cases`, all cores at work.
@@ -113,12 +112,12 @@ impl Comparison {
     /// If a run fails, or a check finds a violation.
     pub fn of_runs(subject: Subject<'_>, cases: &Cases<'_>, setup: &Setup<'_>, progress: &ProgressBar) -> Result<Comparison, Error> {
         let done = run_all(cases.of(subject).collect(), None, setup, progress)?;
-        Ok(Comparison { baseline: cases.baseline.clone(), fidelity: Vec::new(), cases: done, params: BTreeMap::new() })
+        Ok(Comparison { baseline: cases.baseline.clone(), fidelity: Vec::new(), cases: done, point: Point::new() })
     }
 
     /// With what else the results shall say.
-    pub fn with_params(self, params: BTreeMap<String, String>) -> Comparison {
-        Comparison { params, ..self }
+    pub fn at(self, point: Point) -> Comparison {
+        Comparison { point, ..self }
     }
 
     /// The verdict on `case` in `metric`; `None` on the baseline itself and where a value or a direction is missing.
@@ -139,7 +138,7 @@ impl Comparison {
             return Some(Verdict::Undecided);
         }
         let error = fidelity.map_or(0.0, |fidelity| fidelity.band(base.mean)) + base.half_width.unwrap_or(0.0);
-        Some(Verdict::of(case.estimate(metric)?, base.mean, error, lower_is_better))
+        Some(statistics::verdict(case.estimate(metric)?, base.mean, error, lower_is_better))
     }
 
     /// The case that is best in `metric` on `cpus` CPUs, if any is better than the baseline beyond doubt.
@@ -179,7 +178,7 @@ impl Comparison {
         let recorded_rows = CATALOGUE.iter().map(|metric| Row {
             value: metric.read(&recorded.summary).value,
             note: metric.read(&recorded.summary).note.map(str::to_string),
-            ..row(&recorded.name, "recorded", "recorded", recorded.recording.cpus, metric)
+            ..row(&recorded.name, "recorded", World::Recorded, recorded.recording.cpus, metric)
         });
         recorded_rows.chain(self.simulated_rows(&recorded.name, seed)).collect()
     }
@@ -192,14 +191,15 @@ impl Comparison {
             let inconclusive = case.inconclusive.then(|| "inconclusive: the time was up before the interval was narrow enough".to_string());
             Row {
                 seed: Some(seed),
-                params: self.params.clone(),
+                point: self.point.clone(),
                 value: estimate.map(|estimate| estimate.mean),
                 ci_low: bound(-1.0),
                 ci_high: bound(1.0),
                 runs: case.runs.len() as u32,
-                verdict: self.verdict(case, metric).map(|verdict| verdict.word().to_string()),
+                baseline: (case.policy != self.baseline).then(|| self.baseline.to_string()),
+                verdict: self.verdict(case, metric),
                 note: case.runs.iter().find_map(|run| metric.read(&run.summary).note).map(str::to_string).or(inconclusive),
-                ..row(workload, &case.policy.to_string(), "sim", case.cpus, metric)
+                ..row(workload, &case.policy.to_string(), World::Sim, case.cpus, metric)
             }
         });
         rows.collect()
@@ -207,17 +207,9 @@ impl Comparison {
 }
 
 /// A row without numbers.
-fn row(workload: &str, policy: &str, backend: &str, cpus: u16, metric: &Metric) -> Row {
-    Row {
-        workload: workload.to_string(),
-        policy: policy.to_string(),
-        backend: backend.to_string(),
-        cpus,
-        metric: metric.id.to_string(),
-        unit: metric.unit.to_string(),
-        runs: 1,
-        ..Row::default()
-    }
+fn row(workload: &str, candidate: &str, world: World, cpus: u16, metric: &Metric) -> Row {
+    let (workload, candidate) = (workload.to_string(), candidate.to_string());
+    Row { workload, candidate, cpus, runs: 1, ..Row::new(world, registered(metric.id)) }
 }
 
 impl Cases<'_> {

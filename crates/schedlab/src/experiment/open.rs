@@ -9,7 +9,7 @@ pub use replication::aggregate;
 
 use super::Candidate;
 use crate::Error;
-use crate::output::Row;
+use crate::output::{Metric, Point, Row, SubjectKind, World, registered};
 use crate::workload::Stochastic;
 use crate::workload::format::{Saturation as Rule, WarmUp};
 use schedsim::Time;
@@ -144,38 +144,32 @@ impl Job<'_> {
 impl OpenRun {
     /// One row per metric; those of a response also for each priority and each class, if there are several. What means nothing in a saturated run has no value.
     pub fn rows(&self, workload: &Stochastic, policy: &(impl Display + ?Sized), seed: u64) -> Vec<Row> {
-        let row = |metric: &str, unit: &str, value: Option<f64>, note: Option<&str>, of: &[(&str, String)]| {
-            let mut params = workload.parameters.clone();
-            params.extend(of.iter().map(|(key, value)| (key.to_string(), value.clone())));
-            Row {
-                workload: workload.name.clone(),
-                policy: policy.to_string(),
-                backend: "sim".to_string(),
-                cpus: workload.machine.cpus,
-                seed: Some(seed),
-                params,
-                metric: metric.to_string(),
-                unit: unit.to_string(),
-                value,
-                runs: 1,
-                note: note.map(str::to_string),
-                ..Row::default()
-            }
+        let row = |metric: Metric, value: Option<f64>, note: Option<&str>| Row {
+            workload: workload.name.clone(),
+            candidate: policy.to_string(),
+            cpus: workload.machine.cpus,
+            seed: Some(seed),
+            point: Point::read(&workload.parameters),
+            value,
+            runs: 1,
+            note: note.map(str::to_string),
+            ..Row::new(World::Sim, metric)
         };
         let mut rows: Vec<Row> = Vec::new();
         for metric in OPEN_CATALOGUE {
             let value = metric.read(&self.summary).filter(|_| !(metric.steady && self.saturated.is_some()));
             let note = self.saturated.or(value.is_none().then_some("the run does not tell"));
-            rows.push(row(metric.id, metric.unit, value, note, &[]));
+            rows.push(row(registered(metric.id), value, note));
         }
-        rows.push(row("warm_up", "tasks", Some(self.warm_up as f64), None, &[]));
-        rows.push(row("saturated", "1", Some(f64::from(u8::from(self.saturated.is_some()))), self.saturated, &[]));
+        rows.push(row(Metric::warm_up, Some(self.warm_up as f64), None));
+        rows.push(row(Metric::saturated, Some(f64::from(u8::from(self.saturated.is_some()))), self.saturated));
         for part in parts(&workload.model) {
             let chosen = |group: &Group| part.has(group);
-            for (metric, value) in [("grr", self.summary.grr(chosen)), ("apr", self.summary.apr(chosen))] {
+            for (metric, value) in [(Metric::grr, self.summary.grr(chosen)), (Metric::apr, self.summary.apr(chosen))] {
                 let value = value.filter(|_| self.saturated.is_none());
                 let note = self.saturated.or(value.is_none().then_some("no task of it was measured"));
-                rows.push(row(metric, "1", value, note, &[part.coordinate(&workload.model)]));
+                let (kind, name) = part.subject(&workload.model);
+                rows.push(row(metric, value, note).of(kind, name));
             }
         }
         rows
@@ -197,10 +191,10 @@ impl Part {
         }
     }
 
-    fn coordinate(self, model: &Model) -> (&'static str, String) {
+    fn subject(self, model: &Model) -> (SubjectKind, String) {
         match self {
-            Part::Priority(prio) => ("priority", prio.to_string()),
-            Part::Class(class) => ("class", model.classes()[usize::from(class)].name.clone()),
+            Part::Priority(prio) => (SubjectKind::Priority, prio.to_string()),
+            Part::Class(class) => (SubjectKind::Class, model.classes()[usize::from(class)].name.clone()),
         }
     }
 }

@@ -9,17 +9,17 @@ use crate::host::cpus;
 use crate::host::run::{Conditions, Place, Subject};
 use crate::host::traced::Traced;
 use crate::import::Recording;
-use crate::output::{Row, headline};
+use crate::output::{Metric, Row, World, headline, registered};
 use crate::statistics::Estimate;
 use crate::workload::ClosedWorkload;
 use indicatif::ProgressBar;
 use schedlab_runner::class::Class;
 use schedlab_runner::event::Event;
 use schedsim::Machine;
-use schedsim::metrics::{Metric, Summary};
+use schedsim::metrics::{self, Summary};
 use schedsim::policy::PolicySpec;
 use schedsim::workload::{Closed, SchedulingPolicy, Workload};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -102,32 +102,27 @@ impl Prediction {
 
     /// Of each change and metric what was predicted, what was measured, and the error.
     pub fn rows(&self, trial: &Trial<'_>) -> Vec<Row> {
-        let of = |tested: &Tested, metric: &Metric| {
+        let of = |tested: &Tested, metric: &metrics::Metric| {
             let [predicted, measured] = [tested.predicted(metric), tested.measured(metric)];
-            let row = |backend: &str, policy: String, id: String, unit: &str, estimate: Option<Estimate>| {
+            let row = |world: World, candidate: String, metric: Metric, estimate: Option<Estimate>| {
                 let bound = |sign: f64| estimate.and_then(|estimate| Some(estimate.mean + sign * estimate.half_width?));
                 Row {
                     workload: self.name.clone(),
-                    policy,
-                    backend: backend.to_string(),
+                    candidate,
                     cpus: tested.change.cpus(trial.cpus),
-                    params: BTreeMap::from([("change".to_string(), tested.change.to_string())]),
-                    metric: id,
-                    unit: unit.to_string(),
                     value: estimate.map(|estimate| estimate.mean),
                     ci_low: bound(-1.0),
                     ci_high: bound(1.0),
                     runs: trial.rounds,
-                    ..Row::default()
+                    ..Row::new(world, metric)
                 }
+                .at("change", tested.change.to_string())
             };
             let class = || format!("kernel:{}", tested.change.class());
             let error = tested.error(metric).map(Estimate::exact);
-            [
-                row("sim", trial.policy.to_string(), metric.id.to_string(), metric.unit, predicted),
-                row("host", class(), metric.id.to_string(), metric.unit, measured),
-                row("sim", trial.policy.to_string(), format!("{}_prediction_error", metric.id), "1", error),
-            ]
+            let known = registered(metric.id);
+            let both = [row(World::Sim, trial.policy.to_string(), known, predicted), row(World::Host, class(), known, measured)];
+            both.into_iter().chain(known.prediction_error().map(|of| row(World::Sim, trial.policy.to_string(), of, error)))
         };
         self.tested.iter().flat_map(|tested| headline().flat_map(move |(metric, _)| of(tested, metric))).collect()
     }
@@ -135,23 +130,23 @@ impl Prediction {
 
 impl Tested {
     /// A metric of the replays.
-    pub fn predicted(&self, metric: &Metric) -> Option<Estimate> {
+    pub fn predicted(&self, metric: &metrics::Metric) -> Option<Estimate> {
         estimate(&self.predicted, metric)
     }
 
     /// A metric of the runs.
-    pub fn measured(&self, metric: &Metric) -> Option<Estimate> {
+    pub fn measured(&self, metric: &metrics::Metric) -> Option<Estimate> {
         estimate(&self.measured, metric)
     }
 
     /// By which share of what was measured the prediction is too high.
-    pub fn error(&self, metric: &Metric) -> Option<f64> {
+    pub fn error(&self, metric: &metrics::Metric) -> Option<f64> {
         let (predicted, measured) = (self.predicted(metric)?.mean, self.measured(metric)?.mean);
         (measured != 0.0).then(|| predicted / measured - 1.0)
     }
 }
 
-fn estimate(summaries: &[Summary], metric: &Metric) -> Option<Estimate> {
+fn estimate(summaries: &[Summary], metric: &metrics::Metric) -> Option<Estimate> {
     Estimate::of(&summaries.iter().map(|summary| metric.read(summary).value).collect::<Option<Vec<f64>>>()?)
 }
 

@@ -1,7 +1,7 @@
 //! Numbers for people.
 
 use super::Row;
-use crate::statistics::Verdict;
+use results::Verdict;
 use schedsim::Nanos;
 use schedsim::metrics::{CATALOGUE, Metric};
 
@@ -46,8 +46,8 @@ pub fn open_cell(row: &Row) -> String {
     let half_width = row.ci_low.zip(row.ci_high).map_or(0.0, |(low, high)| (high - low) / 2.0 / value.abs());
     let spread =
         if half_width > 0.01 && half_width.is_finite() { format!(" ±{:.0}%", (100.0 * half_width).ceil()) } else { String::new() };
-    let mark = row.verdict.as_deref().and_then(Verdict::named).map_or(" ", Verdict::mark);
-    format!("{}{spread} {mark}", quantity(value, &row.unit))
+    let mark = row.verdict.map_or(" ", Verdict::mark);
+    format!("{}{spread} {mark}", quantity(value, row.unit()))
 }
 
 /// A value with its unit, three or four digits.

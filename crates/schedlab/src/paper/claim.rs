@@ -2,13 +2,11 @@
 
 use super::expression::Check;
 use super::{commands, grids, queues};
+use crate::output::Verdict;
 use crate::toml_file::TomlFile;
 use crate::{Error, no_such};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-
-/// The verdicts that there are.
-pub const VERDICTS: [&str; 4] = ["reproduced", "not-reproduced", "inconclusive", "skipped"];
 
 /// A series of a claim or of a figure, by its source.
 #[derive(Clone, Debug, Deserialize)]
@@ -72,7 +70,7 @@ fn yes() -> bool {
 #[serde(deny_unknown_fields)]
 pub struct Known {
     /// It.
-    pub verdict: String,
+    pub verdict: Verdict,
     /// Why.
     pub because: String,
 }
@@ -127,8 +125,9 @@ impl Claim {
             if !number.parse().is_ok_and(|part: usize| (1..=self.check.len()).contains(&part)) {
                 return Err((key, format!("there is no check {part} of {}; it has {}", self.id, self.check.len())));
             }
-            if !VERDICTS.contains(&known.verdict.as_str()) {
-                return Err((key, format!("`{}` is no verdict; write {}", known.verdict, VERDICTS.join(", "))));
+            if !Verdict::OF_CLAIMS.contains(&known.verdict) {
+                let words = Verdict::OF_CLAIMS.map(Verdict::word).join(", ");
+                return Err((key, format!("`{}` is no verdict on a claim; write {words}", known.verdict)));
             }
         }
         Ok(())
@@ -160,8 +159,8 @@ mod tests {
                 ["claims.toml:6: claim[0].known.2", "no check 2"],
             ),
             (
-                "CLAIM\ncheck = [\"list < 1\"]\nknown.1 = { verdict = \"no\", because = \"\" }\n",
-                ["claims.toml:6: claim[0].known.1", "`no` is no verdict"],
+                "CLAIM\ncheck = [\"list < 1\"]\nknown.1 = { verdict = \"better\", because = \"\" }\n",
+                ["claims.toml:6: claim[0].known.1", "`better` is no verdict on a claim"],
             ),
             ("CLAIM\nchecks = [\"list < 1\"]\n", ["claims.toml:5: claim[0].checks", "Did you mean `check`?"]),
             ("CLAIM\nlet.tree = 3\ncheck = [\"list < 1\"]\n", ["claims.toml:5: claim[0].let.tree", "T07/Linked List"]),

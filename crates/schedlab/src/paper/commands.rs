@@ -15,7 +15,7 @@ use super::cache::Cache;
 use super::folder::Folder;
 use super::series::Series;
 use super::verdict::Curves;
-use crate::output::Row;
+use crate::output::{Metric, Row, World};
 use crate::vm::{Scheduler, sha256};
 use crate::{Error, no_such, progress};
 use serde::Deserialize;
@@ -218,15 +218,15 @@ impl Binding {
         let goes_on = |rest: &str| rest.is_empty() || rest.starts_with([':', '?', '&']);
         let is_called = |name: &String| row.workload.strip_prefix(name.as_str()).is_some_and(goes_on);
         self.workload.as_ref().is_none_or(is_called)
-            && self.policy.as_ref().is_none_or(|policy| *policy == row.policy)
-            && self.backend.as_ref().is_none_or(|backend| *backend == row.backend)
+            && self.policy.as_ref().is_none_or(|policy| *policy == row.candidate)
+            && self.backend.as_ref().is_none_or(|backend| *backend == row.world.to_string())
             && self.cpus.is_none_or(|cpus| cpus == row.cpus)
-            && self.at.iter().all(|(key, value)| row.params.get(key) == Some(value))
+            && self.at.iter().all(|(key, value)| row.coordinate(key).is_some_and(|known| known.to_string() == *value))
     }
 
     /// The points in what a run printed.
     fn points(&self, run: &Run, rows: &[Row]) -> Result<Vec<(f64, f64)>, String> {
-        let found: Vec<&Row> = rows.iter().filter(|row| row.metric == self.metric && self.is_about(row)).collect();
+        let found: Vec<&Row> = rows.iter().filter(|row| row.metric.id() == self.metric && self.is_about(row)).collect();
         if found.is_empty() {
             return Err(format!("`{}` has no {} of this kind", run.key(), self.metric));
         }
@@ -237,7 +237,7 @@ impl Binding {
             };
             let coordinate = |key: &String| match key.as_str() {
                 "workload" => row.workload.split([':', '?']).nth(1)?.parse().ok(),
-                _ => row.params.get(key)?.parse().ok(),
+                _ => row.coordinate(key)?.to_string().parse().ok(),
             };
             let x = match &self.x {
                 Some(key) => coordinate(key).ok_or_else(|| format!("`{}` has no coordinate {key} that is a number", run.key()))?,
@@ -331,12 +331,10 @@ impl<'a> Measured<'a> {
         };
         Row {
             workload: all(|row| &row.workload),
-            policy: all(|row| &row.policy),
-            backend: all(|row| &row.backend),
+            candidate: all(|row| &row.candidate),
             cpus: rows.first().map_or(0, |row| row.cpus),
             seed: Some(self.settings.seed),
-            unit: "1".to_string(),
-            ..Row::default()
+            ..Row::new(World::all(rows.iter().map(|row| row.world.clone())), Metric::check)
         }
     }
 }
@@ -356,6 +354,7 @@ pub fn check(commands: &[CommandData], binding: &Binding) -> Result<(), (&'stati
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::Coordinate;
 
     fn command(text: &str) -> CommandData {
         toml::from_str(text).unwrap()
@@ -388,7 +387,7 @@ mod tests {
     #[test]
     fn what_a_quick_run_leaves_out_is_said() {
         let long = [command("name = 'y'\nrun = 'compare yield'\nquick.skipped = 'it takes an hour'")];
-        let binding: Binding = toml::from_str("command = 'y'\nmetric = 'cost'").unwrap();
+        let binding: Binding = toml::from_str("command = 'y'\nmetric = 'cpu_share'").unwrap();
         let folder = Folder::find("pslist").unwrap();
         let why = |quick| Measured::new(&long, &folder, Settings { quick, seed: 1 }).curves(&binding).unwrap_err();
         assert_eq!([why(true), why(false)], ["--quick leaves it out, --full does not: it takes an hour", "was not run"]);
@@ -398,25 +397,23 @@ mod tests {
     #[test]
     fn a_series_is_what_the_rows_have_and_what_they_lack_is_said() {
         let row = |policy: &str, tasks: &str, value: Option<f64>| Row {
-            policy: policy.to_string(),
-            params: BTreeMap::from([("tasks".to_string(), tasks.to_string())]),
-            metric: "cost".to_string(),
+            candidate: policy.to_string(),
             value,
             note: value.is_none().then(|| "too short".to_string()),
-            ..Measured::new(&[], &Folder::find("pslist").unwrap(), Settings { quick: true, seed: 1 }).row(&[])
+            ..Row::new(World::Sim, Metric::cpu_share).at("tasks", Coordinate::read(tasks))
         };
         let run = Run { x: 3.0, words: vec!["compare".to_string()] };
         let rows = [row("cfs", "2", Some(1.0)), row("cfs", "8", Some(2.0)), row("rr", "2", Some(5.0)), row("rr", "8", None)];
         let points =
-            |text: &str| toml::from_str::<Binding>(&format!("command = 'y'\nmetric = 'cost'\n{text}")).unwrap().points(&run, &rows);
+            |text: &str| toml::from_str::<Binding>(&format!("command = 'y'\nmetric = 'cpu_share'\n{text}")).unwrap().points(&run, &rows);
         assert_eq!(points("policy = 'cfs'\nx = 'tasks'"), Ok(vec![(2.0, 1.0), (8.0, 2.0)]));
         assert_eq!(points("policy = 'rr'\nat.tasks = '2'"), Ok(vec![(3.0, 5.0)]));
         assert_eq!(points("policy = 'rr'\nx = 'tasks'"), Err("too short".to_string()));
         assert!(points("policy = 'cfs'").unwrap_err().contains("several"));
-        let of = |name: &str| toml::from_str::<Binding>(&format!("command = 'y'\nmetric = 'cost'\nworkload = '{name}'")).unwrap();
+        let of = |name: &str| toml::from_str::<Binding>(&format!("command = 'y'\nmetric = 'cpu_share'\nworkload = '{name}'")).unwrap();
         let called = Row { workload: "hackbench:1?threads=yes&loops=5".to_string(), ..row("cfs", "2", None) };
         assert!(["hackbench", "hackbench:1", "hackbench:1?threads=yes"].iter().all(|name| of(name).is_about(&called)));
         assert!(["hack", "hackbench:10", "hackbench:1?threads=no"].iter().all(|name| !of(name).is_about(&called)));
-        assert!(points("policy = 'fifo'").unwrap_err().contains("no cost"));
+        assert!(points("policy = 'fifo'").unwrap_err().contains("no cpu_share"));
     }
 }

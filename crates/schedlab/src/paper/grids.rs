@@ -7,7 +7,7 @@ use super::cache::Cache;
 use super::series::Series;
 use super::verdict::Curves;
 use crate::experiment::simulate_open;
-use crate::output::Row;
+use crate::output::{Metric, Row, World};
 use crate::sweep::{Cell, Sweep};
 use crate::toml_file::TomlFile;
 use crate::workload::Parameters;
@@ -241,12 +241,10 @@ impl<'a> Measured<'a> {
         let cell = bindings.iter().find_map(|binding| self.grids.cells.iter().find(|cell| binding.is_at(cell)));
         Row {
             workload: cell.map_or(String::new(), |cell| cell.workload.name.clone()),
-            policy: policies.into_iter().collect::<Vec<&str>>().join(" | "),
-            backend: "sim".to_string(),
+            candidate: policies.into_iter().collect::<Vec<&str>>().join(" | "),
             cpus: cell.map_or(0, |cell| cell.workload.machine.cpus),
             seed: Some(self.settings.seed),
-            unit: "1".to_string(),
-            ..Row::default()
+            ..Row::new(World::Sim, Metric::check)
         }
     }
 }
@@ -254,7 +252,7 @@ impl<'a> Measured<'a> {
 fn run(cell: &Cell) -> Result<Values, Error> {
     let rows = simulate_open(&cell.workload, &cell.policy, cell.seed, Vec::new())?.rows(&cell.workload, &cell.policy, cell.seed);
     let value = |row: Row| {
-        let part = PARTS.into_iter().find_map(|key| Some(format!(" {key}={}", row.params.get(key)?)));
+        let part = PARTS.into_iter().find_map(|key| Some(format!(" {key}={}", row.coordinate(key)?)));
         (format!("{}{}", row.metric, part.unwrap_or_default()), row.value)
     };
     Ok(rows.into_iter().map(value).collect())

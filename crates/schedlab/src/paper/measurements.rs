@@ -5,7 +5,7 @@ use super::claim::{Binding, Claim};
 use super::verdict::{Evidence, Replicates};
 use super::{Paper, Settings, commands, grids, queues};
 use crate::Error;
-use crate::output::Row;
+use crate::output::{Metric, Row};
 use std::collections::BTreeMap;
 
 /// What was measured for a paper, by source.
@@ -81,7 +81,7 @@ impl<'a> Measurements<'a> {
     fn row(&self, bindings: &BTreeMap<String, Binding>) -> Row {
         let run: Vec<&commands::Binding> =
             bindings.values().filter_map(|binding| if let Binding::Command(binding) = binding { Some(binding) } else { None }).collect();
-        let of_paper = |row: Row| Row { params: BTreeMap::from([("paper".to_string(), self.paper.name.clone())]), ..row };
+        let of_paper = |row: Row| row.at("paper", &self.paper.name);
         if !run.is_empty() {
             return of_paper(self.commands.row(&run));
         }
@@ -94,7 +94,7 @@ impl<'a> Measurements<'a> {
         }
         queues.sort();
         queues.dedup();
-        self.queues.row("", &queues.join(" | "), "check")
+        self.queues.row("", &queues.join(" | "), Metric::check)
     }
 }
 

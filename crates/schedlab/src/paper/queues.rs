@@ -13,7 +13,7 @@ use crate::atlas::mix::{Mix, level_name};
 use crate::atlas::rig::{Body, Cell};
 use crate::atlas::structure::{self, Service};
 use crate::atlas::{steps, timing};
-use crate::output::Row;
+use crate::output::{Metric, Row};
 use crate::progress;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -299,18 +299,15 @@ impl<'a> Measured<'a> {
             for (index, (label, expected)) in self.paper.printed.rows(&table.id, &column.name).iter().enumerate() {
                 let x = table.x(index, label);
                 let values = curves.clone().map(|curves| curves.iter().filter_map(|curve| super::series::at(curve, x)).collect());
-                let mut row = self.row(&table.claim_id(), column.queue(), "instructions_per_op");
+                let mut row = self.row(&table.claim_id(), column.queue(), Metric::instructions_per_op);
                 let tasks = if table.rows == Rows::Tasks { x as u32 } else { table.tasks };
                 row.workload = format!("yield:{tasks}");
-                let params = [("column", column.name.clone()), ("row", label.clone()), ("expected", expected.to_string())];
-                row.params.extend(params.into_iter().map(|(key, value)| (key.to_string(), value)));
+                row = row.at("column", &column.name).at("row", label).at("expected", expected.to_string());
                 if let ColumnSource::Slices { .. } = column.source {
-                    (row.metric, row.unit, row.note) = ("slices".to_string(), "1".to_string(), Some("given, not measured".to_string()));
+                    (row.metric, row.note) = (Metric::slices, Some("given, not measured".to_string()));
                 }
                 if let ColumnSource::Measured(load) = &column.source {
-                    let params =
-                        [("levels", load.levels.to_string()), ("mix", load.mix.to_string()), ("strides", load.strides.name().to_string())];
-                    row.params.extend(params.into_iter().map(|(key, value)| (key.to_string(), value)));
+                    row = row.at("levels", load.levels).at("mix", load.mix.to_string()).at("strides", load.strides.name());
                 }
                 rows.push(filled(row, &values));
             }
@@ -362,18 +359,16 @@ impl<'a> Measured<'a> {
     }
 
     /// An empty row of the paper.
-    pub fn row(&self, claim: &str, policy: &str, metric: &str) -> Row {
+    pub fn row(&self, claim: &str, candidate: &str, metric: Metric) -> Row {
         Row {
             workload: "yield".to_string(),
-            policy: policy.to_string(),
-            backend: self.settings.source.backend().to_string(),
+            candidate: candidate.to_string(),
             cpus: 1,
             seed: Some(self.settings.seed),
-            params: BTreeMap::from([("paper".to_string(), self.paper.name.clone()), ("claim".to_string(), claim.to_string())]),
-            metric: metric.to_string(),
-            unit: "instructions".to_string(),
-            ..Row::default()
+            ..Row::new(self.settings.source.world(), metric)
         }
+        .at("paper", &self.paper.name)
+        .at("claim", claim)
     }
 }
 

@@ -1,8 +1,7 @@
 //! How claims stand, over all of their checks and in each world that they were put to.
 
-use super::claim::VERDICTS;
 use super::is_of;
-use crate::output::{Row, quantity};
+use crate::output::{self, Row, Verdict, quantity};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -47,9 +46,9 @@ impl Standing {
     pub const ALL: [Standing; 5] = [Standing::Holds, Standing::InPart, Standing::Fails, Standing::Undecided, Standing::Skipped];
 
     fn of<'r>(checks: impl IntoIterator<Item = &'r Row>) -> Standing {
-        let words: BTreeSet<&str> = checks.into_iter().filter_map(|check| check.verdict.as_deref()).collect();
-        let [reproduced, not, undecided, _] = VERDICTS;
-        match (words.contains(reproduced), words.contains(not), words.contains(undecided)) {
+        let verdicts: BTreeSet<Verdict> = checks.into_iter().filter_map(|check| check.verdict).collect();
+        let has = |verdict| verdicts.contains(&verdict);
+        match (has(Verdict::Reproduced), has(Verdict::NotReproduced), has(Verdict::Inconclusive)) {
             (true, false, _) => Standing::Holds,
             (true, true, _) => Standing::InPart,
             (false, true, _) => Standing::Fails,
@@ -77,16 +76,19 @@ impl World {
 
     /// That of a check: by its numbers; where they could not be had, by the claim's name.
     pub fn of(check: &Row) -> Option<World> {
-        let backend = check.backend.as_str();
-        let name = || check.params.get("claim").and_then(|id| id.rsplit('-').next()).unwrap_or_default();
-        Some(match if backend.is_empty() { name() } else { backend } {
-            "sim" => World::Simulator,
-            "host" => World::Host,
-            "kernel" | "bpf" => World::Kernel,
-            kernel if kernel.starts_with("vm") => World::Kernel,
-            _ if backend.is_empty() || backend.contains('|') => return None,
-            _ => World::Queues,
-        })
+        match &check.world {
+            output::World::Sim => Some(World::Simulator),
+            output::World::Host => Some(World::Host),
+            output::World::Vm { .. } => Some(World::Kernel),
+            output::World::Several(worlds) if worlds.is_empty() => match check.text("claim").rsplit('-').next()? {
+                "sim" => Some(World::Simulator),
+                "host" => Some(World::Host),
+                "kernel" | "bpf" | "vm" => Some(World::Kernel),
+                _ => None,
+            },
+            output::World::Several(worlds) => worlds.iter().all(|world| matches!(world, output::World::Vm { .. })).then_some(World::Kernel),
+            _ => Some(World::Queues),
+        }
     }
 }
 
@@ -106,7 +108,10 @@ impl<'r> Claim<'r> {
     pub fn all(rows: &'r [Row]) -> Vec<Claim<'r>> {
         let mut claims: Vec<Claim<'r>> = Vec::new();
         for row in rows.iter().filter(|row| row.verdict.is_some()) {
-            let Some(id) = row.params.get("claim").filter(|id| id.contains("-CLM")) else { continue };
+            let id = row.text("claim");
+            if !id.contains("-CLM") {
+                continue;
+            }
             let text: String = id.split('-').take(2).collect::<Vec<_>>().join("-");
             match claims.iter_mut().find(|claim| claim.id == text) {
                 Some(claim) => claim.checks.push(row),
@@ -118,12 +123,12 @@ impl<'r> Claim<'r> {
 
     /// Which paper it is from.
     pub fn paper(&self) -> &'r str {
-        self.checks[0].params.get("paper").map_or("", String::as_str)
+        self.checks[0].text("paper")
     }
 
     /// What it says.
     pub fn says(&self) -> &'r str {
-        self.checks[0].params.get("says").map_or("", String::as_str)
+        self.checks[0].text("says")
     }
 
     /// How it stands.
@@ -159,35 +164,34 @@ pub fn tally(claims: &[Claim<'_>]) -> Vec<(String, usize, [usize; Standing::ALL.
 
 /// The checks of the claims that `ids` name.
 pub fn checks_of<'r>(rows: &'r [Row], ids: &[String]) -> Vec<&'r Row> {
-    let named = |row: &&Row| row.params.get("claim").is_some_and(|id| ids.iter().any(|one| is_of(id, one)));
+    let named = |row: &&Row| ids.iter().any(|one| is_of(row.text("claim"), one));
     rows.iter().filter(|row| row.verdict.is_some()).filter(named).collect()
 }
 
 /// A check in a few words: what was measured, what was expected, what follows.
 pub fn told(check: &Row) -> String {
-    let param = |key: &str| check.params.get(key).map_or("", String::as_str);
     let value = check.value.map_or("–".to_string(), |value| quantity(value, "1"));
-    format!("{} {value} ({}): {}", param("claim"), param("expected"), check.verdict.as_deref().unwrap_or_default())
+    format!("{} {value} ({}): {}", check.text("claim"), check.text("expected"), check.verdict.map_or("", Verdict::word))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(claim: &str, backend: &str, verdict: &str) -> Row {
-        let params = [("claim".to_string(), claim.to_string())].into();
-        Row { params, backend: backend.to_string(), verdict: Some(verdict.to_string()), ..Row::default() }
+    fn check(claim: &str, world: &str, verdict: Verdict) -> Row {
+        let row = Row::new(output::World::named(world).unwrap(), output::Metric::check);
+        Row { verdict: Some(verdict), ..row }.at("claim", claim)
     }
 
     #[test]
     fn a_claim_stands_as_its_checks_do_in_all_worlds() {
         let rows = [
-            check("X-CLM01-sim", "sim", "reproduced"),
-            check("X-CLM01-kernel", "vm:6.1 | vm:6.18", "not-reproduced"),
-            check("X-CLM02", "callgrind", "reproduced"),
-            check("X-CLM02", "callgrind", "inconclusive"),
-            check("X-TAB01", "callgrind", "not-reproduced"),
-            check("X-CLM03-host", "", "skipped"),
+            check("X-CLM01-sim", "sim", Verdict::Reproduced),
+            check("X-CLM01-kernel", "vm:6.1 | vm:6.18", Verdict::NotReproduced),
+            check("X-CLM02", "callgrind", Verdict::Reproduced),
+            check("X-CLM02", "callgrind", Verdict::Inconclusive),
+            check("X-TAB01", "callgrind", Verdict::NotReproduced),
+            check("X-CLM03-host", "", Verdict::Skipped),
         ];
         let claims = Claim::all(&rows);
         let standings: Vec<(&str, Standing)> = claims.iter().map(|claim| (claim.id.as_str(), claim.standing())).collect();

@@ -1,17 +1,16 @@
 //! A paper's tables and verdicts for people.
 
 use super::Paper;
-use super::claim::VERDICTS;
-use crate::output::{Align, Row, Table};
+use crate::output::{Align, Row, Table, Verdict};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Printed tables with ours beside, then the verdicts; of `rows` those that are of this paper.
 pub fn render(paper: &Paper, rows: &[Row]) -> String {
-    let rows: Vec<&Row> = rows.iter().filter(|row| param(row, "paper") == paper.name).collect();
+    let rows: Vec<&Row> = rows.iter().filter(|row| row.text("paper") == paper.name).collect();
     let mut out = format!("{}\n\n", paper.name);
     for table in &paper.experiments.table {
-        let rows: Vec<&Row> = rows.iter().copied().filter(|row| row.verdict.is_none() && param(row, "claim") == table.claim_id()).collect();
+        let rows: Vec<&Row> = rows.iter().copied().filter(|row| row.verdict.is_none() && row.text("claim") == table.claim_id()).collect();
         if rows.is_empty() {
             continue;
         }
@@ -19,14 +18,14 @@ pub fn render(paper: &Paper, rows: &[Row]) -> String {
         let mut text = Table::new(std::iter::once((String::new(), Align::Left)).chain(heading));
         let mut labels: Vec<&str> = Vec::new();
         for row in &rows {
-            if !labels.contains(&param(row, "row")) {
-                labels.push(param(row, "row"));
+            if !labels.contains(&row.text("row")) {
+                labels.push(row.text("row"));
             }
         }
         for label in labels {
             let cells = table.column.iter().flat_map(|column| {
-                let row = rows.iter().find(|row| param(row, "row") == label && param(row, "column") == column.name);
-                [row.map_or(String::new(), |row| param(row, "expected").to_string()), row.map_or(String::new(), |row| number(row))]
+                let row = rows.iter().find(|row| row.text("row") == label && row.text("column") == column.name);
+                [row.map_or(String::new(), |row| row.text("expected").to_string()), row.map_or(String::new(), |row| number(row))]
             });
             text.row(std::iter::once(label.to_string()).chain(cells));
         }
@@ -44,7 +43,7 @@ fn claims(rows: &[&Row]) -> String {
     if verdicts.is_empty() {
         return String::new();
     }
-    let has = |key: &str| verdicts.iter().any(|row| !param(row, key).is_empty());
+    let has = |key: &str| verdicts.iter().any(|row| !row.text(key).is_empty());
     let (regimes, in_print) = (has("regime"), has("in_print"));
     let mut columns = vec![("claim", Align::Left), ("says", Align::Left), ("check", Align::Left)];
     columns.extend(in_print.then_some(("in print", Align::Left)));
@@ -53,20 +52,20 @@ fn claims(rows: &[&Row]) -> String {
     let mut table = Table::new(columns);
     let mut before = "";
     for row in &verdicts {
-        let verdict = row.verdict.as_deref().unwrap_or_default();
         // What a claim says stands once.
-        let says = if param(row, "claim") == before { String::new() } else { wrap(param(row, "says")) };
-        before = param(row, "claim");
-        let because = if verdict == "reproduced" { String::new() } else { wrap(row.note.as_deref().unwrap_or_default()) };
-        let mut cells = vec![param(row, "claim").to_string(), says, wrap(param(row, "check"))];
-        cells.extend(in_print.then(|| param(row, "in_print").to_string()));
-        cells.extend(regimes.then(|| param(row, "regime").to_string()));
-        cells.extend([number(row), verdict.to_string(), because]);
+        let says = if row.text("claim") == before { String::new() } else { wrap(row.text("says")) };
+        before = row.text("claim");
+        let because = if row.verdict == Some(Verdict::Reproduced) { String::new() } else { wrap(row.note.as_deref().unwrap_or_default()) };
+        let mut cells = vec![row.text("claim").to_string(), says, wrap(row.text("check"))];
+        cells.extend(in_print.then(|| row.text("in_print").to_string()));
+        cells.extend(regimes.then(|| row.text("regime").to_string()));
+        cells.extend([number(row), row.verdict.map_or("", Verdict::word).to_string(), because]);
         table.row(cells);
     }
     let mut out = format!("{table}\n");
-    let counts = VERDICTS.map(|word| format!("{} {word}", verdicts.iter().filter(|row| row.verdict.as_deref() == Some(word)).count()));
-    let claims: BTreeSet<&str> = verdicts.iter().map(|row| param(row, "claim")).collect();
+    let counts =
+        Verdict::OF_CLAIMS.map(|verdict| format!("{} {verdict}", verdicts.iter().filter(|row| row.verdict == Some(verdict)).count()));
+    let claims: BTreeSet<&str> = verdicts.iter().map(|row| row.text("claim")).collect();
     let _ = writeln!(out, "{} claims, {} checks: {}", claims.len(), verdicts.len(), counts.join(", "));
     out
 }
@@ -86,10 +85,6 @@ fn wrap(text: &str) -> String {
         }
     }
     lines.join("\n")
-}
-
-fn param<'a>(row: &'a Row, key: &str) -> &'a str {
-    row.params.get(key).map_or("", String::as_str)
 }
 
 fn number(row: &Row) -> String {

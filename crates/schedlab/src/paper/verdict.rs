@@ -3,7 +3,7 @@
 use super::claim::Claim;
 use super::expression::{Check, Names, Outcome};
 use super::series::{self, Series};
-use crate::output::Row;
+use crate::output::{Coordinate, Metric, Row, Verdict, World};
 use crate::statistics::Estimate;
 use std::collections::BTreeMap;
 
@@ -64,22 +64,20 @@ impl Evidence<'_> {
 /// A row per check, and the verdicts that contradict those on record; where they are about the machine at hand, the row says so and no more.
 pub fn judge(claim: &Claim, evidence: &Evidence) -> (Vec<Row>, Vec<String>) {
     let row = |part: usize| {
-        let mut row = Row { metric: "check".to_string(), unit: "1".to_string(), ..evidence.row.clone() };
-        let params = [("claim", claim.id.clone()), ("part", part.to_string()), ("says", claim.says.clone())];
-        let regime = evidence.regime.map(|regime| ("regime", regime.to_string()));
-        row.params.extend(params.into_iter().chain(regime).map(|(key, value)| (key.to_string(), value)));
+        let mut row = Row { metric: Metric::check, ..evidence.row.clone() };
+        let point: [(&str, Coordinate); 3] = [("claim", (&claim.id).into()), ("part", part.into()), ("says", (&claim.says).into())];
+        row.point.extend(point.into_iter().chain(evidence.regime.map(|regime| ("regime", regime.into()))).collect());
         row
     };
     if let Some(why) = &claim.skipped {
-        let mut skipped = Row { verdict: Some("skipped".to_string()), note: Some(why.clone()), ..row(1) };
-        skipped.params.insert("expected".to_string(), String::new());
-        return (vec![skipped], Vec::new());
+        let skipped = Row { verdict: Some(Verdict::Skipped), note: Some(why.clone()), ..row(1) };
+        return (vec![skipped.at("expected", "")], Vec::new());
     }
     let (mut rows, mut surprises) = (Vec::new(), Vec::new());
     for (index, check) in claim.checks.iter().enumerate() {
         let mut row = row(index + 1);
-        row.params.insert("check".to_string(), claim.check[index].clone());
-        row.params.insert("expected".to_string(), check.threshold());
+        row.point.set("check", &claim.check[index]);
+        row.point.set("expected", check.threshold());
         let outcomes = evaluate(check, evidence);
         let verdict = word(&outcomes);
         if let Ok(outcomes) = &outcomes {
@@ -92,24 +90,24 @@ pub fn judge(claim: &Claim, evidence: &Evidence) -> (Vec<Row>, Vec<String>) {
             row.runs = outcomes.len() as u32;
         }
         if claim.in_print && !evidence.printed.is_empty() {
-            row.params.insert("in_print".to_string(), in_print(check, evidence));
+            row.point.set("in_print", in_print(check, evidence));
         }
         let known = claim.known(index + 1, evidence.regime);
         let undecided =
-            outcomes.as_ref().ok().filter(|_| verdict == "inconclusive").map(|outcomes| undecided(outcomes, evidence.replicates));
+            outcomes.as_ref().ok().filter(|_| verdict == Verdict::Inconclusive).map(|outcomes| undecided(outcomes, evidence.replicates));
         let why = outcomes.err().map(Nothing::because).or_else(|| known.map(|known| known.because.clone())).or_else(|| claim.note.clone());
-        let on_record = known.map_or("reproduced", |known| known.verdict.as_str());
-        let is_decided = |word: &&str| ["reproduced", "not-reproduced"].contains(word);
+        let on_record = known.map_or(Verdict::Reproduced, |known| known.verdict);
+        let is_decided = |verdict: &Verdict| [Verdict::Reproduced, Verdict::NotReproduced].contains(verdict);
         let differs = [verdict, on_record].iter().all(is_decided) && verdict != on_record;
         // What is on record of one machine is no promise about another.
-        let is_of_machine = evidence.row.backend == "host";
+        let is_of_machine = evidence.row.world == World::Host;
         let elsewhere = (differs && is_of_machine).then(|| format!("another machine has {on_record} on record"));
         row.note = undecided.into_iter().chain(elsewhere).chain(why).reduce(|counted, why| format!("{counted}; {why}"));
         if differs && !is_of_machine {
             let regime = evidence.regime.map_or(String::new(), |regime| format!(", {regime}"));
             surprises.push(format!("{} ({}{regime}) is {verdict}, on record as {on_record}: {}", claim.id, index + 1, claim.check[index]));
         }
-        row.verdict = Some(verdict.to_string());
+        row.verdict = Some(verdict);
         rows.push(row);
     }
     (rows, surprises)
@@ -192,11 +190,11 @@ fn in_print(check: &Check, evidence: &Evidence) -> String {
 }
 
 /// Reproduced if the whole interval of the margin is on the right side, not if it is on the wrong one.
-fn word(outcomes: &Result<Vec<Outcome>, Nothing>) -> &'static str {
+fn word(outcomes: &Result<Vec<Outcome>, Nothing>) -> Verdict {
     let outcomes = match outcomes {
         Ok(outcomes) => outcomes,
-        Err(Nothing::Unmeasured(_)) => return "skipped",
-        Err(Nothing::Missing(_)) => return "inconclusive",
+        Err(Nothing::Unmeasured(_)) => return Verdict::Skipped,
+        Err(Nothing::Missing(_)) => return Verdict::Inconclusive,
     };
     let margins: Vec<f64> = outcomes.iter().map(|outcome| outcome.margin).collect();
     let (low, high) = match Estimate::of(&margins) {
@@ -205,9 +203,9 @@ fn word(outcomes: &Result<Vec<Outcome>, Nothing>) -> &'static str {
         _ => margins.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &margin| (low.min(margin), high.max(margin))),
     };
     match (low >= 0.0, high < 0.0) {
-        (true, _) => "reproduced",
-        (_, true) => "not-reproduced",
-        _ => "inconclusive",
+        (true, _) => Verdict::Reproduced,
+        (_, true) => Verdict::NotReproduced,
+        _ => Verdict::Inconclusive,
     }
 }
 
@@ -223,13 +221,13 @@ mod tests {
 
     #[test]
     fn an_interval_on_both_sides_decides_nothing() {
-        assert_eq!(word(&outcomes(&[1.0, 1.1, 0.9])), "reproduced");
-        assert_eq!(word(&outcomes(&[-1.0, -1.1, -0.9])), "not-reproduced");
-        assert_eq!(word(&outcomes(&[1.0, -1.0, 0.1])), "inconclusive");
-        assert_eq!(word(&outcomes(&[f64::INFINITY, 20.0])), "reproduced");
-        assert_eq!(word(&outcomes(&[f64::NEG_INFINITY, 20.0])), "inconclusive");
-        assert_eq!(word(&outcomes(&[0.0])), "reproduced");
-        assert_eq!(word(&Err(Nothing::Unmeasured("no valgrind".into()))), "skipped");
+        assert_eq!(word(&outcomes(&[1.0, 1.1, 0.9])), Verdict::Reproduced);
+        assert_eq!(word(&outcomes(&[-1.0, -1.1, -0.9])), Verdict::NotReproduced);
+        assert_eq!(word(&outcomes(&[1.0, -1.0, 0.1])), Verdict::Inconclusive);
+        assert_eq!(word(&outcomes(&[f64::INFINITY, 20.0])), Verdict::Reproduced);
+        assert_eq!(word(&outcomes(&[f64::NEG_INFINITY, 20.0])), Verdict::Inconclusive);
+        assert_eq!(word(&outcomes(&[0.0])), Verdict::Reproduced);
+        assert_eq!(word(&Err(Nothing::Unmeasured("no valgrind".into()))), Verdict::Skipped);
     }
 
     #[test]

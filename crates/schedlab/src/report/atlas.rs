@@ -1,15 +1,15 @@
 //! The cost atlas as curves over the number of tasks, one chart per metric and mix, with the numbers of tasks at which another structure becomes the cheapest.
 
 use crate::atlas::crossover::sign_change;
-use crate::output::Row;
+use crate::output::{Metric, Row};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The costs of all structures in one metric under the same conditions.
 #[derive(Serialize)]
 pub struct Chart {
-    metric: String,
-    unit: String,
+    metric: &'static str,
+    unit: &'static str,
     /// The other coordinates, as in `levels=10, mix=random`.
     conditions: String,
     /// Numbers of tasks, ascending.
@@ -38,6 +38,8 @@ struct Crossover {
     certain: bool,
 }
 
+const CHEAPEST: [Metric; 2] = [Metric::cheapest_instructions_per_op, Metric::cheapest_time_ns_per_op];
+
 /// The number of tasks of a row of the atlas.
 fn tasks(row: &Row) -> Option<u32> {
     row.workload.strip_prefix("yield:")?.parse().ok()
@@ -45,11 +47,11 @@ fn tasks(row: &Row) -> Option<u32> {
 
 /// A chart for each metric and mix that has values at two numbers of tasks or more.
 pub fn charts(rows: &[Row]) -> Vec<Chart> {
-    let mut groups: Vec<((String, String), Vec<&Row>)> = Vec::new();
-    for row in rows.iter().filter(|row| row.value.is_some() && tasks(row).is_some() && !row.metric.starts_with("cheapest_")) {
-        let shared = row.params.iter().filter(|(key, _)| *key != "strides");
+    let mut groups: Vec<((Metric, String), Vec<&Row>)> = Vec::new();
+    for row in rows.iter().filter(|row| row.value.is_some() && tasks(row).is_some() && !CHEAPEST.contains(&row.metric)) {
+        let shared = row.point.iter().filter(|(key, _)| *key != "strides");
         let conditions: Vec<String> = shared.map(|(key, value)| format!("{key}={value}")).collect();
-        let key = (row.metric.clone(), conditions.join(", "));
+        let key = (row.metric, conditions.join(", "));
         match groups.iter_mut().find(|(known, _)| *known == key) {
             Some((_, rows)) => rows.push(row),
             None => groups.push((key, vec![row])),
@@ -63,16 +65,16 @@ pub fn charts(rows: &[Row]) -> Vec<Chart> {
 }
 
 impl Chart {
-    fn new(metric: String, conditions: String, rows: &[&Row]) -> Chart {
+    fn new(metric: Metric, conditions: String, rows: &[&Row]) -> Chart {
         let numbers: Vec<u32> = rows.iter().filter_map(|row| tasks(row)).collect::<BTreeSet<_>>().into_iter().collect();
         let mut names: Vec<&str> = Vec::new();
         let mut cells: BTreeMap<(&str, u32), &Row> = BTreeMap::new();
         for row in rows {
-            if !names.contains(&row.policy.as_str()) {
-                names.push(&row.policy);
+            if !names.contains(&row.candidate.as_str()) {
+                names.push(&row.candidate);
             }
             if let Some(tasks) = tasks(row) {
-                cells.insert((&row.policy, tasks), row);
+                cells.insert((&row.candidate, tasks), row);
             }
         }
         let column = |name: &str, of: fn(&Row) -> Option<f64>| numbers.iter().map(|&tasks| of(cells.get(&(name, tasks))?)).collect();
@@ -83,10 +85,9 @@ impl Chart {
             ci_high: column(name, |row| row.ci_high),
         };
         let structures: Vec<Curve> = names.iter().map(curve).collect();
-        let unit = rows.first().map_or(String::new(), |row| row.unit.clone());
         let tasks: Vec<f64> = numbers.iter().map(|&tasks| f64::from(tasks)).collect();
         let crossovers = crossovers(&tasks, &structures);
-        Chart { metric, unit, conditions, tasks, structures, crossovers }
+        Chart { metric: metric.id(), unit: metric.unit(), conditions, tasks, structures, crossovers }
     }
 }
 

@@ -2,21 +2,21 @@
 
 use super::findings;
 use super::tables::escape;
-use crate::output::{Row, quantity};
+use crate::output::{Row, Verdict, quantity};
 use crate::paper::figure::{Figure, Order, Point};
 use crate::paper::findings::Decision;
 use std::fmt::Write;
 
 /// A table of all claims, each linked to the decisions that touch it; empty if there is none.
 pub fn claims(rows: &[Row], decisions: &[Decision]) -> String {
-    let verdicts: Vec<&Row> = rows.iter().filter(|row| row.params.contains_key("claim") && row.verdict.is_some()).collect();
+    let verdicts: Vec<&Row> = rows.iter().filter(|row| !row.text("claim").is_empty() && row.verdict.is_some()).collect();
     if verdicts.is_empty() {
         return String::new();
     }
     let mut html = String::from("<section id=claims><h2>Claims</h2>\n<p class=legend>");
-    for word in crate::paper::claim::VERDICTS {
-        let count = verdicts.iter().filter(|row| row.verdict.as_deref() == Some(word)).count();
-        let _ = write!(html, "<span class={}>{count} checks {word}</span> ", class(word));
+    for verdict in Verdict::OF_CLAIMS {
+        let count = verdicts.iter().filter(|row| row.verdict == Some(verdict)).count();
+        let _ = write!(html, "<span class={}>{count} checks {verdict}</span> ", class(verdict));
     }
     html += "A check is a comparison that a claim comes down to; it holds if the 95 % interval of its margin does.</p>\n\
              <div class=scroll><table class=sortable id=verdicts><thead><tr>";
@@ -24,13 +24,13 @@ pub fn claims(rows: &[Row], decisions: &[Decision]) -> String {
         let _ = write!(html, "<th scope=col>{title}");
     }
     html += "<th scope=col class=number>measured<th scope=col>expected<th scope=col>verdict<th scope=col>because</thead><tbody>\n";
-    verdicts.iter().for_each(|row| html += &verdict(row, decisions));
+    verdicts.iter().for_each(|row| html += &check(row, decisions));
     html + "</tbody></table></div></section>\n"
 }
 
-fn verdict(row: &Row, decisions: &[Decision]) -> String {
-    let param = |key: &str| escape(row.params.get(key).map_or("", String::as_str));
-    let word = row.verdict.as_deref().unwrap_or_default();
+fn check(row: &Row, decisions: &[Decision]) -> String {
+    let text = |name: &str| escape(row.text(name));
+    let verdict = row.verdict.unwrap_or(Verdict::Skipped);
     let measured = match (row.value, row.ci_low.zip(row.ci_high)) {
         (None, _) => "–".to_string(),
         (Some(value), None) => quantity(value, "1"),
@@ -39,24 +39,24 @@ fn verdict(row: &Row, decisions: &[Decision]) -> String {
     let value = row.value.map_or(String::new(), |value| format!(" data-value={value}"));
     format!(
         "<tr><td>{}<th scope=row>{}{}<td class=words>{}<td class=words><code>{}</code><td>{}<td>{}<td class=number{value}>{measured}<td><code>{}</code>\
-         <td class={}>{word}<td class=words>{}\n",
-        param("paper"),
-        param("claim"),
-        findings::links(row.params.get("claim").map_or("", String::as_str), decisions),
-        param("says"),
-        param("check"),
-        param("regime"),
-        param("in_print"),
-        param("expected"),
-        class(word),
-        if word == "reproduced" { String::new() } else { escape(row.note.as_deref().unwrap_or_default()) },
+         <td class={}>{verdict}<td class=words>{}\n",
+        text("paper"),
+        text("claim"),
+        findings::links(row.text("claim"), decisions),
+        text("says"),
+        text("check"),
+        text("regime"),
+        text("in_print"),
+        text("expected"),
+        class(verdict),
+        if verdict == Verdict::Reproduced { String::new() } else { escape(row.note.as_deref().unwrap_or_default()) },
     )
 }
 
-fn class(verdict: &str) -> &'static str {
+fn class(verdict: Verdict) -> &'static str {
     match verdict {
-        "reproduced" => "better",
-        "not-reproduced" => "worse",
+        Verdict::Reproduced => "better",
+        Verdict::NotReproduced => "worse",
         _ => "undecided",
     }
 }

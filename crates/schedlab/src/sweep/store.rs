@@ -107,7 +107,7 @@ impl fmt::Display for Key {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
+    use crate::output::{Coordinate, Metric, Point, Verdict, World};
 
     #[test]
     fn rows_come_back_as_they_were_and_a_damaged_file_is_no_cell() {
@@ -115,19 +115,17 @@ mod tests {
         let store = Store::open(scratch.path()).unwrap();
         let row = |value: Option<f64>, seed| Row {
             workload: "w".to_string(),
-            policy: "take:rr".to_string(),
-            backend: "sim".to_string(),
+            candidate: "take:rr".to_string(),
             cpus: 1024,
             seed,
-            params: BTreeMap::from([("tmc".to_string(), "0ms".to_string())]),
-            metric: "grr".to_string(),
-            unit: "1".to_string(),
+            point: Point::new().with("tmc", Coordinate::read("0ms")),
             value,
             ci_low: value.map(|value| value - 1e-17),
             ci_high: None,
             runs: 1,
-            verdict: value.map(|_| "better".to_string()),
+            verdict: value.map(|_| Verdict::Better),
             note: value.is_none().then(|| "saturated".to_string()),
+            ..Row::new(World::Sim, Metric::grr)
         };
         let rows = vec![row(Some(0.1 + 0.2), Some(u64::MAX)), row(None, None)];
         let (key, other) = (Key::of(&["a", "b"]), Key::of(&["ab", ""]));

@@ -1,7 +1,7 @@
 //! What a guest's digits depend on: the same hashes give the same digits on any machine.
 
 use super::{Guest, initramfs, sha256};
-use std::collections::BTreeMap;
+use crate::output::Point;
 use std::fmt;
 
 /// Emulator, kernel, runner and whatever else lies in the guest, by their hashes.
@@ -30,7 +30,7 @@ impl Identity {
     }
 
     /// As coordinates of a result.
-    pub fn params(&self) -> BTreeMap<String, String> {
+    pub fn point(&self) -> Point {
         let pairs = [
             ("qemu", &self.qemu),
             ("qemu_sha256", &self.qemu_sha256),
@@ -39,7 +39,7 @@ impl Identity {
             ("runner_sha256", &self.runner_sha256),
         ];
         let files = self.files_sha256.iter().map(|hash| ("files_sha256", hash));
-        pairs.into_iter().chain(files).map(|(key, value)| (key.to_string(), value.clone())).collect()
+        pairs.into_iter().chain(files).collect()
     }
 }
 

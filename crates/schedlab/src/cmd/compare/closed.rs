@@ -30,7 +30,7 @@ impl Compare {
         let cases = Cases { baseline: &baseline, policies: &policies, cpus: &cpus };
         let comparison = Comparison::of_runs(subject, &cases, &setup, &bar);
         bar.finish_and_clear();
-        let comparison = comparison?.with_params(self.machine.params()?);
+        let comparison = comparison?.at(self.machine.point()?);
         let results = Results::new(comparison.simulated_rows(workload.name(), self.common.seed));
         if let Some(directory) = directory {
             directory.write(&results, comparison.simulated_distributions(workload.name()))?;

@@ -4,7 +4,7 @@ use super::Compare;
 use crate::Error;
 use crate::cmd::STOCHASTIC_IS_FLAT;
 use crate::experiment::{check_open, compare_open};
-use crate::output::{Align, Answer, Results, Row, Table, open_cell, open_headline};
+use crate::output::{Align, Answer, Point, Results, Row, Table, open_cell, open_headline};
 use crate::progress;
 use crate::results_directory::ResultsDirectory;
 use crate::workload::{Stochastic, Template};
@@ -52,7 +52,8 @@ impl Compare {
     fn stochastic_text(&self, workloads: &[Stochastic], baseline: &PolicySpec, rows: &[Row]) -> String {
         let mut text = String::new();
         for workload in workloads {
-            let of_workload = |row: &&Row| row.cpus == workload.machine.cpus && row.params == workload.parameters;
+            let point = Point::read(&workload.parameters);
+            let of_workload = |row: &&Row| row.cpus == workload.machine.cpus && row.point == point && row.subject.is_none();
             let rows: Vec<&Row> = rows.iter().filter(of_workload).collect();
             let _ = writeln!(text, "{workload}; against {baseline}, {} runs:\n\n{}", rows.first().map_or(0, |row| row.runs), table(&rows));
         }
@@ -77,11 +78,11 @@ fn verify(workloads: &[Stochastic], policies: &[PolicySpec], seed: u64) -> Resul
 fn table(rows: &[&Row]) -> String {
     let columns = open_headline().map(|(_, title)| (title, Align::Right));
     let mut table = Table::new(std::iter::once(("policy", Align::Left)).chain(columns));
-    let mut policies: Vec<&str> = rows.iter().map(|row| row.policy.as_str()).collect();
+    let mut policies: Vec<&str> = rows.iter().map(|row| row.candidate.as_str()).collect();
     policies.dedup();
     let mut notes: Vec<String> = Vec::new();
     for policy in policies {
-        let of_policy = |metric: &str| rows.iter().find(|row| row.policy == policy && row.metric == metric);
+        let of_policy = |metric: &str| rows.iter().find(|row| row.candidate == policy && row.metric.id() == metric);
         let cells = open_headline().map(|(metric, _)| of_policy(metric).map_or(String::new(), |row| open_cell(row)));
         table.row(std::iter::once(policy.to_string()).chain(cells));
         if let Some(note) = of_policy("grr").and_then(|row| row.note.as_ref()) {

@@ -8,6 +8,7 @@ mod in_charge;
 mod yields;
 
 use super::Compare;
+use crate::output::{Point, World};
 use crate::vm::{Guest, Identity, Kernel, Proved, Qemu, kernel, prove};
 use crate::workload::{ClosedWorkload, Workload};
 use crate::{Error, progress};
@@ -18,7 +19,6 @@ use schedlab_runner::class::Class;
 use schedlab_runner::event::Event;
 use schedlab_runner::session::{Job, Session};
 use schedsim::Nanos;
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 use std::time::Duration;
@@ -196,17 +196,17 @@ impl Case {
     }
 
     /// As coordinates of a result.
-    fn params(&self) -> BTreeMap<String, String> {
-        let mut params = self.identity.params();
+    fn point(&self) -> Point {
+        let mut point = self.identity.point();
         if self.guest.nodes > 1 {
-            params.insert("numa_nodes".to_string(), format!("{}, artificial", self.guest.nodes));
+            point.set("numa_nodes", format!("{}, artificial", self.guest.nodes));
         }
-        params.extend(self.boot.map(|boot| ("boot".to_string(), boot.to_string())));
-        params
+        point.extend(self.boot.map(|boot| ("boot", boot)).into_iter().collect());
+        point
     }
 
-    fn backend(&self) -> String {
-        format!("vm:{}", self.guest.kernel.name)
+    fn world(&self) -> World {
+        World::Vm { kernel: self.guest.kernel.name.clone() }
     }
 }
 

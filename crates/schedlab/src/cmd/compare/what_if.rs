@@ -4,9 +4,9 @@ use super::Compare;
 use crate::Error;
 use crate::cmd::load;
 use crate::experiment::{Recorded, Subject};
+use crate::output::Point;
 use crate::workload::Workload;
 use schedsim::{Machine, Time, workload};
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub(super) struct WhatIf {
     machine: Machine,
     until: Time,
     /// In what it differs from the recording.
-    pub params: BTreeMap<String, String>,
+    pub point: Point,
 }
 
 impl Compare {
@@ -27,15 +27,15 @@ impl Compare {
             return Ok(None);
         }
         let machine = self.machine.applied(file.as_ref(), &recorded.machine);
-        let mut what_if = WhatIf { workload: recorded.workload.clone(), machine, until: Time::NEVER, params: BTreeMap::new() };
+        let mut what_if = WhatIf { workload: recorded.workload.clone(), machine, until: Time::NEVER, point: Point::new() };
         if let Some(file) = file {
-            what_if.params.insert("machine".to_string(), file.name);
+            what_if.point.set("machine", file.name);
         }
         if let Some(argument) = &self.add_load {
             let (load, until) = self.load_beside(argument, what_if.machine.cpus)?;
             (what_if.workload, what_if.until) = (what_if.workload.beside(&load), until);
             let name = Path::new(argument).file_name().unwrap_or(argument);
-            what_if.params.insert("load".to_string(), name.to_string_lossy().into_owned());
+            what_if.point.set("load", name.to_string_lossy().into_owned());
         }
         Ok(Some(what_if))
     }
@@ -61,8 +61,8 @@ impl WhatIf {
 
     /// In words.
     pub(super) fn told(&self) -> String {
-        let machine = self.params.get("machine").map(|name| format!(" on the machine {name}, with {} CPUs,", self.machine.cpus));
-        let load = self.params.get("load").map(|name| format!(" with {name} beside it,"));
+        let machine = self.point.get("machine").map(|name| format!(" on the machine {name}, with {} CPUs,", self.machine.cpus));
+        let load = self.point.get("load").map(|name| format!(" with {name} beside it,"));
         let text = format!("\nWhat if: the recorded workload{}{}", machine.unwrap_or_default(), load.unwrap_or_default());
         format!("{}. Metrics are of all tasks, until those that ended in the recording have.\n", text.trim_end_matches(','))
     }

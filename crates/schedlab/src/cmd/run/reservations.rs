@@ -1,7 +1,7 @@
 //! Tasks that reserve CPU time: what theory says of them beside what happened.
 
 use crate::experiment::Run;
-use crate::output::{Align, Row, Table};
+use crate::output::{Align, Metric, Row, SubjectKind, Table};
 use schedsim::metrics::TaskDeadlines;
 use schedsim::workload::{Reservation, Schedulability, Workload};
 use std::fmt::Write;
@@ -10,16 +10,13 @@ use std::fmt::Write;
 pub fn rows(run: &Run, workload: &Workload, row: &Row) -> Vec<Row> {
     let of_task = |task: &TaskDeadlines| {
         let numbers = [
-            ("task_jobs", "count", task.jobs as f64),
-            ("task_deadline_misses", "count", task.missed as f64),
-            ("task_response_ns_max", "ns", task.response.0 as f64),
-            ("task_reservation_used", "1", task.used),
+            (Metric::task_jobs, task.jobs as f64),
+            (Metric::task_deadline_misses, task.missed as f64),
+            (Metric::task_response_ns_max, task.response.0 as f64),
+            (Metric::task_reservation_used, task.used),
         ];
-        numbers.map(|(metric, unit, value)| {
-            let mut row = Row { metric: metric.to_string(), unit: unit.to_string(), value: Some(value), note: None, ..row.clone() };
-            row.params.insert("task".to_string(), format!("{} {}", task.task.0, workload.tasks[task.task.index()].info.name));
-            row
-        })
+        let name = format!("{} {}", task.task.0, workload.tasks[task.task.index()].info.name);
+        numbers.map(|(metric, value)| Row { metric, value: Some(value), note: None, ..row.clone() }.of(SubjectKind::Task, &name))
     };
     run.summary.deadlines.iter().flat_map(of_task).collect()
 }

@@ -6,7 +6,7 @@ use crate::Error;
 use crate::host::run::Place;
 use crate::host::traced::Traced;
 use crate::import::Options;
-use crate::output::Row;
+use crate::output::{Row, registered};
 use crate::results_directory::ResultsDirectory;
 use crate::trace_file::{Header, Task, Writer};
 use schedlab_runner::class::Class;
@@ -52,10 +52,9 @@ impl Recorded {
     pub fn rows(&self, plan: &Plan<'_>) -> Vec<Row> {
         let rows = CATALOGUE.iter().map(|metric| {
             let value = metric.read(&self.summary);
-            let mut row = Row { value: value.value, runs: 1, ..row(plan, &format!("kernel:{}", self.class), metric.id, metric.unit, None) };
-            row.note = value.note.map(str::to_string);
-            row.params.insert("recorded".to_string(), "perf".to_string());
-            row
+            let note = value.note.map(str::to_string);
+            let row = row(plan, &format!("kernel:{}", self.class), registered(metric.id), None);
+            Row { value: value.value, runs: 1, note, ..row }.at("recorded", "perf")
         });
         rows.collect()
     }

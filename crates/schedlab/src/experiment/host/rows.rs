@@ -3,7 +3,7 @@
 use super::{HostComparison, Plan};
 use crate::host::cpus;
 use crate::host::measured::{HostMetric, METRICS};
-use crate::output::Row;
+use crate::output::{Metric, Point, Row, SubjectKind, World, registered};
 use crate::statistics::{Estimate, bootstrap_of, median};
 use std::collections::BTreeMap;
 
@@ -12,25 +12,26 @@ impl HostComparison {
     pub fn rows(&self, plan: &Plan<'_>) -> Vec<Row> {
         let mut rows = self.rows_of_same(plan);
         for (index, case) in self.cases.iter().enumerate() {
-            let row = |metric: &str, unit: &str, estimate: Option<Estimate>| Row {
-                runs: case.values(metric).flatten().count() as u32,
-                ..row(plan, &format!("kernel:{}", case.class), metric, unit, estimate)
+            let row = |metric: Metric, estimate: Option<Estimate>| Row {
+                runs: case.values(metric.id()).flatten().count() as u32,
+                baseline: (index > 0).then(|| format!("kernel:{}", self.cases[0].class)),
+                ..row(plan, &format!("kernel:{}", case.class), metric, estimate)
             };
             for metric in &METRICS {
-                let verdict = self.verdict(index, metric.id).map(|verdict| verdict.word().to_string());
-                rows.push(Row { verdict, note: self.note(index, metric), ..row(metric.id, metric.unit, case.estimate(metric.id)) });
+                let verdict = self.verdict(index, metric.id);
+                rows.push(Row { verdict, note: self.note(index, metric), ..row(registered(metric.id), case.estimate(metric.id)) });
             }
             let mut makespans: Vec<f64> = case.values("makespan_ns").flatten().collect();
             if let Some((low, high)) = bootstrap_of(&makespans, median) {
                 let note = Some("the interval is of a percentile bootstrap".to_string());
                 let value = Some(median(&mut makespans));
-                rows.push(Row { value, ci_low: Some(low), ci_high: Some(high), note, ..row("makespan_ns_median", "ns", None) });
+                rows.push(Row { value, ci_low: Some(low), ci_high: Some(high), note, ..row(Metric::makespan_ns_median, None) });
             }
             let base = self.cases[0].estimate("makespan_ns").map_or(f64::NAN, |base| base.mean);
             if let Some(paired) = case.against(&self.cases[0], "makespan_ns").filter(|_| index > 0) {
                 let estimate = Estimate { mean: paired.mean / base, half_width: Some(paired.half_width(0.95) / base) };
                 let note = Some("mean difference from the baseline in the same rounds, as a share of the baseline's mean".to_string());
-                rows.push(Row { runs: paired.pairs as u32, note, ..row("makespan_difference", "1", Some(estimate)) });
+                rows.push(Row { runs: paired.pairs as u32, note, ..row(Metric::makespan_difference, Some(estimate)) });
             }
             rows.extend(self.rows_of_tasks(index, plan));
         }
@@ -39,27 +40,25 @@ impl HostComparison {
 
     /// CPU time, begin and end of each `[[task]]`: means over the runs, of a kind with several tasks their sum, first begin and last end.
     fn rows_of_tasks(&self, index: usize, plan: &Plan<'_>) -> Vec<Row> {
-        let mut values: BTreeMap<(String, &str), Vec<f64>> = BTreeMap::new();
+        let mut values: BTreeMap<(String, Metric), Vec<f64>> = BTreeMap::new();
         for run in self.cases[index].runs.iter().flatten() {
-            let mut of_run: BTreeMap<(&str, &str), f64> = BTreeMap::new();
+            let mut of_run: BTreeMap<(&str, Metric), f64> = BTreeMap::new();
             for task in &run.tasks {
-                *of_run.entry((&task.name, "task_cpu_time_ns")).or_default() += task.cpu_ns as f64;
+                *of_run.entry((&task.name, Metric::task_cpu_time_ns)).or_default() += task.cpu_ns as f64;
                 if let Some(began) = task.began_ns {
-                    let first = of_run.entry((&task.name, "task_began_ns")).or_insert(f64::INFINITY);
+                    let first = of_run.entry((&task.name, Metric::task_began_ns)).or_insert(f64::INFINITY);
                     *first = first.min(began as f64);
                 }
                 if let Some(ended) = task.ended_ns {
-                    let last = of_run.entry((&task.name, "task_ended_ns")).or_default();
+                    let last = of_run.entry((&task.name, Metric::task_ended_ns)).or_default();
                     *last = last.max(ended as f64);
                 }
             }
             of_run.into_iter().for_each(|((task, metric), value)| values.entry((task.to_string(), metric)).or_default().push(value));
         }
-        let of_task = |((task, metric), values): ((String, &'static str), Vec<f64>)| {
+        let of_task = |((task, metric), values): ((String, Metric), Vec<f64>)| {
             let policy = format!("kernel:{}", self.cases[index].class);
-            let mut row = Row { runs: values.len() as u32, ..row(plan, &policy, metric, "ns", Estimate::of(&values)) };
-            row.params.insert("task".to_string(), task);
-            row
+            Row { runs: values.len() as u32, ..row(plan, &policy, metric, Estimate::of(&values)) }.of(SubjectKind::Task, task)
         };
         values.into_iter().map(of_task).collect()
     }
@@ -85,44 +84,39 @@ impl HostComparison {
         let Some(same) = &self.same else { return Vec::new() };
         let policy = format!("kernel:{}", self.cases[0].class);
         let difference = Row {
-            verdict: Some(same.verdict.word().to_string()),
+            verdict: Some(same.verdict),
             note: Some(
                 "A/A: the baseline against itself, paired; its half-width is the smallest difference that this machine shows".to_string(),
             ),
-            ..row(plan, &policy, "same_makespan_difference", "1", Some(same.difference))
+            ..row(plan, &policy, Metric::same_makespan_difference, Some(same.difference))
         };
         let overhead = Row {
             note: Some("what measuring adds to the makespan: paired with runs that measure nothing else".to_string()),
-            ..row(plan, &policy, "measurement_overhead", "1", Some(same.overhead))
+            ..row(plan, &policy, Metric::measurement_overhead, Some(same.overhead))
         };
         [difference, overhead].map(|row| Row { runs: same.runs, ..row }).into()
     }
 }
 
-pub(super) fn row(plan: &Plan<'_>, policy: &str, metric: &str, unit: &str, estimate: Option<Estimate>) -> Row {
+pub(super) fn row(plan: &Plan<'_>, candidate: &str, metric: Metric, estimate: Option<Estimate>) -> Row {
     let bound = |sign: f64| estimate.and_then(|estimate| Some(estimate.mean + sign * estimate.half_width?));
     let conditions = &plan.conditions;
-    let mut params = BTreeMap::new();
+    let mut point = Point::new();
     if conditions.nice != 0 {
-        params.insert("nice".to_string(), conditions.nice.to_string());
+        point.set("nice", conditions.nice);
     }
     if conditions.pinned {
-        params.insert("affinity".to_string(), cpus::names(&conditions.cpus));
+        point.set("affinity", cpus::names(&conditions.cpus));
     }
     Row {
         workload: plan.name.to_string(),
-        policy: policy.to_string(),
-        backend: "host".to_string(),
+        candidate: candidate.to_string(),
         cpus: conditions.cpus.len() as u16,
         seed: Some(plan.seed),
-        params,
-        metric: metric.to_string(),
-        unit: unit.to_string(),
+        point,
         value: estimate.map(|estimate| estimate.mean).filter(|mean| mean.is_finite()),
         ci_low: bound(-1.0).filter(|bound| bound.is_finite()),
         ci_high: bound(1.0).filter(|bound| bound.is_finite()),
-        runs: 0,
-        verdict: None,
-        note: None,
+        ..Row::new(World::Host, metric)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{aggregate, simulate_open};
 use crate::experiment::Repetition;
-use crate::output::Row;
+use crate::output::{Metric, Row};
 use crate::workload::Stochastic;
 use crate::{Error, progress};
 use indicatif::ProgressBar;
@@ -11,7 +11,7 @@ use schedsim::policy::PolicySpec;
 use std::time::Instant;
 
 /// The metrics whose intervals must be narrow.
-const NARROW: [&str; 3] = ["grr", "ngrr", "apr"];
+const NARROW: [Metric; 3] = [Metric::grr, Metric::ngrr, Metric::apr];
 
 /// What `policies` and the `baseline` come to on each of `workloads`, which are variants of one.
 ///
@@ -76,7 +76,6 @@ fn replicate(
 
 /// Of a metric whose interval must be narrow; parts of the tasks, such as a priority's, need not be.
 fn relative_half_width(row: &Row) -> Option<f64> {
-    let is_part = row.params.contains_key("priority") || row.params.contains_key("class");
-    let (low, high) = row.ci_low.zip(row.ci_high).filter(|_| NARROW.contains(&row.metric.as_str()) && !is_part)?;
+    let (low, high) = row.ci_low.zip(row.ci_high).filter(|_| NARROW.contains(&row.metric) && row.subject.is_none())?;
     Some((high - low) / 2.0 / row.value?.abs())
 }

@@ -1,7 +1,7 @@
 //! From rows of single runs to rows over runs: means with intervals, verdicts and normalised ratios, each from runs with the same seed.
 
-use crate::output::Row;
-use crate::statistics::{Estimate, Verdict};
+use crate::output::{Metric, Point, Row, SubjectKind};
+use crate::statistics::{self, Estimate, Verdict};
 use schedsim::metrics::{Better, OPEN_CATALOGUE};
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ struct Group<'r> {
     noted: usize,
 }
 
-/// Everything of a row but its policy and what was measured.
-type Place<'r> = (&'r str, u16, &'r BTreeMap<String, String>, &'r str);
+/// Everything of a row but its candidate and what was measured.
+type Place<'r> = (&'r str, u16, &'r Point, Option<(SubjectKind, &'r str)>, Metric);
 
 /// Sums up `runs`, which are rows of single runs, over their seeds. With a `baseline` the other policies are held against it: verdicts are of the mean paired
 /// difference, and for each `grr` there is an `ngrr`, the mean over pairs of the ratio of the two (Curran & Stumm's NGRR if the baseline is `initial`).
@@ -27,7 +27,7 @@ pub fn aggregate(runs: &[Row], baseline: Option<&str>) -> Vec<Row> {
     let mut order: Vec<(Place<'_>, &str)> = Vec::new();
     let mut groups: BTreeMap<(Place<'_>, &str), Group<'_>> = BTreeMap::new();
     for row in runs {
-        let key = (place(row), row.policy.as_str());
+        let key = (place(row), row.candidate.as_str());
         let group = groups.entry(key).or_insert_with(|| {
             order.push(key);
             Group { first: row, values: BTreeMap::new(), note: None, noted: 0 }
@@ -40,31 +40,32 @@ pub fn aggregate(runs: &[Row], baseline: Option<&str>) -> Vec<Row> {
     for (place, policy) in order {
         let group = &groups[&(place, policy)];
         let base = baseline.filter(|base| *base != policy).and_then(|base| groups.get(&(place, base)));
-        rows.push(Row { verdict: base.and_then(|base| group.verdict(base)).map(|verdict| verdict.word().to_string()), ..group.row() });
-        if let Some(base) = base.filter(|_| group.first.metric == "grr") {
-            rows.push(group.normalised(base));
+        let baseline = base.and(baseline).map(str::to_string);
+        rows.push(Row { baseline: baseline.clone(), verdict: base.and_then(|base| group.verdict(base)), ..group.row() });
+        if let Some(base) = base.filter(|_| group.first.metric == Metric::grr) {
+            rows.push(Row { baseline, ..group.normalised(base) });
         }
     }
     rows
 }
 
 fn place(row: &Row) -> Place<'_> {
-    (&row.workload, row.cpus, &row.params, &row.metric)
+    (&row.workload, row.cpus, &row.point, row.subject_kind.zip(row.subject.as_deref()), row.metric)
 }
 
 impl Group<'_> {
     fn row(&self) -> Row {
         let values: Option<Vec<f64>> = self.values.values().copied().collect();
-        self.row_of(&self.first.metric, values.and_then(|values| Estimate::of(&values)))
+        self.row_of(self.first.metric, values.and_then(|values| Estimate::of(&values)))
     }
 
-    fn row_of(&self, metric: &str, estimate: Option<Estimate>) -> Row {
+    fn row_of(&self, metric: Metric, estimate: Option<Estimate>) -> Row {
         let runs = self.values.len();
         let note =
             self.note.map(|note| if self.noted == runs { note.to_string() } else { format!("{} of {runs} runs: {note}", self.noted) });
         let bound = |sign: f64| estimate.and_then(|estimate| Some(estimate.mean + sign * estimate.half_width?));
         Row {
-            metric: metric.to_string(),
+            metric,
             value: estimate.map(|estimate| estimate.mean),
             ci_low: bound(-1.0),
             ci_high: bound(1.0),
@@ -85,7 +86,7 @@ impl Group<'_> {
     }
 
     fn verdict(&self, base: &Group<'_>) -> Option<Verdict> {
-        let lower_is_better = match OPEN_CATALOGUE.iter().find(|metric| metric.id == self.first.metric)?.better {
+        let lower_is_better = match OPEN_CATALOGUE.iter().find(|metric| metric.id == self.first.metric.id())?.better {
             Better::Lower => true,
             Better::Higher => false,
             Better::Neither => return None,
@@ -94,13 +95,13 @@ impl Group<'_> {
         let estimate = Estimate::of(&differences).filter(|_| self.is_paired(base))?;
         // From a single pair there is no telling.
         let error = if estimate.half_width.is_none() { f64::INFINITY } else { 0.0 };
-        Some(Verdict::of(estimate, 0.0, error, lower_is_better))
+        Some(statistics::verdict(estimate, 0.0, error, lower_is_better))
     }
 
     fn normalised(&self, base: &Group<'_>) -> Row {
         let ratios: Vec<f64> = self.pairs(base).map(|(value, base)| value / base).collect();
-        let row = self.row_of("ngrr", Estimate::of(&ratios).filter(|_| self.is_paired(base)));
-        let of_base = base.note.map(|note| format!("{}: {note}", base.first.policy));
+        let row = self.row_of(Metric::ngrr, Estimate::of(&ratios).filter(|_| self.is_paired(base)));
+        let of_base = base.note.map(|note| format!("{}: {note}", base.first.candidate));
         Row { note: row.note.clone().or(of_base), ..row }
     }
 }
@@ -108,20 +109,18 @@ impl Group<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::World;
 
     fn run(policy: &str, seed: u64, value: Option<f64>) -> Row {
         Row {
             workload: "w".to_string(),
-            policy: policy.to_string(),
-            backend: "sim".to_string(),
+            candidate: policy.to_string(),
             cpus: 4,
             seed: Some(seed),
-            metric: "grr".to_string(),
-            unit: "1".to_string(),
             value,
             runs: 1,
             note: value.is_none().then(|| "saturated".to_string()),
-            ..Row::default()
+            ..Row::new(World::Sim, Metric::grr)
         }
     }
 
@@ -132,23 +131,23 @@ mod tests {
             .flat_map(|seed| [run("base", seed, Some(10.0 + seed as f64)), run("new", seed, Some(0.9 * (10.0 + seed as f64)))])
             .collect();
         let rows = aggregate(&runs, Some("base"));
-        let of = |policy: &str, metric: &str| rows.iter().find(|row| row.policy == policy && row.metric == metric).unwrap();
-        assert_eq!((of("base", "grr").value, of("base", "grr").runs), (Some(12.0), 5));
-        assert!(of("new", "grr").ci_high > of("base", "grr").ci_low, "the intervals overlap");
-        assert_eq!(of("new", "grr").verdict.as_deref(), Some("better"));
-        let ngrr = of("new", "ngrr");
+        let of = |policy: &str, metric: Metric| rows.iter().find(|row| row.candidate == policy && row.metric == metric).unwrap();
+        assert_eq!((of("base", Metric::grr).value, of("base", Metric::grr).runs), (Some(12.0), 5));
+        assert!(of("new", Metric::grr).ci_high > of("base", Metric::grr).ci_low, "the intervals overlap");
+        assert_eq!(of("new", Metric::grr).verdict, Some(Verdict::Better));
+        let ngrr = of("new", Metric::ngrr);
         assert!((ngrr.value.unwrap() - 0.9).abs() < 1e-12 && ngrr.ci_high.unwrap() - ngrr.ci_low.unwrap() < 1e-9);
-        assert!(aggregate(&runs, None).iter().all(|row| row.metric == "grr" && row.verdict.is_none()));
+        assert!(aggregate(&runs, None).iter().all(|row| row.metric == Metric::grr && row.verdict.is_none()));
     }
 
     #[test]
     fn a_saturated_run_is_no_number_in_any_mean() {
         let runs = [run("base", 1, Some(2.0)), run("base", 2, Some(2.0)), run("new", 1, Some(1.0)), run("new", 2, None)];
         let rows = aggregate(&runs, Some("base"));
-        assert_eq!((rows[1].value, rows[1].note.as_deref(), rows[1].verdict.as_deref()), (None, Some("1 of 2 runs: saturated"), None));
-        assert_eq!((rows[2].metric.as_str(), rows[2].value), ("ngrr", None));
+        assert_eq!((rows[1].value, rows[1].note.as_deref(), rows[1].verdict), (None, Some("1 of 2 runs: saturated"), None));
+        assert_eq!((rows[2].metric, rows[2].value), (Metric::ngrr, None));
         let other_way = aggregate(&runs, Some("new"));
-        let ngrr = other_way.iter().find(|row| row.metric == "ngrr").unwrap();
+        let ngrr = other_way.iter().find(|row| row.metric == Metric::ngrr).unwrap();
         assert_eq!((ngrr.value, ngrr.note.as_deref()), (None, Some("new: saturated")));
     }
 }

@@ -7,7 +7,7 @@
 //! run times decide, a microsecond at the begin makes another order of the rest, and no simulation can be nearer to one boot than another boot is.
 
 use super::closed::{Bursts, Outcome};
-use crate::output::{Align, Row, Table, quantity};
+use crate::output::{self, Align, Row, Table, quantity};
 use crate::vm::conformance::{Conformance, Difference};
 use schedsim::live::{Judgement, Otherwise};
 use schedsim::metrics::CATALOGUE;
@@ -158,9 +158,10 @@ impl Own {
     /// As a result of these boots.
     pub fn row(&self, boots: &[Boot]) -> Row {
         let [one, other] = self.boots;
-        let mut row = boots[one].real.row("equal_dispatches_itself", "1", Some(self.share), None);
-        row.params.insert("boot".to_string(), format!("{},{}", one + 1, other + 1));
-        row
+        boots[one]
+            .real
+            .row(output::Metric::equal_dispatches_itself, Some(self.share), None)
+            .at("boot", format!("{},{}", one + 1, other + 1))
     }
 }
 

@@ -5,7 +5,7 @@ use super::{Backend, Case, InCharge, with_boot};
 use crate::Error;
 use crate::cmd::compare::Compare;
 use crate::experiment::{Subject, simulate};
-use crate::output::{Align, Results, Row, Table, headline, quantity};
+use crate::output::{self, Align, Point, Results, Row, SubjectKind, Table, World, headline, quantity, registered};
 use crate::results_directory::ResultsDirectory;
 use crate::trace_file::{Header, Writer};
 use crate::vm::as_recorded::as_recorded;
@@ -29,12 +29,12 @@ const NO_TIME: &str = "with several virtual CPUs, which QEMU runs one after anot
 /// What a workload came to in one place.
 pub(super) struct Outcome {
     pub policy: String,
-    backend: String,
+    world: World,
     /// Without the boot.
     pub name: String,
     boot: Option<u64>,
     cpus: u16,
-    params: BTreeMap<String, String>,
+    point: Point,
     /// Without the kernel's recording, where that makes a difference.
     makespan: Option<Nanos>,
     pub shares: Vec<(String, f64)>,
@@ -58,11 +58,11 @@ pub(super) enum Bursts {
 }
 
 impl Bursts {
-    /// The metric's name, and what it is called where a person reads it.
-    pub fn names(self) -> (&'static str, &'static str) {
+    /// The metric, and what it is called in a table.
+    pub fn names(self) -> (output::Metric, &'static str) {
         match self {
-            Bursts::Described => ("equal_dispatches", "the order of dispatches"),
-            Bursts::Recorded => ("equal_dispatches_recorded", "the order with bursts as recorded"),
+            Bursts::Described => (output::Metric::equal_dispatches, "the order of dispatches"),
+            Bursts::Recorded => (output::Metric::equal_dispatches_recorded, "the order with bursts as recorded"),
         }
     }
 }
@@ -253,11 +253,11 @@ impl Outcome {
             (measured.lost > 0).then(|| format!("the guest's buffer had no room for {} events; give a shorter workload", measured.lost));
         Outcome {
             policy: case.in_charge.to_string(),
-            backend: case.backend(),
+            world: case.world(),
             name: case.name(),
             boot: case.boot,
             cpus: case.guest.cpus,
-            params: case.params(),
+            point: case.point(),
             makespan: Some(measured.makespan),
             shares: shares(&measured.tasks),
             summary: traced.map(|traced| traced.summary.clone()),
@@ -277,11 +277,11 @@ impl Outcome {
         };
         Outcome {
             policy: policy.to_string(),
-            backend: "sim".to_string(),
+            world: World::Sim,
             name: format!("{policy}, simulated"),
             boot: case.boot,
             cpus: case.guest.cpus,
-            params: case.boot.map(|boot| ("boot".to_string(), boot.to_string())).into_iter().collect(),
+            point: case.boot.map(|boot| ("boot", boot)).into_iter().collect(),
             makespan: None,
             shares: names.enumerate().map(|(index, name)| (name, share(index))).collect(),
             summary: Some(summary),
@@ -294,7 +294,7 @@ impl Outcome {
 
     /// The value of a metric, and why there is none.
     pub fn value(&self, metric: &Metric) -> (Option<f64>, Option<String>) {
-        if self.backend != "sim" && self.cpus > 1 && !UNTIMED.contains(&metric.id) {
+        if self.world != World::Sim && self.cpus > 1 && !UNTIMED.contains(&metric.id) {
             return (None, Some(NO_TIME.to_string()));
         }
         match (&self.summary, self.makespan.filter(|_| metric.id == "makespan_ns")) {
@@ -308,51 +308,43 @@ impl Outcome {
     }
 
     /// One of its results.
-    pub fn row(&self, metric: &str, unit: &str, value: Option<f64>, note: Option<String>) -> Row {
+    pub fn row(&self, metric: output::Metric, value: Option<f64>, note: Option<String>) -> Row {
         Row {
-            policy: self.policy.clone(),
-            backend: self.backend.clone(),
+            candidate: self.policy.clone(),
             cpus: self.cpus,
-            params: self.params.clone(),
-            metric: metric.to_string(),
-            unit: unit.to_string(),
+            point: self.point.clone(),
             value,
             runs: self.runs,
             note,
-            ..Row::default()
+            ..Row::new(self.world.clone(), metric)
         }
     }
 
     fn rows(&self, workload: &str) -> Vec<Row> {
-        let row = |metric: &str, unit: &str, value, note| Row { workload: workload.to_string(), ..self.row(metric, unit, value, note) };
-        let of_class = |metric: &str, class: &str, count: usize| {
-            let mut row = row(metric, "1", Some(count as f64), None);
-            row.params.insert("class".to_string(), class.to_string());
-            row
-        };
+        let row = |metric, value, note| Row { workload: workload.to_string(), ..self.row(metric, value, note) };
+        let of_kind = |metric, kind: &str, count: usize| row(metric, Some(count as f64), None).of(SubjectKind::Difference, kind);
         let metrics = CATALOGUE.iter().map(|metric| {
             let (value, note) = self.value(metric);
-            row(metric.id, metric.unit, value, note)
+            row(registered(metric.id), value, note)
         });
         let shares = self.shares.iter().enumerate().map(|(number, (name, share))| {
-            let mut row = row("cpu_share", "1", Some(*share), None);
-            row.params.extend([("task".to_string(), name.clone()), ("number".to_string(), number.to_string())]);
-            row
+            row(output::Metric::cpu_share, Some(*share), None).of(SubjectKind::Task, name).at("number", number)
         });
         let conformance = self.conformance.iter().flat_map(|(bursts, conformance)| {
             let note = Some(format!("{} turns in the kernel, {} simulated", conformance.real, conformance.simulated));
-            let differences = conformance.differences.iter().map(|(class, count)| of_class("dispatch_differences", class.name(), *count));
+            let differences =
+                conformance.differences.iter().map(|(class, count)| of_kind(output::Metric::dispatch_differences, class.name(), *count));
             let differences = differences.filter(|_| *bursts == Bursts::Described);
-            std::iter::once(row(bursts.names().0, "1", Some(conformance.share()), note)).chain(differences).collect::<Vec<_>>()
+            std::iter::once(row(bursts.names().0, Some(conformance.share()), note)).chain(differences).collect::<Vec<_>>()
         });
         let judgement = self.judgement.iter().flat_map(|judgement| match judgement {
             Ok(judgement) => {
                 let differences = judgement.differences().into_iter();
-                let differences = differences.map(|(how, count)| of_class("decision_differences", how.name(), count));
+                let differences = differences.map(|(how, count)| of_kind(output::Metric::decision_differences, how.name(), count));
                 let note = Some(format!("{} decisions", judgement.decisions));
-                std::iter::once(row("equal_decisions", "1", Some(judgement.share()), note)).chain(differences).collect()
+                std::iter::once(row(output::Metric::equal_decisions, Some(judgement.share()), note)).chain(differences).collect()
             }
-            Err(rule) => vec![row("equal_decisions", "1", None, Some(rule.clone()))],
+            Err(rule) => vec![row(output::Metric::equal_decisions, None, Some(rule.clone()))],
         });
         metrics.chain(shares).chain(judgement).chain(conformance).collect()
     }
@@ -397,10 +389,10 @@ fn tables(outcomes: &[Outcome]) -> String {
     for note in outcomes.iter().filter_map(|outcome| outcome.note.as_ref()) {
         let _ = writeln!(text, "{note}");
     }
-    if outcomes.iter().any(|outcome| outcome.backend != "sim" && outcome.cpus > 1) {
+    if outcomes.iter().any(|outcome| outcome.world != World::Sim && outcome.cpus > 1) {
         let _ = writeln!(text, "Only shares and migrations are shown: {NO_TIME}.");
     }
-    if let Some(nodes) = outcomes.iter().find_map(|outcome| outcome.params.get("numa_nodes")) {
+    if let Some(nodes) = outcomes.iter().find_map(|outcome| outcome.point.get("numa_nodes")) {
         let _ = writeln!(text, "NUMA nodes: {nodes}: the kernel takes them for nodes, and no memory is slower.");
     }
     text

@@ -3,7 +3,7 @@
 use super::{Case, InCharge};
 use crate::Error;
 use crate::cmd::compare::Compare;
-use crate::output::{Align, Results, Row, Table};
+use crate::output::{Align, Metric, Results, Row, SubjectKind, Table};
 use crate::vm::{functions, yields};
 use schedlab_runner::class::Class;
 use std::fmt::Write;
@@ -81,35 +81,31 @@ impl Yields {
     }
 
     fn rows(&self) -> Vec<Row> {
-        let row = &|workload: String, metric: &str, value: f64, note: Option<String>| Row {
+        let row = &|workload: String, metric: Metric, value: f64, note: Option<String>| Row {
             workload,
-            policy: self.case.in_charge.to_string(),
-            backend: self.case.backend(),
+            candidate: self.case.in_charge.to_string(),
             cpus: self.case.guest.cpus,
-            params: self.case.params(),
-            metric: metric.to_string(),
-            unit: "instructions".to_string(),
+            point: self.case.point(),
             value: Some(value),
             runs: 2,
             note,
-            ..Row::default()
+            ..Row::new(self.case.world(), metric)
         };
         let each = self.costs.iter().map(|(tasks, cost)| {
             let (low, high) = cost.range;
             let note = format!("windows from {low:.1} to {high:.1}, {} yields; two boots, the same digits", cost.yields);
-            row(format!("yield:{tasks}"), "instructions_per_yield", cost.instructions, Some(note))
+            row(format!("yield:{tasks}"), Metric::instructions_per_yield, cost.instructions, Some(note))
         });
         let by_function = self.costs.iter().zip(&self.splits).flat_map(|((tasks, cost), split)| {
             split.iter().map(move |(function, count)| {
-                let mut row = row(format!("yield:{tasks}"), "instructions_per_yield_in_function", *count as f64 / cost.yields as f64, None);
-                row.params.insert("function".to_string(), function.clone());
-                row
+                let value = *count as f64 / cost.yields as f64;
+                row(format!("yield:{tasks}"), Metric::instructions_per_yield_in_function, value, None).of(SubjectKind::Function, function)
             })
         });
         let fitted = self.fit().into_iter().flat_map(|fit| {
-            [("instructions_per_yield_base", fit.base), ("instructions_per_yield_per_doubling", fit.per_doubling)].map(|(metric, value)| {
-                row("yield:*".to_string(), metric, value, Some("fitted: base + per_doubling * log2 tasks".to_string()))
-            })
+            [(Metric::instructions_per_yield_base, fit.base), (Metric::instructions_per_yield_per_doubling, fit.per_doubling)].map(
+                |(metric, value)| row("yield:*".to_string(), metric, value, Some("fitted: base + per_doubling * log2 tasks".to_string())),
+            )
         });
         each.chain(by_function).chain(fitted).collect()
     }
