@@ -22,8 +22,8 @@ SETS = {
     "two-cpus": [(2, 5, 5), (3, 7, 7), (4, 9, 9), (1, 11, 11)],
 }
 RUNS = [(name, "RM_mono", "rm", 1) for name in ("simso", "buttazzo", "constrained", "full")]
-RUNS += [(name, "EDF_mono", "deadline/limit=100", 1) for name in ("simso", "buttazzo", "constrained", "full")]
-RUNS += [(name, scheduler, policy, 2) for name in ("two-cpus", "dhall") for scheduler, policy in (("EDF", "deadline/limit=100"), ("RM", "rm"))]
+RUNS += [(name, "EDF_mono", "deadline?limit=100", 1) for name in ("simso", "buttazzo", "constrained", "full")]
+RUNS += [(name, scheduler, policy, 2) for name in ("two-cpus", "dhall") for scheduler, policy in (("EDF", "deadline?limit=100"), ("RM", "rm"))]
 
 
 def ask(tasks, scheduler, cpus, duration):

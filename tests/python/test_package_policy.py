@@ -36,7 +36,7 @@ class Fifo(lab.Policy):
 def test_it_decides_as_the_same_policy_in_rust_does(workload):
     parameters = {"tasks": 100, "load": 0.6} if workload == "unix1990" else None
     ours = lab.simulate(workload, Fifo, cpus=2, parameters=parameters, check=True)
-    rust = lab.simulate(workload, "central:rr/quantum=100ms", cpus=2, parameters=parameters, check=True)
+    rust = lab.simulate(workload, "central:rr?quantum=100ms", cpus=2, parameters=parameters, check=True)
     values = [[(row["metric"], row["value"], row["point"].get("trace_hash")) for row in results.rows] for results in (ours, rust)]
     assert values[0] == values[1]
     assert {row["candidate"] for row in ours.rows} == {"fifo-in-python"}
@@ -63,7 +63,7 @@ class ByPriority(Fifo):
 def test_priorities_may_be_inherited_if_it_says_so(root):
     pathfinder = root / "workloads" / "pathfinder.toml"
     ours = lab.simulate(pathfinder, ByPriority, check=True)
-    rust = lab.simulate(pathfinder, "central:priority/quantum=100ms", check=True)
+    rust = lab.simulate(pathfinder, "central:priority?quantum=100ms", check=True)
     values = [[(row["metric"], row["value"], row["point"].get("trace_hash")) for row in results.rows] for results in (ours, rust)]
     assert values[0] == values[1]
     assert {"new", "wakeup", "preempted", "prio_changed"} <= ByPriority.reasons

@@ -55,7 +55,7 @@ fn unix1990(cpus: u16, tasks: u64) {
     let unix = Unix1990 { cpus, length, ..Unix1990::default() };
     let (model, machine) = (unix.model().expect("a model"), unix.machine());
     for policy in ["central:rr", "initial:rr", "take:rr"] {
-        let policy = PolicySpec::parse(&format!("{policy}/quantum=100ms")).expect("a policy");
+        let policy = PolicySpec::parse(&format!("{policy}?quantum=100ms")).expect("a policy");
         let job = Job { model: &model, machine: &machine, until: Time::NEVER };
         let [with, chunks, without] =
             by_turns([&|| job.observed(&policy).events, &|| job.observed_in_chunks(&policy).events, &|| job.run(&policy, vec![]).events]);
@@ -74,7 +74,7 @@ fn domains() {
     let places = (0..CPUS).map(|cpu| Place { core: cpu, cluster: cpu / 16, node: cpu / 128, speed: 1.0 }).collect();
     let topology = Topology::new(places, vec![], 1.0, MigrationCosts::default()).expect("a topology");
     let clusters = Machine { topology: Some(topology), ..flat.clone() };
-    for [near_flat, policy] in [["take:rr/quantum=100ms", "take:rr/quantum=100ms/raid=near"], ["eevdf", "eevdf"], ["cfs", "cfs"]] {
+    for [near_flat, policy] in [["take:rr?quantum=100ms", "take:rr?quantum=100ms&raid=near"], ["eevdf", "eevdf"], ["cfs", "cfs"]] {
         let run = |policy: &str, machine: &Machine| {
             let policy = PolicySpec::parse(policy).expect("a policy");
             Job { model: &model, machine, until: Time::NEVER }.run(&policy, vec![]).events
@@ -101,7 +101,7 @@ fn against_textbook() {
     let length = RunLength { warm_up: 0, measured: JOBS, after: After::Drain, population_limit: u32::MAX };
     let model = Model::new("M/M/4", gap, vec![class], length).expect("a model");
     let machine = Machine::ideal(4);
-    let policy = PolicySpec::parse("central:rr/quantum=100s").expect("a policy");
+    let policy = PolicySpec::parse("central:rr?quantum=100s").expect("a policy");
     let job = Job { model: &model, machine: &machine, until: Time::NEVER };
     let [with, textbook_with, without, textbook_without] =
         by_turns([&|| job.observed(&policy).events, &|| textbook::<true>(JOBS, 4), &|| job.run(&policy, vec![]).events, &|| {
@@ -216,7 +216,7 @@ fn many(what: &str, model: &Model, until: [f64; 2]) {
     let machine = Unix1990::default().machine();
     let program = peak_bytes();
     for policy in ["central:rr", "take:rr"] {
-        let policy = PolicySpec::parse(&format!("{policy}/quantum=100ms")).expect("a policy");
+        let policy = PolicySpec::parse(&format!("{policy}?quantum=100ms")).expect("a policy");
         let [early, late] = until.map(|until| {
             let job = Job { model, machine: &machine, until: Time(until as u64) };
             (0..TURNS.div_ceil(2))

@@ -6,7 +6,7 @@ use schedlab::experiment::{CostOverrides, Recorded, simulate};
 use schedlab::import::{self, Options};
 use schedsim::engine::{self, Outcome};
 use schedsim::metrics::Metrics;
-use schedsim::policy::{Context, Dispatch, Effect, Enqueue, Needs, Policy, PolicySpec, PolicyVisitor, Promises, Stop, Wake};
+use schedsim::policy::{AnyPolicy, Context, Dispatch, Effect, Enqueue, Needs, Policy, PolicySpec, Promises, Stop, Wake};
 use schedsim::trace::{Event, Observer, Trace, TraceHash};
 use schedsim::workload::{Action, Affinity, Attributes, Script, Start, TaskSpec, Workload};
 use schedsim::{CpuId, Machine, Nanos, Random, TaskId, Time};
@@ -123,65 +123,39 @@ fn costs_of_the_policy_seam() {
     println!("\n{:<20} {:>20} {:>16} {:>16}", "policy seam", "callbacks per event", "ns compiled in", "ns by reference");
     for name in ["central:rr", "take:rr", "eevdf"] {
         let spec = PolicySpec::parse(name).expect("a policy");
-        let run = |call| spec.visit(machine.cpus, Seam { workload: &workload, machine: &machine, call });
+        let options = engine::Options { seed: 1, until: Time::NEVER };
+        let compiled_in = || observed(&spec, &workload, &machine, vec![]);
+        let by_reference = || {
+            let policy = spec.policy(machine.cpus);
+            engine::simulate(&workload, &machine, policy, options, Trace::new(vec![])).expect("a run")
+        };
         let calls = Cell::new(0);
-        let events = run(Call::Counted(&calls)).events as f64;
-        let (mut compiled, mut by_reference) = (f64::INFINITY, f64::INFINITY);
+        let counted = Counted { policy: spec.policy(machine.cpus), calls: &calls };
+        let events = engine::simulate(&workload, &machine, counted, options, Trace::new(vec![])).expect("a run").events as f64;
+        let (mut compiled, mut distant) = (f64::INFINITY, f64::INFINITY);
         for _ in 0..3 {
-            compiled = compiled.min(best(|| _ = run(Call::CompiledIn)));
-            by_reference = by_reference.min(best(|| _ = run(Call::ByReference)));
+            compiled = compiled.min(best(|| _ = compiled_in()));
+            distant = distant.min(best(|| _ = by_reference()));
         }
         let callbacks = calls.get() as f64 / events;
-        println!("{name:<20} {callbacks:>20.2} {:>16.1} {:>16.1}", compiled / events, by_reference / events);
+        println!("{name:<20} {callbacks:>20.2} {:>16.1} {:>16.1}", compiled / events, distant / events);
     }
 }
 
-/// How the engine calls a policy.
-#[derive(Clone, Copy)]
-enum Call<'c> {
-    CompiledIn,
-    ByReference,
-    Counted(&'c Cell<u64>),
+/// A policy whose callbacks are counted.
+struct Counted<'c> {
+    policy: AnyPolicy,
+    calls: &'c Cell<u64>,
 }
 
-struct Seam<'a> {
-    workload: &'a Workload,
-    machine: &'a Machine,
-    call: Call<'a>,
-}
-
-impl PolicyVisitor for Seam<'_> {
-    type Out = Outcome;
-    fn visit<P: Policy>(self, mut policy: P) -> Outcome {
-        let options = engine::Options { seed: 1, until: Time::NEVER };
-        let (workload, machine, trace) = (self.workload, self.machine, Trace::new(vec![]));
-        let by_reference = |policy, calls| engine::simulate(workload, machine, Distant { policy, calls }, options, Trace::new(vec![]));
-        match self.call {
-            Call::CompiledIn => engine::simulate(workload, machine, policy, options, trace),
-            Call::ByReference => by_reference(&mut policy, None),
-            Call::Counted(calls) => by_reference(&mut policy, Some(calls)),
-        }
-        .expect("a run")
+impl Counted<'_> {
+    fn call(&mut self) -> &mut AnyPolicy {
+        self.calls.set(self.calls.get() + 1);
+        &mut self.policy
     }
 }
 
-/// A policy behind a reference.
-struct Distant<'p> {
-    policy: &'p mut dyn Policy,
-    calls: Option<&'p Cell<u64>>,
-}
-
-impl Distant<'_> {
-    #[inline]
-    fn call(&mut self) -> &mut dyn Policy {
-        if let Some(calls) = self.calls {
-            calls.set(calls.get() + 1);
-        }
-        self.policy
-    }
-}
-
-impl Policy for Distant<'_> {
+impl Policy for Counted<'_> {
     fn needs(&self) -> Needs {
         self.policy.needs()
     }
@@ -256,17 +230,6 @@ fn synthetic(tasks: u32, bursts: u32) -> Workload {
 }
 
 fn observed(spec: &PolicySpec, workload: &Workload, machine: &Machine, observers: Vec<&mut dyn Observer>) -> Outcome {
-    struct Job<'a, 't> {
-        workload: &'a Workload,
-        machine: &'a Machine,
-        trace: Trace<'t>,
-    }
-    impl PolicyVisitor for Job<'_, '_> {
-        type Out = Outcome;
-        fn visit<P: Policy>(self, policy: P) -> Outcome {
-            let options = engine::Options { seed: 1, until: Time::NEVER };
-            engine::simulate(self.workload, self.machine, policy, options, self.trace).expect("a run")
-        }
-    }
-    spec.visit(machine.cpus, Job { workload, machine, trace: Trace::new(observers) })
+    let options = engine::Options { seed: 1, until: Time::NEVER };
+    engine::simulate_named(workload, machine, spec, options, Trace::new(observers)).expect("a run")
 }

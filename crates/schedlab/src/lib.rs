@@ -13,6 +13,7 @@ pub mod import;
 pub mod machine_file;
 pub mod output;
 pub mod paper;
+pub mod program;
 pub mod progress;
 pub mod report;
 pub mod results_directory;
@@ -25,6 +26,7 @@ pub mod vm;
 pub mod workload;
 
 pub use error::{Error, no_such};
+pub use program::main;
 
 #[global_allocator]
 static ALLOCATOR: huge_pages::HugePages = huge_pages::HugePages;

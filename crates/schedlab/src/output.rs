@@ -7,8 +7,8 @@ pub use numbers::{headline, open_cell, open_headline, quantity};
 pub use results::{Coordinate, Metric, Point, Record, Row, SCHEMA, SubjectKind, Verdict, World};
 pub use table::{Align, Table};
 
-use crate::Error;
 use crate::results_directory::to_parquet;
+use crate::{Error, program};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
@@ -158,12 +158,14 @@ fn folder(path: &Path) -> &Path {
 
 /// A command line of this program as one would type it.
 pub fn command_line(words: impl Iterator<Item = OsString>) -> String {
-    let quote = |word: String| {
-        let plain = !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:,=%+@".contains(c));
-        if plain { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
-    };
-    let words = words.map(|word| quote(word.to_string_lossy().into_owned()));
-    std::iter::once("schedlab".to_string()).chain(words).collect::<Vec<_>>().join(" ")
+    let words = words.map(|word| shell_word(&word.to_string_lossy()));
+    std::iter::once(program::name().to_string()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// A word as a shell reads it back.
+pub fn shell_word(word: &str) -> String {
+    let plain = !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:,=%+@".contains(c));
+    if plain { word.to_string() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 /// The running kernel's release.

@@ -67,7 +67,7 @@ fn compare_runs_every_scheduler_and_charges_its_queue() {
         }
     }
     fails(&["compare", REDIS, "--mips", "0"], 2, &["million instructions per second"]);
-    fails(&["compare", REDIS, "--policy", "mlfq/stretch=4"], 2, &["stretch", "1 to 3"]);
+    fails(&["compare", REDIS, "--policy", "mlfq?stretch=4"], 2, &["stretch", "1 to 3"]);
     fails(&["compare", REDIS, "--policy", "mflq"], 2, &["mlfq"]);
 }
 
@@ -93,7 +93,7 @@ fn compare_of_all_policies_has_a_case_for_each() {
     let mut policies: Vec<&str> = results["rows"].as_array().expect("rows").iter().filter_map(|row| row["candidate"].as_str()).collect();
     policies.sort_unstable();
     policies.dedup();
-    assert_eq!(policies.len(), schedsim::policy::names().len());
+    assert_eq!(policies.len(), schedsim::policy::Catalog::built_in().names().len());
     fails(&["compare", "yield:3", "--on", "vm", "--policy", "all"], 2, &["kernel:"]);
     fails(&["compare", "yield:3", "--on", "vm", "--then", "yeld:4"], 2, &["Did you mean `yield`?"]);
     fails(&["compare", "yield:3", "--on", "vm", "--then", "yield:4", "-o", "x"], 2, &["leave --then out"]);
@@ -116,7 +116,7 @@ fn what_if_a_recording_ran_on_another_machine_or_beside_another_load() {
         rows.iter().find(of).and_then(|row| row["value"].as_f64()).unwrap_or_else(|| panic!("{metric} of {policy}"))
     };
     let replay = rows(&["compare", REDIS, "--policy", "take:rr"]);
-    let large = rows(&["compare", REDIS, "--policy", "take:rr,take:rr/raid=near", "--machine", two_nodes]);
+    let large = rows(&["compare", REDIS, "--policy", "take:rr,take:rr?raid=near", "--machine", two_nodes]);
     let simulated = large.iter().find(|row| row["world"] == "sim").expect("a simulation");
     assert_eq!((&simulated["cpus"], &simulated["point"]["machine"]), (&Value::from(32), &Value::from("two-nodes")));
     assert!(value(&large, "eevdf", "run_delay_ns") < value(&replay, "eevdf", "run_delay_ns"));
@@ -180,7 +180,7 @@ fn reservations_are_judged_by_theory_beside_the_run_and_refused_where_the_kernel
     };
     let textbook = task("a", "2ms", "runtime = \"2ms\", period = \"5ms\"") + &task("b", "4ms", "runtime = \"4ms\", period = \"7ms\"");
     let file = scratch.file("w.toml", &textbook);
-    let text = stdout(&schedlab(&["run", &file, "--cpus", "1", "--policy", "deadline/limit=100", "--check"]));
+    let text = stdout(&schedlab(&["run", &file, "--cpus", "1", "--policy", "deadline?limit=100", "--check"]));
     for words in
         ["0.9714 of 1 CPU reserved: on it EDF keeps all deadlines; on one rate monotonic does not", "for sure up to 0.8284", "misses"]
     {
@@ -203,7 +203,7 @@ fn reservations_are_judged_by_theory_beside_the_run_and_refused_where_the_kernel
     refuses("runtime = \"1ms\", deadline = \"9ms\", period = \"5ms\"", &["task[0].reservation.deadline", "behind the end of a period"]);
     refuses("runtime = \"1us\", period = \"5ms\"", &["less than 1024ns"]);
     refuses("runtime = \"1ms\", periods = \"5ms\"", &["w.toml:3", "`periods`"]);
-    fails(&["compare", "yield:2", "--policy", "deadline/placement=both"], 2, &["global or partitioned"]);
+    fails(&["compare", "yield:2", "--policy", "deadline?placement=both"], 2, &["global or partitioned"]);
 }
 
 #[test]
@@ -274,8 +274,9 @@ fn names_that_there_are_not_are_answered_with_the_nearest() {
         &["take:multilst2", "Did you mean `take:multilist2`?", "schedlab list policies"],
     );
     fails(&["run", REDIS, "--policy", "takerr"], 2, &["Did you mean `take:rr`?"]);
-    fails(&["run", REDIS, "--policy", "take:rr/quantun=1ms"], 2, &["Did you mean `quantum`?"]);
-    fails(&["run", REDIS, "--policy", "take:rr/quantum=5"], 2, &["quantum", "a duration above zero"]);
+    fails(&["run", REDIS, "--policy", "take:rr?quantun=1ms"], 2, &["Did you mean `quantum`?"]);
+    fails(&["run", REDIS, "--policy", "take:rr/quantum=1ms"], 2, &["write `take:rr?quantum=1ms`"]);
+    fails(&["run", REDIS, "--policy", "take:rr?quantum=5"], 2, &["quantum", "a duration with its unit, from 1ns to 1000s"]);
     fails(&["run", REDIS, "--policy", "take:rr", "--switch-cost", "5"], 2, &["number and a unit"]);
     fails(&["run", REDIS, "--policy", "take:rr", "--cpus", "0"], 2, &["--cpus"]);
     fails(&["compare", REDIS, "--ci", "2"], 2, &["as in 2%"]);

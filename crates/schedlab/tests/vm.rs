@@ -363,11 +363,11 @@ fn policies_decide_in_the_kernel_as_on_the_host_and_ruler_keeps_the_simulated_or
 
 #[test]
 fn a_policy_whose_tick_is_no_multiple_of_the_kernels_is_refused_by_name() {
-    let Some((scheduler, guest)) = guest_under("pslist/tick=6ms", vec![yields::job(2, Class::Other)]) else { return };
+    let Some((scheduler, guest)) = guest_under("pslist?tick=6ms", vec![yields::job(2, Class::Other)]) else { return };
     let transcript = boot(&guest, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     let refused = scheduler.judge(&transcript).expect_err("its tick is not the kernel's");
     assert_eq!(refused.exit_code(), 77, "{refused}");
-    for word in ["pslist/tick=6ms", "needs a tick", "4.00ms"] {
+    for word in ["pslist?tick=6ms", "needs a tick", "4.00ms"] {
         assert!(refused.to_string().contains(word), "{word:?} is not in {refused}");
     }
 }
@@ -446,8 +446,8 @@ fn what_a_scheduler_of_ours_needs_and_is_not_there_is_named() {
         let (code, said) = run(&program, &["bpf:ruler", "--on", "vm", "--kernel", "6.1"]);
         assert!(code == Some(3) && said.contains("CONFIG_SCHED_CLASS_EXT"), "{said}");
         // Said before anything is booted.
-        let (code, said) = run(&program, &["fifo/throttle=950ms", "--on", "vm"]);
-        assert!(code == Some(77) && said.contains("fifo/throttle=950ms needs an alarm") && said.contains("leave `throttle` out"), "{said}");
+        let (code, said) = run(&program, &["fifo?throttle=950ms", "--on", "vm"]);
+        assert!(code == Some(77) && said.contains("fifo?throttle=950ms needs an alarm") && said.contains("leave `throttle` out"), "{said}");
     }
 }
 

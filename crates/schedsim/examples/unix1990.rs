@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("policy\tload\tseed\tgrr\tapr\tutilisation\tmigration_rate\tidle_waste\tinflation\tsaturated");
     for policy in ["central:rr", "initial:rr", "take:rr"] {
         for seed in 1..=seeds {
-            let summary = run(&PolicySpec::parse(&format!("{policy}/quantum=100ms"))?, &model, &machine, seed)?;
+            let summary = run(&PolicySpec::parse(&format!("{policy}?quantum=100ms"))?, &model, &machine, seed)?;
             let ratios = [summary.grr(|_| true), summary.apr(|_| true), Some(summary.utilisation), summary.migration_rate()];
             let shares = [Some(summary.idle_waste), summary.inflation()];
             let numbers = ratios.into_iter().chain(shares).map(|value| value.map_or(String::new(), |value| value.to_string()));

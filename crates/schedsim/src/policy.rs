@@ -10,12 +10,14 @@
 //! A policy sees [`Context`] (the time, the machine, what runs where, random numbers) and nothing of the engine, the trace or a pid. It answers with effects;
 //! an effect that is dropped is a compiler warning.
 
+mod any_policy;
 mod any_queue;
 mod catalog;
 mod central;
 mod cfs;
 mod context;
 mod deadline;
+mod descriptor;
 mod eevdf;
 mod fair;
 mod fifo;
@@ -24,7 +26,7 @@ mod levels;
 mod loads;
 mod mlfq;
 mod o1;
-mod own;
+mod options;
 mod promises;
 mod proportional;
 mod pslist;
@@ -35,13 +37,14 @@ mod take;
 mod topology;
 mod utilisation;
 mod weights;
-mod whole;
 
-pub use catalog::{Choice, PolicyError, PolicySpec, PolicyVisitor, names, options, orders, schedulers, topologies};
+pub use any_policy::AnyPolicy;
+pub use catalog::{Catalog, PolicyError, PolicySpec};
 pub use central::{Central, Options as CentralOptions};
 pub use cfs::{Cfs, Options as CfsOptions};
 pub use context::{Context, LEVELS, TaskView};
 pub use deadline::{Deadline, Options as DeadlineOptions, Order as DeadlineOrder, Placement};
+pub use descriptor::{Descriptor, Given, Make, Scheduler, Values};
 pub use eevdf::{Eevdf, Options as EevdfOptions};
 pub use fair::Options as FairOptions;
 pub use fifo::Fifo;
@@ -51,6 +54,7 @@ pub use loads::Ties;
 pub use mlfq::textbook::{Book, Textbook};
 pub use mlfq::windows::{Mlfq, Windows};
 pub use o1::{O1, Options as O1Options};
+pub use options::{Kind, OptionSpec, Preset, Value, split_options};
 pub use promises::{Deadlines, Measure as ShareMeasure, Promises, Request, Shares};
 pub use proportional::lottery::Lottery;
 pub use proportional::stride::Stride;

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use schedsim::checks::{Checks, Rule, Violation};
 use schedsim::engine::{self, Error, Options, Outcome};
-use schedsim::policy::{self, Context, Dispatch, Effect, Enqueue, Needs, Policy, PolicySpec, PolicyVisitor, Promises, Shares, Stop, Wake};
+use schedsim::policy::{Catalog, Context, Dispatch, Effect, Enqueue, Needs, Policy, PolicySpec, Promises, Shares, Stop, Wake};
 use schedsim::swarm::Case;
 use schedsim::trace::{Event, EventKind, Observer, OverheadKind, PrevState, Trace};
 use schedsim::workload::{Action, Affinity, Closed, Phase, ReservationOptions, Tasks, TimerMode, TimerPhase, Workload};
@@ -147,11 +147,10 @@ impl Checked<'_> {
         let outcome = engine::simulate(self.workload, self.machine, policy, options, Trace::new(vec![&mut checks]))?;
         Ok(checks.finish(&outcome))
     }
-}
 
-impl PolicyVisitor for Checked<'_> {
-    type Out = Result<Vec<Violation>, Error>;
-    fn visit<P: Policy>(self, policy: P) -> Self::Out {
+    /// The policy of this name, with the fault if there is one.
+    fn under(self, policy: &str) -> Result<Vec<Violation>, Error> {
+        let policy = PolicySpec::parse(policy).unwrap().policy(self.machine.cpus);
         match self.fault {
             Some(fault) => self.simulate(Broken { policy, fault, wakeups: 0, queue: Default::default() }),
             None => self.simulate(policy),
@@ -162,7 +161,7 @@ impl PolicyVisitor for Checked<'_> {
 /// The rules that a faulty policy is found to break.
 fn broken_by(policy: &str, fault: Fault, machine: &Machine, workload: &Workload, until: u64) -> Vec<Rule> {
     let run = Checked { workload, machine, until: Time(until), fault: Some(fault) };
-    let violations = PolicySpec::parse(policy).unwrap().visit(machine.cpus, run).unwrap();
+    let violations = run.under(policy).unwrap();
     rules(&violations)
 }
 
@@ -302,7 +301,7 @@ fn quanta_that_are_too_long_or_too_short_are_caught() {
         assert_eq!(broken_by("rr", fault, &Machine::ideal(1), &load, u64::MAX), [Rule::RoundRobin], "{fault:?}");
     }
     assert_eq!(broken_by("rr", Fault::Cuts(Nanos(100 * MS)), &Machine::ideal(1), &load, u64::MAX), []);
-    assert_eq!(broken_by("eevdf/quantum=10ms", Fault::Overruns(Nanos(1)), &Machine::ideal(1), &load, u64::MAX), [Rule::RoundRobin]);
+    assert_eq!(broken_by("eevdf?quantum=10ms", Fault::Overruns(Nanos(1)), &Machine::ideal(1), &load, u64::MAX), [Rule::RoundRobin]);
     assert_eq!(
         broken_by("eevdf", Fault::Cuts(Nanos(MS)), &Machine::ideal(1), &load, u64::MAX),
         [],
@@ -352,18 +351,18 @@ fn missed_deadlines_and_overrun_reservations_are_caught() {
     let claims = |policy: &str| Fault::Promises(promises_of(policy));
     // Rate monotonic cannot keep what EDF can; it promises nothing there, and what EDF promises it does not keep.
     let textbook = periodic(&[(2, 5, 2), (4, 7, 4)]);
-    assert_eq!(broken_by("rm", claims("deadline/cbs=no"), &one, &textbook, 200 * MS), [Rule::Deadlines]);
-    for policy in ["rm", "deadline/limit=100", "deadline/limit=100/cbs=no"] {
+    assert_eq!(broken_by("rm", claims("deadline?cbs=no"), &one, &textbook, 200 * MS), [Rule::Deadlines]);
+    for policy in ["rm", "deadline?limit=100", "deadline?limit=100&cbs=no"] {
         assert_eq!(broken_by(policy, claims(policy), &one, &textbook, 200 * MS), [], "{policy}");
     }
     // The first takes 9 of 10 ms and has reserved 3. Servers hold it to that and the other keeps its deadlines; without them neither is so.
     let greedy = periodic(&[(9, 10, 3), (6, 11, 6)]);
     assert_eq!(broken_by("deadline", claims("deadline"), &one, &greedy, 300 * MS), []);
-    assert_eq!(broken_by("deadline/cbs=no", claims("deadline"), &one, &greedy, 300 * MS), [Rule::Deadlines, Rule::Bandwidth]);
-    assert_eq!(broken_by("deadline/cbs=no", claims("deadline/cbs=no"), &one, &greedy, 300 * MS), [], "not all behave");
+    assert_eq!(broken_by("deadline?cbs=no", claims("deadline"), &one, &greedy, 300 * MS), [Rule::Deadlines, Rule::Bandwidth]);
+    assert_eq!(broken_by("deadline?cbs=no", claims("deadline?cbs=no"), &one, &greedy, 300 * MS), [], "not all behave");
     assert_eq!(broken_by("deadline", Fault::Overruns(Nanos(MS)), &one, &greedy, 300 * MS), [Rule::Bandwidth]);
     // What nobody can keep is not promised.
-    assert_eq!(broken_by("deadline/limit=200", claims("deadline"), &one, &periodic(&[(6, 10, 6), (6, 10, 6)]), 100 * MS), []);
+    assert_eq!(broken_by("deadline?limit=200", claims("deadline"), &one, &periodic(&[(6, 10, 6), (6, 10, 6)]), 100 * MS), []);
 }
 
 #[test]
@@ -384,7 +383,7 @@ fn pslist_s_bound_holds_only_as_long_as_turns_are_not_cut_short() {
     for load in [preempts, load] {
         assert_eq!(broken_by("pslist", without(), &Machine::ideal(1), &load, until), [Rule::Shares]);
         let run = Checked { workload: &load, machine: &Machine::ideal(1), until: Time(until), fault: None };
-        assert_eq!(PolicySpec::parse("pslist").unwrap().visit(1, run), Ok(vec![]));
+        assert_eq!(run.under("pslist"), Ok(vec![]));
     }
 }
 
@@ -498,15 +497,15 @@ fn idling_beside_a_waiting_task_is_allowed_for_as_long_as_leaving_idle_takes() {
 /// All policies, and some with options that change when CPUs are woken or preempted.
 fn every_policy() -> Vec<String> {
     let options = [
-        "central:rr/search=all",
-        "central:priority/search=2/preempt=no",
-        "central:multilist2/preempt=yes",
-        "initial:ruler/preempt=yes",
-        "take:priority/idle=once",
-        "take:multilist2/preempt=yes",
-        "take:rr/idle=once/quantum=100us",
+        "central:rr?search=all",
+        "central:priority?search=2&preempt=no",
+        "central:multilist2?preempt=yes",
+        "initial:ruler?preempt=yes",
+        "take:priority?idle=once",
+        "take:multilist2?preempt=yes",
+        "take:rr?idle=once&quantum=100us",
     ];
-    policy::names().into_iter().chain(options.map(String::from)).collect()
+    Catalog::built_in().names().into_iter().chain(options.map(String::from)).collect()
 }
 
 #[test]
@@ -523,7 +522,7 @@ fn a_task_whose_cpu_is_taken_by_a_better_one_while_it_leaves_idle_gets_another()
         load.tasks[1].info.prio = 100;
         for name in every_policy() {
             let run = Checked { workload: &load, machine: &machine, until: Time::NEVER, fault: None };
-            assert_eq!(PolicySpec::parse(&name).unwrap().visit(machine.cpus, run), Ok(vec![]), "{name}");
+            assert_eq!(run.under(&name), Ok(vec![]), "{name}");
         }
     }
 }
@@ -539,7 +538,7 @@ fn swarm(seed: u64, fault: Option<Fault>) -> Result<(), String> {
     let result = runner.run(&loads, |((workload, machine), cut)| {
         for name in every_policy() {
             let run = Checked { workload: &workload, machine: &machine, until: Time(cut), fault };
-            match PolicySpec::parse(&name).unwrap().visit(machine.cpus, run) {
+            match run.under(&name) {
                 Ok(violations) => prop_assert!(violations.is_empty(), "{name}: {}", violations[0]),
                 Err(error) => prop_assert!(false, "{name}: {error}"),
             }
@@ -590,7 +589,7 @@ fn the_swarm_catches_a_broken_policy_and_leaves_little_of_the_case() {
     let broken = |case: &Case, fault| {
         let Some(load) = case.scripts() else { return vec![] };
         let run = Checked { workload: &load, machine: &case.machine, until: case.until(), fault: Some(fault) };
-        PolicySpec::parse("central:rr").unwrap().visit(case.machine.cpus, run).map_or(vec![], |violations| rules(&violations))
+        run.under("central:rr").map_or(vec![], |violations| rules(&violations))
     };
     // A task that is never kicked waits beside an idle CPU; one whose affinity is ignored needs two CPUs.
     for (fault, rule, tasks) in [(Fault::NeverKicks, Rule::WorkConserving, 1), (Fault::IgnoresAffinity, Rule::Affinity, 2)] {

@@ -77,7 +77,7 @@ fn central_queue_has_the_exact_response_ratio_of_its_network() {
         let alone = bursts * burst + (bursts - 1.0) * pause;
         let theory = (bursts * burst * (1.0 + smc) * (1.0 + wait) + (bursts - 1.0) * pause) / alone;
         // What is compared is the excess over one, which is small.
-        let policy = format!("central:rr/quantum={quantum}");
+        let policy = format!("central:rr?quantum={quantum}");
         expect(&format!("GRR − 1 of CQ at {load}, SMC {smc}"), theory - 1.0, 0.1, |seed| {
             run(&policy, &model, &machine, seed).grr(|_| true).unwrap() - 1.0
         });
@@ -98,7 +98,7 @@ fn under_overload_central_queue_migrates_three_times_in_four_but_for_first_burst
     let (model, machine) = (unix.model().unwrap(), unix.machine());
     // All CPUs are busy, and first bursts come as often as tasks: load / K of all dispatches, which is 1/K at the border.
     let theory = 0.75 * (1.0 - unix.load / unix.bursts);
-    expect("migration rate", theory, 0.01, |seed| run("central:rr/quantum=10s", &model, &machine, seed).migration_rate().unwrap());
+    expect("migration rate", theory, 0.01, |seed| run("central:rr?quantum=10s", &model, &machine, seed).migration_rate().unwrap());
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn central_queue_is_bounded_below_its_saturation_line_and_grows_above_it() {
         let unix = Unix1990 { tmc: Nanos((factor * line) as u64), ..unix };
         assert_eq!(unix.central_saturation_load().unwrap() < unix.load, factor > 1.0);
         estimate(|seed| {
-            let summary = run("central:rr/quantum=10s", &model, &unix.machine(), seed);
+            let summary = run("central:rr?quantum=10s", &model, &unix.machine(), seed);
             // The verdict on one run needs more growth than a run of this length has at 1.05.
             assert!(summary.saturated.is_some() == (factor > 1.0) || factor == 1.05, "{factor}: {summary:?}");
             summary.growth.unwrap() / summary.window.0 as f64 * 1e9
@@ -152,7 +152,7 @@ fn priorities_wait_as_cobham_says() {
         let gap = Distribution::exponential(service / (load * f64::from(cpus))).unwrap();
         let model = Model::new("M/M/c with priorities", gap, vec![class], steady(scaled(100_000))).unwrap();
         let summaries: Vec<OpenSummary> =
-            (1..=RUNS).map(|seed| run("central:priority/levels=4/preempt=no/quantum=1000s", &model, &Machine::ideal(cpus), seed)).collect();
+            (1..=RUNS).map(|seed| run("central:priority?levels=4&preempt=no&quantum=1000s", &model, &Machine::ideal(cpus), seed)).collect();
         // The mean wait at a level: what is under way, over the room that it and better levels leave.
         let under_way = erlang_c(u32::from(cpus), load) / f64::from(cpus);
         let mut better = 0.0;

@@ -63,7 +63,7 @@ fn in_ms(events: &[Event]) -> Vec<(u64, i64)> {
 fn edf_keeps_what_rate_monotonic_misses() {
     // Buttazzo's example: 2 of 5 and 4 of 7, 97 % of a CPU.
     let textbook = load(&[every(2, 5), every(4, 7)], 100);
-    let (summary, events) = ran("deadline/limit=100", 1, &textbook, 35).unwrap();
+    let (summary, events) = ran("deadline?limit=100", 1, &textbook, 35).unwrap();
     let expected =
         [(0, 0), (2, 1), (6, 0), (8, 1), (12, 0), (14, 1), (15, 0), (17, 1), (20, 0), (22, 1), (26, 0), (28, 1), (32, 0), (34, -1)];
     assert_eq!((&in_ms(&events)[..14], summary.get("deadline_misses")), (&expected[..], Some(0.0)));
@@ -122,11 +122,11 @@ fn a_set_that_does_not_fit_is_not_admitted() {
     };
     let message = refused("deadline", 1, &[every(6, 10), every(4, 10)]).unwrap();
     assert!(message.contains("task 1 reserves 4.00ms of every 10.0ms") && message.contains("EBUSY"), "{message}");
-    assert_eq!(refused("deadline/limit=100", 1, &[every(6, 10), every(4, 10)]), None);
+    assert_eq!(refused("deadline?limit=100", 1, &[every(6, 10), every(4, 10)]), None);
     // Three times 60 % are less than 2 CPUs, and do not fit on either of them.
     let three = [every(6, 10); 3];
     assert_eq!(refused("deadline", 2, &three), None);
-    assert!(refused("deadline/placement=partitioned", 2, &three).unwrap().contains("on any CPU"));
+    assert!(refused("deadline?placement=partitioned", 2, &three).unwrap().contains("on any CPU"));
     // Room is given back.
     let mut later = load(&three[..2], 1);
     later.tasks[1].start = at(50 * MS);
@@ -137,9 +137,9 @@ fn a_set_that_does_not_fit_is_not_admitted() {
 fn two_light_tasks_and_a_heavy_one_show_dhall_s_effect() {
     let tasks = [every(1, 10), every(1, 10), Periodic { run: 21, runtime: 21, deadline: 21, period: 22 }];
     let load = load(&tasks, 20);
-    assert!(missed("deadline/limit=100", 2, &load, 200) > 0.0);
-    assert_eq!(missed("deadline/limit=100/placement=partitioned", 2, &load, 200), 0.0);
-    let (_, events) = ran("deadline/limit=100/placement=partitioned", 2, &load, 200).unwrap();
+    assert!(missed("deadline?limit=100", 2, &load, 200) > 0.0);
+    assert_eq!(missed("deadline?limit=100&placement=partitioned", 2, &load, 200), 0.0);
+    let (_, events) = ran("deadline?limit=100&placement=partitioned", 2, &load, 200).unwrap();
     assert!((0..3).all(|task| dispatches(&events, task).iter().all(|&(_, cpu)| cpu == u16::from(task == 2))));
 }
 
@@ -193,14 +193,14 @@ proptest! {
         let known = Schedulability::of(&reservations, 1);
         let load = load(&set, 1_000);
         let late = |policy: &str| missed(policy, 1, &load, 1_500) > 0.0;
-        prop_assert_eq!(known.rate_monotonic(), !late("rm/limit=900"));
-        for (response, task) in known.response_times.iter().zip(&ran("rm/limit=900", 1, &load, 1_500).unwrap().0.deadlines) {
+        prop_assert_eq!(known.rate_monotonic(), !late("rm?limit=900"));
+        for (response, task) in known.response_times.iter().zip(&ran("rm?limit=900", 1, &load, 1_500).unwrap().0.deadlines) {
             prop_assert!(response.is_none_or(|response| response == task.response), "{:?} {:?}", response, task);
         }
         // With servers and 100 % at most; whatever is above is refused.
         if known.utilisation <= 1.0 {
-            prop_assert_eq!(known.edf == Some(true), !late("deadline/limit=100/cbs=no"));
-            prop_assert!(known.edf == Some(false) || !late("deadline/limit=100"));
+            prop_assert_eq!(known.edf == Some(true), !late("deadline?limit=100&cbs=no"));
+            prop_assert!(known.edf == Some(false) || !late("deadline?limit=100"));
         }
         prop_assert!(!known.rate_monotonic() || known.edf == Some(true), "EDF is optimal");
         prop_assert!(!known.hyperbolic || set.iter().any(|task| task.deadline < task.period) || known.rate_monotonic());
@@ -212,7 +212,7 @@ proptest! {
         let set: Vec<Periodic> = set.iter().zip(greedy).map(|(task, greedy)| Periodic { run: task.run * if greedy { 3 } else { 1 }, ..*task }).collect();
         let mut load = load(&set, 100);
         load.tasks.push(task(120, NOW, &[(9_000 * MS, Action::Exit)]));
-        match ran("deadline/limit=100", 1, &load, 700) {
+        match ran("deadline?limit=100", 1, &load, 700) {
             Err(Error::Task { message, .. }) => prop_assert!(message.contains("not admitted")),
             outcome => prop_assert!(outcome.is_ok()),
         }
@@ -226,7 +226,7 @@ proptest! {
             task.affinity = schedsim::workload::Affinity::Pinned(CpuId(cpu));
         }
         load.tasks.push(task(120, NOW, &[(90 * MS, Action::Exit)]));
-        for policy in ["deadline/limit=100", "deadline/limit=100/placement=partitioned", "rm/limit=900", "rm/limit=900/placement=partitioned", "stride", "lottery"] {
+        for policy in ["deadline?limit=100", "deadline?limit=100&placement=partitioned", "rm?limit=900", "rm?limit=900&placement=partitioned", "stride", "lottery"] {
             match ran(policy, cpus, &load, 3_000) {
                 Err(Error::Task { message, .. }) => prop_assert!(message.contains("not admitted"), "{policy}: {message}"),
                 outcome => prop_assert!(outcome.is_ok(), "{policy}: {:?}", outcome.err()),

@@ -64,9 +64,9 @@ fn a_slice_ends_where_the_machine_looks_at_it() {
         Workload { tasks: vec![task(NOW, &[(6 * ms, Action::Exit)]), task(NOW, &[(5 * ms, Action::Exit)])], ..Default::default() };
     let ticks = |first| Some(Ticks::new(Nanos(4 * ms), Time(first)));
     let machine = |first| Machine { ticks: ticks(first), ..Machine::ideal(1) };
-    let (_, events) = run("central:rr/quantum=3ms", &machine(0), &workload);
+    let (_, events) = run("central:rr?quantum=3ms", &machine(0), &workload);
     assert_eq!(switches(&events), [(0, 0, -1, 0), (4 * ms, 0, 0, 1), (8 * ms, 0, 1, 0), (10 * ms, 0, 0, 1), (11 * ms, 0, 1, -1)]);
-    let (_, events) = run("central:rr/quantum=3ms", &machine(ms), &workload);
+    let (_, events) = run("central:rr?quantum=3ms", &machine(ms), &workload);
     assert_eq!(switches(&events), [(0, 0, -1, 0), (5 * ms, 0, 0, 1), (9 * ms, 0, 1, 0), (10 * ms, 0, 0, 1), (11 * ms, 0, 1, -1)]);
 }
 
@@ -77,7 +77,7 @@ fn a_cpu_looks_at_its_slice_where_somebody_comes_whom_no_policy_schedules() {
     // The slices that begin at 0 are over at 3 ms: CPU 0 looks at 2, which is too early, and at 3.5; CPU 1 at its tick.
     let looks = [(CpuId(0), Time(2 * ms)), (CpuId(0), Time(7 * ms / 2)), (CpuId(0), Time(15 * ms / 4))].into();
     let ticks = Some(Ticks { looks, ..Ticks::new(Nanos(4 * ms), Time(0)) });
-    let (_, events) = run("central:rr/quantum=3ms", &Machine { ticks, ..Machine::ideal(2) }, &workload);
+    let (_, events) = run("central:rr?quantum=3ms", &Machine { ticks, ..Machine::ideal(2) }, &workload);
     let until_8: Vec<_> = switches(&events).into_iter().filter(|&(time, ..)| time <= 8 * ms).collect();
     assert_eq!(until_8, [(0, 0, -1, 0), (0, 1, -1, 1), (7 * ms / 2, 0, 0, 2), (4 * ms, 1, 1, 3), (8 * ms, 0, 2, 0), (8 * ms, 1, 3, 1)]);
 }
@@ -87,7 +87,7 @@ fn a_look_at_a_slice_comes_late_on_each_cpu_by_its_own_chance() {
     let ms = 1_000_000;
     let workload = Workload { tasks: vec![task(NOW, &[(400 * ms, Action::Exit)]); 4], ..Default::default() };
     let ticks = Some(Ticks { lateness: Nanos(1_000), ..Ticks::new(Nanos(4 * ms), Time(0)) });
-    let (_, events) = run("central:rr/quantum=3ms", &Machine { ticks, ..Machine::ideal(2) }, &workload);
+    let (_, events) = run("central:rr?quantum=3ms", &Machine { ticks, ..Machine::ideal(2) }, &workload);
     let late = |cpu: u16| -> Vec<u64> {
         let ends = switches(&events).into_iter().filter(|&(time, on, prev, next)| on == cpu && time > 0 && prev >= 0 && next >= 0);
         ends.map(|(time, ..)| time % (4 * ms)).take(50).collect()
@@ -140,7 +140,7 @@ fn who_wants_a_lock_waits_until_it_is_free_and_holds_it_for_each_entry_examined(
     beside.tasks[0].script = [(Nanos(100), Action::Exit)].into_iter().collect();
     let last_on_cpu_0 =
         |policy| switches(&run(policy, &machine, &beside).1).iter().filter(|switch| switch.1 == 0).map(|switch| switch.0).max();
-    assert_eq!((last_on_cpu_0("central:rr"), last_on_cpu_0("central:rr/search=all")), (Some(34), Some(35)));
+    assert_eq!((last_on_cpu_0("central:rr"), last_on_cpu_0("central:rr?search=all")), (Some(34), Some(35)));
     // What it costs is on the account of the task that is found.
     let (_, events) = run("central:rr", &machine, &tasks(2));
     let spent: Vec<u64> = events
@@ -237,11 +237,11 @@ fn a_tick_keeps_its_cpu_from_what_it_runs_and_a_policy_is_told_of_those_that_it_
     assert_eq!(outcome.map(|outcome| (outcome.end, outcome.useful)), Ok((Time(416), Nanos(400))));
     // A slice of 100 is over at 150, and the tick has to be done with before the next task runs.
     let two = || vec![task(NOW, &[(200, Action::Exit)]), task(NOW, &[(80, Action::Exit)])];
-    let (_, events) = run("central:rr/quantum=100ns", &machine, &workload(two()));
+    let (_, events) = run("central:rr?quantum=100ns", &machine, &workload(two()));
     assert_eq!(switches(&events), [(0, 0, -1, 0), (157, 0, 0, 1), (157 + 80, 0, 1, 0), (157 + 80 + 53 + 3, 0, 0, -1)]);
     // Where a program decides that is told of the second, it takes its time behind that.
     let told = Machine { interruption: Nanos(20), ticks: machine.ticks.clone(), ..Machine::ideal(1) };
-    let (outcome, _) = run("o1/tick=200ns", &told, &workload(vec![task(NOW, &[(180, Action::Exit)])]));
+    let (outcome, _) = run("o1?tick=200ns", &told, &workload(vec![task(NOW, &[(180, Action::Exit)])]));
     assert_eq!(outcome.map(|outcome| outcome.end), Ok(Time(3 + 7 + 20 + 180)));
     // One that comes while the CPU goes from one task to the next makes that take longer.
     let machine = Machine { switch_cost: Nanos(60), ..machine };

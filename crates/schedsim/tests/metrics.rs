@@ -500,7 +500,7 @@ fn the_spread_of_virtual_run_times_is_bounded_by_tasks_and_granularity() {
     // is two of a slice, rounded up to ticks.
     for count in [2, 4, 16, 64] {
         for tick in [1, 4] {
-            let granular = |policy: &str| spread(&format!("{policy}/tick={tick}ms"), count);
+            let granular = |policy: &str| spread(&format!("{policy}?tick={tick}ms"), count);
             let (pslist, cfs, eevdf) = (granular("pslist"), granular("cfs"), granular("eevdf"));
             let tick = f64::from(tick);
             assert!(pslist <= 2.0 * tick, "pslist: {pslist} with {count} tasks and ticks of {tick} ms");
@@ -509,5 +509,5 @@ fn the_spread_of_virtual_run_times_is_bounded_by_tasks_and_granularity() {
         }
     }
     // Round robin's is its quantum, and that of first come, first served as long as the run.
-    assert_eq!([spread("central:rr/quantum=4ms", 16), spread("fifo", 16)], [4.0, 1000.0]);
+    assert_eq!([spread("central:rr?quantum=4ms", 16), spread("fifo", 16)], [4.0, 1000.0]);
 }

@@ -56,7 +56,7 @@ fn tasks_drawn_as_time_goes_on_run_as_if_they_had_been_written_out() {
     let unix = Unix1990 { load: 0.8, ..first(300) };
     let (model, machine) = (unix.model().unwrap(), unix.machine());
     let scripts = model.scripts(3, 300);
-    for policy in ["central:rr/quantum=100ms", "initial:rr/quantum=100ms", "take:rr/quantum=100ms", "eevdf"] {
+    for policy in ["central:rr?quantum=100ms", "initial:rr?quantum=100ms", "take:rr?quantum=100ms", "eevdf"] {
         let (drawn, drawn_events) = events(policy, Source::from(&model), &machine, Time::NEVER);
         let (written, written_events) = events(policy, Source::from(&scripts), &machine, Time::NEVER);
         assert_eq!(numbered(&drawn_events), written_events, "{policy}");
@@ -90,16 +90,16 @@ fn a_task_has_the_same_bursts_and_pauses_under_every_policy() {
         }
         demands
     };
-    let central = demands("central:rr/quantum=100ms");
+    let central = demands("central:rr?quantum=100ms");
     assert!(central.iter().all(|&demand| demand > Nanos::ZERO));
-    assert_eq!(central, demands("initial:rr/quantum=5ms"));
-    assert_eq!(central, demands("take:rr/quantum=1ms"));
+    assert_eq!(central, demands("initial:rr?quantum=5ms"));
+    assert_eq!(central, demands("take:rr?quantum=1ms"));
 }
 
 #[test]
 fn a_run_ends_when_its_length_says() {
     let alive_at_end = |model: &Model, machine: &Machine, until| {
-        let (outcome, events) = events("take:rr/quantum=100ms", Source::from(model), machine, until);
+        let (outcome, events) = events("take:rr?quantum=100ms", Source::from(model), machine, until);
         let count = |of: fn(&EventKind) -> bool| events.iter().filter(|event| of(&event.kind)).count();
         let released = count(|kind| matches!(kind, EventKind::JobRelease { .. }));
         (outcome, released, released - count(|kind| matches!(kind, EventKind::JobComplete { .. })))
@@ -127,7 +127,7 @@ fn the_metrics_of_an_open_system_are_those_of_its_tasks() {
     // Nobody is left out, and the window is the whole run: then both ways of reading the stream must agree.
     let unix = Unix1990 { load: 0.8, ..first(400) };
     let (model, machine) = (unix.model().unwrap(), unix.machine());
-    for policy in ["central:rr/quantum=100ms", "initial:rr/quantum=100ms", "take:rr/quantum=100ms"] {
+    for policy in ["central:rr?quantum=100ms", "initial:rr?quantum=100ms", "take:rr?quantum=100ms"] {
         let mut open = OpenSystem::new(&model, 3, machine.cpus);
         let (outcome, drawn) = events(policy, Source::from(&model), &machine, Time::NEVER);
         open.events(&drawn);
@@ -174,6 +174,6 @@ fn processor_intensive_tasks_that_count_for_25_get_processors_of_their_own() {
         open.events(&drawn);
         open.finish().apr(|group| group.kind.class == 0).unwrap()
     };
-    let (plain, heavy) = (apr("initial:rr/quantum=100ms"), apr("initial:rr/quantum=100ms/heavy=25"));
+    let (plain, heavy) = (apr("initial:rr?quantum=100ms"), apr("initial:rr?quantum=100ms&heavy=25"));
     assert!(heavy < plain, "{heavy} {plain}");
 }

@@ -11,8 +11,8 @@ use schedsim::checks::Checks;
 use schedsim::engine::{self, Options};
 use schedsim::metrics::{Metrics, Summary};
 use schedsim::policy::{
-    self, Book, FairOptions, Mlfq, O1, O1Options, Policy, PolicySpec, PolicyVisitor, Promises, PsList, PsListOptions, Request,
-    ShareMeasure, Textbook, Windows,
+    Book, Catalog, FairOptions, Mlfq, O1, O1Options, Policy, PolicySpec, Promises, PsList, PsListOptions, Request, ShareMeasure, Textbook,
+    Windows,
 };
 use schedsim::trace::Trace;
 use schedsim::workload::{Action, TaskClass, TaskSpec, Workload};
@@ -245,7 +245,7 @@ fn atlas(structure: &str) -> QueueCost {
 /// A run on a machine on which a switch is free and the ready queue is not: its summary.
 fn charged(policy: &str, cpus: u16, load: &Workload) -> Summary {
     let spec = PolicySpec::parse(policy).unwrap();
-    let machine = Machine { queue_cost: Some(atlas(spec.structure())), ..Machine::ideal(cpus) };
+    let machine = Machine { queue_cost: Some(atlas(spec.structure().unwrap())), ..Machine::ideal(cpus) };
     let mut metrics = Metrics::new(cpus);
     let mut checks = Checks::new(load, &machine, spec.promises(cpus));
     let options = Options { seed: 1, until: Time::NEVER };
@@ -259,7 +259,7 @@ fn a_slice_twice_as_long_halves_the_overhead_and_doubles_the_wait() {
     // P-CLM16.
     let load = workload((0..50).map(|_| task(120, NOW, &[(40 * MS, Action::Exit)])).collect());
     let ran = |quantum: &str| {
-        let summary = charged(&format!("central:rr/quantum={quantum}"), 1, &load);
+        let summary = charged(&format!("central:rr?quantum={quantum}"), 1, &load);
         [summary.get("queue_overhead_ns").unwrap(), summary.get("run_delay_ns_max").unwrap()]
     };
     let (short, long) = (ran("1ms"), ran("2ms"));
@@ -328,7 +328,7 @@ fn row(policy: &str) -> String {
         }
         Some(ShareMeasure::Spread { fixed, per_task }) => format!("spread: {:.2} ms + {:.2} ms per task", ms(fixed), ms(per_task)),
     };
-    let structure = PolicySpec::parse(policy).unwrap().structure();
+    let structure = PolicySpec::parse(policy).unwrap().structure().unwrap();
     let summary = readyq::catalog::entry(structure).unwrap().summary;
     let order = summary.rsplit("; ").next().unwrap();
     format!(
@@ -341,15 +341,17 @@ fn row(policy: &str) -> String {
 #[test]
 fn the_table_of_promises_is_what_policies_declare() {
     let table = include_str!("../../../docs/policies/README.md");
+    let catalog = Catalog::built_in();
     let missing: Vec<String> =
-        policy::schedulers().map(|scheduler| row(scheduler.name)).filter(|row| !table.contains(row.as_str())).collect();
+        catalog.schedulers().map(|scheduler| row(scheduler.name)).filter(|row| !table.contains(row.as_str())).collect();
     assert!(missing.is_empty(), "docs/policies/README.md lacks\n{}", missing.join("\n"));
 }
 
 #[test]
 fn the_pictures_are_those_of_the_policies() {
-    let schedulers = policy::schedulers().map(|scheduler| (scheduler.name, scheduler.name.to_string()));
-    let topologies = policy::topologies().map(|topology| (topology.name, format!("{}:rr/quantum=20ms", topology.name)));
+    let catalog = Catalog::built_in();
+    let schedulers = catalog.schedulers().map(|scheduler| (scheduler.name, scheduler.name.to_string()));
+    let topologies = catalog.topologies().map(|topology| (topology.name, format!("{}:rr?quantum=20ms", topology.name)));
     for (name, policy) in schedulers.chain(topologies) {
         let page = |extension| format!("{}/../../docs/policies/{name}.{extension}", env!("CARGO_MANIFEST_DIR"));
         let drawn = std::fs::read_to_string(page("svg")).unwrap_or_default();
@@ -368,16 +370,10 @@ fn the_pictures_are_those_of_the_policies() {
 #[test]
 fn who_promises_that_nobody_starves_lets_everybody_run_and_the_others_do_not() {
     let until = Time(60_000 * MS);
-    for scheduler in policy::schedulers() {
-        struct Job(Workload, Time);
-        impl PolicyVisitor for Job {
-            type Out = Vec<schedsim::trace::Event>;
-            fn visit<P: Policy>(self, policy: P) -> Self::Out {
-                run_until(policy, &Machine::ideal(1), &self.0, self.1).1
-            }
-        }
+    for scheduler in Catalog::built_in().schedulers() {
         let load = workload(vec![hog(110), hog(110), hog(139)]);
-        let events = PolicySpec::parse(scheduler.name).unwrap().visit(1, Job(load, until));
+        let policy = PolicySpec::parse(scheduler.name).unwrap().policy(1);
+        let (_, events) = run_until(policy, &Machine::ideal(1), &load, until);
         let turns = dispatches(&events, 2);
         let times = || std::iter::once(0).chain(turns.iter().map(|turn| turn.0)).chain([until.0]);
         let longest = times().zip(times().skip(1)).map(|(from, to)| to - from).max().unwrap();
@@ -389,15 +385,8 @@ fn who_promises_that_nobody_starves_lets_everybody_run_and_the_others_do_not() {
 
 /// The first `slices` slices on one CPU, of a ms each, by letter.
 fn slices(policy: &str, prios: &[u8], slices: u64) -> String {
-    struct Job(Workload, u64);
-    impl PolicyVisitor for Job {
-        type Out = Vec<(u64, i64)>;
-        fn visit<P: Policy>(self, policy: P) -> Self::Out {
-            on_one_cpu(policy, self.1 * MS, self.0.tasks)
-        }
-    }
     let load = workload(prios.iter().map(|&prio| hog(prio)).collect());
-    let turns = PolicySpec::parse(policy).unwrap().visit(1, Job(load, slices));
+    let turns = on_one_cpu(PolicySpec::parse(policy).unwrap().policy(1), slices * MS, load.tasks);
     let ends = turns.iter().skip(1).map(|turn| turn.0).chain([slices * 1000]);
     let spell = |(turn, end): (&(u64, i64), u64)| ["A", "B", "C", "D", "E"][turn.1 as usize].repeat(((end - turn.0) / 1000) as usize);
     turns.iter().zip(ends).map(spell).collect()
@@ -406,15 +395,15 @@ fn slices(policy: &str, prios: &[u8], slices: u64) -> String {
 #[test]
 fn porter_s_rates_in_the_simulator() {
     // P-ALG03: each level at half the rate of the one above, `A AB A ABC A AB A ABCD …`; the levels are five nice values apart.
-    let order = slices("central:multilist2/quantum=1ms", &[100, 105, 110, 115, 120], 31);
+    let order = slices("central:multilist2?quantum=1ms", &[100, 105, 110, 115, 120], 31);
     assert_eq!(order, ["A", "AB", "A", "ABC", "A", "AB", "A", "ABCD", "A", "AB", "A", "ABC", "A", "AB", "A", "ABCDE"].concat());
-    assert_eq!(slices("take:ruler/quantum=1ms", &[100, 105, 110, 115, 120], 31), order);
+    assert_eq!(slices("take:ruler?quantum=1ms", &[100, 105, 110, 115, 120], 31), order);
     // P-ALG01: level k runs 1/k as often as level 1, over 60 turns of the first.
-    let order = slices("central:rbtree/strides=linear/quantum=1ms", &[100, 105, 110, 115, 120], 137);
+    let order = slices("central:rbtree?strides=linear&quantum=1ms", &[100, 105, 110, 115, 120], 137);
     let count = |letter| order.chars().filter(|&other| other == letter).count();
     assert_eq!(['A', 'B', 'C', 'D', 'E'].map(count), [60, 30, 20, 15, 12]);
     // P-ALG05: a level's rate is that of each of its tasks, however many there are.
-    assert_eq!(slices("central:multilist2/quantum=1ms", &[100, 100, 105], 10), "ABACBABACB");
+    assert_eq!(slices("central:multilist2?quantum=1ms", &[100, 100, 105], 10), "ABACBABACB");
 }
 
 #[test]
@@ -422,15 +411,9 @@ fn td_tp_s_two_threads_of_priority_70_on_one_cpu_and_on_four() {
     // POSIX priority 70 is 29 here. 1.6 ms and 3.7 ms of work (T-TAB01, T-TAB02); SCHED_OTHER at nice 0.
     let threads = |prio| workload(vec![task(prio, NOW, &[(1600 * US, Action::Exit)]), task(prio, NOW, &[(3700 * US, Action::Exit)])]);
     let ran = |policy: &str, prio, cpus| {
-        struct Job(Workload, u16);
-        impl PolicyVisitor for Job {
-            type Out = (u64, Vec<(u64, u16)>, Vec<(u64, u16)>);
-            fn visit<P: Policy>(self, policy: P) -> Self::Out {
-                let (outcome, events) = run(policy, &Machine::ideal(self.1), &self.0);
-                (outcome.end.0 / US, dispatches(&events, 0), dispatches(&events, 1))
-            }
-        }
-        PolicySpec::parse(policy).unwrap().visit(cpus, Job(threads(prio), cpus))
+        let policy = PolicySpec::parse(policy).unwrap().policy(cpus);
+        let (outcome, events) = run(policy, &Machine::ideal(cpus), &threads(prio));
+        (outcome.end.0 / US, dispatches(&events, 0), dispatches(&events, 1))
     };
     // On one CPU the first runs to its end and then the second, whatever the class: a quantum of 100 ms never ends (T-ERR02), nor does a tick of 4 ms
     // fall into the first one's run.
@@ -442,6 +425,6 @@ fn td_tp_s_two_threads_of_priority_70_on_one_cpu_and_on_four() {
         assert_ne!(first[0].1, second[0].1);
     }
     // They do alternate where a turn is shorter than their work: RR with a quantum of half a ms, OTHER with a tick of 1 ms (T-CLM03: smaller turns).
-    assert_eq!(ran("rr/quantum=500us", 29, 1).1.len(), 4);
-    assert_eq!(ran("cfs/tick=1ms/latency=1ms/granularity=500us", 120, 1).1.len(), 2);
+    assert_eq!(ran("rr?quantum=500us", 29, 1).1.len(), 4);
+    assert_eq!(ran("cfs?tick=1ms&latency=1ms&granularity=500us", 120, 1).1.len(), 2);
 }

@@ -21,7 +21,7 @@ const TOLERANCE: f64 = if cfg!(debug_assertions) { 0.05 } else { 0.02 };
 /// The mean service time, in nanoseconds.
 const SERVICE: f64 = 1e6;
 /// Longer than any service.
-const FIRST_COME_FIRST_SERVED: &str = "central:rr/quantum=100s";
+const FIRST_COME_FIRST_SERVED: &str = "central:rr?quantum=100s";
 
 type Draw = fn(&mut Random) -> f64;
 
@@ -172,7 +172,7 @@ fn round_robin_shares_the_processor_as_the_quantum_vanishes() {
     // waits for about half a round more than its share; two quanta on the same arrivals give the line, whose value at zero is compared.
     let (load, theory) = (0.5, 2.0);
     let jobs = |seed| load_of(&arrivals(seed, load, 1, hyperexponential));
-    let pair = |seed| ["100us", "200us"].map(|quantum| run(&format!("central:rr/quantum={quantum}"), 1, &jobs(seed)).0);
+    let pair = |seed| ["100us", "200us"].map(|quantum| run(&format!("central:rr?quantum={quantum}"), 1, &jobs(seed)).0);
     let pairs: Vec<[Summary; 2]> = (1..=RUNS).map(pair).collect();
     let at_zero = |seed: u64, of: &dyn Fn(&Summary) -> f64| {
         let [fine, coarse] = &pairs[seed as usize - 1];
@@ -187,7 +187,7 @@ fn round_robin_shares_the_processor_as_the_quantum_vanishes() {
 
 #[test]
 fn littles_law_holds_exactly_from_empty_to_empty() {
-    for policy in ["central:rr/quantum=100us", "take:rr/quantum=100us", "initial:rr/quantum=100us"] {
+    for policy in ["central:rr?quantum=100us", "take:rr?quantum=100us", "initial:rr?quantum=100us"] {
         let (summary, population) = run(policy, 3, &load_of(&arrivals(9, 0.8, 3, hyperexponential)));
         assert_eq!(population.area, summary.sum(|task| task.elapsed()).0, "{policy}");
         // And for the queue alone: tasks that wait, averaged over time, are the rate of arrivals times the mean wait.

@@ -4,7 +4,7 @@
 mod support;
 
 use schedsim::live::{Arrival, Decides, Judgement, Otherwise, Role, Shadow};
-use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
+use schedsim::policy::PolicySpec;
 use schedsim::trace::{Event, EventKind, PrevState};
 use schedsim::workload::{Action, TaskSpec, Workload};
 use schedsim::{CpuId, Machine, Nanos, TaskId, Ticks, Time};
@@ -51,19 +51,13 @@ fn recorded(policy: &str, machine: &Machine, workload: &Workload) -> Vec<Event> 
 
 /// `policy` on the decisions that are in `events`.
 fn judge(policy: &str, decides: Decides, workload: &Workload, machine: &Machine, events: &[Event]) -> Judgement {
-    struct Judge<'a>(Decides, &'a Workload, &'a Machine, &'a [Event]);
-    impl PolicyVisitor for Judge<'_> {
-        type Out = Result<Judgement, String>;
-        fn visit<P: Policy + Clone>(self, policy: P) -> Self::Out {
-            let role = |task: &TaskSpec| Role::Scheduled {
-                arrival: Arrival { prio: task.info.prio, attributes: task.attributes, ..Arrival::default() },
-                yields: task.script.steps().any(|step| step.then == Action::Yield),
-            };
-            let tasks = self.1.tasks.iter().map(role).collect();
-            Shadow::new(policy, self.2.clone(), 1, self.0, tasks).judge(self.3)
-        }
-    }
-    PolicySpec::parse(policy).unwrap().visit(1, Judge(decides, workload, machine, events)).unwrap()
+    let role = |task: &TaskSpec| Role::Scheduled {
+        arrival: Arrival { prio: task.info.prio, attributes: task.attributes, ..Arrival::default() },
+        yields: task.script.steps().any(|step| step.then == Action::Yield),
+    };
+    let tasks = workload.tasks.iter().map(role).collect();
+    let policy = PolicySpec::parse(policy).unwrap().policy(1);
+    Shadow::new(policy, machine.clone(), 1, decides, tasks).judge(events).unwrap()
 }
 
 #[test]
@@ -89,9 +83,9 @@ fn a_policy_that_would_have_decided_otherwise_is_found_out() {
     let has = |judgement: &Judgement, class: Otherwise| judgement.differences().get(&class).copied().unwrap_or(0);
     let other_order = judged("central:rr", "take:ruler");
     assert!(has(&other_order, Otherwise::Another) > 50 && other_order.share() < 0.95, "{:?}", other_order.differences());
-    let longer_slices = judged("central:rr/quantum=12ms", "central:rr");
+    let longer_slices = judged("central:rr?quantum=12ms", "central:rr");
     assert!(has(&longer_slices, Otherwise::RunOn) > 50, "{:?}", longer_slices.differences());
-    let shorter_slices = judged("central:rr", "central:rr/quantum=12ms");
+    let shorter_slices = judged("central:rr", "central:rr?quantum=12ms");
     assert!(has(&shorter_slices, Otherwise::Stop) > 50, "{:?}", shorter_slices.differences());
     let lower_levels = judged("central:priority", "central:rr");
     assert!(lower_levels.share() < 0.95, "{:?}", lower_levels.differences());

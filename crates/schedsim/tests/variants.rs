@@ -39,16 +39,16 @@ fn a_central_queue_is_searched_as_far_as_it_says() {
         workload(tasks)
     };
     let taken = |options: &str, prio3| {
-        let all = dispatches(&format!("central:priority/quantum=1s/preempt=no/levels=4{options}"), 2, &load(prio3));
+        let all = dispatches(&format!("central:priority?quantum=1s&preempt=no&levels=4{options}"), 2, &load(prio3));
         all.into_iter().find(|&(time, ..)| time == 1000).unwrap()
     };
     assert_eq!(taken("", 120), (1000, 0, 1), "the head");
-    assert_eq!(taken("/search=2", 120), (1000, 0, 0), "the second, which ran here");
-    assert_eq!(taken("/search=all", 120), (1000, 0, 0));
-    assert_eq!(taken("/search=top", 120), (1000, 0, 0));
-    assert_eq!(taken("/search=2", 130), (1000, 0, 0), "a search by number goes on into worse levels");
-    assert_eq!(taken("/search=top", 130), (1000, 0, 1), "the scan of the best level does not");
-    assert_eq!(taken("/search=top", 121), (1000, 0, 0), "grouped levels: 120 and 121 are of one");
+    assert_eq!(taken("&search=2", 120), (1000, 0, 0), "the second, which ran here");
+    assert_eq!(taken("&search=all", 120), (1000, 0, 0));
+    assert_eq!(taken("&search=top", 120), (1000, 0, 0));
+    assert_eq!(taken("&search=2", 130), (1000, 0, 0), "a search by number goes on into worse levels");
+    assert_eq!(taken("&search=top", 130), (1000, 0, 1), "the scan of the best level does not");
+    assert_eq!(taken("&search=top", 121), (1000, 0, 0), "grouped levels: 120 and 121 are of one");
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn the_shortcut_brings_a_task_back_to_its_cpu() {
     // Task 1 runs on CPU 1 and wakes when both are idle.
     let load = workload(vec![bursts(0, 120, &[50]), bursts(0, 120, &[60, 60])]);
     assert_eq!(dispatches("central:rr", 2, &load).last(), Some(&(160, 1, 1)));
-    assert_eq!(dispatches("central:rr/shortcut=no", 2, &load).last(), Some(&(160, 0, 1)));
+    assert_eq!(dispatches("central:rr?shortcut=no", 2, &load).last(), Some(&(160, 0, 1)));
 }
 
 #[test]
@@ -68,21 +68,21 @@ fn an_idle_cpu_takes_the_head_or_the_tail_while_it_idles_or_once() {
         all.into_iter().filter(|&(_, cpu, task)| task > 1 && cpu == 1).map(|(time, _, task)| (time, task)).collect::<Vec<_>>()
     };
     // Ties go to the lowest CPU, so that 2 goes to CPU 0 and 3 to CPU 1.
-    assert_eq!(on_1("take:rr/quantum=1s/ties=lowest"), [(50, 3), (150, 2)]);
+    assert_eq!(on_1("take:rr?quantum=1s&ties=lowest"), [(50, 3), (150, 2)]);
     // One waits on a busy CPU 0 from 200 on, long after CPU 1 has become idle.
     let late = workload(vec![bursts(0, 120, &[30, 500]), bursts(0, 120, &[50]), bursts(100, 120, &[1000])]);
     let second = |policy: &str| dispatches(policy, 2, &late).into_iter().rfind(|&(.., task)| task == 0).unwrap();
-    assert_eq!(second("take:rr/quantum=10s/ties=lowest"), (130, 1, 0), "polling");
-    assert_eq!(second("take:rr/quantum=10s/ties=lowest/idle=once"), (1100, 0, 0), "looked before there was anything to see");
+    assert_eq!(second("take:rr?quantum=10s&ties=lowest"), (130, 1, 0), "polling");
+    assert_eq!(second("take:rr?quantum=10s&ties=lowest&idle=once"), (1100, 0, 0), "looked before there was anything to see");
 
     // At 60 CPU 1 has done its two tasks, and 2 and 4 wait on CPU 0, in this order.
     let tasks = [(0, 1000), (0, 50), (1, 10), (2, 10), (3, 10)];
     let queue = workload(tasks.map(|(start, run)| bursts(start, 120, &[run])).into());
     let raided = |taken: &str| {
-        let all = dispatches(&format!("take:rr/quantum=1s/ties=lowest{taken}"), 2, &queue);
+        let all = dispatches(&format!("take:rr?quantum=1s&ties=lowest{taken}"), 2, &queue);
         all.into_iter().find(|&(time, cpu, _)| (time, cpu) == (60, 1)).map(|(.., task)| task)
     };
-    assert_eq!((raided(""), raided("/taken=head"), raided("/taken=tail")), (Some(2), Some(2), Some(4)));
+    assert_eq!((raided(""), raided("&taken=head"), raided("&taken=tail")), (Some(2), Some(2), Some(4)));
 }
 
 #[test]
@@ -99,15 +99,15 @@ fn a_new_task_counts_those_that_it_has_to_wait_for() {
         target.unwrap()
     };
     for topology in ["initial", "take"] {
-        let policy = format!("{topology}:priority/levels=4/quantum=1s/preempt=no/ties=lowest");
+        let policy = format!("{topology}:priority?levels=4&quantum=1s&preempt=no&ties=lowest");
         assert_eq!(place(&policy), 1, "{topology}: nobody there is as good");
-        assert_eq!(place(&format!("{policy}/count=all")), 0, "{topology}: as many are on either");
+        assert_eq!(place(&format!("{policy}&count=all")), 0, "{topology}: as many are on either");
     }
     // A task that runs counts, or does not.
     let load = workload(vec![bursts(0, 120, &[1000]), bursts(1, 120, &[10])]);
     let second = |policy: &str| dispatches(policy, 2, &load)[1].1;
-    assert_eq!(second("take:rr/ties=lowest"), 1);
-    assert_eq!(second("take:rr/ties=lowest/ready=waiting/idle=once"), 0, "nobody waits anywhere: the lowest CPU");
+    assert_eq!(second("take:rr?ties=lowest"), 1);
+    assert_eq!(second("take:rr?ties=lowest&ready=waiting&idle=once"), 0, "nobody waits anywhere: the lowest CPU");
 }
 
 #[test]
@@ -118,9 +118,9 @@ fn load_by_utilisation_sees_who_uses_the_cpu() {
     let hog = bursts(0, 120, &[ms(5000)]);
     let load = workload(vec![hog, idler(150), idler(160), idler(170), bursts(ms(400), 120, &[10])]);
     let place = |options: &str| {
-        let all = dispatches(&format!("initial:rr/quantum=100ms/ties=lowest{options}"), 2, &load);
+        let all = dispatches(&format!("initial:rr?quantum=100ms&ties=lowest{options}"), 2, &load);
         [1, 2, 3, 4].map(|of| all.iter().find(|&&(.., task)| task == of).map_or(9, |&(_, cpu, _)| cpu))
     };
     assert_eq!(place(""), [1, 0, 1, 0]);
-    assert_eq!(place("/load=utilisation"), [1, 1, 1, 1]);
+    assert_eq!(place("&load=utilisation"), [1, 1, 1, 1]);
 }

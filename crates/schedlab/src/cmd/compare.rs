@@ -35,7 +35,7 @@ use what_if::WhatIf;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  schedlab compare workloads/redis.perf-script.txt.zst\n  \
                         schedlab compare workloads/hackbench.perf-script.txt.zst --policy eevdf,take:multilist2 --cpus 1,2,4,8\n  \
-                        schedlab compare perf.data --policy take:rr/quantum=1ms,take:rr/quantum=10ms --format csv\n  \
+                        schedlab compare perf.data --policy take:rr?quantum=1ms,take:rr?quantum=10ms --format csv\n  \
                         schedlab compare unix1990 --policy central:rr,take:rr --load 0.3,0.5,0.7 --set tmc=2ms\n  \
                         schedlab compare yield:2,8,32,128 --on vm --kernel 6.1,6.18\n  \
                         schedlab compare yield:2,64,512 --on vm --policy kernel:other,bpf:ruler,take:ruler\n  \

@@ -1,8 +1,8 @@
 //! `schedlab completions` and `schedlab man-pages`: what a shell and man know of this program.
 
 use super::Arguments;
-use crate::Error;
 use crate::output::{print, write_whole};
+use crate::{Error, program};
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub struct Completions {
 impl Completions {
     pub fn run(self) -> Result<(), Error> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Arguments::command(), "schedlab", &mut script);
+        clap_complete::generate(self.shell, &mut Arguments::command(), program::name(), &mut script);
         print(&String::from_utf8_lossy(&script))
     }
 }

@@ -1,18 +1,35 @@
 //! `schedlab list`: what there is.
 
-use crate::Error;
+mod policies;
+
 use crate::output::{Align, Table, print};
 use crate::vm::{debian, kernel};
 use crate::workload::{built_in, list_parameters};
+use crate::{Error, program};
 use clap::{Args, ValueEnum};
-use schedsim::policy::{Choice, options, orders, schedulers, topologies};
 
 /// Lists what there is to choose from.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  schedlab list policies\n  schedlab list workloads\n  schedlab list kernels")]
+#[command(
+    after_help = "Examples:\n  schedlab list policies\n  schedlab list policies --format schema\n  schedlab list workloads\n  schedlab list kernels"
+)]
 pub struct List {
     /// Of what
     what: What,
+    /// How policies are listed
+    #[arg(long, value_enum, default_value_t)]
+    format: Form,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum, Default, Debug)]
+enum Form {
+    /// For people.
+    #[default]
+    Text,
+    /// All that policies say of themselves.
+    Json,
+    /// A JSON Schema of the options of each policy.
+    Schema,
 }
 
 #[derive(Clone, Copy, ValueEnum, Debug)]
@@ -29,20 +46,15 @@ impl List {
     pub fn run(self) -> Result<(), Error> {
         match self.what {
             What::Policies => {
-                let table = |heading: &str, choices: &mut dyn Iterator<Item = Choice>| {
-                    let mut table = Table::new([(heading, Align::Left), ("", Align::Left)]);
-                    choices.for_each(|choice| table.row([choice.name, choice.summary]));
-                    table
-                };
-                print(&format!(
-                    "A policy is an order under a topology, named topology:order as in take:multilist2, or a whole scheduler.\n\
-                     Options follow behind slashes, as in take:multilist2/quantum=1ms/levels=4.\n\n{}\n{}\n{}\n{}",
-                    table("topology", &mut topologies()),
-                    table("order", &mut orders()),
-                    table("scheduler", &mut schedulers()),
-                    table("option", &mut options())
-                ))
+                let catalog = program::catalog();
+                let document = |value| serde_json::to_string_pretty(&value).map_err(|error| Error::Internal(error.to_string()));
+                print(&match self.format {
+                    Form::Text => policies::text(catalog),
+                    Form::Json => document(policies::json(catalog))? + "\n",
+                    Form::Schema => document(policies::schema(catalog))? + "\n",
+                })
             }
+            _ if self.format != Form::Text => Err(Error::Usage("only policies are listed in this format: leave --format out".to_string())),
             What::Workloads => print(&workloads()),
             What::Kernels => print(&kernels()?),
         }

@@ -1,21 +1,17 @@
-//! `schedlab new policy NAME`: a policy of one's own, ready to be changed, in a checkout of schedlab.
+//! `schedlab new policy NAME`: a crate with a policy of the user's own, and the whole program around it.
 
-use crate::Error;
-use crate::output::{print, write_whole};
+use crate::output::{prepare_directory, print, write_whole};
+use crate::{Error, program};
 use clap::{Args, Subcommand};
-use schedsim::policy::{PolicySpec, topologies};
-use std::fs;
 use std::path::{Path, PathBuf};
 
-const TEMPLATE: &str = include_str!("../../../schedsim/src/policy/own/template.rs");
-/// Where policies of one's own are registered, in a checkout, and the line above which a new one goes.
-const REGISTER: &str = "crates/schedsim/src/policy/own.rs";
-const MARK: &str = "    // name: Type, \"what it does, in a line\";\n";
+const TEMPLATE: &str = include_str!("new/template.rs");
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Begins something of your own
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  schedlab new policy patient\n  cargo build --release\n  target/release/schedlab check --policy patient"
+    after_help = "Example:\n  schedlab new policy patient && cd patient\n  cargo test\n  cargo run --release -- compare hackbench:1 --policy eevdf,patient"
 )]
 pub struct New {
     #[command(subcommand)]
@@ -24,55 +20,133 @@ pub struct New {
 
 #[derive(Subcommand, Debug)]
 enum What {
-    /// A scheduling policy: a file of Rust that works as it is, and its name among all others
+    /// A scheduling policy: a crate that works as it is, outside of schedlab's sources
+    ///
+    /// It is this whole program with the policy inside, and, in a folder of its own because of its licence, the program that lets a kernel run the policy.
     Policy {
         /// Its name: small letters, digits and underscores
         name: String,
-        /// The checkout of schedlab to put it into
-        #[arg(long = "in", value_name = "DIR", default_value = ".")]
-        checkout: PathBuf,
+        /// The folder to make [default: NAME]
+        #[arg(value_name = "DIR")]
+        dir: Option<PathBuf>,
+        /// Build against the sources of schedlab in this folder [default: the published crates]
+        #[arg(long, value_name = "CHECKOUT")]
+        sources: Option<PathBuf>,
     },
 }
 
 impl New {
     pub fn run(self) -> Result<(), Error> {
-        let What::Policy { name, checkout } = self.what;
-        let file = new_policy(&name, &checkout)?;
-        let file = file.display();
+        let What::Policy { name, dir, sources } = self.what;
+        let dir = dir.unwrap_or_else(|| PathBuf::from(&name));
+        new_policy(&name, &dir, sources.as_deref())?;
         print(&format!(
-            "{file} is a policy that works; change it.\n\nThen, in {}:\n  cargo build --release\n  target/release/schedlab check --policy {name}\n  \
-             target/release/schedlab compare hackbench:1 --policy eevdf,{name}\n  cargo build --release -p schedlab-scx\n  \
-             target/release/schedlab compare yield:2,64 --on vm --policy kernel:other,{name}\n",
-            checkout.display()
+            "{dir}/src/lib.rs is a policy that works; change it. In {dir}:\n\n  \
+             cargo test\n  \
+             cargo run --release -- check --policy {name}\n  \
+             cargo run --release -- compare hackbench:1 --policy eevdf,{name}\n\n\
+             In a kernel, in a guest (this needs clang-19, libelf-dev, zlib1g-dev and pkg-config):\n\n  \
+             cargo build --release -p {name}-scx\n  \
+             cargo run --release -- compare yield:2,64 --on vm --policy kernel:other,{name}\n",
+            dir = dir.display()
         ))
     }
 }
 
-/// Writes the policy and its line, and says where it is.
-fn new_policy(name: &str, checkout: &Path) -> Result<PathBuf, Error> {
+/// Writes the crate.
+fn new_policy(name: &str, dir: &Path, sources: Option<&Path>) -> Result<(), Error> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(plain) || is_word_of_rust(name) {
         return Err(Error::Usage(format!(
-            "`{name}` cannot name a file of Rust: give small letters, digits and underscores, as in my_policy"
+            "`{name}` cannot name a crate of Rust: give small letters, digits and underscores, as in my_policy"
         )));
     }
-    if name == "template" || PolicySpec::parse(name).is_ok() || topologies().any(|topology| topology.name == name) {
-        return Err(Error::Usage(format!("there is a policy, a topology or a file named `{name}` already: take another name")));
+    if ["test", "schedlab", "schedsim", "readyq"].contains(&name) || program::catalog().descriptors().iter().any(|other| other.name == name)
+    {
+        return Err(Error::Usage(format!("there is a policy or a crate named `{name}` already: take another name")));
     }
-    let register = checkout.join(REGISTER);
-    let known = fs::read_to_string(&register).ok().filter(|text| text.contains(MARK)).ok_or_else(|| {
-        let here = checkout.display();
-        Error::Input(format!("{here} is no checkout of schedlab's: it has no {REGISTER} to put a policy into; give --in DIR"))
-    })?;
-    let file = register.with_extension("").join(format!("{name}.rs"));
-    if file.exists() {
-        return Err(Error::Usage(format!("{} is there already: take another name, or remove it", file.display())));
+    if dir.exists() {
+        return Err(Error::Usage(format!("{} is there already: give another folder, or remove it", dir.display())));
     }
-    let policy = type_name(name);
-    write_whole(&file, TEMPLATE.replace("Template", &policy).replace("`template`", &format!("`{name}`")).as_bytes())?;
-    let line = format!("    {name}: {policy}, \"first come, first served (what it does, in a line)\";\n");
-    write_whole(&register, known.replacen(MARK, &(MARK.to_string() + &line), 1).as_bytes())?;
-    Ok(file)
+    let sources = sources.map(checkout).transpose()?;
+    let dependency = |package: &str, folder: &str| match &sources {
+        Some(checkout) => format!("{package} = {{ path = {:?} }}", checkout.join(folder)),
+        None => format!("{package} = \"{VERSION}\""),
+    };
+    let [schedsim, schedlab, scx] = [("schedsim", "crates/schedsim"), ("schedlab", "crates/schedlab"), ("schedlab-scx", "scx")]
+        .map(|(package, folder)| dependency(package, folder));
+    let optional = if sources.is_some() {
+        schedlab.replace(" }", ", optional = true }")
+    } else {
+        format!("schedlab = {{ version = \"{VERSION}\", optional = true }}")
+    };
+    let of = |template: &str| template.replace("template", name);
+    let library = TEMPLATE.replace("Template", &type_name(name)).replace("template", name);
+    for (file, text) in [
+        ("Cargo.toml", of(MANIFEST).replace("{schedsim}", &schedsim).replace("{schedlab}", &optional)),
+        ("src/lib.rs", library),
+        ("src/main.rs", of(MAIN)),
+        ("scx/Cargo.toml", of(SCX_MANIFEST).replace("{scx}", &scx)),
+        ("scx/src/main.rs", of(SCX_MAIN)),
+        (".gitignore", "/target\n".to_string()),
+    ] {
+        let path = dir.join(file);
+        path.parent().map_or(Ok(()), prepare_directory)?;
+        write_whole(&path, text.as_bytes())?;
+    }
+    Ok(())
+}
+
+const MANIFEST: &str = r#"[package]
+name = "template"
+version = "0.1.0"
+edition = "2024"
+
+[features]
+default = ["program"]
+# The program around the policy; what runs in a kernel does without.
+program = ["dep:schedlab"]
+
+[dependencies]
+{schedsim}
+{schedlab}
+
+[[bin]]
+name = "template"
+required-features = ["program"]
+
+[workspace]
+members = ["scx"]
+default-members = ["."]
+
+# A guest loads what runs in it: small, and the same in every folder.
+[profile.release.package.template-scx]
+strip = true
+"#;
+
+const MAIN: &str =
+    "//! schedlab, with this policy inside.\n\nfn main() -> std::process::ExitCode {\n    schedlab::main(&[template::POLICY])\n}\n";
+
+const SCX_MANIFEST: &str = r#"[package]
+name = "template-scx"
+description = "Lets a Linux kernel run the policy template, through sched_ext"
+version = "0.1.0"
+edition = "2024"
+license = "GPL-2.0-only"
+
+[dependencies]
+template = { path = "..", default-features = false }
+{scx}
+"#;
+
+const SCX_MAIN: &str = "//! The bridge from sched_ext to this policy.\n\nfn main() -> std::process::ExitCode {\n    schedlab_scx::main(&[template::POLICY])\n}\n";
+
+/// The whole path of a checkout of schedlab.
+fn checkout(path: &Path) -> Result<PathBuf, Error> {
+    let whole = path.canonicalize().ok().filter(|path| path.join("crates/schedsim/Cargo.toml").is_file());
+    whole.ok_or_else(|| {
+        Error::Input(format!("{} has no crates/schedsim: give --sources the folder of a checkout of schedlab", path.display()))
+    })
 }
 
 /// `my_policy` becomes `MyPolicy`.
@@ -81,7 +155,7 @@ fn type_name(name: &str) -> String {
     name.split('_').filter(|word| !word.is_empty()).map(capital).collect()
 }
 
-/// Words that cannot name a module (The Rust Reference, "Keywords").
+/// Words that cannot name a crate (The Rust Reference, "Keywords").
 fn is_word_of_rust(name: &str) -> bool {
     const WORDS: &str = "abstract as async await become box break const continue crate do dyn else enum extern false final fn for gen if impl in let loop macro \
                          match mod move mut override priv pub ref return self static struct super trait true try type typeof unsafe unsized use virtual where \
@@ -89,29 +163,46 @@ fn is_word_of_rust(name: &str) -> bool {
     WORDS.split_ascii_whitespace().any(|word| word == name)
 }
 
+/// What a new policy begins as; its tests run here, too.
+#[cfg(test)]
+mod template;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
-    fn a_new_policy_is_a_file_and_a_line_and_what_cannot_be_one_is_refused() {
-        let checkout = tempfile::tempdir().unwrap();
+    fn a_new_policy_is_two_packages_and_what_cannot_be_one_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("my_policy");
         let refused = |name: &str, word: &str| {
-            let error = new_policy(name, checkout.path()).unwrap_err().to_string();
+            let error = new_policy(name, &dir, None).unwrap_err().to_string();
             assert!(error.contains(word), "{error}");
         };
-        refused("my_policy", "no checkout");
-        let register = checkout.path().join(REGISTER);
-        fs::create_dir_all(register.with_extension("")).unwrap();
-        let original = concat!(env!("CARGO_MANIFEST_DIR"), "/../schedsim/src/policy/own.rs");
-        fs::copy(original, &register).unwrap();
-        let text = fs::read_to_string(new_policy("my_policy", checkout.path()).unwrap()).unwrap();
-        assert!(text.contains("impl Policy for MyPolicy") && text.contains("`my_policy`") && !text.contains("emplate"), "{text}");
-        assert!(fs::read_to_string(&register).unwrap().contains("    my_policy: MyPolicy, \""));
-        refused("my_policy", "is there already");
         refused("eevdf", "take another name");
         refused("central", "take another name");
         refused("My-Policy", "my_policy");
         refused("yield", "my_policy");
+        assert!(!dir.exists());
+        assert!(new_policy("my_policy", &dir, Some(folder.path())).unwrap_err().to_string().contains("no crates/schedsim"));
+        new_policy("my_policy", &dir, None).unwrap();
+        refused("my_policy", "is there already");
+        let read = |file: &str| fs::read_to_string(dir.join(file)).unwrap();
+        let (manifest, library) = (read("Cargo.toml"), read("src/lib.rs"));
+        assert!(
+            library.contains("impl Policy for MyPolicy") && library.contains("name: \"my_policy\"") && !library.contains("emplate"),
+            "{library}"
+        );
+        assert!(manifest.contains(&format!("schedsim = \"{VERSION}\"")) && manifest.contains("default-members"), "{manifest}");
+        assert!(read("src/main.rs").contains("schedlab::main(&[my_policy::POLICY])"));
+        assert!(read("scx/Cargo.toml").contains("GPL-2.0-only") && read("scx/src/main.rs").contains("schedlab_scx::main"));
+        let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let dir = folder.path().join("other");
+        new_policy("other", &dir, Some(&checkout)).unwrap();
+        let manifest = fs::read_to_string(dir.join("Cargo.toml")).unwrap();
+        let manifest: toml::Table = toml::from_str(&manifest).unwrap();
+        assert_eq!(manifest["dependencies"]["schedlab"]["optional"].as_bool(), Some(true));
+        assert!(Path::new(manifest["dependencies"]["schedsim"]["path"].as_str().unwrap()).join("Cargo.toml").exists());
     }
 }

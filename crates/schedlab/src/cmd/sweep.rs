@@ -1,11 +1,10 @@
 //! `schedlab sweep`: a grid of parameters, policies and seeds, computed once and kept: here, in shards, or on a cluster.
 
-use crate::Error;
 use crate::output::write_whole;
 use crate::output::{Align, Answer, Format, Metric, Point, Results, Row, Table, open_cell, open_headline, print};
-use crate::progress;
 use crate::results_directory::{ResultsDirectory, to_parquet};
-use crate::sweep::{BUILD, Runs, Shard, Store, Sweep as Cells};
+use crate::sweep::{Runs, Shard, Store, Sweep as Cells};
+use crate::{Error, program, progress};
 use clap::Args;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -152,7 +151,8 @@ fn sweep_on_dask(dir: &Path, address: &str) -> Result<(), Error> {
             "--dask takes the Python package, which python3 does not have ({why}): in schedlab's folder, pip install '.[dask]'"
         ))
     };
-    let python = Command::new("python3").args(["-m", "schedlab.cluster"]).arg(dir).args([address, BUILD]).stdout(Stdio::piped()).spawn();
+    let python =
+        Command::new("python3").args(["-m", "schedlab.cluster"]).arg(dir).args([address, program::build()]).stdout(Stdio::piped()).spawn();
     let output = python.and_then(Child::wait_with_output).map_err(|error| missing(&error.to_string()))?;
     let message = String::from_utf8_lossy(&output.stdout).trim().to_string();
     match output.status.code() {

@@ -36,7 +36,7 @@ pub trait Candidate: Display {
 
 impl Candidate for PolicySpec {
     fn structure(&self) -> Option<&str> {
-        Some(PolicySpec::structure(self))
+        PolicySpec::structure(self)
     }
 
     fn promises(&self, cpus: u16) -> Promises {

@@ -25,15 +25,15 @@ fn cost_of(structure: &str, mips: f64) -> QueueCost {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schedsim::policy::{PolicySpec, names};
+    use schedsim::policy::{Catalog, PolicySpec};
 
     #[test]
     fn the_record_has_every_policy_s_structure_and_trees_cost_more_the_more_tasks_wait() {
         let at = |policy: &str, tasks| {
-            let structure = PolicySpec::parse(policy).expect("a policy").structure();
+            let structure = PolicySpec::parse(policy).expect("a policy").structure().expect("a structure");
             cost_of(structure, 1000.0).of(tasks).0
         };
-        assert!(names().iter().all(|name| at(name, 100) > 0), "{TABLE}");
+        assert!(Catalog::built_in().names().iter().all(|name| at(name, 100) > 0), "{TABLE}");
         assert!(at("cfs", 1000) > 2 * at("cfs", 10) - at("cfs", 1) && at("cfs", 10_000) > at("cfs", 1000));
         for constant in ["o1", "mlfq", "pslist", "fifo"] {
             assert!(at(constant, 10_000).abs_diff(at(constant, 10)) <= 2, "{constant}");

@@ -1,6 +1,7 @@
 //! A swarm of random workloads under policies, all checks on: what failed, as small as it goes, and the commands that do it again.
 
-use crate::Error;
+use crate::output::shell_word;
+use crate::{Error, program};
 use indicatif::ProgressBar;
 use rayon::prelude::*;
 use schedsim::policy::PolicySpec;
@@ -78,7 +79,7 @@ impl Finding {
 
     /// The command that draws the whole case and fails again.
     pub fn again(&self) -> String {
-        format!("schedlab check --swarm 1 --seed {} --policy {}", self.seed, self.policy)
+        format!("{} check --swarm 1 --seed {} --policy {}", program::name(), self.seed, shell_word(&self.policy.to_string()))
     }
 
     /// The command that runs what is left, in `file`.
@@ -91,7 +92,8 @@ impl Finding {
             ("wake-cost", machine.wake_cost),
         ];
         let costs: String = costs.iter().filter(|(_, cost)| cost.0 > 0).map(|(name, cost)| format!(" --{name} {}", cost.exact())).collect();
-        format!("schedlab run {file} --policy {} --cpus {}{costs} --check", self.policy, machine.cpus)
+        let policy = shell_word(&self.policy.to_string());
+        format!("{} run {file} --policy {policy} --cpus {}{costs} --check", program::name(), machine.cpus)
     }
 }
 

@@ -1,8 +1,8 @@
 //! The directory of a sweep: its cells, and the complete grid file beside them, so that whoever has the directory can go on.
 
-use super::{BUILD, Store, Sweep};
-use crate::Error;
+use super::{Store, Sweep};
 use crate::output::{prepare_directory, write_whole};
+use crate::{Error, program};
 use std::fs;
 use std::path::Path;
 
@@ -33,8 +33,10 @@ impl Sweep {
         })?;
         let (build, grid) = text.split_once('\n').unwrap_or_default();
         match build.strip_prefix(BUILD_IS) {
-            Some(BUILD) => Sweep::parse(&file.display().to_string(), grid),
-            Some(other) => Err(input(format!("its cells were computed by schedlab {other}, and this is {BUILD}: go on with that one"))),
+            Some(build) if build == program::build() => Sweep::parse(&file.display().to_string(), grid),
+            Some(other) => {
+                Err(input(format!("its cells were computed by schedlab {other}, and this is {}: go on with that one", program::build())))
+            }
             None => Err(input("this is not what a sweep has written".to_string())),
         }
     }
@@ -51,6 +53,6 @@ impl Sweep {
     }
 
     fn file(&self) -> String {
-        format!("{BUILD_IS}{BUILD}\n{}", self.complete)
+        format!("{BUILD_IS}{}\n{}", program::build(), self.complete)
     }
 }

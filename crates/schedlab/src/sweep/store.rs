@@ -3,10 +3,9 @@
 //! A file is written under another name and then renamed, so a kill leaves whole files only. Sweeps, shards and machines may share a store: equal cells are equal. A cell that
 //! failed leaves a file with the reason, which does not keep it from being tried again.
 
-use crate::Error;
 use crate::output::{Results, Row, prepare_directory, write_whole};
 use crate::results_directory::{from_parquet, to_parquet};
-use schedlab_sources::BUILD;
+use crate::{Error, program};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +24,7 @@ impl Key {
     /// cluster find one another's cells.
     pub fn of(parts: &[&str]) -> Key {
         let mut hasher = XxHash3_128::new();
-        for part in [BUILD].iter().chain(parts) {
+        for part in [program::build()].iter().chain(parts) {
             hasher.write(&(part.len() as u64).to_le_bytes());
             hasher.write(part.as_bytes());
         }

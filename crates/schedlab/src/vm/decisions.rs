@@ -6,10 +6,10 @@ use super::closed::Traced;
 use super::surroundings::is_unscheduled;
 use schedlab_runner::event::TaskResult;
 use schedsim::live::{Arrival, Decides, Judgement, Role, Shadow};
-use schedsim::policy::{Policy, PolicySpec, PolicyVisitor};
+use schedsim::policy::PolicySpec;
 use schedsim::trace::{Event, EventKind, TaskInfo};
 use schedsim::workload::Workload;
-use schedsim::{CpuId, Machine, TaskId, Ticks, Time};
+use schedsim::{Machine, TaskId, Ticks, Time};
 use std::collections::BTreeMap;
 
 /// Judges `policy` on the decisions before `until` that were taken in a guest like `machine`, where tasks came to `results`. The program named `left_out`, if there is one, decided for the kernel.
@@ -24,25 +24,6 @@ pub fn judge(
     (program, left_out): (Option<&str>, Option<&str>),
     until: Time,
 ) -> Result<Judgement, String> {
-    struct Judge<'a> {
-        machine: Machine,
-        seed: u64,
-        decides: Decides,
-        tasks: Vec<Role>,
-        /// Who runs where when the recording begins.
-        running: BTreeMap<CpuId, TaskId>,
-        events: &'a [Event],
-    }
-    impl PolicyVisitor for Judge<'_> {
-        type Out = Result<Judgement, String>;
-        fn visit<P: Policy + Clone>(self, policy: P) -> Self::Out {
-            let mut shadow = Shadow::new(policy, self.machine, self.seed, self.decides, self.tasks);
-            for (cpu, task) in self.running {
-                shadow.begins(cpu, task);
-            }
-            shadow.judge(self.events)
-        }
-    }
     let recorded = &traced.recording.tasks;
     let yields = |task| {
         let number = traced.number(task).map(|number| number as usize);
@@ -70,6 +51,7 @@ pub fn judge(
     let ticks = &traced.ticks;
     let first = ticks.time_of(ticks.until(begin)).since(begin);
     let ticks = Ticks::new(ticks.period, Time(first.0));
+    // Which task runs where when the recording begins.
     let mut running = BTreeMap::new();
     for event in &events {
         if let EventKind::SchedSwitch { prev, .. } = event.kind {
@@ -78,5 +60,7 @@ pub fn judge(
     }
     let decides = if left_out.is_some() { Decides::WhenTold } else { Decides::AtTheSwitch };
     let machine = Machine { ticks: Some(ticks), ..machine.clone() };
-    policy.visit(machine.cpus, Judge { machine, seed, decides, tasks, running, events: &events })
+    let mut shadow = Shadow::new(policy.policy(machine.cpus), machine, seed, decides, tasks);
+    running.into_iter().for_each(|(cpu, task)| shadow.begins(cpu, task));
+    shadow.judge(&events)
 }

@@ -1,11 +1,11 @@
 //! A policy of ours in charge of a guest's tasks, through the kernel's sched_ext.
 //!
 //! The scheduler is a program of its own, `schedlab-scx` (`scx/`, under the GPL), which the runner starts in the guest before the first job. Here it is found, asked
-//! for what it knows, put into the guest, and afterwards asked what became of it.
+//! for what it knows, put into the guest, and afterwards asked what became of it. A program with policies of a user's own has one of its own, named after it.
 
 use super::{Guest, GuestFile, Kernel, Transcript, kernel};
 use crate::experiment::parse_policy;
-use crate::{Error, no_such};
+use crate::{Error, no_such, program};
 use schedlab_runner::event::Event;
 use schedsim::live;
 use schedsim::policy::PolicySpec;
@@ -14,9 +14,19 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const PROGRAM: &str = "schedlab-scx";
-const BUILD: &str = "build it with: cargo build --release -p schedlab-scx \
-                     (which needs: apt-get install clang-19 libelf-dev zlib1g-dev pkg-config), or say where it is in SCHEDLAB_SCX";
+/// `schedlab-scx`, or what stands beside a program with policies of a user's own, as `schedlab new policy` names it.
+fn program_name() -> String {
+    format!("{}-scx", program::name())
+}
+
+/// What to do if it is not there.
+fn advice() -> String {
+    let name = program_name();
+    format!(
+        "build it with: cargo build --release -p {name} (which needs: apt-get install clang-19 libelf-dev zlib1g-dev pkg-config), or say where it is in \
+         SCHEDLAB_SCX"
+    )
+}
 
 /// A policy by name: `bpf:NAME`, which runs in the kernel as a whole, or a policy of `schedsim`, which decides in user space.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,15 +44,16 @@ impl Scheduler {
     pub fn find(policy: &str) -> Result<Scheduler, Error> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let named = std::env::var_os("SCHEDLAB_SCX").map(PathBuf::from);
-        let beside = std::env::current_exe().ok().map(|path| path.with_file_name(PROGRAM));
-        let built = PathBuf::from("target/release").join(PROGRAM);
-        let on_path = std::env::split_paths(&path).map(|directory| directory.join(PROGRAM));
+        let name = program_name();
+        let beside = std::env::current_exe().ok().map(|path| path.with_file_name(&name));
+        let built = PathBuf::from("target/release").join(&name);
+        let on_path = std::env::split_paths(&path).map(|directory| directory.join(&name));
         let mut candidates: Vec<PathBuf> = named.into_iter().collect();
         if candidates.is_empty() {
             candidates.extend(beside.into_iter().chain([built]).chain(on_path));
         }
         let program = candidates.into_iter().find(|program| program.is_file());
-        let program = program.ok_or_else(|| Error::Missing(format!("{policy} in a kernel needs the program {PROGRAM}; {BUILD}")))?;
+        let program = program.ok_or_else(|| Error::Missing(format!("{policy} in a kernel needs the program {name}; {}", advice())))?;
         let scheduler = Scheduler { policy: policy.to_string(), program };
         if policy.starts_with("bpf:") {
             let twins = scheduler.twins()?;
@@ -72,7 +83,7 @@ impl Scheduler {
 
     /// The schedulers in BPF that the program has.
     fn twins(&self) -> Result<Vec<String>, Error> {
-        let failed = |what: &dyn fmt::Display| Error::Missing(format!("{} cannot be run: {what}; {BUILD}", self.program.display()));
+        let failed = |what: &dyn fmt::Display| Error::Missing(format!("{} cannot be run: {what}; {}", self.program.display(), advice()));
         let output = Command::new(&self.program).arg("--list").output().map_err(|error| failed(&error))?;
         if !output.status.success() {
             return Err(failed(&String::from_utf8_lossy(&output.stderr).trim()));

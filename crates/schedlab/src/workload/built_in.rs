@@ -6,6 +6,7 @@ use super::{ClosedWorkload, Template, Workload};
 use crate::toml_file::TomlFile;
 use crate::{Error, no_such};
 use schedsim::Nanos;
+use schedsim::policy::split_options;
 use schedsim::workload::Closed;
 use std::collections::BTreeMap;
 
@@ -69,14 +70,19 @@ pub const ALL: &[BuiltIn] = &[
 
 /// The built-in workload of that name, with its argument and options behind it; `None` if there is no such name.
 pub fn find(text: &str) -> Option<Result<Workload, Error>> {
-    let (front, options) = text.split_once('?').map_or((text, None), |(front, options)| (front, Some(options)));
+    let (front, options) = split_options(text);
     let (name, argument) = front.split_once(':').map_or((front, None), |(name, argument)| (name, Some(argument)));
     let built_in = ALL.iter().find(|built_in| built_in.name == name)?;
-    Some(built_in.make(text, argument, options.unwrap_or_default()))
+    Some(built_in.make(text, argument, options))
 }
 
 impl BuiltIn {
-    fn make(&self, text: &str, argument: Option<&str>, options: &str) -> Result<Workload, Error> {
+    fn make<'a>(
+        &self,
+        text: &str,
+        argument: Option<&'a str>,
+        options: impl Iterator<Item = (&'a str, Option<&'a str>)>,
+    ) -> Result<Workload, Error> {
         let given = self.given(argument, options)?;
         match self.make {
             Make::Stochastic(file) => Template::read(TomlFile::of(self.name, file)).map(Workload::Stochastic),
@@ -84,7 +90,7 @@ impl BuiltIn {
         }
     }
 
-    fn given<'a>(&self, argument: Option<&'a str>, options: &'a str) -> Result<Given<'a>, Error> {
+    fn given<'a>(&self, argument: Option<&'a str>, options: impl Iterator<Item = (&'a str, Option<&'a str>)>) -> Result<Given<'a>, Error> {
         let see = "`schedlab list workloads` shows what does";
         let name = self.name;
         let mut values: BTreeMap<&str, &str> = self.options.iter().map(|option| (option.name, option.default)).collect();
@@ -94,9 +100,8 @@ impl BuiltIn {
             }
             values.insert(self.options[0].name, argument);
         }
-        for option in options.split('&').filter(|option| !option.is_empty()) {
+        for (key, value) in options {
             let known = || self.options.iter().map(|option| option.name.to_string()).collect::<Vec<_>>();
-            let (key, value) = option.split_once('=').unwrap_or((option, ""));
             let Some(option) = self.options.iter().find(|option| option.name == key) else {
                 return Err(Error::Usage(no_such(
                     &format!("option of {name}"),
@@ -105,7 +110,7 @@ impl BuiltIn {
                     "`schedlab list workloads` shows them all.",
                 )));
             };
-            values.insert(option.name, value);
+            values.insert(option.name, value.unwrap_or_default());
         }
         Ok(Given { name, values })
     }

@@ -27,7 +27,7 @@ pub struct Definition {
     pub cpus: Option<u16>,
     /// How fast a CPU is: at 0.5 bursts take twice as long, while arrivals, pauses and costs stay what they are (default: 1).
     pub speed: Option<f64>,
-    /// The quantum of policies that do not say one, as in take:rr/quantum=10ms (unix1990: 100ms).
+    /// The quantum of policies that do not say one, as in take:rr?quantum=10ms (unix1990: 100ms).
     pub quantum: Option<Span>,
     /// Task migration cost: added to the first burst after a migration (default: none; unix1990: 1ms).
     pub tmc: Option<Span>,

@@ -201,10 +201,9 @@ impl Stochastic {
 
     /// `policy` with this workload's quantum, unless it has one of its own. Whole schedulers keep theirs.
     pub fn policy(&self, policy: &PolicySpec) -> Result<PolicySpec, PolicyError> {
-        let text = policy.to_string();
         match self.quantum {
-            Some(quantum) if text.contains(':') && !text.contains("/quantum=") => {
-                PolicySpec::parse(&format!("{text}/quantum={}ns", quantum.0))
+            Some(quantum) if policy.descriptor().is_topology() && !policy.sets("quantum") => {
+                policy.with("quantum", &format!("{}ns", quantum.0))
             }
             _ => Ok(policy.clone()),
         }
@@ -213,7 +212,7 @@ impl Stochastic {
     /// Why a policy has no steady state here whatever a run says, if there is a closed form.
     pub fn saturates(&self, policy: &(impl fmt::Display + ?Sized), migrates: bool) -> bool {
         let text = policy.to_string();
-        let is_plain_central = text.starts_with("central:") && !text.contains("/search=") && !text.contains("/shortcut=");
+        let is_plain_central = text.starts_with("central:") && !text.contains("search=") && !text.contains("shortcut=");
         let slowdown =
             if migrates && self.machine.sharing.slows == schedsim::Slows::EveryBurst { self.machine.sharing.slowdown } else { 0.0 };
         let bearable = self.central_saturation_load.filter(|_| is_plain_central).unwrap_or(1.0 / (1.0 + slowdown));
@@ -559,7 +558,7 @@ mod tests {
         assert_eq!((changed.machine.migration_cost, changed.machine.sharing.slowdown), (Nanos::from_millis(2), 0.1));
         assert_eq!((changed.model.classes().len(), changed.warm_up), (2, WarmUp::Mser5));
         assert_eq!(changed.parameters["tmc"], "2ms");
-        assert_eq!(changed.policy(&PolicySpec::parse("take:rr").unwrap()).unwrap().to_string(), "take:rr/quantum=100000000ns");
+        assert_eq!(changed.policy(&PolicySpec::parse("take:rr").unwrap()).unwrap().to_string(), "take:rr?quantum=100000000ns");
         for (bad, words) in [
             ("lod=0.5", "Did you mean `load`?"),
             ("load", "give KEY=VALUE"),

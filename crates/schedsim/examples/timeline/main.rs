@@ -5,7 +5,7 @@
 //!     cargo run -q -p schedsim --example timeline -- $policy > docs/policies/$policy.svg
 //! done
 //! for topology in central initial take; do
-//!     cargo run -q -p schedsim --example timeline -- $topology:rr/quantum=20ms > docs/policies/$topology.svg
+//!     cargo run -q -p schedsim --example timeline -- $topology:rr?quantum=20ms > docs/policies/$topology.svg
 //! done
 //! for inherit in no yes; do
 //!     cargo run -q -p schedsim --example timeline -- fifo $inherit 160 < crates/schedsim/tests/engine/pathfinder.json > docs/policies/pathfinder-$inherit.svg

@@ -1,18 +1,16 @@
 //! Runs under a policy that is known by name only.
-//!
-//! The engine is compiled for each policy here, once, and not in every crate that names one: that is most of what this workspace takes to build.
 
-use super::{Error, Options, Outcome, Source, simulate};
+use super::{Error, Options, Outcome, Source};
 use crate::Machine;
 use crate::metrics::OpenSystem;
-use crate::policy::{Policy, PolicySpec, PolicyVisitor};
-use crate::trace::{Direct, Sink, Trace};
+use crate::policy::PolicySpec;
+use crate::trace::Trace;
 use crate::workload::Model;
 
-/// [`simulate`] under the policy that `policy` names, on all CPUs of `machine`.
+/// [`simulate`](super::simulate) under the policy that `policy` names, on all CPUs of `machine`.
 ///
 /// # Errors
-/// As [`simulate`].
+/// As [`simulate`](super::simulate).
 pub fn simulate_named<'w>(
     source: impl Into<Source<'w>>,
     machine: &Machine,
@@ -20,13 +18,13 @@ pub fn simulate_named<'w>(
     options: Options,
     trace: Trace,
 ) -> Result<Outcome, Error> {
-    run(Run { source: source.into(), machine, options, sink: trace }, policy)
+    policy.simulate(source.into(), machine, options, trace)
 }
 
 /// The same of a model, which only `open` looks at: a third faster, because the engine is compiled for it.
 ///
 /// # Errors
-/// As [`simulate`].
+/// As [`simulate`](super::simulate).
 pub fn simulate_open(
     model: &Model,
     machine: &Machine,
@@ -34,25 +32,5 @@ pub fn simulate_open(
     options: Options,
     open: &mut OpenSystem,
 ) -> Result<Outcome, Error> {
-    policy.visit(machine.cpus, Run { source: model.into(), machine, options, sink: Direct(open) })
-}
-
-/// Not generic, so that it is compiled in this crate.
-fn run(run: Run<'_, '_, Trace>, policy: &PolicySpec) -> Result<Outcome, Error> {
-    policy.visit(run.machine.cpus, run)
-}
-
-struct Run<'w, 'm, S> {
-    source: Source<'w>,
-    machine: &'m Machine,
-    options: Options,
-    sink: S,
-}
-
-impl<S: Sink> PolicyVisitor for Run<'_, '_, S> {
-    type Out = Result<Outcome, Error>;
-
-    fn visit<P: Policy>(self, policy: P) -> Self::Out {
-        simulate(self.source, self.machine, policy, self.options, self.sink)
-    }
+    policy.simulate_open(model, machine, options, open)
 }

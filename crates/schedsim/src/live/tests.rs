@@ -1,5 +1,5 @@
 use super::*;
-use crate::policy::{Central, CentralOptions, Levels, PolicySpec, PolicyVisitor};
+use crate::policy::{Catalog, Central, CentralOptions, Levels, PolicySpec};
 use readyq::{Priority, RoundRobin};
 
 const CPU: CpuId = CpuId(0);
@@ -29,38 +29,34 @@ fn chosen<P: Policy>(live: &mut Live<P>) -> Vec<(u32, u64)> {
 /// Policies keep what they were told when a task came, weights for one: a change reaches them all the same.
 #[test]
 fn a_task_that_changes_its_nice_value_has_the_share_of_the_new_one() {
-    struct Shares(bool);
-    impl PolicyVisitor for Shares {
-        type Out = [u64; 2];
-        fn visit<P: Policy>(self, policy: P) -> [u64; 2] {
-            let mut live = awake(policy, 2);
-            let mut ran = [0; 2];
-            if !self.0 {
-                // Task 1 runs, as it does when it changes its own.
-                while live.current(CPU) != Some(TaskId(1)) {
-                    live.stopped(CPU, Stop::Yielded);
-                }
-                live.set_prio(TaskId(1), 130);
-            } else {
-                live.taken(TaskId(1));
-                live.set_prio(TaskId(1), 130);
-                live.wake(TaskId(1), false, None);
+    fn shares(policy: impl Policy, asleep: bool) -> [u64; 2] {
+        let mut live = awake(policy, 2);
+        let mut ran = [0; 2];
+        if !asleep {
+            // Task 1 runs, as it does when it changes its own.
+            while live.current(CPU) != Some(TaskId(1)) {
+                live.stopped(CPU, Stop::Yielded);
             }
-            for step in 1..20_000 {
-                let Some(task) = live.current(CPU) else { break };
-                live.running(CPU, task);
-                live.at(Time(step * 1_000_000));
-                ran[task.index()] += 1;
-                live.tick(CPU);
-                live.stopped(CPU, Stop::Preempted);
-            }
-            assert_eq!(live.failure(), None);
-            ran
+            live.set_prio(TaskId(1), 130);
+        } else {
+            live.taken(TaskId(1));
+            live.set_prio(TaskId(1), 130);
+            live.wake(TaskId(1), false, None);
         }
+        for step in 1..20_000 {
+            let Some(task) = live.current(CPU) else { break };
+            live.running(CPU, task);
+            live.at(Time(step * 1_000_000));
+            ran[task.index()] += 1;
+            live.tick(CPU);
+            live.stopped(CPU, Stop::Preempted);
+        }
+        assert_eq!(live.failure(), None);
+        ran
     }
     for policy in ["eevdf", "cfs", "stride"] {
         for asleep in [false, true] {
-            let [first, second] = PolicySpec::parse(policy).unwrap().visit(1, Shares(asleep));
+            let [first, second] = shares(PolicySpec::parse(policy).unwrap().policy(1), asleep);
             let share = second as f64 / (first + second) as f64;
             // Nice 10 has a weight of 110, nice 0 of 1024.
             assert!((share - 110.0 / 1134.0).abs() < 0.01, "{policy}, asleep: {asleep}: {share}");
@@ -70,29 +66,25 @@ fn a_task_that_changes_its_nice_value_has_the_share_of_the_new_one() {
 
 #[test]
 fn a_policy_begins_anew_when_nobody_waits() {
-    struct Anew;
-    impl PolicyVisitor for Anew {
-        type Out = ();
-        fn visit<P: Policy + Clone>(self, policy: P) {
-            let mut live = awake(policy.clone(), 3);
-            assert!(!live.begin_anew(policy.clone(), 1), "two tasks wait");
-            live.taken(TaskId(1));
-            live.taken(TaskId(2));
-            assert!(live.begin_anew(policy.clone(), 1), "one was chosen, and nobody has said yet that it runs");
-            live.running(CPU, TaskId(0));
-            assert!(live.begin_anew(policy.clone(), 1));
-            assert_eq!(live.current(CPU), Some(TaskId(0)));
-            live.wake(TaskId(1), false, None);
-            live.stopped(CPU, Stop::Blocked);
-            live.running(CPU, TaskId(1));
-            live.stopped(CPU, Stop::Blocked);
-            assert!(live.begin_anew(policy, 1), "nobody runs");
-            live.wake(TaskId(2), false, None);
-            assert_eq!((live.current(CPU), live.failure()), (Some(TaskId(2)), None));
-        }
+    fn begins_anew(policy: impl Policy + Clone) {
+        let mut live = awake(policy.clone(), 3);
+        assert!(!live.begin_anew(policy.clone(), 1), "two tasks wait");
+        live.taken(TaskId(1));
+        live.taken(TaskId(2));
+        assert!(live.begin_anew(policy.clone(), 1), "one was chosen, and nobody has said yet that it runs");
+        live.running(CPU, TaskId(0));
+        assert!(live.begin_anew(policy.clone(), 1));
+        assert_eq!(live.current(CPU), Some(TaskId(0)));
+        live.wake(TaskId(1), false, None);
+        live.stopped(CPU, Stop::Blocked);
+        live.running(CPU, TaskId(1));
+        live.stopped(CPU, Stop::Blocked);
+        assert!(live.begin_anew(policy, 1), "nobody runs");
+        live.wake(TaskId(2), false, None);
+        assert_eq!((live.current(CPU), live.failure()), (Some(TaskId(2)), None));
     }
     for policy in ["central:ruler", "take:multilist2", "eevdf", "cfs", "mlfq", "pslist", "stride", "o1", "rr"] {
-        PolicySpec::parse(policy).unwrap().visit(1, Anew);
+        begins_anew(PolicySpec::parse(policy).unwrap().policy(1));
     }
 }
 
@@ -112,24 +104,20 @@ fn who_is_kept_from_running_already_is_not_stopped_once_more() {
 /// A policy that counts tasks where it placed them loses none: of those that were asleep before it came, change CPUs, or leave without having run.
 #[test]
 fn every_task_is_placed_once_before_it_leaves() {
-    struct Leavers;
-    impl PolicyVisitor for Leavers {
-        type Out = Option<String>;
-        fn visit<P: Policy>(self, policy: P) -> Option<String> {
-            let mut live = Live::new(policy, Machine::ideal(2), 1);
-            for task in (0..6).map(TaskId) {
-                live.arrive(task, Arrival::default());
-            }
-            (0..4).map(TaskId).for_each(|task| live.wake(task, false, None));
-            (0..4).map(TaskId).for_each(|task| live.taken(task));
-            live.set_affinity(TaskId(1), 1);
-            live.wake(TaskId(1), false, None);
-            (0..6).map(TaskId).for_each(|task| live.leave(task));
-            live.failure().map(str::to_string)
+    fn leavers(policy: impl Policy) -> Option<String> {
+        let mut live = Live::new(policy, Machine::ideal(2), 1);
+        for task in (0..6).map(TaskId) {
+            live.arrive(task, Arrival::default());
         }
+        (0..4).map(TaskId).for_each(|task| live.wake(task, false, None));
+        (0..4).map(TaskId).for_each(|task| live.taken(task));
+        live.set_affinity(TaskId(1), 1);
+        live.wake(TaskId(1), false, None);
+        (0..6).map(TaskId).for_each(|task| live.leave(task));
+        live.failure().map(str::to_string)
     }
-    for name in crate::policy::names() {
-        assert_eq!(PolicySpec::parse(&name).unwrap().visit(2, Leavers), None, "{name}");
+    for name in Catalog::built_in().names() {
+        assert_eq!(leavers(PolicySpec::parse(&name).unwrap().policy(2)), None, "{name}");
     }
 }
 
@@ -251,75 +239,65 @@ fn a_rule_that_is_broken_is_named() {
 }
 
 /// What a kernel may do to six tasks, in any order, times that stand still included.
-struct Anything(u64);
-
-impl PolicyVisitor for Anything {
-    type Out = Result<(), String>;
-    fn visit<P: Policy + Clone>(self, policy: P) -> Self::Out {
-        let mut random = Random::new(self.0);
-        let mut live = awake(policy, 6);
-        let mut now = 0;
-        for step in 0..400 {
-            now += [0, 0, 1_000, 700_000, 4_000_000][random.below(5) as usize];
-            live.at(Time(now));
-            let (any, running) = (TaskId(random.below(6) as u32), live.current(CPU));
-            running.into_iter().for_each(|task| live.running(CPU, task));
-            let what = random.below(8);
-            match what {
-                0..=2 => live.wake(any, false, None),
-                3 => live.stopped(CPU, Stop::Blocked),
-                4 => live.stopped(CPU, Stop::Yielded),
-                5 => live.tick(CPU),
-                6 => live.taken(any),
-                _ => live.stopped(CPU, if random.below(2) == 0 { Stop::SliceOver } else { Stop::Preempted }),
-            }
-            let waits = (0..6).map(TaskId).find(|&task| live.is_waiting(task));
-            if let (None, Some(task)) = (live.current(CPU), waits) {
-                return Err(format!("task {} waits and the CPU idles after step {step} of {}, a {what}", task.0, self.0));
-            }
-            if let Some(failure) = live.failure() {
-                return Err(format!("{failure} after step {step} of {}, a {what}", self.0));
-            }
+fn anything(policy: impl Policy, seed: u64) -> Result<(), String> {
+    let mut random = Random::new(seed);
+    let mut live = awake(policy, 6);
+    let mut now = 0;
+    for step in 0..400 {
+        now += [0, 0, 1_000, 700_000, 4_000_000][random.below(5) as usize];
+        live.at(Time(now));
+        let (any, running) = (TaskId(random.below(6) as u32), live.current(CPU));
+        running.into_iter().for_each(|task| live.running(CPU, task));
+        let what = random.below(8);
+        match what {
+            0..=2 => live.wake(any, false, None),
+            3 => live.stopped(CPU, Stop::Blocked),
+            4 => live.stopped(CPU, Stop::Yielded),
+            5 => live.tick(CPU),
+            6 => live.taken(any),
+            _ => live.stopped(CPU, if random.below(2) == 0 { Stop::SliceOver } else { Stop::Preempted }),
         }
-        Ok(())
+        let waits = (0..6).map(TaskId).find(|&task| live.is_waiting(task));
+        if let (None, Some(task)) = (live.current(CPU), waits) {
+            return Err(format!("task {} waits and the CPU idles after step {step} of {}, a {what}", task.0, seed));
+        }
+        if let Some(failure) = live.failure() {
+            return Err(format!("{failure} after step {step} of {}, a {what}", seed));
+        }
     }
+    Ok(())
 }
 
 #[test]
 fn no_cpu_idles_while_a_task_waits_whatever_the_kernel_does() {
-    for name in crate::policy::names() {
+    for name in Catalog::built_in().names() {
         let spec = PolicySpec::parse(&name).unwrap();
-        (0..50).for_each(|seed| assert_eq!(spec.visit(1, Anything(seed)), Ok(()), "{name}"));
+        (0..50).for_each(|seed| assert_eq!(anything(spec.policy(1), seed), Ok(()), "{name}"));
     }
 }
 
 /// Yields of three tasks on one CPU under each policy that the catalog knows.
-struct Drive;
-
-impl PolicyVisitor for Drive {
-    type Out = Result<u32, String>;
-    fn visit<P: Policy>(self, policy: P) -> Self::Out {
-        let mut live = awake(policy, 3);
-        let mut ran = [0; 3];
-        for turn in 1..200 {
-            live.at(Time(turn * 1_000_000));
-            let task = live.current(CPU).ok_or("nobody runs while three wait")?;
-            ran[task.index()] += 1;
-            live.running(CPU, task);
-            live.tick(CPU);
-            live.stopped(CPU, if turn % 3 == 0 { Stop::SliceOver } else { Stop::Yielded });
-            if let Some(failure) = live.failure() {
-                return Err(failure.to_string());
-            }
+fn drive(policy: impl Policy) -> Result<u32, String> {
+    let mut live = awake(policy, 3);
+    let mut ran = [0; 3];
+    for turn in 1..200 {
+        live.at(Time(turn * 1_000_000));
+        let task = live.current(CPU).ok_or("nobody runs while three wait")?;
+        ran[task.index()] += 1;
+        live.running(CPU, task);
+        live.tick(CPU);
+        live.stopped(CPU, if turn % 3 == 0 { Stop::SliceOver } else { Stop::Yielded });
+        if let Some(failure) = live.failure() {
+            return Err(failure.to_string());
         }
-        Ok(ran.into_iter().min().unwrap_or(0))
     }
+    Ok(ran.into_iter().min().unwrap_or(0))
 }
 
 #[test]
 fn every_policy_of_the_catalog_runs_live_and_starves_nobody_of_equals() {
-    for name in crate::policy::names() {
-        let least = PolicySpec::parse(&name).unwrap().visit(1, Drive);
+    for name in Catalog::built_in().names() {
+        let least = drive(PolicySpec::parse(&name).unwrap().policy(1));
         // Tickets are drawn, and who has not had a turn yet is worth less than who gave up most of one.
         let enough = if name == "lottery" { 20 } else { 40 };
         assert!(least.as_ref().is_ok_and(|&least| least >= enough), "{name}: {least:?}");

@@ -8,10 +8,13 @@
 //!
 //! Deviation: affinity, which the paper does not have; tasks that may not run on the CPU are passed over.
 
-use super::topology::Search;
+use super::descriptor::{Descriptor, Given};
+use super::options::OptionSpec;
+use super::topology::{self, Orders, Search, Topology};
 use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Scan, Wake, fetch, renew, take_out};
 use crate::{CpuId, Nanos, TaskId};
 use readyq::{Node, Nodes, ReadyQueue};
+use std::marker::PhantomData;
 
 /// One ready queue of order `Q` for all CPUs.
 #[derive(Clone, Debug)]
@@ -180,5 +183,53 @@ impl<Q: ReadyQueue> Policy for Central<Q> {
         };
         self.waiting -= u32::from(task.is_some());
         task.map(|task| Dispatch { task, slice: self.options.quantum })
+    }
+}
+
+/// One ready queue for all CPUs.
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "central",
+    summary: "one ready queue for all CPUs (Curran & Stumm's CQ)",
+    source: "Curran & Stumm 1990, 3.4 (CQ), 4.2 and 5.3",
+    options: &[
+        topology::QUANTUM,
+        topology::LEVELS,
+        topology::STRIDES,
+        topology::PREEMPT,
+        OptionSpec::count(
+            "search",
+            1,
+            1_000_000,
+            "tasks",
+            "how many tasks a CPU looks at for one that last ran there, or all, or all of the best level (top)",
+        )
+        .or(&["all", "top"])
+        .by_default("1"),
+        OptionSpec::flag("shortcut", "whether a woken task goes on where it last ran if that CPU is idle").by_default("yes"),
+    ],
+    structure: None,
+    scheduler: &Orders(PhantomData::<CentralQueue>),
+};
+
+/// [`Central`] over any order.
+struct CentralQueue;
+
+impl Topology for CentralQueue {
+    type Over<Q: ReadyQueue + Clone + 'static> = Central<Q>;
+
+    fn over<Q: ReadyQueue + Clone + 'static>(queue: Q, given: &Given) -> Central<Q> {
+        let search = match given.word("search") {
+            Some("top") => Search::TopLevel,
+            Some(_) => Search::First(usize::MAX),
+            None => Search::First(given.count("search")),
+        };
+        let options = Options {
+            quantum: given.duration("quantum"),
+            levels: given.levels(),
+            search,
+            shortcut: given.flag("shortcut"),
+            preempt: given.preempts(),
+        };
+        Central::new(queue, options)
     }
 }

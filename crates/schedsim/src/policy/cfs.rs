@@ -22,9 +22,12 @@
 //! multiplies by a reciprocal (below 2 millionths). A new task is placed by the queue it begins on, not by its parent's, which differs where it begins on another busy
 //! CPU, by a few ms once. One whose script begins with a pause counts as a sleeper. Where a task runs is the business of `fair`, written after Linux 6.18, with deviations of its own.
 
+use super::descriptor::{Descriptor, Given, Make};
 use super::fair::groups::{Grouped, Nested};
 use super::fair::{self, Discipline, Fair, Join, Leave};
+use super::options::OptionSpec;
 use super::ranking::{Entry, NOT_WAITING, Ranking, Turns};
+use super::realtime;
 use super::weights::Weight;
 use super::{ShareMeasure, Shares, TaskView};
 use crate::workload::TaskClass;
@@ -381,6 +384,37 @@ impl Discipline for VirtualRunTimes {
     fn may_move(&self, cpu: CpuId, task: TaskId) -> bool {
         let queue = &self.queues[cpu.index()];
         queue.next != Some(task) && queue.last != Some(task)
+    }
+}
+
+/// Linux' fair scheduler until 6.5.
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "cfs",
+    summary: "Linux 6.1's fair scheduler: weights, virtual run times, wakeup preemption, load balancing",
+    source: "Linux 6.1, kernel/sched/fair.c",
+    options: &[
+        OptionSpec::duration("latency", "the period in which every task runs once, on one CPU").by_default("6ms"),
+        OptionSpec::duration("granularity", "the shortest slice, on one CPU").by_default("750us"),
+        OptionSpec::duration("wakeup", "how far behind a woken task must be to preempt, on one CPU").by_default("1ms"),
+        fair::TICK,
+        fair::HOT,
+        fair::SYNC,
+        fair::QUANTUM,
+        realtime::THROTTLE,
+        fair::SERVER,
+    ],
+    structure: Some("rbtree"),
+    scheduler: &Make(|given| Cfs::new(given.cpus(), Options::from(given))),
+};
+
+impl From<&Given<'_>> for Options {
+    fn from(given: &Given) -> Options {
+        Options {
+            latency: given.duration("latency"),
+            min_granularity: given.duration("granularity"),
+            wakeup_granularity: given.duration("wakeup"),
+            fair: given.into(),
+        }
     }
 }
 

@@ -21,6 +21,8 @@
 //! (GRUB), no inheritance, no real-time and fair classes below. `placement=partitioned` puts each task, as it comes, on the first CPU that has room
 //! for it, where Linux leaves that to whoever makes cpusets. Affinity is honoured, where Linux refuses it for such tasks.
 
+use super::descriptor::{Descriptor, Given, Make};
+use super::options::OptionSpec;
 use super::{Context, Deadlines, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Stop, Wake};
 use crate::workload::{Reservation, reservable};
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
@@ -416,5 +418,51 @@ impl Deadline {
             Some(&(time, _)) if cx.idle().contains(cpu) => Effect::KickAt(cpu, time),
             _ => Effect::Nothing,
         }
+    }
+}
+
+const PLACEMENT: OptionSpec =
+    OptionSpec::choice("placement", &["global", "partitioned"], "where tasks may run: on every CPU, or on the first with room for them")
+        .by_default("global");
+const QUANTUM: OptionSpec = OptionSpec::duration("quantum", "how long a task without a reservation runs at a time").by_default("4ms");
+const LIMIT: OptionSpec = OptionSpec::count("limit", 1, 1000, "%", "how much of each CPU may be reserved");
+
+/// Rate monotonic priorities.
+pub static RATE_MONOTONIC: Descriptor = Descriptor {
+    name: "rm",
+    summary: "rate monotonic: of tasks that reserve CPU time, the shortest period runs; the others in what is left",
+    source: "Liu & Layland 1973",
+    options: &[PLACEMENT, LIMIT.by_default("100"), QUANTUM],
+    structure: Some("rbtree"),
+    scheduler: &Make(|given| Deadline::new(given.cpus(), Options::rate_monotonic(given))),
+};
+
+/// Earliest deadline first.
+pub static DEADLINE: Descriptor = Descriptor {
+    name: "deadline",
+    summary: "SCHED_DEADLINE: of tasks that reserve CPU time, the earliest deadline runs, each held to what it reserved; the others in what is left",
+    source: "Liu & Layland 1973; Abeni & Buttazzo 1998 (CBS); Linux 6.18, kernel/sched/deadline.c",
+    options: &[
+        PLACEMENT,
+        LIMIT.by_default("95"),
+        OptionSpec::flag("cbs", "whether a task is stopped that asks for more than it reserved").by_default("yes"),
+        QUANTUM,
+    ],
+    structure: Some("rbtree"),
+    scheduler: &Make(|given| Deadline::new(given.cpus(), Options::deadline(given))),
+};
+
+impl Options {
+    pub(super) fn rate_monotonic(given: &Given) -> Options {
+        Options::ordered(Order::RateMonotonic, given)
+    }
+
+    pub(super) fn deadline(given: &Given) -> Options {
+        Options::ordered(Order::Edf { served: given.flag("cbs") }, given)
+    }
+
+    fn ordered(order: Order, given: &Given) -> Options {
+        let placement = if given.word(PLACEMENT.name) == Some("partitioned") { Placement::Partitioned } else { Placement::Global };
+        Options { order, placement, limit: given.count(LIMIT.name), quantum: given.duration(QUANTUM.name) }
     }
 }

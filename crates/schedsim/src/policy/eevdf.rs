@@ -27,9 +27,12 @@
 
 mod timeline;
 
+use super::descriptor::{Descriptor, Given, Make};
 use super::fair::groups::{Grouped, Nested};
 use super::fair::{self, Discipline, Fair, Join, Leave};
+use super::options::OptionSpec;
 use super::ranking::{NOT_WAITING, Turns};
+use super::realtime;
 use super::weights::Weight;
 use super::{ShareMeasure, Shares, TaskView};
 use crate::workload::TaskClass;
@@ -385,5 +388,30 @@ impl Discipline for VirtualDeadlines {
 
     fn may_move(&self, cpu: CpuId, task: TaskId) -> bool {
         self.is_eligible(cpu, task)
+    }
+}
+
+/// Linux' fair scheduler since 6.6.
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "eevdf",
+    summary: "Linux 6.18's fair scheduler: weights, lag, virtual deadlines, wakeup preemption, load balancing",
+    source: "Linux 6.18, kernel/sched/fair.c; Stoica & Abdel-Wahab 1995",
+    options: &[
+        OptionSpec::duration("slice", "how much a task requests at a time, on one CPU").by_default("700us"),
+        OptionSpec::flag("delay", "whether a task that sleeps in debt stays in the queue until it has paid").by_default("yes"),
+        fair::TICK,
+        fair::HOT,
+        fair::SYNC,
+        fair::QUANTUM,
+        realtime::THROTTLE,
+        fair::SERVER,
+    ],
+    structure: Some("rbtree"),
+    scheduler: &Make(|given| Eevdf::new(given.cpus(), Options::from(given))),
+};
+
+impl From<&Given<'_>> for Options {
+    fn from(given: &Given) -> Options {
+        Options { base_slice: given.duration("slice"), delay_dequeue: given.flag("delay"), fair: given.into() }
     }
 }

@@ -9,6 +9,8 @@ mod balance;
 pub mod groups;
 mod placement;
 
+use super::descriptor::Given;
+use super::options::OptionSpec;
 use super::realtime::{self, PERIOD, RealTime};
 use super::weights::weight;
 use super::{Context, Dispatch, Effect, Enqueue, LEVELS, Needs, Policy, Promises, Shares, Stop, TaskView, Wake};
@@ -134,6 +136,33 @@ impl Default for Options {
             sync_wakeups: false,
             realtime: realtime::Options::default(),
             server: None,
+        }
+    }
+}
+
+/// The options of every fair scheduler.
+pub(super) const TICK: OptionSpec = OptionSpec::duration("tick", "the period of the tick").by_default("4ms");
+pub(super) const HOT: OptionSpec =
+    OptionSpec::duration("hot", "a task that ran less than this ago is not moved to another CPU").by_default("500us");
+pub(super) const SYNC: OptionSpec = OptionSpec::flag("sync", "whether wakeups announce that the waker is about to sleep").by_default("no");
+pub(super) const QUANTUM: OptionSpec =
+    OptionSpec::duration("quantum", "how long a real-time task runs before its equals").unset("endless; 100ms for SCHED_RR tasks");
+pub(super) const SERVER: OptionSpec =
+    OptionSpec::duration("server", "for how long fair tasks run in each second in which real-time tasks leave them no time").unset("0");
+
+/// As the options above say.
+impl From<&Given<'_>> for Options {
+    fn from(given: &Given) -> Options {
+        Options {
+            tick: given.duration(TICK.name),
+            cache_hot: given.duration(HOT.name),
+            sync_wakeups: given.flag(SYNC.name),
+            realtime: realtime::Options {
+                quantum: given.duration_if_set(QUANTUM.name),
+                throttle: given.duration_if_set(realtime::THROTTLE.name),
+                ..realtime::Options::default()
+            },
+            server: given.duration_if_set(SERVER.name),
         }
     }
 }

@@ -10,6 +10,7 @@
 //! Deviation: in Linux a nice value is no real-time priority. To have it otherwise, with only priorities 0…99 real-time and a fair scheduler below
 //! them, use `cfs` or `eevdf`.
 
+use super::descriptor::{Descriptor, Make};
 use super::realtime::{self, RealTime};
 use super::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Stop, Wake};
 use crate::{CpuId, Nanos, TaskId};
@@ -91,3 +92,13 @@ impl Policy for Fifo {
         self.class.tick(cx, cpu)
     }
 }
+
+/// `SCHED_FIFO` for every task.
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "fifo",
+    summary: "SCHED_FIFO for every task: strict priorities, first in first out, no task is stopped for an equal",
+    source: "POSIX.1-2024, 2.8.4; Linux 6.18, kernel/sched/rt.c",
+    options: &[realtime::THROTTLE],
+    structure: Some("priority"),
+    scheduler: &Make(|given| Fifo::new(given.cpus(), given.duration_if_set(realtime::THROTTLE.name))),
+};

@@ -6,12 +6,15 @@
 //!
 //! What the paper leaves open: which of several equal CPUs (`ties`; at random by default).
 
+use super::descriptor::{Descriptor, Given};
 use super::loads::{Loads, Ties};
-use super::topology::{Count, Measure};
+use super::options::OptionSpec;
+use super::topology::{self, Count, Measure, Orders, Topology};
 use super::utilisation::Utilisation;
 use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Stop, Wake, fetch, renew};
 use crate::{CpuId, Nanos, TaskId};
 use readyq::{Node, Nodes, ReadyQueue};
+use std::marker::PhantomData;
 
 /// A ready queue of order `Q` per CPU, which tasks never leave.
 #[derive(Clone, Debug)]
@@ -187,5 +190,50 @@ impl<Q: ReadyQueue + Clone> Policy for Initial<Q> {
         if self.options.measure == Measure::Utilisation {
             self.utilisation.stopping(cx, task, cpu);
         }
+    }
+}
+
+/// A ready queue per CPU, which tasks never leave.
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "initial",
+    summary: "a ready queue per CPU; a task stays on the CPU where it is first placed (IP)",
+    source: "Curran & Stumm 1990, 3.4 (IP), 5.2, 5.3 and 6",
+    options: &[
+        topology::QUANTUM,
+        topology::LEVELS,
+        topology::STRIDES,
+        topology::PREEMPT,
+        OptionSpec::choice(
+            "load",
+            &["tasks", "utilisation"],
+            "what is compared for a new task: how many tasks a CPU has, or how much CPU time they use",
+        )
+        .by_default("tasks"),
+        OptionSpec::count("heavy", 1, 1000, "tasks", "how many tasks a processor-intensive one counts for; in the paper 25")
+            .by_default("1"),
+        topology::COUNT,
+        topology::TIES,
+    ],
+    structure: None,
+    scheduler: &Orders(PhantomData::<InitialPlacement>),
+};
+
+/// [`Initial`] over any order.
+struct InitialPlacement;
+
+impl Topology for InitialPlacement {
+    type Over<Q: ReadyQueue + Clone + 'static> = Initial<Q>;
+
+    fn over<Q: ReadyQueue + Clone + 'static>(queue: Q, given: &Given) -> Initial<Q> {
+        let options = Options {
+            quantum: given.duration("quantum"),
+            levels: given.levels(),
+            preempt: given.preempts(),
+            measure: if given.word("load") == Some("utilisation") { Measure::Utilisation } else { Measure::Tasks },
+            count: given.counted(),
+            heavy: given.count("heavy"),
+            ties: given.ties(),
+        };
+        Initial::new(queue, given.cpus(), options)
     }
 }

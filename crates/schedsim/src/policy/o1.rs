@@ -18,7 +18,9 @@
 //! (`p->mm`). A new task begins with a full slice and no bonus, where the kernel gives it half of its parent's slice and most of its parent's bonus. Where a task
 //! runs, and real-time tasks, are the business of `fair`, after Linux 6.18. `SCHED_IDLE`, which came with CFS, counts as `SCHED_BATCH`.
 
+use super::descriptor::{Descriptor, Given, Make};
 use super::fair::{self, Discipline, Fair, Join, Leave};
+use super::realtime;
 use super::{Shares, TaskView};
 use crate::workload::TaskClass;
 use crate::{CpuId, Nanos, TaskId, Time};
@@ -348,5 +350,21 @@ impl Discipline for Arrays {
 
     fn may_move(&self, _cpu: CpuId, _task: TaskId) -> bool {
         true
+    }
+}
+
+/// Linux' scheduler from 2.6.0 to 2.6.22.
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "o1",
+    summary: "Linux 2.6.22's scheduler: active and expired arrays, a bonus for sleepers, slices by nice value",
+    source: "Linux 2.6.22, kernel/sched.c; I. Molnar 2002, Documentation/sched-design.txt",
+    options: &[fair::TICK, fair::HOT, fair::SYNC, fair::QUANTUM, realtime::THROTTLE, fair::SERVER],
+    structure: Some("priority"),
+    scheduler: &Make(|given| O1::new(given.cpus(), Options::from(given))),
+};
+
+impl From<&Given<'_>> for Options {
+    fn from(given: &Given) -> Options {
+        Options { fair: given.into() }
     }
 }

@@ -8,6 +8,8 @@
 pub mod lottery;
 pub mod stride;
 
+use super::descriptor::Given;
+use super::options::OptionSpec;
 use super::weights::weight;
 use super::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Shares, Stop, Wake};
 use crate::{CpuId, Nanos, Random, TaskId, Time};
@@ -55,6 +57,15 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Options { quantum: Nanos::from_millis(10) }
+    }
+}
+
+/// The option of every proportional-share scheduler.
+const QUANTUM: OptionSpec = OptionSpec::duration("quantum", "how long a task runs at a time").by_default("10ms");
+
+impl From<&Given<'_>> for Options {
+    fn from(given: &Given) -> Options {
+        Options { quantum: given.duration(QUANTUM.name) }
     }
 }
 

@@ -28,7 +28,10 @@
 //!
 //! Deviations: where a task runs, and real-time tasks, are the business of `fair`, after Linux 6.18.
 
+use super::descriptor::{Descriptor, Given, Make};
 use super::fair::{self, Discipline, Fair, Join, Leave};
+use super::options::OptionSpec;
+use super::realtime;
 use super::weights::Weight;
 use super::{ShareMeasure, Shares, TaskView};
 use crate::workload::TaskClass;
@@ -224,5 +227,29 @@ impl Discipline for Partial {
 
     fn may_move(&self, cpu: CpuId, task: TaskId) -> bool {
         self.queues[cpu.index()].next != Some(task)
+    }
+}
+
+/// The partially sorted list.
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "pslist",
+    summary: "the partially sorted list: virtual run times, O(1), a task runs on until it has passed the next",
+    source: "the post \"Partial sorted list scheduler - pslist\" (Linux 3.6)",
+    options: &[
+        OptionSpec::flag("preempt", "whether a woken task stops a running one that is ahead of it").by_default("no"),
+        fair::TICK,
+        fair::HOT,
+        fair::SYNC,
+        fair::QUANTUM,
+        realtime::THROTTLE,
+        fair::SERVER,
+    ],
+    structure: Some("pslist"),
+    scheduler: &Make(|given| PsList::new(given.cpus(), Options::from(given))),
+};
+
+impl From<&Given<'_>> for Options {
+    fn from(given: &Given) -> Options {
+        Options { preempt: given.flag("preempt"), fair: given.into() }
     }
 }

@@ -21,6 +21,7 @@
 mod placement;
 mod throttle;
 
+use super::options::OptionSpec;
 use super::{Context, Dispatch, Effect, Enqueue, Promises, Stop, renew};
 use crate::workload::TaskClass;
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
@@ -33,6 +34,9 @@ pub const PERIOD: Nanos = Nanos::from_millis(1000);
 
 /// How long a `SCHED_RR` task runs before its equals, unless an option says (`RR_TIMESLICE`).
 pub const QUANTUM: Nanos = Nanos::from_millis(100);
+/// The option of every scheduler with real-time tasks.
+pub(super) const THROTTLE: OptionSpec =
+    OptionSpec::duration("throttle", "for how long real-time tasks may run in each second on each CPU").unset("no limit");
 
 /// Parameters of the real-time classes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -8,6 +8,8 @@
 //! deviations: [`realtime`](super::realtime).
 
 use super::Fifo;
+use super::descriptor::{Descriptor, Given, Make};
+use super::options::OptionSpec;
 use super::realtime;
 use crate::Nanos;
 
@@ -35,5 +37,21 @@ impl Rr {
     #[allow(clippy::new_ret_no_self, reason = "the class is the same, with quanta")]
     pub fn new(cpus: u16, options: Options) -> Fifo {
         Fifo::with(cpus, realtime::Options { below: u8::MAX, quantum: Some(options.quantum), throttle: options.throttle })
+    }
+}
+
+/// `SCHED_RR` for every task.
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "rr",
+    summary: "SCHED_RR for every task: strict priorities, equals take turns of 100 ms",
+    source: "POSIX.1-2024, 2.8.4; Linux 6.18, kernel/sched/rt.c",
+    options: &[OptionSpec::duration("quantum", "how long a task runs before its equals").by_default("100ms"), realtime::THROTTLE],
+    structure: Some("priority"),
+    scheduler: &Make(|given| Rr::new(given.cpus(), Options::from(given))),
+};
+
+impl From<&Given<'_>> for Options {
+    fn from(given: &Given) -> Options {
+        Options { quantum: given.duration("quantum"), throttle: given.duration_if_set(realtime::THROTTLE.name) }
     }
 }

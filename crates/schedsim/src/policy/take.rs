@@ -10,13 +10,16 @@
 //!
 //! Cost: finding the least and the most loaded CPU takes the same time for any number of CPUs, but with `Count::Level`, which looks at all CPUs.
 
+use super::descriptor::{Descriptor, Given};
 use super::loads::{Loads, Ties, pick};
-use super::topology::{Count, Ready, Taken};
+use super::options::OptionSpec;
+use super::topology::{self, Count, Orders, Ready, Taken, Topology};
 use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Scan, Stop, Wake, fetch, renew, take_out};
 use crate::{CpuId, Distance, Nanos, TaskId};
 use readyq::{Node, Nodes, ReadyQueue};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::marker::PhantomData;
 
 /// A ready queue of order `Q` per CPU, which idle CPUs raid.
 #[derive(Clone, Debug)]
@@ -322,5 +325,55 @@ impl<Q: ReadyQueue + Clone> Policy for Take<Q> {
         if self.options.ready == Ready::Running {
             self.ready.subtract(cpu);
         }
+    }
+}
+
+/// A ready queue per CPU, from which idle CPUs take.
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "take",
+    summary: "a ready queue per CPU; an idle CPU takes a task from the longest (TK)",
+    source: "Curran & Stumm 1990, 3.4 (TK) and 5.3",
+    options: &[
+        topology::QUANTUM,
+        topology::LEVELS,
+        topology::STRIDES,
+        topology::PREEMPT,
+        OptionSpec::choice("idle", &["polling", "once"], "whether an idle CPU looks for work all the time or only when it becomes idle")
+            .by_default("polling"),
+        OptionSpec::choice("taken", &["head", "tail"], "which task an idle CPU takes from a queue").by_default("head"),
+        OptionSpec::choice("ready", &["running", "waiting"], "whether the running task counts for a new one (running) or not (waiting)")
+            .by_default("running"),
+        topology::COUNT,
+        OptionSpec::choice(
+            "raid",
+            &["longest", "near"],
+            "where an idle CPU takes a task: the longest queue, or the longest of the nearest CPUs where any waits",
+        )
+        .by_default("longest"),
+        topology::TIES,
+    ],
+    structure: None,
+    scheduler: &Orders(PhantomData::<TakeFromOthers>),
+};
+
+/// [`Take`] over any order.
+struct TakeFromOthers;
+
+impl Topology for TakeFromOthers {
+    type Over<Q: ReadyQueue + Clone + 'static> = Take<Q>;
+
+    fn over<Q: ReadyQueue + Clone + 'static>(queue: Q, given: &Given) -> Take<Q> {
+        let options = Options {
+            quantum: given.duration("quantum"),
+            levels: given.levels(),
+            polling: given.word("idle") == Some("polling"),
+            preempt: given.preempts(),
+            taken: if given.word("taken") == Some("tail") { Taken::Tail } else { Taken::Head },
+            ready: if given.word("ready") == Some("waiting") { Ready::Waiting } else { Ready::Running },
+            count: given.counted(),
+            ties: given.ties(),
+            near: given.word("raid") == Some("near"),
+        };
+        Take::new(queue, given.cpus(), options)
     }
 }

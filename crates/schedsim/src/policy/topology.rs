@@ -1,32 +1,21 @@
-//! The variants of the three topologies: the options that Curran & Stumm describe, and the points that their text leaves open.
+//! Topologies: policies that are made of an order, which any ready queue can be. `central`, `initial` and `take` are three; their descriptors stand at the ends of
+//! their files.
+//!
+//! The two most used orders have engines of their own; all others go through [`AnyQueue`].
 
-use super::catalog::Choice;
+use super::any_queue::AnyQueue;
+use super::descriptor::{Given, Run, Scheduler};
 use super::loads::Ties;
-
-/// How a topology is set. Each reads what concerns it.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Variants {
-    /// `central`: whom an idle CPU may take that did not run there last.
-    pub search: Search,
-    /// `central`: whether a woken task goes on where it last ran if that CPU is idle.
-    pub shortcut: bool,
-    /// `take`: whether an idle CPU looks for work all the time.
-    pub polling: bool,
-    /// `take`: which task of the other CPU's queue.
-    pub taken: Taken,
-    /// `take`: which tasks are ready when CPUs are compared for a new one.
-    pub ready: Ready,
-    /// `initial`: what is compared.
-    pub measure: Measure,
-    /// `initial`: how many tasks a processor-intensive one counts for.
-    pub heavy: u32,
-    /// `initial`, `take`: whether worse levels count; `None` is as the order suggests.
-    pub count: Option<Count>,
-    /// `initial`, `take`: which of several equal CPUs.
-    pub ties: Ties,
-    /// `take`: whether near queues come before long ones.
-    pub near: bool,
-}
+use super::options::OptionSpec;
+use super::{AnyPolicy, Levels, Policy};
+use crate::engine::{Error, Options as Settings, Outcome, Source};
+use crate::metrics::OpenSystem;
+use crate::trace::{Direct, Trace};
+use crate::workload::Model;
+use crate::{Machine, Nanos};
+use readyq::catalog::Entry;
+use readyq::{Priority, ReadyQueue, RoundRobin, Strides};
+use std::marker::PhantomData;
 
 /// How far a CPU looks in the central queue for a task that last ran there (§4.2, §5.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,7 +26,7 @@ pub enum Search {
     TopLevel,
 }
 
-/// Which task a raid takes.
+/// Which task an idle CPU takes from the queue of another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Taken {
     /// The one that would run next.
@@ -77,101 +66,153 @@ pub enum Count {
     Level,
 }
 
-impl Default for Variants {
-    fn default() -> Self {
-        Variants {
-            search: Search::First(1),
-            shortcut: true,
-            polling: true,
-            taken: Taken::Head,
-            ready: Ready::Running,
-            measure: Measure::Tasks,
-            heavy: 1,
-            count: None,
-            ties: Ties::Random,
-            near: false,
+/// The options of every topology.
+pub(super) const QUANTUM: OptionSpec = OptionSpec::duration("quantum", "how long a task runs before it goes back to its queue")
+    .up_to(Nanos::from_millis(1_000_000))
+    .by_default("4ms");
+pub(super) const LEVELS: OptionSpec =
+    OptionSpec::count("levels", 1, 140, "levels", "over how many levels nice values are spread; some orders have fewer")
+        .unset("8; 140 for priority, 10 for multilist1");
+pub(super) const STRIDES: OptionSpec = OptionSpec::choice(
+    "strides",
+    &["powers", "linear"],
+    "virtual clocks: level k runs 1/2^k as often (powers) or 1/(k+1) as often (linear)",
+)
+.by_default("powers");
+pub(super) const PREEMPT: OptionSpec =
+    OptionSpec::flag("preempt", "whether a woken task stops a running one of a worse level").unset("yes for priority, else no");
+/// The options of topologies that compare CPUs for a new task.
+pub(super) const COUNT: OptionSpec = OptionSpec::choice(
+    "count",
+    &["all", "level"],
+    "which tasks count when CPUs are compared for a new one: all, or those of an equal or better level",
+)
+.unset("level for priority, else all");
+pub(super) const TIES: OptionSpec =
+    OptionSpec::choice("ties", &["random", "lowest"], "which of several equal CPUs is taken").by_default("random");
+
+impl Given<'_> {
+    /// The order that the name says.
+    ///
+    /// # Panics
+    /// If the policy is no topology.
+    fn order(&self) -> &'static Entry {
+        self.order.expect("a topology has an order")
+    }
+
+    fn is_priority(&self) -> bool {
+        self.order().name == "priority"
+    }
+
+    fn strides(&self) -> Strides {
+        if self.word(STRIDES.name) == Some("linear") { Strides::Linear } else { Strides::PowersOfTwo }
+    }
+
+    fn level_count(&self) -> u16 {
+        self.count_if_set(LEVELS.name).unwrap_or(match self.order().name {
+            "rr" | "rr-rbtree" => 1,
+            "priority" => 140,
+            "multilist1" => 10,
+            _ => 8,
+        })
+    }
+
+    pub(super) fn levels(&self) -> Levels {
+        Levels::new(self.level_count())
+    }
+
+    pub(super) fn preempts(&self) -> bool {
+        self.flag_if_set(PREEMPT.name).unwrap_or(self.is_priority())
+    }
+
+    pub(super) fn counted(&self) -> Count {
+        match self.word(COUNT.name) {
+            Some("level") => Count::Level,
+            Some(_) => Count::All,
+            None if self.is_priority() => Count::Level,
+            None => Count::All,
+        }
+    }
+
+    pub(super) fn ties(&self) -> Ties {
+        if self.word(TIES.name) == Some("lowest") { Ties::Lowest } else { Ties::Random }
+    }
+}
+
+/// A policy for each order.
+pub(super) trait Topology: Send + Sync {
+    type Over<Q: ReadyQueue + Clone + 'static>: Policy + Clone + 'static;
+
+    fn over<Q: ReadyQueue + Clone + 'static>(queue: Q, given: &Given) -> Self::Over<Q>;
+}
+
+/// The [`Scheduler`] of a topology.
+pub(super) struct Orders<T>(pub PhantomData<T>);
+
+/// What is done with a policy of any type.
+trait Job {
+    type Out;
+    fn of(self, policy: impl Policy + Clone + 'static) -> Self::Out;
+}
+
+impl<T: Topology> Orders<T> {
+    /// Makes the policy with the queue that the name says.
+    fn make<J: Job>(given: &Given, job: J) -> J::Out {
+        match given.order().name {
+            "rr" => job.of(T::over(RoundRobin::new(), given)),
+            "priority" => job.of(T::over(Priority::new(), given)),
+            name => match AnyQueue::new(name, u32::from(given.level_count()), given.strides()) {
+                Ok(queue) => job.of(T::over(queue, given)),
+                Err(unavailable) => unreachable!("`check` has found that {name} can be made: {unavailable}"),
+            },
         }
     }
 }
 
-/// What they are called.
-pub const VARIANTS: [Choice; 10] = [
-    Choice {
-        name: "search",
-        summary: "central: how many tasks a CPU looks at for one that last ran there, all, or top for all of the best level (default 1)",
-    },
-    Choice {
-        name: "shortcut",
-        summary: "central: yes or no: whether a woken task goes on where it last ran if that CPU is idle (default yes)",
-    },
-    Choice {
-        name: "idle",
-        summary: "take: an idle CPU looks for work all the time (polling, the default) or only when it becomes idle (once)",
-    },
-    Choice { name: "taken", summary: "take: which task an idle CPU takes from a queue: the head (default) or the tail" },
-    Choice { name: "ready", summary: "take: whether the running task counts for a new one: running (yes, the default) or waiting (no)" },
-    Choice {
-        name: "load",
-        summary: "initial: what is compared for a new task: how many tasks there are, or how much CPU time they use (tasks, the default, or utilisation)",
-    },
-    Choice { name: "heavy", summary: "initial: how many tasks a processor-intensive one counts for (default 1; in the paper 25)" },
-    Choice {
-        name: "count",
-        summary: "initial, take: which tasks count for a new one: all, or those of an equal or better level (default level for priority, else all)",
-    },
-    Choice {
-        name: "raid",
-        summary: "take: where an idle CPU takes a task: from the longest queue (the default), or from the longest of the nearest CPUs where any waits (near)",
-    },
-    Choice { name: "ties", summary: "initial, take: which of several equal CPUs: random (the default) or lowest" },
-];
+impl<T: Topology> Scheduler for Orders<T> {
+    fn policy(&self, given: &Given) -> AnyPolicy {
+        struct Box;
+        impl Job for Box {
+            type Out = AnyPolicy;
+            fn of(self, policy: impl Policy + Clone + 'static) -> AnyPolicy {
+                AnyPolicy::new(policy)
+            }
+        }
+        Self::make(given, Box)
+    }
 
-impl Variants {
-    /// Sets an option; `None` if there is no such option, an error that says what it takes if the value will not do.
-    pub fn set(&mut self, option: &str, value: &str) -> Option<Result<(), String>> {
-        let number = || value.parse().ok().filter(|&number: &usize| number > 0);
-        let expect = |done: Option<()>, what: &str| done.ok_or_else(|| what.to_string());
-        Some(match option {
-            "search" => {
-                let search = match value {
-                    "all" => Some(Search::First(usize::MAX)),
-                    "top" => Some(Search::TopLevel),
-                    _ => number().map(Search::First),
-                };
-                expect(search.map(|search| self.search = search), "a number above zero, all, or top")
-            }
-            "shortcut" => expect(choose(value, [("yes", true), ("no", false)]).map(|shortcut| self.shortcut = shortcut), "yes or no"),
-            "idle" => expect(choose(value, [("polling", true), ("once", false)]).map(|polling| self.polling = polling), "polling or once"),
-            "taken" => {
-                expect(choose(value, [("head", Taken::Head), ("tail", Taken::Tail)]).map(|taken| self.taken = taken), "head or tail")
-            }
-            "ready" => {
-                let ready = choose(value, [("running", Ready::Running), ("waiting", Ready::Waiting)]);
-                expect(ready.map(|ready| self.ready = ready), "running or waiting")
-            }
-            "load" => {
-                let measure = choose(value, [("tasks", Measure::Tasks), ("utilisation", Measure::Utilisation)]);
-                expect(measure.map(|measure| self.measure = measure), "tasks or utilisation")
-            }
-            "heavy" => {
-                let heavy = number().and_then(|heavy| u32::try_from(heavy).ok()).filter(|heavy| (1..=1000).contains(heavy));
-                expect(heavy.map(|heavy| self.heavy = heavy), "1 to 1000")
-            }
-            "count" => {
-                let count = choose(value, [("all", Count::All), ("level", Count::Level)]);
-                expect(count.map(|count| self.count = Some(count)), "all or level")
-            }
-            "raid" => expect(choose(value, [("longest", false), ("near", true)]).map(|near| self.near = near), "longest or near"),
-            "ties" => {
-                let ties = choose(value, [("random", Ties::Random), ("lowest", Ties::Lowest)]);
-                expect(ties.map(|ties| self.ties = ties), "random or lowest")
-            }
-            _ => return None,
-        })
+    fn simulate(&self, given: &Given, source: Source, machine: &Machine, options: Settings, trace: Trace) -> Result<Outcome, Error> {
+        Self::make(given, Run { source, machine, options, sink: trace })
+    }
+
+    fn simulate_open(
+        &self,
+        given: &Given,
+        model: &Model,
+        machine: &Machine,
+        options: Settings,
+        open: &mut OpenSystem,
+    ) -> Result<Outcome, Error> {
+        Self::make(given, Run { source: model.into(), machine, options, sink: Direct(open) })
+    }
+
+    fn check(&self, given: &Given) -> Result<(), (&'static str, String, String)> {
+        let (order, count) = (given.order(), given.level_count());
+        let most = order.levels(given.strides());
+        if u32::from(count) <= most {
+            return Ok(());
+        }
+        Err((LEVELS.name, count.to_string(), format!("at most {most} for {} with these strides", order.name)))
+    }
+
+    fn is_topology(&self) -> bool {
+        true
     }
 }
 
-/// The choice that `value` names.
-pub fn choose<T: Copy, const N: usize>(value: &str, choices: [(&str, T); N]) -> Option<T> {
-    choices.iter().find(|(name, _)| *name == value).map(|&(_, choice)| choice)
+impl<S: crate::trace::Sink> Job for Run<'_, '_, S> {
+    type Out = Result<Outcome, Error>;
+    fn of(self, policy: impl Policy + Clone + 'static) -> Self::Out {
+        self.under(policy)
+    }
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use schedsim::checks::{Checks, Violation};
 use schedsim::engine::{self, Error, Options};
 use schedsim::metrics::Metrics;
-use schedsim::policy::{self, PolicySpec};
+use schedsim::policy::{Catalog, PolicySpec};
 use schedsim::trace::{EventKind, Trace};
 use schedsim::workload::{Closed, MutexOptions, Phase, SchedulingPolicy, Tasks, Workload};
 use schedsim::{Machine, Nanos, Time};
@@ -59,7 +59,7 @@ fn turns(policy: &str, workload: &Workload) -> Vec<(u64, i64)> {
 fn the_classic_inversion_lasts_as_long_as_the_radio_computes_unless_priorities_are_inherited() {
     let (weather, bus, radio, nobody) = (0, 1, 2, -1);
     for policy in INHERITING.iter().filter(|policy| **policy != "central:rr") {
-        let policy = if policy.contains(':') { format!("{policy}/quantum=1s") } else { policy.to_string() };
+        let policy = if policy.contains(':') { format!("{policy}?quantum=1s") } else { policy.to_string() };
         let without = [(0, weather), (1, bus), (2, radio), (102, weather), (105, bus), (106, weather), (107, nobody)];
         assert_eq!(turns(&policy, &pathfinder(false)), without, "{policy}");
         let with = [(0, weather), (1, bus), (2, weather), (5, bus), (6, radio), (106, weather), (107, nobody)];
@@ -187,7 +187,8 @@ fn the_most_important_of_those_who_wait_gets_the_mutex() {
 
 #[test]
 fn a_policy_whose_priorities_do_not_change_refuses() {
-    let may_refuse = policy::schedulers().filter(|scheduler| !PolicySpec::parse(scheduler.name).unwrap().promises(1).inherits);
+    let catalog = Catalog::built_in();
+    let may_refuse = catalog.schedulers().filter(|scheduler| !PolicySpec::parse(scheduler.name).unwrap().promises(1).inherits);
     let refusing: Vec<&str> = may_refuse.map(|scheduler| scheduler.name).collect();
     assert_eq!(refusing, ["mlfq", "mlfq-textbook", "stride", "lottery", "rm", "deadline"]);
     for policy in refusing {

@@ -3,7 +3,7 @@
 use super::{NOW, run, switches, task};
 use schedsim::checks::Checks;
 use schedsim::engine::{self, Options};
-use schedsim::policy::{PolicySpec, names};
+use schedsim::policy::{Catalog, PolicySpec};
 use schedsim::trace::{EventKind, Trace};
 use schedsim::workload::{Action, Affinity, TaskSpec, Workload};
 use schedsim::{CpuId, Machine, MigrationCosts, Nanos, Place, Random, TaskId, Ticks, Time, Topology};
@@ -45,7 +45,7 @@ fn busy_threads_share_their_core() {
     let core = machine(&[(0, 0, 0, 1.0), (0, 0, 0, 1.0)], 1.25, MigrationCosts::default());
     let tasks = vec![pinned(0, &[(5 * MS, Action::Exit)]), pinned(1, &[(15 * MS, Action::Exit)])];
     let workload = Workload { tasks, ..Workload::default() };
-    let (outcome, events) = run("initial:rr/quantum=1s", &core, &workload);
+    let (outcome, events) = run("initial:rr?quantum=1s", &core, &workload);
     // The first ends after 5 / 0.625 = 8 ms; the other has 10 ms left, which it does alone.
     let ends: Vec<(u64, i64)> =
         switches(&events).iter().filter(|&&(.., next)| next == -1).map(|&(time, _, prev, _)| (time, prev)).collect();
@@ -64,7 +64,7 @@ fn a_migration_costs_by_distance() {
         let hog = pinned(0, &[(MS, Action::Exit)]);
         let workload =
             Workload { tasks: vec![moves, hog], cpu_sets: vec![[CpuId(0), CpuId(to)].into_iter().collect()], ..Workload::default() };
-        let (_, events) = run("central:rr/quantum=1s", &machine(&places, 2.0, costs), &workload);
+        let (_, events) = run("central:rr?quantum=1s", &machine(&places, 2.0, costs), &workload);
         let spent: u64 = events
             .iter()
             .map(|event| match event.kind {
@@ -120,8 +120,8 @@ fn moved_to_1(policy: &str) -> Option<i64> {
 
 #[test]
 fn take_raids_the_longest_queue_or_if_asked_the_nearest() {
-    assert_eq!(moved_to_1("take:rr/ties=lowest/quantum=1s"), Some(8));
-    assert_eq!(moved_to_1("take:rr/ties=lowest/quantum=1s/raid=near"), Some(7));
+    assert_eq!(moved_to_1("take:rr?ties=lowest&quantum=1s"), Some(8));
+    assert_eq!(moved_to_1("take:rr?ties=lowest&quantum=1s&raid=near"), Some(7));
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn every_policy_keeps_the_rules_on_random_machines() {
             task
         });
         let workload = Workload { tasks: tasks.collect(), ..Workload::default() };
-        for name in names() {
+        for name in Catalog::built_in().names() {
             let policy = PolicySpec::parse(&name).unwrap();
             let mut checks = Checks::new(&workload, &machine, policy.promises(machine.cpus));
             let options = Options { seed: 1, until: Time::NEVER };

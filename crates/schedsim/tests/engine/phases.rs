@@ -18,7 +18,7 @@ fn run_on(machine: &Machine, closed: &Closed) -> (Result<Outcome, Error>, Vec<Ev
     let workload = closed.workload(machine.cpus).unwrap();
     let mut collect = Collect::default();
     let until = closed.duration.map_or(Time::NEVER, |span| Time(span.0));
-    let policy = PolicySpec::parse("central:rr/quantum=1s").unwrap();
+    let policy = PolicySpec::parse("central:rr?quantum=1s").unwrap();
     let outcome = engine::simulate_named(&workload, machine, &policy, Options { seed: 1, until }, Trace::new(vec![&mut collect]));
     (outcome, collect.0)
 }
@@ -378,7 +378,7 @@ fn a_load_beside_a_workload_does_what_it_does_alone_and_ends_with_it() {
     };
     let (mut first, load) = (closed(0, "1ms"), closed(1, "20us"));
     // The condition may be signalled before anybody waits: whoever forks begins later.
-    let policy = PolicySpec::parse("initial:rr/quantum=1s").unwrap();
+    let policy = PolicySpec::parse("initial:rr?quantum=1s").unwrap();
     let seen = |workload: &Workload| {
         let mut collect = Collect::default();
         let options = Options { seed: 1, until: Time::NEVER };

@@ -13,6 +13,8 @@
 use super::{Feedback, Rules, Standing};
 use crate::Nanos;
 use crate::policy::TaskView;
+use crate::policy::descriptor::{Descriptor, Given, Make};
+use crate::policy::options::OptionSpec;
 
 /// The textbook's scheduler.
 pub type Textbook = Feedback<Book>;
@@ -63,5 +65,25 @@ impl Rules for Book {
             (standing.level, standing.left) = (0, standing.quantum);
         }
         goes_up
+    }
+}
+
+/// The textbook's scheduler.
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "mlfq-textbook",
+    summary: "the textbook's feedback queue: down a level with every quantum, all tasks to the top now and then",
+    source: "Arpaci-Dusseau, Operating Systems: Three Easy Pieces, chapter 8; Corbató et al. 1962",
+    options: &[
+        OptionSpec::count("levels", 1, 140, "levels", "how many levels there are").by_default("3"),
+        OptionSpec::duration("quantum", "how long a task runs on a level before it goes down").by_default("10ms"),
+        OptionSpec::duration("period", "how often all tasks go to the top").by_default("1s"),
+    ],
+    structure: Some("priority"),
+    scheduler: &Make(|given| Textbook::new(given.cpus(), Book::from(given))),
+};
+
+impl From<&Given<'_>> for Book {
+    fn from(given: &Given) -> Book {
+        Book { levels: given.count("levels"), quantum: given.duration("quantum"), period: given.duration("period") }
     }
 }

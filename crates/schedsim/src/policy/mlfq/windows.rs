@@ -20,6 +20,8 @@
 use super::{Feedback, Rules, Standing};
 use crate::Nanos;
 use crate::policy::TaskView;
+use crate::policy::descriptor::{Descriptor, Given, Make};
+use crate::policy::options::OptionSpec;
 use crate::workload::TaskClass;
 
 /// Windows' scheduler.
@@ -109,5 +111,26 @@ impl Rules for Windows {
             standing.left = Nanos((self.quantum.0 / 2).max(1));
         }
         starves
+    }
+}
+
+/// Windows' scheduler.
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "mlfq",
+    summary: "Windows' multi-level feedback queue: 32 levels, a boost on waking and one for starvation; macOS' is alike",
+    source: "Yosifovich et al. 2017, Windows Internals, part 1, 7th ed., chapter 4",
+    options: &[
+        OptionSpec::duration("quantum", "how long a background task runs before its equals").by_default("31.25ms"),
+        OptionSpec::count("stretch", 1, 3, "times", "by how much quanta of foreground tasks, all but batch and idle ones, are longer")
+            .by_default("1"),
+        OptionSpec::count("boost", 0, 14, "levels", "by how many levels a task is better when it wakes").by_default("1"),
+    ],
+    structure: Some("priority"),
+    scheduler: &Make(|given| Mlfq::new(given.cpus(), Windows::from(given))),
+};
+
+impl From<&Given<'_>> for Windows {
+    fn from(given: &Given) -> Windows {
+        Windows { quantum: given.duration("quantum"), stretch: given.count("stretch"), boost: given.count("boost") }
     }
 }

@@ -7,8 +7,9 @@
 //! part f of its quantum is worth 1/f of its tickets until it next wins (compensation tickets). Not here: currencies and transfers. Cost: O(n) per
 //! draw, a walk along those that wait, as in the paper's 4.2.
 
-use super::{Options, Proportional, Rule};
+use super::{Options, Proportional, QUANTUM, Rule};
 use crate::policy::Shares;
+use crate::policy::descriptor::{Descriptor, Make};
 use crate::{Nanos, Random, TaskId};
 
 /// The policy.
@@ -82,3 +83,13 @@ impl Rule for Tickets {
         None
     }
 }
+
+/// Lottery scheduling.
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "lottery",
+    summary: "lottery scheduling: shares by weight on average, the holder of the drawn ticket runs",
+    source: "Waldspurger & Weihl 1994, Lottery Scheduling (OSDI), 2 and 4.5",
+    options: &[QUANTUM],
+    structure: Some("sorted-list"),
+    scheduler: &Make(|given| Lottery::new(given.cpus(), Options::from(given))),
+};

@@ -7,7 +7,8 @@
 //! dynamic participation (a task that leaves takes along how far its pass is ahead of the global one, and comes back with that), quanta that are not
 //! used up advance by what was used. Cost: O(log n).
 
-use super::{Options, Proportional, Rule};
+use super::{Options, Proportional, QUANTUM, Rule};
+use crate::policy::descriptor::{Descriptor, Make};
 use crate::policy::{ShareMeasure, Shares};
 use crate::{Nanos, Random, TaskId};
 use std::collections::BTreeSet;
@@ -102,3 +103,13 @@ impl Rule for Strides {
         Some(Shares { measure: ShareMeasure::Spread { fixed: quantum, per_task: Nanos::ZERO }, undisturbed: true })
     }
 }
+
+/// Stride scheduling.
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "stride",
+    summary: "stride scheduling: shares by weight to the quantum, the task with the least pass runs",
+    source: "Waldspurger & Weihl 1995, Stride Scheduling (MIT/LCS/TM-528), figures 1 and 4",
+    options: &[QUANTUM],
+    structure: Some("rbtree"),
+    scheduler: &Make(|given| Stride::new(given.cpus(), Options::from(given))),
+};

@@ -8,7 +8,7 @@ use crate::{Machine, Nanos};
 ///
 /// From the paper: 4 processors, TMC 1 ms, SMC 5 %, bursts mostly of 2–4 ms and a few of 8–16 s (fig. 2.1), priorities 10/20/50/20 % (§5.3),
 /// processor-intensive tasks with bursts 1,000 times as long (§5.2). Not in the paper, and chosen here: the slopes of the histogram of bursts, exponential
-/// pauses of 70 ms, a geometric number of bursts with mean 50, Poisson arrivals. The quantum, 100 ms, is the policy's: `take:rr/quantum=100ms`.
+/// pauses of 70 ms, a geometric number of bursts with mean 50, Poisson arrivals. The quantum, 100 ms, is the policy's: `take:rr?quantum=100ms`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Unix1990 {
     /// Offered Load: CPU time that arrives, without overhead, over CPU time that there is.

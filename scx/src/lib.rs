@@ -1,0 +1,123 @@
+//! Lets one of schedlab's policies schedule this kernel's tasks, through sched_ext, until it is ended.
+//!
+//! `bpf:NAME` is a scheduler that runs in the kernel; any other name is a policy of `schedsim`, or of the caller of [`main`], which decides in user space.
+//! What happens is reported in lines of JSON on standard output: `loaded`, and `ended` with what there is to say about it.
+
+mod announcement;
+mod bridge;
+mod canary;
+mod error;
+mod objects;
+mod scheduler;
+
+use canary::{Canary, Fault};
+use clap::Parser;
+use error::Error;
+use schedsim::policy::{Catalog, Descriptor, Policy};
+use scheduler::Scheduler;
+use serde_json::json;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Puts a scheduling policy in charge of this machine, until Ctrl-C
+#[derive(Parser, Debug)]
+#[command(version)]
+struct Arguments {
+    /// `bpf:NAME`, a scheduler that runs in the kernel, or a policy of schedsim, as in take:ruler
+    #[arg(required_unless_present = "list", default_value = "")]
+    policy: String,
+    /// Print the names of the schedulers that run in the kernel, and end
+    #[arg(long)]
+    list: bool,
+    /// This machine is meant, not a guest: all its tasks will be scheduled by the policy
+    #[arg(long)]
+    this_machine: bool,
+    /// Seeds the random numbers that a policy may draw
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+static ENDED: AtomicBool = AtomicBool::new(false);
+
+/// The whole program, with these policies beside those of `schedsim`: a `main` of one line.
+///
+/// ```no_run
+/// fn main() -> std::process::ExitCode {
+///     schedlab_scx::main(&[])
+/// }
+/// ```
+pub fn main(policies: &[Descriptor]) -> ExitCode {
+    let arguments = Arguments::parse();
+    if arguments.list {
+        objects::twins().for_each(|name| println!("bpf:{name}"));
+        return ExitCode::SUCCESS;
+    }
+    match run(&arguments, policies) {
+        Ok(()) => {
+            say(&json!({ "ended": { "exit_code": 0 } }));
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            say(&json!({ "ended": { "exit_code": error.exit_code(), "message": error.to_string() } }));
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn run(arguments: &Arguments, policies: &[Descriptor]) -> Result<(), Error> {
+    if !arguments.this_machine {
+        return Err(Error::Usage("this would schedule all tasks of this machine; if that is meant, add --this-machine".into()));
+    }
+    announcement::hold();
+    libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Warn, scheduler::hear)));
+    ctrlc::set_handler(|| ENDED.store(true, Relaxed)).map_err(|error| Error::Internal(error.to_string()))?;
+    let policy = arguments.policy.as_str();
+    match policy.split_once(':') {
+        Some(("bpf", name)) => twin(policy, name),
+        Some(("canary", fault)) => match Fault::named(fault) {
+            Some(fault) => in_user_space(policy, Canary::new(fault), arguments.seed),
+            None => twin(policy, &format!("canary_{fault}")),
+        },
+        _ => original(policy, policies, arguments.seed),
+    }
+}
+
+/// Runs a scheduler that is in BPF as a whole.
+fn twin(policy: &str, name: &str) -> Result<(), Error> {
+    let bytes = objects::object(name).ok_or_else(|| {
+        let known: Vec<String> = objects::twins().map(|name| format!("bpf:{name}")).collect();
+        Error::Usage(format!("there is no twin named {policy}; there are {}", known.join(", ")))
+    })?;
+    let mut scheduler = Scheduler::load(name, bytes)?;
+    scheduler.attach()?;
+    if let Some(program) = scheduler.begins_anew_by() {
+        announcement::at_each_job(move || announcement::run(&program))?;
+    }
+    loaded(policy, &scheduler);
+    while !ENDED.load(Relaxed) && scheduler.exit().is_none() {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    scheduler.end(policy)
+}
+
+/// Runs a policy of schedsim, or one of `policies`.
+fn original(name: &str, policies: &[Descriptor], seed: u64) -> Result<(), Error> {
+    let catalog = Catalog::built_in().with(policies).map_err(Error::Usage)?;
+    let spec = catalog.parse(name).map_err(|error| Error::Usage(error.to_string()))?;
+    in_user_space(name, spec.policy(bridge::cpus()?), seed)
+}
+
+/// Lets a policy decide in user space.
+fn in_user_space(name: &str, policy: impl Policy + Clone, seed: u64) -> Result<(), Error> {
+    bridge::run(name, policy, seed, &ENDED, &|scheduler| loaded(name, scheduler))
+}
+
+fn loaded(policy: &str, scheduler: &Scheduler) {
+    let verified: serde_json::Map<_, _> = scheduler.verified().into_iter().map(|(name, count)| (name, count.into())).collect();
+    say(&json!({ "loaded": { "policy": policy, "verified_instructions": verified } }));
+}
+
+fn say(line: &serde_json::Value) {
+    println!("{line}");
+}
