@@ -17,6 +17,8 @@ mod reproduce;
 mod run;
 mod sweep;
 
+pub use compare::Coverage;
+
 use crate::experiment::{Candidate, CostOverrides, Recorded, all_policies, parse_policy};
 use crate::import::{self, Options, Progress, Recording};
 use crate::machine_file::MachineFile;
@@ -97,6 +99,30 @@ impl Arguments {
 }
 
 impl Arguments {
+    /// The command line of these words, without the program's name.
+    ///
+    /// # Errors
+    /// If it is none, in a line.
+    pub fn read(words: &[String]) -> Result<Arguments, Error> {
+        Arguments::try_parse_from(std::iter::once("schedlab").chain(words.iter().map(String::as_str))).map_err(|error| {
+            let text = error.to_string();
+            let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
+            let said: Vec<&str> = lines.filter(|line| !line.is_empty() && !line.starts_with("For more information")).collect();
+            Error::Input(said.join(" ").trim_start_matches("error: ").to_string())
+        })
+    }
+
+    /// What the rows of a comparison can be about; `resolve` finds the workload of a name.
+    ///
+    /// # Errors
+    /// If it is no comparison, or names what is not there.
+    pub fn coverage(&self, resolve: &dyn Fn(&str) -> Result<Workload, Error>) -> Result<Coverage, Error> {
+        match &self.verb {
+            Verb::Compare(compare) => compare.coverage(resolve),
+            _ => Err(Error::Input("only `schedlab compare` has rows that a paper can be about".to_string())),
+        }
+    }
+
     /// What the command line comes to, unprinted; `caller` is a policy of the caller's own, which runs in place of the one that is named.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ pub use candidate::Candidate;
 pub use comparison::{Case, Cases, Comparison, Fidelity};
 pub use fitting::fit;
 pub use host::{HostCase, HostComparison, Plan, Precision, RecordedRun, Stopping};
-pub use open::{OpenRun, aggregate, check_candidate, check_open, compare_open, simulate_candidate, simulate_open};
+pub use open::{OpenRun, aggregate, check_candidate, check_open, compare_open, simulate_candidate, simulate_open, subjects};
 pub use policy_name::{all_policies, parse_policy};
 pub use prediction::{Change, Prediction, Tested, Trial};
 pub use simulation::{Run, simulate};

@@ -43,21 +43,55 @@ impl TomlFile {
     /// If it is not TOML, or not what a `T` is made of.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Error> {
         toml::from_str(&self.text).map_err(|error: toml::de::Error| {
-            let at = error.span().unwrap_or(0..0).start;
-            let key = DeTable::parse(&self.text).ok().and_then(|document| key_in_table(document.get_ref(), at));
-            let key = key.map_or(String::new(), |key| format!("{key}: "));
-            Error::Input(format!("{}:{}: {key}{}", self.name, self.line(at), with_nearest(error.message())))
+            let at = error.span().unwrap_or(0..0);
+            let key = DeTable::parse(&self.text).ok().and_then(|document| key_in_table(document.get_ref(), at.start));
+            self.error(at, key.as_deref(), &with_nearest(error.message()))
         })
     }
 
     /// The message that `key`, such as `class[1].share`, is wrong. A key that is not in the file is looked for as far as there is something.
     pub fn wrong(&self, key: &str, message: &str) -> Error {
-        let span = DeTable::parse(&self.text).ok().map_or(0..0, |document| place(document.get_ref(), key));
-        Error::Input(format!("{}:{}: {key}: {message}", self.name, self.line(span.start)))
+        self.error(self.place(key).0, Some(key), message)
     }
 
-    fn line(&self, at: usize) -> usize {
-        self.text.bytes().take(at).filter(|&byte| byte == b'\n').count() + 1
+    /// The message that the bytes `within` the text that `key` has are wrong.
+    pub fn wrong_within(&self, key: &str, within: &Range<usize>, message: &str) -> Error {
+        let (named, value) = self.place(key);
+        let (start, token) = (value.start, self.text.get(value).unwrap_or_default());
+        let quotes = token.len() - token.trim_start_matches(['"', '\'']).len();
+        // Behind an escape the bytes of a text are not those of the file.
+        let is_plain = quotes > 0 && !token.contains('\\');
+        let at = if is_plain { start + quotes + within.start..start + quotes + within.end } else { named };
+        self.error(at, Some(key), message)
+    }
+
+    fn place(&self, key: &str) -> (Range<usize>, Range<usize>) {
+        DeTable::parse(&self.text).ok().map_or((0..0, 0..0), |document| place(document.get_ref(), key))
+    }
+
+    /// File, line and key, what is wrong there, and the line itself with a mark below what is meant.
+    fn error(&self, at: Range<usize>, key: Option<&str>, message: &str) -> Error {
+        let key = key.map_or(String::new(), |key| format!("{key}: "));
+        let line = self.text.bytes().take(at.start).filter(|&byte| byte == b'\n').count() + 1;
+        Error::Input(format!("{}:{line}: {key}{message}{}", self.name, self.excerpt(line, at)))
+    }
+
+    /// The line that `at` begins in; of a long one what is around that.
+    fn excerpt(&self, line: usize, at: Range<usize>) -> String {
+        const BEFORE: usize = 60;
+        const SHOWN: usize = 120;
+        let begin = self.text.get(..at.start).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
+        let text = self.text[begin..].lines().next().unwrap_or_default();
+        if text.trim().is_empty() {
+            return String::new();
+        }
+        let chars = |bytes: usize| text.get(..bytes.min(text.len())).unwrap_or_default().chars().count();
+        let (column, end) = (chars(at.start - begin), chars(at.end.saturating_sub(begin)));
+        let left_out = column.saturating_sub(BEFORE);
+        let shown: String = text.chars().skip(left_out).take(SHOWN).map(|one| if one.is_control() { ' ' } else { one }).collect();
+        let marks = end.min(left_out + SHOWN).saturating_sub(column).max(1);
+        let (number, blank) = (line.to_string(), " ".repeat(line.to_string().len()));
+        format!("\n{number} | {}\n{blank} | {}{}", shown.trim_end(), " ".repeat(column - left_out), "^".repeat(marks))
     }
 }
 
@@ -95,26 +129,26 @@ fn key_in_value(value: &DeValue<'_>, at: usize) -> Option<String> {
     }
 }
 
-/// Where `key` is, or the part of it that is there.
-fn place(table: &DeTable<'_>, key: &str) -> Range<usize> {
-    let mut found = 0..0;
+/// Where `key` is, or the part of it that is there: its name, or its place in a list, and its value.
+fn place(table: &DeTable<'_>, key: &str) -> (Range<usize>, Range<usize>) {
+    let mut found = (0..0, 0..0);
     let mut value: Option<&DeValue<'_>> = None;
     for step in key.split(['.', '[']) {
         let next = match (value, step.strip_suffix(']').and_then(|index| index.parse::<usize>().ok())) {
-            (Some(DeValue::Array(items)), Some(index)) => items.get(index).map(|item| (item.span(), item.get_ref())),
+            (Some(DeValue::Array(items)), Some(index)) => items.get(index).map(|item| (item.span(), item)),
             (Some(DeValue::Table(table)), None) => entry(table, step),
             (None, None) => entry(table, step),
             _ => None,
         };
         let Some((span, inner)) = next else { break };
-        (found, value) = (span, Some(inner));
+        (found, value) = ((span, inner.span()), Some(inner.get_ref()));
     }
     found
 }
 
 /// Where a key of a table begins, and what it holds.
-fn entry<'t, 'i>(table: &'t DeTable<'i>, name: &str) -> Option<(Range<usize>, &'t DeValue<'i>)> {
-    table.iter().find(|(key, _)| key.get_ref() == name).map(|(key, value)| (key.span(), value.get_ref()))
+fn entry<'t, 'i>(table: &'t DeTable<'i>, name: &str) -> Option<(Range<usize>, &'t Spanned<DeValue<'i>>)> {
+    table.iter().find(|(key, _)| key.get_ref() == name).map(|(key, value)| (key.span(), value))
 }
 
 #[cfg(test)]
@@ -141,9 +175,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_line_and_key() {
+    fn what_is_wrong_is_shown_with_line_and_key() {
         let message = |text: &str| TomlFile::of("w.toml", text).parse::<Wanted>().unwrap_err().to_string();
-        assert!(message("load = 1\n\n[[class]]\nshare = 'x'\n").starts_with("w.toml:4: class[0].share: invalid type"));
+        let shown = "w.toml:4: class[0].share: invalid type: string \"x\", expected f64\n4 | share = 'x'\n  |         ^^^";
+        assert_eq!(message("load = 1\n\n[[class]]\nshare = 'x'\n"), shown);
         assert!(
             message("lood = 1").contains("w.toml:1: lood: there is no key named `lood`. Did you mean `load`?"),
             "{}",
@@ -152,8 +187,27 @@ mod tests {
         assert!(message("load = \n").starts_with("w.toml:1: "), "{}", message("load = \n"));
         assert!(message("[[class]]\n").starts_with("w.toml:1: class[0]: missing field `share`"), "{}", message("[[class]]\n"));
         let file = TomlFile::of("w.toml", "load = 2\n[[class]]\nshare = 1\n[[class]]\nshare = 2\n");
-        assert_eq!(file.wrong("class[1].share", "too much").to_string(), "w.toml:5: class[1].share: too much");
-        assert_eq!(file.wrong("class[1].pause", "missing").to_string(), "w.toml:4: class[1].pause: missing");
-        assert_eq!(file.wrong("quantum", "missing").to_string(), "w.toml:1: quantum: missing");
+        let wrong = |key: &str, message: &str| file.wrong(key, message).to_string();
+        assert_eq!(wrong("class[1].share", "too much"), "w.toml:5: class[1].share: too much\n5 | share = 2\n  | ^^^^^");
+        assert!(wrong("class[1].pause", "missing").starts_with("w.toml:4: class[1].pause: missing\n4 | [[class]]\n"));
+        assert!(wrong("quantum", "missing").starts_with("w.toml:1: quantum: missing\n1 | load = 2\n"));
+        assert_eq!(TomlFile::of("w.toml", "").wrong("load", "missing").to_string(), "w.toml:1: load: missing");
+    }
+
+    #[test]
+    fn a_mark_stands_below_what_is_meant_in_a_text_and_a_long_line_is_cut() {
+        let mark = |text: &str| {
+            let error = TomlFile::of("w.toml", text).wrong_within("check[1]", &(4..6), "wrong").to_string();
+            let lines: Vec<String> = error.lines().map(str::to_string).collect();
+            assert_eq!(lines[0], "w.toml:1: check[1]: wrong");
+            let (line, marks) = (lines[1].chars(), lines[2].chars());
+            line.zip(marks).filter(|(_, mark)| *mark == '^').map(|(char, _)| char).collect::<String>()
+        };
+        assert_eq!(mark("check = [\"a\", \"max(ab) < 1\"]"), "ab");
+        assert_eq!(mark("check = ['ä', '''max(ab) < 1''']"), "ab");
+        assert_eq!(mark(&format!("check = ['{}', 'max(ab) < 1 {}']", "ä".repeat(500), "x".repeat(500))), "ab");
+        assert_eq!(mark("check = [\"a\", \"\\u006dax(ab) < 1\"]"), "\"\\u006dax(ab) < 1\"");
+        let long = TomlFile::of("w.toml", &format!("a = \"{}\"\n", "\tä".repeat(900))).wrong("a", "long").to_string();
+        assert!(long.chars().count() < 400 && !long.contains('\t'), "{long}");
     }
 }

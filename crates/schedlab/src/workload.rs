@@ -55,7 +55,7 @@ impl Workload {
     }
 
     /// What a file describes: tasks make it closed, classes of them stochastic.
-    fn described(file: TomlFile) -> Result<Workload, Error> {
+    pub(crate) fn described(file: TomlFile) -> Result<Workload, Error> {
         let keys: toml::Table = file.parse()?;
         match (keys.contains_key("task"), keys.contains_key("class") || keys.contains_key("base")) {
             (true, true) => Err(file.wrong("task", "a workload has either tasks, or classes that tasks are drawn from; leave one out")),

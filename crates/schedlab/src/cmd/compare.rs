@@ -1,10 +1,13 @@
 //! `schedlab compare`: which policy treats a workload best.
 
 mod closed;
+mod coverage;
 mod host;
 mod stochastic;
 mod vm;
 mod what_if;
+
+pub use coverage::Coverage;
 
 use super::{CommonArguments, MachineArguments, PolicyName, WorkloadArguments, load};
 use crate::Error;

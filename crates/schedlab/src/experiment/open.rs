@@ -199,6 +199,11 @@ impl Part {
     }
 }
 
+/// The parts of the tasks that rows are about.
+pub fn subjects(model: &Model) -> Vec<(SubjectKind, String)> {
+    parts(model).into_iter().map(|part| part.subject(model)).collect()
+}
+
 /// The priorities and the classes, of which there are several.
 fn parts(model: &Model) -> Vec<Part> {
     let mut priorities: Vec<u8> = model.classes().iter().flat_map(|class| class.priorities.iter().map(|&(prio, _)| prio)).collect();

@@ -1,19 +1,17 @@
 //! The claims of a paper: in our own words, as comparisons that could fail.
 
-use super::expression::Check;
+use super::check::Fault;
+use super::expression::{Check, KnownSeries};
+use super::table::part;
 use super::{commands, grids, queues};
 use crate::output::Verdict;
 use crate::toml_file::TomlFile;
 use crate::{Error, no_such};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
 /// A series of a claim or of a figure, by its source.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(
-    untagged,
-    expecting = "expected { grid, policy, metric, x }, { command, metric }, a column as in \"T07/Linked List\", { column, measure } or { load, tasks }"
-)]
+#[derive(Clone, Debug)]
 pub enum Binding {
     /// From a grid of simulations.
     Grid(grids::Binding),
@@ -21,6 +19,20 @@ pub enum Binding {
     Command(commands::Binding),
     /// From the cost atlas.
     Queue(queues::Binding),
+}
+
+/// Series by the names that expressions call them by.
+pub type Bindings = BTreeMap<String, Binding>;
+
+impl<'de> Deserialize<'de> for Binding {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Binding, D::Error> {
+        let value = toml::Value::deserialize(deserializer)?;
+        match value.as_table() {
+            Some(table) if table.contains_key("grid") => part(value).map(Binding::Grid),
+            Some(table) if table.contains_key("command") => part(value).map(Binding::Command),
+            _ => queues::Binding::read(value).map(Binding::Queue),
+        }
+    }
 }
 
 /// What stands in `claims.toml`.
@@ -40,7 +52,7 @@ pub struct Claim {
     pub says: String,
     /// The series it speaks about.
     #[serde(default, rename = "let")]
-    pub bindings: BTreeMap<String, Binding>,
+    pub bindings: Bindings,
     /// Comparisons that hold if the claim does.
     #[serde(default)]
     pub check: Vec<String>,
@@ -76,19 +88,26 @@ pub struct Known {
 }
 
 impl Claim {
-    /// The claims in `file`.
+    /// The claims in `file`, of a paper with these regimes; `known` says what is known of series, or which speaks of what is not there.
     ///
     /// # Errors
-    /// What cannot be judged: a claim without a comparison, a comparison that is none, or that speaks of a series which the claim does not name.
-    pub fn read(file: &TomlFile) -> Result<Vec<Claim>, Error> {
+    /// What cannot be judged: a claim without a comparison, or one that names what is not there.
+    pub fn read(file: &TomlFile, regimes: &[String], known: impl Fn(&Bindings) -> Result<KnownSeries, Fault>) -> Result<Vec<Claim>, Error> {
         let Claims { claim: mut claims } = file.parse()?;
         for index in 0..claims.len() {
             let (before, rest) = claims.split_at_mut(index);
-            let wrong = |(key, message): (String, String)| file.wrong(&format!("claim[{index}]{key}"), &message);
-            if before.iter().any(|other| other.id == rest[0].id) {
-                return Err(wrong((".id".to_string(), format!("there is another claim {}", rest[0].id))));
+            let wrong = |(key, message): Fault| file.wrong(&format!("claim[{index}].{key}"), &message);
+            let claim = &mut rest[0];
+            if before.iter().any(|other| other.id == claim.id) {
+                return Err(wrong(("id".to_string(), format!("there is another claim {}", claim.id))));
             }
-            rest[0].prepare().map_err(wrong)?;
+            claim.check(regimes).map_err(wrong)?;
+            let known = known(&claim.bindings).map_err(wrong)?;
+            let read = |(place, text): (usize, &String)| {
+                let key = format!("claim[{index}].check[{place}]");
+                Check::parse(text, &known).map_err(|fault| file.wrong_within(&key, &fault.at, &fault.message))
+            };
+            claim.checks = claim.check.iter().enumerate().map(read).collect::<Result<_, Error>>()?;
         }
         Ok(claims)
     }
@@ -104,26 +123,24 @@ impl Claim {
         self.regimes.as_ref().is_none_or(|regimes| regimes.iter().any(|own| own == regime))
     }
 
-    /// Parses the comparisons; an error is a key and what is wrong there.
-    fn prepare(&mut self) -> Result<(), (String, String)> {
+    /// Whether there is something to judge, and the verdicts on record are of checks and regimes that there are.
+    fn check(&self, regimes: &[String]) -> Result<(), Fault> {
         if self.check.is_empty() == self.skipped.is_none() {
             let what = "needs either a threshold that could fail (`check`) or the reason why it is not measured (`skipped`)";
-            return Err((String::new(), format!("{} {what}", self.id)));
+            return Err(("id".to_string(), format!("{} {what}", self.id)));
         }
-        for (index, text) in self.check.iter().enumerate() {
-            let key = format!(".check[{index}]");
-            let check = Check::parse(text).map_err(|why| (key.clone(), why))?;
-            if let Some(name) = check.names().into_iter().find(|name| !self.bindings.contains_key(name)) {
-                let names: Vec<String> = self.bindings.keys().cloned().collect();
-                return Err((key, no_such("series", &name, &names, "`let.NAME = …` names the series of a claim.")));
-            }
-            self.checks.push(check);
+        let no_regime = |wrong: &str| no_such("regime", wrong, regimes, "They stand in experiments.toml.");
+        if let Some((index, wrong)) = self.regimes.iter().flatten().enumerate().find(|(_, regime)| !regimes.contains(regime)) {
+            return Err((format!("regimes[{index}]"), no_regime(wrong)));
         }
         for (part, known) in &self.known {
-            let key = format!(".known.{part}");
-            let number = part.trim_end_matches(|c: char| !c.is_ascii_digit());
+            let key = format!("known.{part}");
+            let (number, regime) = part.split_at(part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len()));
             if !number.parse().is_ok_and(|part: usize| (1..=self.check.len()).contains(&part)) {
                 return Err((key, format!("there is no check {part} of {}; it has {}", self.id, self.check.len())));
+            }
+            if !regime.is_empty() && !regimes.iter().any(|one| one == regime) {
+                return Err((key, no_regime(regime)));
             }
             if !Verdict::OF_CLAIMS.contains(&known.verdict) {
                 let words = Verdict::OF_CLAIMS.map(Verdict::word).join(", ");
@@ -137,10 +154,12 @@ impl Claim {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::paper::expression::Known;
 
     fn complaint(text: &str) -> String {
         let text = text.replace("CLAIM", "[[claim]]\nid = \"P-CLM01\"\nsays = \"it is flat\"\nlet.list = \"T07/Linked List\"");
-        Claim::read(&TomlFile::of("claims.toml", &text))
+        let known = |bindings: &Bindings| Ok(bindings.keys().map(|name| (name.clone(), Known::default())).collect());
+        Claim::read(&TomlFile::of("claims.toml", &text), &["S".to_string()], known)
             .map(|claims| format!("{} claims", claims.len()))
             .unwrap_or_else(|why| why.to_string())
     }
@@ -149,14 +168,24 @@ mod tests {
     fn what_cannot_be_judged_is_said_with_line_and_key() {
         assert_eq!(complaint("CLAIM\ncheck = [\"max(list) < 3\"]\n"), "1 claims");
         for (text, words) in [
-            ("CLAIM\n", ["claims.toml:1: claim[0]", "P-CLM01 needs either a threshold"]),
-            ("CLAIM\ncheck = [\"list < 1\"]\nskipped = \"no\"\n", ["claims.toml:1: claim[0]", "needs either"]),
+            ("CLAIM\n", ["claims.toml:2: claim[0].id", "P-CLM01 needs either a threshold"]),
+            ("CLAIM\ncheck = [\"list < 1\"]\nskipped = \"no\"\n", ["claims.toml:2: claim[0].id", "needs either"]),
             ("CLAIM\ncheck = [\"max(list)\"]\n", ["claims.toml:5: claim[0].check[0]", "expected <="]),
             ("CLAIM\ncheck = [\n\"max(list) < 3\",\n\"last(lisp) < 3\"]\n", ["claims.toml:7: claim[0].check[1]", "Did you mean `list`?"]),
             ("CLAIM\ncheck = [\"list < 1\"]\nCLAIM\ncheck = [\"list < 1\"]\n", ["claims.toml:7: claim[1].id", "another claim P-CLM01"]),
             (
                 "CLAIM\ncheck = [\"list < 1\"]\nknown.2 = { verdict = \"inconclusive\", because = \"\" }\n",
                 ["claims.toml:6: claim[0].known.2", "no check 2"],
+            ),
+            (
+                "CLAIM\ncheck = [\"list < 1\"]\nknown.1Q = { verdict = \"skipped\", because = \"\" }\n",
+                ["claims.toml:6: claim[0].known.1Q", "there is no regime named `Q`"],
+            ),
+            ("CLAIM\nregimes = [\"S\", \"s\"]\ncheck = [\"list < 1\"]\n", ["claims.toml:5: claim[0].regimes[1]", "`s`"]),
+            ("CLAIM\nlet.a = { gird = \"g\" }\ncheck = [\"list < 1\"]\n", ["claims.toml:5: claim[0].let.a", "this has gird"]),
+            (
+                "CLAIM\nlet.a = { load = { queue = \"rr\" }, tasks = [1], mesure = \"examined\" }\ncheck = [\"list < 1\"]\n",
+                ["claims.toml:5: claim[0].let.a", "`mesure`. Did you mean `measure`?"],
             ),
             (
                 "CLAIM\ncheck = [\"list < 1\"]\nknown.1 = { verdict = \"better\", because = \"\" }\n",

@@ -12,12 +12,14 @@
 //! A run is a process of its own, in a directory with the paper's files, so that a workload file beside `experiments.toml` can be named: what it prints as JSON is what a user sees, and a world that cannot be had (exit code 77) is a reason in its own words.
 
 use super::cache::Cache;
+use super::check::{Fault, MOST_SEEDS, metric, none_of};
 use super::folder::Folder;
 use super::series::Series;
 use super::verdict::Curves;
+use crate::cmd::{Arguments, Coverage};
 use crate::output::{Metric, Row, World};
 use crate::vm::{Scheduler, sha256};
-use crate::{Error, no_such, progress};
+use crate::{Error, progress};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -65,13 +67,14 @@ pub struct Binding {
     /// Which command.
     pub command: String,
     /// Which metric, by its id.
-    pub metric: String,
+    #[serde(deserialize_with = "metric")]
+    pub metric: Metric,
     /// Of which workload, where there are several: its name, which may go on behind a `:`, `?` or `&`.
     pub workload: Option<String>,
     /// Of which policy, where there are several.
     pub policy: Option<String>,
-    /// Of which backend, where there are several.
-    pub backend: Option<String>,
+    /// In which world, where there are several.
+    pub world: Option<World>,
     /// On how many CPUs, where there are several numbers.
     pub cpus: Option<u16>,
     /// A coordinate of the rows along which it goes; `workload` is what stands behind the colon of the workload's name [default: the `{x}` of the command, by place if it is no number].
@@ -108,21 +111,74 @@ pub struct Measured<'a> {
     rows: BTreeMap<String, Result<Vec<Row>, String>>,
 }
 
+impl Coverage {
+    /// Takes over what another run's rows can be about.
+    fn add(&mut self, other: Coverage) {
+        let Coverage { workloads, candidates, worlds, cpus, tasks, coordinates } = other;
+        self.workloads.extend(workloads);
+        self.candidates.extend(candidates);
+        self.worlds.extend(worlds);
+        self.cpus.extend(cpus);
+        self.tasks.extend(tasks);
+        self.coordinates.extend(coordinates);
+        for names in [&mut self.workloads, &mut self.candidates, &mut self.worlds, &mut self.tasks, &mut self.coordinates] {
+            names.sort();
+            names.dedup();
+        }
+    }
+}
+
 impl CommandData {
     /// What is wrong with it: a key, and what.
-    pub fn fault(&self) -> Option<(&'static str, String)> {
+    pub fn fault(&self, folder: &Folder) -> Option<Fault> {
+        for (key, seeds) in [("seeds", self.seeds), ("quick.seeds", self.quick.seeds)] {
+            if seeds.is_some_and(|seeds| !(1..=MOST_SEEDS).contains(&seeds)) {
+                return Some((key.to_string(), format!("give 1 to {MOST_SEEDS} seeds")));
+            }
+        }
         let quick = self.quick.run.as_ref().map(|run| ("quick.run", run));
-        std::iter::once(("run", &self.run)).chain(quick).find_map(|(key, run)| self.fault_of(key, run))
+        std::iter::once(("run", &self.run)).chain(quick).find_map(|(key, run)| self.fault_of(key, run, folder))
     }
 
-    fn fault_of(&self, key: &'static str, run: &str) -> Option<(&'static str, String)> {
+    fn fault_of(&self, key: &str, run: &str, folder: &Folder) -> Option<Fault> {
         let (has_place, has_values) = (run.contains("{x}"), !self.x.is_empty());
+        let fault = |key: &str, why: &str| Some((key.to_string(), why.to_string()));
         match run.split_whitespace().next() {
             Some("compare") if has_place == has_values => None,
-            Some("compare") if has_place => Some((key, "there is an {x} in it; `x = [ … ]` says what stands there".to_string())),
-            Some("compare") => Some(("x", format!("there is no {{x}} in `{key}` for these to stand at"))),
-            _ => Some((key, "must be a command of schedlab's that measures, as in `compare yield:8 --policy cfs`".to_string())),
+            Some("compare") if has_place => fault(key, "there is an {x} in it; `x = [ … ]` says what stands there"),
+            Some("compare") => fault("x", &format!("there is no {{x}} in `{key}` for these to stand at")),
+            _ => fault(key, "must be a command of schedlab's that measures, as in `compare yield:8 --policy cfs`"),
         }
+        .or_else(|| {
+            let runs = self.runs(key != "run").into_iter();
+            runs.filter_map(|run| run.coverage(folder).err()).map(|why| (key.to_string(), why)).next()
+        })
+    }
+
+    /// What its rows can be about, in a quick run and in a full one.
+    fn coverages(&self, folder: &Folder) -> Result<Vec<Coverage>, String> {
+        let covered = |quick: bool| {
+            let mut all = Coverage::default();
+            for run in self.runs(quick) {
+                all.add(run.coverage(folder)?);
+            }
+            Ok(all)
+        };
+        [false, true].into_iter().filter(|&quick| !quick || self.quick.run.is_some()).map(covered).collect()
+    }
+
+    /// A run for each value of the axis.
+    fn runs(&self, quick: bool) -> Vec<Run> {
+        let runs = |quick: bool| self.replicates(Settings { quick, seed: 1 }).into_iter().next();
+        runs(quick).unwrap_or_default()
+    }
+
+    /// Every x, in a quick run or in a full one.
+    fn axis(&self) -> Vec<f64> {
+        let mut axis: Vec<f64> = [false, true].into_iter().flat_map(|quick| self.runs(quick)).map(|run| run.x).collect();
+        axis.sort_by(f64::total_cmp);
+        axis.dedup();
+        axis
     }
 
     /// Why it is not run.
@@ -138,7 +194,7 @@ impl CommandData {
         let quick = settings.quick.then_some(&self.quick);
         let places = quick.and_then(|quick| quick.x.as_ref()).unwrap_or(&self.x);
         let words = quick.and_then(|quick| quick.run.as_ref()).unwrap_or(&self.run);
-        let seeds = quick.and_then(|quick| quick.seeds).or(self.seeds).unwrap_or(1).max(1);
+        let seeds = quick.and_then(|quick| quick.seeds).or(self.seeds).unwrap_or(1);
         let run = |x: f64, place: &str, seed: u64| {
             let words: Vec<String> = words.replace("{x}", place).split_whitespace().map(str::to_string).collect();
             Run { x, words: with_option(&words, "--seed", &seed.to_string()) }
@@ -174,6 +230,12 @@ fn with_option(words: &[String], option: &str, value: &str) -> Vec<String> {
 impl Run {
     fn key(&self) -> String {
         format!("schedlab {}", self.words.join(" "))
+    }
+
+    /// What its rows can be about, or why there will be none.
+    fn coverage(&self, folder: &Folder) -> Result<Coverage, String> {
+        let read = Arguments::read(&self.words).and_then(|arguments| arguments.coverage(&|name| folder.workload(name)));
+        read.map_err(|why| format!("`{}`: {why}", self.words.join(" ")))
     }
 
     /// All that its numbers depend on beside this program: its words, and what is in the files that they name and in the scheduler for a guest.
@@ -213,20 +275,63 @@ impl Run {
 }
 
 impl Binding {
+    /// Every x at which it has a point, where that is known before the command runs.
+    ///
+    /// # Errors
+    /// If it speaks of what none of the command's rows can be about: a key, and what is wrong.
+    pub fn axis(&self, commands: &[CommandData], folder: &Folder) -> Result<Option<Vec<f64>>, Fault> {
+        let names: Vec<String> = commands.iter().map(|command| command.name.clone()).collect();
+        let Some(command) = commands.iter().find(|command| command.name == self.command) else {
+            return Err((".command".to_string(), none_of("command", &self.command, &names, "experiments.toml")));
+        };
+        for coverage in command.coverages(folder).map_err(|why| (".command".to_string(), why))? {
+            self.fault(&coverage).map_or(Ok(()), Err)?;
+        }
+        Ok(self.x.is_none().then(|| command.axis()))
+    }
+
+    /// What of it none of these rows can be about.
+    fn fault(&self, covered: &Coverage) -> Option<Fault> {
+        let command = format!("the command {}", self.command);
+        let wrong = |key: &str, message: String| Some((format!(".{key}"), message));
+        let one_of = |key: &str, given: &Option<String>, names: &[String]| {
+            let given = given.as_ref().filter(|given| !names.contains(given))?;
+            wrong(key, none_of(key, given, names, &command))
+        };
+        let world = self.world.as_ref().map(World::to_string);
+        if let Some(fault) = one_of("policy", &self.policy, &covered.candidates).or_else(|| one_of("world", &world, &covered.worlds)) {
+            return Some(fault);
+        }
+        if let Some(given) = self.workload.as_ref().filter(|given| !covered.workloads.iter().any(|name| is_called(name, given))) {
+            return wrong("workload", none_of("workload", given, &covered.workloads, &command));
+        }
+        if let Some(cpus) = self.cpus.filter(|cpus| !covered.cpus.is_empty() && !covered.cpus.contains(cpus)) {
+            return wrong("cpus", format!("{command} runs on {:?} CPUs, not on {cpus}", covered.cpus));
+        }
+        let mut coordinates = covered.coordinates.clone();
+        if let Some(key) = self.at.keys().find(|key| !coordinates.contains(key)) {
+            return wrong(&format!("at.{key}"), none_of("coordinate", key, &coordinates, &command));
+        }
+        let no_task = |name: &&String| !covered.tasks.is_empty() && !covered.tasks.iter().any(|task| name.starts_with(task.as_str()));
+        if let Some(name) = self.at.get("task").filter(no_task) {
+            return wrong("at.task", none_of("task", name, &covered.tasks, &command));
+        }
+        coordinates.push("workload".to_string());
+        one_of("x", &self.x, &coordinates)
+    }
+
     /// Whether a row is of what it means, whatever its metric.
     fn is_about(&self, row: &Row) -> bool {
-        let goes_on = |rest: &str| rest.is_empty() || rest.starts_with([':', '?', '&']);
-        let is_called = |name: &String| row.workload.strip_prefix(name.as_str()).is_some_and(goes_on);
-        self.workload.as_ref().is_none_or(is_called)
+        self.workload.as_ref().is_none_or(|name| is_called(&row.workload, name))
             && self.policy.as_ref().is_none_or(|policy| *policy == row.candidate)
-            && self.backend.as_ref().is_none_or(|backend| *backend == row.world.to_string())
+            && self.world.as_ref().is_none_or(|world| *world == row.world)
             && self.cpus.is_none_or(|cpus| cpus == row.cpus)
             && self.at.iter().all(|(key, value)| row.coordinate(key).is_some_and(|known| known.to_string() == *value))
     }
 
     /// The points in what a run printed.
     fn points(&self, run: &Run, rows: &[Row]) -> Result<Vec<(f64, f64)>, String> {
-        let found: Vec<&Row> = rows.iter().filter(|row| row.metric.id() == self.metric && self.is_about(row)).collect();
+        let found: Vec<&Row> = rows.iter().filter(|row| row.metric == self.metric && self.is_about(row)).collect();
         if found.is_empty() {
             return Err(format!("`{}` has no {} of this kind", run.key(), self.metric));
         }
@@ -245,7 +350,7 @@ impl Binding {
             };
             if points.iter().any(|point| point.0 == x) {
                 return Err(format!(
-                    "`{}` has several {} here; say of which workload, policy, backend or number of CPUs",
+                    "`{}` has several {} here; say of which workload, policy, world or number of CPUs",
                     run.key(),
                     self.metric
                 ));
@@ -339,16 +444,9 @@ impl<'a> Measured<'a> {
     }
 }
 
-/// Whether all that a series speaks of is there; an error is the key and what is wrong with it.
-///
-/// # Errors
-/// If there is no such command.
-pub fn check(commands: &[CommandData], binding: &Binding) -> Result<(), (&'static str, String)> {
-    let names: Vec<String> = commands.iter().map(|command| command.name.clone()).collect();
-    match names.contains(&binding.command) {
-        true => Ok(()),
-        false => Err(("command", no_such("command", &binding.command, &names, "They stand in experiments.toml."))),
-    }
+/// Whether a workload is `named`: its name, which may go on behind a `:`, `?` or `&`.
+fn is_called(workload: &str, named: &str) -> bool {
+    workload.strip_prefix(named).is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '?', '&']))
 }
 
 #[cfg(test)]
@@ -365,7 +463,9 @@ mod tests {
         let data = command(
             "name = 'y'\nrun = 'compare yield:{x} --policy cfs'\nx = [2, 8.5, 'w']\nseeds = 2\nquick = { seeds = 1, x = [4], run = 'compare yield:{x}' }",
         );
-        assert_eq!(data.fault(), None);
+        let folder = Folder::find("pslist").unwrap();
+        let (key, why) = data.fault(&folder).unwrap();
+        assert!(key == "run" && why.contains("`compare yield:8.5 --policy cfs --seed 1`") && why.contains("give a whole number"), "{why}");
         let full = data.replicates(Settings { quick: false, seed: 7 });
         assert_eq!((full.len(), full[0].len()), (2, 3));
         assert_eq!(full[1][0].key(), "schedlab compare yield:2 --policy cfs --seed 8");
@@ -380,7 +480,7 @@ mod tests {
             ("name = 'y'\nrun = 'rm -r x'", "run"),
             ("name = 'y'\nrun = 'compare yield:{x}'\nx = [1]\nquick = { run = 'rm' }", "quick.run"),
         ] {
-            assert_eq!(command(text).fault().map(|(key, _)| key), Some(key), "{text}");
+            assert_eq!(command(text).fault(&folder).map(|(key, _)| key).as_deref(), Some(key), "{text}");
         }
     }
 

@@ -1,13 +1,13 @@
 //! Figures of a paper that show the workload itself or a mechanism: drawn from a model, not from measurements.
 
+use super::check::{Fault, none_of};
 use super::figure::{Axis, Curve, Figure, FigureData, Point};
 use super::flow_chart::flow_chart;
 use super::folder::Folder;
-use crate::workload::{Parameters, Stochastic, Workload};
+use crate::workload::{ClosedWorkload, Parameters, Stochastic, Workload};
 use crate::{Error, no_such};
-use schedsim::workload::Stream;
+use schedsim::workload::{Stream, Tasks};
 use serde::Deserialize;
-use std::ffi::OsStr;
 use std::fmt::Write;
 
 /// What is shown.
@@ -42,6 +42,25 @@ pub enum Diagram {
 const SAMPLE: u32 = 1_000_000;
 
 impl Diagram {
+    /// What it names that is not there, or has nothing of the kind to show: a key, and what is wrong.
+    pub fn fault(&self, folder: &Folder) -> Option<Fault> {
+        let workload = |why: Error| ("workload".to_string(), why.to_string());
+        match self {
+            Diagram::Bursts { workload: name } | Diagram::Network { workload: name } => stochastic(name, folder).err().map(workload),
+            Diagram::Program { workload: name, task } => match closed(name, folder) {
+                Err(why) => Some(workload(why)),
+                Ok(closed) => tasks(&closed, task).err().map(|why| ("task".to_string(), why)),
+            },
+            Diagram::Pictures { files } => files.iter().enumerate().find(|(_, file)| folder.text(file).is_none()).map(|(place, file)| {
+                let names: Vec<String> = folder.names().filter(|name| name.ends_with(".svg")).map(str::to_string).collect();
+                (
+                    format!("files[{place}]"),
+                    no_such("picture", file, &names, &format!("It must lie beside {}.", folder.path("experiments.toml"))),
+                )
+            }),
+        }
+    }
+
     /// The figure.
     ///
     /// # Errors
@@ -50,34 +69,38 @@ impl Diagram {
         let (id, title, marks) = (figure.id.clone(), figure.title.clone(), figure.mark.clone());
         let empty = Figure { id, title, marks, x: figure.x.clone(), y: figure.y.clone(), ..Figure::default() };
         let picture = |svg: String| Figure { diagram: Some(svg), ..empty.clone() };
+        let of_figure = |error: Error| Error::Input(format!("{}: {error}", figure.id));
         Ok(match self {
-            Diagram::Bursts { workload } => bursts(&stochastic(workload, &figure.id)?, empty),
-            Diagram::Network { workload } => picture(network(&stochastic(workload, &figure.id)?)),
-            Diagram::Program { workload, task } => picture(program(workload, task, &figure.id)?),
-            Diagram::Pictures { files } => {
-                let missing = |file: &String| Error::Input(format!("{}: {}: there is no such file", figure.id, folder.path(file)));
-                let texts = files.iter().map(|file| folder.text(file).ok_or_else(|| missing(file)));
-                picture(texts.collect::<Result<String, Error>>()?)
+            Diagram::Bursts { workload } => bursts(&stochastic(workload, folder).map_err(of_figure)?, empty),
+            Diagram::Network { workload } => picture(network(&stochastic(workload, folder).map_err(of_figure)?)),
+            Diagram::Program { workload, task } => {
+                let workload = closed(workload, folder).map_err(of_figure)?;
+                picture(flow_chart(tasks(&workload, task).map_err(|why| of_figure(Error::Input(why)))?))
             }
+            Diagram::Pictures { files } => picture(files.iter().filter_map(|file| folder.text(file)).collect()),
         })
     }
 }
 
-fn stochastic(name: &str, figure: &str) -> Result<Stochastic, Error> {
-    match Workload::resolve(OsStr::new(name))? {
+fn stochastic(name: &str, folder: &Folder) -> Result<Stochastic, Error> {
+    match folder.workload(name)? {
         Workload::Stochastic(template) => template.with(&Parameters::default()),
-        _ => Err(Error::Usage(format!("{figure}: the workload {name} is not drawn at random and has no distributions"))),
+        _ => Err(Error::Input(format!("the workload {name} is not drawn at random and has no distributions"))),
     }
 }
 
-fn program(name: &str, task: &str, figure: &str) -> Result<String, Error> {
-    let Workload::Closed(workload) = Workload::resolve(OsStr::new(name))? else {
-        return Err(Error::Usage(format!("{figure}: the workload {name} has no tasks that go through phases")));
-    };
-    let tasks = &workload.description().tasks;
-    let names: Vec<String> = tasks.iter().map(|task| task.name.clone()).collect();
-    let unknown = || Error::Input(format!("{figure}: {}", no_such("task", task, &names, &format!("{name} has these."))));
-    tasks.iter().find(|one| one.name == task).map(flow_chart).ok_or_else(unknown)
+fn closed(name: &str, folder: &Folder) -> Result<ClosedWorkload, Error> {
+    match folder.workload(name)? {
+        Workload::Closed(workload) => Ok(*workload),
+        _ => Err(Error::Input(format!("the workload {name} has no tasks that go through phases"))),
+    }
+}
+
+/// The tasks of that name.
+fn tasks<'w>(workload: &'w ClosedWorkload, name: &str) -> Result<&'w Tasks, String> {
+    let all = &workload.description().tasks;
+    let names: Vec<String> = all.iter().map(|tasks| tasks.name.clone()).collect();
+    all.iter().find(|tasks| tasks.name == name).ok_or_else(|| none_of("task", name, &names, workload.name()))
 }
 
 /// The share of bursts in each octave of milliseconds, of a sample with a fixed seed.

@@ -1,6 +1,8 @@
 //! A figure: curves with intervals beside what is printed, or a diagram; drawn by the report, and written as CSV.
 
-use super::claim::Binding;
+use super::Paper;
+use super::check::Fault;
+use super::claim::Bindings;
 use super::diagram::Diagram;
 use super::expression::Formula;
 use super::table::Load;
@@ -62,10 +64,13 @@ pub struct FigureData {
     pub diagram: Option<Diagram>,
     /// Series by name.
     #[serde(default, rename = "let")]
-    pub bindings: BTreeMap<String, Binding>,
+    pub bindings: Bindings,
     /// Curves made of them.
     #[serde(default)]
     pub curve: Vec<CurveData>,
+    /// Their formulas.
+    #[serde(skip)]
+    pub formulas: Vec<Formula>,
     /// Across.
     #[serde(default)]
     pub x: Axis,
@@ -127,6 +132,7 @@ pub struct Figure {
 
 /// An axis.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Axis {
     /// What it shows, with its unit.
     #[serde(default)]
@@ -196,20 +202,32 @@ impl Point {
     }
 }
 
+impl FigureData {
+    /// What it names that is not there: a key, and what is wrong.
+    pub fn fault(&self, paper: &Paper) -> Option<Fault> {
+        let series = self.series.iter().enumerate();
+        let mut series = series.filter_map(|(place, id)| Some((format!("series[{place}]"), paper.column(id).err()?)));
+        let loads = self.orders.iter().enumerate().map(|(place, load)| (format!("orders[{place}]"), load));
+        let overhead = self.overhead.iter();
+        let overhead = overhead.flat_map(|both| [("overhead.slice".to_string(), &both.slice), ("overhead.queue".to_string(), &both.queue)]);
+        let mut loads = loads.chain(overhead).filter_map(|(at, load)| load.fault().map(|(key, why)| (format!("{at}.{key}"), why)));
+        series.next().or_else(|| loads.next()).or_else(|| {
+            let (key, why) = self.diagram.as_ref()?.fault(&paper.folder)?;
+            Some((format!("diagram.{key}"), why))
+        })
+    }
+}
+
 impl CurveData {
-    /// Its points: the mean over `replicates`, each of which has a number of its own.
-    ///
-    /// # Errors
-    /// If the formula is none.
-    pub fn draw(&self, replicates: &[Replicate]) -> Result<Curve, String> {
-        let formula = Formula::parse(&self.y)?;
+    /// Its points by `formula`: the mean over `replicates`, each of which has a number of its own.
+    pub fn draw(&self, formula: &Formula, replicates: &[Replicate]) -> Curve {
         let mut points: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
         for (x, y) in replicates.iter().filter_map(|replicate| formula.evaluate(replicate).ok()).flatten() {
             // What an axis has is not negative, so that its bits rise with it.
             points.entry(x.to_bits()).or_default().push(y);
         }
         let points = points.into_iter().map(|(x, values)| Point::new(f64::from_bits(x), &values, None)).collect();
-        Ok(Curve { name: self.name.clone(), points, dashed: false })
+        Curve { name: self.name.clone(), points, dashed: false }
     }
 }
 

@@ -3,8 +3,10 @@
 //! A paper is a folder of data. Those of this project are part of the program; any other is read from the disk.
 
 use crate::toml_file::TomlFile;
+use crate::workload::{Workload, built_in};
 use crate::{Error, no_such};
 use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -117,6 +119,30 @@ impl Folder {
         let name = dir.file_name().map_or_else(|| dir.display().to_string(), |name| name.to_string_lossy().into_owned());
         let argument = dir.display().to_string();
         Ok(Folder { name, path: argument.trim_end_matches('/').to_string(), argument, files })
+    }
+
+    /// The names of its files.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// The workload of that name: a file of the paper's, a built-in one, or one at an absolute path.
+    ///
+    /// # Errors
+    /// If there is none, or it is none.
+    pub fn workload(&self, name: &str) -> Result<Workload, Error> {
+        if self.text(name).is_some() {
+            return Workload::described(self.toml(name)?);
+        }
+        if Path::new(name).is_absolute() {
+            return Workload::resolve(OsStr::new(name));
+        }
+        built_in::find(name).unwrap_or_else(|| {
+            let mut names: Vec<String> = self.names().filter(|name| name.ends_with(".toml")).map(str::to_string).collect();
+            names.extend(built_in::ALL.iter().map(|built_in| built_in.name.to_string()));
+            let see = "A workload is a file beside experiments.toml or one of those that `schedlab list workloads` shows.";
+            Err(Error::Input(no_such("workload", name, &names, see)))
+        })
     }
 
     /// What messages call a file of it.

@@ -4,14 +4,15 @@
 //! seeds there are. Policies meet the same tasks, seed by seed, so that claims about their ratios have narrow intervals.
 
 use super::cache::Cache;
+use super::check::{Fault, MOST_SEEDS, none_of};
 use super::series::Series;
 use super::verdict::Curves;
-use crate::experiment::simulate_open;
+use crate::experiment::{simulate_open, subjects};
 use crate::output::{Metric, Row, World};
 use crate::sweep::{Cell, Sweep};
 use crate::toml_file::TomlFile;
 use crate::workload::Parameters;
-use crate::{Error, no_such, progress};
+use crate::{Error, progress};
 use rayon::prelude::*;
 use schedsim::Nanos;
 use schedsim::metrics::OPEN_CATALOGUE;
@@ -92,6 +93,8 @@ const MORE_METRICS: [&str; 2] = ["saturated", "warm_up"];
 
 /// Which part of the tasks a metric is of, beside the axes.
 const PARTS: [&str; 2] = ["priority", "class"];
+/// The metrics that there are of a part of the tasks.
+const PART_METRICS: [&str; 2] = ["grr", "apr"];
 
 impl Grids {
     /// What stands in `file`, to be run in these regimes.
@@ -108,48 +111,70 @@ impl Grids {
         &self.regimes
     }
 
-    /// Whether all that a series speaks of is there; an error is the key and what is wrong with it.
+    /// Every x at which a series has a point, rising.
     ///
     /// # Errors
-    /// If it speaks of a grid, a policy, an axis or a metric that there is not, or leaves open which of several values an axis has.
-    pub fn check(&self, binding: &Binding) -> Result<(), (&'static str, String)> {
+    /// If it speaks of a grid, a policy, an axis or a metric that there is not, or leaves open which of several values an axis has: a key, and what is wrong.
+    pub fn axis(&self, binding: &Binding) -> Result<Vec<f64>, Fault> {
+        let wrong = |key: &str, message: String| Err((format!(".{key}"), message));
+        let grid = format!("the grid {}", binding.grid);
         let distinct = |all: Vec<String>| all.into_iter().collect::<BTreeSet<String>>().into_iter().collect::<Vec<String>>();
         let names = distinct(self.cells.iter().map(|cell| cell.grid.to_string()).collect());
         let of_grid: Vec<&Cell> = self.cells.iter().filter(|cell| *cell.grid == *binding.grid).collect();
         if of_grid.is_empty() {
-            return Err(("grid", no_such("grid", &binding.grid, &names, "They stand in grids.toml.")));
+            return wrong("grid", none_of("grid", &binding.grid, &names, "grids.toml"));
         }
         let policies = distinct(of_grid.iter().map(|cell| cell.policy.to_string()).collect());
         if !policies.contains(&binding.policy) {
-            return Err(("policy", no_such("policy", &binding.policy, &policies, &format!("The grid {} has no other.", binding.grid))));
+            return wrong("policy", none_of("policy", &binding.policy, &policies, &grid));
         }
         let metrics: Vec<String> = OPEN_CATALOGUE.iter().map(|metric| metric.id).chain(MORE_METRICS).map(str::to_string).collect();
         if !metrics.contains(&binding.metric) {
-            return Err(("metric", no_such("metric", &binding.metric, &metrics, "These are the metrics of stochastic workloads.")));
+            return wrong("metric", none_of("metric", &binding.metric, &metrics, "a stochastic workload"));
         }
         let axes = distinct(of_grid[0].workload.parameters.keys().cloned().chain(["cpus".to_string()]).collect());
         if !axes.contains(&binding.x) {
-            return Err(("x", no_such("axis", &binding.x, &axes, &format!("It must be one of the grid {}.", binding.grid))));
+            return wrong("x", none_of("axis", &binding.x, &axes, &grid));
         }
         if let Some(key) = binding.at.keys().find(|key| !axes.contains(key) && !PARTS.contains(&key.as_str())) {
-            return Err(("at", no_such("axis", key, &axes, &format!("It must be one of the grid {}, priority or class.", binding.grid))));
+            let axes: Vec<String> = axes.into_iter().chain(PARTS.map(str::to_string)).collect();
+            return wrong(&format!("at.{key}"), none_of("axis", key, &axes, &grid));
         }
-        let places = of_grid.iter().filter(|cell| binding.is_at(cell)).map(|cell| parameter(cell, &binding.x));
-        let places: Vec<String> = places.collect();
+        for (key, value) in &binding.at {
+            let values = distinct(of_grid.iter().flat_map(|cell| values(cell, key)).collect());
+            if !values.contains(&text(value)) {
+                return wrong(&format!("at.{key}"), none_of(&format!("value of {key}"), &text(value), &values, &grid));
+            }
+        }
+        if let Some(part) =
+            PARTS.into_iter().find(|part| binding.at.contains_key(*part)).filter(|_| !PART_METRICS.contains(&&*binding.metric))
+        {
+            return wrong("metric", format!("of one {part} there are {}, not {}", PART_METRICS.join(" and "), binding.metric));
+        }
+        let places: Vec<String> = of_grid.iter().filter(|cell| binding.is_at(cell)).map(|cell| parameter(cell, &binding.x)).collect();
+        let apart = distinct(places.clone());
         match places.len() {
-            0 => Err(("at", format!("the grid {} has no cell with these values", binding.grid))),
-            _ if distinct(places.clone()).len() < places.len() => Err((
-                "at",
-                format!("the grid {} has several cells for a value of {}: give the values of its other axes", binding.grid, binding.x),
-            )),
-            _ => Ok(()),
+            0 => wrong("at", format!("{grid} has no cell with these values")),
+            count if apart.len() < count => {
+                wrong("x", format!("{grid} has several cells for a value of {}: give the values of its other axes in `at`", binding.x))
+            }
+            _ => {
+                let mut axis: Vec<f64> = apart.iter().enumerate().map(|(index, place)| coordinate(place).unwrap_or(index as f64)).collect();
+                axis.sort_by(f64::total_cmp);
+                Ok(axis)
+            }
         }
     }
 }
 
 impl Regime {
     /// A parameter of it that is none: its key, and what is wrong.
-    pub fn fault(&self) -> Option<(String, String)> {
+    pub fn fault(&self) -> Option<Fault> {
+        if let Some((name, _)) =
+            [("full", &self.full), ("quick", &self.quick)].iter().find(|(_, extent)| !(1..=MOST_SEEDS).contains(&extent.seeds))
+        {
+            return Some((format!("{name}.seeds"), format!("give 1 to {MOST_SEEDS} seeds")));
+        }
         let fault = |(name, extent): (&str, &Extent)| {
             let wrong = extent.parameters.iter().find_map(|(key, value)| Some((key.clone(), Parameters::check(key, value).err()?)));
             wrong.map(|(key, message)| (format!("{name}.parameters.{key}"), message))
@@ -256,6 +281,16 @@ fn run(cell: &Cell) -> Result<Values, Error> {
         (format!("{}{}", row.metric, part.unwrap_or_default()), row.value)
     };
     Ok(rows.into_iter().map(value).collect())
+}
+
+/// What `at` may say of a cell: a parameter, or a part of the tasks.
+fn values(cell: &Cell, key: &str) -> Vec<String> {
+    match key {
+        "priority" | "class" => {
+            subjects(&cell.workload.model).into_iter().filter(|(kind, _)| kind.word() == key).map(|(_, subject)| subject).collect()
+        }
+        _ => vec![parameter(cell, key)],
+    }
 }
 
 /// A parameter of a cell, as results name it.

@@ -2,11 +2,12 @@
 
 use super::Paper;
 use super::cache::Cache;
+use super::check::Fault;
+use super::expression::Known;
 use super::figure::{Axis, Curve, Figure, FigureData, Order, Overhead, Point};
 use super::series::{Series, at};
-use super::table::{Column, Load, Rows, Source as ColumnSource, TableData};
+use super::table::{Column, Load, Rows, Source as ColumnSource, TableData, part};
 use super::verdict::Curves;
-use crate::Error;
 use crate::atlas::callgrind::{Counted, Events};
 use crate::atlas::measure::{Source, filled};
 use crate::atlas::mix::{Mix, level_name};
@@ -14,33 +15,43 @@ use crate::atlas::rig::{Body, Cell};
 use crate::atlas::structure::{self, Service};
 use crate::atlas::{steps, timing};
 use crate::output::{Metric, Row};
-use crate::progress;
-use serde::Deserialize;
+use crate::{Error, no_such, progress};
+use serde::{Deserialize, de};
 use std::collections::BTreeMap;
+use toml::Value;
 
 /// A series of a claim.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged, expecting = "expected a column as in \"T07/Linked List\", { column, measure } or { load, tasks }")]
+#[derive(Clone, Debug)]
 pub enum Binding {
     /// `T07/Linked List`: a column, with its printed numbers.
     Column(String),
     /// A column, by another measure.
-    Measure {
-        /// Which.
-        column: String,
-        /// By what.
-        measure: Measure,
-    },
+    Measured(MeasuredColumn),
     /// A load of its own.
-    Load {
-        /// By what.
-        #[serde(default)]
-        measure: Measure,
-        /// Numbers of tasks; x.
-        tasks: Vec<u32>,
-        /// The structure, levels, mix and rates.
-        load: Load,
-    },
+    Load(MeasuredLoad),
+}
+
+/// A column, by another measure.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeasuredColumn {
+    /// Which.
+    column: String,
+    /// By what.
+    measure: Measure,
+}
+
+/// A load of its own.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeasuredLoad {
+    /// By what.
+    #[serde(default)]
+    measure: Measure,
+    /// Numbers of tasks; x.
+    tasks: Vec<u32>,
+    /// The structure, levels, mix and rates.
+    load: Load,
 }
 
 /// What is measured.
@@ -116,9 +127,9 @@ impl<'a> Measured<'a> {
     pub fn want_column(&mut self, table: &'a TableData, column: &'a Column) {
         match &column.source {
             ColumnSource::Measured(_) => self.want_measure(table, column, Measure::Instructions),
-            ColumnSource::Difference { difference } => difference.iter().for_each(|name| self.want_part(table, name)),
-            ColumnSource::Delta { delta } => self.want_part(table, delta),
-            ColumnSource::Slices { .. } => {}
+            ColumnSource::Difference(parts) => parts.iter().for_each(|name| self.want_part(table, name)),
+            ColumnSource::Delta(part) => self.want_part(table, part),
+            ColumnSource::Slices(_) => {}
         }
     }
 
@@ -135,7 +146,7 @@ impl<'a> Measured<'a> {
             let x = table.x(index, row);
             match table.rows {
                 Rows::Tasks => self.point(x, load, x as u32, load.mix.clone(), None),
-                Rows::Mix => self.point(x, load, table.tasks, row[..1].parse().unwrap_or(Mix::Random), None),
+                Rows::Mix => self.point(x, load, table.tasks, table.mix(row).unwrap_or(Mix::Random), None),
                 Rows::Length => self.point(x, load, table.tasks, load.mix.clone(), Some((x * table.slices_per_second()) as u64)),
             }
         };
@@ -147,11 +158,11 @@ impl<'a> Measured<'a> {
     pub fn want_binding(&mut self, binding: &Binding) -> Result<(), String> {
         match binding {
             Binding::Column(id) => return self.want(id),
-            Binding::Measure { column, measure } => {
+            Binding::Measured(MeasuredColumn { column, measure }) => {
                 let (table, column) = self.paper.column(column)?;
                 self.want_measure(table, column, *measure);
             }
-            Binding::Load { measure, tasks, load } => {
+            Binding::Load(MeasuredLoad { measure, tasks, load }) => {
                 let points = tasks.iter().map(|&tasks| self.point(f64::from(tasks), load, tasks, load.mix.clone(), None)).collect();
                 self.wanted.insert(binding.key(), Wanted { measure: *measure, points });
             }
@@ -276,17 +287,17 @@ impl<'a> Measured<'a> {
             ColumnSource::Measured(_) => {
                 self.curves.get(&key(id, Measure::Instructions)).cloned().unwrap_or_else(|| Err("was not measured".to_string()))
             }
-            ColumnSource::Difference { difference: [a, b] } => {
+            ColumnSource::Difference([a, b]) => {
                 let (a, b) = (of(a)?, of(b)?);
                 let pick = |curves: &[Series], index: usize| curves[index.min(curves.len() - 1)].clone();
                 let subtract = |index| super::series::common(&pick(&a, index), &pick(&b, index)).map(|(x, a, b)| (x, a - b)).collect();
                 Ok((0..a.len().max(b.len())).map(subtract).collect())
             }
-            ColumnSource::Delta { delta } => {
-                Ok(of(delta)?.into_iter().map(|curve| curve.windows(2).map(|pair| (pair[1].0, pair[1].1 - pair[0].1)).collect()).collect())
+            ColumnSource::Delta(part) => {
+                Ok(of(part)?.into_iter().map(|curve| curve.windows(2).map(|pair| (pair[1].0, pair[1].1 - pair[0].1)).collect()).collect())
             }
-            ColumnSource::Slices { slices_per_second } => {
-                Ok(vec![self.paper.printed.series(table, &column.name).into_iter().map(|(x, _)| (x, x * slices_per_second)).collect()])
+            ColumnSource::Slices(in_a_second) => {
+                Ok(vec![self.paper.printed.series(table, &column.name).into_iter().map(|(x, _)| (x, x * in_a_second)).collect()])
             }
         }
     }
@@ -303,7 +314,7 @@ impl<'a> Measured<'a> {
                 let tasks = if table.rows == Rows::Tasks { x as u32 } else { table.tasks };
                 row.workload = format!("yield:{tasks}");
                 row = row.at("column", &column.name).at("row", label).at("expected", expected.to_string());
-                if let ColumnSource::Slices { .. } = column.source {
+                if let ColumnSource::Slices(_) = column.source {
                     (row.metric, row.note) = (Metric::slices, Some("given, not measured".to_string()));
                 }
                 if let ColumnSource::Measured(load) = &column.source {
@@ -386,7 +397,8 @@ fn order(load: &Load) -> Result<Order, Error> {
 impl Overhead {
     /// What has to be measured: the slice and the queue.
     pub fn bindings(&self) -> [Binding; 2] {
-        [&self.slice, &self.queue].map(|load| Binding::Load { measure: Measure::default(), tasks: self.tasks.clone(), load: load.clone() })
+        let of = |load: &Load| MeasuredLoad { measure: Measure::default(), tasks: self.tasks.clone(), load: load.clone() };
+        [&self.slice, &self.queue].map(|load| Binding::Load(of(load)))
     }
 }
 
@@ -422,8 +434,10 @@ impl Measured<'_> {
     /// The structure that a binding measures.
     pub fn queue(&self, binding: &Binding) -> Option<String> {
         match binding {
-            Binding::Column(column) | Binding::Measure { column, .. } => Some(self.paper.column(column).ok()?.1.queue().to_string()),
-            Binding::Load { load, .. } => Some(load.queue.clone()),
+            Binding::Column(column) | Binding::Measured(MeasuredColumn { column, .. }) => {
+                Some(self.paper.column(column).ok()?.1.queue().to_string())
+            }
+            Binding::Load(MeasuredLoad { load, .. }) => Some(load.queue.clone()),
         }
     }
 
@@ -436,18 +450,50 @@ impl Measured<'_> {
 }
 
 impl Binding {
-    /// The column that it is about, if it is about one.
-    pub fn column(&self) -> Option<&str> {
+    /// Reads what is no series of a grid and none of a command.
+    ///
+    /// # Errors
+    /// If it is no series of the cost atlas either.
+    pub fn read<E: de::Error>(value: Value) -> Result<Binding, E> {
+        const FORMS: &str = "a series is { grid, policy, metric, x }, { command, metric }, a column as in \"T07/Linked List\", { column, measure } or \
+                             { load, tasks }";
+        match value {
+            Value::String(column) => Ok(Binding::Column(column)),
+            Value::Table(ref table) if table.contains_key("column") => part(value).map(Binding::Measured),
+            Value::Table(ref table) if table.contains_key("load") => part(value).map(Binding::Load),
+            Value::Table(table) => Err(E::custom(format!("{FORMS}; this has {}", table.keys().cloned().collect::<Vec<_>>().join(", ")))),
+            _ => Err(E::custom(FORMS)),
+        }
+    }
+
+    /// What is known of it before it is measured.
+    ///
+    /// # Errors
+    /// If it speaks of what is not there: a key, and what is wrong.
+    pub fn known(&self, paper: &Paper) -> Result<Known, Fault> {
+        let along = |measure: &Measure, axis: Vec<f64>| (!matches!(measure, Measure::Turns | Measure::Order)).then_some(axis);
         match self {
-            Binding::Column(column) | Binding::Measure { column, .. } => Some(column),
-            Binding::Load { .. } => None,
+            Binding::Column(id) => {
+                let (table, column) = paper.column(id).map_err(|why| (String::new(), why))?;
+                Ok(Known { axis: Some(paper.axis(table, column)), is_printed: true })
+            }
+            Binding::Measured(MeasuredColumn { column, measure }) => {
+                let wrong = |why| (".column".to_string(), why);
+                let (table, column) = paper.column(column).map_err(wrong)?;
+                table.measured(&column.name).map_err(wrong)?;
+                Ok(Known { axis: along(measure, paper.axis(table, column)), is_printed: false })
+            }
+            Binding::Load(MeasuredLoad { measure, tasks, load }) => {
+                load.fault().map_or(Ok(()), |(key, why)| Err((format!(".load.{key}"), why)))?;
+                Ok(Known { axis: along(measure, tasks.iter().map(|&tasks| f64::from(tasks)).collect()), is_printed: false })
+            }
         }
     }
 
     fn key(&self) -> String {
         match self {
             Binding::Column(id) => key(id, Measure::Instructions),
-            Binding::Measure { column, measure } => key(column, *measure),
+            Binding::Measured(MeasuredColumn { column, measure }) => key(column, *measure),
             load => format!("{load:?}"),
         }
     }
@@ -460,6 +506,23 @@ impl Paper {
             let table = self.table(table)?;
             Some((table, table.column.iter().find(|column| column.name == name)?))
         });
-        found.ok_or_else(|| format!("there is no column `{id}`"))
+        found.ok_or_else(|| {
+            let of = |table: &TableData| table.column.iter().map(|column| format!("{}/{}", table.id, column.name)).collect::<Vec<_>>();
+            let names: Vec<String> = self.experiments.table.iter().flat_map(of).collect();
+            no_such("column", id, &names, "The `[[table]]`s of experiments.toml have a `[[table.column]]` each.")
+        })
+    }
+
+    /// Every x at which a column has a number.
+    fn axis(&self, table: &TableData, column: &Column) -> Vec<f64> {
+        let printed = |name: &str| self.printed.series(table, name).into_iter().map(|(x, _)| x).collect::<Vec<f64>>();
+        match &column.source {
+            ColumnSource::Measured(_) | ColumnSource::Slices(_) => printed(&column.name),
+            ColumnSource::Difference([one, other]) => {
+                let other = printed(other);
+                printed(one).into_iter().filter(|x| other.contains(x)).collect()
+            }
+            ColumnSource::Delta(part) => printed(part).into_iter().skip(1).collect(),
+        }
     }
 }

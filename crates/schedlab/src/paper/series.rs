@@ -44,28 +44,63 @@ pub fn slope_against(a: &Series, b: &Series) -> f64 {
     Line::through(common(a, b).map(|(_, a, b)| (a, b))).slope
 }
 
-/// The function of that name, of one series.
-pub fn summary(function: &str, series: &Series) -> Option<f64> {
-    let values = || series.iter().map(|point| point.1);
-    let steps = || series.windows(2).map(|pair| pair[1].1 - pair[0].1);
-    let (max, min) = (values().fold(f64::NEG_INFINITY, f64::max), values().fold(f64::INFINITY, f64::min));
-    Some(match function {
-        "max" => max,
-        "min" => min,
-        "span" => max - min,
-        "mean" => values().sum::<f64>() / series.len() as f64,
-        "first" => series.first()?.1,
-        "last" => series.last()?.1,
-        "largest_rise" => steps().fold(f64::NEG_INFINITY, f64::max),
-        "largest_fall" => -steps().fold(f64::INFINITY, f64::min),
-        "argmax" => series.iter().fold(series.first()?, |best, point| if point.1 > best.1 { point } else { best }).0,
-        "count" => series.len() as f64,
-        "slope" => Line::through(series.iter().copied()).slope,
-        "r2_linear" => Line::through(series.iter().copied()).r2,
-        "r2_log" => Line::through(series.iter().map(|&(x, y)| (x.ln(), y))).r2,
-        "r2_inverse" => Line::through(series.iter().map(|&(x, y)| (1.0 / x, y))).r2,
-        _ => return None,
-    })
+/// A number of one series.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Summary {
+    /// The largest value.
+    Max,
+    /// The smallest value.
+    Min,
+    /// The largest less the smallest value.
+    Span,
+    /// The mean of the values.
+    Mean,
+    /// The value at the smallest x.
+    First,
+    /// The value at the largest x.
+    Last,
+    /// The largest step from a point to the next; below 0 if all go down.
+    LargestRise,
+    /// The largest step down from a point to the next; below 0 if all go up.
+    LargestFall,
+    /// The x of the largest value.
+    Argmax,
+    /// How many points there are.
+    Count,
+    /// The slope of a straight line through the points.
+    Slope,
+    /// How well a straight line fits: r².
+    R2Linear,
+    /// How well a line over the logarithm of x fits: r².
+    R2Log,
+    /// How well a line over 1 / x fits: r².
+    R2Inverse,
+}
+
+impl Summary {
+    /// The number; none of a series without points.
+    pub fn of(self, series: &Series) -> Option<f64> {
+        let values = || series.iter().map(|point| point.1);
+        let steps = || series.windows(2).map(|pair| pair[1].1 - pair[0].1);
+        let (first, last) = (series.first()?, series.last()?);
+        let (max, min) = (values().fold(f64::NEG_INFINITY, f64::max), values().fold(f64::INFINITY, f64::min));
+        Some(match self {
+            Summary::Max => max,
+            Summary::Min => min,
+            Summary::Span => max - min,
+            Summary::Mean => values().sum::<f64>() / series.len() as f64,
+            Summary::First => first.1,
+            Summary::Last => last.1,
+            Summary::LargestRise => steps().fold(f64::NEG_INFINITY, f64::max),
+            Summary::LargestFall => -steps().fold(f64::INFINITY, f64::min),
+            Summary::Argmax => series.iter().fold(first, |best, point| if point.1 > best.1 { point } else { best }).0,
+            Summary::Count => series.len() as f64,
+            Summary::Slope => Line::through(series.iter().copied()).slope,
+            Summary::R2Linear => Line::through(series.iter().copied()).r2,
+            Summary::R2Log => Line::through(series.iter().map(|&(x, y)| (x.ln(), y))).r2,
+            Summary::R2Inverse => Line::through(series.iter().map(|&(x, y)| (1.0 / x, y))).r2,
+        })
+    }
 }
 
 /// A line by least squares.
@@ -101,13 +136,13 @@ mod tests {
     #[test]
     fn lines_are_recognised() {
         let line: Series = [(1.0, 3.0), (2.0, 5.0), (4.0, 9.0)].into();
-        assert!((summary("slope", &line).unwrap() - 2.0).abs() < 1e-12);
-        assert!((summary("r2_linear", &line).unwrap() - 1.0).abs() < 1e-12);
-        assert!(summary("r2_log", &line).unwrap() < 0.97);
-        assert_eq!(summary("largest_fall", &line), Some(-2.0));
-        assert_eq!((summary("argmax", &line), summary("count", &line)), (Some(4.0), Some(3.0)));
+        assert!((Summary::Slope.of(&line).unwrap() - 2.0).abs() < 1e-12);
+        assert!((Summary::R2Linear.of(&line).unwrap() - 1.0).abs() < 1e-12);
+        assert!(Summary::R2Log.of(&line).unwrap() < 0.97);
+        assert_eq!(Summary::LargestFall.of(&line), Some(-2.0));
+        assert_eq!((Summary::Argmax.of(&line), Summary::Count.of(&line)), (Some(4.0), Some(3.0)));
         assert_eq!(mean([&line, &vec![(2.0, 7.0), (3.0, 1.0)]].into_iter()), [(1.0, 3.0), (2.0, 6.0), (3.0, 1.0), (4.0, 9.0)]);
-        assert_eq!(summary("nothing", &line), None);
+        assert_eq!(Summary::Max.of(&Series::new()), None);
         assert_eq!(cross(&line, &vec![(1.0, 4.0), (2.0, 4.0)]), 1.5);
         assert_eq!(cross(&line, &vec![(1.0, 4.0), (2.0, 9.0)]), f64::INFINITY);
     }

@@ -4,12 +4,13 @@ use super::commands::CommandData;
 use super::figure::FigureData;
 use super::grids::Regime;
 use super::series::Series;
-use crate::Error;
+use crate::atlas::measure;
 use crate::atlas::mix::Mix;
 use crate::atlas::rig::Body;
 use crate::atlas::structure::StrideRule;
 use crate::atlas::threads::Part;
-use serde::Deserialize;
+use crate::{Error, no_such};
+use serde::{Deserialize, de};
 use std::collections::BTreeMap;
 
 /// What stands in `experiments.toml`.
@@ -74,35 +75,75 @@ impl Rows {
 
 /// A column of a table.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(from = "ColumnKeys")]
 pub struct Column {
     /// As in `tables.csv`.
     pub name: String,
     /// What was measured.
-    #[serde(flatten)]
     pub source: Source,
+    /// Why its keys say no one source.
+    unclear: Option<String>,
 }
 
 /// Where the numbers of a column come from.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug)]
 pub enum Source {
-    /// A measurement.
+    /// A measurement: the keys of a [`Load`].
     Measured(Load),
-    /// One column minus another.
-    Difference {
-        /// The two.
-        difference: [String; 2],
-    },
-    /// A column minus itself one row above.
-    Delta {
-        /// Which.
-        delta: String,
-    },
-    /// The number of slices that were run: given, not measured.
-    Slices {
-        /// Per second of the paper.
-        slices_per_second: f64,
-    },
+    /// One column minus another: `difference = ["A", "B"]`.
+    Difference([String; 2]),
+    /// A column minus itself one row above: `delta = "A"`.
+    Delta(String),
+    /// The number of slices that were run in a second of the paper, `slices_per_second`: given, not measured.
+    Slices(f64),
+}
+
+/// A column with all keys that one can have, so that another is found where it stands.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ColumnKeys {
+    name: String,
+    difference: Option<[String; 2]>,
+    delta: Option<String>,
+    slices_per_second: Option<f64>,
+    #[serde(default)]
+    queue: String,
+    levels: Option<u16>,
+    mix: Option<Mix>,
+    strides: Option<StrideRule>,
+    threads: Option<Part>,
+    work: Option<u32>,
+    called: Option<bool>,
+}
+
+impl From<ColumnKeys> for Column {
+    fn from(keys: ColumnKeys) -> Column {
+        let ColumnKeys { name, difference, delta, slices_per_second, queue, levels, mix, strides, threads, work, called } = keys;
+        let is_load = levels.is_some() || mix.is_some() || strides.is_some() || threads.is_some() || work.is_some() || called.is_some();
+        let sources = [difference.is_some(), delta.is_some(), slices_per_second.is_some(), is_load || !queue.is_empty()];
+        let unclear = (sources.iter().filter(|&&is_there| is_there).count() != 1)
+            .then(|| "give one of `queue` (with levels, mix, strides, …), `difference`, `delta` and `slices_per_second`".to_string());
+        let source = match (difference, delta, slices_per_second) {
+            (Some(parts), ..) => Source::Difference(parts),
+            (_, Some(part), _) => Source::Delta(part),
+            (.., Some(in_a_second)) => Source::Slices(in_a_second),
+            _ => Source::Measured(Load {
+                queue,
+                levels: levels.unwrap_or(one()),
+                mix: mix.unwrap_or(first_level()),
+                strides: strides.unwrap_or_default(),
+                threads,
+                work: work.unwrap_or_default(),
+                called: called.unwrap_or_default(),
+            }),
+        };
+        Column { name, source, unclear }
+    }
+}
+
+/// A value as what it stands for, with serde's own words where it does not.
+pub fn part<T: de::DeserializeOwned, E: de::Error>(value: toml::Value) -> Result<T, E> {
+    value.try_into().map_err(|error: toml::de::Error| E::custom(error.message()))
 }
 
 /// A structure under a load.
@@ -131,6 +172,15 @@ pub struct Load {
 }
 
 impl Load {
+    /// What is wrong with it: a key, and what.
+    pub fn fault(&self) -> Option<(&'static str, String)> {
+        if self.levels == 0 {
+            return Some(("levels", "a structure has at least one level".to_string()));
+        }
+        let queue = measure::select(std::slice::from_ref(&self.queue)).err().map(|why| ("queue", why));
+        queue.or_else(|| self.mix.levels(self.levels).err().map(|why| ("mix", why)))
+    }
+
     /// What runs in a slice.
     pub fn body(&self) -> Body {
         self.threads.map_or(if self.called { Body::Called } else { Body::Nothing }, |part| Body::Thread { part, work: self.work })
@@ -145,19 +195,33 @@ fn first_level() -> Mix {
     Mix::One(0)
 }
 
-/// The printed numbers by table and column, with what the row says.
+/// The printed numbers.
 #[derive(Default)]
-pub struct Printed(BTreeMap<(String, String), Vec<(String, f64)>>);
+pub struct Printed {
+    path: String,
+    /// By table and column, with what the row says.
+    columns: BTreeMap<(String, String), Vec<(String, f64)>>,
+    /// The line, table, column and row of each.
+    places: Vec<(usize, String, String, String)>,
+}
+
+/// What every `tables.csv` begins with; behind it a paper may have columns of its own.
+const HEADER: [&str; 5] = ["table", "source_line", "row", "column", "value"];
 
 impl Printed {
     /// From `tables.csv`: `table,source_line,row,column,value`.
     ///
     /// # Errors
-    /// A number that is missing or none, with its line.
+    /// Another header, or a number that is missing or none, with its line.
     pub fn read(path: &str, text: &str) -> Result<Printed, Error> {
-        let mut columns: BTreeMap<(String, String), Vec<(String, f64)>> = BTreeMap::new();
-        for (index, record) in csv::Reader::from_reader(text.as_bytes()).records().enumerate() {
-            let broken = |error: csv::Error| Error::Input(format!("{path}: {error}"));
+        let mut printed = Printed { path: path.to_string(), ..Printed::default() };
+        let broken = |error: csv::Error| Error::Input(format!("{path}: {error}"));
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        let header: Vec<String> = reader.headers().map_err(broken)?.iter().take(HEADER.len()).map(str::to_string).collect();
+        if header != HEADER {
+            return Err(Error::Input(format!("{path}:1: the columns are {}, and must be {}", header.join(","), HEADER.join(","))));
+        }
+        for (index, record) in reader.records().enumerate() {
             let record = record.map_err(broken)?;
             let line = index + 2;
             let field = |index: usize| record.get(index).unwrap_or_default().trim().to_string();
@@ -166,14 +230,41 @@ impl Printed {
                 let wrong = if value.is_empty() { "is missing".to_string() } else { format!("is `{value}`, which is no number") };
                 Error::Input(format!("{path}:{line}: value: the value of {table}/{column}, row `{row}`, {wrong}"))
             })?;
-            columns.entry((table, column)).or_default().push((row, value));
+            printed.places.push((line, table.clone(), column.clone(), row.clone()));
+            printed.columns.entry((table, column)).or_default().push((row, value));
         }
-        Ok(Printed(columns))
+        Ok(printed)
+    }
+
+    /// Whether each number is of a column of these tables, in a row that says where.
+    ///
+    /// # Errors
+    /// The first that is not, with its line.
+    pub fn check(&self, tables: &[TableData]) -> Result<(), Error> {
+        for (line, id, column, row) in &self.places {
+            let wrong = |key: &str, message: String| Err(Error::Input(format!("{}:{line}: {key}: {message}", self.path)));
+            let Some(table) = tables.iter().find(|table| table.id == *id) else {
+                let names: Vec<String> = tables.iter().map(|table| table.id.clone()).collect();
+                return wrong("table", no_such("table", id, &names, "The `[[table]]`s stand in experiments.toml."));
+            };
+            if !table.column.iter().any(|own| own.name == *column) {
+                let names: Vec<String> = table.column.iter().map(|column| column.name.clone()).collect();
+                return wrong("column", no_such("column", column, &names, &format!("The columns of {id} stand in experiments.toml.")));
+            }
+            if table.rows == Rows::Mix {
+                if let Err(why) = table.mix(row) {
+                    return wrong("row", why);
+                }
+            } else if table.x(0, row).is_nan() {
+                return wrong("row", format!("`{row}` does not begin with a number of {}", table.rows.label()));
+            }
+        }
+        Ok(())
     }
 
     /// The rows of a column: what each says, and its number.
     pub fn rows(&self, table: &str, column: &str) -> &[(String, f64)] {
-        self.0.get(&(table.to_string(), column.to_string())).map_or(&[], Vec::as_slice)
+        self.columns.get(&(table.to_string(), column.to_string())).map_or(&[], Vec::as_slice)
     }
 
     /// The column as a series.
@@ -183,7 +274,7 @@ impl Printed {
 
     /// How many numbers there are.
     pub fn numbers(&self) -> usize {
-        self.0.values().map(Vec::len).sum()
+        self.columns.values().map(Vec::len).sum()
     }
 }
 
@@ -195,8 +286,28 @@ impl TableData {
 
     /// How many slices a second of the paper has, where the table says so.
     pub fn slices_per_second(&self) -> f64 {
-        let given = |column: &Column| if let Source::Slices { slices_per_second } = column.source { Some(slices_per_second) } else { None };
+        let given = |column: &Column| if let Source::Slices(in_a_second) = column.source { Some(in_a_second) } else { None };
         self.column.iter().find_map(given).unwrap_or(f64::NAN)
+    }
+
+    /// The mix that a row is of: its first letter.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn mix(&self, row: &str) -> Result<Mix, String> {
+        row.chars().take(1).collect::<String>().parse()
+    }
+
+    /// The column of that name whose numbers are measured.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn measured(&self, name: &str) -> Result<&Column, String> {
+        let mut measured = self.column.iter().filter(|column| matches!(column.source, Source::Measured(_)));
+        measured.clone().find(|column| column.name == name).ok_or_else(|| {
+            let names: Vec<String> = measured.by_ref().map(|column| column.name.clone()).collect();
+            no_such("column", name, &names, &format!("Columns of {} that are measured are {}.", self.id, names.join(", ")))
+        })
     }
 
     /// Where a row stands: its number of tasks or seconds, or its place.
@@ -210,6 +321,20 @@ impl TableData {
 }
 
 impl Column {
+    /// What is wrong with it, as a column of `table`: a key, and what.
+    pub fn fault(&self, table: &TableData) -> Option<(String, String)> {
+        if let Some(why) = &self.unclear {
+            return Some(("name".to_string(), why.clone()));
+        }
+        let part = |key: String, name: &str| table.measured(name).err().map(|why| (key, why));
+        match &self.source {
+            Source::Measured(load) => load.fault().map(|(key, why)| (key.to_string(), why)),
+            Source::Difference([one, other]) => part("difference[0]".to_string(), one).or_else(|| part("difference[1]".to_string(), other)),
+            Source::Delta(name) => part("delta".to_string(), name),
+            Source::Slices(_) => None,
+        }
+    }
+
     /// The structure that was measured, if one was.
     pub fn queue(&self) -> &str {
         match &self.source {

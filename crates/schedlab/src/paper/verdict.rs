@@ -213,6 +213,7 @@ fn word(outcomes: &Result<Vec<Outcome>, Nothing>) -> Verdict {
 mod tests {
     use super::*;
     use crate::paper::claim::Binding;
+    use crate::paper::expression::{Known, KnownSeries};
     use crate::paper::queues;
 
     fn outcomes(margins: &[f64]) -> Result<Vec<Outcome>, Nothing> {
@@ -234,7 +235,7 @@ mod tests {
     fn the_jackknife_has_the_interval_of_the_mean_and_sees_the_mean_of_noisy_curves() {
         let runs: Vec<Series> = [1.0, 2.0, 4.0].map(|y| vec![(0.0, y), (1.0, 10.0 - y)]).into();
         let judged = |text: &str| {
-            let check = Check::parse(text).unwrap();
+            let check = Check::parse(text, &KnownSeries::from([("run".to_string(), Known::default())])).unwrap();
             let none = BTreeMap::new();
             let of = |series: BTreeMap<&str, &Series>| {
                 let series = series.into_iter().collect();

@@ -69,9 +69,7 @@ impl Kernel {
     /// # Errors
     /// If there is none, or it cannot be fetched.
     pub fn find(name: &str, say: &dyn Fn(&str)) -> Result<Kernel, Error> {
-        let is_series =
-            name.split('.').all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit())) && name.contains('.');
-        if !is_series {
+        if !Kernel::is_series(name) {
             return Kernel::open(Path::new(name));
         }
         let directory = cache()?.join(name);
@@ -84,6 +82,11 @@ impl Kernel {
             other => other,
         })?;
         cached(name, &directory).ok_or_else(|| Error::Internal(format!("{} is not what was written there", directory.display())))
+    }
+
+    /// Whether `name` is the number of a series of Debian's, as in 6.18.
+    pub fn is_series(name: &str) -> bool {
+        name.split('.').all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit())) && name.contains('.')
     }
 
     /// The bzImage at `path`; its build options are read from `config-RELEASE` or `config` beside it.

@@ -74,7 +74,8 @@ fn parse_cpus(text: &str) -> Result<Cpus, String> {
 
 /// What stands for the workload where there is a command.
 pub const COMMAND: &str = "COMMAND";
-const CLASSES: [Class; 5] = [Class::Other, Class::Batch, Class::Idle, Class::Fifo(50), Class::Rr(50)];
+/// The classes that are compared by default.
+pub(super) const CLASSES: [Class; 5] = [Class::Other, Class::Batch, Class::Idle, Class::Fifo(50), Class::Rr(50)];
 
 /// Records a run of each class that runs at all.
 fn record(

@@ -13,12 +13,17 @@ use schedsim::policy::PolicySpec;
 use std::fmt::Write;
 use toml::Value;
 
+/// The policies that are compared by default.
+pub(super) const POLICIES: &str = "central:rr,initial:rr,take:rr";
+/// The policy against which the others are held by default.
+pub(super) const BASELINE: &str = "initial:rr";
+
 impl Compare {
     pub(super) fn stochastic(&self, template: &Template) -> Result<Answer, Error> {
         self.machine.expect_flat(STOCHASTIC_IS_FLAT)?;
         self.expect_no_added_load()?;
         let workloads = self.variants(template)?;
-        let (policies, baseline) = (self.policies("central:rr,initial:rr,take:rr")?, self.baseline("initial:rr")?);
+        let (policies, baseline) = (self.policies(POLICIES)?, self.baseline(BASELINE)?);
         let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
         if self.check {
             verify(&workloads, &policies, self.common.seed)?;

@@ -42,7 +42,7 @@ pub struct VmArguments {
     pub on: Vec<Backend>,
     /// Kernels for `--on vm`, separated by commas: series of Debian's, or paths of bzImages; `schedlab list kernels` shows them
     #[arg(long, value_name = "KERNEL", value_delimiter = ',', default_value = "6.18")]
-    kernel: Vec<String>,
+    pub kernel: Vec<String>,
     /// How long a kernel is left alone after its boot, on its own clock, before it is measured; longer if a scheduler of ours is not in charge by then
     #[arg(long, value_name = "DURATION", default_value = "2s")]
     settle: Nanos,
@@ -54,7 +54,7 @@ pub struct VmArguments {
     numa_nodes: u16,
     /// On vm: run this workload as well, after the others, in the same boots; may be given several times
     #[arg(long, value_name = "WORKLOAD")]
-    then: Vec<OsString>,
+    pub then: Vec<OsString>,
     /// On vm: the classes of a kernel's own share a boot, one after another: faster, and each finds the kernel as the one before has left it
     #[arg(long)]
     one_boot: bool,

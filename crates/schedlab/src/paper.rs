@@ -1,11 +1,12 @@
 //! A paper's tables, figures and claims, measured again and held against what is printed.
 //!
-//! A paper is a [`folder`] of data: what was measured, the printed numbers, and [claims](claim) as comparisons in a small [language](expression). Sources
-//! of numbers [measure](measurements) everything that they speak of at once: [`queues`] the cost atlas, [`grids`] simulations, [`commands`] whatever
+//! A paper is a [`folder`] of data: what was measured, the printed numbers, and [claims](claim) as comparisons in a small [language](expression). All that it
+//! names is [checked](check) when it is read. Sources of numbers [measure](measurements) everything that they speak of at once: [`queues`] the cost atlas, [`grids`] simulations, [`commands`] whatever
 //! `schedlab compare` measures. [`verdict`] puts every comparison to
 //! our numbers, and to the printed ones. What was measured once is in a [`cache`].
 
 pub mod cache;
+pub mod check;
 pub mod claim;
 pub mod commands;
 pub mod diagram;
@@ -24,12 +25,10 @@ pub mod table;
 pub mod text;
 pub mod verdict;
 
+use crate::Error;
 use crate::output::Row;
-use crate::toml_file::TomlFile;
-use crate::{Error, no_such};
 use cache::Cache;
 use claim::{Binding, Claim};
-use expression::Formula;
 use figure::{Figure, FigureData};
 use findings::Findings;
 use folder::Folder;
@@ -93,77 +92,13 @@ impl Paper {
         let printed =
             folder.text("tables.csv").map_or_else(|| Ok(Printed::default()), |text| Printed::read(&folder.path("tables.csv"), text))?;
         let (name, findings) = (folder.name.clone(), Findings::default());
-        let mut paper = Paper { experiments: done, printed, grids, claims: Claim::read(&claims)?, findings, name, folder };
+        let mut paper = Paper { experiments: done, printed, grids, claims: Vec::new(), findings, name, folder };
         paper.check_experiments(&experiments)?;
-        paper.check_claims(&claims)?;
+        paper.claims = Claim::read(&claims, &paper.regime_names(), |bindings| paper.known(bindings))?;
         if paper.folder.text("findings.toml").is_some() {
             paper.findings = Findings::read(&paper.folder.toml("findings.toml")?, &paper.ids())?;
         }
         Ok(paper)
-    }
-
-    /// Whether all that its tables and figures speak of is there.
-    fn check_experiments(&self, file: &TomlFile) -> Result<(), Error> {
-        for (index, table) in self.experiments.table.iter().enumerate() {
-            if let Some(place) = table.column.iter().position(|column| self.printed.rows(&table.id, &column.name).is_empty()) {
-                let message = format!("tables.csv has no cell of {}/{}", table.id, table.column[place].name);
-                return Err(file.wrong(&format!("table[{index}].column[{place}].name"), &message));
-            }
-        }
-        for (index, regime) in self.experiments.regime.iter().enumerate() {
-            if let Some((key, why)) = regime.fault() {
-                return Err(file.wrong(&format!("regime[{index}].{key}"), &why));
-            }
-        }
-        for (index, command) in self.experiments.command.iter().enumerate() {
-            if let Some((key, why)) = command.fault() {
-                return Err(file.wrong(&format!("command[{index}].{key}"), &why));
-            }
-        }
-        for (index, figure) in self.experiments.figure.iter().enumerate() {
-            let key = |rest: String| format!("figure[{index}].{rest}");
-            for (place, id) in figure.series.iter().enumerate() {
-                self.column(id).map_err(|why| file.wrong(&key(format!("series[{place}]")), &why))?;
-            }
-            self.check_bindings(&figure.bindings).map_err(|(rest, why)| file.wrong(&key(rest), &why))?;
-            for (place, curve) in figure.curve.iter().enumerate() {
-                let formula = Formula::parse(&curve.y).map_err(|why| file.wrong(&key(format!("curve[{place}].y")), &why))?;
-                if let Some(name) = formula.names().iter().find(|name| !figure.bindings.contains_key(*name)) {
-                    let names: Vec<String> = figure.bindings.keys().cloned().collect();
-                    let why = no_such("series", name, &names, "`let.NAME = …` names the series of a figure.");
-                    return Err(file.wrong(&key(format!("curve[{place}].y")), &why));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether all that its claims speak of is there.
-    fn check_claims(&self, file: &TomlFile) -> Result<(), Error> {
-        for (index, claim) in self.claims.iter().enumerate() {
-            self.check_bindings(&claim.bindings).map_err(|(key, why)| file.wrong(&format!("claim[{index}].{key}"), &why))?;
-            let regimes: Vec<String> = self.grids.regimes().iter().map(|regime| regime.name.clone()).collect();
-            if let Some(wrong) = claim.regimes.iter().flatten().find(|regime| !regimes.contains(regime)) {
-                let why = no_such("regime", wrong, &regimes, "They stand in experiments.toml.");
-                return Err(file.wrong(&format!("claim[{index}].regimes"), &why));
-            }
-        }
-        Ok(())
-    }
-
-    fn check_bindings(&self, bindings: &std::collections::BTreeMap<String, Binding>) -> Result<(), (String, String)> {
-        for (name, binding) in bindings {
-            match binding {
-                Binding::Queue(binding) => {
-                    binding.column().map_or(Ok(()), |id| self.column(id).map(drop)).map_err(|why| (format!("let.{name}"), why))?
-                }
-                Binding::Grid(binding) => self.grids.check(binding).map_err(|(key, why)| (format!("let.{name}.{key}"), why))?,
-                Binding::Command(binding) => {
-                    commands::check(&self.experiments.command, binding).map_err(|(key, why)| (format!("let.{name}.{key}"), why))?
-                }
-            }
-        }
-        Ok(())
     }
 
     /// The ids of everything in it.
@@ -230,8 +165,7 @@ impl Paper {
         let one = |regime: Option<&grids::Regime>| {
             let evidence = measurements.evidence(&figure.bindings, regime.map(|regime| regime.name.as_str()));
             let replicates = evidence.replicates();
-            let curves =
-                figure.curve.iter().map(|curve| curve.draw(&replicates)).collect::<Result<_, String>>().map_err(Error::Internal)?;
+            let curves = figure.curve.iter().zip(&figure.formulas).map(|(curve, formula)| curve.draw(formula, &replicates)).collect();
             let (id, title) = match regime {
                 Some(regime) => (format!("{}-{}", figure.id, regime.name), format!("{} ({})", figure.title, regime.says)),
                 None => (figure.id.clone(), figure.title.clone()),
@@ -371,7 +305,7 @@ mod tests {
                 "claims.toml",
                 "\"T07/Linked List\"",
                 "\"T77/Linked List\"",
-                ["claims.toml:11: claim[0].let.list", "no column `T77/Linked List`"],
+                ["claims.toml:11: claim[0].let.list", "no column named `T77/Linked List`. Did you mean `T07/Linked List`?"],
             ),
             (
                 "tables.csv",
@@ -386,7 +320,24 @@ mod tests {
                 "name = \"Time-Slices\"",
                 ["experiments.toml:11: table[0].column[0].name", "no cell of T01/Time-Slices"],
             ),
-            ("experiments.toml", "queue = \"rr-rbtree+idle\"", "queu = \"rr\"", ["experiments.toml:1", "table[0].column[1]"]),
+            (
+                "experiments.toml",
+                "queue = \"rr-rbtree+idle\"",
+                "queu = \"rr\"",
+                ["experiments.toml:15: table[0].column[1].queu: there is no key named `queu`. Did you mean `queue`?", "15 | queu = \"rr\""],
+            ),
+            (
+                "experiments.toml",
+                "queue = \"rr-rbtree+idle\"",
+                "levels = 2",
+                ["experiments.toml:13: table[0].column[1].queue", "there is no queue named ``"],
+            ),
+            (
+                "experiments.toml",
+                "queue = \"rr-rbtree+idle\"",
+                "delta = \"x\"\nqueue = \"rr\"",
+                ["experiments.toml:14: table[0].column[1].name", "give one of `queue`"],
+            ),
         ] {
             let message = complaint(file, from, to);
             assert!(words.iter().all(|word| message.contains(word)), "{file}, {to}: {message}");
