@@ -22,6 +22,7 @@ pub use by_name::{simulate_named, simulate_open};
 pub use source::Source;
 pub use stall::{Stall, StalledTask};
 
+use crate::admission::LAST;
 use crate::policy::{Context, Policy};
 use crate::trace::Sink;
 use crate::{CpuId, Machine, Nanos, Random, TaskId, Time};
@@ -162,7 +163,7 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
             alarms: Vec::new(),
             kept: if interrupts { vec![Time::ZERO; usize::from(machine.cpus)] } else { Vec::new() },
             locks: if machine.lock_hold > Nanos::ZERO { vec![Time::ZERO; usize::from(machine.cpus)] } else { Vec::new() },
-            until: options.until,
+            until: options.until.min(LAST),
             trace,
             events: 0,
             useful: Nanos::ZERO,
@@ -214,7 +215,8 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
             return Err(if self.misused || self.cx.refused { Error::Task { time, message } } else { Error::Policy { time, message } });
         }
         self.expect_no_stall()?;
-        if self.until == Time::NEVER {
+        if self.until == LAST {
+            self.expect_time_enough()?;
             self.expect_none_lost()?;
         } else {
             self.cx.now = self.until;
@@ -235,6 +237,19 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
                 self.policy.fetch(task);
             }
         }
+    }
+
+    /// The run has come to its end, and not to that of time.
+    fn expect_time_enough(&self) -> Result<(), Error> {
+        let next = self.timers.earliest().min(self.cpu_times.earliest().0);
+        if next == Time::NEVER && self.cx.current.iter().all(|&task| task == TaskId::NONE) {
+            return Ok(());
+        }
+        let message = format!(
+            "the tasks need more time than the longest run, {}: give shorter durations, fewer rounds, or a `duration` after which it is stopped",
+            Nanos(LAST.0)
+        );
+        Err(Error::Task { time: self.cx.now, message })
     }
 
     /// Nothing will happen any more: is nobody left who is ready?

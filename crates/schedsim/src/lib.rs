@@ -3,6 +3,7 @@
 //! Pure: no clock, no thread, no file, no environment, no unordered map. The same seed gives the same trace on every machine.
 #![forbid(unsafe_code)]
 
+pub mod admission;
 pub mod checks;
 pub mod engine;
 pub mod live;

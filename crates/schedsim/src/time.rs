@@ -1,5 +1,8 @@
 //! Instants and durations, in nanoseconds.
+//!
+//! Sums saturate, so that debug and release builds agree; nothing that is admitted comes near the end: see [`admission`](crate::admission).
 
+use crate::admission::LONGEST;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, Serializer};
 use std::fmt;
@@ -43,6 +46,12 @@ impl Nanos {
     /// `n` milliseconds.
     pub const fn from_millis(n: u64) -> Nanos {
         Nanos(n * 1_000_000)
+    }
+
+    /// This duration and `other`, or the longest that there is; what `+` does, for where a lint forbids that.
+    #[inline]
+    pub fn saturating_add(self, other: Nanos) -> Nanos {
+        Nanos(self.0.saturating_add(other.0))
     }
 
     /// This duration less `other`, or zero.
@@ -115,22 +124,32 @@ impl std::iter::Sum for Nanos {
 
 /// Why a text is not a duration.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct DurationError(String);
+pub enum DurationError {
+    /// It is none.
+    NotOne(String),
+    /// It is longer than [`LONGEST`].
+    TooLong(String),
+}
 
 impl fmt::Display for DurationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is not a duration: give a number and a unit (ns, us, ms or s), as in 500us or 1.5ms", self.0)
+        match self {
+            DurationError::NotOne(text) => {
+                write!(f, "{text:?} is not a duration: give a number and a unit (ns, us, ms or s), as in 500us or 1.5ms")
+            }
+            DurationError::TooLong(text) => write!(f, "{text} is out of range: give a duration from 0ns to {}", LONGEST.exact()),
+        }
     }
 }
 
 impl std::error::Error for DurationError {}
 
-/// A decimal number and a unit, `500us` or `1.5ms`; digits below a nanosecond are refused.
+/// A decimal number and a unit, `500us` or `1.5ms`, up to [`LONGEST`]; digits below a nanosecond are refused.
 impl FromStr for Nanos {
     type Err = DurationError;
 
     fn from_str(text: &str) -> Result<Nanos, DurationError> {
-        let parse = || {
+        let digits = || {
             let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
             let (number, unit) = text.split_at(unit_at);
             let digits = match unit {
@@ -141,12 +160,13 @@ impl FromStr for Nanos {
                 _ => return None,
             };
             let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-            if fraction.len() > digits || whole.is_empty() {
-                return None;
-            }
-            format!("{whole}{fraction:0<digits$}").parse().ok().map(Nanos)
+            let is_number = whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit());
+            (is_number && fraction.len() <= digits && !whole.is_empty()).then(|| format!("{whole}{fraction:0<digits$}"))
         };
-        parse().ok_or_else(|| DurationError(text.to_string()))
+        let digits = digits().ok_or_else(|| DurationError::NotOne(text.to_string()))?;
+        // A number of digits that no u64 holds is a duration all the same, and too long.
+        let nanos = digits.parse().ok().map(Nanos).filter(|&nanos| nanos <= LONGEST);
+        nanos.ok_or_else(|| DurationError::TooLong(text.to_string()))
     }
 }
 
@@ -215,6 +235,12 @@ mod tests {
         for bad in ["", "5", "ms", "1.5ns", "-1ms", "1e3us", "5 ms", "99999999999999s", "1.2.3s", ".5s"] {
             assert_eq!(parse(bad), None, "{bad}");
         }
+        let refused = |text: &str| text.parse::<Nanos>().expect_err(text).to_string();
+        let expected = "is out of range: give a duration from 0ns to 1152921504606846976ns";
+        for long in ["1152921505s", "99999999999999999999s", "1152921504606846977ns"] {
+            assert_eq!(refused(long), format!("{long} {expected}"));
+        }
+        assert!(refused("1.2.3s").contains("is not a duration"));
     }
 
     #[test]

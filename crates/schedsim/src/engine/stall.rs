@@ -4,6 +4,7 @@ use super::Engine;
 use super::source::Load;
 use super::tasks::Status;
 use super::{Error, sync::Sync};
+use crate::admission::LAST;
 use crate::policy::Policy;
 use crate::trace::Sink;
 use crate::workload::{Action, Operation, Script, Workload};
@@ -77,7 +78,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             return Ok(());
         }
         let stall = explain(workload, &self.sync, self.cx.now, &waiting);
-        if stall.is_cycle || self.until == Time::NEVER { Err(Error::Stalled(stall)) } else { Ok(()) }
+        if stall.is_cycle || self.until == LAST { Err(Error::Stalled(stall)) } else { Ok(()) }
     }
 }
 

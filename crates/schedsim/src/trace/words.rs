@@ -1,6 +1,7 @@
 //! An event as three words, for hashing and for files: the same on every machine.
 //!
 //! `time | kind (8 bits), detail (8), cpu (16), task (32) | argument`.
+#![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap, clippy::arithmetic_side_effects)]
 
 use super::{Event, EventKind, Observer, OverheadKind, PrevState, WakeContext};
 use crate::{CpuId, Nanos, TaskId, Time};
@@ -29,36 +30,38 @@ impl Event {
 
     /// The event that [`to_words`](Self::to_words) made these of, or `None` if they are not of an event.
     pub fn from_words([time, head, argument]: [u64; 3]) -> Option<Event> {
-        let detail = (head >> 48) as u8 as usize;
-        let task = TaskId(head as u32);
-        let other = || u32::try_from(argument).ok().map(TaskId);
-        let target = || u16::try_from(argument).ok().map(CpuId);
-        let kind = match head >> 56 {
+        let [t0, t1, t2, t3, c0, c1, detail, kind] = head.to_le_bytes();
+        let [a0, a1, a2, a3, a4, a5, a6, a7] = argument.to_le_bytes();
+        let (task, detail) = (TaskId(u32::from_le_bytes([t0, t1, t2, t3])), usize::from(detail));
+        let other = TaskId(u32::from_le_bytes([a0, a1, a2, a3]));
+        let target = CpuId(u16::from_le_bytes([a0, a1]));
+        let kind = match kind {
             0 => {
                 let prev_state = *[PrevState::Runnable, PrevState::Blocked, PrevState::Dead].get(detail)?;
-                EventKind::SchedSwitch { prev: task, next: other()?, prev_state }
+                EventKind::SchedSwitch { prev: task, next: other, prev_state }
             }
             1 => {
                 let context = *[WakeContext::Task, WakeContext::Softirq, WakeContext::Hardirq, WakeContext::Unknown].get(detail)?;
-                EventKind::SchedWaking { task, target: target()?, context }
+                EventKind::SchedWaking { task, target, context }
             }
-            2 => EventKind::SchedWakeup { task, target: target()? },
-            3 => EventKind::SchedWakeupNew { task, target: target()? },
-            4 => EventKind::SchedProcessFork { parent: task, child: other()? },
+            2 => EventKind::SchedWakeup { task, target },
+            3 => EventKind::SchedWakeupNew { task, target },
+            4 => EventKind::SchedProcessFork { parent: task, child: other },
             5 => EventKind::SchedProcessExec { task },
             6 => EventKind::SchedProcessExit { task },
-            7 => EventKind::SchedMigrateTask { task, from: CpuId((argument >> 16) as u16), to: CpuId(argument as u16) },
+            7 => EventKind::SchedMigrateTask { task, from: CpuId(u16::from_le_bytes([a2, a3])), to: target },
             8 => EventKind::JobRelease { task },
             9 => EventKind::JobComplete { task, demand: Nanos(argument) },
             10 => {
                 let kind = *OverheadKind::ALL.get(detail)?;
                 EventKind::Overhead { task, kind, spent: Nanos(argument) }
             }
-            11 => EventKind::SchedPiSetprio { task, old: (argument >> 8) as u8, new: argument as u8 },
-            12 => EventKind::ContentionBegin { task, owner: TaskId(argument as u32), mutex: (argument >> 32) as u32 },
+            11 => EventKind::SchedPiSetprio { task, old: a1, new: a0 },
+            12 => EventKind::ContentionBegin { task, owner: other, mutex: u32::from_le_bytes([a4, a5, a6, a7]) },
             _ => return None,
         };
-        let event = Event { time: Time(time), cpu: CpuId((head >> 32) as u16), kind };
+        let event = Event { time: Time(time), cpu: CpuId(u16::from_le_bytes([c0, c1])), kind };
+        // What an event has no place for must not be there.
         (event.to_words() == [time, head, argument]).then_some(event)
     }
 }

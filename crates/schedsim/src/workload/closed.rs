@@ -18,6 +18,7 @@ mod walk;
 use super::model::Invalid;
 use super::{Cgroup, Workload};
 use crate::Nanos;
+use crate::admission::{Bytes, Channels, CpuNumber, Cpus, Rounds, Size, TaskCount, admitted, admitted_if_given, admitted_list_if_given};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use walk::Place;
@@ -34,7 +35,8 @@ pub struct Closed {
     #[serde(default, skip_serializing_if = "is_default")]
     pub description: Option<String>,
     /// On how many CPUs it runs if nobody says otherwise.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "admitted_if_given::<_, Cpus, _>", skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Cpus>"))]
     pub cpus: Option<u16>,
     /// When it is stopped, whatever is left of it.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -70,7 +72,8 @@ pub struct Tasks {
     /// What to call it. No two entries have the same name.
     pub name: String,
     /// How many there are, or can be if they are forked.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[serde(default = "one", deserialize_with = "admitted::<_, TaskCount, _>", skip_serializing_if = "is_one")]
+    #[cfg_attr(feature = "schema", schemars(with = "TaskCount"))]
     pub count: u32,
     /// The scheduling policy of Linux.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -91,7 +94,8 @@ pub struct Tasks {
     #[serde(default, skip_serializing_if = "is_default")]
     pub cgroup: Option<String>,
     /// The CPUs on which it may run; all if absent.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "admitted_list_if_given::<_, CpuNumber, _>", skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<CpuNumber>>"))]
     pub affinity: Option<Vec<u16>>,
     /// When it comes into being.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -176,6 +180,8 @@ pub enum Phase {
         /// From which pipe.
         pipe: String,
         /// How many.
+        #[serde(deserialize_with = "admitted::<_, Bytes, _>")]
+        #[cfg_attr(feature = "schema", schemars(with = "Bytes"))]
         bytes: u64,
     },
     /// Goes on when so many bytes have been written.
@@ -183,6 +189,8 @@ pub enum Phase {
         /// Into which pipe.
         pipe: String,
         /// How many.
+        #[serde(deserialize_with = "admitted::<_, Bytes, _>")]
+        #[cfg_attr(feature = "schema", schemars(with = "Bytes"))]
         bytes: u64,
     },
     /// A request to a device.
@@ -237,7 +245,8 @@ pub struct IoPhase {
     /// How long the device takes for it in a simulation; a request that takes no time does not wait for its turn.
     pub service: Nanos,
     /// How many bytes a real task moves.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "admitted::<_, Size, _>", skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(with = "Size"))]
     pub bytes: u64,
     /// In which direction.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -262,7 +271,8 @@ pub enum IoOperation {
 #[serde(deny_unknown_fields)]
 pub struct LoopPhase {
     /// How often; for ever if absent.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "admitted_if_given::<_, Rounds, _>", skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Rounds>"))]
     pub times: Option<u64>,
     /// What.
     pub phases: Vec<Phase>,
@@ -304,6 +314,8 @@ pub struct MutexOptions {
 #[serde(deny_unknown_fields, default)]
 pub struct BarrierOptions {
     /// For how many tasks it waits; by default for all whose phases name it.
+    #[serde(deserialize_with = "admitted_if_given::<_, TaskCount, _>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<TaskCount>"))]
     pub tasks: Option<u32>,
 }
 
@@ -313,6 +325,8 @@ pub struct BarrierOptions {
 #[serde(deny_unknown_fields, default)]
 pub struct PipeOptions {
     /// How many bytes it holds; as in Linux 65,536 by default.
+    #[serde(deserialize_with = "admitted::<_, Bytes, _>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Bytes"))]
     pub capacity: u64,
 }
 
@@ -328,6 +342,8 @@ impl Default for PipeOptions {
 #[serde(deny_unknown_fields, default)]
 pub struct DeviceOptions {
     /// How many requests it serves at a time; one by default.
+    #[serde(deserialize_with = "admitted::<_, Channels, _>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Channels"))]
     pub channels: u16,
 }
 

@@ -1,15 +1,20 @@
 //! What is wrong with a closed workload, as far as it can be known before it runs.
+#![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap, clippy::arithmetic_side_effects)]
 
 use super::walk::Place;
 use super::{CgroupOptions, Closed, LoopPhase, Phase, ReservationOptions, SchedulingPolicy, Tasks};
 use crate::Nanos;
+use crate::admission::{Cpus, DEEPEST, TaskCount};
 use crate::workload::model::Invalid;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// So many tasks at most.
-const MOST_TASKS: u64 = 1 << 24;
-/// So deep in loops at most.
-const MOST_NESTED: u32 = 100;
+/// The most phases of all tasks together: each task has its own script of eight or 16 bytes a phase.
+const MOST_PHASES: u64 = 1 << 25;
+/// The most rounds of loops that take no time: the engine does each of them at one instant.
+const MOST_STILL_ROUNDS: u64 = 1_000_000_000;
+
+/// The tasks by name.
+type Named<'c> = BTreeMap<&'c str, &'c Tasks>;
 
 type Verdict = Result<(), Invalid>;
 
@@ -24,13 +29,24 @@ fn expect(holds: bool, key: &str, message: impl FnOnce() -> String) -> Verdict {
 impl Closed {
     pub(super) fn check(&self, cpus: u16) -> Verdict {
         expect(!self.tasks.is_empty(), "task", || "there is no task; a closed workload needs at least one [[task]]".into())?;
-        let all: u64 = self.tasks.iter().map(|tasks| u64::from(tasks.count)).sum();
-        expect(all <= MOST_TASKS, "task", || format!("these are {all} tasks, and there can be {MOST_TASKS}"))?;
-        let mut names = BTreeSet::new();
+        expect(Cpus::has(cpus), "cpus", || Cpus::refuse(cpus).to_string())?;
+        let all = self.tasks.iter().fold(0, |all: u64, tasks| all.saturating_add(tasks.count.into()));
+        let tasks = || format!("these are {all} tasks together: {}", TaskCount::refuse(all));
+        expect(all == 0 || TaskCount::has(all), "task", tasks)?;
+        let mut named = Named::new();
+        for (index, tasks) in self.tasks.iter().enumerate() {
+            let is_new = named.insert(&tasks.name, tasks).is_none();
+            expect(is_new, &format!("task[{index}].name"), || format!("there is another task named {}", tasks.name))?;
+        }
+        let mut all_phases = 0u64;
         for (index, tasks) in self.tasks.iter().enumerate() {
             let key = format!("task[{index}]");
-            expect(names.insert(&tasks.name), &format!("{key}.name"), || format!("there is another task named {}", tasks.name))?;
-            self.check_tasks(tasks, &key, cpus)?;
+            let phases = self.check_tasks(tasks, &key, cpus, &named)?;
+            all_phases = all_phases.saturating_add(phases.saturating_mul(tasks.count.into()));
+            let message = || {
+                format!("the tasks so far have {all_phases} phases together, and there can be {MOST_PHASES}; give fewer tasks or phases")
+            };
+            expect(all_phases <= MOST_PHASES, &format!("{key}.phases"), message)?;
         }
         for (name, &options) in &self.cgroups {
             let has_members = self.tasks.iter().any(|tasks| tasks.cgroup.as_ref() == Some(name));
@@ -38,14 +54,15 @@ impl Closed {
             check_cgroup(options, &format!("cgroup.{name}"))?;
         }
         for (name, list) in &self.lists {
-            check_order(list, &format!("list.{name}"), 0)?;
+            check_order(list, &format!("list.{name}"), Nest::default())?;
         }
-        self.check_forks()?;
+        self.check_forks(&named)?;
         self.check_tables()?;
         self.check_end()
     }
 
-    fn check_tasks(&self, tasks: &Tasks, key: &str, cpus: u16) -> Verdict {
+    /// Of how many phases its script is made.
+    fn check_tasks(&self, tasks: &Tasks, key: &str, cpus: u16, named: &Named) -> Result<u64, Invalid> {
         expect(tasks.count > 0, &format!("{key}.count"), || "there must be at least one".into())?;
         check_importance(tasks, key)?;
         if let Some(slice) = tasks.slice {
@@ -63,23 +80,23 @@ impl Closed {
             expect(!affinity.is_empty(), &format!("{key}.affinity"), || "the task may run nowhere; name a CPU".into())?;
             let wrong = affinity.iter().position(|&cpu| cpu >= cpus);
             if let Some(wrong) = wrong {
-                let message = format!("there is no CPU {}: the machine has CPUs 0 to {}", affinity[wrong], cpus - 1);
-                return invalid(format!("{key}.affinity[{wrong}]"), message);
+                let message = format!("there is no CPU {}: the machine has CPUs 0 to {}", affinity[wrong], cpus.saturating_sub(1));
+                return Err(Invalid { key: format!("{key}.affinity[{wrong}]"), message });
             }
         }
         let starts_once = !tasks.forked || tasks.start == Nanos::ZERO;
         expect(starts_once, &format!("{key}.start"), || "a forked task starts when it is forked, and at no other time".into())?;
-        check_order(&tasks.phases, &format!("{key}.phases"), 0)?;
-        for place in self.reached_by(tasks, key) {
-            self.check_phase(&place)?;
-        }
+        check_order(&tasks.phases, &format!("{key}.phases"), Nest::default())?;
+        let places = self.reached_by(tasks, key);
+        places.iter().try_for_each(|place| self.check_phase(place, named))?;
         self.check_endless_lists(tasks)?;
-        Locks { closed: self, entered: BTreeSet::new() }.walk(&tasks.phases, &format!("{key}.phases"), &mut BTreeSet::new())
+        Locks { closed: self, entered: BTreeSet::new() }.walk(&tasks.phases, &format!("{key}.phases"), &mut BTreeSet::new())?;
+        Ok(places.len().try_into().unwrap_or(u64::MAX))
     }
 
-    fn check_phase(&self, place: &Place) -> Verdict {
+    fn check_phase(&self, place: &Place, named: &Named) -> Verdict {
         let key = &place.key;
-        let known = |name: &String| self.tasks.iter().find(|tasks| tasks.name == *name);
+        let known = |name: &String| named.get(name.as_str());
         let no_task = |name: &String| format!("there is no task named {name}");
         match place.phase {
             Phase::Read { bytes, .. } | Phase::Write { bytes, .. } => expect(*bytes > 0, key, || "give at least one byte".into()),
@@ -110,14 +127,14 @@ impl Closed {
     }
 
     /// A task is not forked more often than it can be, and one that waits to be forked is.
-    fn check_forks(&self) -> Verdict {
+    fn check_forks(&self, named: &Named) -> Verdict {
         let mut forks: BTreeMap<&str, u64> = BTreeMap::new();
         for (index, tasks) in self.tasks.iter().enumerate() {
             for place in self.reached_by(tasks, &format!("task[{index}]")) {
                 let Phase::Fork(name) = place.phase else { continue };
                 let so_far = forks.entry(name).or_default();
                 *so_far = so_far.saturating_add(place.times.saturating_mul(u64::from(tasks.count)));
-                let there_are = self.tasks.iter().find(|tasks| tasks.name == *name).map_or(0, |tasks| u64::from(tasks.count));
+                let there_are = named.get(name.as_str()).map_or(0, |tasks| u64::from(tasks.count));
                 let forked = if *so_far == u64::MAX { "without end".to_string() } else { format!("{so_far} times") };
                 expect(*so_far <= there_are, &place.key, || format!("{name} is forked {forked}, and its count is {there_are}"))?;
             }
@@ -221,21 +238,43 @@ fn check_cgroup(options: CgroupOptions, key: &str) -> Verdict {
     })
 }
 
+/// The loops in which phases are.
+#[derive(Clone, Copy)]
+struct Nest {
+    /// How many.
+    depth: usize,
+    /// How often those of them go round that take no time.
+    still: u64,
+}
+
+impl Default for Nest {
+    fn default() -> Nest {
+        Nest { depth: 0, still: 1 }
+    }
+}
+
 /// The order of phases makes sense: something is done, nothing stands behind what does not end, and what does not end takes time.
-fn check_order(phases: &[Phase], key: &str, depth: u32) -> Verdict {
+fn check_order(phases: &[Phase], key: &str, nest: Nest) -> Verdict {
     expect(!phases.is_empty(), key, || "nothing is done here; name a phase".into())?;
-    expect(depth <= MOST_NESTED, key, || format!("loops are nested more than {MOST_NESTED} deep"))?;
+    expect(nest.depth <= DEEPEST, key, || format!("loops are nested more than {DEEPEST} deep"))?;
     for (index, phase) in phases.iter().enumerate() {
         let key = format!("{key}[{index}]");
         if let Phase::Loop(LoopPhase { times, phases: inner }) = phase {
             expect(*times != Some(0), &format!("{key}.loop.times"), || "give at least one time".into())?;
-            check_order(inner, &format!("{key}.loop.phases"), depth + 1)?;
+            let still = if takes_time(inner) { 1 } else { nest.still.saturating_mul(times.unwrap_or(1)) };
+            let message = || {
+                format!(
+                    "{still} rounds take no time, and there can be {MOST_STILL_ROUNDS}; give fewer, or put a run or a sleep into the loop"
+                )
+            };
+            expect(still <= MOST_STILL_ROUNDS, &key, message)?;
+            check_order(inner, &format!("{key}.loop.phases"), Nest { depth: nest.depth.saturating_add(1), still })?;
             let advances = times.is_some() || takes_time(inner);
             let message = || "this loop never ends and takes no time; put a run, a sleep, a timer or I/O into it".into();
             expect(advances, &key, message)?;
         }
         let ends_here = matches!(phase, Phase::Exec(_) | Phase::Loop(LoopPhase { times: None, .. }));
-        expect(!ends_here || index + 1 == phases.len(), &key, || "what stands behind this phase is never reached".into())?;
+        expect(!ends_here || index.saturating_add(1) == phases.len(), &key, || "what stands behind this phase is never reached".into())?;
     }
     Ok(())
 }
@@ -287,10 +326,12 @@ impl<'c> Locks<'c> {
                     let holds = held.contains(mutex.as_str());
                     expect(holds, &key, || format!("the task waits with the mutex {mutex} and does not hold it here; lock it first"))?;
                 }
-                // What a round changes, it changes in the first: a second finds what does not fit, and no third finds more.
+                // A second round finds what does not fit if the first has changed what is held, and no third finds more.
                 Phase::Loop(inner) => {
-                    for _ in 0..inner.times.unwrap_or(2).min(2) {
-                        self.walk(&inner.phases, &format!("{key}.loop.phases"), held)?;
+                    let (key, before) = (format!("{key}.loop.phases"), held.clone());
+                    self.walk(&inner.phases, &key, held)?;
+                    if inner.times.is_none_or(|times| times > 1) && *held != before {
+                        self.walk(&inner.phases, &key, held)?;
                     }
                 }
                 Phase::Exec(name) => {

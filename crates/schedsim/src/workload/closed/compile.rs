@@ -1,6 +1,9 @@
 //! From a closed workload that has been checked to scripts.
+#![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap, clippy::arithmetic_side_effects)]
 
+use super::walk::Place;
 use super::{CgroupOptions, Closed, MutexOptions, Phase, SchedulingPolicy, Tasks, TimerMode, TimerPhase};
+use crate::admission::LONGEST;
 use crate::trace::TaskInfo;
 use crate::workload::shared::{Barrier, Device, Group, Late, Mutex, Pipe, Shared, Timer};
 use crate::workload::{
@@ -8,7 +11,7 @@ use crate::workload::{
     Workload,
 };
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Closed {
     /// The scripts. The description must be valid.
@@ -20,16 +23,26 @@ impl Closed {
         compiler.workload
     }
 
-    /// How many tasks meet at a barrier: all that name it, however often.
-    pub(super) fn comers(&self, barrier: &str) -> u32 {
-        let names =
-            |tasks: &&Tasks| self.reached_by(tasks, "").iter().any(|place| matches!(place.phase, Phase::Barrier(name) if name == barrier));
-        self.tasks.iter().filter(names).map(|tasks| tasks.count).sum()
+    /// How many tasks meet at each barrier: all that name it, however often.
+    fn comers(&self) -> BTreeMap<&str, u32> {
+        let mut comers = BTreeMap::new();
+        for tasks in &self.tasks {
+            let phases = self.reached_by(tasks, "").into_iter().map(|Place { phase, .. }| phase);
+            let names: BTreeSet<&str> =
+                phases.filter_map(|phase| if let Phase::Barrier(name) = phase { Some(name.as_str()) } else { None }).collect();
+            for name in names {
+                let count: &mut u32 = comers.entry(name).or_default();
+                *count = count.saturating_add(tasks.count);
+            }
+        }
+        comers
     }
 }
 
 struct Compiler<'c> {
     closed: &'c Closed,
+    /// How many tasks meet at each barrier that does not say.
+    comers: BTreeMap<&'c str, u32>,
     workload: Workload,
     numbers: Numbers<'c>,
 }
@@ -49,10 +62,14 @@ struct Numbers<'c> {
 
 /// The number of a name, which is a new one at the end of `list` if there is none yet.
 fn number<'c, T>(numbers: &mut BTreeMap<&'c str, u32>, list: &mut Vec<T>, name: &'c str, new: impl FnOnce() -> T) -> u32 {
-    *numbers.entry(name).or_insert_with(|| {
-        list.push(new());
-        list.len() as u32 - 1
-    })
+    *numbers.entry(name).or_insert_with(|| add(list, new()))
+}
+
+/// Appends to a list and gives the number of what is new there: there are no more than phases, of which there are less than 2^32.
+fn add<T>(list: &mut Vec<T>, new: T) -> u32 {
+    let number = list.len().try_into().unwrap_or(u32::MAX);
+    list.push(new);
+    number
 }
 
 impl<'c> Compiler<'c> {
@@ -63,7 +80,7 @@ impl<'c> Compiler<'c> {
         for tasks in &closed.tasks {
             let group = Group { name: tasks.name.clone(), first: TaskId(first), count: tasks.count, daemon: tasks.daemon };
             number(&mut numbers.groups, &mut groups, &tasks.name, || group);
-            first += tasks.count;
+            first = first.saturating_add(tasks.count);
         }
         let cgroups = closed.cgroups.iter().map(|(name, &CgroupOptions { weight, max, period })| {
             let max = max.map(|quota| Bandwidth { quota, period });
@@ -71,20 +88,21 @@ impl<'c> Compiler<'c> {
         });
         let shared = Shared { groups, ..Shared::NOTHING };
         let workload = Workload { shared, cgroups: cgroups.collect(), ..Workload::default() };
-        Compiler { closed, workload, numbers }
+        Compiler { closed, comers: closed.comers(), workload, numbers }
     }
 
     fn add(&mut self, tasks: &'c Tasks) {
         let own_timer = |phase: &Phase| matches!(phase, Phase::Timer(timer) if !timer.shared);
         let all_alike = !self.closed.reached_by(tasks, "").iter().any(|place| own_timer(place.phase));
         let affinity = self.affinity(tasks);
+        let begin = self.workload.tasks.len();
         let mut last: Option<Script> = None;
         for _ in 0..tasks.count {
             let script = match last.take().filter(|_| all_alike) {
                 Some(script) => script,
                 None => self.script(tasks),
             };
-            let pid = self.workload.tasks.len() as u32 + 1;
+            let pid = u32::try_from(self.workload.tasks.len()).unwrap_or(u32::MAX).saturating_add(1);
             self.workload.tasks.push(TaskSpec {
                 info: TaskInfo { name: tasks.name.clone(), pid, tgid: if tasks.process { pid } else { 1 }, prio: prio(tasks) },
                 attributes: attributes(tasks, &self.closed.cgroups),
@@ -97,9 +115,8 @@ impl<'c> Compiler<'c> {
         }
         if let Some(own) = tasks.reservation {
             let reservation = Reservation { runtime: own.runtime, deadline: own.deadline.unwrap_or(own.period), period: own.period };
-            let (end, count) = (self.workload.tasks.len(), tasks.count as usize);
-            self.workload.reservations.resize(end - count, None);
-            self.workload.reservations.resize(end, Some(reservation));
+            self.workload.reservations.resize(begin, None);
+            self.workload.reservations.resize(self.workload.tasks.len(), Some(reservation));
         }
     }
 
@@ -109,10 +126,8 @@ impl<'c> Compiler<'c> {
             Some(&[only]) => Affinity::Pinned(CpuId(only)),
             Some(cpus) => {
                 let sets = &mut self.workload.cpu_sets;
-                Affinity::Set(*self.numbers.sets.entry(cpus).or_insert_with(|| {
-                    sets.push(cpus.iter().copied().map(CpuId).collect::<CpuSet>());
-                    sets.len() as u32 - 1
-                }))
+                let set = || cpus.iter().copied().map(CpuId).collect::<CpuSet>();
+                Affinity::Set(*self.numbers.sets.entry(cpus).or_insert_with(|| add(sets, set())))
             }
         }
     }
@@ -159,7 +174,12 @@ impl<'c> Writer<'_, 'c> {
     fn phases(&mut self, phases: &'c [Phase], depth: u8) {
         for phase in phases {
             match phase {
-                Phase::Run(span) => self.run += *span,
+                Phase::Run(span) => {
+                    if self.run.saturating_add(*span) > LONGEST {
+                        self.step(Action::Continue); // a step holds one of the longest
+                    }
+                    self.run = self.run.saturating_add(*span);
+                }
                 Phase::Sleep(span) => self.step(Action::Sleep(*span)),
                 Phase::Yield => self.step(Action::Yield),
                 Phase::Loop(inner) => {
@@ -167,10 +187,11 @@ impl<'c> Writer<'_, 'c> {
                         self.step(Action::Continue);
                     }
                     let begin = self.script.end();
-                    self.phases(&inner.phases, depth + 1);
+                    let inside = depth.saturating_add(1);
+                    self.phases(&inner.phases, inside);
                     self.step(Action::Do(Operation::Repeat { begin, depth, times: inner.times.unwrap_or(Operation::FOREVER) }));
                     let deepest = &mut self.compiler.workload.shared.depth;
-                    *deepest = (*deepest).max(depth + 1);
+                    *deepest = (*deepest).max(inside);
                 }
                 phase => {
                     let operation = self.operation(phase);
@@ -204,7 +225,7 @@ impl<'c> Writer<'_, 'c> {
     }
 
     fn mutex(&mut self, name: &'c str) -> u32 {
-        let Compiler { closed, workload, numbers } = &mut *self.compiler;
+        let Compiler { closed, workload, numbers, .. } = &mut *self.compiler;
         let MutexOptions { handoff, inherit } = closed.mutexes.get(name).copied().unwrap_or_default();
         number(&mut numbers.mutexes, &mut workload.shared.mutexes, name, || Mutex { name: name.to_string(), handoff, inherit })
     }
@@ -215,20 +236,21 @@ impl<'c> Writer<'_, 'c> {
     }
 
     fn barrier(&mut self, name: &'c str) -> u32 {
-        let Compiler { closed, workload, numbers } = &mut *self.compiler;
+        let Compiler { closed, comers, workload, numbers } = &mut *self.compiler;
         let given = closed.barriers.get(name).copied().unwrap_or_default().tasks;
-        let new = || Barrier { name: name.to_string(), tasks: given.unwrap_or_else(|| closed.comers(name)) };
+        let tasks = given.or_else(|| comers.get(name).copied()).unwrap_or_default();
+        let new = || Barrier { name: name.to_string(), tasks };
         number(&mut numbers.barriers, &mut workload.shared.barriers, name, new)
     }
 
     fn pipe(&mut self, name: &'c str) -> u32 {
-        let Compiler { closed, workload, numbers } = &mut *self.compiler;
+        let Compiler { closed, workload, numbers, .. } = &mut *self.compiler;
         let capacity = closed.pipes.get(name).copied().unwrap_or_default().capacity;
         number(&mut numbers.pipes, &mut workload.shared.pipes, name, || Pipe { name: name.to_string(), capacity })
     }
 
     fn device(&mut self, name: &'c str) -> u32 {
-        let Compiler { closed, workload, numbers } = &mut *self.compiler;
+        let Compiler { closed, workload, numbers, .. } = &mut *self.compiler;
         let channels = closed.devices.get(name).copied().unwrap_or_default().channels;
         number(&mut numbers.devices, &mut workload.shared.devices, name, || Device { name: name.to_string(), channels })
     }
@@ -244,10 +266,11 @@ impl<'c> Writer<'_, 'c> {
 
 /// Linux's kernel priority.
 fn prio(tasks: &Tasks) -> u8 {
-    match tasks.policy {
-        SchedulingPolicy::Fifo | SchedulingPolicy::Rr => (99 - tasks.priority.unwrap_or(1)) as u8,
-        SchedulingPolicy::Other | SchedulingPolicy::Batch | SchedulingPolicy::Idle => (120 + tasks.nice.unwrap_or(0)) as u8,
-    }
+    let prio = match tasks.policy {
+        SchedulingPolicy::Fifo | SchedulingPolicy::Rr => 99i32.saturating_sub(tasks.priority.unwrap_or(1)),
+        SchedulingPolicy::Other | SchedulingPolicy::Batch | SchedulingPolicy::Idle => tasks.nice.unwrap_or(0).saturating_add(120),
+    };
+    prio.try_into().unwrap_or(120)
 }
 
 fn attributes(tasks: &Tasks, cgroups: &BTreeMap<String, CgroupOptions>) -> Attributes {
