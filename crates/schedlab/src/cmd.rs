@@ -27,6 +27,7 @@ use crate::workload::{Parameters, Workload};
 use crate::{Error, progress};
 use clap::{Args, Parser, Subcommand};
 use schedlab_runner::class::Class;
+use schedsim::admission::Seed;
 use schedsim::policy::PolicySpec;
 use schedsim::trace::Observer;
 use schedsim::{Machine, Nanos};
@@ -242,7 +243,7 @@ fn parse_mips(text: &str) -> Result<f64, String> {
 #[derive(Args, Clone, Debug)]
 struct CommonArguments {
     /// Seeds the random numbers
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = Seed::parse)]
     seed: u64,
     /// Use a recording even if it lost more than one event in a hundred
     #[arg(long)]

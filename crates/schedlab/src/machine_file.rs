@@ -21,9 +21,11 @@
 //! ```
 //!
 //! CPUs are numbered node by node, cluster by cluster, core by core, thread by thread.
+#![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap, clippy::arithmetic_side_effects)]
 
 use crate::toml_file::TomlFile;
 use crate::{Error, host, no_such};
+use schedsim::admission::Cpus;
 use schedsim::{Machine, MigrationCosts, Nanos, Place, Topology};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -32,8 +34,6 @@ use std::path::Path;
 
 /// What is taken for two busy threads of a core if nobody says: a quarter more than one.
 pub const USUAL_SMT: f64 = 1.25;
-/// As many CPUs as any machine here has.
-const MOST_CPUS: usize = 1024;
 
 /// A machine, and what is known of what scheduling costs there.
 #[derive(Clone, Debug)]
@@ -69,8 +69,8 @@ struct Described {
 #[serde(deny_unknown_fields)]
 struct Cluster {
     like: Option<String>,
-    cores: Option<u16>,
-    threads: Option<u16>,
+    cores: Option<Cpus>,
+    threads: Option<Cpus>,
     speed: Option<f64>,
 }
 
@@ -127,34 +127,29 @@ impl Described {
     /// Where each CPU is.
     fn places(&self, file: &TomlFile) -> Result<Vec<Place>, Error> {
         let mut places: Vec<Place> = Vec::new();
-        let (mut cores, mut clusters) = (0, 0);
+        let (mut cores, mut clusters) = (0u16, 0u16);
         for (node, names) in (0u16..).zip(&self.nodes) {
             if names.is_empty() {
                 return Err(file.wrong(&format!("nodes[{node}]"), "a node has at least one cluster"));
             }
             for (index, name) in names.iter().enumerate() {
                 let Cluster { cores: count, threads, speed, .. } = self.cluster(name, &format!("nodes[{node}][{index}]"), file)?;
-                let count = count.ok_or_else(|| file.wrong(&format!("cluster.{name}"), "how many `cores` does it have?"))?;
-                let (threads, speed) = (threads.unwrap_or(1), speed.unwrap_or(1.0));
-                for (key, number) in [("cores", count), ("threads", threads)] {
-                    if number == 0 {
-                        return Err(file.wrong(&format!("cluster.{name}.{key}"), "give a number above zero"));
-                    }
-                }
+                let count = count.ok_or_else(|| file.wrong(&format!("cluster.{name}"), "how many `cores` does it have?"))?.get();
+                let (threads, speed) = (threads.map_or(1, Cpus::get), speed.unwrap_or(1.0));
                 if !(0.01..=1.0).contains(&speed) {
                     let message = format!("a CPU is 0.01 to 1 times as fast as the fastest, for which run times are told, not {speed}");
                     return Err(file.wrong(&format!("cluster.{name}.speed"), &message));
                 }
-                if places.len() + usize::from(count) * usize::from(threads) > MOST_CPUS {
-                    return Err(
-                        file.wrong("nodes", &format!("there are more than {MOST_CPUS} CPUs; give fewer clusters, cores or threads"))
-                    );
+                let cpus = usize::from(count).saturating_mul(threads.into()).saturating_add(places.len());
+                if !Cpus::has(cpus) {
+                    let message = format!("the CPUs up to here: {}; give fewer clusters, cores or threads", Cpus::refuse(cpus));
+                    return Err(file.wrong("nodes", &message));
                 }
-                for core in 0..count {
-                    places.extend((0..threads).map(|_| Place { core: cores + core, cluster: clusters, node, speed }));
+                for core in (cores..).take(count.into()) {
+                    places.extend((0..threads).map(|_| Place { core, cluster: clusters, node, speed }));
                 }
-                cores += count;
-                clusters += 1;
+                cores = cores.saturating_add(count);
+                clusters = clusters.saturating_add(1);
             }
         }
         if places.is_empty() { Err(file.wrong("nodes", "a machine has at least one node")) } else { Ok(places) }
@@ -170,7 +165,7 @@ impl Described {
         let mut path = vec![name.to_string()];
         let mut whole = find(name, named_at)?.clone();
         while let Some(like) = whole.like.take() {
-            let key = format!("cluster.{}.like", path[path.len() - 1]);
+            let key = format!("cluster.{}.like", path.last().map_or("", String::as_str));
             if path.contains(&like) {
                 let message = format!("{} → {like}: a cluster cannot be like itself", path.join(" → "));
                 return Err(file.wrong(&key, &message));
@@ -224,8 +219,13 @@ mod tests {
             ("['little']]", "[]]", "m.toml:1: nodes[1]: a node has at least one cluster"),
             ("[['big', 'big'], ['little']]", "[]", "m.toml:1: nodes: a machine has at least one node"),
             ("cores = 2\n", "\n", "m.toml:4: cluster.big: how many `cores` does it have?"),
-            ("cores = 2\n", "cores = 0\n", "m.toml:5: cluster.big.cores: give a number above zero"),
-            ("cores = 2\n", "cores = 400\n", "m.toml:1: nodes: there are more than 1024 CPUs"),
+            ("cores = 2\n", "cores = 0\n", "m.toml:5: cluster.big.cores: 0 is out of range: give a whole number from 1 to 4096"),
+            (
+                "cores = 2\n",
+                "cores = 2000\n",
+                "m.toml:1: nodes: the CPUs up to here: 8000 is out of range: give a whole number from 1 to 4096",
+            ),
+            ("cores = 2\n", "cores = 65536\n", "m.toml:5: cluster.big.cores: 65536 is out of range"),
             ("speed = 0.5", "speed = 1.5", "m.toml:10: cluster.little.speed: a CPU is 0.01 to 1 times as fast"),
             ("speed = 0.5", "sped = 0.5", "m.toml:10: cluster.little.sped: there is no key named `sped`. Did you mean `speed`?"),
             ("switch-cost = '1us'", "smt = 3", "m.toml:3: smt: a core with 2 threads does from 1 to 2 times"),

@@ -1,8 +1,11 @@
 //! A TOML file that a person wrote: what is in it, and for what is wrong with it the file, the line and the key.
+#![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap, clippy::arithmetic_side_effects)]
 
 use crate::{Error, no_such};
+use schedsim::admission::LARGEST_TEXT;
 use serde::de::DeserializeOwned;
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 use toml::Spanned;
@@ -21,10 +24,7 @@ impl TomlFile {
     /// # Errors
     /// If it cannot be read, or is not text.
     pub fn read(path: &Path) -> Result<TomlFile, Error> {
-        let wrong = |what: String| Error::Input(format!("{}: {what}", path.display()));
-        let bytes = fs::read(path).map_err(|error| wrong(error.to_string()))?;
-        let text = String::from_utf8(bytes).map_err(|_| wrong("not a text in UTF-8, so not a TOML file".to_string()))?;
-        Ok(TomlFile { name: path.display().to_string(), text })
+        Ok(TomlFile { name: path.display().to_string(), text: read_text(path)? })
     }
 
     /// A file that is not on disk.
@@ -93,6 +93,21 @@ impl TomlFile {
         let (number, blank) = (line.to_string(), " ".repeat(line.to_string().len()));
         format!("\n{number} | {}\n{blank} | {}{}", shown.trim_end(), " ".repeat(column - left_out), "^".repeat(marks))
     }
+}
+
+/// The text of a file that a person wrote, and no more of it than a person writes.
+///
+/// # Errors
+/// If it cannot be read, is too large, or is not text.
+pub fn read_text(path: &Path) -> Result<String, Error> {
+    let wrong = |what: String| Error::Input(format!("{}: {what}", path.display()));
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
+    file.take(LARGEST_TEXT.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| wrong(error.to_string()))?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > LARGEST_TEXT) {
+        return Err(wrong(format!("it has more than {LARGEST_TEXT} bytes; a description has fewer, so name another file")));
+    }
+    String::from_utf8(bytes).map_err(|_| wrong("not a text in UTF-8, so no description of a workload or a machine".to_string()))
 }
 
 /// serde's message on a name that there is not, with the nearest of those that there are.

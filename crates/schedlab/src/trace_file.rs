@@ -2,15 +2,27 @@
 //!
 //! A zstd stream of: the line `schedlab trace 1`, a line of JSON (the [`Header`]), then per event three little-endian words
 //! ([`Event::to_words`]), and at the end a record of three words `u64::MAX, number of events, hash`, so that a file that was cut short is noticed.
+//!
+//! A file may come from anyone: what an event names must be in its header, and what is allocated follows the bytes that were read.
+#![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap, clippy::arithmetic_side_effects)]
 
 use crate::Error;
-use schedsim::trace::{Event, Observer, TaskInfo, TraceHash};
+use crate::import::{self, Place, Problem, Unpacked};
+use schedsim::admission::{Cpus, LAST, OutOfRange, Pid, Priority, admitted};
+use schedsim::trace::{Event, EventKind, Observer, TaskInfo, TraceHash};
+use schedsim::{CpuId, Nanos, TaskId, Time};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 const MAGIC: &str = "schedlab trace 1\n";
+
+/// The longest header: a million tasks take less.
+const LONGEST_HEADER: u64 = 96 << 20;
+
+/// What to do about a damaged file.
+const ADVICE: &str = "write it again with `schedlab run WORKLOAD --policy P --trace FILE`";
 
 /// What a trace file says about its run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -20,6 +32,7 @@ pub struct Header {
     /// The policy's name.
     pub policy: String,
     /// How many CPUs.
+    #[serde(deserialize_with = "admitted::<_, Cpus, _>")]
     pub cpus: u16,
     /// The seed.
     pub seed: u64,
@@ -35,10 +48,13 @@ pub struct Task {
     /// Its name.
     pub name: String,
     /// Its thread id where it was recorded.
+    #[serde(deserialize_with = "admitted::<_, Pid, _>")]
     pub pid: u32,
     /// Its process id there.
+    #[serde(deserialize_with = "admitted::<_, Pid, _>")]
     pub tgid: u32,
     /// Linux's kernel priority.
+    #[serde(deserialize_with = "admitted::<_, Priority, _>")]
     pub prio: u8,
 }
 
@@ -85,7 +101,7 @@ impl Writer {
 
 impl Observer for Writer {
     fn events(&mut self, chunk: &[Event]) {
-        self.events += chunk.len() as u64;
+        self.events = self.events.saturating_add(chunk.len().try_into().unwrap_or(u64::MAX));
         self.hash.events(chunk);
         let written = chunk.iter().try_for_each(|event| write_words(&mut self.file, event.to_words()));
         if let Err(error) = written {
@@ -105,29 +121,44 @@ fn write_words(out: &mut impl Write, words: [u64; 3]) -> std::io::Result<()> {
 /// Reads a trace file event by event.
 pub struct Reader {
     path: PathBuf,
-    file: BufReader<zstd::Decoder<'static, BufReader<File>>>,
+    file: BufReader<Unpacked<zstd::Decoder<'static, BufReader<File>>>>,
     header: Header,
+    /// How many events were read.
     events: u64,
+    /// When the last one was.
+    time: Time,
     hash: TraceHash,
     ended: bool,
 }
 
 impl Reader {
     /// Opens the file at `path`.
+    ///
+    /// # Errors
+    /// If it is no trace, or has a header that no trace has.
     pub fn open(path: &Path) -> Result<Reader, Error> {
-        let input = |message: String| Error::Input(format!("{}: {message}", path.display()));
-        let not_ours = "this is no trace of schedlab's; write one with `schedlab run WORKLOAD --policy P --trace FILE`";
-        let file = File::open(path).map_err(|error| input(error.to_string()))?;
-        let mut file = BufReader::new(zstd::Decoder::new(file).map_err(|error| input(error.to_string()))?);
+        let wrong = |place, problem| Error::Import(import::Error::new(path, place, problem));
+        let in_file = |problem| wrong(Place::File, problem);
+        let file = File::open(path).map_err(|error| in_file(error.into()))?;
+        let most = import::largest_unpacked(&file.metadata().map_err(|error| in_file(error.into()))?);
+        let not_ours = || in_file(Problem::Damaged(format!("this is no trace of schedlab's; {ADVICE}")));
+        let decoder = zstd::Decoder::new(file).map_err(|_| not_ours())?;
+        let mut file = BufReader::new(Unpacked::new(decoder, most));
         let mut magic = vec![0; MAGIC.len()];
-        file.read_exact(&mut magic).map_err(|_| input(not_ours.to_string()))?;
+        file.read_exact(&mut magic).map_err(|_| not_ours())?;
         if magic != MAGIC.as_bytes() {
-            return Err(input(not_ours.to_string()));
+            return Err(not_ours());
         }
+        let in_header = |problem| wrong(Place::Line(2), problem);
         let mut line = Vec::new();
-        file.read_until(b'\n', &mut line).map_err(|error| input(error.to_string()))?;
-        let header = serde_json::from_slice(&line).map_err(|error| input(format!("its header cannot be read: {error}")))?;
-        Ok(Reader { path: path.to_path_buf(), file, header, events: 0, hash: TraceHash::new(), ended: false })
+        let read = file.by_ref().take(LONGEST_HEADER).read_until(b'\n', &mut line);
+        read.map_err(|error| in_header(import::read_problem(error)))?;
+        if line.last() != Some(&b'\n') {
+            return Err(in_header(Problem::Damaged(format!("its header does not end within {LONGEST_HEADER} bytes; {ADVICE}"))));
+        }
+        let damaged = |error| in_header(Problem::Damaged(format!("its header cannot be read: {error}; {ADVICE}")));
+        let header = serde_json::from_slice(&line).map_err(damaged)?;
+        Ok(Reader { path: path.to_path_buf(), file, header, events: 0, time: Time::ZERO, hash: TraceHash::new(), ended: false })
     }
 
     /// Whether the file at `path` begins like a trace of schedlab's.
@@ -145,30 +176,88 @@ impl Reader {
         &self.header
     }
 
-    /// The next event, or `None` after the last.
+    /// The next event, or `None` after the last. Time does not go backwards, and CPUs and tasks are those of the header.
+    ///
+    /// # Errors
+    /// If the file is cut off or damaged, or an event names what there is not.
     pub fn next_event(&mut self) -> Result<Option<Event>, Error> {
         if self.ended {
             return Ok(None);
         }
-        let at = self.events;
-        let wrong = |what: &str| Error::Input(format!("{}: event {at}: {what}; write the trace again", self.path.display()));
-        let mut bytes = [0; 24];
-        self.file.read_exact(&mut bytes).map_err(|_| wrong("the file is cut off"))?;
+        self.read_event().map_err(|problem| Error::Import(import::Error::new(&self.path, Place::Event(self.events), problem)))
+    }
+
+    fn read_event(&mut self) -> Result<Option<Event>, Problem> {
         let mut words = [0; 3];
-        for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-            *word = u64::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7]]);
+        for word in &mut words {
+            let mut bytes = [0; 8];
+            self.file.read_exact(&mut bytes).map_err(|error| match error.kind() {
+                ErrorKind::UnexpectedEof => Problem::Truncated("its last record is missing".to_string()),
+                _ => import::read_problem(error),
+            })?;
+            *word = u64::from_le_bytes(bytes);
         }
-        if words[0] == u64::MAX {
+        let [time, events, hash] = words;
+        if time == u64::MAX {
             self.ended = true;
-            return if words[1..] == [self.events, self.hash.value()] {
-                Ok(None)
-            } else {
-                Err(wrong("the file is damaged: its hash differs"))
-            };
+            let is_whole = (events, hash) == (self.events, self.hash.value());
+            return if is_whole { Ok(None) } else { Err(Problem::Damaged(format!("its hash differs; {ADVICE}"))) };
         }
-        let event = Event::from_words(words).ok_or_else(|| wrong("not an event"))?;
-        self.events += 1;
+        let event = Event::from_words(words).ok_or_else(|| Problem::Damaged(format!("this is no event; {ADVICE}")))?;
+        self.admit(&event)?;
+        self.time = event.time;
+        self.events = self.events.saturating_add(1);
         self.hash.events(&[event]);
         Ok(Some(event))
+    }
+
+    /// Refuses an event that names what there is not.
+    fn admit(&self, event: &Event) -> Result<(), Problem> {
+        let refuse = |what, value: u64, least: u64, most: u64| {
+            let expected = format!("a whole number from {least} to {most}");
+            Err(Problem::Range { what, wrong: OutOfRange { value: value.to_string(), expected } })
+        };
+        if !(self.time..=LAST).contains(&event.time) {
+            return refuse("the time", event.time.0, self.time.0, LAST.0);
+        }
+        let Named { tasks, cpus, span } = Named::by(&event.kind);
+        let most = self.header.cpus.saturating_sub(1);
+        if let Some(cpu) = [event.cpu].into_iter().chain(cpus).find(|cpu| cpu.0 > most) {
+            return refuse("the CPU", cpu.0.into(), 0, most.into());
+        }
+        // Where tasks are drawn as time goes on, the header has none: then each event brings one more at most, and one is ahead.
+        let known = u64::try_from(self.header.tasks.len()).unwrap_or(u64::MAX);
+        let most = known.checked_sub(1).unwrap_or(self.events.saturating_add(1));
+        if let Some(task) = tasks.into_iter().find(|&task| task != TaskId::NONE && u64::from(task.0) > most) {
+            return refuse("the task", task.0.into(), 0, most);
+        }
+        if span.0 > LAST.0 { refuse("the duration", span.0, 0, LAST.0) } else { Ok(()) }
+    }
+}
+
+/// What an event names beside its own time and CPU.
+struct Named {
+    tasks: [TaskId; 2],
+    cpus: [CpuId; 2],
+    span: Nanos,
+}
+
+impl Named {
+    fn by(kind: &EventKind) -> Named {
+        let of = |task| Named { tasks: [task, TaskId::NONE], cpus: [CpuId(0); 2], span: Nanos::ZERO };
+        match *kind {
+            EventKind::SchedSwitch { prev, next, .. } => Named { tasks: [prev, next], ..of(prev) },
+            EventKind::SchedWaking { task, target, .. }
+            | EventKind::SchedWakeup { task, target }
+            | EventKind::SchedWakeupNew { task, target } => Named { cpus: [target; 2], ..of(task) },
+            EventKind::SchedProcessFork { parent, child } => Named { tasks: [parent, child], ..of(child) },
+            EventKind::SchedMigrateTask { task, from, to } => Named { cpus: [from, to], ..of(task) },
+            EventKind::JobComplete { task, demand: span } | EventKind::Overhead { task, spent: span, .. } => Named { span, ..of(task) },
+            EventKind::ContentionBegin { task, owner, .. } => Named { tasks: [task, owner], ..of(task) },
+            EventKind::SchedProcessExec { task }
+            | EventKind::SchedProcessExit { task }
+            | EventKind::JobRelease { task }
+            | EventKind::SchedPiSetprio { task, .. } => of(task),
+        }
     }
 }

@@ -59,13 +59,6 @@ impl TraceSource {
             while chunk.len() < CHUNK
                 && let Some(event) = reader.next_event()?
             {
-                if event.time < end {
-                    return Err(Error::Input(format!(
-                        "{}: time goes backwards at {} ns; write the trace again",
-                        self.path.display(),
-                        event.time.0
-                    )));
-                }
                 end = event.time;
                 chunk.push(event);
             }

@@ -11,7 +11,7 @@ pub use closed::ClosedWorkload;
 pub use fit::{Fitted, Lives, Recorded as FitInput, all_but};
 pub use stochastic::{Parameters, Stochastic, Template, list_parameters};
 
-use crate::toml_file::TomlFile;
+use crate::toml_file::{TomlFile, read_text};
 use crate::{Error, no_such};
 use std::ffi::OsStr;
 use std::fs;
@@ -47,8 +47,7 @@ impl Workload {
             Some("toml") => Workload::described(TomlFile::read(path)?),
             Some("json") => {
                 let file = path.display().to_string();
-                let text = fs::read_to_string(path).map_err(|error| Error::Input(format!("{file}: {error}")))?;
-                rt_app::read(&file, &text).map(Box::new).map(Workload::Closed)
+                rt_app::read(&file, &read_text(path)?).map(Box::new).map(Workload::Closed)
             }
             _ => Ok(Workload::Recording(path.to_path_buf())),
         }

@@ -98,12 +98,27 @@ fn a_missing_column() {
 
 #[test]
 fn fields_that_make_no_sense() {
-    for fields in
-        ["comm=a pid=-7 prio=120 target_cpu=000", "comm=a pid=7 prio=120 target_cpu=99999", "comm=a pid=99999999 prio=1 target_cpu=0"]
-    {
-        let text = script(&[(0, WAKING), (0, &format!("sched_waking: {fields}"))]);
-        assert_says(&complaint(&text), &[":2: cannot read the fields of sched_waking: `comm=a", "import the perf.data itself"]);
+    let refused = |fields: &str| complaint(&script(&[(0, WAKING), (0, &format!("sched_waking: {fields}"))]));
+    let no_fields = refused("comm=a pid=-7 prio=120 target_cpu=000");
+    assert_says(&no_fields, &[":2: cannot read the fields of sched_waking: `comm=a", "import the perf.data itself"]);
+    let no_cpu =
+        |cpu: &str| assert_says(&refused(&format!("comm=a pid=7 prio=120 target_cpu={cpu}")), &[":2: the CPU", cpu, "from 0 to 4095"]);
+    ["4096", "5000", "9999", "99999", "9999999999999999999"].into_iter().for_each(no_cpu);
+    assert_says(
+        &refused("comm=a pid=99999999 prio=1 target_cpu=0"),
+        &[":2: the pid 99999999 is out of range: give a whole number from 0 to 4194304"],
+    );
+}
+
+#[test]
+fn a_cpu_that_no_machine_has() {
+    assert!(import_bytes(&script(&[(4095, WAKING)])).is_ok());
+    for cpu in [4096, 5000, 9999, 65_535] {
+        let says = format!(":2: the CPU {cpu} is out of range: give a whole number from 0 to 4095");
+        assert_says(&complaint(&script(&[(0, WAKING), (cpu, WAKING)])), &[&says]);
     }
+    let header = [&b"# nrcpus online : 5000\n"[..], &script(&[(0, WAKING)])].concat();
+    assert_says(&complaint(&header), &[":1: the number of CPUs 5000 is out of range: give a whole number from 1 to 4096"]);
 }
 
 #[test]

@@ -33,9 +33,11 @@ pub type Priority = Whole<u8, 0, 139>;
 /// How often a loop goes round; `u64::MAX` is for ever and cannot be written.
 pub type Rounds = Whole<u64, 1, { 1 << 62 }>;
 /// How many tasks a stochastic workload draws. Only those that are alive take memory.
-pub type Drawn = Whole<u64, 0, { 1 << 53 }>;
+pub type Drawn = Whole<u64, 1, { 1 << 53 }>;
+/// How many tasks come before them.
+pub type WarmUpTasks = Whole<u64, 0, { 1 << 53 }>;
 /// How many tasks of a stochastic workload may be alive: each takes about 500 bytes.
-pub type Population = Whole<u32, 1, { 1 << 24 }>;
+pub type Population = Whole<u32, 1, { 1 << 22 }>;
 /// A number of bytes that a task reads or writes, or that a pipe holds.
 pub type Bytes = Whole<u64, 1, { u64::MAX }>;
 /// The same where there may be none.

@@ -6,6 +6,7 @@ use crate::experiment::{Finding, Stood, all_policies, swarm};
 use crate::output::{Format, Metric, Results, Row, World, prepare_directory, write_whole};
 use crate::progress;
 use clap::Args;
+use schedsim::admission::Seed;
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -24,7 +25,7 @@ pub struct Check {
     #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     swarm: u64,
     /// Draws the first of them; the others count up from it
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = Seed::parse)]
     seed: u64,
     /// Policies, separated by commas, or `all` [default: all]
     #[arg(long, value_delimiter = ',', value_parser = PolicyName::parse)]

@@ -20,6 +20,7 @@ use crate::workload::Workload;
 use clap::Args;
 use clap::builder::ArgPredicate;
 use schedsim::Nanos;
+use schedsim::admission::Cpus;
 use schedsim::metrics::Metric;
 use schedsim::policy::PolicySpec;
 use std::ffi::OsString;
@@ -64,7 +65,7 @@ pub struct Compare {
     #[arg(long, value_delimiter = ',')]
     load: Vec<f64>,
     /// Numbers of CPUs, separated by commas [default: as recorded, or as the workload says]
-    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_delimiter = ',', value_parser = Cpus::parse)]
     cpus: Vec<u16>,
     #[command(flatten)]
     vm: vm::VmArguments,

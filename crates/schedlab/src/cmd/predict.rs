@@ -10,6 +10,7 @@ use crate::results_directory::ResultsDirectory;
 use crate::workload::{ClosedWorkload, Workload};
 use clap::Args;
 use schedsim::Nanos;
+use schedsim::admission::Cpus;
 use schedsim::metrics::Metric;
 use schedsim::policy::PolicySpec;
 use std::ffi::OsString;
@@ -29,10 +30,10 @@ pub struct Predict {
     /// Workloads of tasks, built in or .toml files [default: hogs, periodic tasks beside a hog, hackbench, short threads and ping-pong]
     workloads: Vec<OsString>,
     /// How many CPUs the recording has
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, default_value_t = 2, value_parser = Cpus::parse)]
     cpus: u16,
     /// On how many CPUs it is predicted
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = Cpus::parse)]
     to_cpus: u16,
     /// The nice value that the later half of a workload's kinds of tasks gets
     #[arg(long, value_name = "NICE", default_value_t = 10, allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-20..=19))]

@@ -9,6 +9,7 @@ use crate::atlas::{advice, crossover, text};
 use crate::output::{Align, Answer, Format, Results, Table, print};
 use crate::results_directory::ResultsDirectory;
 use clap::{Args, ValueEnum};
+use schedsim::admission::Seed;
 use std::path::PathBuf;
 
 /// Measures what one scheduling operation costs in each ready queue
@@ -49,7 +50,7 @@ pub struct Queue {
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     runs: u32,
     /// What random levels are drawn from
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = Seed::parse)]
     seed: u64,
     /// How many slices to count [default: whole periods of the schedule, or enough of them]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]

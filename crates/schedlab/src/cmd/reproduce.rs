@@ -8,6 +8,7 @@ use crate::paper::{Paper, Settings, commands, folder, grids, is_of, markdown, qu
 use crate::results_directory::ResultsDirectory;
 use crate::{Error, no_such};
 use clap::{Args, ValueEnum};
+use schedsim::admission::Seed;
 use std::path::PathBuf;
 
 /// Measures papers again: their tables and figures beside ours, and a verdict on every claim
@@ -41,7 +42,7 @@ pub struct Reproduce {
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
     /// The first seed of simulations, and what assignments of levels are drawn from
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = Seed::parse)]
     seed: u64,
     /// How many processes count instructions at a time [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]

@@ -9,6 +9,7 @@ use crate::output::{Align, Answer, Point, Results, Row, Table, World, quantity, 
 use crate::trace_file::{Header, Writer};
 use crate::workload::{ClosedWorkload, Template, Workload};
 use clap::Args;
+use schedsim::admission::Cpus;
 use schedsim::checks::Violation;
 use schedsim::metrics::CATALOGUE;
 use schedsim::policy::PolicySpec;
@@ -27,7 +28,7 @@ pub struct Run {
     #[arg(long, value_parser = parse_policy)]
     policy: PolicySpec,
     /// How many CPUs [default: as recorded, or as the workload says]
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_parser = Cpus::parse)]
     cpus: Option<u16>,
     #[command(flatten)]
     machine: MachineArguments,

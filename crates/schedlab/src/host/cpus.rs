@@ -1,6 +1,7 @@
 //! The CPUs of this machine: which there are to use, and what they did meanwhile.
 
 use crate::Error;
+use schedsim::admission::CpuNumber;
 use std::fs;
 
 /// The CPUs that this process may use, in order.
@@ -19,7 +20,8 @@ pub fn parse_list(text: &str) -> Result<Vec<u16>, String> {
     let mut cpus = Vec::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u16, u16) = (first.trim().parse().map_err(|_| wrong())?, last.trim().parse().map_err(|_| wrong())?);
+        let number = |text: &str| CpuNumber::parse(text.trim()).map_err(|error| format!("{}: {error}", wrong()));
+        let (first, last) = (number(first)?, number(last)?);
         if first > last {
             return Err(wrong());
         }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use schedsim::Nanos;
+use schedsim::admission::OutOfRange;
 
 /// A file that cannot be used. The program ends with exit code 3.
 #[derive(thiserror::Error, Debug)]
@@ -19,7 +20,7 @@ pub struct Error {
 }
 
 impl Error {
-    pub(super) fn new(path: &Path, place: Place, problem: Problem) -> Self {
+    pub(crate) fn new(path: &Path, place: Place, problem: Problem) -> Self {
         Error { path: path.to_owned(), place, problem }
     }
 }
@@ -35,6 +36,8 @@ pub enum Place {
     Byte(u64),
     /// A record of a perf.data in order of time, from 1.
     Record(u64),
+    /// An event of a trace file, from 0.
+    Event(u64),
 }
 
 impl fmt::Display for Place {
@@ -44,6 +47,7 @@ impl fmt::Display for Place {
             Place::Line(line) => write!(f, ":{line}"),
             Place::Byte(offset) => write!(f, ": byte {offset}"),
             Place::Record(number) => write!(f, ": record {number}"),
+            Place::Event(number) => write!(f, ": event {number}"),
         }
     }
 }
@@ -76,6 +80,23 @@ pub enum Problem {
     /// It ends too early.
     #[error("the file is cut off: {0}; copy or record it again, a part of a recording is not read")]
     Truncated(String),
+    /// It unpacks to more than anything real does.
+    #[error(
+        "it unpacks to more than {} times its size, which no recording does; check where it comes from, or unpack it with `zstd -d` and name the result",
+        super::input::MOST_UNPACKED
+    )]
+    Bomb,
+    /// A number outside of its range.
+    #[error("{what} {wrong}; the file is damaged, or of a machine that is too large")]
+    Range {
+        /// What it is of.
+        what: &'static str,
+        /// The number, and the range.
+        wrong: OutOfRange,
+    },
+    /// A trace file that contradicts itself.
+    #[error("{0}")]
+    Damaged(String),
     /// A line that is no record.
     #[error(
         "not a line of `perf script`: `{0}`; each event needs task, CPU, time, event and its fields \

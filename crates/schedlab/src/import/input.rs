@@ -1,6 +1,6 @@
 //! Opens a recording and finds out what it is.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,12 @@ use super::error::{Error, Place, Problem};
 
 /// How many bytes decide what a file is.
 const SAMPLE: usize = 4096;
+
+/// A compressed file unpacks to so many times its size at most, and [`SLACK`] bytes more. Of text it is 10 to 50 times.
+pub(super) const MOST_UNPACKED: u64 = 1000;
+
+/// Bytes that a compressed file of any size may unpack to.
+const SLACK: u64 = 64 << 20;
 
 /// Bytes between two calls of the progress function.
 const PROGRESS_STEP: u64 = 1 << 20;
@@ -42,12 +48,13 @@ impl<'a> Input<'a> {
         if metadata.is_dir() {
             return Err(Problem::Directory);
         }
+        let most = largest_unpacked(&metadata);
         let mut file = Counted { file, progress, read: 0, total: metadata.len(), announced: 0 };
         let mut sample = begin(&mut file)?;
         let compressed = sample.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
         let mut reader: Box<dyn Read + 'a> = Box::new(io::Cursor::new(sample.clone()).chain(file));
         if compressed {
-            reader = Box::new(Decoder::new(reader).map_err(zstd_problem)?);
+            reader = Box::new(Unpacked::new(Decoder::new(reader).map_err(zstd_problem)?, most));
             sample = begin(&mut reader)?;
             reader = Box::new(io::Cursor::new(sample.clone()).chain(reader));
         }
@@ -75,9 +82,9 @@ impl<'a> Source<'a> {
             Announced::No => None,
             Announced::Yes => self.progress,
         };
-        let total = file.metadata()?.len();
-        let file = Counted { file, progress, read: 0, total, announced: 0 };
-        let pieces = if self.compressed { Pieces::Zstd(Rewinding::new(file)?) } else { Pieces::Plain(file) };
+        let metadata = file.metadata()?;
+        let file = Counted { file, progress, read: 0, total: metadata.len(), announced: 0 };
+        let pieces = if self.compressed { Pieces::Zstd(Rewinding::new(file, largest_unpacked(&metadata))?) } else { Pieces::Plain(file) };
         Ok(BufReader::with_capacity(1 << 18, pieces))
     }
 }
@@ -93,6 +100,13 @@ pub(super) enum Announced {
 pub(super) enum Pieces<'a> {
     Plain(Counted<'a>),
     Zstd(Rewinding<'a>),
+}
+
+impl Pieces<'_> {
+    /// How long a file is that is not compressed.
+    pub fn plain_length(&self) -> Option<u64> {
+        if let Pieces::Plain(file) = self { Some(file.total) } else { None }
+    }
 }
 
 impl Read for Pieces<'_> {
@@ -113,16 +127,49 @@ impl Seek for Pieces<'_> {
     }
 }
 
+/// How much a compressed file may unpack to: what its size justifies, and of a pipe anything.
+pub(crate) fn largest_unpacked(metadata: &Metadata) -> u64 {
+    if metadata.is_file() { metadata.len().saturating_mul(MOST_UNPACKED).saturating_add(SLACK) } else { u64::MAX }
+}
+
+/// What a decoder unpacks, up to a number of bytes.
+pub(crate) struct Unpacked<R> {
+    decoder: R,
+    left: u64,
+}
+
+impl<R> Unpacked<R> {
+    /// Up to `most` bytes.
+    pub(crate) fn new(decoder: R, most: u64) -> Self {
+        Unpacked { decoder, left: most }
+    }
+}
+
+impl<R: Read> Read for Unpacked<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.decoder.read(buffer)?;
+        self.left = self.left.checked_sub(bytes(count)).ok_or(io::ErrorKind::FileTooLarge)?;
+        Ok(count)
+    }
+}
+
+/// A length as a number of bytes.
+fn bytes(count: usize) -> u64 {
+    count.try_into().unwrap_or(u64::MAX)
+}
+
 /// A decompressed file that goes back by decompressing again from its start: needs neither memory nor a temporary file.
 pub(super) struct Rewinding<'a> {
     /// `None` only while it is exchanged.
     decoder: Option<Decoder<'static, BufReader<Counted<'a>>>>,
     position: u64,
+    /// It unpacks to so many bytes at most.
+    most: u64,
 }
 
 impl<'a> Rewinding<'a> {
-    fn new(file: Counted<'a>) -> io::Result<Self> {
-        Ok(Rewinding { decoder: Some(Decoder::new(file)?), position: 0 })
+    fn new(file: Counted<'a>, most: u64) -> io::Result<Self> {
+        Ok(Rewinding { decoder: Some(Decoder::new(file)?), position: 0, most })
     }
 }
 
@@ -130,8 +177,8 @@ impl Read for Rewinding<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let Some(decoder) = &mut self.decoder else { return Ok(0) };
         let count = decoder.read(buffer)?;
-        self.position += count as u64;
-        Ok(count)
+        self.position = self.position.saturating_add(bytes(count));
+        if self.position > self.most { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(count) }
     }
 }
 
@@ -149,17 +196,18 @@ impl Seek for Rewinding<'_> {
         {
             let mut file = decoder.finish().into_inner();
             file.seek(SeekFrom::Start(0))?;
-            *self = Rewinding::new(file)?;
+            *self = Rewinding::new(file, self.most)?;
         }
-        let ahead = target - self.position;
+        let ahead = target.saturating_sub(self.position);
         io::copy(&mut self.by_ref().take(ahead), &mut io::sink())?;
         Ok(self.position)
     }
 }
 
 /// The problem that a failed read stands for. Only the zstd decoder reports these kinds.
-pub(super) fn read_problem(error: io::Error) -> Problem {
+pub(crate) fn read_problem(error: io::Error) -> Problem {
     match error.kind() {
+        io::ErrorKind::FileTooLarge => Problem::Bomb,
         io::ErrorKind::UnexpectedEof => Problem::Truncated("its zstd data stops inside a frame".to_owned()),
         io::ErrorKind::Other | io::ErrorKind::InvalidData => zstd_problem(error),
         _ => Problem::from(error),
@@ -198,7 +246,7 @@ fn what_is(sample: &[u8]) -> What {
 /// The first bytes of `reader`, up to [`SAMPLE`].
 fn begin(reader: &mut impl Read) -> Result<Vec<u8>, Problem> {
     let mut sample = Vec::with_capacity(SAMPLE);
-    reader.take(SAMPLE as u64).read_to_end(&mut sample).map_err(read_problem)?;
+    reader.take(bytes(SAMPLE)).read_to_end(&mut sample).map_err(read_problem)?;
     Ok(sample)
 }
 
@@ -214,9 +262,9 @@ pub(super) struct Counted<'a> {
 impl Read for Counted<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.file.read(buffer)?;
-        self.read += count as u64;
+        self.read = self.read.saturating_add(bytes(count));
         if let Some(progress) = self.progress
-            && (self.read - self.announced >= PROGRESS_STEP || count == 0)
+            && (self.read.saturating_sub(self.announced) >= PROGRESS_STEP || count == 0)
         {
             self.announced = self.read;
             progress(Progress { bytes_read: self.read, bytes_total: self.total });

@@ -20,6 +20,7 @@
 //! println!("{} events of {} tasks in {}", count.0, recording.tasks.len(), recording.duration);
 //! # Ok::<(), schedlab::import::Error>(())
 //! ```
+#![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap, clippy::arithmetic_side_effects)]
 
 mod error;
 mod input;
@@ -39,6 +40,7 @@ pub use error::{Error, Place, Problem};
 pub use report::{CpuReport, EventCounts, Format, Report, WakeContexts};
 
 use input::{Content, Input};
+pub(crate) use input::{Unpacked, largest_unpacked, read_problem};
 use recorder::Recorder;
 
 /// How to read a recording.

@@ -7,12 +7,12 @@ mod tracing_data;
 
 use linux_perf_data::linux_perf_event_reader::{PerfEventType, RecordType};
 use linux_perf_data::{Endianness, Feature, PerfFile, PerfFileReader, PerfFileRecord};
-use schedsim::CpuId;
+use schedsim::admission::{CpuNumber, Cpus};
 use schedsim::trace::WakeContext;
 
 use super::error::{Place, Problem};
 use super::input::{Announced, Source, read_problem};
-use super::record::{Current, LARGEST_CPU, Record};
+use super::record::{self, Current, Record, count};
 use super::recorder::{Lost, Recorder};
 use sample::Sample;
 use tracepoint::Bytes;
@@ -29,11 +29,11 @@ pub(super) fn read(source: &Source<'_>, recorder: &mut Recorder<'_>) -> Result<(
     let PerfFileReader { mut perf_file, mut record_iter } = PerfFileReader::parse_file(reader).map_err(|error| in_file(problem(error)))?;
     let events = events(&perf_file).map_err(in_file)?;
     let attributes = attributes(&perf_file, &events);
-    recorder.cpus_online = cpus_online(&perf_file);
+    recorder.cpus_online = cpus_online(&perf_file).map_err(in_file)?;
 
     let mut number = 0;
     loop {
-        number += 1;
+        count(&mut number);
         let record = record_iter.next_record(&mut perf_file).map_err(|error| (Place::Record(number), problem(error)))?;
         let (attribute, record) = match record {
             Some(PerfFileRecord::EventRecord { attr_index, record }) => (attributes.get(attr_index), record),
@@ -86,11 +86,13 @@ fn take(sample: &Sample<'_>, attribute: &Attribute, events: &Events, recorder: &
     };
     let time = sample.time.ok_or_else(|| damaged("it has no timestamps; record with `perf record -T`"))?;
     let cpu = sample.cpu.ok_or_else(|| damaged("it has no CPU numbers; record with `perf record -a` or `--sample-cpu`"))?;
-    let cpu = u16::try_from(cpu).ok().filter(|cpu| u32::from(*cpu) <= LARGEST_CPU).ok_or_else(|| damaged("a CPU number is too large"))?;
-    let what = decoder.decode(raw).ok_or_else(|| damaged(&format!("the fields of a {} do not fit", decoder.tracepoint().name())))?;
+    let cpu = record::cpu(cpu.into()).ok_or_else(|| Problem::Range { what: "the CPU", wrong: CpuNumber::refuse(cpu) })?;
+    let what = decoder.decode(raw).ok_or_else(|| {
+        damaged(&format!("the fields of a {} do not fit, or name a CPU above 4095 or a pid above 4194304", decoder.tracepoint().name()))
+    })?;
     let context = raw.unsigned(flags.offset, flags.size).map_or(WakeContext::Unknown, context);
     let current = sample.ids.map(|(tgid, pid)| Current { tgid, pid });
-    recorder.record(&Record { time, cpu: CpuId(cpu), context, current, what })
+    recorder.record(&Record { time, cpu, context, current, what })
 }
 
 /// `common_flags`: the kernel's `TRACE_FLAG_…` bits.
@@ -121,9 +123,10 @@ fn attributes(file: &PerfFile, events: &Events) -> Vec<Attribute> {
     file.event_attributes().iter().enumerate().map(kind).collect()
 }
 
-fn cpus_online(file: &PerfFile) -> u16 {
-    let cpus = file.nr_cpus().ok().flatten().map_or(0, |cpus| cpus.nr_cpus_online);
-    u16::try_from(cpus).ok().filter(|cpus| u32::from(*cpus) <= LARGEST_CPU).unwrap_or(0)
+fn cpus_online(file: &PerfFile) -> Result<u16, Problem> {
+    let Some(cpus) = file.nr_cpus().ok().flatten() else { return Ok(0) };
+    let cpus = Cpus::admit(cpus.nr_cpus_online.into());
+    cpus.map(Cpus::get).map_err(|wrong| Problem::Range { what: "the number of CPUs", wrong })
 }
 
 /// A contradiction in the file, with what to do about it.

@@ -4,10 +4,11 @@ mod fields;
 mod header;
 mod lines;
 
+use schedsim::admission::{CpuNumber, Cpus, OutOfRange, Pid};
 use std::io::Read;
 
 use super::error::{Place, Problem, excerpt};
-use super::record::{Record, Tracepoint};
+use super::record::{self, Record, Tracepoint};
 use super::recorder::{Lost, Recorder};
 use header::{Header, number, split_perf_record};
 use lines::Lines;
@@ -47,7 +48,8 @@ fn line(text: &[u8], in_callchain: &mut bool, recorder: &mut Recorder<'_>) -> Re
         return Ok(());
     };
     let Some(what) = fields::parse(tracepoint, header.fields) else {
-        return Err(Problem::Fields { event: tracepoint.name(), fields: excerpt(header.fields) });
+        let fields = || Problem::Fields { event: tracepoint.name(), fields: excerpt(header.fields) };
+        return Err(out_of_range(header.fields).unwrap_or_else(fields));
     };
     let current = if tracepoint == Tracepoint::Switch { header.current() } else { None };
     recorder.record(&Record { time: header.time, cpu: header.cpu, context: header.context, current, what })
@@ -61,8 +63,7 @@ fn no_event(text: &[u8], in_callchain: bool, recorder: &mut Recorder<'_>) -> Res
         return Ok(());
     }
     if text[0] == b'#' {
-        comment(text, recorder);
-        return Ok(());
+        return comment(text, recorder);
     }
     if let Some(start) = memchr::memmem::find(text, b"PERF_RECORD_") {
         let (name, rest) = split_perf_record(&text[start..]);
@@ -76,7 +77,30 @@ fn no_event(text: &[u8], in_callchain: bool, recorder: &mut Recorder<'_>) -> Res
     if in_callchain && text[0] == b' ' && is_source_line(trimmed) {
         return Ok(());
     }
-    Err(Problem::Line(excerpt(text)))
+    Err(out_of_range(text).unwrap_or_else(|| Problem::Line(excerpt(text))))
+}
+
+/// The first number in a line that cannot be read that is the number of no CPU, or no pid.
+#[cold]
+fn out_of_range(text: &[u8]) -> Option<Problem> {
+    let cpu = |number| record::cpu(number).is_none().then(|| CpuNumber::refuse(number));
+    let pid = |number| record::pid(number).is_none().then(|| Pid::refuse(number));
+    type Refuse<'a> = &'a dyn Fn(u64) -> Option<OutOfRange>;
+    let known: [(&[u8], &'static str, Refuse<'_>); 6] = [
+        (b" [", "the CPU", &cpu),
+        (b"target_cpu=", "the CPU", &cpu),
+        (b"orig_cpu=", "the CPU", &cpu),
+        (b"dest_cpu=", "the CPU", &cpu),
+        (b" CPU:", "the CPU", &cpu),
+        (b"pid=", "the pid", &pid),
+    ];
+    known.into_iter().find_map(|(before, what, refuse)| {
+        let mut places = memchr::memmem::find_iter(text, before);
+        places.find_map(|place| {
+            let (number, _) = number(text.get(place.saturating_add(before.len())..)?)?;
+            refuse(number).map(|wrong| Problem::Range { what, wrong })
+        })
+    })
 }
 
 /// `CPU:1 [LOST 42 EVENTS]`, in the kernel's own `trace` file, whose lines are otherwise like those of perf.
@@ -88,22 +112,23 @@ fn lost_by_ftrace(text: &[u8]) -> Option<u64> {
 
 /// `file:line`, which `-F +srcline` puts below each line of a call chain.
 fn is_source_line(text: &[u8]) -> bool {
-    memchr::memrchr(b':', text).is_some_and(|colon| matches!(number(&text[colon + 1..]), Some((_, b""))))
+    memchr::memrchr(b':', text).is_some_and(|colon| matches!(text.get(colon.saturating_add(1)..).and_then(number), Some((_, b""))))
 }
 
 /// `perf script --header` writes the number of CPUs into a comment.
-fn comment(text: &[u8], recorder: &mut Recorder<'_>) {
+fn comment(text: &[u8], recorder: &mut Recorder<'_>) -> Result<(), Problem> {
     let online = text.strip_prefix(b"# nrcpus online :").and_then(|rest| number(rest.trim_ascii_start()));
     if let Some((cpus, _)) = online {
-        recorder.cpus_online = u16::try_from(cpus).unwrap_or(0);
+        recorder.cpus_online = Cpus::admit(cpus.into()).map_err(|wrong| Problem::Range { what: "the number of CPUs", wrong })?.get();
     }
+    Ok(())
 }
 
 /// Counts an event that is not imported, or events that were lost: `PERF_RECORD_LOST lost 42`.
 #[cold]
 fn other_event(name: &[u8], rest: &[u8], recorder: &mut Recorder<'_>) {
     if matches!(name, b"PERF_RECORD_LOST" | b"PERF_RECORD_LOST_SAMPLES") {
-        let count = memchr::memmem::find(rest, b"lost ").and_then(|at| number(&rest[at + b"lost ".len()..]));
+        let count = memchr::memmem::find(rest, b"lost ").and_then(|at| number(rest.split_at(at).1.strip_prefix(b"lost ")?));
         let count = count.map_or(1, |(count, _)| count);
         recorder.lose(if name == b"PERF_RECORD_LOST" { Lost::Records(count) } else { Lost::Samples(count) });
     } else {

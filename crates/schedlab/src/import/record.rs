@@ -1,6 +1,7 @@
 //! A scheduling event as recorded: pids and names, not yet tasks.
 
 use schedsim::CpuId;
+use schedsim::admission::{CpuNumber, Pid};
 use schedsim::trace::{PrevState, WakeContext};
 
 /// A scheduling event with where and when it was seen.
@@ -126,8 +127,20 @@ pub(super) fn prev_state(letters: &[u8]) -> PrevState {
     }
 }
 
-/// The largest pid a Linux may have (`PID_MAX_LIMIT`).
-pub(super) const LARGEST_PID: u32 = 1 << 22;
+/// Adds one; a count of what a file holds does not come near the end of 64 bits.
+#[inline]
+pub(super) fn count(counter: &mut u64) {
+    *counter = counter.saturating_add(1);
+}
 
-/// The largest CPU number taken for one; Linux stops at 8192.
-pub(super) const LARGEST_CPU: u32 = 16_383;
+/// A CPU that a file names, if there can be one of that number.
+#[inline]
+pub(super) fn cpu(number: u64) -> Option<CpuId> {
+    u16::try_from(number).ok().filter(|&cpu| CpuNumber::has(cpu)).map(CpuId)
+}
+
+/// A pid that a file names, if there can be one.
+#[inline]
+pub(super) fn pid(number: u64) -> Option<u32> {
+    u32::try_from(number).ok().filter(|&pid| Pid::has(pid))
+}

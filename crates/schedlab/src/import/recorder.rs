@@ -1,16 +1,14 @@
 //! Turns records, whatever file they came from, into the event stream and the report.
 
+use schedsim::admission::LONGEST;
 use schedsim::trace::{EventKind, PrevState, Sink, Trace};
 use schedsim::{CpuId, Nanos, TaskId, Time};
 
 use super::Recording;
 use super::error::{Place, Problem};
-use super::record::{Record, Sched};
+use super::record::{Record, Sched, count};
 use super::report::{CpuReport, Report};
 use super::tasks::Tasks;
-
-/// Longer than any recording, 36 years; a script holds runs of twice as long.
-const LONGEST: u64 = 1 << 60;
 
 /// Where the records of a file become events.
 pub(super) struct Recorder<'a> {
@@ -57,7 +55,7 @@ impl<'a> Recorder<'a> {
     pub fn record(&mut self, record: &Record<'_>) -> Result<(), Problem> {
         let time = self.advance(record.time)?;
         self.see(record.cpu);
-        self.report.records += 1;
+        count(&mut self.report.records);
         let kind = match record.what {
             Sched::Switch { prev, prev_state, next } => {
                 let from = self.tasks.id(&prev);
@@ -103,10 +101,10 @@ impl<'a> Recorder<'a> {
 
     /// Counts an event that is not imported.
     pub fn skip(&mut self, name: &[u8]) {
-        self.report.records += 1;
+        count(&mut self.report.records);
         let name = String::from_utf8_lossy(name);
         match self.report.skipped.get_mut(name.as_ref()) {
-            Some(count) => *count += 1,
+            Some(skipped) => count(skipped),
             None => {
                 self.report.skipped.insert(name.into_owned(), 1);
             }
@@ -139,39 +137,47 @@ impl<'a> Recorder<'a> {
         report.start = Nanos(first);
         report.pids_reused = self.tasks.pids_reused;
         report.warn();
-        let cpus = self.cpus_online.max(report.cpus.len() as u16);
-        Ok(Recording { tasks: self.tasks.into_infos(), cpus, duration: Nanos(self.latest - first), report })
+        // CPUs are numbered below 4096.
+        let cpus = self.cpus_online.max(report.cpus.len().try_into().unwrap_or(u16::MAX));
+        Ok(Recording { tasks: self.tasks.into_infos(), cpus, duration: Nanos(self.latest.saturating_sub(first)), report })
     }
 
     #[inline]
     fn advance(&mut self, clock: u64) -> Result<Time, Problem> {
         let first = *self.first.get_or_insert(clock);
         if clock < self.latest {
-            return Err(Problem::TimeBackwards { by: Nanos(self.latest - clock) });
+            return Err(Problem::TimeBackwards { by: Nanos(self.latest.saturating_sub(clock)) });
         }
-        if clock - first > LONGEST {
-            return Err(Problem::TimeJumps { by: Nanos(clock - first) });
+        let since = Nanos(clock.saturating_sub(first));
+        if since > LONGEST {
+            return Err(Problem::TimeJumps { by: since });
         }
         self.latest = clock;
-        Ok(Time(clock - first))
+        Ok(Time(since.0))
     }
 
     /// Makes room for a CPU.
     #[inline]
     fn see(&mut self, cpu: CpuId) {
         if cpu.index() >= self.running.len() {
-            self.running.resize(cpu.index() + 1, None);
-            self.report.cpus.resize(cpu.index() + 1, CpuReport::default());
+            let cpus = cpu.index().saturating_add(1);
+            self.running.resize(cpus, None);
+            self.report.cpus.resize(cpus, CpuReport::default());
         }
     }
 
     #[inline]
     fn switch(&mut self, cpu: CpuId, from: TaskId, to: TaskId) {
         let report = &mut self.report.cpus[cpu.index()];
-        report.switches += 1;
-        report.from_idle += u64::from(from == TaskId::NONE);
-        report.to_idle += u64::from(to == TaskId::NONE);
         let running = self.running[cpu.index()].replace(to);
-        report.unseen_switch_ins += u64::from(running.is_some_and(|running| running != from));
+        let is_unseen = running.is_some_and(|running| running != from);
+        for (counter, counts) in [
+            (&mut report.switches, true),
+            (&mut report.from_idle, from == TaskId::NONE),
+            (&mut report.to_idle, to == TaskId::NONE),
+            (&mut report.unseen_switch_ins, is_unseen),
+        ] {
+            *counter = counter.saturating_add(counts.into());
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::record::count;
 use schedsim::Nanos;
 use schedsim::trace::{EventKind, WakeContext};
 
@@ -129,7 +130,7 @@ impl EventCounts {
     /// Counts one event.
     #[inline]
     pub(super) fn count(&mut self, kind: &EventKind) {
-        *match kind {
+        count(match kind {
             EventKind::SchedSwitch { .. } => &mut self.switch,
             EventKind::SchedWaking { .. } => &mut self.waking,
             EventKind::SchedWakeup { .. } => &mut self.wakeup,
@@ -140,7 +141,7 @@ impl EventCounts {
             EventKind::SchedMigrateTask { .. } => &mut self.migrate_task,
             EventKind::JobRelease { .. } | EventKind::JobComplete { .. } | EventKind::Overhead { .. } => return,
             EventKind::SchedPiSetprio { .. } | EventKind::ContentionBegin { .. } => return,
-        } += 1;
+        });
     }
 
     /// The counts with their tracepoints' names.
@@ -180,17 +181,17 @@ impl WakeContexts {
     /// Counts one waking.
     #[inline]
     pub(super) fn count(&mut self, context: WakeContext) {
-        *match context {
+        count(match context {
             WakeContext::Task => &mut self.task,
             WakeContext::Softirq => &mut self.softirq,
             WakeContext::Hardirq => &mut self.hardirq,
             WakeContext::Unknown => &mut self.unknown,
-        } += 1;
+        });
     }
 
     /// Whether the recording says it of any waking.
     pub fn recorded(&self) -> bool {
-        self.task + self.softirq + self.hardirq > 0
+        self.task > 0 || self.softirq > 0 || self.hardirq > 0
     }
 }
 

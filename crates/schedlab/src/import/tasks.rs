@@ -3,9 +3,9 @@
 use schedsim::TaskId;
 use schedsim::trace::TaskInfo;
 
-use super::record::Who;
+use super::record::{Who, count};
 
-/// The tasks seen so far. Pids are below [`LARGEST_PID`](super::record::LARGEST_PID), so a plain table finds them.
+/// The tasks seen so far. Pids are admitted up to [`Pid`](schedsim::admission::Pid)'s most, so a plain table finds them.
 #[derive(Default)]
 pub(super) struct Tasks {
     /// By pid: its present task, or `NONE`.
@@ -49,7 +49,7 @@ impl Comm {
         let len = name.len().min(15);
         let mut bytes = [0; 15];
         bytes[..len].copy_from_slice(&name[..len]);
-        Comm { bytes, len: len as u8 }
+        Comm { bytes, len: len.try_into().unwrap_or_default() }
     }
 }
 
@@ -158,10 +158,10 @@ impl Tasks {
 
     #[cold]
     fn create(&mut self, who: &Who<'_>) -> TaskId {
-        let id = TaskId(self.tasks.len() as u32);
+        let id = TaskId(self.tasks.len().try_into().unwrap_or(u32::MAX));
         self.tasks.push(Task { comm: Comm::new(who.comm), pid: who.pid, tgid: 0, prio: clamp(who.prio), life: Life::Mentioned });
         if self.bind(who.pid, id) != TaskId::NONE {
-            self.pids_reused += 1;
+            count(&mut self.pids_reused);
         }
         id
     }
@@ -170,7 +170,7 @@ impl Tasks {
     fn bind(&mut self, pid: u32, id: TaskId) -> TaskId {
         let index = pid as usize;
         if index >= self.by_pid.len() {
-            self.by_pid.resize(index + 1, TaskId::NONE);
+            self.by_pid.resize(index.saturating_add(1), TaskId::NONE);
         }
         std::mem::replace(&mut self.by_pid[index], id)
     }
@@ -179,5 +179,5 @@ impl Tasks {
 /// Deadline tasks have priority -1; they count as the most important.
 #[inline]
 fn clamp(prio: i32) -> u8 {
-    prio.clamp(0, 139) as u8
+    prio.clamp(0, 139).try_into().unwrap_or_default()
 }

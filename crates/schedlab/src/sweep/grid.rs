@@ -18,12 +18,14 @@
 //! grid is called in results, if not like the file.
 //!
 //! There may be several `[[grid]]` with a `name` each; what stands above them holds for all, unless a grid says otherwise.
+#![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap, clippy::arithmetic_side_effects)]
 
 use super::{Cell, Sweep};
 use crate::Error;
 use crate::experiment::parse_policy;
 use crate::toml_file::TomlFile;
 use crate::workload::{Parameters, Template, Workload};
+use schedsim::admission::Whole;
 use schedsim::policy::PolicySpec;
 use serde::{Deserialize, Deserializer, de};
 use std::ffi::OsStr;
@@ -76,14 +78,39 @@ struct Named {
 
 /// A number of seeds from 1 on, or a list of them.
 #[derive(Clone)]
-struct Seeds(Vec<u64>);
+enum Seeds {
+    UpTo(u64),
+    These(Vec<u64>),
+}
 
 /// Cells run side by side, as many as there are cores, and measurements must not.
 const SIMULATES: &str = "a sweep simulates, and its cells share a machine; `schedlab compare --on host` measures this one, and `schedlab.measure` in Python \
                          the hosts of a cluster, one at a time on each";
 
-/// More than anybody waits for.
-const MOST_CELLS: usize = 10_000_000;
+/// The most cells of a sweep, of 32 bytes each.
+const MOST_CELLS: usize = 4_000_000;
+
+/// The most points of a grid; each holds a workload of its own.
+const MOST_POINTS: usize = 50_000;
+
+impl Seeds {
+    const ONE: Seeds = Seeds::UpTo(1);
+
+    fn count(&self) -> usize {
+        match self {
+            Seeds::UpTo(last) => usize::try_from(*last).unwrap_or(usize::MAX),
+            Seeds::These(seeds) => seeds.len(),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = u64> + Clone {
+        let (last, these) = match self {
+            Seeds::UpTo(last) => (*last, &[][..]),
+            Seeds::These(seeds) => (0, &seeds[..]),
+        };
+        (1..=last).chain(these.iter().copied())
+    }
+}
 
 impl<'de> Deserialize<'de> for Seeds {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Seeds, D::Error> {
@@ -94,17 +121,14 @@ impl<'de> Deserialize<'de> for Seeds {
                 f.write_str("how many seeds, or a list of them")
             }
             fn visit_i64<E: de::Error>(self, count: i64) -> Result<Seeds, E> {
-                match u64::try_from(count) {
-                    Ok(count) if count <= MOST_CELLS as u64 => Ok(Seeds((1..=count).collect())),
-                    _ => Err(E::invalid_value(de::Unexpected::Signed(count), &self)),
-                }
+                Whole::<u64, 0, { MOST_CELLS as u64 }>::admit(count.into()).map(|count| Seeds::UpTo(count.get())).map_err(E::custom)
             }
             fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Seeds, A::Error> {
                 let mut seeds = Vec::new();
                 while let Some(seed) = list.next_element()? {
                     seeds.push(seed);
                 }
-                Ok(Seeds(seeds))
+                Ok(Seeds::These(seeds))
             }
         }
         deserializer.deserialize_any(Visitor)
@@ -160,7 +184,7 @@ struct Part<'c> {
     workload: Option<(&'c Value, String)>,
     policies: Option<(&'c [String], String)>,
     baseline: Option<(&'c str, String)>,
-    seeds: Option<(&'c [u64], String)>,
+    seeds: Option<(&'c Seeds, String)>,
     parameters: Vec<(&'c str, &'c Value, String)>,
     axes: Vec<(&'c str, &'c Value, String)>,
 }
@@ -176,7 +200,7 @@ impl<'c> Part<'c> {
             workload: content.workload.as_ref().map(|source| (source, "workload".to_string())),
             policies: content.policies.as_deref().map(|policies| (policies, "policies".to_string())),
             baseline: content.baseline.as_deref().map(|policy| (policy, "baseline".to_string())),
-            seeds: content.seeds.as_ref().map(|seeds| (&seeds.0[..], "seeds".to_string())),
+            seeds: content.seeds.as_ref().map(|seeds| (seeds, "seeds".to_string())),
             parameters: keyed(&content.parameters, "parameters"),
             axes: keyed(&content.axes, "axes"),
         }
@@ -189,7 +213,7 @@ impl<'c> Part<'c> {
         part.workload = named.workload.as_ref().map(|source| (source, key("workload"))).or(part.workload);
         part.policies = named.policies.as_deref().map(|policies| (policies, key("policies"))).or(part.policies);
         part.baseline = named.baseline.as_deref().map(|policy| (policy, key("baseline"))).or(part.baseline);
-        part.seeds = named.seeds.as_ref().map(|seeds| (&seeds.0[..], key("seeds"))).or(part.seeds);
+        part.seeds = named.seeds.as_ref().map(|seeds| (seeds, key("seeds"))).or(part.seeds);
         // An axis takes the place of a parameter above, and a parameter that of an axis.
         let is_own = |name: &str| named.parameters.contains_key(name) || named.axes.contains_key(name);
         part.parameters.retain(|(name, ..)| !is_own(name));
@@ -208,12 +232,13 @@ impl<'c> Part<'c> {
     fn add_to(&self, sweep: &mut Sweep, file: &TomlFile, folder: &Path) -> Result<(), Error> {
         let template = self.template(file, folder)?;
         let policies = self.policies(file)?;
-        let (seeds, key) = self.seeds.clone().unwrap_or((&[1], self.key("seeds")));
-        if seeds.is_empty() {
+        let (seeds, key) = self.seeds.clone().unwrap_or((&Seeds::ONE, self.key("seeds")));
+        if seeds.count() == 0 {
             return Err(file.wrong(&key, "without seeds there are no cells"));
         }
         let places = self.places(file)?;
-        let (all, most) = (places.len().saturating_mul(policies.len()).saturating_mul(seeds.len()), MOST_CELLS - sweep.cells.len());
+        let (all, most) =
+            (places.len().saturating_mul(policies.len()).saturating_mul(seeds.count()), MOST_CELLS.saturating_sub(sweep.cells.len()));
         if all > most {
             return Err(file.wrong(&self.key("axes"), &format!("{all} cells are more than the {MOST_CELLS} that a sweep may have")));
         }
@@ -226,7 +251,7 @@ impl<'c> Part<'c> {
             let cell =
                 |policy: &Arc<PolicySpec>, seed: u64| Cell { grid: name.clone(), workload: workload.clone(), policy: policy.clone(), seed };
             sweep.cells.extend(
-                policies.iter().flat_map(|policy| seeds.iter().map(move |&seed| (policy, seed))).map(|(policy, seed)| cell(policy, seed)),
+                policies.iter().flat_map(|policy| seeds.iter().map(move |seed| (policy, seed))).map(|(policy, seed)| cell(policy, seed)),
             );
         }
         sweep.grids.push(Grid { name, baseline: self.baseline.as_ref().map(|(policy, _)| policy.to_string()) });
@@ -278,8 +303,10 @@ impl<'c> Part<'c> {
             let Some(values) = values.as_array().filter(|values| !values.is_empty()) else {
                 return Err(file.wrong(key, "an axis is a list of at least one value; without, there are no cells"));
             };
-            if places.len().saturating_mul(values.len()) > MOST_CELLS {
-                return Err(file.wrong(key, &format!("these are more cells than the {MOST_CELLS} that a sweep may have")));
+            if places.len().saturating_mul(values.len()) > MOST_POINTS {
+                return Err(
+                    file.wrong(key, &format!("these are more points than the {MOST_POINTS} that a grid may have; give fewer values"))
+                );
             }
             let with = |place: &Parameters| {
                 let place = place.clone();
@@ -347,7 +374,6 @@ mod tests {
             ("[axes]\nload = []", "g.toml:4: axes.load: an axis is a list of at least one value; without, there are no cells"),
             ("seeds = 0", "g.toml:3: seeds: without seeds there are no cells"),
             ("seeds = []", "g.toml:3: seeds: without seeds there are no cells"),
-            ("seeds = -1", "g.toml:3: seeds: invalid value: integer `-1`, expected how many seeds"),
             ("[axes]\nload = [0.5, 1.0]", "g.toml:4: axes.load: a load of 1.000 never comes to rest"),
             ("[axes]\nlaod = [0.5]", "g.toml:4: axes.laod[0]: there is no parameter named `laod`. Did you mean `load`?"),
             ("[axes]\ntmc = ['1ms', 2]", "g.toml:4: axes.tmc[1]: invalid type: integer `2`, expected a duration"),
@@ -369,7 +395,9 @@ mod tests {
             ("on = 'host'", "g.toml:3: on: a sweep simulates, and its cells share a machine; `schedlab compare --on host`"),
             ("[[grid]]\nname = 'a'\nworkload = 3", "g.toml:5: grid[0].workload: a workload is a name, a file, or a table"),
             ("[[grid]]\nname = 'a'\n[grid.workload]\nbase = 'unix'", "g.toml: grid[0].workload:1: base: "),
-            ("seeds = 9000000\n[axes]\nload = [0.5, 0.6]", "g.toml:4: axes: 36000000 cells are more than"),
+            ("seeds = 1000000\n[axes]\nload = [0.5, 0.6, 0.7]", "g.toml:4: axes: 6000000 cells are more than"),
+            ("seeds = 9000000", "g.toml:3: seeds: 9000000 is out of range: give a whole number from 0 to 4000000"),
+            ("seeds = -1", "g.toml:3: seeds: -1 is out of range"),
         ] {
             let error = Sweep::parse("g.toml", &format!("{HEAD}{tail}\n")).expect_err(tail);
             assert!(error.to_string().starts_with(words), "{tail}\n{error}");

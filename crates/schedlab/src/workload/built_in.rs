@@ -1,4 +1,5 @@
 //! The workloads that come with the program: `name`, `name:argument` or `name:argument?option=value&option=value`.
+#![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap, clippy::arithmetic_side_effects)]
 
 mod programs;
 
@@ -126,9 +127,11 @@ impl Given<'_> {
     }
 
     /// A whole number from one to `most`.
-    fn count(&self, option: &str, most: u64) -> Result<u64, Error> {
+    fn count<T: TryFrom<u64>>(&self, option: &str, most: u64) -> Result<T, Error> {
         let number = self.get(option).parse().ok().filter(|number| (1..=most).contains(number));
-        number.ok_or_else(|| self.wrong(option, &format!("give a whole number from 1 to {most}")))
+        number
+            .and_then(|number| T::try_from(number).ok())
+            .ok_or_else(|| self.wrong(option, &format!("give a whole number from 1 to {most}")))
     }
 
     fn span(&self, option: &str) -> Result<Nanos, Error> {

@@ -1,4 +1,5 @@
 //! A closed workload, wherever it was described: tasks that go through phases.
+#![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap, clippy::arithmetic_side_effects)]
 
 use crate::Error;
 use crate::toml_file::TomlFile;
@@ -9,6 +10,8 @@ use std::fmt::Write;
 
 /// The number of CPUs of a workload that does not say.
 const CPUS: u16 = 4;
+/// Any machine has fewer: what a workload names is there on some machine.
+const MOST_CPUS: u16 = 4096;
 
 /// A description, and where it comes from.
 #[derive(Clone, Debug)]
@@ -41,7 +44,7 @@ impl ClosedWorkload {
         let stem = file.name().rsplit('/').next().unwrap_or_default().trim_end_matches(".toml");
         let name = closed.name.clone().unwrap_or_else(|| stem.to_string());
         let workload = ClosedWorkload { name, closed, origin: Origin::Toml(file), notes: Vec::new() };
-        workload.scripts(workload.cpus().max(1024)).map(|_| workload)
+        workload.scripts(workload.cpus().max(MOST_CPUS)).map(|_| workload)
     }
 
     /// One that came with the program.

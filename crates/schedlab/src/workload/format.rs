@@ -1,8 +1,10 @@
 //! The format of a workload file: what its keys are, and the JSON Schema of it that editors use (`docs/workload.schema.json`).
 //!
 //! The doc comments here are the descriptions in that schema, and those that `schedlab list workloads` shows.
+#![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap, clippy::arithmetic_side_effects)]
 
 use schedsim::Nanos;
+use schedsim::admission::{Cpus, Drawn as DrawnTasks, Population, Priority as Prio, WarmUpTasks, admitted, admitted_if_given};
 use schedsim::workload::{self, Bin};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema as schema};
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -24,6 +26,8 @@ pub struct Definition {
     /// The time between two arrivals (default: exponential, with the mean that gives the load).
     pub arrivals: Option<Distribution<Span>>,
     /// How many CPUs (unix1990: 4).
+    #[serde(default, deserialize_with = "admitted_if_given::<_, Cpus, _>")]
+    #[schemars(with = "Option<Cpus>")]
     pub cpus: Option<u16>,
     /// How fast a CPU is: at 0.5 bursts take twice as long, while arrivals, pauses and costs stay what they are (default: 1).
     pub speed: Option<f64>,
@@ -51,12 +55,16 @@ pub struct Definition {
     pub wake_cost: Option<Span>,
 
     /// So many tasks are measured (default: 1000).
+    #[serde(default, deserialize_with = "admitted_if_given::<_, DrawnTasks, _>")]
+    #[schemars(with = "Option<DrawnTasks>")]
     pub tasks: Option<u64>,
     /// What comes before the measured tasks: a number of tasks, or "mser-5", which lets the data decide (default: 0).
     pub warm_up: Option<WarmUp>,
     /// What happens after the last measured task has arrived: the system drains, or tasks go on arriving until all measured ones have left (default: drain).
     pub after: Option<After>,
     /// With more tasks alive than this the run ends, saturated (default: 20000). A load of 1 or more needs it.
+    #[serde(default, deserialize_with = "admitted_if_given::<_, Population, _>")]
+    #[schemars(with = "Option<Population>")]
     pub population_limit: Option<u32>,
     /// What a saturated run is told by, beside the limit of the population (default: drift).
     pub saturation: Option<Saturation>,
@@ -91,6 +99,8 @@ pub struct Class {
     #[serde(default)]
     pub intensive: bool,
     /// Linux's kernel priority, 0 to 139, low is urgent (default: 120, nice 0).
+    #[serde(default, deserialize_with = "admitted_if_given::<_, Prio, _>")]
+    #[schemars(with = "Option<Prio>")]
     pub priority: Option<u8>,
     /// Several priorities in place of one.
     pub priorities: Option<Vec<Priority>>,
@@ -107,6 +117,8 @@ pub struct Class {
 #[serde(deny_unknown_fields)]
 pub struct Priority {
     /// Linux's kernel priority, 0 to 139, low is urgent.
+    #[serde(deserialize_with = "admitted::<_, Prio, _>")]
+    #[schemars(with = "Prio")]
     pub priority: u8,
     /// How many of the class's tasks have it; all shares sum to one.
     pub share: f64,
@@ -266,7 +278,7 @@ impl<'de> Deserialize<'de> for WarmUp {
                 f.write_str("a number of tasks, or \"mser-5\"")
             }
             fn visit_i64<E: de::Error>(self, tasks: i64) -> Result<WarmUp, E> {
-                u64::try_from(tasks).map(WarmUp::Tasks).map_err(|_| E::invalid_value(de::Unexpected::Signed(tasks), &self))
+                WarmUpTasks::admit(tasks.into()).map(|tasks| WarmUp::Tasks(tasks.get())).map_err(E::custom)
             }
             fn visit_str<E: de::Error>(self, text: &str) -> Result<WarmUp, E> {
                 if text == "mser-5" { Ok(WarmUp::Mser5) } else { Err(E::invalid_value(de::Unexpected::Str(text), &self)) }

@@ -2,6 +2,7 @@
 //!
 //! The reference for what a file means is Debian's rt-app 1.0 with its workgen, which lets the same key stand several times in an object, and `suspend` without
 //! a value. [`EVENTS`] and [`KEYS`] say what is honoured, approximated and rejected; docs/rt-app.md has the same tables.
+#![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap, clippy::arithmetic_side_effects)]
 
 mod json;
 
@@ -9,6 +10,7 @@ use super::ClosedWorkload;
 use crate::{Error, no_such};
 use json::{Entry, Json, Value};
 use schedsim::Nanos;
+use schedsim::admission::{CpuNumber, Rounds, TaskCount, duration};
 use schedsim::workload::{
     BarrierOptions, Closed, IoOperation, IoPhase, LoopPhase, Phase, PipeOptions, SchedulingPolicy, Tasks, TimerMode, TimerPhase,
 };
@@ -88,6 +90,9 @@ pub const KEYS: &[Key] = &[
     key("dl-deadline", Treatment::Ignored, "of SCHED_DEADLINE"),
 ];
 
+const MICROSECOND: Nanos = Nanos(1_000);
+const SECOND: Nanos = Nanos(1_000_000_000);
+
 /// How long an endless file runs that does not say.
 const DURATION: Nanos = Nanos::from_millis(10_000);
 
@@ -155,7 +160,7 @@ impl Reader<'_> {
             match entry.key.as_str() {
                 "duration" => match self.json.integer(entry)? {
                     ..0 => {}
-                    seconds => self.closed.duration = Some(Nanos::from_millis(1_000 * seconds as u64)),
+                    seconds => self.closed.duration = Some(self.span(entry, seconds, SECOND)?),
                 },
                 "default_policy" => self.default = self.policy(entry)?,
                 "pi_enabled" if entry.value == Value::Bool(true) => {
@@ -187,10 +192,13 @@ impl Reader<'_> {
         let entries = json.object(entry)?;
         let find = |name: &str| entries.iter().find(|entry| entry.key == name);
         let integer = |name: &str| find(name).map(|entry| json.integer(entry)).transpose();
-        let count = integer("instance")?.unwrap_or(1).max(0) as u32;
-        if count == 0 {
-            return Ok(()); // it waits for a fork
-        }
+        let count = match find("instance") {
+            None => 1,
+            Some(entry) => match json.integer(entry)? {
+                ..=0 => return Ok(()), // it waits for a fork
+                count => json.admit(entry, TaskCount::admit(count.into()))?.get(),
+            },
+        };
         let key = format!("task[{}]", self.closed.tasks.len());
         self.lines.insert(key.clone(), entry.line);
         for (name, of) in [("priority", "priority"), ("priority", "nice"), ("instance", "count")] {
@@ -199,7 +207,9 @@ impl Reader<'_> {
             }
         }
         let policy = find("policy").map_or(Ok(self.default), |entry| self.policy(entry))?;
-        let priority = integer("priority")?.map(|priority| priority.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32);
+        let priority = integer("priority")?.map(|priority| {
+            priority.try_into().unwrap_or(if priority < 0 { i32::MIN } else { i32::MAX }) // refused below
+        });
         let is_real_time = matches!(policy, SchedulingPolicy::Fifo | SchedulingPolicy::Rr);
         let mut cpus = BTreeSet::new();
         let nodes = self.body(entry, entries, count, &mut cpus)?;
@@ -214,7 +224,10 @@ impl Reader<'_> {
             nice: priority.filter(|_| !is_real_time),
             priority: is_real_time.then(|| priority.unwrap_or(10)),
             affinity: (!affinity.is_empty()).then_some(affinity),
-            start: Nanos::from_micros(integer("delay")?.unwrap_or(0).max(0) as u64),
+            start: match find("delay") {
+                Some(entry) => self.span(entry, json.integer(entry)?.max(0), MICROSECOND)?,
+                None => Nanos::ZERO,
+            },
             ..Tasks::new(&entry.key, phases)
         });
         Ok(())
@@ -256,20 +269,23 @@ impl Reader<'_> {
         match self.json.integer(entry)? {
             ..0 => Ok(None),
             0 => Err(self.json.wrong(entry.line, "loop: give -1, which is for ever, or at least 1")),
-            times => Ok(Some(times as u64)),
+            times => self.json.admit(entry, Rounds::admit(times.into())).map(|times| Some(times.get())),
         }
     }
 
     fn cpus(&self, entries: &[Entry]) -> Result<Vec<(u16, usize)>, Error> {
         let Some(entry) = entries.iter().find(|entry| entry.key == "cpus") else { return Ok(Vec::new()) };
         let cpu = |value: &Value| match value {
-            Value::Number(number) => number.parse().ok().map(|cpu: u16| (cpu, entry.line)),
+            Value::Number(number) => number.parse().ok().map(|cpu: CpuNumber| (cpu.get(), entry.line)),
             _ => None,
         };
         let Value::Array(cpus) = &entry.value else {
             return Err(self.json.wrong(entry.line, "cpus: give a list of numbers, as in [0, 2]"));
         };
-        cpus.iter().map(cpu).collect::<Option<_>>().ok_or_else(|| self.json.wrong(entry.line, "cpus: give a list of numbers, as in [0, 2]"))
+        cpus.iter()
+            .map(cpu)
+            .collect::<Option<_>>()
+            .ok_or_else(|| self.json.wrong(entry.line, "cpus: give a list of numbers from 0 to 4095, as in [0, 2]"))
     }
 
     /// Events beside phases are never reached.
@@ -307,17 +323,17 @@ impl Reader<'_> {
     fn event(&mut self, event: &str, task: &str, entry: &Entry, count: u32) -> Result<Vec<Phase>, Error> {
         let json = self.json;
         let amount = || match json.integer(entry)? {
-            amount @ 0.. => Ok(amount as u64),
+            amount @ 0.. => Ok(amount),
             _ => Err(json.wrong(entry.line, &format!("{}: give a number that is not negative", entry.key))),
         };
         let name = || json.text(entry).map(str::to_string);
         Ok(match event {
-            "run" | "runtime" => vec![Phase::Run(Nanos::from_micros(amount()?))],
-            "sleep" => vec![Phase::Sleep(Nanos::from_micros(amount()?))],
-            "mem" => vec![Phase::Run(Nanos(amount()?.div_ceil(10)))],
+            "run" | "runtime" => vec![Phase::Run(self.span(entry, amount()?, MICROSECOND)?)],
+            "sleep" => vec![Phase::Sleep(self.span(entry, amount()?, MICROSECOND)?)],
+            "mem" => vec![Phase::Run(Nanos(self.span(entry, amount()?, Nanos(1))?.0.div_ceil(10)))],
             "iorun" => {
-                let bytes = amount()?;
-                vec![Phase::Io(IoPhase { device: "io_device".into(), service: Nanos(bytes), bytes, operation: IoOperation::Write })]
+                let service = self.span(entry, amount()?, Nanos(1))?;
+                vec![Phase::Io(IoPhase { device: "io_device".into(), service, bytes: service.0, operation: IoOperation::Write })]
             }
             "yield" => vec![Phase::Yield],
             "lock" => vec![Phase::Lock(name()?)],
@@ -341,7 +357,8 @@ impl Reader<'_> {
             "barrier" => {
                 let of = name()?;
                 let BarrierOptions { tasks } = self.closed.barriers.entry(of.clone()).or_default();
-                *tasks = Some(tasks.unwrap_or(0) + count);
+                let comers = u64::from(count).saturating_add(tasks.unwrap_or(0).into());
+                *tasks = Some(json.admit(entry, TaskCount::admit(comers.into()))?.get());
                 vec![Phase::Barrier(of)]
             }
             "sem_post" | "sem_wait" => {
@@ -354,6 +371,11 @@ impl Reader<'_> {
         })
     }
 
+    /// A number of units of time.
+    fn span(&self, entry: &Entry, count: i64, unit: Nanos) -> Result<Nanos, Error> {
+        self.json.admit(entry, duration(count.into(), unit))
+    }
+
     /// A timer of period zero is over before it begins.
     fn timer(&self, entry: &Entry) -> Result<Option<Phase>, Error> {
         let json = self.json;
@@ -361,9 +383,12 @@ impl Reader<'_> {
         let name = text("ref")?.unwrap_or("unknown").to_string();
         let mode = if text("mode")?.is_some_and(|mode| mode.starts_with("absolute")) { TimerMode::Absolute } else { TimerMode::Relative };
         let period = json.part(entry, "period").map_or(Ok(0), |part| json.integer(part))?;
-        let period = u64::try_from(period).map_err(|_| json.wrong(entry.line, "timer: give a period that is not negative"))?;
+        if period < 0 {
+            return Err(json.wrong(entry.line, "timer: give a period that is not negative"));
+        }
         let shared = !name.starts_with("unique");
-        Ok((period > 0).then(|| Phase::Timer(TimerPhase { period: Nanos::from_micros(period), name, mode, shared })))
+        let period = self.span(entry, period, MICROSECOND)?;
+        Ok((period > Nanos::ZERO).then_some(Phase::Timer(TimerPhase { period, name, mode, shared })))
     }
 
     /// The phases of a closed workload, whose lines are noted by their keys.

@@ -1,8 +1,10 @@
 //! From a workload file and parameters to a model and a machine that can be simulated.
+#![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap, clippy::arithmetic_side_effects)]
 
 use super::format::{After, Base, Class, Definition, Priorities, Saturation, Slows, Span, WarmUp, stochastic_keys};
 use crate::toml_file::{TomlFile, with_nearest};
 use crate::{Error, no_such};
+use schedsim::admission::Real;
 use schedsim::policy::{PolicyError, PolicySpec};
 use schedsim::workload::{self, Bursts, Distribution, Invalid, Model, RunLength, Unix1990};
 use schedsim::{Machine, Nanos, Sharing};
@@ -175,6 +177,11 @@ fn refuse<T>(key: &str, message: impl Into<String>) -> Result<T, Invalid> {
     at(key, Err(message.into()))
 }
 
+/// `value`, if it is in its range.
+fn admit(key: &str, range: Real, value: f64) -> Result<f64, Invalid> {
+    at(key, range.admit(value).map_err(|wrong| wrong.to_string()))
+}
+
 impl Stochastic {
     fn new(name: String, definition: &Definition, parameters: BTreeMap<String, String>) -> Result<Stochastic, Invalid> {
         let length = run_length(definition)?;
@@ -256,12 +263,6 @@ fn run_length(definition: &Definition) -> Result<RunLength, Invalid> {
         after,
         population_limit: definition.population_limit.unwrap_or(defaults.population_limit),
     };
-    if length.population_limit == 0 {
-        return refuse("population-limit", "at least one task must be allowed");
-    }
-    if length.measured == 0 {
-        return refuse("tasks", "at least one task must be measured");
-    }
     if length.measured < 5000 && definition.warm_up == Some(WarmUp::Mser5) {
         return refuse("warm-up", format!("MSER-5 takes batches of five from at least 5000 tasks, not from {}", length.measured));
     }
@@ -273,13 +274,7 @@ fn run_length(definition: &Definition) -> Result<RunLength, Invalid> {
 
 /// The machine on top of `machine`, which has the defaults.
 fn machine(definition: &Definition, mut machine: Machine) -> Result<Machine, Invalid> {
-    let share = |key: &str, share: Option<f64>, default: f64| match share.unwrap_or(default) {
-        share if share >= 0.0 && share.is_finite() => Ok(share),
-        share => refuse(key, format!("a share by which bursts lengthen must be zero or more, not {share}")),
-    };
-    if !(1..=1024).contains(&machine.cpus) {
-        return refuse("cpus", format!("a machine has 1 to 1024 CPUs, not {}", machine.cpus));
-    }
+    let share = |key: &str, share: Option<f64>, default: f64| admit(key, Real::SLOWDOWN, share.unwrap_or(default));
     let span = |span: Option<Span>, default| span.map_or(default, |Span(span)| span);
     machine.switch_cost = span(definition.switch_cost, machine.switch_cost);
     machine.lock_hold = span(definition.lock_hold, machine.lock_hold);
@@ -303,10 +298,7 @@ fn machine(definition: &Definition, mut machine: Machine) -> Result<Machine, Inv
 }
 
 fn speed(definition: &Definition) -> Result<f64, Invalid> {
-    match definition.speed.unwrap_or(1.0) {
-        speed if (0.001..=1000.0).contains(&speed) => Ok(speed),
-        speed => refuse("speed", format!("the speed must be a number from 0.001 to 1000, not {speed}")),
-    }
+    admit("speed", Real::SPEED, definition.speed.unwrap_or(1.0))
 }
 
 type Built = (Model, Machine, Option<f64>);
@@ -319,11 +311,11 @@ fn unix1990(definition: &Definition, length: RunLength) -> Result<Built, Invalid
     }
     let defaults = Unix1990::default();
     let unix = Unix1990 {
-        load: definition.load.unwrap_or(defaults.load),
+        load: admit("load", Real::LOAD, definition.load.unwrap_or(defaults.load))?,
         cpus: definition.cpus.unwrap_or(defaults.cpus),
         speed: speed(definition)?,
         pause: definition.pause.map_or(defaults.pause, |Span(pause)| pause),
-        bursts: definition.bursts.unwrap_or(defaults.bursts),
+        bursts: admit("bursts", Real::BURSTS, definition.bursts.unwrap_or(defaults.bursts))?,
         burst: definition.burst.map_or(defaults.burst, |Span(mean)| Bursts::Exponential(mean)),
         intensive: definition.intensive.unwrap_or(defaults.intensive),
         priorities: match definition.priorities {
@@ -370,6 +362,8 @@ fn of_classes(name: &str, definition: &Definition, length: RunLength) -> Result<
 fn drawn_class(key: &str, class: &Class, speed: f64) -> Result<workload::Class, Invalid> {
     let burst = class.burst.build().and_then(|burst| burst.scaled(1.0 / speed));
     let bursts = at(&format!("{key}.bursts"), class.bursts.build())?;
+    let most = Real { least: 0.0, ..Real::BURSTS };
+    admit(&format!("{key}.bursts"), most, bursts.mean())?;
     let pause = match &class.pause {
         Some(pause) => pause.build(),
         None if bursts.mean() > 1.0 => Err("tasks of several bursts need pauses between them".to_string()),
@@ -380,9 +374,6 @@ fn drawn_class(key: &str, class: &Class, speed: f64) -> Result<workload::Class, 
         (priority, None) => ("priority", vec![(priority.unwrap_or(120), 1.0)]),
         (None, Some(priorities)) => ("priorities", priorities.iter().map(|priority| (priority.priority, priority.share)).collect()),
     };
-    if let Some((priority, _)) = priorities.iter().find(|&&(priority, _)| priority > 139) {
-        return refuse(&format!("{key}.{of}"), format!("priorities go from 0 to 139, not to {priority}"));
-    }
     sum_to_one(&format!("{key}.{of}"), priorities.iter().map(|&(_, share)| share))?;
     Ok(workload::Class {
         name: class.name.clone().unwrap_or_else(|| key.to_string()),
@@ -413,7 +404,7 @@ fn shares(given: &[Class], classes: &[workload::Class]) -> Result<Vec<f64>, Inva
         }
         shares.push(share);
     }
-    sum_to_one(&key(given.len() - 1), shares.iter().copied())?;
+    sum_to_one(&key(given.len().saturating_sub(1)), shares.iter().copied())?;
     if by_load {
         shares.iter_mut().zip(classes).for_each(|(share, class)| *share /= class.cpu_time());
     }
@@ -430,8 +421,8 @@ fn sum_to_one(key: &str, shares: impl Iterator<Item = f64>) -> Result<(), Invali
 fn arrivals(definition: &Definition, work: f64, cpus: u16) -> Result<Distribution, Invalid> {
     let gaps = definition.arrivals.as_ref().map(|arrivals| at("arrivals", arrivals.build())).transpose()?;
     match (definition.load, gaps) {
-        (Some(load), _) if !(load > 0.0 && load.is_finite()) => refuse("load", format!("the load must be above zero, not {load}")),
         (Some(load), gaps) => {
+            let load = admit("load", Real::LOAD, load)?;
             let mean = work / (load * f64::from(cpus));
             at("load", gaps.map_or_else(|| Distribution::exponential(mean), |gaps| gaps.scaled(mean / gaps.mean())))
         }
@@ -482,23 +473,37 @@ mod tests {
         let with = |head: &str| format!("{head}\n{CLASS}");
         for (head, words) in [
             ("load = 1.2\ncpus = 4", "w.toml:1: load: a load of 1.200 never comes to rest: give population-limit"),
-            ("load = -0.5\ncpus = 4", "w.toml:1: load: the load must be above zero, not -0.5"),
-            ("load = nan\ncpus = 4", "w.toml:1: load: the load must be above zero, not NaN"),
+            ("load = -0.5\ncpus = 4", "w.toml:1: load: -0.5 is out of range: give a number from 0.000001 to 1000000"),
+            ("load = nan\ncpus = 4", "w.toml:1: load: NaN is out of range: give a number from 0.000001"),
             ("load = 0.5", "w.toml:1: cpus: the number of CPUs is missing"),
             ("cpus = 4", "w.toml:1: load: give the load, or the time between arrivals"),
-            ("cpus = 0\nload = 0.5", "w.toml:1: cpus: a machine has 1 to 1024 CPUs, not 0"),
-            ("cpus = -4\nload = 0.5", "w.toml:1: cpus: invalid value: integer `-4`"),
+            ("cpus = 0\nload = 0.5", "w.toml:1: cpus: 0 is out of range: give a whole number from 1 to 4096"),
+            ("cpus = -4\nload = 0.5", "w.toml:1: cpus: -4 is out of range: give a whole number from 1 to 4096"),
             ("cpus = 4\narrivals = { constant = \"1ms\" }", "w.toml:2: arrivals: a load of 62.500 never comes to rest"),
             ("cpus = 4\nload = 0.5\ntmc = \"5\"", "w.toml:3: tmc: \"5\" is not a duration: give a number and a unit"),
             ("cpus = 4\nload = 0.5\ntmc = \"-1ms\"", "w.toml:3: tmc: \"-1ms\" is not a duration"),
             ("cpus = 4\nload = 0.5\ntmc = 5", "w.toml:3: tmc: invalid type: integer `5`, expected a duration"),
-            ("cpus = 4\nload = 0.5\n\nsmc = -0.1", "w.toml:4: smc: a share by which bursts lengthen must be zero or more, not -0.1"),
-            ("cpus = 4\nload = 0.5\nremote = inf", "w.toml:3: remote: a share"),
-            ("cpus = 4\nload = 0.5\nspeed = nan", "w.toml:3: speed: the speed must be a number from 0.001"),
+            ("cpus = 4\nload = 0.5\n\nsmc = -0.1", "w.toml:4: smc: -0.1 is out of range: give a number from 0 to 1000000"),
+            ("cpus = 4\nload = 0.5\nremote = inf", "w.toml:3: remote: inf is out of range"),
+            ("cpus = 4\nload = 0.5\nspeed = nan", "w.toml:3: speed: NaN is out of range: give a number from 0.001 to 1000"),
+            ("cpus = 4097\nload = 0.5", "w.toml:1: cpus: 4097 is out of range"),
+            ("cpus = 99999999999999999999\nload = 0.5", "w.toml:1: "),
+            ("cpus = 4\nload = 1e-300", "w.toml:2: load: 0.00"),
+            ("cpus = 4\nload = inf", "w.toml:2: load: inf is out of range"),
+            ("cpus = 4\nload = 0.5\ntasks = 9223372036854775807", "w.toml:3: tasks: 9223372036854775807 is out of range"),
+            ("cpus = 4\nload = 0.5\nwarm-up = -1", "w.toml:3: warm-up: -1 is out of range"),
+            ("cpus = 4\nload = 0.5\nsmc = 1e300", "w.toml:3: smc: 1000"),
+            (
+                "cpus = 4\nload = 0.5\ntmc = \"99999999999999999999s\"",
+                "w.toml:3: tmc: 99999999999999999999s is out of range: give a duration",
+            ),
             ("cpus = 4\nload = 0.5\nquantum = \"0ms\"", "w.toml:3: quantum: a quantum must be above zero"),
             ("cpus = 4\nload = 0.5\nrefill-half-life = \"0ms\"", "w.toml:3: refill-half-life: a half-life must be above zero"),
-            ("cpus = 4\nload = 0.5\ntasks = 0", "w.toml:3: tasks: at least one task"),
-            ("cpus = 4\nload = 0.5\npopulation-limit = 0", "w.toml:3: population-limit: at least one task"),
+            ("cpus = 4\nload = 0.5\ntasks = 0", "w.toml:3: tasks: 0 is out of range: give a whole number from 1 to"),
+            (
+                "cpus = 4\nload = 0.5\npopulation-limit = 0",
+                "w.toml:3: population-limit: 0 is out of range: give a whole number from 1 to 4194304",
+            ),
             (
                 "cpus = 4\nload = 0.5\nwarm-up = \"mser\"",
                 "w.toml:3: warm-up: invalid value: string \"mser\", expected a number of tasks, or \"mser-5\"",
@@ -514,7 +519,7 @@ mod tests {
         }
         refused("cpus = 4\nload = 0.5\n", "w.toml:1: class: there is nothing to run");
         refused("cpus = 4\nload = ", "w.toml:2: ");
-        refused("base = \"unix1990\"\nbursts = 0.5\n", "w.toml:2: bursts: a geometric distribution counts from 1");
+        refused("base = \"unix1990\"\nbursts = 0.5\n", "w.toml:2: bursts: 0.5 is out of range: give a number from 1 to");
         refused("base = \"unix1990\"\nintensive = 1.5\n", "w.toml:2: intensive: the share of processor-intensive load");
     }
 
@@ -543,7 +548,11 @@ mod tests {
         refused("[[class]]\n", "[[class]]\nshare = 0.5\n", "w.toml:4: class[0].share: the shares sum to 0.5, not to one");
         refused("[[class]]\n", "[[class]]\nshare = nan\n", "w.toml:4: class[0].share: a share is a number from 0 to 1, not NaN");
         refused("[[class]]\n", "[[class]]\nshare = 1\nload-share = 1\n", "w.toml:4: class[0].share: give shares of the tasks or");
-        refused("[[class]]\n", "[[class]]\npriority = 140\n", "w.toml:4: class[0].priority: priorities go from 0 to 139, not to 140");
+        refused(
+            "[[class]]\n",
+            "[[class]]\npriority = 140\n",
+            "w.toml:4: class[0].priority: 140 is out of range: give a whole number from 0 to 139",
+        );
         let nan = "[[class]]\npriorities = [{ priority = 100, share = nan }]\n";
         refused("[[class]]\n", nan, "w.toml:4: class[0].priorities: the shares sum to NaN, not to one");
         refused("[[class]]\n", "[[class]]\npriorities = []\n", "w.toml:4: class[0].priorities: the shares sum to 0, not to one");

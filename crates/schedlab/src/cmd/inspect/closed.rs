@@ -7,7 +7,7 @@ use schedsim::workload::{SchedulingPolicy, Tasks};
 
 /// Prints what is in `workload`.
 pub fn inspect(workload: &ClosedWorkload, format: Format) -> Result<(), Error> {
-    let scripts = workload.scripts(workload.cpus().max(1024))?;
+    let scripts = workload.scripts(workload.cpus().max(4096))?;
     match format {
         Format::Json => {
             let json = serde_json::to_string_pretty(workload.description()).map_err(|error| Error::Internal(error.to_string()))?;

@@ -27,8 +27,9 @@ impl<'a> Sample<'a> {
                 return Some(None);
             }
             data.part(at, 8)?;
-            at += 8;
-            Some(Some(at - 8))
+            let start = at;
+            at = start.checked_add(8)?;
+            Some(Some(start))
         };
         word(has(SampleFormat::IDENTIFIER))?;
         word(has(SampleFormat::IP))?;
@@ -40,21 +41,21 @@ impl<'a> Sample<'a> {
         let cpu = word(has(SampleFormat::CPU))?;
         word(has(SampleFormat::PERIOD))?;
         if has(SampleFormat::READ) {
-            at += read_size(data, at, info.read_format)?;
+            at = at.checked_add(read_size(data, at, info.read_format)?)?;
         }
         if has(SampleFormat::CALLCHAIN) {
             let entries = usize::try_from(data.unsigned(at, 8)?).ok()?;
-            at += entries.checked_add(1)?.checked_mul(8).filter(|size| *size < 1 << 16)?;
+            at = at.checked_add(entries.checked_add(1)?.checked_mul(8).filter(|size| *size < 1 << 16)?)?;
         }
         let raw = match has(SampleFormat::RAW) {
-            true => Some(data.part(at + 4, data.unsigned(at, 4)? as usize)?),
+            true => Some(data.part(at.checked_add(4)?, data.unsigned(at, 4)?.try_into().ok()?)?),
             false => None,
         };
-        let number = |at: usize| data.unsigned(at, 4).map(|number| number as u32);
+        let number = |at: usize| data.unsigned(at, 4).and_then(|number| u32::try_from(number).ok());
         Some(Sample {
             time: time.and_then(|at| data.unsigned(at, 8)),
             cpu: cpu.and_then(number),
-            ids: ids.and_then(|at| Some((number(at)?, number(at + 4)?))),
+            ids: ids.and_then(|at| Some((number(at)?, number(at.checked_add(4)?)?))),
             raw,
         })
     }
@@ -64,14 +65,12 @@ impl<'a> Sample<'a> {
 fn read_size(data: Bytes<'_>, at: usize, format: ReadFormat) -> Option<usize> {
     let has = |part: ReadFormat| usize::from(format.contains(part));
     let lost = usize::from(format.bits() & 1 << 4 != 0);
-    let times = has(ReadFormat::TOTAL_TIME_ENABLED) + has(ReadFormat::TOTAL_TIME_RUNNING);
-    let per_value = 1 + has(ReadFormat::ID) + lost;
-    let words = match format.contains(ReadFormat::GROUP) {
-        true => {
-            let values = usize::try_from(data.unsigned(at, 8)?).ok().filter(|values| *values < 1 << 13)?;
-            1 + times + values * per_value
-        }
-        false => times + per_value,
+    let all = |parts: &[usize]| parts.iter().fold(0, |sum: usize, &part| sum.saturating_add(part));
+    let times = all(&[has(ReadFormat::TOTAL_TIME_ENABLED), has(ReadFormat::TOTAL_TIME_RUNNING)]);
+    let per_value = all(&[1, has(ReadFormat::ID), lost]);
+    let values = match format.contains(ReadFormat::GROUP) {
+        true => usize::try_from(data.unsigned(at, 8)?).ok().filter(|values| *values < 1 << 13)?.checked_mul(per_value)?.checked_add(1)?,
+        false => per_value,
     };
-    Some(8 * words)
+    values.checked_add(times)?.checked_mul(8)
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use schedsim::CpuId;
 
-use crate::import::record::{LARGEST_CPU, LARGEST_PID, Sched, Tracepoint, Who, prev_state};
+use crate::import::record::{self, Sched, Tracepoint, Who, prev_state};
 
 /// Bytes of a known byte order.
 #[derive(Clone, Copy)]
@@ -56,18 +56,20 @@ pub(super) enum FieldKind {
 impl Field {
     #[inline]
     fn signed(&self, raw: Bytes<'_>) -> Option<i64> {
-        let unused = 64 - 8 * u32::try_from(self.size).ok().filter(|size| (1..=8).contains(size))?;
-        Some((raw.unsigned(self.offset, self.size)? as i64) << unused >> unused)
+        let used = u32::try_from(self.size).ok().filter(|size| (1..=8).contains(size))?.checked_mul(8)?;
+        let unused = 64u32.checked_sub(used)?;
+        let value = raw.unsigned(self.offset, self.size)?.checked_shl(unused)?;
+        value.cast_signed().checked_shr(unused)
     }
 
     #[inline]
     fn pid(&self, raw: Bytes<'_>) -> Option<u32> {
-        u32::try_from(self.signed(raw)?).ok().filter(|pid| *pid <= LARGEST_PID)
+        record::pid(self.signed(raw)?.try_into().ok()?)
     }
 
     #[inline]
     fn cpu(&self, raw: Bytes<'_>) -> Option<CpuId> {
-        u16::try_from(self.signed(raw)?).ok().filter(|cpu| u32::from(*cpu) <= LARGEST_CPU).map(CpuId)
+        record::cpu(self.signed(raw)?.try_into().ok()?)
     }
 
     /// A text up to its zero byte.
@@ -76,9 +78,9 @@ impl Field {
         let (offset, size) = match self.kind {
             FieldKind::Value => (self.offset, self.size),
             FieldKind::Location | FieldKind::RelativeLocation => {
-                let location = raw.unsigned(self.offset, 4)? as usize;
-                let from = if self.kind == FieldKind::Location { 0 } else { self.offset + 4 };
-                (from + (location & 0xffff), location >> 16)
+                let location = usize::try_from(raw.unsigned(self.offset, 4)?).ok()?;
+                let from = if self.kind == FieldKind::Location { 0 } else { self.offset.checked_add(4)? };
+                (from.checked_add(location & 0xffff)?, location >> 16)
             }
         };
         let text = raw.part(offset, size)?.bytes;
@@ -154,7 +156,7 @@ impl Decoder {
     pub fn decode<'a>(&self, raw: Bytes<'a>) -> Option<Sched<'a>> {
         Some(match self {
             Decoder::Switch { prev, prev_state: state, letters, next } => {
-                Sched::Switch { prev: prev.read(raw)?, prev_state: letters.read(state.signed(raw)? as u64), next: next.read(raw)? }
+                Sched::Switch { prev: prev.read(raw)?, prev_state: letters.read(state.signed(raw)?.cast_unsigned()), next: next.read(raw)? }
             }
             Decoder::Woken { tracepoint, task, target } => {
                 let (task, target) = (task.read(raw)?, target.cpu(raw)?);
@@ -203,14 +205,14 @@ impl StateLetters {
             known |= bits;
             if bits != 0 && state & bits == bits {
                 spelled[length] = letter;
-                length += 1;
+                length = usize::saturating_add(length, 1);
             }
         }
         let preempted = state & !known != 0;
         for (letter, present) in [(b'R', length == 0), (b'+', preempted)] {
             if present {
                 spelled[length] = letter;
-                length += 1;
+                length = usize::saturating_add(length, 1);
             }
         }
         prev_state(&spelled[..length])

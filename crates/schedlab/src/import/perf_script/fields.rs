@@ -3,7 +3,7 @@
 use schedsim::CpuId;
 
 use super::header::number;
-use crate::import::record::{LARGEST_CPU, LARGEST_PID, Sched, Tracepoint, Who, prev_state};
+use crate::import::record::{self, Sched, Tracepoint, Who, prev_state};
 
 /// Reads an event's fields. What follows them (symbols, further fields of newer kernels) is left alone.
 #[inline]
@@ -65,10 +65,10 @@ fn fork(fields: &[u8]) -> Option<Sched<'_>> {
 /// `filename=… pid=… old_pid=…`; a file's name may hold anything, so this is read from its end.
 fn exec(fields: &[u8]) -> Option<Sched<'_>> {
     let file = fields.strip_prefix(b"filename=")?;
-    let old = memchr::memmem::rfind(file, b" old_pid=")?;
-    let (old_pid, _) = pid(&file[old + b" old_pid=".len()..])?;
-    let new = memchr::memmem::rfind(&file[..old], b" pid=")?;
-    let (pid, b"") = pid(&file[new + b" pid=".len()..old])? else {
+    let (file, old) = file.split_at(memchr::memmem::rfind(file, b" old_pid=")?);
+    let (old_pid, _) = pid(old.strip_prefix(b" old_pid=")?)?;
+    let (_, new) = file.split_at(memchr::memmem::rfind(file, b" pid=")?);
+    let (pid, b"") = pid(new.strip_prefix(b" pid=")?)? else {
         return None;
     };
     Some(Sched::Exec { pid, old_pid })
@@ -113,20 +113,21 @@ fn name_then<'a, T>(bytes: &'a [u8], separator: &[u8], follows: impl Fn(&'a [u8]
 #[inline]
 fn pid(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let (pid, rest) = number(bytes)?;
-    u32::try_from(pid).ok().filter(|pid| *pid <= LARGEST_PID).map(|pid| (pid, rest))
+    Some((record::pid(pid)?, rest))
 }
 
 #[inline]
 fn prio(bytes: &[u8]) -> Option<(i32, &[u8])> {
-    let (digits, sign) = bytes.strip_prefix(b"-").map_or((bytes, 1), |digits| (digits, -1));
-    let (value, rest) = number(digits)?;
-    Some((sign * i32::try_from(value).ok()?, rest))
+    let digits = bytes.strip_prefix(b"-");
+    let (value, rest) = number(digits.unwrap_or(bytes))?;
+    let value = i32::try_from(value).ok()?;
+    Some((if digits.is_some() { value.checked_neg()? } else { value }, rest))
 }
 
 #[inline]
 fn cpu(bytes: &[u8]) -> Option<(CpuId, &[u8])> {
     let (cpu, rest) = number(bytes)?;
-    u16::try_from(cpu).ok().filter(|cpu| u32::from(*cpu) <= LARGEST_CPU).map(|cpu| (CpuId(cpu), rest))
+    Some((record::cpu(cpu)?, rest))
 }
 
 #[inline]

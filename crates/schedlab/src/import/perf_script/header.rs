@@ -3,7 +3,7 @@
 use schedsim::CpuId;
 use schedsim::trace::WakeContext;
 
-use crate::import::record::{Current, LARGEST_CPU};
+use crate::import::record::{self, Current};
 
 /// What stands before an event's fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,12 +27,13 @@ impl<'a> Header<'a> {
     #[inline]
     pub fn parse(line: &'a [u8]) -> Option<Self> {
         for open in memchr::memchr_iter(b'[', line) {
-            if open > 0 && line[open - 1] != b' ' {
+            let (before, behind) = line.split_at(open);
+            if before.last().is_some_and(|&byte| byte != b' ') {
                 continue;
             }
-            let Some((cpu, rest)) = number(&line[open + 1..]) else { continue };
+            let Some((cpu, rest)) = number(&behind[1..]) else { continue };
             let Some(rest) = rest.strip_prefix(b"] ") else { continue };
-            if let Some(header) = Header::after_cpu(&line[..open], cpu, rest) {
+            if let Some(header) = Header::after_cpu(before, cpu, rest) {
                 return Some(header);
             }
         }
@@ -43,7 +44,7 @@ impl<'a> Header<'a> {
     #[inline]
     pub fn current(&self) -> Option<Current> {
         let task = self.task.trim_ascii_end();
-        let ids = &task[memchr::memrchr(b' ', task).map_or(0, |space| space + 1)..];
+        let ids = &task[memchr::memrchr(b' ', task).map_or(0, |space| space.saturating_add(1))..];
         let (tgid, rest) = number(ids)?;
         let (pid, rest) = number(rest.strip_prefix(b"/")?)?;
         rest.is_empty().then_some(Current { tgid: u32::try_from(tgid).ok()?, pid: u32::try_from(pid).ok()? })
@@ -52,13 +53,13 @@ impl<'a> Header<'a> {
     /// `rest` begins behind the CPU's column. Between it and the time may stand latency flags or other words, such as `misc`.
     #[inline]
     fn after_cpu(task: &'a [u8], cpu: u64, rest: &'a [u8]) -> Option<Self> {
-        let cpu = u16::try_from(cpu).ok().filter(|&cpu| u32::from(cpu) <= LARGEST_CPU)?;
+        let cpu = record::cpu(cpu)?;
         let mut rest = rest.trim_ascii_start();
         let mut context = WakeContext::Unknown;
         for _ in 0..4 {
             if let Some((time, behind)) = timestamp(rest) {
                 let (event, fields) = event(behind)?;
-                return Some(Header { cpu: CpuId(cpu), time, context, task, event, fields });
+                return Some(Header { cpu, time, context, task, event, fields });
             }
             if rest.first() == Some(&b'[') {
                 return None;
@@ -81,7 +82,7 @@ impl<'a> Header<'a> {
                 let [_, ids, cpu] = if latency_flags(before[2].1).is_some() { [before[2], before[0], before[1]] } else { before };
                 let is_pid = !ids.1.is_empty() && ids.1.iter().all(|byte| byte.is_ascii_digit() || b"/-".contains(byte));
                 if is_pid && let Some((number, b"")) = number(cpu.1) {
-                    return Header::after_cpu(&line[..cpu.0], number, &line[cpu.0 + cpu.1.len()..]);
+                    return Header::after_cpu(&line[..cpu.0], number, &line[cpu.0.saturating_add(cpu.1.len())..]);
                 }
             }
             before = [before[1], before[2], (start, word)];
@@ -99,8 +100,9 @@ pub(super) fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
         if digit >= 10 {
             break;
         }
-        value = value * 10 + u64::from(digit);
-        length += 1;
+        // 19 digits fit.
+        value = value.wrapping_mul(10).wrapping_add(digit.into());
+        length = usize::saturating_add(length, 1);
     }
     (length > 0).then(|| (value, &bytes[length..]))
 }
@@ -112,10 +114,10 @@ fn timestamp(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (seconds, rest) = number(bytes)?;
     let fraction = rest.strip_prefix(b".")?;
     let (value, rest) = number(fraction)?;
-    let digits = fraction.len() - rest.len();
+    let digits = fraction.len().saturating_sub(rest.len());
     let scale = SCALE.get(digits)?;
     let rest = rest.strip_prefix(b":")?;
-    Some((seconds.checked_mul(1_000_000_000)?.checked_add(value * scale)?, rest))
+    Some((seconds.checked_mul(1_000_000_000)?.checked_add(value.checked_mul(*scale)?)?, rest))
 }
 
 /// The event's name and its fields: `[period] name: fields`, or `PERF_RECORD_… …` for records that are no samples.
@@ -163,10 +165,11 @@ fn latency_flags(word: &[u8]) -> Option<WakeContext> {
 
 /// The words of a line, each with its place.
 fn words(line: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
-    let mut at = 0;
+    let mut at = 0usize;
     let words = line.split(|byte| *byte == b' ').map(move |word| {
-        at += word.len() + 1;
-        (at - word.len() - 1, word)
+        let start = at;
+        at = start.saturating_add(word.len()).saturating_add(1);
+        (start, word)
     });
     words.filter(|(_, word)| !word.is_empty())
 }

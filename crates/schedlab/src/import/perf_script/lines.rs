@@ -4,6 +4,7 @@ use std::io::{self, Read};
 
 use crate::import::error::Problem;
 use crate::import::input::read_problem;
+use crate::import::record::count;
 
 /// Longer than any line of a trace.
 const LONGEST_LINE: usize = 1 << 20;
@@ -30,17 +31,17 @@ impl<R: Read> Lines<R> {
         let mut searched = self.start;
         loop {
             if let Some(length) = memchr::memchr(b'\n', &self.buffer[searched..self.end]) {
-                let line = self.start..searched + length;
-                self.start = line.end + 1;
-                self.number += 1;
+                let line = self.start..searched.saturating_add(length);
+                self.start = line.end.saturating_add(1);
+                count(&mut self.number);
                 return Ok(Some(&self.buffer[line]));
             }
-            searched = self.end - self.start;
+            searched = self.end.saturating_sub(self.start);
             if !self.fill()? {
-                return match self.end - self.start {
+                return match self.end.saturating_sub(self.start) {
                     0 => Ok(None),
                     _ => {
-                        self.number += 1;
+                        count(&mut self.number);
                         Err(Problem::Truncated("its last line has no end".to_owned()))
                     }
                 };
@@ -52,19 +53,19 @@ impl<R: Read> Lines<R> {
     #[cold]
     fn fill(&mut self) -> Result<bool, Problem> {
         self.buffer.copy_within(self.start..self.end, 0);
-        (self.start, self.end) = (0, self.end - self.start);
+        (self.start, self.end) = (0, self.end.saturating_sub(self.start));
         if self.end == self.buffer.len() {
             if self.end >= LONGEST_LINE {
-                self.number += 1;
+                count(&mut self.number);
                 return Err(Problem::NotATrace("a file with lines longer than any trace's".to_owned()));
             }
-            self.buffer.resize(2 * self.end, 0);
+            self.buffer.resize(self.end.saturating_mul(2), 0);
         }
         loop {
             match self.reader.read(&mut self.buffer[self.end..]) {
-                Ok(count) => {
-                    self.end += count;
-                    return Ok(count > 0);
+                Ok(more) => {
+                    self.end = self.end.saturating_add(more);
+                    return Ok(more > 0);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(read_problem(error)),

@@ -6,10 +6,14 @@
 use super::{BuiltIn, BuiltInOption, Given, Make};
 use crate::Error;
 use schedsim::Nanos;
+use schedsim::admission::duration;
 use schedsim::workload::{Closed, IoOperation, IoPhase, Phase, PipeOptions, SchedulingPolicy, Tasks, TimerMode, TimerPhase};
+use std::num::NonZeroU32;
 
 const MOST_TASKS: u64 = 1_000_000;
 const MOST_TIMES: u64 = 1_000_000_000;
+/// From how many senders to how many receivers messages go, in all groups of hackbench together.
+const MOST_MESSAGES: u64 = 10_000_000;
 
 const fn option(name: &'static str, default: &'static str, meaning: &'static str) -> BuiltInOption {
     BuiltInOption { name, default, meaning }
@@ -30,7 +34,7 @@ pub(super) const YIELD: BuiltIn = BuiltIn {
 fn yielders(given: &Given) -> Result<Closed, Error> {
     let round = vec![Phase::Run(given.span("run")?), Phase::Yield];
     let yielder = Tasks::new("yielder", vec![Phase::repeat(given.count("times", MOST_TIMES)?, round)]);
-    Ok(closed([Tasks { count: given.count("tasks", MOST_TASKS)? as u32, ..yielder }]))
+    Ok(closed([Tasks { count: given.count("tasks", MOST_TASKS)?, ..yielder }]))
 }
 
 pub(super) const HACKBENCH: BuiltIn = BuiltIn {
@@ -50,21 +54,26 @@ pub(super) const HACKBENCH: BuiltIn = BuiltIn {
 };
 
 fn hackbench(given: &Given) -> Result<Closed, Error> {
-    let (groups, pairs, loops) = (given.count("groups", 10_000)?, given.count("pairs", 1_000)?, given.count("loops", MOST_TIMES)?);
+    let (groups, loops): (u64, u64) = (given.count("groups", 10_000)?, given.count("loops", MOST_TIMES)?);
+    let pairs: u32 = given.count("pairs", 1_000)?;
+    let pipes = groups.saturating_mul(pairs.into());
+    if pipes.saturating_mul(pairs.into()) > MOST_MESSAGES || pipes > MOST_TASKS / 2 {
+        return Err(given.wrong("groups", &format!("with {pairs} pairs in each they are too many for one machine; give fewer of either")));
+    }
     let (bytes, send, receive) = (given.count("bytes", 1 << 20)?, given.span("send")?, given.span("receive")?);
     let process = !given.is_on("threads")?;
     let start = || Phase::Barrier("start".to_string());
     let mut tasks = Vec::new();
     for group in 0..groups {
-        let pipe = |receiver: u64| format!("{group}.{receiver}");
+        let pipe = |receiver: u32| format!("{group}.{receiver}");
         let message = |receiver| [Phase::Run(send), Phase::Write { pipe: pipe(receiver), bytes }];
         let round: Vec<Phase> = (0..pairs).flat_map(message).collect();
         let sender = Tasks::new(&format!("sender {group}"), vec![start(), Phase::repeat(loops, round)]);
-        tasks.push(Tasks { count: pairs as u32, process, ..sender });
+        tasks.push(Tasks { count: pairs, process, ..sender });
         for receiver in 0..pairs {
             let message = vec![Phase::Read { pipe: pipe(receiver), bytes }, Phase::Run(receive)];
             let name = format!("receiver {}", pipe(receiver));
-            tasks.push(Tasks { process, ..Tasks::new(&name, vec![start(), Phase::repeat(loops * pairs, message)]) });
+            tasks.push(Tasks { process, ..Tasks::new(&name, vec![start(), Phase::repeat(loops.saturating_mul(pairs.into()), message)]) });
         }
     }
     Ok(closed(tasks))
@@ -92,9 +101,10 @@ pub(super) const PYTHAGORAS: BuiltIn = BuiltIn {
 
 fn pythagoras(given: &Given) -> Result<Closed, Error> {
     let variant = given.choice("variant", &["threads", "pool", "processes", "sleepers"])?;
-    let (jobs, alive) = (given.count("jobs", MOST_TASKS)?, given.count("alive", MOST_TASKS)?);
+    let jobs: u32 = given.count("jobs", MOST_TASKS)?;
+    let alive: NonZeroU32 = given.count::<u32>("alive", MOST_TASKS)?.try_into().unwrap_or(NonZeroU32::MIN);
     let (is_pool, is_process, sleeps) = (variant == 1, variant == 2, variant == 3);
-    let work = Nanos(given.span("work")?.0 / jobs);
+    let work = Nanos(given.span("work")?.0.checked_div(jobs.into()).unwrap_or_default());
     let usual = Nanos::from_micros(if is_pool {
         1
     } else if is_process {
@@ -104,19 +114,20 @@ fn pythagoras(given: &Given) -> Result<Closed, Error> {
     });
     let create = if given.get("create").is_empty() { usual } else { given.span("create")? };
     if is_pool {
-        return Ok(pool(jobs, work, create, given.count("workers", MOST_TASKS)? as u32));
+        return Ok(pool(jobs.into(), work, create, given.count("workers", MOST_TASKS)?));
     }
     let half = Nanos(work.0 / 2);
     let phases = match sleeps {
-        true => vec![Phase::Run(half), Phase::Sleep(given.span("sleep")?), Phase::Run(work - half)],
+        true => vec![Phase::Run(half), Phase::Sleep(given.span("sleep")?), Phase::Run(work.saturating_sub(half))],
         false => vec![Phase::Run(work)],
     };
-    let job = Tasks { count: jobs as u32, forked: true, process: is_process, ..Tasks::new("job", phases) };
-    let batch = |size: u64| vec![Phase::repeat(size, vec![Phase::Run(create), Phase::Fork("job".into())]), Phase::Join("job".into())];
+    let job = Tasks { count: jobs, forked: true, process: is_process, ..Tasks::new("job", phases) };
+    let batch =
+        |size: u32| vec![Phase::repeat(size.into(), vec![Phase::Run(create), Phase::Fork("job".into())]), Phase::Join("job".into())];
     let (batches, rest) = (jobs / alive, jobs % alive);
     let mut phases = Vec::new();
     if batches > 0 {
-        phases.push(Phase::repeat(batches, batch(alive)));
+        phases.push(Phase::repeat(batches.into(), batch(alive.get())));
     }
     if rest > 0 {
         phases.extend(batch(rest));
@@ -161,7 +172,7 @@ fn two_threads(given: &Given) -> Result<Closed, Error> {
     let policy =
         [SchedulingPolicy::Other, SchedulingPolicy::Fifo, SchedulingPolicy::Rr][given.choice("policy", &["other", "fifo", "rr"])?];
     let is_real_time = policy != SchedulingPolicy::Other;
-    let priority = is_real_time.then_some(given.count("priority", 99)? as i32);
+    let priority = is_real_time.then_some(given.count("priority", 99)?);
     let print = Phase::Run(given.span("print")?);
     let stdout = "stdout".to_string();
     let line = if given.is_on("lock")? { vec![Phase::Lock(stdout.clone()), print, Phase::Unlock(stdout)] } else { vec![print] };
@@ -209,7 +220,7 @@ fn fileio(given: &Given) -> Result<Closed, Error> {
         round.push(io(IoOperation::Write, given.span("flush")?, 0));
     }
     let task = Tasks::new("fileio", vec![Phase::repeat(given.count("rounds", MOST_TIMES)?, round)]);
-    Ok(closed([Tasks { count: given.count("tasks", MOST_TASKS)? as u32, ..task }]))
+    Ok(closed([Tasks { count: given.count("tasks", MOST_TASKS)?, ..task }]))
 }
 
 pub(super) const HOGS: BuiltIn = BuiltIn {
@@ -229,11 +240,8 @@ fn hogs(given: &Given) -> Result<Closed, Error> {
     let nice = |text: &str| text.parse().ok().filter(|nice| (-20..=19).contains(nice));
     let nices: Option<Vec<i32>> = given.get("nice").split(',').map(nice).collect();
     let nices = nices.ok_or_else(|| given.wrong("nice", "give numbers between -20 and 19, separated by commas"))?;
-    let hog = |index: u64| {
-        let nice = nices[index as usize % nices.len()];
-        Tasks { nice: Some(nice), ..Tasks::new(&format!("hog {index}"), vec![Phase::Run(work)]) }
-    };
-    Ok(closed((0..count).map(hog)))
+    let hog = |(index, &nice)| Tasks { nice: Some(nice), ..Tasks::new(&format!("hog {index}"), vec![Phase::Run(work)]) };
+    Ok(closed((0u64..count).zip(nices.iter().cycle()).map(hog)))
 }
 
 pub(super) const PERIODIC: BuiltIn = BuiltIn {
@@ -252,15 +260,15 @@ pub(super) const PERIODIC: BuiltIn = BuiltIn {
 
 fn periodic(given: &Given) -> Result<Closed, Error> {
     let timer = TimerPhase { period: given.span("period")?, name: String::new(), mode: TimerMode::Absolute, shared: false };
-    let (times, period) = (given.count("times", MOST_TIMES)?, timer.period);
+    let (times, period): (u64, Nanos) = (given.count("times", MOST_TIMES)?, timer.period);
     let round = vec![Phase::Run(given.span("run")?), Phase::Timer(timer)];
     let task = Tasks::new("periodic", vec![Phase::repeat(times, round)]);
-    let mut tasks = vec![Tasks { count: given.count("tasks", MOST_TASKS)? as u32, ..task }];
+    let mut tasks = vec![Tasks { count: given.count("tasks", MOST_TASKS)?, ..task }];
     if given.get("hogs") != "0" {
         let hog = Tasks::new("hog", vec![Phase::forever(vec![Phase::Run(Nanos::from_millis(1_000))])]);
-        tasks.push(Tasks { count: given.count("hogs", MOST_TASKS)? as u32, daemon: true, ..hog });
+        tasks.push(Tasks { count: given.count("hogs", MOST_TASKS)?, daemon: true, ..hog });
     }
-    let duration = Nanos(period.0.saturating_mul(times).saturating_mul(4));
+    let duration = duration(i128::from(times).saturating_mul(4), period).map_err(|wrong| given.wrong("times", &wrong.to_string()))?;
     Ok(Closed { duration: Some(duration), ..closed(tasks) })
 }
 
@@ -286,7 +294,7 @@ fn ping_pong(given: &Given) -> Result<Closed, Error> {
         let pong = vec![read(&there), Phase::Run(run), write(&back)];
         [("ping", ping), ("pong", pong)].map(|(name, round)| Tasks::new(&format!("{name} {pair}"), vec![Phase::repeat(times, round)]))
     };
-    Ok(closed((0..given.count("pairs", MOST_TASKS)?).flat_map(pair)))
+    Ok(closed((0..given.count("pairs", MOST_TASKS / 2)?).flat_map(pair)))
 }
 
 fn closed(tasks: impl IntoIterator<Item = Tasks>) -> Closed {

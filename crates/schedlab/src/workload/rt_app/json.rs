@@ -4,6 +4,7 @@ use crate::Error;
 use jsonc_parser::ast;
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use schedsim::admission::OutOfRange;
 
 /// A file.
 pub struct Json {
@@ -44,7 +45,8 @@ impl Json {
         let parsed = parse_to_ast(&text, &CollectOptions::default(), &ParseOptions::default())
             .map_err(|error| wrong(error.line_display(), &format!("no JSON: {}", error.kind())))?;
         let value = parsed.value.ok_or_else(|| wrong(1, "an empty file"))?;
-        Ok(Json { file: file.to_string(), root: Entry { key: "the file".to_string(), line: 1, value: convert(&text, value) } })
+        let lines = Lines(memchr::memchr_iter(b'\n', text.as_bytes()).collect());
+        Ok(Json { file: file.to_string(), root: Entry { key: "the file".to_string(), line: 1, value: lines.convert(value) } })
     }
 
     /// The entries of the whole.
@@ -91,10 +93,18 @@ impl Json {
     /// If it is none.
     pub fn integer(&self, entry: &Entry) -> Result<i64, Error> {
         let number = match &entry.value {
-            Value::Number(number) => number.parse().ok().filter(|number: &i64| number.unsigned_abs() < 1 << 40),
+            Value::Number(number) => number.parse().ok(),
             _ => None,
         };
         number.ok_or_else(|| self.wrong(entry.line, &format!("{}: give a whole number", entry.key)))
+    }
+
+    /// A number of an entry that has been admitted, or not.
+    ///
+    /// # Errors
+    /// If it has not, by the line.
+    pub fn admit<T>(&self, entry: &Entry, number: Result<T, OutOfRange>) -> Result<T, Error> {
+        number.map_err(|wrong| self.wrong(entry.line, &format!("{}: {wrong}", entry.key)))
     }
 
     /// The message that something in a line is wrong.
@@ -109,10 +119,12 @@ fn with_values(text: &str) -> String {
     let mut whole = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(BARE) {
-        let (before, behind) = rest.split_at(at + BARE.len());
-        let is_value = before[..at].trim_end().ends_with(':');
+        let (before, found) = rest.split_at(at);
+        let behind = found.strip_prefix(BARE).unwrap_or_default();
+        let is_value = before.trim_end().ends_with(':');
         let is_bare = behind.trim_start().starts_with([',', '}']);
         whole += before;
+        whole += BARE;
         if is_bare && !is_value {
             whole += " : \"\"";
         }
@@ -121,18 +133,25 @@ fn with_values(text: &str) -> String {
     whole + rest
 }
 
-fn convert(text: &str, value: ast::Value<'_>) -> Value {
-    match value {
-        ast::Value::StringLit(string) => Value::String(string.value.into_owned()),
-        ast::Value::NumberLit(number) => Value::Number(number.value.to_string()),
-        ast::Value::BooleanLit(truth) => Value::Bool(truth.value),
-        ast::Value::NullKeyword(_) => Value::Null,
-        ast::Value::Array(array) => Value::Array(array.elements.into_iter().map(|value| convert(text, value)).collect()),
-        ast::Value::Object(object) => Value::Object(object.properties.into_iter().map(|property| entry(text, property)).collect()),
-    }
-}
+/// Where the lines of a text end.
+struct Lines(Vec<usize>);
 
-fn entry(text: &str, property: ast::ObjectProp<'_>) -> Entry {
-    let line = text.as_bytes()[..property.range().start].iter().filter(|&&byte| byte == b'\n').count() + 1;
-    Entry { key: property.name.into_string(), line, value: convert(text, property.value) }
+impl Lines {
+    /// The parser has refused what is nested too deep for this.
+    fn convert(&self, value: ast::Value<'_>) -> Value {
+        match value {
+            ast::Value::StringLit(string) => Value::String(string.value.into_owned()),
+            ast::Value::NumberLit(number) => Value::Number(number.value.to_string()),
+            ast::Value::BooleanLit(truth) => Value::Bool(truth.value),
+            ast::Value::NullKeyword(_) => Value::Null,
+            ast::Value::Array(array) => Value::Array(array.elements.into_iter().map(|value| self.convert(value)).collect()),
+            ast::Value::Object(object) => Value::Object(object.properties.into_iter().map(|property| self.entry(property)).collect()),
+        }
+    }
+
+    fn entry(&self, property: ast::ObjectProp<'_>) -> Entry {
+        let start = property.range().start;
+        let line = self.0.partition_point(|&end| end < start).saturating_add(1);
+        Entry { key: property.name.into_string(), line, value: self.convert(property.value) }
+    }
 }
