@@ -1,5 +1,4 @@
 //! A TOML file that a person wrote: what is in it, and for what is wrong with it the file, the line and the key.
-#![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap, clippy::arithmetic_side_effects)]
 
 use crate::{Error, no_such};
 use schedsim::admission::LARGEST_TEXT;

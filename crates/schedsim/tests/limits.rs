@@ -3,7 +3,7 @@
 use schedsim::admission::{LAST, LONGEST};
 use schedsim::engine::{self, Options, Outcome};
 use schedsim::metrics::Metrics;
-use schedsim::policy::{self, PolicySpec};
+use schedsim::policy::{Catalog, PolicySpec};
 use schedsim::trace::{Trace, TraceHash};
 use schedsim::workload::{Closed, Phase, Tasks};
 use schedsim::{Machine, Nanos, Time};
@@ -29,8 +29,7 @@ fn run(closed: &Closed, policy: &str, until: Time) -> Result<Outcome, String> {
 }
 
 fn policies() -> impl Iterator<Item = String> {
-    let orders = policy::orders().map(|order| format!("take:{}", order.name));
-    orders.chain(policy::schedulers().map(|scheduler| scheduler.name.to_string())).filter(|name| PolicySpec::parse(name).is_ok())
+    Catalog::built_in().all().into_iter().map(|policy| policy.to_string())
 }
 
 #[test]

@@ -378,7 +378,7 @@ mod tests {
             ("[axes]\nlaod = [0.5]", "g.toml:4: axes.laod[0]: there is no parameter named `laod`. Did you mean `load`?"),
             ("[axes]\ntmc = ['1ms', 2]", "g.toml:4: axes.tmc[1]: invalid type: integer `2`, expected a duration"),
             ("[axes]\ntmc = '1ms'", "g.toml:4: axes.tmc: an axis is a list"),
-            ("[parameters]\nload = nan", "g.toml:4: parameters.load: the load must be above zero, not NaN"),
+            ("[parameters]\nload = nan", "g.toml:4: parameters.load: NaN is out of range: give a number from"),
             ("[parameters]\nload = [0.5]", "g.toml:4: parameters.load: invalid type: sequence"),
             ("baseline = 'central:rr'", "g.toml:3: baseline: the baseline `central:rr` is none of the policies"),
             ("[[grid]]\nname = 'a'\n[[grid]]\nname = 'a'", "g.toml:6: grid[1].name: there is another grid named `a`"),
