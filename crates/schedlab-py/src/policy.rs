@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use schedlab::experiment::Candidate;
 use schedlab::no_such;
+use schedsim::admission::Tick;
 use schedsim::engine::{self, Options, Outcome, Source};
 use schedsim::policy::{Context as Model, Dispatch, Effect as Asked, Enqueue, Needs, Policy, Promises, Stop, Wake};
 use schedsim::trace::Trace;
@@ -79,7 +80,7 @@ impl Caller {
         Ok(Caller {
             make: make.clone().unbind(),
             name: policy.getattr("name")?.extract()?,
-            needs: Needs { tick: policy.getattr("tick_ns")?.extract::<Option<u64>>()?.map(Nanos), ..Needs::default() },
+            needs: Needs { tick: tick(&policy)?, ..Needs::default() },
             promises: promises(&policy)?,
             migrates: policy.getattr("migrates")?.extract()?,
             failure: Rc::default(),
@@ -90,6 +91,13 @@ impl Caller {
     pub fn raised(&self, _py: Python<'_>) -> Option<PyErr> {
         self.failure.borrow_mut().take()
     }
+}
+
+/// From one tick that a policy needs to the next, if it needs any.
+fn tick(policy: &Bound<'_, PyAny>) -> PyResult<Option<Nanos>> {
+    let Some(given) = policy.getattr("tick_ns")?.extract::<Option<i128>>()? else { return Ok(None) };
+    let tick = Tick::admit(given).map_err(|wrong| named(policy.py(), "UsageError", &format!("tick_ns: {wrong}")))?;
+    Ok(Some(Nanos(tick.get())))
 }
 
 /// What a policy says that it guarantees.

@@ -1,6 +1,6 @@
 //! The cells of a sweep, for whoever computes them elsewhere.
 
-use crate::error::exception;
+use crate::error::{exception, named};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rayon::prelude::*;
@@ -58,6 +58,7 @@ impl Sweep {
 
     /// Computes these cells, one after another.
     fn compute<'py>(&self, py: Python<'py>, cells: Vec<usize>) -> PyResult<Vec<Outcome<'py>>> {
+        cells.iter().try_for_each(|&cell| self.expect(py, cell))?;
         let compute = |cell: usize| {
             let rows = self.0.cells[cell].compute();
             let packed = rows.and_then(|rows| Store::pack(&rows).map_err(|error| error.to_string()));
@@ -73,12 +74,22 @@ impl Sweep {
 
     /// Keeps a cell that was computed elsewhere in a directory.
     fn keep(&self, py: Python<'_>, directory: PathBuf, cell: usize, packed: &[u8]) -> PyResult<()> {
+        self.expect(py, cell)?;
         raised(py, Store::of(&directory).put_file(&self.0.cells[cell].key(), packed))
     }
 
     /// Keeps why a cell failed.
     fn keep_failure(&self, py: Python<'_>, directory: PathBuf, cell: usize, why: &str) -> PyResult<()> {
+        self.expect(py, cell)?;
         raised(py, Store::of(&directory).put_failure(&self.0.cells[cell].key(), why))
+    }
+}
+
+impl Sweep {
+    /// Refuses the number of a cell that there is not.
+    fn expect(&self, py: Python<'_>, cell: usize) -> PyResult<()> {
+        let cells = self.0.cells.len();
+        if cell < cells { Ok(()) } else { Err(named(py, "UsageError", &format!("there is no cell {cell}: there are {cells}"))) }
     }
 }
 

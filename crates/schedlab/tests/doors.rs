@@ -434,8 +434,11 @@ fn what_is_much_larger_than_it_looks_is_refused() {
 #[test]
 fn the_measure_catches_what_takes_too_much() {
     let _alone = alone();
-    let greedy =
-        Door { file: "greedy.toml", text: true, open: |_| Ok(drop(std::hint::black_box(vec![1u8; MOST_MEMORY as usize + (64 << 20)]))) };
+    let take_too_much = |_: &Path| {
+        std::hint::black_box(vec![1u8; MOST_MEMORY as usize + (64 << 20)]);
+        Ok(())
+    };
+    let greedy = Door { file: "greedy.toml", text: true, open: take_too_much };
     let broken = Door { file: "broken.toml", text: true, open: |_| panic!("broken") };
     let nameless = Door { file: "nameless.toml", text: true, open: |_| Err(Error::Input("it is wrong".to_string())) };
     for (door, words) in [(greedy, " MB"), (broken, "it panics"), (nameless, "does not name the file")] {

@@ -44,6 +44,8 @@ pub type Bytes = Whole<u64, 1, { u64::MAX }>;
 pub type Size = Whole<u64, 0, { u64::MAX }>;
 /// How many requests a device serves at a time.
 pub type Channels = Whole<u16, 1, { u16::MAX as u64 }>;
+/// From one tick of a policy to the next, in nanoseconds: up to [`LONGEST`].
+pub type Tick = Whole<u64, 1, { 1 << 60 }>;
 /// What random numbers are seeded with.
 pub type Seed = Whole<u64, 0, { u64::MAX }>;
 
