@@ -33,8 +33,13 @@ class Results:
         return self._answer.text
 
     @property
-    def reproduce(self) -> str:
-        """The command line that gives the same rows."""
+    def command(self) -> str:
+        """The command line that gave the rows."""
+        return self._answer.command
+
+    @property
+    def reproduce(self) -> str | None:
+        """The same, if it gives the same digits again; None on this machine, or where the time was up."""
         return self._answer.reproduce
 
     @property
@@ -102,10 +107,11 @@ class Results:
         return len(self.table)
 
     def __repr__(self):
-        return f"{self.text}\nReproduce: {self.reproduce}\n"
+        return f"{self.text}\nReproduce: {self.reproduce}\n" if self.reproduce else self.text
 
     def _repr_html_(self):
-        return f"<pre>{html.escape(self.text)}</pre><p>Reproduce: <code>{html.escape(self.reproduce)}</code></p>"
+        again = f"<p>Reproduce: <code>{html.escape(self.reproduce)}</code></p>" if self.reproduce else ""
+        return f"<pre>{html.escape(self.text)}</pre>{again}"
 
 
 def _flat(row):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import pathlib
@@ -26,9 +27,12 @@ Several: TypeAlias = Union[T, Sequence[T]]
 
 
 def compare(
-    workload: Subject,
-    policies: Several[str] | None = None,
+    workload: Several[Subject],
+    policies: Several[str | Callable[[], Policy]] | None = None,
     *,
+    on: Several[str] = "sim",
+    kernel: Several[str] | None = None,
+    boots: int | None = None,
     baseline: str | None = None,
     cpus: Several[int] | None = None,
     load: Several[float] | None = None,
@@ -51,15 +55,22 @@ def compare(
 ) -> Results:
     """Which of `policies` treats `workload` best, against `baseline`: `schedlab compare`.
 
+    `on` is any of "sim", "vm" (a real kernel in a guest) and "host" (this machine), or a list of them; `kernel` and `boots` are of guests. `policies` are names, or
+    subclasses of `schedlab.Policy` (or functions that make one), which run beside the named ones in the simulator. `workload` may be a list.
+
     `workload` is a name (`schedlab list workloads`), the path of a workload file or a recording, or a `schedlab.Workload`. `cpus` and `load` may be lists. `parameters`
     are those of a stochastic workload, as in `{"tmc": "2ms"}`. `machine` is the path of a machine file, or `"host"`; `add_load` is a workload that runs beside a recording.
     Durations are texts with a unit. `output` is a directory for results, traces and a report.
     """
-    with named(workload) as name, named(add_load) as beside:
-        words = ["compare", name, *_list("--policy", policies), *_option("--baseline", baseline), *_list("--cpus", cpus), *_list("--load", load)]
+    names, own = _policies(policies)
+    with contextlib.ExitStack() as stack:
+        workloads = [stack.enter_context(named(one)) for one in _several(workload)]
+        beside = stack.enter_context(named(add_load))
+        words = ["compare", *workloads, *_list("--on", _items(on)), *_list("--kernel", kernel), *_option("--boots", boots)]
+        words += [*_list("--policy", names), *_option("--baseline", baseline), *_list("--cpus", cpus), *_list("--load", load)]
         words += [*_set(parameters), *_option("--ci", ci), *_option("--min-runs", min_runs), *_option("--max-time", max_time)]
         words += [*_option("--add-load", beside), *_machine(machine, switch_cost, migration_cost, idle_exit, wake_cost, mips), *_option("--seed", seed), *_option("-o", output)]
-        return _results([*words, *_flag("--check", check), *_flag("--allow-lost", allow_lost)], progress=progress)
+        return _results([*words, *_flag("--check", check), *_flag("--allow-lost", allow_lost)], policies=own, progress=progress)
 
 
 def simulate(
@@ -84,17 +95,13 @@ def simulate(
 
     `policy` is a name, or a subclass of `schedlab.Policy` (or a function that makes one; it is called once for each run).
     """
-    caller = None if isinstance(policy, str) else policy
-    if caller is not None and not callable(caller):
-        of = type(policy).__name__
-        hint = ": give the class, of which each run gets an instance of its own" if isinstance(policy, Policy) else ""
-        raise errors.UsageError(f"a policy is a name or a subclass of schedlab.Policy, not an instance of {of}{hint}")
+    names, own = _policies(policy)
     with named(workload) as name, tempfile.TemporaryDirectory(prefix="schedlab-") as scratch:
         file = pathlib.Path(scratch) / "run.trace"
-        words = ["run", name, "--policy", policy if caller is None else "rr", *_option("--cpus", cpus), *_set(parameters)]
+        words = ["run", name, "--policy", names[0] if names else "rr", *_option("--cpus", cpus), *_set(parameters)]
         words += [*_machine(machine, switch_cost, migration_cost, idle_exit, wake_cost, mips), *_option("--seed", seed)]
         words += [*_flag("--check", check), *_flag("--allow-lost", allow_lost), *(["--trace", str(file)] if trace else [])]
-        results = _results(words, policy=caller, progress=progress)
+        results = _results(words, policies=own, progress=progress)
         return (results, read_trace(file)) if trace else results
 
 
@@ -147,9 +154,28 @@ def find_program(given: str | PathLike[str] | None) -> str:
     return str(found)
 
 
-def _results(words, policy=None, progress=True):
-    with shown(progress and policy is None) as show:
-        answer = _native.evaluate(words, policy, show)
+def _policies(policies):
+    """The names, and the policies of the caller's own with their places among all."""
+    names, own = [], []
+    for place, policy in enumerate([] if policies is None else _several(policies)):
+        if isinstance(policy, str):
+            names.append(policy)
+        elif callable(policy):
+            own.append((place, policy))
+        else:
+            of = type(policy).__name__
+            hint = ": give the class, of which each run gets an instance of its own" if isinstance(policy, Policy) else ""
+            raise errors.UsageError(f"a policy is a name or a subclass of schedlab.Policy, not an instance of {of}{hint}")
+    return names, own
+
+
+def _several(values):
+    return list(values) if isinstance(values, (list, tuple)) else [values]
+
+
+def _results(words, policies=(), progress=True):
+    with shown(progress and not policies) as show:
+        answer = _native.evaluate(words, list(policies), show)
     results = Results(answer)
     if answer.end is not None:
         kind, message = answer.end

@@ -9,6 +9,7 @@ use clap::error::ErrorKind;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use schedlab::cmd::Arguments;
+use schedlab::experiment::Candidate;
 use schedlab::output::{Align, Answer as Output, Results, Row, Table as Lines, command_line, quantity};
 use schedlab::results_directory::to_parquet;
 use schedlab::{experiment, import};
@@ -31,10 +32,16 @@ pub struct Answer {
 
 #[pymethods]
 impl Answer {
-    /// The command line that gives the same rows.
+    /// The command line that gave the rows.
     #[getter]
-    fn reproduce(&self) -> &str {
-        &self.results.reproduce
+    fn command(&self) -> &str {
+        &self.results.command
+    }
+
+    /// The same, if it gives the same digits again.
+    #[getter]
+    fn reproduce(&self) -> Option<&str> {
+        self.results.reproduce.as_deref()
     }
 
     fn to_json(&self, py: Python<'_>) -> PyResult<String> {
@@ -50,25 +57,28 @@ impl Answer {
     }
 }
 
-/// Does what the words of a command line ask for. `policy` is a class or a function that makes a `schedlab.Policy`, which then runs in place of the one that is named.
+/// Does what the words of a command line ask for. `policies` are classes, or functions that make a `schedlab.Policy`, each with its place among the policies that are
+/// named; of a single run the first takes the place of the one that is named.
 #[pyfunction]
-#[pyo3(signature = (words, policy = None, progress = None))]
+#[pyo3(signature = (words, policies = Vec::new(), progress = None))]
 pub fn evaluate(
     py: Python<'_>,
     words: Vec<String>,
-    policy: Option<Bound<'_, PyAny>>,
+    policies: Vec<(usize, Bound<'_, PyAny>)>,
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Answer> {
     let arguments = Arguments::try_parse_from(["schedlab".to_string()].iter().chain(&words)).map_err(|error| refused(py, &error))?;
-    let mut output = match policy {
-        // A policy in Python needs the interpreter at every event.
-        Some(policy) => {
-            let caller = Caller::new(&policy)?;
-            arguments.answer(Some(&caller)).map_err(|error| caller.raised(py).unwrap_or_else(|| exception(py, &error)))?
-        }
-        None => work(py, progress, move || arguments.answer(None))?,
+    let mut output = if policies.is_empty() {
+        work(py, progress, move || arguments.answer(&schedlab::cmd::Caller::default()))?
+    } else {
+        // A policy in Python needs the interpreter at every event, and so the caller's thread.
+        let own = policies.iter().map(|(place, policy)| Ok((*place, Caller::new(policy)?))).collect::<PyResult<Vec<_>>>()?;
+        let candidates = own.iter().map(|(place, policy)| (*place, policy as &dyn Candidate)).collect();
+        let raised = || own.iter().find_map(|(_, policy)| policy.raised(py));
+        let caller = schedlab::cmd::Caller { policies: candidates, directory: None };
+        arguments.answer(&caller).map_err(|error| raised().unwrap_or_else(|| exception(py, &error)))?
     };
-    output.results.reproduce = command_line(words.iter().map(Into::into));
+    output.results = output.results.of_command(command_line(words.iter().map(Into::into)));
     let Output { results, text, end } = output;
     let end = end.err().map(|error| (class(&error), error.to_string()));
     Ok(Answer { table: Py::new(py, Table::of_rows(py, &results.rows)?)?, results, text, end })
@@ -85,9 +95,9 @@ pub fn joined(py: Python<'_>, printed: Vec<(String, String)>) -> PyResult<Answer
         match &mut joined {
             Some(joined) => {
                 joined.rows.append(&mut results.rows);
-                joined.reproduce += &format!("; {}", results.reproduce);
+                joined.command += &format!("; {}", results.command);
             }
-            None => joined = Some(results),
+            None => joined = Some(results.repeatable(false)),
         }
     }
     let results = joined.ok_or_else(|| named(py, "UsageError", "there is nothing to measure: give a workload"))?;

@@ -6,10 +6,13 @@ mod completions;
 mod diff;
 mod doctor;
 mod export;
+mod guests;
+mod host;
 mod inspect;
 mod list;
 mod new;
 mod predict;
+mod programs;
 mod queue;
 mod record;
 mod report;
@@ -124,19 +127,28 @@ impl Arguments {
         }
     }
 
-    /// What the command line comes to, unprinted; `caller` is a policy of the caller's own, which runs in place of the one that is named.
+    /// What the command line comes to, unprinted, for `caller`.
     ///
     /// # Errors
     /// As [`run`](Self::run), and if the verb has no table or does not take a policy of the caller's.
-    pub fn answer(self, caller: Option<&dyn Candidate>) -> Result<Answer, Error> {
-        match (self.verb, caller) {
+    pub fn answer(self, caller: &Caller<'_>) -> Result<Answer, Error> {
+        match (self.verb, &caller.policies[..]) {
             (Verb::Run(verb), _) => verb.answer(caller),
-            (Verb::Compare(verb), None) => verb.answer(),
-            (Verb::Queue(verb), None) => verb.answer(),
-            (Verb::Sweep(verb), None) => verb.answer(),
+            (Verb::Compare(verb), _) => verb.answer(caller),
+            (Verb::Queue(verb), []) => verb.answer(),
+            (Verb::Sweep(verb), []) => verb.answer(),
             _ => Err(Error::Usage("this verb gives no table to a caller".to_string())),
         }
     }
+}
+
+/// Who calls the program as a library.
+#[derive(Default)]
+pub struct Caller<'a> {
+    /// Policies of the caller's own, with their places among those that are named. Of a single run the first takes the place of the one that is named.
+    pub policies: Vec<(usize, &'a dyn Candidate)>,
+    /// Where workload files are looked for first, and where commands run.
+    pub directory: Option<&'a Path>,
 }
 
 /// What the simulated machine is, and what it costs.
@@ -263,48 +275,21 @@ struct WorkloadArguments {
     set: Vec<Parameters>,
 }
 
-impl WorkloadArguments {
-    fn resolve(&self) -> Result<Workload, Error> {
-        Workload::resolve(&self.workload)
-    }
-
-    /// The parameters, those of the machine among them.
-    fn parameters(&self, machine: &MachineArguments) -> Parameters {
-        let mut parameters: Parameters = self.set.iter().cloned().collect();
-        let given = [
-            ("switch-cost", machine.switch_cost),
-            ("tmc", machine.migration_cost),
-            ("idle-exit", machine.idle_exit),
-            ("wake-cost", machine.wake_cost),
-        ];
-        for (key, cost) in given {
-            if let Some(cost) = cost {
-                parameters.insert(key, format!("{}ns", cost.0).into());
-            }
-        }
-        parameters
-    }
-
-    /// Refuses parameters of a closed workload, which has none.
-    fn expect_no_parameters_of_closed(&self) -> Result<(), Error> {
-        if self.set.is_empty() {
-            Ok(())
-        } else {
-            let name = self.workload.to_string_lossy();
-            Err(Error::Usage(format!(
-                "{name} is a closed workload, whose options stand behind its name, as in yield:8?run=2us: leave --set out"
-            )))
+/// The parameters that are set, those of the machine among them.
+fn parameters(set: &[Parameters], machine: &MachineArguments) -> Parameters {
+    let mut parameters: Parameters = set.iter().cloned().collect();
+    let given = [
+        ("switch-cost", machine.switch_cost),
+        ("tmc", machine.migration_cost),
+        ("idle-exit", machine.idle_exit),
+        ("wake-cost", machine.wake_cost),
+    ];
+    for (key, cost) in given {
+        if let Some(cost) = cost {
+            parameters.insert(key, format!("{}ns", cost.0).into());
         }
     }
-
-    /// Refuses parameters where there are none to set.
-    fn expect_no_parameters(&self, path: &Path) -> Result<(), Error> {
-        if self.set.is_empty() {
-            Ok(())
-        } else {
-            Err(Error::Usage(format!("{} is a recording, which has no parameters: leave --set out", path.display())))
-        }
-    }
+    parameters
 }
 
 /// Reads a recording for a replay.

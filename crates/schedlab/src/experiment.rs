@@ -1,9 +1,7 @@
 //! Experiments: a workload under policies on machines, run as often as it takes, and what comes of it.
 
 mod candidate;
-mod comparison;
 mod fitting;
-mod host;
 mod loading;
 mod open;
 mod policy_name;
@@ -13,17 +11,14 @@ mod simulation;
 mod swarm;
 
 pub use candidate::Candidate;
-pub use comparison::{Case, Cases, Comparison, Fidelity};
 pub use fitting::fit;
-pub use host::{HostCase, HostComparison, Plan, Precision, RecordedRun, Stopping};
-pub use open::{OpenRun, aggregate, check_candidate, check_open, compare_open, simulate_candidate, simulate_open, subjects};
+pub use open::{OpenRun, check_candidate, simulate_candidate, simulate_open, subjects};
 pub use policy_name::{all_policies, parse_policy};
 pub use prediction::{Change, Prediction, Tested, Trial};
 pub use simulation::{Run, simulate};
 pub use swarm::{Finding, Stood, swarm};
 
 use crate::import::Recording;
-use crate::results_directory::ResultsDirectory;
 use crate::trace_file::{Header, Task};
 use crate::workload::ClosedWorkload;
 use schedsim::metrics::Summary;
@@ -32,6 +27,7 @@ use schedsim::{Machine, Nanos, TaskId, Time};
 use std::fmt::Display;
 
 /// A recording, as everything that a replay needs.
+#[derive(Clone, Debug)]
 pub struct Recorded {
     /// What to call it: the file's name.
     pub name: String,
@@ -92,30 +88,6 @@ impl<'a> Subject<'a> {
             tasks: self.workload.tasks.iter().map(|task| Task::from(&task.info)).collect(),
         }
     }
-}
-
-/// How often runs are repeated that draw random numbers.
-#[derive(Clone, Copy, Debug)]
-pub struct Repetition {
-    /// The seed of the first run; the others count up from it.
-    pub seed: u64,
-    /// At least so many runs.
-    pub min_runs: u32,
-    /// Until the 95 % half-width of every metric is at most this share of its mean.
-    pub half_width: f64,
-    /// Or until this much time has gone.
-    pub max_time: std::time::Duration,
-}
-
-/// How a comparison is run.
-#[derive(Clone, Copy)]
-pub struct Setup<'a> {
-    /// How often random runs are repeated.
-    pub repetition: Repetition,
-    /// Whether every run is verified.
-    pub check: bool,
-    /// Where the trace of each case's first run goes, if anywhere.
-    pub traces: Option<&'a ResultsDirectory>,
 }
 
 /// The costs that a user gave, in place of those estimated.

@@ -2,6 +2,7 @@
 //!
 //! The program around [`schedsim`]: reading recordings, running experiments, statistics, output and the command line.
 
+pub mod agreement;
 pub mod atlas;
 pub mod cmd;
 mod error;
@@ -10,6 +11,7 @@ pub mod export;
 pub mod host;
 pub mod huge_pages;
 pub mod import;
+pub mod laboratory;
 pub mod machine_file;
 pub mod output;
 pub mod paper;
@@ -24,6 +26,7 @@ pub mod trace_file;
 pub mod trace_source;
 pub mod vm;
 pub mod workload;
+pub mod world;
 
 pub use error::{Error, no_such};
 pub use program::main;

@@ -36,8 +36,10 @@ pub struct Results {
     pub schema: u32,
     /// The version of the program.
     pub version: String,
-    /// The command line that gives the same rows.
-    pub reproduce: String,
+    /// The command line that gave the rows.
+    pub command: String,
+    /// The same, if it gives the same digits again: not on a machine where no two runs are the same, and not if the time was up.
+    pub reproduce: Option<String>,
     /// The kernel of the machine that did it.
     pub kernel: String,
     /// Its CPU.
@@ -49,14 +51,28 @@ pub struct Results {
 impl Results {
     /// `rows`, as results of this very command.
     pub fn new(rows: Vec<Row>) -> Results {
+        let command = command_line(std::env::args_os().skip(1));
         Results {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION").to_string(),
-            reproduce: command_line(std::env::args_os().skip(1)),
+            reproduce: Some(command.clone()),
+            command,
             kernel: KERNEL.clone(),
             cpu: CPU_MODEL.clone(),
             rows,
         }
+    }
+
+    /// The same of another command line.
+    #[must_use]
+    pub fn of_command(self, command: String) -> Results {
+        Results { reproduce: self.reproduce.map(|_| command.clone()), command, ..self }
+    }
+
+    /// The same, of which the command gives the same digits again, or not.
+    #[must_use]
+    pub fn repeatable(self, is_repeatable: bool) -> Results {
+        Results { reproduce: self.reproduce.filter(|_| is_repeatable), ..self }
     }
 
     /// As JSON, with a newline at the end.
@@ -79,7 +95,7 @@ impl Results {
     /// Prints the rows in `format`; text is what `text` makes of them.
     pub fn print(&self, format: Format, text: impl FnOnce() -> String) -> Result<(), Error> {
         let out = match format {
-            Format::Text => text() + "\nReproduce: " + &self.reproduce + "\n",
+            Format::Text => text() + &self.reproduce.as_ref().map_or(String::new(), |command| format!("\nReproduce: {command}\n")),
             Format::Json => self.to_json()?,
             Format::Csv => self.to_csv()?,
         };

@@ -41,7 +41,7 @@ impl ResultsDirectory {
     /// Makes sure that `dir` can be written to, and marks it as unfinished.
     pub fn begin(dir: &Path) -> Result<ResultsDirectory, Error> {
         prepare_directory(dir)?;
-        write_whole(&dir.join(UNFINISHED), (Results::new(vec![]).reproduce + "\n").as_bytes())?;
+        write_whole(&dir.join(UNFINISHED), (Results::new(vec![]).command + "\n").as_bytes())?;
         // What an earlier command left would be taken for this one's.
         for file in [FIGURES, FINDINGS].map(|file| dir.join(file)) {
             match fs::remove_file(&file) {
@@ -208,7 +208,7 @@ fn same_version(path: &Path, version: &str, expected: &str, results: &Results) -
     if version == expected {
         return Ok(());
     }
-    let (path, command) = (path.display(), &results.reproduce);
+    let (path, command) = (path.display(), &results.command);
     Err(Error::Input(format!(
         "{path} was written by schedlab {version}, results.json by {expected}: these are results of different runs; write them again: {command}"
     )))

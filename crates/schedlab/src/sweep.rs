@@ -33,10 +33,12 @@ pub use schedlab_sources::BUILD;
 pub use shard::Shard;
 pub use store::{Key, Store};
 
-use crate::experiment::{aggregate, simulate_open};
+use crate::laboratory::{Against, Experiment, Rule, Settings, aggregate};
 use crate::output::Row;
 use crate::toml_file::TomlFile;
 use crate::workload::Stochastic;
+use crate::world::simulator::Simulator;
+use crate::world::{Candidate, Observed, Program};
 use crate::{Error, progress};
 use indicatif::ProgressBar;
 use rayon::prelude::*;
@@ -133,7 +135,7 @@ impl Sweep {
     pub fn summary(&self, runs: &[Row]) -> Vec<Row> {
         let of_grid = |grid: &Grid| {
             let rows: Vec<Row> = runs.iter().filter(|row| row.text("grid") == &*grid.name).cloned().collect();
-            aggregate(&rows, grid.baseline.as_deref())
+            aggregate(&rows, grid.baseline.as_deref(), Rule::Paired)
         };
         self.grids.iter().flat_map(of_grid).collect()
     }
@@ -161,9 +163,18 @@ impl Cell {
 
     /// The rows of its run, or why it failed.
     pub fn compute(&self) -> Result<Vec<Row>, String> {
-        let run = || simulate_open(&self.workload, &self.policy, self.seed, Vec::new()).map_err(|error| error.to_string());
-        let run = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("the simulation panicked".to_string()))?;
-        Ok(run.rows(&self.workload, &self.policy, self.seed))
+        let run = || {
+            let experiment = Experiment {
+                programs: vec![Program::Open(self.workload.clone())],
+                worlds: vec![Box::new(Simulator::new())],
+                candidates: vec![Candidate::Policy((*self.policy).clone())],
+                against: Against::Nothing,
+                cpus: Vec::new(),
+                settings: Settings::once(self.seed),
+            };
+            experiment.once(Observed::Measured, None).map(|(_, rows)| rows).map_err(|error| error.to_string())
+        };
+        catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("the simulation panicked".to_string()))
     }
 
     /// What the store has of it: its rows, or why it failed.

@@ -96,8 +96,9 @@ fn compare_of_all_policies_has_a_case_for_each() {
     assert_eq!(policies.len(), schedsim::policy::Catalog::built_in().names().len());
     fails(&["compare", "yield:3", "--on", "vm", "--policy", "all"], 2, &["kernel:"]);
     fails(&["compare", "yield:3", "--on", "vm", "--then", "yeld:4"], 2, &["Did you mean `yield`?"]);
-    fails(&["compare", "yield:3", "--on", "vm", "--then", "yield:4", "-o", "x"], 2, &["leave --then out"]);
-    fails(&["compare", "yield:3", "--then", "yield:4"], 2, &["--then", "--on vm"]);
+    fails(&["compare", "yield:3", "--on", "sim,sim"], 2, &["named twice"]);
+    fails(&["compare", "yield:3", "--on", "vm", "--baseline", "eevdf"], 2, &["leave --baseline out"]);
+    fails(&["compare", "yield:0,3"], 2, &["from 1 to 10000"]);
     fails(&["compare", "yield:3", "--on", "vm", "--policy", "kernel:deadline:2ms/10ms/10ms"], 2, &["at most 500us"]);
 }
 
@@ -106,7 +107,8 @@ fn what_if_a_recording_ran_on_another_machine_or_beside_another_load() {
     let machines = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/machines");
     let two_nodes = &format!("{machines}/two-nodes.toml");
     let rows = |arguments: &[&str]| {
-        let output = schedlab(&[arguments, &["--check", "--format", "json"]].concat());
+        let ci: &[&str] = if arguments[0] == "compare" { &["--ci", "50%"] } else { &[] };
+        let output = schedlab(&[arguments, ci, &["--check", "--format", "json"]].concat());
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         let results: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         results["rows"].as_array().expect("rows").clone()
@@ -328,7 +330,8 @@ fn a_stochastic_workload_is_compared_with_common_random_numbers() {
     );
     let arguments = ["compare", &file, "--policy", "central:rr,take:rr", "--load", "0.5,0.8", "--max-time", "1ns", "--check", "-o", &out];
     let output = schedlab(&[&arguments[..], &["--format", "json"]].concat());
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(5) && message.contains("give more with --max-time"), "{message}");
     let results: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let rows = results["rows"].as_array().expect("rows");
     for load in [0.5, 0.8] {

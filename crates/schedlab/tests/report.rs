@@ -16,7 +16,7 @@ impl Results {
     /// Redis under two policies.
     fn compared(test: &str) -> Results {
         let results = Results(std::env::temp_dir().join(format!("schedlab-report-{test}-{}", std::process::id())));
-        let output = schedlab(&["compare", REDIS, "--policy", "take:rr", "--max-time", "1s", "-o", &results.path("")]);
+        let output = schedlab(&["compare", REDIS, "--policy", "take:rr", "--ci", "100%", "-o", &results.path("")]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         results
     }
@@ -67,7 +67,7 @@ fn parquet_has_the_rows_of_the_json_and_its_provenance() {
     let metadata = reader.metadata().file_metadata().key_value_metadata().expect("provenance").clone();
     let provenance = |key: &str| metadata.iter().find(|entry| entry.key == key).and_then(|entry| entry.value.clone());
     assert_eq!(provenance("schedlab.schema"), Some(json["schema"].to_string()));
-    for key in ["version", "reproduce", "kernel", "cpu"] {
+    for key in ["version", "command", "reproduce", "kernel", "cpu"] {
         assert_eq!(provenance(&format!("schedlab.{key}")).as_deref(), json[key].as_str());
     }
     let rows: Vec<_> = reader.get_row_iter(None).expect("rows").map(|row| row.expect("a row")).collect();

@@ -298,7 +298,7 @@ fn on_two_cpus_the_kernel_shares_them_out_as_the_simulator_does() {
     }
     let workload = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/nice.toml");
     let mut schedlab = Command::new(env!("CARGO_BIN_EXE_schedlab"));
-    schedlab.arg("compare").arg(workload).args(["--on", "sim,vm", "--cpus", "2", "--policy", "bpf:rr,eevdf", "--format", "json"]);
+    schedlab.args(["diff", "--decisions"]).arg(workload).args(["--cpus", "2", "--policy", "bpf:rr,eevdf", "--format", "json"]);
     let output = schedlab.output().expect("it runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let results: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -327,15 +327,9 @@ fn policies_decide_in_the_kernel_as_on_the_host_and_ruler_keeps_the_simulated_or
     }
     let workload = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads").join(name);
     let mut schedlab = Command::new(env!("CARGO_BIN_EXE_schedlab"));
-    schedlab
-        .arg("compare")
-        .arg(workload("pipes.toml"))
-        .arg("--then")
-        .arg(workload("mixed.toml"))
-        .arg("--then")
-        .arg(workload("levels.toml"));
+    schedlab.args(["diff", "--decisions"]).args(["pipes.toml", "mixed.toml", "levels.toml"].map(workload));
     let policies = "bpf:ruler,central:ruler,bpf:pslist,cfs";
-    let output = schedlab.args(["--on", "sim,vm", "--policy", policies, "--format", "json"]).output().expect("it runs");
+    let output = schedlab.args(["--policy", policies, "--format", "json"]).output().expect("it runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let results: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let rows = results["rows"].as_array().expect("rows");
@@ -583,7 +577,9 @@ fn boots_differ_where_microseconds_decide_and_a_simulation_is_as_near_to_them_as
         return;
     }
     let mixed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/mixed.toml");
-    let output = compare(&[mixed.to_str().expect("a path"), "--on", "sim,vm", "--policy", "eevdf"]);
+    let mut schedlab = Command::new(env!("CARGO_BIN_EXE_schedlab"));
+    schedlab.args(["diff", "--decisions"]).arg(mixed).args(["--policy", "eevdf", "--boots", "2", "--format", "json"]);
+    let output = schedlab.output().expect("it runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let results: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let of = |metric: &str| -> Vec<(String, f64)> {

@@ -1,36 +1,30 @@
-//! `schedlab compare`: which policy treats a workload best.
+//! `schedlab compare`: which candidate treats a workload best.
 
-mod closed;
 mod coverage;
-mod host;
-mod stochastic;
-mod vm;
-mod what_if;
 
 pub use coverage::Coverage;
 
-use super::{CommonArguments, MachineArguments, PolicyName, WorkloadArguments, load};
+use super::guests::GuestArguments;
+use super::host::HostArguments;
+use super::programs::{Programs, parse_percent};
+use super::{Caller, CommonArguments, MachineArguments, PolicyName};
 use crate::Error;
-use crate::experiment::{Case, Cases, Comparison, Recorded, Repetition, Setup, parse_policy};
-use crate::output::{Align, Answer, Results, Table, headline, quantity};
-use crate::progress;
-use crate::results_directory::ResultsDirectory;
-use crate::trace_source::TraceSource;
-use crate::workload::Workload;
-use clap::Args;
-use clap::builder::ArgPredicate;
+use crate::experiment::{all_policies, parse_policy};
+use crate::laboratory::{Against, Experiment, Precision, Repetition, Settings, Stopping};
+use crate::output::Answer;
+use crate::workload::Parameters;
+use crate::world::guest::GuestWorld;
+use crate::world::simulator::Simulator;
+use crate::world::{Candidate, World};
+use clap::{Args, ValueEnum};
 use schedsim::Nanos;
 use schedsim::admission::Cpus;
-use schedsim::metrics::Metric;
 use schedsim::policy::PolicySpec;
 use std::ffi::OsString;
-use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
-use vm::Backend;
-use what_if::WhatIf;
 
-/// Compares scheduling policies on a workload
+/// Compares scheduling policies on workloads: simulated, in real kernels, and on this machine
 ///
 /// A recording of perf's is turned into tasks that run, sleep and wake each other. First the policy nearest to the recorded kernel's
 /// replays it on the recorded CPUs, to show how close the replay is; then each policy runs it. A difference that is smaller than the replay's own error is undecided.
@@ -41,16 +35,23 @@ use what_if::WhatIf;
                         schedlab compare workloads/hackbench.perf-script.txt.zst --policy eevdf,take:multilist2 --cpus 1,2,4,8\n  \
                         schedlab compare perf.data --policy take:rr?quantum=1ms,take:rr?quantum=10ms --format csv\n  \
                         schedlab compare unix1990 --policy central:rr,take:rr --load 0.3,0.5,0.7 --set tmc=2ms\n  \
+                        schedlab compare hackbench:1 workloads/mixed.toml --on sim,vm --policy eevdf,take:rr\n  \
                         schedlab compare yield:2,8,32,128 --on vm --kernel 6.1,6.18\n  \
                         schedlab compare yield:2,64,512 --on vm --policy kernel:other,bpf:ruler,take:ruler\n  \
                         sudo schedlab compare hackbench:1 --on host --policy kernel:other,kernel:fifo:50\n  \
                         schedlab compare --on host --policy kernel:other,kernel:batch -- make -j8\n\n\
                         Marks: + better, - worse, = the same, ~ undecided, each against the baseline. Exit codes: 2 usage, 3 unusable input, 4 a check failed, \
-                        5 not enough time, 6 a guest did not repeat itself, 77 something needed is missing.")]
-#[command(mut_arg("workload", |workload| workload.index(1).required(false).required_unless_present("command").default_value_if("command", ArgPredicate::IsPresent, host::COMMAND)))]
+                        5 not enough time, 6 not reproducible where it must be, 77 something needed is missing.")]
 pub struct Compare {
-    #[command(flatten)]
-    workload: WorkloadArguments,
+    /// Built-in workloads, workload files (.toml), or recordings: perf.data or the text of `perf script`, either may be compressed with zstd
+    #[arg(value_name = "WORKLOAD", required_unless_present = "command", index = 1)]
+    workload: Vec<OsString>,
+    /// Run this workload as well, after the others; may be given several times
+    #[arg(long, value_name = "WORKLOAD")]
+    then: Vec<OsString>,
+    /// A parameter of a stochastic workload, as in tmc=2ms; `schedlab list workloads` shows them
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<Parameters>,
     /// Policies, separated by commas, or `all`: every order under every topology and every whole scheduler; `schedlab list policies` shows them
     /// [default: eevdf,take:rr,take:multilist2,take:priority,central:rr,initial:rr; of stochastic workloads central:rr,initial:rr,take:rr]
     /// On host and vm the kernel's own classes: kernel:other, batch, idle, fifo:PRIORITY, rr:PRIORITY, deadline:RUNTIME/DEADLINE/PERIOD
@@ -61,16 +62,15 @@ pub struct Compare {
     /// The policy against which the others are held [default: eevdf, which stands for the recorded kernel's; of stochastic workloads initial:rr; on host it is the first]
     #[arg(long, value_name = "POLICY", value_parser = parse_policy)]
     baseline: Option<PolicySpec>,
+    /// Where the workloads run: simulated, in a real kernel, or on this machine; several, separated by commas, give the rows of each
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "sim")]
+    on: Vec<Backend>,
     /// Offered Loads of a stochastic workload, separated by commas [default: the workload's]
     #[arg(long, value_delimiter = ',')]
     load: Vec<f64>,
-    /// Numbers of CPUs, separated by commas [default: as recorded, or as the workload says]
+    /// Numbers of CPUs, separated by commas [default: as recorded, or as the workload says; on vm 1]
     #[arg(long, value_delimiter = ',', value_parser = Cpus::parse)]
     cpus: Vec<u16>,
-    #[command(flatten)]
-    vm: vm::VmArguments,
-    #[command(flatten)]
-    host: host::HostArguments,
     #[command(flatten)]
     machine: MachineArguments,
     /// What if this second workload ran beside the recording: a closed workload or another recording
@@ -87,186 +87,131 @@ pub struct Compare {
     /// Stop repeating after this time and say that it was not enough
     #[arg(long, value_name = "DURATION", default_value = "60s")]
     max_time: Nanos,
-    /// Verify each simulation: no task on two CPUs, none lost, time conserved, affinity and promises held
+    /// Verify each simulation: no task on two CPUs, none lost, time conserved, affinity and promises held; and that first runs repeat themselves
     #[arg(long)]
     check: bool,
     /// Write results (JSON, CSV, Parquet), traces (schedlab's and Perfetto's) and report.html to this directory
     #[arg(short, value_name = "DIR")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    guests: GuestArguments,
+    #[command(flatten)]
+    host: HostArguments,
 }
 
-const POLICIES: &str = "eevdf,take:rr,take:multilist2,take:priority,central:rr,initial:rr";
+/// Where a workload runs.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+enum Backend {
+    /// In the simulator.
+    Sim,
+    /// In a real kernel under QEMU, with a clock that counts instructions.
+    Vm,
+    /// On this machine.
+    Host,
+}
 
 impl Compare {
     pub fn run(self) -> Result<(), Error> {
-        if self.vm.on != [Backend::Sim] {
+        self.answer(&Caller::default())?.print(self.common.format)
+    }
+
+    /// What it comes to, with the policies of the `caller` among the candidates.
+    pub fn answer(&self, caller: &Caller<'_>) -> Result<Answer, Error> {
+        if !self.on.contains(&Backend::Sim) {
             self.machine.expect_flat("a described machine is simulated, and this runs elsewhere")?;
-            self.expect_no_added_load()?;
         }
-        if self.vm.on == [Backend::Host] {
-            self.vm.expect_no_boot()?;
-            return self.on_host();
+        if !self.on.contains(&Backend::Vm) {
+            self.guests.expect_none()?;
         }
-        if self.vm.on.contains(&Backend::Host) || !self.host.command.is_empty() {
-            return Err(Error::Usage(
-                "what runs on this machine is compared with itself: give --on host alone; a command runs nowhere else".to_string(),
-            ));
-        }
-        if self.vm.is_on() {
-            return self.on_vm();
-        }
-        self.vm.expect_no_boot()?;
-        self.answer()?.print(self.common.format)
-    }
-
-    /// What it comes to in the simulator.
-    pub fn answer(&self) -> Result<Answer, Error> {
-        match self.workload.resolve()? {
-            Workload::Recording(path) => self.recorded(&path),
-            Workload::Stochastic(template) => self.stochastic(&template),
-            Workload::Closed(workload) => self.closed(&workload),
-        }
-    }
-
-    fn recorded(&self, path: &Path) -> Result<Answer, Error> {
-        if !self.load.is_empty() {
-            return Err(Error::Usage(format!("{} is a recording, which has the load that it has: leave --load out", path.display())));
-        }
-        self.workload.expect_no_parameters(path)?;
-        let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
-        let recorded = load(path, &self.common, &self.machine)?;
-        let cpus = self.machine.cpus(&self.cpus, recorded.recording.cpus)?;
-        let what_if = self.what_if(&recorded)?;
-        let (policies, baseline) = (self.policies(POLICIES)?, self.baseline("eevdf")?);
-        let setup = Setup { repetition: self.repetition(), check: self.check, traces: directory.as_ref() };
-        let bar = progress::bar("simulating", 0);
-        let cases = Cases { baseline: &baseline, policies: &policies, cpus: &cpus };
-        let comparison =
-            Comparison::of_replays(&recorded, what_if.as_ref().map(|changed| changed.subject(&recorded)), &cases, &setup, &bar);
-        bar.finish_and_clear();
-        let point = what_if.as_ref().map(|changed| changed.point.clone()).unwrap_or_default();
-        let comparison = comparison?.at(point);
-        let results = Results::new(comparison.rows(&recorded, self.common.seed));
-        if let Some(directory) = directory {
-            directory.write(&results, comparison.distributions(&recorded))?;
-            directory.write_recording(&TraceSource::of_recording(path, &recorded.recording))?;
-            let bar = progress::bar("exporting", 0);
-            directory.export_traces(&bar)?;
-            bar.finish_and_clear();
-            directory.finish()?;
-        }
-        let text = self.text(&recorded, what_if.as_ref(), &comparison, &cpus);
-        Ok(Answer::new(results, text))
-    }
-
-    fn policies(&self, default: &str) -> Result<Vec<PolicySpec>, Error> {
-        if !self.policy.is_empty() {
-            return PolicyName::all_simulated(&self.policy);
-        }
-        default.split(',').map(|policy| parse_policy(policy).map_err(Error::Usage)).collect()
-    }
-
-    fn baseline(&self, default: &str) -> Result<PolicySpec, Error> {
-        self.baseline.clone().map_or_else(|| parse_policy(default).map_err(Error::Usage), Ok)
-    }
-
-    /// Refuses a second workload where there is no recording that it could run beside.
-    fn expect_no_added_load(&self) -> Result<(), Error> {
-        let wrong = || {
-            Err(Error::Usage("--add-load is for recordings that are simulated: leave it out, or write one workload of both".to_string()))
+        let programs = Programs {
+            set: &self.set,
+            load: &self.load,
+            cpus: &self.cpus,
+            machine: &self.machine,
+            common: &self.common,
+            add_load: self.add_load.as_deref(),
+            caller,
         };
-        if self.add_load.is_none() { Ok(()) } else { wrong() }
-    }
-
-    fn repetition(&self) -> Repetition {
-        Repetition { seed: self.common.seed, min_runs: self.min_runs, half_width: self.ci, max_time: Duration::from_nanos(self.max_time.0) }
-    }
-
-    fn text(&self, recorded: &Recorded, what_if: Option<&WhatIf>, comparison: &Comparison, cpus: &[u16]) -> String {
-        let machine = &recorded.machine;
-        let mut text = recorded.headline();
-        let _ = writeln!(
-            text,
-            "Machine: switch {}, migration {}, leaving idle {}, waking {}{}\n",
-            machine.switch_cost,
-            machine.migration_cost,
-            machine.idle_exit,
-            machine.wake_cost,
-            if self.machine.is_given() { "" } else { " (estimated from the recording)" }
-        );
-        text += &fidelity(recorded, comparison);
-        text += &what_if.map(WhatIf::told).unwrap_or_default();
-        text += &self.tables(comparison, cpus);
-        text + "\n+ better  - worse  = the same  ~ undecided: smaller than the replay's own error; ± where above 1%\n"
-    }
-}
-
-impl Compare {
-    /// A table and a sentence for each number of CPUs.
-    fn tables(&self, comparison: &Comparison, cpus: &[u16]) -> String {
-        let mut text = String::new();
-        for &cpus in cpus {
-            let _ = writeln!(text, "\n{cpus} CPU{}, against {}:\n", if cpus == 1 { "" } else { "s" }, comparison.baseline);
-            text += &cases(comparison, cpus);
-            text += &best(comparison, cpus);
+        let mut all = Vec::new();
+        for argument in self.workload.iter().chain(&self.then) {
+            all.extend(programs.of(argument)?);
         }
-        if self.check {
-            text += "\nAll checks held in every run.\n";
+        match (&self.host.command[..], &self.workload[..]) {
+            ([], _) => {}
+            (words, []) => all.push(Programs::command(words)),
+            (_, [workload, ..]) => {
+                let workload = workload.to_string_lossy();
+                return Err(Error::Usage(format!("give either the workload {workload} or a command behind --, not both")));
+            }
         }
-        text
+        let experiment = Experiment {
+            programs: all,
+            worlds: self.worlds(caller)?,
+            candidates: self.candidates(caller)?,
+            against: self.baseline.clone().map_or(Against::Usual, |policy| Against::Named(Candidate::Policy(policy))),
+            cpus: self.cpus.clone(),
+            settings: self.settings(),
+        };
+        experiment.run()
     }
-}
 
-/// How close the replay is to the recording.
-fn fidelity(recorded: &Recorded, comparison: &Comparison) -> String {
-    let mut table = Table::new([("metric", Align::Left), ("recorded", Align::Right), ("replayed", Align::Right), ("error", Align::Right)]);
-    for (metric, title) in headline() {
-        let Some(fidelity) = comparison.fidelity.iter().find(|fidelity| fidelity.metric.id == metric.id) else { continue };
-        let show = |value| quantity(value, fidelity.metric.unit);
-        let error = if fidelity.recorded == 0.0 { "-".to_string() } else { format!("{:.1}%", 100.0 * fidelity.error()) };
-        table.row([title.to_string(), show(fidelity.recorded), show(fidelity.replayed), error]);
-    }
-    format!("Fidelity: the recording on {} CPUs, and its replay under {}\n\n{table}", recorded.recording.cpus, comparison.baseline)
-}
-
-/// One row per policy, one column per metric.
-fn cases(comparison: &Comparison, cpus: u16) -> String {
-    let mut table = Table::new(std::iter::once(("policy", Align::Left)).chain(headline().map(|(_, title)| (title, Align::Right))));
-    for case in comparison.cases.iter().filter(|case| case.cpus == cpus) {
-        let cells = headline().map(|(metric, _)| cell(comparison, case, metric));
-        table.row(std::iter::once(case.policy.to_string()).chain(cells));
-    }
-    table.to_string()
-}
-
-fn cell(comparison: &Comparison, case: &Case, metric: &Metric) -> String {
-    let Some(estimate) = case.estimate(metric) else { return "-".to_string() };
-    let spread = match estimate.half_width {
-        Some(half_width) if half_width > 0.01 * estimate.mean.abs() => {
-            format!(" ±{:.0}%", (100.0 * half_width / estimate.mean.abs()).ceil())
+    fn worlds(&self, caller: &Caller<'_>) -> Result<Vec<Box<dyn World>>, Error> {
+        let mut worlds: Vec<Box<dyn World>> = Vec::new();
+        let mut seen: Vec<Backend> = Vec::new();
+        for on in &self.on {
+            if seen.contains(on) {
+                return Err(Error::Usage("a world is named twice in --on".to_string()));
+            }
+            seen.push(*on);
+            match on {
+                Backend::Sim => worlds.push(Box::new(Simulator::new())),
+                Backend::Host => worlds.push(Box::new(self.host.world(caller.directory)?)),
+                Backend::Vm => worlds.extend(self.guests.settings().into_iter().map(|of| Box::new(GuestWorld::new(of)) as Box<dyn World>)),
+            }
         }
-        _ => String::new(),
-    };
-    let mark = comparison.verdict(case, metric).map_or(" ", |verdict| verdict.mark());
-    format!("{}{spread} {mark}", quantity(estimate.mean, metric.unit))
-}
-
-/// A sentence on who wins.
-fn best(comparison: &Comparison, cpus: u16) -> String {
-    let mut text = String::new();
-    let winners: Vec<(&str, String)> =
-        headline().filter_map(|(metric, title)| comparison.best(cpus, metric).map(|case| (title, case.policy.to_string()))).collect();
-    if winners.is_empty() {
-        let by = if comparison.fidelity.is_empty() { "" } else { "by more than the replay's error " };
-        let _ = writeln!(text, "\nNo policy is better than {} {by}in any metric.", comparison.baseline);
-    } else {
-        let list: Vec<String> = winners.iter().map(|(metric, policy)| format!("{metric}: {policy}")).collect();
-        let _ = writeln!(text, "\nBetter than {} beyond doubt, best first: {}.", comparison.baseline, list.join("; "));
+        Ok(worlds)
     }
-    text
-}
 
-fn parse_percent(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok()).filter(|&percent| percent > 0.0 && percent <= 100.0);
-    number.map(|percent| percent / 100.0).ok_or_else(|| "give a percentage above 0% and up to 100%, as in 2%".to_string())
+    /// Each policy that is named, and those of the caller in their places.
+    fn candidates<'c>(&self, caller: &Caller<'c>) -> Result<Vec<Candidate<'c>>, Error> {
+        let mut all: Vec<Candidate<'c>> = Vec::new();
+        for name in &self.policy {
+            match name {
+                PolicyName::All if !self.on.contains(&Backend::Sim) => {
+                    return Err(Error::Usage(
+                        "`all` are the policies that are simulated; on vm and host name those that are meant, as in kernel:other,bpf:rr,take:ruler"
+                            .to_string(),
+                    ));
+                }
+                PolicyName::All => all.extend(all_policies().into_iter().map(Candidate::Policy)),
+                PolicyName::Ours(policy) => all.push(Candidate::Policy(policy.clone())),
+                PolicyName::Kernel(class) => all.push(Candidate::Class(*class)),
+                PolicyName::Bpf(name) => all.push(Candidate::Bpf(name.clone())),
+            }
+        }
+        for (place, policy) in &caller.policies {
+            all.insert((*place).min(all.len()), Candidate::Own(*policy));
+        }
+        Ok(all)
+    }
+
+    fn settings(&self) -> Settings {
+        let max_time = Duration::from_nanos(self.max_time.0);
+        let stopping = self.host.protocol().unwrap_or(Stopping {
+            min_runs: self.min_runs,
+            min_time: self.host.min_time(),
+            max_time,
+            precision: Precision::HalfWidth(self.ci),
+        });
+        Settings {
+            seed: self.common.seed,
+            repetition: Repetition { min_runs: self.min_runs, half_width: self.ci, max_time },
+            rounds: self.host.rounds(stopping),
+            members: self.guests.boots(),
+            check: self.check,
+            events: self.host.traced(),
+            parts: self.guests.functions().unwrap_or(0),
+            output: self.output.clone(),
+        }
+    }
 }

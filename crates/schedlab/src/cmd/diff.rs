@@ -1,5 +1,9 @@
-//! `schedlab diff`: the first decision in which two runs part.
+//! `schedlab diff`: the first decision in which two runs part, or how far the simulator decides as a kernel does.
 
+mod decisions;
+
+use super::PolicyName;
+use super::guests::GuestArguments;
 use crate::output::{Align, Format, Metric, Results, Row, Table, Verdict, World};
 use crate::trace_file::{Reader, Task};
 use crate::{Error, import};
@@ -7,6 +11,7 @@ use clap::Args;
 use schedsim::trace::{Event, EventKind, Observer, PrevState};
 use schedsim::{CpuId, TaskId, Time};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -14,20 +19,43 @@ use std::path::{Path, PathBuf};
 ///
 /// A decision is a CPU's choice of its next task. Two runs of the same workload are compared decision by decision; with --order the times are
 /// left out, so that a simulation can be held against the recording that it replays.
+///
+/// With --decisions workloads run in real kernels, and are then simulated beside the background load that they met there: the simulated scheduler is held against the real
+/// one, decision by decision and by what both come to.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  schedlab run workloads/redis.perf-script.txt.zst --policy take:rr --trace a.trace\n  \
-                        schedlab run workloads/redis.perf-script.txt.zst --policy central:rr --trace b.trace\n  schedlab diff a.trace b.trace")]
+                        schedlab run workloads/redis.perf-script.txt.zst --policy central:rr --trace b.trace\n  schedlab diff a.trace b.trace\n  \
+                        schedlab diff --decisions workloads/mixed.toml --policy eevdf,bpf:ruler")]
 pub struct Diff {
-    /// A trace of schedlab's, or a recording of perf's
-    a: PathBuf,
-    /// The trace to compare it with
-    b: PathBuf,
+    /// Two traces of schedlab's, or recordings of perf's; with --decisions workloads of tasks
+    #[arg(value_name = "TRACE", required = true)]
+    subjects: Vec<OsString>,
     /// Compare on which CPU who was chosen, not when
-    #[arg(long)]
+    #[arg(long, conflicts_with = "decisions")]
     order: bool,
+    /// Hold the simulated scheduler against the real one
+    #[arg(long)]
+    decisions: bool,
+    /// With --decisions: classes of the kernel's own, schedulers in BPF, and policies that decide in user space, separated by commas [default: kernel:other]
+    #[arg(long, value_delimiter = ',', value_parser = PolicyName::parse, requires = "decisions")]
+    policy: Vec<PolicyName>,
+    /// With --decisions: how many CPUs a guest has [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=16), requires = "decisions")]
+    cpus: Option<u16>,
+    /// With --decisions: seeds the simulator's random numbers
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// With --decisions: verify each simulation
+    #[arg(long, requires = "decisions")]
+    check: bool,
+    /// With --decisions: write results, report.html and the turns of both as traces to this directory
+    #[arg(short, value_name = "DIR", requires = "decisions")]
+    output: Option<PathBuf>,
     /// How the result is printed
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    #[command(flatten)]
+    guests: GuestArguments,
 }
 
 /// A run to be compared.
@@ -47,7 +75,14 @@ struct Decision {
 
 impl Diff {
     pub fn run(self) -> Result<(), Error> {
-        let (a, b) = (Run::load(&self.a)?, Run::load(&self.b)?);
+        if self.decisions {
+            return self.held_against_kernels()?.print(self.format);
+        }
+        self.guests.expect_none()?;
+        let [a, b] = &self.subjects[..] else {
+            return Err(Error::Usage("give two traces or recordings, or workloads with --decisions".to_string()));
+        };
+        let (a, b) = (Run::load(Path::new(a))?, Run::load(Path::new(b))?);
         let (mut one, mut other) = (Replay::new(&a), Replay::new(&b));
         let mut decisions = 0u64;
         let parted = loop {
@@ -59,7 +94,7 @@ impl Diff {
         };
         let time = parted.as_ref().and_then(|(x, y)| x.as_ref().or(y.as_ref())).map(|decision| decision.time);
         let row = Row {
-            workload: self.a.display().to_string(),
+            workload: self.subjects[0].to_string_lossy().into_owned(),
             candidate: format!("{} | {}", a.label, b.label),
             value: Some(decisions as f64),
             runs: 1,

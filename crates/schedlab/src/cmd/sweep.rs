@@ -116,9 +116,9 @@ impl Sweep {
 
     /// Results that are the same whether or not the sweep was interrupted.
     fn results(&self, rows: Vec<Row>) -> Results {
-        let mut results = Results::new(rows);
-        results.reproduce = results.reproduce.replace(" --resume", "");
-        results
+        let results = Results::new(rows);
+        let command = results.command.replace(" --resume", "");
+        results.of_command(command)
     }
 }
 

@@ -1,11 +1,6 @@
 //! One run of a stochastic workload under a policy, and what it comes to as rows.
 
-mod comparison;
-mod replication;
 mod warm_up;
-
-pub use comparison::compare_open;
-pub use replication::aggregate;
 
 use super::Candidate;
 use crate::Error;
@@ -79,16 +74,7 @@ pub fn simulate_candidate(
     Ok(OpenRun { summary, outcome, warm_up: model.length().warm_up, saturated })
 }
 
-/// Runs the same tasks, written out as scripts, under all checks; nobody arrives after the last measured task.
-///
-/// # Errors
-/// If the policy fails.
-pub fn check_open(workload: &Stochastic, policy: &PolicySpec, seed: u64) -> Result<Vec<Violation>, Error> {
-    let policy = workload.policy(policy).map_err(|error| Error::Usage(error.to_string()))?;
-    check_candidate(workload, &policy, seed)
-}
-
-/// The same under a policy that keeps its own quantum, whatever the workload says.
+/// Runs the same tasks, written out as scripts, under all checks; nothing arrives after the last measured task. The policy keeps its own quantum, whatever the workload says.
 ///
 /// # Errors
 /// If the policy fails.

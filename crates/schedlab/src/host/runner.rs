@@ -9,11 +9,14 @@ use schedlab_runner::session::Session;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The runner's program, in memory: there is no file that could be left behind.
 pub struct Runner {
     file: File,
+    /// Where commands run; where this program does if it is not said.
+    pub directory: Option<PathBuf>,
 }
 
 impl Runner {
@@ -26,7 +29,7 @@ impl Runner {
         let failed = |error: std::io::Error| Error::Internal(format!("the runner cannot be made ready: {error}"));
         let mut file = File::from(memfd_create("schedlab-runner", MemfdFlags::CLOEXEC).map_err(|error| failed(error.into()))?);
         file.write_all(bytes).map_err(failed)?;
-        Ok(Runner { file })
+        Ok(Runner { file, directory: None })
     }
 
     /// Where it can be executed from, as long as this is there.
@@ -36,7 +39,9 @@ impl Runner {
 
     /// A command that starts it.
     pub fn command(&self) -> Command {
-        Command::new(self.path())
+        let mut command = Command::new(self.path());
+        command.current_dir(self.directory.as_deref().unwrap_or(Path::new(".")));
+        command
     }
 
     /// Does `session` and gives what it reports. Whatever it leaves behind is ended by the guard, if not by itself.

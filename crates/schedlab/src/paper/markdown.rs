@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// The page.
 pub fn summary(results: &Results, findings: &Findings) -> String {
     let claims = Claim::all(&results.rows);
-    let mut page = format!("# Papers measured again\n\n`{}`, schedlab {}\n\n", results.reproduce, results.version);
+    let mut page = format!("# Papers measured again\n\n`{}`, schedlab {}\n\n", results.command, results.version);
     page += &counts(&claims);
     let surprising: Vec<_> = findings.missed.iter().filter(|one| one.surprising).collect();
     if !surprising.is_empty() {

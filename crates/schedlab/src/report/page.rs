@@ -118,8 +118,9 @@ const TIMELINE: &str = "<section id=timeline><h2>Who ran where</h2>\n<p class=co
 
 fn provenance(results: &Results) -> String {
     format!(
-        "<section><h2>Where this comes from</h2>\n<dl><dt>Reproduce<dd><code>{}</code><dt>Version<dd>schedlab {}, schema {}<dt>Machine<dd>{}, Linux {}</dl></section>\n",
-        escape(&results.reproduce),
+        "<section><h2>Where this comes from</h2>\n<dl><dt>{}<dd><code>{}</code><dt>Version<dd>schedlab {}, schema {}<dt>Machine<dd>{}, Linux {}</dl></section>\n",
+        if results.reproduce.is_some() { "Reproduce" } else { "Command, whose digits differ each time" },
+        escape(&results.command),
         escape(&results.version),
         results.schema,
         escape(&results.cpu),

@@ -47,7 +47,8 @@ fn write(results: &Results) -> Result<Vec<u8>, ParquetError> {
     let provenance = [
         ("schedlab.schema", results.schema.to_string()),
         ("schedlab.version", results.version.clone()),
-        ("schedlab.reproduce", results.reproduce.clone()),
+        ("schedlab.command", results.command.clone()),
+        ("schedlab.reproduce", results.reproduce.clone().unwrap_or_default()),
         ("schedlab.kernel", results.kernel.clone()),
         ("schedlab.cpu", results.cpu.clone()),
     ];

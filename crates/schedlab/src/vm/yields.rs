@@ -75,29 +75,6 @@ pub fn cost(transcript: &Transcript, job: usize) -> Option<YieldCost> {
     (yields > 0).then(|| YieldCost { instructions: instructions as f64 / yields as f64, range, yields })
 }
 
-/// `base + per_doubling · log2 N`.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Fit {
-    /// With one task.
-    pub base: f64,
-    /// For each doubling of the number of tasks.
-    pub per_doubling: f64,
-}
-
-impl Fit {
-    /// By least squares from `(tasks, cost)`; `None` unless there are two numbers of tasks.
-    pub fn of(points: &[(u32, f64)]) -> Option<Fit> {
-        let count = points.len() as f64;
-        let logs = || points.iter().map(|&(tasks, _)| f64::from(tasks).log2());
-        let mean_log = logs().sum::<f64>() / count;
-        let mean_cost = points.iter().map(|&(_, cost)| cost).sum::<f64>() / count;
-        let spread: f64 = logs().map(|log| (log - mean_log).powi(2)).sum();
-        let together: f64 = logs().zip(points).map(|(log, &(_, cost))| (log - mean_log) * (cost - mean_cost)).sum();
-        let per_doubling = together / spread;
-        (spread > 0.0).then_some(Fit { base: mean_cost - per_doubling * mean_log, per_doubling })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,13 +85,5 @@ mod tests {
         assert_eq!(job(8, class).class, Class::Deadline { runtime: 50_000, deadline: 720_000, period: 800_000 });
         let by_clock = YieldCost { instructions: 100_000.0, range: (99_000.0, 101_000.0), yields: 6_000 };
         assert_eq!(by_clock.executed(24_000_000), YieldCost { instructions: 4_000.0, range: (4_000.0, 4_000.0), yields: 6_000 });
-    }
-
-    #[test]
-    fn the_fit_finds_a_line_in_the_logarithm() {
-        let points = [1, 4, 64].map(|tasks: u32| (tasks, 2000.0 + 30.0 * f64::from(tasks).log2()));
-        let fit = Fit::of(&points).unwrap();
-        assert!((fit.base - 2000.0).abs() < 1e-6 && (fit.per_doubling - 30.0).abs() < 1e-6, "{fit:?}");
-        assert_eq!(Fit::of(&points[..1]), None);
     }
 }

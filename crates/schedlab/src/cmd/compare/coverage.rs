@@ -1,13 +1,13 @@
 //! What the rows of a comparison can be about: known before it runs, so that whoever reads its rows can be checked.
 
-use super::host::{CLASSES, COMMAND};
-use super::vm::Backend;
-use super::{Compare, POLICIES, stochastic};
+use super::{Backend, Compare};
 use crate::cmd::PolicyName;
 use crate::experiment::{all_policies, parse_policy};
 use crate::output::SubjectKind;
 use crate::vm::Kernel;
 use crate::workload::{Workload, list_parameters};
+use crate::world::host::CLASSES;
+use crate::world::simulator::{BASELINE, OPEN_BASELINE, OPEN_POLICIES, POLICIES};
 use crate::{Error, no_such};
 use std::path::Path;
 
@@ -42,22 +42,22 @@ impl Compare {
         let is_stochastic = self.cover_workloads(&mut coverage, resolve)?;
         self.policy.iter().try_for_each(PolicyName::require_original)?;
         let mut candidates: Vec<String> = self.policy.iter().flat_map(PolicyName::names).collect();
-        for world in &self.vm.on {
+        for world in &self.on {
             match world {
                 Backend::Sim => coverage.worlds.push("sim".to_string()),
                 Backend::Host => coverage.worlds.push("host".to_string()),
                 Backend::Vm => coverage.worlds.extend(self.kernels()?.into_iter().map(|kernel| format!("vm:{kernel}"))),
             }
             let default = || match world {
-                Backend::Sim if is_stochastic => stochastic::POLICIES.split(',').map(str::to_string).collect::<Vec<_>>(),
-                Backend::Sim => POLICIES.split(',').map(str::to_string).collect(),
+                Backend::Sim if is_stochastic => OPEN_POLICIES.map(str::to_string).to_vec(),
+                Backend::Sim => POLICIES.map(str::to_string).to_vec(),
                 Backend::Vm => vec!["kernel:other".to_string()],
                 Backend::Host => CLASSES.iter().map(|class| format!("kernel:{class}")).collect(),
             };
             candidates.extend(if self.policy.is_empty() { default() } else { Vec::new() });
         }
-        if self.vm.on.contains(&Backend::Sim) {
-            let default = if is_stochastic { stochastic::BASELINE } else { "eevdf" };
+        if self.on.contains(&Backend::Sim) {
+            let default = if is_stochastic { OPEN_BASELINE } else { BASELINE };
             candidates.push(self.baseline.as_ref().map_or(default.to_string(), ToString::to_string));
         }
         candidates.sort();
@@ -70,11 +70,10 @@ impl Compare {
         if !self.host.command.is_empty() {
             coverage.workloads.push(self.host.command.join(" "));
         }
-        let names = std::iter::once(&self.workload.workload).chain(&self.vm.then).filter(|name| *name != COMMAND);
         let mut is_stochastic = false;
-        for name in names.map(|name| name.to_string_lossy()) {
-            // Yields in a kernel take several numbers of tasks at a time.
-            let counts = name.strip_prefix("yield:").filter(|counts| self.vm.is_on() && counts.contains(',') && !counts.contains('?'));
+        for name in self.workload.iter().chain(&self.then).map(|name| name.to_string_lossy()) {
+            // Yields take several numbers of tasks at a time.
+            let counts = name.strip_prefix("yield:").filter(|counts| counts.contains(',') && !counts.contains('?'));
             let each: Vec<String> =
                 counts.map_or_else(|| vec![name.to_string()], |counts| counts.split(',').map(|count| format!("yield:{count}")).collect());
             for name in each {
@@ -109,7 +108,7 @@ impl Compare {
                 ))),
             }
         };
-        self.vm.kernel.iter().map(name).collect()
+        self.guests.kernels().iter().map(name).collect()
     }
 }
 

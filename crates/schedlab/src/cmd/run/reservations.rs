@@ -1,29 +1,13 @@
 //! Tasks that reserve CPU time: what theory says of them beside what happened.
 
-use crate::experiment::Run;
-use crate::output::{Align, Metric, Row, SubjectKind, Table};
-use schedsim::metrics::TaskDeadlines;
+use crate::output::{Align, Table};
+use schedsim::metrics::Summary;
 use schedsim::workload::{Reservation, Schedulability, Workload};
 use std::fmt::Write;
 
-/// A row per task and number, made from `row`.
-pub fn rows(run: &Run, workload: &Workload, row: &Row) -> Vec<Row> {
-    let of_task = |task: &TaskDeadlines| {
-        let numbers = [
-            (Metric::task_jobs, task.jobs as f64),
-            (Metric::task_deadline_misses, task.missed as f64),
-            (Metric::task_response_ns_max, task.response.0 as f64),
-            (Metric::task_reservation_used, task.used),
-        ];
-        let name = format!("{} {}", task.task.0, workload.tasks[task.task.index()].info.name);
-        numbers.map(|(metric, value)| Row { metric, value: Some(value), note: None, ..row.clone() }.of(SubjectKind::Task, &name))
-    };
-    run.summary.deadlines.iter().flat_map(of_task).collect()
-}
-
 /// A table of the tasks, and what is known of all of them without running any; nothing if there is none.
-pub fn text(run: &Run, workload: &Workload, cpus: u16) -> String {
-    let tasks = &run.summary.deadlines;
+pub fn text(summary: &Summary, workload: &Workload, cpus: u16) -> String {
+    let tasks = &summary.deadlines;
     if tasks.is_empty() {
         return String::new();
     }

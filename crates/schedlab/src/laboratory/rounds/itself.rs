@@ -1,16 +1,16 @@
-//! The baseline against itself, and against itself unmeasured: what this machine can show, and what it costs to look.
+//! The baseline against itself, and against itself unobserved: what can be shown there, and what it costs to look.
 
-use super::{ALPHA, HostCase, Plan, shuffled};
+use super::{ALPHA, Case, RoundSettings, shuffled};
 use crate::Error;
-use crate::host::run::{Conditions, Place};
-use crate::statistics::{Estimate, Paired, Question, Verdict, judge};
+use crate::statistics::{Estimate, Paired, Question, judge};
+use crate::world::{Observed, Session, Trial, World};
 use indicatif::ProgressBar;
+use results::{Metric, Verdict};
 use schedsim::Random;
-use std::time::Instant;
 
 /// The makespans of one and the same, run three ways in turn. Shares are of its mean.
 #[derive(Clone, Copy, Debug)]
-pub struct Same {
+pub struct Itself {
     /// Rounds.
     pub runs: u32,
     /// The spread of single runs: half the width of the interval of their mean.
@@ -19,32 +19,38 @@ pub struct Same {
     pub difference: Estimate,
     /// What its verdict would have been.
     pub verdict: Verdict,
-    /// What measuring adds: counters of migrations and the reading of run delays.
+    /// What observing adds.
     pub overhead: Estimate,
 }
 
-impl Same {
+impl Itself {
     /// Runs it as often as rounds are wanted, in at most a quarter of the time, and at least twice.
-    pub(super) fn run(plan: &Plan<'_>, place: &mut Place, progress: &ProgressBar) -> Result<Same, Error> {
-        let mut cases = [0, 1, 2].map(|_| HostCase::new(plan.classes[0]));
-        let bare = Conditions { bare: true, ..plan.conditions.clone() };
-        let mut random = Random::new(plan.seed ^ 1);
-        let begin = Instant::now();
+    pub fn run(
+        baseline: &Trial<'_>,
+        world: &mut dyn World,
+        settings: RoundSettings,
+        seed: u64,
+        progress: &ProgressBar,
+    ) -> Result<Itself, Error> {
+        let mut cases = [(); 3].map(|()| Case { trial: baseline.clone(), runs: Vec::new(), refused: None });
+        let mut random = Random::new(seed ^ 1);
+        let begin = world.clock();
         while cases[0].runs.len() < 2
-            || (cases[0].runs.len() < plan.stopping.min_runs as usize && begin.elapsed() < plan.stopping.max_time / 4)
+            || (cases[0].runs.len() < settings.stopping.min_runs as usize
+                && world.clock().saturating_sub(begin) < settings.stopping.max_time / 4)
         {
-            for index in shuffled(cases.len(), &mut random) {
-                progress.set_message(format!("the baseline against itself, round {}", cases[index].runs.len() + 1));
-                let conditions = if index == 2 { &bare } else { &plan.conditions };
-                cases[index].runs.push(place.run(plan.name, plan.subject, cases[index].class, conditions)?);
-                progress.inc(1);
-            }
+            let order = shuffled(cases.len(), &mut random);
+            let observed = |index: usize| if index == 2 { Observed::Bare } else { Observed::Measured };
+            let sessions: Vec<Session<'_>> = order.iter().map(|&index| cases[index].session(seed, observed(index))).collect();
+            let runs = world.run(&sessions, progress)?;
+            drop(sessions);
+            order.into_iter().zip(runs).for_each(|(index, run)| cases[index].runs.push(run));
         }
-        Ok(Same::of(&cases, plan.margin))
+        Ok(Itself::of(&cases, settings.margin))
     }
 
-    fn of([one, other, bare]: &[HostCase; 3], margin: f64) -> Same {
-        const METRIC: &str = "makespan_ns";
+    fn of([one, other, bare]: &[Case<'_>; 3], margin: f64) -> Itself {
+        const METRIC: Metric = Metric::makespan_ns;
         let mean = one.estimate(METRIC).map_or(f64::NAN, |estimate| estimate.mean);
         let share = |paired: Option<Paired>| {
             paired.map_or(Estimate { mean: f64::NAN, half_width: None }, |paired| Estimate {
@@ -55,7 +61,7 @@ impl Same {
         let paired = other.against(one, METRIC);
         let question = paired.map(|paired| Question { paired, margin: margin * mean, lower_is_better: true });
         let estimate = one.estimate(METRIC).unwrap_or(Estimate::exact(f64::NAN));
-        Same {
+        Itself {
             runs: one.runs.len() as u32,
             spread: Estimate { mean: estimate.mean, half_width: estimate.half_width.map(|width| width / mean) },
             difference: share(paired),

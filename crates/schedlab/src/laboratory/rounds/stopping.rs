@@ -1,6 +1,7 @@
 //! When there are enough runs.
 
-use super::HostCase;
+use super::Case;
+use results::Metric;
 use std::time::Duration;
 
 /// How often and how long runs are repeated.
@@ -48,8 +49,8 @@ impl Stopping {
     }
 
     /// Whether the makespans of `case` are known well enough.
-    pub fn is_precise(&self, case: &HostCase, baseline: &HostCase) -> bool {
-        const METRIC: &str = "makespan_ns";
+    pub fn is_precise(&self, case: &Case<'_>, baseline: &Case<'_>) -> bool {
+        const METRIC: Metric = Metric::makespan_ns;
         let Some(estimate) = case.estimate(METRIC) else { return false };
         match self.precision {
             Precision::HalfWidth(share) => {
@@ -68,12 +69,13 @@ impl Stopping {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::measured::Measured;
+    use crate::world::mock::{command, run};
+    use crate::world::{Candidate, Program, Trial};
     use schedlab_runner::class::Class;
 
-    fn case(makespans: &[f64]) -> HostCase {
-        let run = |&ns| Ok(Measured { values: [("makespan_ns", ns)].into(), ..Measured::default() });
-        HostCase { class: Class::Other, runs: makespans.iter().map(run).collect(), refused: None }
+    fn case<'p>(program: &'p Program, makespans: &[f64]) -> Case<'p> {
+        let trial = Trial { program, candidate: Candidate::Class(Class::Other), cpus: 1, member: None };
+        Case { trial, runs: makespans.iter().map(|&ns| Ok(run(&[(Metric::makespan_ns, ns)]))).collect(), refused: None }
     }
 
     #[test]
@@ -84,6 +86,8 @@ mod tests {
         assert!(protocol.is_time_to_look(5, 0, minutes(10)) && !protocol.is_time_to_look(6, 1, minutes(10)));
         assert!(!protocol.is_over(50, minutes(59)) && protocol.is_over(50, minutes(60)));
         // Standard errors of 0.4 and 4 per cent.
+        let program = command("w");
+        let case = |makespans: &[f64]| case(&program, makespans);
         let (steady, noisy) = (case(&[99.0, 100.0, 101.0, 100.0, 99.0]), case(&[90.0, 100.0, 110.0, 100.0, 90.0]));
         assert!(protocol.is_precise(&steady, &steady) && !protocol.is_precise(&noisy, &noisy));
         let narrow = Stopping { precision: Precision::HalfWidth(0.02), ..protocol };

@@ -1,0 +1,193 @@
+//! How far the simulated scheduler is from the real one: `schedlab diff --decisions`.
+//!
+//! A workload runs in guests, and is then simulated on a machine with the guest's costs, beside the background load that it met there. Whether the simulated policy decides as
+//! the kernel did is asked twice: of each decision in the kernel's own situation, and of the orders in which both ran the tasks, where one difference has others behind it.
+//!
+//! Where several boots differ in nothing but how long the kernel was left alone, means are compared, and of orders also how far the kernel agrees with itself: where sums of
+//! run times decide, a microsecond at the begin makes another order of the rest, and no simulation can be nearer to one boot than another boot is.
+
+mod simulated;
+mod table;
+
+use crate::output::{Answer, Results};
+use crate::results_directory::ResultsDirectory;
+use crate::vm::conformance::Conformance;
+use crate::world::guest::{Booted, GuestWorld};
+use crate::world::{Observed, Program, Session, Trial, World};
+use crate::{Error, progress};
+use results::{Metric, Row, SubjectKind};
+use schedsim::Machine;
+use schedsim::live::Judgement;
+use std::path::PathBuf;
+
+/// What is held against what.
+pub struct Agreement<'a> {
+    /// The guests.
+    pub worlds: Vec<GuestWorld>,
+    /// The workloads.
+    pub programs: &'a [Program],
+    /// What runs in each of them, by member, candidate and workload.
+    pub trials: Vec<Trial<'a>>,
+    /// Draws the simulator's random numbers.
+    pub seed: u64,
+    /// Whether the simulations are held against all rules.
+    pub check: bool,
+    /// Where results and the turns of both go, if anywhere.
+    pub output: Option<PathBuf>,
+}
+
+/// A run in a guest, and the same simulated.
+struct Pair {
+    /// The workload's name.
+    workload: String,
+    /// `EEVDF in 6.18`.
+    name: String,
+    member: Option<u64>,
+    /// The numbers of the real run.
+    real: Vec<Row>,
+    /// The shares of CPU time while events were recorded, as the simulated tasks arrive as those of that run did.
+    recorded: Vec<(String, f64)>,
+    /// The order of the kernel's turns, by task; empty where there are several CPUs.
+    order: Vec<u32>,
+    /// The policy that was simulated.
+    policy: String,
+    /// Its numbers.
+    simulated: Vec<Row>,
+    machine: Machine,
+    conformance: Vec<(Bursts, Conformance)>,
+    /// Whether the policy decides as the kernel did, or the rule that it broke.
+    judgement: Option<Result<Judgement, String>>,
+}
+
+/// What the tasks ran in a simulation that is held against the kernel.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bursts {
+    /// What the workload says, and what calls cost there.
+    Described,
+    /// What they ran in the guest.
+    Recorded,
+}
+
+/// Two boots, and what share of their turns is equal.
+struct Own {
+    row: Row,
+    share: f64,
+}
+
+impl Bursts {
+    /// The metric, and what it is called in a table.
+    fn names(self) -> (Metric, &'static str) {
+        match self {
+            Bursts::Described => (Metric::equal_dispatches, "the order of dispatches"),
+            Bursts::Recorded => (Metric::equal_dispatches_recorded, "the order with bursts as recorded"),
+        }
+    }
+}
+
+impl Agreement<'_> {
+    /// Boots, simulates and compares.
+    ///
+    /// # Errors
+    /// If something is missing, or a guest or a simulation fails.
+    pub fn run(mut self) -> Result<Answer, Error> {
+        let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
+        let (seed, check) = (self.seed, self.check);
+        let session = |trial| Session { trial, seed, check, observed: Observed::Measured, trace: None };
+        let sessions: Vec<Session<'_>> = self.trials.iter().cloned().map(session).collect();
+        let mut pairs: Vec<Pair> = Vec::new();
+        for world in &mut self.worlds {
+            world.prepare(&self.trials)?;
+            let bar = progress::bar("booting", 0);
+            let booted = world.boot(&sessions, true, &bar);
+            bar.finish_and_clear();
+            let pair = |booted: &Booted<'_>| simulated::beside(booted, directory.as_ref());
+            pairs.extend(booted?.iter().map(pair).collect::<Result<Vec<Pair>, Error>>()?);
+        }
+        let (mut rows, mut text) = (Vec::new(), String::new());
+        for program in self.programs {
+            let name = program.name();
+            let own: Vec<&Pair> = pairs.iter().filter(|pair| pair.workload == name).collect();
+            text += &program.headline();
+            let mut cases: Vec<&str> = Vec::new();
+            for pair in &own {
+                if !cases.contains(&pair.name.as_str()) {
+                    cases.push(&pair.name);
+                }
+            }
+            for case in cases {
+                let boots: Vec<&Pair> = own.iter().copied().filter(|pair| pair.name == case).collect();
+                let itself = Own::of(&boots);
+                text += &table::agreement(&boots, &itself);
+                rows.extend(boots.iter().flat_map(|pair| pair.rows()));
+                rows.extend(itself.into_iter().map(|own| own.row));
+            }
+        }
+        let results = Results::new(rows);
+        if let Some(directory) = directory {
+            directory.write(&results, Vec::new())?;
+            directory.finish()?;
+        }
+        Ok(Answer::new(results, text))
+    }
+}
+
+impl Pair {
+    /// All numbers of both.
+    fn rows(&self) -> Vec<Row> {
+        let of = |metric, value, note| self.simulated_row(Row { value, note, ..Row::new(results::World::Sim, metric) });
+        let count = |metric, kind: &str, count: usize| of(metric, Some(count as f64), None).of(SubjectKind::Difference, kind);
+        let conformance = self.conformance.iter().flat_map(|(bursts, conformance)| {
+            let note = Some(format!("{} turns in the kernel, {} simulated", conformance.real, conformance.simulated));
+            let differences =
+                conformance.differences.iter().map(|(kind, number)| count(Metric::dispatch_differences, kind.name(), *number));
+            let differences = differences.filter(|_| *bursts == Bursts::Described);
+            std::iter::once(of(bursts.names().0, Some(conformance.share()), note)).chain(differences).collect::<Vec<_>>()
+        });
+        let judgement = self.judgement.iter().flat_map(|judgement| match judgement {
+            Ok(judgement) => {
+                let differences = judgement.differences().into_iter();
+                let differences = differences.map(|(how, number)| count(Metric::decision_differences, how.name(), number));
+                let note = Some(format!("{} decisions", judgement.decisions));
+                std::iter::once(of(Metric::equal_decisions, Some(judgement.share()), note)).chain(differences).collect()
+            }
+            Err(rule) => vec![of(Metric::equal_decisions, None, Some(rule.clone()))],
+        });
+        let real = self.real.iter().cloned();
+        real.chain(self.simulated.iter().cloned()).chain(judgement).chain(conformance).collect()
+    }
+
+    /// A number of the simulation.
+    fn simulated_row(&self, row: Row) -> Row {
+        let Some(first) = self.real.first() else { return row };
+        let row = Row { workload: self.workload.clone(), candidate: self.policy.clone(), cpus: first.cpus, runs: 1, ..row };
+        self.member.map_or(row.clone(), |member| row.at("boot", member))
+    }
+
+    fn value(rows: &[Row], metric: Metric) -> Option<f64> {
+        rows.iter().find(|row| row.metric == metric && row.subject.is_none())?.value
+    }
+
+    /// What share of the CPU time the simulated tasks have, with their names.
+    fn shares(&self) -> impl Iterator<Item = (&str, f64)> {
+        let shares = self.simulated.iter().filter(|row| row.metric == Metric::cpu_share);
+        shares.filter_map(|row| Some((row.subject.as_deref()?, row.value?)))
+    }
+}
+
+impl Own {
+    /// Each two of `boots` whose orders are known.
+    fn of(boots: &[&Pair]) -> Vec<Own> {
+        let pairs = (0..boots.len()).flat_map(|one| (one + 1..boots.len()).map(move |other| (one, other)));
+        let own = |(one, other): (usize, usize)| {
+            let (first, second) = (boots[one], boots[other]);
+            if first.order.is_empty() || second.order.is_empty() {
+                return None;
+            }
+            let share = Conformance::of(&first.order, &second.order).share();
+            let real = first.real.first()?;
+            let row = Row { metric: Metric::equal_dispatches_itself, value: Some(share), note: None, ..real.clone() };
+            Some(Own { row: row.at("boot", format!("{},{}", one + 1, other + 1)), share })
+        };
+        pairs.filter_map(own).collect()
+    }
+}

@@ -1,0 +1,62 @@
+//! `schedlab diff --decisions`: the simulated scheduler against the real one.
+
+use super::Diff;
+use crate::Error;
+use crate::agreement::Agreement;
+use crate::cmd::PolicyName;
+use crate::output::Answer;
+use crate::workload::Workload;
+use crate::world::guest::GuestWorld;
+use crate::world::program::Closed;
+use crate::world::{Candidate, Program, Trial, World};
+use schedlab_runner::class::Class;
+use schedsim::Machine;
+
+impl Diff {
+    pub(super) fn held_against_kernels(&self) -> Result<Answer, Error> {
+        let programs = self.subjects.iter().map(|argument| self.program(argument)).collect::<Result<Vec<Program>, Error>>()?;
+        let worlds: Vec<GuestWorld> = self.guests.settings().into_iter().map(GuestWorld::new).collect();
+        let boots = self.guests.boots();
+        let members: Vec<Option<u64>> = if boots > 1 { (1..=boots).map(Some).collect() } else { vec![None] };
+        let mut trials = Vec::new();
+        for member in members {
+            for candidate in self.candidates()? {
+                for program in &programs {
+                    let trial = Trial { program, candidate: candidate.clone(), cpus: self.cpus.unwrap_or(1), member };
+                    worlds.iter().try_for_each(|world| world.admit(&trial))?;
+                    trials.push(trial);
+                }
+            }
+        }
+        let (seed, check, output) = (self.seed, self.check, self.output.clone());
+        Agreement { worlds, programs: &programs, trials, seed, check, output }.run()
+    }
+
+    fn candidates(&self) -> Result<Vec<Candidate<'static>>, Error> {
+        let of = |name: &PolicyName| match name {
+            PolicyName::All => Err(Error::Usage("`all` are the policies that are simulated; name those that are meant".to_string())),
+            PolicyName::Ours(policy) => Ok(Candidate::Policy(policy.clone())),
+            PolicyName::Kernel(class) => Ok(Candidate::Class(*class)),
+            PolicyName::Bpf(name) => Ok(Candidate::Bpf(name.clone())),
+        };
+        if self.policy.is_empty() { Ok(vec![Candidate::Class(Class::Other)]) } else { self.policy.iter().map(of).collect() }
+    }
+
+    /// A workload of tasks that are made by real calls.
+    fn program(&self, argument: &std::ffi::OsStr) -> Result<Program, Error> {
+        match Workload::resolve(argument)? {
+            Workload::Closed(workload) => {
+                let cpus = self.cpus.unwrap_or(1);
+                let (scripts, machine) = (workload.scripts(cpus)?, Machine::ideal(cpus));
+                let told = "with the costs of the guest".to_string();
+                let closed = Closed { workload: *workload, scripts, machine, told, mips: None, point: crate::output::Point::new() };
+                Ok(Program::Closed(Box::new(closed)))
+            }
+            _ => Err(Error::Usage(format!(
+                "`{}` does not run in a real kernel, which takes tasks that go through phases: a file with [[task]]s, or one of those \
+                 that `schedlab list workloads` shows, as yield:8, hackbench:1 or periodic:4",
+                argument.to_string_lossy()
+            ))),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The laboratory: workloads × worlds × candidates × points, run as often as it takes, and what comes of them as one table.
+//!
+//! It repeats, compares and decides; it knows no world by name and no file format. [`Experiment::run`] is the one pipeline, of which every verb and the Python package are callers.
+
+mod plan;
+mod replication;
+mod rounds;
+mod samples;
+mod section;
+mod text;
+mod yields;
+
+pub use plan::Refusal;
+pub use replication::Repetition;
+pub use rounds::{Precision, RoundSettings, Stopping};
+pub use samples::{Fidelity, Rule, aggregate};
+pub(crate) use section::Section;
+
+use crate::output::{Answer, Results, write_whole};
+use crate::results_directory::ResultsDirectory;
+use crate::trace_source::TraceSource;
+use crate::world::{Candidate, Determinism, Observed, Program, Run, Session, Trial, World};
+use crate::{Error, progress};
+use plan::{Asked, Plan};
+use results::Row;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What is to be found out, and where.
+pub struct Experiment<'a> {
+    /// The workloads.
+    pub programs: Vec<Program>,
+    /// Where each of them runs, if it can.
+    pub worlds: Vec<Box<dyn World + 'a>>,
+    /// What schedules them; each world's own choice if there is none here.
+    pub candidates: Vec<Candidate<'a>>,
+    /// What they are compared with.
+    pub against: Against,
+    /// On so many CPUs each; as many as the workload has there if there is none here.
+    pub cpus: Vec<u16>,
+    /// How it is done.
+    pub settings: Settings,
+}
+
+/// What candidates are compared with.
+#[derive(Clone, Debug)]
+pub enum Against {
+    /// What is usual in each world.
+    Usual,
+    /// This one, where anything is compared.
+    Named(Candidate<'static>),
+    /// Nothing.
+    Nothing,
+}
+
+/// How an experiment is done.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The first seed.
+    pub seed: u64,
+    /// How often runs are repeated that differ by their seed.
+    pub repetition: Repetition,
+    /// How often runs are repeated that are never the same.
+    pub rounds: RoundSettings,
+    /// How many members an ensemble has where a run is a sample of one.
+    pub members: u64,
+    /// Whether runs are held against all rules, and repeated once to see that they repeat themselves.
+    pub check: bool,
+    /// Whether each candidate runs once more with all its events where these are not seen in every run.
+    pub events: bool,
+    /// How many parts of a number are shown in text, if it is split.
+    pub parts: usize,
+    /// Where results, traces and the report go, if anywhere.
+    pub output: Option<PathBuf>,
+}
+
+/// What every part of an experiment knows.
+pub(crate) struct Context<'a> {
+    pub settings: &'a Settings,
+    directory: Option<&'a ResultsDirectory>,
+    several_programs: bool,
+    several_worlds: bool,
+}
+
+impl Context<'_> {
+    /// Where the events of a trial's first run go, if anywhere.
+    pub fn trace(&self, world: &dyn World, trial: &Trial<'_>) -> Result<Option<PathBuf>, Error> {
+        let Some(directory) = self.directory.filter(|_| !trial.program.is_drawn()) else { return Ok(None) };
+        let program = self.several_programs.then(|| trial.program.name());
+        let world = self.several_worlds.then(|| world.name().to_string());
+        let name: Vec<String> = program.into_iter().chain(world).chain([trial.title()]).collect();
+        directory.trace(&name.join("-"), trial.cpus).map(Some)
+    }
+}
+
+impl Experiment<'_> {
+    /// Runs all of it.
+    ///
+    /// # Errors
+    /// If nothing of it can be run, or a run fails that must not. What is wrong with results that are there is in the answer's end.
+    pub fn run(self) -> Result<Answer, Error> {
+        let Experiment { programs, mut worlds, candidates, against, cpus, settings } = self;
+        let asked = Asked { programs: &programs, candidates: &candidates, against: &against, cpus: &cpus };
+        let plans = asked.plans(&worlds, settings.members)?;
+        let directory = settings.output.as_deref().map(ResultsDirectory::begin).transpose()?;
+        let context = Context {
+            settings: &settings,
+            directory: directory.as_ref(),
+            several_programs: programs.len() > 1,
+            several_worlds: worlds.len() > 1,
+        };
+        let mut sections: Vec<Section<'_>> = Vec::new();
+        for (index, plan) in plans.iter().enumerate().filter(|(_, plan)| !plan.trials.is_empty()) {
+            let world = &mut *worlds[index];
+            world.prepare(&plan.trials)?;
+            let made = match world.capabilities().determinism {
+                Determinism::Noisy => rounds::sections(world, plan, &context),
+                Determinism::Seeded | Determinism::Chaotic => replication::sections(world, plan, &context),
+            };
+            sections.extend(made?.into_iter().map(|section| Section { world: index, ..section }));
+        }
+        sections.sort_by_key(|section| (section.program, section.world));
+        let told = text::Told { programs: &programs, worlds: &worlds, sections: &sections, plans: &plans, settings: &settings };
+        let text = told.text();
+        let is_repeatable = sections.iter().all(|section| section.end.is_ok() && section.is_repeatable);
+        let results = Results::new(rows(&programs, &sections, &plans)).repeatable(is_repeatable);
+        if let Some(directory) = directory {
+            write(directory, &results, &programs, &sections)?;
+        }
+        let end = sections.into_iter().map(|section| section.end).find(Result::is_err).unwrap_or(Ok(()));
+        Ok(Answer { results, text, end })
+    }
+
+    /// A single run of the first workload under the first candidate in the first world, `observed` so, with its numbers. Its events go to `trace`.
+    ///
+    /// # Errors
+    /// If it is refused, fails, or breaks a rule.
+    pub fn once(self, observed: Observed, trace: Option<PathBuf>) -> Result<(Run, Vec<Row>), Error> {
+        let Experiment { programs, mut worlds, candidates, against, cpus, settings } = self;
+        let asked = Asked { programs: &programs, candidates: &candidates, against: &against, cpus: &cpus };
+        let plans = asked.plans(&worlds, 1)?;
+        let nothing = || Error::Internal("a single run is of one workload in one world".to_string());
+        let (world, plan) = worlds.first_mut().zip(plans.first()).ok_or_else(nothing)?;
+        let trial = plan.trials.first().ok_or_else(nothing)?;
+        world.prepare(&plan.trials)?;
+        let context = Context { settings: &settings, directory: None, several_programs: false, several_worlds: false };
+        let session = Session { trial: trial.clone(), seed: settings.seed, check: settings.check, observed, trace };
+        let run = replication::once(&mut **world, session, &context)?;
+        let rows = run.rows.iter().map(|row| trial.stamp(row, Some(settings.seed), run.repeats)).collect();
+        Ok((run, rows))
+    }
+}
+
+impl Settings {
+    /// One run of everything, with this seed.
+    pub fn once(seed: u64) -> Settings {
+        let max_time = Duration::ZERO;
+        let stopping = Stopping { min_runs: 1, min_time: max_time, max_time, precision: Precision::HalfWidth(f64::INFINITY) };
+        Settings {
+            seed,
+            repetition: Repetition { min_runs: 1, half_width: f64::INFINITY, max_time },
+            rounds: RoundSettings { warm_up: 0, against_itself: false, stopping, margin: 0.0 },
+            members: 1,
+            check: false,
+            events: false,
+            parts: 0,
+            output: None,
+        }
+    }
+}
+
+/// All numbers, workload by workload; the recording that one is a replay of first.
+fn rows(programs: &[Program], sections: &[Section<'_>], plans: &[Plan<'_>]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (index, program) in programs.iter().enumerate() {
+        let own = || sections.iter().filter(|section| section.program == index);
+        let recorded = program.recorded().filter(|_| own().any(|section| !section.fidelity.is_empty()));
+        rows.extend(recorded.into_iter().flat_map(|(_, rows)| rows));
+        rows.extend(own().flat_map(|section| section.rows.iter().cloned()));
+    }
+    rows.extend(plans.iter().flat_map(|plan| &plan.refusals).map(Refusal::row));
+    rows
+}
+
+/// Writes results, traces and the report.
+fn write(directory: ResultsDirectory, results: &Results, programs: &[Program], sections: &[Section<'_>]) -> Result<(), Error> {
+    let mut distributions: Vec<_> = programs.iter().flat_map(Program::distributions).collect();
+    distributions.extend(sections.iter().flat_map(|section| section.distributions.iter().cloned()));
+    directory.write(results, distributions)?;
+    for program in programs {
+        if let Program::Replay(replay) = program {
+            directory.write_recording(&TraceSource::of_recording(&replay.path, &replay.recorded.recording))?;
+        }
+    }
+    let singles: String = sections.iter().map(|section| section.singles.as_str()).collect();
+    if !singles.is_empty() {
+        write_whole(&directory.path().join("runs.csv"), format!("{}{singles}", rounds::RAW_HEADER).as_bytes())?;
+    }
+    let bar = progress::bar("exporting", 0);
+    let exported = directory.export_traces(&bar);
+    bar.finish_and_clear();
+    exported?;
+    directory.finish()
+}

@@ -1,0 +1,164 @@
+//! What of all that is asked for runs where, and what a world refuses.
+
+use super::Against;
+use crate::Error;
+use crate::world::{Baseline, Candidate, Determinism, Program, Trial, World};
+use results::{Metric, Row, World as Name};
+
+/// What is asked for.
+pub struct Asked<'a, 'c> {
+    pub programs: &'a [Program],
+    pub candidates: &'a [Candidate<'c>],
+    pub against: &'a Against,
+    pub cpus: &'a [u16],
+}
+
+/// What runs in one world.
+#[derive(Default)]
+pub struct Plan<'p> {
+    /// By workload, number of CPUs, member and candidate, the baseline first.
+    pub trials: Vec<Trial<'p>>,
+    /// Of each workload what its candidates are compared with.
+    pub baselines: Vec<Option<Candidate<'p>>>,
+    /// Of each trial its workload's number.
+    pub programs: Vec<usize>,
+    /// What does not run there, and does elsewhere.
+    pub refusals: Vec<Refusal>,
+}
+
+/// What a world does not run.
+#[derive(Debug)]
+pub struct Refusal {
+    /// Which world.
+    pub world: Name,
+    /// Which workload.
+    pub workload: String,
+    /// Which candidate.
+    pub candidate: String,
+    /// Why not, and what to do.
+    pub error: Error,
+    program: usize,
+}
+
+impl<'p> Plan<'p> {
+    /// The trials of each workload that has some, with its number.
+    pub fn by_program(&self) -> Vec<(usize, Vec<Trial<'p>>)> {
+        let mut all: Vec<(usize, Vec<Trial<'p>>)> = Vec::new();
+        for (program, trial) in self.programs.iter().zip(&self.trials) {
+            match all.last_mut() {
+                Some((last, trials)) if last == program => trials.push(trial.clone()),
+                _ => all.push((*program, vec![trial.clone()])),
+            }
+        }
+        all
+    }
+}
+
+impl Refusal {
+    /// As a result: no number, and why.
+    pub fn row(&self) -> Row {
+        Row {
+            workload: self.workload.clone(),
+            candidate: self.candidate.clone(),
+            note: Some(format!("not run: {}", self.error)),
+            ..Row::new(self.world.clone(), Metric::makespan_ns)
+        }
+    }
+}
+
+impl<'p, 'c: 'p> Asked<'p, 'c> {
+    /// A plan for each world.
+    ///
+    /// # Errors
+    /// The first refusal of what no world runs.
+    pub fn plans<'w>(&self, worlds: &[Box<dyn World + 'w>], members: u64) -> Result<Vec<Plan<'p>>, Error> {
+        let mut plans = worlds.iter().map(|world| self.plan(&**world, members)).collect::<Result<Vec<Plan<'p>>, Error>>()?;
+        if let Against::Named(given) = self.against
+            && !plans.iter().any(|plan| plan.baselines.iter().flatten().any(|baseline| baseline == given))
+        {
+            let what = "in a guest nothing is compared, and on this machine the first policy of --policy is the baseline";
+            return Err(Error::Usage(format!("{what}: leave --baseline out")));
+        }
+        // What is refused in one world runs in another one, or nowhere.
+        let runs_elsewhere = |here: usize, refusal: &Refusal| {
+            let is_it = |plan: &Plan<'_>| {
+                let mut trials = plan.trials.iter().zip(&plan.programs);
+                trials.any(|(trial, program)| {
+                    *program == refusal.program && (self.candidates.is_empty() || trial.candidate.to_string() == refusal.candidate)
+                })
+            };
+            plans.iter().enumerate().any(|(index, plan)| index != here && is_it(plan))
+        };
+        let nowhere =
+            |(index, plan): (usize, &Plan<'_>)| Some((index, plan.refusals.iter().position(|refusal| !runs_elsewhere(index, refusal))?));
+        let place = plans.iter().enumerate().find_map(nowhere);
+        match place {
+            Some((plan, refusal)) => Err(plans[plan].refusals.swap_remove(refusal).error),
+            None => Ok(plans),
+        }
+    }
+
+    fn plan(&self, world: &dyn World, members: u64) -> Result<Plan<'p>, Error> {
+        let mut plan = Plan::default();
+        let members: Vec<Option<u64>> = match world.capabilities().determinism {
+            Determinism::Chaotic if members > 1 => (1..=members).map(Some).collect(),
+            _ => vec![None],
+        };
+        for (index, program) in self.programs.iter().enumerate() {
+            let refused = |candidate: &str, error: Error| Refusal {
+                world: world.name(),
+                workload: program.name(),
+                candidate: candidate.to_string(),
+                error,
+                program: index,
+            };
+            let (candidates, baseline) = self.candidates(world, program)?;
+            plan.baselines.push(baseline);
+            let counts: Result<Vec<u16>, Error> = match self.cpus {
+                asked if asked.is_empty() || program.is_drawn() => world.cpus(program, None).map(|cpus| vec![cpus]),
+                asked => asked.iter().map(|&cpus| world.cpus(program, Some(cpus))).collect(),
+            };
+            let counts = match counts {
+                Ok(counts) => counts,
+                Err(error) => {
+                    plan.refusals.push(refused("*", error));
+                    continue;
+                }
+            };
+            for (cpus, member) in counts.iter().flat_map(|&cpus| members.iter().map(move |member| (cpus, *member))) {
+                for candidate in &candidates {
+                    let trial = Trial { program, candidate: candidate.clone(), cpus, member };
+                    match world.admit(&trial) {
+                        Ok(()) => {
+                            plan.trials.push(trial);
+                            plan.programs.push(index);
+                        }
+                        Err(error) => plan.refusals.push(refused(&candidate.to_string(), error)),
+                    }
+                }
+            }
+        }
+        Ok(plan)
+    }
+
+    /// The candidates that `program` has in `world`, each once, and what they are compared with, which is the first of them.
+    fn candidates(&self, world: &dyn World, program: &Program) -> Result<(Vec<Candidate<'p>>, Option<Candidate<'p>>), Error> {
+        let defaults = world.defaults(program)?;
+        let mut all: Vec<Candidate<'p>> = Vec::new();
+        let is_first = matches!(defaults.baseline, Baseline::First) && !matches!(self.against, Against::Nothing);
+        let baseline = match (defaults.baseline, self.against) {
+            (Baseline::Named(_), Against::Named(given)) => Some(given.clone()),
+            (Baseline::Named(own), Against::Usual) => Some(own),
+            _ => None,
+        };
+        all.extend(baseline.clone());
+        let given: Vec<Candidate<'p>> = if self.candidates.is_empty() { defaults.candidates } else { self.candidates.to_vec() };
+        for candidate in given {
+            if !all.contains(&candidate) {
+                all.push(candidate);
+            }
+        }
+        let baseline = baseline.or_else(|| all.first().filter(|_| is_first).cloned());
+        Ok((all, baseline))
+    }
+}

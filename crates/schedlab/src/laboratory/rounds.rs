@@ -1,0 +1,233 @@
+//! Runs that are never the same: interleaved in rounds, in random order, as many as it takes.
+//!
+//! A replicate is a run. A round runs every candidate once, in an order drawn anew; the difference of a candidate from the baseline is taken within each round, so that what
+//! the machine did meanwhile drops out. First the baseline is compared with itself: what that shows is the smallest difference that can be shown there.
+
+mod itself;
+mod stopping;
+mod table;
+
+pub use stopping::{Precision, Stopping};
+pub use table::RAW_HEADER;
+
+use super::plan::Plan;
+use super::{Context, Section};
+use crate::statistics::{Estimate, Paired, Question, judge, spent_at};
+use crate::world::{Measure, Observed, Run, Session, Trial, World};
+use crate::{Error, progress};
+use indicatif::ProgressBar;
+use itself::Itself;
+use results::{Direction, Metric, Verdict};
+use schedsim::Random;
+
+/// How often runs are repeated that are never the same.
+#[derive(Clone, Copy, Debug)]
+pub struct RoundSettings {
+    /// Rounds that are not counted.
+    pub warm_up: u32,
+    /// Whether the baseline is run against itself first.
+    pub against_itself: bool,
+    /// When it is enough.
+    pub stopping: Stopping,
+    /// A difference smaller than this share of the baseline's mean makes none.
+    pub margin: f64,
+}
+
+/// All verdicts together are wrong with at most this probability.
+const ALPHA: f64 = 0.05;
+
+/// A candidate, and its runs.
+pub struct Case<'p> {
+    /// Of what.
+    pub trial: Trial<'p>,
+    /// By round; a run that failed is its message.
+    pub runs: Vec<Result<Run, String>>,
+    /// Why it is not run at all.
+    pub refused: Option<String>,
+}
+
+/// The candidates on one number of CPUs.
+pub struct Rounds<'p> {
+    /// The baseline's first.
+    pub cases: Vec<Case<'p>>,
+    /// The baseline against itself, if it was run so.
+    itself: Option<Itself>,
+    /// How often the runs were looked at.
+    looks: u32,
+    /// Whether the time was up before the intervals were narrow enough or all was decided.
+    inconclusive: bool,
+    /// What is judged, by case and metric.
+    verdicts: Vec<(usize, Metric, Verdict)>,
+    /// What the world measures.
+    measures: Vec<Measure>,
+    settings: RoundSettings,
+    seed: u64,
+}
+
+/// What `world` makes of each workload of `plan`.
+///
+/// # Errors
+/// If nothing can be run at all. A candidate that is refused, or a run that fails, is told in the results.
+pub fn sections<'p>(world: &mut dyn World, plan: &Plan<'p>, context: &Context<'_>) -> Result<Vec<Section<'p>>, Error> {
+    let mut sections = Vec::new();
+    for (program, trials) in plan.by_program() {
+        let baseline = plan.baselines[program].as_ref().map(ToString::to_string);
+        let mut section = Section { program, trials: trials.clone(), baseline, is_repeatable: false, ..Section::new() };
+        let mut counts: Vec<u16> = trials.iter().map(|trial| trial.cpus).collect();
+        counts.dedup();
+        for cpus in counts {
+            let own: Vec<Trial<'p>> = trials.iter().filter(|trial| trial.cpus == cpus).cloned().collect();
+            let bar = progress::bar("measuring", 0);
+            let rounds = Rounds::run(world, own, context, &bar);
+            let events = rounds.and_then(|rounds| {
+                let events = if context.settings.events { rounds.with_events(world, context, &bar)? } else { Vec::new() };
+                Ok((rounds, events))
+            });
+            bar.finish_and_clear();
+            let (rounds, events) = events?;
+            section.rows.extend(rounds.rows(world));
+            section.rows.extend(events);
+            section.notes += &rounds.notes();
+            section.singles += &rounds.singles();
+            if section.end.is_ok() {
+                section.end = rounds.end();
+            }
+        }
+        sections.push(section);
+    }
+    Ok(sections)
+}
+
+impl<'p> Rounds<'p> {
+    fn run(world: &mut dyn World, trials: Vec<Trial<'p>>, context: &Context<'_>, progress: &ProgressBar) -> Result<Rounds<'p>, Error> {
+        let (seed, settings) = (context.settings.seed, context.settings.rounds);
+        let measures = trials.first().map_or(Vec::new(), |baseline| world.measures(baseline.program, baseline.cpus));
+        let cases = trials.into_iter().map(|trial| Case { trial, runs: Vec::new(), refused: None }).collect();
+        let mut rounds = Rounds { cases, itself: None, looks: 0, inconclusive: false, verdicts: Vec::new(), measures, settings, seed };
+        let first: Vec<Session<'_>> = rounds.cases.iter().map(|case| case.session(seed, Observed::Measured)).collect();
+        let first = world.run(&first, progress)?;
+        rounds.cases.iter_mut().zip(first).for_each(|(case, run)| case.refused = run.err());
+        if settings.against_itself && rounds.cases.first().is_some_and(|baseline| baseline.refused.is_none()) {
+            rounds.itself = Some(Itself::run(&rounds.cases[0].trial, world, settings, seed, progress)?);
+        }
+        rounds.repeat(world, progress)?;
+        Ok(rounds)
+    }
+
+    /// Runs rounds until it is enough.
+    fn repeat(&mut self, world: &mut dyn World, progress: &ProgressBar) -> Result<(), Error> {
+        let mut random = Random::new(self.seed);
+        let begin = world.clock();
+        let mut rounds = 0;
+        while self.cases.iter().any(|case| case.refused.is_none()) {
+            let counts = rounds >= self.settings.warm_up;
+            let order: Vec<usize> = shuffled(self.cases.len(), &mut random);
+            let order: Vec<usize> = order.into_iter().filter(|index| self.cases[*index].refused.is_none()).collect();
+            let sessions: Vec<Session<'_>> = order.iter().map(|index| self.cases[*index].session(self.seed, Observed::Measured)).collect();
+            let runs = world.run(&sessions, progress)?;
+            drop(sessions);
+            for (index, run) in order.into_iter().zip(runs).filter(|_| counts) {
+                self.cases[index].runs.push(run);
+                self.cases[index].give_up();
+            }
+            rounds += 1;
+            let done = rounds.saturating_sub(self.settings.warm_up);
+            let elapsed = world.clock().saturating_sub(begin);
+            let is_over = self.settings.stopping.is_over(done, elapsed);
+            if is_over || self.settings.stopping.is_time_to_look(done, self.looks, elapsed) {
+                let is_enough = self.look();
+                self.inconclusive = is_over && !is_enough;
+                if is_over || is_enough {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Judges what there is so far; true if that is enough.
+    fn look(&mut self) -> bool {
+        self.looks += 1;
+        let (mut asked, mut questions) = (Vec::new(), Vec::new());
+        let baseline = &self.cases[0];
+        for (index, case) in self.cases.iter().enumerate().skip(1) {
+            for Measure { metric, direction, .. } in self.measures.iter().copied().filter(|measure| measure.direction != Direction::Neither)
+            {
+                let base = baseline.estimate(metric).filter(|base| base.mean > 0.0);
+                let Some((paired, base)) = case.against(baseline, metric).zip(base) else { continue };
+                asked.push((index, metric));
+                let lower_is_better = direction == Direction::Lower;
+                questions.push(Question { paired, margin: self.settings.margin * base.mean, lower_is_better });
+            }
+        }
+        let verdicts = judge(&questions, spent_at(self.looks, ALPHA));
+        self.verdicts = asked.into_iter().zip(verdicts).map(|((case, metric), verdict)| (case, metric, verdict)).collect();
+        let is_decided = |index: usize| self.verdict(index, Metric::makespan_ns).is_some_and(|verdict| verdict != Verdict::Undecided);
+        let is_precise = |index: usize| self.settings.stopping.is_precise(&self.cases[index], &self.cases[0]);
+        let running = |index: &usize| self.cases[*index].refused.is_none();
+        (0..self.cases.len()).filter(running).all(|index| is_precise(index) || (index > 0 && is_decided(index)))
+    }
+
+    /// The verdict on a case in a metric.
+    fn verdict(&self, case: usize, metric: Metric) -> Option<Verdict> {
+        self.verdicts.iter().find(|(of, id, _)| *of == case && *id == metric).map(|(_, _, verdict)| *verdict)
+    }
+
+    /// One more run of each candidate that runs at all, with its events.
+    fn with_events(&self, world: &mut dyn World, context: &Context<'_>, progress: &ProgressBar) -> Result<Vec<results::Row>, Error> {
+        let mut rows = Vec::new();
+        for case in self.cases.iter().filter(|case| case.refused.is_none()) {
+            let trace = context.trace(&*world, &case.trial)?;
+            let session = Session { trace, ..case.session(self.seed, Observed::Events) };
+            for run in world.run(&[session], progress)? {
+                let run = run.map_err(Error::Input)?;
+                rows.extend(run.rows.iter().map(|row| case.trial.stamp(row, Some(self.seed), 1)));
+            }
+        }
+        Ok(rows)
+    }
+}
+
+impl<'p> Case<'p> {
+    fn session(&self, seed: u64, observed: Observed) -> Session<'p> {
+        Session { trial: self.trial.clone(), seed, check: false, observed, trace: None }
+    }
+
+    /// A metric by round.
+    fn values(&self, metric: Metric) -> impl Iterator<Item = Option<f64>> + '_ {
+        self.runs.iter().map(move |run| run.as_ref().ok().and_then(|run| run.value(metric)))
+    }
+
+    /// A metric over the runs that have it.
+    pub fn estimate(&self, metric: Metric) -> Option<Estimate> {
+        Estimate::of(&self.values(metric).flatten().collect::<Vec<_>>())
+    }
+
+    /// How its runs differ from the baseline's in the same rounds.
+    pub fn against(&self, baseline: &Case<'_>, metric: Metric) -> Option<Paired> {
+        let pairs = self.values(metric).zip(baseline.values(metric)).filter_map(|(value, base)| Some((value?, base?)));
+        Paired::of(&pairs.collect::<Vec<_>>())
+    }
+
+    /// The messages of the runs that failed, by round.
+    fn failures(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.runs.iter().enumerate().filter_map(|(round, run)| Some((round, run.as_ref().err()?.as_str())))
+    }
+
+    /// Three failures, one after another, are enough to know.
+    fn give_up(&mut self) {
+        const ENOUGH: usize = 3;
+        if self.runs.len() >= ENOUGH && self.runs.iter().rev().take(ENOUGH).all(Result::is_err) {
+            self.refused = self.runs.last().and_then(|run| run.as_ref().err().cloned());
+        }
+    }
+}
+
+/// The numbers below `count` in random order (Fisher & Yates).
+fn shuffled(count: usize, random: &mut Random) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    for last in (1..count).rev() {
+        order.swap(last, random.below(last as u64 + 1) as usize);
+    }
+    order
+}

@@ -1,0 +1,52 @@
+//! What one world made of one workload.
+
+use super::samples::Fidelity;
+use crate::Error;
+use crate::results_directory::Distribution;
+use crate::world::Trial;
+use results::Row;
+
+/// The results of a workload in a world.
+pub struct Section<'p> {
+    /// The workload, by its number.
+    pub program: usize,
+    /// The world, by its number.
+    pub world: usize,
+    /// What was run.
+    pub trials: Vec<Trial<'p>>,
+    /// What candidates are compared with.
+    pub baseline: Option<String>,
+    /// The results.
+    pub rows: Vec<Row>,
+    /// How its durations are distributed.
+    pub distributions: Vec<Distribution>,
+    /// How close a replay is to its recording.
+    pub fidelity: Vec<Fidelity>,
+    /// Further sentences.
+    pub notes: String,
+    /// Each value of each run, where runs are never the same, for others to judge.
+    pub singles: String,
+    /// Whether the same command gives the same digits.
+    pub is_repeatable: bool,
+    /// What was wrong with it, if anything was.
+    pub end: Result<(), Error>,
+}
+
+impl Section<'_> {
+    /// One without results, of which nothing is wrong.
+    pub fn new() -> Self {
+        Section {
+            program: 0,
+            world: 0,
+            trials: Vec::new(),
+            baseline: None,
+            rows: Vec::new(),
+            distributions: Vec::new(),
+            fidelity: Vec::new(),
+            notes: String::new(),
+            singles: String::new(),
+            is_repeatable: true,
+            end: Ok(()),
+        }
+    }
+}

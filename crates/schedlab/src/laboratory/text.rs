@@ -1,0 +1,208 @@
+//! An experiment for people: a table for each workload, world and number of CPUs, what it means, and what a reader must know.
+
+mod parts;
+
+use super::plan::Plan;
+use super::{Fidelity, Section, Settings};
+use crate::output::{Align, Table, open_cell, quantity};
+use crate::world::{Measure, Program, Trial, World};
+use results::{Direction, Metric, Row, Verdict};
+use std::fmt::Write;
+
+/// All of it.
+pub(super) struct Told<'a, 'w> {
+    pub programs: &'a [Program],
+    pub worlds: &'a [Box<dyn World + 'w>],
+    pub sections: &'a [Section<'a>],
+    pub plans: &'a [Plan<'a>],
+    pub settings: &'a Settings,
+}
+
+impl Told<'_, '_> {
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for (index, world) in self.worlds.iter().enumerate() {
+            text += &self.matrix(index, &**world);
+        }
+        for (index, program) in self.programs.iter().enumerate() {
+            let sections = self.sections.iter().filter(|section| section.program == index);
+            let sections: Vec<&Section<'_>> = sections.filter(|section| !self.is_matrix(section)).collect();
+            if sections.is_empty() {
+                continue;
+            }
+            if !text.is_empty() {
+                text += "\n";
+            }
+            text += &program.headline();
+            sections.iter().for_each(|section| text += &self.section(section));
+        }
+        for refusal in self.plans.iter().flat_map(|plan| &plan.refusals) {
+            let _ = writeln!(text, "\n{}: {} is not run under {}: {}", refusal.world, refusal.workload, refusal.candidate, refusal.error);
+        }
+        if self.settings.check {
+            text += "\nAll checks held in every run, and every first run repeated itself.\n";
+        }
+        text + &self.legend()
+    }
+
+    fn world(&self, section: &Section<'_>) -> &dyn World {
+        &*self.worlds[section.world]
+    }
+
+    /// Whether one number of each workload is shown.
+    fn is_matrix(&self, section: &Section<'_>) -> bool {
+        self.titled(section).len() == 1
+    }
+
+    /// What tables for people show.
+    fn titled(&self, section: &Section<'_>) -> Vec<(Measure, &'static str)> {
+        let trial = section.trials.first();
+        let measures = trial.map_or(Vec::new(), |trial| self.world(section).measures(trial.program, trial.cpus));
+        measures.into_iter().filter_map(|measure| Some((measure, measure.title?))).collect()
+    }
+
+    /// What of that has a value.
+    fn columns(&self, section: &Section<'_>) -> Vec<(Measure, &'static str)> {
+        let has_value =
+            |metric: Metric| section.rows.iter().any(|row| row.metric == metric && row.subject.is_none() && row.value.is_some());
+        self.titled(section).into_iter().filter(|(measure, _)| has_value(measure.metric)).collect()
+    }
+
+    fn section(&self, section: &Section<'_>) -> String {
+        let world = self.world(section);
+        let mut text = String::new();
+        if self.worlds.len() > 1 {
+            let _ = writeln!(text, "\n{}:", world.name());
+        }
+        text += &world.about(&section.trials);
+        if let (Some(trial), Some(baseline)) = (section.trials.first(), section.baseline.as_ref().filter(|_| !section.fidelity.is_empty()))
+        {
+            text += &fidelity(trial.program, &section.fidelity, baseline);
+            text += trial.program.change().unwrap_or_default();
+        }
+        let columns = self.columns(section);
+        let mut counts: Vec<u16> = section.trials.iter().map(|trial| trial.cpus).collect();
+        counts.dedup();
+        for cpus in counts {
+            let rows: Vec<&Row> =
+                section.rows.iter().filter(|row| row.cpus == cpus && row.subject.is_none() && !is_recorded(row)).collect();
+            let trials: Vec<&Trial<'_>> = section.trials.iter().filter(|trial| trial.cpus == cpus).collect();
+            let against = section.baseline.as_ref().map_or(String::new(), |baseline| format!(", against {baseline}"));
+            let runs = rows.iter().map(|row| row.runs).max().filter(|_| trials.iter().any(|trial| trial.program.is_drawn()));
+            let runs = runs.map_or(String::new(), |runs| format!(", {runs} runs"));
+            let _ = writeln!(text, "\n{cpus} CPU{}{against}{runs}:\n", if cpus == 1 { "" } else { "s" });
+            text += &table(&trials, &rows, &columns);
+            text += &best(section.baseline.as_deref(), &rows, &columns);
+        }
+        text += &parts::recorded(section);
+        text += &parts::shares(section);
+        if !section.notes.is_empty() {
+            let _ = write!(text, "\n{}", section.notes);
+        }
+        text
+    }
+
+    /// Of a world the workloads of which one number is shown: a line for each, a column for each candidate.
+    fn matrix(&self, index: usize, world: &dyn World) -> String {
+        let own = self.sections.iter().filter(|section| section.world == index && self.is_matrix(section));
+        let sections: Vec<&Section<'_>> = own.collect();
+        let Some(first) = sections.first() else { return String::new() };
+        let Some((measure, title)) = self.titled(first).into_iter().next() else { return String::new() };
+        let titles = first.trials.iter().map(|trial| (trial.title(), Align::Right));
+        let mut table = Table::new(std::iter::once((title.to_string(), Align::Left)).chain(titles));
+        for section in &sections {
+            let cell = |trial: &Trial<'_>| {
+                let row = section.rows.iter().find(|row| row.metric == measure.metric && is_of(row, trial) && row.subject.is_none());
+                row.and_then(|row| row.value).map_or("-".to_string(), |value| quantity(value, measure.metric.unit()))
+            };
+            table.row(std::iter::once(self.programs[section.program].name()).chain(first.trials.iter().map(cell)));
+        }
+        let trials: Vec<Trial<'_>> = sections.iter().flat_map(|section| section.trials.iter().cloned()).collect();
+        let mut text = format!("{}: {}\n{table}\n", world.name(), world.about(&trials));
+        text += &parts::fits(&sections);
+        text + &parts::functions(&sections, self.settings.parts)
+    }
+
+    fn legend(&self) -> String {
+        if self.sections.iter().all(|section| section.rows.iter().all(|row| row.verdict.is_none())) {
+            return String::new();
+        }
+        let replayed = self.sections.iter().any(|section| !section.fidelity.is_empty());
+        let undecided = if replayed { "undecided: smaller than the replay's own error" } else { "undecided" };
+        format!("\n+ better  - worse  = the same  ~ {undecided}; ± half of a 95 % interval where above 1%\n")
+    }
+}
+
+/// Whether a row is a number of this trial's runs.
+fn is_of(row: &Row, trial: &Trial<'_>) -> bool {
+    let member = || row.point.get("boot").and_then(results::Coordinate::number);
+    row.candidate == trial.candidate.to_string() && row.cpus == trial.cpus && trial.member.is_none_or(|own| member() == Some(own as f64))
+}
+
+/// Whether it is of a run that was recorded on top of the others.
+fn is_recorded(row: &Row) -> bool {
+    row.point.get("recorded").is_some()
+}
+
+/// How close the replay is to the recording.
+fn fidelity(program: &Program, fidelity: &[Fidelity], baseline: &str) -> String {
+    let Program::Replay(replay) = program else { return String::new() };
+    let mut table = Table::new([("metric", Align::Left), ("recorded", Align::Right), ("replayed", Align::Right), ("error", Align::Right)]);
+    for (metric, title) in crate::output::headline() {
+        let Some(fidelity) = fidelity.iter().find(|fidelity| fidelity.metric.id() == metric.id) else { continue };
+        let show = |value| quantity(value, metric.unit);
+        let error = if fidelity.recorded == 0.0 { "-".to_string() } else { format!("{:.1}%", 100.0 * fidelity.error()) };
+        table.row([title.to_string(), show(fidelity.recorded), show(fidelity.replayed), error]);
+    }
+    format!("\nFidelity: the recording on {} CPUs, and its replay under {baseline}\n\n{table}", replay.recorded.recording.cpus)
+}
+
+/// One line per candidate, one column per metric; the reasons for missing numbers below.
+fn table(trials: &[&Trial<'_>], rows: &[&Row], columns: &[(Measure, &'static str)]) -> String {
+    let in_rounds = rows.iter().any(|row| row.metric == Metric::makespan_difference || row.metric == Metric::same_makespan_difference);
+    let more: &[&str] = if in_rounds { &["runs", "makespan by pairs"] } else { &[] };
+    let titles = more.iter().copied().chain(columns.iter().map(|(_, title)| *title)).map(|title| (title, Align::Right));
+    let mut table = Table::new(std::iter::once(("policy", Align::Left)).chain(titles));
+    let mut notes = String::new();
+    for trial in trials {
+        let of = |metric: Metric| rows.iter().copied().find(|row| row.metric == metric && is_of(row, trial));
+        let mut cells = vec![trial.title()];
+        if in_rounds {
+            cells.push(of(Metric::makespan_ns).map_or("-".to_string(), |row| row.runs.to_string()));
+            cells.push(of(Metric::makespan_difference).map_or("-".to_string(), percent));
+        }
+        cells.extend(columns.iter().map(|(measure, _)| of(measure.metric).map_or(String::new(), open_cell)));
+        table.row(cells);
+        // A reason that holds for most numbers is one that a reader must know.
+        let missing = columns.iter().filter_map(|(measure, _)| of(measure.metric)).filter(|row| row.value.is_none());
+        let missing: Vec<&str> = missing.filter_map(|row| row.note.as_deref()).collect();
+        if let Some(most) = missing.iter().find(|note| 2 * missing.iter().filter(|other| other == note).count() > columns.len()) {
+            let _ = writeln!(notes, "{}: {most}", trial.title());
+        }
+    }
+    format!("{table}{notes}")
+}
+
+fn percent(row: &Row) -> String {
+    let half = row.ci_low.zip(row.ci_high).map_or(f64::NAN, |(low, high)| (high - low) / 2.0);
+    row.value.map_or("-".to_string(), |value| format!("{:+.2}% ±{:.2}%", 100.0 * value, 100.0 * half))
+}
+
+/// A sentence on who wins.
+fn best(baseline: Option<&str>, rows: &[&Row], columns: &[(Measure, &'static str)]) -> String {
+    let Some(baseline) = baseline.filter(|_| rows.iter().any(|row| row.verdict.is_some())) else { return String::new() };
+    let winner = |(measure, title): &(Measure, &'static str)| {
+        let better = rows.iter().filter(|row| row.metric == measure.metric && row.verdict == Some(Verdict::Better));
+        let value = |row: &&&Row| row.value.unwrap_or(f64::NAN);
+        let best = match measure.direction {
+            Direction::Higher => better.max_by(|a, b| value(a).total_cmp(&value(b))),
+            _ => better.min_by(|a, b| value(a).total_cmp(&value(b))),
+        };
+        best.map(|row| format!("{title}: {}", row.candidate))
+    };
+    let winners: Vec<String> = columns.iter().filter_map(winner).collect();
+    match winners.is_empty() {
+        true => format!("\nNo policy is better than {baseline} in any metric.\n"),
+        false => format!("\nBetter than {baseline}, the best in each metric: {}.\n", winners.join("; ")),
+    }
+}

@@ -1,0 +1,266 @@
+//! Worlds: where a workload runs under a candidate.
+//!
+//! A [`World`] turns [`Session`]s into [`Run`]s. It says what it can supply and refuses by name what it cannot. It knows no statistics: how often a session is repeated,
+//! what the runs are compared with and what is printed of them is the laboratory's, which knows no world by name.
+
+pub mod candidate;
+pub mod guest;
+pub mod host;
+pub mod mock;
+pub mod program;
+pub mod simulator;
+
+pub use candidate::Candidate;
+pub use program::{Program, Replay};
+
+use crate::Error;
+use crate::output::registered;
+use crate::trace_file::{Header, Task, Writer};
+use indicatif::ProgressBar;
+use results::{Direction, Metric, Row, World as Name};
+use schedsim::metrics::{CATALOGUE, Summary};
+use schedsim::trace::{Event, Observer, TaskInfo};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A place where workloads run: the simulator, this machine, a guest kernel, or a script of a test.
+pub trait World {
+    /// What results call it.
+    fn name(&self) -> Name;
+
+    /// What it can supply.
+    fn capabilities(&self) -> Capabilities;
+
+    /// What it measures of `program` on so many CPUs. A metric that has a reason is null there.
+    fn measures(&self, program: &Program, cpus: u16) -> Vec<Measure>;
+
+    /// What runs if the command does not say: candidates, and which of them is the baseline.
+    ///
+    /// # Errors
+    /// If it is not known.
+    fn defaults(&self, program: &Program) -> Result<Defaults, Error>;
+
+    /// On how many CPUs `program` runs: on `asked`, or on as many as it has there.
+    ///
+    /// # Errors
+    /// If there are not as many.
+    fn cpus(&self, program: &Program, asked: Option<u16>) -> Result<u16, Error>;
+
+    /// Refuses what it cannot supply, before anything runs.
+    ///
+    /// # Errors
+    /// By name, with what to do.
+    fn admit(&self, trial: &Trial<'_>) -> Result<(), Error>;
+
+    /// Makes itself ready for all of `trials`, which are admitted.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if something that it needs is not on this machine.
+    fn prepare(&mut self, _trials: &[Trial<'_>]) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Runs each session, in the order and at the same time as it sees fit unless [`Capabilities::determinism`] is [`Determinism::Noisy`]: then one after another.
+    ///
+    /// # Errors
+    /// The outer one if the comparison cannot go on; the inner one is the message of a run that failed.
+    fn run(&mut self, sessions: &[Session<'_>], progress: &ProgressBar) -> Result<Vec<Result<Run, String>>, Error>;
+
+    /// The time that limits are held against.
+    fn clock(&self) -> Duration;
+
+    /// What a reader of the results must know about it, in sentences.
+    fn about(&self, trials: &[Trial<'_>]) -> String;
+}
+
+/// What a world can supply.
+#[derive(Clone, Debug)]
+pub struct Capabilities {
+    /// How alike two runs of one session are.
+    pub determinism: Determinism,
+    /// The most CPUs.
+    pub cpus: u16,
+    /// Which candidates, in words.
+    pub candidates: &'static str,
+    /// Which workloads, in words.
+    pub workloads: &'static str,
+    /// Whether two candidates are compared there.
+    pub judged: bool,
+}
+
+/// How alike two runs of one session are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Determinism {
+    /// They are the same. Another seed gives another run where the candidate or the workload draws random numbers.
+    Seeded,
+    /// They are the same, but a microsecond elsewhere gives another run: one run is a sample of one.
+    Chaotic,
+    /// No two runs are the same.
+    Noisy,
+}
+
+/// A metric that a world knows.
+#[derive(Clone, Copy, Debug)]
+pub struct Measure {
+    /// Which.
+    pub metric: Metric,
+    /// Which way is better there.
+    pub direction: Direction,
+    /// Its title in tables for people, if it is shown there.
+    pub title: Option<&'static str>,
+    /// Why it has no value, where it may have none.
+    pub missing: Option<&'static str>,
+}
+
+/// What runs if the command does not say.
+pub struct Defaults {
+    /// The candidates.
+    pub candidates: Vec<Candidate<'static>>,
+    /// What they are compared with.
+    pub baseline: Baseline,
+}
+
+/// What candidates are compared with.
+#[derive(Clone, Debug)]
+pub enum Baseline {
+    /// This one, whether or not it is one of them.
+    Named(Candidate<'static>),
+    /// The first of them.
+    First,
+    /// Nothing.
+    Nothing,
+}
+
+/// A candidate and a workload on a number of CPUs.
+#[derive(Clone, Debug)]
+pub struct Trial<'a> {
+    /// The workload.
+    pub program: &'a Program,
+    /// What schedules it.
+    pub candidate: Candidate<'a>,
+    /// On how many CPUs.
+    pub cpus: u16,
+    /// Which member of the ensemble, from 1 on; none if there is only one.
+    pub member: Option<u64>,
+}
+
+/// One run to be made.
+#[derive(Clone, Debug)]
+pub struct Session<'a> {
+    /// Of what.
+    pub trial: Trial<'a>,
+    /// Draws the random numbers.
+    pub seed: u64,
+    /// Whether the run is held against all rules.
+    pub check: bool,
+    /// How much of it is observed.
+    pub observed: Observed,
+    /// Where its events go, if anywhere.
+    pub trace: Option<PathBuf>,
+}
+
+/// How much of a run is observed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Observed {
+    /// As little as possible, where observing costs time.
+    Bare,
+    /// What the world measures.
+    #[default]
+    Measured,
+    /// Every event.
+    Events,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug, Default)]
+pub struct Run {
+    /// Its numbers: metric, subject, point, value and note of each. The laboratory fills in the rest.
+    pub rows: Vec<Row>,
+    /// Whether another seed would give another run.
+    pub random: bool,
+    /// How often it was run, each time with the same digits.
+    pub repeats: u32,
+    /// The metrics of its events with their distributions, if its times mean something.
+    pub summary: Option<Summary>,
+    /// How many events it had, and the hash of them, if all were seen.
+    pub trace: Option<(u64, u64)>,
+}
+
+impl Run {
+    /// The value of a metric of the whole run.
+    pub fn value(&self, metric: Metric) -> Option<f64> {
+        self.rows.iter().find(|row| row.metric == metric && row.subject.is_none())?.value
+    }
+}
+
+impl Run {
+    /// In what `other`, a run of the same session, differs first.
+    pub fn difference(&self, other: &Run) -> Option<String> {
+        if let (Some((events, hash)), Some((other_events, other_hash))) = (self.trace, other.trace)
+            && hash != other_hash
+        {
+            return Some(format!("{events} events with the hash {hash:016x}, and then {other_events} with {other_hash:016x}"));
+        }
+        let pairs = self.rows.iter().zip(&other.rows);
+        let value = |value: Option<f64>| value.map_or("nothing".to_string(), |value| value.to_string());
+        let differs = pairs
+            .filter(|(one, other)| one.value.map(f64::to_bits) != other.value.map(f64::to_bits))
+            .map(|(one, other)| format!("{} is {}, and then {}", one.metric, value(one.value), value(other.value)));
+        let count = (self.rows.len() != other.rows.len()).then(|| format!("{} numbers, and then {}", self.rows.len(), other.rows.len()));
+        differs.chain(count).next()
+    }
+}
+
+impl Trial<'_> {
+    /// A number of one of its runs, with all that says where it is from.
+    pub fn stamp(&self, row: &Row, seed: Option<u64>, repeats: u32) -> Row {
+        let mut point = self.program.point();
+        point.extend(row.point.clone());
+        Row {
+            workload: self.program.name(),
+            candidate: self.candidate.to_string(),
+            cpus: self.cpus,
+            seed,
+            runs: repeats,
+            point,
+            ..row.clone()
+        }
+    }
+
+    /// The candidate, and which member of the ensemble if there are several.
+    pub fn title(&self) -> String {
+        self.member.map_or(self.candidate.to_string(), |member| format!("{}, boot {member}", self.candidate))
+    }
+}
+
+/// `mixed: eevdf on 4 CPUs`.
+impl fmt::Display for Trial<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} on {} CPU{}", self.program.name(), self.title(), self.cpus, if self.cpus == 1 { "" } else { "s" })
+    }
+}
+
+/// What `summary` says of each metric of a trace.
+pub fn rows_of(summary: &Summary, world: &Name) -> Vec<Row> {
+    let row = |metric: &schedsim::metrics::Metric| {
+        let read = metric.read(summary);
+        Row { value: read.value, note: read.note.map(str::to_string), ..Row::new(world.clone(), registered(metric.id)) }
+    };
+    CATALOGUE.iter().map(row).collect()
+}
+
+/// Writes `events` of these `tasks` as a trace.
+pub(crate) fn write_trace(to: &Path, session: &Session<'_>, tasks: &[TaskInfo], events: &[Event]) -> Result<(), Error> {
+    let header = Header {
+        workload: session.trial.program.name().to_string(),
+        policy: session.trial.title(),
+        cpus: session.trial.cpus,
+        seed: session.seed,
+        version: env!("CARGO_PKG_VERSION").to_string(),
+        tasks: tasks.iter().map(Task::from).collect(),
+    };
+    let mut writer = Writer::create(to, &header)?;
+    writer.events(events);
+    writer.finish()
+}

@@ -1,0 +1,122 @@
+//! From what a guest said to the numbers of a run.
+
+use super::{Booted, NO_TIME, UNTIMED};
+use crate::Error;
+use crate::vm::closed::{Measured, Traced, shares};
+use crate::vm::{Guest, Identity, Transcript, functions, yields};
+use crate::world::{Run, rows_of, write_trace};
+use results::{Metric, Row, SubjectKind, World as Name};
+use schedlab_runner::class::Class;
+use schedsim::Time;
+use schedsim::metrics::{Metrics, Summary};
+use std::sync::Arc;
+
+/// A guest's instructions by address.
+pub(super) struct Functions {
+    pub guest: Arc<Guest>,
+    pub symbols: functions::Symbols,
+    pub transcript: Transcript,
+}
+
+impl Booted<'_> {
+    /// What a yield of `tasks` tasks came to, in all and, if asked for, by function.
+    pub(super) fn yields(&self, tasks: u32, by_function: bool, counted: &mut Vec<Functions>) -> Result<Run, Error> {
+        let cost = yields::cost(&self.proved.transcript, self.job);
+        let mut cost =
+            cost.ok_or_else(|| Error::Internal(format!("kernel {} took no samples of {tasks} tasks", self.guest.kernel.name)))?;
+        // A deadline task that yields waits for its next period: the CPU idles, and the clock skips what it idles.
+        let idles = matches!(self.driver.class(), Class::Deadline { .. });
+        let mut split = Vec::new();
+        if by_function || idles {
+            let Functions { symbols, transcript, .. } = self.functions(counted)?;
+            split = functions::split(transcript, symbols, self.job);
+        }
+        if idles {
+            cost = cost.executed(split.iter().map(|(_, count)| count).sum());
+        }
+        let (low, high) = cost.range;
+        let note = format!("windows from {low:.1} to {high:.1}, {} yields; two boots, the same digits", cost.yields);
+        let all = Row { value: Some(cost.instructions), note: Some(note), ..self.row(Metric::instructions_per_yield) };
+        let of_function = |(function, count): (String, u64)| {
+            let row = self.row(Metric::instructions_per_yield_in_function);
+            Row { value: Some(count as f64 / cost.yields as f64), ..row }.of(SubjectKind::Function, function)
+        };
+        let rows = std::iter::once(all).chain(split.into_iter().map(of_function)).collect();
+        Ok(self.run(rows, None))
+    }
+
+    /// What a workload came to: undisturbed, and with the kernel's scheduling events.
+    pub(super) fn closed(&self) -> Result<Run, Error> {
+        let measured = self.measured(self.job)?;
+        let traced = measured.events()?;
+        if let (Some(traced), Some(to)) = (&traced, &self.session.trace) {
+            write_trace(to, self.session, &traced.recording.tasks, &traced.events)?;
+        }
+        Ok(self.run(real(self, &measured, traced.as_ref()), traced.map(|traced| traced.summary)))
+    }
+
+    /// What the guest reported of job number `job` and the next, which are those of a workload.
+    pub(crate) fn measured(&self, job: usize) -> Result<Measured, Error> {
+        let none = || Error::Internal(format!("kernel {} ended no job", self.guest.kernel.name));
+        Measured::of(&self.proved.transcript, job).ok_or_else(none)
+    }
+
+    fn run(&self, rows: Vec<Row>, summary: Option<Summary>) -> Run {
+        let summary = summary.filter(|_| self.guest.cpus == 1);
+        Run { rows, random: false, repeats: 2, summary, trace: None }
+    }
+
+    fn row(&self, metric: Metric) -> Row {
+        let mut row = Row::new(Name::Vm { kernel: self.guest.kernel.name.clone() }, metric);
+        row.point = self.point();
+        row
+    }
+
+    /// The coordinates of its results.
+    pub(crate) fn point(&self) -> results::Point {
+        let mut point = Identity::of(&self.guest).point();
+        if self.guest.nodes > 1 {
+            point.set("numa_nodes", format!("{}, artificial", self.guest.nodes));
+        }
+        if let Some(member) = self.session.trial.member {
+            point.set("boot", member);
+        }
+        point
+    }
+}
+
+impl Measured {
+    /// Its events, if none were lost.
+    pub(crate) fn events(&self) -> Result<Option<Traced>, Error> {
+        if self.lost == 0 { self.read().map(Some) } else { Ok(None) }
+    }
+
+    fn lost_note(&self) -> Option<String> {
+        (self.lost > 0).then(|| format!("the guest's buffer had no room for {} events; give a shorter workload", self.lost))
+    }
+}
+
+/// The metrics of a workload in a guest, and each task's share of the CPU time.
+pub fn real(booted: &Booted<'_>, measured: &Measured, traced: Option<&Traced>) -> Vec<Row> {
+    let name = Name::Vm { kernel: booted.guest.kernel.name.clone() };
+    let summary = traced.map_or_else(|| Metrics::new(0).finish(Time::ZERO), |traced| traced.summary.clone());
+    let of_metric = |row: Row| {
+        let row = match (row.metric, traced) {
+            // Without the kernel's recording.
+            (Metric::makespan_ns, _) => Row { value: Some(measured.makespan.0 as f64), note: None, ..row },
+            (_, None) => Row { value: None, note: measured.lost_note(), ..row },
+            _ => row,
+        };
+        let is_null = booted.guest.cpus > 1 && !UNTIMED.contains(&row.metric.id());
+        if is_null { Row { value: None, note: Some(NO_TIME.to_string()), ..row } } else { row }
+    };
+    let share = |(number, (task, share)): (usize, (String, f64))| {
+        Row { value: Some(share), ..Row::new(name.clone(), Metric::cpu_share) }.of(SubjectKind::Task, task).at("number", number)
+    };
+    let shares = shares(&measured.tasks).into_iter().enumerate().map(share);
+    let stamped = |mut row: Row| {
+        row.point.extend(booted.point());
+        row
+    };
+    rows_of(&summary, &name).into_iter().map(of_metric).chain(shares).map(stamped).collect()
+}
