@@ -1,6 +1,6 @@
 //! The tables of a report.
 
-use crate::output::{Metric, Results, Row, Verdict, World, headline, quantity};
+use crate::output::{Metric, Point, Results, Row, Verdict, World, headline, quantity};
 use schedsim::metrics::CATALOGUE;
 use std::fmt::Write;
 
@@ -9,26 +9,26 @@ pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// The rows of a comparison: one per policy and number of CPUs, one column per metric. Empty if there is no such row.
+/// The rows of a comparison: one per case, one column per metric. Empty if there is no such row.
 pub fn comparison(results: &Results) -> String {
     let cases = cases(results);
     if cases.is_empty() {
         return String::new();
     }
-    let mut html = String::from("<div class=scroll><table class=sortable id=comparison><thead><tr><th scope=col>policy<th scope=col>CPUs");
+    let several = Several::of(&cases);
+    let mut html = String::from("<div class=scroll><table class=sortable id=comparison><thead><tr><th scope=col>policy");
+    several.titles().for_each(|title| html += &format!("<th scope=col>{title}"));
+    html += "<th scope=col>CPUs";
     for (metric, title) in headline() {
         let _ = write!(html, "<th scope=col class=number title=\"{}\">{title}", escape(metric.definition));
     }
     html += "</thead><tbody>\n";
-    for (policy, cpus) in &cases {
-        let row_of = |metric: &str| {
-            results.rows.iter().find(|row| {
-                row.candidate == *policy && row.cpus == *cpus && row.metric.id() == metric && row.point.is_empty() && row.subject.is_none()
-            })
-        };
-        let class = if *policy == "recorded" { " class=recorded" } else { "" };
-        let _ = write!(html, "<tr{class}><th scope=row>{}<td data-value={cpus} class=number>{cpus}", escape(policy));
-        headline().for_each(|(metric, _)| html += &cell(row_of(metric.id)));
+    for case in &cases {
+        let class = if case.candidate == "recorded" { " class=recorded" } else { "" };
+        let _ = write!(html, "<tr{class}><th scope=row>{}", escape(case.candidate));
+        several.cells(case).into_iter().for_each(|cell| html += &format!("<td>{}", escape(&cell)));
+        let _ = write!(html, "<td data-value={0} class=number>{0}", case.cpus);
+        headline().for_each(|(metric, _)| html += &cell(case.row(results, metric.id)));
         html += "\n";
     }
     html + "</tbody></table></div>\n"
@@ -37,18 +37,15 @@ pub fn comparison(results: &Results) -> String {
 /// Every metric of every case, for those whom the comparison does not suffice. Its columns are the cases.
 pub fn all_metrics(results: &Results) -> String {
     let cases = cases(results);
+    let several = Several::of(&cases);
     let mut html = String::from("<div class=scroll><table class=sortable id=metrics><thead><tr><th scope=col>metric");
-    for (policy, cpus) in &cases {
-        let _ = write!(html, "<th scope=col class=number>{}, {cpus} CPUs", escape(policy));
+    for case in &cases {
+        let words = std::iter::once(case.candidate.to_string()).chain(several.cells(case).into_iter().filter(|cell| !cell.is_empty()));
+        let _ = write!(html, "<th scope=col class=number>{}, {} CPUs", escape(&words.collect::<Vec<_>>().join(", ")), case.cpus);
     }
     html += "<th scope=col>what it is</thead><tbody>\n";
     for metric in CATALOGUE {
-        let rows: Vec<Option<&Row>> = cases
-            .iter()
-            .map(|(policy, cpus)| {
-                results.rows.iter().find(|row| row.candidate == *policy && row.cpus == *cpus && row.metric.id() == metric.id)
-            })
-            .collect();
+        let rows: Vec<Option<&Row>> = cases.iter().map(|case| case.row(results, metric.id)).collect();
         if rows.iter().all(Option::is_none) {
             continue;
         }
@@ -59,6 +56,71 @@ pub fn all_metrics(results: &Results) -> String {
         let _ = writeln!(html, "<td>{}{note}", escape(metric.definition));
     }
     html + "</tbody></table></div>\n"
+}
+
+/// A candidate in a place: all that tells the rows of a metric apart.
+#[derive(PartialEq)]
+pub struct Case<'r> {
+    workload: &'r str,
+    world: &'r World,
+    candidate: &'r str,
+    cpus: u16,
+    point: &'r Point,
+}
+
+impl<'r> Case<'r> {
+    fn of(row: &'r Row) -> Case<'r> {
+        Case { workload: &row.workload, world: &row.world, candidate: &row.candidate, cpus: row.cpus, point: &row.point }
+    }
+
+    fn row(&self, results: &'r Results, metric: &str) -> Option<&'r Row> {
+        results.rows.iter().find(|row| row.metric.id() == metric && row.subject.is_none() && Case::of(row) == *self)
+    }
+}
+
+/// In what the cases differ beside candidate and CPUs.
+struct Several<'r> {
+    workloads: bool,
+    worlds: bool,
+    coordinates: Vec<&'r str>,
+}
+
+impl<'r> Several<'r> {
+    fn of(cases: &[Case<'r>]) -> Several<'r> {
+        // What was recorded stands beside its replays.
+        let replayed = || cases.iter().filter(|case| *case.world != World::Recorded);
+        let differ = |of: &dyn Fn(&Case<'r>) -> String| {
+            let mut all: Vec<String> = replayed().map(of).collect();
+            all.sort_unstable();
+            all.dedup();
+            all.len() > 1
+        };
+        let mut names: Vec<&str> = replayed().flat_map(|case| case.point.names()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let coordinate = |case: &Case<'r>, name: &str| case.point.get(name).map(ToString::to_string).unwrap_or_default();
+        // Of worlds that differ it is known that their programs and kernels do.
+        let identities = ["qemu", "qemu_sha256", "kernel", "kernel_sha256", "runner_sha256", "files_sha256"];
+        names.retain(|name| !identities.contains(name) && differ(&|case| coordinate(case, name)));
+        Several { workloads: differ(&|case| case.workload.to_string()), worlds: differ(&|case| case.world.to_string()), coordinates: names }
+    }
+
+    fn titles(&self) -> impl Iterator<Item = &str> {
+        let both = [(self.workloads, "workload"), (self.worlds, "world")];
+        both.into_iter().filter(|(differ, _)| *differ).map(|(_, title)| title).chain(self.coordinates.iter().copied())
+    }
+
+    fn cells(&self, case: &Case<'_>) -> Vec<String> {
+        let mut cells = Vec::new();
+        if self.workloads {
+            cells.push(case.workload.to_string());
+        }
+        if self.worlds {
+            cells.push(case.world.to_string());
+        }
+        cells.extend(self.coordinates.iter().map(|name| case.point.get(name).map(ToString::to_string).unwrap_or_default()));
+        cells
+    }
 }
 
 /// The rows as they are, for results that are no comparison.
@@ -99,15 +161,16 @@ fn is_stochastic<'r>(rows: impl IntoIterator<Item = &'r Row>) -> bool {
     rows.into_iter().any(|row| row.metric == Metric::saturated)
 }
 
-/// Policies and numbers of CPUs in the order of the rows; a row of the atlas is none of them.
-pub fn cases(results: &Results) -> Vec<(&str, u16)> {
-    let mut cases: Vec<(&str, u16)> = Vec::new();
+/// All cases, in the order of the rows; a row of the atlas is of none.
+pub fn cases(results: &Results) -> Vec<Case<'_>> {
+    let mut cases: Vec<Case<'_>> = Vec::new();
     if is_stochastic(&results.rows) {
         return cases;
     }
-    for row in results.rows.iter().filter(|row| CATALOGUE.iter().any(|metric| metric.id == row.metric.id())) {
-        if !cases.contains(&(&row.candidate, row.cpus)) {
-            cases.push((&row.candidate, row.cpus));
+    for row in results.rows.iter().filter(|row| row.subject.is_none() && CATALOGUE.iter().any(|metric| metric.id == row.metric.id())) {
+        let case = Case::of(row);
+        if !cases.contains(&case) {
+            cases.push(case);
         }
     }
     cases
