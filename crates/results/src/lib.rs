@@ -14,14 +14,19 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod columns;
+mod csv_file;
 mod metric;
+mod parquet_file;
 mod point;
 mod record;
 mod row;
 mod verdict;
 mod world;
 
+pub use csv_file::{from_csv, to_csv};
 pub use metric::{Description, Direction, Metric};
+pub use parquet_file::{from_parquet, to_parquet};
 pub use point::{Coordinate, Point};
 pub use record::Record;
 pub use row::{Row, SubjectKind};

@@ -81,29 +81,32 @@ impl<P> Record<P> {
     }
 }
 
+/// What no file can tell from what is absent is absent: text of no letters, and numbers that are none.
 impl From<Row> for Record {
     fn from(row: Row) -> Record {
+        let text = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let number = |number: Option<f64>| number.filter(|number| number.is_finite());
         Record {
             workload: row.workload,
             world: row.world,
             cpus: Some(row.cpus).filter(|cpus| *cpus > 0),
-            baseline: row.baseline,
+            baseline: text(row.baseline),
             candidate: row.candidate,
             subject_kind: row.subject_kind,
             subject: row.subject,
             point: row.point,
             metric: row.metric,
             unit: row.metric.unit().to_string(),
-            value: row.value,
-            ci_low: row.ci_low,
-            ci_high: row.ci_high,
+            value: number(row.value),
+            ci_low: number(row.ci_low),
+            ci_high: number(row.ci_high),
             runs: row.runs,
-            effect: row.effect,
+            effect: number(row.effect),
             verdict: row.verdict,
-            reason: row.reason,
+            reason: text(row.reason),
             seed: row.seed,
-            provenance: row.provenance,
-            note: row.note,
+            provenance: text(row.provenance),
+            note: text(row.note),
         }
     }
 }
@@ -116,8 +119,8 @@ impl TryFrom<Record> for Row {
         if record.unit != record.metric.unit() {
             return Err(format!("{} is in `{}`, and `{}` is given", record.metric, record.metric.unit(), record.unit));
         }
-        if record.subject_kind.is_some() != record.subject.is_some() {
-            return Err("subject_kind and subject are given together, or neither is".to_string());
+        if record.subject_kind.is_none() && record.subject.is_some() {
+            return Err("there is a subject without a subject_kind".to_string());
         }
         Ok(Row {
             workload: record.workload,
@@ -126,7 +129,8 @@ impl TryFrom<Record> for Row {
             baseline: record.baseline,
             candidate: record.candidate,
             subject_kind: record.subject_kind,
-            subject: record.subject,
+            // A task may have no name.
+            subject: record.subject_kind.and(Some(record.subject.unwrap_or_default())),
             point: record.point,
             metric: record.metric,
             value: record.value,

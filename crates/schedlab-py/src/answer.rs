@@ -11,7 +11,6 @@ use pyo3::types::PyBytes;
 use schedlab::cmd::Arguments;
 use schedlab::experiment::Candidate;
 use schedlab::output::{Align, Answer as Output, Results, Row, Table as Lines, command_line, quantity};
-use schedlab::results_directory::to_parquet;
 use schedlab::{experiment, import};
 use std::path::PathBuf;
 
@@ -53,7 +52,7 @@ impl Answer {
     }
 
     fn to_parquet<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &to_parquet(&self.results).map_err(|error| exception(py, &error))?))
+        Ok(PyBytes::new(py, &self.results.to_parquet().map_err(|error| exception(py, &error))?))
     }
 }
 
@@ -89,8 +88,7 @@ pub fn evaluate(
 pub fn joined(py: Python<'_>, printed: Vec<(String, String)>) -> PyResult<Answer> {
     let mut joined: Option<Results> = None;
     for (host, json) in &printed {
-        let mut results: Results =
-            serde_json::from_str(json).map_err(|error| named(py, "InternalError", &format!("on {host}: {error}")))?;
+        let mut results = Results::from_json(json).map_err(|error| named(py, "InternalError", &format!("on {host}: {error}")))?;
         results.rows.iter_mut().for_each(|row| row.point.set("host", host));
         match &mut joined {
             Some(joined) => {

@@ -7,8 +7,9 @@ pub use numbers::{headline, open_cell, open_headline, quantity};
 pub use results::{Coordinate, Metric, Point, Record, Row, SCHEMA, SubjectKind, Verdict, World};
 pub use table::{Align, Table};
 
-use crate::results_directory::to_parquet;
+use crate::results_directory::stamped;
 use crate::{Error, program};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
@@ -30,7 +31,7 @@ pub enum Format {
 }
 
 /// All results of a command with what is needed to repeat it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Results {
     /// The version of this shape.
     pub schema: u32,
@@ -45,6 +46,7 @@ pub struct Results {
     /// Its CPU.
     pub cpu: String,
     /// The results.
+    #[schemars(with = "Vec<Record>")]
     pub rows: Vec<Row>,
 }
 
@@ -80,16 +82,35 @@ impl Results {
         serde_json::to_string_pretty(self).map(|json| json + "\n").map_err(|error| Error::Internal(format!("cannot write JSON: {error}")))
     }
 
-    /// The rows as CSV, the point as an object of JSON.
+    /// The rows as CSV.
     pub fn to_csv(&self) -> Result<String, Error> {
-        let failed = |error: &dyn std::fmt::Display| Error::Internal(format!("cannot write CSV: {error}"));
-        let mut writer = csv::Writer::from_writer(Vec::new());
-        for row in &self.rows {
-            let record = Record::from(row.clone()).with_point(|point| serde_json::to_string(&point)).map_err(|error| failed(&error))?;
-            writer.serialize(record).map_err(|error| failed(&error))?;
-        }
-        let bytes = writer.into_inner().map_err(|error| failed(&error))?;
-        String::from_utf8(bytes).map_err(|error| failed(&error))
+        results::to_csv(&self.rows).map_err(Error::Internal)
+    }
+
+    /// The rows as Parquet, with the rest in the file's metadata.
+    pub fn to_parquet(&self) -> Result<Vec<u8>, Error> {
+        let metadata = [
+            ("schedlab.version", self.version.as_str()),
+            ("schedlab.command", &self.command),
+            ("schedlab.reproduce", self.reproduce.as_deref().unwrap_or_default()),
+            ("schedlab.kernel", &self.kernel),
+            ("schedlab.cpu", &self.cpu),
+        ];
+        results::to_parquet(&self.rows, &metadata).map_err(Error::Internal)
+    }
+
+    /// What [`to_json`](Results::to_json) wrote; an error says what is wrong with it.
+    pub fn from_json(text: &str) -> Result<Results, String> {
+        stamped(text).map(|(_, results)| results)
+    }
+
+    /// Reads a file that [`to_json`](Results::to_json) made.
+    ///
+    /// # Errors
+    /// If it cannot be read, is damaged or of another version.
+    pub fn read(path: &Path) -> Result<Results, Error> {
+        let wrong = |why: String| Error::Input(format!("{}: {why}", path.display()));
+        fs::read_to_string(path).map_err(|error| wrong(error.to_string())).and_then(|text| Results::from_json(&text).map_err(wrong))
     }
 
     /// Prints the rows in `format`; text is what `text` makes of them.
@@ -106,7 +127,7 @@ impl Results {
     pub fn write(&self, dir: &Path) -> Result<(), Error> {
         write_whole(&dir.join("results.json"), self.to_json()?.as_bytes())?;
         write_whole(&dir.join("results.csv"), self.to_csv()?.as_bytes())?;
-        write_whole(&dir.join("results.parquet"), &to_parquet(self)?)
+        write_whole(&dir.join("results.parquet"), &self.to_parquet()?)
     }
 }
 
@@ -236,6 +257,19 @@ mod tests {
     #[should_panic(expected = "the metric makespan is not in the list")]
     fn a_metric_that_is_not_registered_cannot_be_printed() {
         registered("makespan");
+    }
+
+    #[test]
+    fn the_published_schema_is_that_of_the_results() {
+        let published = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results.schema.json");
+        let mut schema = schemars::schema_for!(Results);
+        schema.insert("title".to_string(), format!("Results of schedlab, version {SCHEMA}").into());
+        let current = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        if std::env::var_os("UPDATE_SCHEMA").is_some() {
+            fs::write(published, &current).unwrap();
+        }
+        let published = fs::read_to_string(published).unwrap();
+        assert!(published == current, "docs/results.schema.json is out of date: UPDATE_SCHEMA=1 cargo test -p schedlab --lib schema");
     }
 
     #[test]

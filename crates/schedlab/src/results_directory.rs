@@ -11,10 +11,8 @@
 //! | `UNFINISHED` | only while a command is at work, or after it was killed |
 
 pub mod distributions;
-mod parquet_file;
 
 pub use distributions::{Distribution, Distributions};
-pub use parquet_file::{from_parquet, to_parquet};
 
 use crate::Error;
 use crate::export::{Format, export};
@@ -124,9 +122,11 @@ pub struct Contents {
 
 /// What every version of results.json and distributions.json has.
 #[derive(Deserialize)]
-struct Stamp {
-    schema: u32,
-    version: String,
+pub struct Stamp {
+    /// The version of the shape.
+    pub schema: u32,
+    /// The version of the program.
+    pub version: String,
 }
 
 impl Contents {
@@ -172,24 +172,29 @@ fn traces_in(dir: &Path) -> Vec<PathBuf> {
     files.filter(|path| path.extension().is_some_and(|extension| extension == "trace")).collect()
 }
 
-/// Reads a JSON file with a schema version, which is looked at before the rest.
+/// Reads a JSON file with a schema version.
 fn read_stamped<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<(Stamp, T), Error> {
     let input = |message: String| Error::Input(format!("{}: {message}", path.display()));
     let text = fs::read_to_string(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => input("there are no results here; `-o DIR` of `compare` and `queue` writes them".to_string()),
         _ => input(error.to_string()),
     })?;
-    let stamp: Stamp = serde_json::from_str(&text).map_err(|error| input(format!("not results of schedlab's, or damaged: {error}")))?;
+    stamped(&text).map_err(input)
+}
+
+/// The content of JSON with a schema version, which is looked at before the rest; an error says what is wrong with it.
+pub fn stamped<T: for<'a> Deserialize<'a>>(text: &str) -> Result<(Stamp, T), String> {
+    let stamp: Stamp = serde_json::from_str(text).map_err(|error| format!("not results of schedlab's, or damaged: {error}"))?;
     if stamp.schema != SCHEMA {
         let next = if stamp.schema > SCHEMA { "install the newer one" } else { "write the results again with this one" };
-        return Err(input(format!(
+        return Err(format!(
             "its schema is version {}, written by schedlab {}; this is schedlab {}, which reads version {SCHEMA}: {next}",
             stamp.schema,
             stamp.version,
             env!("CARGO_PKG_VERSION")
-        )));
+        ));
     }
-    let content = serde_json::from_str(&text).map_err(|error| input(format!("damaged: {error}; write the results again")))?;
+    let content = serde_json::from_str(text).map_err(|error| format!("damaged: {error}; write the results again"))?;
     Ok((stamp, content))
 }
 

@@ -79,8 +79,9 @@ fn parquet_has_the_rows_of_the_json_and_its_provenance() {
             match field {
                 Field::Null => assert_eq!(expected, &Value::Null, "{name}"),
                 Field::Double(value) => assert_eq!(expected.as_f64(), Some(*value), "{name}"),
-                Field::Int(value) => assert_eq!(expected.as_i64(), Some(i64::from(*value)), "{name}"),
-                Field::Long(value) => assert_eq!(expected.as_i64(), Some(*value), "{name}"),
+                Field::UShort(value) => assert_eq!(expected.as_u64(), Some(u64::from(*value)), "{name}"),
+                Field::UInt(value) => assert_eq!(expected.as_u64(), Some(u64::from(*value)), "{name}"),
+                Field::ULong(value) => assert_eq!(expected.as_u64(), Some(*value), "{name}"),
                 Field::Str(text) => assert_eq!(expected.as_str().map_or_else(|| expected.to_string(), str::to_string), *text, "{name}"),
                 other => panic!("{name} is {other:?}"),
             }
@@ -138,6 +139,13 @@ fn a_newer_schema_is_refused_by_name() {
         json["rows"] = "in some other shape".into();
     });
     results.report_fails(&[], 3, &["results.json", "schema is version 99", "schedlab 7.0.0", "install the newer"]);
+}
+
+#[test]
+fn an_older_schema_is_refused_by_name() {
+    let results = Results::compared("older");
+    results.change("results.json", |json| json["schema"] = 1.into());
+    results.report_fails(&[], 3, &["results.json", "schema is version 1,", "reads version 2", "write the results again"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::output::write_whole;
 use crate::output::{Align, Answer, Format, Metric, Point, Results, Row, Table, open_cell, open_headline, print};
-use crate::results_directory::{ResultsDirectory, to_parquet};
+use crate::results_directory::ResultsDirectory;
 use crate::sweep::{Runs, Shard, Store, Sweep as Cells};
 use crate::{Error, program, progress};
 use clap::Args;
@@ -85,7 +85,7 @@ impl Sweep {
         complete(&sweep, &runs, &dir)?;
         let end = verdict(&sweep, &runs);
         let runs = self.results(runs.rows);
-        write_whole(&dir.join("runs.parquet"), &to_parquet(&runs)?)?;
+        write_whole(&dir.join("runs.parquet"), &runs.to_parquet()?)?;
         let results = self.results(sweep.summary(&runs.rows));
         directory.write(&results, Vec::new())?;
         directory.finish()?;

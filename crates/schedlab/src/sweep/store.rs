@@ -4,7 +4,6 @@
 //! failed leaves a file with the reason, which does not keep it from being tried again.
 
 use crate::output::{Results, Row, prepare_directory, write_whole};
-use crate::results_directory::{from_parquet, to_parquet};
 use crate::{Error, program};
 use std::fmt;
 use std::fs;
@@ -60,7 +59,7 @@ impl Store {
 
     /// The rows of the cell with this key, if it is finished. A damaged file is no finished cell.
     pub fn get(&self, key: &Key) -> Option<Vec<Row>> {
-        from_parquet(fs::read(self.file(key)).ok()?).ok()
+        results::from_parquet(fs::read(self.file(key)).ok()?).ok()
     }
 
     /// Keeps the rows of a finished cell.
@@ -70,7 +69,7 @@ impl Store {
 
     /// Rows as the file of a cell has them.
     pub fn pack(rows: &[Row]) -> Result<Vec<u8>, Error> {
-        to_parquet(&Results::new(rows.to_vec()))
+        Results::new(rows.to_vec()).to_parquet()
     }
 
     /// Keeps the file of a finished cell, which may have been packed elsewhere.
