@@ -89,7 +89,7 @@ proptest! {
 fn what_a_file_cannot_tell_apart_is_the_same_in_all_of_them() {
     let row = Row { value: Some(f64::NAN), note: Some(String::new()), ..Row::new(World::Sim, Metric::grr) };
     let plain = Row::new(World::Sim, Metric::grr);
-    assert_eq!(from_csv(&to_csv(std::slice::from_ref(&row)).unwrap()).unwrap(), [plain.clone()]);
+    assert_eq!(from_csv(&to_csv(std::slice::from_ref(&row)).unwrap()).unwrap(), vec![plain.clone()]);
     assert_eq!(Row::try_from(Record::from(row)).unwrap(), plain);
 }
 

@@ -64,6 +64,11 @@ pub fn render(rows: &[Row]) -> String {
     out
 }
 
+/// The number of tasks of a row of the atlas.
+pub fn tasks(row: &Row) -> Option<u32> {
+    row.workload.strip_prefix("yield:")?.parse().ok()
+}
+
 /// Structures down, numbers of tasks across.
 fn by_tasks(rows: &[&Row]) -> Table {
     grid(rows, |row| row.workload.replace("yield:", "N="))

@@ -1,11 +1,15 @@
 //! What ready queues cost in simulated time: the committed record of the cost atlas, on CPUs of a given speed.
 
+use crate::atlas::text::tasks;
+use crate::output::{Metric, Results, Row};
 use schedsim::{Machine, QueueCost};
+use std::sync::LazyLock;
 
-/// The record, which `schedlab queue` made: instructions per operation by structure and number of tasks.
-const RECORD: &str = include_str!("../../../../docs/queue-atlas.md");
-/// The heading of its table.
-const TABLE: &str = "instructions per operation, without the loop";
+/// The record, which `schedlab queue` made.
+pub const RECORD: &str = include_str!("../../../../docs/queue-atlas.json");
+
+/// Its rows.
+static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| Results::from_json(RECORD).map_or(Vec::new(), |record| record.rows));
 
 /// `machine`, on which each insert and pop of the ready queue `structure` is charged, at so many million instructions per second.
 pub fn charge_queues(machine: &Machine, structure: &str, mips: f64) -> Machine {
@@ -14,18 +18,38 @@ pub fn charge_queues(machine: &Machine, structure: &str, mips: f64) -> Machine {
 
 /// The cost of the operations of `structure`; none if the record does not have it.
 fn cost_of(structure: &str, mips: f64) -> QueueCost {
-    let mut lines = RECORD.lines().skip_while(|line| *line != TABLE).skip(1).take_while(|line| !line.is_empty());
-    let counts = |line: &str| line.split_whitespace().filter_map(|word| word.strip_prefix("N=")?.parse::<u32>().ok()).collect::<Vec<_>>();
-    let header = lines.next().map(counts).unwrap_or_default();
-    let row = lines.find(|line| line.split_whitespace().next() == Some(structure)).unwrap_or_default();
-    let values = row.split_whitespace().skip(1).filter(|word| !word.starts_with('±')).map_while(|word| word.parse::<f64>().ok());
-    QueueCost::new(header.into_iter().zip(values.map(|instructions| instructions * 1000.0 / mips)))
+    let rows = ROWS.iter().filter(|row| row.metric == Metric::instructions_per_op && row.candidate == structure);
+    QueueCost::new(rows.filter_map(|row| Some((tasks(row)?, row.value? * 1000.0 / mips))))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::atlas::text;
     use schedsim::policy::{Catalog, PolicySpec};
+    use std::fs;
+
+    const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/queue-atlas.md");
+
+    /// `schedlab queue --record docs/queue-atlas.json` prints what stands in the document.
+    #[test]
+    fn the_tables_of_the_document_are_those_of_the_record() {
+        let record = Results::from_json(RECORD).unwrap();
+        let tables = |rows: &[Row]| format!("{}\nReproduce: {}\n", text::render(rows), record.command);
+        let document = fs::read_to_string(DOCUMENT).unwrap();
+        let (before, rest) = document.split_once("```text\n").unwrap();
+        let (shown, after) = rest.split_once("```\n").unwrap();
+        let current = tables(&record.rows);
+        if std::env::var_os("UPDATE_ATLAS").is_some() {
+            fs::write(DOCUMENT, format!("{before}```text\n{current}```\n{after}")).unwrap();
+        } else {
+            assert!(shown == current, "docs/queue-atlas.md is out of date: UPDATE_ATLAS=1 cargo test -p schedlab --lib record");
+        }
+        let mut changed = record.rows.clone();
+        let cost = changed.iter_mut().find(|row| row.metric == Metric::instructions_per_op).unwrap();
+        cost.value = cost.value.map(|value| value + 0.1);
+        assert_ne!(tables(&changed), current, "a changed digit is seen");
+    }
 
     #[test]
     fn the_record_has_every_policy_s_structure_and_trees_cost_more_the_more_tasks_wait() {
@@ -33,7 +57,7 @@ mod tests {
             let structure = PolicySpec::parse(policy).expect("a policy").structure().expect("a structure");
             cost_of(structure, 1000.0).of(tasks).0
         };
-        assert!(Catalog::built_in().names().iter().all(|name| at(name, 100) > 0), "{TABLE}");
+        assert!(Catalog::built_in().names().iter().all(|name| at(name, 100) > 0));
         assert!(at("cfs", 1000) > 2 * at("cfs", 10) - at("cfs", 1) && at("cfs", 10_000) > at("cfs", 1000));
         for constant in ["o1", "mlfq", "pslist", "fifo"] {
             assert!(at(constant, 10_000).abs_diff(at(constant, 10)) <= 2, "{constant}");

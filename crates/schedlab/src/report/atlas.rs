@@ -1,6 +1,7 @@
 //! The cost atlas as curves over the number of tasks, one chart per metric and mix, with the numbers of tasks at which another structure becomes the cheapest.
 
 use crate::atlas::crossover::sign_change;
+use crate::atlas::text::tasks;
 use crate::output::{Metric, Row};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,11 +40,6 @@ struct Crossover {
 }
 
 const CHEAPEST: [Metric; 2] = [Metric::cheapest_instructions_per_op, Metric::cheapest_time_ns_per_op];
-
-/// The number of tasks of a row of the atlas.
-fn tasks(row: &Row) -> Option<u32> {
-    row.workload.strip_prefix("yield:")?.parse().ok()
-}
 
 /// A chart for each metric and mix that has values at two numbers of tasks or more.
 pub fn charts(rows: &[Row]) -> Vec<Chart> {
