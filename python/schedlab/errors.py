@@ -32,7 +32,8 @@ class InternalError(SchedlabError):
 
 
 class PolicyError(SchedlabError):
-    """A policy written in Python raised an exception, which is the cause of this one; the message has the event in which it did."""
+    """A policy broke its contract, and the message names the callback, the task, the CPU and the rule; or a policy written in Python raised an exception, which is the
+    cause of this one (exit code 4)."""
 
 
 class CellsFailed(SchedlabError):

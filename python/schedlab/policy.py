@@ -22,6 +22,9 @@ class Policy:
     tick_ns: int | None = None
     """The period of `tick` on busy CPUs; None for no ticks."""
 
+    alarm: bool = False
+    """Whether it asks to be called again at a time of its choice (`schedlab.kick_at`)."""
+
     migrates: bool = True
     """Whether a task may run on several CPUs in its life."""
 

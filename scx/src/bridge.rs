@@ -119,7 +119,7 @@ impl<P: Policy> Bridge<P> {
             self.answer();
         }));
         turn.map_err(|panic| format!("it panicked: {}", message(panic.as_ref())))?;
-        self.live.failure().map_or(Ok(()), |rule| Err(rule.to_string()))
+        self.live.ended().map_or(Ok(()), |ended| Err(ended.to_string()))
     }
 
     /// Whom the policy kept waiting for longest, in words: the kernel does not always say.

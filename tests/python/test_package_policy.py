@@ -124,13 +124,13 @@ def use(self, cx, cpu):
     ("policy", "words"),
     [
         (having(dispatch=lambda self, cx, cpu: 5), "the task and for how many nanoseconds"),
-        (having(dispatch=lambda self, cx, cpu: (99999, 5)), "there is no task 99999"),
-        (having(dispatch=lambda self, cx, cpu: (0, 0)), "at least a nanosecond"),
+        (having(dispatch=lambda self, cx, cpu: (99999, 5)), "dispatch, task 99999, CPU 0: there is no such task"),
+        (having(dispatch=lambda self, cx, cpu: (0, 0)), "dispatch, task 0, CPU 0: the slice is 0 ns"),
         (having(dispatch=lambda self, cx, cpu: (0, -1)), "nanoseconds"),
-        (having(select_cpu=lambda self, cx, task, new, waker: 7), "there is no CPU 7: there are 2"),
+        (having(select_cpu=lambda self, cx, task, new, waker: 7), "select_cpu, task 0, CPU 7: there is no such CPU; the last one is CPU 1"),
         (having(select_cpu=lambda self, cx, task, new, waker: "0"), "select_cpu(task=0, new=True, waker=None)"),
         (having(enqueue=lambda self, cx, task, cpu, why: 3), "an effect is None, or what schedlab.kick"),
-        (having(enqueue=lambda self, cx, task, cpu, why: lab.kick(9)), "there is no CPU 9"),
+        (having(enqueue=lambda self, cx, task, cpu, why: lab.kick(9)), "enqueue, CPU 9: there is no such CPU"),
         (having(init_task=lambda self, cx, task: cx.prio(77)), "there is no task 77"),
         (having(init_task=lambda self, cx, task: cx.random_below(0)), "no number below 0"),
     ],
@@ -142,7 +142,7 @@ def test_what_it_must_not_do_is_told(policy, words):
 
 
 def test_a_task_that_does_not_wait_is_no_task_to_dispatch():
-    with pytest.raises(lab.SchedlabError, match="dispatched"):
+    with pytest.raises(lab.PolicyError, match="dispatch, task 0, CPU 1: the task runs, and only a task that waits may be dispatched"):
         lab.simulate("yield:2", having(dispatch=lambda self, cx, cpu: (0, 1000)), cpus=2)
 
 

@@ -10,8 +10,10 @@ pub fn exception(py: Python<'_>, error: &Error) -> PyErr {
 
 /// The class of `schedlab.errors` for `error`.
 pub fn class(error: &Error) -> &'static str {
-    if matches!(error, Error::Cells(_)) {
-        return "CellsFailed";
+    match error {
+        Error::Cells(_) => return "CellsFailed",
+        Error::Policy(_) => return "PolicyError",
+        _ => {}
     }
     match error.exit_code() {
         2 => "UsageError",

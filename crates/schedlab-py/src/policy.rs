@@ -14,6 +14,7 @@ use schedlab::no_such;
 use schedsim::admission::Tick;
 use schedsim::engine::{self, Options, Outcome, Source};
 use schedsim::policy::{Context as Model, Dispatch, Effect as Asked, Enqueue, Needs, Policy, Promises, Stop, Wake};
+use schedsim::seat::{self, Breach, Rule};
 use schedsim::trace::Trace;
 use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
 use std::cell::RefCell;
@@ -72,15 +73,15 @@ impl Caller {
         }
         for signature in REQUIRED {
             if Callback::of(&policy, signature)?.method.is_none() {
-                let (class, (name, parameters)) = (policy.get_type().name()?, signature);
-                let message = format!("{class} does not define {name}(self, cx, {})", parameters.join(", "));
+                let (class, (callback, parameters)) = (policy.get_type().name()?, signature);
+                let message = format!("{class} does not define {}(self, cx, {})", callback.name(), parameters.join(", "));
                 return Err(named(py, "UsageError", &message));
             }
         }
         Ok(Caller {
             make: make.clone().unbind(),
             name: policy.getattr("name")?.extract()?,
-            needs: Needs { tick: tick(&policy)?, ..Needs::default() },
+            needs: Needs { tick: tick(&policy)?, alarm: policy.getattr("alarm")?.extract()?, ..Needs::default() },
             promises: promises(&policy)?,
             migrates: policy.getattr("migrates")?.extract()?,
             failure: Rc::default(),
@@ -145,7 +146,8 @@ impl Candidate for Caller {
             Err(raised) => {
                 let message = raised.to_string();
                 self.failure.borrow_mut().get_or_insert(raised);
-                Err(engine::Error::Policy { time: Time::ZERO, message })
+                let rule = Rule::GivesUp { message };
+                Err(engine::Error::Policy(Breach { callback: seat::Callback::Needs, rule, task: None, cpu: None, time: Time::ZERO }))
             }
         })
     }
@@ -153,42 +155,42 @@ impl Candidate for Caller {
 
 /// A method of a policy's, if its class defines it; else nothing is called.
 struct Callback<'py> {
-    name: &'static str,
+    callback: seat::Callback,
     /// What it gets beside the context, for messages.
     parameters: &'static [&'static str],
     method: Option<Bound<'py, PyAny>>,
 }
 
 /// What it is called, and what it gets.
-type Signature = (&'static str, &'static [&'static str]);
+type Signature = (seat::Callback, &'static [&'static str]);
 
-const INIT_TASK: Signature = ("init_task", &["task"]);
-const EXIT_TASK: Signature = ("exit_task", &["task"]);
-const SELECT_CPU: Signature = ("select_cpu", &["task", "new", "waker"]);
-const ENQUEUE: Signature = ("enqueue", &["task", "cpu", "why"]);
-const DEQUEUE: Signature = ("dequeue", &["task"]);
-const DISPATCH: Signature = ("dispatch", &["cpu"]);
-const RUNNING: Signature = ("running", &["cpu", "task"]);
-const STOPPING: Signature = ("stopping", &["cpu", "task", "why"]);
-const UPDATE_IDLE: Signature = ("update_idle", &["cpu", "idle"]);
-const TICK: Signature = ("tick", &["cpu", "task"]);
+const INIT_TASK: Signature = (seat::Callback::InitTask, &["task"]);
+const EXIT_TASK: Signature = (seat::Callback::ExitTask, &["task"]);
+const SELECT_CPU: Signature = (seat::Callback::SelectCpu, &["task", "new", "waker"]);
+const ENQUEUE: Signature = (seat::Callback::Enqueue, &["task", "cpu", "why"]);
+const DEQUEUE: Signature = (seat::Callback::Dequeue, &["task"]);
+const DISPATCH: Signature = (seat::Callback::Dispatch, &["cpu"]);
+const RUNNING: Signature = (seat::Callback::Running, &["cpu", "task"]);
+const STOPPING: Signature = (seat::Callback::Stopping, &["cpu", "task", "why"]);
+const UPDATE_IDLE: Signature = (seat::Callback::UpdateIdle, &["cpu", "idle"]);
+const TICK: Signature = (seat::Callback::Tick, &["cpu", "task"]);
 
 /// Without these there is no policy.
 const REQUIRED: [Signature; 3] = [ENQUEUE, DEQUEUE, DISPATCH];
 
 impl<'py> Callback<'py> {
-    fn of(policy: &Bound<'py, PyAny>, (name, parameters): Signature) -> PyResult<Callback<'py>> {
+    fn of(policy: &Bound<'py, PyAny>, (callback, parameters): Signature) -> PyResult<Callback<'py>> {
         let base = policy.py().import("schedlab.policy")?.getattr("Policy")?;
-        let is_own = !policy.get_type().getattr(name)?.is(&base.getattr(name)?);
-        let method = is_own.then(|| policy.getattr(name)).transpose()?;
-        Ok(Callback { name, parameters, method })
+        let is_own = !policy.get_type().getattr(callback.name())?.is(&base.getattr(callback.name())?);
+        let method = is_own.then(|| policy.getattr(callback.name())).transpose()?;
+        Ok(Callback { callback, parameters, method })
     }
 
     /// The call as one would write it.
     fn told(&self, arguments: &Bound<'py, PyTuple>) -> String {
         let values = arguments.iter().skip(1).map(|value| value.to_string());
         let list: Vec<String> = self.parameters.iter().zip(values).map(|(name, value)| format!("{name}={value}")).collect();
-        format!("{}({})", self.name, list.join(", "))
+        format!("{}({})", self.callback.name(), list.join(", "))
     }
 }
 
@@ -237,25 +239,25 @@ impl<'py> Instance<'py> {
         cx: &mut Model,
         callback: &Callback<'py>,
         arguments: impl IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error = PyErr>,
-        read: impl FnOnce(&Model, Bound<'py, PyAny>) -> PyResult<T>,
+        read: impl FnOnce(Bound<'py, PyAny>) -> PyResult<T>,
     ) -> Option<T> {
         let method = callback.method.as_ref().filter(|_| self.caller.failure.borrow().is_none())?;
         let py = method.py();
         let arguments = match arguments.into_pyobject(py) {
             Ok(arguments) => arguments,
-            Err(raised) => return self.give_up(cx, callback.name.to_string(), raised),
+            Err(raised) => return self.give_up(cx, callback.callback, callback.callback.name().to_string(), raised),
         };
         let answer = self.context.borrow().lend(cx, self.tasks, || method.call1(&arguments));
-        match answer.and_then(|answer| read(cx, answer)) {
+        match answer.and_then(read) {
             Ok(answer) => Some(answer),
-            Err(raised) => self.give_up(cx, callback.told(&arguments), raised),
+            Err(raised) => self.give_up(cx, callback.callback, callback.told(&arguments), raised),
         }
     }
 
     /// Keeps the exception with the event that caused it; an interrupt stays what it is.
-    fn give_up<T>(&self, cx: &mut Model, event: String, raised: PyErr) -> Option<T> {
+    fn give_up<T>(&self, cx: &mut Model, callback: seat::Callback, event: String, raised: PyErr) -> Option<T> {
         let py = self.context.py();
-        cx.fail(format!("{event}: {raised}"));
+        cx.fail(callback, format!("{event}: {raised}"));
         let told = if raised.is_instance_of::<PyKeyboardInterrupt>(py) {
             raised
         } else {
@@ -272,14 +274,8 @@ impl<'py> Instance<'py> {
         Err(named(self.context.py(), "UsageError", &message))
     }
 
-    /// A CPU that there is.
-    fn cpu(&self, model: &Model, answer: &Bound<'py, PyAny>) -> PyResult<CpuId> {
-        let (cpu, cpus) = (answer.extract::<u16>()?, model.machine().cpus);
-        if cpu < cpus { Ok(CpuId(cpu)) } else { self.wrong(format!("there is no CPU {cpu}: there are {cpus}")) }
-    }
-
-    /// An effect that can be: None is nothing.
-    fn effect(&self, model: &Model, answer: Bound<'py, PyAny>) -> PyResult<Asked> {
+    /// An effect: None is nothing.
+    fn effect(&self, answer: Bound<'py, PyAny>) -> PyResult<Asked> {
         if answer.is_none() {
             return Ok(Asked::Nothing);
         }
@@ -287,16 +283,7 @@ impl<'py> Instance<'py> {
             let of = answer.get_type().name()?;
             return self.wrong(format!("an effect is None, or what schedlab.kick, kick_at or preempt gives, not of {of}"));
         };
-        let asked = effect.get().0;
-        match asked {
-            Asked::Kick(cpu) | Asked::KickAt(cpu, _) | Asked::Preempt(cpu) if cpu.0 >= model.machine().cpus => {
-                self.wrong(format!("there is no CPU {}: there are {}", cpu.0, model.machine().cpus))
-            }
-            Asked::KickAt(_, time) if time < model.now() => {
-                self.wrong(format!("{} is over: it is {}", Nanos(time.0), Nanos(model.now().0)))
-            }
-            asked => Ok(asked),
-        }
+        Ok(effect.get().0)
     }
 
     /// A task and a slice, or None.
@@ -307,18 +294,12 @@ impl<'py> Instance<'py> {
         let Ok((task, slice)) = answer.extract::<(u32, u64)>() else {
             return self.wrong("dispatch gives None, or the task and for how many nanoseconds it may run".to_string());
         };
-        if task >= self.tasks {
-            return self.wrong(format!("there is no task {task}: there are {}", self.tasks));
-        }
-        if slice == 0 {
-            return self.wrong("a slice is at least a nanosecond".to_string());
-        }
         Ok(Some(Dispatch { task: TaskId(task), slice: Nanos(slice) }))
     }
 }
 
 /// Of callbacks that give nothing.
-fn nothing(_: &Model, _: Bound<'_, PyAny>) -> PyResult<()> {
+fn nothing(_: Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
@@ -346,7 +327,7 @@ impl Policy for Instance<'_> {
 
     fn select_cpu(&mut self, cx: &mut Model, task: TaskId, wake: Wake) -> CpuId {
         let arguments = (self.context.clone(), task.0, wake.new, wake.waker.map(|cpu| cpu.0));
-        let selected = self.call(cx, &self.select_cpu, arguments, |model, answer| self.cpu(model, &answer));
+        let selected = self.call(cx, &self.select_cpu, arguments, |answer| Ok(CpuId(answer.extract()?)));
         selected.or_else(|| cx.idle_cpu_for(task)).or_else(|| cx.pinned(task)).unwrap_or_else(|| cx.task(task).cpu)
     }
 
@@ -360,7 +341,7 @@ impl Policy for Instance<'_> {
             Enqueue::PrioChanged => intern!(self.context.py(), "prio_changed"),
         };
         let arguments = (self.context.clone(), task.0, cpu.0, why);
-        self.call(cx, &self.enqueue, arguments, |model, answer| self.effect(model, answer)).unwrap_or(Asked::Nothing)
+        self.call(cx, &self.enqueue, arguments, |answer| self.effect(answer)).unwrap_or(Asked::Nothing)
     }
 
     fn dequeue(&mut self, cx: &mut Model, task: TaskId) {
@@ -368,7 +349,7 @@ impl Policy for Instance<'_> {
     }
 
     fn dispatch(&mut self, cx: &mut Model, cpu: CpuId) -> Option<Dispatch> {
-        self.call(cx, &self.dispatch, (self.context.clone(), cpu.0), |_, answer| self.chosen(answer))?
+        self.call(cx, &self.dispatch, (self.context.clone(), cpu.0), |answer| self.chosen(answer))?
     }
 
     fn running(&mut self, cx: &mut Model, cpu: CpuId, task: TaskId) {
@@ -388,11 +369,11 @@ impl Policy for Instance<'_> {
 
     fn update_idle(&mut self, cx: &mut Model, cpu: CpuId, idle: bool) -> Asked {
         let arguments = (self.context.clone(), cpu.0, idle);
-        self.call(cx, &self.update_idle, arguments, |model, answer| self.effect(model, answer)).unwrap_or(Asked::Nothing)
+        self.call(cx, &self.update_idle, arguments, |answer| self.effect(answer)).unwrap_or(Asked::Nothing)
     }
 
     fn tick(&mut self, cx: &mut Model, cpu: CpuId, task: TaskId) -> Asked {
         let arguments = (self.context.clone(), cpu.0, task.0);
-        self.call(cx, &self.tick, arguments, |model, answer| self.effect(model, answer)).unwrap_or(Asked::Nothing)
+        self.call(cx, &self.tick, arguments, |answer| self.effect(answer)).unwrap_or(Asked::Nothing)
     }
 }

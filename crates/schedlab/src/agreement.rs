@@ -56,7 +56,7 @@ struct Pair {
     machine: Machine,
     conformance: Vec<(Bursts, Conformance)>,
     /// Whether the policy decides as the kernel did, or the rule that it broke.
-    judgement: Option<Result<Judgement, String>>,
+    judgement: Option<Judgement>,
 }
 
 /// What the tasks ran in a simulation that is held against the kernel.
@@ -143,14 +143,11 @@ impl Pair {
             let differences = differences.filter(|_| *bursts == Bursts::Described);
             std::iter::once(of(bursts.names().0, Some(conformance.share()), note)).chain(differences).collect::<Vec<_>>()
         });
-        let judgement = self.judgement.iter().flat_map(|judgement| match judgement {
-            Ok(judgement) => {
-                let differences = judgement.differences().into_iter();
-                let differences = differences.map(|(how, number)| count(Metric::decision_differences, how.name(), number));
-                let note = Some(format!("{} decisions", judgement.decisions));
-                std::iter::once(of(Metric::equal_decisions, Some(judgement.share()), note)).chain(differences).collect()
-            }
-            Err(rule) => vec![of(Metric::equal_decisions, None, Some(rule.clone()))],
+        let judgement = self.judgement.iter().flat_map(|judgement| {
+            let differences = judgement.differences().into_iter();
+            let differences = differences.map(|(how, number)| count(Metric::decision_differences, how.name(), number));
+            let note = Some(format!("{} decisions", judgement.decisions));
+            std::iter::once(of(Metric::equal_decisions, Some(judgement.share()), note)).chain(differences).collect::<Vec<_>>()
         });
         let real = self.real.iter().cloned();
         real.chain(self.simulated.iter().cloned()).chain(judgement).chain(conformance).collect()

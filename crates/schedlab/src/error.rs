@@ -25,6 +25,9 @@ pub enum Error {
     /// A check found a violation.
     #[error("{0}")]
     Check(String),
+    /// A policy broke its contract: the run gives no number.
+    #[error("{0}")]
+    Policy(String),
     /// The time was up before intervals were narrow enough; the results are there.
     #[error("{0}")]
     Inconclusive(String),
@@ -46,16 +49,26 @@ pub enum Error {
 }
 
 impl Error {
-    /// The exit code: 1 internal error, 2 usage, 3 unusable input, 4 a check failed, 5 inconclusive, 6 not reproducible, 77 something needed is missing.
+    /// The exit code: 1 internal error, 2 usage, 3 unusable input, 4 a check failed or a policy broke its contract, 5 inconclusive, 6 not reproducible, 77 something needed is missing.
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Internal(_) | Error::Stopped => 1,
             Error::Usage(_) | Error::Output { .. } => 2,
             Error::Input(_) | Error::Import(_) => 3,
-            Error::Check(_) | Error::Cells(_) => 4,
+            Error::Check(_) | Error::Policy(_) | Error::Cells(_) => 4,
             Error::Inconclusive(_) => 5,
             Error::Irreproducible(_) => 6,
             Error::Missing(_) => 77,
+        }
+    }
+
+    /// The error of a run under `policy` that the engine ended; `where_to` completes "under POLICY".
+    pub(crate) fn of_run(error: &schedsim::engine::Error, policy: &dyn std::fmt::Display, where_to: &str) -> Error {
+        match error {
+            schedsim::engine::Error::Policy(breach) => {
+                Error::Policy(format!("the policy {policy} broke its contract{where_to}, so there is no result: {breach}"))
+            }
+            error => Error::Input(format!("under {policy}{where_to}: {error}")),
         }
     }
 

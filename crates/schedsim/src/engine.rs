@@ -24,6 +24,7 @@ pub use stall::{Stall, StalledTask};
 
 use crate::admission::LAST;
 use crate::policy::{Context, Policy};
+use crate::seat::{self, Breach, Ended, Seat, TaskState};
 use crate::trace::Sink;
 use crate::{CpuId, Machine, Nanos, Random, TaskId, Time};
 use cpu_times::CpuTimes;
@@ -34,7 +35,7 @@ use source::Load;
 use std::fmt;
 use std::hint::black_box;
 use sync::Sync;
-use tasks::{Status, Task};
+use tasks::Task;
 use timers::Timers;
 
 /// How a simulation is run.
@@ -62,13 +63,8 @@ pub struct Outcome {
 /// Why a simulation could not go on.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Error {
-    /// The policy did what no policy may do.
-    Policy {
-        /// When.
-        time: Time,
-        /// What it did.
-        message: String,
-    },
+    /// The policy broke its contract.
+    Policy(Breach),
     /// A task did what no task may do.
     Task {
         /// When.
@@ -104,20 +100,17 @@ const NOBODY: CpuId = CpuId(u16::MAX);
 /// The state of a simulation.
 struct Engine<'w, P, S> {
     load: Load<'w>,
-    policy: P,
-    cx: Context,
+    seat: Seat<P, seat::Engine>,
     tasks: Vec<Task>,
     cpus: Vec<Cpu>,
     cpu_times: CpuTimes,
     timers: Timers,
     sync: Sync,
-    /// The failure in the context is a task's, not the policy's.
-    misused: bool,
     /// CPUs that shall dispatch before time goes on.
     resched: Vec<CpuId>,
     /// The CPU that a timer is interrupting at this moment, or `NOBODY`: if it was idle, it is no longer, and that time lies before the waking.
     interrupted: CpuId,
-    /// When idle CPUs shall dispatch; empty as long as none was asked to, and nobody says that one may be.
+    /// When idle CPUs shall dispatch; empty if the policy does not ask for alarms.
     alarms: Vec<Time>,
     /// Until when what interrupted each CPU keeps it, if its task was about to do something just then; empty if nothing interrupts.
     kept: Vec<Time>,
@@ -144,20 +137,23 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
             || machine.interruption > Nanos::ZERO
             || machine.timer_cost > Nanos::ZERO
             || costly_ticks.is_some();
+        let mut cx = Context::new(machine.clone(), cpu_sets, Random::new(options.seed));
+        if let Source::Scripts(workload) = source {
+            cx.reservations = workload.reservations.clone();
+            cx.cgroups = workload.cgroups.clone();
+        }
         let mut engine = Engine {
             load: Load::new(source, options.seed),
             tick: costly_ticks.map(|ticks| ticks.period).or(policy.needs().tick),
             costs_are_special: machine.queue_cost.is_some() || machine.lock_hold > Nanos::ZERO || interrupts || !rates.are_even(),
             slowdown: Slowdown::new(machine, policy.migrates()),
             rates,
-            policy,
-            cx: Context::new(machine.clone(), cpu_sets, Random::new(options.seed)),
+            seat: Seat::with_context(policy, cx),
             tasks: Vec::new(),
             cpus: vec![Cpu::IDLE; usize::from(machine.cpus)],
             cpu_times: CpuTimes::new(machine.cpus),
             timers: Timers::new(),
             sync: if let Source::Scripts(workload) = source { Sync::new(workload) } else { Sync::default() },
-            misused: false,
             resched: Vec::new(),
             interrupted: NOBODY,
             alarms: Vec::new(),
@@ -168,12 +164,7 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
             events: 0,
             useful: Nanos::ZERO,
         };
-        if let Load::Scripts(workload, _) = engine.load {
-            engine.cx.reservations = workload.reservations.clone();
-            engine.cx.cgroups = workload.cgroups.clone();
-        }
-        // Somebody may find out only when a CPU has left idle for it that it has to wait for a time.
-        if engine.policy.needs().alarm || engine.cx.cgroups.iter().any(|cgroup| cgroup.max.is_some()) {
+        if engine.seat.has_alarms() {
             engine.alarms = vec![Time::NEVER; engine.cpus.len()];
         }
         engine.expect_inheritance();
@@ -182,20 +173,20 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
     }
 
     fn run(&mut self) -> Result<Outcome, Error> {
-        loop {
+        while !self.seat.has_ended() {
             let (timer, (cpu_time, cpu)) = (self.timers.earliest(), self.cpu_times.earliest());
             let now = timer.min(cpu_time);
             if now > self.until || now == Time::NEVER {
                 break;
             }
-            self.cx.now = now;
+            self.seat.advance(now);
             if timer <= cpu_time {
                 let task = self.timers.pop();
                 self.fetch_next();
-                match self.tasks[task.index()].status {
-                    Status::Unborn => self.arrive(task),
+                match self.seat.state(task) {
+                    TaskState::Absent => self.arrive(task),
                     _ => {
-                        self.interrupted = self.cx.tasks[task.index()].cpu;
+                        self.interrupted = self.seat.cx().task(task).cpu;
                         self.wake(task, None);
                         self.interrupted = NOBODY;
                     }
@@ -206,24 +197,43 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
             while let Some(cpu) = self.resched.pop() {
                 self.reschedule(cpu);
             }
-            if self.cx.failure.is_some() {
-                break;
-            }
         }
-        if let Some(message) = self.cx.failure.take() {
-            let time = self.cx.now;
-            return Err(if self.misused || self.cx.refused { Error::Task { time, message } } else { Error::Policy { time, message } });
-        }
+        self.expect_no_end()?;
         self.expect_no_stall()?;
         if self.until == LAST {
             self.expect_time_enough()?;
-            self.expect_none_lost()?;
+            self.seat.expect_none_lost();
+            self.expect_no_end()?;
         } else {
-            self.cx.now = self.until;
-            self.cx.machine.all().for_each(|cpu| self.account(cpu));
+            self.seat.advance(self.until);
+            self.machine().all().for_each(|cpu| self.account(cpu));
         }
-        let random = self.cx.random.drawn() || matches!(self.load, Load::Drawn(_));
-        Ok(Outcome { end: self.cx.now, events: self.events, useful: self.useful, random })
+        let random = self.seat.cx().random.drawn() || matches!(self.load, Load::Drawn(_));
+        Ok(Outcome { end: self.now(), events: self.events, useful: self.useful, random })
+    }
+
+    fn expect_no_end(&self) -> Result<(), Error> {
+        match self.seat.ended() {
+            None => Ok(()),
+            Some(Ended::Breach(breach)) => Err(Error::Policy(breach.clone())),
+            Some(Ended::Refused { time, message }) => Err(Error::Task { time: *time, message: message.clone() }),
+        }
+    }
+
+    #[inline(always)]
+    fn now(&self) -> Time {
+        self.seat.cx().now
+    }
+
+    #[inline(always)]
+    fn machine(&self) -> &Machine {
+        &self.seat.cx().machine
+    }
+
+    /// What runs on `cpu`, or [`TaskId::NONE`].
+    #[inline(always)]
+    fn current(&self, cpu: CpuId) -> TaskId {
+        self.seat.cx().current[cpu.index()]
     }
 
     /// Reads what is kept of the tasks that come next, where there are so many that each is far away in memory: one after another they would be waited for,
@@ -232,9 +242,9 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
     fn fetch_next(&mut self) {
         if let Some(tasks) = self.timers.came_near() {
             for task in tasks {
-                black_box((self.tasks[task.index()].work, self.cx.tasks[task.index()].prio));
+                black_box((self.tasks[task.index()].work, self.seat.cx().task(task).prio));
                 self.load.fetch(task);
-                self.policy.fetch(task);
+                self.seat.policy().fetch(task);
             }
         }
     }
@@ -242,29 +252,22 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
     /// The run has come to its end, and not to that of time.
     fn expect_time_enough(&self) -> Result<(), Error> {
         let next = self.timers.earliest().min(self.cpu_times.earliest().0);
-        if next == Time::NEVER && self.cx.current.iter().all(|&task| task == TaskId::NONE) {
+        if next == Time::NEVER && self.seat.cx().current.iter().all(|&task| task == TaskId::NONE) {
             return Ok(());
         }
         let message = format!(
             "the tasks need more time than the longest run, {}: give shorter durations, fewer rounds, or a `duration` after which it is stopped",
             Nanos(LAST.0)
         );
-        Err(Error::Task { time: self.cx.now, message })
-    }
-
-    /// Nothing will happen any more: is nobody left who is ready?
-    fn expect_none_lost(&self) -> Result<(), Error> {
-        let Some(task) = self.tasks.iter().position(|task| task.status == Status::Ready) else { return Ok(()) };
-        let name = self.load.name(TaskId(task as u32));
-        let message = format!("{name} is ready, all CPUs idle, and it was never dispatched: the policy lost it");
-        Err(Error::Policy { time: self.cx.now, message })
+        Err(Error::Task { time: self.now(), message })
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Policy { time, message } | Error::Task { time, message } => write!(f, "at {}: {message}", Nanos(time.0)),
+            Error::Policy(breach) => breach.fmt(f),
+            Error::Task { time, message } => write!(f, "at {}: {message}", Nanos(time.0)),
             Error::Stalled(stall) => stall.fmt(f),
         }
     }

@@ -11,6 +11,7 @@ mod machine;
 pub mod metrics;
 pub mod policy;
 mod random;
+pub mod seat;
 pub mod swarm;
 mod time;
 pub mod trace;

@@ -38,8 +38,6 @@ enum Fault {
     ForgetsKicks,
     /// Never queues this task again once it was preempted or its slice was over.
     Forgets(TaskId),
-    /// Lets any CPU run any task.
-    IgnoresAffinity,
     /// Promises what it does not keep.
     Promises(Promises),
     /// Lets every task run on for this much longer than its slice.
@@ -57,8 +55,6 @@ struct Broken<P> {
     policy: P,
     fault: Fault,
     wakeups: u32,
-    /// A queue of its own, for the fault of ignoring affinity.
-    queue: std::collections::VecDeque<TaskId>,
 }
 
 impl<P: Policy> Policy for Broken<P> {
@@ -81,15 +77,8 @@ impl<P: Policy> Policy for Broken<P> {
         self.policy.select_cpu(cx, task, wake)
     }
     fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
-        match self.fault {
-            Fault::IgnoresAffinity => {
-                self.queue.push_back(task);
-                return cx.idle().first().map_or(Effect::Nothing, Effect::Kick);
-            }
-            Fault::Forgets(victim) if task == victim && !matches!(why, Enqueue::New | Enqueue::Wakeup) => {
-                return Effect::Nothing;
-            }
-            _ => {}
+        if self.fault == Fault::Forgets(task) && !matches!(why, Enqueue::New | Enqueue::Wakeup) {
+            return Effect::Nothing;
         }
         let effect = self.policy.enqueue(cx, task, cpu, why);
         self.wakeups += u32::from(why == Enqueue::Wakeup);
@@ -107,18 +96,13 @@ impl<P: Policy> Policy for Broken<P> {
         self.policy.dequeue(cx, task);
     }
     fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
-        match self.fault {
-            Fault::IgnoresAffinity => self.queue.pop_front().map(|task| Dispatch { task, slice: Nanos::from_millis(1) }),
-            _ => {
-                let Dispatch { task, slice } = self.policy.dispatch(cx, cpu)?;
-                let slice = match self.fault {
-                    Fault::Overruns(longer) => slice + longer,
-                    Fault::Cuts(most) => slice.min(most),
-                    _ => slice,
-                };
-                Some(Dispatch { task, slice })
-            }
-        }
+        let Dispatch { task, slice } = self.policy.dispatch(cx, cpu)?;
+        let slice = match self.fault {
+            Fault::Overruns(longer) => slice + longer,
+            Fault::Cuts(most) => slice.min(most),
+            _ => slice,
+        };
+        Some(Dispatch { task, slice })
     }
     fn running(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId) {
         self.policy.running(cx, cpu, task);
@@ -152,7 +136,7 @@ impl Checked<'_> {
     fn under(self, policy: &str) -> Result<Vec<Violation>, Error> {
         let policy = PolicySpec::parse(policy).unwrap().policy(self.machine.cpus);
         match self.fault {
-            Some(fault) => self.simulate(Broken { policy, fault, wakeups: 0, queue: Default::default() }),
+            Some(fault) => self.simulate(Broken { policy, fault, wakeups: 0 }),
             None => self.simulate(policy),
         }
     }
@@ -206,12 +190,19 @@ fn a_policy_that_forgets_a_task_loses_it() {
 }
 
 #[test]
-fn a_policy_that_ignores_affinity_is_caught() {
-    let mut load = sleepers(4);
-    load.tasks[2].affinity = Affinity::Pinned(CpuId(1));
-    load.tasks[3].affinity = Affinity::Set(0);
-    load.cpu_sets = vec![[CpuId(1)].into_iter().collect()];
-    assert!(broken_by("central:rr", Fault::IgnoresAffinity, &Machine::ideal(2), &load, u64::MAX).contains(&Rule::Affinity));
+fn a_task_that_runs_where_it_may_not_is_caught() {
+    // The engine ends such a run; these tasks may run everywhere, and the checks are told otherwise.
+    let (machine, load) = (Machine::ideal(2), sleepers(4));
+    for affinity in [Affinity::Pinned(CpuId(1)), Affinity::Set(0)] {
+        let mut bound = load.clone();
+        bound.tasks[2].affinity = affinity;
+        bound.cpu_sets = vec![[CpuId(1)].into_iter().collect()];
+        let mut checks = Checks::new(&bound, &machine, Promises::default());
+        let options = Options { seed: 1, until: Time::NEVER };
+        let policy = PolicySpec::parse("central:rr").unwrap().policy(2);
+        let outcome = engine::simulate(&load, &machine, policy, options, Trace::new(vec![&mut checks])).unwrap();
+        assert_eq!(rules(&checks.finish(&outcome)), [Rule::Affinity], "{affinity:?}");
+    }
 }
 
 #[test]
@@ -586,16 +577,15 @@ fn every_policy_stands_the_swarm_of_closed_workloads() {
 
 #[test]
 fn the_swarm_catches_a_broken_policy_and_leaves_little_of_the_case() {
-    let broken = |case: &Case, fault| {
+    let broken = |case: &Case| {
         let Some(load) = case.scripts() else { return vec![] };
-        let run = Checked { workload: &load, machine: &case.machine, until: case.until(), fault: Some(fault) };
+        let run = Checked { workload: &load, machine: &case.machine, until: case.until(), fault: Some(Fault::NeverKicks) };
         run.under("central:rr").map_or(vec![], |violations| rules(&violations))
     };
-    // A task that is never kicked waits beside an idle CPU; one whose affinity is ignored needs two CPUs.
-    for (fault, rule, tasks) in [(Fault::NeverKicks, Rule::WorkConserving, 1), (Fault::IgnoresAffinity, Rule::Affinity, 2)] {
-        let case = (0..).map(Case::draw).find(|case| broken(case, fault).contains(&rule)).unwrap();
-        let left = case.shrink(|case| broken(case, fault).contains(&rule));
-        assert!(broken(&left, fault).contains(&rule));
-        assert!(left.workload.tasks.len() <= tasks && left.workload.tasks.iter().all(|task| task.phases.len() <= 2), "{left:?}");
-    }
+    // A task that is never kicked waits beside an idle CPU.
+    let rule = Rule::WorkConserving;
+    let case = (0..).map(Case::draw).find(|case| broken(case).contains(&rule)).unwrap();
+    let left = case.shrink(|case| broken(case).contains(&rule));
+    assert!(broken(&left).contains(&rule));
+    assert!(left.workload.tasks.len() == 1 && left.workload.tasks[0].phases.len() <= 2, "{left:?}");
 }

@@ -93,7 +93,7 @@ impl Simulation<'_> {
             let tasks = (&described, measured.tasks_traced.as_slice());
             let of = (&self.policy, booted.session.seed);
             let until = self.workload.until();
-            pair.judgement = Some(decisions::judge(&traced, tasks, &machine, of, (program.as_deref(), decider), until));
+            pair.judgement = Some(decisions::judge(&traced, tasks, &machine, of, (program.as_deref(), decider), until)?);
         }
         if cpus == 1 {
             pair.order = kernel_turns.order();

@@ -77,11 +77,7 @@ pub(super) fn agreement(boots: &[&Pair], own: &[Own]) -> String {
 
 /// Whether the policy takes the decisions that the kernel took, each in the kernel's situation.
 fn decisions(boots: &[&Pair], table: &mut Table, differences: &mut String) {
-    let judgements: Vec<_> = boots.iter().filter_map(|pair| pair.judgement.as_ref()).collect();
-    if let Some(rule) = judgements.iter().find_map(|judgement| judgement.as_ref().err()) {
-        let _ = writeln!(differences, "Decisions are not judged: {}, simulated, {rule}.", boots[0].policy);
-    }
-    let judgements: Vec<&Judgement> = judgements.into_iter().flatten().collect();
+    let judgements: Vec<&Judgement> = boots.iter().filter_map(|pair| pair.judgement.as_ref()).collect();
     if judgements.is_empty() {
         return;
     }

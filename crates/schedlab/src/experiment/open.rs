@@ -86,7 +86,7 @@ pub fn check_candidate(workload: &Stochastic, policy: &dyn Candidate, seed: u64)
     let options = Options { seed, until: Time::NEVER };
     let outcome = policy
         .run((&scripts).into(), machine, options, Trace::new(vec![&mut checks]))
-        .map_err(|error| Error::Internal(format!("{policy}, seed {seed}: {error}")))?;
+        .map_err(|error| Error::of_run(&error, &policy, &format!(" with seed {seed}")))?;
     Ok(checks.finish(&outcome))
 }
 
@@ -100,19 +100,19 @@ struct Job<'a> {
 impl Job<'_> {
     fn run(&self, model: &Model, observers: Vec<&mut dyn Observer>) -> Result<Outcome, Error> {
         let trace = Trace::new(observers);
-        self.policy.run(model.into(), &self.workload.machine, self.options(), trace).map_err(|error| self.failed(error))
+        self.policy.run(model.into(), &self.workload.machine, self.options(), trace).map_err(|error| self.failed(&error))
     }
 
     fn run_open(&self, model: &Model, open: &mut OpenSystem) -> Result<Outcome, Error> {
-        self.policy.run_open(model, &self.workload.machine, self.options(), open).map_err(|error| self.failed(error))
+        self.policy.run_open(model, &self.workload.machine, self.options(), open).map_err(|error| self.failed(&error))
     }
 
     fn options(&self) -> Options {
         Options { seed: self.seed, until: Time::NEVER }
     }
 
-    fn failed(&self, error: engine::Error) -> Error {
-        Error::Internal(format!("{}, seed {}: {error}", self.policy, self.seed))
+    fn failed(&self, error: &engine::Error) -> Error {
+        Error::of_run(error, &self.policy, &format!(" with seed {}", self.seed))
     }
 
     fn saturated(&self, summary: &OpenSummary) -> Option<&'static str> {

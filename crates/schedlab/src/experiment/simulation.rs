@@ -4,7 +4,7 @@ use super::queue_costs::charge_queues;
 use super::{Candidate, Subject};
 use crate::Error;
 use schedsim::checks::{Checks, Violation};
-use schedsim::engine::{Error as Failure, Options, Outcome};
+use schedsim::engine::{Options, Outcome};
 use schedsim::metrics::{Metrics, Summary};
 use schedsim::trace::{Observer, Trace, TraceHash};
 use schedsim::workload::UntilEnded;
@@ -55,10 +55,8 @@ pub fn simulate(
         observers.push(observer);
     }
     let options = Options { seed, until: stop };
-    let outcome = policy.run(workload.into(), machine, options, Trace::new(observers)).map_err(|error| match error {
-        Failure::Stalled(_) | Failure::Task { .. } => Error::Input(format!("under {policy} on {} CPUs {error}", machine.cpus)),
-        Failure::Policy { .. } => Error::Internal(format!("{policy} on {} CPUs failed: {error}", machine.cpus)),
-    })?;
+    let outcome = policy.run(workload.into(), machine, options, Trace::new(observers));
+    let outcome = outcome.map_err(|error| Error::of_run(&error, &policy, &format!(" on {} CPUs", machine.cpus)))?;
     let violations = checks.map(|checks| checks.finish(&outcome)).unwrap_or_default();
     if until.end().is_none() && !ended.is_empty() && stop != Time::NEVER {
         let stop = Nanos(stop.0);

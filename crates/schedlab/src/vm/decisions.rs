@@ -4,6 +4,7 @@
 
 use super::closed::Traced;
 use super::surroundings::is_unscheduled;
+use crate::Error;
 use schedlab_runner::event::TaskResult;
 use schedsim::live::{Arrival, Decides, Judgement, Role, Shadow};
 use schedsim::policy::PolicySpec;
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 /// Judges `policy` on the decisions before `until` that were taken in a guest like `machine`, where tasks came to `results`. The program named `left_out`, if there is one, decided for the kernel.
 ///
 /// # Errors
-/// The rule that the policy broke.
+/// [`Error::Policy`] with the rule that the policy broke.
 pub fn judge(
     traced: &Traced,
     (scripts, results): (&Workload, &[TaskResult]),
@@ -23,7 +24,7 @@ pub fn judge(
     (policy, seed): (&PolicySpec, u64),
     (program, left_out): (Option<&str>, Option<&str>),
     until: Time,
-) -> Result<Judgement, String> {
+) -> Result<Judgement, Error> {
     let recorded = &traced.recording.tasks;
     let yields = |task| {
         let number = traced.number(task).map(|number| number as usize);
@@ -62,5 +63,6 @@ pub fn judge(
     let machine = Machine { ticks: Some(ticks), ..machine.clone() };
     let mut shadow = Shadow::new(policy.policy(machine.cpus), machine, seed, decides, tasks);
     running.into_iter().for_each(|(cpu, task)| shadow.begins(cpu, task));
-    shadow.judge(&events)
+    let judgement = shadow.judge(&events);
+    judgement.map_err(|ended| Error::Policy(format!("the policy {policy} cannot be judged on what was recorded: {ended}")))
 }

@@ -2,7 +2,7 @@
 
 use super::sharing::{lost, part};
 use super::sync::Done;
-use super::tasks::Status;
+use super::tasks::Off;
 use super::{Engine, NOBODY};
 use crate::policy::{Dispatch, Enqueue, Policy, Scan, Stop};
 use crate::trace::{EventKind, OverheadKind, PrevState, Sink};
@@ -47,7 +47,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     pub(super) fn cpu_event(&mut self, cpu: CpuId) {
         let state = &mut self.cpus[cpu.index()];
         if let CpuState::LeavingIdle(spent) = state.state {
-            self.trace.push(self.cx.now, cpu, EventKind::Overhead { task: TaskId::NONE, kind: OverheadKind::IdleExit, spent });
+            self.trace.push(self.now(), cpu, EventKind::Overhead { task: TaskId::NONE, kind: OverheadKind::IdleExit, spent });
             self.resched.push(cpu);
             return;
         }
@@ -60,8 +60,8 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         }
         let Cpu { slice_end, next_tick, resched_at, run_from, .. } = *state;
         self.account(cpu);
-        let task = self.cx.current[cpu.index()];
-        let now = self.cx.now;
+        let task = self.current(cpu);
+        let now = self.now();
         if self.tasks[task.index()].left() == Nanos::ZERO && run_from <= now {
             self.events += 1;
             self.act(cpu, task);
@@ -74,21 +74,21 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             debug_assert_eq!(next_tick, now);
             self.cpus[cpu.index()].next_tick = self.tick_after(cpu, now);
             self.plan(cpu);
-            self.tick(cpu, task);
+            self.tick(cpu);
         }
     }
 
     /// Whether the tick of `cpu` at this moment takes time, before anything comes of it.
     #[cold]
     fn takes_its_tick(&self, cpu: CpuId) -> bool {
-        let ticks = self.cx.machine.ticks.as_ref();
-        ticks.is_some_and(|ticks| ticks.cost_at(self.cx.now) > Nanos::ZERO) && self.cpus[cpu.index()].resched_at == Time::NEVER
+        let ticks = self.machine().ticks.as_ref();
+        ticks.is_some_and(|ticks| ticks.cost_at(self.now()) > Nanos::ZERO) && self.cpus[cpu.index()].resched_at == Time::NEVER
     }
 
     /// A tick, of which the policy is told if it is one of those that it needs.
-    fn tick(&mut self, cpu: CpuId, task: TaskId) {
-        let (period, now) = (self.policy.needs().tick, self.cx.now);
-        let (cost, is_told) = match &self.cx.machine.ticks {
+    fn tick(&mut self, cpu: CpuId) {
+        let (period, now) = (self.seat.policy().needs().tick, self.now());
+        let (cost, is_told) = match &self.machine().ticks {
             None => (Nanos::ZERO, true),
             Some(ticks) => (ticks.cost_at(now), period.is_some_and(|period| ticks.is_one_of(now, ticks.within(period)))),
         };
@@ -97,29 +97,29 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             self.interrupt(cpu, cost, Nanos::ZERO);
         }
         if is_told {
-            self.tell_of_tick(cpu, task, is_free);
+            self.tell_of_tick(cpu, is_free);
         }
     }
 
     /// A program that the policy decides in interrupts `cpu` for it, unless it keeps the CPU already, so that it was not `is_free`, or the CPU stops what it runs.
     #[inline]
-    fn tell_of_tick(&mut self, cpu: CpuId, task: TaskId, is_free: bool) {
-        let effect = self.policy.tick(&mut self.cx, cpu, task);
+    fn tell_of_tick(&mut self, cpu: CpuId, is_free: bool) {
+        let effect = self.seat.tick(cpu);
         self.apply(effect, Nanos::ZERO);
         if self.costs_are_special && is_free && self.cpus[cpu.index()].resched_at == Time::NEVER {
-            self.interrupt(cpu, self.cx.machine.interruption, Nanos::ZERO);
+            self.interrupt(cpu, self.machine().interruption, Nanos::ZERO);
         }
     }
 
     /// The running task has done the work of its step: it acts, and goes on with the next step unless it leaves the CPU.
     #[inline(always)]
     fn act(&mut self, cpu: CpuId, task: TaskId) {
-        let status = match self.tasks[task.index()].then {
+        let off = match self.tasks[task.index()].then {
             Action::Sleep(pause) => self.sleep(task, pause),
             Action::Exit => self.exit(cpu, task),
             _ => return self.act_in_full(cpu, task),
         };
-        let prev_state = self.retire(cpu, task, status);
+        let prev_state = self.retire(cpu, task, off);
         self.dispatch_here(cpu, prev_state);
     }
 
@@ -132,19 +132,19 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
                 Action::Wake(other) => self.give_token(other, cpu),
                 Action::Fork(child) => self.fork(cpu, task, child),
                 Action::Sleep(pause) => {
-                    let status = self.sleep(task, pause);
-                    return self.leave(cpu, task, status);
+                    let off = self.sleep(task, pause);
+                    return self.leave(cpu, task, off);
                 }
                 Action::Wait => {
                     let tokens = &mut self.tasks[task.index()].tokens;
                     if *tokens == 0 {
-                        return self.leave(cpu, task, Status::Waiting);
+                        return self.leave(cpu, task, Off::Waits);
                     }
                     *tokens -= 1;
                 }
                 Action::Do(operation) => match self.perform(cpu, task, operation) {
                     Done::Yes => {}
-                    Done::Blocks(status) => return self.leave(cpu, task, status),
+                    Done::Blocks(off) => return self.leave(cpu, task, off),
                     Done::Never => return,
                 },
                 Action::Yield => {
@@ -152,15 +152,15 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
                     return self.stop(cpu, Stop::Yielded);
                 }
                 Action::Exit => {
-                    let status = self.exit(cpu, task);
-                    return self.leave(cpu, task, status);
+                    let off = self.exit(cpu, task);
+                    return self.leave(cpu, task, off);
                 }
             }
             self.next_step(task);
             if self.costs_are_special {
                 self.resume_late(cpu, task);
             }
-            if self.tasks[task.index()].work > Nanos::ZERO || self.cpus[cpu.index()].run_from > self.cx.now {
+            if self.tasks[task.index()].work > Nanos::ZERO || self.cpus[cpu.index()].run_from > self.now() {
                 return self.plan(cpu);
             }
         }
@@ -169,7 +169,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     /// `cpu` pauses for `cost` in what it runs, before it stops that if it is about to; and for `interruption`, unless it is about to stop, has not begun or pauses already: what takes that will then do this as well.
     #[cold]
     pub(super) fn interrupt(&mut self, cpu: CpuId, cost: Nanos, interruption: Nanos) {
-        let (now, task) = (self.cx.now, self.cx.current[cpu.index()]);
+        let (now, task) = (self.now(), self.current(cpu));
         let Cpu { resched_at, run_from, .. } = self.cpus[cpu.index()];
         let cost = if run_from > now || resched_at < Time::NEVER { cost } else { cost + interruption };
         if cost == Nanos::ZERO || task == TaskId::NONE {
@@ -186,22 +186,23 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
 
     /// What `cpu` runs goes on later by `cost`.
     fn pause(&mut self, cpu: CpuId, task: TaskId, cost: Nanos) {
+        let now = self.now();
         let state = &mut self.cpus[cpu.index()];
-        let from = state.run_from.max(self.cx.now);
+        let from = state.run_from.max(now);
         let spent = cost.min(self.until.since(from));
         state.run_from = from + spent;
         state.slice_end = state.slice_end.max(state.run_from);
         if state.resched_at < Time::NEVER {
             state.resched_at = state.resched_at.max(state.run_from);
         }
-        self.trace.push(self.cx.now, cpu, EventKind::Overhead { task, kind: OverheadKind::Switch, spent });
+        self.trace.push(self.now(), cpu, EventKind::Overhead { task, kind: OverheadKind::Switch, spent });
         self.plan(cpu);
     }
 
     /// What `task` has just done interrupted `cpu`, and it goes on.
     #[cold]
     fn resume_late(&mut self, cpu: CpuId, task: TaskId) {
-        let kept = self.kept.get(cpu.index()).map_or(Nanos::ZERO, |until| until.since(self.cx.now));
+        let kept = self.kept.get(cpu.index()).map_or(Nanos::ZERO, |until| until.since(self.now()));
         if kept > Nanos::ZERO {
             self.kept[cpu.index()] = Time::ZERO;
             self.pause(cpu, task, kept);
@@ -209,49 +210,49 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     }
 
     pub(super) fn fork(&mut self, cpu: CpuId, parent: TaskId, child: TaskId) {
-        self.trace.push(self.cx.now, cpu, EventKind::SchedProcessFork { parent, child });
+        self.trace.push(self.now(), cpu, EventKind::SchedProcessFork { parent, child });
         self.start(child, Some(cpu));
     }
 
     #[inline(always)]
-    fn sleep(&mut self, task: TaskId, pause: Nanos) -> Status {
-        self.timers.insert(self.cx.now + pause, task);
-        Status::Sleeping
+    fn sleep(&mut self, task: TaskId, pause: Nanos) -> Off {
+        self.timers.insert(self.now() + pause, task);
+        Off::Sleeps
     }
 
     #[inline(always)]
-    fn exit(&mut self, cpu: CpuId, task: TaskId) -> Status {
+    fn exit(&mut self, cpu: CpuId, task: TaskId) -> Off {
         self.depart(cpu, task);
         self.disinherit(task);
-        self.trace.push(self.cx.now, cpu, EventKind::SchedProcessExit { task });
+        self.trace.push(self.now(), cpu, EventKind::SchedProcessExit { task });
         if self.sync.counts_tasks() {
             self.ended(task, cpu);
         }
-        Status::Dead
+        Off::Ends
     }
 
     /// The running task leaves the CPU, not runnable.
-    fn leave(&mut self, cpu: CpuId, task: TaskId, status: Status) {
-        let prev_state = self.retire(cpu, task, status);
+    fn leave(&mut self, cpu: CpuId, task: TaskId, off: Off) {
+        let prev_state = self.retire(cpu, task, off);
         self.dispatch(cpu, prev_state);
     }
 
     /// The running task is not runnable any more. Says how the switch away from it tells that.
     #[inline(always)]
-    fn retire(&mut self, cpu: CpuId, task: TaskId, status: Status) -> PrevState {
-        let (stop, prev_state) = if status == Status::Dead { (Stop::Exited, PrevState::Dead) } else { (Stop::Blocked, PrevState::Blocked) };
-        self.tasks[task.index()].status = status;
+    fn retire(&mut self, cpu: CpuId, task: TaskId, off: Off) -> PrevState {
+        let (stop, prev_state) = if off == Off::Ends { (Stop::Exited, PrevState::Dead) } else { (Stop::Blocked, PrevState::Blocked) };
+        self.tasks[task.index()].waits = off == Off::Waits;
         self.put_away(cpu, task, stop);
         self.take_prio(task);
         if stop == Stop::Exited {
-            self.policy.exit_task(&mut self.cx, task);
+            self.seat.exit_task(task);
         }
         prev_state
     }
 
     /// The running task has to stop, and waits from now on.
     fn stop(&mut self, cpu: CpuId, stop: Stop) {
-        let task = self.cx.current[cpu.index()];
+        let task = self.current(cpu);
         self.put_away(cpu, task, stop);
         let why = if self.take_prio(task) { Some(Enqueue::PrioChanged) } else { stop.requeue() };
         if let Some(why) = why {
@@ -262,20 +263,19 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
 
     #[inline(always)]
     fn put_away(&mut self, cpu: CpuId, task: TaskId, stop: Stop) {
-        self.cx.current[cpu.index()] = TaskId::NONE;
-        self.tasks[task.index()].stopped = self.cx.now;
-        self.policy.stopping(&mut self.cx, cpu, task, stop);
+        self.tasks[task.index()].stopped = self.now();
+        self.seat.stopping(cpu, stop);
     }
 
     pub(super) fn reschedule(&mut self, cpu: CpuId) {
         match self.cpus[cpu.index()].state {
             CpuState::Idle => {}
             CpuState::LeavingIdle(_) => self.dispatch_here(cpu, PrevState::Runnable),
-            CpuState::Busy if self.cpus[cpu.index()].resched_at <= self.cx.now => {
+            CpuState::Busy if self.cpus[cpu.index()].resched_at <= self.now() => {
                 self.account(cpu);
-                let task = self.cx.current[cpu.index()];
+                let task = self.current(cpu);
                 // A job that is done at this very moment is done before another is released.
-                if self.cx.reservation(task).is_some() && self.tasks[task.index()].left() == Nanos::ZERO {
+                if self.seat.cx().reservation(task).is_some() && self.tasks[task.index()].left() == Nanos::ZERO {
                     self.events += 1;
                     return self.act_in_full(cpu, task);
                 }
@@ -293,8 +293,8 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     /// Lets the policy choose what `cpu` runs next. What it ran has been put away: `prev_state` says why. Compiled into where most dispatches are made.
     #[inline(always)]
     fn dispatch_here(&mut self, cpu: CpuId, prev_state: PrevState) {
-        let choice = self.policy.dispatch(&mut self.cx, cpu);
-        let (now, prev) = (self.cx.now, self.cpus[cpu.index()].occupant);
+        let choice = self.seat.dispatch(cpu);
+        let (now, prev) = (self.now(), self.cpus[cpu.index()].occupant);
         match choice {
             Some(Dispatch { task: next, slice }) => {
                 let mut run_from = now;
@@ -302,7 +302,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
                     self.charge_move(cpu, next);
                     self.trace.push(now, cpu, EventKind::SchedSwitch { prev, next, prev_state });
                     run_from += self.switch(cpu, next);
-                } else if self.costs_are_special && self.cx.machine.unseen > Nanos::ZERO {
+                } else if self.costs_are_special && self.machine().unseen > Nanos::ZERO {
                     run_from += self.switch(cpu, next); // there was a program between
                 }
                 if self.costs_are_special {
@@ -320,7 +320,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         // Who was woken too early, by an alarm or for a task that has to wait, wants to ask for an alarm.
         let stays_idle = choice.is_none() && !self.alarms.is_empty();
         if stays_idle || choice.is_none() != (prev == TaskId::NONE) {
-            let effect = self.policy.update_idle(&mut self.cx, cpu, choice.is_none());
+            let effect = self.seat.update_idle(cpu, choice.is_none());
             self.apply(effect, Nanos::ZERO);
         }
     }
@@ -332,22 +332,22 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         }
         let state = &mut self.cpus[cpu.index()];
         *state = Cpu { state: CpuState::Idle, occupant: TaskId::NONE, resched_at: Time::NEVER, ..*state };
-        self.cx.idle.insert(cpu);
+        self.seat.idle(cpu);
         let alarm = self.alarms.get(cpu.index()).copied().unwrap_or(Time::NEVER);
-        self.cpu_times.set(cpu, if alarm < self.cx.now { Time::NEVER } else { alarm });
+        self.cpu_times.set(cpu, if alarm < self.now() { Time::NEVER } else { alarm });
     }
 
     /// What only some machines charge `next` for being dispatched, and the start of its work.
     #[cold]
     fn charge_specially(&mut self, cpu: CpuId, next: TaskId, mut run_from: Time) -> Time {
-        if self.cx.machine.queue_cost.is_some() {
+        if self.machine().queue_cost.is_some() {
             run_from = self.queue(cpu, next, run_from);
         }
         if !self.locks.is_empty() {
             run_from = self.hold_lock(cpu, next, run_from);
         }
         if let Some(kept) = self.kept.get_mut(cpu.index()) {
-            let cost = std::mem::take(kept).since(self.cx.now);
+            let cost = std::mem::take(kept).since(self.seat.cx().now);
             run_from = self.spend(cpu, next, OverheadKind::Switch, cost, run_from);
         }
         if !self.rates.are_even() {
@@ -359,12 +359,12 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     /// What it costs `next` that it is switched to on `cpu`, if it was elsewhere or away for long.
     #[inline(always)]
     fn charge_move(&mut self, cpu: CpuId, next: TaskId) {
-        let from = self.cx.tasks[next.index()].cpu;
+        let from = self.seat.cx().task(next).cpu;
         let state = &mut self.tasks[next.index()];
         let migrates = state.has_run && from != cpu;
         if migrates {
-            state.debt = self.cx.machine.migration_cost(from, cpu);
-            self.trace.push(self.cx.now, cpu, EventKind::SchedMigrateTask { task: next, from, to: cpu });
+            state.debt = self.seat.cx().machine.migration_cost(from, cpu);
+            self.trace.push(self.seat.cx().now, cpu, EventKind::SchedMigrateTask { task: next, from, to: cpu });
         }
         if self.slowdown.at_dispatch {
             self.charge_sharing(cpu, next, migrates);
@@ -374,7 +374,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     /// The costs of [`Sharing`](crate::Sharing) that depend on where a task runs.
     #[cold]
     fn charge_sharing(&mut self, cpu: CpuId, next: TaskId, migrates: bool) {
-        let (now, sharing, cost) = (self.cx.now, self.cx.machine.sharing, self.cx.machine.migration_cost);
+        let (now, sharing, cost) = (self.now(), self.machine().sharing, self.machine().migration_cost);
         let state = &mut self.tasks[next.index()];
         if !state.has_run {
             return;
@@ -390,8 +390,8 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             state.drag += part(state.work, self.slowdown.remote);
         }
         if migrates && sharing.bus > Nanos::ZERO {
-            for other in self.cx.machine.all().filter(|&other| other != cpu) {
-                let running = self.cx.current[other.index()];
+            for other in self.machine().all().filter(|&other| other != cpu) {
+                let running = self.current(other);
                 if running != TaskId::NONE {
                     self.account(other);
                     self.tasks[running.index()].drag += sharing.bus;
@@ -404,12 +404,12 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     /// Charges for a switch to `next`.
     #[inline(always)]
     fn switch(&mut self, cpu: CpuId, next: TaskId) -> Nanos {
-        if self.cx.machine.switch_cost == Nanos::ZERO {
+        if self.machine().switch_cost == Nanos::ZERO {
             return Nanos::ZERO;
         }
-        let spent = self.cx.machine.switch_cost.min(self.until - self.cx.now);
+        let spent = self.machine().switch_cost.min(self.until - self.now());
         if spent > Nanos::ZERO {
-            self.trace.push(self.cx.now, cpu, EventKind::Overhead { task: next, kind: OverheadKind::Switch, spent });
+            self.trace.push(self.now(), cpu, EventKind::Overhead { task: next, kind: OverheadKind::Switch, spent });
         }
         spent
     }
@@ -417,19 +417,19 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     /// Charges for the insert and the pop that it took to choose `next`. Returns from when it runs.
     #[cold]
     fn queue(&mut self, cpu: CpuId, next: TaskId, from: Time) -> Time {
-        let waiting = self.policy.queue_length(cpu);
-        let cost = self.cx.machine.queue_cost.as_ref().map_or(Nanos::ZERO, |cost| cost.of(waiting + 1));
+        let waiting = self.seat.policy().queue_length(cpu);
+        let cost = self.machine().queue_cost.as_ref().map_or(Nanos::ZERO, |cost| cost.of(waiting + 1));
         self.spend(cpu, next, OverheadKind::Queue, cost, from)
     }
 
     /// Waits for the lock of the queue that `next` was found in, and for the search there. Returns from when `next` runs, which would have been `from`.
     #[cold]
     fn hold_lock(&mut self, cpu: CpuId, next: TaskId, from: Time) -> Time {
-        let Scan { queue, entries } = self.policy.scan(cpu);
+        let Scan { queue, entries } = self.seat.scan(cpu);
+        let (now, hold) = (self.now(), Nanos(self.machine().lock_hold.0.saturating_mul(u64::from(entries))));
         let free = &mut self.locks[queue.index()];
-        let hold = Nanos(self.cx.machine.lock_hold.0.saturating_mul(u64::from(entries)));
-        *free = self.cx.now.max(*free) + hold;
-        let cost = free.since(self.cx.now);
+        *free = now.max(*free) + hold;
+        let cost = free.since(now);
         self.spend(cpu, next, OverheadKind::Queue, cost, from)
     }
 
@@ -437,44 +437,33 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     fn spend(&mut self, cpu: CpuId, task: TaskId, kind: OverheadKind, cost: Nanos, from: Time) -> Time {
         let spent = cost.min(self.until.since(from));
         if spent > Nanos::ZERO {
-            self.trace.push(self.cx.now, cpu, EventKind::Overhead { task, kind, spent });
+            self.trace.push(self.now(), cpu, EventKind::Overhead { task, kind, spent });
         }
         from + spent
     }
 
     #[inline(always)]
     fn run_on(&mut self, cpu: CpuId, task: TaskId, run_from: Time, slice: Nanos) {
-        let state = &mut self.tasks[task.index()];
-        if state.status != Status::Ready || slice == Nanos::ZERO {
-            let (status, name) = (state.status, self.load.name(task));
-            return self.cx.fail(format!("dispatched {name} on CPU {} for {slice}, and it is {status:?}", cpu.0));
-        }
         self.events += 1;
-        state.status = Status::Running;
+        let state = &mut self.tasks[task.index()];
         if !state.has_run {
             state.home = cpu;
         }
         state.has_run = true;
         state.is_fresh = false;
         let done = run_from + self.rates.time_for(cpu, state.left());
-        self.cx.tasks[task.index()].cpu = cpu;
-        self.cx.current[cpu.index()] = task;
-        let (slice_end, next_tick) = (self.cx.machine.slice_end(cpu, run_from + slice), self.tick_after(cpu, run_from));
+        let (slice_end, next_tick) = (self.machine().slice_end(cpu, run_from + slice), self.tick_after(cpu, run_from));
         self.cpus[cpu.index()] = Cpu { state: CpuState::Busy, occupant: task, run_from, slice_end, next_tick, resched_at: Time::NEVER };
         self.cpu_times.set(cpu, done.min(slice_end).min(next_tick));
-        let now = self.cx.now;
-        if self.costs_are_special {
-            self.cx.now += self.cx.machine.unseen.min(run_from.since(now));
-        }
-        self.policy.running(&mut self.cx, cpu, task);
-        self.cx.now = now;
+        let later = if self.costs_are_special { self.machine().unseen.min(run_from.since(self.now())) } else { Nanos::ZERO };
+        self.seat.start(cpu, task, later);
     }
 
     /// When will something happen on this busy CPU?
     #[inline]
     pub(super) fn plan(&mut self, cpu: CpuId) {
         let state = &self.cpus[cpu.index()];
-        let task = &self.tasks[self.cx.current[cpu.index()].index()];
+        let task = &self.tasks[self.current(cpu).index()];
         let done = state.run_from + self.rates.time_for(cpu, task.left());
         let next = done.min(state.slice_end).min(state.next_tick).min(state.resched_at);
         self.cpu_times.set(cpu, next);
@@ -485,17 +474,17 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     fn tick_after(&self, cpu: CpuId, time: Time) -> Time {
         let (Some(tick), expected) = (self.tick, self.cpus[cpu.index()].next_tick) else { return Time::NEVER };
         let is_next = time < expected && expected.since(time) <= tick;
-        match &self.cx.machine.ticks {
+        match &self.machine().ticks {
             _ if is_next => expected,
             None => Time((time.0 / tick.0 + 1) * tick.0),
-            Some(ticks) => ticks.after(cpu, self.cx.now, ticks.within(tick)),
+            Some(ticks) => ticks.after(cpu, self.now(), ticks.within(tick)),
         }
     }
 
     /// Accounts for what the task on `cpu` has done until now: first the cost of its migration, then what sharing costs, then its work.
     #[inline(always)]
     pub(super) fn account(&mut self, cpu: CpuId) {
-        let (now, task) = (self.cx.now, self.cx.current[cpu.index()]);
+        let (now, task) = (self.now(), self.current(cpu));
         let state = &mut self.cpus[cpu.index()];
         if task == TaskId::NONE || state.run_from >= now {
             return;

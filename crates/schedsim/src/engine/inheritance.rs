@@ -13,8 +13,9 @@
 
 use super::Engine;
 use super::source::Load;
-use super::tasks::{Status, Task};
+use super::tasks::Task;
 use crate::policy::{Enqueue, Policy, Wake};
+use crate::seat::TaskState;
 use crate::trace::{EventKind, Sink};
 use crate::workload::{Action, Operation};
 use crate::{CpuId, Nanos, TaskId};
@@ -23,9 +24,9 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     /// Refuses what the policy cannot do.
     pub(super) fn expect_inheritance(&mut self) {
         if let Some(mutex) = self.load.shared().inheriting()
-            && !self.policy.promises().inherits
+            && !self.seat.policy().promises().inherits
         {
-            self.cx.refuse(format!(
+            self.seat.refuse(format!(
                 "the mutex {} inherits priorities, and this policy has none that change: take fifo, rr, eevdf, cfs, o1, pslist, or a topology with an \
                  order, as in central:priority, or leave `inherit` out",
                 mutex.name
@@ -40,8 +41,8 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             if std::mem::replace(&mut self.sync.prios[task.index()], prio) == prio {
                 return;
             }
-            if self.tasks[task.index()].status == Status::Running {
-                self.preempt(self.cx.tasks[task.index()].cpu, Nanos::ZERO);
+            if self.seat.state(task) == TaskState::Running {
+                self.preempt(self.seat.cx().task(task).cpu, Nanos::ZERO);
             } else {
                 self.requeue_with_prio(task);
             }
@@ -73,10 +74,9 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     #[cold]
     fn take_inherited(&mut self, task: TaskId) -> bool {
         let new = self.sync.prios[task.index()];
-        let view = &mut self.cx.tasks[task.index()];
-        let (old, cpu) = (std::mem::replace(&mut view.prio, new), view.cpu);
+        let (old, cpu) = (self.seat.set_prio_unseen(task, new), self.seat.cx().task(task).cpu);
         if old != new {
-            self.trace.push(self.cx.now, cpu, EventKind::SchedPiSetprio { task, old, new });
+            self.trace.push(self.now(), cpu, EventKind::SchedPiSetprio { task, old, new });
         }
         old != new
     }
@@ -92,14 +92,14 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
 
     /// `task`, which does not run, gets the priority that it shall have; if it is ready, the policy places it anew.
     fn requeue_with_prio(&mut self, task: TaskId) {
-        if self.tasks[task.index()].status != Status::Ready {
+        if self.seat.state(task) != TaskState::Waiting {
             self.take_prio(task);
             return;
         }
-        self.policy.dequeue(&mut self.cx, task);
+        self.seat.dequeue(task);
         self.take_prio(task);
-        let cpu = self.policy.select_cpu(&mut self.cx, task, Wake { new: false, waker: None });
-        let effect = self.policy.enqueue(&mut self.cx, task, cpu, Enqueue::Wakeup);
+        let cpu = self.seat.select_cpu(task, Wake { new: false, waker: None });
+        let effect = self.seat.enqueue(task, cpu, Enqueue::Wakeup);
         self.apply(effect, Nanos::ZERO);
     }
 
@@ -114,14 +114,14 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     fn own_prio(&self, task: TaskId) -> u8 {
         match &self.load {
             Load::Scripts(workload, _) => workload.tasks[task.index()].info.prio,
-            Load::Drawn(_) => self.cx.tasks[task.index()].prio,
+            Load::Drawn(_) => self.seat.cx().task(task).prio,
         }
     }
 
     /// Who holds the mutex that `task` waits for, if it lets its holder inherit.
     fn holder_of_wanted(&self, task: TaskId) -> Option<TaskId> {
         match self.tasks[task.index()] {
-            Task { status: Status::Waiting, then: Action::Do(Operation::Lock(mutex)), .. } => {
+            Task { waits: true, then: Action::Do(Operation::Lock(mutex)), .. } => {
                 let is_ours = self.load.shared().mutexes[mutex as usize].inherit;
                 is_ours.then_some(self.sync.mutexes[mutex as usize].owner)
             }

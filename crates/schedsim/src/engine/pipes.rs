@@ -6,7 +6,7 @@
 
 use super::Engine;
 use super::sync::Done;
-use super::tasks::Status;
+use super::tasks::Off;
 use crate::policy::Policy;
 use crate::trace::Sink;
 use crate::workload::{Action, Operation};
@@ -68,6 +68,6 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             return Done::Yes;
         }
         self.tasks[task.index()].then = Action::Do(rest);
-        Done::Blocks(Status::Waiting)
+        Done::Blocks(Off::Waits)
     }
 }

@@ -70,10 +70,10 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         for index in 0..threads {
             let thread = self.rates.threads[cpu.index()][index];
             self.account(thread);
-            if let Some(topology) = &self.cx.machine.topology {
+            if let Some(topology) = &self.seat.cx().machine.topology {
                 self.rates.now[thread.index()] = in_units(topology.place(thread).speed * topology.share(busy));
             }
-            if thread != cpu && self.cx.current[thread.index()] != TaskId::NONE {
+            if thread != cpu && self.current(thread) != TaskId::NONE {
                 self.plan(thread);
             }
         }
@@ -86,7 +86,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         let done = Nanos(((u128::from(ran.0) * rate) >> SHIFT) as u64).min(self.tasks[task.index()].left());
         let spent = ran - done;
         if spent > Nanos::ZERO {
-            self.trace.push(self.cx.now, cpu, EventKind::Overhead { task, kind: OverheadKind::Slow, spent });
+            self.trace.push(self.now(), cpu, EventKind::Overhead { task, kind: OverheadKind::Slow, spent });
         }
         done
     }

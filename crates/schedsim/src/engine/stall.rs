@@ -2,7 +2,6 @@
 
 use super::Engine;
 use super::source::Load;
-use super::tasks::Status;
 use super::{Error, sync::Sync};
 use crate::admission::LAST;
 use crate::policy::Policy;
@@ -72,12 +71,12 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             let has_steps = || workload.tasks[waiter.task.index()].script.steps_from(waiter.cursor).next().is_some();
             !group.is_some_and(|group| workload.shared.groups[group].daemon) && (waiter.then != Action::Wait || has_steps())
         };
-        let waiting = workload.ids().filter(|task| self.tasks[task.index()].status == Status::Waiting).map(waiter);
+        let waiting = workload.ids().filter(|task| self.tasks[task.index()].waits).map(waiter);
         let waiting: Vec<Waiter> = waiting.filter(wants_more).collect();
         if waiting.is_empty() {
             return Ok(());
         }
-        let stall = explain(workload, &self.sync, self.cx.now, &waiting);
+        let stall = explain(workload, &self.sync, self.now(), &waiting);
         if stall.is_cycle || self.until == LAST { Err(Error::Stalled(stall)) } else { Ok(()) }
     }
 }

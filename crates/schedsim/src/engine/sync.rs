@@ -5,7 +5,7 @@
 
 use super::Engine;
 use super::pipes::PipeState;
-use super::tasks::Status;
+use super::tasks::Off;
 use crate::policy::{Policy, Wake};
 use crate::trace::{EventKind, Sink};
 use crate::workload::{Action, Late, Operation, Shared, Start, Workload};
@@ -54,7 +54,7 @@ pub enum Done {
     /// The task goes on with its next step.
     Yes,
     /// It leaves the CPU.
-    Blocks(Status),
+    Blocks(Off),
     /// It did what no task may do, and the run is over.
     Never,
 }
@@ -95,7 +95,7 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
                     return Done::Never;
                 }
                 self.sync.conditions[condition as usize].push_back(task);
-                return Done::Blocks(Status::Waiting);
+                return Done::Blocks(Off::Waits);
             }
             Operation::Signal(condition) => {
                 if let Some(first) = self.sync.conditions[condition as usize].pop_front() {
@@ -112,21 +112,22 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
             Operation::Timer { timer, period } => return self.sleep_until_next(task, timer, period),
             Operation::Io { service: Nanos::ZERO, .. } => {}
             Operation::Io { device, service } => {
+                let now = self.now();
                 let channels = &mut self.sync.devices[device as usize];
                 let Some(free) = channels.iter_mut().min() else { return self.misuse(task, "asks a device that has no channel") };
-                *free = self.cx.now.max(*free) + service;
+                *free = now.max(*free) + service;
                 self.timers.insert(*free, task);
-                return Done::Blocks(Status::Sleeping);
+                return Done::Blocks(Off::Sleeps);
             }
             Operation::Fork(group) => return self.fork_next(cpu, task, group),
             Operation::Join(group) => {
                 if self.sync.groups[group as usize].alive > 0 {
                     self.sync.groups[group as usize].joining.push(task);
-                    return Done::Blocks(Status::Waiting);
+                    return Done::Blocks(Off::Waits);
                 }
             }
             Operation::Exec { begin } => {
-                self.trace.push(self.cx.now, cpu, EventKind::SchedProcessExec { task });
+                self.trace.push(self.now(), cpu, EventKind::SchedProcessExec { task });
                 self.tasks[task.index()].cursor = begin;
                 let depth = usize::from(self.shared().depth);
                 self.sync.rounds[task.index() * depth..][..depth].fill(0);
@@ -144,11 +145,11 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
         }
         state.waiters.push_back(task);
         let owner = state.owner;
-        self.trace.push(self.cx.now, cpu, EventKind::ContentionBegin { task, owner, mutex });
+        self.trace.push(self.now(), cpu, EventKind::ContentionBegin { task, owner, mutex });
         if self.shared().mutexes[mutex as usize].inherit {
             self.inherit(owner);
         }
-        Done::Blocks(Status::Waiting)
+        Done::Blocks(Off::Waits)
     }
 
     fn unlock(&mut self, cpu: CpuId, task: TaskId, mutex: u32) -> Done {
@@ -190,7 +191,7 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
         let here = &mut self.sync.barriers[barrier as usize];
         if here.len() as u32 + 1 < tasks {
             here.push(task);
-            return Done::Blocks(Status::Waiting);
+            return Done::Blocks(Off::Waits);
         }
         let others = std::mem::take(here);
         others.into_iter().for_each(|other| self.wake(other, Some(cpu)));
@@ -198,17 +199,17 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
     }
 
     fn sleep_until_next(&mut self, task: TaskId, timer: u32, period: Nanos) -> Done {
-        let last = self.sync.timers[timer as usize].unwrap_or(self.cx.now);
+        let last = self.sync.timers[timer as usize].unwrap_or(self.now());
         let next = last + period;
-        let is_late = next <= self.cx.now;
+        let is_late = next <= self.now();
         let restarts = self.shared().timers[timer as usize].late == Late::Restart;
-        self.sync.timers[timer as usize] = Some(if is_late && restarts { self.cx.now } else { next });
+        self.sync.timers[timer as usize] = Some(if is_late && restarts { self.now() } else { next });
         // A job of a task that reserves CPU time in periods ends here all the same, and the next is released.
-        if is_late && self.cx.reservation(task).is_none() {
+        if is_late && self.seat.cx().reservation(task).is_none() {
             return Done::Yes;
         }
-        self.timers.insert(next.max(self.cx.now), task);
-        Done::Blocks(Status::Sleeping)
+        self.timers.insert(next.max(self.now()), task);
+        Done::Blocks(Off::Sleeps)
     }
 
     fn fork_next(&mut self, cpu: CpuId, parent: TaskId, group: u32) -> Done {
@@ -255,7 +256,7 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
         if !group.is_some_and(|group| self.shared().groups[group].daemon) {
             self.sync.awaited -= 1;
             if self.sync.awaited == 0 {
-                self.until = self.until.min(self.cx.now);
+                self.until = self.until.min(self.now());
             }
         }
     }
@@ -273,8 +274,7 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
     /// `task` does what no task may do.
     #[cold]
     fn misuse(&mut self, task: TaskId, what: &str) -> Done {
-        self.cx.fail(format!("{} {what}", self.load.name(task)));
-        self.misused = true;
+        self.seat.refuse(format!("{} {what}", self.load.name(task)));
         Done::Never
     }
 }

@@ -6,7 +6,7 @@ use super::source::Load;
 use super::{Engine, NOBODY};
 use crate::policy::{Effect, Enqueue, Policy, TaskView, Wake};
 use crate::trace::{EventKind, Sink, WakeContext};
-use crate::workload::{Action, Affinity, Attributes, Start};
+use crate::workload::{Action, Start};
 use crate::{CpuId, Nanos, TaskId, Time};
 
 /// A task as the engine sees it. One cache line: with a million of them each is far away when it is needed.
@@ -29,21 +29,23 @@ pub struct Task {
     pub tokens: u32,
     /// Where it first ran.
     pub home: CpuId,
-    pub status: Status,
+    /// Whether it sleeps until another task does something, not until a time.
+    pub waits: bool,
     /// Whether it has ever run, so that it can migrate.
     pub has_run: bool,
     /// Whether the current step has not run yet.
     pub is_fresh: bool,
 }
 
+/// How a task leaves its CPU when it is not runnable any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Status {
-    Unborn,
-    Ready,
-    Running,
-    Sleeping,
-    Waiting,
-    Dead,
+pub enum Off {
+    /// Until a time.
+    Sleeps,
+    /// Until another task does something.
+    Waits,
+    /// For good.
+    Ends,
 }
 
 const _: () = assert!(size_of::<Task>() == 64);
@@ -58,7 +60,7 @@ impl Task {
         cursor: 0,
         tokens: 0,
         home: CpuId(0),
-        status: Status::Unborn,
+        waits: false,
         has_run: false,
         is_fresh: false,
     };
@@ -75,15 +77,10 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     pub(super) fn admit_first(&mut self) {
         let Load::Scripts(workload, _) = self.load else { return self.admit_next() };
         self.tasks = vec![Task::UNBORN; workload.tasks.len()];
-        let cpus = self.cx.machine.cpus;
-        self.cx.tasks.extend(workload.tasks.iter().map(|task| TaskView {
-            prio: task.info.prio,
-            attributes: task.attributes,
-            intensive: false,
-            cpu: CpuId(task.cpu.0 % cpus),
-            affinity: task.affinity,
-        }));
+        let cpus = self.machine().cpus;
         for (task, spec) in workload.ids().zip(&workload.tasks) {
+            let (attributes, affinity, cpu) = (spec.attributes, spec.affinity, CpuId(spec.cpu.0 % cpus));
+            self.seat.admit(task, TaskView { attributes, affinity, cpu, ..TaskView::of(spec.info.prio) });
             if let Start::At(time) | Start::Asleep(time) = spec.start {
                 self.timers.insert(time, task);
             }
@@ -96,24 +93,17 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         let Load::Drawn(population) = &mut self.load else { return };
         if let Some(arrival) = population.arrive() {
             let index = arrival.task.index();
-            let view = TaskView {
-                prio: arrival.kind.prio,
-                attributes: Attributes::default(),
-                intensive: population.is_intensive(arrival.kind),
-                cpu: CpuId(0),
-                affinity: Affinity::Any,
-            };
+            let view = TaskView { intensive: population.is_intensive(arrival.kind), ..TaskView::of(arrival.kind.prio) };
             if index == self.tasks.len() {
                 self.tasks.push(Task::UNBORN);
-                self.cx.tasks.push(view);
             } else {
                 self.tasks[index] = Task::UNBORN;
-                self.cx.tasks[index] = view;
             }
+            self.seat.admit(arrival.task, view);
             self.timers.insert(arrival.time, arrival.task);
         }
         if population.is_over() {
-            self.until = self.cx.now;
+            self.until = self.seat.cx().now;
         }
     }
 
@@ -121,8 +111,8 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     #[inline(always)]
     pub(super) fn arrive(&mut self, task: TaskId) {
         if let Load::Drawn(_) = self.load {
-            let cpu = self.cx.tasks[task.index()].cpu;
-            self.trace.push(self.cx.now, cpu, EventKind::JobRelease { task });
+            let cpu = self.seat.cx().task(task).cpu;
+            self.trace.push(self.now(), cpu, EventKind::JobRelease { task });
         }
         self.start(task, None);
         self.admit_next();
@@ -134,9 +124,9 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         let Load::Drawn(population) = &mut self.load else { return };
         let demand = population.leave(task);
         if population.is_over() {
-            self.until = self.cx.now;
+            self.until = self.now();
         }
-        self.trace.push(self.cx.now, cpu, EventKind::JobComplete { task, demand });
+        self.trace.push(self.now(), cpu, EventKind::JobComplete { task, demand });
     }
 
     /// Loads the next step.
@@ -153,43 +143,33 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     pub(super) fn start(&mut self, task: TaskId, waker: Option<CpuId>) {
         self.events += 1;
         if let Some(cpu) = waker {
-            self.cx.tasks[task.index()].cpu = cpu;
+            self.seat.put(task, cpu);
         }
         if self.sync.counts_tasks() {
             self.born(task, waker.is_some());
         }
         self.next_step(task);
-        self.policy.init_task(&mut self.cx, task);
+        self.seat.init_task(task);
         if self.load.was_asleep(task) {
-            self.place_where_it_was(task);
+            self.seat.place_where_it_is(task);
             return self.make_ready(task, Wake { new: false, waker });
         }
         // A task that begins with a pause does not have to run first to begin it.
         let state = &mut self.tasks[task.index()];
         match (state.work, state.then) {
-            (Nanos::ZERO, Action::Sleep(pause)) => {
-                state.status = Status::Sleeping;
-                self.timers.insert(self.cx.now + pause, task);
-            }
-            (Nanos::ZERO, Action::Wait) if state.tokens == 0 => state.status = Status::Waiting,
+            (Nanos::ZERO, Action::Sleep(pause)) => self.timers.insert(self.seat.cx().now + pause, task),
+            (Nanos::ZERO, Action::Wait) if state.tokens == 0 => state.waits = true,
             _ => return self.make_ready(task, Wake { new: true, waker }),
         }
         // It is placed now all the same, as the policies count tasks where they are placed.
-        self.cx.tasks[task.index()].cpu = self.policy.select_cpu(&mut self.cx, task, Wake { new: true, waker });
-    }
-
-    /// A task that was there before is where it is: its policy is asked to place it while it may run nowhere else.
-    fn place_where_it_was(&mut self, task: TaskId) {
-        let view = self.cx.tasks[task.index()];
-        self.cx.tasks[task.index()].affinity = Affinity::Pinned(view.cpu);
-        self.cx.tasks[task.index()].cpu = self.policy.select_cpu(&mut self.cx, task, Wake { new: true, waker: None });
-        self.cx.tasks[task.index()].affinity = view.affinity;
+        let cpu = self.seat.select_cpu(task, Wake { new: true, waker });
+        self.seat.put(task, cpu);
     }
 
     /// `task` is given a token by the task running on `waker`.
     pub(super) fn give_token(&mut self, task: TaskId, waker: CpuId) {
         let state = &self.tasks[task.index()];
-        if state.status == Status::Waiting && state.then == Action::Wait {
+        if state.waits && state.then == Action::Wait {
             self.wake(task, Some(waker));
         } else {
             self.tasks[task.index()].tokens += 1;
@@ -206,26 +186,26 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
 
     #[inline(always)]
     pub(super) fn make_ready(&mut self, task: TaskId, wake: Wake) {
-        let last = self.cx.tasks[task.index()].cpu;
-        let target = self.policy.select_cpu(&mut self.cx, task, wake);
+        let last = self.seat.cx().task(task).cpu;
+        let target = self.seat.select_cpu(task, wake);
         let kind = match wake {
             Wake { new: true, .. } => EventKind::SchedWakeupNew { task, target },
             Wake { waker: Some(_), .. } => EventKind::SchedWaking { task, target, context: WakeContext::Task },
             Wake { waker: None, .. } => EventKind::SchedWaking { task, target, context: WakeContext::Hardirq },
         };
-        self.trace.push(self.cx.now, wake.waker.unwrap_or(last), kind);
+        self.tasks[task.index()].waits = false;
+        self.trace.push(self.now(), wake.waker.unwrap_or(last), kind);
         self.enqueue(task, target, if wake.new { Enqueue::New } else { Enqueue::Wakeup });
         if self.costs_are_special {
-            let timer = if self.interrupted == NOBODY { Nanos::ZERO } else { self.cx.machine.timer_cost };
-            self.interrupt(last, timer, self.cx.machine.interruption);
+            let timer = if self.interrupted == NOBODY { Nanos::ZERO } else { self.machine().timer_cost };
+            self.interrupt(last, timer, self.machine().interruption);
         }
     }
 
     #[inline(always)]
     pub(super) fn enqueue(&mut self, task: TaskId, cpu: CpuId, why: Enqueue) {
-        self.tasks[task.index()].status = Status::Ready;
-        let effect = self.policy.enqueue(&mut self.cx, task, cpu, why);
-        let delay = if matches!(why, Enqueue::Wakeup | Enqueue::New) { self.cx.machine.wake_cost } else { Nanos::ZERO };
+        let effect = self.seat.enqueue(task, cpu, why);
+        let delay = if matches!(why, Enqueue::Wakeup | Enqueue::New) { self.machine().wake_cost } else { Nanos::ZERO };
         self.apply(effect, delay);
     }
 
@@ -247,13 +227,13 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         if *state != CpuState::Idle {
             return;
         }
-        let exit = if self.interrupted == cpu { delay } else { self.cx.machine.idle_exit };
+        let exit = if self.interrupted == cpu { delay } else { self.seat.cx().machine.idle_exit };
         *state = CpuState::LeavingIdle(exit);
-        self.cx.idle.remove(cpu);
+        self.seat.leave_idle(cpu);
         if exit == Nanos::ZERO {
             self.resched.push(cpu);
         } else {
-            self.cpu_times.set(cpu, self.cx.now + exit);
+            self.cpu_times.set(cpu, self.now() + exit);
         }
     }
 
@@ -265,12 +245,12 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     #[cold]
     pub(super) fn preempt(&mut self, cpu: CpuId, delay: Nanos) {
         let state = &mut self.cpus[cpu.index()];
-        let at = (self.cx.now + delay).max(state.run_from); // a switch is not interrupted
+        let at = (self.seat.cx().now + delay).max(state.run_from); // a switch is not interrupted
         if at >= state.resched_at {
             return;
         }
         state.resched_at = at;
-        if at > self.cx.now {
+        if at > self.now() {
             self.plan(cpu);
         } else {
             self.resched.push(cpu);
@@ -279,7 +259,6 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
 
     #[cold]
     fn kick_at(&mut self, cpu: CpuId, time: Time) {
-        self.alarms.resize(self.cpus.len(), Time::NEVER);
         self.alarms[cpu.index()] = time;
         if self.cpus[cpu.index()].state == CpuState::Idle {
             self.cpu_times.set(cpu, time);

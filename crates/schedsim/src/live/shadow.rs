@@ -8,8 +8,9 @@
 
 mod past;
 
-use super::{Arrival, Live, Running, State};
+use super::{Arrival, Live};
 use crate::policy::{Policy, Stop};
+use crate::seat::TaskState;
 use crate::trace::{Event, EventKind, PrevState, WakeContext};
 use crate::{CpuId, Machine, Nanos, TaskId, Time};
 use std::collections::BTreeMap;
@@ -182,7 +183,7 @@ impl<P: Policy + Clone> Shadow<P> {
         if self.is_ours(task) {
             self.unseen(task).into_iter().for_each(|arrival| self.live.arrive(task, arrival));
             self.live.wake(task, true, None);
-            self.live.cx.idle.remove(cpu);
+            self.live.seat.leave_idle(cpu);
             self.live = self.live.dispatching(cpu, task);
             self.live.running(cpu, task);
         }
@@ -229,7 +230,7 @@ impl<P: Policy + Clone> Shadow<P> {
                 PrevState::Runnable if is_interrupted && self.live.current(cpu) == Some(prev) => self.is_interrupted(cpu, prev, next),
                 _ => self.stops(cpu, prev, state),
             }
-        } else if !is_interrupted && let Some(kept) = self.kept(cpu).filter(|&kept| kept != next) {
+        } else if !is_interrupted && let Some(kept) = self.live.kept(cpu).filter(|&kept| kept != next) {
             // It does not go on: that was decided when the policy was told what it was told last.
             self.stops(cpu, kept, PrevState::Runnable);
         }
@@ -245,15 +246,9 @@ impl<P: Policy + Clone> Shadow<P> {
         }
     }
 
-    /// Who is kept from running on `cpu`.
-    fn kept(&self, cpu: CpuId) -> Option<TaskId> {
-        let task = self.live.current(cpu)?;
-        (self.live.state(task) == State::Chosen(cpu, Running::Yes) && self.live.cpus[cpu.index()].since.is_none()).then_some(task)
-    }
-
     /// A task that runs on `cpu` is kept from that by one that the policy does not schedule: it goes on, unless it has yielded, or the policy decides otherwise.
     fn is_interrupted(&mut self, cpu: CpuId, task: TaskId, by: TaskId) {
-        self.answers(cpu, self.live.cx.now);
+        self.answers(cpu, self.live.now());
         let by_program = self.tasks[by.index()] == Role::Program;
         // Where the slice is nearly over, who runs next says whether it was.
         let (had, left) = self.live.slice(cpu);
@@ -283,7 +278,7 @@ impl<P: Policy + Clone> Shadow<P> {
     /// What is known of a task that has not been seen.
     fn unseen(&self, task: TaskId) -> Option<Arrival> {
         match self.tasks.get(task.index()) {
-            Some(Role::Scheduled { arrival, .. }) if self.live.state(task) == State::Unknown => Some(*arrival),
+            Some(Role::Scheduled { arrival, .. }) if self.live.seat.state(task) == TaskState::Absent => Some(*arrival),
             _ => None,
         }
     }
@@ -296,7 +291,7 @@ impl<P: Policy + Clone> Shadow<P> {
         let unseen = self.unseen(woken.task);
         unseen.into_iter().for_each(|arrival| self.live.arrive(woken.task, arrival));
         self.asked.iter_mut().flatten().for_each(|asked| asked.woken.push((woken, unseen)));
-        if self.live.state(woken.task) == State::Asleep {
+        if matches!(self.live.seat.state(woken.task), TaskState::New | TaskState::Asleep) {
             self.is_told[cpu.index()] = true;
         }
         self.live.wake(woken.task, woken.new, woken.waker);
@@ -309,7 +304,7 @@ impl<P: Policy + Clone> Shadow<P> {
 
     /// A task stops that ran on `cpu`.
     fn stops(&mut self, cpu: CpuId, task: TaskId, state: PrevState) {
-        self.answers(cpu, self.live.cx.now);
+        self.answers(cpu, self.live.now());
         if self.live.current(cpu) != Some(task) {
             // It ran before the recording began.
             self.unseen(task).into_iter().for_each(|arrival| self.live.arrive(task, arrival));
@@ -334,7 +329,7 @@ impl<P: Policy + Clone> Shadow<P> {
     }
 
     fn has_stopped(&mut self, cpu: CpuId, why: Stop) {
-        let task = self.live.cx.current[cpu.index()];
+        let task = self.live.seat.cx().current[cpu.index()];
         self.wanted[cpu.index()] = None;
         self.stopped[cpu.index()] = self.is_alone().then(|| Stopped { before: self.live.clone(), task, why });
         self.live.stopped(cpu, why);
@@ -342,7 +337,7 @@ impl<P: Policy + Clone> Shadow<P> {
 
     /// The task that the policy wanted to be stopped on `cpu` was not.
     fn lets_run_on(&mut self, cpu: CpuId, stopped: Stopped<P>) {
-        let now = self.live.cx.now;
+        let now = self.live.now();
         let woken = self.asked[cpu.index()].take().map_or(Vec::new(), |asked| asked.woken);
         self.live = stopped.before;
         self.live.cpus[cpu.index()].preempted = false;
@@ -352,27 +347,26 @@ impl<P: Policy + Clone> Shadow<P> {
     }
 
     fn otherwise(&mut self, cpu: CpuId, how: Otherwise) {
-        self.judgement.otherwise.push((self.live.cx.now, cpu, how));
+        self.judgement.otherwise.push((self.live.now(), cpu, how));
     }
 
     /// Asks the policy what `cpu` shall run.
     fn ask(&mut self, cpu: CpuId) {
-        self.live.cx.idle.remove(cpu);
+        self.live.seat.leave_idle(cpu);
         self.asked[cpu.index()] = Some(Asked { before: self.live.clone(), woken: Vec::new() });
         self.live.ask(cpu);
     }
 
     /// `cpu` runs `task` from now on.
     fn runs(&mut self, cpu: CpuId, task: TaskId) {
-        let state = self.live.state(task);
-        let unheard = matches!(state, State::Unknown | State::Asleep);
+        let unheard = matches!(self.live.seat.state(task), TaskState::Absent | TaskState::New | TaskState::Asleep);
         if unheard {
             // It has waited since before the recording began.
             let unseen = self.unseen(task);
             self.asked.iter_mut().flatten().for_each(|asked| asked.before.bring(task, unseen));
             self.live.bring(task, unseen);
         }
-        let goes_on = self.kept(cpu) == Some(task);
+        let goes_on = self.live.kept(cpu) == Some(task);
         if self.live.current(cpu) != Some(task) {
             if self.live.current(cpu).is_none() {
                 self.ask(cpu);
@@ -404,13 +398,13 @@ impl<P: Policy + Clone> Shadow<P> {
     /// The policy goes on as if it had dispatched `task` to `cpu`.
     fn adopts(&mut self, cpu: CpuId, task: TaskId) {
         let Some(Asked { mut before, woken }) = self.asked[cpu.index()].take() else { return };
-        before.hear(&woken, self.live.cx.now);
+        before.hear(&woken, self.live.now());
         self.live = before.dispatching(cpu, task);
     }
 
     /// `cpu` idles from now on.
     fn idles(&mut self, cpu: CpuId) {
-        if self.live.current(cpu).is_none() && !self.live.cx.idle.contains(cpu) {
+        if self.live.current(cpu).is_none() && !self.live.seat.cx().idle().contains(cpu) {
             self.ask(cpu);
         }
         if self.decides == Decides::AtTheSwitch && self.live.current(cpu).is_some() {
@@ -419,15 +413,15 @@ impl<P: Policy + Clone> Shadow<P> {
             self.judgement.decisions += 1;
             let Some(asked) = self.asked[cpu.index()].take() else { return };
             self.live = asked.before;
-            self.live.cx.idle.insert(cpu);
+            self.live.seat.idle(cpu);
         }
     }
 
     /// All ticks before `event`, of which the policy is told if it wants them; and whether it wants a task stopped that runs on. Whether there is one that comes right behind the event.
     fn ticks_until(&mut self, event: &Event) -> bool {
         let (end, is_switch) = (event.time, matches!(event.kind, EventKind::SchedSwitch { .. }));
-        let Some(ticks) = self.live.cx.machine.ticks.clone() else { return false };
-        let cpus = (0..self.live.cx.machine.cpus).map(CpuId);
+        let Some(ticks) = self.live.machine().ticks.clone() else { return false };
+        let cpus = (0..self.live.machine().cpus).map(CpuId);
         let mut is_late = false;
         while ticks.time_of(self.tick) < end {
             let time = ticks.time_of(self.tick);
@@ -443,13 +437,12 @@ impl<P: Policy + Clone> Shadow<P> {
 
     /// The last tick is `cpu`'s now.
     fn ticks(&mut self, cpu: CpuId) {
-        let now = self.live.cx.now;
-        if !self.live.current(cpu).is_some_and(|task| self.live.state(task) == State::Chosen(cpu, Running::Yes)) || self.kept(cpu).is_some()
-        {
+        let now = self.live.now();
+        if !self.live.current(cpu).is_some_and(|task| self.live.seat.state(task) == TaskState::Running) || self.live.kept(cpu).is_some() {
             return;
         }
-        let Some(ticks) = &self.live.cx.machine.ticks else { return };
-        let each = self.live.policy.needs().tick.map(|period| ticks.within(period));
+        let Some(ticks) = &self.live.machine().ticks else { return };
+        let each = self.live.seat.policy().needs().tick.map(|period| ticks.within(period));
         if each.is_some_and(|each| self.tick.is_multiple_of(each)) {
             self.is_told[cpu.index()] = true;
             self.live.tick(cpu);
@@ -516,7 +509,7 @@ impl<P: Policy + Clone> Live<P> {
     /// What the task that runs on `cpu`, or is kept from that, has had of its slice, and what was left of that.
     fn slice(&self, cpu: CpuId) -> (Nanos, Nanos) {
         let state = self.cpus[cpu.index()];
-        (state.since.map_or(Nanos::ZERO, |since| self.cx.now.since(since)), state.left)
+        (state.since.map_or(Nanos::ZERO, |since| self.now().since(since)), state.left)
     }
 
     /// Whether the slice of the task that runs on `cpu`, or is kept from that, is over, or nearly.
@@ -555,7 +548,7 @@ impl<P: Policy + Clone> Live<P> {
                     live.taken(other);
                 }
                 None => {
-                    live.cx.fail(format!("never dispatches task {} to CPU {}, though it waits", task.0, cpu.0));
+                    live.seat.expect_none_lost();
                     break;
                 }
             }

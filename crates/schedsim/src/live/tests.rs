@@ -1,5 +1,6 @@
 use super::*;
-use crate::policy::{Catalog, Central, CentralOptions, Levels, PolicySpec};
+use crate::Random;
+use crate::policy::{Catalog, Central, CentralOptions, Context, Levels, PolicySpec};
 use readyq::{Priority, RoundRobin};
 
 const CPU: CpuId = CpuId(0);
@@ -51,7 +52,7 @@ fn a_task_that_changes_its_nice_value_has_the_share_of_the_new_one() {
             live.tick(CPU);
             live.stopped(CPU, Stop::Preempted);
         }
-        assert_eq!(live.failure(), None);
+        assert_eq!(live.breach(), None);
         ran
     }
     for policy in ["eevdf", "cfs", "stride"] {
@@ -81,7 +82,7 @@ fn a_policy_begins_anew_when_nobody_waits() {
         live.stopped(CPU, Stop::Blocked);
         assert!(live.begin_anew(policy, 1), "nobody runs");
         live.wake(TaskId(2), false, None);
-        assert_eq!((live.current(CPU), live.failure()), (Some(TaskId(2)), None));
+        assert_eq!((live.current(CPU), live.breach()), (Some(TaskId(2)), None));
     }
     for policy in ["central:ruler", "take:multilist2", "eevdf", "cfs", "mlfq", "pslist", "stride", "o1", "rr"] {
         begins_anew(PolicySpec::parse(policy).unwrap().policy(1));
@@ -114,7 +115,7 @@ fn every_task_is_placed_once_before_it_leaves() {
         live.set_affinity(TaskId(1), 1);
         live.wake(TaskId(1), false, None);
         (0..6).map(TaskId).for_each(|task| live.leave(task));
-        live.failure().map(str::to_string)
+        live.breach().map(ToString::to_string)
     }
     for name in Catalog::built_in().names() {
         assert_eq!(leavers(PolicySpec::parse(&name).unwrap().policy(2)), None, "{name}");
@@ -136,7 +137,7 @@ fn tasks_that_yield_take_turns_and_one_that_sleeps_comes_back() {
     live.stopped(CPU, Stop::Exited);
     assert_eq!(chosen(&mut live), [(1, 100), (2, 100)]);
     assert!(!live.is_chosen(TaskId(0)) && live.current(CPU) == Some(TaskId(2)));
-    assert_eq!(live.failure(), None);
+    assert_eq!(live.breach(), None);
 }
 
 #[test]
@@ -204,7 +205,7 @@ fn a_task_that_is_taken_away_is_not_chosen_and_a_new_affinity_holds() {
     live.stopped(CpuId(1), Stop::Blocked);
     assert_eq!(live.current(CpuId(1)), Some(TaskId(2)));
     live.leave(TaskId(2));
-    assert_eq!((live.current(CpuId(1)), live.failure()), (None, None));
+    assert_eq!((live.current(CpuId(1)), live.breach()), (None, None));
 }
 
 /// Dispatches a task that there is not.
@@ -231,11 +232,13 @@ impl Policy for Stranger {
 #[test]
 fn a_rule_that_is_broken_is_named() {
     let live = awake(Stranger(round_robin()), 1);
-    assert_eq!(live.failure(), Some("dispatched task 9 to CPU 0, and it does not wait"));
+    let rule = |live: &Live<Stranger>| live.breach().map(ToString::to_string);
+    let no_task = "at 0ns: dispatch, task 9, CPU 0: there is no such task: it has not come yet, or has left";
+    assert_eq!(rule(&live).as_deref(), Some(no_task));
     let mut live = Live::new(Stranger(round_robin()), Machine::ideal(1), 1);
     live.arrive(TaskId(1), Arrival::default());
     live.wake(TaskId(1), true, None);
-    assert_eq!(live.failure(), Some("select_cpu returned CPU 7, and there are 1"));
+    assert_eq!(rule(&live).as_deref(), Some("at 0ns: select_cpu, task 1, CPU 7: there is no such CPU; the last one is CPU 0"));
 }
 
 /// What a kernel may do to six tasks, in any order, times that stand still included.
@@ -261,7 +264,7 @@ fn anything(policy: impl Policy, seed: u64) -> Result<(), String> {
         if let (None, Some(task)) = (live.current(CPU), waits) {
             return Err(format!("task {} waits and the CPU idles after step {step} of {}, a {what}", task.0, seed));
         }
-        if let Some(failure) = live.failure() {
+        if let Some(failure) = live.breach() {
             return Err(format!("{failure} after step {step} of {}, a {what}", seed));
         }
     }
@@ -287,7 +290,7 @@ fn drive(policy: impl Policy) -> Result<u32, String> {
         live.running(CPU, task);
         live.tick(CPU);
         live.stopped(CPU, if turn % 3 == 0 { Stop::SliceOver } else { Stop::Yielded });
-        if let Some(failure) = live.failure() {
+        if let Some(failure) = live.breach() {
             return Err(failure.to_string());
         }
     }

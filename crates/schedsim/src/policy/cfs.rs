@@ -421,10 +421,9 @@ impl From<&Given<'_>> for Options {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::Affinity;
 
     fn nice(nice: u8) -> TaskView {
-        TaskView { prio: 120 + nice, attributes: Default::default(), intensive: false, affinity: Affinity::Any, cpu: CpuId(0) }
+        TaskView::of(120 + nice)
     }
 
     #[test]

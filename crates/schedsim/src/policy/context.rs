@@ -1,6 +1,7 @@
 //! What a policy may know.
 
 use super::loads::{Ties, pick};
+use crate::seat::{Breach, Callback, Ended, Rule, TaskState};
 use crate::workload::{Affinity, Attributes, Cgroup, Reservation};
 use crate::{CpuId, CpuSet, Machine, Random, TaskId, Time};
 
@@ -20,9 +21,8 @@ pub struct Context {
     pub(crate) random: Random,
     pub(crate) reservations: Vec<Option<Reservation>>,
     pub(crate) cgroups: Vec<Cgroup>,
-    pub(crate) failure: Option<String>,
-    /// The failure is the workload's.
-    pub(crate) refused: bool,
+    /// Why the run is over, if it is.
+    pub(crate) ended: Option<Box<Ended>>,
 }
 
 /// A task as a policy sees it.
@@ -38,6 +38,22 @@ pub struct TaskView {
     pub affinity: Affinity,
     /// Where it last ran, or where it was last put to wait.
     pub cpu: CpuId,
+    /// What it does, which only the [seat](crate::seat) changes.
+    pub(crate) state: TaskState,
+}
+
+impl TaskView {
+    /// A task of this priority that asks for nothing special and may run everywhere.
+    pub fn of(prio: u8) -> TaskView {
+        TaskView {
+            prio,
+            attributes: Attributes::default(),
+            intensive: false,
+            affinity: Affinity::Any,
+            cpu: CpuId(0),
+            state: TaskState::Absent,
+        }
+    }
 }
 
 impl Context {
@@ -55,8 +71,7 @@ impl Context {
             random,
             reservations: Vec::new(),
             cgroups: Vec::new(),
-            failure: None,
-            refused: false,
+            ended: None,
         }
     }
 
@@ -187,14 +202,16 @@ impl Context {
         &mut self.random
     }
 
-    /// Refuses a task: the run ends with this message, which is not the policy's fault. The first failure stays.
+    /// Refuses a task: the run ends with this message, which is not the policy's fault. The first end stays.
     pub fn refuse(&mut self, message: impl Into<String>) {
-        self.refused |= self.failure.is_none();
-        self.fail(message);
+        let ended = Ended::Refused { time: self.now, message: message.into() };
+        self.ended.get_or_insert_with(|| Box::new(ended));
     }
 
-    /// Gives up: the run ends with this message. The first failure stays.
-    pub fn fail(&mut self, message: impl Into<String>) {
-        self.failure.get_or_insert_with(|| message.into());
+    /// Gives up in `callback`: the run ends with this message. The first end stays.
+    pub fn fail(&mut self, callback: Callback, message: impl Into<String>) {
+        let rule = Rule::GivesUp { message: message.into() };
+        let breach = Breach { callback, rule, task: None, cpu: None, time: self.now };
+        self.ended.get_or_insert_with(|| Box::new(Ended::Breach(breach)));
     }
 }

@@ -5,6 +5,7 @@
 
 use super::{Judgement, Otherwise, Shadow, Told};
 use crate::policy::Policy;
+use crate::seat::Ended;
 use crate::trace::{Event, EventKind, PrevState};
 use crate::{TaskId, Time};
 use std::collections::VecDeque;
@@ -25,8 +26,8 @@ impl<P: Policy + Clone> Shadow<P> {
     /// Judges the policy on all `events`, which are in the order of time.
     ///
     /// # Errors
-    /// The rule that the policy broke.
-    pub fn judge(mut self, events: &[Event]) -> Result<Judgement, String> {
+    /// Why the policy decides no longer: the rule that it broke, as a rule.
+    pub fn judge(mut self, events: &[Event]) -> Result<Judgement, Ended> {
         let (mut past, mut unexplained) = (Past::default(), 0);
         for &event in events {
             let is_told = matches!(
@@ -63,7 +64,7 @@ impl<P: Policy + Clone> Shadow<P> {
                 }
             }
         }
-        self.live.cx.failure.map_or(Ok(self.judgement), Err)
+        self.live.ended().cloned().map_or(Ok(self.judgement), Err)
     }
 }
 

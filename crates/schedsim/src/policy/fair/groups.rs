@@ -14,7 +14,7 @@
 use super::{Discipline, Join, Leave};
 use crate::policy::weights::weight;
 use crate::policy::{Shares, TaskView};
-use crate::workload::{Affinity, Attributes, Bandwidth, Cgroup, Membership};
+use crate::workload::{Bandwidth, Cgroup, Membership};
 use crate::{CpuId, TaskId, Time};
 
 /// A discipline of which there can be one among groups, and one within each.
@@ -226,7 +226,7 @@ impl<D: Nested> Discipline for Grouped<D> {
             entities: vec![Entity::Away; self.cpus],
         };
         self.groups = cgroups.iter().map(group).collect();
-        let view = TaskView { prio: 120, attributes: Attributes::default(), intensive: false, affinity: Affinity::Any, cpu: CpuId(0) };
+        let view = TaskView::of(120);
         self.entities = (self.groups.len() * self.cpus) as u32;
         (0..self.entities).for_each(|entity| self.root.init_task(TaskId(entity), &view));
     }

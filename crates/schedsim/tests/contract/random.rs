@@ -1,0 +1,244 @@
+//! A random driver on a random policy, both of which break rules: the seat says so exactly when an independent account of the rules does.
+
+use proptest::prelude::*;
+use schedsim::policy::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Stop, TaskView, Wake};
+use schedsim::seat::{Seat, TaskState};
+use schedsim::workload::Affinity;
+use schedsim::{CpuId, Machine, Nanos, Random, TaskId, Time};
+use std::cell::Cell;
+use std::rc::Rc;
+
+const CPUS: u16 = 3;
+const TASKS: u32 = 4;
+
+/// Answers at random; what it answered last can be read from outside.
+struct Dice {
+    random: Random,
+    /// One answer of so many is out of range.
+    honesty: u64,
+    cpu: Rc<Cell<Option<CpuId>>>,
+    effect: Rc<Cell<Effect>>,
+    dispatch: Rc<Cell<Option<Dispatch>>>,
+}
+
+impl Dice {
+    fn cpu(&mut self) -> CpuId {
+        let lies = self.random.below(self.honesty) == 0;
+        CpuId(
+            self.random.below(u64::from(CPUS)) as u16 + if lies { [CPUS, 999, u16::MAX - CPUS][self.random.below(3) as usize] } else { 0 },
+        )
+    }
+
+    fn effect(&mut self, now: Time) -> Effect {
+        let cpu = self.cpu();
+        let early = if self.random.below(self.honesty) == 0 { 1 } else { 0 };
+        let effect = match self.random.below(4) {
+            0 => Effect::Nothing,
+            1 => Effect::Kick(cpu),
+            2 => Effect::Preempt(cpu),
+            _ => Effect::KickAt(cpu, Time(now.0.saturating_sub(early) + self.random.below(2) * (1 - early))),
+        };
+        self.effect.set(effect);
+        effect
+    }
+}
+
+impl Policy for Dice {
+    fn needs(&self) -> Needs {
+        Needs { alarm: self.honesty.is_multiple_of(2), ..Needs::default() }
+    }
+    fn init_task(&mut self, _cx: &mut Context, _task: TaskId) {}
+    fn select_cpu(&mut self, _cx: &mut Context, _task: TaskId, _wake: Wake) -> CpuId {
+        let cpu = self.cpu();
+        self.cpu.set(Some(cpu));
+        cpu
+    }
+    fn enqueue(&mut self, cx: &mut Context, _task: TaskId, _cpu: CpuId, _why: Enqueue) -> Effect {
+        self.effect(cx.now())
+    }
+    fn dequeue(&mut self, _cx: &mut Context, _task: TaskId) {}
+    fn dispatch(&mut self, _cx: &mut Context, _cpu: CpuId) -> Option<Dispatch> {
+        let lies = self.random.below(self.honesty) == 0;
+        let task = if lies { TaskId(TASKS + self.random.below(3) as u32) } else { TaskId(self.random.below(u64::from(TASKS)) as u32) };
+        let slice = Nanos(self.random.below(self.honesty).min(1));
+        let dispatch = (self.random.below(4) > 0).then_some(Dispatch { task, slice });
+        self.dispatch.set(dispatch);
+        dispatch
+    }
+    fn update_idle(&mut self, cx: &mut Context, _cpu: CpuId, _idle: bool) -> Effect {
+        self.effect(cx.now())
+    }
+    fn tick(&mut self, cx: &mut Context, _cpu: CpuId, _task: TaskId) -> Effect {
+        self.effect(cx.now())
+    }
+}
+
+/// The rules, written down a second time.
+struct Account {
+    states: [TaskState; TASKS as usize],
+    running: [Option<usize>; CPUS as usize],
+    now: u64,
+    has_alarms: bool,
+}
+
+impl Account {
+    fn state(&self, task: TaskId) -> TaskState {
+        self.states.get(task.index()).copied().unwrap_or(TaskState::Absent)
+    }
+
+    fn effect_holds(&self, effect: Effect) -> bool {
+        match effect {
+            Effect::Nothing => true,
+            Effect::Kick(cpu) | Effect::Preempt(cpu) => cpu.0 < CPUS,
+            Effect::KickAt(cpu, time) => cpu.0 < CPUS && self.has_alarms && time.0 >= self.now,
+        }
+    }
+
+    /// Moves a task between states; whether it was in the first.
+    fn moves(&mut self, task: TaskId, from: TaskState, to: TaskState) -> bool {
+        let holds = task.0 < TASKS && self.state(task) == from;
+        if holds {
+            self.states[task.index()] = to;
+        }
+        holds
+    }
+}
+
+/// Task 3 may run on CPU 2 only.
+fn view(task: TaskId) -> TaskView {
+    let mut view = TaskView::of(120);
+    if task.0 == 3 {
+        view.affinity = Affinity::Pinned(CpuId(2));
+    }
+    view
+}
+
+/// Makes one call to the seat, and says whether all rules hold after it.
+fn step(seat: &mut Seat<Dice>, account: &mut Account, driver: &mut Random, honesty: u64) -> bool {
+    let lies = driver.below(honesty) == 0;
+    let task = TaskId(driver.below(u64::from(TASKS)) as u32 + if lies { TASKS } else { 0 });
+    let cpu = CpuId(driver.below(u64::from(CPUS)) as u16 + if driver.below(honesty) == 0 { CPUS } else { 0 });
+    // A driver that is honest makes a call that suits the task.
+    let call = match account.state(task) {
+        _ if driver.below(honesty) == 0 => driver.below(11),
+        TaskState::Absent => 0,
+        TaskState::New => 1,
+        TaskState::Asleep => [2, 2, 3][driver.below(3) as usize],
+        TaskState::Waiting => [4, 5, 5, 5][driver.below(4) as usize],
+        TaskState::Chosen => 6,
+        TaskState::Running => [7, 8][driver.below(2) as usize],
+    };
+    let on = |account: &Account| account.running.iter().position(|&running| running == Some(task.index())).map(|cpu| CpuId(cpu as u16));
+    match call {
+        0 => {
+            let task = TaskId(task.0 % TASKS);
+            seat.admit(task, view(task));
+            seat.init_task(task);
+            account.moves(task, TaskState::Absent, TaskState::New)
+        }
+        1 | 10 => {
+            let new = call == 1;
+            let got = seat.select_cpu(task, Wake { new, waker: None });
+            let in_order = account.moves(task, if new { TaskState::New } else { TaskState::Asleep }, TaskState::Asleep);
+            assert!(got.0 < CPUS, "what it gives exists");
+            in_order && seat.policy().cpu.get().is_none_or(|cpu| cpu.0 < CPUS)
+        }
+        2 => {
+            let in_order = cpu.0 < CPUS && account.moves(task, TaskState::Asleep, TaskState::Waiting);
+            let effect = seat.enqueue(task, cpu, Enqueue::Wakeup);
+            assert!(account.effect_holds(effect), "what it gives is good");
+            in_order && account.effect_holds(seat.policy().effect.get())
+        }
+        3 => {
+            seat.exit_task(task);
+            account.moves(task, TaskState::Asleep, TaskState::Absent)
+        }
+        4 => {
+            seat.dequeue(task);
+            account.moves(task, TaskState::Waiting, TaskState::Asleep)
+        }
+        5 => {
+            let Some(Dispatch { task, .. }) = seat.dispatch(cpu) else {
+                let free = account.running.get(cpu.index()) == Some(&None);
+                let chosen = seat.policy().dispatch.get();
+                return free && chosen.is_none();
+            };
+            assert!(account.moves(task, TaskState::Waiting, TaskState::Chosen) && (task.0 != 3 || cpu.0 == 2));
+            seat.occupy(cpu, task);
+            account.running[cpu.index()] = Some(task.index());
+            true
+        }
+        6 => {
+            let on = on(account).unwrap_or(cpu);
+            let running = account.running.get(on.index()).copied().flatten();
+            seat.running(on);
+            running.is_some_and(|task| account.moves(TaskId(task as u32), TaskState::Chosen, TaskState::Running))
+        }
+        7 => {
+            let on = on(account).unwrap_or(cpu);
+            let running = account.running.get_mut(on.index()).and_then(Option::take);
+            seat.stopping(on, if driver.below(2) == 0 { Stop::Blocked } else { Stop::Yielded });
+            running.is_some_and(|task| account.moves(TaskId(task as u32), TaskState::Running, TaskState::Asleep))
+        }
+        8 => {
+            let on = on(account).unwrap_or(cpu);
+            let runs = account.running.get(on.index()).copied().flatten().is_some();
+            let _ = seat.tick(on);
+            runs && account.effect_holds(seat.policy().effect.get())
+        }
+        _ => {
+            let to = account.now + driver.below(3) - if account.now > 0 && driver.below(honesty) == 0 { 1 } else { 0 };
+            seat.advance(Time(to));
+            let forward = to >= account.now;
+            account.now = to;
+            seat.idle(cpu);
+            seat.leave_idle(cpu);
+            forward
+        }
+    }
+}
+
+/// Makes any call at all.
+fn anything(seat: &mut Seat<Dice>, driver: &mut Random) {
+    let (task, cpu) = (TaskId(driver.below(8) as u32), CpuId(driver.below(5) as u16));
+    match driver.below(12) {
+        0 => seat.admit(task, view(task)),
+        1 => seat.init_task(task),
+        2 => drop(seat.select_cpu(task, Wake { new: driver.below(2) == 0, waker: None })),
+        3 => drop(seat.enqueue(task, cpu, Enqueue::Yielded)),
+        4 => seat.dequeue(task),
+        5 => drop(seat.dispatch(cpu)),
+        6 => seat.occupy(cpu, task),
+        7 => seat.running(cpu),
+        8 => seat.stopping(cpu, Stop::SliceOver),
+        9 => drop(seat.update_idle(cpu, true)),
+        10 => drop(seat.tick(cpu)),
+        _ => seat.exit_task(task),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4096))]
+    #[test]
+    fn a_rule_is_broken_exactly_when_the_seat_says_so(seed in any::<u64>(), honesty in 3u64..60) {
+        let (cpu, effect, dispatch) = (Rc::default(), Rc::new(Cell::new(Effect::Nothing)), Rc::default());
+        let dice = Dice { random: Random::new(seed), honesty, cpu, effect, dispatch };
+        let (mut seat, mut driver) = (Seat::new(dice, Machine::ideal(CPUS), 1), Random::new(!seed));
+        let mut account =
+            Account { states: [TaskState::Absent; TASKS as usize], running: [None; CPUS as usize], now: 0, has_alarms: honesty.is_multiple_of(2) };
+        for _ in 0..300 {
+            seat.policy().effect.set(Effect::Nothing);
+            seat.policy().cpu.set(None);
+            seat.policy().dispatch.set(None);
+            let holds = step(&mut seat, &mut account, &mut driver, honesty);
+            prop_assert_eq!(holds, seat.breach().is_none(), "{:?}", seat.breach());
+            if !holds {
+                // Whatever comes now, nothing panics, and the first breach stays.
+                let first = seat.breach().cloned();
+                (0..50).for_each(|_| anything(&mut seat, &mut driver));
+                prop_assert_eq!(seat.breach(), first.as_ref());
+                return Ok(());
+            }
+        }
+    }
+}
