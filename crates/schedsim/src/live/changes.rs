@@ -15,7 +15,7 @@ impl<P: Policy> Live<P> {
         if is_anyone_waiting || runs.is_some() && self.cpus.len() > 1 {
             return false;
         }
-        self.begin = self.begin + Nanos(self.now().0);
+        self.begin += Nanos(self.now().0);
         let is_running = runs.is_some_and(|(_, task)| self.seat.state(task) == TaskState::Running);
         self.seat.begin_anew(policy, seed);
         if let Some((cpu, task)) = runs
