@@ -1,48 +1,94 @@
-//! Builds what `vm` puts into a guest and into QEMU, so that one file is all that a user needs: the runner (`crates/runner`) as a static program, and the plugin
-//! (`crates/qemu-plugin`), once for each of QEMU's interfaces.
+//! Builds what `vm` puts into a guest and into QEMU, so that one file is all that a user needs: the runner (the package `schedlab-runner`) as a static program, and
+//! the plugin (`guest/qemu-plugin`), once for each of QEMU's interfaces.
 //!
-//! Where they cannot be built (not Linux on x86-64, no static C library) the program is built without them and says so when a guest is asked for.
+//! It works in a checkout and from the published packages alike. Where the two cannot be built (not Linux on x86-64, no static C library) the program is built without
+//! them and says so when a guest is asked for.
 
-use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{env, fs, io};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
+const PLUGIN: &str = "guest/qemu-plugin";
 
 fn main() {
     let out = PathBuf::from(variable("OUT_DIR"));
-    // Shared by all profiles, and not the directory that the cargo around this one has locked.
-    let directory = out.ancestors().nth(4).unwrap_or(&out).join("runner");
-    let runner = ["-Ctarget-feature=+crt-static", "-Crelocation-model=static", "-Cstrip=symbols"];
-    println!("cargo::rerun-if-changed=../schedsim/src/workload/closed.rs");
-    embed("runner", "schedlab-runner", "", &runner, &directory, "schedlab-runner", &out.join("runner"));
-    for (features, into) in [("", "qemu-plugin-1"), ("api-3", "qemu-plugin-3")] {
-        let product = "libschedlab_qemu_plugin.so";
-        embed("qemu-plugin", "schedlab-qemu-plugin", features, &["-Cstrip=symbols"], &directory, product, &out.join(into));
+    embed("the runner of guests", &out.join("runner"), |into| runner(&out, into));
+    println!("cargo::rerun-if-changed={PLUGIN}");
+    for (interface, into) in [("", "qemu-plugin-1"), ("feature=\"api-3\"", "qemu-plugin-3")] {
+        embed("the plugin for QEMU", &out.join(into), |into| plugin(interface, into));
     }
 }
 
-/// Builds a package of this workspace and leaves what it built in the file `into`, which is empty if it cannot be built.
-fn embed(folder: &str, package: &str, features: &str, flags: &[&str], directory: &Path, product: &str, into: &Path) {
-    let source = Path::new(&variable("CARGO_MANIFEST_DIR")).join("..").join(folder);
-    for input in ["src", "Cargo.toml"] {
-        println!("cargo::rerun-if-changed={}", source.join(input).display());
+/// Leaves what `build` builds in the file `into`, which is empty if it cannot be built.
+fn embed(what: &str, into: &Path, build: impl FnOnce(&Path) -> io::Result<bool>) {
+    if variable("TARGET") == TARGET && build(into).unwrap_or(false) {
+        return;
     }
-    let mut flags: Vec<String> = flags.iter().map(|flag| flag.to_string()).collect();
-    flags.push(format!("--remap-path-prefix={}=", source.display()));
+    println!("cargo::warning={what} could not be built; `--on vm` will not work (it needs Linux on x86-64 and a static C library)");
+    fs::write(into, b"").unwrap_or_else(|error| panic!("cannot write {}: {error}", into.display()));
+}
+
+/// Builds the runner. It is a package with dependencies, so cargo builds it, for a target of its own kind.
+fn runner(out: &Path, into: &Path) -> io::Result<bool> {
+    let source = runner_source(out)?;
+    // Shared by all profiles, and not the directory that the cargo around this one has locked.
+    let directory = out.ancestors().nth(4).unwrap_or(out).join("runner");
+    let flags = ["-Ctarget-feature=+crt-static", "-Crelocation-model=static", "-Cstrip=symbols"].map(String::from);
+    let remap = format!("--remap-path-prefix={}=", source.display());
     let mut cargo = Command::new(variable("CARGO"));
-    cargo.args(["build", "--quiet", "--release", "--package", package, "--features", features, "--target", TARGET]);
+    cargo.args(["build", "--quiet", "--release", "--package", "schedlab-runner", "--target", TARGET]);
     // Of the simulator the runner takes the description of a workload only.
     cargo.args(["--config", "profile.release.package.schedsim.opt-level=0"]);
-    cargo.arg("--manifest-path").arg(source.join("Cargo.toml")).arg("--target-dir").arg(directory);
-    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f")).env_remove("RUSTC_WORKSPACE_WRAPPER").env_remove("RUSTC_WRAPPER");
-    let done = variable("TARGET") == TARGET
-        && cargo.status().is_ok_and(|status| status.success())
-        && std::fs::copy(directory.join(TARGET).join("release").join(product), into).is_ok();
-    if !done {
-        println!("cargo::warning={package} could not be built; `--on vm` will not work (it needs Linux on x86-64 and a static C library)");
-        std::fs::write(into, b"").unwrap_or_else(|error| panic!("cannot write {}: {error}", into.display()));
+    cargo.arg("--config").arg(format!("build.build-dir={:?}", directory.display().to_string()));
+    cargo.arg("--manifest-path").arg(source.join("Cargo.toml")).arg("--target-dir").arg(&directory);
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", [&flags[..], &[remap]].concat().join("\x1f"));
+    cargo.env_remove("RUSTC_WORKSPACE_WRAPPER").env_remove("RUSTC_WRAPPER");
+    Ok(cargo.status()?.success() && fs::copy(directory.join(TARGET).join("release/schedlab-runner"), into).is_ok())
+}
+
+/// Where the runner's package can be built: where it lies in a checkout, else in a copy, as cargo would write a lock file where packages lie.
+fn runner_source(out: &Path) -> io::Result<PathBuf> {
+    let folder = PathBuf::from(variable("DEP_SCHEDLAB_RUNNER_FOLDER"));
+    for input in ["src", "Cargo.toml"] {
+        println!("cargo::rerun-if-changed={}", folder.join(input).display());
     }
+    // Only a package has the manifest twice: as it was, and as cargo made it.
+    if !folder.join("Cargo.toml.orig").exists() {
+        println!("cargo::rerun-if-changed=../schedsim/src/workload/closed.rs");
+        return Ok(folder);
+    }
+    let copy = out.join("runner-package");
+    copy_folder(&folder, &copy)?;
+    let manifest = copy.join("Cargo.toml");
+    // It is no member of the workspace in whose folder it may lie now.
+    fs::write(&manifest, fs::read_to_string(&manifest)? + "\n[workspace]\n")?;
+    Ok(copy)
+}
+
+fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
+        let into = to.join(path.file_name().unwrap_or_default());
+        if path.is_dir() {
+            copy_folder(&path, &into)?;
+        } else {
+            fs::write(into, fs::read(&path)?)?;
+        }
+    }
+    Ok(())
+}
+
+/// Builds the plugin for one of QEMU's interfaces. It depends on nothing, so the compiler alone can do it.
+fn plugin(interface: &str, into: &Path) -> io::Result<bool> {
+    let mut rustc = Command::new(variable("RUSTC"));
+    rustc.args(["--edition=2024", "--crate-name=schedlab_qemu_plugin", "--crate-type=cdylib", "--cap-lints=allow", "--target", TARGET]);
+    rustc.args(["-Copt-level=3", "-Cstrip=symbols"]).arg(format!("--remap-path-prefix={PLUGIN}="));
+    if !interface.is_empty() {
+        rustc.args(["--cfg", interface]);
+    }
+    Ok(rustc.arg(format!("{PLUGIN}/lib.rs")).arg("-o").arg(into).status()?.success())
 }
 
 fn variable(name: &str) -> String {

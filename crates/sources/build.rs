@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use twox_hash::XxHash3_128;
 
-/// All that decides what a simulation comes to.
-const SOURCES: [&str; 5] = ["../readyq/src", "../results/src", "../schedsim/src", "../schedlab/src", "../../Cargo.lock"];
+/// All that decides what a simulation comes to. They are links to the other crates, which a package has as files: both forms give the same hash.
+const SOURCES: [&str; 6] = ["of/readyq", "of/results", "of/schedsim", "of/schedlab", "of/queue-atlas.json", "of/Cargo.lock"];
 
 fn main() {
     let mut files = Vec::new();
@@ -16,7 +16,7 @@ fn main() {
     files.sort();
     let mut hasher = XxHash3_128::new();
     for file in files {
-        let content = fs::read(&file).unwrap_or_default();
+        let content = fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}; its package must have it", file.display()));
         for part in [file.to_string_lossy().as_bytes(), &content] {
             hasher.write(&(part.len() as u64).to_le_bytes());
             hasher.write(part);

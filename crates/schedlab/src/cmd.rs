@@ -41,7 +41,7 @@ use std::path::Path;
 #[derive(Parser, Debug)]
 #[command(
     name = "schedlab",
-    version,
+    version = crate::sweep::BUILD,
     arg_required_else_help = true,
     after_help = "Examples:\n  sudo schedlab record -- make -j8\n  schedlab compare perf.data -o results\n  \
                   schedlab report results --window 100ms..120ms\n  schedlab queue --tasks 1,10,100 -o results/queues\n\n\

@@ -6,7 +6,7 @@ use schedsim::{Machine, QueueCost};
 use std::sync::LazyLock;
 
 /// The record, which `schedlab queue` made.
-pub const RECORD: &str = include_str!("../../../../docs/queue-atlas.json");
+pub const RECORD: &str = include_str!("../../data/queue-atlas.json");
 
 /// Its rows.
 static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| Results::from_json(RECORD).map_or(Vec::new(), |record| record.rows));
