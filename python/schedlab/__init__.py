@@ -2,7 +2,7 @@
 
     >>> import schedlab
     >>> results = schedlab.compare("unix1990", policies=["central:rr", "take:rr"], load=[0.3, 0.7])
-    >>> results.value("ngrr", policy="take:rr", load=0.7)
+    >>> results.value("ngrr", candidate="take:rr", load=0.7)
 
 Results are Arrow tables: `polars.DataFrame(results)`. docs/PYTHON.md is the guide.
 """
