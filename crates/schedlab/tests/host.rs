@@ -133,7 +133,8 @@ fn what_cannot_run_here_is_refused_with_what_to_do() {
     fails(&compare(&["hogs:1", "--policy", "take:rr"]), 2, &["--on sim"]);
     fails(&compare(&["hogs:1", "--policy", "kernel:fifo:99"]), 2, &["watchdog", "98"]);
     fails(&compare(&["hogs:1", "--nice", "20"]), 2, &["-20..=19"]);
-    fails(&compare(&["hogs:1", "--affinity", "5000"]), 2, &["CPU 5000 is not there", "may be:"]);
+    fails(&compare(&["hogs:1", "--affinity", "4000"]), 2, &["CPU 4000 is not there", "may be:"]);
+    fails(&compare(&["hogs:1", "--affinity", "5000"]), 2, &["5000 is out of range", "0 to 4095"]);
     fails(&compare(&["hogs:1", "--affinity", "2-1"]), 2, &["0,2-3"]);
     fails(&compare(&["hogs:1", "--cpus", "1000"]), 2, &["1000 CPUs are asked for"]);
     fails(&compare(&["unix1990"]), 2, &["in the simulator only", "hackbench:1"]);
@@ -237,9 +238,13 @@ fn a_file_of_rt_apps_loads_the_cpus_as_rt_app_does() {
         let ratio = loads.cpu_ns["heavy"] / loads.cpu_ns["light"];
         assert!(range.contains(&ratio), "heavy ran for {ratio} times as long as light, not 4 times");
     }
-    // Two tasks that wait for 60 timers each, and for the begin; what else waits is neither's load.
+    // Two tasks that wait for 60 timers each, and for the begin; what else waits is neither's load. On a busy machine a task may come too late for its timer,
+    // and then does not wait. However late it is, it cannot end before its last timer.
     for switches in [ours.switches, theirs.switches] {
-        assert!((110.0..=150.0).contains(&switches), "{switches} times a task waited, not about 120 times");
+        assert!((1.0..=150.0).contains(&switches), "{switches} times a task waited, and there are 120 timers");
+    }
+    for makespan_ns in [ours.makespan_ns, theirs.makespan_ns] {
+        assert!(makespan_ns >= 59.0 * 16e6, "60 periods of 16 ms were over after {makespan_ns} ns");
     }
 }
 
@@ -250,6 +255,8 @@ struct Loads {
     cpu_ns: BTreeMap<String, f64>,
     /// How often `light` and `heavy` waited, together.
     switches: f64,
+    /// From the begin of the first to the end of the last.
+    makespan_ns: f64,
 }
 
 fn loads_of_ours(file: &str) -> Loads {
@@ -257,13 +264,15 @@ fn loads_of_ours(file: &str) -> Loads {
     let number = |row: &Value| row["value"].as_f64().expect("a number");
     let tasks = rows.iter().filter(|row| row["metric"] == "task_cpu_time_ns");
     let cpu_ns = tasks.map(|row| (row["subject"].as_str().expect("a name").to_string(), number(row))).collect();
-    Loads { cpu_ns, switches: number(find(&rows, "kernel:other", "voluntary_switches")) }
+    let of_all = |metric: &str| number(find(&rows, "kernel:other", metric));
+    Loads { cpu_ns, switches: of_all("voluntary_switches"), makespan_ns: of_all("makespan_ns") }
 }
 
 /// The CPU time of each thread of rt-app's, and how often those two waited, read from the kernel while it runs.
 fn loads_of_rt_app(file: &str) -> Loads {
     // It leaves its logs where it is started.
     let here = Path::new(file).parent().expect("a directory");
+    let begin = Instant::now();
     let mut rt_app = Command::new("rt-app");
     let mut rt_app = rt_app.current_dir(here).arg(file).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("rt-app");
     let (mut cpu_ns, mut switches) = (BTreeMap::new(), BTreeMap::new());
@@ -279,7 +288,8 @@ fn loads_of_rt_app(file: &str) -> Loads {
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    Loads { switches: ["light", "heavy"].iter().filter_map(|task| switches.get(*task)).sum(), cpu_ns }
+    let switches = ["light", "heavy"].iter().filter_map(|task| switches.get(*task)).sum();
+    Loads { cpu_ns, switches, makespan_ns: begin.elapsed().as_nanos() as f64 }
 }
 
 #[test]
