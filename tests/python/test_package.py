@@ -23,13 +23,13 @@ def csv(results):
 def test_comparisons_have_the_programs_rows(schedlab, root):
     recording = root / "workloads" / "sqlite-and-xz.perf.data.zst"
     policies = ["eevdf", "take:rr", "central:priority"]
-    options = ["--policy", ",".join(policies), "--max-time", "0s", "--format", "csv"]
-    ours = lab.compare(recording, policies, cpus=2, max_time="0s")
+    options = ["--policy", ",".join(policies), "--ci", "100%", "--format", "csv"]
+    ours = lab.compare(recording, policies, cpus=2, ci="100%")
     assert csv(ours) == schedlab("compare", recording, "--cpus", 2, *options)
-    ours = lab.compare("hackbench:1", policies, cpus=[1, 4], seed=7, max_time="0s", switch_cost="2us")
+    ours = lab.compare("hackbench:1", policies, cpus=[1, 4], seed=7, ci="100%", switch_cost="2us")
     assert csv(ours) == schedlab("compare", "hackbench:1", "--cpus", "1,4", "--seed", 7, "--switch-cost", "2us", *options)
-    ours = lab.compare("unix1990", ["take:rr", "central:rr"], load=[0.3, 0.6], parameters=TASKS, max_time="0s")
-    program = ["--policy", "take:rr,central:rr", "--load", "0.3,0.6", "--set", "tasks=60", "--max-time", "0s", "--format", "csv"]
+    ours = lab.compare("unix1990", ["take:rr", "central:rr"], load=[0.3, 0.6], parameters=TASKS, ci="100%")
+    program = ["--policy", "take:rr,central:rr", "--load", "0.3,0.6", "--set", "tasks=60", "--ci", "100%", "--format", "csv"]
     assert csv(ours) == schedlab("compare", "unix1990", *program)
     assert ours.reproduce.startswith("schedlab compare unix1990 --policy=take:rr,central:rr --load=0.3,0.6")
     assert "take:rr" in repr(ours) and "<pre>" in ours._repr_html_()
@@ -37,21 +37,21 @@ def test_comparisons_have_the_programs_rows(schedlab, root):
 
 def test_other_machines_and_second_workloads_are_keywords(schedlab, root, tmp_path):
     machine = root / "workloads" / "machines" / "big-little.toml"
-    ours = lab.compare("hackbench:1", ["eevdf", "take:rr"], machine=machine, max_time="0s")
-    options = ["--policy", "eevdf,take:rr", "--machine", machine, "--max-time", "0s", "--format", "csv"]
+    ours = lab.compare("hackbench:1", ["eevdf", "take:rr"], machine=machine, ci="100%")
+    options = ["--policy", "eevdf,take:rr", "--machine", machine, "--ci", "100%", "--format", "csv"]
     assert csv(ours) == schedlab("compare", "hackbench:1", *options)
     assert csv(lab.simulate("yield:8", "cfs", machine=machine)) == schedlab("run", "yield:8", "--policy", "cfs", "--machine", machine, "--format", "csv")
     recording = root / "workloads" / "groff.perf-script.txt.zst"
     beside = closed(task("hog", [loop(20, run("5ms"), sleep("5ms"))], count=2), cpus=2)
     file = tmp_path / "beside.toml"
     beside.save(file)
-    ours = lab.compare(recording, ["eevdf"], cpus=2, max_time="0s", add_load=file)
-    assert csv(ours) == schedlab("compare", recording, "--policy", "eevdf", "--cpus", 2, "--add-load", file, "--max-time", "0s", "--format", "csv")
-    made_here = lab.compare(recording, ["eevdf"], cpus=2, max_time="0s", add_load=beside)
+    ours = lab.compare(recording, ["eevdf"], cpus=2, ci="100%", add_load=file)
+    assert csv(ours) == schedlab("compare", recording, "--policy", "eevdf", "--cpus", 2, "--add-load", file, "--ci", "100%", "--format", "csv")
+    made_here = lab.compare(recording, ["eevdf"], cpus=2, ci="100%", add_load=beside)
     values = [[row["value"] for row in results.rows] for results in (ours, made_here)]
     assert values[0] == values[1]
     with pytest.raises(lab.UsageError, match="--add-load is for recordings"):
-        lab.compare("hackbench:1", ["eevdf"], add_load="yield:2", max_time="0s")
+        lab.compare("hackbench:1", ["eevdf"], add_load="yield:2", ci="100%")
 
 
 def test_runs_queues_and_fits_have_the_programs_numbers(schedlab, root, tmp_path):
@@ -62,7 +62,7 @@ def test_runs_queues_and_fits_have_the_programs_numbers(schedlab, root, tmp_path
     recording = root / "workloads" / "groff.perf-script.txt.zst"
     fitted = lab.fit(recording)
     assert fitted.toml == schedlab("inspect", recording, "--fit")
-    assert len(lab.compare(fitted, ["take:rr", "initial:rr"], parameters=TASKS, max_time="0s")) > 0
+    assert len(lab.compare(fitted, ["take:rr", "initial:rr"], parameters=TASKS, ci="100%")) > 0
 
 
 def test_tables_are_taken_without_a_copy():
@@ -71,7 +71,7 @@ def test_tables_are_taken_without_a_copy():
     import polars
     import pyarrow
 
-    results = lab.compare("unix1990", ["take:rr"], load=[0.3, 0.6], parameters=TASKS, max_time="0s")
+    results = lab.compare("unix1990", ["take:rr"], load=[0.3, 0.6], parameters=TASKS, ci="100%")
     rows = results.rows
     arrow = pyarrow.table(results)
     assert arrow["value"].to_pylist() == [row["value"] for row in rows]
@@ -111,11 +111,11 @@ def test_workloads_are_made_here(tmp_path):
     saved = made.save(tmp_path / "made.toml")
     assert lab.simulate(saved, "eevdf").value("switches") == results.value("switches")
     drawn = lab.stochastic(base="unix1990", load=0.4, tasks=50, population_limit=1000)
-    assert lab.compare(drawn, ["take:rr"], max_time="0s").value("grr", candidate="take:rr") >= 1
+    assert lab.compare(drawn, ["take:rr"], ci="100%").value("grr", candidate="take:rr") >= 1
 
 
 def test_plots_have_the_values():
-    results = lab.compare("unix1990", ["take:rr"], load=[0.3, 0.6], parameters=TASKS, max_time="0s")
+    results = lab.compare("unix1990", ["take:rr"], load=[0.3, 0.6], parameters=TASKS, ci="100%")
     chart = results.plot("grr", x="load", color="candidate").to_dict()
     values = {(row["candidate"], row["load"]): row["value"] for row in chart["data"]["values"]}
     assert values[("take:rr", 0.6)] == results.value("grr", candidate="take:rr", load=0.6)
