@@ -29,8 +29,8 @@ impl Paper {
         for (index, regime) in self.experiments.regime.iter().enumerate() {
             regime.fault().map_or(Ok(()), |fault| Err(wrong(format!("regime[{index}]"), fault)))?;
         }
-        for (index, command) in self.experiments.command.iter().enumerate() {
-            command.fault(&self.folder).map_or(Ok(()), |fault| Err(wrong(format!("command[{index}]"), fault)))?;
+        for (index, command) in self.experiments.command.iter_mut().enumerate() {
+            command.cover(&self.folder).map_err(|fault| wrong(format!("command[{index}]"), fault))?;
         }
         let mut formulas = Vec::new();
         for (index, figure) in self.experiments.figure.iter().enumerate() {
@@ -40,7 +40,10 @@ impl Paper {
                 let key = format!("figure[{index}].curve[{place}].y");
                 Formula::parse(text, &known).map_err(|fault| file.wrong_within(&key, &fault.at, &fault.message))
             };
-            formulas.push(figure.curve.iter().map(|curve| curve.y.as_str()).enumerate().map(read).collect::<Result<Vec<_>, Error>>()?);
+            let read = figure.curve.iter().map(|curve| curve.y.as_str()).enumerate().map(read).collect::<Result<Vec<_>, Error>>()?;
+            let used = |name: &str| read.iter().any(|formula| formula.uses(name));
+            unused(&figure.bindings, used).map_or(Ok(()), |fault| Err(wrong(format!("figure[{index}]"), fault)))?;
+            formulas.push(read);
         }
         self.experiments.figure.iter_mut().zip(formulas).for_each(|(figure, formulas)| figure.formulas = formulas);
         Ok(())
@@ -72,9 +75,7 @@ impl Paper {
             let known = match binding {
                 Binding::Queue(binding) => binding.known(self),
                 Binding::Grid(binding) => self.grids.axis(binding).map(|axis| Known { axis: Some(axis), is_printed: false }),
-                Binding::Command(binding) => {
-                    binding.axis(&self.experiments.command, &self.folder).map(|axis| Known { axis, is_printed: false })
-                }
+                Binding::Command(binding) => binding.axis(&self.experiments.command).map(|axis| Known { axis, is_printed: false }),
             };
             known.map(|known| (name.clone(), known)).map_err(|(key, why)| (format!("let.{name}{key}"), why))
         };
@@ -85,6 +86,12 @@ impl Paper {
     pub(super) fn regime_names(&self) -> Vec<String> {
         self.grids.regimes().iter().map(|regime| regime.name.clone()).collect()
     }
+}
+
+/// A series that nothing uses: a name that nobody meant, or a check that was forgotten.
+pub fn unused(bindings: &Bindings, used: impl Fn(&str) -> bool) -> Option<Fault> {
+    let name = bindings.keys().find(|name| !used(name))?;
+    Some((format!("let.{name}"), format!("nothing uses the series `{name}`; take it out, or put it into an expression")))
 }
 
 /// The most replicates of a measurement.

@@ -1,6 +1,6 @@
 //! The claims of a paper: in our own words, as comparisons that could fail.
 
-use super::check::Fault;
+use super::check::{Fault, unused};
 use super::expression::{Check, KnownSeries};
 use super::table::part;
 use super::{commands, grids, queues};
@@ -108,6 +108,7 @@ impl Claim {
                 Check::parse(text, &known).map_err(|fault| file.wrong_within(&key, &fault.at, &fault.message))
             };
             claim.checks = claim.check.iter().enumerate().map(read).collect::<Result<_, Error>>()?;
+            unused(&claim.bindings, |name| claim.checks.iter().any(|check| check.uses(name))).map_or(Ok(()), |fault| Err(wrong(fault)))?;
         }
         Ok(claims)
     }
@@ -180,6 +181,10 @@ mod tests {
             (
                 "CLAIM\ncheck = [\"list < 1\"]\nknown.1Q = { verdict = \"skipped\", because = \"\" }\n",
                 ["claims.toml:6: claim[0].known.1Q", "there is no regime named `Q`"],
+            ),
+            (
+                "CLAIM\nlet.a = \"T07/Linked List\"\ncheck = [\"list < 1\"]\n",
+                ["claims.toml:5: claim[0].let.a", "nothing uses the series `a`"],
             ),
             ("CLAIM\nregimes = [\"S\", \"s\"]\ncheck = [\"list < 1\"]\n", ["claims.toml:5: claim[0].regimes[1]", "`s`"]),
             ("CLAIM\nlet.a = { gird = \"g\" }\ncheck = [\"list < 1\"]\n", ["claims.toml:5: claim[0].let.a", "this has gird"]),

@@ -39,6 +39,9 @@ pub struct CommandData {
     seeds: Option<u64>,
     #[serde(default)]
     quick: Extent,
+    /// What its rows can be about, in a full run and in a quick one.
+    #[serde(skip)]
+    covered: Vec<Coverage>,
 }
 
 /// What is otherwise in a quick run.
@@ -129,42 +132,41 @@ impl Coverage {
 }
 
 impl CommandData {
-    /// What is wrong with it: a key, and what.
-    pub fn fault(&self, folder: &Folder) -> Option<Fault> {
+    /// Finds out what its rows can be about, in a full run and in a quick one.
+    ///
+    /// # Errors
+    /// If it is no comparison, or names what is not there: a key, and what is wrong.
+    pub fn cover(&mut self, folder: &Folder) -> Result<(), Fault> {
         for (key, seeds) in [("seeds", self.seeds), ("quick.seeds", self.quick.seeds)] {
             if seeds.is_some_and(|seeds| !(1..=MOST_SEEDS).contains(&seeds)) {
-                return Some((key.to_string(), format!("give 1 to {MOST_SEEDS} seeds")));
+                return Err((key.to_string(), format!("give 1 to {MOST_SEEDS} seeds")));
             }
         }
         let quick = self.quick.run.as_ref().map(|run| ("quick.run", run));
-        std::iter::once(("run", &self.run)).chain(quick).find_map(|(key, run)| self.fault_of(key, run, folder))
-    }
-
-    fn fault_of(&self, key: &str, run: &str, folder: &Folder) -> Option<Fault> {
-        let (has_place, has_values) = (run.contains("{x}"), !self.x.is_empty());
-        let fault = |key: &str, why: &str| Some((key.to_string(), why.to_string()));
-        match run.split_whitespace().next() {
-            Some("compare") if has_place == has_values => None,
-            Some("compare") if has_place => fault(key, "there is an {x} in it; `x = [ … ]` says what stands there"),
-            Some("compare") => fault("x", &format!("there is no {{x}} in `{key}` for these to stand at")),
-            _ => fault(key, "must be a command of schedlab's that measures, as in `compare yield:8 --policy cfs`"),
+        for (key, run) in std::iter::once(("run", &self.run)).chain(quick) {
+            self.check_form(key, run)?;
         }
-        .or_else(|| {
-            let runs = self.runs(key != "run").into_iter();
-            runs.filter_map(|run| run.coverage(folder).err()).map(|why| (key.to_string(), why)).next()
-        })
+        let quick = self.quick.run.as_ref().map(|_| "quick.run").or(self.quick.x.as_ref().map(|_| "quick.x"));
+        for (key, is_quick) in std::iter::once(("run", false)).chain(quick.map(|key| (key, true))) {
+            let mut covered = Coverage::default();
+            for run in self.runs(is_quick) {
+                covered.add(run.coverage(folder).map_err(|why| (key.to_string(), why))?);
+            }
+            self.covered.push(covered);
+        }
+        Ok(())
     }
 
-    /// What its rows can be about, in a quick run and in a full one.
-    fn coverages(&self, folder: &Folder) -> Result<Vec<Coverage>, String> {
-        let covered = |quick: bool| {
-            let mut all = Coverage::default();
-            for run in self.runs(quick) {
-                all.add(run.coverage(folder)?);
-            }
-            Ok(all)
-        };
-        [false, true].into_iter().filter(|&quick| !quick || self.quick.run.is_some()).map(covered).collect()
+    /// It compares, and has values where it has a place for them.
+    fn check_form(&self, key: &str, run: &str) -> Result<(), Fault> {
+        let (has_place, has_values) = (run.contains("{x}"), !self.x.is_empty());
+        let wrong = |key: &str, why: &str| Err((key.to_string(), why.to_string()));
+        match run.split_whitespace().next() {
+            Some("compare") if has_place == has_values => Ok(()),
+            Some("compare") if has_place => wrong(key, "there is an {x} in it; `x = [ … ]` says what stands there"),
+            Some("compare") => wrong("x", &format!("there is no {{x}} in `{key}` for these to stand at")),
+            _ => wrong(key, "must be a command of schedlab's that measures, as in `compare yield:8 --policy cfs`"),
+        }
     }
 
     /// A run for each value of the axis.
@@ -279,14 +281,12 @@ impl Binding {
     ///
     /// # Errors
     /// If it speaks of what none of the command's rows can be about: a key, and what is wrong.
-    pub fn axis(&self, commands: &[CommandData], folder: &Folder) -> Result<Option<Vec<f64>>, Fault> {
+    pub fn axis(&self, commands: &[CommandData]) -> Result<Option<Vec<f64>>, Fault> {
         let names: Vec<String> = commands.iter().map(|command| command.name.clone()).collect();
         let Some(command) = commands.iter().find(|command| command.name == self.command) else {
             return Err((".command".to_string(), none_of("command", &self.command, &names, "experiments.toml")));
         };
-        for coverage in command.coverages(folder).map_err(|why| (".command".to_string(), why))? {
-            self.fault(&coverage).map_or(Ok(()), Err)?;
-        }
+        command.covered.iter().try_for_each(|covered| self.fault(covered).map_or(Ok(()), Err))?;
         Ok(self.x.is_none().then(|| command.axis()))
     }
 
@@ -464,7 +464,7 @@ mod tests {
             "name = 'y'\nrun = 'compare yield:{x} --policy cfs'\nx = [2, 8.5, 'w']\nseeds = 2\nquick = { seeds = 1, x = [4], run = 'compare yield:{x}' }",
         );
         let folder = Folder::find("pslist").unwrap();
-        let (key, why) = data.fault(&folder).unwrap();
+        let (key, why) = data.clone().cover(&folder).unwrap_err();
         assert!(key == "run" && why.contains("`compare yield:8.5 --policy cfs --seed 1`") && why.contains("give a whole number"), "{why}");
         let full = data.replicates(Settings { quick: false, seed: 7 });
         assert_eq!((full.len(), full[0].len()), (2, 3));
@@ -480,7 +480,7 @@ mod tests {
             ("name = 'y'\nrun = 'rm -r x'", "run"),
             ("name = 'y'\nrun = 'compare yield:{x}'\nx = [1]\nquick = { run = 'rm' }", "quick.run"),
         ] {
-            assert_eq!(command(text).fault(&folder).map(|(key, _)| key).as_deref(), Some(key), "{text}");
+            assert_eq!(command(text).cover(&folder).map_err(|(key, _)| key), Err(key.to_string()), "{text}");
         }
     }
 

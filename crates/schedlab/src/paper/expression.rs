@@ -187,6 +187,11 @@ impl Check {
 }
 
 impl Formula {
+    /// Whether a series is in it.
+    pub fn uses(&self, name: &str) -> bool {
+        self.0.uses(name)
+    }
+
     /// The points of it.
     ///
     /// # Errors
