@@ -97,7 +97,11 @@ impl MachineFile {
         Self::read(&TomlFile::read(Path::new(argument))?)
     }
 
-    fn read(file: &TomlFile) -> Result<MachineFile, Error> {
+    /// The machine that `file` describes.
+    ///
+    /// # Errors
+    /// If it describes none.
+    pub(crate) fn read(file: &TomlFile) -> Result<MachineFile, Error> {
         let described: Described = file.parse()?;
         let places = described.places(file)?;
         let Described { distances, smt, switch_cost, idle_exit, wake_cost, migration, .. } = described;

@@ -18,6 +18,8 @@ pub mod folder;
 pub mod grids;
 pub mod markdown;
 pub mod measurements;
+#[cfg(test)]
+mod misspelt;
 pub mod queues;
 pub mod series;
 pub mod standing;
@@ -83,17 +85,18 @@ impl Paper {
     /// If there is none, or what is wrong with it, with file, line and key.
     pub fn load(name: &str) -> Result<Paper, Error> {
         let folder = Folder::find(name)?;
-        let (experiments, claims) = (folder.toml("experiments.toml")?, folder.toml("claims.toml")?);
+        let experiments = folder.toml("experiments.toml")?;
         let done: Experiments = experiments.parse()?;
         let grids = match folder.text("grids.toml") {
             Some(text) => Grids::read(&folder.toml("grids.toml")?, text, done.regime.clone())?,
             None => Grids::default(),
         };
-        let printed =
-            folder.text("tables.csv").map_or_else(|| Ok(Printed::default()), |text| Printed::read(&folder.path("tables.csv"), text))?;
+        let read = |text| Printed::read(&folder.path("tables.csv"), text);
+        let printed = folder.text("tables.csv").map_or_else(|| Ok(Printed::default()), read)?;
         let (name, findings) = (folder.name.clone(), Findings::default());
         let mut paper = Paper { experiments: done, printed, grids, claims: Vec::new(), findings, name, folder };
         paper.check_experiments(&experiments)?;
+        let claims = paper.folder.toml("claims.toml")?;
         paper.claims = Claim::read(&claims, &paper.regime_names(), |bindings| paper.known(bindings))?;
         if paper.folder.text("findings.toml").is_some() {
             paper.findings = Findings::read(&paper.folder.toml("findings.toml")?, &paper.ids())?;

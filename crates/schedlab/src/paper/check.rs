@@ -2,7 +2,12 @@
 
 use super::Paper;
 use super::claim::{Binding, Bindings};
+use super::commands::CommandData;
 use super::expression::{Formula, Known, KnownSeries};
+use super::figure::{CurveData, FigureData};
+use super::folder::Folder;
+use super::grids::Regime;
+use super::table::TableData;
 use crate::output::Metric;
 use crate::toml_file::TomlFile;
 use crate::{Error, no_such};
@@ -14,39 +19,46 @@ pub type Fault = (String, String);
 impl Paper {
     /// Checks `experiments.toml` and reads the formulas in it.
     pub(super) fn check_experiments(&mut self, file: &TomlFile) -> Result<(), Error> {
-        let wrong = |of: String, (key, why): Fault| file.wrong(&format!("{of}.{key}"), &why);
         self.check_names(file)?;
-        for (index, table) in self.experiments.table.iter().enumerate() {
-            for (place, column) in table.column.iter().enumerate() {
-                let at = || format!("table[{index}].column[{place}]");
-                if self.printed.rows(&table.id, &column.name).is_empty() {
-                    return Err(wrong(at(), ("name".to_string(), format!("tables.csv has no cell of {}/{}", table.id, column.name))));
-                }
-                column.fault(table).map_or(Ok(()), |fault| Err(wrong(at(), fault)))?;
-            }
-        }
+        self.check_tables(file, &self.experiments.table)?;
         self.printed.check(&self.experiments.table)?;
-        for (index, regime) in self.experiments.regime.iter().enumerate() {
-            regime.fault().map_or(Ok(()), |fault| Err(wrong(format!("regime[{index}]"), fault)))?;
-        }
-        for (index, command) in self.experiments.command.iter_mut().enumerate() {
-            command.cover(&self.folder).map_err(|fault| wrong(format!("command[{index}]"), fault))?;
-        }
-        let mut formulas = Vec::new();
-        for (index, figure) in self.experiments.figure.iter().enumerate() {
-            figure.fault(self).map_or(Ok(()), |fault| Err(wrong(format!("figure[{index}]"), fault)))?;
-            let known = self.known(&figure.bindings).map_err(|fault| wrong(format!("figure[{index}]"), fault))?;
-            let read = |(place, text): (usize, &str)| {
-                let key = format!("figure[{index}].curve[{place}].y");
-                Formula::parse(text, &known).map_err(|fault| file.wrong_within(&key, &fault.at, &fault.message))
-            };
-            let read = figure.curve.iter().map(|curve| curve.y.as_str()).enumerate().map(read).collect::<Result<Vec<_>, Error>>()?;
-            let used = |name: &str| read.iter().any(|formula| formula.uses(name));
-            unused(&figure.bindings, used).map_or(Ok(()), |fault| Err(wrong(format!("figure[{index}]"), fault)))?;
-            formulas.push(read);
-        }
+        check_regimes(file, &self.experiments.regime)?;
+        cover(file, &mut self.experiments.command, &self.folder)?;
+        let formulas = self.formulas(file, &self.experiments.figure)?;
         self.experiments.figure.iter_mut().zip(formulas).for_each(|(figure, formulas)| figure.formulas = formulas);
         Ok(())
+    }
+
+    /// Whether each column has printed numbers, and names what can be measured.
+    pub(super) fn check_tables(&self, file: &TomlFile, tables: &[TableData]) -> Result<(), Error> {
+        for (index, table) in tables.iter().enumerate() {
+            for (place, column) in table.column.iter().enumerate() {
+                let wrong = |(key, why): Fault| Err(file.wrong(&format!("table[{index}].column[{place}].{key}"), &why));
+                if self.printed.rows(&table.id, &column.name).is_empty() {
+                    return wrong(("name".to_string(), format!("tables.csv has no cell of {}/{}", table.id, column.name)));
+                }
+                column.fault(table).map_or(Ok(()), wrong)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The formulas of each figure, of which all is there that they name.
+    pub(super) fn formulas(&self, file: &TomlFile, figures: &[FigureData]) -> Result<Vec<Vec<Formula>>, Error> {
+        let of_figure = |(index, figure): (usize, &FigureData)| {
+            let wrong = |(key, why): Fault| file.wrong(&format!("figure[{index}].{key}"), &why);
+            figure.fault(self).map_or(Ok(()), |fault| Err(wrong(fault)))?;
+            let known = self.known(&figure.bindings).map_err(wrong)?;
+            let read = |(place, curve): (usize, &CurveData)| {
+                let key = format!("figure[{index}].curve[{place}].y");
+                Formula::parse(&curve.y, &known).map_err(|fault| file.wrong_within(&key, &fault.at, &fault.message))
+            };
+            let formulas = figure.curve.iter().enumerate().map(read).collect::<Result<Vec<Formula>, Error>>()?;
+            let used = |name: &str| formulas.iter().any(|formula| formula.uses(name));
+            unused(&figure.bindings, used).map_or(Ok(()), |fault| Err(wrong(fault)))?;
+            Ok(formulas)
+        };
+        figures.iter().enumerate().map(of_figure).collect()
     }
 
     /// Whether each table, figure, regime and command has a name of its own.
@@ -86,6 +98,18 @@ impl Paper {
     pub(super) fn regime_names(&self) -> Vec<String> {
         self.grids.regimes().iter().map(|regime| regime.name.clone()).collect()
     }
+}
+
+/// Whether the parameters of each regime are some.
+pub(super) fn check_regimes(file: &TomlFile, regimes: &[Regime]) -> Result<(), Error> {
+    let fault = regimes.iter().enumerate().find_map(|(index, regime)| Some((index, regime.fault()?)));
+    fault.map_or(Ok(()), |(index, (key, why))| Err(file.wrong(&format!("regime[{index}].{key}"), &why)))
+}
+
+/// Finds out what the rows of each command can be about.
+pub(super) fn cover(file: &TomlFile, commands: &mut [CommandData], folder: &Folder) -> Result<(), Error> {
+    let wrong = |index: usize, (key, why): Fault| file.wrong(&format!("command[{index}].{key}"), &why);
+    commands.iter_mut().enumerate().try_for_each(|(index, command)| command.cover(folder).map_err(|fault| wrong(index, fault)))
 }
 
 /// A series that nothing uses: a name that nobody meant, or a check that was forgotten.

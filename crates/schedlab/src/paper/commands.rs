@@ -9,21 +9,22 @@
 //! quick = { x = [2, 32], seeds = 3 }              # what `--quick` takes instead; also another `run`, or `skipped = "why"`
 //! ```
 //!
-//! A run is a process of its own, in a directory with the paper's files, so that a workload file beside `experiments.toml` can be named: what it prints as JSON is what a user sees, and a world that cannot be had (exit code 77) is a reason in its own words.
+//! A run is what the command line comes to as a library, with the paper's files in a directory, so that a workload file beside `experiments.toml` can be
+//! named: its rows are what a user sees, and a world that cannot be had (exit code 77) is a reason in its own words.
 
 use super::cache::Cache;
 use super::check::{Fault, MOST_SEEDS, metric, none_of};
 use super::folder::Folder;
 use super::series::Series;
 use super::verdict::Curves;
-use crate::cmd::{Arguments, Coverage};
-use crate::output::{Metric, Row, World};
+use crate::Error;
+use crate::cmd::{Arguments, Caller, Coverage};
+use crate::machine_file::MachineFile;
+use crate::output::{Answer, Metric, Row, World};
 use crate::vm::{Scheduler, sha256};
-use crate::{Error, progress};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 /// A command as `experiments.toml` describes it.
 #[derive(Clone, Debug, Deserialize)]
@@ -236,8 +237,19 @@ impl Run {
 
     /// What its rows can be about, or why there will be none.
     fn coverage(&self, folder: &Folder) -> Result<Coverage, String> {
-        let read = Arguments::read(&self.words).and_then(|arguments| arguments.coverage(&|name| folder.workload(name)));
+        let read = Arguments::read(&self.words).and_then(|arguments| {
+            if let Some((_, machine)) = self.machine() {
+                MachineFile::read(&folder.toml(machine)?)?;
+            }
+            arguments.coverage(&|name| folder.workload(name))
+        });
         read.map_err(|why| format!("`{}`: {why}", self.words.join(" ")))
+    }
+
+    /// The machine's file, which lies beside the paper's others, and which word it is.
+    fn machine(&self) -> Option<(usize, &str)> {
+        let place = self.words.iter().position(|word| word == "--machine")? + 1;
+        self.words.get(place).map(|word| (place, word.as_str())).filter(|(_, word)| *word != "host")
     }
 
     /// All that its numbers depend on beside this program: its words, and what is in the files that they name and in the scheduler for a guest.
@@ -256,22 +268,24 @@ impl Run {
         policies.split(',').find(|policy| !policy.starts_with("kernel:")).and_then(|policy| Scheduler::find(policy).ok())
     }
 
-    /// Runs it.
+    /// Runs it, with the paper's files in `directory`.
     fn rows(&self, directory: &Path) -> Result<Result<Vec<Row>, String>, Error> {
-        let program = std::env::current_exe().map_err(|error| Error::Internal(format!("this program is not to be found: {error}")))?;
-        let output =
-            Command::new(program).current_dir(directory).args(with_option(&self.words, "--format", "json")).stdin(Stdio::null()).output();
-        let output = output.map_err(|error| Error::Internal(format!("{}: {error}", self.key())))?;
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_string();
-        match output.status.code() {
-            // 5: its own intervals stayed wide; the numbers are there, and replicates have an interval of theirs.
-            Some(0 | 5) => {
-                let wrong = |error: &dyn std::fmt::Display| Error::Internal(format!("{}: no results: {error}", self.key()));
-                let mut results: serde_json::Value = serde_json::from_slice(&output.stdout).map_err(|error| wrong(&error))?;
-                serde_json::from_value(results["rows"].take()).map(Ok).map_err(|error| wrong(&error))
-            }
-            Some(77) => Ok(Err(said.lines().last().unwrap_or_default().trim_start_matches("schedlab: ").to_string())),
-            _ => Err(Error::Input(format!("{}: {} {said}", self.key(), output.status))),
+        let caller = Caller { directory: Some(directory), ..Caller::default() };
+        let mut words = self.words.clone();
+        if let Some((place, machine)) = self.machine() {
+            words[place] = directory.join(machine).display().to_string();
+        }
+        let answer = Arguments::read(&words).and_then(|arguments| arguments.answer(&caller));
+        let answer = answer.and_then(|Answer { results, end, .. }| match end {
+            // Its own intervals stayed wide; the numbers are there, and replicates have an interval of theirs.
+            Ok(()) | Err(Error::Inconclusive(_)) => Ok(results.rows),
+            Err(error) => Err(error),
+        });
+        match answer {
+            Ok(rows) => Ok(Ok(rows)),
+            Err(Error::Missing(why)) => Ok(Err(why.lines().last().unwrap_or_default().to_string())),
+            Err(Error::Stopped) => Err(Error::Stopped),
+            Err(error) => Err(Error::Input(format!("{}: {error}", self.key()))),
         }
     }
 }
@@ -386,9 +400,7 @@ impl<'a> Measured<'a> {
             return Ok(());
         }
         let directory = self.folder.unpacked()?;
-        let bar = progress::bar("running", self.wanted.len() as u64);
         for (key, run) in &self.wanted {
-            bar.set_message(key.clone());
             let of = run.description(self.folder);
             let known = cache.get::<Vec<Row>>(&of);
             let is_new = known.is_none();
@@ -397,9 +409,7 @@ impl<'a> Measured<'a> {
                 cache.put(&of, rows)?;
             }
             self.rows.insert(key.clone(), rows);
-            bar.inc(1);
         }
-        bar.finish_and_clear();
         Ok(())
     }
 

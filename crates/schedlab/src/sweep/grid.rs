@@ -142,6 +142,7 @@ pub(super) fn read(file: &TomlFile, folder: &Path, stem: &OsStr) -> Result<Sweep
         return Err(file.wrong("on", SIMULATES));
     }
     let named = std::mem::take(&mut content.grid);
+    Part::whole(&content, stem).check_names(file, folder)?;
     let parts: Vec<Part<'_>> = match &named[..] {
         [] => vec![Part::whole(&content, stem)],
         named => named.iter().enumerate().map(|(index, named)| Part::of(&content, index, named)).collect(),
@@ -258,6 +259,13 @@ impl<'c> Part<'c> {
         Ok(())
     }
 
+    /// Checks what stands above all grids, too, even where each of them says otherwise.
+    fn check_names(&self, file: &TomlFile, folder: &Path) -> Result<(), Error> {
+        self.workload.as_ref().map_or(Ok(()), |_| self.template(file, folder).map(drop))?;
+        self.policies.as_ref().map_or(Ok(()), |(names, key)| parse_policies(names, key, file).map(drop))?;
+        self.places(file).map(drop)
+    }
+
     fn template(&self, file: &TomlFile, folder: &Path) -> Result<Template, Error> {
         let Some((source, key)) = &self.workload else { return Err(file.wrong(&self.key("workload"), "the workload is missing")) };
         let name = match source {
@@ -278,10 +286,7 @@ impl<'c> Part<'c> {
         let Some((names, key)) = self.policies.as_ref().filter(|(names, _)| !names.is_empty()) else {
             return Err(file.wrong(&self.key("policies"), "without policies there are no cells"));
         };
-        let parse = |(index, name): (usize, &String)| {
-            parse_policy(name).map(Arc::new).map_err(|message| file.wrong(&format!("{key}[{index}]"), &message))
-        };
-        let policies = names.iter().enumerate().map(parse).collect::<Result<Vec<_>, Error>>()?;
+        let policies = parse_policies(names, key, file)?;
         if let Some((baseline, key)) = self.baseline.as_ref().filter(|(baseline, _)| !names.iter().any(|name| name == baseline)) {
             return Err(file.wrong(key, &format!("the baseline `{baseline}` is none of the policies")));
         }
@@ -321,6 +326,14 @@ impl<'c> Part<'c> {
     fn key_of(&self, parameter: &str) -> Option<&str> {
         self.axes.iter().chain(&self.parameters).find(|(name, ..)| *name == parameter).map(|(_, _, key)| key.as_str())
     }
+}
+
+/// The policies of these names, which stand at `key`.
+fn parse_policies(names: &[String], key: &str, file: &TomlFile) -> Result<Vec<Arc<PolicySpec>>, Error> {
+    let parse = |(index, name): (usize, &String)| {
+        parse_policy(name).map(Arc::new).map_err(|message| file.wrong(&format!("{key}[{index}]"), &message))
+    };
+    names.iter().enumerate().map(parse).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! A closed workload, wherever it was described: tasks that go through phases.
 #![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap, clippy::arithmetic_side_effects)]
 
+mod names;
+
 use crate::Error;
 use crate::toml_file::TomlFile;
 use schedsim::workload::{self, Closed, Invalid, LoopPhase, Phase};
@@ -43,8 +45,12 @@ impl ClosedWorkload {
         let closed: Closed = file.parse()?;
         let stem = file.name().rsplit('/').next().unwrap_or_default().trim_end_matches(".toml");
         let name = closed.name.clone().unwrap_or_else(|| stem.to_string());
-        let workload = ClosedWorkload { name, closed, origin: Origin::Toml(file), notes: Vec::new() };
-        workload.scripts(workload.cpus().max(MOST_CPUS)).map(|_| workload)
+        let mut workload = ClosedWorkload { name, closed, origin: Origin::Toml(file), notes: Vec::new() };
+        workload.scripts(workload.cpus().max(MOST_CPUS))?;
+        names::slip(&workload.closed).map_or(Ok(()), |invalid| Err(workload.refuse(&invalid)))?;
+        // A table that only declares says nothing to who runs the tasks.
+        workload.closed.devices.retain(|_, options| *options != Default::default());
+        Ok(workload)
     }
 
     /// One that came with the program.
