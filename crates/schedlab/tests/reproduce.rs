@@ -145,7 +145,7 @@ fn bad_input_is_said_with_file_line_and_key() {
             "metric = \"ggr\"",
             "paper/claims.toml:4: claim[0].let.ip.metric: there is no metric named `ggr`.",
         ),
-        ("claims.toml", "skipped = \"there is no cook\"", "", "paper/claims.toml:8: claim[1]: X-CLM2 needs either a threshold"),
+        ("claims.toml", "skipped = \"there is no cook\"", "", "paper/claims.toml:9: claim[1].id: X-CLM2 needs either a threshold"),
         ("claims.toml", "x = \"load\"", "x = \"loud\"", "paper/claims.toml:4: claim[0].let.ip.x: there is no axis named `loud`."),
         ("experiments.toml", "tk / ip", "tk / up", "paper/experiments.toml:13: figure[0].curve[0].y: there is no series named `up`."),
         (
