@@ -161,8 +161,10 @@ fn a_misspelling_that_passes_or_has_no_line_is_found() {
     let of = |read: &(dyn Fn(&str) -> Result<(), Error> + Sync)| tally("x.toml", std::slice::from_ref(&text), &known(&text), read);
     let lenient = of(&|_| Ok(()));
     assert_eq!((lenient.tried, lenient.wrong.len()), (3, 3), "two keys, one value; not the prose: {:?}", lenient.wrong);
-    let fails =
-        |message: &'static str| of(&move |new| if new == text { Ok(()) } else { Err(Error::Input(message.to_string())) }).wrong.len();
+    let fails = |message: &'static str| {
+        let read = |new: &str| if new == text { Ok(()) } else { Err(Error::Input(message.to_string())) };
+        of(&read).wrong.len()
+    };
     assert_eq!([fails("x.toml:1: metric: no"), fails("x.toml: no"), fails("no")], [0, 3, 3]);
 }
 
