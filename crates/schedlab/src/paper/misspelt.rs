@@ -215,14 +215,15 @@ fn no_misspelt_name_in_a_grid_a_machine_or_a_workload_passes() {
     let sweep = |name: &str, text: &str| Sweep::parse(name, text).map(drop);
     tallies.push(tally("grids.toml", &parts(grids), &known(grids), |text| sweep("grids.toml", text)));
     let loads = std::fs::read_to_string(root.join("workloads/loads.grid.toml")).unwrap();
-    tallies.push(tally("loads.grid.toml", &[loads.clone()], &known(&loads), |text| sweep("loads.grid.toml", text)));
+    tallies.push(tally("loads.grid.toml", std::slice::from_ref(&loads), &known(&loads), |text| sweep("loads.grid.toml", text)));
     let toml = |dir: &str| {
         let files = std::fs::read_dir(root.join(dir)).unwrap().map(|entry| entry.unwrap().path());
         files.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect::<Vec<_>>()
     };
     for path in toml("workloads/machines") {
         let (name, text) = (path.display().to_string(), std::fs::read_to_string(&path).unwrap());
-        tallies.push(tally(&name, &[text.clone()], &known(&text), |text| MachineFile::read(&TomlFile::of(&name, text)).map(drop)));
+        tallies
+            .push(tally(&name, std::slice::from_ref(&text), &known(&text), |text| MachineFile::read(&TomlFile::of(&name, text)).map(drop)));
     }
     let papers = ["curran-stumm-1990", "pslist", "td-tp"].map(|paper| toml(&format!("papers/{paper}")));
     for path in toml("workloads").into_iter().chain(papers.into_iter().flatten()) {
@@ -234,7 +235,7 @@ fn no_misspelt_name_in_a_grid_a_machine_or_a_workload_passes() {
             Workload::Stochastic(template) => template.with(&Parameters::default()).map(drop),
             _ => Ok(()),
         };
-        tallies.push(tally(&name, &[text.clone()], &known(&text), read));
+        tallies.push(tally(&name, std::slice::from_ref(&text), &known(&text), read));
     }
     expect_none(&tallies, 900);
 }

@@ -25,7 +25,7 @@ pub fn slip(closed: &Closed) -> Option<Invalid> {
             let one = uses.entry(name).or_insert_with(|| Use { key: place.key, ..Use::default() });
             (one.waits, one.serves) = (one.waits || waits, one.serves || !waits);
             if !counted.contains(&name) {
-                one.tasks += u64::from(tasks.count);
+                one.tasks = one.tasks.saturating_add(u64::from(tasks.count));
                 counted.push(name);
             }
         }
