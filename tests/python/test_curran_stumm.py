@@ -19,7 +19,7 @@ def simulator(root):
     command = ["cargo", "run", "--locked", "-q", "-p", "schedsim", "--example", "unix1990", "--", str(LOAD), str(TASKS), str(RUNS)]
     out = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout
     rows = list(csv.DictReader(out.splitlines(), delimiter="\t"))
-    return [row for row in rows if row["candidate"] == "central:rr"]
+    return [row for row in rows if row["policy"] == "central:rr"]
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ QUIET = [
 def results(schedlab, root, tmp_path_factory):
     directory = tmp_path_factory.mktemp("results")
     recording = root / "workloads" / "sqlite-and-xz.perf.data.zst"
-    schedlab("compare", recording, "--policy", "eevdf,take:rr,central:rr", "--cpus", "2,4", "--max-time", "1s", "-o", directory)
+    schedlab("compare", recording, "--policy", "eevdf,take:rr,central:rr", "--cpus", "2,4", "--ci", "100%", "-o", directory)
     return directory
 
 

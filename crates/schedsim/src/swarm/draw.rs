@@ -1,7 +1,7 @@
 //! Draws a case: which tasks there are, what they do, and who waits for whom.
 
 use super::Case;
-use crate::workload::{Closed, IoOperation, IoPhase, Phase, SchedulingPolicy, Tasks, TimerMode, TimerPhase};
+use crate::workload::{BarrierOptions, Closed, DeviceOptions, IoOperation, IoPhase, Phase, SchedulingPolicy, Tasks, TimerMode, TimerPhase};
 use crate::{Machine, Nanos, Random};
 
 /// What a task does, in groups that belong together: nothing is put between a lock and its unlock.
@@ -21,8 +21,21 @@ pub fn case(seed: u64) -> Case {
         tasks.phases = groups.into_iter().flatten().collect();
     }
     let duration = draw.one_in(3).then(|| Nanos(1 + draw.unit * (1 + draw.below(30))));
-    let workload = Closed { name: Some(format!("swarm-{seed}")), cpus: Some(machine.cpus), duration, tasks, ..Closed::default() };
+    let mut workload = Closed { name: Some(format!("swarm-{seed}")), cpus: Some(machine.cpus), duration, tasks, ..Closed::default() };
+    declare(&mut workload);
     Case { workload, machine }
+}
+
+/// Gives each barrier and device that is used a table, which a workload file needs where few tasks use it, and no other.
+pub(super) fn declare(workload: &mut Closed) {
+    (workload.barriers, workload.devices) = Default::default();
+    for phase in workload.tasks.iter().flat_map(|tasks| &tasks.phases) {
+        match phase {
+            Phase::Barrier(barrier) => drop(workload.barriers.insert(barrier.clone(), BarrierOptions::default())),
+            Phase::Io(io) => drop(workload.devices.insert(io.device.clone(), DeviceOptions::default())),
+            _ => {}
+        }
+    }
 }
 
 struct Draw {

@@ -3,6 +3,7 @@
 //! What belongs together goes together (the two ends of a pipe, lock and unlock, fork and join), so that none of them stalls.
 
 use super::Case;
+use super::draw::declare;
 use crate::workload::{Closed, LoopPhase, Phase, SchedulingPolicy, Tasks};
 use crate::{Machine, Nanos};
 
@@ -12,7 +13,10 @@ pub fn cases(case: &Case) -> impl Iterator<Item = Case> + '_ {
         .chain(without_phases(&case.workload))
         .chain(simpler_tasks(&case.workload))
         .chain(sooner(&case.workload))
-        .map(|workload| Case { workload, machine: case.machine.clone() });
+        .map(|mut workload| {
+            declare(&mut workload);
+            Case { workload, machine: case.machine.clone() }
+        });
     of_workload.chain(machines(case))
 }
 
