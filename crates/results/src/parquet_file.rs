@@ -13,6 +13,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::record::{Field, Row as Cells};
 use parquet::schema::parser::parse_message_type;
 use serde_json::{Map, Number, Value};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 const VERSION: &str = "schedlab.schema";
@@ -87,6 +88,12 @@ impl Column {
 /// # Errors
 /// If it is damaged, or of another version.
 pub fn from_parquet(file: Vec<u8>) -> Result<Vec<Row>, String> {
+    // The library panics at some damaged pages. It has this file only, so nothing else is left half done.
+    let read = catch_unwind(AssertUnwindSafe(|| rows_of(file)));
+    read.unwrap_or_else(|_| Err("not results in Parquet: a page is damaged".to_string()))
+}
+
+fn rows_of(file: Vec<u8>) -> Result<Vec<Row>, String> {
     let damaged = |error: ParquetError| format!("not results in Parquet: {error}");
     let length = file.len();
     let reader = SerializedFileReader::new(Bytes::from(file)).map_err(damaged)?;

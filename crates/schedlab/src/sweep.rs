@@ -7,6 +7,7 @@
 //! ```
 //! use schedlab::sweep::{Shard, Store, Sweep};
 //! use indicatif::ProgressBar;
+//! use results::Metric;
 //!
 //! let grid = "workload = 'unix1990'\npolicies = ['initial:rr', 'take:rr']\nbaseline = 'initial:rr'\nseeds = 3\n\
 //!             [parameters]\ntasks = 50\n[axes]\nload = [0.3, 0.5]\n";
@@ -19,7 +20,7 @@
 //! assert_eq!(runs.failed.len() + runs.missing.len(), 0);
 //! let table = sweep.summary(&runs.rows);
 //! let ngrr = |load: f64| table.iter().find(|row| row.metric == Metric::ngrr && row.candidate == "take:rr" && row.coordinate("load").unwrap().number() == Some(load));
-//! assert_eq!(ngrr("0.5").map(|row| (row.runs, row.value.is_some())), Some((3, true)));
+//! assert_eq!(ngrr(0.5).map(|row| (row.runs, row.value.is_some())), Some((3, true)));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
