@@ -1,7 +1,7 @@
 //! Drives a policy by what really happens somewhere: a second caller of [`Policy`] beside the engine.
 //!
 //! Whoever runs the tasks (a kernel, through sched_ext) reports that they come, wake, stop and leave; [`Live`] keeps the policy's
-//! [`Context`], makes the calls in the order that the trait promises, applies the effects, and says what shall run where. It knows no
+//! [`Context`](crate::policy::Context), makes the calls in the order that the trait promises, applies the effects, and says what shall run where. It knows no
 //! kernel, so the same is tested without one.
 //!
 //! A CPU is asked for its next task when it has stopped its last one or was kicked while idle. A task that has been chosen counts as the

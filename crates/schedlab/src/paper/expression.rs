@@ -3,7 +3,7 @@
 //! `max(list) / min(list) <= 1.01`. A name is a series of points (x, y); arithmetic goes point by point over the x that both sides have. `s@10` is the
 //! value at x = 10, `s[50..200]` the points in that range. A comparison holds if it holds at every point. A [`Formula`] is one side of it: what a figure draws.
 //!
-//! [Reading](parse) an expression checks it: every name, every function with its arguments, and every point of a series whose axis is known. What is left is a
+//! Reading an expression checks it: every name, every function with its arguments, and every point of a series whose axis is known. What is left is a
 //! tree of two types, [`Number`] and [`Points`].
 
 mod function;
