@@ -89,6 +89,6 @@ mod tests {
         assert_eq!([of("world"), of("point"), of("verdict")], [(Kind::Text, false), (Kind::Text, false), (Kind::Text, true)]);
         assert_eq!([of("cpus"), of("runs"), of("seed")], [(Kind::Whole(16), true), (Kind::Whole(32), false), (Kind::Whole(64), true)]);
         assert_eq!([of("value"), of("effect")], [(Kind::Number, true); 2]);
-        assert_eq!(COLUMNS.len(), 20);
+        assert_eq!(COLUMNS.len(), 22);
     }
 }

@@ -38,9 +38,13 @@ pub struct Record<P = Point> {
     pub runs: u32,
     /// The difference from the baseline as a share of the baseline.
     pub effect: Option<f64>,
+    /// Lower end of its 95 % confidence interval.
+    pub effect_low: Option<f64>,
+    /// Upper end of it.
+    pub effect_high: Option<f64>,
     /// What was decided.
     pub verdict: Option<Verdict>,
-    /// Why nothing was.
+    /// Why it is undecided.
     pub reason: Option<String>,
     /// The seed of the (first) run.
     pub seed: Option<u64>,
@@ -72,6 +76,8 @@ impl<P> Record<P> {
             ci_high: self.ci_high,
             runs: self.runs,
             effect: self.effect,
+            effect_low: self.effect_low,
+            effect_high: self.effect_high,
             verdict: self.verdict,
             reason: self.reason,
             seed: self.seed,
@@ -102,6 +108,8 @@ impl From<Row> for Record {
             ci_high: number(row.ci_high),
             runs: row.runs,
             effect: number(row.effect),
+            effect_low: number(row.effect_low),
+            effect_high: number(row.effect_high),
             verdict: row.verdict,
             reason: text(row.reason),
             seed: row.seed,
@@ -138,6 +146,8 @@ impl TryFrom<Record> for Row {
             ci_high: record.ci_high,
             runs: record.runs,
             effect: record.effect,
+            effect_low: record.effect_low,
+            effect_high: record.effect_high,
             verdict: record.verdict,
             reason: record.reason,
             seed: record.seed,

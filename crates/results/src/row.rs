@@ -38,9 +38,13 @@ pub struct Row {
     pub runs: u32,
     /// The difference from the baseline as a share of the baseline.
     pub effect: Option<f64>,
+    /// Lower end of its 95 % confidence interval.
+    pub effect_low: Option<f64>,
+    /// Upper end of it.
+    pub effect_high: Option<f64>,
     /// What was decided.
     pub verdict: Option<Verdict>,
-    /// Why nothing was.
+    /// Why it is undecided.
     pub reason: Option<String>,
     /// The seed of the (first) run.
     pub seed: Option<u64>,
@@ -124,6 +128,8 @@ impl Row {
             ci_high: None,
             runs: 0,
             effect: None,
+            effect_low: None,
+            effect_high: None,
             verdict: None,
             reason: None,
             seed: None,

@@ -76,6 +76,8 @@ impl Table {
             ("ci_high", number(|row| row.ci_high)),
             ("runs", runs),
             ("effect", number(|row| row.effect)),
+            ("effect_low", number(|row| row.effect_low)),
+            ("effect_high", number(|row| row.effect_high)),
             ("verdict", text(|row| row.verdict.map(Verdict::word))),
             ("reason", text(|row| row.reason.as_deref())),
             ("seed", seeds),

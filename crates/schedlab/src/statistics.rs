@@ -1,9 +1,13 @@
 //! Intervals and verdicts. A replicate is a run, never a sample inside a run.
 
+mod decision;
 mod paired;
+mod ranks;
 mod several;
 
+pub use decision::{Comparison, Decision, Effect, Margin, Reason, Replay, decide, error_of_replay};
 pub use paired::{Paired, Question, judge};
+pub use ranks::Ranks;
 pub use several::{holm, spent_at};
 
 pub use results::Verdict;
