@@ -3,7 +3,7 @@
 SCHEDLAB := target/release/schedlab
 POLICIES := eevdf,take:rr,take:multilist2,take:priority,central:rr,central:priority,initial:rr
 
-.PHONY: lab test bench build clean
+.PHONY: lab test bench docs clean
 
 lab: ## build, then compare schedulers on a recorded trace
 	@tools/setup lab
@@ -17,6 +17,10 @@ test: ## everything that CI runs
 bench: ## measure, print, judge nothing
 	@tools/setup bench
 	tools/bench
+
+docs: ## measure the quick figures of the documents again, and fill all of them in
+	cargo build --release --locked -p schedlab
+	tools/docs
 
 clean:
 	cargo clean
