@@ -31,7 +31,7 @@ mod turns;
 use crate::engine::Outcome;
 use crate::policy::Promises;
 use crate::trace::{Event, EventKind, Observer, PrevState};
-use crate::workload::{Action, Affinity, Start, Workload};
+use crate::workload::{Action, Affinity, Nudge, Start, Workload};
 use crate::{CpuId, Machine, Nanos, TaskId, Time};
 use accounts::Accounts;
 use conservation::Conservation;
@@ -50,6 +50,7 @@ pub const MOST_VIOLATIONS: usize = 100;
 #[derive(Clone, Debug)]
 pub struct Checks<'w> {
     workload: &'w Workload,
+    nudge: Option<Nudge>,
     cpus: u16,
     now: Time,
     tasks: Vec<Phase>,
@@ -176,6 +177,7 @@ impl<'w> Checks<'w> {
         let promises = Promises { shares: promises.shares.filter(|_| is_exact), locally_work_conserving, ..promises };
         Checks {
             workload,
+            nudge: None,
             cpus: machine.cpus,
             now: Time::ZERO,
             tasks: vec![Phase::Unborn; tasks],
@@ -196,6 +198,11 @@ impl<'w> Checks<'w> {
             deadlines: Deadlines::new(workload, machine, promises),
             violations: Vec::new(),
         }
+    }
+
+    /// The same for a run with these nudges: tasks start later, and do a little more or less than their scripts say.
+    pub fn with_nudge(self, nudge: Option<Nudge>) -> Checks<'w> {
+        Checks { nudge, ..self }
     }
 
     /// What was wrong, in order of time; at most [`MOST_VIOLATIONS`]. Call it with the outcome of the same run.
@@ -391,6 +398,7 @@ impl<'w> Checks<'w> {
     }
 
     fn expect_none_lost(&mut self) {
+        let late = self.nudge.map_or(Nanos::ZERO, |nudge| nudge.latest_start());
         for task in self.workload.ids() {
             let spec = &self.workload.tasks[task.index()];
             let pauses_first = spec
@@ -402,7 +410,7 @@ impl<'w> Checks<'w> {
                 (Phase::Waiting, _) if self.conservation.is_lost(task, self.now) && !is_limited(self.workload, task) => {
                     self.report(Rule::NoneLost, Some(task), None, "is ready at the end, with all CPUs idle".into());
                 }
-                (Phase::Unborn, Start::At(time) | Start::Asleep(time)) if time < self.now && !pauses_first => {
+                (Phase::Unborn, Start::At(time) | Start::Asleep(time)) if time + late < self.now && !pauses_first => {
                     self.report(Rule::NoneLost, Some(task), None, format!("should have come into being at {}", Nanos(time.0)));
                 }
                 _ => {}
@@ -415,7 +423,8 @@ impl<'w> Checks<'w> {
         for task in self.workload.ids() {
             let (useful, demand) = (self.accounts.useful(task), self.workload.tasks[task.index()].script.demand());
             let dead = self.tasks[task.index()] == Phase::Dead;
-            if useful > demand || dead && useful < demand {
+            let off = self.nudge.map_or(Nanos::ZERO, |nudge| nudge.most_of(demand));
+            if useful > demand.saturating_add(off) || dead && useful < demand.saturating_sub(off) {
                 self.report(Rule::CpuTime, Some(task), None, format!("did {useful} of work, and its script asks for {demand}"));
             }
         }

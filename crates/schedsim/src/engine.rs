@@ -130,7 +130,7 @@ struct Engine<'w, P, S> {
 
 impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
     fn new(source: Source<'w>, machine: &Machine, policy: P, options: Options, trace: S) -> Self {
-        let cpu_sets = if let Source::Scripts(workload) = source { workload.cpu_sets.clone() } else { Vec::new() };
+        let cpu_sets = if let Source::Scripts(workload, _) = source { workload.cpu_sets.clone() } else { Vec::new() };
         let rates = Rates::new(machine);
         let costly_ticks = machine.ticks.as_ref().filter(|ticks| ticks.have_costs());
         let interrupts = machine.unseen > Nanos::ZERO
@@ -138,12 +138,12 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
             || machine.timer_cost > Nanos::ZERO
             || costly_ticks.is_some();
         let mut cx = Context::new(machine.clone(), cpu_sets, Random::new(options.seed));
-        if let Source::Scripts(workload) = source {
+        if let Source::Scripts(workload, _) = source {
             cx.reservations = workload.reservations.clone();
             cx.cgroups = workload.cgroups.clone();
         }
         let mut engine = Engine {
-            load: Load::new(source, options.seed),
+            load: Load::new(source, options),
             tick: costly_ticks.map(|ticks| ticks.period).or(policy.needs().tick),
             costs_are_special: machine.queue_cost.is_some() || machine.lock_hold > Nanos::ZERO || interrupts || !rates.are_even(),
             slowdown: Slowdown::new(machine, policy.migrates()),
@@ -153,7 +153,7 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
             cpus: vec![Cpu::IDLE; usize::from(machine.cpus)],
             cpu_times: CpuTimes::new(machine.cpus),
             timers: Timers::new(),
-            sync: if let Source::Scripts(workload) = source { Sync::new(workload) } else { Sync::default() },
+            sync: if let Source::Scripts(workload, _) = source { Sync::new(workload) } else { Sync::default() },
             resched: Vec::new(),
             interrupted: NOBODY,
             alarms: Vec::new(),

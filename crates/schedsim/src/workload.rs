@@ -6,6 +6,7 @@ mod cgroup;
 mod closed;
 mod costs;
 mod model;
+mod nudge;
 mod operation;
 mod replay;
 mod reservation;
@@ -21,6 +22,8 @@ pub use closed::{
 pub use costs::{CostEstimator, Costs, Estimate};
 pub(crate) use model::Population;
 pub use model::{After, Bin, Bursts, Class, Distribution, Invalid, Kind, Model, Priorities, RunLength, Stream, Unix1990};
+pub(crate) use nudge::Jitter;
+pub use nudge::Nudge;
 pub use operation::Operation;
 pub use replay::{EdgeCounts, Recorded, ReplayBuilder, ReplayOptions, ReplayReport, TaskMatch, UntilEnded};
 pub use reservation::{Reservation, Schedulability, reservable};

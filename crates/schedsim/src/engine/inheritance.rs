@@ -113,7 +113,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
 
     fn own_prio(&self, task: TaskId) -> u8 {
         match &self.load {
-            Load::Scripts(workload, _) => workload.tasks[task.index()].info.prio,
+            Load::Scripts(scripts) => scripts.workload.tasks[task.index()].info.prio,
             Load::Drawn(_) => self.seat.cx().task(task).prio,
         }
     }

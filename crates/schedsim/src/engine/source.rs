@@ -1,20 +1,27 @@
 //! Where the engine gets its tasks from: scripts, all known in advance, or a model, drawn as time goes on.
 
-use crate::workload::{Action, Model, Population, Shared, Start, Words, Workload};
-use crate::{Nanos, TaskId};
+use super::Options;
+use crate::workload::{Action, Jitter, Model, Nudge, Population, Shared, Start, Words, Workload};
+use crate::{Nanos, TaskId, Time};
 
 /// What a simulation is fed with. A `&Workload` and a `&Model` convert into it.
 #[derive(Clone, Copy, Debug)]
 pub enum Source<'w> {
-    /// A closed set of tasks with a script each.
-    Scripts(&'w Workload),
+    /// A closed set of tasks with a script each; nudged, if it is a member of an ensemble.
+    Scripts(&'w Workload, Option<Nudge>),
     /// Tasks that arrive, live and leave; their events have `job_release` and `job_complete` among them, and ids are used again.
     Model(&'w Model),
 }
 
 impl<'w> From<&'w Workload> for Source<'w> {
     fn from(workload: &'w Workload) -> Self {
-        Source::Scripts(workload)
+        Source::Scripts(workload, None)
+    }
+}
+
+impl<'w> From<(&'w Workload, Option<Nudge>)> for Source<'w> {
+    fn from((workload, nudge): (&'w Workload, Option<Nudge>)) -> Self {
+        Source::Scripts(workload, nudge)
     }
 }
 
@@ -26,16 +33,33 @@ impl<'w> From<&'w Model> for Source<'w> {
 
 /// A source in use.
 pub enum Load<'w> {
-    /// With what each of its tasks does, which is wanted more often than the rest.
-    Scripts(&'w Workload, Vec<Words<'w>>),
+    Scripts(Scripts<'w>),
     Drawn(Population<'w>),
 }
 
+/// A closed set of tasks in use.
+pub struct Scripts<'w> {
+    pub workload: &'w Workload,
+    /// What each of its tasks does, which is wanted more often than the rest.
+    words: Vec<Words<'w>>,
+    jitter: Option<Jitter>,
+}
+
+impl Scripts<'_> {
+    /// When a task starts that is said to at `time`.
+    pub fn start(&self, task: TaskId, time: Time) -> Time {
+        self.jitter.as_ref().map_or(time, |jitter| time + jitter.start(task))
+    }
+}
+
 impl<'w> Load<'w> {
-    pub fn new(source: Source<'w>, seed: u64) -> Load<'w> {
+    pub fn new(source: Source<'w>, options: Options) -> Load<'w> {
         match source {
-            Source::Scripts(workload) => Load::Scripts(workload, workload.tasks.iter().map(|task| task.script.words()).collect()),
-            Source::Model(model) => Load::Drawn(Population::new(model, seed)),
+            Source::Scripts(workload, nudge) => {
+                let words = workload.tasks.iter().map(|task| task.script.words()).collect();
+                Load::Scripts(Scripts { workload, words, jitter: nudge.map(|nudge| Jitter::new(nudge, workload, options.until)) })
+            }
+            Source::Model(model) => Load::Drawn(Population::new(model, options.seed)),
         }
     }
 
@@ -43,10 +67,14 @@ impl<'w> Load<'w> {
     #[inline(always)]
     pub fn next_step(&mut self, task: TaskId, cursor: &mut u32, then: &mut Action) -> Nanos {
         match self {
-            Load::Scripts(_, scripts) => {
-                let step = scripts[task.index()].next(cursor);
+            Load::Scripts(Scripts { words, jitter, .. }) => {
+                let step = words[task.index()].next(cursor);
                 *then = step.map_or(Action::Exit, |step| step.then);
-                step.map_or(Nanos::ZERO, |step| step.run)
+                let run = step.map_or(Nanos::ZERO, |step| step.run);
+                match jitter {
+                    None => run,
+                    Some(jitter) => jitter.step(task, run, then),
+                }
             }
             Load::Drawn(population) => {
                 let (burst, pause) = population.next_burst(task);
@@ -70,20 +98,20 @@ impl<'w> Load<'w> {
     pub fn shared(&self) -> &'w Shared {
         static NOTHING: Shared = Shared::NOTHING;
         match self {
-            Load::Scripts(workload, _) => &workload.shared,
+            Load::Scripts(scripts) => &scripts.workload.shared,
             Load::Drawn(_) => &NOTHING,
         }
     }
 
     /// Whether the task was there before the run, asleep.
     pub fn was_asleep(&self, task: TaskId) -> bool {
-        matches!(self, Load::Scripts(workload, _) if matches!(workload.tasks[task.index()].start, Start::Asleep(_)))
+        matches!(self, Load::Scripts(scripts) if matches!(scripts.workload.tasks[task.index()].start, Start::Asleep(_)))
     }
 
     /// The task's name in messages.
     pub fn name(&self, task: TaskId) -> String {
         match self {
-            Load::Scripts(workload, _) => format!("task {} ({})", task.0, workload.tasks[task.index()].info.name),
+            Load::Scripts(scripts) => format!("task {} ({})", task.0, scripts.workload.tasks[task.index()].info.name),
             Load::Drawn(_) => format!("task {}", task.0),
         }
     }

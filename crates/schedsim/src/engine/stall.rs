@@ -58,7 +58,8 @@ struct Waiter {
 impl<P: Policy, S: Sink> Engine<'_, P, S> {
     /// Nothing will happen any more: is nobody left who waits? Up to a given time one may wait for somebody who has ended, but not for each other.
     pub(super) fn expect_no_stall(&self) -> Result<(), Error> {
-        let Load::Scripts(workload, _) = self.load else { return Ok(()) };
+        let Load::Scripts(scripts) = &self.load else { return Ok(()) };
+        let workload = scripts.workload;
         if self.timers.earliest().min(self.cpu_times.earliest().0) != Time::NEVER {
             return Ok(());
         }

@@ -75,14 +75,15 @@ impl Task {
 impl<P: Policy, S: Sink> Engine<'_, P, S> {
     /// Makes room for the tasks of scripts, or for the first one of a model.
     pub(super) fn admit_first(&mut self) {
-        let Load::Scripts(workload, _) = self.load else { return self.admit_next() };
+        let Load::Scripts(scripts) = &self.load else { return self.admit_next() };
+        let workload = scripts.workload;
         self.tasks = vec![Task::UNBORN; workload.tasks.len()];
         let cpus = self.machine().cpus;
         for (task, spec) in workload.ids().zip(&workload.tasks) {
             let (attributes, affinity, cpu) = (spec.attributes, spec.affinity, CpuId(spec.cpu.0 % cpus));
             self.seat.admit(task, TaskView { attributes, affinity, cpu, ..TaskView::of(spec.info.prio) });
             if let Start::At(time) | Start::Asleep(time) = spec.start {
-                self.timers.insert(time, task);
+                self.timers.insert(scripts.start(task, time), task);
             }
         }
     }
