@@ -23,9 +23,9 @@ def measure(
     cpus: Several[int] | None = None,
     client: Any = None,
     seed: int = 1,
-    ci: str = "2%",
-    min_runs: int = 5,
-    max_time: str = "60s",
+    ensemble: int | None = None,
+    ci: str | None = None,
+    max_time: str | None = None,
     program: str | PathLike[str] | None = None,
 ) -> Results:
     """Each of `workloads` on each number of `cpus` under the kernel's own `policies`: `schedlab compare --on host`.
@@ -34,7 +34,7 @@ def measure(
     was is in the column `host`. What else runs there, simulations among it, disturbs.
     """
     options = [*_list("--policy", policies), *_option("--seed", seed), *_option("--ci", ci)]
-    options += [*_option("--min-runs", min_runs), *_option("--max-time", max_time)]
+    options += [*_option("--ensemble", ensemble), *_option("--max-time", max_time)]
     all_cpus = [None] if cpus is None else _items(cpus)
     subjects = [workloads] if isinstance(workloads, (str, PathLike, Workload)) else list(workloads)
     cells = [(subject, [*options, *_option("--cpus", count)], program and str(program)) for subject in subjects for count in all_cpus]

@@ -32,16 +32,16 @@ def compare(
     *,
     on: Several[str] = "sim",
     kernel: Several[str] | None = None,
-    boots: int | None = None,
     baseline: str | None = None,
     cpus: Several[int] | None = None,
     load: Several[float] | None = None,
     seed: int = 1,
     parameters: Mapping[str, str | float] | None = None,
     add_load: Subject | None = None,
-    ci: str = "2%",
-    min_runs: int = 5,
-    max_time: str = "60s",
+    ensemble: int | None = None,
+    ci: str | None = None,
+    max_runs: int | None = None,
+    max_time: str | None = None,
     check: bool = False,
     machine: str | PathLike[str] | None = None,
     switch_cost: str | None = None,
@@ -55,7 +55,7 @@ def compare(
 ) -> Results:
     """Which of `policies` treats `workload` best, against `baseline`: `schedlab compare`.
 
-    `on` is any of "sim", "vm" (a real kernel in a guest) and "host" (this machine), or a list of them; `kernel` and `boots` are of guests. `policies` are names, or
+    `on` is any of "sim", "vm" (a real kernel in a guest) and "host" (this machine), or a list of them; `kernel` is of guests. `ensemble` is how many runs each policy has. `policies` are names, or
     subclasses of `schedlab.Policy` (or functions that make one), which run beside the named ones in the simulator. `workload` may be a list.
 
     `workload` is a name (`schedlab list workloads`), the path of a workload file or a recording, or a `schedlab.Workload`. `cpus` and `load` may be lists. `parameters`
@@ -66,9 +66,9 @@ def compare(
     with contextlib.ExitStack() as stack:
         workloads = [stack.enter_context(named(one)) for one in _several(workload)]
         beside = stack.enter_context(named(add_load))
-        words = ["compare", *workloads, *_list("--on", _items(on)), *_list("--kernel", kernel), *_option("--boots", boots)]
+        words = ["compare", *workloads, *_list("--on", _items(on)), *_list("--kernel", kernel), *_option("--ensemble", ensemble)]
         words += [*_list("--policy", names), *_option("--baseline", baseline), *_list("--cpus", cpus), *_list("--load", load)]
-        words += [*_set(parameters), *_option("--ci", ci), *_option("--min-runs", min_runs), *_option("--max-time", max_time)]
+        words += [*_set(parameters), *_option("--ci", ci), *_option("--max-runs", max_runs), *_option("--max-time", max_time)]
         words += [*_option("--add-load", beside), *_machine(machine, switch_cost, migration_cost, idle_exit, wake_cost, mips), *_option("--seed", seed), *_option("-o", output)]
         return _results([*words, *_flag("--check", check), *_flag("--allow-lost", allow_lost)], policies=own, progress=progress)
 

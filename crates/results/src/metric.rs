@@ -216,6 +216,11 @@ impl Metric {
         self.description().unit
     }
 
+    /// Whether one run of many may rule its mean: an extreme, or a quantile far out. Medians and ranks say more of it.
+    pub fn is_heavy_tailed(self) -> bool {
+        self.id().ends_with("_max") || self.id().ends_with("_p99")
+    }
+
     /// The metric of a prediction's error in this one, if predictions of it are tested.
     pub fn prediction_error(self) -> Option<Metric> {
         Metric::named(&format!("{}_prediction_error", self.id()))

@@ -26,7 +26,9 @@ pub struct Agreement<'a> {
     pub worlds: Vec<GuestWorld>,
     /// The workloads.
     pub programs: &'a [Program],
-    /// What runs in each of them, by member, candidate and workload.
+    /// How many boots of each of them, each with another phase.
+    pub members: u32,
+    /// What runs in each of them, by candidate and workload.
     pub trials: Vec<Trial<'a>>,
     /// Draws the simulator's random numbers.
     pub seed: u64,
@@ -92,8 +94,10 @@ impl Agreement<'_> {
     pub fn run(mut self) -> Result<Answer, Error> {
         let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
         let (seed, check) = (self.seed, self.check);
-        let session = |trial| Session { trial, seed, check, observed: Observed::Measured, trace: None };
-        let sessions: Vec<Session<'_>> = self.trials.iter().cloned().map(session).collect();
+        let members = (1..=u64::from(self.members)).map(|member| (self.members > 1).then_some(member));
+        let session = |trial, member| Session { trial, seed, member, check, observed: Observed::Measured, trace: None };
+        let sessions: Vec<Session<'_>> =
+            members.flat_map(|member| self.trials.iter().map(move |trial| session(trial.clone(), member))).collect();
         let mut pairs: Vec<Pair> = Vec::new();
         for world in &mut self.worlds {
             world.prepare(&self.trials)?;
@@ -157,7 +161,7 @@ impl Pair {
     fn simulated_row(&self, row: Row) -> Row {
         let Some(first) = self.real.first() else { return row };
         let row = Row { workload: self.workload.clone(), candidate: self.policy.clone(), cpus: first.cpus, runs: 1, ..row };
-        self.member.map_or(row.clone(), |member| row.at("boot", member))
+        self.member.map_or(row.clone(), |member| row.at("member", member))
     }
 
     fn value(rows: &[Row], metric: Metric) -> Option<f64> {
@@ -183,7 +187,7 @@ impl Own {
             let share = Conformance::of(&first.order, &second.order).share();
             let real = first.real.first()?;
             let row = Row { metric: Metric::equal_dispatches_itself, value: Some(share), note: None, ..real.clone() };
-            Some(Own { row: row.at("boot", format!("{},{}", one + 1, other + 1)), share })
+            Some(Own { row: row.at("member", format!("{},{}", one + 1, other + 1)), share })
         };
         pairs.filter_map(own).collect()
     }

@@ -15,6 +15,7 @@ mod predict;
 mod programs;
 mod queue;
 mod record;
+mod repetition;
 mod report;
 mod reproduce;
 mod run;

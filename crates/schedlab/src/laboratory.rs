@@ -11,9 +11,9 @@ mod text;
 mod yields;
 
 pub use plan::Refusal;
-pub use replication::Repetition;
+pub use replication::Goal;
 pub use rounds::{Precision, RoundSettings, Stopping};
-pub use samples::{Fidelity, Rule, aggregate};
+pub use samples::{Fidelity, Summed, settle, sum_up};
 pub(crate) use section::Section;
 
 use crate::output::{Answer, Results, write_whole};
@@ -58,12 +58,14 @@ pub enum Against {
 pub struct Settings {
     /// The first seed.
     pub seed: u64,
-    /// How often runs are repeated that differ by their seed.
-    pub repetition: Repetition,
+    /// How many members an ensemble has; each world's own number if there is none here.
+    pub ensemble: Option<u32>,
+    /// How narrow intervals are to be, if that matters.
+    pub goal: Option<Goal>,
+    /// When it ends, complete or not.
+    pub max_time: Option<Duration>,
     /// How often runs are repeated that are never the same.
     pub rounds: RoundSettings,
-    /// How many members an ensemble has where a run is a sample of one.
-    pub members: u64,
     /// Whether runs are held against all rules, and repeated once to see that they repeat themselves.
     pub check: bool,
     /// Whether each candidate runs once more with all its events where these are not seen in every run.
@@ -88,7 +90,7 @@ impl Context<'_> {
         let Some(directory) = self.directory.filter(|_| !trial.program.is_drawn()) else { return Ok(None) };
         let program = self.several_programs.then(|| trial.program.name());
         let world = self.several_worlds.then(|| world.name().to_string());
-        let name: Vec<String> = program.into_iter().chain(world).chain([trial.title()]).collect();
+        let name: Vec<String> = program.into_iter().chain(world).chain([trial.candidate.to_string()]).collect();
         directory.trace(&name.join("-"), trial.cpus).map(Some)
     }
 }
@@ -101,7 +103,7 @@ impl Experiment<'_> {
     pub fn run(self) -> Result<Answer, Error> {
         let Experiment { programs, mut worlds, candidates, against, cpus, settings } = self;
         let asked = Asked { programs: &programs, candidates: &candidates, against: &against, cpus: &cpus };
-        let plans = asked.plans(&worlds, settings.members)?;
+        let plans = asked.plans(&worlds)?;
         let directory = settings.output.as_deref().map(ResultsDirectory::begin).transpose()?;
         let context = Context {
             settings: &settings,
@@ -120,6 +122,7 @@ impl Experiment<'_> {
             sections.extend(made?.into_iter().map(|section| Section { world: index, ..section }));
         }
         sections.sort_by_key(|section| (section.program, section.world));
+        settle(sections.iter_mut().map(|section| (&mut section.rows[..], &section.compared[..])));
         let told = text::Told { programs: &programs, worlds: &worlds, sections: &sections, plans: &plans, settings: &settings };
         let text = told.text();
         let is_repeatable = sections.iter().all(|section| section.end.is_ok() && section.is_repeatable);
@@ -138,13 +141,13 @@ impl Experiment<'_> {
     pub fn once(self, observed: Observed, trace: Option<PathBuf>) -> Result<(Run, Vec<Row>), Error> {
         let Experiment { programs, mut worlds, candidates, against, cpus, settings } = self;
         let asked = Asked { programs: &programs, candidates: &candidates, against: &against, cpus: &cpus };
-        let plans = asked.plans(&worlds, 1)?;
+        let plans = asked.plans(&worlds)?;
         let nothing = || Error::Internal("a single run is of one workload in one world".to_string());
         let (world, plan) = worlds.first_mut().zip(plans.first()).ok_or_else(nothing)?;
         let trial = plan.trials.first().ok_or_else(nothing)?;
         world.prepare(&plan.trials)?;
         let context = Context { settings: &settings, directory: None, several_programs: false, several_worlds: false };
-        let session = Session { trial: trial.clone(), seed: settings.seed, check: settings.check, observed, trace };
+        let session = Session { trial: trial.clone(), seed: settings.seed, member: None, check: settings.check, observed, trace };
         let run = replication::once(&mut **world, session, &context)?;
         let rows = run.rows.iter().map(|row| trial.stamp(row, Some(settings.seed), run.repeats)).collect();
         Ok((run, rows))
@@ -154,13 +157,13 @@ impl Experiment<'_> {
 impl Settings {
     /// One run of everything, with this seed.
     pub fn once(seed: u64) -> Settings {
-        let max_time = Duration::ZERO;
-        let stopping = Stopping { min_runs: 1, min_time: max_time, max_time, precision: Precision::HalfWidth(f64::INFINITY) };
+        let stopping = Stopping { min_runs: 1, max_runs: 1, min_time: Duration::ZERO, max_time: None, precision: None };
         Settings {
             seed,
-            repetition: Repetition { min_runs: 1, half_width: f64::INFINITY, max_time },
+            ensemble: Some(1),
+            goal: None,
+            max_time: None,
             rounds: RoundSettings { warm_up: 0, against_itself: false, stopping, margin: 0.0 },
-            members: 1,
             check: false,
             events: false,
             parts: 0,

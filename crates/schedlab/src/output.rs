@@ -3,7 +3,7 @@
 mod numbers;
 mod table;
 
-pub use numbers::{headline, open_cell, open_headline, quantity};
+pub use numbers::{counted, headline, is_headline, open_cell, open_headline, quantity};
 pub use results::{Coordinate, Metric, Point, Record, Row, SCHEMA, SubjectKind, Verdict, World};
 pub use table::{Align, Table};
 

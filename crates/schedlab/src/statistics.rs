@@ -6,8 +6,8 @@ mod ranks;
 mod several;
 
 pub use decision::{Comparison, Decision, Effect, Margin, Reason, Replay, decide, error_of_replay};
-pub use paired::{Paired, Question, judge};
-pub use ranks::Ranks;
+pub use paired::Paired;
+pub use ranks::{Ranks, median_interval};
 pub use several::{holm, spent_at};
 
 pub use results::Verdict;
@@ -42,6 +42,11 @@ impl Estimate {
     /// A value that is known exactly.
     pub fn exact(value: f64) -> Estimate {
         Estimate { mean: value, half_width: None }
+    }
+
+    /// The half-width as a share of the mean; zero where there is none.
+    pub fn relative_half_width(&self) -> f64 {
+        self.half_width.filter(|half_width| *half_width > 0.0).map_or(0.0, |half_width| half_width / self.mean.abs())
     }
 
     /// Whether the half-width is at most `share` of the mean.
@@ -83,20 +88,6 @@ pub fn median(values: &mut [f64]) -> f64 {
     }
 }
 
-/// Compares `value` with `baseline`; a difference of at most `error`, or within the interval of `value`, decides nothing.
-pub fn verdict(value: Estimate, baseline: f64, error: f64, lower_is_better: bool) -> Verdict {
-    let difference = value.mean - baseline;
-    if difference == 0.0 && value.half_width.unwrap_or(0.0) == 0.0 {
-        Verdict::Equivalent
-    } else if difference.abs() <= error + value.half_width.unwrap_or(0.0) {
-        Verdict::Undecided
-    } else if (difference < 0.0) == lower_is_better {
-        Verdict::Better
-    } else {
-        Verdict::Worse
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,17 +110,5 @@ mod tests {
         let (wide_low, wide_high) = bootstrap(&runs[..5]).unwrap();
         assert!(wide_high - wide_low > high - low);
         assert_eq!(bootstrap(&[3.0]), None);
-    }
-
-    #[test]
-    fn a_difference_within_the_error_is_undecided_never_a_winner() {
-        let of = |value, error, lower| verdict(Estimate::exact(value), 100.0, error, lower);
-        assert_eq!(of(110.0, 10.0, true), Verdict::Undecided);
-        assert_eq!(of(110.1, 10.0, true), Verdict::Worse);
-        assert_eq!(of(110.1, 10.0, false), Verdict::Better);
-        assert_eq!(of(89.0, 10.0, true), Verdict::Better);
-        assert_eq!(of(100.0, 0.0, true), Verdict::Equivalent);
-        let wide = Estimate { mean: 120.0, half_width: Some(15.0) };
-        assert_eq!(verdict(wide, 100.0, 10.0, true), Verdict::Undecided);
     }
 }

@@ -34,7 +34,7 @@ pub use schedlab_sources::BUILD;
 pub use shard::Shard;
 pub use store::{Key, Store};
 
-use crate::laboratory::{Against, Experiment, Rule, Settings, aggregate};
+use crate::laboratory::{Against, Experiment, Settings, Summed, settle, sum_up};
 use crate::output::Row;
 use crate::toml_file::TomlFile;
 use crate::workload::Stochastic;
@@ -135,10 +135,13 @@ impl Sweep {
     /// `runs`, the rows of all cells, summed up over the seeds: means with 95 % intervals, and verdicts and NGRR against the baseline of each grid that has one.
     pub fn summary(&self, runs: &[Row]) -> Vec<Row> {
         let of_grid = |grid: &Grid| {
-            let rows: Vec<Row> = runs.iter().filter(|row| row.text("grid") == &*grid.name).cloned().collect();
-            aggregate(&rows, grid.baseline.as_deref(), Rule::Paired)
+            let rows = runs.iter().filter(|row| row.text("grid") == &*grid.name);
+            let rows: Vec<(u64, Row)> = rows.map(|row| (row.seed.unwrap_or(0), row.clone())).collect();
+            sum_up(&rows, grid.baseline.as_deref(), &[])
         };
-        self.grids.iter().flat_map(of_grid).collect()
+        let mut summed: Vec<Summed> = self.grids.iter().map(of_grid).collect();
+        settle(summed.iter_mut().map(|grid| (&mut grid.rows[..], &grid.compared[..])));
+        summed.into_iter().flat_map(|grid| grid.rows).collect()
     }
 }
 

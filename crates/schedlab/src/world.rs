@@ -85,8 +85,8 @@ pub struct Capabilities {
     pub candidates: &'static str,
     /// Which workloads, in words.
     pub workloads: &'static str,
-    /// Whether two candidates are compared there.
-    pub judged: bool,
+    /// How many members an ensemble has unless the command says.
+    pub ensemble: u32,
 }
 
 /// How alike two runs of one session are.
@@ -141,8 +141,6 @@ pub struct Trial<'a> {
     pub candidate: Candidate<'a>,
     /// On how many CPUs.
     pub cpus: u16,
-    /// Which member of the ensemble, from 1 on; none if there is only one.
-    pub member: Option<u64>,
 }
 
 /// One run to be made.
@@ -150,8 +148,10 @@ pub struct Trial<'a> {
 pub struct Session<'a> {
     /// Of what.
     pub trial: Trial<'a>,
-    /// Draws the random numbers.
+    /// Draws the random numbers, and the nudges of a member.
     pub seed: u64,
+    /// Which member of the ensemble, from 1 on; none if it stands alone, and nothing is nudged.
+    pub member: Option<u64>,
     /// Whether the run is held against all rules.
     pub check: bool,
     /// How much of it is observed.
@@ -227,17 +227,19 @@ impl Trial<'_> {
             ..row.clone()
         }
     }
+}
 
+impl Session<'_> {
     /// The candidate, and which member of the ensemble if there are several.
     pub fn title(&self) -> String {
-        self.member.map_or(self.candidate.to_string(), |member| format!("{}, boot {member}", self.candidate))
+        self.member.map_or(self.trial.candidate.to_string(), |member| format!("{}, member {member}", self.trial.candidate))
     }
 }
 
 /// `mixed: eevdf on 4 CPUs`.
 impl fmt::Display for Trial<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} on {} CPU{}", self.program.name(), self.title(), self.cpus, if self.cpus == 1 { "" } else { "s" })
+        write!(f, "{}: {} on {} CPU{}", self.program.name(), self.candidate, self.cpus, if self.cpus == 1 { "" } else { "s" })
     }
 }
 
@@ -254,7 +256,7 @@ pub fn rows_of(summary: &Summary, world: &Name) -> Vec<Row> {
 pub(crate) fn write_trace(to: &Path, session: &Session<'_>, tasks: &[TaskInfo], events: &[Event]) -> Result<(), Error> {
     let header = Header {
         workload: session.trial.program.name().to_string(),
-        policy: session.trial.title(),
+        policy: session.title(),
         cpus: session.trial.cpus,
         seed: session.seed,
         version: env!("CARGO_PKG_VERSION").to_string(),

@@ -50,7 +50,7 @@ fn is_root() -> bool {
     is_root
 }
 
-const QUICK: [&str; 8] = ["--max-time", "2s", "--min-runs", "2", "--warm-up", "0", "--format", "json"];
+const QUICK: [&str; 6] = ["--ensemble", "2", "--warm-up", "0", "--format", "json"];
 
 fn scratch(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("schedlab-host-{name}-{}", std::process::id()));
@@ -106,7 +106,7 @@ fn threads_processes_and_many_short_jobs_all_end() {
     if is_root() {
         // On one CPU whoever waits for the end must not keep from it who is ending; where it did, runs ended 0.95 s late, and some not at all.
         let one_cpu = ["hogs:4?work=1ms", "--cpus", "1", "--policy", "kernel:other,kernel:fifo:50", "--warm-up", "0", "--format", "json"];
-        let rows = rows(&compare(&[&one_cpu[..], &["--ci", "0.001%", "--min-runs", "10", "--max-time", "1s"]].concat()));
+        let rows = rows(&compare(&[&one_cpu[..], &["--ci", "0.001%", "--ensemble", "10", "--max-runs", "12"]].concat()));
         assert!(find(&rows, "kernel:fifo:50", "makespan_ns")["runs"].as_u64().expect("a number") >= 10);
     }
 }
@@ -194,7 +194,7 @@ fn predictions_are_held_against_this_machine_change_by_change() {
         eprintln!("skipped: it needs perf: apt-get install linux-perf");
         return;
     }
-    let arguments = ["predict", "hogs:2?work=10ms", "--rounds", "2", "--format", "json"];
+    let arguments = ["predict", "hogs:2?work=10ms", "--ensemble", "2", "--format", "json"];
     let output = Command::new(SCHEDLAB).args(arguments).output().expect("the program starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let rows = rows(&output);

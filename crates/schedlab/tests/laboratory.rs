@@ -1,13 +1,13 @@
 //! Replication, statistics, budgets, verdicts, output and exit codes, in a world whose answers are scripted: no run takes time.
 
 use results::{Metric, Row, Verdict};
-use schedlab::laboratory::{Against, Experiment, Precision, Repetition, RoundSettings, Settings, Stopping};
+use schedlab::laboratory::{Against, Experiment, Goal, Precision, RoundSettings, Settings, Stopping};
 use schedlab::output::Answer;
 use schedlab::world::mock::{Mock, command, run};
 use schedlab::world::simulator::Simulator;
 use schedlab::world::{Candidate, Determinism, Program, Run, Session, World};
 use schedlab_runner::class::Class;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fs;
 use std::time::Duration;
 
@@ -16,9 +16,11 @@ const OTHER: Candidate<'static> = Candidate::Class(Class::Batch);
 
 fn settings() -> Settings {
     let seconds = Duration::from_secs;
-    let stopping = Stopping { min_runs: 4, min_time: seconds(0), max_time: seconds(100), precision: Precision::HalfWidth(0.02) };
+    let precision = Some(Precision::HalfWidth(0.02));
+    let stopping = Stopping { min_runs: 8, max_runs: 100, min_time: seconds(0), max_time: Some(seconds(400)), precision };
     Settings {
-        repetition: Repetition { min_runs: 4, half_width: 0.02, max_time: seconds(50) },
+        ensemble: Some(8),
+        goal: Some(Goal { half_width: 0.02, max_runs: 20 }),
         rounds: RoundSettings { warm_up: 1, against_itself: true, stopping, margin: 0.02 },
         ..Settings::once(1)
     }
@@ -54,22 +56,38 @@ fn wave(number: u64) -> f64 {
 fn seeds_are_repeated_until_the_interval_is_narrow_and_the_verdict_has_a_size() {
     let answer = compare(vec![Box::new(answers(Determinism::Seeded, 0.5, wave))], settings()).expect("an answer");
     let (base, other) = (row(&answer, &BASELINE, Metric::makespan_ns), row(&answer, &OTHER, Metric::makespan_ns));
-    assert!(base.runs >= 4 && base.verdict.is_none() && base.ci_high > base.value, "{base:?}");
+    assert!(base.runs >= 8 && base.verdict.is_none() && base.ci_high > base.value, "{base:?}");
     assert_eq!((other.verdict, other.baseline.as_deref()), (Some(Verdict::Better), Some("kernel:other")));
     assert!((other.effect.expect("a size") + 0.5).abs() < 0.01, "{other:?}");
     assert_eq!(row(&answer, &OTHER, Metric::switches).verdict, Some(Verdict::Equivalent));
     assert!(answer.end.is_ok() && answer.results.reproduce.is_some());
-    assert!(answer.text.contains("Better than kernel:other") && answer.text.contains("makespan_ns"), "{}", answer.text);
+    assert!(answer.text.contains("kernel:batch: better: makespan_ns 50 % shorter"), "{}", answer.text);
     // A canary: the same against the same is not decided.
     let same = compare(vec![Box::new(answers(Determinism::Seeded, 1.0, wave))], settings()).expect("an answer");
     assert!(row(&same, &OTHER, Metric::makespan_ns).verdict != Some(Verdict::Better));
 }
 
 #[test]
-fn a_run_that_no_seed_changes_is_made_once() {
-    let mock = Mock::new(Determinism::Seeded, |_| Ok(Run { random: false, ..run(&[(Metric::makespan_ns, 5.0)]) }));
-    let answer = compare(vec![Box::new(mock)], settings()).expect("an answer");
-    assert_eq!(row(&answer, &BASELINE, Metric::makespan_ns).runs, 1);
+fn members_are_numbered_and_the_same_for_all_candidates_and_a_single_run_is_none() {
+    let members = RefCell::new(Vec::new());
+    let mock = || {
+        Mock::new(Determinism::Seeded, |session: &Session<'_>| {
+            members.borrow_mut().push((session.trial.candidate.to_string(), session.member, session.seed));
+            Ok(Run { random: false, ..run(&[(Metric::makespan_ns, 5.0)]) })
+        })
+    };
+    let answer = compare(vec![Box::new(mock())], settings()).expect("an answer");
+    assert_eq!(row(&answer, &BASELINE, Metric::makespan_ns).runs, 8);
+    let of = |candidate: &Candidate<'_>| -> Vec<(Option<u64>, u64)> {
+        let own = members.borrow();
+        own.iter().filter(|(of, ..)| *of == candidate.to_string()).map(|(_, member, seed)| (*member, *seed)).collect()
+    };
+    assert_eq!(of(&BASELINE), (1..=8).map(|number| (Some(number), number)).collect::<Vec<_>>());
+    assert_eq!(of(&BASELINE), of(&OTHER));
+    members.borrow_mut().clear();
+    let alone = compare(vec![Box::new(mock())], Settings { ensemble: Some(1), goal: None, ..settings() }).expect("an answer");
+    assert_eq!(of(&BASELINE), [(None, 1)], "nothing is nudged");
+    assert!(alone.results.rows.iter().all(|row| row.verdict.is_none() && row.runs == 1));
 }
 
 #[test]
@@ -91,7 +109,7 @@ fn rounds_are_paired_and_a_failed_run_is_left_out_and_told() {
     let mock = Mock::new(Determinism::Noisy, |session: &Session<'_>| {
         calls.set(calls.get() + 1);
         let mut runs = inner.run(std::slice::from_ref(session), &indicatif::ProgressBar::hidden()).expect("the mock goes on");
-        if calls.get() == 20 { Err("it broke".to_string()) } else { runs.remove(0) }
+        if calls.get() == 35 { Err("it broke".to_string()) } else { runs.remove(0) }
     });
     let answer = compare(vec![Box::new(mock)], settings()).expect("an answer");
     let other = row(&answer, &OTHER, Metric::makespan_ns);
@@ -140,13 +158,16 @@ fn a_world_that_claims_determinism_and_has_none_is_found_out() {
 }
 
 #[test]
-fn chaos_is_a_sample_of_one_and_gets_no_verdict() {
-    let mock = Mock::new(Determinism::Chaotic, |session: &Session<'_>| {
-        let value = if session.trial.candidate == OTHER { 5.0 } else { 10.0 };
-        Ok(Run { random: false, repeats: 2, ..run(&[(Metric::makespan_ns, value)]) })
-    });
-    let answer = compare(vec![Box::new(mock)], settings()).expect("an answer");
-    assert!(answer.results.rows.iter().all(|row| row.verdict.is_none() && row.runs == 2 && row.seed.is_none()));
+fn one_run_of_a_chaotic_world_gets_no_verdict_and_an_ensemble_does() {
+    let mock = || {
+        Mock::new(Determinism::Chaotic, |session: &Session<'_>| {
+            let value = if session.trial.candidate == OTHER { 5.0 } else { 10.0 } + session.member.unwrap_or(0) as f64 / 100.0;
+            Ok(Run { random: false, repeats: 2, ..run(&[(Metric::makespan_ns, value)]) })
+        })
+    };
+    let of = |ensemble| compare(vec![Box::new(mock())], Settings { ensemble, goal: None, ..settings() }).expect("an answer");
+    assert!(of(None).results.rows.iter().all(|row| row.verdict.is_none() && row.runs == 2 && row.seed.is_none()));
+    assert_eq!(row(&of(Some(4)), &OTHER, Metric::makespan_ns).verdict, Some(Verdict::Better));
 }
 
 #[test]

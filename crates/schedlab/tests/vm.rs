@@ -564,27 +564,18 @@ fn workloads_and_classes_share_a_boot_and_each_has_its_own_numbers() {
 /// Under a policy that compares sums of run times two boots differ from a moment on that hangs on a microsecond, and the simulator is one boot more.
 #[test]
 fn boots_differ_where_microseconds_decide_and_a_simulation_is_as_near_to_them_as_they_are_to_each_other() {
-    let compare = |arguments: &[&str]| {
-        let mut schedlab = Command::new(env!("CARGO_BIN_EXE_schedlab"));
-        schedlab.arg("compare").args(arguments).args(["--boots", "2", "--format", "json"]).output().expect("it runs")
-    };
-    for (arguments, why) in [(&["yield:2", "--on", "vm"][..], "leave --boots out"), (&["hogs:2"][..], "add --on vm")] {
-        let refused = compare(arguments);
-        assert_eq!(refused.status.code(), Some(2));
-        assert!(String::from_utf8_lossy(&refused.stderr).contains(why), "{}", String::from_utf8_lossy(&refused.stderr));
-    }
     if guest_under("eevdf", Vec::new()).is_none() {
         return;
     }
     let mixed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/mixed.toml");
     let mut schedlab = Command::new(env!("CARGO_BIN_EXE_schedlab"));
-    schedlab.args(["diff", "--decisions"]).arg(mixed).args(["--policy", "eevdf", "--boots", "2", "--format", "json"]);
+    schedlab.args(["diff", "--decisions"]).arg(mixed).args(["--policy", "eevdf", "--ensemble", "2", "--format", "json"]);
     let output = schedlab.output().expect("it runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let results: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let of = |metric: &str| -> Vec<(String, f64)> {
         let rows = results["rows"].as_array().expect("rows").iter().filter(|row| row["metric"] == metric);
-        rows.map(|row| (row["point"]["boot"].to_string().trim_matches('"').to_string(), row["value"].as_f64().expect("a value"))).collect()
+        rows.map(|row| (row["point"]["member"].to_string().trim_matches('"').to_string(), row["value"].as_f64().expect("a value"))).collect()
     };
     let (own, simulated) = (of("equal_dispatches_itself"), of("equal_dispatches"));
     let [(boots, own)] = &own[..] else { panic!("one pair of boots: {own:?}") };

@@ -51,7 +51,7 @@ impl Simulation<'_> {
         let mut pair = Pair {
             workload: self.workload.name().to_string(),
             name: format!("{} in {}", booted.driver.title(&booted.guest.kernel), booted.guest.kernel.name),
-            member: trial.member,
+            member: booted.session.member,
             real: real(booted, &measured, traced.as_ref()).iter().map(|row| trial.stamp(row, None, 2)).collect(),
             recorded: shares(&measured.tasks_traced),
             order: Vec::new(),
@@ -102,7 +102,7 @@ impl Simulation<'_> {
         }
         if let Some(directory) = directory {
             let (header, policy) = (subject.header(&self.policy, cpus, booted.session.seed), &self.policy);
-            let title = pair.member.map_or(pair.name.clone(), |member| format!("{}, boot {member}", pair.name));
+            let title = pair.member.map_or(pair.name.clone(), |member| format!("{}, member {member}", pair.name));
             let name = |what: String| Header { policy: format!("{}: {what}", pair.workload), ..header.clone() };
             write_turns(directory, &name(title.clone()), &kernel_turns)?;
             write_turns(directory, &name(format!("{policy} beside {title}")), &turns)?;
@@ -116,7 +116,7 @@ impl Simulation<'_> {
 
     fn simulate(&self, subject: Subject<'_>, events: &mut Collector) -> Result<Summary, Error> {
         let session = self.booted.session;
-        let run = simulate(subject, subject.machine, &self.policy, session.seed, session.check, Some(events))?;
+        let run = simulate(subject, subject.machine, &self.policy, (session.seed, None), session.check, Some(events))?;
         match run.violations.first() {
             None => Ok(run.summary),
             Some(violation) => Err(Error::Check(format!("{}: {}: {violation}", subject.name, self.policy))),

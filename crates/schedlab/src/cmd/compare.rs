@@ -6,23 +6,22 @@ pub use coverage::Coverage;
 
 use super::guests::GuestArguments;
 use super::host::HostArguments;
-use super::programs::{Programs, parse_percent};
+use super::programs::Programs;
+use super::repetition::RepetitionArguments;
 use super::{Caller, CommonArguments, MachineArguments, PolicyName};
 use crate::Error;
 use crate::experiment::{all_policies, parse_policy};
-use crate::laboratory::{Against, Experiment, Precision, Repetition, Settings, Stopping};
+use crate::laboratory::{Against, Experiment, Settings};
 use crate::output::Answer;
 use crate::workload::Parameters;
 use crate::world::guest::GuestWorld;
 use crate::world::simulator::Simulator;
 use crate::world::{Candidate, World};
 use clap::{Args, ValueEnum};
-use schedsim::Nanos;
 use schedsim::admission::Cpus;
 use schedsim::policy::PolicySpec;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// Compares scheduling policies on workloads: simulated, in real kernels, and on this machine
 ///
@@ -78,15 +77,8 @@ pub struct Compare {
     add_load: Option<OsString>,
     #[command(flatten)]
     common: CommonArguments,
-    /// Repeat runs that draw random numbers until the 95 % half-width is at most this share of the mean
-    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = parse_percent)]
-    ci: f64,
-    /// Repeat such runs at least so often
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=10_000))]
-    min_runs: u32,
-    /// Stop repeating after this time and say that it was not enough
-    #[arg(long, value_name = "DURATION", default_value = "60s")]
-    max_time: Nanos,
+    #[command(flatten)]
+    repetition: RepetitionArguments,
     /// Verify each simulation: no task on two CPUs, none lost, time conserved, affinity and promises held; and that first runs repeat themselves
     #[arg(long)]
     check: bool,
@@ -196,18 +188,13 @@ impl Compare {
     }
 
     fn settings(&self) -> Settings {
-        let max_time = Duration::from_nanos(self.max_time.0);
-        let stopping = self.host.protocol().unwrap_or(Stopping {
-            min_runs: self.min_runs,
-            min_time: self.host.min_time(),
-            max_time,
-            precision: Precision::HalfWidth(self.ci),
-        });
+        let stopping = self.host.protocol().unwrap_or(self.repetition.stopping(self.host.min_time()));
         Settings {
             seed: self.common.seed,
-            repetition: Repetition { min_runs: self.min_runs, half_width: self.ci, max_time },
+            ensemble: self.repetition.ensemble(),
+            goal: self.repetition.goal(),
+            max_time: self.repetition.max_time(),
             rounds: self.host.rounds(stopping),
-            members: self.guests.boots(),
             check: self.check,
             events: self.host.traced(),
             parts: self.guests.functions().unwrap_or(0),

@@ -56,6 +56,9 @@ pub struct Diff {
     format: Format,
     #[command(flatten)]
     guests: GuestArguments,
+    /// Boots of each kernel, with --decisions: each is left alone 7 ms longer than the one before, so that what hangs on a microsecond comes out differently
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    ensemble: Option<u32>,
 }
 
 /// A run to be compared.

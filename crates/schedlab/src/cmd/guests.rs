@@ -24,17 +24,14 @@ pub struct GuestArguments {
     /// The classes of a kernel's own share a boot, one after another: faster, and each finds the kernel as the one before has left it
     #[arg(long)]
     one_boot: bool,
-    /// Boot each kernel so many times, left alone 7 ms longer each time, so that what hangs on a microsecond comes out differently
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
-    boots: u64,
 }
 
 impl GuestArguments {
     /// Refuses what is about boots where nothing is booted.
     pub fn expect_none(&self) -> Result<(), Error> {
-        match !self.one_boot && self.boots == 1 {
-            true => Ok(()),
-            false => Err(Error::Usage("--one-boot and --boots are about guests: add --on vm, or leave them out".to_string())),
+        match self.one_boot {
+            false => Ok(()),
+            true => Err(Error::Usage("--one-boot is about guests: add --on vm, or leave it out".to_string())),
         }
     }
 
@@ -53,11 +50,6 @@ impl GuestArguments {
     /// Their names as they are given.
     pub fn kernels(&self) -> &[String] {
         &self.kernel
-    }
-
-    /// How many members an ensemble has.
-    pub fn boots(&self) -> u64 {
-        self.boots
     }
 
     /// How many functions are shown, if yields are split by them.

@@ -35,8 +35,8 @@ pub struct HostArguments {
     /// A difference within this share of the baseline makes none: it is shown to be equivalent
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = parse_percent)]
     margin: f64,
-    /// A rule for repetitions in place of --ci, --min-runs, --min-time and --max-time
-    #[arg(long, value_enum, conflicts_with_all = ["min_time"])]
+    /// A rule for repetitions in place of --ensemble, --ci, --max-runs, --min-time and --max-time
+    #[arg(long, value_enum, conflicts_with_all = ["min_time", "ensemble", "ci", "max_runs", "max_time"])]
     protocol: Option<Protocol>,
     /// Switch real-time throttling off while it runs: real-time tasks may then take all of every CPU. It is put back at the end, however that comes
     #[arg(long)]

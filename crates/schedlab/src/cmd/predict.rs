@@ -24,7 +24,7 @@ use std::time::Duration;
 /// Needs root and perf.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  sudo schedlab predict\n  sudo schedlab predict hackbench:1 my-load.toml --rounds 10 --nice 5 -o results/prediction"
+    after_help = "Examples:\n  sudo schedlab predict\n  sudo schedlab predict hackbench:1 my-load.toml --ensemble 10 --nice 5 -o results/prediction"
 )]
 pub struct Predict {
     /// Workloads of tasks, built in or .toml files [default: hogs, periodic tasks beside a hog, hackbench, short threads and ping-pong]
@@ -43,7 +43,7 @@ pub struct Predict {
     fifo: u32,
     /// How often all of it is done
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    rounds: u32,
+    ensemble: u32,
     /// The policy that stands for this kernel's fair scheduler [default: eevdf from 6.6 on, before that cfs]
     #[arg(long, value_parser = parse_policy)]
     policy: Option<PolicySpec>,
@@ -74,10 +74,10 @@ impl Predict {
         let policy = self.policy.clone().map_or_else(model, Ok)?;
         let changes = [Change::Nothing, Change::Cpus(self.to_cpus), Change::Nice(self.nice), Change::Fifo(self.fifo)];
         let limit = Duration::from_nanos(self.timeout.0);
-        let trial = Trial { policy: &policy, changes: &changes, cpus: self.cpus, rounds: self.rounds, limit };
+        let trial = Trial { policy: &policy, changes: &changes, cpus: self.cpus, rounds: self.ensemble, limit };
         let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
         let mut place = Place::new()?;
-        let bar = progress::bar("recording", (workloads.len() * changes.len()) as u64 * u64::from(self.rounds));
+        let bar = progress::bar("recording", (workloads.len() * changes.len()) as u64 * u64::from(self.ensemble));
         let test = |workload| Prediction::test(workload, &trial, &mut place, &bar);
         let predictions = workloads.iter().map(test).collect::<Result<Vec<Prediction>, Error>>();
         bar.finish_and_clear();

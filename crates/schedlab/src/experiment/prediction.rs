@@ -177,7 +177,7 @@ impl Run {
         change.of_replay(&mut workload, &self.later);
         let subject = super::Subject { workload: &workload, ..self.recorded.subject() };
         let machine = Machine { cpus: change.cpus(trial.cpus), ..self.recorded.machine.clone() };
-        Ok(simulate(subject, &machine, trial.policy, 1, false, None)?.summary)
+        Ok(simulate(subject, &machine, trial.policy, (1, None), false, None)?.summary)
     }
 }
 

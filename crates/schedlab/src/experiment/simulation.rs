@@ -7,7 +7,7 @@ use schedsim::checks::{Checks, Violation};
 use schedsim::engine::{Options, Outcome};
 use schedsim::metrics::{Metrics, Summary};
 use schedsim::trace::{Observer, Trace, TraceHash};
-use schedsim::workload::UntilEnded;
+use schedsim::workload::{Nudge, UntilEnded};
 use schedsim::{Machine, Nanos, Time};
 
 /// What a run came to.
@@ -23,14 +23,14 @@ pub struct Run {
     pub violations: Vec<Violation>,
 }
 
-/// Runs `subject` on `machine` under `policy`; `observer` sees the events as well.
+/// Runs `subject` on `machine` under `policy` with this seed, nudged if it is a member of an ensemble; `observer` sees the events as well.
 ///
 /// The metrics of a replay are of the time until the tasks that ended in the recording have ended ([`UntilEnded`]), as those of the recording are.
 pub fn simulate(
     subject: Subject<'_>,
     machine: &Machine,
     policy: &dyn Candidate,
-    seed: u64,
+    (seed, nudge): (u64, Option<Nudge>),
     check: bool,
     observer: Option<&mut dyn Observer>,
 ) -> Result<Run, Error> {
@@ -40,13 +40,15 @@ pub fn simulate(
     });
     let charged = charged.transpose()?;
     let machine = charged.as_ref().unwrap_or(machine);
+    let nudged = nudge.map(|nudge| nudge.machine(machine));
+    let machine = nudged.as_ref().unwrap_or(machine);
     let Subject { workload, ended, until: stop, beside, .. } = subject;
     let tasks = workload.tasks.iter().map(|task| (task.info.prio, task.attributes.class));
     let mut metrics = Metrics::new(machine.cpus).with_tasks(tasks).with_reservations(workload.reservations.iter().copied());
     metrics = metrics.excluding(beside.iter().copied());
     let mut until = UntilEnded::new(ended, &mut metrics);
     let mut hash = TraceHash::new();
-    let mut checks = check.then(|| Checks::new(workload, machine, policy.promises(machine.cpus)));
+    let mut checks = check.then(|| Checks::new(workload, machine, policy.promises(machine.cpus)).with_nudge(nudge));
     let mut observers: Vec<&mut dyn Observer> = vec![&mut until, &mut hash];
     if let Some(checks) = &mut checks {
         observers.push(checks);
@@ -55,7 +57,7 @@ pub fn simulate(
         observers.push(observer);
     }
     let options = Options { seed, until: stop };
-    let outcome = policy.run(workload.into(), machine, options, Trace::new(observers));
+    let outcome = policy.run((workload, nudge).into(), machine, options, Trace::new(observers));
     let outcome = outcome.map_err(|error| Error::of_run(&error, &policy, &format!(" on {} CPUs", machine.cpus)))?;
     let violations = checks.map(|checks| checks.finish(&outcome)).unwrap_or_default();
     if until.end().is_none() && !ended.is_empty() && stop != Time::NEVER {

@@ -2,7 +2,7 @@
 
 use super::Against;
 use crate::Error;
-use crate::world::{Baseline, Candidate, Determinism, Program, Trial, World};
+use crate::world::{Baseline, Candidate, Program, Trial, World};
 use results::{Metric, Row, World as Name};
 
 /// What is asked for.
@@ -16,7 +16,7 @@ pub struct Asked<'a, 'c> {
 /// What runs in one world.
 #[derive(Default)]
 pub struct Plan<'p> {
-    /// By workload, number of CPUs, member and candidate, the baseline first.
+    /// By workload, number of CPUs and candidate, the baseline first.
     pub trials: Vec<Trial<'p>>,
     /// Of each workload what its candidates are compared with.
     pub baselines: Vec<Option<Candidate<'p>>>,
@@ -71,13 +71,12 @@ impl<'p, 'c: 'p> Asked<'p, 'c> {
     ///
     /// # Errors
     /// The first refusal of what no world runs.
-    pub fn plans<'w>(&self, worlds: &[Box<dyn World + 'w>], members: u64) -> Result<Vec<Plan<'p>>, Error> {
-        let mut plans = worlds.iter().map(|world| self.plan(&**world, members)).collect::<Result<Vec<Plan<'p>>, Error>>()?;
+    pub fn plans<'w>(&self, worlds: &[Box<dyn World + 'w>]) -> Result<Vec<Plan<'p>>, Error> {
+        let mut plans = worlds.iter().map(|world| self.plan(&**world)).collect::<Result<Vec<Plan<'p>>, Error>>()?;
         if let Against::Named(given) = self.against
             && !plans.iter().any(|plan| plan.baselines.iter().flatten().any(|baseline| baseline == given))
         {
-            let what = "in a guest nothing is compared, and on this machine the first policy of --policy is the baseline";
-            return Err(Error::Usage(format!("{what}: leave --baseline out")));
+            return Err(Error::Usage(format!("nothing is compared with {given}: leave --baseline out")));
         }
         // What is refused in one world runs in another one, or nowhere.
         let runs_elsewhere = |here: usize, refusal: &Refusal| {
@@ -98,12 +97,8 @@ impl<'p, 'c: 'p> Asked<'p, 'c> {
         }
     }
 
-    fn plan(&self, world: &dyn World, members: u64) -> Result<Plan<'p>, Error> {
+    fn plan(&self, world: &dyn World) -> Result<Plan<'p>, Error> {
         let mut plan = Plan::default();
-        let members: Vec<Option<u64>> = match world.capabilities().determinism {
-            Determinism::Chaotic if members > 1 => (1..=members).map(Some).collect(),
-            _ => vec![None],
-        };
         for (index, program) in self.programs.iter().enumerate() {
             let refused = |candidate: &str, error: Error| Refusal {
                 world: world.name(),
@@ -125,9 +120,9 @@ impl<'p, 'c: 'p> Asked<'p, 'c> {
                     continue;
                 }
             };
-            for (cpus, member) in counts.iter().flat_map(|&cpus| members.iter().map(move |member| (cpus, *member))) {
+            for cpus in counts {
                 for candidate in &candidates {
-                    let trial = Trial { program, candidate: candidate.clone(), cpus, member };
+                    let trial = Trial { program, candidate: candidate.clone(), cpus };
                     match world.admit(&trial) {
                         Ok(()) => {
                             plan.trials.push(trial);
@@ -147,7 +142,7 @@ impl<'p, 'c: 'p> Asked<'p, 'c> {
         let mut all: Vec<Candidate<'p>> = Vec::new();
         let is_first = matches!(defaults.baseline, Baseline::First) && !matches!(self.against, Against::Nothing);
         let baseline = match (defaults.baseline, self.against) {
-            (Baseline::Named(_), Against::Named(given)) => Some(given.clone()),
+            (Baseline::Named(_) | Baseline::First, Against::Named(given)) => Some(given.clone()),
             (Baseline::Named(own), Against::Usual) => Some(own),
             _ => None,
         };

@@ -1,9 +1,8 @@
-//! Runs that repeat themselves: once where the seed makes no difference, else with further seeds until the intervals are narrow.
-//!
-//! A candidate whose tasks are scripts stops by its own intervals. Candidates over drawn tasks get the same draws: all of them have as many runs.
+//! Ensembles of runs that repeat themselves: every candidate runs as often, and member k of each is nudged alike, so that differences are taken member by member.
 
 use super::plan::Plan;
-use super::{Context, Fidelity, Rule, Section, aggregate, yields};
+use super::samples::{Summed, sum_up};
+use super::{Context, Fidelity, Section, yields};
 use crate::output::{headline, registered};
 use crate::results_directory::{Distribution, distributions};
 use crate::statistics::Estimate;
@@ -13,20 +12,17 @@ use indicatif::ProgressBar;
 use results::{Metric, Row};
 use std::time::Duration;
 
-/// How often runs are repeated that differ by their seed.
-#[derive(Clone, Copy, Debug)]
-pub struct Repetition {
-    /// At least so many runs.
-    pub min_runs: u32,
-    /// Until the 95 % half-width of the metrics that must be narrow is at most this share of their mean.
+/// How narrow intervals are to be, and what is done for it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Goal {
+    /// The 95 % half-width of the metrics that must be narrow is at most this share of their mean.
     pub half_width: f64,
-    /// Or until this much time is over.
-    pub max_time: Duration,
+    /// Or there are as many runs.
+    pub max_runs: u32,
 }
 
 /// Of drawn tasks the intervals of these must be narrow; parts of the tasks, such as a priority's, need not be.
-const NARROW: [Metric; 3] = [Metric::grr, Metric::ngrr, Metric::apr];
-const CUT_SHORT: &str = "inconclusive: the time was up before the interval was narrow enough";
+const NARROW: [Metric; 2] = [Metric::grr, Metric::ngrr];
 
 /// A trial and its runs.
 struct Sample<'p> {
@@ -36,14 +32,14 @@ struct Sample<'p> {
     runs: Vec<Run>,
 }
 
-/// Trials that get the same number of runs.
+/// The trials of a workload, which get the same number of runs.
 struct Family {
     /// By their numbers.
     trials: Vec<usize>,
-    /// If their tasks are drawn: what they are compared with.
-    drawn: Option<Option<String>>,
+    /// What they are compared with.
+    baseline: Option<String>,
     /// How many runs each is to have.
-    wanted: u64,
+    wanted: u32,
     state: State,
 }
 
@@ -51,7 +47,34 @@ struct Family {
 enum State {
     Open,
     Done,
-    CutShort,
+    CutShort(Limit),
+}
+
+/// What ended an ensemble that was to go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Limit {
+    /// The time.
+    Time,
+    /// The number of runs.
+    Runs,
+}
+
+impl Limit {
+    /// What a row says.
+    pub fn note(self) -> &'static str {
+        match self {
+            Limit::Time => "inconclusive: the time was up before the ensemble was complete",
+            Limit::Runs => "inconclusive: the interval is wider than --ci after all runs",
+        }
+    }
+
+    /// What to do.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Limit::Time => "give more with --max-time, or leave it out",
+            Limit::Runs => "give more with --max-runs, or be content with less: --ci 5%",
+        }
+    }
 }
 
 /// What `world` makes of each workload of `plan`.
@@ -98,23 +121,15 @@ impl Replication<'_> {
             .iter()
             .filter_map(|(index, trials)| Some((*index, Program::Replay(Box::new(trials.first()?.program.recorded()?.0)))))
             .collect();
-        let judged = self.world.capabilities().judged;
-        let replays: Vec<(Trial<'_>, bool)> =
-            originals.iter().filter(|_| judged).filter_map(|(index, program)| replay(plan, *index, program)).collect();
+        let replays: Vec<(Trial<'_>, bool)> = originals.iter().filter_map(|(index, program)| replay(plan, *index, program)).collect();
         let mut samples: Vec<Sample<'_>> = replays.iter().map(|(trial, is_traced)| Sample::new(trial.clone(), *is_traced)).collect();
         samples.extend(plan.trials.iter().map(|trial| Sample::new(trial.clone(), true)));
-        let mut families: Vec<Family> = (0..replays.len()).map(Family::apart).collect();
+        let mut families: Vec<Family> = (0..replays.len()).map(|replay| self.family(vec![replay], None)).collect();
         let mut next = replays.len();
         for (index, trials) in &programs {
             let own: Vec<usize> = (next..next + trials.len()).collect();
             next += trials.len();
-            let baseline = plan.baselines[*index].as_ref().map(ToString::to_string);
-            if trials.first().is_some_and(|trial| trial.program.is_drawn()) {
-                let wanted = u64::from(self.context.settings.repetition.min_runs);
-                families.push(Family { trials: own, drawn: Some(baseline), wanted, state: State::Open });
-            } else {
-                families.extend(own.into_iter().map(Family::apart));
-            }
+            families.push(self.family(own, plan.baselines[*index].as_ref().map(ToString::to_string)));
         }
         self.repeat(&mut samples, &mut families)?;
         let mut sections = Vec::new();
@@ -124,24 +139,29 @@ impl Replication<'_> {
             next = own.end;
             let original = originals.iter().position(|(index, _)| index == program);
             let fidelity = original.and_then(|at| Some(fidelity(&originals[at].1, samples[..replays.len()].get(at)?)));
-            let is_cut = families.iter().filter(|family| family.state == State::CutShort).flat_map(|family| &family.trials);
-            let cut: Vec<&Trial<'_>> = is_cut.filter(|trial| own.contains(trial)).map(|trial| &samples[*trial].trial).collect();
+            let family = families.iter().find(|family| family.trials == own.clone().collect::<Vec<_>>());
+            let limit = family.and_then(|family| if let State::CutShort(limit) = family.state { Some(limit) } else { None });
             let baseline = plan.baselines[*program].as_ref().map(ToString::to_string);
-            let section = self.section(&samples[own], baseline, fidelity.unwrap_or_default(), &cut);
+            let section = self.section(&samples[own], baseline, fidelity.unwrap_or_default(), limit);
             sections.push(Section { program: *program, trials: trials.clone(), ..section });
         }
         Ok(sections)
+    }
+
+    fn family(&self, trials: Vec<usize>, baseline: Option<String>) -> Family {
+        Family { trials, baseline, wanted: self.members(), state: State::Open }
+    }
+
+    /// How many runs an ensemble has at least.
+    fn members(&self) -> u32 {
+        self.context.settings.ensemble.unwrap_or(self.world.capabilities().ensemble)
     }
 
     /// Runs all families until none needs more.
     fn repeat(&mut self, samples: &mut [Sample<'_>], families: &mut [Family]) -> Result<(), Error> {
         let begin = self.world.clock();
         while families.iter().any(|family| family.state == State::Open) {
-            let mut wanted: Vec<(usize, u64)> = Vec::new();
-            for family in families.iter().filter(|family| family.state == State::Open) {
-                let done = samples[family.trials[0]].runs.len() as u64;
-                wanted.extend(family.trials.iter().flat_map(|trial| (done..family.wanted).map(move |number| (*trial, number))));
-            }
+            let wanted = self.next(samples, families);
             self.bar.inc_length(wanted.len() as u64);
             let sessions: Vec<Session<'_>> =
                 wanted.iter().map(|(trial, number)| self.session(&samples[*trial], *number)).collect::<Result<_, _>>()?;
@@ -159,14 +179,26 @@ impl Replication<'_> {
         Ok(())
     }
 
-    fn session<'s>(&self, sample: &Sample<'s>, number: u64) -> Result<Session<'s>, Error> {
+    /// The runs that are made next, by trial and number: all that are wanted; one of each trial where the time may be up before.
+    fn next(&self, samples: &[Sample<'_>], families: &[Family]) -> Vec<(usize, u32)> {
+        let is_limited = self.context.settings.max_time.is_some();
+        let of_family = |family: &Family| {
+            let done = samples[family.trials[0]].runs.len() as u32;
+            let end = if is_limited { done + 1 } else { family.wanted };
+            family.trials.iter().flat_map(move |trial| (done..end).map(move |number| (*trial, number))).collect::<Vec<_>>()
+        };
+        families.iter().filter(|family| family.state == State::Open).flat_map(of_family).collect()
+    }
+
+    fn session<'s>(&self, sample: &Sample<'s>, number: u32) -> Result<Session<'s>, Error> {
         let settings = self.context.settings;
         let trial = sample.trial.clone();
         let is_first = number == 0;
         let trace = if is_first && sample.is_traced { self.context.trace(&*self.world, &trial)? } else { None };
-        // Scripts are the same with every seed; of drawn tasks one draw is held against the rules.
+        // Of drawn tasks one draw is held against the rules.
         let check = settings.check && (is_first || !trial.program.is_drawn());
-        Ok(Session { trial, seed: settings.seed + number, check, observed: Observed::Measured, trace })
+        let member = (self.members() > 1).then_some(u64::from(number) + 1);
+        Ok(Session { trial, seed: settings.seed + u64::from(number), member, check, observed: Observed::Measured, trace })
     }
 
     fn runs(&mut self, sessions: &[Session<'_>]) -> Result<Vec<Run>, Error> {
@@ -193,63 +225,59 @@ impl Replication<'_> {
 
     /// Whether a family has enough runs, and how many it is to have next.
     fn decide(&self, family: &mut Family, samples: &[Sample<'_>], elapsed: Duration) {
-        let Repetition { min_runs, half_width, max_time } = self.context.settings.repetition;
-        let own = || family.trials.iter().map(|trial| &samples[*trial]);
-        let done = family.wanted;
-        let widest = match &family.drawn {
-            None if own().all(|sample| !sample.runs[0].random) => 0.0,
-            None if done < u64::from(min_runs) => {
-                family.wanted = u64::from(min_runs);
-                return;
+        let done = samples[family.trials[0]].runs.len() as u32;
+        if done < family.wanted {
+            if self.context.settings.max_time.is_some_and(|max_time| elapsed >= max_time) {
+                family.state = State::CutShort(Limit::Time);
             }
-            None => {
-                let is_narrow = |sample: &Sample<'_>, metric| sample.estimate(metric).is_none_or(|estimate| estimate.is_within(half_width));
-                let all = own().all(|sample| headline().all(|(metric, _)| is_narrow(sample, registered(metric.id))));
-                if all { 0.0 } else { f64::INFINITY }
-            }
-            Some(baseline) => {
-                let runs: Vec<Row> = own().flat_map(|sample| sample.rows(self)).collect();
-                let rows = aggregate(&runs, baseline.as_deref(), Rule::Paired);
-                let narrow = rows.iter().filter(|row| NARROW.contains(&row.metric) && row.subject.is_none());
-                narrow.filter_map(relative_half_width).fold(0.0, f64::max)
-            }
-        };
-        if widest <= half_width {
-            family.state = State::Done;
-        } else if elapsed >= max_time {
-            family.state = State::CutShort;
-        } else if family.drawn.is_some() {
-            // A half-width shrinks with the root of the number of runs; no more than twice as many at a time, as it is a guess.
-            let guess = (done as f64 * (widest / half_width).powi(2)).ceil() as u64;
-            family.wanted = guess.clamp(done + 1, 2 * done);
-        } else {
-            family.wanted = done + 1;
+            return;
         }
+        let Some(Goal { half_width, max_runs }) = self.context.settings.goal else {
+            family.state = State::Done;
+            return;
+        };
+        let widest = self.widest(family, samples);
+        family.state = match () {
+            () if widest <= half_width => State::Done,
+            () if done >= max_runs => State::CutShort(Limit::Runs),
+            () if self.context.settings.max_time.is_some_and(|max_time| elapsed >= max_time) => State::CutShort(Limit::Time),
+            () => State::Open,
+        };
+        // A half-width shrinks with the root of the number of runs; no more than twice as many at a time, as it is a guess.
+        let guess = (f64::from(done) * (widest / half_width).powi(2)).ceil();
+        family.wanted = (guess.min(1e9) as u32).clamp(done + 1, 2 * done).min(max_runs);
     }
 
-    /// What the runs of a workload come to; `cut` are the trials for which the time was up.
-    fn section<'p>(&self, samples: &[Sample<'_>], baseline: Option<String>, fidelity: Vec<Fidelity>, cut: &[&Trial<'_>]) -> Section<'p> {
-        let rule = match samples.first() {
-            Some(sample) if sample.trial.program.is_drawn() => Rule::Paired,
-            Some(_) if self.world.capabilities().judged => Rule::Apart(&fidelity),
-            _ => Rule::Nothing,
-        };
-        let runs: Vec<Row> = samples.iter().flat_map(|sample| sample.rows(self)).collect();
-        let mut rows = aggregate(&runs, baseline.as_deref(), rule);
-        let is_cut = |row: &Row| cut.iter().any(|trial| trial.cpus == row.cpus && trial.candidate.to_string() == row.candidate);
-        for row in rows.iter_mut().filter(|row| row.note.is_none() && is_cut(row)) {
-            if relative_half_width(row).is_some_and(|width| width > self.context.settings.repetition.half_width) {
-                row.note = Some(CUT_SHORT.to_string());
-            }
+    /// The widest of the intervals that must be narrow, as half its width over the value.
+    fn widest(&self, family: &Family, samples: &[Sample<'_>]) -> f64 {
+        let own = || family.trials.iter().map(|trial| &samples[*trial]);
+        if !own().any(|sample| sample.trial.program.is_drawn()) {
+            let narrow = || headline().map(|(metric, _)| registered(metric.id)).filter(|metric| !metric.is_heavy_tailed());
+            let width = |sample: &Sample<'_>, metric| sample.estimate(metric).map_or(0.0, |estimate| estimate.relative_half_width());
+            return own().flat_map(|sample| narrow().map(move |metric| width(sample, metric))).fold(0.0, f64::max);
+        }
+        let runs: Vec<(u64, Row)> = own().flat_map(|sample| sample.rows(self)).collect();
+        let rows = sum_up(&runs, family.baseline.as_deref(), &[]).rows;
+        let narrow = rows.iter().filter(|row| NARROW.contains(&row.metric) && row.subject.is_none());
+        narrow.filter_map(relative_half_width).fold(0.0, f64::max)
+    }
+
+    /// What the runs of a workload come to; `limit` is what ended them too early.
+    fn section<'p>(&self, samples: &[Sample<'_>], baseline: Option<String>, fidelity: Vec<Fidelity>, limit: Option<Limit>) -> Section<'p> {
+        let runs: Vec<(u64, Row)> = samples.iter().flat_map(|sample| sample.rows(self)).collect();
+        let Summed { mut rows, compared } = sum_up(&runs, baseline.as_deref(), &fidelity);
+        let goal = self.context.settings.goal.map_or(0.0, |goal| goal.half_width);
+        for row in rows.iter_mut().filter(|row| row.note.is_none()) {
+            row.note = limit.filter(|_| relative_half_width(row).is_none_or(|width| width > goal)).map(|limit| limit.note().to_string());
         }
         let distributions = samples.iter().flat_map(|sample| sample.distributions(&*self.world)).collect();
-        let end = match cut.first() {
-            None => Ok(()),
-            Some(trial) => {
-                Err(Error::Inconclusive(format!("{trial}: {CUT_SHORT}; give more with --max-time, or be content with less: --ci 5%")))
+        let end = match (limit, samples.first()) {
+            (Some(limit), Some(sample)) => {
+                Err(Error::Inconclusive(format!("{}: {}; {}", sample.trial.program.name(), limit.note(), limit.advice())))
             }
+            _ => Ok(()),
         };
-        Section { rows, baseline, distributions, fidelity, is_repeatable: cut.is_empty(), end, ..Section::new() }
+        Section { rows, compared, baseline, distributions, fidelity, is_repeatable: limit != Some(Limit::Time), end, ..Section::new() }
     }
 }
 
@@ -259,25 +287,22 @@ fn replay<'o>(plan: &Plan<'o>, index: usize, program: &'o Program) -> Option<(Tr
     let (cpus, candidate) = (original.recorded.recording.cpus, plan.baselines[index].clone()?);
     let own = || plan.trials.iter().zip(&plan.programs).filter(|(_, of)| **of == index).map(|(trial, _)| trial);
     let is_trial = own().any(|trial| trial.cpus == cpus || trial.program.is_changed());
-    Some((Trial { program, candidate, cpus, member: None }, !is_trial))
+    Some((Trial { program, candidate, cpus }, !is_trial))
 }
 
 /// The metrics of a replay beside those of its recording.
 fn fidelity(original: &Program, replayed: &Sample<'_>) -> Vec<Fidelity> {
     let recorded = original.recorded().map(|(_, rows)| rows).unwrap_or_default();
-    let of = |row: &Row| Some(Fidelity { metric: row.metric, recorded: row.value?, replayed: replayed.estimate(row.metric)?.mean });
+    let of = |row: &Row| {
+        let replayed: Option<Vec<f64>> = replayed.runs.iter().map(|run| run.value(row.metric)).collect();
+        Some(Fidelity { metric: row.metric, recorded: row.value?, replayed: replayed? })
+    };
     recorded.iter().filter_map(of).collect()
 }
 
 fn relative_half_width(row: &Row) -> Option<f64> {
     let (low, high) = row.ci_low.zip(row.ci_high)?;
     Some((high - low) / 2.0 / row.value?.abs())
-}
-
-impl Family {
-    fn apart(trial: usize) -> Family {
-        Family { trials: vec![trial], drawn: None, wanted: 1, state: State::Open }
-    }
 }
 
 impl<'p> Sample<'p> {
@@ -289,13 +314,14 @@ impl<'p> Sample<'p> {
         Estimate::of(&self.runs.iter().map(|run| run.value(metric)).collect::<Option<Vec<f64>>>()?)
     }
 
-    /// The numbers of each run.
-    fn rows(&self, replication: &Replication<'_>) -> Vec<Row> {
+    /// The numbers of each run, by member.
+    fn rows(&self, replication: &Replication<'_>) -> Vec<(u64, Row)> {
         let is_seeded = replication.world.capabilities().determinism == Determinism::Seeded;
-        let seeds = (replication.context.settings.seed..).map(|seed| is_seeded.then_some(seed));
-        let of_run =
-            |(run, seed): (&Run, Option<u64>)| run.rows.iter().map(|row| self.trial.stamp(row, seed, run.repeats)).collect::<Vec<_>>();
-        self.runs.iter().zip(seeds).flat_map(of_run).collect()
+        let of_run = |(number, run): (u64, &Run)| {
+            let seed = is_seeded.then_some(replication.context.settings.seed + number);
+            run.rows.iter().map(|row| (number + 1, self.trial.stamp(row, seed, run.repeats))).collect::<Vec<_>>()
+        };
+        (0..).zip(&self.runs).flat_map(of_run).collect()
     }
 
     fn distributions(&self, world: &dyn World) -> Vec<Distribution> {
@@ -303,7 +329,7 @@ impl<'p> Sample<'p> {
         if summaries.is_empty() {
             return Vec::new();
         }
-        let (workload, policy, backend) = (self.trial.program.name(), self.trial.title(), world.name().to_string());
+        let (workload, policy, backend) = (self.trial.program.name(), self.trial.candidate.to_string(), world.name().to_string());
         Distribution::of_case(
             distributions::Case { workload: &workload, policy: &policy, backend: &backend, cpus: self.trial.cpus },
             &summaries,

@@ -11,8 +11,10 @@ pub use stopping::{Precision, Stopping};
 pub use table::RAW_HEADER;
 
 use super::plan::Plan;
+use super::replication::Limit;
+use super::samples::{ALPHA, margin};
 use super::{Context, Section};
-use crate::statistics::{Estimate, Paired, Question, judge, spent_at};
+use crate::statistics::{Comparison, Decision, Estimate, Margin, Paired, Replay, decide, spent_at};
 use crate::world::{Measure, Observed, Run, Session, Trial, World};
 use crate::{Error, progress};
 use indicatif::ProgressBar;
@@ -33,9 +35,6 @@ pub struct RoundSettings {
     pub margin: f64,
 }
 
-/// All verdicts together are wrong with at most this probability.
-const ALPHA: f64 = 0.05;
-
 /// A candidate, and its runs.
 pub struct Case<'p> {
     /// Of what.
@@ -54,10 +53,10 @@ pub struct Rounds<'p> {
     itself: Option<Itself>,
     /// How often the runs were looked at.
     looks: u32,
-    /// Whether the time was up before the intervals were narrow enough or all was decided.
-    inconclusive: bool,
-    /// What is judged, by case and metric.
-    verdicts: Vec<(usize, Metric, Verdict)>,
+    /// What ended it before the intervals were narrow enough or all was decided.
+    cut: Option<Limit>,
+    /// What is decided, by case and metric.
+    decisions: Vec<(usize, Metric, Decision)>,
     /// What the world measures.
     measures: Vec<Measure>,
     settings: RoundSettings,
@@ -103,7 +102,7 @@ impl<'p> Rounds<'p> {
         let (seed, settings) = (context.settings.seed, context.settings.rounds);
         let measures = trials.first().map_or(Vec::new(), |baseline| world.measures(baseline.program, baseline.cpus));
         let cases = trials.into_iter().map(|trial| Case { trial, runs: Vec::new(), refused: None }).collect();
-        let mut rounds = Rounds { cases, itself: None, looks: 0, inconclusive: false, verdicts: Vec::new(), measures, settings, seed };
+        let mut rounds = Rounds { cases, itself: None, looks: 0, cut: None, decisions: Vec::new(), measures, settings, seed };
         let first: Vec<Session<'_>> = rounds.cases.iter().map(|case| case.session(seed, Observed::Measured)).collect();
         let first = world.run(&first, progress)?;
         rounds.cases.iter_mut().zip(first).for_each(|(case, run)| case.refused = run.err());
@@ -133,11 +132,11 @@ impl<'p> Rounds<'p> {
             rounds += 1;
             let done = rounds.saturating_sub(self.settings.warm_up);
             let elapsed = world.clock().saturating_sub(begin);
-            let is_over = self.settings.stopping.is_over(done, elapsed);
-            if is_over || self.settings.stopping.is_time_to_look(done, self.looks, elapsed) {
-                let is_enough = self.look();
-                self.inconclusive = is_over && !is_enough;
-                if is_over || is_enough {
+            let limit = self.settings.stopping.limit(done, elapsed);
+            if limit.is_some() || self.settings.stopping.is_time_to_look(done, self.looks, elapsed) {
+                let is_enough = self.look() && done >= self.settings.stopping.min_runs;
+                self.cut = limit.filter(|_| !is_enough);
+                if limit.is_some() || is_enough {
                     return Ok(());
                 }
             }
@@ -145,32 +144,35 @@ impl<'p> Rounds<'p> {
         Ok(())
     }
 
-    /// Judges what there is so far; true if that is enough.
+    /// Decides what there is so far; true if that is enough.
     fn look(&mut self) -> bool {
         self.looks += 1;
-        let (mut asked, mut questions) = (Vec::new(), Vec::new());
+        let (mut places, mut comparisons) = (Vec::new(), Vec::new());
         let baseline = &self.cases[0];
         for (index, case) in self.cases.iter().enumerate().skip(1) {
             for Measure { metric, direction, .. } in self.measures.iter().copied().filter(|measure| measure.direction != Direction::Neither)
             {
-                let base = baseline.estimate(metric).filter(|base| base.mean > 0.0);
-                let Some((paired, base)) = case.against(baseline, metric).zip(base) else { continue };
-                asked.push((index, metric));
-                let lower_is_better = direction == Direction::Lower;
-                questions.push(Question { paired, margin: self.settings.margin * base.mean, lower_is_better });
+                let pairs = case.pairs(baseline, metric);
+                if pairs.len() > 1 {
+                    places.push((index, metric));
+                    let margin = if let Margin::Share(_) = margin(metric) { Margin::Share(self.settings.margin) } else { margin(metric) };
+                    let (heavy_tailed, lower_is_better) = (metric.is_heavy_tailed(), direction == Direction::Lower);
+                    comparisons.push(Comparison { pairs, heavy_tailed, lower_is_better, margin, replay: Replay::None });
+                }
             }
         }
-        let verdicts = judge(&questions, spent_at(self.looks, ALPHA));
-        self.verdicts = asked.into_iter().zip(verdicts).map(|((case, metric), verdict)| (case, metric, verdict)).collect();
-        let is_decided = |index: usize| self.verdict(index, Metric::makespan_ns).is_some_and(|verdict| verdict != Verdict::Undecided);
+        let decisions = decide(&comparisons, spent_at(self.looks, ALPHA));
+        self.decisions = places.into_iter().zip(decisions).map(|((case, metric), decision)| (case, metric, decision)).collect();
+        let is_decided =
+            |index: usize| self.decision(index, Metric::makespan_ns).is_some_and(|decision| decision.verdict != Verdict::Undecided);
         let is_precise = |index: usize| self.settings.stopping.is_precise(&self.cases[index], &self.cases[0]);
         let running = |index: &usize| self.cases[*index].refused.is_none();
         (0..self.cases.len()).filter(running).all(|index| is_precise(index) || (index > 0 && is_decided(index)))
     }
 
-    /// The verdict on a case in a metric.
-    fn verdict(&self, case: usize, metric: Metric) -> Option<Verdict> {
-        self.verdicts.iter().find(|(of, id, _)| *of == case && *id == metric).map(|(_, _, verdict)| *verdict)
+    /// What was decided about a case in a metric.
+    fn decision(&self, case: usize, metric: Metric) -> Option<Decision> {
+        self.decisions.iter().find(|(of, id, _)| *of == case && *id == metric).map(|(_, _, decision)| *decision)
     }
 
     /// One more run of each candidate that runs at all, with its events.
@@ -190,7 +192,7 @@ impl<'p> Rounds<'p> {
 
 impl<'p> Case<'p> {
     fn session(&self, seed: u64, observed: Observed) -> Session<'p> {
-        Session { trial: self.trial.clone(), seed, check: false, observed, trace: None }
+        Session { trial: self.trial.clone(), seed, member: None, check: false, observed, trace: None }
     }
 
     /// A metric by round.
@@ -205,8 +207,12 @@ impl<'p> Case<'p> {
 
     /// How its runs differ from the baseline's in the same rounds.
     pub fn against(&self, baseline: &Case<'_>, metric: Metric) -> Option<Paired> {
-        let pairs = self.values(metric).zip(baseline.values(metric)).filter_map(|(value, base)| Some((value?, base?)));
-        Paired::of(&pairs.collect::<Vec<_>>())
+        Paired::of(&self.pairs(baseline, metric))
+    }
+
+    /// The runs of both in the same rounds.
+    fn pairs(&self, baseline: &Case<'_>, metric: Metric) -> Vec<(f64, f64)> {
+        self.values(metric).zip(baseline.values(metric)).filter_map(|(value, base)| Some((value?, base?))).collect()
     }
 
     /// The messages of the runs that failed, by round.

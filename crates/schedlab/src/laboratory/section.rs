@@ -3,6 +3,7 @@
 use super::samples::Fidelity;
 use crate::Error;
 use crate::results_directory::Distribution;
+use crate::statistics::Comparison;
 use crate::world::Trial;
 use results::Row;
 
@@ -18,6 +19,8 @@ pub struct Section<'p> {
     pub baseline: Option<String>,
     /// The results.
     pub rows: Vec<Row>,
+    /// What is to be decided about them.
+    pub compared: Vec<(usize, Comparison)>,
     /// How its durations are distributed.
     pub distributions: Vec<Distribution>,
     /// How close a replay is to its recording.
@@ -41,6 +44,7 @@ impl Section<'_> {
             trials: Vec::new(),
             baseline: None,
             rows: Vec::new(),
+            compared: Vec::new(),
             distributions: Vec::new(),
             fidelity: Vec::new(),
             notes: String::new(),

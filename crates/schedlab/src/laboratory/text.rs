@@ -1,12 +1,14 @@
 //! An experiment for people: a table for each workload, world and number of CPUs, what it means, and what a reader must know.
 
 mod parts;
+mod sizes;
 
 use super::plan::Plan;
 use super::{Fidelity, Section, Settings};
-use crate::output::{Align, Table, open_cell, quantity};
+use crate::output::{Align, Table, counted, open_cell, quantity};
+use crate::statistics::{Replay, median};
 use crate::world::{Measure, Program, Trial, World};
-use results::{Direction, Metric, Row, Verdict};
+use results::{Metric, Row};
 use std::fmt::Write;
 
 /// All of it.
@@ -88,11 +90,15 @@ impl Told<'_, '_> {
                 section.rows.iter().filter(|row| row.cpus == cpus && row.subject.is_none() && !is_recorded(row)).collect();
             let trials: Vec<&Trial<'_>> = section.trials.iter().filter(|trial| trial.cpus == cpus).collect();
             let against = section.baseline.as_ref().map_or(String::new(), |baseline| format!(", against {baseline}"));
-            let runs = rows.iter().map(|row| row.runs).max().filter(|_| trials.iter().any(|trial| trial.program.is_drawn()));
-            let runs = runs.map_or(String::new(), |runs| format!(", {runs} runs"));
-            let _ = writeln!(text, "\n{cpus} CPU{}{against}{runs}:\n", if cpus == 1 { "" } else { "s" });
+            let runs = rows.iter().map(|row| row.runs).max().filter(|runs| *runs > 1);
+            let runs = runs.map_or(String::new(), |runs| format!(", {runs} runs each"));
+            let _ = writeln!(text, "\n{}{against}{runs}:\n", counted(cpus.into(), "CPU"));
             text += &table(&trials, &rows, &columns);
-            text += &best(section.baseline.as_deref(), &rows, &columns);
+            let candidates: Vec<String> = trials.iter().map(|trial| trial.candidate.to_string()).collect();
+            let sizes = sizes::text(&candidates, &rows, &columns);
+            if !sizes.is_empty() {
+                let _ = write!(text, "\n{sizes}");
+            }
         }
         text += &parts::recorded(section);
         text += &parts::shares(section);
@@ -108,7 +114,7 @@ impl Told<'_, '_> {
         let sections: Vec<&Section<'_>> = own.collect();
         let Some(first) = sections.first() else { return String::new() };
         let Some((measure, title)) = self.titled(first).into_iter().next() else { return String::new() };
-        let titles = first.trials.iter().map(|trial| (trial.title(), Align::Right));
+        let titles = first.trials.iter().map(|trial| (trial.candidate.to_string(), Align::Right));
         let mut table = Table::new(std::iter::once((title.to_string(), Align::Left)).chain(titles));
         for section in &sections {
             let cell = |trial: &Trial<'_>| {
@@ -127,16 +133,15 @@ impl Told<'_, '_> {
         if self.sections.iter().all(|section| section.rows.iter().all(|row| row.verdict.is_none())) {
             return String::new();
         }
-        let replayed = self.sections.iter().any(|section| !section.fidelity.is_empty());
-        let undecided = if replayed { "undecided: smaller than the replay's own error" } else { "undecided" };
-        format!("\n+ better  - worse  = the same  ~ {undecided}; ± half of a 95 % interval where above 1%\n")
+        "\n+12% -12% difference from the baseline, where it is decided   = equivalent (within 2 %)   ~ undecided\n\
+         ±3% half of a 95 % interval, where above 1 %\n"
+            .to_string()
     }
 }
 
 /// Whether a row is a number of this trial's runs.
 fn is_of(row: &Row, trial: &Trial<'_>) -> bool {
-    let member = || row.point.get("boot").and_then(results::Coordinate::number);
-    row.candidate == trial.candidate.to_string() && row.cpus == trial.cpus && trial.member.is_none_or(|own| member() == Some(own as f64))
+    row.candidate == trial.candidate.to_string() && row.cpus == trial.cpus
 }
 
 /// Whether it is of a run that was recorded on top of the others.
@@ -151,10 +156,27 @@ fn fidelity(program: &Program, fidelity: &[Fidelity], baseline: &str) -> String 
     for (metric, title) in crate::output::headline() {
         let Some(fidelity) = fidelity.iter().find(|fidelity| fidelity.metric.id() == metric.id) else { continue };
         let show = |value| quantity(value, metric.unit);
-        let error = if fidelity.recorded == 0.0 { "-".to_string() } else { format!("{:.1}%", 100.0 * fidelity.error()) };
-        table.row([title.to_string(), show(fidelity.recorded), show(fidelity.replayed), error]);
+        let mut replayed = fidelity.replayed.clone();
+        table.row([title.to_string(), show(fidelity.recorded), show(median(&mut replayed)), errors(fidelity)]);
     }
-    format!("\nFidelity: the recording on {} CPUs, and its replay under {baseline}\n\n{table}", replay.recorded.recording.cpus)
+    let (cpus, runs) = (replay.recorded.recording.cpus, fidelity.iter().map(|fidelity| fidelity.replayed.len()).max().unwrap_or(0));
+    let note = "Of the replays the median; nine of ten are no further off than the last number, which a difference must exceed.\n";
+    let note = if runs > 1 { note } else { "" };
+    format!(
+        "\nFidelity: the recording on {}, and {} under {baseline}\n\n{table}{note}",
+        counted(cpus.into(), "CPU"),
+        counted(runs, "replay")
+    )
+}
+
+/// The errors of the replays: from the least to the one that decides.
+fn errors(fidelity: &Fidelity) -> String {
+    let least = fidelity.errors().into_iter().fold(f64::INFINITY, f64::min);
+    match fidelity.error() {
+        Replay::Share(error) if error - least < 5e-4 => format!("{:.1}%", 100.0 * error),
+        Replay::Share(error) => format!("{:.1}-{:.1}%", 100.0 * least, 100.0 * error),
+        _ => "-".to_string(),
+    }
 }
 
 /// One line per candidate, one column per metric; the reasons for missing numbers below.
@@ -166,7 +188,7 @@ fn table(trials: &[&Trial<'_>], rows: &[&Row], columns: &[(Measure, &'static str
     let mut notes = String::new();
     for trial in trials {
         let of = |metric: Metric| rows.iter().copied().find(|row| row.metric == metric && is_of(row, trial));
-        let mut cells = vec![trial.title()];
+        let mut cells = vec![trial.candidate.to_string()];
         if in_rounds {
             cells.push(of(Metric::makespan_ns).map_or("-".to_string(), |row| row.runs.to_string()));
             cells.push(of(Metric::makespan_difference).map_or("-".to_string(), percent));
@@ -177,7 +199,7 @@ fn table(trials: &[&Trial<'_>], rows: &[&Row], columns: &[(Measure, &'static str
         let missing = columns.iter().filter_map(|(measure, _)| of(measure.metric)).filter(|row| row.value.is_none());
         let missing: Vec<&str> = missing.filter_map(|row| row.note.as_deref()).collect();
         if let Some(most) = missing.iter().find(|note| 2 * missing.iter().filter(|other| other == note).count() > columns.len()) {
-            let _ = writeln!(notes, "{}: {most}", trial.title());
+            let _ = writeln!(notes, "{}: {most}", trial.candidate.to_string());
         }
     }
     format!("{table}{notes}")
@@ -186,23 +208,4 @@ fn table(trials: &[&Trial<'_>], rows: &[&Row], columns: &[(Measure, &'static str
 fn percent(row: &Row) -> String {
     let half = row.ci_low.zip(row.ci_high).map_or(f64::NAN, |(low, high)| (high - low) / 2.0);
     row.value.map_or("-".to_string(), |value| format!("{:+.2}% ±{:.2}%", 100.0 * value, 100.0 * half))
-}
-
-/// A sentence on who wins.
-fn best(baseline: Option<&str>, rows: &[&Row], columns: &[(Measure, &'static str)]) -> String {
-    let Some(baseline) = baseline.filter(|_| rows.iter().any(|row| row.verdict.is_some())) else { return String::new() };
-    let winner = |(measure, title): &(Measure, &'static str)| {
-        let better = rows.iter().filter(|row| row.metric == measure.metric && row.verdict == Some(Verdict::Better));
-        let value = |row: &&&Row| row.value.unwrap_or(f64::NAN);
-        let best = match measure.direction {
-            Direction::Higher => better.max_by(|a, b| value(a).total_cmp(&value(b))),
-            _ => better.min_by(|a, b| value(a).total_cmp(&value(b))),
-        };
-        best.map(|row| format!("{title}: {}", row.candidate))
-    };
-    let winners: Vec<String> = columns.iter().filter_map(winner).collect();
-    match winners.is_empty() {
-        true => format!("\nNo policy is better than {baseline} in any metric.\n"),
-        false => format!("\nBetter than {baseline}, the best in each metric: {}.\n", winners.join("; ")),
-    }
 }

@@ -25,6 +25,11 @@ pub fn headline() -> impl Iterator<Item = (&'static Metric, &'static str)> {
     HEADLINE.iter().filter_map(|&(id, title)| Some((CATALOGUE.iter().find(|metric| metric.id == id)?, title)))
 }
 
+/// Whether tables for people show it.
+pub fn is_headline(metric: results::Metric) -> bool {
+    HEADLINE.iter().map(|(id, _)| *id).chain(open_headline().map(|(id, _)| id)).any(|id| id == metric.id())
+}
+
 /// The metrics of a stochastic workload that tables for people show, by id, each with its title.
 pub fn open_headline() -> impl Iterator<Item = (&'static str, &'static str)> {
     [
@@ -46,8 +51,22 @@ pub fn open_cell(row: &Row) -> String {
     let half_width = row.ci_low.zip(row.ci_high).map_or(0.0, |(low, high)| (high - low) / 2.0 / value.abs());
     let spread =
         if half_width > 0.01 && half_width.is_finite() { format!(" ±{:.0}%", (100.0 * half_width).ceil()) } else { String::new() };
-    let mark = row.verdict.map_or(" ", Verdict::mark);
-    format!("{}{spread} {mark}", quantity(value, row.unit()))
+    format!("{}{spread} {}", quantity(value, row.unit()), mark(row))
+}
+
+/// What was decided, with its size.
+fn mark(row: &Row) -> String {
+    match row.verdict {
+        Some(Verdict::Better | Verdict::Worse) => row.effect.map_or("from 0".to_string(), |effect| format!("{:+.0}%", 100.0 * effect)),
+        Some(Verdict::Equivalent) => "=".to_string(),
+        Some(Verdict::Undecided) => "~".to_string(),
+        _ => " ".to_string(),
+    }
+}
+
+/// `1 CPU`, `2 CPUs`.
+pub fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A value with its unit, three or four digits.

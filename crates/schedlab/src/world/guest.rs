@@ -92,7 +92,7 @@ impl GuestWorld {
         let mut shared: Vec<(Driver, u16, Option<u64>, usize)> = Vec::new();
         let mut places = Vec::with_capacity(sessions.len());
         for session in sessions {
-            let Trial { candidate, cpus, member, .. } = &session.trial;
+            let (Trial { candidate, cpus, .. }, member) = (&session.trial, &session.member);
             let driver = Driver::of(candidate)?;
             let is_same = |(of, on, which, _): &&(Driver, u16, Option<u64>, usize)| {
                 let shares = *of == driver || (self.settings.one_boot && !of.is_ours() && !driver.is_ours());
@@ -147,7 +147,7 @@ impl World for GuestWorld {
             candidates: "kernel:other, batch, idle, fifo:PRIORITY, rr:PRIORITY, deadline:RUNTIME/DEADLINE/PERIOD, schedulers in BPF, as bpf:rr, \
                          and policies by name, which decide in user space",
             workloads: "workloads of tasks, as yield:8, hackbench:1 or a file with [[task]]s",
-            judged: false,
+            ensemble: 1,
         }
     }
 
@@ -170,7 +170,7 @@ impl World for GuestWorld {
     }
 
     fn defaults(&self, _program: &Program) -> Result<Defaults, Error> {
-        Ok(Defaults { candidates: vec![Candidate::Class(Class::Other)], baseline: Baseline::Nothing })
+        Ok(Defaults { candidates: vec![Candidate::Class(Class::Other)], baseline: Baseline::First })
     }
 
     fn cpus(&self, _program: &Program, asked: Option<u16>) -> Result<u16, Error> {
@@ -181,7 +181,7 @@ impl World for GuestWorld {
     }
 
     fn admit(&self, trial: &Trial<'_>) -> Result<(), Error> {
-        let Trial { program, candidate, cpus, member } = trial;
+        let Trial { program, candidate, cpus } = trial;
         let workload = program.expect_closed(|name| {
             Error::Usage(format!(
                 "`{name}` does not run in a real kernel, which takes tasks that go through phases: a file with [[task]]s, or one of those \
@@ -200,11 +200,6 @@ impl World for GuestWorld {
                     return Err(Error::Usage(
                         "with more than one virtual CPU the clock counts all instructions and says nothing of one: give --cpus 1"
                             .to_string(),
-                    ));
-                }
-                if member.is_some() {
-                    return Err(Error::Usage(
-                        "instructions of a yield are exact, and the same in each boot: leave --boots out".to_string(),
                     ));
                 }
                 driver.expect_short_period(LONGEST_PERIOD)?;

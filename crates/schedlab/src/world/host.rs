@@ -86,7 +86,7 @@ impl World for HostWorld {
             candidates: "the kernel's own classes: kernel:other, kernel:batch, kernel:idle, kernel:fifo:50, kernel:rr:50, \
                          kernel:deadline:2ms/10ms/10ms",
             workloads: "workloads of tasks, as hackbench:1 or a file with [[task]]s, and commands behind --",
-            judged: true,
+            ensemble: 16,
         }
     }
 

@@ -65,7 +65,7 @@ impl World for Mock<'_> {
             cpus: 64,
             candidates: "all",
             workloads: "all",
-            judged: self.determinism != Determinism::Chaotic,
+            ensemble: if self.determinism == Determinism::Chaotic { 1 } else { 16 },
         }
     }
 

@@ -14,7 +14,7 @@ use schedsim::checks::Violation;
 use schedsim::metrics::{CATALOGUE, OPEN_CATALOGUE};
 use schedsim::policy::PolicySpec;
 use schedsim::trace::{Observer, TraceHash};
-use schedsim::workload::Workload;
+use schedsim::workload::{Nudge, Workload};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,8 @@ pub struct Simulator {
     begin: Instant,
 }
 
+/// How many members an ensemble has unless the command says.
+pub const ENSEMBLE: u32 = 16;
 /// The most CPUs of a simulated machine.
 const CPUS: u16 = 4096;
 /// The policies of a comparison that names none.
@@ -59,7 +61,7 @@ impl World for Simulator {
             cpus: CPUS,
             candidates: "policies, as eevdf or take:rr: `schedlab list policies` shows them all",
             workloads: "recordings, workloads of tasks, and those drawn at random",
-            judged: true,
+            ensemble: ENSEMBLE,
         }
     }
 
@@ -153,6 +155,7 @@ struct Job<'a> {
     program: &'a Program,
     cpus: u16,
     seed: u64,
+    nudge: Option<Nudge>,
     check: bool,
     observed: Observed,
     trace: Option<&'a Path>,
@@ -160,8 +163,9 @@ struct Job<'a> {
 
 impl<'a> Job<'a> {
     fn of(session: &'a Session<'_>) -> Job<'a> {
-        let Session { trial, seed, check, observed, trace } = session;
-        Job { program: trial.program, cpus: trial.cpus, seed: *seed, check: *check, observed: *observed, trace: trace.as_deref() }
+        let Session { trial, seed, member, check, observed, trace } = session;
+        let nudge = member.map(|_| Nudge::new(*seed));
+        Job { program: trial.program, cpus: trial.cpus, seed: *seed, nudge, check: *check, observed: *observed, trace: trace.as_deref() }
     }
 
     fn run_named(&self, policy: &PolicySpec) -> Result<Run, Error> {
@@ -190,7 +194,7 @@ impl<'a> Job<'a> {
         let header = subject.header(policy, self.cpus, self.seed);
         let mut writer = self.trace.map(|to| Writer::create(to, &header)).transpose()?;
         let observer = writer.as_mut().map(|writer| writer as &mut dyn Observer);
-        let run = simulate(subject, &machine, policy, self.seed, self.check, observer)?;
+        let run = simulate(subject, &machine, policy, (self.seed, self.nudge), self.check, observer)?;
         writer.map(Writer::finish).transpose()?;
         self.refuse(policy, &run.violations)?;
         let mut rows = rows_of(&run.summary, &Name::Sim);

@@ -29,7 +29,7 @@ pub struct Coverage {
 }
 
 /// Coordinates that rows of comparisons can have, whatever the workload, beside the kind of their subject.
-const COORDINATES: [&str; 7] = ["affinity", "boot", "load", "machine", "nice", "number", "numa_nodes"];
+const COORDINATES: [&str; 7] = ["affinity", "load", "machine", "member", "nice", "number", "numa_nodes"];
 
 impl Compare {
     /// What its rows can be about; `resolve` finds the workload of a name.

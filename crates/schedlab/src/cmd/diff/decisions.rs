@@ -16,20 +16,17 @@ impl Diff {
     pub(super) fn held_against_kernels(&self) -> Result<Answer, Error> {
         let programs = self.subjects.iter().map(|argument| self.program(argument)).collect::<Result<Vec<Program>, Error>>()?;
         let worlds: Vec<GuestWorld> = self.guests.settings().into_iter().map(GuestWorld::new).collect();
-        let boots = self.guests.boots();
-        let members: Vec<Option<u64>> = if boots > 1 { (1..=boots).map(Some).collect() } else { vec![None] };
         let mut trials = Vec::new();
-        for member in members {
-            for candidate in self.candidates()? {
-                for program in &programs {
-                    let trial = Trial { program, candidate: candidate.clone(), cpus: self.cpus.unwrap_or(1), member };
-                    worlds.iter().try_for_each(|world| world.admit(&trial))?;
-                    trials.push(trial);
-                }
+        for candidate in self.candidates()? {
+            for program in &programs {
+                let trial = Trial { program, candidate: candidate.clone(), cpus: self.cpus.unwrap_or(1) };
+                worlds.iter().try_for_each(|world| world.admit(&trial))?;
+                trials.push(trial);
             }
         }
+        let members = self.ensemble.unwrap_or(1);
         let (seed, check, output) = (self.seed, self.check, self.output.clone());
-        Agreement { worlds, programs: &programs, trials, seed, check, output }.run()
+        Agreement { worlds, programs: &programs, members, trials, seed, check, output }.run()
     }
 
     fn candidates(&self) -> Result<Vec<Candidate<'static>>, Error> {

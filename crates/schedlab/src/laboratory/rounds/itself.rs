@@ -1,8 +1,9 @@
 //! The baseline against itself, and against itself unobserved: what can be shown there, and what it costs to look.
 
-use super::{ALPHA, Case, RoundSettings, shuffled};
+use super::{Case, RoundSettings, shuffled};
 use crate::Error;
-use crate::statistics::{Estimate, Paired, Question, judge};
+use crate::laboratory::samples::ALPHA;
+use crate::statistics::{Comparison, Estimate, Margin, Paired, Replay, decide};
 use crate::world::{Observed, Session, Trial, World};
 use indicatif::ProgressBar;
 use results::{Metric, Verdict};
@@ -37,7 +38,7 @@ impl Itself {
         let begin = world.clock();
         while cases[0].runs.len() < 2
             || (cases[0].runs.len() < settings.stopping.min_runs as usize
-                && world.clock().saturating_sub(begin) < settings.stopping.max_time / 4)
+                && settings.stopping.max_time.is_none_or(|max_time| world.clock().saturating_sub(begin) < max_time / 4))
         {
             let order = shuffled(cases.len(), &mut random);
             let observed = |index: usize| if index == 2 { Observed::Bare } else { Observed::Measured };
@@ -59,13 +60,15 @@ impl Itself {
             })
         };
         let paired = other.against(one, METRIC);
-        let question = paired.map(|paired| Question { paired, margin: margin * mean, lower_is_better: true });
+        let pairs = other.pairs(one, METRIC);
+        let comparison =
+            Comparison { pairs, heavy_tailed: false, lower_is_better: true, margin: Margin::Share(margin), replay: Replay::None };
         let estimate = one.estimate(METRIC).unwrap_or(Estimate::exact(f64::NAN));
         Itself {
             runs: one.runs.len() as u32,
             spread: Estimate { mean: estimate.mean, half_width: estimate.half_width.map(|width| width / mean) },
             difference: share(paired),
-            verdict: judge(question.as_slice(), ALPHA).first().copied().unwrap_or(Verdict::Undecided),
+            verdict: decide(&[comparison], ALPHA)[0].verdict,
             overhead: share(one.against(bare, METRIC)),
         }
     }

@@ -1,6 +1,7 @@
 //! When there are enough runs.
 
 use super::Case;
+use crate::laboratory::replication::Limit;
 use results::Metric;
 use std::time::Duration;
 
@@ -9,12 +10,14 @@ use std::time::Duration;
 pub struct Stopping {
     /// At least so many rounds.
     pub min_runs: u32,
+    /// At most so many.
+    pub max_runs: u32,
     /// At least so long.
     pub min_time: Duration,
     /// At most so long, and then it is inconclusive.
-    pub max_time: Duration,
-    /// How narrow the intervals are to be.
-    pub precision: Precision,
+    pub max_time: Option<Duration>,
+    /// How narrow the intervals are to be, if that matters.
+    pub precision: Option<Precision>,
 }
 
 /// How narrow.
@@ -32,9 +35,10 @@ impl Stopping {
     /// The post does not say how low; one per cent is ours.
     pub const PSLIST: Stopping = Stopping {
         min_runs: 5,
+        max_runs: u32::MAX,
         min_time: Duration::from_secs(600),
-        max_time: Duration::from_secs(3600),
-        precision: Precision::StandardError(0.01),
+        max_time: Some(Duration::from_secs(3600)),
+        precision: Some(Precision::StandardError(0.01)),
     };
 
     /// Whether to look at the runs after so many rounds: first when there must be no more, then each time that there are a quarter more. Each look costs certainty.
@@ -43,16 +47,18 @@ impl Stopping {
         rounds >= self.min_runs && elapsed >= self.min_time && f64::from(rounds) >= due
     }
 
-    /// Whether there is no time for more.
-    pub fn is_over(&self, rounds: u32, elapsed: Duration) -> bool {
-        rounds >= self.min_runs && elapsed >= self.max_time
+    /// What ends it after so many rounds, whatever was found.
+    pub fn limit(&self, rounds: u32, elapsed: Duration) -> Option<Limit> {
+        let is_late = self.max_time.is_some_and(|max_time| elapsed >= max_time);
+        if is_late && rounds > 0 { Some(Limit::Time) } else { (rounds >= self.max_runs).then_some(Limit::Runs) }
     }
 
     /// Whether the makespans of `case` are known well enough.
     pub fn is_precise(&self, case: &Case<'_>, baseline: &Case<'_>) -> bool {
         const METRIC: Metric = Metric::makespan_ns;
+        let Some(precision) = self.precision else { return true };
         let Some(estimate) = case.estimate(METRIC) else { return false };
-        match self.precision {
+        match precision {
             Precision::HalfWidth(share) => {
                 let difference = case.against(baseline, METRIC).map(|paired| paired.half_width(0.95));
                 estimate.half_width.is_some() && estimate.is_within(share) && difference.is_some_and(|width| width <= share * estimate.mean)
@@ -74,7 +80,7 @@ mod tests {
     use schedlab_runner::class::Class;
 
     fn case<'p>(program: &'p Program, makespans: &[f64]) -> Case<'p> {
-        let trial = Trial { program, candidate: Candidate::Class(Class::Other), cpus: 1, member: None };
+        let trial = Trial { program, candidate: Candidate::Class(Class::Other), cpus: 1 };
         Case { trial, runs: makespans.iter().map(|&ns| Ok(run(&[(Metric::makespan_ns, ns)]))).collect(), refused: None }
     }
 
@@ -84,13 +90,13 @@ mod tests {
         assert!(!protocol.is_time_to_look(4, 0, minutes(30)));
         assert!(!protocol.is_time_to_look(50, 0, minutes(9)));
         assert!(protocol.is_time_to_look(5, 0, minutes(10)) && !protocol.is_time_to_look(6, 1, minutes(10)));
-        assert!(!protocol.is_over(50, minutes(59)) && protocol.is_over(50, minutes(60)));
+        assert_eq!([59, 60].map(|elapsed| protocol.limit(50, minutes(elapsed))), [None, Some(Limit::Time)]);
         // Standard errors of 0.4 and 4 per cent.
         let program = command("w");
         let case = |makespans: &[f64]| case(&program, makespans);
         let (steady, noisy) = (case(&[99.0, 100.0, 101.0, 100.0, 99.0]), case(&[90.0, 100.0, 110.0, 100.0, 90.0]));
         assert!(protocol.is_precise(&steady, &steady) && !protocol.is_precise(&noisy, &noisy));
-        let narrow = Stopping { precision: Precision::HalfWidth(0.02), ..protocol };
+        let narrow = Stopping { precision: Some(Precision::HalfWidth(0.02)), ..protocol };
         assert!(narrow.is_precise(&steady, &steady) && !narrow.is_precise(&noisy, &steady) && !narrow.is_precise(&case(&[100.0]), &steady));
     }
 }

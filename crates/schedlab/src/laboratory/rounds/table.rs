@@ -23,11 +23,10 @@ impl Rounds<'_> {
                 Row { runs, baseline, ..self.row(world, case, metric, estimate) }
             };
             for measure in &self.measures {
-                let verdict = self.verdict(index, measure.metric);
-                let mut row = Row { verdict, note: self.note(case, measure), ..row(measure.metric, case.estimate(measure.metric)) };
-                let base = baseline.estimate(measure.metric).filter(|base| verdict.is_some() && base.mean != 0.0);
-                let difference = case.against(baseline, measure.metric).zip(base);
-                row.effect = difference.map(|(paired, base)| paired.mean / base.mean.abs());
+                let mut row = Row { note: self.note(case, measure), ..row(measure.metric, case.estimate(measure.metric)) };
+                if let Some(decision) = self.decision(index, measure.metric) {
+                    decision.write(&mut row);
+                }
                 rows.push(row);
             }
             let mut makespans: Vec<f64> = case.values(Metric::makespan_ns).flatten().collect();
@@ -73,7 +72,7 @@ impl Rounds<'_> {
             Some((round, message)) => {
                 Some(format!("{failed} of {} runs failed and are left out; round {}: {message}", case.runs.len(), round + 1))
             }
-            None => self.inconclusive.then(|| "inconclusive: the time was up before the interval was narrow enough".to_string()),
+            None => self.cut.map(|limit| limit.note().to_string()),
         }
     }
 
@@ -128,8 +127,8 @@ impl Rounds<'_> {
             }
         }
         self.cases.iter().for_each(|case| text += &case.told());
-        if self.inconclusive {
-            text += "Inconclusive: the time was up before the intervals were narrow enough; give more with --max-time.\n";
+        if let Some(limit) = self.cut {
+            text += &format!("{}; {}.\n", limit.note(), limit.advice());
         }
         text
     }
@@ -141,10 +140,10 @@ impl Rounds<'_> {
         match () {
             () if refused.iter().any(|case| case.is_privilege()) => Err(Error::Missing(list())),
             () if !refused.is_empty() => Err(Error::Input(list())),
-            () if self.inconclusive => {
-                Err(Error::Inconclusive("the time was up before the intervals were narrow enough: give more with --max-time".to_string()))
-            }
-            () => Ok(()),
+            () => match self.cut {
+                Some(limit) => Err(Error::Inconclusive(format!("{}; {}", limit.note(), limit.advice()))),
+                None => Ok(()),
+            },
         }
     }
 

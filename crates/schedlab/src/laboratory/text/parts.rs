@@ -58,7 +58,7 @@ pub fn recorded(section: &Section<'_>) -> String {
         let of = |id: &str| rows.iter().find(|row| row.metric == registered(id) && is_of(row, trial)).and_then(|row| row.value);
         if rows.iter().any(|row| is_of(row, trial)) {
             let cells = headline().map(|(metric, _)| of(metric.id).map_or("-".to_string(), |value| quantity(value, metric.unit)));
-            table.row(std::iter::once(trial.title()).chain(cells));
+            table.row(std::iter::once(trial.candidate.to_string()).chain(cells));
         }
     }
     format!("\n{table}Of the workload's own tasks; from their making on, not from the release, and with what perf costs.\n")
@@ -89,7 +89,7 @@ pub fn functions(sections: &[&Section<'_>], show: usize) -> String {
         };
         let split: Vec<BTreeMap<String, f64>> = sections.iter().map(|section| of(section)).collect();
         let names = sections.iter().filter_map(|section| Some((section.trials.first()?.program.name(), Align::Right)));
-        let mut table = Table::new(std::iter::once((trial.title(), Align::Left)).chain(names));
+        let mut table = Table::new(std::iter::once((trial.candidate.to_string(), Align::Left)).chain(names));
         let mut largest: Vec<(&String, f64)> = split.last().into_iter().flatten().map(|(name, value)| (name, *value)).collect();
         largest.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
         for (function, _) in largest.into_iter().take(show) {

@@ -78,9 +78,6 @@ impl Booted<'_> {
         if self.guest.nodes > 1 {
             point.set("numa_nodes", format!("{}, artificial", self.guest.nodes));
         }
-        if let Some(member) = self.session.trial.member {
-            point.set("boot", member);
-        }
         point
     }
 }
