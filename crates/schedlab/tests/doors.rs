@@ -128,7 +128,7 @@ fn workload(path: &Path) -> Result<(), Error> {
 fn run(workload: &schedsim::workload::Workload, cpus: u16, until: Time, observer: Option<&mut dyn Observer>) -> Result<(), Error> {
     let (machine, policy) = (Machine::ideal(cpus), parse_policy("fifo").expect("a policy"));
     let subject = Subject { name: "w", workload, machine: &machine, mips: None, ended: &[], until, beside: &[] };
-    simulate(subject, &machine, &policy, 1, false, observer).map(drop)
+    simulate(subject, &machine, &policy, (1, None), false, observer).map(drop)
 }
 
 fn machine(path: &Path) -> Result<(), Error> {

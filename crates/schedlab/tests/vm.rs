@@ -575,7 +575,8 @@ fn boots_differ_where_microseconds_decide_and_a_simulation_is_as_near_to_them_as
     let results: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let of = |metric: &str| -> Vec<(String, f64)> {
         let rows = results["rows"].as_array().expect("rows").iter().filter(|row| row["metric"] == metric);
-        rows.map(|row| (row["point"]["member"].to_string().trim_matches('"').to_string(), row["value"].as_f64().expect("a value"))).collect()
+        rows.map(|row| (row["point"]["member"].to_string().trim_matches('"').to_string(), row["value"].as_f64().expect("a value")))
+            .collect()
     };
     let (own, simulated) = (of("equal_dispatches_itself"), of("equal_dispatches"));
     let [(boots, own)] = &own[..] else { panic!("one pair of boots: {own:?}") };
