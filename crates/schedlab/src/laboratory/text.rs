@@ -199,7 +199,7 @@ fn table(trials: &[&Trial<'_>], rows: &[&Row], columns: &[(Measure, &'static str
         let missing = columns.iter().filter_map(|(measure, _)| of(measure.metric)).filter(|row| row.value.is_none());
         let missing: Vec<&str> = missing.filter_map(|row| row.note.as_deref()).collect();
         if let Some(most) = missing.iter().find(|note| 2 * missing.iter().filter(|other| other == note).count() > columns.len()) {
-            let _ = writeln!(notes, "{}: {most}", trial.candidate.to_string());
+            let _ = writeln!(notes, "{}: {most}", trial.candidate);
         }
     }
     format!("{table}{notes}")
