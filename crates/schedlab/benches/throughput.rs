@@ -65,7 +65,7 @@ fn load(path: &Path) -> Recorded {
 fn replay(recorded: &Recorded, policy: &str) {
     let spec = PolicySpec::parse(policy).expect("a policy");
     let machine = recorded.machine.clone();
-    let run = || simulate(recorded.subject(), &machine, &spec, 1, false, None).expect("a run");
+    let run = || simulate(recorded.subject(), &machine, &spec, (1, None), false, None).expect("a run");
     let events = run().outcome.events;
     report(&format!("replay {} under {policy}", recorded.name), events, || drop(run()));
 }
