@@ -60,7 +60,7 @@ fn simulate_hackbench(to: &Path) {
     let header = Header { workload, policy, cpus: machine.cpus, seed: 1, version: "test".to_string(), tasks };
     let mut writer = Writer::create(to, &header).expect("a trace file");
     let policy = PolicySpec::parse("eevdf").expect("a policy");
-    simulate(recorded.subject(), &machine, &policy, 1, false, Some(&mut writer)).expect("a run");
+    simulate(recorded.subject(), &machine, &policy, (1, None), false, Some(&mut writer)).expect("a run");
     writer.finish().expect("a whole file");
 }
 

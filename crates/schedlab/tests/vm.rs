@@ -245,7 +245,7 @@ fn conformance(scheduler: &Scheduler, workload: &Closed, real: &closed::Measured
     let subject =
         Subject { name: "yielders", workload: &scripts, machine: &machine, mips: None, ended: &[], until: Time::NEVER, beside: &[] };
     let policy = scheduler.original().expect("a policy of ours");
-    simulate(subject, &machine, &policy, 1, true, Some(&mut turns)).expect("it runs");
+    simulate(subject, &machine, &policy, (1, None), true, Some(&mut turns)).expect("it runs");
     Conformance::of(&real.read().expect("a trace").turns.order(), &turns.turns(|task| Some(task.0)).order())
 }
 
