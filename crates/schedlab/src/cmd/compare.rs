@@ -26,9 +26,10 @@ use std::path::PathBuf;
 /// Compares scheduling policies on workloads: simulated, in real kernels, and on this machine
 ///
 /// A recording of perf's is turned into tasks that run, sleep and wake each other. First the policy nearest to the recorded kernel's
-/// replays it on the recorded CPUs, to show how close the replay is; then each policy runs it. A difference that is smaller than the replay's own error is undecided.
+/// replays it on the recorded CPUs, to show how close the replay is; then each policy runs it, 16 times with slightly other costs. A difference is better or worse only if the interval, the error
+/// of the replay, nearly every run, and multiple comparisons allow it; else the results say why it is undecided.
 ///
-/// A stochastic workload runs with several seeds, the same for every policy; the paired differences decide. A saturated run is reported as such, not as a number.
+/// A stochastic workload runs with 16 seeds, the same for every policy. A saturated run is reported as such, not as a number.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  schedlab compare workloads/redis.perf-script.txt.zst\n  \
                         schedlab compare workloads/hackbench.perf-script.txt.zst --policy eevdf,take:multilist2 --cpus 1,2,4,8\n  \
@@ -39,8 +40,9 @@ use std::path::PathBuf;
                         schedlab compare yield:2,64,512 --on vm --policy kernel:other,bpf:ruler,take:ruler\n  \
                         sudo schedlab compare hackbench:1 --on host --policy kernel:other,kernel:fifo:50\n  \
                         schedlab compare --on host --policy kernel:other,kernel:batch -- make -j8\n\n\
-                        Marks: + better, - worse, = the same, ~ undecided, each against the baseline. Exit codes: 2 usage, 3 unusable input, 4 a check failed, \
-                        5 not enough time, 6 not reproducible where it must be, 77 something needed is missing.")]
+                        Cells: value, ± half of its 95 % interval, then the difference from the baseline where it is decided, = equivalent, ~ undecided. \
+                        Exit codes: 0 an answer, undecided and unwelcome ones included, 2 usage, 3 unusable input, 4 a check failed or a policy broke its contract, \
+                        5 --ci or --max-time was not met, 6 not reproducible where it must be, 77 something needed is missing.")]
 pub struct Compare {
     /// Built-in workloads, workload files (.toml), or recordings: perf.data or the text of `perf script`, either may be compressed with zstd
     #[arg(value_name = "WORKLOAD", required_unless_present = "command", index = 1)]
