@@ -8,7 +8,7 @@ POLICIES := eevdf,take:rr,take:multilist2,take:priority,central:rr,central:prior
 lab: ## build, then compare schedulers on a recorded trace
 	@tools/setup lab
 	cargo build --release --locked -p schedlab
-	$(SCHEDLAB) compare workloads/sqlite-and-xz.perf.data.zst --policy $(POLICIES) --ci 5% -o results/lab
+	$(SCHEDLAB) compare workloads/sqlite-and-xz.perf.data.zst --policy $(POLICIES) -o results/lab
 
 test: ## everything that CI runs
 	@tools/setup test
