@@ -148,7 +148,7 @@ impl Pair {
             std::iter::once(of(bursts.names().0, Some(conformance.share()), note)).chain(differences).collect::<Vec<_>>()
         });
         let judgement = self.judgement.iter().flat_map(|judgement| {
-            let differences = judgement.differences().into_iter();
+            let differences = judgement.by_class().into_iter();
             let differences = differences.map(|(how, number)| count(Metric::decision_differences, how.name(), number));
             let note = Some(format!("{} decisions", judgement.decisions));
             std::iter::once(of(Metric::equal_decisions, Some(judgement.share()), note)).chain(differences).collect::<Vec<_>>()

@@ -1,11 +1,10 @@
-//! Drives a policy by what really happens somewhere: a second caller of [`Policy`] beside the engine.
+//! Drives a policy from outside the engine: tasks run in a kernel, or in a recording.
 //!
-//! Whoever runs the tasks (a kernel, through sched_ext) reports that they come, wake, stop and leave; [`Live`] keeps the policy's
-//! [`Context`](crate::policy::Context), makes the calls in the order that the trait promises, applies the effects, and says what shall run where. It knows no
-//! kernel, so the same is tested without one.
+//! The outside reports that tasks come, wake, stop and leave. [`Live`] turns each report into calls of the policy in the order that the trait promises, applies the effects, and
+//! returns decisions: what shall run where. It knows no kernel, so that it is tested without one. [`Shadow`] feeds it a recording, and judges the policy's decisions.
 //!
-//! A CPU is asked for its next task when it has stopped its last one or was kicked while idle. A task that has been chosen counts as the
-//! CPU's at once; the policy is told that it runs when the world says so.
+//! A CPU chooses its next task when it has stopped its last one or was kicked while idle. A chosen task belongs to the CPU at once; the policy receives `running` when the outside reports that
+//! it runs.
 //!
 //! ```
 //! use schedsim::live::{Arrival, Decision, Live};
@@ -31,7 +30,7 @@ mod shadow;
 #[cfg(test)]
 mod tests;
 
-pub use shadow::{Decides, Judgement, Otherwise, Role, Shadow};
+pub use shadow::{Decides, Divergence, Judgement, Role, Shadow};
 
 use crate::policy::{Dispatch, Effect, Enqueue, Needs, Policy, Stop, TaskView, Wake};
 use crate::seat::{Breach, Ended, Seat, TaskState};
@@ -39,28 +38,28 @@ use crate::workload::Attributes;
 use crate::{CpuId, Machine, Nanos, TaskId, Time};
 use std::collections::BTreeMap;
 
-/// A policy, and the world as it was reported.
+/// A policy, and the tasks and CPUs as they were reported.
 #[derive(Clone, Debug)]
 pub struct Live<P> {
     seat: Seat<P>,
-    /// Since when it has been in charge, by the clock of whoever drives it: the policy's own begins at zero, as it does in the simulator.
+    /// When the policy took over, by the clock of the outside: the policy's own begins at zero, as in the simulator.
     begin: Time,
-    /// What tasks are from their next stop on.
+    /// The attributes that tasks have from their next stop on.
     changes: BTreeMap<TaskId, TaskView>,
     cpus: Vec<Cpu>,
     decisions: Vec<Decision>,
-    /// The CPUs that want their next task, if it is not the policy that is asked at once.
+    /// The CPUs that need their next task, if it is not chosen at once.
     wanting: Option<Vec<CpuId>>,
 }
 
-/// What shall happen.
+/// What the outside shall do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decision {
     /// `cpu` shall run `task` next.
     Run {
-        /// Where.
+        /// The CPU.
         cpu: CpuId,
-        /// Who.
+        /// The task.
         task: TaskId,
         /// For how long at most.
         slice: Nanos,
@@ -96,15 +95,15 @@ pub const MOST_CPUS: u16 = 64;
 struct Cpu {
     /// What is left of the slice of its task.
     left: Nanos,
-    /// Since when that has been running; `None` while it is kept from running.
+    /// Since when its task has been running; `None` while that is interrupted.
     since: Option<Time>,
-    /// It has been said that the task goes on, which cannot be taken back.
+    /// Whether the decision is out that the task goes on, which cannot be taken back.
     resumed: bool,
-    /// Whether the policy has asked for the task to be stopped.
+    /// Whether the policy wants the task to stop.
     preempted: bool,
 }
 
-/// What a policy with these needs would miss when it is driven by a kernel, in words; `None` if nothing. Of its tick that kernel has to say.
+/// What a policy with these needs would miss under a kernel, in words; `None` if nothing. Whether that kernel supplies its tick is not known here.
 pub fn unmet(needs: Needs) -> Option<&'static str> {
     needs.alarm.then_some(NO_ALARMS)
 }
@@ -112,7 +111,7 @@ pub fn unmet(needs: Needs) -> Option<&'static str> {
 const NO_ALARMS: &str = "needs an alarm at a time of its choice (an effect KickAt), as throttling and served reservations do, and sched_ext has none: leave `throttle` out, or take another policy than `deadline`";
 
 impl<P: Policy> Live<P> {
-    /// `policy` in charge of `machine`, on which nothing runs yet.
+    /// `policy` on `machine`, on which nothing runs yet.
     ///
     /// # Panics
     /// If the machine has more than [`MOST_CPUS`] CPUs.
@@ -130,7 +129,7 @@ impl<P: Policy> Live<P> {
         }
     }
 
-    /// Time goes on, never back.
+    /// Advances the time; never back.
     pub fn at(&mut self, now: Time) {
         self.seat.advance(self.now().max(Time(now.since(self.begin).0)));
     }
@@ -145,12 +144,12 @@ impl<P: Policy> Live<P> {
         self.seat.ended()
     }
 
-    /// Whose turn it is on `cpu`, whether or not it runs already.
+    /// The task of `cpu`, whether or not it runs already.
     pub fn current(&self, cpu: CpuId) -> Option<TaskId> {
         self.seat.cx().current(cpu)
     }
 
-    /// Whether some CPU's next or present task is this one.
+    /// Whether this is a CPU's next or present task.
     pub fn is_chosen(&self, task: TaskId) -> bool {
         matches!(self.seat.state(task), TaskState::Chosen | TaskState::Running)
     }
@@ -160,7 +159,7 @@ impl<P: Policy> Live<P> {
         self.seat.state(task) == TaskState::Waiting
     }
 
-    /// What shall happen since the last time this was asked.
+    /// The decisions since the last call.
     pub fn decisions(&mut self) -> impl Iterator<Item = Decision> + '_ {
         self.decisions.drain(..)
     }
@@ -217,8 +216,7 @@ impl<P: Policy> Live<P> {
         }
     }
 
-    /// `cpu` does not run its task for a moment, by no decision of the policy's: it goes on with it, or stops it if that was wanted
-    /// meanwhile, or if its slice is over.
+    /// The task of `cpu` is interrupted, by no decision of the policy: it goes on later, or stops if the policy wants that or its slice is over.
     pub fn paused(&mut self, cpu: CpuId) {
         let now = self.now();
         let state = &mut self.cpus[cpu.index()];
@@ -231,16 +229,16 @@ impl<P: Policy> Live<P> {
         }
     }
 
-    /// `cpu` goes on with the task that it was kept from.
+    /// `cpu` goes on with its interrupted task.
     pub fn resume(&mut self, cpu: CpuId) {
         let state = self.cpus[cpu.index()];
-        if let Some(task) = self.kept(cpu) {
+        if let Some(task) = self.interrupted(cpu) {
             self.cpus[cpu.index()].resumed = true;
             self.decisions.push(Decision::Run { cpu, task, slice: state.left });
         }
     }
 
-    /// `cpu` has stopped its task, and wants another one.
+    /// `cpu` has stopped its task, and needs another one.
     pub fn stopped(&mut self, cpu: CpuId, why: Stop) {
         let Some(task) = self.current(cpu) else { return };
         if self.seat.state(task) == TaskState::Chosen {
@@ -266,7 +264,7 @@ impl<P: Policy> Live<P> {
         self.choose(cpu);
     }
 
-    /// No event will come any more: a task that waits now was lost.
+    /// No report will come any more: a task that waits now was lost.
     pub fn expect_none_lost(&mut self) {
         self.seat.expect_none_lost();
     }
@@ -287,13 +285,13 @@ impl<P: Policy> Live<P> {
         self.seat.cx().machine()
     }
 
-    /// The task that `cpu` is kept from running.
-    fn kept(&self, cpu: CpuId) -> Option<TaskId> {
+    /// The interrupted task of `cpu`.
+    fn interrupted(&self, cpu: CpuId) -> Option<TaskId> {
         let is_kept = |&task: &TaskId| self.seat.state(task) == TaskState::Running && self.cpus[cpu.index()].since.is_none();
         self.current(cpu).filter(is_kept)
     }
 
-    /// Asks the policy for a CPU; the first time the task is new to it, though the world may have known it before.
+    /// Calls `select_cpu`. The first time the task is new to the policy, whether or not it is new outside.
     fn place(&mut self, task: TaskId, waker: Option<CpuId>) -> Option<CpuId> {
         let new = self.seat.state(task) == TaskState::New;
         let cpu = self.seat.select_cpu(task, Wake { new, waker });
@@ -304,7 +302,7 @@ impl<P: Policy> Live<P> {
         Some(cpu)
     }
 
-    /// The policy is told that a task is gone. One that it never placed is placed first, as the engine places tasks that begin asleep.
+    /// Calls `exit_task`. A task that was never placed is placed first, as the engine places tasks that begin asleep.
     fn forget(&mut self, task: TaskId) {
         if self.seat.state(task) == TaskState::New && self.place(task, None).is_none() {
             return;
@@ -336,7 +334,7 @@ impl<P: Policy> Live<P> {
     }
 
     fn preempt(&mut self, cpu: CpuId) {
-        if self.kept(cpu).is_some() && !self.cpus[cpu.index()].resumed {
+        if self.interrupted(cpu).is_some() && !self.cpus[cpu.index()].resumed {
             self.stopped(cpu, Stop::Preempted);
         } else if self.current(cpu).is_some() {
             self.cpus[cpu.index()].preempted = true;
@@ -344,16 +342,16 @@ impl<P: Policy> Live<P> {
         }
     }
 
-    /// `cpu` wants its next task.
+    /// `cpu` needs its next task.
     fn choose(&mut self, cpu: CpuId) {
         match &mut self.wanting {
             Some(wanting) => wanting.push(cpu),
-            None => self.ask(cpu),
+            None => self.dispatch(cpu),
         }
     }
 
-    /// Asks the policy what `cpu` shall run.
-    fn ask(&mut self, cpu: CpuId) {
+    /// Calls `dispatch`: `cpu` runs the task that the policy returns, or idles.
+    fn dispatch(&mut self, cpu: CpuId) {
         if self.seat.has_ended() {
             return;
         }

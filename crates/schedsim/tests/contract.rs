@@ -118,7 +118,7 @@ fn beside_a_recording(fault: Fault, events: &[Event]) -> Option<Breach> {
             event.kind = EventKind::SchedWakeup { task, target };
         }
     }
-    match Shadow::new(Canary::new(fault), machine(), 1, Decides::AtTheSwitch, roles).judge(&events) {
+    match Shadow::new(Canary::new(fault), machine(), 1, Decides::AtSwitch, roles).judge(&events) {
         Ok(_) => None,
         Err(Ended::Breach(breach)) => Some(breach),
         Err(ended) => panic!("{fault:?}: {ended}"),

@@ -3,7 +3,10 @@
 #[path = "support/mod.rs"]
 mod support;
 
-use schedsim::live::{Arrival, Decides, Judgement, Otherwise, Role, Shadow};
+#[path = "shadow/pinned.rs"]
+mod pinned;
+
+use schedsim::live::{Arrival, Decides, Divergence, Judgement, Role, Shadow};
 use schedsim::policy::PolicySpec;
 use schedsim::trace::{Event, EventKind, PrevState};
 use schedsim::workload::{Action, TaskSpec, Workload};
@@ -55,8 +58,8 @@ fn judge(policy: &str, decides: Decides, workload: &Workload, machine: &Machine,
         arrival: Arrival { prio: task.info.prio, attributes: task.attributes, ..Arrival::default() },
         yields: task.script.steps().any(|step| step.then == Action::Yield),
     };
-    let tasks = workload.tasks.iter().map(role).collect();
-    let policy = PolicySpec::parse(policy).unwrap().policy(1);
+    let tasks = workload.tasks.iter().map(role).chain([Role::Program, Role::Interrupts]).collect();
+    let policy = PolicySpec::parse(policy).unwrap().policy(machine.cpus);
     Shadow::new(policy, machine.clone(), 1, decides, tasks).judge(events).unwrap()
 }
 
@@ -65,10 +68,10 @@ fn a_policy_would_have_decided_as_it_did() {
     let (machine, workload) = (machine(), mixed());
     for policy in POLICIES {
         let events = recorded(policy, &machine, &workload);
-        for decides in [Decides::AtTheSwitch, Decides::WhenTold] {
+        for decides in [Decides::AtSwitch, Decides::AtEvent] {
             let judgement = judge(policy, decides, &workload, &machine, &events);
             assert!(judgement.decisions > 1_000, "{policy}: {judgement:?}");
-            assert_eq!(judgement.differences(), BTreeMap::new(), "{policy}, which decides {decides:?}");
+            assert_eq!(judgement.by_class(), BTreeMap::new(), "{policy}, which decides {decides:?}");
         }
     }
 }
@@ -78,17 +81,17 @@ fn a_policy_that_would_have_decided_otherwise_is_found_out() {
     let (machine, workload) = (machine(), mixed());
     let judged = |policy: &str, recorded_under: &str| {
         let events = recorded(recorded_under, &machine, &workload);
-        judge(policy, Decides::AtTheSwitch, &workload, &machine, &events)
+        judge(policy, Decides::AtSwitch, &workload, &machine, &events)
     };
-    let has = |judgement: &Judgement, class: Otherwise| judgement.differences().get(&class).copied().unwrap_or(0);
+    let has = |judgement: &Judgement, class: Divergence| judgement.by_class().get(&class).copied().unwrap_or(0);
     let other_order = judged("central:rr", "take:ruler");
-    assert!(has(&other_order, Otherwise::Another) > 50 && other_order.share() < 0.95, "{:?}", other_order.differences());
+    assert!(has(&other_order, Divergence::OtherTask) > 50 && other_order.share() < 0.95, "{:?}", other_order.by_class());
     let longer_slices = judged("central:rr?quantum=12ms", "central:rr");
-    assert!(has(&longer_slices, Otherwise::RunOn) > 50, "{:?}", longer_slices.differences());
+    assert!(has(&longer_slices, Divergence::RunOn) > 50, "{:?}", longer_slices.by_class());
     let shorter_slices = judged("central:rr", "central:rr?quantum=12ms");
-    assert!(has(&shorter_slices, Otherwise::Stop) > 50, "{:?}", shorter_slices.differences());
+    assert!(has(&shorter_slices, Divergence::Stop) > 50, "{:?}", shorter_slices.by_class());
     let lower_levels = judged("central:priority", "central:rr");
-    assert!(lower_levels.share() < 0.95, "{:?}", lower_levels.differences());
+    assert!(lower_levels.share() < 0.95, "{:?}", lower_levels.by_class());
 }
 
 /// Among equals a fifth of a microsecond decides, and all that comes later hangs on it.
@@ -98,13 +101,13 @@ fn a_time_that_was_recorded_too_late_is_found_and_is_one_difference() {
     let equal = || task(at(0), (0..100).map(|_| (20_000, Action::Yield)).chain([(20_000, Action::Exit)]));
     let workload = workload((0..8).map(|_| equal()).collect());
     let mut events = recorded("stride", &machine, &workload);
-    let judged = |events: &[Event]| judge("stride", Decides::AtTheSwitch, &workload, &machine, events);
-    assert_eq!(judged(&events).differences(), BTreeMap::new());
+    let judged = |events: &[Event]| judge("stride", Decides::AtSwitch, &workload, &machine, events);
+    assert_eq!(judged(&events).by_class(), BTreeMap::new());
     let switches = events.iter_mut().filter(|event| matches!(event.kind, EventKind::SchedSwitch { .. }));
     switches.skip(100).take(1).for_each(|event| event.time.0 += 200);
     let judgement = judged(&events);
-    let microseconds = judgement.differences().get(&Otherwise::Microseconds).copied().unwrap_or(0);
-    assert!(microseconds > 0, "{:?}", judgement.differences());
+    let microseconds = judgement.by_class().get(&Divergence::Microseconds).copied().unwrap_or(0);
+    assert!(microseconds > 0, "{:?}", judgement.by_class());
 }
 
 /// Two light tasks have their turns hundreds of events apart: which of them is first was decided the last time they had one.
@@ -114,15 +117,15 @@ fn it_is_found_too_where_it_was_long_ago() {
     let yields = |prio, run, times| prio_of(prio, task(at(0), (0..times).map(move |_| (run, Action::Yield)).chain([(run, Action::Exit)])));
     let workload = workload((0..6).map(|n| yields(120, 20_000 + 1_009 * n, 400)).chain((0..2).map(|_| yields(139, 20_000, 4))).collect());
     let mut events = recorded("stride", &machine, &workload);
-    let judged = |events: &[Event]| judge("stride", Decides::AtTheSwitch, &workload, &machine, events);
-    assert_eq!(judged(&events).differences(), BTreeMap::new());
+    let judged = |events: &[Event]| judge("stride", Decides::AtSwitch, &workload, &machine, events);
+    assert_eq!(judged(&events).by_class(), BTreeMap::new());
     let light = TaskId(6);
     let ends_turn = |event: &Event| matches!(event.kind, EventKind::SchedSwitch { prev, .. } if prev == light);
     let turns: Vec<usize> = (0..events.len()).filter(|&at| ends_turn(&events[at])).collect();
     assert!(turns[1] - turns[0] > 100, "{turns:?}");
     events[turns[0]].time.0 += 300;
     let judgement = judged(&events);
-    assert!(judgement.differences().keys().eq([&Otherwise::Microseconds]), "{:?}", judgement.differences());
+    assert!(judgement.by_class().keys().eq([&Divergence::Microseconds]), "{:?}", judgement.by_class());
 }
 
 /// A recording does not tell a yield from a preemption, and where the policy wanted the task to be stopped anyway it may have been either: at the end of its list, or at the head.
@@ -141,7 +144,7 @@ fn a_yield_is_found_where_the_task_was_to_be_stopped_anyway() {
             [wakes(100, better), switches(110, first, better, PrevState::Runnable), switches(200, better, goes_on, PrevState::Blocked)];
         begins.into_iter().chain(stops).chain([switches(300, goes_on, then, PrevState::Runnable)]).collect::<Vec<Event>>()
     };
-    let differences = |events: &[Event]| judge("fifo", Decides::AtTheSwitch, &workload, &machine, events).differences();
+    let differences = |events: &[Event]| judge("fifo", Decides::AtSwitch, &workload, &machine, events).by_class();
     assert_eq!(differences(&recording(first, second)), BTreeMap::new(), "it was preempted");
-    assert_eq!(differences(&recording(second, first)), BTreeMap::from([(Otherwise::Microseconds, 1)]), "it had yielded");
+    assert_eq!(differences(&recording(second, first)), BTreeMap::from([(Divergence::Microseconds, 1)]), "it had yielded");
 }

@@ -4,7 +4,7 @@ use super::{Bursts, Own, Pair};
 use crate::output::{Align, Table, quantity};
 use crate::vm::conformance::{Conformance, Difference};
 use results::Metric;
-use schedsim::live::{Judgement, Otherwise};
+use schedsim::live::{Divergence, Judgement};
 use schedsim::{Machine, Nanos};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -90,7 +90,7 @@ fn decisions(boots: &[&Pair], table: &mut Table, differences: &mut String) {
         percent(EQUAL),
         verdict(mean(&shares) >= EQUAL),
     ]);
-    if let Some(classes) = by_class(judgements.iter().flat_map(|judgement| judgement.differences()), Otherwise::name) {
+    if let Some(classes) = by_class(judgements.iter().flat_map(|judgement| judgement.by_class()), Divergence::name) {
         let _ = writeln!(differences, "Decisions in which the simulated policy differs: {classes}");
     }
 }

@@ -59,7 +59,7 @@ pub fn judge(
             running.entry(event.cpu).or_insert(prev);
         }
     }
-    let decides = if left_out.is_some() { Decides::WhenTold } else { Decides::AtTheSwitch };
+    let decides = if left_out.is_some() { Decides::AtEvent } else { Decides::AtSwitch };
     let machine = Machine { ticks: Some(ticks), ..machine.clone() };
     let mut shadow = Shadow::new(policy.policy(machine.cpus), machine, seed, decides, tasks);
     running.into_iter().for_each(|(cpu, task)| shadow.begins(cpu, task));

@@ -54,6 +54,8 @@ pub struct Booted<'s> {
     pub driver: Driver,
     /// The guest.
     pub guest: Arc<Guest>,
+    /// What its digits depend on: kept, as all that lies in the guest is hashed for it.
+    pub identity: Arc<Identity>,
     /// What it said.
     pub proved: Arc<Proved>,
     /// The session's first job, of those of its boot.
@@ -113,10 +115,12 @@ impl GuestWorld {
         progress.set_length(guests.iter().map(|guest| 2 * (3 + 2 * guest.session.jobs.len()) as u64).sum());
         let proved = prove(&guests, &|guest, event| show(progress, &guests[guest].kernel.name, event))?;
         let proved: Vec<Arc<Proved>> = proved.into_iter().map(Arc::new).collect();
+        let identities: Vec<Arc<Identity>> = guests.iter().map(|guest| Arc::new(Identity::of(guest))).collect();
         let guests: Vec<Arc<Guest>> = guests.into_iter().map(Arc::new).collect();
         let booted = places.into_iter().map(|(session, driver, at, job)| {
             driver.judge(&proved[at].transcript)?;
-            Ok(Booted { session, driver, guest: guests[at].clone(), proved: proved[at].clone(), job })
+            let (guest, identity) = (guests[at].clone(), identities[at].clone());
+            Ok(Booted { session, driver, guest, identity, proved: proved[at].clone(), job })
         });
         booted.collect()
     }

@@ -3,7 +3,7 @@
 use super::{Booted, NO_TIME, UNTIMED};
 use crate::Error;
 use crate::vm::closed::{Measured, Traced, shares};
-use crate::vm::{Guest, Identity, Transcript, functions, yields};
+use crate::vm::{Guest, Transcript, functions, yields};
 use crate::world::{Run, rows_of, write_trace};
 use results::{Metric, Row, SubjectKind, World as Name};
 use schedlab_runner::class::Class;
@@ -74,7 +74,7 @@ impl Booted<'_> {
 
     /// The coordinates of its results.
     pub(crate) fn point(&self) -> results::Point {
-        let mut point = Identity::of(&self.guest).point();
+        let mut point = self.identity.point();
         if self.guest.nodes > 1 {
             point.set("numa_nodes", format!("{}, artificial", self.guest.nodes));
         }

@@ -1,0 +1,354 @@
+//! Applies recorded events to a policy, one after another, and returns what each says of its decisions.
+
+mod requests;
+
+use super::{Decides, Divergence, Judgement, Observation, Role};
+use crate::live::{Arrival, Live};
+use crate::policy::{Policy, Stop};
+use crate::seat::{Ended, TaskState};
+use crate::trace::{EventKind, PrevState, WakeContext};
+use crate::{CpuId, TaskId, Time};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A policy in the situation behind the last recorded event.
+#[derive(Clone)]
+pub(super) struct Follower<P> {
+    live: Live<P>,
+    decides: Decides,
+    roles: Arc<[Role]>,
+    /// How many ticks there were.
+    tick: u64,
+    /// On which CPU's account tasks are being woken.
+    wakers: BTreeMap<TaskId, Option<CpuId>>,
+    cpus: Vec<Cpu<P>>,
+    /// A trial ends at its first divergence: it keeps no way back from a decision, and so never clones the policy.
+    is_trial: bool,
+    outcome: Outcome,
+}
+
+/// What one event says of the policy.
+#[derive(Clone, Default)]
+pub(super) struct Outcome {
+    pub judgement: Judgement,
+    /// The task that the policy would have run instead, where it decided otherwise.
+    pub preferred: Option<TaskId>,
+    /// Whether it would make a difference if the task that stops had yielded.
+    pub may_be_yield: bool,
+    /// Whether a task ran whose wakeup was not recorded: it is forced on the policy, and that is no divergence.
+    pub is_unheralded: bool,
+}
+
+#[derive(Clone)]
+struct Cpu<P> {
+    /// Whether the policy was called since the program ran last.
+    is_called: bool,
+    /// The policy's choice, until the switch.
+    choice: Option<Choice<P>>,
+    /// The last stop, until the switch; on a machine of one CPU only, where nothing else happens meanwhile.
+    stop: Option<StopPoint<P>>,
+    /// Since when the policy wants the running task to stop.
+    stop_wanted: Option<Time>,
+}
+
+/// The way back from a dispatch.
+#[derive(Clone)]
+struct Choice<P> {
+    before: Live<P>,
+    /// The tasks that woke since, and what is known of a task that came then.
+    woken: Vec<(Woken, Option<Arrival>)>,
+}
+
+/// The way back from a stop.
+#[derive(Clone)]
+struct StopPoint<P> {
+    before: Live<P>,
+    task: TaskId,
+    why: Stop,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Woken {
+    pub time: Time,
+    pub task: TaskId,
+    pub new: bool,
+    pub waker: Option<CpuId>,
+}
+
+impl<P: Policy + Clone> Follower<P> {
+    pub(super) fn new(mut live: Live<P>, decides: Decides, roles: Vec<Role>) -> Follower<P> {
+        live.wanting = Some(Vec::new());
+        let cpu = || Cpu { is_called: false, choice: None, stop: None, stop_wanted: None };
+        let cpus = live.machine().all().map(|_| cpu()).collect();
+        let (roles, wakers, outcome) = (roles.into(), BTreeMap::new(), Outcome::default());
+        Follower { live, decides, roles, tick: 0, wakers, cpus, is_trial: false, outcome }
+    }
+
+    /// See [`Shadow::begins`](super::Shadow::begins).
+    pub(super) fn begins(&mut self, cpu: CpuId, task: TaskId) {
+        if self.is_scheduled(task) {
+            self.unseen(task).into_iter().for_each(|arrival| self.live.arrive(task, arrival));
+            self.live.wake(task, true, None);
+            self.live.seat.leave_idle(cpu);
+            self.live = self.live.forcing(cpu, task);
+            self.live.running(cpu, task);
+        }
+    }
+
+    pub(super) fn now(&self) -> Time {
+        self.live.now()
+    }
+
+    pub(super) fn ended(&self) -> Option<&Ended> {
+        self.live.ended()
+    }
+
+    pub(super) fn is_scheduled(&self, task: TaskId) -> bool {
+        matches!(self.roles.get(task.index()), Some(Role::Scheduled { .. }))
+    }
+
+    /// The same policy for a trial, which follows events up to the first divergence.
+    pub(super) fn trial(&self) -> Follower<P> {
+        let without_ways_back = |cpu: &Cpu<P>| Cpu { choice: None, stop: None, ..*cpu };
+        Follower {
+            live: self.live.clone(),
+            roles: self.roles.clone(),
+            wakers: self.wakers.clone(),
+            cpus: self.cpus.iter().map(without_ways_back).collect(),
+            is_trial: true,
+            outcome: Outcome::default(),
+            ..*self
+        }
+    }
+
+    /// Applies an event.
+    pub(super) fn follow(&mut self, Observation { event, yielded }: Observation) -> Outcome {
+        let is_late = self.ticks_until(&event);
+        let (time, cpu) = (event.time, event.cpu);
+        match event.kind {
+            EventKind::SchedWaking { task, context, .. } => {
+                self.wakers.insert(task, (context == WakeContext::Task).then_some(cpu));
+            }
+            EventKind::SchedWakeup { task, .. } => {
+                let waker = self.wakers.remove(&task).flatten();
+                self.wakes(cpu, Woken { time, task, new: false, waker });
+            }
+            EventKind::SchedWakeupNew { task, .. } => self.wakes(cpu, Woken { time, task, new: true, waker: Some(cpu) }),
+            EventKind::SchedSwitch { prev, next, prev_state } => {
+                self.switches_from(time, cpu, (prev, prev_state, yielded), next);
+                self.program_decides();
+                self.switches_to(time, cpu, prev, next);
+            }
+            _ => {}
+        }
+        if is_late {
+            self.ticks(cpu);
+        }
+        self.program_decides();
+        std::mem::take(&mut self.outcome)
+    }
+
+    /// The choices that are due at once.
+    fn program_decides(&mut self) {
+        if self.decides == Decides::AtEvent {
+            self.live.wanting.clone().into_iter().flatten().for_each(|cpu| self.choose(cpu));
+        }
+        self.live.decisions.clear();
+    }
+
+    fn wakes(&mut self, cpu: CpuId, woken: Woken) {
+        if !self.is_scheduled(woken.task) {
+            return;
+        }
+        self.live.at(woken.time);
+        let unseen = self.unseen(woken.task);
+        unseen.into_iter().for_each(|arrival| self.live.arrive(woken.task, arrival));
+        self.choices().for_each(|choice| choice.woken.push((woken, unseen)));
+        if matches!(self.live.seat.state(woken.task), TaskState::New | TaskState::Asleep) {
+            self.cpus[cpu.index()].is_called = true;
+        }
+        self.live.wake(woken.task, woken.new, woken.waker);
+    }
+
+    fn switches_from(&mut self, time: Time, cpu: CpuId, (prev, state, yielded): (TaskId, PrevState, bool), next: TaskId) {
+        let is_interrupted = self.is_other(next);
+        if self.is_scheduled(prev) {
+            self.live.at(time);
+            self.outcome.may_be_yield = state == PrevState::Runnable && self.may_have_yielded(cpu, prev);
+            if yielded && self.outcome.may_be_yield {
+                self.settle_request(cpu, time);
+                self.has_stopped(cpu, Stop::Yielded);
+            } else if state == PrevState::Runnable && is_interrupted && self.live.current(cpu) == Some(prev) {
+                self.is_interrupted(cpu, prev, next);
+            } else {
+                self.stops(cpu, prev, state);
+            }
+        } else if !is_interrupted && let Some(kept) = self.live.interrupted(cpu).filter(|&kept| kept != next) {
+            // It does not go on: that was decided when the policy was called last.
+            self.stops(cpu, kept, PrevState::Runnable);
+        }
+    }
+
+    fn switches_to(&mut self, time: Time, cpu: CpuId, prev: TaskId, next: TaskId) {
+        self.live.at(time);
+        if self.is_scheduled(next) {
+            self.runs(cpu, next);
+        } else if next == TaskId::NONE {
+            self.idles(cpu);
+        }
+        if self.roles.get(prev.index()) == Some(&Role::Program) && !self.is_other(next) {
+            self.cpus[cpu.index()].is_called = false;
+        }
+    }
+
+    /// A task that runs on `cpu` is interrupted by one that the policy does not schedule. It goes on, unless it has yielded, or the policy wants it to stop.
+    fn is_interrupted(&mut self, cpu: CpuId, task: TaskId, by: TaskId) {
+        self.settle_request(cpu, self.live.now());
+        let by_program = self.roles[by.index()] == Role::Program;
+        // Where the slice is nearly over, the next task says whether it was.
+        let (had, left) = self.slice(cpu);
+        let is_wanted = self.live.cpus[cpu.index()].preempted || had >= left;
+        if is_wanted {
+            self.stops(cpu, task, PrevState::Runnable);
+        } else if by_program && !self.cpus[cpu.index()].is_called && self.yields(task) {
+            self.has_stopped(cpu, Stop::Yielded);
+        } else {
+            self.live.paused(cpu);
+        }
+    }
+
+    /// A task stops that ran on `cpu`.
+    fn stops(&mut self, cpu: CpuId, task: TaskId, state: PrevState) {
+        self.settle_request(cpu, self.live.now());
+        if self.live.current(cpu) != Some(task) {
+            // It ran before the recording began.
+            self.unseen(task).into_iter().for_each(|arrival| self.live.arrive(task, arrival));
+            if state == PrevState::Runnable {
+                self.live.wake(task, false, None);
+            }
+            return;
+        }
+        let why = match state {
+            PrevState::Blocked => Stop::Blocked,
+            PrevState::Dead => Stop::Exited,
+            PrevState::Runnable if self.live.cpus[cpu.index()].preempted => Stop::Preempted,
+            PrevState::Runnable if self.is_over(cpu) => Stop::SliceOver,
+            PrevState::Runnable if self.yields(task) => Stop::Yielded,
+            PrevState::Runnable => {
+                self.diverges(cpu, Divergence::RunOn, None);
+                Stop::Preempted
+            }
+        };
+        self.outcome.judgement.decisions += usize::from(matches!(why, Stop::Preempted | Stop::SliceOver));
+        self.has_stopped(cpu, why);
+    }
+
+    fn has_stopped(&mut self, cpu: CpuId, why: Stop) {
+        let task = self.live.seat.cx().current[cpu.index()];
+        let keeps_way_back = self.cpus.len() == 1 && !self.is_trial;
+        let state = &mut self.cpus[cpu.index()];
+        state.stop_wanted = None;
+        state.stop = keeps_way_back.then(|| StopPoint { before: self.live.clone(), task, why });
+        self.live.stopped(cpu, why);
+    }
+
+    /// Asks the policy which task `cpu` runs next.
+    fn choose(&mut self, cpu: CpuId) {
+        self.live.seat.leave_idle(cpu);
+        self.cpus[cpu.index()].choice = (!self.is_trial).then(|| Choice { before: self.live.clone(), woken: Vec::new() });
+        self.live.dispatch(cpu);
+    }
+
+    /// `cpu` runs `task` from now on.
+    fn runs(&mut self, cpu: CpuId, task: TaskId) {
+        let is_unheralded = matches!(self.live.seat.state(task), TaskState::Absent | TaskState::New | TaskState::Asleep);
+        if is_unheralded {
+            // It has waited since before the recording began.
+            self.outcome.is_unheralded = true;
+            let unseen = self.unseen(task);
+            self.choices().for_each(|choice| choice.before.bring(task, unseen));
+            self.live.bring(task, unseen);
+        }
+        let goes_on = self.live.interrupted(cpu) == Some(task);
+        if self.live.current(cpu).is_none() {
+            self.choose(cpu);
+        }
+        if self.live.current(cpu) != Some(task) {
+            self.runs_another(cpu, task, is_unheralded);
+        }
+        self.outcome.judgement.decisions += usize::from(!is_unheralded && !goes_on);
+        let state = &mut self.cpus[cpu.index()];
+        (state.choice, state.stop) = (None, None);
+        self.live.running(cpu, task);
+    }
+
+    /// `cpu` runs `task`, which is not the policy's choice: from here on it was.
+    fn runs_another(&mut self, cpu: CpuId, task: TaskId, is_unheralded: bool) {
+        let chosen = self.live.current(cpu);
+        let ran_on = self.cpus[cpu.index()].stop.take_if(|stop| stop.task == task && stop.why != Stop::Yielded);
+        let class = match chosen {
+            _ if ran_on.is_some() => Divergence::Stop,
+            Some(_) => Divergence::OtherTask,
+            None => Divergence::NoTask,
+        };
+        if !is_unheralded {
+            self.diverges(cpu, class, chosen);
+        }
+        let (now, choice) = (self.live.now(), self.cpus[cpu.index()].choice.take());
+        if let Some(stop) = ran_on {
+            self.live = stop.before;
+            self.live.cpus[cpu.index()].preempted = false;
+            self.live.paused(cpu);
+            self.live.catch_up(&choice.map_or(Vec::new(), |choice| choice.woken), now);
+            self.live.cpus[cpu.index()].preempted = false;
+        } else if let Some(Choice { mut before, woken }) = choice {
+            before.catch_up(&woken, now);
+            self.live = before.forcing(cpu, task);
+        }
+    }
+
+    /// `cpu` idles from now on.
+    fn idles(&mut self, cpu: CpuId) {
+        if self.live.current(cpu).is_none() && !self.live.seat.cx().idle().contains(cpu) {
+            self.choose(cpu);
+        }
+        if self.decides == Decides::AtSwitch && self.live.current(cpu).is_some() {
+            self.diverges(cpu, Divergence::NotIdle, self.live.current(cpu));
+            self.outcome.judgement.decisions += 1;
+            let Some(choice) = self.cpus[cpu.index()].choice.take() else { return };
+            self.live = choice.before;
+            self.live.seat.idle(cpu);
+        }
+    }
+
+    fn diverges(&mut self, cpu: CpuId, class: Divergence, preferred: Option<TaskId>) {
+        self.outcome.judgement.divergences.push((self.live.now(), cpu, class));
+        self.outcome.preferred = preferred;
+    }
+
+    /// Whether `task`, which stops on `cpu`, may have yielded where the policy wanted it to stop: its program receives a yield before all else.
+    fn may_have_yielded(&self, cpu: CpuId, task: TaskId) -> bool {
+        self.live.current(cpu) == Some(task) && self.yields(task) && (self.live.cpus[cpu.index()].preempted || self.is_over(cpu))
+    }
+
+    fn yields(&self, task: TaskId) -> bool {
+        matches!(self.roles.get(task.index()), Some(Role::Scheduled { yields: true, .. }))
+    }
+
+    /// Whether a scheduler other than the policy schedules this task.
+    fn is_other(&self, task: TaskId) -> bool {
+        task != TaskId::NONE && !self.is_scheduled(task)
+    }
+
+    /// What is known of a task that has not been seen.
+    fn unseen(&self, task: TaskId) -> Option<Arrival> {
+        match self.roles.get(task.index()) {
+            Some(Role::Scheduled { arrival, .. }) if self.live.seat.state(task) == TaskState::Absent => Some(*arrival),
+            _ => None,
+        }
+    }
+
+    fn choices(&mut self) -> impl Iterator<Item = &mut Choice<P>> {
+        self.cpus.iter_mut().filter_map(|cpu| cpu.choice.as_mut())
+    }
+}
