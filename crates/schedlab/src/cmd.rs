@@ -28,6 +28,7 @@ use crate::import::{self, Options, Progress, Recording};
 use crate::machine_file::MachineFile;
 use crate::output::{Answer, Format, Point};
 use crate::workload::{Parameters, Workload};
+use crate::world::simulator;
 use crate::{Error, progress};
 use clap::{Args, Parser, Subcommand};
 use schedlab_runner::class::Class;
@@ -311,10 +312,17 @@ fn read_with_progress(path: &Path, options: Options, observers: Vec<&mut dyn Obs
     Ok(recording?)
 }
 
+/// The policies of the 1990 study's kind, EEVDF beside them.
+fn classic() -> Result<Vec<PolicySpec>, Error> {
+    simulator::POLICIES.iter().map(|name| parse_policy(name).map_err(Error::Usage)).collect()
+}
+
 /// A policy of ours, all of them, or a class of a real kernel's.
 #[derive(Clone, Debug)]
 enum PolicyName {
     All,
+    /// The topologies of 1990, and EEVDF.
+    Classic,
     Ours(PolicySpec),
     Kernel(Class),
     /// A scheduler in BPF, `bpf:NAME`.
@@ -322,10 +330,11 @@ enum PolicyName {
 }
 
 impl PolicyName {
-    /// `all`, `kernel:CLASS`, `bpf:NAME`, or what [`experiment::parse_policy`](crate::experiment::parse_policy) reads.
+    /// `all`, `classic`, `kernel:CLASS`, `bpf:NAME`, or what [`experiment::parse_policy`](crate::experiment::parse_policy) reads.
     fn parse(text: &str) -> Result<PolicyName, String> {
         match text.split_once(':') {
             None if text == "all" => Ok(PolicyName::All),
+            None if text == "classic" => Ok(PolicyName::Classic),
             Some(("kernel", class)) => class.parse().map(PolicyName::Kernel),
             Some(("bpf", _)) => Ok(PolicyName::Bpf(text.to_string())),
             _ => parse_policy(text).map(PolicyName::Ours),
@@ -349,6 +358,7 @@ impl PolicyName {
     fn simulated(&self) -> Result<Vec<PolicySpec>, Error> {
         match self {
             PolicyName::All => Ok(all_policies()),
+            PolicyName::Classic => classic(),
             PolicyName::Ours(policy) => Ok(vec![policy.clone()]),
             PolicyName::Kernel(class) => Err(Error::Usage(format!(
                 "kernel:{class} is a class of a real kernel's, which is not simulated: add --on vm or --on host, or give eevdf or cfs"

@@ -2,6 +2,7 @@
 //!
 //! It repeats, compares and decides; it knows no world by name and no file format. [`Experiment::run`] is the one pipeline, of which every verb and the Python package are callers.
 
+mod answer;
 mod plan;
 mod replication;
 mod rounds;
@@ -18,6 +19,7 @@ pub(crate) use section::Section;
 
 use crate::output::{Answer, Results, write_whole};
 use crate::results_directory::ResultsDirectory;
+use crate::setting::Focus;
 use crate::trace_source::TraceSource;
 use crate::world::{Candidate, Determinism, Observed, Program, Run, Session, Trial, World};
 use crate::{Error, progress};
@@ -74,6 +76,8 @@ pub struct Settings {
     pub parts: usize,
     /// Where results, traces and the report go, if anywhere.
     pub output: Option<PathBuf>,
+    /// The program that it is about, if it is about one.
+    pub focus: Option<Focus>,
 }
 
 /// What every part of an experiment knows.
@@ -123,10 +127,11 @@ impl Experiment<'_> {
         }
         sections.sort_by_key(|section| (section.program, section.world));
         settle(sections.iter_mut().map(|section| (&mut section.rows[..], &section.compared[..])));
+        let answers = answer::all(&programs, &worlds, &sections, settings.focus.as_ref());
         let told = text::Told { programs: &programs, worlds: &worlds, sections: &sections, plans: &plans, settings: &settings };
-        let text = told.text();
+        let text = if answers.is_empty() { told.text() } else { format!("{answers}\n{}", told.text()) };
         let is_repeatable = sections.iter().all(|section| section.end.is_ok() && section.is_repeatable);
-        let results = Results::new(rows(&programs, &sections, &plans)).repeatable(is_repeatable);
+        let results = Results::new(rows(&programs, &sections, &plans)).repeatable(is_repeatable).answered(answers);
         if let Some(directory) = directory {
             write(directory, &results, &programs, &sections)?;
         }
@@ -168,6 +173,7 @@ impl Settings {
             events: false,
             parts: 0,
             output: None,
+            focus: None,
         }
     }
 }

@@ -19,6 +19,7 @@ pub mod program;
 pub mod progress;
 pub mod report;
 pub mod results_directory;
+pub mod setting;
 pub mod statistics;
 pub mod sweep;
 mod toml_file;

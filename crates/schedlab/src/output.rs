@@ -45,6 +45,9 @@ pub struct Results {
     pub kernel: String,
     /// Its CPU.
     pub cpu: String,
+    /// What was found, in plain words, if candidates were compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
     /// The results.
     #[schemars(with = "Vec<Record>")]
     pub rows: Vec<Row>,
@@ -61,6 +64,7 @@ impl Results {
             command,
             kernel: KERNEL.clone(),
             cpu: CPU_MODEL.clone(),
+            answer: None,
             rows,
         }
     }
@@ -69,6 +73,12 @@ impl Results {
     #[must_use]
     pub fn of_command(self, command: String) -> Results {
         Results { reproduce: self.reproduce.map(|_| command.clone()), command, ..self }
+    }
+
+    /// The same with what was found in plain words; nothing, if that is empty.
+    #[must_use]
+    pub fn answered(self, answer: String) -> Results {
+        Results { answer: Some(answer).filter(|answer| !answer.is_empty()), ..self }
     }
 
     /// The same, of which the command gives the same digits again, or not.

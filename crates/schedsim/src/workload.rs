@@ -11,6 +11,7 @@ mod operation;
 mod replay;
 mod reservation;
 mod script;
+mod setting;
 mod shared;
 
 pub use attributes::{Attributes, Membership, Slice, TaskClass};
@@ -29,6 +30,7 @@ pub use replay::{EdgeCounts, Recorded, ReplayBuilder, ReplayOptions, ReplayRepor
 pub use reservation::{Reservation, Schedulability, reservable};
 pub(crate) use script::Words;
 pub use script::{Action, Script, Step, Steps};
+pub use setting::Setting;
 pub use shared::{Barrier, Device, Group, Late, Mutex, Pipe, Shared, Timer};
 
 use crate::trace::TaskInfo;

@@ -1,6 +1,7 @@
 //! `schedlab compare`: which candidate treats a workload best.
 
 mod coverage;
+mod settings;
 
 pub use coverage::Coverage;
 
@@ -10,7 +11,7 @@ use super::programs::Programs;
 use super::repetition::RepetitionArguments;
 use super::{Caller, CommonArguments, MachineArguments, PolicyName};
 use crate::Error;
-use crate::experiment::{all_policies, parse_policy};
+use crate::experiment::parse_policy;
 use crate::laboratory::{Against, Experiment, Settings};
 use crate::output::Answer;
 use crate::workload::Parameters;
@@ -36,6 +37,7 @@ use std::path::PathBuf;
                         schedlab compare perf.data --policy take:rr?quantum=1ms,take:rr?quantum=10ms --format csv\n  \
                         schedlab compare unix1990 --policy central:rr,take:rr --load 0.3,0.5,0.7 --set tmc=2ms\n  \
                         schedlab compare hackbench:1 workloads/mixed.toml --on sim,vm --policy eevdf,take:rr\n  \
+                        schedlab compare workloads/sqlite-and-xz.perf.data.zst --apply 'xz: batch' --apply '*: slice=1ms' --focus sqlite3\n  \
                         schedlab compare yield:2,8,32,128 --on vm --kernel 6.1,6.18\n  \
                         schedlab compare yield:2,64,512 --on vm --policy kernel:other,bpf:ruler,take:ruler\n  \
                         sudo schedlab compare hackbench:1 --on host --policy kernel:other,kernel:fifo:50\n  \
@@ -53,8 +55,8 @@ pub struct Compare {
     /// A parameter of a stochastic workload, as in tmc=2ms; `schedlab list workloads` shows them
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<Parameters>,
-    /// Policies, separated by commas, or `all`: every order under every topology and every whole scheduler; `schedlab list policies` shows them
-    /// [default: eevdf,take:rr,take:multilist2,take:priority,central:rr,initial:rr; of stochastic workloads central:rr,initial:rr,take:rr]
+    /// Policies, separated by commas; `all`: every order under every topology and every scheduler; `classic`: eevdf,take:rr,take:multilist2,take:priority,central:rr,initial:rr.
+    /// `schedlab list policies` shows them [default: classic; of recordings settings that can be switched on, see --apply; of stochastic workloads central:rr,initial:rr,take:rr]
     /// On host and vm the kernel's own classes: kernel:other, batch, idle, fifo:PRIORITY, rr:PRIORITY, deadline:RUNTIME/DEADLINE/PERIOD
     /// [default on vm: kernel:other; on host: kernel:other,kernel:batch,kernel:idle,kernel:fifo:50,kernel:rr:50],
     /// and on vm schedulers in BPF, as in bpf:rr; any other policy decides in user space there, through the kernel's sched_ext
@@ -72,6 +74,8 @@ pub struct Compare {
     /// Numbers of CPUs, separated by commas [default: as recorded, or as the workload says; on vm 1]
     #[arg(long, value_delimiter = ',', value_parser = Cpus::parse)]
     cpus: Vec<u16>,
+    #[command(flatten)]
+    setting: settings::SettingArguments,
     #[command(flatten)]
     machine: MachineArguments,
     /// What if this second workload ran beside the recording: a closed workload or another recording
@@ -138,13 +142,16 @@ impl Compare {
                 return Err(Error::Usage(format!("give either the workload {workload} or a command behind --, not both")));
             }
         }
+        let focus = self.setting.focus(&all)?;
+        let mut candidates = self.candidates(caller)?;
+        candidates.extend(self.setting.candidates(&all, &self.cpus)?);
         let experiment = Experiment {
             programs: all,
             worlds: self.worlds(caller)?,
-            candidates: self.candidates(caller)?,
+            candidates,
             against: self.baseline.clone().map_or(Against::Usual, |policy| Against::Named(Candidate::Policy(policy))),
             cpus: self.cpus.clone(),
-            settings: self.settings(),
+            settings: Settings { focus, ..self.settings() },
         };
         experiment.run()
     }
@@ -171,13 +178,13 @@ impl Compare {
         let mut all: Vec<Candidate<'c>> = Vec::new();
         for name in &self.policy {
             match name {
-                PolicyName::All if !self.on.contains(&Backend::Sim) => {
+                PolicyName::All | PolicyName::Classic if !self.on.contains(&Backend::Sim) => {
                     return Err(Error::Usage(
-                        "`all` are the policies that are simulated; on vm and host name those that are meant, as in kernel:other,bpf:rr,take:ruler"
+                        "`all` and `classic` are policies that are simulated; on vm and host name those that are meant, as in kernel:other,bpf:rr,take:ruler"
                             .to_string(),
                     ));
                 }
-                PolicyName::All => all.extend(all_policies().into_iter().map(Candidate::Policy)),
+                PolicyName::All | PolicyName::Classic => all.extend(name.simulated()?.into_iter().map(Candidate::Policy)),
                 PolicyName::Ours(policy) => all.push(Candidate::Policy(policy.clone())),
                 PolicyName::Kernel(class) => all.push(Candidate::Class(*class)),
                 PolicyName::Bpf(name) => all.push(Candidate::Bpf(name.clone())),
@@ -201,6 +208,7 @@ impl Compare {
             events: self.host.traced(),
             parts: self.guests.functions().unwrap_or(0),
             output: self.output.clone(),
+            focus: None,
         }
     }
 }

@@ -147,8 +147,18 @@ impl<'p, 'c: 'p> Asked<'p, 'c> {
             _ => None,
         };
         all.extend(baseline.clone());
-        let given: Vec<Candidate<'p>> = if self.candidates.is_empty() { defaults.candidates } else { self.candidates.to_vec() };
-        for candidate in given {
+        // Settings alone are compared with what schedules without them.
+        let only_settings = self.candidates.iter().all(|candidate| candidate.deployment().is_some());
+        let given: Vec<Candidate<'p>> = match self.candidates {
+            [] => defaults.candidates,
+            given if only_settings && all.is_empty() => defaults.candidates.into_iter().take(1).chain(given.iter().cloned()).collect(),
+            given => given.to_vec(),
+        };
+        let under = baseline.clone();
+        for candidate in given.into_iter().map(|candidate| match &under {
+            Some(baseline) => candidate.under(baseline),
+            None => candidate,
+        }) {
             if !all.contains(&candidate) {
                 all.push(candidate);
             }

@@ -57,6 +57,7 @@ pub fn render(contents: &Contents, timelines: &Timelines) -> Result<String, Erro
         escape(title),
         escape(&results.version)
     );
+    html += &answer(results);
     html += &findings::summary(&results.rows, &contents.findings);
     html += &claims;
     html += &papers::figures(&contents.figures);
@@ -85,6 +86,15 @@ pub fn render(contents: &Contents, timelines: &Timelines) -> Result<String, Erro
     SCRIPTS.iter().for_each(|script| html += script);
     html += "</script>\n";
     Ok(html)
+}
+
+/// The first section: the answer, its first line as the heading says it.
+fn answer(results: &Results) -> String {
+    let Some(answer) = &results.answer else { return String::new() };
+    let mut lines = answer.lines();
+    let first = lines.next().unwrap_or_default();
+    let rest: String = lines.map(|line| format!("<br>{}\n", escape(line))).collect();
+    format!("<section id=answer><h2>Answer</h2>\n<p><b>{}</b>\n{rest}</section>\n", escape(first))
 }
 
 fn comparison(results: &Results) -> String {

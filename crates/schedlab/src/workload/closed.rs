@@ -82,6 +82,14 @@ impl ClosedWorkload {
         workload
     }
 
+    /// The same after a change of what its tasks are.
+    #[must_use]
+    pub fn changed(&self, change: impl FnOnce(&mut Closed)) -> ClosedWorkload {
+        let mut workload = self.clone();
+        change(&mut workload.closed);
+        workload
+    }
+
     /// Refuses what is not done to this machine.
     ///
     /// # Errors

@@ -1,9 +1,15 @@
-//! What schedules a workload: a policy behind the seam, a class of a kernel's own, or a scheduler in BPF.
+//! What schedules a workload: a policy behind the seam, a class of a kernel's own, a scheduler in BPF, or what schedules it anyway with other settings of its tasks.
 
+use super::Program;
+use crate::Error;
 use crate::experiment::Candidate as Scheduler;
+use crate::setting::Deployment;
+use crate::workload::ClosedWorkload;
 use schedlab_runner::class::Class;
 use schedsim::policy::PolicySpec;
+use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 /// One of them.
 #[derive(Clone)]
@@ -16,6 +22,48 @@ pub enum Candidate<'a> {
     Class(Class),
     /// A scheduler in BPF, `bpf:NAME`.
     Bpf(String),
+    /// Settings of tasks under the usual scheduler: under the policy that they say in the simulator, under the kernel's own class `other` elsewhere.
+    Applied(Arc<Deployment>),
+}
+
+impl<'a> Candidate<'a> {
+    /// What is set, if that is what it is.
+    pub fn deployment(&self) -> Option<&Deployment> {
+        if let Candidate::Applied(deployment) = self { Some(deployment) } else { None }
+    }
+
+    /// The same where `baseline` schedules what has other settings.
+    #[must_use]
+    pub fn under(self, baseline: &Candidate<'_>) -> Candidate<'a> {
+        match (self, baseline) {
+            (Candidate::Applied(deployment), Candidate::Policy(policy)) => {
+                Candidate::Applied(Arc::new(Deployment { under: Some(policy.clone()), ..(*deployment).clone() }))
+            }
+            (candidate, _) => candidate,
+        }
+    }
+
+    /// `workload` as its tasks run under this candidate.
+    pub fn applied_to<'w>(&self, workload: &'w ClosedWorkload) -> Cow<'w, ClosedWorkload> {
+        match self.deployment() {
+            None => Cow::Borrowed(workload),
+            Some(deployment) => Cow::Owned(workload.changed(|closed| deployment.to_closed(closed))),
+        }
+    }
+
+    /// Refuses settings for programs or CPUs that `program` has not.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] that lists what there is.
+    pub(super) fn expect_for(&self, program: &Program, cpus: u16) -> Result<(), Error> {
+        let Some(deployment) = self.deployment() else { return Ok(()) };
+        let names = program.programs();
+        if names.is_empty() {
+            let name = program.name();
+            return Err(Error::Usage(format!("--apply '{deployment}': {name} has no tasks of its own names: leave --apply out")));
+        }
+        deployment.expect_for(&program.name(), &names, cpus)
+    }
 }
 
 /// As in `--policy`, and as results name it.
@@ -26,6 +74,7 @@ impl fmt::Display for Candidate<'_> {
             Candidate::Own(policy) => policy.fmt(f),
             Candidate::Class(class) => write!(f, "kernel:{class}"),
             Candidate::Bpf(name) => f.write_str(name),
+            Candidate::Applied(deployment) => deployment.fmt(f),
         }
     }
 }

@@ -110,7 +110,7 @@ impl GuestWorld {
             };
             let jobs = &mut guests[at].session.jobs;
             places.push((session, driver.clone(), at, jobs.len()));
-            jobs.extend(jobs_of(session.trial.program, driver.class(), calibrated)?);
+            jobs.extend(jobs_of(&session.trial, driver.class(), calibrated)?);
         }
         progress.set_length(guests.iter().map(|guest| 2 * (3 + 2 * guest.session.jobs.len()) as u64).sum());
         let proved = prove(&guests, &|guest, event| show(progress, &guests[guest].kernel.name, event))?;
@@ -206,12 +206,18 @@ impl World for GuestWorld {
                             .to_string(),
                     ));
                 }
+                if let Some(deployment) = candidate.deployment() {
+                    return Err(Error::Usage(format!(
+                        "--apply '{deployment}': the tasks of yield:{tasks} are all alike, and their yields are counted: give --policy kernel:batch, or another workload"
+                    )));
+                }
                 driver.expect_short_period(LONGEST_PERIOD)?;
             }
             _ if driver.is_ours() => workload.expect_for_sched_ext(&driver)?,
             _ => {}
         }
-        workload.scripts(*cpus)?;
+        candidate.expect_for(program, *cpus)?;
+        candidate.applied_to(workload).scripts(*cpus)?;
         let nodes = self.settings.nodes;
         if !cpus.is_multiple_of(nodes) {
             return Err(Error::Usage(format!("{cpus} CPUs cannot be cut into {nodes} NUMA nodes: give --cpus {}", 2 * nodes)));
@@ -224,7 +230,8 @@ impl World for GuestWorld {
         let kernel = Kernel::find(&self.settings.kernel, &|what| eprintln!("schedlab: {what}"))?;
         for trial in trials {
             kernel.require(trial.cpus, if self.settings.nodes > 1 { &kernel::NUMA } else { &[] })?;
-            let has_groups = trial.program.closed().is_some_and(|workload| !workload.description().cgroups.is_empty());
+            let is_grouped = |workload| !trial.candidate.applied_to(workload).description().cgroups.is_empty();
+            let has_groups = trial.program.closed().is_some_and(is_grouped);
             kernel.require(trial.cpus, if has_groups { &kernel::CGROUPS } else { &[] })?;
             Driver::of(&trial.candidate)?.require(&kernel, trial.cpus)?;
         }
@@ -272,13 +279,15 @@ impl World for GuestWorld {
 }
 
 /// What the runner does of `program`.
-fn jobs_of(program: &Program, class: Class, calibrated: bool) -> Result<Vec<Job>, Error> {
+fn jobs_of(trial: &Trial<'_>, class: Class, calibrated: bool) -> Result<Vec<Job>, Error> {
+    let program = trial.program;
     if let Program::Yields(tasks, _) = program
         && !calibrated
     {
         return Ok(vec![yields::job(*tasks, class)]);
     }
     let workload = program.closed().ok_or_else(|| Error::Internal(format!("{} has no tasks", program.name())))?;
+    let workload = trial.candidate.applied_to(workload);
     let switching = calibrated.then(|| closed::switching(class));
     Ok(closed::jobs(workload.name(), workload.description(), class).into_iter().chain(switching).collect())
 }

@@ -8,6 +8,7 @@ use crate::host::traced::Traced;
 use crate::host::{cpus, limits, record};
 use crate::import::Options;
 use crate::output::registered;
+use crate::setting::Deployment;
 use crate::trace_file::{Header, Task, Writer};
 use indicatif::ProgressBar;
 use results::{Direction, Metric, Point, Row, SubjectKind, World as Name};
@@ -62,7 +63,10 @@ impl HostWorld {
         let (name, class) = (trial.program.name(), class_of(&trial.candidate)?);
         let subject = match trial.program {
             Program::Command(words) => Subject::Command(words.clone()),
-            program => Subject::Closed(Box::new(program.expect_closed(not_here)?.description().clone())),
+            program => {
+                let workload = trial.candidate.applied_to(program.expect_closed(not_here)?).into_owned();
+                Subject::Closed(Box::new(workload.description().clone()))
+            }
         };
         let conditions = Conditions { bare: session.observed == Observed::Bare, ..self.conditions(Some(trial.cpus))? };
         let point = point(&conditions);
@@ -119,10 +123,19 @@ impl World for HostWorld {
             }
             candidate => class_of(candidate).map(drop)?,
         }
+        if let Some(priority) = trial.candidate.deployment().and_then(Deployment::highest).filter(|priority| u32::from(*priority) > HIGHEST)
+        {
+            return Err(Error::Usage(format!(
+                "priority {priority} is the watchdog's on this machine, which must be able to end what hangs; give at most {HIGHEST}"
+            )));
+        }
         match trial.program {
+            Program::Command(_) if trial.candidate.deployment().is_some() => trial.candidate.expect_for(trial.program, trial.cpus),
             Program::Command(words) => words.first().map_or(Ok(()), |program| record::find_command(program.as_ref(), "run").map(drop)),
             program => {
                 let workload = program.expect_closed(not_here)?;
+                trial.candidate.expect_for(program, trial.cpus)?;
+                let workload = trial.candidate.applied_to(workload);
                 workload.expect_for_host()?;
                 limits::require_room(workload.name(), workload.description())
             }
@@ -169,6 +182,7 @@ impl World for HostWorld {
 fn class_of(candidate: &Candidate<'_>) -> Result<Class, Error> {
     match candidate {
         Candidate::Class(class) => Ok(*class),
+        Candidate::Applied(_) => Ok(Class::Other),
         other => Err(Error::Usage(format!(
             "{other} does not run on this machine, where the kernel's own classes do: kernel:other, kernel:batch, kernel:idle, \
              kernel:fifo:50, kernel:rr:50, kernel:deadline:2ms/10ms/10ms; other policies run with --on sim, or in a kernel with --on vm"

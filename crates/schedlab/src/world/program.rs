@@ -80,6 +80,23 @@ impl Program {
         }
     }
 
+    /// The names of its tasks, each once, in order; empty if its tasks have no names of their own.
+    pub fn programs(&self) -> Vec<String> {
+        let mut names: Vec<String> = match self {
+            Program::Replay(replay) => {
+                let workload = replay.changed.as_ref().map_or(&replay.recorded.workload, |changed| &changed.workload);
+                workload.tasks.iter().map(|task| task.info.name.clone()).collect()
+            }
+            Program::Closed(closed) | Program::Yields(_, closed) => {
+                closed.workload.description().tasks.iter().map(|tasks| tasks.name.clone()).collect()
+            }
+            Program::Open(_) | Program::Command(_) => Vec::new(),
+        };
+        names.sort();
+        names.dedup();
+        names
+    }
+
     /// The coordinates of its results.
     pub fn point(&self) -> Point {
         match self {

@@ -1,10 +1,13 @@
 //! The simulator as a world: the same session is the same run on every machine, and all cores work.
 
-use super::{Baseline, Candidate, Capabilities, Defaults, Determinism, Measure, Observed, Program, Run, Session, Trial, World, rows_of};
+use super::{
+    Baseline, Candidate, Capabilities, Defaults, Determinism, Measure, Observed, Program, Replay, Run, Session, Trial, World, rows_of,
+};
 use crate::Error;
-use crate::experiment::{Candidate as Scheduler, check_candidate, parse_policy, simulate, simulate_candidate};
+use crate::experiment::{Candidate as Scheduler, Subject, check_candidate, parse_policy, simulate, simulate_candidate};
 use crate::output::{headline, open_headline, registered};
 use crate::progress;
+use crate::setting::{self, Deployment};
 use crate::trace_file::{Header, Writer};
 use crate::workload::Stochastic;
 use indicatif::ProgressBar;
@@ -16,6 +19,7 @@ use schedsim::policy::PolicySpec;
 use schedsim::trace::{Observer, TraceHash};
 use schedsim::workload::{Nudge, Workload};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The simulator.
@@ -83,6 +87,9 @@ impl World for Simulator {
 
     fn defaults(&self, program: &Program) -> Result<Defaults, Error> {
         let policy = |name: &&str| parse_policy(name).map(Candidate::Policy).map_err(Error::Usage);
+        if let Program::Replay(replay) = program {
+            return of_recording(replay);
+        }
         let (candidates, baseline) = if program.is_drawn() { (&OPEN_POLICIES[..], OPEN_BASELINE) } else { (&POLICIES[..], BASELINE) };
         Ok(Defaults { candidates: candidates.iter().map(policy).collect::<Result<_, _>>()?, baseline: Baseline::Named(policy(&baseline)?) })
     }
@@ -108,6 +115,13 @@ impl World for Simulator {
                 _ => Ok(()),
             },
             Candidate::Own(_) => Ok(()),
+            Candidate::Applied(deployment) => {
+                trial.candidate.expect_for(trial.program, trial.cpus)?;
+                match &deployment.under {
+                    Some(policy) => deployment.expect_under(policy),
+                    None => Err(Error::Usage(format!("--apply '{deployment}' needs a policy that it changes: give --baseline eevdf"))),
+                }
+            }
             Candidate::Class(class) => Err(Error::Usage(format!(
                 "kernel:{class} is a class of a real kernel's, which is not simulated: add --on vm or --on host, or give eevdf or cfs"
             ))),
@@ -120,6 +134,7 @@ impl World for Simulator {
     fn run(&mut self, sessions: &[Session<'_>], progress: &ProgressBar) -> Result<Vec<Result<Run, String>>, Error> {
         let by_name = sessions.iter().enumerate().filter_map(|(index, session)| match &session.trial.candidate {
             Candidate::Policy(policy) => Some((index, policy, Job::of(session))),
+            Candidate::Applied(deployment) => Some((index, deployment.under.as_ref()?, Job::of(session))),
             _ => None,
         });
         let by_name: Vec<(usize, &PolicySpec, Job<'_>)> = by_name.collect();
@@ -150,9 +165,19 @@ impl World for Simulator {
     }
 }
 
+/// What can be switched on, by what its programs do.
+fn of_recording(replay: &Replay) -> Result<Defaults, Error> {
+    let under = parse_policy(BASELINE).map_err(Error::Usage)?;
+    let cpus = replay.changed.as_ref().map_or(replay.recorded.recording.cpus, |changed| changed.machine.cpus);
+    let usual = setting::usual(&replay.recorded.workload, cpus, &under);
+    let candidates = usual.into_iter().map(|deployment| Candidate::Applied(Arc::new(deployment))).collect();
+    Ok(Defaults { candidates, baseline: Baseline::Named(Candidate::Policy(under)) })
+}
+
 /// A session without its candidate, which other threads may not have.
 struct Job<'a> {
     program: &'a Program,
+    applied: Option<&'a Deployment>,
     cpus: u16,
     seed: u64,
     nudge: Option<Nudge>,
@@ -165,7 +190,16 @@ impl<'a> Job<'a> {
     fn of(session: &'a Session<'_>) -> Job<'a> {
         let Session { trial, seed, member, check, observed, trace } = session;
         let nudge = member.map(|_| Nudge::new(*seed));
-        Job { program: trial.program, cpus: trial.cpus, seed: *seed, nudge, check: *check, observed: *observed, trace: trace.as_deref() }
+        Job {
+            program: trial.program,
+            applied: trial.candidate.deployment(),
+            cpus: trial.cpus,
+            seed: *seed,
+            nudge,
+            check: *check,
+            observed: *observed,
+            trace: trace.as_deref(),
+        }
     }
 
     fn run_named(&self, policy: &PolicySpec) -> Result<Run, Error> {
@@ -190,6 +224,8 @@ impl<'a> Job<'a> {
         let Some(subject) = self.program.subject(&name) else {
             return Err(Error::Internal(format!("{name} is nothing that is simulated")));
         };
+        let changed = self.applied.map(|applied| applied.to_workload(subject.workload));
+        let subject = Subject { workload: changed.as_ref().unwrap_or(subject.workload), ..subject };
         let machine = subject.machine(self.cpus);
         let header = subject.header(policy, self.cpus, self.seed);
         let mut writer = self.trace.map(|to| Writer::create(to, &header)).transpose()?;

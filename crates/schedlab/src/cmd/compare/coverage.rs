@@ -54,7 +54,8 @@ impl Compare {
                 Backend::Vm => vec!["kernel:other".to_string()],
                 Backend::Host => CLASSES.iter().map(|class| format!("kernel:{class}")).collect(),
             };
-            candidates.extend(if self.policy.is_empty() { default() } else { Vec::new() });
+            candidates.extend(if self.policy.is_empty() && self.setting.is_empty() { default() } else { Vec::new() });
+            candidates.extend(self.setting.names());
         }
         if self.on.contains(&Backend::Sim) {
             let default = if is_stochastic { OPEN_BASELINE } else { BASELINE };
@@ -117,6 +118,7 @@ impl PolicyName {
     fn names(&self) -> Vec<String> {
         match self {
             PolicyName::All => all_policies().iter().map(ToString::to_string).collect(),
+            PolicyName::Classic => POLICIES.map(str::to_string).to_vec(),
             PolicyName::Ours(policy) => vec![policy.to_string()],
             PolicyName::Kernel(class) => vec![format!("kernel:{class}")],
             PolicyName::Bpf(name) => vec![name.clone()],

@@ -31,7 +31,9 @@ impl Diff {
 
     fn candidates(&self) -> Result<Vec<Candidate<'static>>, Error> {
         let of = |name: &PolicyName| match name {
-            PolicyName::All => Err(Error::Usage("`all` are the policies that are simulated; name those that are meant".to_string())),
+            PolicyName::All | PolicyName::Classic => {
+                Err(Error::Usage("`all` and `classic` are policies that are simulated; name those that are meant".to_string()))
+            }
             PolicyName::Ours(policy) => Ok(Candidate::Policy(policy.clone())),
             PolicyName::Kernel(class) => Ok(Candidate::Class(*class)),
             PolicyName::Bpf(name) => Ok(Candidate::Bpf(name.clone())),

@@ -25,6 +25,7 @@ impl Driver {
     pub fn of(candidate: &Candidate<'_>) -> Result<Driver, Error> {
         match candidate {
             Candidate::Class(class) => Ok(Driver::Class(*class)),
+            Candidate::Applied(_) => Ok(Driver::Class(Class::Other)),
             Candidate::Bpf(name) => Scheduler::find(name).map(Driver::Ours),
             Candidate::Policy(policy) => Scheduler::find(&policy.to_string()).map(Driver::Ours),
             Candidate::Own(policy) => Err(Error::Usage(format!(

@@ -1,0 +1,266 @@
+//! The answer in plain words: what would help, how much, for whom, at whose cost, how sure, and the command that switches it on.
+//!
+//! A pure function over final rows. It decides nothing: verdicts are those of the rows. A candidate *helps* if a row of it is better in what a user notices (times, response
+//! ratios, fairness, throughput); counts of switches and the like are means to that end. What one program or metric loses is the price.
+
+mod words;
+
+use super::{Fidelity, Section};
+use crate::setting::{self, Focus};
+use crate::statistics::Replay;
+use crate::world::{Program, World};
+use results::{Metric, Row, SubjectKind, Verdict, World as Name};
+use std::cmp::Ordering;
+use std::fmt::Write;
+use words::{and, by, noun, percent, times};
+
+/// What is to be answered.
+#[derive(Clone, Copy)]
+pub struct Question<'a> {
+    /// The metrics that the tables show, the most important first.
+    pub shown: &'a [Metric],
+    /// The program that it is about, if it is about one.
+    pub focus: Option<&'a Focus>,
+    /// The error of the replay as a share, if something is replayed.
+    pub replay_error: Option<f64>,
+}
+
+/// What is known of a candidate.
+struct Opinion<'r> {
+    candidate: &'r str,
+    /// What gets better: the most important first.
+    gains: Vec<&'r Row>,
+    /// What gets worse: the most first.
+    costs: Vec<&'r Row>,
+    runs: u32,
+}
+
+/// Metrics that are means to an end.
+const MEANS: [Metric; 9] = [
+    Metric::switches,
+    Metric::migrations,
+    Metric::migration_rate,
+    Metric::idle_waste,
+    Metric::idle_waste_min,
+    Metric::idle_waste_of_idle,
+    Metric::population,
+    Metric::cpu_inflation,
+    Metric::overhead_ns,
+];
+/// As many effects are named.
+const NAMED: usize = 2;
+
+/// The answer that `rows` of one workload in one world on one number of CPUs give; none if nothing was compared.
+pub fn answer(rows: &[&Row], question: &Question<'_>) -> Option<String> {
+    let judged: Vec<&Row> = rows.iter().copied().filter(|row| row.verdict.is_some()).collect();
+    let baseline = judged.iter().find_map(|row| row.baseline.as_deref())?;
+    let compared: Vec<&Row> = judged.iter().copied().filter(|row| question.is_about(row)).collect();
+    let mut names: Vec<&str> = Vec::new();
+    for row in &judged {
+        if !names.contains(&row.candidate.as_str()) {
+            names.push(&row.candidate);
+        }
+    }
+    let opinions: Vec<Opinion<'_>> = names.iter().map(|name| question.opinion(name, &compared)).collect();
+    let mut helpful: Vec<&Opinion<'_>> = opinions.iter().filter(|opinion| !opinion.gains.is_empty()).collect();
+    helpful.sort_by(|one, other| question.order(one, other));
+    let measured = compared.first().is_some_and(|row| row.world != Name::Sim);
+    let [best, ..] = helpful[..] else {
+        return Some(question.nothing(&opinions));
+    };
+    match question.focus {
+        Some(focus) if question.exceeds(best) => Some(question.too_dear(best, focus)),
+        _ => Some(question.helps(best, baseline, measured)),
+    }
+}
+
+/// The answers of an experiment, one for each workload, world and number of CPUs; with a heading if there are several.
+pub(super) fn all(programs: &[Program], worlds: &[Box<dyn World + '_>], sections: &[Section<'_>], focus: Option<&Focus>) -> String {
+    let mut answers: Vec<(String, String)> = Vec::new();
+    for section in sections {
+        let Some(trial) = section.trials.first() else { continue };
+        let measures = worlds[section.world].measures(trial.program, trial.cpus);
+        let shown: Vec<Metric> = measures.iter().filter(|measure| measure.title.is_some()).map(|measure| measure.metric).collect();
+        let mut counts: Vec<u16> = section.trials.iter().map(|trial| trial.cpus).collect();
+        counts.dedup();
+        for cpus in counts {
+            let rows: Vec<&Row> = section.rows.iter().filter(|row| row.cpus == cpus).collect();
+            let question = Question { shown: &shown, focus, replay_error: error_of(&section.fidelity, &shown) };
+            let plural = if cpus == 1 { "" } else { "s" };
+            let heading = format!("{} ({}, {cpus} CPU{plural})", programs[section.program].name(), worlds[section.world].name());
+            answers.extend(answer(&rows, &question).map(|answer| (heading, answer)));
+        }
+    }
+    match &answers[..] {
+        [(_, one)] => one.clone(),
+        several => several.iter().map(|(heading, answer)| format!("{heading}: {answer}")).collect(),
+    }
+}
+
+/// The error of the replay in the first metric that is shown and recorded.
+fn error_of(fidelity: &[Fidelity], shown: &[Metric]) -> Option<f64> {
+    let of = shown.iter().find_map(|metric| fidelity.iter().find(|of| of.metric == *metric))?;
+    if let Replay::Share(error) = of.error() { Some(error) } else { None }
+}
+
+impl Question<'_> {
+    /// Whether a row says anything to the question.
+    fn is_about(&self, row: &Row) -> bool {
+        let is_end = !MEANS.contains(&row.metric);
+        match row.subject_kind {
+            None => is_end && (self.shown.is_empty() || self.shown.contains(&row.metric)),
+            Some(SubjectKind::Program) => is_end,
+            Some(_) => false,
+        }
+    }
+
+    fn opinion<'r>(&self, candidate: &'r str, compared: &[&'r Row]) -> Opinion<'r> {
+        let own = || compared.iter().copied().filter(|row| row.candidate == candidate);
+        let is_wanted = |row: &&Row| self.focus.is_none_or(|focus| program(row) == Some(&focus.program));
+        let mut gains: Vec<&Row> = own().filter(|row| row.verdict == Some(Verdict::Better)).filter(is_wanted).collect();
+        gains.sort_by(|one, other| self.rank(one).cmp(&self.rank(other)).then_with(|| size(other).total_cmp(&size(one))));
+        let mut costs: Vec<&Row> = own().filter(|row| row.verdict == Some(Verdict::Worse)).collect();
+        costs.sort_by(|one, other| size(other).total_cmp(&size(one)));
+        Opinion { candidate, gains, costs, runs: own().map(|row| row.runs).max().unwrap_or(0) }
+    }
+
+    /// How important a row is: numbers of the whole run by their place in the tables, then those of programs.
+    fn rank(&self, row: &Row) -> (bool, usize) {
+        let place = self.shown.iter().position(|metric| *metric == row.metric).unwrap_or(self.shown.len());
+        (row.subject_kind.is_some() && self.focus.is_none(), place)
+    }
+
+    /// The better opinion first: what costs nothing before what costs something, then the more important gain, then the larger one.
+    fn order(&self, one: &Opinion<'_>, other: &Opinion<'_>) -> Ordering {
+        let price = |opinion: &Opinion<'_>| match self.focus {
+            None => !opinion.costs.is_empty(),
+            Some(_) => self.exceeds(opinion),
+        };
+        let first = |opinion: &Opinion<'_>| opinion.gains.first().map_or(((true, usize::MAX), 0.0), |row| (self.rank(row), size(row)));
+        let ((rank, gain), (other_rank, other_gain)) = (first(one), first(other));
+        price(one).cmp(&price(other)).then(rank.cmp(&other_rank)).then(other_gain.total_cmp(&gain))
+    }
+
+    /// Whether another program loses more than is allowed.
+    fn exceeds(&self, opinion: &Opinion<'_>) -> bool {
+        self.focus.is_some_and(|focus| {
+            let others = opinion.costs.iter().filter(|row| is_of_another(row, focus));
+            others.map(|row| size(row)).any(|loss| loss > focus.others_lose)
+        })
+    }
+
+    fn helps(&self, best: &Opinion<'_>, baseline: &str, measured: bool) -> String {
+        let verb = if measured { "helps" } else { "would help" };
+        let whom = self.focus.map_or(String::new(), |focus| format!(" {} most", focus.program));
+        let mut text = format!("`{}` {verb}{whom}: {}.", best.candidate, effects(&best.gains, self.focus));
+        match best.costs.is_empty() {
+            true => text += " Nothing that was compared gets worse.",
+            false => {
+                let _ = write!(text, " The price: {}.", effects(&best.costs, None));
+            }
+        }
+        let _ = write!(
+            text,
+            "\nHow sure: {} against {baseline}",
+            if best.runs == 1 { "1 run".to_string() } else { format!("{} runs each", best.runs) }
+        );
+        if best.gains.iter().any(|row| row.effect_low.is_some()) {
+            text += ", 95 % intervals in brackets";
+        }
+        match self.replay_error {
+            Some(error) => text += &format!("; differences below the replay's error ({}) do not count.\n", percent(error)),
+            None => text += ".\n",
+        }
+        let commands = setting::switch_on(best.candidate);
+        match &commands[..] {
+            [] => text += "No command switches it on: it is a model.\n",
+            [one] => text += &format!("Switch it on: {one}\n"),
+            several => {
+                text += "Switch it on:\n";
+                several.iter().for_each(|line| text += &format!("  {line}\n"));
+            }
+        }
+        text
+    }
+
+    /// What helps the program costs others more than is allowed.
+    fn too_dear(&self, best: &Opinion<'_>, focus: &Focus) -> String {
+        let allowed = percent(focus.others_lose);
+        let dear: Vec<&Row> = best.costs.iter().copied().filter(|row| is_of_another(row, focus)).collect();
+        format!(
+            "Nothing tried here helps {} while every other program loses at most {allowed}: keep what you have.\n`{}` would help it ({}), at this price: {}.\n",
+            focus.program,
+            best.candidate,
+            effects(&best.gains, None),
+            effects(&dear, None)
+        )
+    }
+
+    fn nothing(&self, opinions: &[Opinion<'_>]) -> String {
+        let whom = self.focus.map_or(String::new(), |focus| format!(" {}", focus.program));
+        let beyond = self.replay_error.map_or(String::new(), |error| format!(" beyond the replay's error ({})", percent(error)));
+        let mut text = match opinions {
+            [one] => format!("`{}` does not help{whom}{beyond}: keep what you have.", one.candidate),
+            _ => format!("Nothing tried here helps{whom}{beyond}: keep what you have."),
+        };
+        let harmful: Vec<&Opinion<'_>> = opinions.iter().filter(|opinion| !opinion.costs.is_empty()).collect();
+        match (&harmful[..], opinions.len()) {
+            ([], _) => {}
+            ([one], _) => text += &format!(" `{}` makes it worse: {}.", one.candidate, effects(&one.costs, None)),
+            ([_, _], 2) => text += " Both candidates make something worse.",
+            (several, all) if several.len() == all => text += &format!(" All {all} candidates make something worse."),
+            (several, all) => text += &format!(" {} of {all} candidates make something worse.", several.len()),
+        }
+        text + "\n"
+    }
+}
+
+fn program(row: &Row) -> Option<&String> {
+    row.subject.as_ref().filter(|_| row.subject_kind == Some(SubjectKind::Program))
+}
+
+fn is_of_another(row: &Row, focus: &Focus) -> bool {
+    program(row).is_some_and(|name| *name != focus.program)
+}
+
+/// How large the difference is, whatever its sign.
+fn size(row: &Row) -> f64 {
+    row.effect.map_or(0.0, f64::abs)
+}
+
+/// The first of `rows` in words.
+fn effects(rows: &[&Row], focus: Option<&Focus>) -> String {
+    let mut all: Vec<String> = rows.iter().take(NAMED).map(|row| effect(row, focus)).collect();
+    match rows.len().saturating_sub(NAMED) {
+        0 => {}
+        1 => all.push("1 number more".to_string()),
+        more => all.push(format!("{more} numbers more")),
+    }
+    and(&all)
+}
+
+/// `makespan 12 % shorter (9 to 15 %)`.
+fn effect(row: &Row, focus: Option<&Focus>) -> String {
+    let whose =
+        program(row).filter(|name| focus.is_none_or(|focus| focus.program != **name)).map_or(String::new(), |name| format!("{name}'s "));
+    let noun = noun(row.metric);
+    let Some(size) = row.effect else {
+        let adverb = if row.verdict == Some(Verdict::Better) { "better" } else { "worse" };
+        return format!("{whose}{noun} {adverb}");
+    };
+    let interval = row.effect_low.zip(row.effect_high);
+    if size > 1.0 {
+        let ends = interval.map_or(String::new(), |(low, high)| format!(" ({} to {})", times(low), times(high)));
+        return format!("{whose}{noun} {} times as {}{ends}", times(size), by(row.metric).2);
+    }
+    let (less, more, _) = by(row.metric);
+    let word = if size < 0.0 { less } else { more };
+    let ends = interval.map_or(String::new(), |(low, high)| {
+        let (near, far) = if size < 0.0 { (-high, -low) } else { (low, high) };
+        format!(" ({} to {})", percent(near).trim_end_matches(" %"), percent(far))
+    });
+    format!("{whose}{noun} {} {word}{ends}", percent(size.abs()))
+}
+
+#[cfg(test)]
+mod tests;
