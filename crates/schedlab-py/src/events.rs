@@ -59,8 +59,8 @@ pub fn read_trace(py: Python<'_>, path: PathBuf) -> PyResult<Trace> {
         Ok((source.header, end, columns))
     })?;
     let (events, tasks) = (Py::new(py, columns.table(py)?)?, Py::new(py, tasks(py, &header)?)?);
-    let Header { workload, policy, cpus, seed, .. } = header;
-    Ok(Trace { workload, policy, cpus, seed, end_ns: end.0, events, tasks })
+    let Header { workload, candidate, cpus, seed, .. } = header;
+    Ok(Trace { workload, policy: candidate, cpus, seed, end_ns: end.0, events, tasks })
 }
 
 fn tasks(py: Python<'_>, header: &Header) -> PyResult<Table> {

@@ -4,6 +4,7 @@ mod candidate;
 mod fitting;
 mod loading;
 mod open;
+mod panics;
 mod policy_name;
 mod prediction;
 mod queue_costs;
@@ -81,7 +82,7 @@ impl<'a> Subject<'a> {
     pub fn header(&self, policy: &(impl Display + ?Sized), cpus: u16, seed: u64) -> Header {
         Header {
             workload: self.name.to_string(),
-            policy: policy.to_string(),
+            candidate: policy.to_string(),
             cpus,
             seed,
             version: env!("CARGO_PKG_VERSION").to_string(),

@@ -4,6 +4,7 @@
 
 mod answer;
 mod plan;
+mod provenance;
 mod replication;
 mod rounds;
 mod samples;
@@ -123,7 +124,10 @@ impl Experiment<'_> {
                 Determinism::Noisy => rounds::sections(world, plan, &context),
                 Determinism::Seeded | Determinism::Chaotic => replication::sections(world, plan, &context),
             };
-            sections.extend(made?.into_iter().map(|section| Section { world: index, ..section }));
+            for mut section in made? {
+                provenance::fill(&mut section.rows, &programs[section.program], &*worlds[index], &candidates, &settings);
+                sections.push(Section { world: index, ..section });
+            }
         }
         sections.sort_by_key(|section| (section.program, section.world));
         settle(sections.iter_mut().map(|section| (&mut section.rows[..], &section.compared[..])));
@@ -154,7 +158,8 @@ impl Experiment<'_> {
         let context = Context { settings: &settings, directory: None, several_programs: false, several_worlds: false };
         let session = Session { trial: trial.clone(), seed: settings.seed, member: None, check: settings.check, observed, trace };
         let run = replication::once(&mut **world, session, &context)?;
-        let rows = run.rows.iter().map(|row| trial.stamp(row, Some(settings.seed), run.repeats)).collect();
+        let mut rows: Vec<Row> = run.rows.iter().map(|row| trial.stamp(row, Some(settings.seed), run.repeats)).collect();
+        provenance::fill(&mut rows, trial.program, &**world, &candidates, &settings);
         Ok((run, rows))
     }
 }
@@ -184,7 +189,9 @@ fn rows(programs: &[Program], sections: &[Section<'_>], plans: &[Plan<'_>]) -> V
     for (index, program) in programs.iter().enumerate() {
         let own = || sections.iter().filter(|section| section.program == index);
         let recorded = program.recorded().filter(|_| own().any(|section| !section.fidelity.is_empty()));
-        rows.extend(recorded.into_iter().flat_map(|(_, rows)| rows));
+        let mut recorded = recorded.map(|(_, rows)| rows).unwrap_or_default();
+        provenance::fill_recorded(&mut recorded, program);
+        rows.extend(recorded);
         rows.extend(own().flat_map(|section| section.rows.iter().cloned()));
     }
     rows.extend(plans.iter().flat_map(|plan| &plan.refusals).map(Refusal::row));

@@ -70,7 +70,7 @@ impl ResultsDirectory {
 
     /// Writes the trace at `source` as it is, for the runs to be held against.
     pub fn write_recording(&self, source: &TraceSource) -> Result<(), Error> {
-        let mut writer = Writer::create(&self.trace(&source.header.policy, source.header.cpus)?, &source.header)?;
+        let mut writer = Writer::create(&self.trace(&source.header.candidate, source.header.cpus)?, &source.header)?;
         source.feed(vec![&mut writer])?;
         writer.finish()
     }
@@ -155,7 +155,7 @@ impl Contents {
             same_version(&path, &header.version, &stamp.version, &results)?;
             traces.push((path, header));
         }
-        let place = |header: &Header| results.rows.iter().position(|row| row.candidate == header.policy && row.cpus == header.cpus);
+        let place = |header: &Header| results.rows.iter().position(|row| row.candidate == header.candidate && row.cpus == header.cpus);
         traces.sort_by_key(|(path, header)| (place(header).unwrap_or(usize::MAX), path.clone()));
         Ok(Contents {
             results,

@@ -167,18 +167,24 @@ impl Cell {
 
     /// The rows of its run, or why it failed.
     pub fn compute(&self) -> Result<Vec<Row>, String> {
-        let run = || {
-            let experiment = Experiment {
-                programs: vec![Program::Open(self.workload.clone())],
-                worlds: vec![Box::new(Simulator::new())],
-                candidates: vec![Candidate::Policy((*self.policy).clone())],
-                against: Against::Nothing,
-                cpus: Vec::new(),
-                settings: Settings::once(self.seed),
-            };
-            experiment.once(Observed::Measured, None).map(|(_, rows)| rows).map_err(|error| error.to_string())
-        };
+        let run = || self.rows().map_err(|error| error.to_string());
         catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("the simulation panicked".to_string()))
+    }
+
+    /// The rows of its run.
+    ///
+    /// # Errors
+    /// If the policy breaks its contract.
+    pub fn rows(&self) -> Result<Vec<Row>, Error> {
+        let experiment = Experiment {
+            programs: vec![Program::Open(self.workload.clone())],
+            worlds: vec![Box::new(Simulator::new())],
+            candidates: vec![Candidate::Policy((*self.policy).clone())],
+            against: Against::Nothing,
+            cpus: Vec::new(),
+            settings: Settings::once(self.seed),
+        };
+        experiment.once(Observed::Measured, None).map(|(_, rows)| rows)
     }
 
     /// What the store has of it: its rows, or why it failed.

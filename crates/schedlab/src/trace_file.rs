@@ -29,8 +29,8 @@ const ADVICE: &str = "write it again with `schedlab run WORKLOAD --policy P --tr
 pub struct Header {
     /// The workload's name.
     pub workload: String,
-    /// The policy's name.
-    pub policy: String,
+    /// The candidate's name.
+    pub candidate: String,
     /// How many CPUs.
     #[serde(deserialize_with = "admitted::<_, Cpus, _>")]
     pub cpus: u16,
@@ -40,6 +40,13 @@ pub struct Header {
     pub version: String,
     /// The tasks by id.
     pub tasks: Vec<Task>,
+}
+
+/// What tells the header of an older version.
+#[derive(Deserialize)]
+struct OldHeader {
+    #[serde(rename = "policy")]
+    _policy: String,
 }
 
 /// A task of a trace file.
@@ -156,7 +163,11 @@ impl Reader {
         if line.last() != Some(&b'\n') {
             return Err(in_header(Problem::Damaged(format!("its header does not end within {LONGEST_HEADER} bytes; {ADVICE}"))));
         }
-        let damaged = |error| in_header(Problem::Damaged(format!("its header cannot be read: {error}; {ADVICE}")));
+        let damaged = |error: serde_json::Error| {
+            let is_old = serde_json::from_slice::<OldHeader>(&line).is_ok();
+            let renamed = if is_old { " (an older version wrote it: `policy` is `candidate` now)" } else { "" };
+            in_header(Problem::Damaged(format!("its header cannot be read: {error}{renamed}; {ADVICE}")))
+        };
         let header = serde_json::from_slice(&line).map_err(damaged)?;
         Ok(Reader { path: path.to_path_buf(), file, header, events: 0, time: Time::ZERO, hash: TraceHash::new(), ended: false })
     }

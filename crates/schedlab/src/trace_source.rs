@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// A trace: who and what it is of, and where its events are.
 pub struct TraceSource {
-    /// The workload, the policy (`recorded` for a recording), the CPUs and the tasks.
+    /// The workload, the candidate (`recorded` for a recording), the CPUs and the tasks.
     pub header: Header,
     path: PathBuf,
     is_recording: bool,
@@ -32,7 +32,7 @@ impl TraceSource {
     pub fn of_recording(path: &Path, recording: &import::Recording) -> TraceSource {
         let header = Header {
             workload: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
-            policy: "recorded".to_string(),
+            candidate: "recorded".to_string(),
             cpus: recording.cpus,
             seed: 0,
             version: env!("CARGO_PKG_VERSION").to_string(),

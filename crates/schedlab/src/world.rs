@@ -67,6 +67,11 @@ pub trait World {
     /// The outer one if the comparison cannot go on; the inner one is the message of a run that failed.
     fn run(&mut self, sessions: &[Session<'_>], progress: &ProgressBar) -> Result<Vec<Result<Run, String>>, Error>;
 
+    /// What its numbers depend on beside the session, and its rows do not say.
+    fn inputs(&self) -> String {
+        String::new()
+    }
+
     /// The time that limits are held against.
     fn clock(&self) -> Duration;
 
@@ -256,7 +261,7 @@ pub fn rows_of(summary: &Summary, world: &Name) -> Vec<Row> {
 pub(crate) fn write_trace(to: &Path, session: &Session<'_>, tasks: &[TaskInfo], events: &[Event]) -> Result<(), Error> {
     let header = Header {
         workload: session.trial.program.name().to_string(),
-        policy: session.title(),
+        candidate: session.title(),
         cpus: session.trial.cpus,
         seed: session.seed,
         version: env!("CARGO_PKG_VERSION").to_string(),

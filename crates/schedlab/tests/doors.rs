@@ -351,7 +351,7 @@ fn small_trace() -> Vec<u8> {
     };
     let scripts = closed.scripts(2).expect("scripts");
     let tasks = scripts.tasks.iter().map(|task| Task::from(&task.info)).collect();
-    let header = Header { workload: "w".into(), policy: "p".into(), cpus: 2, seed: 1, version: "0".into(), tasks };
+    let header = Header { workload: "w".into(), candidate: "p".into(), cpus: 2, seed: 1, version: "0".into(), tasks };
     let mut writer = Writer::create(&path, &header).expect("a file");
     run(&scripts, 2, Time(200_000), Some(&mut writer)).expect("a run");
     writer.finish().expect("a whole file");

@@ -57,7 +57,7 @@ fn simulate_hackbench(to: &Path) {
     let machine = recorded.subject().machine(3);
     let tasks = recorded.recording.tasks.iter().map(Task::from).collect();
     let (workload, policy) = (recorded.name.clone(), "eevdf".to_string());
-    let header = Header { workload, policy, cpus: machine.cpus, seed: 1, version: "test".to_string(), tasks };
+    let header = Header { workload, candidate: policy, cpus: machine.cpus, seed: 1, version: "test".to_string(), tasks };
     let mut writer = Writer::create(to, &header).expect("a trace file");
     let policy = PolicySpec::parse("eevdf").expect("a policy");
     simulate(recorded.subject(), &machine, &policy, (1, None), false, Some(&mut writer)).expect("a run");
@@ -147,7 +147,7 @@ fn our_perf_script_text_imports_to_the_same_metrics() {
         let text = scratch.0.join(format!("{index}.txt.zst"));
         let omitted = export(source, Format::PerfScript, &text).expect("an export");
         let again = TraceSource::open(&text).expect("our own export is a recording");
-        let is_simulated = source.header.policy != "recorded";
+        let is_simulated = source.header.candidate != "recorded";
         assert_eq!(omitted.overheads > 0, is_simulated);
         assert_eq!(again.header.cpus, source.header.cpus);
         if is_simulated {

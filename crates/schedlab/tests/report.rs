@@ -99,7 +99,7 @@ fn a_directory_holds_traces_distributions_and_a_report_of_everything() {
     assert!(!results.0.join("UNFINISHED").exists());
     let distributions = results.json("distributions.json");
     let latency = distributions["distributions"].as_array().expect("distributions").iter().find(|one| one["of"] == "wakeup_latency");
-    assert_eq!(latency.expect("latencies")["policy"], "recorded");
+    assert_eq!(latency.expect("latencies")["candidate"], "recorded");
     let html = results.read("report.html");
     for word in ["take:rr", "<table", "Reproduce", "default-src 'none'", "uPlot"] {
         assert!(html.contains(word), "{word}");

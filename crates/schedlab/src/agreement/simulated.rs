@@ -103,7 +103,7 @@ impl Simulation<'_> {
         if let Some(directory) = directory {
             let (header, policy) = (subject.header(&self.policy, cpus, booted.session.seed), &self.policy);
             let title = pair.member.map_or(pair.name.clone(), |member| format!("{}, member {member}", pair.name));
-            let name = |what: String| Header { policy: format!("{}: {what}", pair.workload), ..header.clone() };
+            let name = |what: String| Header { candidate: format!("{}: {what}", pair.workload), ..header.clone() };
             write_turns(directory, &name(title.clone()), &kernel_turns)?;
             write_turns(directory, &name(format!("{policy} beside {title}")), &turns)?;
             if let Some(turns) = &replayed {
@@ -151,7 +151,7 @@ impl Simulation<'_> {
 
 /// Writes turns as a trace.
 fn write_turns(directory: &ResultsDirectory, header: &Header, turns: &Turns) -> Result<(), Error> {
-    let mut writer = Writer::create(&directory.trace(&header.policy, header.cpus)?, header)?;
+    let mut writer = Writer::create(&directory.trace(&header.candidate, header.cpus)?, header)?;
     writer.events(&turns.events);
     writer.finish()
 }

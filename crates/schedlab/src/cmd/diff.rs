@@ -135,7 +135,7 @@ impl Run {
                 collect.0.push(event);
             }
             let header = reader.header();
-            let label = format!("{}, {}, {} CPUs, seed {}", header.workload, header.policy, header.cpus, header.seed);
+            let label = format!("{}, {}, {} CPUs, seed {}", header.workload, header.candidate, header.cpus, header.seed);
             return Ok(Run { label, tasks: header.tasks.clone(), events: collect.0 });
         }
         let recording = import::read(path, &import::Options::default(), vec![&mut collect])?;

@@ -1,5 +1,6 @@
 //! What is put to the test: a policy by name, or one of the caller's own.
 
+use super::panics::run_or_breach;
 use schedsim::Machine;
 use schedsim::engine::{self, Options, Outcome, Source};
 use schedsim::metrics::OpenSystem;
@@ -48,10 +49,10 @@ impl Candidate for PolicySpec {
     }
 
     fn run(&self, source: Source<'_>, machine: &Machine, options: Options, trace: Trace<'_>) -> Result<Outcome, engine::Error> {
-        engine::simulate_named(source, machine, self, options, trace)
+        run_or_breach(self, source, machine, options, || engine::simulate_named(source, machine, self, options, trace))
     }
 
     fn run_open(&self, model: &Model, machine: &Machine, options: Options, open: &mut OpenSystem<'_>) -> Result<Outcome, engine::Error> {
-        engine::simulate_open(model, machine, self, options, open)
+        run_or_breach(self, model.into(), machine, options, || engine::simulate_open(model, machine, self, options, open))
     }
 }

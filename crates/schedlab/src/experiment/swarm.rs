@@ -1,5 +1,6 @@
 //! A swarm of random workloads under policies, all checks on: what failed, as small as it goes, and the commands that do it again.
 
+use super::panics::{caught, last};
 use crate::output::shell_word;
 use crate::{Error, program};
 use indicatif::ProgressBar;
@@ -34,7 +35,9 @@ pub struct Stood {
 
 /// Runs the case of each of the `seeds` under each of the `policies`, on all cores.
 pub fn swarm(seeds: Range<u64>, policies: &[PolicySpec], progress: &ProgressBar) -> Vec<Stood> {
-    swarm_with(seeds, policies, progress, Case::verify)
+    swarm_with(seeds, policies, progress, |case, policy| {
+        caught(|| case.verify(policy)).unwrap_or_else(|_| Err(Failure { rule: None, message: last() }))
+    })
 }
 
 /// The same by another judge than [`Case::verify`].

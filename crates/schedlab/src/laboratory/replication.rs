@@ -329,9 +329,9 @@ impl<'p> Sample<'p> {
         if summaries.is_empty() {
             return Vec::new();
         }
-        let (workload, policy, backend) = (self.trial.program.name(), self.trial.candidate.to_string(), world.name().to_string());
+        let (workload, candidate, world) = (self.trial.program.name(), self.trial.candidate.to_string(), world.name().to_string());
         Distribution::of_case(
-            distributions::Case { workload: &workload, policy: &policy, backend: &backend, cpus: self.trial.cpus },
+            distributions::Case { workload: &workload, candidate: &candidate, world: &world, cpus: self.trial.cpus },
             &summaries,
         )
     }

@@ -7,7 +7,7 @@ use super::cache::Cache;
 use super::check::{Fault, MOST_SEEDS, none_of};
 use super::series::Series;
 use super::verdict::Curves;
-use crate::experiment::{simulate_open, subjects};
+use crate::experiment::subjects;
 use crate::output::{Metric, Row, World};
 use crate::sweep::{Cell, Sweep};
 use crate::toml_file::TomlFile;
@@ -275,7 +275,7 @@ impl<'a> Measured<'a> {
 }
 
 fn run(cell: &Cell) -> Result<Values, Error> {
-    let rows = simulate_open(&cell.workload, &cell.policy, cell.seed, Vec::new())?.rows(&cell.workload, &cell.policy, cell.seed);
+    let rows = cell.rows()?;
     let value = |row: Row| {
         let part = PARTS.into_iter().find_map(|key| Some(format!(" {key}={}", row.coordinate(key)?)));
         (format!("{}{}", row.metric, part.unwrap_or_default()), row.value)

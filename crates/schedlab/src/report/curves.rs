@@ -27,7 +27,7 @@ impl<'a> Curve<'a> {
     fn new(distribution: &'a Distribution) -> Curve<'a> {
         let percentiles = &distribution.percentiles;
         Curve {
-            policy: &distribution.policy,
+            policy: &distribution.candidate,
             cpus: distribution.cpus,
             of: &distribution.of,
             runs: distribution.runs,

@@ -198,7 +198,7 @@ impl Run {
         self.intervals.iter().for_each(|interval| overview.add(interval, number(interval.task)));
         Timeline {
             workload: header.workload.clone(),
-            policy: header.policy.clone(),
+            policy: header.candidate.clone(),
             cpus: header.cpus,
             end: self.end.0,
             intervals: self.intervals.len() as u64,
@@ -244,7 +244,7 @@ mod tests {
     fn header() -> Header {
         let task = |name: &str, pid| crate::trace_file::Task { name: name.to_string(), pid, tgid: 0, prio: 120 };
         let tasks = vec![task("a", 1), task("b", 2)];
-        Header { workload: "w".to_string(), policy: "p".to_string(), cpus: 2, seed: 1, version: "0".to_string(), tasks }
+        Header { workload: "w".to_string(), candidate: "p".to_string(), cpus: 2, seed: 1, version: "0".to_string(), tasks }
     }
 
     #[test]

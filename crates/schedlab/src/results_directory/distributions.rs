@@ -27,10 +27,10 @@ pub struct Distributions {
 pub struct Distribution {
     /// The workload's name.
     pub workload: String,
-    /// The policy's name.
-    pub policy: String,
-    /// `sim` or `recorded`.
-    pub backend: String,
+    /// The candidate's name.
+    pub candidate: String,
+    /// Where they come from, as in results.
+    pub world: String,
     /// How many CPUs.
     pub cpus: u16,
     /// `wakeup_latency`, `burst`, `pause` or `response_time`.
@@ -65,10 +65,10 @@ pub struct Percentile {
 pub struct Case<'a> {
     /// The workload's name.
     pub workload: &'a str,
-    /// The policy's name.
-    pub policy: &'a str,
-    /// `sim` or `recorded`.
-    pub backend: &'a str,
+    /// The candidate's name.
+    pub candidate: &'a str,
+    /// Where they come from, as in results.
+    pub world: &'a str,
     /// How many CPUs.
     pub cpus: u16,
 }
@@ -119,8 +119,8 @@ impl Distribution {
         }
         Distribution {
             workload: case.workload.to_string(),
-            policy: case.policy.to_string(),
-            backend: case.backend.to_string(),
+            candidate: case.candidate.to_string(),
+            world: case.world.to_string(),
             cpus: case.cpus,
             of: of.to_string(),
             unit: "ns".to_string(),
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use schedsim::Nanos;
 
-    const CASE: Case<'_> = Case { workload: "w", policy: "p", backend: "sim", cpus: 2 };
+    const CASE: Case<'_> = Case { workload: "w", candidate: "p", world: "sim", cpus: 2 };
 
     #[test]
     fn percentiles_stop_where_the_samples_do_not_bear_them() {

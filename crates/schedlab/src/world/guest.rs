@@ -249,6 +249,11 @@ impl World for GuestWorld {
         booted.iter().map(run).collect()
     }
 
+    fn inputs(&self) -> String {
+        let GuestSettings { settle, nodes, one_boot, .. } = &self.settings;
+        format!("settle {}, {nodes} nodes, one boot: {one_boot}", settle.0)
+    }
+
     fn clock(&self) -> Duration {
         self.begin.elapsed()
     }

@@ -260,7 +260,7 @@ fn recorded(
     if let Some(trace) = trace {
         let header = Header {
             workload: name.to_string(),
-            policy: format!("kernel:{class}"),
+            candidate: format!("kernel:{class}"),
             cpus: recording.cpus,
             seed: 0,
             version: env!("CARGO_PKG_VERSION").to_string(),

@@ -186,7 +186,8 @@ impl Program {
     pub fn distributions(&self) -> Vec<Distribution> {
         let Program::Replay(replay) = self else { return Vec::new() };
         let recorded = &replay.recorded;
-        let case = distributions::Case { workload: &recorded.name, policy: "recorded", backend: "recorded", cpus: recorded.recording.cpus };
+        let case =
+            distributions::Case { workload: &recorded.name, candidate: "recorded", world: "recorded", cpus: recorded.recording.cpus };
         Distribution::of_case(case, &[&recorded.summary])
     }
 

@@ -248,7 +248,7 @@ impl<'a> Job<'a> {
         let mut hash = TraceHash::new();
         let header = Header {
             workload: workload.name.clone(),
-            policy: shown.to_string(),
+            candidate: shown.to_string(),
             cpus: workload.machine.cpus,
             seed: self.seed,
             version: env!("CARGO_PKG_VERSION").to_string(),
