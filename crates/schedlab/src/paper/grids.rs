@@ -310,3 +310,22 @@ fn text(value: &Value) -> String {
 fn coordinate(value: &str) -> Option<f64> {
     value.parse().ok().or_else(|| value.parse::<Nanos>().ok().map(|duration| duration.0 as f64 / 1e6))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::simulate_open;
+
+    /// The pipeline gives a paper what the simulator gives, digit by digit.
+    #[test]
+    fn a_cell_has_the_numbers_of_its_simulation() {
+        let grid = "workload = 'unix1990'\npolicies = ['take:rr', 'central:priority']\nseeds = 2\n[parameters]\ntasks = 60\nload = 0.6\n";
+        for cell in Sweep::parse("grid.toml", grid).expect("a grid").cells {
+            let simulated = simulate_open(&cell.workload, &cell.policy, cell.seed, Vec::new()).expect("a run");
+            let direct: Vec<Row> = simulated.rows(&cell.workload, &cell.policy, cell.seed);
+            let bits = |rows: &[Row]| rows.iter().map(|row| (row.metric, row.value.map(f64::to_bits))).collect::<Vec<_>>();
+            assert_eq!(bits(&cell.rows().expect("rows")), bits(&direct), "{cell}");
+            assert!(run(&cell).expect("values").values().any(Option::is_some));
+        }
+    }
+}
