@@ -107,7 +107,7 @@ impl Agreement<'_> {
             let pair = |booted: &Booted<'_>| simulated::beside(booted, directory.as_ref());
             pairs.extend(booted?.iter().map(pair).collect::<Result<Vec<Pair>, Error>>()?);
         }
-        let (mut rows, mut text) = (Vec::new(), String::new());
+        let (mut rows, mut text, mut missed) = (Vec::new(), String::new(), Vec::new());
         for program in self.programs {
             let name = program.name();
             let own: Vec<&Pair> = pairs.iter().filter(|pair| pair.workload == name).collect();
@@ -121,7 +121,9 @@ impl Agreement<'_> {
             for case in cases {
                 let boots: Vec<&Pair> = own.iter().copied().filter(|pair| pair.name == case).collect();
                 let itself = Own::of(&boots);
-                text += &table::agreement(&boots, &itself);
+                let mut goals = table::Goals::default();
+                text += &table::agreement(&boots, &itself, &mut goals);
+                missed.extend(goals.missed.iter().map(|goal| format!("{name}, {case}: {goal}")));
                 rows.extend(boots.iter().flat_map(|pair| pair.rows()));
                 rows.extend(itself.into_iter().map(|own| own.row));
             }
@@ -131,7 +133,12 @@ impl Agreement<'_> {
             directory.write(&results, Vec::new())?;
             directory.finish()?;
         }
-        Ok(Answer::new(results, text))
+        let end = if missed.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Check(format!("the simulation does not agree with the kernel: {}", missed.join("; "))))
+        };
+        Ok(Answer { end, ..Answer::new(results, text) })
     }
 }
 
