@@ -1,14 +1,13 @@
 # schedlab: `make lab` shows it, `make test` checks it, `make bench` measures it.
 
 SCHEDLAB := target/release/schedlab
-POLICIES := eevdf,take:rr,take:multilist2,take:priority,central:rr,central:priority,initial:rr
 
 .PHONY: lab test bench docs clean
 
-lab: ## build, then compare schedulers on a recorded trace
+lab: ## build, then find out what would help a recorded load
 	@tools/setup lab
 	cargo build --release --locked -p schedlab
-	$(SCHEDLAB) compare workloads/sqlite-and-xz.perf.data.zst --policy $(POLICIES) -o results/lab
+	$(SCHEDLAB) compare workloads/sqlite-and-xz.perf.data.zst -o results/lab
 
 test: ## everything that CI runs
 	@tools/setup test

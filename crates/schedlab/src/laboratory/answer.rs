@@ -35,18 +35,8 @@ struct Opinion<'r> {
     runs: u32,
 }
 
-/// Metrics that are means to an end.
-const MEANS: [Metric; 9] = [
-    Metric::switches,
-    Metric::migrations,
-    Metric::migration_rate,
-    Metric::idle_waste,
-    Metric::idle_waste_min,
-    Metric::idle_waste_of_idle,
-    Metric::population,
-    Metric::cpu_inflation,
-    Metric::overhead_ns,
-];
+/// How the ids of metrics begin that are means to an end.
+const MEANS: [&str; 6] = ["switches", "migration", "idle_waste", "population", "cpu_inflation", "overhead"];
 /// As many effects are named.
 const NAMED: usize = 2;
 
@@ -54,6 +44,9 @@ const NAMED: usize = 2;
 pub fn answer(rows: &[&Row], question: &Question<'_>) -> Option<String> {
     let judged: Vec<&Row> = rows.iter().copied().filter(|row| row.verdict.is_some()).collect();
     let baseline = judged.iter().find_map(|row| row.baseline.as_deref())?;
+    if let Some(focus) = question.focus.filter(|focus| !judged.iter().any(|row| program(row) == Some(&focus.program))) {
+        return Some(format!("What happens to {} alone was not compared: give --by comm as well, where it is measured.\n", focus.program));
+    }
     let compared: Vec<&Row> = judged.iter().copied().filter(|row| question.is_about(row)).collect();
     let mut names: Vec<&str> = Vec::new();
     for row in &judged {
@@ -106,7 +99,7 @@ fn error_of(fidelity: &[Fidelity], shown: &[Metric]) -> Option<f64> {
 impl Question<'_> {
     /// Whether a row says anything to the question.
     fn is_about(&self, row: &Row) -> bool {
-        let is_end = !MEANS.contains(&row.metric);
+        let is_end = !MEANS.iter().any(|begin| row.metric.id().starts_with(begin));
         match row.subject_kind {
             None => is_end && (self.shown.is_empty() || self.shown.contains(&row.metric)),
             Some(SubjectKind::Program) => is_end,

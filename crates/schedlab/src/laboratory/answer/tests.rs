@@ -105,6 +105,7 @@ fn focused() -> Vec<Case> {
             "another gains, the focus does not",
             vec![of("bench", better("redis: idle", delay, -0.4)), of("redis", undecided("redis: idle"))],
         ),
+        case("the focus was not compared", vec![undecided("redis: idle"), of("bench", undecided("redis: idle"))]),
         Case { title: "nothing is replayed", rows: vec![undecided("a: idle"), undecided("a: batch")], focus: None, replay_error: None },
         Case {
             title: "measured on this machine, one run",
