@@ -171,6 +171,8 @@ metrics! {
     decision_differences: "1", Lower, "Decisions that differ, of one kind.";
     dispatch_differences: "1", Lower, "Dispatches that differ, of one kind.";
     decisions_until_divergence: "decisions", Neither, "Decisions that are the same before two runs differ first.";
+    false_verdicts: "1", Lower, "Share of the rows of two that are alike that are called better or worse.";
+    found_differences: "1", Higher, "Share of the differences beyond margin and replay error that are called by their right name.";
     failed_workloads: "workloads", Lower, "Random workloads that the policy failed.";
     // The difference of a prediction from what was measured, as a share of what was measured; of each headline metric.
     makespan_ns_prediction_error: "1", Lower, "Error of the predicted makespan_ns.";

@@ -8,6 +8,7 @@ pub mod cmd;
 mod error;
 pub mod experiment;
 pub mod export;
+pub mod gate;
 pub mod host;
 pub mod huge_pages;
 pub mod import;

@@ -1,11 +1,13 @@
 //! `schedlab check`: random workloads under all policies, held to every rule.
 
+mod verdicts;
+
 use super::PolicyName;
 use crate::Error;
 use crate::experiment::{Finding, Stood, all_policies, swarm};
 use crate::output::{Format, Metric, Results, Row, World, prepare_directory, write_whole};
 use crate::progress;
-use clap::Args;
+use clap::{Args, Subcommand};
 use schedsim::admission::Seed;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -17,10 +19,13 @@ use std::path::PathBuf;
 /// it goes and printed with the commands that do it again.
 #[derive(Args, Debug)]
 #[command(
+    args_conflicts_with_subcommands = true,
     after_help = "Examples:\n  schedlab check\n  schedlab check --swarm 10000 --policy eevdf,cfs\n  schedlab check --swarm 1 --seed 278 --policy eevdf -o failures\n\n\
                         Exit codes: 0 all rules held, 2 usage, 4 a rule was broken."
 )]
 pub struct Check {
+    #[command(subcommand)]
+    what: Option<What>,
     /// How many workloads
     #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     swarm: u64,
@@ -38,8 +43,21 @@ pub struct Check {
     format: Format,
 }
 
+/// What is checked in place of policies.
+#[derive(Subcommand, Debug)]
+enum What {
+    Verdicts(Box<verdicts::Verdicts>),
+}
+
 impl Check {
-    pub fn run(self) -> Result<(), Error> {
+    pub fn run(mut self) -> Result<(), Error> {
+        match self.what.take() {
+            Some(What::Verdicts(verdicts)) => verdicts.run(),
+            None => self.swarm(),
+        }
+    }
+
+    fn swarm(self) -> Result<(), Error> {
         let Some(end) = self.seed.checked_add(self.swarm) else {
             return Err(Error::Usage(format!("there are no {} seeds from {} on: give a smaller --seed", self.swarm, self.seed)));
         };

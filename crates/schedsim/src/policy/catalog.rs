@@ -4,7 +4,7 @@ use super::descriptor::{Descriptor, Given, Values};
 use super::options::split_options;
 use super::{AnyPolicy, Needs, Promises};
 use super::{central, cfs, deadline, eevdf, fifo, initial, mlfq, o1, proportional, pslist, rr, take};
-use crate::Machine;
+use crate::{Machine, Nanos};
 use crate::engine::{Error, Options, Outcome, Source};
 use crate::metrics::OpenSystem;
 use crate::trace::Trace;
@@ -172,6 +172,12 @@ impl PolicySpec {
     /// Whether this option was given.
     pub fn sets(&self, option: &str) -> bool {
         self.set.contains(&option)
+    }
+
+    /// The value of an option that is a duration, given or by default; none if there is no such option.
+    pub fn duration(&self, option: &str) -> Option<Nanos> {
+        self.descriptor.option(option)?;
+        self.given(1).duration_if_set(option)
     }
 
     /// The same with another option set.

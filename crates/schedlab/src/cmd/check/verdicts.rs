@@ -1,0 +1,132 @@
+//! `schedlab check verdicts`: are two that are alike called alike, and known differences found?
+
+use crate::cmd::programs::Programs;
+use crate::cmd::{Caller, CommonArguments, MachineArguments};
+use crate::experiment::parse_policy;
+use crate::gate::{Assessment, Change, Gate, Rule, Tally, picture, product_rule};
+use crate::output::{Metric, Results, Row, World, prepare_directory, write_whole};
+use crate::world::Program;
+use crate::world::simulator::ENSEMBLE;
+use crate::Error;
+use clap::Args;
+use schedsim::policy::PolicySpec;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Compares workloads with themselves: how often does a comparison call two alike ones different, and how often does it find a known difference?
+///
+/// Each workload is compared with itself under changes that make no difference (other seeds, other CPU numbers, costs half a percent off, a slice one microsecond longer), then
+/// under slices that grow, on half the CPUs and under a policy that starves. The true effect of a change comes from further runs with seeds of their own. At most 1 % of the rows
+/// without a difference may be called better or worse; at least 80 % of the differences beyond the margin and the replay's error must be found.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  schedlab check verdicts --quick\n  schedlab check verdicts -o results/verdicts\n  schedlab check verdicts perf.data --policy eevdf,cfs\n\n\
+                  Exit codes: 0 both hold, 2 usage, 3 unusable input, 4 one of them does not hold."
+)]
+pub struct Verdicts {
+    /// Recordings and workloads of tasks [default: all in the folder workloads/, and built-in ones]
+    workload: Vec<OsString>,
+    /// Policies, each compared with itself
+    #[arg(long, value_delimiter = ',', default_value = "eevdf,take:rr", value_parser = parse_policy)]
+    policy: Vec<PolicySpec>,
+    /// How many runs a verdict sees of each
+    #[arg(long, value_name = "N", default_value_t = ENSEMBLE, value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    ensemble: u32,
+    /// How many runs the true effect comes from
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(16..=10_000))]
+    truth: u32,
+    /// Only the changes that make no difference: seconds instead of minutes
+    #[arg(long)]
+    quick: bool,
+    /// Write the counts (verdicts.csv) and the curves (verdicts.svg, verdicts.md) to this directory
+    #[arg(short, value_name = "DIR")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    machine: MachineArguments,
+    #[command(flatten)]
+    common: CommonArguments,
+}
+
+/// Where the workloads are that are used if none is named.
+const FOLDER: &str = "workloads";
+/// Built-in workloads that are used as well.
+const BUILT_IN: [&str; 4] = ["yield:8", "hackbench:1", "periodic:4", "two-threads:other"];
+
+impl Verdicts {
+    pub fn run(self) -> Result<(), Error> {
+        let names = if self.workload.is_empty() { bundled(Path::new(FOLDER))? } else { self.workload.clone() };
+        let programs = self.programs(&names)?;
+        if let Some(directory) = &self.output {
+            prepare_directory(directory)?;
+        }
+        let changes = if self.quick { Change::null() } else { Change::all() };
+        let tally = self.gate(changes, product_rule).test(&programs)?;
+        let assessment = tally.assess();
+        if let Some(directory) = &self.output {
+            write_whole(&directory.join("verdicts.csv"), tally.to_csv()?.as_bytes())?;
+            write_whole(&directory.join("verdicts.svg"), picture(&tally).as_bytes())?;
+            write_whole(&directory.join("verdicts.md"), tally.markdown().as_bytes())?;
+        }
+        Results::new(self.rows(&tally, assessment)).print(self.common.format, || tally.text())?;
+        assessment.expect()
+    }
+
+    fn gate(&self, changes: Vec<Change>, rule: Rule) -> Gate {
+        Gate { policies: self.policy.clone(), changes, ensemble: self.ensemble, truth: self.truth, seed: self.common.seed, rule }
+    }
+
+    fn programs(&self, names: &[OsString]) -> Result<Vec<Program>, Error> {
+        let caller = Caller::default();
+        let programs =
+            Programs { set: &[], load: &[], cpus: &[], machine: &self.machine, common: &self.common, add_load: None, caller: &caller };
+        let mut all = Vec::new();
+        for name in names {
+            all.extend(programs.of(name)?);
+        }
+        match all.iter().find(|program| program.is_drawn()) {
+            Some(drawn) => Err(Error::Usage(format!(
+                "{}: its tasks are drawn anew in each run, so there is nothing to change: name recordings and workloads of tasks",
+                drawn.name()
+            ))),
+            None => Ok(all),
+        }
+    }
+
+    /// The two shares, as results.
+    fn rows(&self, tally: &Tally, assessment: Assessment) -> Vec<Row> {
+        let share = |metric: Metric, (whole, part): (u32, u32)| Row {
+            workload: "all".to_string(),
+            candidate: "rule".to_string(),
+            seed: Some(self.common.seed),
+            value: (whole > 0).then(|| f64::from(part) / f64::from(whole)),
+            runs: self.ensemble,
+            note: Some(format!("{part} of {whole} rows of {} comparisons", tally.comparisons())),
+            ..Row::new(World::Sim, metric)
+        };
+        vec![share(Metric::false_verdicts, assessment.null), share(Metric::found_differences, assessment.due)]
+    }
+}
+
+/// The recordings and the workloads of tasks in `folder`, in order of their names, and the built-in ones.
+fn bundled(folder: &Path) -> Result<Vec<OsString>, Error> {
+    let missing = |error: std::io::Error| {
+        Error::Usage(format!("the folder {} is not here ({error}): name WORKLOADs, or run this where the sources are", folder.display()))
+    };
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder).map_err(missing)? {
+        paths.push(entry.map_err(missing)?.path());
+    }
+    paths.retain(|path| is_workload(path));
+    paths.sort();
+    Ok(paths.into_iter().map(PathBuf::into_os_string).chain(BUILT_IN.map(OsString::from)).collect())
+}
+
+fn is_workload(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_described = name.ends_with(".toml") || name.ends_with(".json");
+    name.ends_with(".zst") || (is_described && !name.ends_with(".grid.toml"))
+}
+
+#[cfg(test)]
+mod tests;
