@@ -167,19 +167,6 @@ impl Tally {
         text + &self.assess().text()
     }
 
-    /// For a document.
-    pub fn markdown(&self) -> String {
-        let mut text = "| change that makes no difference | rows in which any run differs | better | worse |\n|---|---|---|---|\n".to_string();
-        for (change, sum) in self.null_changes() {
-            let _ = writeln!(text, "| {change} | {} | {} | {} |", sum.rows - sum.alike, sum.better, sum.worse);
-        }
-        let _ = writeln!(text, "\n| {} |\n|{}", CURVE_HEADER.join(" | "), "---|".repeat(CURVE_HEADER.len()));
-        for (range, line) in self.curve() {
-            let _ = writeln!(text, "| {} |", line.cells(&range).join(" | "));
-        }
-        text + "\n" + &self.assess().text().lines().map(|line| format!("- {line}\n")).collect::<String>()
-    }
-
     /// The sums of each null change that has lines.
     fn null_changes(&self) -> impl Iterator<Item = (Change, Line)> {
         let of = |change: Change| (change, Line::sum(self.lines.iter().filter(|line| line.change == change.to_string())));

@@ -39,7 +39,10 @@ pub struct Verdicts {
     /// Only the changes that make no difference: seconds instead of minutes
     #[arg(long)]
     quick: bool,
-    /// Write the counts (verdicts.csv) and the curves (verdicts.svg, verdicts.md) to this directory
+    /// Show counts that were written before (verdicts.csv) in place of counting
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "quick"])]
+    counts: Option<PathBuf>,
+    /// Write the counts (verdicts.csv) and a picture of them (verdicts.svg) to this directory
     #[arg(short, value_name = "DIR")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -55,21 +58,31 @@ const BUILT_IN: [&str; 4] = ["yield:8", "hackbench:1", "periodic:4", "two-thread
 
 impl Verdicts {
     pub fn run(self) -> Result<(), Error> {
-        let names = if self.workload.is_empty() { bundled(Path::new(FOLDER))? } else { self.workload.clone() };
-        let programs = self.programs(&names)?;
         if let Some(directory) = &self.output {
             prepare_directory(directory)?;
         }
-        let changes = if self.quick { Change::null() } else { Change::all() };
-        let tally = self.gate(changes, product_rule).test(&programs)?;
+        let tally = match &self.counts {
+            Some(path) => read(path)?,
+            None => self.count()?,
+        };
         let assessment = tally.assess();
         if let Some(directory) = &self.output {
             write_whole(&directory.join("verdicts.csv"), tally.to_csv()?.as_bytes())?;
             write_whole(&directory.join("verdicts.svg"), picture(&tally).as_bytes())?;
-            write_whole(&directory.join("verdicts.md"), tally.markdown().as_bytes())?;
         }
         Results::new(self.rows(&tally, assessment)).print(self.common.format, || tally.text())?;
         assessment.expect()
+    }
+
+    fn count(&self) -> Result<Tally, Error> {
+        let programs = if self.workload.is_empty() {
+            let bundled = self.programs(&bundled(Path::new(FOLDER))?)?;
+            bundled.into_iter().filter(|program| !program.is_drawn()).collect()
+        } else {
+            expect_scripts(self.programs(&self.workload)?)?
+        };
+        let changes = if self.quick { Change::null() } else { Change::all() };
+        self.gate(changes, product_rule).test(&programs)
     }
 
     fn gate(&self, changes: Vec<Change>, rule: Rule) -> Gate {
@@ -84,13 +97,7 @@ impl Verdicts {
         for name in names {
             all.extend(programs.of(name)?);
         }
-        match all.iter().find(|program| program.is_drawn()) {
-            Some(drawn) => Err(Error::Usage(format!(
-                "{}: its tasks are drawn anew in each run, so there is nothing to change: name recordings and workloads of tasks",
-                drawn.name()
-            ))),
-            None => Ok(all),
-        }
+        Ok(all)
     }
 
     /// The two shares, as results.
@@ -108,7 +115,25 @@ impl Verdicts {
     }
 }
 
-/// The recordings and the workloads of tasks in `folder`, in order of their names, and the built-in ones.
+/// Counts that were written before.
+fn read(path: &Path) -> Result<Tally, Error> {
+    let wrong = |why: String| Error::Input(format!("{}: {why}; give a verdicts.csv that this command wrote", path.display()));
+    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    Tally::from_csv(&text).map_err(|error| wrong(error.to_string()))
+}
+
+/// Refuses tasks that are drawn.
+fn expect_scripts(programs: Vec<Program>) -> Result<Vec<Program>, Error> {
+    match programs.iter().find(|program| program.is_drawn()) {
+        Some(drawn) => Err(Error::Usage(format!(
+            "{}: its tasks are drawn anew in each run, so there is nothing to change: name recordings and workloads of tasks",
+            drawn.name()
+        ))),
+        None => Ok(programs),
+    }
+}
+
+/// The recordings and the workload files in `folder`, in order of their names, and built-in workloads.
 fn bundled(folder: &Path) -> Result<Vec<OsString>, Error> {
     let missing = |error: std::io::Error| {
         Error::Usage(format!("the folder {} is not here ({error}): name WORKLOADs, or run this where the sources are", folder.display()))
