@@ -116,6 +116,3 @@ fn fidelity(program: &Program, runs: &[Run]) -> Vec<Fidelity> {
     };
     recorded.iter().filter_map(of).collect()
 }
-
-#[cfg(test)]
-mod tests;

@@ -84,6 +84,9 @@ fn a_swarm_of_random_workloads_holds_all_policies_to_all_rules() {
     fails(&["check", "--seed", "18446744073709551615"], 2, &["give a smaller --seed"]);
     fails(&["check", "--policy", "kernel:other"], 2, &["is not simulated"]);
     fails(&["check", "--policy", "eevfd"], 2, &["Did you mean `eevdf`?"]);
+    fails(&["check", "verdicts", "unix1990"], 2, &["unix1990", "drawn anew"]);
+    fails(&["check", "verdicts", "--ensemble", "1"], 2, &["--ensemble"]);
+    fails(&["check", "verdicts", "--counts", "no.csv"], 3, &["no.csv", "verdicts.csv"]);
 }
 
 #[test]

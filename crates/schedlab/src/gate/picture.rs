@@ -45,7 +45,12 @@ pub fn picture(tally: &Tally) -> String {
         }
         let middle = x + BAR / 2.0;
         let _ = writeln!(svg, "<text x=\"{middle:.1}\" y=\"{:.0}\" text-anchor=\"middle\">{range}</text>", TOP + HEIGHT + 16.0);
-        let _ = writeln!(svg, "<text x=\"{middle:.1}\" y=\"{:.0}\" text-anchor=\"middle\" fill=\"#666\">{} rows</text>", TOP + HEIGHT + 30.0, line.rows);
+        let _ = writeln!(
+            svg,
+            "<text x=\"{middle:.1}\" y=\"{:.0}\" text-anchor=\"middle\" fill=\"#666\">{} rows</text>",
+            TOP + HEIGHT + 30.0,
+            line.rows
+        );
     }
     let _ = writeln!(svg, "<text x=\"{LEFT:.0}\" y=\"{:.0}\" fill=\"#666\">true effect, as a share of the baseline</text>", height - 8.0);
     svg + "</svg>\n"

@@ -134,7 +134,8 @@ impl Tally {
     }
 
     fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Line> + Clone {
-        let names: Vec<String> = Change::all().into_iter().filter(|change| change.kind() == kind).map(|change| change.to_string()).collect();
+        let names: Vec<String> =
+            Change::all().into_iter().filter(|change| change.kind() == kind).map(|change| change.to_string()).collect();
         self.lines.iter().filter(move |line| names.contains(&line.change))
     }
 

@@ -4,11 +4,11 @@ use super::descriptor::{Descriptor, Given, Values};
 use super::options::split_options;
 use super::{AnyPolicy, Needs, Promises};
 use super::{central, cfs, deadline, eevdf, fifo, initial, mlfq, o1, proportional, pslist, rr, take};
-use crate::{Machine, Nanos};
 use crate::engine::{Error, Options, Outcome, Source};
 use crate::metrics::OpenSystem;
 use crate::trace::Trace;
 use crate::workload::Model;
+use crate::{Machine, Nanos};
 use readyq::catalog::{self, Entry};
 use std::fmt;
 

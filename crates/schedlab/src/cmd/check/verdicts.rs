@@ -1,5 +1,6 @@
 //! `schedlab check verdicts`: are two that are alike called alike, and known differences found?
 
+use crate::Error;
 use crate::cmd::programs::Programs;
 use crate::cmd::{Caller, CommonArguments, MachineArguments};
 use crate::experiment::parse_policy;
@@ -7,7 +8,6 @@ use crate::gate::{Assessment, Change, Gate, Rule, Tally, picture, product_rule};
 use crate::output::{Metric, Results, Row, World, prepare_directory, write_whole};
 use crate::world::Program;
 use crate::world::simulator::ENSEMBLE;
-use crate::Error;
 use clap::Args;
 use schedsim::policy::PolicySpec;
 use std::ffi::OsString;
