@@ -117,10 +117,10 @@ impl Question<'_> {
         Opinion { candidate, gains, costs, runs: own().map(|row| row.runs).max().unwrap_or(0) }
     }
 
-    /// How important a row is: numbers of the whole run by their place in the tables, then those of programs.
-    fn rank(&self, row: &Row) -> (bool, usize) {
+    /// How important a row is: numbers of the whole run, then those of programs; times, then ratios; by their place in the tables.
+    fn rank(&self, row: &Row) -> (bool, bool, usize) {
         let place = self.shown.iter().position(|metric| *metric == row.metric).unwrap_or(self.shown.len());
-        (row.subject_kind.is_some() && self.focus.is_none(), place)
+        (row.subject_kind.is_some() && self.focus.is_none(), row.unit() != "ns", place)
     }
 
     /// The better opinion first: what costs nothing before what costs something, then the more important gain, then the larger one.
@@ -129,7 +129,8 @@ impl Question<'_> {
             None => !opinion.costs.is_empty(),
             Some(_) => self.exceeds(opinion),
         };
-        let first = |opinion: &Opinion<'_>| opinion.gains.first().map_or(((true, usize::MAX), 0.0), |row| (self.rank(row), size(row)));
+        let first =
+            |opinion: &Opinion<'_>| opinion.gains.first().map_or(((true, true, usize::MAX), 0.0), |row| (self.rank(row), size(row)));
         let ((rank, gain), (other_rank, other_gain)) = (first(one), first(other));
         price(one).cmp(&price(other)).then(rank.cmp(&other_rank)).then(other_gain.total_cmp(&gain))
     }
@@ -161,7 +162,10 @@ impl Question<'_> {
             text += ", 95 % intervals in brackets";
         }
         match self.replay_error {
-            Some(error) => text += &format!("; differences below the replay's error ({}) do not count.\n", percent(error)),
+            Some(error) => {
+                text +=
+                    &format!("; differences below the replay's error in the same metric (first of all {}) do not count.\n", percent(error))
+            }
             None => text += ".\n",
         }
         let commands = setting::switch_on(best.candidate);
