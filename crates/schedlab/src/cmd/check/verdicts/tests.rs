@@ -12,6 +12,10 @@ struct CommandLine {
     verdicts: Verdicts,
 }
 
+/// Lines of `docs/verdicts.csv`.
+const COMMITTED: &str = include_str!("../../../../../../docs/verdicts.csv");
+const PICTURE: &str = include_str!("../../../../../../docs/images/verdicts.svg");
+
 fn file(name: &str) -> String {
     format!("{}/../../workloads/{name}", env!("CARGO_MANIFEST_DIR"))
 }
@@ -50,6 +54,35 @@ fn alike_ones_are_alike_and_a_rule_of_one_condition_does_not_pass() {
     let error = canary.expect().expect_err("it calls alike ones different");
     assert_eq!(error.exit_code(), 4);
     assert!(error.to_string().contains("decides too much"), "{error}");
+}
+
+#[test]
+fn the_committed_counts_are_what_the_program_counts() {
+    let committed = Tally::from_csv(COMMITTED).expect("lines");
+    let of = |workload: &str, is: &dyn Fn(&str) -> bool| {
+        let lines = committed.lines.iter().filter(|line| line.workload == workload && line.policy == "eevdf" && is(&line.change));
+        lines.cloned().collect::<Vec<_>>()
+    };
+    let all = tally(&["nice.toml"], "256", Change::all(), product_rule);
+    assert!(!all.lines.is_empty());
+    assert_eq!(all.lines, of("nice", &|_| true), "make docs/verdicts.csv anew: schedlab check verdicts -o DIR");
+    let null: Vec<String> = Change::null().iter().map(Change::to_string).collect();
+    let redis = tally(&["redis.perf-script.txt.zst"], "16", Change::null(), product_rule);
+    assert_eq!(redis.lines, of("redis.perf-script.txt.zst", &|change| null.iter().any(|name| name == change)));
+}
+
+#[test]
+fn the_committed_counts_pass_the_gate_cover_all_that_is_bundled_and_are_drawn_as_they_are() {
+    let committed = Tally::from_csv(COMMITTED).expect("lines");
+    committed.assess().expect().expect("the gate passes");
+    let folder = file("");
+    for path in bundled(Path::new(&folder)).expect("workloads") {
+        let path = path.to_string_lossy().into_owned();
+        let name = path.rsplit('/').next().unwrap_or(&path);
+        let stem = name.split(['.', ':']).next().unwrap_or(name);
+        assert!(committed.lines.iter().any(|line| line.workload.starts_with(stem)), "{path} is not in docs/verdicts.csv");
+    }
+    assert_eq!(PICTURE, picture(&committed), "docs/images/verdicts.svg is not of docs/verdicts.csv");
 }
 
 #[test]
