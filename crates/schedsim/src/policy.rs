@@ -144,6 +144,10 @@ pub trait Policy {
     /// A dispatched task starts to run.
     fn running(&mut self, _cx: &mut Context, _cpu: CpuId, _task: TaskId) {}
 
+    /// The priority or nice value of a task changes. It is in the context already; `old` is what it was. The task does not wait: one that waited was dequeued
+    /// before and is enqueued afterwards, as in the kernel. A policy that reads the priority at `enqueue` need not do anything.
+    fn set_weight(&mut self, _cx: &mut Context, _task: TaskId, _old: u8) {}
+
     /// A task stops running. If it is still runnable ([`Stop::is_runnable`]), `enqueue` follows.
     fn stopping(&mut self, _cx: &mut Context, _cpu: CpuId, _task: TaskId, _why: Stop) {}
 

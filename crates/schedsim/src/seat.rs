@@ -374,9 +374,19 @@ impl<P: Policy, D: Driver> Seat<P, D> {
         }
     }
 
-    /// The priority of `task` changes while the policy is not to know it: it learns of it when the task is next placed or enqueued. Says what it was.
-    pub(crate) fn set_prio_unseen(&mut self, task: TaskId, prio: u8) -> u8 {
-        std::mem::replace(&mut self.cx.tasks[task.index()].prio, prio)
+    /// The priority of `task`, which is new, sleeps, has just stopped or runs, becomes `prio`. One that waits is dequeued before. Says what it was.
+    pub fn set_weight(&mut self, task: TaskId, prio: u8) -> u8 {
+        let state = self.state(task);
+        if !matches!(state, TaskState::New | TaskState::Asleep | TaskState::Running) {
+            debug_assert!(!D::IS_TRUSTED, "set_weight of {task:?}: {state:?}");
+            self.breach_of(Callback::SetWeight, Some(task), None, Rule::CallInOrder { found: Found::Task(state) });
+            return prio;
+        }
+        let old = std::mem::replace(&mut self.cx.tasks[task.index()].prio, prio);
+        if old != prio {
+            self.policy.set_weight(&mut self.cx, task, old);
+        }
+        old
     }
 
     /// The affinity that these CPUs are.

@@ -162,6 +162,10 @@ impl Policy for Watched {
         self.call(cx, Callback::Dequeue, (Some(task), None), (), |policy, cx| policy.dequeue(cx, task));
     }
 
+    fn set_weight(&mut self, cx: &mut Context, task: TaskId, old: u8) {
+        self.call(cx, Callback::SetWeight, (Some(task), None), (), |policy, cx| policy.set_weight(cx, task, old));
+    }
+
     fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
         self.call(cx, Callback::Dispatch, (None, Some(cpu)), None, |policy, cx| policy.dispatch(cx, cpu))
     }

@@ -1,8 +1,8 @@
 //! Priority inheritance: who holds a mutex that says so is as important as the most important task that waits for it.
 //!
 //! And so on along a chain: if the holder waits for another such mutex, so is who holds that. When a task gives a mutex back, the most important of those who
-//! wait gets it, the first come among equals, and what was inherited for it is lost. A policy is told as if the task were stopped or taken away and came again:
-//! a running task at its CPU's next occasion, which is now unless it is in the middle of a switch; a waiting one at once; one that sleeps when it wakes.
+//! wait gets it, the first come among equals, and what was inherited for it is lost. A policy learns of it by `set_weight`, for which the task stops or is taken away:
+//! a running task at its CPU's next occasion, which is now unless it is in the middle of a switch; one that waits or sleeps at once.
 //!
 //! Source: Sha, Rajkumar & Lehoczky 1990, section III (the basic protocol); Linux 6.18, `kernel/locking/rtmutex.c`: `rt_mutex_adjust_prio_chain`,
 //! `rt_mutex_slowunlock`; `kernel/sched/core.c`: `rt_mutex_setprio`; `kernel/futex/pi.c`: `wake_futex_pi`.
@@ -74,7 +74,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     #[cold]
     fn take_inherited(&mut self, task: TaskId) -> bool {
         let new = self.sync.prios[task.index()];
-        let (old, cpu) = (self.seat.set_prio_unseen(task, new), self.seat.cx().task(task).cpu);
+        let (old, cpu) = (self.seat.set_weight(task, new), self.seat.cx().task(task).cpu);
         if old != new {
             self.trace.push(self.now(), cpu, EventKind::SchedPiSetprio { task, old, new });
         }

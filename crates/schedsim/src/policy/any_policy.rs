@@ -80,6 +80,10 @@ impl Policy for AnyPolicy {
         self.0.dequeue(cx, task);
     }
 
+    fn set_weight(&mut self, cx: &mut Context, task: TaskId, old: u8) {
+        self.0.set_weight(cx, task, old);
+    }
+
     fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
         self.0.dispatch(cx, cpu)
     }

@@ -120,13 +120,13 @@ fn step(seat: &mut Seat<Dice>, account: &mut Account, driver: &mut Random, hones
     let cpu = CpuId(driver.below(u64::from(CPUS)) as u16 + if driver.below(honesty) == 0 { CPUS } else { 0 });
     // A driver that is honest makes a call that suits the task.
     let call = match account.state(task) {
-        _ if driver.below(honesty) == 0 => driver.below(11),
+        _ if driver.below(honesty) == 0 => driver.below(12),
         TaskState::Absent => 0,
-        TaskState::New => 1,
-        TaskState::Asleep => [2, 2, 3][driver.below(3) as usize],
+        TaskState::New => [1, 1, 11][driver.below(3) as usize],
+        TaskState::Asleep => [2, 2, 3, 11][driver.below(4) as usize],
         TaskState::Waiting => [4, 5, 5, 5][driver.below(4) as usize],
         TaskState::Chosen => 6,
-        TaskState::Running => [7, 8][driver.below(2) as usize],
+        TaskState::Running => [7, 8, 11][driver.below(3) as usize],
     };
     let on = |account: &Account| account.running.iter().position(|&running| running == Some(task.index())).map(|cpu| CpuId(cpu as u16));
     match call {
@@ -186,6 +186,13 @@ fn step(seat: &mut Seat<Dice>, account: &mut Account, driver: &mut Random, hones
             let _ = seat.tick(on);
             runs && account.effect_holds(seat.policy().effect.get())
         }
+        11 => {
+            let prio = 100 + driver.below(40) as u8;
+            seat.set_weight(task, prio);
+            let may_change = matches!(account.state(task), TaskState::New | TaskState::Asleep | TaskState::Running);
+            assert!(!may_change || seat.cx().task(task).prio == prio, "the policy sees the new priority");
+            may_change
+        }
         _ => {
             let to = account.now + driver.below(3) - if account.now > 0 && driver.below(honesty) == 0 { 1 } else { 0 };
             seat.advance(Time(to));
@@ -201,7 +208,7 @@ fn step(seat: &mut Seat<Dice>, account: &mut Account, driver: &mut Random, hones
 /// Makes any call at all.
 fn anything(seat: &mut Seat<Dice>, driver: &mut Random) {
     let (task, cpu) = (TaskId(driver.below(8) as u32), CpuId(driver.below(5) as u16));
-    match driver.below(12) {
+    match driver.below(13) {
         0 => seat.admit(task, view(task)),
         1 => seat.init_task(task),
         2 => drop(seat.select_cpu(task, Wake { new: driver.below(2) == 0, waker: None })),
@@ -213,6 +220,7 @@ fn anything(seat: &mut Seat<Dice>, driver: &mut Random) {
         8 => seat.stopping(cpu, Stop::SliceOver),
         9 => drop(seat.update_idle(cpu, true)),
         10 => drop(seat.tick(cpu)),
+        11 => drop(seat.set_weight(task, cpu.0 as u8)),
         _ => seat.exit_task(task),
     }
 }

@@ -5,10 +5,12 @@ use proptest::prelude::*;
 use schedsim::checks::{Checks, Violation};
 use schedsim::engine::{self, Error, Options};
 use schedsim::metrics::Metrics;
-use schedsim::policy::{Catalog, PolicySpec};
+use schedsim::policy::{Catalog, Context, Dispatch, Effect, Enqueue, Needs, Policy, PolicySpec, Promises, Wake};
 use schedsim::trace::{EventKind, Trace};
 use schedsim::workload::{Closed, MutexOptions, Phase, SchedulingPolicy, Tasks, Workload};
-use schedsim::{Machine, Nanos, Time};
+use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// Those under which a task's priority may change in its life.
 const INHERITING: [&str; 10] =
@@ -281,4 +283,64 @@ proptest! {
             prop_assert_eq!(violations.unwrap(), vec![], "{}", policy);
         }
     }
+}
+
+/// The best priority first, on one CPU. Notes each `set_weight`, and believes nothing else: a task's priority is what the last one said.
+struct Listens {
+    waiting: Vec<TaskId>,
+    prios: Vec<u8>,
+    changes: Rc<RefCell<Vec<(TaskId, u8, u8)>>>,
+}
+
+impl Policy for Listens {
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+    fn promises(&self) -> Promises {
+        Promises { inherits: true, ..Promises::default() }
+    }
+    fn init_task(&mut self, cx: &mut Context, task: TaskId) {
+        self.prios.resize(self.prios.len().max(task.index() + 1), 0);
+        self.prios[task.index()] = cx.task(task).prio;
+    }
+    fn set_weight(&mut self, cx: &mut Context, task: TaskId, old: u8) {
+        assert!(!self.waiting.contains(&task), "it was taken away before");
+        let new = cx.task(task).prio;
+        assert_eq!(std::mem::replace(&mut self.prios[task.index()], new), old);
+        self.changes.borrow_mut().push((task, old, new));
+    }
+    fn select_cpu(&mut self, _cx: &mut Context, _task: TaskId, _wake: Wake) -> CpuId {
+        CpuId(0)
+    }
+    fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, _why: Enqueue) -> Effect {
+        assert_eq!(self.prios[task.index()], cx.task(task).prio, "no priority changes without set_weight");
+        self.waiting.push(task);
+        match cx.current(cpu) {
+            None => Effect::Kick(cpu),
+            Some(running) if self.prios[running.index()] > self.prios[task.index()] => Effect::Preempt(cpu),
+            Some(_) => Effect::Nothing,
+        }
+    }
+    fn dequeue(&mut self, _cx: &mut Context, task: TaskId) {
+        self.waiting.retain(|&other| other != task);
+    }
+    fn dispatch(&mut self, _cx: &mut Context, _cpu: CpuId) -> Option<Dispatch> {
+        let best = (0..self.waiting.len()).min_by_key(|&at| self.prios[self.waiting[at].index()])?;
+        Some(Dispatch { task: self.waiting.remove(best), slice: Nanos::from_millis(1_000) })
+    }
+}
+
+#[test]
+fn set_weight_is_called_for_each_change_that_the_trace_holds() {
+    let (changes, mut events) = (Rc::default(), Collect::default());
+    let policy = Listens { waiting: vec![], prios: vec![], changes: Rc::clone(&changes) };
+    let options = Options { seed: 1, until: Time::NEVER };
+    engine::simulate(&pathfinder(true), &Machine::ideal(1), policy, options, Trace::new(vec![&mut events])).unwrap();
+    let traced = events.0.iter().filter_map(|event| match event.kind {
+        EventKind::SchedPiSetprio { task, old, new } => Some((task, old, new)),
+        _ => None,
+    });
+    let traced: Vec<_> = traced.collect();
+    assert!(!traced.is_empty());
+    assert_eq!(*changes.borrow(), traced);
 }
