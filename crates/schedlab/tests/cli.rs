@@ -90,6 +90,27 @@ fn a_swarm_of_random_workloads_holds_all_policies_to_all_rules() {
 }
 
 #[test]
+fn a_comparison_prints_the_same_bytes_on_a_busy_machine() {
+    let compare =
+        || schedlab(&["compare", REDIS, "--policy", "eevdf,take:rr", "--ensemble", "6", "--ci", "30%", "--format", "json"]).stdout;
+    let (first, second) = (compare(), compare());
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let busy = std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let output = compare();
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        output
+    });
+    assert!(!first.is_empty() && first == second && first == busy);
+}
+
+#[test]
 fn compare_of_all_policies_has_a_case_for_each() {
     let output = schedlab(&["compare", "yield:3?times=5", "--policy", "all", "--cpus", "2", "--format", "json"]);
     let results: Value = serde_json::from_slice(&output.stdout).expect("JSON");
