@@ -87,6 +87,16 @@ metrics! {
     vruntime_spread_ns_max: "ns", Lower, "The greatest difference between two runnable fair tasks in CPU time by weight (ns of nice 0) since a task last became runnable or ceased to be.";
     priority_inversion_ns: "ns", Lower, "Time in which a task runs while one with a better kernel priority of its own, nice values among them, waits anywhere, for a CPU or for a mutex.";
     starvation_ns: "ns", Lower, "Time that tasks wait beyond the first 100 ms of each wait, summed over all tasks.";
+    slowdown_p50: "1", Lower, "Time from when a task becomes runnable until it blocks or exits over the CPU time it uses in it, median.";
+    slowdown_p95: "1", Lower, "The same, 95th percentile; none below 1,000 samples.";
+    slowdown_p99: "1", Lower, "The same, 99th percentile; none below 1,000 samples.";
+    activation_ns_mean: "ns", Lower, "Time from when a task becomes runnable until it blocks or exits, mean.";
+    activation_ns_p99: "ns", Lower, "Time from when a task becomes runnable until it blocks or exits, 99th percentile; none below 1,000 samples.";
+    service_rate: "1", Higher, "CPU time that tasks get, overhead left out, per time from the first event to the last: how many CPUs' work is done.";
+    run_delay_per_cpu_time: "1", Lower, "run_delay_ns per CPU time that tasks get.";
+    switches_per_cpu_second: "1/s", Lower, "Context switches per second of CPU time that tasks get.";
+    migrations_per_cpu_second: "1/s", Lower, "Migrations per second of CPU time that tasks get. A policy that never moves a task has none by construction.";
+    unfinished_tasks: "tasks", Lower, "Tasks that run, or could run, when the trace ends.";
     ready_length_mean: "tasks", Lower, "Tasks that wait, on all CPUs together, averaged over time.";
     overhead_ns: "ns", Lower, "CPU time spent on scheduling itself, of all kinds.";
     switch_overhead_ns: "ns", Lower, "CPU time spent on switching between tasks.";
@@ -178,6 +188,10 @@ metrics! {
     makespan_ns_prediction_error: "1", Lower, "Error of the predicted makespan_ns.";
     grr_prediction_error: "1", Lower, "Error of the predicted grr.";
     apr_prediction_error: "1", Lower, "Error of the predicted apr.";
+    slowdown_p50_prediction_error: "1", Lower, "Error of the predicted slowdown_p50.";
+    slowdown_p99_prediction_error: "1", Lower, "Error of the predicted slowdown_p99.";
+    run_delay_per_cpu_time_prediction_error: "1", Lower, "Error of the predicted run_delay_per_cpu_time.";
+    switches_per_cpu_second_prediction_error: "1", Lower, "Error of the predicted switches_per_cpu_second.";
     wakeup_latency_ns_p50_prediction_error: "1", Lower, "Error of the predicted wakeup_latency_ns_p50.";
     wakeup_latency_ns_p99_prediction_error: "1", Lower, "Error of the predicted wakeup_latency_ns_p99.";
     wakeup_latency_ns_max_prediction_error: "1", Lower, "Error of the predicted wakeup_latency_ns_max.";

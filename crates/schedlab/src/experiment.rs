@@ -65,12 +65,14 @@ pub struct Subject<'a> {
     pub until: Time,
     /// Tasks that run beside the others and are not measured.
     pub beside: &'a [TaskId],
+    /// Whether the samples of single tasks are gathered.
+    pub parts: bool,
 }
 
 impl<'a> Subject<'a> {
     /// A closed workload, its `scripts` being those of [`ClosedWorkload::scripts`].
     pub fn of_closed(workload: &'a ClosedWorkload, scripts: &'a Workload, machine: &'a Machine, mips: Option<f64>) -> Subject<'a> {
-        Subject { name: workload.name(), workload: scripts, machine, mips, ended: &[], until: workload.until(), beside: &[] }
+        Subject { name: workload.name(), workload: scripts, machine, mips, ended: &[], until: workload.until(), beside: &[], parts: false }
     }
 
     /// The machine with `cpus` CPUs; one that is not flat has those that it has.

@@ -9,6 +9,7 @@ mod replication;
 mod rounds;
 mod samples;
 mod section;
+mod starving;
 mod text;
 mod yields;
 
@@ -22,7 +23,7 @@ use crate::output::{Answer, Results, write_whole};
 use crate::results_directory::ResultsDirectory;
 use crate::setting::Focus;
 use crate::trace_source::TraceSource;
-use crate::world::{Candidate, Determinism, Observed, Program, Run, Session, Trial, World};
+use crate::world::{By, Candidate, Determinism, Observed, Program, Run, Session, Trial, World};
 use crate::{Error, progress};
 use plan::{Asked, Plan};
 use results::Row;
@@ -73,6 +74,8 @@ pub struct Settings {
     pub check: bool,
     /// Whether each candidate runs once more with all its events where these are not seen in every run.
     pub events: bool,
+    /// By what numbers are split as well, if at all.
+    pub by: Option<By>,
     /// How many parts of a number are shown in text, if it is split.
     pub parts: usize,
     /// Where results, traces and the report go, if anywhere.
@@ -131,11 +134,12 @@ impl Experiment<'_> {
         }
         sections.sort_by_key(|section| (section.program, section.world));
         settle(sections.iter_mut().map(|section| (&mut section.rows[..], &section.compared[..])));
+        sections.iter_mut().for_each(starving::mark);
         let answers = answer::all(&programs, &worlds, &sections, settings.focus.as_ref());
         let told = text::Told { programs: &programs, worlds: &worlds, sections: &sections, plans: &plans, settings: &settings };
         let text = if answers.is_empty() { told.text() } else { format!("{answers}\n{}", told.text()) };
         let is_repeatable = sections.iter().all(|section| section.end.is_ok() && section.is_repeatable);
-        let results = Results::new(rows(&programs, &sections, &plans)).repeatable(is_repeatable).answered(answers);
+        let results = Results::new(rows(&programs, &sections, &plans, settings.by)).repeatable(is_repeatable).answered(answers);
         if let Some(directory) = directory {
             write(directory, &results, &programs, &sections)?;
         }
@@ -158,13 +162,20 @@ impl Experiment<'_> {
         let context = Context { settings: &settings, directory: None, several_programs: false, several_worlds: false };
         let session = Session { trial: trial.clone(), seed: settings.seed, member: None, check: settings.check, observed, trace };
         let run = replication::once(&mut **world, session, &context)?;
-        let mut rows: Vec<Row> = run.rows.iter().map(|row| trial.stamp(row, Some(settings.seed), run.repeats)).collect();
+        let parts = settings.by.map_or(Vec::new(), |by| run.parts(by, &world.name()));
+        let all = run.rows.iter().chain(&parts);
+        let mut rows: Vec<Row> = all.map(|row| trial.stamp(row, Some(settings.seed), run.repeats)).collect();
         provenance::fill(&mut rows, trial.program, &**world, &candidates, &settings);
         Ok((run, rows))
     }
 }
 
 impl Settings {
+    /// How much of a run is observed.
+    fn observed(&self) -> Observed {
+        if self.by.is_some() { Observed::Parts } else { Observed::Measured }
+    }
+
     /// One run of everything, with this seed.
     pub fn once(seed: u64) -> Settings {
         let stopping = Stopping { min_runs: 1, max_runs: 1, min_time: Duration::ZERO, max_time: None, precision: None };
@@ -176,6 +187,7 @@ impl Settings {
             rounds: RoundSettings { warm_up: 0, against_itself: false, stopping, margin: 0.0 },
             check: false,
             events: false,
+            by: None,
             parts: 0,
             output: None,
             focus: None,
@@ -184,14 +196,15 @@ impl Settings {
 }
 
 /// All numbers, workload by workload; the recording that one is a replay of first.
-fn rows(programs: &[Program], sections: &[Section<'_>], plans: &[Plan<'_>]) -> Vec<Row> {
+fn rows(programs: &[Program], sections: &[Section<'_>], plans: &[Plan<'_>], by: Option<By>) -> Vec<Row> {
     let mut rows = Vec::new();
     for (index, program) in programs.iter().enumerate() {
         let own = || sections.iter().filter(|section| section.program == index);
         let recorded = program.recorded().filter(|_| own().any(|section| !section.fidelity.is_empty()));
-        let mut recorded = recorded.map(|(_, rows)| rows).unwrap_or_default();
-        provenance::fill_recorded(&mut recorded, program);
-        rows.extend(recorded);
+        let parts = settings.by.map_or(Vec::new(), |by| run.parts(by, &world.name()));
+        let all = run.rows.iter().chain(&parts);
+        let mut rows: Vec<Row> = all.map(|row| trial.stamp(row, Some(settings.seed), run.repeats)).collect();
+        provenance::fill(&mut rows, trial.program, &**world, &candidates, &settings);
         rows.extend(own().flat_map(|section| section.rows.iter().cloned()));
     }
     rows.extend(plans.iter().flat_map(|plan| &plan.refusals).map(Refusal::row));

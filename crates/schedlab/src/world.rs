@@ -7,10 +7,12 @@ pub mod candidate;
 pub mod guest;
 pub mod host;
 pub mod mock;
+pub mod parts;
 pub mod program;
 pub mod simulator;
 
 pub use candidate::Candidate;
+pub use parts::By;
 pub use program::{Program, Replay};
 
 use crate::Error;
@@ -173,6 +175,8 @@ pub enum Observed {
     /// What the world measures.
     #[default]
     Measured,
+    /// The same, and of single tasks too.
+    Parts,
     /// Every event.
     Events,
 }
@@ -188,6 +192,8 @@ pub struct Run {
     pub repeats: u32,
     /// The metrics of its events with their distributions, if its times mean something.
     pub summary: Option<Summary>,
+    /// The tasks of the summary, in order of id.
+    pub tasks: Vec<TaskInfo>,
     /// How many events it had, and the hash of them, if all were seen.
     pub trace: Option<(u64, u64)>,
 }

@@ -242,8 +242,16 @@ fn yielders() -> Closed {
 /// How far the order of the kernel's dispatches is that of the simulated policy.
 fn conformance(scheduler: &Scheduler, workload: &Closed, real: &closed::Measured) -> Conformance {
     let (scripts, machine, mut turns) = (workload.workload(1).expect("a workload"), Machine::ideal(1), Collector::default());
-    let subject =
-        Subject { name: "yielders", workload: &scripts, machine: &machine, mips: None, ended: &[], until: Time::NEVER, beside: &[] };
+    let subject = Subject {
+        name: "yielders",
+        workload: &scripts,
+        machine: &machine,
+        mips: None,
+        ended: &[],
+        until: Time::NEVER,
+        beside: &[],
+        parts: false,
+    };
     let policy = scheduler.original().expect("a policy of ours");
     simulate(subject, &machine, &policy, (1, None), true, Some(&mut turns)).expect("it runs");
     Conformance::of(&real.read().expect("a trace").turns.order(), &turns.turns(|task| Some(task.0)).order())

@@ -34,7 +34,10 @@ mod follow;
 mod histogram;
 mod open;
 mod order;
+mod parts;
 mod reading;
+mod slowdown;
+mod starving;
 mod state;
 mod summary;
 mod wake_graph;
@@ -44,6 +47,8 @@ pub use deadlines::TaskDeadlines;
 pub use fairness::FairnessSummary;
 pub use histogram::{Bucket, Histogram};
 pub use open::{Group, OPEN_CATALOGUE, OpenMetric, OpenSummary, OpenSystem, Saturation};
+pub use parts::{PART_CATALOGUE, Part, PartMetric, Parts, Samples};
+pub use slowdown::{DEMAND_CLASSES, Slowdowns, slowdown};
 pub use summary::{CpuSummary, Distributions, Oddities, ResponseRatios, Summary, TaskSummary, Totals};
 pub use wake_graph::{WakeEdge, WakeGraph};
 
@@ -72,6 +77,7 @@ pub struct Metrics {
     oddities: Oddities,
     fairness: Option<Box<Fairness>>,
     deadlines: Option<Box<Deadlines>>,
+    parts: Option<Box<Parts>>,
 }
 
 impl Metrics {
@@ -90,6 +96,7 @@ impl Metrics {
             oddities: Oddities::default(),
             fairness: None,
             deadlines: None,
+            parts: None,
         }
     }
 
@@ -104,6 +111,12 @@ impl Metrics {
     pub fn with_reservations(mut self, reservations: impl IntoIterator<Item = Option<Reservation>>) -> Metrics {
         let reservations: Vec<Option<Reservation>> = reservations.into_iter().collect();
         self.deadlines = reservations.iter().any(Option::is_some).then(|| Box::new(Deadlines::new(reservations)));
+        self
+    }
+
+    /// Gathers the samples of each task too, for [`Summary::part`].
+    pub fn with_parts(mut self) -> Metrics {
+        self.parts = Some(Box::default());
         self
     }
 

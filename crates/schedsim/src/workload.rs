@@ -20,7 +20,7 @@ pub use closed::{
     BarrierOptions, CgroupOptions, Closed, DeviceOptions, IoOperation, IoPhase, LoopPhase, MutexOptions, Phase, PipeOptions,
     ReservationOptions, SchedulingPolicy, Tasks, TimerMode, TimerPhase,
 };
-pub use costs::{CostEstimator, Costs, Estimate};
+pub use costs::{CostEstimator, Costs, Estimate, LONGEST_SWITCH, USUAL_SWITCH};
 pub(crate) use model::Population;
 pub use model::{After, Bin, Bursts, Class, Distribution, Invalid, Kind, Model, Priorities, RunLength, Stream, Unix1990};
 pub(crate) use nudge::Jitter;

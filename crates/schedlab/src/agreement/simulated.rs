@@ -130,7 +130,16 @@ impl Simulation<'_> {
         // Interruptions are part of the bursts in which they were; what a program in user space takes between two tasks is in none.
         let ticks = machine.ticks.as_ref().map(|ticks| Ticks { cost: Nanos::ZERO, others: BTreeMap::new(), ..ticks.clone() });
         let machine = Machine { interruption: Nanos::ZERO, timer_cost: Nanos::ZERO, ticks, ..machine.clone() };
-        let subject = Subject { name: "recorded", workload, machine: &machine, mips: None, ended: &[], until: Time::NEVER, beside: &[] };
+        let subject = Subject {
+            name: "recorded",
+            workload,
+            machine: &machine,
+            mips: None,
+            ended: &[],
+            until: Time::NEVER,
+            beside: &[],
+            parts: false,
+        };
         let mut events = Collector::default();
         self.simulate(subject, &mut events)?;
         Ok(events.turns(|task| traced.numbers.get(task.index()).copied().flatten()))

@@ -17,7 +17,7 @@ use crate::output::Answer;
 use crate::workload::Parameters;
 use crate::world::guest::GuestWorld;
 use crate::world::simulator::Simulator;
-use crate::world::{Candidate, World};
+use crate::world::{By, Candidate, World};
 use clap::{Args, ValueEnum};
 use schedsim::admission::Cpus;
 use schedsim::policy::PolicySpec;
@@ -85,6 +85,9 @@ pub struct Compare {
     common: CommonArguments,
     #[command(flatten)]
     repetition: RepetitionArguments,
+    /// Show who gains and who pays as well: by program, by task, or by how much CPU time is wanted at a time
+    #[arg(long, value_enum)]
+    by: Option<By>,
     /// Verify each simulation: no task on two CPUs, none lost, time conserved, affinity and promises held; and that first runs repeat themselves
     #[arg(long)]
     check: bool,
@@ -206,6 +209,7 @@ impl Compare {
             rounds: self.host.rounds(stopping),
             check: self.check,
             events: self.host.traced(),
+            by: self.by,
             parts: self.guests.functions().unwrap_or(0),
             output: self.output.clone(),
             focus: None,

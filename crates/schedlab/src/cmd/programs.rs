@@ -119,7 +119,12 @@ impl Programs<'_> {
         self.machine.cpus(self.cpus, recorded.recording.cpus)?;
         let schedsim::Machine { switch_cost, migration_cost, idle_exit, wake_cost, .. } = recorded.machine;
         let hint = if self.machine.is_given() { "" } else { " (estimated from the recording)" };
-        let told = format!("switch {switch_cost}, migration {migration_cost}, leaving idle {idle_exit}, waking {wake_cost}{hint}");
+        let switch = match (self.machine.switch_cost, recorded.costs.switch.interval) {
+            (Some(_), _) => String::new(),
+            (None, Some((low, high))) => format!(" ({low} to {high})"),
+            (None, None) => " (the usual cost: the recording cannot tell)".to_string(),
+        };
+        let told = format!("switch {switch_cost}{switch}, migration {migration_cost}, leaving idle {idle_exit}, waking {wake_cost}{hint}");
         let changed = self.changed(&recorded)?;
         Ok(Program::Replay(Box::new(Replay { path: path.to_path_buf(), recorded: Arc::new(recorded), told, changed })))
     }

@@ -9,7 +9,7 @@ use crate::experiment::parse_policy;
 use crate::laboratory::{Against, Experiment, Settings};
 use crate::output::{Align, Answer, Results, Row, Table, quantity};
 use crate::world::simulator::Simulator;
-use crate::world::{Candidate, Observed};
+use crate::world::{By, Candidate, Observed};
 use clap::Args;
 use schedsim::admission::Cpus;
 use schedsim::policy::PolicySpec;
@@ -33,6 +33,9 @@ pub struct Run {
     machine: MachineArguments,
     #[command(flatten)]
     common: CommonArguments,
+    /// Show the numbers of each program, each task, or each size of demand as well
+    #[arg(long, value_enum)]
+    by: Option<By>,
     /// Verify the run: no task on two CPUs, none lost, time conserved, affinity and promises held, and that it repeats itself
     #[arg(long)]
     check: bool,
@@ -68,7 +71,7 @@ impl Run {
             candidates: vec![candidate],
             against: Against::Nothing,
             cpus: self.cpus.into_iter().collect(),
-            settings: Settings { check: self.check, ..Settings::once(self.common.seed) },
+            settings: Settings { check: self.check, by: self.by, ..Settings::once(self.common.seed) },
         };
         let (run, mut rows) = experiment.once(Observed::Events, self.trace.clone())?;
         let (events, hash) = run.trace.unwrap_or_default();
@@ -78,10 +81,13 @@ impl Run {
         let text = match run.summary.as_ref().zip(program.subject("")) {
             Some((summary, subject)) => {
                 let (of_tasks, of_all): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.subject.is_some());
-                let reservations =
-                    if of_tasks.is_empty() { String::new() } else { reservations::text(summary, subject.workload, rows[0].cpus) };
+                let reservations = match summary.deadlines.is_empty() {
+                    true => String::new(),
+                    false => reservations::text(summary, subject.workload, rows[0].cpus),
+                };
+                let parts = if self.by.is_some() { format!("\n{}", table(&of_tasks)) } else { String::new() };
                 let machine = program.closed().and_then(|_| program.machine()).map(|machine| format!("Machine: {machine}\n"));
-                format!("{}{}{}{reservations}", program.headline(), machine.unwrap_or_default(), table(&of_all))
+                format!("{}{}{}{reservations}", program.headline(), machine.unwrap_or_default(), table(&of_all)) + &parts
             }
             None => format!("{}\n{}", program.headline(), table(&rows.iter().collect::<Vec<_>>())),
         };

@@ -35,7 +35,7 @@ impl Recorded {
         let end = Time(recording.duration.0);
         let (workload, replay) =
             builder.finish(workload::Recorded { tasks: &recording.tasks, cpus: recording.cpus, end, switch_cost: machine.switch_cost });
-        let mut metrics = Metrics::new(recording.cpus);
+        let mut metrics = Metrics::new(recording.cpus).with_parts();
         let mut until = UntilEnded::new(&replay.ended, &mut metrics);
         read(path, options(), vec![&mut until])?;
         let end = until.end().unwrap_or(end);
@@ -54,6 +54,7 @@ impl Recorded {
             ended: &self.replay.ended,
             until: Time::NEVER,
             beside: &[],
+            parts: false,
         }
     }
 

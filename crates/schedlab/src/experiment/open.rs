@@ -10,7 +10,7 @@ use crate::workload::format::{Saturation as Rule, WarmUp};
 use schedsim::Time;
 use schedsim::checks::{Checks, Violation};
 use schedsim::engine::{self, Options, Outcome};
-use schedsim::metrics::{Group, OPEN_CATALOGUE, OpenSummary, OpenSystem, Saturation};
+use schedsim::metrics::{Group, OPEN_CATALOGUE, OpenSummary, OpenSystem, Saturation, slowdown};
 use schedsim::policy::PolicySpec;
 use schedsim::trace::{Observer, Trace};
 use schedsim::workload::Model;
@@ -146,6 +146,13 @@ impl OpenRun {
             let value = metric.read(&self.summary).filter(|_| !(metric.steady && self.saturated.is_some()));
             let note = self.saturated.or(value.is_none().then_some("the run does not tell"));
             rows.push(row(registered(metric.id), value, note));
+        }
+        for (name, samples) in self.summary.slowdowns.classes() {
+            for (metric, percent) in [(Metric::slowdown_p50, 50.0), (Metric::slowdown_p95, 95.0), (Metric::slowdown_p99, 99.0)] {
+                let read = slowdown(samples, percent, "");
+                let note = self.saturated.or(read.note);
+                rows.push(row(metric, read.value.filter(|_| self.saturated.is_none()), note).of(SubjectKind::Class, name));
+            }
         }
         rows.push(row(Metric::warm_up, Some(self.warm_up as f64), None));
         rows.push(row(Metric::saturated, Some(f64::from(u8::from(self.saturated.is_some()))), self.saturated));

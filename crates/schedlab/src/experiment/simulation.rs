@@ -42,10 +42,13 @@ pub fn simulate(
     let machine = charged.as_ref().unwrap_or(machine);
     let nudged = nudge.map(|nudge| nudge.machine(machine));
     let machine = nudged.as_ref().unwrap_or(machine);
-    let Subject { workload, ended, until: stop, beside, .. } = subject;
+    let Subject { workload, ended, until: stop, beside, parts, .. } = subject;
     let tasks = workload.tasks.iter().map(|task| (task.info.prio, task.attributes.class));
     let mut metrics = Metrics::new(machine.cpus).with_tasks(tasks).with_reservations(workload.reservations.iter().copied());
     metrics = metrics.excluding(beside.iter().copied());
+    if parts {
+        metrics = metrics.with_parts();
+    }
     let mut until = UntilEnded::new(ended, &mut metrics);
     let mut hash = TraceHash::new();
     let mut checks = check.then(|| Checks::new(workload, machine, policy.promises(machine.cpus)).with_nudge(nudge));

@@ -2,11 +2,12 @@
 
 use super::plan::Plan;
 use super::samples::{Summed, sum_up};
+use super::starving::Starving;
 use super::{Context, Fidelity, Section, yields};
 use crate::output::{headline, registered};
 use crate::results_directory::{Distribution, distributions};
 use crate::statistics::Estimate;
-use crate::world::{Determinism, Observed, Program, Run, Session, Trial, World};
+use crate::world::{Determinism, Program, Run, Session, Trial, World};
 use crate::{Error, progress};
 use indicatif::ProgressBar;
 use results::{Metric, Row};
@@ -22,7 +23,7 @@ pub struct Goal {
 }
 
 /// Of drawn tasks the intervals of these must be narrow; parts of the tasks, such as a priority's, need not be.
-const NARROW: [Metric; 2] = [Metric::grr, Metric::ngrr];
+const NARROW: [Metric; 4] = [Metric::grr, Metric::ngrr, Metric::slowdown_p50, Metric::slowdown_p95];
 
 /// A trial and its runs.
 struct Sample<'p> {
@@ -198,7 +199,7 @@ impl Replication<'_> {
         // Of drawn tasks one draw is held against the rules.
         let check = settings.check && (is_first || !trial.program.is_drawn());
         let member = (self.members() > 1).then_some(u64::from(number) + 1);
-        Ok(Session { trial, seed: settings.seed + u64::from(number), member, check, observed: Observed::Measured, trace })
+        Ok(Session { trial, seed: settings.seed + u64::from(number), member, check, observed: settings.observed(), trace })
     }
 
     fn runs(&mut self, sessions: &[Session<'_>]) -> Result<Vec<Run>, Error> {
@@ -277,7 +278,9 @@ impl Replication<'_> {
             }
             _ => Ok(()),
         };
-        Section { rows, compared, baseline, distributions, fidelity, is_repeatable: limit != Some(Limit::Time), end, ..Section::new() }
+        let starving = baseline.as_deref().map_or(Vec::new(), |baseline| starving(samples, baseline));
+        let is_repeatable = limit != Some(Limit::Time);
+        Section { rows, compared, baseline, distributions, fidelity, starving, is_repeatable, end, ..Section::new() }
     }
 }
 
@@ -300,6 +303,16 @@ fn fidelity(original: &Program, replayed: &Sample<'_>) -> Vec<Fidelity> {
     recorded.iter().filter_map(of).collect()
 }
 
+/// The candidates under which programs starve, as compared with the baseline on the same CPUs.
+fn starving(samples: &[Sample<'_>], baseline: &str) -> Vec<Starving> {
+    let of = |sample: &Sample<'_>| {
+        let is_base = |other: &&Sample<'_>| other.trial.cpus == sample.trial.cpus && other.trial.candidate.to_string() == baseline;
+        let base = samples.iter().find(is_base).filter(|base| !std::ptr::eq(*base, sample))?;
+        Starving::of(&sample.trial, &sample.runs, &base.runs)
+    };
+    samples.iter().filter_map(of).collect()
+}
+
 fn relative_half_width(row: &Row) -> Option<f64> {
     let (low, high) = row.ci_low.zip(row.ci_high)?;
     Some((high - low) / 2.0 / row.value?.abs())
@@ -317,9 +330,11 @@ impl<'p> Sample<'p> {
     /// The numbers of each run, by member.
     fn rows(&self, replication: &Replication<'_>) -> Vec<(u64, Row)> {
         let is_seeded = replication.world.capabilities().determinism == Determinism::Seeded;
+        let name = replication.world.name();
         let of_run = |(number, run): (u64, &Run)| {
             let seed = is_seeded.then_some(replication.context.settings.seed + number);
-            run.rows.iter().map(|row| (number + 1, self.trial.stamp(row, seed, run.repeats))).collect::<Vec<_>>()
+            let parts = replication.context.settings.by.map_or(Vec::new(), |by| run.parts(by, &name));
+            run.rows.iter().chain(&parts).map(|row| (number + 1, self.trial.stamp(row, seed, run.repeats))).collect::<Vec<_>>()
         };
         (0..).zip(&self.runs).flat_map(of_run).collect()
     }

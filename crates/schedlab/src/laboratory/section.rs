@@ -1,6 +1,7 @@
 //! What one world made of one workload.
 
 use super::samples::Fidelity;
+use super::starving::Starving;
 use crate::Error;
 use crate::results_directory::Distribution;
 use crate::statistics::Comparison;
@@ -25,6 +26,8 @@ pub struct Section<'p> {
     pub distributions: Vec<Distribution>,
     /// How close a replay is to its recording.
     pub fidelity: Vec<Fidelity>,
+    /// Candidates that let programs starve.
+    pub starving: Vec<Starving>,
     /// Further sentences.
     pub notes: String,
     /// Each value of each run, where runs are never the same, for others to judge.
@@ -47,6 +50,7 @@ impl Section<'_> {
             compared: Vec::new(),
             distributions: Vec::new(),
             fidelity: Vec::new(),
+            starving: Vec::new(),
             notes: String::new(),
             singles: String::new(),
             is_repeatable: true,

@@ -1,9 +1,11 @@
 //! An experiment for people: a table for each workload, world and number of CPUs, what it means, and what a reader must know.
 
 mod parts;
+mod programs;
 mod sizes;
 
 use super::plan::Plan;
+use super::starving;
 use super::{Fidelity, Section, Settings};
 use crate::output::{Align, Table, counted, open_cell, quantity};
 use crate::statistics::{Replay, median};
@@ -99,6 +101,10 @@ impl Told<'_, '_> {
             if !sizes.is_empty() {
                 let _ = write!(text, "\n{sizes}");
             }
+        }
+        text += &starving::told(section);
+        if let Some(by) = self.settings.by {
+            text += &programs::text(section, &self.programs[section.program].recorded_parts(by), by);
         }
         text += &parts::recorded(section);
         text += &parts::shares(section);

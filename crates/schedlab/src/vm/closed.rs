@@ -158,7 +158,7 @@ impl Traced {
         let of: BTreeMap<u32, u32> = tasks.iter().zip(0..).map(|(task, number)| (task.tid, number)).collect();
         let numbers: Vec<Option<u32>> = recording.tasks.iter().map(|task| of.get(&task.pid).copied()).collect();
         let others = (0..).zip(&numbers).filter(|(_, number)| number.is_none()).map(|(task, _)| TaskId(task));
-        let (mut metrics, mut costs) = (Metrics::new(0).excluding(others), CostEstimator::new());
+        let (mut metrics, mut costs) = (Metrics::new(0).with_parts().excluding(others), CostEstimator::new());
         metrics.events(&collector.events);
         costs.events(&collector.events);
         let number = |task: TaskId| numbers.get(task.index()).copied().flatten();

@@ -255,7 +255,7 @@ fn recorded(
     let scratch = tempfile::tempdir().map_err(|error| Error::output(&std::env::temp_dir(), error))?;
     let file = scratch.path().join("perf.data");
     let traced = Traced::record(place, name, subject, class, conditions, &file)?;
-    let mut metrics = Metrics::new(conditions.cpus.len() as u16);
+    let mut metrics = Metrics::new(conditions.cpus.len() as u16).with_parts();
     let recording = traced.read(&file, &Options::default(), vec![&mut metrics])?;
     if let Some(trace) = trace {
         let header = Header {
@@ -272,5 +272,5 @@ fn recorded(
     }
     let summary = metrics.finish(Time(recording.duration.0));
     let rows = rows_of(&summary, &Name::Host).into_iter().map(|row| row.at("recorded", "perf")).collect();
-    Ok(Run { rows, random: true, repeats: 1, summary: Some(summary), ..Run::default() })
+    Ok(Run { rows, random: true, repeats: 1, summary: Some(summary), tasks: recording.tasks, ..Run::default() })
 }

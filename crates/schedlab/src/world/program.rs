@@ -1,5 +1,6 @@
 //! What runs: a workload that is ready, with the machine that the simulator runs it on.
 
+use super::By;
 use crate::Error;
 use crate::experiment::{Recorded, Subject};
 use crate::results_directory::{Distribution, distributions};
@@ -180,6 +181,14 @@ impl Program {
         };
         let rows = super::rows_of(&recorded.summary, &World::Recorded).into_iter().map(of).collect();
         Some((Replay { changed: None, ..(**replay).clone() }, rows))
+    }
+
+    /// The rows of the parts of the recording that it is a replay of.
+    pub fn recorded_parts(&self, by: By) -> Vec<Row> {
+        let Program::Replay(replay) = self else { return Vec::new() };
+        let Recorded { name, recording, summary, .. } = &*replay.recorded;
+        let rows = super::parts::rows(summary, &recording.tasks, by, &World::Recorded).into_iter();
+        rows.map(|row| Row { workload: name.clone(), candidate: "recorded".to_string(), cpus: recording.cpus, runs: 1, ..row }).collect()
     }
 
     /// How durations are distributed in the recording that it is a replay of.

@@ -225,7 +225,8 @@ impl<'a> Job<'a> {
             return Err(Error::Internal(format!("{name} is nothing that is simulated")));
         };
         let changed = self.applied.map(|applied| applied.to_workload(subject.workload));
-        let subject = Subject { workload: changed.as_ref().unwrap_or(subject.workload), ..subject };
+        let parts = matches!(self.observed, Observed::Parts | Observed::Events);
+        let subject = Subject { workload: changed.as_ref().unwrap_or(subject.workload), parts, ..subject };
         let machine = subject.machine(self.cpus);
         let header = subject.header(policy, self.cpus, self.seed);
         let mut writer = self.trace.map(|to| Writer::create(to, &header)).transpose()?;
@@ -238,7 +239,8 @@ impl<'a> Job<'a> {
             rows.extend(reservations(&run.summary, subject.workload));
         }
         let trace = Some((run.outcome.events, run.hash));
-        Ok(Run { rows, random: run.outcome.random, repeats: 1, summary: Some(run.summary), trace })
+        let tasks = subject.workload.tasks.iter().map(|task| task.info.clone()).collect();
+        Ok(Run { rows, random: run.outcome.random, repeats: 1, summary: Some(run.summary), tasks, trace })
     }
 
     fn open(&self, workload: &Stochastic, policy: &dyn Scheduler, shown: &str) -> Result<Run, Error> {
@@ -264,7 +266,7 @@ impl<'a> Job<'a> {
         let run = simulate_candidate(workload, policy, self.seed, others)?;
         writer.map(Writer::finish).transpose()?;
         let trace = is_seen.then(|| (run.outcome.events, hash.value()));
-        Ok(Run { rows: run.rows(workload, shown, self.seed), random: true, repeats: 1, summary: None, trace })
+        Ok(Run { rows: run.rows(workload, shown, self.seed), random: true, repeats: 1, summary: None, tasks: Vec::new(), trace })
     }
 
     fn refuse(&self, policy: &dyn Scheduler, violations: &[Violation]) -> Result<(), Error> {

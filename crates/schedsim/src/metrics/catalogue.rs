@@ -48,6 +48,11 @@ impl Metric {
 }
 
 impl Value {
+    /// A number that every trace tells.
+    pub(super) fn of(value: f64) -> Value {
+        Value { value: Some(value), note: None }
+    }
+
     /// `value` if there is one, else `note` says why not.
     pub(super) fn or(value: Option<f64>, note: &'static str) -> Value {
         Value { value, note: value.is_none().then_some(note) }
@@ -287,6 +292,89 @@ pub static CATALOGUE: &[Metric] = &[
         source: OURS,
         definition: "Time that tasks wait beyond the first 100 ms of each wait, summed over all tasks.",
         read: |s| wakeups(s, Some(nanos(s.totals.starved))),
+    },
+    Metric {
+        id: "slowdown_p50",
+        unit: "1",
+        better: Lower,
+        source: OURS,
+        definition: "Time from when a task becomes runnable until it blocks or exits over the CPU time it uses in it, median.",
+        read: |s| slowdowns(s, 50.0),
+    },
+    Metric {
+        id: "slowdown_p95",
+        unit: "1",
+        better: Lower,
+        source: OURS,
+        definition: "The same, 95th percentile; none below 1,000 samples.",
+        read: |s| slowdowns(s, 95.0),
+    },
+    Metric {
+        id: "slowdown_p99",
+        unit: "1",
+        better: Lower,
+        source: OURS,
+        definition: "The same, 99th percentile; none below 1,000 samples.",
+        read: |s| slowdowns(s, 99.0),
+    },
+    Metric {
+        id: "activation_ns_mean",
+        unit: "ns",
+        better: Lower,
+        source: OURS,
+        definition: "Time from when a task becomes runnable until it blocks or exits, mean.",
+        read: |s| Value::or(s.distributions.activation.mean(), NO_ACTIVATIONS),
+    },
+    Metric {
+        id: "activation_ns_p99",
+        unit: "ns",
+        better: Lower,
+        source: OURS,
+        definition: "Time from when a task becomes runnable until it blocks or exits, 99th percentile; none below 1,000 samples.",
+        read: |s| tail(&s.distributions.activation, NO_ACTIVATIONS),
+    },
+    Metric {
+        id: "service_rate",
+        unit: "1",
+        better: Higher,
+        source: OURS,
+        definition: "CPU time that tasks get, overhead left out, per time from the first event to the last: how many CPUs' work is done.",
+        read: |s| {
+            let length = s.totals.first_event.map_or(0, |first| s.totals.last_stop.since(first).0);
+            Value::or(ratio(nanos(s.sum(|task| task.cpu_time)), length), NO_SWITCHES)
+        },
+    },
+    Metric {
+        id: "run_delay_per_cpu_time",
+        unit: "1",
+        better: Lower,
+        source: OURS,
+        definition: "run_delay_ns per CPU time that tasks get.",
+        read: |s| per_cpu_time(s, wakeups(s, Some(nanos(s.sum(|task| task.run_delay)))).value, 1.0),
+    },
+    Metric {
+        id: "switches_per_cpu_second",
+        unit: "1/s",
+        better: Lower,
+        source: OURS,
+        definition: "Context switches per second of CPU time that tasks get.",
+        read: |s| per_cpu_time(s, Some(s.cpus.iter().map(|cpu| cpu.switches).sum::<u64>() as f64), 1e9),
+    },
+    Metric {
+        id: "migrations_per_cpu_second",
+        unit: "1/s",
+        better: Lower,
+        source: OURS,
+        definition: "Migrations per second of CPU time that tasks get. A policy that never moves a task has none by construction.",
+        read: |s| per_cpu_time(s, Some(s.count(|task| task.migrations) as f64), 1e9),
+    },
+    Metric {
+        id: "unfinished_tasks",
+        unit: "tasks",
+        better: Lower,
+        source: OURS,
+        definition: "Tasks that run, or could run, when the trace ends.",
+        read: |s| switches(s, s.tasks.iter().filter(|task| task.is_unfinished).count() as f64),
     },
     Metric {
         id: "ready_length_mean",

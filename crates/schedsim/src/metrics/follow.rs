@@ -43,10 +43,20 @@ impl Metrics {
         }
         state.bursts += 1;
         let used = state.cpu_time();
-        if !state.excluded {
-            self.distributions.burst.record(used.saturating_sub(state.burst_mark));
-        }
+        let demand = used.saturating_sub(state.burst_mark);
         state.burst_mark = used;
+        let released = std::mem::replace(&mut state.released, if waking == Time::NEVER { Time::NEVER } else { now });
+        if !state.excluded {
+            self.distributions.burst.record(demand);
+            if released != Time::NEVER {
+                let response = now.since(released);
+                self.distributions.activation.record(response);
+                self.distributions.slowdowns.record(response, demand);
+                if let Some(parts) = &mut self.parts {
+                    parts.activation(prev, response, demand);
+                }
+            }
+        }
         if why == PrevState::Dead {
             state.phase = Phase::Dead;
             state.exit = Some(self.exits);
@@ -80,12 +90,16 @@ impl Metrics {
             return;
         }
         state.run_delay += waited;
+        state.wait_max = state.wait_max.max(waited);
         let waking = std::mem::replace(&mut state.waking, Time::NEVER);
         if !state.excluded {
             self.totals.run_delay_max = self.totals.run_delay_max.max(waited);
             self.totals.starved += waited.saturating_sub(PATIENCE);
             if waking != Time::NEVER {
                 self.distributions.wakeup_latency.record(now.since(waking));
+                if let Some(parts) = &mut self.parts {
+                    parts.wakeup(next, now.since(waking));
+                }
             }
         }
         let queue = state.queue;
@@ -110,7 +124,10 @@ impl Metrics {
                 self.steal(task);
             }
             Phase::Dead => self.oddities.after_exit += 1,
-            Phase::Blocked => self.oddities.unwoken += 1,
+            Phase::Blocked => {
+                self.oddities.unwoken += 1;
+                self.tasks[task.index()].released = Time::NEVER;
+            }
             Phase::Waiting | Phase::WaitingEarly => {}
         }
     }
@@ -132,7 +149,7 @@ impl Metrics {
                 // It has run since the start, and a waking of it came while it ran and was void.
                 self.leave_queue(prev);
                 let state = &mut self.tasks[prev.index()];
-                (state.first, state.since, state.waking) = (Time::ZERO, Time::ZERO, Time::NEVER);
+                (state.first, state.since, state.waking, state.released) = (Time::ZERO, Time::ZERO, Time::NEVER, Time::NEVER);
                 (state.phase, state.cpu) = (Phase::Running, cpu);
                 self.take_turn(cpu, prev);
                 return;
@@ -145,7 +162,7 @@ impl Metrics {
         if running != TaskId::NONE {
             let lost = &mut self.tasks[running.index()];
             lost.on_cpu += now.since(lost.since);
-            (lost.phase, lost.since, lost.waking) = (Phase::Blocked, now, Time::NEVER);
+            (lost.phase, lost.since, lost.waking, lost.released) = (Phase::Blocked, now, Time::NEVER, Time::NEVER);
         }
         if prev != TaskId::NONE {
             if self.cpus[cpu.index()].is_idle {
@@ -287,7 +304,7 @@ impl Metrics {
     fn make_wait(&mut self, task: TaskId, target: CpuId) {
         let now = self.now;
         let state = &mut self.tasks[task.index()];
-        (state.phase, state.since, state.queue) = (Phase::Waiting, now, target);
+        (state.phase, state.since, state.released, state.queue) = (Phase::Waiting, now, now, target);
         self.join(target);
     }
 

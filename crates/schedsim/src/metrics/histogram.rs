@@ -9,7 +9,7 @@ const BUCKETS: usize = (64 - SUB_BITS as usize + 1) * SUB;
 
 /// Durations counted in buckets: exact below 256 ns, above that 128 buckets per octave, so that a percentile is off by at most
 /// 1/256 (0.4 %) of itself. Count, sum, smallest and largest are exact. 60 KiB, of which only what is used is touched.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Histogram {
     counts: Vec<u64>,
     count: u64,
@@ -33,6 +33,18 @@ impl Histogram {
         self.sum += u128::from(sample.0);
         self.min = self.min.min(sample.0);
         self.max = self.max.max(sample.0);
+    }
+
+    /// Counts all samples of `other`.
+    pub fn merge(&mut self, other: &Histogram) {
+        if other.count > 0 {
+            let filled = bucket(other.min)..=bucket(other.max);
+            self.counts[filled.clone()].iter_mut().zip(&other.counts[filled]).for_each(|(own, other)| *own += other);
+            self.count += other.count;
+            self.sum += other.sum;
+            self.min = self.min.min(other.min);
+            self.max = self.max.max(other.max);
+        }
     }
 
     /// How many samples.

@@ -8,6 +8,7 @@ mod catalogue;
 
 pub use catalogue::{OPEN_CATALOGUE, OpenMetric};
 
+use super::Slowdowns;
 use crate::trace::{Event, EventKind, Observer, PrevState};
 use crate::workload::{Kind, Model};
 use crate::{Nanos, TaskId, Time};
@@ -30,6 +31,7 @@ pub struct OpenSystem<'m> {
     opened: Option<Counts>,
     closed: Option<Counts>,
     groups: Vec<Group>,
+    slowdowns: Slowdowns,
     drift: Drift,
 }
 
@@ -83,6 +85,8 @@ pub struct Group {
 pub struct OpenSummary {
     /// The measured tasks by class and priority, in order of both.
     pub groups: Vec<Group>,
+    /// Of the measured tasks, time from arrival to end over bursts and pauses, by the size of the latter.
+    pub slowdowns: Slowdowns,
     /// How long the window was.
     pub window: Nanos,
     /// Share of the CPU time in the window in which a CPU ran a task.
@@ -129,6 +133,7 @@ impl<'m> OpenSystem<'m> {
             opened: None,
             closed: None,
             groups: Vec::new(),
+            slowdowns: Slowdowns::default(),
             drift: Drift::new(model.length().measured),
         }
     }
@@ -144,6 +149,7 @@ impl<'m> OpenSystem<'m> {
         let saturated = if self.alive >= self.model.length().population_limit { Some(Saturation::Limit) } else { self.drift.verdict() };
         OpenSummary {
             groups: self.groups,
+            slowdowns: self.slowdowns,
             window,
             utilisation: 1.0 - share(|counts| counts.idle),
             idle_waste: share(|counts| counts.waste),
@@ -223,6 +229,7 @@ impl<'m> OpenSystem<'m> {
             // Signed, because there is an instruction that makes doubles of those.
             group.ratios += elapsed.0 as i64 as f64 / demand.0.max(1) as i64 as f64;
             group.overhead += life.overhead;
+            self.slowdowns.record(elapsed, demand);
         }
     }
 

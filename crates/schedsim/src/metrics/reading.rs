@@ -12,6 +12,9 @@ pub const NO_OVERHEAD: &str = "no overhead events: a recording, or a machine on 
 pub const NO_JOBS: &str = "no completed jobs";
 pub const NO_BURSTS: &str = "no CPU burst ended";
 pub const NO_PAUSES: &str = "no pause ended";
+pub const NO_ACTIVATIONS: &str = "no task was seen from becoming runnable to a block or exit";
+pub const NO_PARTS: &str = "samples of single tasks were not gathered";
+pub const NO_SERVICE: &str = "no task got CPU time";
 pub const TOO_FEW: &str = "fewer than 1,000 samples";
 pub const NO_TASKS: &str = "no task was seen at work";
 pub const UNSEEN: &str = "switches from idle are missing, over 1 % of CPU time";
@@ -95,4 +98,15 @@ pub fn order(summary: &Summary) -> Value {
 pub fn deadlines(summary: &Summary, read: fn(&[TaskDeadlines]) -> f64) -> Value {
     let has_some = !summary.deadlines.is_empty();
     Value::or(has_some.then(|| read(&summary.deadlines)), NO_RESERVATIONS)
+}
+
+/// A percentile of the slowdowns of activations.
+pub fn slowdowns(summary: &Summary, percent: f64) -> Value {
+    super::slowdown(&summary.distributions.slowdowns.all(), percent, NO_ACTIVATIONS)
+}
+
+/// So much per unit of CPU time that tasks got, times `scale`: equal work, whatever the window.
+pub fn per_cpu_time(summary: &Summary, amount: Option<f64>, scale: f64) -> Value {
+    let served = nanos(summary.sum(|task| task.cpu_time));
+    Value::or(amount.filter(|_| served > 0.0).map(|amount| scale * amount / served), NO_SERVICE)
 }

@@ -10,11 +10,15 @@ pub struct TaskState {
     pub since: Time,
     /// The waking that its next dispatch answers; while it runs, one that comes into effect when it blocks. `NEVER` if there is none.
     pub waking: Time,
+    /// When it became runnable, if that was seen: its activation lasts from then until it blocks or exits. `NEVER` otherwise.
+    pub released: Time,
     /// When it was first seen.
     pub first: Time,
     /// From switch-ins to switch-outs.
     pub on_cpu: Nanos,
     pub run_delay: Nanos,
+    /// The longest that it waited at a stretch.
+    pub wait_max: Nanos,
     pub overhead: Nanos,
     /// Its CPU time when the current CPU burst began.
     pub burst_mark: Nanos,
@@ -59,9 +63,11 @@ impl TaskState {
     pub const NEW: TaskState = TaskState {
         since: Time::ZERO,
         waking: Time::NEVER,
+        released: Time::NEVER,
         first: Time::ZERO,
         on_cpu: Nanos::ZERO,
         run_delay: Nanos::ZERO,
+        wait_max: Nanos::ZERO,
         overhead: Nanos::ZERO,
         burst_mark: Nanos::ZERO,
         bursts: 0,

@@ -1,7 +1,7 @@
 //! What a trace comes to: totals, distributions, and a table of tasks and of CPUs.
 
 use super::state::{CpuState, Phase, TaskState, View};
-use super::{CATALOGUE, FairnessSummary, Histogram, Metric, Metrics, TaskDeadlines, Value};
+use super::{CATALOGUE, FairnessSummary, Histogram, Metric, Metrics, Parts, Slowdowns, TaskDeadlines, Value};
 use crate::trace::OverheadKind;
 use crate::{CpuId, Nanos, TaskId, Time};
 
@@ -24,6 +24,8 @@ pub struct Summary {
     pub fairness: Option<FairnessSummary>,
     /// The deadlines of tasks that reserved something.
     pub deadlines: Vec<TaskDeadlines>,
+    /// The samples of each task, if they were wanted.
+    pub parts: Option<Box<Parts>>,
 }
 
 /// So long a task waits at a stretch before it counts as starving: what a person notices, and a turn of `SCHED_RR`.
@@ -74,6 +76,10 @@ pub struct Distributions {
     pub burst: Histogram,
     /// From a block to the waking that ends it.
     pub pause: Histogram,
+    /// Activations: from when a task becomes runnable to when it blocks or exits.
+    pub activation: Histogram,
+    /// The same over the CPU time used in it.
+    pub slowdowns: Slowdowns,
     /// From `job_release` to `job_complete`.
     pub response_time: Histogram,
     /// Σ of the demands of completed jobs.
@@ -140,6 +146,8 @@ pub struct TaskSummary {
     pub cpu_time: Nanos,
     /// Time runnable and waiting.
     pub run_delay: Nanos,
+    /// The longest that it waited at a stretch.
+    pub wait_max: Nanos,
     /// Scheduling overhead on its account.
     pub overhead: Nanos,
     /// CPU bursts that have ended.
@@ -156,15 +164,17 @@ pub struct TaskSummary {
     pub exit: Option<u32>,
     /// Whether it made others.
     pub is_parent: bool,
+    /// Whether it ran, or could have run, when the trace ended.
+    pub is_unfinished: bool,
 }
 
 impl TaskSummary {
     fn new(task: TaskId, state: &TaskState, end: Time) -> TaskSummary {
         let lately = end.since(state.since);
-        let (mut cpu_time, mut run_delay, mut last) = (state.on_cpu, state.run_delay, end);
+        let (mut cpu_time, mut run_delay, mut wait_max, mut last) = (state.on_cpu, state.run_delay, state.wait_max, end);
         match state.phase {
             Phase::Running => cpu_time += lately,
-            Phase::Waiting | Phase::WaitingEarly => run_delay += lately,
+            Phase::Waiting | Phase::WaitingEarly => (run_delay, wait_max) = (run_delay + lately, wait_max.max(lately)),
             Phase::Unseen | Phase::Blocked | Phase::Dead => last = state.since,
         }
         TaskSummary {
@@ -173,6 +183,7 @@ impl TaskSummary {
             last,
             cpu_time: cpu_time.saturating_sub(state.overhead),
             run_delay,
+            wait_max,
             overhead: state.overhead,
             bursts: state.bursts,
             wakeups: state.wakeups,
@@ -181,6 +192,7 @@ impl TaskSummary {
             turns: state.turns,
             exit: state.exit,
             is_parent: state.is_parent,
+            is_unfinished: state.phase == Phase::Running || state.phase.waits(),
         }
     }
 
@@ -263,6 +275,7 @@ impl Summary {
             oddities: metrics.oddities,
             fairness: metrics.fairness.map(|fairness| fairness.finish(end)),
             deadlines: metrics.deadlines.map_or(Vec::new(), |deadlines| deadlines.finish(end)),
+            parts: metrics.parts,
         }
     }
 

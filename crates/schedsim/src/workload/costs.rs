@@ -8,8 +8,9 @@ use std::fmt;
 /// Estimates the costs of a [`Machine`](crate::Machine) from a recording; memory grows with tasks and CPUs, not with events.
 ///
 /// - *A switch*: the tracepoint fires before the switch is done, so each recorded run contains the switch that began it. Runs with nothing
-///   between switch-in and switch-out are as short as a switch and the little the task did; their 1st percentile is an upper bound. It
-///   holds the cost of recording one event, too.
+///   between switch-in and a block are as short as a switch and the little the task did; their 1st percentile is an upper bound. It
+///   holds the cost of recording one event, too. A run that a preemption ends is as long as a slice and tells nothing. Where even the shortest runs are longer
+///   than [`LONGEST_SWITCH`], they are work, and the recording cannot tell what a switch costs.
 /// - *Leaving idle*: from a waking on one CPU to the switch from idle to the woken task on another; the median. The switch itself comes after
 ///   that event, so nothing is taken off.
 /// - *A waking*: the same where the waking was on the CPU itself, which was awake then: an interrupt had ended its idleness, or it switched with no other
@@ -48,8 +49,10 @@ pub struct Costs {
 /// An estimated duration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Estimate {
-    /// The estimate; `None` if there are too few samples.
+    /// The estimate; `None` if the recording cannot tell.
     pub value: Option<Nanos>,
+    /// The ends of its 95 % interval, by the order of the samples; `None` where there is none.
+    pub interval: Option<(Nanos, Nanos)>,
     /// How many samples.
     pub samples: u64,
 }
@@ -94,6 +97,12 @@ struct Cpu {
 /// So many samples at least for an estimate.
 const ENOUGH: u64 = 30;
 
+/// No kernel takes longer for a switch: what is longer is work of the task.
+pub const LONGEST_SWITCH: Nanos = Nanos(20_000);
+
+/// What a switch costs in a replay whose recording cannot tell: the usual time of a Linux of today, which an empty run of `perf bench sched pipe` takes.
+pub const USUAL_SWITCH: Nanos = Nanos(1_500);
+
 impl Observer for CostEstimator {
     fn events(&mut self, chunk: &[Event]) {
         for event in chunk {
@@ -110,12 +119,9 @@ impl CostEstimator {
 
     /// The estimates.
     pub fn finish(self) -> Costs {
-        let estimate = |samples: &Histogram, percent| {
-            let enough = samples.count() >= ENOUGH;
-            Estimate { value: samples.percentile(percent).filter(|_| enough), samples: samples.count() }
-        };
+        let estimate = Estimate::of_percentile;
         Costs {
-            switch: estimate(&self.empty_runs, 1.0),
+            switch: estimate(&self.empty_runs, 1.0).at_most(LONGEST_SWITCH),
             migration: self.migration(),
             idle_exit: estimate(&self.idle_exits, 50.0),
             waking: estimate(&self.wakings, 50.0),
@@ -128,14 +134,14 @@ impl CostEstimator {
         let (longer, shorter) = (self.longer.count(), self.shorter.count());
         let samples = longer + shorter;
         if samples < ENOUGH {
-            return Estimate { value: None, samples };
+            return Estimate { samples, ..Estimate::default() };
         }
         let excess = longer.saturating_sub(shorter) as f64;
         let significant = excess > 2.0 * (samples as f64).sqrt();
         // The median of all is the percentile of the positive ones that leaves half of all above it.
         let percent = 100.0 * (0.5 * samples as f64 - shorter as f64) / longer as f64;
         let median = if significant { self.longer.percentile(percent.clamp(0.0, 100.0)) } else { None };
-        Estimate { value: Some(median.unwrap_or(Nanos::ZERO)), samples }
+        Estimate { value: Some(median.unwrap_or(Nanos::ZERO)), interval: None, samples }
     }
 
     fn event(&mut self, event: &Event) {
@@ -145,7 +151,8 @@ impl CostEstimator {
         }
         match kind {
             EventKind::SchedSwitch { prev, next, prev_state } => {
-                if let Some(since) = self.cpus[cpu.index()].quiet_since.filter(|_| prev != TaskId::NONE) {
+                if let Some(since) = self.cpus[cpu.index()].quiet_since.filter(|_| prev != TaskId::NONE && prev_state == PrevState::Blocked)
+                {
                     self.empty_runs.record(time.since(since));
                 }
                 if let Some(task) = self.task(prev) {
@@ -253,10 +260,32 @@ impl Task {
     }
 }
 
+impl Estimate {
+    /// A percentile of `samples`, with those between which the percentile of all such runs lies in 95 of 100 recordings: the binomial's normal approximation.
+    fn of_percentile(samples: &Histogram, percent: f64) -> Estimate {
+        let count = samples.count();
+        let Some(value) = samples.percentile(percent).filter(|_| count >= ENOUGH) else {
+            return Estimate { samples: count, ..Estimate::default() };
+        };
+        let share = percent / 100.0;
+        let spread = 196.0 * (share * (1.0 - share) / count as f64).sqrt();
+        let at = |percent: f64| samples.percentile(percent.clamp(0.0, 100.0)).unwrap_or(value);
+        Estimate { value: Some(value), interval: Some((at(percent - spread), at(percent + spread))), samples: count }
+    }
+
+    /// The same, if even the upper end of the interval is no more than `limit`.
+    fn at_most(self, limit: Nanos) -> Estimate {
+        match self.interval {
+            Some((_, high)) if high <= limit => self,
+            _ => Estimate { samples: self.samples, ..Estimate::default() },
+        }
+    }
+}
+
 impl Costs {
-    /// Of a switch; zero if unknown.
+    /// Of a switch; [`USUAL_SWITCH`] if the recording cannot tell.
     pub fn switch_cost(&self) -> Nanos {
-        self.switch.value.unwrap_or(Nanos::ZERO)
+        self.switch.value.unwrap_or(USUAL_SWITCH)
     }
 
     /// Of a migration; zero if unknown.
@@ -285,8 +314,11 @@ impl fmt::Display for Costs {
 impl fmt::Display for Estimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.value {
-            Some(value) => write!(f, "{value} ({} samples)", self.samples),
-            None => write!(f, "an unknown time (only {} samples)", self.samples),
+            Some(value) => {
+                let interval = self.interval.map_or(String::new(), |(low, high)| format!("{low} to {high}, "));
+                write!(f, "{value} ({interval}{} samples)", self.samples)
+            }
+            None => write!(f, "an unknown time ({} samples cannot tell)", self.samples),
         }
     }
 }

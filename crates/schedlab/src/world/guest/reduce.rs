@@ -52,7 +52,9 @@ impl Booted<'_> {
         if let (Some(traced), Some(to)) = (&traced, &self.session.trace) {
             write_trace(to, self.session, &traced.recording.tasks, &traced.events)?;
         }
-        Ok(self.run(real(self, &measured, traced.as_ref()), traced.map(|traced| traced.summary)))
+        let rows = real(self, &measured, traced.as_ref());
+        let (summary, tasks) = traced.map_or((None, Vec::new()), |traced| (Some(traced.summary), traced.recording.tasks));
+        Ok(Run { tasks, ..self.run(rows, summary) })
     }
 
     /// What the guest reported of job number `job` and the next, which are those of a workload.
@@ -63,7 +65,7 @@ impl Booted<'_> {
 
     fn run(&self, rows: Vec<Row>, summary: Option<Summary>) -> Run {
         let summary = summary.filter(|_| self.guest.cpus == 1);
-        Run { rows, random: false, repeats: 2, summary, trace: None }
+        Run { rows, random: false, repeats: 2, summary, ..Run::default() }
     }
 
     fn row(&self, metric: Metric) -> Row {

@@ -1,6 +1,7 @@
 //! What each metric of an open system is called, what it means, and how it is read off a summary.
 
 use super::super::Better::{self, Higher, Lower, Neither};
+use super::super::slowdown;
 use super::OpenSummary;
 
 /// A number that a run of a stochastic workload is summed up in.
@@ -43,6 +44,30 @@ pub static OPEN_CATALOGUE: &[OpenMetric] = &[
         steady: true,
         definition: "Average per-task response ratio: the mean over the measured tasks of time from arrival to end over bursts and pauses.",
         read: |s| s.apr(|_| true),
+    },
+    OpenMetric {
+        id: "slowdown_p50",
+        unit: "1",
+        better: Lower,
+        steady: true,
+        definition: "Time from arrival to end over bursts and pauses of the measured tasks, median.",
+        read: |s| slowdown(&s.slowdowns.all(), 50.0, "").value,
+    },
+    OpenMetric {
+        id: "slowdown_p95",
+        unit: "1",
+        better: Lower,
+        steady: true,
+        definition: "Time from arrival to end over bursts and pauses of the measured tasks, 95th percentile; none below 1,000 tasks.",
+        read: |s| slowdown(&s.slowdowns.all(), 95.0, "").value,
+    },
+    OpenMetric {
+        id: "slowdown_p99",
+        unit: "1",
+        better: Lower,
+        steady: true,
+        definition: "Time from arrival to end over bursts and pauses of the measured tasks, 99th percentile; none below 1,000 tasks.",
+        read: |s| slowdown(&s.slowdowns.all(), 99.0, "").value,
     },
     OpenMetric {
         id: "utilisation",
