@@ -232,9 +232,11 @@ impl Metric {
         self.description().unit
     }
 
-    /// Whether one run of many may rule its mean: an extreme, or a quantile far out. Medians and ranks say more of it.
+    /// Whether one run of many may rule its mean: an extreme, a quantile far out, or a mean of ratios, whose variance is infinite for exponential demand.
+    /// Medians and ranks say more of it.
     pub fn is_heavy_tailed(self) -> bool {
-        self.id().ends_with("_max") || self.id().ends_with("_p99")
+        let is_ratio = matches!(self, Metric::apr | Metric::job_apr | Metric::starvation_ns);
+        is_ratio || ["_max", "_p95", "_p99"].iter().any(|end| self.id().ends_with(end))
     }
 
     /// The metric of a prediction's error in this one, if predictions of it are tested.

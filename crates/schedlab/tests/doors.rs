@@ -127,7 +127,7 @@ fn workload(path: &Path) -> Result<(), Error> {
 
 fn run(workload: &schedsim::workload::Workload, cpus: u16, until: Time, observer: Option<&mut dyn Observer>) -> Result<(), Error> {
     let (machine, policy) = (Machine::ideal(cpus), parse_policy("fifo").expect("a policy"));
-    let subject = Subject { name: "w", workload, machine: &machine, mips: None, ended: &[], until, beside: &[] };
+    let subject = Subject { name: "w", workload, machine: &machine, mips: None, ended: &[], until, beside: &[], parts: false };
     simulate(subject, &machine, &policy, (1, None), false, observer).map(drop)
 }
 

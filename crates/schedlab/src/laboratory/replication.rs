@@ -7,7 +7,7 @@ use super::{Context, Fidelity, Section, yields};
 use crate::output::{headline, registered};
 use crate::results_directory::{Distribution, distributions};
 use crate::statistics::Estimate;
-use crate::world::{Determinism, Program, Run, Session, Trial, World};
+use crate::world::{By, Determinism, Program, Run, Session, Trial, World};
 use crate::{Error, progress};
 use indicatif::ProgressBar;
 use results::{Metric, Row};
@@ -23,7 +23,7 @@ pub struct Goal {
 }
 
 /// Of drawn tasks the intervals of these must be narrow; parts of the tasks, such as a priority's, need not be.
-const NARROW: [Metric; 4] = [Metric::grr, Metric::ngrr, Metric::slowdown_p50, Metric::slowdown_p95];
+const NARROW: [Metric; 3] = [Metric::grr, Metric::ngrr, Metric::slowdown_p50];
 
 /// A trial and its runs.
 struct Sample<'p> {
@@ -139,7 +139,8 @@ impl Replication<'_> {
             let own = next..next + trials.len();
             next = own.end;
             let original = originals.iter().position(|(index, _)| index == program);
-            let fidelity = original.and_then(|at| Some(fidelity(&originals[at].1, samples[..replays.len()].get(at)?)));
+            let fidelity =
+                original.and_then(|at| Some(fidelity(&originals[at].1, samples[..replays.len()].get(at)?, self.context.settings.by)));
             let family = families.iter().find(|family| family.trials == own.clone().collect::<Vec<_>>());
             let limit = family.and_then(|family| if let State::CutShort(limit) = family.state { Some(limit) } else { None });
             let baseline = plan.baselines[*program].as_ref().map(ToString::to_string);
@@ -294,13 +295,19 @@ fn replay<'o>(plan: &Plan<'o>, index: usize, program: &'o Program) -> Option<(Tr
 }
 
 /// The metrics of a replay beside those of its recording.
-fn fidelity(original: &Program, replayed: &Sample<'_>) -> Vec<Fidelity> {
+fn fidelity(original: &Program, replayed: &Sample<'_>, by: Option<By>) -> Vec<Fidelity> {
     let recorded = original.recorded().map(|(_, rows)| rows).unwrap_or_default();
-    let of = |row: &Row| {
-        let replayed: Option<Vec<f64>> = replayed.runs.iter().map(|run| run.value(row.metric)).collect();
-        Some(Fidelity { metric: row.metric, recorded: row.value?, replayed: replayed? })
+    let parts: Vec<Vec<Row>> = replayed.runs.iter().map(|run| by.map_or(Vec::new(), |by| run.parts(by, &results::World::Sim))).collect();
+    let of_run = |(run, parts): (&Run, &Vec<Row>), row: &Row| match &row.subject {
+        None => run.value(row.metric),
+        Some(_) => parts.iter().find(|part| part.metric == row.metric && part.subject == row.subject)?.value,
     };
-    recorded.iter().filter_map(of).collect()
+    let of = |row: &Row| {
+        let replayed: Option<Vec<f64>> = replayed.runs.iter().zip(&parts).map(|run| of_run(run, row)).collect();
+        Some(Fidelity { metric: row.metric, subject: row.subject.clone(), recorded: row.value?, replayed: replayed? })
+    };
+    let recorded_parts = by.map_or(Vec::new(), |by| original.recorded_parts(by));
+    recorded.iter().chain(&recorded_parts).filter_map(of).collect()
 }
 
 /// The candidates under which programs starve, as compared with the baseline on the same CPUs.

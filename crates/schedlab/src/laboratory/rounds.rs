@@ -183,7 +183,8 @@ impl<'p> Rounds<'p> {
             let session = Session { trace, ..case.session(self.seed, Observed::Events) };
             for run in world.run(&[session], progress)? {
                 let run = run.map_err(Error::Input)?;
-                rows.extend(run.rows.iter().map(|row| case.trial.stamp(row, Some(self.seed), 1)));
+                let parts = context.settings.by.map_or(Vec::new(), |by| run.parts(by, &world.name()));
+                rows.extend(run.rows.iter().chain(&parts).map(|row| case.trial.stamp(row, Some(self.seed), 1)));
             }
         }
         Ok(rows)

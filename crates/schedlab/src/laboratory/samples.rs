@@ -15,6 +15,8 @@ const MARGIN: f64 = 0.02;
 pub struct Fidelity {
     /// Which metric.
     pub metric: Metric,
+    /// Of which part; none if it is of all.
+    pub subject: Option<String>,
     /// As recorded.
     pub recorded: f64,
     /// As replayed, by member.
@@ -184,7 +186,7 @@ impl Group<'_> {
             Direction::Higher => false,
             Direction::Neither => return None,
         };
-        let of_metric = fidelity.iter().find(|fidelity| fidelity.metric == metric && self.first.subject.is_none());
+        let of_metric = fidelity.iter().find(|fidelity| fidelity.metric == metric && fidelity.subject == self.first.subject);
         let replay = match of_metric {
             Some(fidelity) => fidelity.error(),
             None if fidelity.is_empty() => Replay::None,

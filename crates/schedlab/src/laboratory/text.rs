@@ -160,7 +160,9 @@ fn fidelity(program: &Program, fidelity: &[Fidelity], baseline: &str) -> String 
     let Program::Replay(replay) = program else { return String::new() };
     let mut table = Table::new([("metric", Align::Left), ("recorded", Align::Right), ("replayed", Align::Right), ("error", Align::Right)]);
     for (metric, title) in crate::output::headline() {
-        let Some(fidelity) = fidelity.iter().find(|fidelity| fidelity.metric.id() == metric.id) else { continue };
+        let Some(fidelity) = fidelity.iter().find(|fidelity| fidelity.metric.id() == metric.id && fidelity.subject.is_none()) else {
+            continue;
+        };
         let show = |value| quantity(value, metric.unit);
         let mut replayed = fidelity.replayed.clone();
         table.row([title.to_string(), show(fidelity.recorded), show(median(&mut replayed)), errors(fidelity)]);

@@ -46,7 +46,7 @@ fn pairs_of_the_same_member_decide_what_means_alone_do_not() {
 fn a_replay_that_is_further_off_decides_nothing() {
     let runs: Vec<(u64, Row)> =
         (0..16).flat_map(|member| [run("base", member, Some(10.0)), run("new", member, Some(9.0 + 0.01 * member as f64))]).collect();
-    let fidelity = |error: f64| Fidelity { metric: Metric::grr, recorded: 10.0, replayed: vec![10.0 + error; 16] };
+    let fidelity = |error: f64| Fidelity { metric: Metric::grr, subject: None, recorded: 10.0, replayed: vec![10.0 + error; 16] };
     let verdict = |fidelity: &[Fidelity]| {
         let row = settled(&runs, Some("base"), fidelity).remove(1);
         (row.verdict, row.reason)
