@@ -154,7 +154,7 @@ impl Compare {
             candidates,
             against: self.baseline.clone().map_or(Against::Usual, |policy| Against::Named(Candidate::Policy(policy))),
             cpus: self.cpus.clone(),
-            settings: Settings { focus, ..self.settings() },
+            settings: Settings { by: self.by.or(focus.as_ref().map(|_| By::Comm)), focus, ..self.settings() },
         };
         experiment.run()
     }
