@@ -8,6 +8,7 @@ mod curves;
 mod findings;
 mod page;
 pub(crate) mod papers;
+mod programs;
 mod tables;
 mod timeline;
 

@@ -63,6 +63,7 @@ pub fn render(contents: &Contents, timelines: &Timelines) -> Result<String, Erro
     html += &papers::figures(&contents.figures);
     html += &findings::decisions(&contents.findings.decision);
     html += &comparison(results);
+    html += &super::programs::section(results);
     if !data.curves.is_empty() {
         html += DISTRIBUTIONS;
     }

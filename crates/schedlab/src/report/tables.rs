@@ -176,7 +176,8 @@ pub fn cases(results: &Results) -> Vec<Case<'_>> {
     cases
 }
 
-fn cell(row: Option<&Row>) -> String {
+/// A number with its mark, its interval and its note.
+pub fn cell(row: Option<&Row>) -> String {
     let Some(row) = row else { return "<td class=number>".to_string() };
     let Some(value) = row.value else {
         return format!("<td class=number title=\"{}\">–", escape(row.note.as_deref().unwrap_or("")));
