@@ -201,10 +201,11 @@ fn rows(programs: &[Program], sections: &[Section<'_>], plans: &[Plan<'_>], by: 
     for (index, program) in programs.iter().enumerate() {
         let own = || sections.iter().filter(|section| section.program == index);
         let recorded = program.recorded().filter(|_| own().any(|section| !section.fidelity.is_empty()));
-        let parts = settings.by.map_or(Vec::new(), |by| run.parts(by, &world.name()));
-        let all = run.rows.iter().chain(&parts);
-        let mut rows: Vec<Row> = all.map(|row| trial.stamp(row, Some(settings.seed), run.repeats)).collect();
-        provenance::fill(&mut rows, trial.program, &**world, &candidates, &settings);
+        let parts = by.filter(|_| recorded.is_some()).map_or(Vec::new(), |by| program.recorded_parts(by));
+        let mut recorded = recorded.map(|(_, rows)| rows).unwrap_or_default();
+        recorded.extend(parts);
+        provenance::fill_recorded(&mut recorded, program);
+        rows.extend(recorded);
         rows.extend(own().flat_map(|section| section.rows.iter().cloned()));
     }
     rows.extend(plans.iter().flat_map(|plan| &plan.refusals).map(Refusal::row));
