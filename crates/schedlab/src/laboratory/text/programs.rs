@@ -73,7 +73,7 @@ fn table(rows: &[&Row], kind: SubjectKind, columns: &[(Metric, &str)]) -> String
 fn cell(row: &Row) -> String {
     match (row.metric, row.value) {
         (Metric::cpu_share, Some(share)) => format!("{:.1}%", 100.0 * share),
-        (Metric::slowdown_p50 | Metric::slowdown_p95 | Metric::slowdown_p99, Some(value)) => format!("{}", quantity(value, "1")),
+        (Metric::slowdown_p50 | Metric::slowdown_p95 | Metric::slowdown_p99, Some(value)) => quantity(value, "1"),
         _ => open_cell(row),
     }
 }
