@@ -59,7 +59,8 @@ fn variants(closed: &Closed, settings: &[&str]) -> Vec<Closed> {
 fn simulated(closed: &Closed, cpus: u16) -> Vec<f64> {
     let (workload, machine) = (closed.workload(cpus).expect("a workload"), Machine::ideal(cpus));
     let until = Time(closed.duration.expect("a duration").0);
-    let subject = Subject { name: "hogs", workload: &workload, machine: &machine, mips: None, ended: &[], until, beside: &[] };
+    let subject =
+        Subject { name: "hogs", workload: &workload, machine: &machine, mips: None, ended: &[], until, beside: &[], parts: false };
     let run = simulate(subject, &machine, &PolicySpec::parse("eevdf").expect("a policy"), (1, None), true, None).expect("a run");
     assert!(run.violations.is_empty(), "{:?}", run.violations);
     let times: Vec<f64> = run.summary.tasks.iter().map(|task| task.cpu_time.0 as f64).collect();
