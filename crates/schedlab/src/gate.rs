@@ -112,7 +112,7 @@ fn fidelity(program: &Program, runs: &[Run]) -> Vec<Fidelity> {
     let recorded = program.recorded().map(|(_, rows)| rows).unwrap_or_default();
     let of = |row: &Row| {
         let replayed: Option<Vec<f64>> = runs.iter().map(|run| run.value(row.metric)).collect();
-        Some(Fidelity { metric: row.metric, recorded: row.value?, replayed: replayed? })
+        Some(Fidelity { metric: row.metric, subject: None, recorded: row.value?, replayed: replayed? })
     };
     recorded.iter().filter_map(of).collect()
 }
