@@ -35,27 +35,41 @@ fn runner(out: &Path, into: &Path) -> io::Result<bool> {
     // Shared by all profiles, and not the directory that the cargo around this one has locked.
     let directory = out.ancestors().nth(4).unwrap_or(out).join("runner");
     let flags = ["-Ctarget-feature=+crt-static", "-Crelocation-model=static", "-Cstrip=symbols"].map(String::from);
-    let remap = format!("--remap-path-prefix={}=", source.display());
+    let remap = remapped(&[&source, &directory]);
     let mut cargo = Command::new(variable("CARGO"));
     cargo.args(["build", "--quiet", "--release", "--package", "schedlab-runner", "--target", TARGET]);
-    // Of the simulator the runner takes the description of a workload only.
-    cargo.args(["--config", "profile.release.package.schedsim.opt-level=0"]);
     cargo.arg("--config").arg(format!("build.build-dir={:?}", directory.display().to_string()));
     cargo.arg("--manifest-path").arg(source.join("Cargo.toml")).arg("--target-dir").arg(&directory);
-    cargo.env("CARGO_ENCODED_RUSTFLAGS", [&flags[..], &[remap]].concat().join("\x1f"));
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", [&flags[..], &remap].concat().join("\x1f"));
     cargo.env_remove("RUSTC_WORKSPACE_WRAPPER").env_remove("RUSTC_WRAPPER");
     Ok(cargo.status()?.success() && fs::copy(directory.join(TARGET).join("release/schedlab-runner"), into).is_ok())
 }
 
+/// Has the compiler leave these folders, and those of other people's packages, out of the names of files: the same sources give the same bytes everywhere.
+fn remapped(folders: &[&Path]) -> Vec<String> {
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo"))).unwrap_or_default();
+    // One folder for each registry; its name says which.
+    let registries = fs::read_dir(home.join("registry/src")).into_iter().flatten().flatten().map(|entry| entry.path());
+    let folders = folders.iter().map(|folder| folder.to_path_buf());
+    folders.chain(registries).map(|folder| format!("--remap-path-prefix={}=", folder.display())).collect()
+}
+
 /// Where the runner's package can be built: where it lies in a checkout, else in a copy, as cargo would write a lock file where packages lie.
 fn runner_source(out: &Path) -> io::Result<PathBuf> {
-    let folder = PathBuf::from(variable("DEP_SCHEDLAB_RUNNER_FOLDER"));
-    for input in ["src", "Cargo.toml"] {
-        println!("cargo::rerun-if-changed={}", folder.join(input).display());
+    // Only a package has the manifest twice: as it was, and as cargo made it. In a checkout the runner lies beside this crate, wherever the checkout was moved to.
+    let is_package = Path::new("Cargo.toml.orig").exists();
+    let folder = if is_package { PathBuf::from(variable("DEP_SCHEDLAB_RUNNER_FOLDER")) } else { Path::new("../runner").canonicalize()? };
+    let phases = folder.with_file_name(if is_package { "schedlab-phases" } else { "phases" });
+    let mut inputs = [&folder, &phases].map(|of| [of.join("src"), of.join("Cargo.toml")]).concat();
+    if !is_package {
+        inputs.extend(["../../Cargo.toml", "../../Cargo.lock"].map(|of| folder.join(of)));
     }
-    // Only a package has the manifest twice: as it was, and as cargo made it.
-    if !folder.join("Cargo.toml.orig").exists() {
-        println!("cargo::rerun-if-changed=../schedsim/src/workload/closed.rs");
+    // In a registry's folder the names of packages have versions, and nothing changes.
+    for input in inputs.iter().filter_map(|input| input.canonicalize().ok()) {
+        println!("cargo::rerun-if-changed={}", input.display());
+    }
+    if !is_package {
         return Ok(folder);
     }
     let copy = out.join("runner-package");

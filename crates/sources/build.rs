@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use twox_hash::XxHash3_128;
 
 /// All that decides what a simulation comes to. They are links to the other crates, which a package has as files: both forms give the same hash.
-const SOURCES: [&str; 6] = ["of/readyq", "of/results", "of/schedsim", "of/schedlab", "of/queue-atlas.json", "of/Cargo.lock"];
+const SOURCES: [&str; 7] = ["of/phases", "of/readyq", "of/results", "of/schedsim", "of/schedlab", "of/queue-atlas.json", "of/Cargo.lock"];
 
 fn main() {
     let mut files = Vec::new();

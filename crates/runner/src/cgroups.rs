@@ -6,7 +6,7 @@
 //! Source: Linux 6.18, `Documentation/admin-guide/cgroup-v2.rst`, "Threads" and "CPU".
 
 use crate::guest;
-use schedsim::workload::CgroupOptions;
+use phases::CgroupOptions;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -3,8 +3,8 @@
 use crate::shared::Kind;
 use crate::sync::Heir;
 use crate::task::{MAX_DEPTH, MAX_TIMERS};
+use phases::{Closed, IoOperation, LoopPhase, MutexOptions, Phase, SchedulingPolicy, Tasks, TimerMode};
 use schedlab_runner::class::Class;
-use schedsim::workload::{Closed, IoOperation, LoopPhase, MutexOptions, Phase, SchedulingPolicy, Tasks, TimerMode};
 use std::collections::BTreeMap;
 use std::ffi::CString;
 

@@ -1,7 +1,7 @@
 //! What the runner is to do.
 
 use crate::class::Class;
-use schedsim::workload::Closed;
+use phases::Closed;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 

@@ -88,7 +88,7 @@ impl Deployment {
     pub fn to_closed(&self, closed: &mut Closed) {
         for one in &self.assignments {
             let entries: Vec<usize> = (0..closed.tasks.len()).filter(|&index| one.concerns(&closed.tasks[index].name)).collect();
-            one.settings.iter().for_each(|setting| closed.set(&entries, setting, &one.program));
+            one.settings.iter().for_each(|setting| setting.set(closed, &entries, &one.program));
         }
     }
 

@@ -57,7 +57,7 @@ fn variants(closed: &Closed, settings: &[&str]) -> Vec<Closed> {
 
 /// What each task has of the CPU time under `eevdf`.
 fn simulated(closed: &Closed, cpus: u16) -> Vec<f64> {
-    let (workload, machine) = (closed.workload(cpus).expect("a workload"), Machine::ideal(cpus));
+    let (workload, machine) = (schedsim::workload::Workload::of(closed, cpus).expect("a workload"), Machine::ideal(cpus));
     let until = Time(closed.duration.expect("a duration").0);
     let subject =
         Subject { name: "hogs", workload: &workload, machine: &machine, mips: None, ended: &[], until, beside: &[], parts: false };

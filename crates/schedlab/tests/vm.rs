@@ -8,7 +8,7 @@ use schedlab::vm::{Guest, GuestFile, Kernel, Proved, Qemu, Scheduler, boot, clos
 use schedlab_runner::class::Class;
 use schedlab_runner::event::Event;
 use schedlab_runner::session::{Job, Session};
-use schedsim::workload::{Closed, Phase, Tasks};
+use schedsim::workload::{Closed, Phase, Tasks, Workload};
 use schedsim::{Machine, Nanos, Time};
 use std::path::Path;
 use std::process::Command;
@@ -241,7 +241,7 @@ fn yielders() -> Closed {
 
 /// How far the order of the kernel's dispatches is that of the simulated policy.
 fn conformance(scheduler: &Scheduler, workload: &Closed, real: &closed::Measured) -> Conformance {
-    let (scripts, machine, mut turns) = (workload.workload(1).expect("a workload"), Machine::ideal(1), Collector::default());
+    let (scripts, machine, mut turns) = (Workload::of(workload, 1).expect("a workload"), Machine::ideal(1), Collector::default());
     let subject = Subject {
         name: "yielders",
         workload: &scripts,

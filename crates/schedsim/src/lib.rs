@@ -3,7 +3,6 @@
 //! Pure: no clock, no thread, no file, no environment, no unordered map. The same seed gives the same trace on every machine.
 #![forbid(unsafe_code)]
 
-pub mod admission;
 pub mod checks;
 pub mod engine;
 pub mod live;
@@ -13,14 +12,13 @@ pub mod policy;
 mod random;
 pub mod seat;
 pub mod swarm;
-mod time;
 pub mod trace;
 pub mod workload;
 
 pub use machine::{CpuSet, Distance, Machine, MigrationCosts, Place, QueueCost, Sharing, Slows, Ticks, Topology};
+pub use phases::{Nanos, Time, admission};
 pub use random::Random;
 pub use readyq::{Level, TaskId};
-pub use time::{Nanos, Time};
 
 /// A CPU, as an index.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]

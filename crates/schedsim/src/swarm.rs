@@ -54,7 +54,7 @@ impl Case {
 
     /// What the engine runs; none if tasks and machine do not fit together.
     pub fn scripts(&self) -> Option<Workload> {
-        self.workload.workload(self.machine.cpus).ok()
+        Workload::of(&self.workload, self.machine.cpus).ok()
     }
 
     /// When the run is stopped.

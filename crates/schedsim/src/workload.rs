@@ -3,7 +3,7 @@
 mod attributes;
 mod beside;
 mod cgroup;
-mod closed;
+mod compile;
 mod costs;
 mod model;
 mod nudge;
@@ -16,16 +16,16 @@ mod shared;
 
 pub use attributes::{Attributes, Membership, Slice, TaskClass};
 pub use cgroup::{Bandwidth, Cgroup};
-pub use closed::{
-    BarrierOptions, CgroupOptions, Closed, DeviceOptions, IoOperation, IoPhase, LoopPhase, MutexOptions, Phase, PipeOptions,
-    ReservationOptions, SchedulingPolicy, Tasks, TimerMode, TimerPhase,
-};
 pub use costs::{CostEstimator, Costs, Estimate, LONGEST_SWITCH, USUAL_SWITCH};
 pub(crate) use model::Population;
-pub use model::{After, Bin, Bursts, Class, Distribution, Invalid, Kind, Model, Priorities, RunLength, Stream, Unix1990};
+pub use model::{After, Bin, Bursts, Class, Distribution, Kind, Model, Priorities, RunLength, Stream, Unix1990};
 pub(crate) use nudge::Jitter;
 pub use nudge::Nudge;
 pub use operation::Operation;
+pub use phases::{
+    BarrierOptions, CgroupOptions, Closed, DeviceOptions, Invalid, IoOperation, IoPhase, LoopPhase, MutexOptions, Phase, PipeOptions,
+    ReservationOptions, SchedulingPolicy, Tasks, TimerMode, TimerPhase,
+};
 pub use replay::{EdgeCounts, Recorded, ReplayBuilder, ReplayOptions, ReplayReport, TaskMatch, UntilEnded};
 pub use reservation::{Reservation, Schedulability, reservable};
 pub(crate) use script::Words;

@@ -247,7 +247,7 @@ fn inversion() -> Workload {
         { "name": "low", "policy": "fifo", "priority": 10, "phases": [ { "lock": "m" }, { "run": "4ms" }, { "unlock": "m" } ] },
         { "name": "high", "policy": "fifo", "priority": 90, "start": "2ms", "phases": [ { "lock": "m" }, { "unlock": "m" } ] },
         { "name": "middle", "policy": "fifo", "priority": 50, "start": "2ms", "phases": [ { "run": "9ms" } ] } ] }"#;
-    serde_json::from_str::<Closed>(text).unwrap().workload(1).unwrap()
+    Workload::of(&serde_json::from_str(text).unwrap(), 1).unwrap()
 }
 
 #[test]
@@ -333,7 +333,7 @@ fn periodic(tasks: &[(u64, u64, u64)]) -> Workload {
         task.reservation = Some(ReservationOptions { runtime: Nanos(runtime * MS), period: Nanos(period * MS), deadline: None });
         task
     };
-    Closed { tasks: tasks.iter().enumerate().map(task).collect(), ..Closed::default() }.workload(4).unwrap()
+    Workload::of(&Closed { tasks: tasks.iter().enumerate().map(task).collect(), ..Closed::default() }, 4).unwrap()
 }
 
 #[test]

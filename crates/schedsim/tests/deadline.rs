@@ -35,7 +35,7 @@ fn load(tasks: &[Periodic], times: u64) -> Workload {
         tasks.reservation = Some(ReservationOptions { runtime, period, deadline });
         tasks
     };
-    Closed { tasks: tasks.iter().enumerate().map(task).collect(), ..Closed::default() }.workload(4).unwrap()
+    Workload::of(&Closed { tasks: tasks.iter().enumerate().map(task).collect(), ..Closed::default() }, 4).unwrap()
 }
 
 /// A run of `load` until `until` ms, all checks on.

@@ -5,7 +5,7 @@ use schedsim::engine::{self, Options, Outcome};
 use schedsim::metrics::Metrics;
 use schedsim::policy::{Catalog, PolicySpec};
 use schedsim::trace::{Trace, TraceHash};
-use schedsim::workload::{Closed, Phase, Tasks};
+use schedsim::workload::{Closed, Phase, Tasks, Workload};
 use schedsim::{Machine, Nanos, Time};
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ fn closed(phases: impl IntoIterator<Item = Vec<Phase>>) -> Closed {
 
 /// What comes of it on two CPUs, with what a trace's consumers make of it.
 fn run(closed: &Closed, policy: &str, until: Time) -> Result<Outcome, String> {
-    let workload = closed.workload(2).map_err(|invalid| invalid.to_string())?;
+    let workload = Workload::of(closed, 2).map_err(|invalid| invalid.to_string())?;
     let policy = PolicySpec::parse(policy).expect("a policy");
     let (mut metrics, mut hash) = (Metrics::new(2), TraceHash::new());
     let trace = Trace::new(vec![&mut metrics, &mut hash]);
@@ -63,13 +63,13 @@ fn the_longest_runs_add_up_and_do_not_go_round() {
         let error = run(&closed([phases]), "fifo", Time::NEVER).expect_err("it needs too long");
         assert!(error.contains("need more time than the longest run"), "{error}");
     }
-    assert_eq!(closed([vec![Phase::repeat(1 << 62, vec![long()])]]).workload(1).expect("a workload").demand(), Nanos::MAX);
+    assert_eq!(Workload::of(&closed([vec![Phase::repeat(1 << 62, vec![long()])]]), 1).expect("a workload").demand(), Nanos::MAX);
 }
 
 #[test]
 fn the_longest_costs_are_paid_and_no_more() {
     let phases = vec![Phase::repeat(3, vec![Phase::Run(MS), Phase::Sleep(MS)])];
-    let workload = closed([phases.clone(), phases.clone(), phases]).workload(2).expect("a workload");
+    let workload = Workload::of(&closed([phases.clone(), phases.clone(), phases]), 2).expect("a workload");
     let costs: [fn(&mut Machine); 7] = [
         |machine| machine.switch_cost = LONGEST,
         |machine| machine.migration_cost = LONGEST,
@@ -97,7 +97,7 @@ fn the_longest_costs_are_paid_and_no_more() {
 fn what_is_too_much_is_refused_before_it_is_made() {
     let refused = |closed: Closed, cpus: u16| {
         let begin = Instant::now();
-        let error = closed.workload(cpus).expect_err("it is too much").to_string();
+        let error = Workload::of(&closed, cpus).expect_err("it is too much").to_string();
         assert!(begin.elapsed().as_secs() < 5, "{error} took {:?}", begin.elapsed());
         error
     };
@@ -119,15 +119,15 @@ fn what_is_too_much_is_refused_before_it_is_made() {
     assert!(refused(nested(102), 1).contains("nested more than 100 deep"));
     // Each level doubled the time that the check takes.
     let begin = Instant::now();
-    assert!(nested(60).workload(1).is_ok());
+    assert!(Workload::of(&nested(60), 1).is_ok());
     assert!(begin.elapsed().as_secs() < 5, "{:?}", begin.elapsed());
 }
 
 #[test]
 fn locks_in_loops_are_followed_to_the_second_round() {
-    let refused = |phases| closed([phases]).workload(1).expect_err("a lock that does not fit").to_string();
+    let refused = |phases| Workload::of(&closed([phases]), 1).expect_err("a lock that does not fit").to_string();
     let (lock, unlock) = (|| Phase::Lock("m".into()), || Phase::Unlock("m".into()));
     assert!(refused(vec![Phase::repeat(2, vec![lock(), Phase::Run(MS)]), unlock()]).contains("holds the mutex m already"));
     assert!(refused(vec![lock(), Phase::repeat(2, vec![unlock(), Phase::Run(MS)])]).contains("does not hold it here"));
-    assert!(closed([vec![Phase::repeat(1, vec![lock(), Phase::Run(MS)]), unlock()]]).workload(1).is_ok());
+    assert!(Workload::of(&closed([vec![Phase::repeat(1, vec![lock(), Phase::Run(MS)]), unlock()]]), 1).is_ok());
 }

@@ -248,7 +248,7 @@ mod tests {
         let nices: Vec<Option<i32>> = Change::Nice(10).of_closed(&closed).tasks.iter().map(|task| task.nice).collect();
         assert_eq!(nices, [None, None, Some(10), None], "the later half, where it has a nice value");
         assert_eq!(Change::Fifo(50).of_closed(&closed), closed);
-        let scripts = closed.workload(2).unwrap();
+        let scripts = Workload::of(&closed, 2).unwrap();
         let replayed = |change: Change| {
             let mut workload = scripts.clone();
             let later = later(&closed).map(|index| workload.tasks[index].info.pid).collect();

@@ -61,7 +61,7 @@ mod tests {
     use schedsim::workload::{Closed, Phase, Tasks};
 
     fn names(tasks: Vec<Tasks>, cpus: u16) -> Vec<String> {
-        let workload = Closed { tasks, ..Closed::default() }.workload(cpus).unwrap();
+        let workload = Workload::of(&Closed { tasks, ..Closed::default() }, cpus).unwrap();
         usual(&workload, cpus, &PolicySpec::parse("eevdf").unwrap()).iter().map(ToString::to_string).collect()
     }
 

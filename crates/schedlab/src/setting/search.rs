@@ -56,7 +56,8 @@ mod tests {
         let hog = |name: String| Tasks::new(&name, vec![Phase::Run(Nanos::from_millis(5))]);
         for cpus in [1, 2, 64] {
             let workload =
-                Closed { tasks: (0..30).map(|number| hog(format!("p{number}"))).collect(), ..Closed::default() }.workload(cpus).unwrap();
+                Workload::of(&Closed { tasks: (0..30).map(|number| hog(format!("p{number}"))).collect(), ..Closed::default() }, cpus)
+                    .unwrap();
             let found: Vec<String> = single(&workload, cpus, "p3").iter().map(ToString::to_string).collect();
             let mut once = found.clone();
             once.sort();

@@ -139,7 +139,7 @@ impl ClosedWorkload {
     /// # Errors
     /// If it cannot be run there; the message points at the file's line and key.
     pub fn scripts(&self, cpus: u16) -> Result<workload::Workload, Error> {
-        self.closed.workload(cpus).map_err(|invalid| self.refuse(&invalid))
+        workload::Workload::of(&self.closed, cpus).map_err(|invalid| self.refuse(&invalid))
     }
 
     fn refuse(&self, Invalid { key, message }: &Invalid) -> Error {

@@ -39,7 +39,7 @@ pub fn timeline(policy: &str) -> Result<String, String> {
 pub fn timeline_of(policy: &str, json: &str, inherit: bool, window: u64) -> Result<String, String> {
     let mut closed: Closed = serde_json::from_str(json).map_err(|error| error.to_string())?;
     closed.mutexes.values_mut().for_each(|mutex| mutex.inherit = inherit);
-    let workload = closed.workload(1).map_err(|invalid| format!("{}: {}", invalid.key, invalid.message))?;
+    let workload = Workload::of(&closed, 1).map_err(|invalid| format!("{}: {}", invalid.key, invalid.message))?;
     picture(policy, &workload, 1, window)
 }
 

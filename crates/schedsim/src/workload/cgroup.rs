@@ -1,5 +1,6 @@
 //! Control groups: tasks that are scheduled as one, as Linux's cgroups of version 2 have it for the CPU.
 
+use super::CgroupOptions;
 use crate::Nanos;
 
 /// A group of tasks beside all tasks that are in none. Groups are not in one another.
@@ -24,7 +25,7 @@ pub struct Bandwidth {
 
 impl Cgroup {
     /// The default of `cpu.weight`.
-    pub const WEIGHT: u32 = 100;
+    pub const WEIGHT: u32 = CgroupOptions::WEIGHT;
     /// The default period of `cpu.max`.
-    pub const PERIOD: Nanos = Nanos::from_millis(100);
+    pub const PERIOD: Nanos = CgroupOptions::PERIOD;
 }

@@ -27,7 +27,7 @@ use super::{Action, Affinity, Attributes, Script, Start, TaskSpec, Workload};
 use crate::trace::TaskInfo;
 use crate::{CpuId, Nanos, Time};
 use distribution::{Choice, expect_sum_of_one};
-use std::fmt;
+use phases::Invalid;
 
 /// What arrives, and for how long. Made by [`Model::new`], which checks it.
 #[derive(Clone, Debug)]
@@ -91,15 +91,6 @@ pub struct Kind {
     pub class: u8,
     /// Linux's kernel priority.
     pub prio: u8,
-}
-
-/// Why something is no workload: where, and what is wrong with it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Invalid {
-    /// The key, as in `class[1].share`.
-    pub key: String,
-    /// What is wrong.
-    pub message: String,
 }
 
 impl Model {
@@ -236,14 +227,6 @@ impl RunLength {
         number >= self.warm_up && number - self.warm_up < self.measured
     }
 }
-
-impl fmt::Display for Invalid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.key, self.message)
-    }
-}
-
-impl std::error::Error for Invalid {}
 
 /// A drawn duration as whole nanoseconds, at least one. At most 292 years: there is an instruction that makes signed numbers of doubles.
 #[inline(always)]

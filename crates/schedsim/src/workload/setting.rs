@@ -118,45 +118,45 @@ impl Workload {
     }
 }
 
-impl Closed {
-    /// Sets `setting` for the `[[task]]`s of these numbers, as [`Workload::set`] does for the tasks that they become.
-    pub fn set(&mut self, entries: &[usize], setting: &Setting, name: &str) {
-        match setting {
+impl Setting {
+    /// Sets it for the `[[task]]`s of these numbers, as [`Workload::set`] does for the tasks that they become.
+    pub fn set(&self, closed: &mut Closed, entries: &[usize], name: &str) {
+        match self {
             Setting::Weight(weight) => {
-                let of = |index: usize| self.tasks[index].cgroup.as_deref();
-                let is_own = |group: &&str| (0..self.tasks.len()).all(|index| entries.contains(&index) == (of(index) == Some(*group)));
+                let of = |index: usize| closed.tasks[index].cgroup.as_deref();
+                let is_own = |group: &&str| (0..closed.tasks.len()).all(|index| entries.contains(&index) == (of(index) == Some(*group)));
                 let group = entries.first().and_then(|first| of(*first)).filter(is_own).unwrap_or(name).to_string();
-                self.cgroups.entry(group.clone()).or_default().weight = *weight;
-                entries.iter().for_each(|&index| self.tasks[index].cgroup = Some(group.clone()));
+                closed.cgroups.entry(group.clone()).or_default().weight = *weight;
+                entries.iter().for_each(|&index| closed.tasks[index].cgroup = Some(group.clone()));
             }
             Setting::Cpus(cpus) => {
-                entries.iter().for_each(|&index| self.tasks[index].affinity = Some(cpus.iter().map(|cpu| cpu.0).collect()))
+                entries.iter().for_each(|&index| closed.tasks[index].affinity = Some(cpus.iter().map(|cpu| cpu.0).collect()))
             }
-            Setting::Slice(length) => entries.iter().for_each(|&index| self.tasks[index].slice = Some(*length)),
+            Setting::Slice(length) => entries.iter().for_each(|&index| closed.tasks[index].slice = Some(*length)),
             Setting::Nice(nice) => {
                 for &index in entries {
-                    let tasks = &mut self.tasks[index];
+                    let tasks = &mut closed.tasks[index];
                     if !matches!(tasks.policy, SchedulingPolicy::Fifo | SchedulingPolicy::Rr) {
                         tasks.nice = Some((*nice).into());
                     }
                 }
             }
-            Setting::Other => self.become_class(entries, SchedulingPolicy::Other, None),
-            Setting::Batch => self.become_class(entries, SchedulingPolicy::Batch, None),
-            Setting::Idle => self.become_class(entries, SchedulingPolicy::Idle, None),
-            Setting::Fifo(priority) => self.become_class(entries, SchedulingPolicy::Fifo, Some(*priority)),
-            Setting::RoundRobin(priority) => self.become_class(entries, SchedulingPolicy::Rr, Some(*priority)),
+            Setting::Other => become_class(closed, entries, SchedulingPolicy::Other, None),
+            Setting::Batch => become_class(closed, entries, SchedulingPolicy::Batch, None),
+            Setting::Idle => become_class(closed, entries, SchedulingPolicy::Idle, None),
+            Setting::Fifo(priority) => become_class(closed, entries, SchedulingPolicy::Fifo, Some(*priority)),
+            Setting::RoundRobin(priority) => become_class(closed, entries, SchedulingPolicy::Rr, Some(*priority)),
         }
     }
+}
 
-    fn become_class(&mut self, entries: &[usize], policy: SchedulingPolicy, priority: Option<u8>) {
-        for &index in entries {
-            let tasks = &mut self.tasks[index];
-            tasks.policy = policy;
-            tasks.priority = priority.map(i32::from);
-            // A workload file gives no nice value to real-time tasks.
-            tasks.nice = tasks.nice.filter(|_| priority.is_none());
-        }
+fn become_class(closed: &mut Closed, entries: &[usize], policy: SchedulingPolicy, priority: Option<u8>) {
+    for &index in entries {
+        let tasks = &mut closed.tasks[index];
+        tasks.policy = policy;
+        tasks.priority = priority.map(i32::from);
+        // A workload file gives no nice value to real-time tasks.
+        tasks.nice = tasks.nice.filter(|_| priority.is_none());
     }
 }
 
@@ -213,15 +213,15 @@ mod tests {
 
     #[test]
     fn a_setting_does_the_same_to_simulated_and_to_real_tasks() {
-        let original = closed().workload(4).unwrap();
+        let original = Workload::of(&closed(), 4).unwrap();
         for setting in all() {
             let mut changes = 0;
             for entry in 0..closed().tasks.len() {
                 let mut described = closed();
-                described.set(&[entry], &setting, "own");
+                setting.set(&mut described, &[entry], "own");
                 let mut simulated = original.clone();
                 simulated.set(&[TaskId(2 * entry as u32), TaskId(2 * entry as u32 + 1)], &setting, "own");
-                let (one, other) = (shape(&described.workload(4).unwrap()), shape(&simulated));
+                let (one, other) = (shape(&Workload::of(&described, 4).unwrap()), shape(&simulated));
                 let fair_again = matches!(setting, Setting::Fifo(_) | Setting::RoundRobin(_));
                 assert_eq!(one, other, "{setting:?} of entry {entry}");
                 assert!(!fair_again || one[2 * entry].0 < 100);
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_real_time_task_has_no_use_for_a_nice_value_and_keeps_none_when_it_becomes_fair() {
-        let mut workload = closed().workload(4).unwrap();
+        let mut workload = Workload::of(&closed(), 4).unwrap();
         workload.set(&[TaskId(2)], &Setting::Nice(5), "own");
         assert_eq!(workload.tasks[2].info.prio, 89);
         workload.set(&[TaskId(2)], &Setting::Batch, "own");
@@ -248,10 +248,10 @@ mod tests {
 
     #[test]
     fn a_group_that_has_other_tasks_too_is_left_alone() {
-        let mut workload = closed().workload(4).unwrap();
+        let mut workload = Workload::of(&closed(), 4).unwrap();
         workload.set(&[TaskId(6)], &Setting::Weight(500), "own");
         assert_eq!(workload.cgroups.iter().map(|group| (&group.name[..], group.weight)).collect::<Vec<_>>(), [("web", 100), ("own", 500)]);
-        let mut workload = closed().workload(4).unwrap();
+        let mut workload = Workload::of(&closed(), 4).unwrap();
         workload.set(&[TaskId(6), TaskId(7)], &Setting::Weight(500), "own");
         assert_eq!(workload.cgroups.iter().map(|group| (&group.name[..], group.weight)).collect::<Vec<_>>(), [("web", 500)]);
     }

@@ -31,14 +31,14 @@ fn with_mutexes(cpus: u16, tasks: Vec<Tasks>, mutexes: &[&str], inherit: bool) -
     for mutex in mutexes {
         closed.mutexes.insert(mutex.to_string(), MutexOptions { handoff: false, inherit });
     }
-    closed.workload(cpus).unwrap()
+    Workload::of(&closed, cpus).unwrap()
 }
 
 /// The meteorological task holds the bus, the communications task computes for long, the bus manager waits (Jones 1997, on Mars Pathfinder). On one CPU.
 fn pathfinder(inherit: bool) -> Workload {
     let mut closed: Closed = serde_json::from_str(include_str!("pathfinder.json")).unwrap();
     closed.mutexes.insert("bus".into(), MutexOptions { handoff: false, inherit });
-    closed.workload(1).unwrap()
+    Workload::of(&closed, 1).unwrap()
 }
 
 /// Who is switched to at which microsecond, on each CPU.
@@ -272,7 +272,7 @@ proptest! {
         for mutex in ["0", "1", "2"].iter().filter(|mutex| text.contains(&format!(r#""lock":"{mutex}""#))) {
             closed.mutexes.insert(mutex.to_string(), MutexOptions { handoff: false, inherit: !(plain && *mutex == "1") });
         }
-        let workload = closed.workload(cpus).unwrap();
+        let workload = Workload::of(&closed, cpus).unwrap();
         let machine = match costs {
             true => Machine { switch_cost: Nanos(700), migration_cost: Nanos(900), idle_exit: Nanos(2_000), ..Machine::ideal(cpus) },
             false => Machine::ideal(cpus),

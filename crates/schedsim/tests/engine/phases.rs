@@ -15,7 +15,7 @@ fn tasks(json: &str) -> Closed {
 }
 
 fn run_on(machine: &Machine, closed: &Closed) -> (Result<Outcome, Error>, Vec<Event>) {
-    let workload = closed.workload(machine.cpus).unwrap();
+    let workload = Workload::of(closed, machine.cpus).unwrap();
     let mut collect = Collect::default();
     let until = closed.duration.map_or(Time::NEVER, |span| Time(span.0));
     let policy = PolicySpec::parse("central:rr?quantum=1s").unwrap();
@@ -169,7 +169,7 @@ fn a_run_is_over_when_all_but_daemons_have_ended_or_when_its_time_is() {
 fn a_million_yields_are_a_few_words() {
     let closed =
         tasks(r#"[ { "name": "t", "count": 2, "phases": [ { "loop": { "times": 100000, "phases": [ { "run": "1us" }, "yield" ] } } ] } ]"#);
-    assert!(closed.workload(1).unwrap().script_bytes() <= 2 * 40);
+    assert!(Workload::of(&closed, 1).unwrap().script_bytes() <= 2 * 40);
     assert_eq!(end(1, &closed), 200_000);
 }
 
@@ -229,7 +229,7 @@ fn who_waits_for_what_nobody_can_give_any_more_is_told_so() {
 fn what_cannot_be_run_is_refused_with_the_place() {
     let wrong = |text: &str, place: &str, message: &str| {
         let closed: Closed = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
-        let invalid = closed.workload(4).unwrap_err();
+        let invalid = Workload::of(&closed, 4).unwrap_err();
         assert_eq!((invalid.key.as_str(), invalid.message.contains(message)), (place, true), "{}: {text}", invalid.message);
     };
     let task = |entries: &str, phases: &str| format!(r#"{{ "task": [ {{ "name": "t", {entries} "phases": [ {phases} ] }} ] }}"#);
@@ -346,7 +346,7 @@ proptest! {
         if handoff && serde_json::to_string(&closed).unwrap().contains(r#""lock":"0""#) {
             closed.mutexes.insert("0".into(), serde_json::from_str(r#"{ "handoff": true }"#).unwrap());
         }
-        let workload = closed.workload(cpus).unwrap();
+        let workload = Workload::of(&closed, cpus).unwrap();
         let machine = Machine { switch_cost: Nanos(700), migration_cost: Nanos(900), idle_exit: Nanos(2_000), ..Machine::ideal(cpus) };
         for policy in ["central:rr", "initial:rr", "take:rr", "eevdf", "cfs", "fifo", "rr"] {
             let mut checks = Checks::new(&workload, &machine, Default::default());
@@ -363,7 +363,7 @@ proptest! {
 fn a_load_beside_a_workload_does_what_it_does_alone_and_ends_with_it() {
     // Each shares one of everything, all on one CPU of its own.
     let closed = |cpu: u16, run: &str| {
-        tasks(&format!(
+        let closed = tasks(&format!(
             r#"[ {{ "name": "a", "affinity": [{cpu}], "phases": [
                     {{ "fork": "c" }}, {{ "lock": "m" }}, {{ "run": "{run}" }}, {{ "signal": "s" }}, {{ "unlock": "m" }}, {{ "barrier": "b" }},
                     {{ "loop": {{ "times": 3, "phases": [ {{ "run": "{run}" }}, {{ "write": {{ "pipe": "p", "bytes": 10 }} }}, {{ "timer": {{ "period": "90us" }} }} ] }} }},
@@ -372,9 +372,8 @@ fn a_load_beside_a_workload_does_what_it_does_alone_and_ends_with_it() {
                     {{ "lock": "m" }}, {{ "wait": {{ "condition": "s", "mutex": "m" }} }}, {{ "unlock": "m" }}, {{ "barrier": "b" }},
                     {{ "loop": {{ "times": 3, "phases": [ {{ "read": {{ "pipe": "p", "bytes": 10 }} }}, {{ "io": {{ "device": "d", "service": "7us" }} }} ] }} }} ] }},
                  {{ "name": "c", "affinity": [{cpu}], "forked": true, "phases": [ {{ "broadcast": "s" }}, {{ "run": "5us" }} ] }} ]"#
-        ))
-        .workload(2)
-        .unwrap()
+        ));
+        Workload::of(&closed, 2).unwrap()
     };
     let (mut first, load) = (closed(0, "1ms"), closed(1, "20us"));
     // The condition may be signalled before anybody waits: whoever forks begins later.
@@ -405,7 +404,7 @@ fn a_load_beside_a_workload_does_what_it_does_alone_and_ends_with_it() {
         duration: Some(Nanos::from_millis(900)),
         ..tasks(r#"[ { "name": "e", "affinity": [1], "phases": [ { "loop": { "phases": [ { "run": "1ms" } ] } } ] } ]"#)
     };
-    let mut endless = endless.workload(2).unwrap();
+    let mut endless = Workload::of(&endless, 2).unwrap();
     endless.shared.groups.clear();
     assert_eq!(seen(&first.beside(&endless)).0, own_end);
 }

@@ -1,8 +1,9 @@
 //! The built-in workload `unix1990`: Curran & Stumm's Baseline System, with what their text leaves open filled in.
 
-use super::{After, Class, Distribution, Invalid, Model, RunLength};
+use super::{After, Class, Distribution, Model, RunLength};
 use crate::machine::Sharing;
 use crate::{Machine, Nanos};
+use phases::Invalid;
 
 /// The Baseline System (Curran & Stumm 1990, §3.2) as parameters.
 ///

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 /// A phase, and where it stands.
 pub struct Place<'c> {
+    /// The phase.
     pub phase: &'c Phase,
     /// As in `task[1].phases[0].loop.phases[2]`.
     pub key: String,

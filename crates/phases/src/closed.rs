@@ -1,27 +1,24 @@
 //! A closed workload as people and programs write it: tasks, each of which goes through a list of phases.
 //!
-//! The same description, in JSON, is what real threads are told to do. [`Closed::workload`] checks it and makes of it the scripts that the engine runs.
+//! The same description, in JSON, is what real threads do, and the engine runs the scripts that are made of it.
 //! A run takes no more CPU time than it says: what the calls themselves cost on a real machine is not in it, except as phases say.
 //!
 //! ```
-//! use schedsim::workload::Closed;
+//! use phases::Closed;
 //!
 //! let text = r#"{ "task": [ { "name": "polite", "count": 2, "phases": [ { "loop": { "times": 3, "phases": [ { "run": "1ms" }, "yield" ] } } ] } ] }"#;
 //! let closed: Closed = serde_json::from_str(text).unwrap();
-//! assert_eq!(closed.workload(4).unwrap().demand().to_string(), "6.00ms");
+//! assert!(closed.check(4).is_ok());
 //! ```
 
 mod check;
-mod compile;
 mod walk;
 
-use super::model::Invalid;
-use super::{Cgroup, Workload};
 use crate::Nanos;
 use crate::admission::{Bytes, Channels, CpuNumber, Cpus, Rounds, Size, TaskCount, admitted, admitted_if_given, admitted_list_if_given};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use walk::Place;
+pub use walk::Place;
 
 /// Tasks and what they share. Nothing is drawn at random.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -291,9 +288,16 @@ pub struct CgroupOptions {
     pub period: Nanos,
 }
 
+impl CgroupOptions {
+    /// The default of `cpu.weight`.
+    pub const WEIGHT: u32 = 100;
+    /// The default period of `cpu.max`.
+    pub const PERIOD: Nanos = Nanos::from_millis(100);
+}
+
 impl Default for CgroupOptions {
     fn default() -> CgroupOptions {
-        CgroupOptions { weight: Cgroup::WEIGHT, max: None, period: Cgroup::PERIOD }
+        CgroupOptions { weight: CgroupOptions::WEIGHT, max: None, period: CgroupOptions::PERIOD }
     }
 }
 
@@ -400,15 +404,6 @@ impl Closed {
     /// The first mutex whose holder inherits priorities.
     pub fn inheriting(&self) -> Option<&str> {
         self.mutexes.iter().find(|(_, options)| options.inherit).map(|(name, _)| name.as_str())
-    }
-
-    /// The scripts for a machine of `cpus` CPUs.
-    ///
-    /// # Errors
-    /// If it cannot be run there; the key says where, as in `task[1].phases[0].loop.phases[2]`.
-    pub fn workload(&self, cpus: u16) -> Result<Workload, Invalid> {
-        self.check(cpus)?;
-        Ok(self.compile())
     }
 }
 

@@ -1,42 +1,55 @@
-//! From a closed workload that has been checked to scripts.
+//! From a closed workload to the scripts that the engine runs.
+//!
+//! A run takes no more CPU time than the workload says: what the calls themselves cost on a real machine is not in it, except as phases say.
+//!
+//! ```
+//! use schedsim::workload::{Closed, Workload};
+//!
+//! let text = r#"{ "task": [ { "name": "polite", "count": 2, "phases": [ { "loop": { "times": 3, "phases": [ { "run": "1ms" }, "yield" ] } } ] } ] }"#;
+//! let closed: Closed = serde_json::from_str(text).unwrap();
+//! assert_eq!(Workload::of(&closed, 4).unwrap().demand().to_string(), "6.00ms");
+//! ```
 #![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap, clippy::arithmetic_side_effects)]
 
-use super::walk::Place;
-use super::{CgroupOptions, Closed, MutexOptions, Phase, SchedulingPolicy, Tasks, TimerMode, TimerPhase};
 use crate::admission::LONGEST;
 use crate::trace::TaskInfo;
 use crate::workload::shared::{Barrier, Device, Group, Late, Mutex, Pipe, Shared, Timer};
 use crate::workload::{
-    Action, Affinity, Attributes, Bandwidth, Cgroup, Membership, Operation, Reservation, Script, Slice, Start, TaskClass, TaskSpec,
-    Workload,
+    Action, Affinity, Attributes, Bandwidth, Cgroup, CgroupOptions, Closed, Invalid, Membership, MutexOptions, Operation, Phase,
+    Reservation, SchedulingPolicy, Script, Slice, Start, TaskClass, TaskSpec, Tasks, TimerMode, TimerPhase, Workload,
 };
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
+use phases::Place;
 use std::collections::{BTreeMap, BTreeSet};
 
-impl Closed {
-    /// The scripts. The description must be valid.
-    pub(super) fn compile(&self) -> Workload {
-        let mut compiler = Compiler::new(self);
-        for tasks in &self.tasks {
+impl Workload {
+    /// The scripts of `closed` for a machine of `cpus` CPUs.
+    ///
+    /// # Errors
+    /// If it cannot be run there; the key says where, as in `task[1].phases[0].loop.phases[2]`.
+    pub fn of(closed: &Closed, cpus: u16) -> Result<Workload, Invalid> {
+        closed.check(cpus)?;
+        let mut compiler = Compiler::new(closed);
+        for tasks in &closed.tasks {
             compiler.add(tasks);
         }
-        compiler.workload
+        Ok(compiler.workload)
     }
+}
 
-    /// How many tasks meet at each barrier: all that name it, however often.
-    fn comers(&self) -> BTreeMap<&str, u32> {
-        let mut comers = BTreeMap::new();
-        for tasks in &self.tasks {
-            let phases = self.reached_by(tasks, "").into_iter().map(|Place { phase, .. }| phase);
-            let names: BTreeSet<&str> =
-                phases.filter_map(|phase| if let Phase::Barrier(name) = phase { Some(name.as_str()) } else { None }).collect();
-            for name in names {
-                let count: &mut u32 = comers.entry(name).or_default();
-                *count = count.saturating_add(tasks.count);
-            }
+/// How many tasks meet at each barrier: all that name it, however often.
+fn comers(closed: &Closed) -> BTreeMap<&str, u32> {
+    let mut comers = BTreeMap::new();
+    for tasks in &closed.tasks {
+        let phases = closed.reached_by(tasks, "").into_iter().map(|Place { phase, .. }| phase);
+        let names: BTreeSet<&str> =
+            phases.filter_map(|phase| if let Phase::Barrier(name) = phase { Some(name.as_str()) } else { None }).collect();
+        for name in names {
+            let count: &mut u32 = comers.entry(name).or_default();
+            *count = count.saturating_add(tasks.count);
         }
-        comers
     }
+    comers
 }
 
 struct Compiler<'c> {
@@ -88,7 +101,7 @@ impl<'c> Compiler<'c> {
         });
         let shared = Shared { groups, ..Shared::NOTHING };
         let workload = Workload { shared, cgroups: cgroups.collect(), ..Workload::default() };
-        Compiler { closed, comers: closed.comers(), workload, numbers }
+        Compiler { closed, comers: comers(closed), workload, numbers }
     }
 
     fn add(&mut self, tasks: &'c Tasks) {

@@ -3,9 +3,8 @@
 
 use super::walk::Place;
 use super::{CgroupOptions, Closed, LoopPhase, Phase, ReservationOptions, SchedulingPolicy, Tasks};
-use crate::Nanos;
 use crate::admission::{Cpus, DEEPEST, TaskCount};
-use crate::workload::model::Invalid;
+use crate::{Invalid, Nanos};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most phases of all tasks together: each task has its own script of eight or 16 bytes a phase.
@@ -27,7 +26,11 @@ fn expect(holds: bool, key: &str, message: impl FnOnce() -> String) -> Verdict {
 }
 
 impl Closed {
-    pub(super) fn check(&self, cpus: u16) -> Verdict {
+    /// What is wrong with it on a machine of `cpus` CPUs, as far as that can be known before it runs.
+    ///
+    /// # Errors
+    /// If it cannot be run there; the key says where, as in `task[1].phases[0].loop.phases[2]`.
+    pub fn check(&self, cpus: u16) -> Result<(), Invalid> {
         expect(!self.tasks.is_empty(), "task", || "there is no task; a closed workload needs at least one [[task]]".into())?;
         expect(Cpus::has(cpus), "cpus", || Cpus::refuse(cpus).to_string())?;
         let all = self.tasks.iter().fold(0, |all: u64, tasks| all.saturating_add(tasks.count.into()));

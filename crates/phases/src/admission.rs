@@ -4,7 +4,7 @@
 //! adds the place. Behind the door arithmetic on these numbers cannot overflow by accident: `docs/adr/0015-admission.md` says why.
 //!
 //! ```
-//! use schedsim::admission::Cpus;
+//! use phases::admission::Cpus;
 //!
 //! assert_eq!(Cpus::admit(8).map(|cpus| cpus.get()), Ok(8));
 //! assert_eq!(Cpus::admit(5000).unwrap_err().to_string(), "5000 is out of range: give a whole number from 1 to 4096");
@@ -20,7 +20,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Whole<T, const LEAST: u64, const MOST: u64>(T);
 
-/// How many CPUs a machine has: as many as a [`CpuSet`](crate::CpuSet) holds at most.
+/// How many CPUs a machine has: as many as a set of CPUs holds at most.
 pub type Cpus = Whole<u16, 1, 4096>;
 /// The number of a CPU.
 pub type CpuNumber = Whole<u16, 0, 4095>;
