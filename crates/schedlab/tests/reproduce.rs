@@ -228,8 +228,8 @@ fn value(line: &str) -> f64 {
 
 #[test]
 fn numbers_come_from_commands_and_from_the_files_beside_them() {
-    const EXPERIMENTS: &str = "[[command]]\nname = \"yields\"\nrun = \"compare yield:{x}?times=20 --policy cfs --baseline eevdf --cpus 1\"\nx = [2, 4]\n\n\
-        [[command]]\nname = \"file\"\nrun = \"compare hog.toml --policy cfs --baseline cfs\"\n\n[[figure]]\nid = \"X-FIG1\"\ntitle = \"time\"\n\
+    const EXPERIMENTS: &str = "[[command]]\nname = \"yields\"\nrun = \"compare yield:{x}?times=20 --policy cfs --baseline eevdf --cpus 1 --ensemble 1\"\nx = [2, 4]\n\n\
+        [[command]]\nname = \"file\"\nrun = \"compare hog.toml --policy cfs --baseline cfs --ensemble 1\"\n\n[[figure]]\nid = \"X-FIG1\"\ntitle = \"time\"\n\
         let.cfs = { command = \"yields\", metric = \"makespan_ns\", policy = \"cfs\" }\ncurve = [{ name = \"CFS\", y = \"cfs\" }]\n";
     const CLAIMS: &str = "[[claim]]\nid = \"X-CLM1-sim\"\nsays = \"Twice the tasks take twice the time.\"\n\
         let.cfs = { command = \"yields\", metric = \"makespan_ns\", policy = \"cfs\" }\nlet.hog = { command = \"file\", metric = \"makespan_ns\" }\n\

@@ -190,7 +190,8 @@ impl Decision {
 
 impl Evidence {
     fn effect(&self) -> Option<Effect> {
-        let share = |difference: f64| difference / self.base.abs();
+        // No metric is below zero: no more than all of the baseline can be lost.
+        let share = |difference: f64| (difference / self.base.abs()).max(-1.0);
         (self.base != 0.0)
             .then(|| Effect { size: share(self.centre), interval: self.interval.map(|(low, high)| (share(low), share(high))) })
     }

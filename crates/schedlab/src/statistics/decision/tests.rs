@@ -61,6 +61,12 @@ fn inside_the_margin_equivalent_wins_over_better() {
 }
 
 #[test]
+fn no_more_than_all_is_lost() {
+    let effect = decide(&[comparison(-99.0, 30.0)], 0.05)[0].effect.unwrap();
+    assert!(effect.interval.unwrap().0 == -1.0 && effect.size > -1.0, "{effect:?}");
+}
+
+#[test]
 fn heavy_tails_are_decided_by_ranks() {
     // One run of sixteen is a hundred times as far off: it rules the mean, and not the ranks.
     let mut tailed = comparison(10.0, 1.0);
