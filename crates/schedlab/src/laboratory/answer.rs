@@ -123,11 +123,13 @@ impl Question<'_> {
         (row.subject_kind.is_some() && self.focus.is_none(), row.unit() != "ns", place)
     }
 
-    /// The better opinion first: what costs nothing before what costs something, then the more important gain, then the larger one.
+    /// The better opinion first: what is gained by the whole before what single programs gain, what costs nothing before what costs something, then the more important gain, then the
+    /// larger one. What single programs lose by a gain of the whole is its price, and does not count against it here.
     fn order(&self, one: &Opinion<'_>, other: &Opinion<'_>) -> Ordering {
+        let is_of_parts = |opinion: &Opinion<'_>| self.focus.is_none() && opinion.gains.iter().all(|row| row.subject_kind.is_some());
         let price = |opinion: &Opinion<'_>| match self.focus {
-            None => !opinion.costs.is_empty(),
-            Some(_) => self.exceeds(opinion),
+            None => (is_of_parts(opinion), opinion.costs.iter().any(|row| row.subject_kind.is_none() || is_of_parts(opinion))),
+            Some(_) => (false, self.exceeds(opinion)),
         };
         let first =
             |opinion: &Opinion<'_>| opinion.gains.first().map_or(((true, true, usize::MAX), 0.0), |row| (self.rank(row), size(row)));

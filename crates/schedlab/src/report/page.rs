@@ -104,8 +104,8 @@ fn comparison(results: &Results) -> String {
         return String::new();
     }
     format!(
-        "<section><h2>Comparison</h2>\n<p class=legend><span class=better>+ better</span> <span class=worse>− worse</span> \
-         <span class=equivalent>= the same</span> <span class=undecided>~ undecided: smaller than the replay's own error</span> Each against the \
+        "<section><h2>Comparison</h2>\n<p class=legend><span class=better>better</span> <span class=worse>worse</span>, by how much on average \
+         <span class=equivalent>= equivalent</span> <span class=undecided>~ undecided</span>: hold the pointer over a number for its interval and the reason. Each against the \
          baseline, which has no mark. A heading sorts.</p>\n{table}<details><summary>All metrics</summary>\n{}</details></section>\n",
         tables::all_metrics(results)
     )

@@ -176,20 +176,31 @@ pub fn cases(results: &Results) -> Vec<Case<'_>> {
     cases
 }
 
-/// A number with its mark, its interval and its note.
+/// By how much it differs from the baseline.
+fn size(row: &Row) -> String {
+    row.effect.map_or("from 0".to_string(), |effect| format!("{:+.0} %", 100.0 * effect).replace('-', "−"))
+}
+
+/// A number with what was decided, its interval and its note.
 pub fn cell(row: Option<&Row>) -> String {
     let Some(row) = row else { return "<td class=number>".to_string() };
     let Some(value) = row.value else {
         return format!("<td class=number title=\"{}\">–", escape(row.note.as_deref().unwrap_or("")));
     };
     let (class, mark) = match row.verdict {
-        Some(Verdict::Better) => (" better", "+"),
-        Some(Verdict::Worse) => (" worse", "−"),
-        Some(Verdict::Equivalent) => (" equivalent", "="),
-        Some(Verdict::Undecided) => (" undecided", "~"),
-        _ => ("", ""),
+        Some(Verdict::Better) => (" better", size(row)),
+        Some(Verdict::Worse) => (" worse", size(row)),
+        Some(Verdict::Equivalent) => (" equivalent", "=".to_string()),
+        Some(Verdict::Undecided) => (" undecided", "~".to_string()),
+        _ => ("", String::new()),
     };
     let mut title = row.verdict.map_or(String::new(), |verdict| verdict.to_string());
+    if let Some((low, high)) = row.effect_low.zip(row.effect_high) {
+        let _ = write!(title, " by {:+.1} to {:+.1} %;", 100.0 * low, 100.0 * high);
+    }
+    if let Some(reason) = &row.reason {
+        let _ = write!(title, " {reason};");
+    }
     let mut spread = String::new();
     if let Some((low, high)) = row.ci_low.zip(row.ci_high) {
         let _ = write!(title, " 95 % interval {} to {}, {} runs", quantity(low, row.unit()), quantity(high, row.unit()), row.runs);

@@ -160,3 +160,19 @@ fn a_large_difference_that_is_undecided_is_no_help() {
     let said = answer(&rows, &Question { shown: &SHOWN, focus: None, replay_error: Some(0.5) }).unwrap();
     assert!(said.starts_with("`xz: idle` does not help beyond the replay's error (50 %): keep what you have."), "{said}");
 }
+
+#[test]
+fn parts_do_not_change_what_helps_the_whole() {
+    let (wake, delay) = (Metric::wakeup_latency_ns_p99, Metric::task_run_delay_ns);
+    let mut rows = vec![better("xz: idle", wake, -0.8), better("xz: nice=10", wake, -0.3)];
+    let first = |rows: &[Row]| {
+        let question = Question { shown: &SHOWN, focus: None, replay_error: None };
+        answer(&rows.iter().collect::<Vec<_>>(), &question).expect("an answer")
+    };
+    assert!(first(&rows).starts_with("`xz: idle` would help"));
+    // What xz pays is told, and the whole is still helped most by the same; what helps one program only comes behind.
+    rows.push(of("xz", worse("xz: idle", delay, 1.5)));
+    rows.push(of("seq", better("seq: batch", delay, -0.9)));
+    let text = first(&rows);
+    assert!(text.starts_with("`xz: idle` would help") && text.contains("The price: xz's"), "{text}");
+}
