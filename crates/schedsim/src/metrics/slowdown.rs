@@ -57,7 +57,11 @@ impl Slowdowns {
 /// Response over demand in thousandths.
 #[inline]
 pub(super) fn ratio(response: Nanos, demand: Nanos) -> u64 {
-    response.0.saturating_mul(ONE) / demand.0.max(1)
+    let demand = demand.0.max(1);
+    match response.0.checked_mul(ONE) {
+        Some(scaled) => scaled / demand,
+        None => u64::try_from(u128::from(response.0) * u128::from(ONE) / u128::from(demand)).unwrap_or(u64::MAX),
+    }
 }
 
 /// A percentile of slowdowns that are counted in thousandths; beyond the median it takes 1,000 samples.
