@@ -47,8 +47,8 @@ use std::path::Path;
     arg_required_else_help = true,
     after_help = "Examples:\n  sudo schedlab record -- make -j8\n  schedlab compare perf.data -o results\n  \
                   schedlab report results --window 100ms..120ms\n  schedlab queue --tasks 1,10,100 -o results/queues\n\n\
-                  Exit codes: 0 ok, 1 internal error, 2 usage, 3 unusable input, 4 a check failed, \
-                  5 inconclusive in the time given, 6 not reproducible, 77 something needed is missing."
+                  Exit codes: 0 an answer, undecided or unwelcome ones included, 1 internal error, 2 usage, 3 unusable input, 4 a check failed or a policy broke its contract, \
+                  5 a requested precision or limit was not met, 6 not reproducible where it must be, 77 something needed is missing."
 )]
 pub struct Arguments {
     #[command(subcommand)]

@@ -136,8 +136,10 @@ impl Told<'_, '_> {
     }
 
     fn legend(&self) -> String {
-        if self.sections.iter().all(|section| section.rows.iter().all(|row| row.verdict.is_none())) {
-            return String::new();
+        let rows = || self.sections.iter().flat_map(|section| &section.rows);
+        if rows().all(|row| row.verdict.is_none()) {
+            let is_single = rows().any(|row| row.baseline.is_some());
+            return if is_single { "\nOne run each decides nothing; --ensemble 16 decides.\n".to_string() } else { String::new() };
         }
         "\n+12% -12% difference from the baseline, where it is decided   = equivalent (within 2 %)   ~ undecided\n\
          ±3% half of a 95 % interval, where above 1 %\n"
