@@ -298,7 +298,7 @@ def test_measurements_never_share_a_host(client, program, tmp_path):
     log, wrapper = tmp_path / "log", tmp_path / "schedlab"
     wrapper.write_text(f'#!/bin/sh\necho begin $PPID >>{log}\n{program} "$@"\ncode=$?\necho end $PPID >>{log}\nexit $code\n')
     wrapper.chmod(0o755)
-    options = {"client": client, "min_runs": 2, "max_time": "1ms", "program": wrapper}
+    options = {"client": client, "ensemble": 2, "program": wrapper}
     made = closed(task("one", [run("1ms")]), name="made")
     results = lab.measure(["hogs:2?work=1ms", made], "kernel:other", cpus=[1], **options)
     assert len({row["workload"] for row in results.rows}) == 2 and "makespan_ns" in repr(results)

@@ -7,6 +7,8 @@ use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, Normal};
 
 /// Up to this many differences the distribution is counted out.
 const EXACT: usize = 64;
+/// Of more differences the median and its interval stand for the means of all pairs, of which there are too many.
+const PAIRED: usize = 512;
 /// From fewer differences no interval of 95 % can be had: even the whole range holds the centre less often.
 const FEWEST: usize = 6;
 
@@ -24,20 +26,29 @@ impl Ranks {
 
     /// The median of the means of all pairs of differences, each with itself included.
     pub fn centre(&self) -> f64 {
-        let means = self.means();
-        super::median(&mut means.clone())
+        let mut values = if self.differences.len() <= PAIRED { self.means() } else { self.differences.clone() };
+        super::median(&mut values)
     }
 
     /// The 95 % interval of the centre; none where there are too few differences.
     pub fn interval(&self) -> Option<(f64, f64)> {
-        let (n, means) = (self.differences.len(), self.means());
+        let n = self.differences.len();
         if n < FEWEST {
             return None;
         }
-        let distinct: Vec<usize> = (1..=n).map(|rank| 2 * rank).collect();
-        let below = |statistic: usize| Distribution::of(&distinct).at_most(2 * statistic);
-        // The smallest value that the statistic does not exceed with a probability of 2.5 % or more, as quantiles are defined.
-        let out = (0..means.len()).find(|statistic| below(*statistic) >= 0.025)?.max(1);
+        if n > PAIRED {
+            return median_interval(&mut self.differences.clone());
+        }
+        let means = self.means();
+        let out = if n <= EXACT {
+            // The smallest value that the statistic does not exceed with a probability of 2.5 % or more, as quantiles are defined.
+            let distribution = Distribution::of(&(1..=n).collect::<Vec<usize>>());
+            (0..means.len()).find(|statistic| distribution.at_most(*statistic) >= 0.025)?
+        } else {
+            let (n, pairs) = (n as f64, means.len() as f64);
+            (pairs / 2.0 - 1.96 * (pairs * (2.0 * n + 1.0) / 12.0).sqrt()) as usize
+        };
+        let out = out.max(1);
         Some((means[out - 1], means[means.len() - out]))
     }
 
@@ -184,6 +195,21 @@ mod tests {
         };
         let (normal, exact) = of(EXACT + 1);
         assert!((normal - exact).abs() < 2e-3 && exact < 0.1, "{normal} {exact}");
+    }
+
+    #[test]
+    fn intervals_of_many_differences_are_near_and_found_at_once() {
+        let wave = |n: usize| -> Vec<f64> { (0..n).map(|run| 1.0 + ((run * 7919) % n) as f64 / n as f64).collect() };
+        let width = |n: usize| {
+            let ranks = Ranks::of(&wave(n));
+            let (low, high) = ranks.interval().unwrap();
+            assert!(low < ranks.centre() && ranks.centre() < high && (ranks.centre() - 1.5).abs() < 0.02, "{n}: {low} to {high}");
+            (high - low) * (n as f64).sqrt()
+        };
+        let (exact, normal) = (width(EXACT), width(EXACT + 1));
+        assert!((exact / normal - 1.0).abs() < 0.05, "{exact} {normal}");
+        assert!(width(PAIRED) < width(PAIRED + 1), "the interval of a median is wider");
+        width(100_000);
     }
 
     #[test]
