@@ -46,17 +46,6 @@ impl Verdict {
             Verdict::Skipped => "skipped",
         }
     }
-
-    /// The mark of a comparison's verdict in a table; none for the others.
-    pub fn mark(self) -> &'static str {
-        match self {
-            Verdict::Better => "+",
-            Verdict::Worse => "-",
-            Verdict::Equivalent => "=",
-            Verdict::Undecided => "~",
-            _ => " ",
-        }
-    }
 }
 
 impl fmt::Display for Verdict {

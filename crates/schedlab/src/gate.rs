@@ -20,7 +20,6 @@ use crate::world::{Candidate, Observed, Program, Run, Session, Trial, World};
 use crate::{Error, progress};
 use change::Variant;
 use indicatif::ProgressBar;
-use results::Row;
 use schedsim::policy::PolicySpec;
 
 /// What is compared, and how often.
@@ -75,7 +74,7 @@ impl Gate {
         let unchanged = Variant { program: program.clone(), policy: policy.clone(), cpus, seeds: 0 };
         let needs_truth = self.changes.iter().any(|change| change.kind() != Kind::Null);
         let base = self.ensemble(&unchanged, needs_truth, bar)?;
-        let (fidelity, true_fidelity) = (fidelity(program, &base.seen), fidelity(program, &base.truth));
+        let [fidelity, true_fidelity] = [&base.seen, &base.truth].map(|runs| Fidelity::of(program, runs, None));
         for change in &self.changes {
             let Some(variant) = change.of(&unchanged) else { continue };
             let other = self.ensemble(&variant, change.kind() != Kind::Null, bar)?;
@@ -105,14 +104,4 @@ impl Gate {
         let truth = seen.split_off(self.ensemble as usize);
         Ok(Ensemble { seen, truth })
     }
-}
-
-/// The metrics of a replay beside those of its recording.
-fn fidelity(program: &Program, runs: &[Run]) -> Vec<Fidelity> {
-    let recorded = program.recorded().map(|(_, rows)| rows).unwrap_or_default();
-    let of = |row: &Row| {
-        let replayed: Option<Vec<f64>> = runs.iter().map(|run| run.value(row.metric)).collect();
-        Some(Fidelity { metric: row.metric, subject: None, recorded: row.value?, replayed: replayed? })
-    };
-    recorded.iter().filter_map(of).collect()
 }

@@ -16,7 +16,7 @@ pub use parts::By;
 pub use program::{Program, Replay};
 
 use crate::Error;
-use crate::output::registered;
+use crate::output::{counted, registered};
 use crate::trace_file::{Header, Task, Writer};
 use indicatif::ProgressBar;
 use results::{Direction, Metric, Row, World as Name};
@@ -250,7 +250,7 @@ impl Session<'_> {
 /// `mixed: eevdf on 4 CPUs`.
 impl fmt::Display for Trial<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} on {} CPU{}", self.program.name(), self.candidate, self.cpus, if self.cpus == 1 { "" } else { "s" })
+        write!(f, "{}: {} on {}", self.program.name(), self.candidate, counted(self.cpus.into(), "CPU"))
     }
 }
 

@@ -6,6 +6,7 @@
 mod words;
 
 use super::{Fidelity, Section};
+use crate::output::counted;
 use crate::setting::{self, Focus};
 use crate::statistics::Replay;
 use crate::world::{Program, World};
@@ -79,8 +80,8 @@ pub(super) fn all(programs: &[Program], worlds: &[Box<dyn World + '_>], sections
         for cpus in counts {
             let rows: Vec<&Row> = section.rows.iter().filter(|row| row.cpus == cpus).collect();
             let question = Question { shown: &shown, focus, replay_error: error_of(&section.fidelity, &shown) };
-            let plural = if cpus == 1 { "" } else { "s" };
-            let heading = format!("{} ({}, {cpus} CPU{plural})", programs[section.program].name(), worlds[section.world].name());
+            let heading =
+                format!("{} ({}, {})", programs[section.program].name(), worlds[section.world].name(), counted(cpus.into(), "CPU"));
             answers.extend(answer(&rows, &question).map(|answer| (heading, answer)));
         }
     }

@@ -7,7 +7,7 @@ use super::{Context, Fidelity, Section, yields};
 use crate::output::{headline, registered};
 use crate::results_directory::{Distribution, distributions};
 use crate::statistics::Estimate;
-use crate::world::{By, Determinism, Program, Run, Session, Trial, World};
+use crate::world::{Determinism, Program, Run, Session, Trial, World};
 use crate::{Error, progress};
 use indicatif::ProgressBar;
 use results::{Metric, Row};
@@ -135,14 +135,14 @@ impl Replication<'_> {
         self.repeat(&mut samples, &mut families)?;
         let mut sections = Vec::new();
         let mut next = replays.len();
-        for (program, trials) in &programs {
+        // Behind the replays there is a family for each workload, in their order.
+        for ((program, trials), family) in programs.iter().zip(&families[replays.len()..]) {
             let own = next..next + trials.len();
             next = own.end;
             let original = originals.iter().position(|(index, _)| index == program);
-            let fidelity =
-                original.and_then(|at| Some(fidelity(&originals[at].1, samples[..replays.len()].get(at)?, self.context.settings.by)));
-            let family = families.iter().find(|family| family.trials == own.clone().collect::<Vec<_>>());
-            let limit = family.and_then(|family| if let State::CutShort(limit) = family.state { Some(limit) } else { None });
+            let fidelity = original
+                .and_then(|at| Some(Fidelity::of(&originals[at].1, &samples[..replays.len()].get(at)?.runs, self.context.settings.by)));
+            let limit = if let State::CutShort(limit) = family.state { Some(limit) } else { None };
             let baseline = plan.baselines[*program].as_ref().map(ToString::to_string);
             let section = self.section(&samples[own], baseline, fidelity.unwrap_or_default(), limit);
             sections.push(Section { program: *program, trials: trials.clone(), ..section });
@@ -292,22 +292,6 @@ fn replay<'o>(plan: &Plan<'o>, index: usize, program: &'o Program) -> Option<(Tr
     let own = || plan.trials.iter().zip(&plan.programs).filter(|(_, of)| **of == index).map(|(trial, _)| trial);
     let is_trial = own().any(|trial| trial.cpus == cpus || trial.program.is_changed());
     Some((Trial { program, candidate, cpus }, !is_trial))
-}
-
-/// The metrics of a replay beside those of its recording.
-fn fidelity(original: &Program, replayed: &Sample<'_>, by: Option<By>) -> Vec<Fidelity> {
-    let recorded = original.recorded().map(|(_, rows)| rows).unwrap_or_default();
-    let parts: Vec<Vec<Row>> = replayed.runs.iter().map(|run| by.map_or(Vec::new(), |by| run.parts(by, &results::World::Sim))).collect();
-    let of_run = |(run, parts): (&Run, &Vec<Row>), row: &Row| match &row.subject {
-        None => run.value(row.metric),
-        Some(_) => parts.iter().find(|part| part.metric == row.metric && part.subject == row.subject)?.value,
-    };
-    let of = |row: &Row| {
-        let replayed: Option<Vec<f64>> = replayed.runs.iter().zip(&parts).map(|run| of_run(run, row)).collect();
-        Some(Fidelity { metric: row.metric, subject: row.subject.clone(), recorded: row.value?, replayed: replayed? })
-    };
-    let recorded_parts = by.map_or(Vec::new(), |by| original.recorded_parts(by));
-    recorded.iter().chain(&recorded_parts).filter_map(of).collect()
 }
 
 /// The candidates under which programs starve, as compared with the baseline on the same CPUs.

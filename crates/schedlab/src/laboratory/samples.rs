@@ -2,6 +2,7 @@
 
 use crate::output::is_headline;
 use crate::statistics::{self, Comparison, Estimate, Margin, Replay, decide, error_of_replay, median, median_interval};
+use crate::world::{By, Program, Run};
 use results::{Direction, Metric, Point, Row, SubjectKind, World};
 use std::collections::BTreeMap;
 
@@ -24,6 +25,22 @@ pub struct Fidelity {
 }
 
 impl Fidelity {
+    /// The metrics of `runs`, which replay `original` as it was, beside those of its recording; of its parts as well, if they are wanted.
+    pub fn of(original: &Program, runs: &[Run], by: Option<By>) -> Vec<Fidelity> {
+        let recorded = original.recorded().map(|(_, rows)| rows).unwrap_or_default();
+        let parts: Vec<Vec<Row>> = runs.iter().map(|run| by.map_or(Vec::new(), |by| run.parts(by, &World::Sim))).collect();
+        let of_run = |(run, parts): (&Run, &Vec<Row>), row: &Row| match &row.subject {
+            None => run.value(row.metric),
+            Some(_) => parts.iter().find(|part| part.metric == row.metric && part.subject == row.subject)?.value,
+        };
+        let of = |row: &Row| {
+            let replayed: Option<Vec<f64>> = runs.iter().zip(&parts).map(|run| of_run(run, row)).collect();
+            Some(Fidelity { metric: row.metric, subject: row.subject.clone(), recorded: row.value?, replayed: replayed? })
+        };
+        let recorded_parts = by.map_or(Vec::new(), |by| original.recorded_parts(by));
+        recorded.iter().chain(&recorded_parts).filter_map(of).collect()
+    }
+
     /// The relative error of each member's replay; the absolute one where the recording has zero.
     pub fn errors(&self) -> Vec<f64> {
         let scale = if self.recorded == 0.0 { 1.0 } else { self.recorded.abs() };

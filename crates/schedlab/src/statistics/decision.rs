@@ -77,7 +77,7 @@ pub enum Reason {
     Replay(Option<f64>),
     /// The interval holds zero.
     Interval,
-    /// So many of these runs have another sign than the difference.
+    /// How many runs have another sign than the difference, and how many runs there are.
     Sign(usize, usize),
     /// Among these comparisons one such difference is likely by chance.
     Comparisons(usize),

@@ -170,7 +170,7 @@ fn parts_do_not_change_what_helps_the_whole() {
         answer(&rows.iter().collect::<Vec<_>>(), &question).expect("an answer")
     };
     assert!(first(&rows).starts_with("`xz: idle` would help"));
-    // What xz pays is told, and the whole is still helped most by the same; what helps one program only comes behind.
+    // The answer names what xz pays. The same candidate still helps the whole most; what helps one program only ranks behind it.
     rows.push(of("xz", worse("xz: idle", delay, 1.5)));
     rows.push(of("seq", better("seq: batch", delay, -0.9)));
     let text = first(&rows);

@@ -10,7 +10,7 @@ use std::time::Duration;
 pub struct Stopping {
     /// At least so many rounds.
     pub min_runs: u32,
-    /// At most so many.
+    /// The most rounds.
     pub max_runs: u32,
     /// At least so long.
     pub min_time: Duration,
@@ -47,7 +47,7 @@ impl Stopping {
         rounds >= self.min_runs && elapsed >= self.min_time && f64::from(rounds) >= due
     }
 
-    /// What ends it after so many rounds, whatever was found.
+    /// What ends it after this number of rounds, whatever was found.
     pub fn limit(&self, rounds: u32, elapsed: Duration) -> Option<Limit> {
         let is_late = self.max_time.is_some_and(|max_time| elapsed >= max_time);
         if is_late && rounds > 0 { Some(Limit::Time) } else { (rounds >= self.max_runs).then_some(Limit::Runs) }

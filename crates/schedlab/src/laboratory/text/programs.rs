@@ -1,13 +1,13 @@
 //! Who gains and who pays: a table of programs, tasks or classes of demand for each candidate, beside the baseline.
 
 use crate::laboratory::Section;
-use crate::output::{Align, Table, open_cell, quantity};
+use crate::output::{Align, Table, counted, open_cell, quantity};
 use crate::world::By;
 use results::{Metric, Row, SubjectKind, Verdict};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// At most so many subjects are shown, those with the most CPU time.
+/// The most subjects that are shown: those with the most CPU time.
 const SHOWN: usize = 12;
 
 const OF_TASKS: [(Metric, &str); 8] = [
@@ -42,7 +42,7 @@ pub fn text(section: &Section<'_>, recorded: &[Row], by: By) -> String {
     counts.dedup();
     for cpus in counts {
         let rows: Vec<&Row> = own.iter().copied().filter(|row| row.cpus == cpus).collect();
-        let _ = writeln!(text, "\nBy {kind}, {cpus} CPU{}:\n", if cpus == 1 { "" } else { "s" });
+        let _ = writeln!(text, "\nBy {kind}, {}:\n", counted(cpus.into(), "CPU"));
         text += &table(&rows, kind, columns);
         text += &gains(&rows, by);
     }
