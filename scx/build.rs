@@ -6,18 +6,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The oldest clang whose BPF the kernel's verifier takes, and how to get a newer one.
-const INSTALL: &str = "clang 18 or newer is needed for BPF; install it with: apt-get install clang-19 libelf-dev zlib1g-dev pkg-config";
+/// The oldest clang with BPF that the kernel's verifier accepts, and how to install a newer one.
+const INSTALL: &str = "clang 18 or newer is needed for BPF; install it with: apt-get install \
+                       clang-19 libelf-dev zlib1g-dev pkg-config";
 
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let clang = clang();
     // SAFETY: this program has one thread.
     unsafe { env::set_var("BPF_CLANG", &clang) };
-    // It unpacks the headers of the scx project, `vmlinux.h` among them, and refuses an old clang.
+    // It unpacks the headers of the scx project, `vmlinux.h` included, and refuses an old clang.
     scx_cargo::BpfBuilder::new().unwrap_or_else(|error| panic!("{INSTALL}\n{error:#}"));
     let headers = out.join("scx_utils-bpf_h");
-    let architecture = if env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|name| name == "aarch64") { "arm64" } else { "x86" };
+    let architecture = if env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|name| name == "aarch64") {
+        "arm64"
+    } else {
+        "x86"
+    };
     let include = |path: PathBuf| format!("-I{}", path.display());
     let arguments = [
         include(headers.join("arch").join(architecture)),
@@ -26,29 +31,47 @@ fn main() {
         "-mcpu=v4".to_string(),
         "-Wall".to_string(),
         "-Wno-compare-distinct-pointer-types".to_string(),
-        // The kernel is given these names, too: no folder of this machine among them.
+        // The kernel receives these names, too: they contain no folder of this machine.
         format!("-ffile-prefix-map={}=", out.display()),
-        format!("-ffile-prefix-map={}=", env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR")),
+        format!(
+            "-ffile-prefix-map={}=",
+            env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR")
+        ),
     ];
     let mut table = String::from("&[\n");
     for source in sources() {
-        let name = source.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".bpf.c")).expect("it ends so");
+        let name = source
+            .file_name()
+            .and_then(|name| name.to_str())
+            .and_then(|name| name.strip_suffix(".bpf.c"))
+            .expect("it ends so");
         let object = out.join(format!("{name}.bpf.o"));
         let mut builder = libbpf_cargo::SkeletonBuilder::new();
         builder.source(&source).obj(&object).clang(&clang).clang_args(&arguments);
         builder.build().unwrap_or_else(|error| panic!("{}: {error:#}", source.display()));
-        let _ = writeln!(table, "    ({name:?}, include_bytes!({:?})),", object.display().to_string());
+        let _ =
+            writeln!(table, "    ({name:?}, include_bytes!({:?})),", object.display().to_string());
     }
     fs::write(out.join("objects.rs"), table + "]").expect("OUT_DIR can be written to");
+    // Guests read and hash this program, and nine tenths of it would be debug information.
+    println!("cargo::rustc-link-arg-bins=-Wl,--strip-debug");
     println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-env-changed=BPF_CLANG");
 }
 
-/// The newest clang that there is.
+/// The newest installed clang.
 fn clang() -> String {
-    let runs = |name: &String| Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success());
-    let names = (18..=24).rev().map(|version| format!("clang-{version}")).chain(["clang".to_string()]);
-    env::var("BPF_CLANG").ok().into_iter().chain(names).find(runs).unwrap_or_else(|| panic!("{INSTALL}"))
+    let runs = |name: &String| {
+        Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
+    };
+    let names =
+        (18..=24).rev().map(|version| format!("clang-{version}")).chain(["clang".to_string()]);
+    env::var("BPF_CLANG")
+        .ok()
+        .into_iter()
+        .chain(names)
+        .find(runs)
+        .unwrap_or_else(|| panic!("{INSTALL}"))
 }
 
 fn sources() -> Vec<PathBuf> {

@@ -1,10 +1,11 @@
-//! Any bytes as a recording: read or refused with a place in the file, never a panic, and what is read is consumed without one.
+//! Any bytes as a recording: read or refused with a place in the file, never a panic, and what is
+//! read is consumed without one.
 
 #![no_main]
 
+use formats::export::Occupancy;
+use formats::import::{Options, read};
 use libfuzzer_sys::fuzz_target;
-use schedlab::export::Occupancy;
-use schedlab::import::{Options, read};
 use schedlab_fuzz::scratch;
 use schedsim::metrics::Metrics;
 use schedsim::trace::{Event, Observer, TraceHash};
@@ -24,17 +25,31 @@ impl Observer for Intervals {
 
 fuzz_target!(|bytes: &[u8]| {
     let path = scratch("import", bytes);
-    let (mut metrics, mut hash, mut costs) = (Metrics::new(0), TraceHash::new(), CostEstimator::new());
-    let (mut replay, mut intervals) = (ReplayBuilder::new(ReplayOptions::default()), Intervals::default());
+    let (mut metrics, mut hash, mut costs) =
+        (Metrics::new(0), TraceHash::new(), CostEstimator::new());
+    let (mut replay, mut intervals) =
+        (ReplayBuilder::new(ReplayOptions::default()), Intervals::default());
     let options = Options { allow_lost: true, ..Options::default() };
-    let recording = match read(&path, &options, vec![&mut metrics, &mut hash, &mut costs, &mut replay, &mut intervals]) {
+    let recording = match read(
+        &path,
+        &options,
+        vec![&mut metrics, &mut hash, &mut costs, &mut replay, &mut intervals],
+    ) {
         Ok(recording) => recording,
-        Err(error) => return assert!(error.to_string().contains(&*path.to_string_lossy()), "{error} does not name the file"),
+        Err(error) => {
+            return assert!(
+                error.to_string().contains(&*path.to_string_lossy()),
+                "{error} does not name the file"
+            );
+        }
     };
     let end = Time(recording.duration.0);
     let summary = metrics.finish(end);
     assert!(summary.tasks.iter().all(|task| task.cpu_time <= recording.duration));
-    let recorded = Recorded { tasks: &recording.tasks, cpus: recording.cpus, end, switch_cost: Nanos::ZERO };
+    let recorded =
+        Recorded { tasks: &recording.tasks, cpus: recording.cpus, end, switch_cost: Nanos::ZERO };
     let (workload, _) = replay.finish(recorded);
-    assert!(workload.demand() <= Nanos(recording.duration.0.saturating_mul(u64::from(recording.cpus))));
+    assert!(
+        workload.demand() <= Nanos(recording.duration.0.saturating_mul(u64::from(recording.cpus)))
+    );
 });

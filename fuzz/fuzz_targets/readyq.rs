@@ -33,12 +33,18 @@ fuzz_target!(|data: &[u8]| {
     let Some((&choice, data)) = data.split_first() else { return };
     let entry = &catalog::ENTRIES[choice as usize % catalog::ENTRIES.len()];
     let strides = if choice < 128 { Strides::Linear } else { Strides::PowersOfTwo };
-    // A byte per operation: who in the low bits, what in the high ones.
+    // A byte per operation: the task in the low bits, the operation in the high ones.
     let op = |byte: &u8| match byte >> 4 {
         level @ 0..8 => Op::Insert((byte & 15) as u32, level as u16),
         8..14 => Op::Pop,
         _ => Op::Remove((byte & 15) as u32),
     };
     let ops: Vec<Op> = data.iter().take(1000).map(op).collect();
-    catalog::visit(entry.name, LEVELS as u32, strides, Run { name: entry.name, strides, ops: &ops }).expect("8 levels suit everyone");
+    catalog::visit(
+        entry.name,
+        LEVELS as u32,
+        strides,
+        Run { name: entry.name, strides, ops: &ops },
+    )
+    .expect("8 levels suit everyone");
 });

@@ -35,7 +35,7 @@ class Trace:
     def tasks(self) -> Table: ...
 
 class Effect:
-    """What a policy asks for after a callback."""
+    """The effect that a policy returns from a callback."""
 
     @staticmethod
     def kick(cpu: int) -> Effect: ...
@@ -45,7 +45,7 @@ class Effect:
     def preempt(cpu: int) -> Effect: ...
 
 class Context:
-    """The time, the machine, what runs where, and random numbers. Good inside a callback only."""
+    """The time, the machine, the running tasks, and random numbers. Valid only inside a callback."""
 
     @property
     def now(self) -> int: ...
@@ -62,7 +62,7 @@ class Context:
     def random_below(self, bound: int) -> int: ...
 
 class Answer:
-    """What a command came to."""
+    """The result of a command."""
 
     @property
     def table(self) -> Table: ...
@@ -79,7 +79,7 @@ class Answer:
     def to_parquet(self) -> bytes: ...
 
 class Sweep:
-    """A grid file's cells."""
+    """The cells of a grid file."""
 
     @staticmethod
     def read(path: str | PathLike[str]) -> Sweep: ...

@@ -1,4 +1,4 @@
-"""Sweeps on a Dask cluster: cells in batches out, finished cells back, each kept at once. `schedlab sweep --dask ADDRESS` runs this as a program."""
+"""Sweeps on a Dask cluster: sends cells in batches and stores each finished cell at once. `schedlab sweep --dask ADDRESS` runs this as a program."""
 
 import contextlib
 import functools
@@ -13,21 +13,21 @@ from . import _native, errors
 from .progress import shown
 
 TASK_SECONDS = 4.0
-"""How long a task should take. What client, scheduler and worker do for one comes when the cells have filled the caches: 10 to 20 ms of CPU."""
+"""The intended duration of a task. The overhead of client, scheduler and worker for one task is 10 to 20 ms of CPU, with caches filled by the cells."""
 
 LAST_TASK_SECONDS = 1.0
-"""How long a task should take at least: when little is left, tasks become shorter, so that all threads end together."""
+"""The shortest intended duration of a task: near the end tasks become shorter, so that all threads end together."""
 
 SECONDS_PER_THREAD = 0.005
-"""By how much longer a task should take for each thread of the cluster: the scheduler then ends no more than 200 tasks a second."""
+"""The additional duration of a task for each thread of the cluster: the scheduler then handles at most 200 tasks a second."""
 
 CONNECT_SECONDS = 5
 
 ASK_SECONDS = 5
-"""How often the scheduler is asked for its workers."""
+"""The interval of queries for the scheduler's workers."""
 
 DESERTED_SECONDS = 60
-"""How long the cluster may be without workers: one that died is back, or another is there, in seconds."""
+"""The longest time without workers: a worker that died returns, or another joins, within seconds."""
 
 QUIET = {
     "distributed.admin.tick.interval": "1s",
@@ -36,19 +36,19 @@ QUIET = {
     "distributed.worker.memory.monitor-interval": "1s",
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
 }
-"""Dask's configuration for clusters that compute and are not watched: `dask.config.set(schedlab.cluster.QUIET)` before a LocalCluster, or the same in the workers' dask.yaml.
+"""Dask's configuration for clusters without monitoring: `dask.config.set(schedlab.cluster.QUIET)` before a LocalCluster, or the same in the workers' dask.yaml.
 
-By default each worker, nanny and scheduler looks at its clock every 20 ms, at its stack every 10 ms, at its memory every 100 ms, and gives freed memory back at once.
+By default each worker, nanny and scheduler checks its clock every 20 ms, its stack every 10 ms and its memory every 100 ms, and returns freed memory at once.
 """
 
 MOST_LOST = 100
-"""How many tasks a scheduler may forget that still answers."""
+"""The number of tasks that a responding scheduler may lose."""
 
 
 def fill(sweep, directory, client, progress=True):
-    """Computes on `client` the cells of `sweep` that the directory does not have.
+    """Computes on `client` the cells of `sweep` that are missing in the directory.
 
-    A cell that fails, or that kills its workers, is kept as failed, and no other suffers. Finished cells are kept as they come, so that whoever is interrupted can go on.
+    A cell that fails, or kills its workers, is stored as failed and does not affect the others. Finished cells are stored at once, so that an interrupted sweep can continue.
     """
     expect_same_build(client)
     todo = deque(sweep.missing(directory))
@@ -59,7 +59,7 @@ def fill(sweep, directory, client, progress=True):
 
 
 def connect(address):
-    """A client of the Dask scheduler at `address`, or a message within ten seconds."""
+    """A client of the Dask scheduler at `address`, or an error within ten seconds."""
     try:
         import distributed
     except ImportError as error:
@@ -69,13 +69,13 @@ def connect(address):
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     try:
         return distributed.Client(address, timeout=CONNECT_SECONDS)
-    except (OSError, ValueError, ImportError, MemoryError) as error:  # The last: what answers is no scheduler, and its first bytes are taken for a length.
+    except (OSError, ValueError, ImportError, MemoryError) as error:  # MemoryError: another kind of server answers, and its first bytes are read as a length.
         message = f"no Dask scheduler answers at {address} within {CONNECT_SECONDS} s: start one with `dask scheduler`, or correct the address"
         raise errors.ClusterError(message) from error
 
 
 class _Filling:
-    """A sweep under way: two tasks for each thread are at the scheduler's at any time, and each is as long as the cells so far were short."""
+    """A running sweep: the scheduler always has two tasks for each thread. The number of cells in a task depends on the time of the cells so far."""
 
     def __init__(self, sweep, directory, client, todo, show):
         self.sweep, self.directory, self.client, self.show = sweep, directory, client, show
@@ -96,11 +96,11 @@ class _Filling:
                 if self.show:
                     self.show("sweeping", self.done, self.total)
         finally:
-            if self.tasks:  # An exception: nobody is waiting for what is left.
+            if self.tasks:  # An exception: the remaining tasks are not needed.
                 self.client.cancel(list(self.tasks), force=True)
 
     def _next(self):
-        """Waits for a task to end; but not for ever if there is nobody to end it."""
+        """Waits for a task to end; gives up after some time without workers."""
         deserted = None
         while True:
             with contextlib.suppress(queue.Empty):
@@ -110,7 +110,7 @@ class _Filling:
                 continue
             deserted = deserted or time.monotonic()
             if time.monotonic() - deserted > DESERTED_SECONDS:
-                message = f"the cluster has had no worker for {DESERTED_SECONDS} s; what is finished is kept: start workers and run the sweep again to go on"
+                message = f"the cluster has had no worker for {DESERTED_SECONDS} s; finished cells are kept: start workers and run the sweep again to continue"
                 raise errors.ClusterError(message)
 
     def _submit(self):
@@ -128,7 +128,7 @@ class _Filling:
         future.add_done_callback(self.ended.put)
 
     def _threads(self):
-        """How many threads the cluster has; workers come and go."""
+        """The number of threads of the cluster; workers join and leave."""
         count, asked = self.threads
         if time.monotonic() - asked > ASK_SECONDS:
             count = max(1, sum(worker["nthreads"] for worker in self._workers()))
@@ -136,13 +136,13 @@ class _Filling:
         return count
 
     def _workers(self):
-        """The cluster's workers; none if the scheduler does not answer, which ends the tasks too."""
+        """The cluster's workers; none if the scheduler does not answer, which also ends the tasks."""
         with contextlib.suppress(OSError):
             return list(self.client.scheduler_info(n_workers=-1)["workers"].values())
         return []
 
     def _batch(self, threads):
-        """How many cells the next task gets."""
+        """The number of cells of the next task."""
         if self.seconds_per_cell is None:
             return 1
         left = self.seconds_per_cell * len(self.todo) / threads
@@ -161,16 +161,16 @@ class _Filling:
                 else:
                     self.sweep.keep_failure(self.directory, cell, why)
             mean = seconds / len(cells)
-            # Cells differ: the last ones say most about the next.
+            # Cells differ: the most recent ones predict the next best.
             self.seconds_per_cell = mean if self.seconds_per_cell is None else (self.seconds_per_cell + mean) / 2
             self.done += len(cells)
             return
         if future.status != "error":
-            # The scheduler has forgotten it: it was lost itself, or has had trouble with a worker that was.
+            # The scheduler lost the task: its connection broke, or it lost a worker.
             self.lost += 1
             if self.client.status != "running" or self.lost > MOST_LOST:
                 address = getattr(self.client.scheduler, "address", "the cluster")
-                raise errors.ClusterError(f"the scheduler at {address} was lost; what is finished is kept: run the sweep again to go on")
+                raise errors.ClusterError(f"the scheduler at {address} was lost; finished cells are kept: run the sweep again to continue")
             self.alone.extend(cells)
             return
         raised = future.exception()
@@ -179,10 +179,10 @@ class _Filling:
         if len(cells) > 1:
             self.alone.extend(cells)
         elif _killed(raised) and cells != [self.accused]:
-            # Dask blames whatever was at a worker that died: who did it shows when nothing else is at the cluster.
+            # Dask blames every task of a worker that died. To find the real cause, run each one alone.
             self.suspects.extend(cells)
         else:
-            self.sweep.keep_failure(self.directory, cells[0], _told(raised))
+            self.sweep.keep_failure(self.directory, cells[0], _describe(raised))
             self.done += 1
 
 
@@ -190,14 +190,14 @@ def _killed(raised):
     return type(raised).__name__ == "KilledWorker"
 
 
-def _told(raised):
+def _describe(raised):
     if _killed(raised):
-        return "it kills its workers: each that tried it died"
+        return "it kills its workers: each worker that tried it died"
     return f"{type(raised).__name__}: {raised}"
 
 
 def _compute(build, grid, cells):
-    """On a worker: how long the cells took, and what came of each."""
+    """Runs on a worker: returns the duration of the cells and the result of each."""
     _expect_build(build)
     begin = time.perf_counter()
     outcomes = _sweep_of(grid).compute(cells)
@@ -236,7 +236,7 @@ def expect_same_build(client):
 
 
 def main(directory, address, build):
-    """Fills the directory that `schedlab sweep --dask` has begun."""
+    """Fills the directory that `schedlab sweep --dask` has started."""
     if build != _native.BUILD:
         raise errors.ClusterError(f"the Python package is schedlab {_native.BUILD}, the program {build}: install the same")
     client = connect(address)
@@ -247,7 +247,7 @@ def main(directory, address, build):
 
 
 if __name__ == "__main__":
-    # What is sent to workers must be found by its name there.
+    # Workers must be able to import the functions by name.
     from schedlab.cluster import main
 
     try:

@@ -1,14 +1,14 @@
-"""What can go wrong. Each class stands for an exit code of the program; the messages are the program's own."""
+"""The exceptions of the package. Each class stands for an exit code of the program; the messages are those of the program."""
 
 
 class SchedlabError(Exception):
-    """Anything that goes wrong. `results` has what there is all the same, or None."""
+    """The base class. `results` has the results that exist despite the error, or None."""
 
     results = None
 
 
 class UsageError(SchedlabError, ValueError):
-    """Asks for something that there is not (exit code 2)."""
+    """The arguments are wrong, or name something that does not exist (exit code 2)."""
 
 
 class InputError(SchedlabError, ValueError):
@@ -20,24 +20,24 @@ class CheckFailed(SchedlabError):
 
 
 class Inconclusive(SchedlabError):
-    """The time was up before intervals were narrow enough (exit code 5)."""
+    """A limit was reached before the intervals were narrow enough (exit code 5)."""
 
 
 class Missing(SchedlabError):
-    """Something that is needed is not there; the message says what installs it (exit code 77)."""
+    """Something needed is missing; the message says what installs it (exit code 77)."""
 
 
 class InternalError(SchedlabError):
-    """A simulation did what cannot be (exit code 1)."""
+    """A simulation reached an impossible state (exit code 1)."""
 
 
 class PolicyError(SchedlabError):
-    """A policy broke its contract, and the message names the callback, the task, the CPU and the rule; or a policy written in Python raised an exception, which is the
+    """A policy broke its contract: the message names the callback, the task, the CPU and the rule. Or a policy written in Python raised an exception, which is the
     cause of this one (exit code 4)."""
 
 
 class CellsFailed(SchedlabError):
-    """Cells of a sweep failed; `results` has all others, and the message the parameters of those that failed."""
+    """Cells of a sweep failed: `results` has the other cells, and the message has the parameters of the failed ones."""
 
 
 class ClusterError(SchedlabError):

@@ -1,4 +1,4 @@
-"""Measurements on real machines: `schedlab compare --on host`, here or on the hosts of a cluster, where two never share a host."""
+"""Measurements on real machines: `schedlab compare --on host`, here or on the hosts of a cluster, one at a time on each host."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .verbs import Several, Subject, _items, _list, _option, find_program
 from .workload import Workload, named
 
 RESOURCE = "schedlab-host"
-"""What one worker of each host has one of, and a measurement takes."""
+"""The Dask resource that a measurement takes; one worker of each host has one."""
 
 
 def measure(
@@ -30,8 +30,8 @@ def measure(
 ) -> Results:
     """Each of `workloads` on each number of `cpus` under the kernel's own `policies`: `schedlab compare --on host`.
 
-    The program does it, by default the one that is installed. With a `dask.distributed.Client` it is done on the hosts of its cluster, one at a time on each; which it
-    was is in the column `host`. What else runs there, simulations among it, disturbs.
+    It runs `program`, by default the installed one. With a `dask.distributed.Client` it runs on the hosts of the cluster, one measurement at a time on each; the column
+    `host` names the host. Other work there, including simulations, disturbs the measurement.
     """
     options = [*_list("--policy", policies), *_option("--seed", seed), *_option("--ci", ci)]
     options += [*_option("--ensemble", ensemble), *_option("--max-time", max_time)]
@@ -43,7 +43,7 @@ def measure(
 
 
 def _measure(workload, options, program):
-    """On the host that is measured: its name, and what the program printed."""
+    """Runs on the measured host; returns its name and the program's output."""
     with named(workload) as name:
         command = [find_program(program), "compare", name, "--on", "host", *options, "--format", "json"]
         done = subprocess.run(command, capture_output=True, text=True)
@@ -64,7 +64,7 @@ def _on_cluster(client, cells):
 
 
 def _offer(client):
-    """Gives one worker of each host its one `RESOURCE`."""
+    """Gives one worker of each host one `RESOURCE`."""
     workers = client.scheduler_info(n_workers=-1)["workers"]
     offering = {workers[address]["host"] for address, offers in client.run(_offers).items() if offers and address in workers}
     chosen = {workers[address]["host"]: address for address in sorted(workers, reverse=True)}

@@ -1,11 +1,11 @@
-"""How far long work has come: a bar of tqdm's, where tqdm is installed."""
+"""The progress of long work: a tqdm bar, if tqdm is installed."""
 
 import contextlib
 
 
 @contextlib.contextmanager
 def shown(wanted):
-    """A function that takes what is being done, how many steps of it are done, and of how many; None if nobody wants to see or tqdm is not there."""
+    """A function with the parameters work, finished steps and all steps; None if no bar is wanted or tqdm is not installed."""
     bars = {}
     try:
         from tqdm.auto import tqdm

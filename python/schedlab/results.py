@@ -1,4 +1,4 @@
-"""Results: one long table of rows, as the program prints them and as Arrow has them."""
+"""Results: one long table of rows, as text and in Arrow's format."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _TEXT = ("workload", "world", "baseline", "candidate", "subject_kind", "subject"
 
 
 class Results:
-    """The rows of a command. pandas, polars, DuckDB and pyarrow take them as they are, without a copy: `polars.DataFrame(results)`.
+    """The rows of a command. pandas, polars, DuckDB and pyarrow read them directly, without a copy: `polars.DataFrame(results)`.
 
-    Columns: workload, world, cpus, baseline, candidate, subject_kind, subject, metric, unit, value, ci_low, ci_high (the 95 % confidence interval), runs, effect,
-    verdict, reason, seed, provenance, note, and one for each coordinate of a point, such as `load`. What cannot be had is null, and `note` says why.
+    Columns: workload, world, cpus, baseline, candidate, subject_kind, subject, metric, unit, value, ci_low, ci_high (the 95 % confidence interval), runs,
+    difference, effect (each with _low and _high), verdict, reason, seed, provenance, note, and one for each coordinate of a point, such as `load`. A value that cannot be measured is null, and `note` gives the reason.
     """
 
     def __init__(self, answer: Answer):
@@ -34,12 +34,12 @@ class Results:
 
     @property
     def command(self) -> str:
-        """The command line that gave the rows."""
+        """The command line that produced the rows."""
         return self._answer.command
 
     @property
     def reproduce(self) -> str | None:
-        """The same, if it gives the same digits again; None on this machine, or where the time was up."""
+        """The same, if it gives the same digits again; None for runs on this machine, or if a time limit ended them."""
         return self._answer.reproduce
 
     @property
@@ -48,10 +48,10 @@ class Results:
         return json.loads(self._answer.to_json())["rows"]
 
     def value(self, metric: str, **where: Any) -> float | None:
-        """The value of `metric` in the one row of which all of `where` is true, as in `value("grr", candidate="take:rr", cpus=4)`."""
+        """The value of `metric` in the only row that matches all of `where`, as in `value("grr", candidate="take:rr", cpus=4)`."""
         rows = self._where(metric, where)
         if len(rows) != 1:
-            raise errors.UsageError(f"{len(rows)} rows have the metric {metric} where {where}: give what tells one from the others")
+            raise errors.UsageError(f"{len(rows)} rows have the metric {metric} where {where}: give more conditions, so that one row is left")
         return rows[0]["value"]
 
     def to_json(self) -> str:
@@ -76,7 +76,7 @@ class Results:
         for key in filter(None, (x, color)):
             if not all(key in row for row in rows):
                 columns = sorted({key for row in rows for key in row})
-                raise errors.UsageError(f"there is no column {key} to plot along; there are {', '.join(columns)}")
+                raise errors.UsageError(f"there is no column {key} to plot; the columns are {', '.join(columns)}")
         if x not in _TEXT and all(_is_number(row[x]) for row in rows):
             rows = [{**row, x: float(row[x])} for row in rows]
         is_line = bool(rows) and isinstance(rows[0][x], (int, float))
@@ -132,4 +132,4 @@ def _no_such(what, wrong, names):
 
     near = difflib.get_close_matches(str(wrong), names, n=1, cutoff=0.5)
     hint = f" Did you mean `{near[0]}`?" if near else ""
-    return f"there is no {what} named `{wrong}` here.{hint} There are: {', '.join(names)}"
+    return f"there is no {what} named `{wrong}` here.{hint} The names are: {', '.join(names)}"

@@ -1,4 +1,4 @@
-"""Sweeps: many runs over a grid of parameters, policies and seeds, here or on a cluster, each computed once and kept."""
+"""Sweeps: many runs over a grid of parameters, policies and seeds, here or on a cluster. Each run is computed once and kept."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def sweep(
     jobs: int | None = None,
     progress: bool = True,
 ) -> Results:
-    """Runs the cells of `grid` and sums them up over the seeds: `schedlab sweep --resume`.
+    """Runs the cells of `grid` and summarises them over the seeds: `schedlab sweep --resume`.
 
     `grid` is the path of a grid file, or its keys as a dictionary, in which `workload` may be a `schedlab.Workload`. Without a `client` the cells run on all cores of this
-    machine, `jobs` at a time; with a `dask.distributed.Client` on its cluster. `output` is the directory where cells and results are kept: cells that are there already,
-    whoever computed them, are not computed again. Cells that fail raise `schedlab.CellsFailed`, which has the results of all others.
+    machine, `jobs` at a time; with a `dask.distributed.Client` on its cluster. `output` is the directory where cells and results are kept: cells that exist already
+    are not computed again. Cells that fail raise `schedlab.CellsFailed`, which has the results of the other cells.
     """
     with _file(grid) as file, _directory(output) as directory:
         if client is None:
@@ -60,7 +60,7 @@ def _directory(output):
 
 
 def _with_files(value, directory):
-    """Keys of a grid with the names of files in place of its workloads."""
+    """The keys of a grid, with its workloads replaced by file names."""
     if isinstance(value, Workload):
         file = directory / f"{value.name}-{len(list(directory.iterdir()))}.toml"
         return value.save(file).name

@@ -1,4 +1,4 @@
-"""The program's verbs as functions. Each is a command line that is not printed: names, defaults, messages and digits are those of `schedlab`."""
+"""The program's commands as functions. Each runs a command line without printing: names, defaults, messages and digits are those of `schedlab`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .results import Results
 from .workload import Workload, named
 
 Subject: TypeAlias = Union[str, "PathLike[str]", Workload]
-"""What can be run: the name of a workload, the path of a workload file or a recording, or a workload that was made here."""
+"""A workload: its name, the path of a workload file or a recording, or a `Workload` made here."""
 
 T = TypeVar("T")
 Several: TypeAlias = Union[T, Sequence[T]]
@@ -53,13 +53,13 @@ def compare(
     output: str | PathLike[str] | None = None,
     progress: bool = True,
 ) -> Results:
-    """Which of `policies` treats `workload` best, against `baseline`: `schedlab compare`.
+    """Compares `policies` on `workload` with `baseline`: `schedlab compare`.
 
-    `on` is any of "sim", "vm" (a real kernel in a guest) and "host" (this machine), or a list of them; `kernel` is of guests. `ensemble` is how many runs each policy has. `policies` are names, or
-    subclasses of `schedlab.Policy` (or functions that make one), which run beside the named ones in the simulator. `workload` may be a list.
+    `on` is any of "sim", "vm" (a real kernel in a guest) and "host" (this machine), or a list of them; `kernel` is the kernel of guests. `ensemble` is the number of runs of each policy. `policies` are names, or
+    subclasses of `schedlab.Policy` (or functions that make one), which run in the simulator beside the named ones. `workload` may be a list.
 
     `workload` is a name (`schedlab list workloads`), the path of a workload file or a recording, or a `schedlab.Workload`. `cpus` and `load` may be lists. `parameters`
-    are those of a stochastic workload, as in `{"tmc": "2ms"}`. `machine` is the path of a machine file, or `"host"`; `add_load` is a workload that runs beside a recording.
+    are those of a stochastic workload, as in `{"tmc": "2ms"}`. `machine` is the path of a machine file, or `"host"`; `add_load` is a workload to run beside a recording.
     Durations are texts with a unit. `output` is a directory for results, traces and a report.
     """
     names, own = _policies(policies)
@@ -121,10 +121,10 @@ def queue_costs(
     program: str | PathLike[str] | None = None,
     progress: bool = True,
 ) -> Results:
-    """What one operation costs in each of the ready queues `queues`: `schedlab queue`.
+    """The cost of one operation in each of the ready queues `queues`: `schedlab queue`.
 
     `count` is any of "instructions", "time" and "steps", by default all. Instructions are counted by valgrind in `program`, a build of schedlab's command line, by
-    default the one that is installed.
+    default the installed one.
     """
     counts = ["instructions", "time", "steps"] if count is None else _items(count)
     words = ["queue", *_list("--queues", queues), *_list("--tasks", tasks), *_option("--levels", levels), *_option("--mix", mix)]
@@ -136,26 +136,26 @@ def queue_costs(
 
 
 def read_trace(path: str | PathLike[str]) -> _native.Trace:
-    """A recording of perf's, or a trace of `schedlab run --trace`, as tables: a `schedlab.Trace`."""
+    """Reads a recording of perf, or a trace of `schedlab run --trace`, as tables: a `schedlab.Trace`."""
     return _native.read_trace(pathlib.Path(path))
 
 
 def fit(recording: str | PathLike[str], *, only: Several[str] = (), allow_lost: bool = False) -> Workload:
-    """A stochastic workload that is like `recording`: `schedlab inspect --fit`. With names in `only` it is fitted to the tasks of these names alone."""
+    """Fits a stochastic workload to `recording`: `schedlab inspect --fit`. With `only`, it is fitted only to the tasks with these names."""
     path = pathlib.Path(recording)
     return Workload(_native.fit(path, _items(only), allow_lost), path.name.split(".")[0])
 
 
 def find_program(given: str | PathLike[str] | None) -> str:
-    """The command line's program: the one that is given, named by the environment variable SCHEDLAB, or installed."""
+    """The program: the given one, the one in the environment variable SCHEDLAB, or the installed one."""
     found = given or os.environ.get("SCHEDLAB") or shutil.which("schedlab")
     if not found:
-        raise errors.Missing("this takes the program `schedlab`, which is not installed: `cargo install --path crates/schedlab`, or give program=")
+        raise errors.Missing("this needs the program `schedlab`, which is not installed: `cargo install --path crates/schedlab`, or give program=")
     return str(found)
 
 
 def _policies(policies):
-    """The names, and the policies of the caller's own with their places among all."""
+    """The names, and the caller's own policies with their positions among all."""
     names, own = [], []
     for place, policy in enumerate([] if policies is None else _several(policies)):
         if isinstance(policy, str):
@@ -164,7 +164,7 @@ def _policies(policies):
             own.append((place, policy))
         else:
             of = type(policy).__name__
-            hint = ": give the class, of which each run gets an instance of its own" if isinstance(policy, Policy) else ""
+            hint = ": give the class: each run makes a new instance" if isinstance(policy, Policy) else ""
             raise errors.UsageError(f"a policy is a name or a subclass of schedlab.Policy, not an instance of {of}{hint}")
     return names, own
 

@@ -1,6 +1,6 @@
-"""Workloads that are made here: tasks that go through phases, or classes of tasks that are drawn at random.
+"""Workloads made in Python: tasks that go through phases, or classes of tasks drawn at random.
 
-The keys are those of workload files (docs/closed-workloads.md, docs/workload.schema.json), so that what is made here can be saved and given to the command line.
+The keys are those of workload files (docs/closed-workloads.md, docs/workload.schema.json), so that a workload can be saved and used on the command line.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from . import _native, errors
 
 
 class Workload:
-    """The text of a workload file. `save` writes it; every function of the package that takes a workload takes it as it is."""
+    """The text of a workload file. `save` writes it; every function of the package that takes a workload accepts it."""
 
     def __init__(self, toml: str, name: str = "workload"):
         self.toml = toml
         self.name = name
 
     def save(self, path: str | PathLike[str]) -> str | PathLike[str]:
-        """Writes the file and gives its path."""
+        """Writes the file and returns its path."""
         pathlib.Path(path).write_text(self.toml)
         return path
 
@@ -32,7 +32,7 @@ class Workload:
 
 
 def stochastic(name: str = "workload", **keys: Any) -> Workload:
-    """A workload that is drawn at random: `stochastic(base="unix1990", load=0.5, warm_up=100)`. Keys with a dash are written with an underscore."""
+    """A workload drawn at random: `stochastic(base="unix1990", load=0.5, warm_up=100)`. Keys with a dash are written with an underscore."""
     return Workload(to_toml({"name": name, **{key.replace("_", "-"): value for key, value in keys.items()}}), name)
 
 
@@ -47,17 +47,17 @@ def task(name: str, phases: list[Any], **keys: Any) -> dict[str, Any]:
 
 
 def run(duration: str) -> dict[str, Any]:
-    """A phase: needs so much CPU time."""
+    """A phase: needs this CPU time."""
     return {"run": duration}
 
 
 def sleep(duration: str) -> dict[str, Any]:
-    """A phase: sleeps for so long."""
+    """A phase: sleeps for this time."""
     return {"sleep": duration}
 
 
 def loop(times: int | None, *phases: Any) -> dict[str, Any]:
-    """A phase: these phases so often; for ever if `times` is None."""
+    """A phase: repeats these phases; endlessly if `times` is None."""
     return {"loop": {"times": times, "phases": list(phases)}}
 
 
@@ -67,11 +67,11 @@ def timer(period: str, mode: str = "absolute") -> dict[str, Any]:
 
 
 def to_toml(keys: dict[str, Any]) -> str:
-    """A TOML file of nested dictionaries and lists. What is None is left out."""
+    """Converts nested dictionaries and lists to TOML. None values are left out."""
     try:
         return _native.to_toml(json.dumps(_present(keys), allow_nan=False))
     except (TypeError, ValueError) as error:
-        raise errors.UsageError(f"numbers must be finite, and all else texts, lists and dictionaries: {error}") from error
+        raise errors.UsageError(f"numbers must be finite; other values must be texts, lists or dictionaries: {error}") from error
 
 
 def _present(value):
@@ -82,7 +82,7 @@ def _present(value):
 
 @contextlib.contextmanager
 def named(workload):
-    """The name or path by which the program finds `workload`; none for none."""
+    """The name or path with which the program finds `workload`; None for None."""
     if workload is None:
         yield None
         return

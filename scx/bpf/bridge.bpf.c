@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The bridge: carries what happens to tasks to a program in user space, in order and with times, and its decisions back. No policy of its
- * own.
+ * The bridge: passes the events of tasks to a program in user space, in order and with times, and
+ * executes its decisions. It is no policy.
  *
- * Events and decisions lie in two rings of memory that both sides map: no system call, no copy. An event's place is taken by one atomic
- * addition, so the order of the ring is the order of the events. Every task but the program itself goes this way, kernel threads too:
- * nothing runs that was not decided.
+ * Events and decisions lie in two rings of memory that both sides map: no system call, no copy. One
+ * atomic addition takes the place of an event, so the order of the ring is the order of the events.
+ * All tasks except the program itself go this way, kernel threads too: no task runs without a
+ * decision.
  *
- * The program is a task like others, and must never wait for its own decisions: it runs first whenever something has happened, and gives up
- * the CPU with sched_yield when it has read all. A running task is stopped for it where a decision is due at once (somebody woke, a tick);
- * the event says so, and the task goes on unless the program decides otherwise.
+ * The program is a task like others, and must never wait for its own decisions. It runs first
+ * whenever there are events, and gives up the CPU with sched_yield when it has read all. Where a
+ * decision is due at once (a wakeup, a tick), the running task is stopped for it. The event records
+ * that, and the task continues unless the program decides otherwise.
  *
- * Source: the kernel's Documentation/scheduler/sched-ext.rst and kernel/sched/ext.c of Linux 6.18; the way in which the program is kept
- * running is that of the scx project's scx_rustland_core, which forwards enqueue and the choice of a CPU only.
+ * Source: the kernel's Documentation/scheduler/sched-ext.rst and kernel/sched/ext.c of Linux 6.18.
+ * The program is kept running as in the scx project's scx_rustland_core, which forwards only
+ * enqueue and the choice of a CPU.
  */
 #include "scheduler.bpf.h"
 #include "bridge.h"
@@ -40,24 +43,26 @@ struct {
 	__type(value, struct heartbeat);
 } heartbeats SEC(".maps");
 
-/* The program in user space, and each how many-th tick of a busy CPU its policy wants; none if 0. */
+/*
+ * The program in user space, and the period of its policy's ticks in ticks of a busy CPU; 0: none.
+ */
 SEC(".rodata.settings") const volatile struct {
 	u32 program_pid;
 	u32 each_tick;
 } settings;
 
-/* Whether the program waits for a CPU; whether it shall have one although nothing has happened. */
+/* Whether the program waits for a CPU; whether it gets one although there are no events. */
 static bool program_waits;
 static bool program_due;
 /* Whether it has run since the last heartbeat. */
 static bool program_ran;
-/* Per CPU: who called sched_yield, and whose stop is only for the program's sake. */
+/* Per CPU: the task that called sched_yield, and the task that stops only for the program. */
 static u32 yielded[MOST_CPUS];
 static bool excursion[MOST_CPUS];
-/* Per CPU: ticks since the last one that was told. */
+/* Per CPU: ticks since the last reported one. */
 static u32 ticks[MOST_CPUS];
 static u32 drains;
-/* Per CPU: the events of the switch that is under way, by their numbers from 1 on: that its last task stops, and that its next one runs. */
+/* Per CPU: the events of the current switch, by their numbers from 1 on: stop and run. */
 static u64 stops_at[MOST_CPUS];
 static u64 runs_at[MOST_CPUS];
 
@@ -73,8 +78,8 @@ static bool is_program(const struct task_struct *p)
 	return (u32)p->pid == settings.program_pid;
 }
 
-/* Writes an event, and returns its number from 1 on. The one who reads is too late if the ring is full: then the kernel ends this. */
-static u64 tell(u32 kind, const struct task_struct *p, u32 flags, u64 value)
+/* Writes an event, and returns its number from 1 on. If the ring is full, the kernel ends this. */
+static u64 write_event(u32 kind, u32 pid, u32 cpu, u32 flags, u64 value)
 {
 	struct shared *shared = memory();
 	struct event *event;
@@ -90,41 +95,46 @@ static u64 tell(u32 kind, const struct task_struct *p, u32 flags, u64 value)
 	event = &shared->events[at & (EVENTS - 1)];
 	event->ns = bpf_ktime_get_ns();
 	event->value = value;
-	event->pid = p->pid;
+	event->pid = pid;
 	event->kind = kind;
-	event->cpu = scx_bpf_task_cpu(p);
+	event->cpu = cpu;
 	event->flags = flags;
-	__sync_lock_test_and_set(&event->sequence, at + 1); /* a full barrier: all of it is there before its number */
+	__sync_lock_test_and_set(&event->sequence, at + 1); /* a full barrier */
 	return at + 1;
 }
 
-/* The event with this number happens now, unless it has been read already. */
+static u64 tell(u32 kind, const struct task_struct *p, u32 flags, u64 value)
+{
+	return write_event(kind, p->pid, scx_bpf_task_cpu(p), flags, value);
+}
+
+/* Sets the time of this event to now, unless it has been read. */
 static void happens_now(struct shared *shared, u64 number, u64 now)
 {
 	if (number > shared->event_tail)
 		shared->events[(number - 1) & (EVENTS - 1)].ns = now;
 }
 
-/* Whether events wait to be read. */
+/* Whether there are unread events. */
 static bool has_news(struct shared *shared)
 {
 	return shared->event_head != shared->event_tail;
 }
 
-/* A decision is due at once: the CPU of `p` stops what it runs for the program. */
+/* A decision is due at once: stops the task on the CPU of `p` for the program. */
 static void summon(const struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 
 	if (!program_waits)
-		return; /* it runs somewhere, and looks before it goes */
+		return; /* it runs somewhere, and checks before it yields */
 	excursion[cpu & (MOST_CPUS - 1)] = true;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
 s32 BPF_STRUCT_OPS(bridge_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
-	return prev_cpu; /* the policy says later where it runs */
+	return prev_cpu; /* the policy decides later where it runs */
 }
 
 void BPF_STRUCT_OPS(bridge_enqueue, struct task_struct *p, u64 enq_flags)
@@ -135,7 +145,7 @@ void BPF_STRUCT_OPS(bridge_enqueue, struct task_struct *p, u64 enq_flags)
 		program_waits = true;
 		return;
 	}
-	p->scx.dsq_vtime++; /* how often it was enqueued: a decision about an earlier wait is void */
+	p->scx.dsq_vtime++; /* the number of its wait: a decision about an earlier one is void */
 	tell(EVENT_ENQUEUE, p, woken ? FLAG_WOKEN : 0, p->scx.dsq_vtime);
 	if (bpf_get_current_task_btf() != p)
 		summon(p);
@@ -149,7 +159,7 @@ void BPF_STRUCT_OPS(bridge_dequeue, struct task_struct *p, u64 deq_flags)
 		tell(EVENT_DEQUEUE, p, 0, 0);
 }
 
-/* Carries one decision out. */
+/* Executes one decision. */
 static long decide(struct shared *shared, u64 at)
 {
 	struct decision *decision = &shared->decisions[at & (DECISIONS - 1)];
@@ -162,7 +172,7 @@ static long decide(struct shared *shared, u64 at)
 	}
 	p = bpf_task_from_pid(decision->pid);
 	if (!p)
-		return 0; /* it has ended: the event says so */
+		return 0; /* it has ended: there is an event for that */
 	if (p->scx.dsq_vtime == decision->wait) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, decision->slice ?: 1, 0);
 		if (cpu != bpf_get_smp_processor_id())
@@ -172,7 +182,7 @@ static long decide(struct shared *shared, u64 at)
 	return 0;
 }
 
-/* Carries out what the program has decided; true if there was anything. One CPU at a time. */
+/* Executes the program's decisions; true if there were any. One CPU at a time. */
 static bool drain(struct shared *shared)
 {
 	u64 head, tail = shared->decision_tail;
@@ -202,7 +212,7 @@ void BPF_STRUCT_OPS(bridge_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	drain(shared);
 	if (prev && is_program(prev) && has_news(shared)) {
-		go_on(prev, SCX_SLICE_INF); /* that came after it had looked */
+		go_on(prev, SCX_SLICE_INF); /* the event came after its last check */
 		return;
 	}
 	if (!program_waits || !(has_news(shared) || program_due || goes_back(prev)))
@@ -213,7 +223,7 @@ void BPF_STRUCT_OPS(bridge_dispatch, s32 cpu, struct task_struct *prev)
 	program_waits = false;
 	program_due = false;
 	if (program->migration_disabled)
-		at = scx_bpf_task_cpu(program); /* it was stopped where it must go on */
+		at = scx_bpf_task_cpu(program); /* it was stopped on the CPU where it must continue */
 	scx_bpf_dsq_insert(program, SCX_DSQ_LOCAL_ON | at, SCX_SLICE_INF, 0);
 	if (at != cpu) {
 		excursion[at & (MOST_CPUS - 1)] = true;
@@ -263,8 +273,9 @@ void BPF_STRUCT_OPS(bridge_stopping, struct task_struct *p, bool runnable)
 }
 
 /*
- * The kernel says that tasks stop and run on its way to the switch. What they have of the CPU lasts from switch to switch, as in any trace and
- * in the simulator: both events get the time of the switch, which is before the program can read them, as it does not run there.
+ * The kernel reports stop and run before the switch. A task has the CPU from switch to switch, as
+ * in any trace and in the simulator. So both events get the time of the switch. The program does
+ * not run on this CPU, so it cannot read them before that.
  */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(bridge_switched, bool preempted, struct task_struct *prev, struct task_struct *next)
@@ -307,7 +318,7 @@ void BPF_STRUCT_OPS(bridge_tick, struct task_struct *p)
 	p->scx.slice = 0;
 }
 
-/* Ticks are counted from the begin of a job on. */
+/* Counts ticks from the begin of a job. */
 BEGIN_ANEW()
 {
 	u32 cpu;
@@ -336,6 +347,33 @@ void BPF_STRUCT_OPS(bridge_disable, struct task_struct *p)
 		tell(EVENT_DISABLE, p, 0, 0);
 }
 
+/* After `disable`, if this scheduler ever had the task. */
+void BPF_STRUCT_OPS(bridge_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
+{
+	if (!is_program(p) && !args->cancelled)
+		tell(EVENT_EXIT, p, 0, 0);
+}
+
+void BPF_STRUCT_OPS(bridge_cpu_online, s32 cpu)
+{
+	write_event(EVENT_CPU_ONLINE, 0, cpu, 0, 0);
+}
+
+void BPF_STRUCT_OPS(bridge_cpu_offline, s32 cpu)
+{
+	write_event(EVENT_CPU_OFFLINE, 0, cpu, 0, 0);
+}
+
+void BPF_STRUCT_OPS(bridge_cpu_acquire, s32 cpu, struct scx_cpu_acquire_args *args)
+{
+	write_event(EVENT_CPU_ACQUIRE, 0, cpu, 0, 0);
+}
+
+void BPF_STRUCT_OPS(bridge_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
+{
+	write_event(EVENT_CPU_RELEASE, 0, cpu, 0, 0);
+}
+
 void BPF_STRUCT_OPS(bridge_set_weight, struct task_struct *p, u32 weight)
 {
 	if (!is_program(p))
@@ -348,7 +386,7 @@ void BPF_STRUCT_OPS(bridge_set_cpumask, struct task_struct *p, const struct cpum
 		tell(EVENT_CPUMASK, p, 0, first_cpus(mask));
 }
 
-/* Without this the watchdog would take a program that has nothing to do for one that starves. */
+/* Without this the kernel's watchdog would eject an idle program as a starving one. */
 static int beat(void *map, u32 *key, struct heartbeat *heartbeat)
 {
 	if (!program_ran) {
@@ -396,11 +434,19 @@ struct sched_ext_ops ops = {
 	.tick = (void *)bridge_tick,
 	.enable = (void *)bridge_enable,
 	.disable = (void *)bridge_disable,
+	.exit_task = (void *)bridge_exit_task,
+	.cpu_online = (void *)bridge_cpu_online,
+	.cpu_offline = (void *)bridge_cpu_offline,
+	.cpu_acquire = (void *)bridge_cpu_acquire,
+	.cpu_release = (void *)bridge_cpu_release,
 	.set_weight = (void *)bridge_set_weight,
 	.set_cpumask = (void *)bridge_set_cpumask,
 	.init = (void *)bridge_init,
 	.exit = (void *)bridge_exit,
-	/* A task that is alone goes through the program as well, and the program itself does not go on for want of others. */
+	/*
+	 * A task that is alone goes through the program as well, and the program itself yields
+	 * also when it is alone.
+	 */
 	.flags = SCX_OPS_ENQ_LAST,
 	.dispatch_max_batch = 64,
 	.timeout_ms = 5000,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the bridge's two sides share; src/bridge/memory.rs is the other description of it. */
+/* What both sides of the bridge share; src/bridge/memory.rs has the same layout. */
 #ifndef SCHEDLAB_BRIDGE_H
 #define SCHEDLAB_BRIDGE_H
 
@@ -8,27 +8,32 @@
 #define DRAINED_AT_ONCE 64
 
 enum event_kind {
-	EVENT_ENABLE = 1,	/* the task is ours from now on; flags: its policy, value: static_prio */
-	EVENT_DISABLE,		/* it is not any more: it ended, or asked for another class */
-	EVENT_RUNNABLE,		/* it wants to run; value: the CPU that says so */
-	EVENT_ENQUEUE,		/* it waits for a decision; value: which wait of its life this is */
-	EVENT_DEQUEUE,		/* it does not wait any more */
+	EVENT_ENABLE = 1,	/* the task belongs to this scheduler; flags: its policy, value: static_prio */
+	EVENT_DISABLE,		/* no longer: it ends, or changes its class */
+	EVENT_RUNNABLE,		/* it is runnable; value: the CPU that reports it */
+	EVENT_ENQUEUE,		/* it waits for a decision; value: the number of this wait */
+	EVENT_DEQUEUE,		/* it no longer waits */
 	EVENT_RUNNING,		/* it runs on cpu */
 	EVENT_STOPPING,		/* it stops, see the flags */
-	EVENT_QUIESCENT,	/* it does not want to run any more */
+	EVENT_QUIESCENT,	/* it is no longer runnable */
 	EVENT_TICK,		/* it runs, and the kernel's tick came */
-	EVENT_WEIGHT,		/* as EVENT_ENABLE, of a task that is ours */
-	EVENT_CPUMASK,		/* value: where it may run */
+	EVENT_WEIGHT,		/* as EVENT_ENABLE, of an enabled task */
+	EVENT_CPUMASK,		/* value: the CPUs that it may use */
+	EVENT_EXIT,		/* it is gone, and so is its process id */
+	EVENT_CPU_ONLINE,	/* of cpu, and no task, as all below */
+	EVENT_CPU_OFFLINE,
+	EVENT_CPU_ACQUIRE,	/* no higher class runs there any more */
+	EVENT_CPU_RELEASE,	/* a higher class runs there */
 };
 
 enum event_flag {
 	FLAG_WOKEN = 1,		/* after a sleep */
-	FLAG_RUNNABLE = 2,	/* it still wants to run, and is enqueued next */
+	FLAG_RUNNABLE = 2,	/* it is still runnable, and is enqueued next */
 	FLAG_YIELDED = 4,	/* it called sched_yield */
-	FLAG_EXCURSION = 8,	/* only so that the program can run */
-	FLAG_KEPT = 16,		/* by another class: the kernel goes on with it by itself */
-	FLAG_DEAD = 32,		/* for ever */
-	FLAG_SLEEPS = 64,	/* to sleep, not to have its attributes changed */
+	FLAG_EXCURSION = 8,	/* only for the program */
+	FLAG_KEPT = 16,		/* for another class; the kernel continues it by itself */
+	FLAG_DEAD = 32,		/* it has ended */
+	FLAG_SLEEPS = 64,	/* to sleep, not to change its attributes */
 };
 
 enum decision_kind {
@@ -37,7 +42,7 @@ enum decision_kind {
 };
 
 struct event {
-	unsigned long long sequence;	/* one more than its number, once it is written */
+	unsigned long long sequence;	/* its number + 1, once it is written */
 	unsigned long long ns;
 	unsigned long long value;
 	unsigned int pid;

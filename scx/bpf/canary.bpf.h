@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What canaries share that break a rule in their `canary_enqueue`, behind which this is included.
+ * Shared by the canaries that break a rule in their `canary_enqueue`; they include this after it.
  */
 s32 BPF_STRUCT_OPS(canary_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A canary: dispatches to a CPU that is not there. It exists to be ejected.
+ * A canary: dispatches to a CPU that does not exist. It exists to be ejected.
  */
 #include "scheduler.bpf.h"
 

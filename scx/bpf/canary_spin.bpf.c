@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A canary: when it has queued two thousand tasks it goes round in circles, with the kernel's lock held and interrupts off, for longer than
- * anybody waits. Nothing in the kernel can eject it; it exists to be found by a watchdog from outside.
+ * A canary: after it has queued two thousand tasks it loops with the kernel's lock held and
+ * interrupts off, longer than any time limit. Nothing in the kernel can eject it; it exists to be
+ * found by a watchdog from outside.
  */
 #include "scheduler.bpf.h"
 
 #define PATIENCE 2000
-/* The most that the verifier lets one loop do, and a loop of such loops. */
+/* The most passes that the verifier allows for one loop, and a loop of such loops. */
 #define LONG (1 << 23)
 
 u32 queued;

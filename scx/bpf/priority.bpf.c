@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Strict priorities: a queue per nice value, and the best that has anybody runs, first in, first out. The twin of `central:priority`.
+ * Strict priorities: one queue per nice value, first in, first out; the best queue with a task
+ * runs. It matches `central:priority`.
  *
- * Right where importance is known and the important sleep. It starves everybody below a task that does not.
+ * Right where importance is known and the important tasks sleep. Below a task that never sleeps,
+ * all tasks starve.
  *
- * Source: Curran & Stumm 1990, 5.3; Linux 2.6.22's bitmap. The Rust original: crates/readyq/src/priority.rs under
- * crates/schedsim/src/policy/central.rs. Forty levels, one per nice value: real-time tasks are not sched_ext's. A woken task preempts the
- * CPU that runs the worst, if that is worse than itself. Deviations: the kernel asks for the next task before the last one is back in its
- * queue, so that one is reckoned with as if it were; which idle CPU a woken task goes to is the kernel's choice.
+ * Source: Curran & Stumm 1990, 5.3; Linux 2.6.22's bitmap. The Rust original:
+ * crates/readyq/src/priority.rs under crates/schedsim/src/policy/central.rs. Forty levels, one per
+ * nice value: real-time tasks are outside sched_ext. A woken task preempts the CPU with the worst
+ * task, if that is worse than itself. Deviations: the kernel requests the next task before it
+ * enqueues the last one again, so this counts the last one as if it were in its queue; the kernel
+ * chooses the idle CPU of a woken task.
  */
 #include "scheduler.bpf.h"
 
 #define NICE_VALUES 40
 #define MOST_CPUS 64
-/* Worse than any: a CPU that runs nobody. */
+/* Worse than any level: an idle CPU. */
 #define NOBODY -1
 
-/* Bit l: somebody waits at level l, or did until the kernel took him away. */
+/* Bit l: a task waits at level l, or did until the kernel took it away. */
 static u64 waiting;
-/* What each CPU runs. */
+/* The level that each CPU runs. */
 static s32 running_level[MOST_CPUS];
 
 static u32 nice_level(const struct task_struct *p)
@@ -33,7 +37,7 @@ s32 BPF_STRUCT_OPS(priority_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	return place(p, prev_cpu, wake_flags);
 }
 
-/* Preempts whoever runs at the worst level, if that is worse than `level`. */
+/* Preempts the task at the worst level, if that is worse than `level`. */
 static void preempt_worse(const struct task_struct *p, s32 level)
 {
 	s32 cpu, worst = level, victim = -1;
@@ -77,7 +81,7 @@ void BPF_STRUCT_OPS(priority_dispatch, s32 cpu, struct task_struct *prev)
 			return;
 		__sync_fetch_and_and(&waiting, ~(1ULL << level));
 		if (level == own) {
-			go_on(prev, QUANTUM); /* it is the best, alone at its level, and goes on */
+			go_on(prev, QUANTUM); /* it is the best, alone at its level, and continues */
 			return;
 		}
 	}

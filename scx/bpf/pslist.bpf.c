@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * pslist, the partially sorted list: a fair scheduler that does not sort. The twin of `pslist`.
+ * pslist, the partially sorted list: a fair scheduler that does not sort. It matches `pslist`.
  *
- * Waiting tasks stand in a list of which only the middle is compared with: a task whose virtual run time is less than that of the middle
- * one goes in front of the middle, any other to the tail. The head runs next, and runs until its virtual run time is greater than that of
- * the new head. Right where a decision shall cost the same for two tasks and for ten thousand. It does badly at latencies, and is fair only
- * as long as tasks run until they have passed the next one.
+ * A waiting task is compared only with the middle of the list. If its virtual run time is smaller,
+ * it goes in front of the middle, else to the tail. The head runs next, until its virtual run time
+ * is greater than that of the new head. Right where a decision must cost the same for two tasks and
+ * for ten thousand. Its latencies are bad, and it is fair only as long as tasks run until they have
+ * passed the next one.
  *
- * The list is two queues, one behind the other: the front half, and the back half, whose first is the middle. "In front of the middle" is
- * then the tail of the front half. The back half is as long as the front half or one longer. The kernel lets queues be moved only when the
- * next task is taken: whoever comes stands in a third queue until then, and by then it is known until when it has run.
+ * The list is two queues, one after the other: the front half, and the back half, whose first task
+ * is the middle. "In front of the middle" is then the tail of the front half. The back half is as
+ * long as the front half, or one longer. The kernel allows moves between queues only when the next
+ * task is taken. Until then new tasks stand in a third queue, and by then their last run is
+ * accounted.
  *
- * Source: the post "Partial sorted list scheduler - pslist" (Linux 3.6). The Rust original, and what the post leaves open:
- * crates/schedsim/src/policy/pslist.rs. Deviations: one list for all CPUs; nobody preempts.
+ * Source: the post "Partial sorted list scheduler - pslist" (Linux 3.6). The Rust original, and
+ * what the post leaves open: crates/schedsim/src/policy/pslist.rs. Deviations: one list for all
+ * CPUs; no preemption.
  */
 #include "scheduler.bpf.h"
 
@@ -24,20 +28,23 @@
 /* More than any task is ahead of the clock. */
 #define AGE (1ULL << 40)
 
-/* The virtual run time at which the last turn began; it never goes back. */
+/* The virtual run time at the begin of the last run; it never decreases. */
 static u64 clock;
-/* Until when the running task has been charged. */
+/* The time until which the running task has been charged. */
 static u64 charged[MOST_CPUS];
-/* Who has been told to stop, until the switch. */
+/* The task that has to stop, until the switch. */
 static s32 stops[MOST_CPUS];
-/* By task: what it ran from then until the switch, and has not been charged. */
+/* By task: the time from then until the switch, which has not been charged. */
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
 	__type(value, u64);
 } ends SEC(".maps");
-/* The weights of nice -20 to 19: sched_prio_to_weight in the kernel, which rounds those that it tells schedulers like this one. */
+/*
+ * The weights of nice -20 to 19: sched_prio_to_weight in the kernel, which passes rounded ones to
+ * schedulers like this one.
+ */
 static const u32 weights[40] = {
 	88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916,
 	9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277,
@@ -62,7 +69,7 @@ static bool first(u64 half, u64 *vruntime)
 	return false;
 }
 
-/* Adds to the virtual run time that `p` has run for so long. */
+/* Adds this run to the virtual run time of `p`. */
 static void ran(struct task_struct *p, u64 time)
 {
 	u32 nice = p->static_prio - 100;
@@ -70,7 +77,7 @@ static void ran(struct task_struct *p, u64 time)
 	p->scx.dsq_vtime += time * NICE_0 / weights[nice < 40 ? nice : 20];
 }
 
-/* Charges what `p` has run since it was last charged. */
+/* Charges the time that `p` has run since it was last charged. */
 static void charge(struct task_struct *p)
 {
 	u64 *since = &charged[scx_bpf_task_cpu(p) & (MOST_CPUS - 1)];
@@ -80,7 +87,7 @@ static void charge(struct task_struct *p)
 	*since = now;
 }
 
-/* Charges what `p`, which waits, has run at the end of its last turn. */
+/* Charges the end of the last run of `p`, which waits. */
 static void settle(struct task_struct *p)
 {
 	u64 *end = bpf_task_storage_get(&ends, p, NULL, 0);
@@ -91,7 +98,7 @@ static void settle(struct task_struct *p)
 	}
 }
 
-/* Makes the halves equal again, from which one task was taken or to which one came. */
+/* Makes the halves equal again after one task was added or removed. */
 static void balance(void)
 {
 	s32 by = scx_bpf_dsq_nr_queued(BACK) - scx_bpf_dsq_nr_queued(FRONT);
@@ -110,7 +117,7 @@ static void balance(void)
 	}
 }
 
-/* Whoever has come stands in one half from now on, one after another. */
+/* Moves the new tasks into the halves, one after another. */
 static void take_in(void)
 {
 	struct task_struct *p;
@@ -132,7 +139,7 @@ void BPF_STRUCT_OPS(pslist_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	if (enq_flags & WAKEUP) {
 		settle(p);
-		/* Nothing is credited for sleep. */
+		/* Sleep gives no credit. */
 		if (before(p->scx.dsq_vtime, clock))
 			p->scx.dsq_vtime = clock;
 	}
@@ -145,10 +152,10 @@ void BPF_STRUCT_OPS(pslist_dispatch, s32 cpu, struct task_struct *prev)
 	if (scx_bpf_dsq_move_to_local(FRONT, 0) || scx_bpf_dsq_move_to_local(BACK, 0))
 		balance();
 	else if (goes_back(prev))
-		go_on(prev, SCX_SLICE_INF); /* it is alone, and goes on */
+		go_on(prev, SCX_SLICE_INF); /* it is alone, and continues */
 }
 
-/* A turn lasts from switch to switch, as in any trace and in the simulator. */
+/* A run lasts from switch to switch, as in any trace and in the simulator. */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(pslist_switched, bool preempted, struct task_struct *prev, struct task_struct *next)
 {
@@ -183,7 +190,7 @@ static bool next_one(u64 *vruntime)
 	if (first(FRONT, vruntime))
 		return true;
 	bpf_for_each(scx_dsq, p, COME, 0) {
-		/* The first to come goes in front of the middle, or behind it. */
+		/* The first new task goes in front of the middle, or behind it. */
 		settle(p);
 		if (!first(BACK, vruntime) || before(p->scx.dsq_vtime, *vruntime))
 			*vruntime = p->scx.dsq_vtime;
@@ -192,7 +199,7 @@ static bool next_one(u64 *vruntime)
 	return first(BACK, vruntime);
 }
 
-/* The stop rule: whoever has passed the next one stops. */
+/* The stop rule: a task that has passed the next one stops. */
 void BPF_STRUCT_OPS(pslist_tick, struct task_struct *p)
 {
 	u64 next;
@@ -207,7 +214,7 @@ void BPF_STRUCT_OPS(pslist_enable, struct task_struct *p)
 	p->scx.dsq_vtime = clock;
 }
 
-/* Whatever tasks have had until now is forgotten: the clock is ahead of them all. */
+/* Forgets all run times: the clock is ahead of all tasks. */
 BEGIN_ANEW()
 {
 	clock += AGE;

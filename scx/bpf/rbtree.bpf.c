@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A weighted virtual clock in a red-black tree: the task whose key is least runs next. The twin of `central:rbtree`.
+ * A weighted virtual clock in a red-black tree: the task with the smallest key runs next. It
+ * matches `central:rbtree`.
  *
- * A task's key is the virtual time of its next turn; at each turn it moves on by the stride of its level, 2^level. Right for proportional
- * rates. It costs a walk down the kernel's tree, and grows with the logarithm of the number of tasks: what the multi-list is held against.
+ * The key of a task is the virtual time of its next run; each run advances it by the stride of its
+ * level, 2^level. Right for proportional rates. An operation walks down the kernel's tree, so its
+ * cost grows with the logarithm of the number of tasks: the baseline for the multi-list.
  *
- * At insert the key becomes clamp(last key + stride, clock, clock + stride), where the clock is the key of the task that was taken out
- * last.
+ * At insert the key becomes clamp(last key + stride, clock, clock + stride), where the clock is the
+ * key of the task that was taken last.
  *
- * Source: Porter 2021, "A Better Priority System" and "Red-Black Trees". The Rust original: crates/readyq/src/rbtree.rs and clock.rs under
- * crates/schedsim/src/policy/central.rs. Deviations: the kernel asks for the next task before the last one is back in its queue, so that
- * one is reckoned with as if it were; which idle CPU a woken task goes to is the kernel's choice.
+ * Source: Porter 2021, "A Better Priority System" and "Red-Black Trees". The Rust original:
+ * crates/readyq/src/rbtree.rs and clock.rs under crates/schedsim/src/policy/central.rs. Deviations:
+ * the kernel requests the next task before it enqueues the last one again, so this counts the last
+ * one as if it were in its queue; the kernel chooses the idle CPU of a woken task.
  */
 #include "scheduler.bpf.h"
 
 #define QUEUE 0
 
-/* The key of the task that was taken out last. */
+/* The key of the task that was taken last. */
 static u64 clock;
 
 /* The key at which `p` waits now. */
@@ -38,7 +41,7 @@ void BPF_STRUCT_OPS(rbtree_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_bpf_dsq_insert_vtime(p, QUEUE, QUANTUM, next_key(p), enq_flags);
 }
 
-/* Whether a task of `key` would come before everybody who waits. */
+/* Whether a task of `key` would come before all waiting ones. */
 static bool precedes_all(u64 key)
 {
 	struct task_struct *p;
@@ -55,7 +58,7 @@ void BPF_STRUCT_OPS(rbtree_dispatch, s32 cpu, struct task_struct *prev)
 
 		if (precedes_all(key)) {
 			prev->scx.dsq_vtime = key;
-			go_on(prev, QUANTUM); /* it is the first again, and goes on */
+			go_on(prev, QUANTUM); /* it is the first again, and continues */
 			clock = key;
 			return;
 		}

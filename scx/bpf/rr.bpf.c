@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Round robin: one queue for all CPUs, first in, first out. The twin of `central:rr`.
+ * Round robin: one queue for all CPUs, first in, first out. It matches `central:rr`.
  *
- * Right where tasks are alike and nothing is known about them. It knows no priorities, and a task that sleeps often waits as long as one
- * that never does.
+ * Right where tasks are alike and nothing is known about them. It knows no priorities, and a task
+ * that sleeps often waits as long as one that never does.
  *
- * Source: Porter 2021, "Round Robin Scheduling"; Curran & Stumm 1990, 3.4 (CQ). The Rust original: crates/readyq/src/rr.rs under
- * crates/schedsim/src/policy/central.rs. Deviation: which idle CPU a woken task goes to is the kernel's choice.
+ * Source: Porter 2021, "Round Robin Scheduling"; Curran & Stumm 1990, 3.4 (CQ). The Rust original:
+ * crates/readyq/src/rr.rs under crates/schedsim/src/policy/central.rs. Deviation: the kernel
+ * chooses the idle CPU of a woken task.
  */
 #include "scheduler.bpf.h"
 
@@ -25,7 +26,7 @@ void BPF_STRUCT_OPS(rr_enqueue, struct task_struct *p, u64 enq_flags)
 void BPF_STRUCT_OPS(rr_dispatch, s32 cpu, struct task_struct *prev)
 {
 	if (!scx_bpf_dsq_move_to_local(QUEUE, 0) && goes_back(prev))
-		go_on(prev, QUANTUM); /* it is alone, and goes on */
+		go_on(prev, QUANTUM); /* it is alone, and continues */
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(rr_init)

@@ -1,69 +1,82 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Ruler: Multi-List-2's exact order by bit arithmetic, without its table. The twin of `central:ruler`.
+ * Ruler: Multi-List-2's exact order by bit arithmetic, without its table. It matches
+ * `central:ruler`.
  *
- * Tick t serves the levels 0 to ctz(t), so level l has its turn at every multiple of 2^l and gets half the rate of level l - 1. All tasks
- * of a level that wait when its turn starts run once: a pass. Right for proportional rates, each half the one before, at a cost that
- * neither the number of tasks nor their mix changes. Bad at rates that are no powers of two and at strict priorities.
+ * Tick t serves the levels 0 to ctz(t). So level l is served at every multiple of 2^l, with half
+ * the rate of level l - 1. All tasks that wait at a level when its service begins run once: a pass.
+ * Right for proportional rates, each half of the previous one, at a cost that depends neither on
+ * the number of tasks nor on their mix. Bad at rates that are no powers of two and at strict
+ * priorities.
  *
- * Each level has two queues. New tasks go to the one that collects; a pass takes that one over, and the other one, which is empty by then,
- * collects. So a pass is cut off from what comes later, and a task that dies or sleeps while it waits takes nothing along.
+ * Each level has two queues. New tasks go to the collecting one. A pass takes that one over, and
+ * the other one, which is empty by then, collects. So later tasks do not join a pass, and a task
+ * that ends or sleeps while it waits takes nothing along.
  *
- * Source: the order is Porter 2021, "Increasing the Responsiveness"; the arithmetic is schedlab's. The Rust original:
- * crates/readyq/src/ruler.rs under crates/schedsim/src/policy/central.rs. Deviations: the kernel asks for the next task before the last one
- * is back in its queue, so that one is reckoned with as if it were; which idle CPU a woken task goes to is the kernel's choice. A pass of
- * which only tasks are left that may not run on the CPU that asks is over; they wait for their level's next turn. A CPU may put a task into
- * a queue just as another one takes that over; the task then runs in the pass, at its level's next turn, or when a CPU would idle otherwise.
+ * Source: the order is Porter 2021, "Increasing the Responsiveness"; the arithmetic is schedlab's.
+ * The Rust original: crates/readyq/src/ruler.rs under crates/schedsim/src/policy/central.rs.
+ * Deviations: the kernel requests the next task before it enqueues the last one again, so this
+ * counts the last one as if it were in its queue; the kernel chooses the idle CPU of a woken task.
+ * A pass is over when its remaining tasks may not run on the CPU that takes the next task; they
+ * wait for the next pass of their level. A CPU may put a task into a queue while another CPU takes
+ * that queue over. The task then runs in the pass, in the next pass of its level, or when a CPU
+ * would idle otherwise.
  */
 #include "scheduler.bpf.h"
 
-/* Levels are named by their bits, 1 << level, as x86 shifts by a variable in five instructions. Of a level's two queues the other one is queue ^ 1. */
+/*
+ * Levels are named by their bits, 1 << level, because x86 shifts by a variable in five
+ * instructions. The other queue of a level is queue ^ 1.
+ */
 #define BITS ((1 << LEVELS) - 1)
 #define QUEUE_OF(bit) (2 * (bit))
 #define BIT_OF(queue) ((queue) / 2)
-/* The pass that a task belongs to is kept in its dsq_vtime, which is free in a FIFO queue. */
+/* The dsq_vtime of a task, which is free in a FIFO queue, holds its pass. */
 #define NO_QUEUE 0
 
-/* Whether there are several CPUs. It is known when this is loaded, so that on one CPU the verifier drops what only several need. */
+/*
+ * Whether there is more than one CPU. It is known at load time, so that on one CPU the verifier
+ * drops the code for more.
+ */
 SEC(".rodata.settings") const volatile struct {
 	bool several;
 } settings;
 
-/* Where in the ruler sequence the schedule stands: the tick, and the levels that it has still to serve. */
+/* The position in the ruler sequence: the tick, and its levels that are still to be served. */
 struct turn {
 	u64 tick, due;
 };
 
-/* What waits for a level's next turn. */
+/* The tasks that wait for a level's next pass. */
 struct level {
-	u64 queue; /* the one that collects */
-	u64 collected; /* how many, at most: those that the kernel takes away are counted */
+	u64 queue; /* the collecting one */
+	u64 collected; /* an upper bound: tasks that the kernel takes away are counted */
 };
 
 /* By their bits: eight are used. */
 static struct level levels[1 << LEVELS];
 static struct turn turn;
-/* The levels that collect somebody, or did until the kernel took him away. */
+/* The levels with collected tasks; the kernel may have taken them away. */
 static u64 waiting;
-/* The queue that the pass under way empties, and how many wait there at most: an empty queue is not looked into. */
+/* The queue of the current pass, and an upper bound of its length: an empty queue is not read. */
 static u64 pass = QUEUE_OF(1) ^ 1;
 static u64 left;
-/* Holds the above together where several CPUs dispatch. */
+/* Protects the above where more than one CPU dispatches. */
 struct bpf_spin_lock lock SEC(".data.lock") __hidden __attribute__((aligned(8)));
 
 static struct level *level_at(u64 bit)
 {
-	barrier_var(bit); /* the verifier shall see the bound, which the compiler would leave out where it knows it */
+	barrier_var(bit); /* for the verifier: the compiler would omit a bound that it knows */
 	return &levels[bit & BITS];
 }
 
-/* The lowest bit of `word`; 0 of 0. */
+/* The lowest bit of `word`; 0 for 0. */
 static u64 lowest(u64 word)
 {
 	return word & -word;
 }
 
-/* Moves `at` on to the next level to serve among those in `mask`, which is not 0. */
+/* Advances `at` to the next level to serve among those in `mask`, which is not 0. */
 static u64 next_level(struct turn *at, u64 mask)
 {
 	u64 bit = lowest(at->due & mask);
@@ -73,7 +86,10 @@ static u64 next_level(struct turn *at, u64 mask)
 		at->due &= -bit << 1;
 		return bit;
 	}
-	/* The level's bit and all below: what the next tick has served then, and half of it is what keeps `tick` from being a multiple of 2^level. */
+	/*
+	 * The level's bit and all below: what the next tick has served then. Half of it keeps
+	 * `tick` from being a multiple of 2^level.
+	 */
 	served = mask ^ (mask - 1);
 	before = at->tick | served >> 1;
 	at->tick = before + 1;
@@ -93,7 +109,7 @@ void BPF_STRUCT_OPS(ruler_enqueue, struct task_struct *p, u64 enq_flags)
 	if (queue) {
 		p->scx.dsq_vtime = NO_QUEUE;
 		if (queue != pass || !left)
-			queue = NO_QUEUE; /* another CPU has ended that pass */
+			queue = NO_QUEUE; /* another CPU has ended this pass */
 	}
 	if (!queue) {
 		u64 bit = level_bit_of(p);
@@ -106,14 +122,17 @@ void BPF_STRUCT_OPS(ruler_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_bpf_dsq_insert(p, queue, QUANTUM, enq_flags);
 }
 
-/* Of several CPUs: who is left behind by the pass under way waits for his level's next turn. */
+/* With more than one CPU: tasks that the current pass leaves behind wait for the next one. */
 static void leave_nobody_behind(void)
 {
 	if (scx_bpf_dsq_nr_queued(pass) > 0)
 		__sync_fetch_and_or(&waiting, BIT_OF(pass));
 }
 
-/* Of several CPUs: counts who waits for the pass that has just begun. Those who were left behind are in the queue that collects now. */
+/*
+ * With more than one CPU: counts the tasks of the pass that has just begun. Those left behind are
+ * in the collecting queue.
+ */
 static void recount(u64 bit)
 {
 	struct level *level = level_at(bit);
@@ -130,7 +149,7 @@ static void recount(u64 bit)
 	bpf_spin_unlock(&lock);
 }
 
-/* Where the schedule stands is looked at and changed by one CPU at a time. */
+/* One CPU at a time reads and changes the position. */
 static void begin_change(void)
 {
 	if (settings.several)
@@ -143,7 +162,10 @@ static void end_change(void)
 		bpf_spin_unlock(&lock);
 }
 
-/* Begins the next pass at a level of `waiting` or `own`, but none of `tried`, and says which; 0 if there is none. */
+/*
+ * Begins the next pass at a level of `waiting` or `own`, but none of `tried`. Returns the level; 0
+ * if there is none.
+ */
 static u64 begin_pass(u64 own, u64 tried, struct turn *before)
 {
 	struct level *level;
@@ -170,7 +192,7 @@ static u64 begin_pass(u64 own, u64 tried, struct turn *before)
 	return bit;
 }
 
-/* Nobody waited at the level whose turn it was: the turn did not take place. */
+/* No task waited at the level: undoes the begin of the pass. */
 static void take_back(const struct turn *before)
 {
 	begin_change();
@@ -178,7 +200,7 @@ static void take_back(const struct turn *before)
 	end_change();
 }
 
-/* What other CPUs put into a queue just when a pass had begun to empty it. */
+/* Tasks that other CPUs put into a queue while a pass began to empty it. */
 static bool find_straggler(void)
 {
 	u32 level;
@@ -192,7 +214,7 @@ static bool find_straggler(void)
 	return false;
 }
 
-/* Runs the next task of the pass under way. */
+/* Runs the next task of the current pass. */
 static bool serve_pass(void)
 {
 	if (!left)
@@ -205,7 +227,10 @@ static bool serve_pass(void)
 	return false;
 }
 
-/* Runs the first task of a pass that has begun; false if nobody waits there. `prev`, if any, waits there like the others, and behind them. */
+/*
+ * Runs the first task of a new pass; false if none waits there. `prev`, if any, waits there behind
+ * the others.
+ */
 static bool serve_first(struct task_struct *prev)
 {
 	if (prev)
@@ -216,7 +241,7 @@ static bool serve_first(struct task_struct *prev)
 	}
 	if (!prev)
 		return false;
-	prev->scx.dsq_vtime = NO_QUEUE; /* it is alone there, and goes on */
+	prev->scx.dsq_vtime = NO_QUEUE; /* it is alone there, and continues */
 	go_on(prev, QUANTUM);
 	return true;
 }
@@ -264,7 +289,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(ruler_init)
 	return 0;
 }
 
-/* As if the pass under way, which has the task that runs, were the first one. */
+/* As if the current pass, which has the running task, were the first one. */
 BEGIN_ANEW()
 {
 	struct turn first = {};

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What all schedulers here share: the kernel's types, why one was ended, and levels from nice values.
+ * Shared by all schedulers here: the kernel's types, the reason of an end, and levels from nice
+ * values.
  *
- * Headers: the scx project's, by the crate scx_cargo. Their enums are filled in by user space when a program is loaded, so that one program
- * suits kernels whose numbers differ. Here sched_ext's own numbers are used as vmlinux.h has them, and those that it takes from the scheduler's
- * core, which do differ, are the running kernel's by relocation.
+ * Headers: the scx project's, by the crate scx_cargo. User space fills in their enums when it loads
+ * a program, so that one program suits kernels with other numbers. sched_ext's own numbers are used
+ * as in vmlinux.h. Those of the scheduler's core do differ, and are the running kernel's by
+ * relocation.
  */
 #ifndef SCHEDLAB_SCHEDULER_BPF_H
 #define SCHEDLAB_SCHEDULER_BPF_H
@@ -18,9 +20,9 @@
 
 char _license[] SEC("license") = "GPL";
 
-/* How long a task runs before it goes back to its queue: 4 ms, as the policies of schedsim by default. */
+/* The quantum: 4 ms, the default of schedsim's policies. */
 #define QUANTUM (4 * 1000 * 1000ULL)
-/* Over how many levels nice values are spread, as in schedsim's `Levels`. */
+/* The number of levels for nice values, as in schedsim's `Levels`. */
 #define LEVELS 8
 
 /* Why the kernel ended this scheduler. */
@@ -45,14 +47,15 @@ static void record_exit(const struct scx_exit_info *ei)
 }
 
 /*
- * The program of a scheduler whose past would make a difference to what comes: it lets the schedule begin anew. The loader runs it when a
- * job is announced (SIGUSR1), as if the task that runs were the first of all. One that remembers nothing has none.
+ * For a scheduler with a history: makes it forget, as if the running task were the first of all.
+ * The loader runs this program when a job is announced (SIGUSR1).
  */
 #define BEGIN_ANEW() SEC("syscall") int begin_anew(void *unused)
 
 /*
- * The level of a task's nice value, 0 the best, as 1 << level: forty nice values spread evenly, nice 0 in the middle. From a table, as x86 divides
- * in ten instructions, and shifts by a variable in five.
+ * The level of a task's nice value, 0 the best, as 1 << level: forty nice values spread evenly,
+ * nice 0 in the middle. From a table, because x86 divides in ten instructions, and shifts by a
+ * variable in five.
  */
 static u64 level_bit_of(const struct task_struct *p)
 {
@@ -65,13 +68,19 @@ static u64 level_bit_of(const struct task_struct *p)
 	return prio < 100 ? 1 : prio > 139 ? 1 << (LEVELS - 1) : bits[prio - 100];
 }
 
-/* Whether `prev`, of whom `dispatch` is told, goes back to its queue right after it: the kernel calls `enqueue` for it when the next task is known. */
+/*
+ * Whether `prev`, an argument of `dispatch`, returns to its queue right after it: the kernel calls
+ * `enqueue` for it when the next task is known.
+ */
 static bool goes_back(const struct task_struct *prev)
 {
 	return prev && (prev->scx.flags & SCX_TASK_QUEUED);
 }
 
-/* Lets `prev` run on, as nobody comes before it; for the verifier, to whom goes_back() says nothing, it may still be nobody. */
+/*
+ * Lets `prev` continue, because no task comes before it. The verifier does not see that goes_back()
+ * excludes a null `prev`.
+ */
 static void go_on(struct task_struct *prev, u64 slice)
 {
 	if (prev)
@@ -79,8 +88,8 @@ static void go_on(struct task_struct *prev, u64 slice)
 }
 
 /*
- * The CPU on which a task wakes: the kernel's choice, an idle one if there is any. The kernel would also let the task run there past all
- * queues; this does not.
+ * The CPU on which a task wakes: the kernel's choice, an idle one if there is any. The kernel would
+ * also run the task there ahead of all queues; this does not.
  */
 static s32 place(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {

@@ -1,6 +1,7 @@
-//! SIGUSR1: a job is about to begin, and what was before it shall make no difference.
+//! Handles SIGUSR1: a job is about to begin, and nothing before it may affect it.
 //!
-//! A thread waits for it that is real-time, so that no scheduler of ours schedules it: it takes no turn, and is done before whoever sent the signal goes on.
+//! A real-time thread waits for the signal. None of our schedulers schedules it, and it is done
+//! before the sender of the signal continues.
 
 use crate::error::Error;
 use libbpf_rs::libbpf_sys::{bpf_prog_test_run_opts, bpf_test_run_opts};
@@ -8,21 +9,23 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 use std::thread;
 
-/// Keeps the signal from this thread, and from those that it begins from now on.
+/// Blocks the signal for this thread and its future children.
 pub fn hold() {
     let signals = announcement();
     // SAFETY: the set is only read.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signals, ptr::null_mut()) };
 }
 
-/// Does `what` whenever the signal comes, which all threads hold.
+/// Calls `what` at each signal, which all threads block.
 ///
 /// # Errors
 /// [`Error::Internal`] if no thread can be begun.
 pub fn at_each_job(mut what: impl FnMut() + Send + 'static) -> Result<(), Error> {
     let wait = move || {
-        let (least, signals, mut signal) = (libc::sched_param { sched_priority: 1 }, announcement(), 0);
-        // SAFETY: what is pointed to is read only, but for `signal`. Where the kernel refuses the class, the thread is one like others.
+        let (least, signals, mut signal) =
+            (libc::sched_param { sched_priority: 1 }, announcement(), 0);
+        // SAFETY: the pointers are only read, but for `signal`. If the kernel refuses the class,
+        // the thread keeps its ordinary one.
         unsafe {
             libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const least);
             while libc::sigwait(&raw const signals, &raw mut signal) == 0 {
@@ -34,16 +37,19 @@ pub fn at_each_job(mut what: impl FnMut() + Send + 'static) -> Result<(), Error>
     begun.map(drop).map_err(|error| Error::Internal(format!("no thread can be begun: {error}")))
 }
 
-/// Runs a program of BPF's that takes nothing.
+/// Runs a BPF program without arguments.
 pub fn run(program: &OwnedFd) {
-    let mut options = bpf_test_run_opts { sz: size_of::<bpf_test_run_opts>() as u64, ..bpf_test_run_opts::default() };
-    // SAFETY: the options say that nothing is read or written. It fails for no program that has been loaded.
+    let mut options = bpf_test_run_opts {
+        sz: size_of::<bpf_test_run_opts>() as u64,
+        ..bpf_test_run_opts::default()
+    };
+    // SAFETY: with these options nothing is read or written. It cannot fail for a loaded program.
     unsafe { bpf_prog_test_run_opts(program.as_raw_fd(), &raw mut options) };
 }
 
-/// The signal, as a set.
+/// The signal as a set.
 fn announcement() -> libc::sigset_t {
-    // SAFETY: a set is numbers only, and is emptied first.
+    // SAFETY: a set consists of numbers, and is emptied first.
     unsafe {
         let mut set = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);

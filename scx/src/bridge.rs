@@ -1,8 +1,9 @@
-//! The bridge's half in user space: a policy of `schedsim`, driven by what the kernel tells.
+//! The user-space half of the bridge: drives a policy of `schedsim` by the kernel's events.
 //!
-//! Each event becomes one call of [`Live`], in the order of the ring and with the event's time; what the policy decides goes back. The
-//! memory is locked and allocated beforehand, so that the program never waits for the kernel to bring a page: nothing else would run
-//! meanwhile. docs/SCHED_EXT.md has the table of callbacks.
+//! Each event becomes one call of [`Live`], in the order of the ring and with the event's time; the
+//! decisions of the policy go back. The memory is allocated and locked beforehand, so that the
+//! program never waits for a page: while it waited, no task would run. docs/SCHED_EXT.md has the
+//! table of callbacks.
 
 mod memory;
 
@@ -20,25 +21,34 @@ use std::collections::VecDeque;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Room for everything that the policy will allocate.
+/// Memory for everything that the policy will allocate.
 const HEAP: i32 = 48 << 20;
 /// Larger than any process id.
 const MOST_PIDS: usize = 1 << 22;
-/// Who has no process id any more.
+/// For a task that has no process id any more.
 const NOBODY: u32 = 0;
 
-/// When the policy in charge was to forget what was, if nobody waited, on the clock of events; zero if it need not.
+/// The time on the clock of events at which the policy should forget its history, if no task
+/// waited; zero if it need not.
 static ANEW: AtomicU64 = AtomicU64::new(0);
 
-/// Lets `policy` decide until it shall end, or until the kernel or the policy itself gives up.
+/// Lets `policy` decide until it is ended, or until the kernel or the policy itself gives up.
 ///
 /// # Errors
-/// [`Error::Missing`] for what the policy needs and this kernel has not, [`Error::Ejected`] with the rule that was broken.
-pub fn run<P: Policy + Clone>(name: &str, policy: P, seed: u64, ended: &AtomicBool, report: &dyn Fn(&Scheduler)) -> Result<(), Error> {
+/// [`Error::Missing`] for what the policy needs and this kernel has not, [`Error::Ejected`] with
+/// the rule that was broken.
+pub fn run<P: Policy + Clone>(
+    name: &str,
+    policy: P,
+    seed: u64,
+    ended: &AtomicBool,
+    report: &dyn Fn(&Scheduler),
+) -> Result<(), Error> {
     let needs = policy.needs();
     let each_tick = expect(name, needs)?;
     lock_memory()?;
-    let bytes = objects::object(objects::BRIDGE).ok_or_else(|| Error::Internal("the bridge was not built".into()))?;
+    let bytes = objects::object(objects::BRIDGE)
+        .ok_or_else(|| Error::Internal("the bridge was not built".into()))?;
     let mut scheduler = Scheduler::load_with(objects::BRIDGE, bytes, |constants| {
         constants[..4].copy_from_slice(&std::process::id().to_ne_bytes());
         constants[4..8].copy_from_slice(&each_tick.to_ne_bytes());
@@ -67,7 +77,7 @@ pub fn run<P: Policy + Clone>(name: &str, policy: P, seed: u64, ended: &AtomicBo
             bridge.live.at(Time(anew));
             bridge.live.begin_anew(policy.clone(), seed);
         }
-        if let Err(rule) = bridge.turn() {
+        if let Err(rule) = bridge.answer_events() {
             scheduler.detach();
             return Err(Error::Ejected(format!("policy {name} broke a rule: {rule}")));
         }
@@ -75,12 +85,14 @@ pub fn run<P: Policy + Clone>(name: &str, policy: P, seed: u64, ended: &AtomicBo
         unsafe { libc::sched_yield() };
     }
     match scheduler.end(&format!("policy {name}")) {
-        Err(Error::Ejected(why)) => Err(Error::Ejected(why + &bridge.longest_waiting().unwrap_or_default())),
+        Err(Error::Ejected(why)) => {
+            Err(Error::Ejected(why + &bridge.longest_waiting().unwrap_or_default()))
+        }
         end => end,
     }
 }
 
-/// A policy, and whom its ids stand for.
+/// A policy, and the tasks behind its ids.
 struct Bridge<P> {
     memory: Memory,
     live: Live<P>,
@@ -89,31 +101,34 @@ struct Bridge<P> {
     /// By the policy's id.
     tasks: Vec<Task>,
     free: Vec<TaskId>,
-    /// Bit c: CPU c was kept from its task, and has not been told yet how to go on.
+    /// Bit c: CPU c was kept from its task, and does not know yet how to continue.
     paused: u64,
     unsent: VecDeque<memory::Decision>,
-    /// Who waited for longest when it was taken away.
+    /// The task that waited longest when it was taken away.
     starved: Option<(Nanos, u32)>,
 }
 
 #[derive(Clone, Copy)]
 struct Task {
     pid: u32,
-    /// Which of its waits is the last, and when it began.
+    /// The number of its last wait, and when it began.
     wait: u64,
     since: u64,
-    /// What it is said to do when it comes to wait.
+    /// The reason that is reported when it begins to wait.
     woken: bool,
     /// Where it stopped and why, if it is about to be enqueued again.
     stopped: Option<(CpuId, Stop)>,
-    /// On whose account it was woken.
+    /// The task that woke it.
     waker: Option<CpuId>,
     new: bool,
+    /// Whether it came back from another class and has not waited since.
+    returned: bool,
 }
 
 impl<P: Policy> Bridge<P> {
-    /// Reads what has happened and answers it; or the rule that the policy broke, to panic being one.
-    fn turn(&mut self) -> Result<(), String> {
+    /// Reads the events and answers them; or returns the rule that the policy broke, a panic
+    /// included.
+    fn answer_events(&mut self) -> Result<(), String> {
         let turn = panic::catch_unwind(AssertUnwindSafe(|| {
             self.read();
             self.answer();
@@ -122,7 +137,8 @@ impl<P: Policy> Bridge<P> {
         self.live.ended().map_or(Ok(()), |ended| Err(ended.to_string()))
     }
 
-    /// Whom the policy kept waiting for longest, in words: the kernel does not always say.
+    /// The task that the policy kept waiting longest, in words: the kernel does not always report
+    /// it.
     fn longest_waiting(&self) -> Option<String> {
         let (waited, pid) = self.starved?;
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
@@ -138,13 +154,23 @@ impl<P: Policy> Bridge<P> {
 
     fn event(&mut self, event: &memory::Event) {
         let cpu = CpuId(event.cpu);
-        if event.kind == kind::ENABLE {
-            return self.enable(event);
+        match event.kind {
+            kind::ENABLE => return self.enable(event),
+            kind::CPU_ONLINE => return self.live.cpu_online(cpu),
+            kind::CPU_OFFLINE => return self.live.cpu_offline(cpu),
+            kind::CPU_ACQUIRE => return self.live.cpu_acquire(cpu),
+            kind::CPU_RELEASE => return self.live.cpu_release(cpu),
+            _ => {}
         }
-        let Some(task) = self.ids.get(event.pid as usize).copied().filter(|&task| task != TaskId::NONE) else { return };
+        let Some(task) =
+            self.ids.get(event.pid as usize).copied().filter(|&task| task != TaskId::NONE)
+        else {
+            return;
+        };
         let known = &mut self.tasks[task.index()];
         match event.kind {
-            kind::DISABLE => self.disable(event.pid, task),
+            kind::DISABLE => self.live.disable(task),
+            kind::EXIT => self.exit(event.pid, task),
             kind::RUNNABLE => {
                 known.woken = event.flags & flag::WOKEN != 0;
                 known.waker = known.woken.then_some(CpuId(event.value as u16));
@@ -159,52 +185,74 @@ impl<P: Policy> Bridge<P> {
             }
             kind::STOPPING => self.stopping(task, cpu, event.flags),
             kind::TICK => self.live.tick(cpu),
-            kind::WEIGHT => self.live.set_prio(task, event.value as u8),
-            kind::CPUMASK => self.live.set_affinity(task, event.value),
+            kind::WEIGHT => self.live.set_weight(task, event.value as u8),
+            kind::CPUMASK => self.live.set_cpumask(task, event.value),
             _ => {}
         }
     }
 
+    /// A task belongs to the policy from now on, for the first time or again.
     fn enable(&mut self, event: &memory::Event) {
-        let Some(id) = self.ids.get_mut(event.pid as usize) else { return };
-        let task = self.free.pop().unwrap_or(TaskId(self.tasks.len() as u32));
-        *id = task;
-        let new = Task { pid: event.pid, wait: 0, since: 0, woken: false, stopped: None, waker: None, new: true };
-        match self.tasks.get_mut(task.index()) {
-            Some(old) => *old = new,
-            None => self.tasks.push(new),
-        }
         let class = match event.flags {
             3 => TaskClass::Batch,
             5 => TaskClass::Idle,
             _ => TaskClass::ByPriority,
         };
         let attributes = Attributes { class, ..Attributes::default() };
-        self.live.arrive(task, Arrival { prio: event.value as u8, attributes, cpu: CpuId(event.cpu), ..Arrival::default() });
+        let arrival = Arrival {
+            prio: event.value as u8,
+            attributes,
+            cpu: CpuId(event.cpu),
+            ..Arrival::default()
+        };
+        let Some(id) = self.ids.get_mut(event.pid as usize) else { return };
+        if *id != TaskId::NONE {
+            self.tasks[id.index()].returned = true;
+            return self.live.enable(*id, arrival);
+        }
+        let task = self.free.pop().unwrap_or(TaskId(self.tasks.len() as u32));
+        *id = task;
+        let new = Task {
+            pid: event.pid,
+            wait: 0,
+            since: 0,
+            woken: false,
+            stopped: None,
+            waker: None,
+            new: true,
+            returned: false,
+        };
+        match self.tasks.get_mut(task.index()) {
+            Some(old) => *old = new,
+            None => self.tasks.push(new),
+        }
+        self.live.arrive(task, arrival);
     }
 
-    /// The kernel takes a task away: those that it takes from a policy that it ejects are the ones that starve.
+    /// The kernel takes a task away. Those that it takes from an ejected policy are the ones that
+    /// starve.
     fn dequeue(&mut self, event: &memory::Event, task: TaskId) {
         if self.live.is_waiting(task) {
             let waited = Nanos(event.ns.saturating_sub(self.tasks[task.index()].since));
             self.starved = self.starved.max(Some((waited, event.pid)));
         }
-        self.live.taken(task);
+        self.live.withdraw(task);
     }
 
-    fn disable(&mut self, pid: u32, task: TaskId) {
+    /// A task is gone, and its process id with it.
+    fn exit(&mut self, pid: u32, task: TaskId) {
         self.live.leave(task);
         self.ids[pid as usize] = TaskId::NONE;
         self.tasks[task.index()].pid = NOBODY;
         self.free.push(task);
     }
 
-    /// A task waits: because it stopped, because it woke, or because the kernel took it away and put it back.
+    /// A task begins to wait: it stopped, it woke, or the kernel took it away and put it back.
     fn enqueue(&mut self, task: TaskId, event: &memory::Event) {
         let known = &mut self.tasks[task.index()];
         (known.wait, known.since) = (event.value, event.ns);
-        let Task { woken, new, waker, .. } = *known;
-        (known.woken, known.new) = (false, false);
+        let Task { woken, new, returned, waker, .. } = *known;
+        (known.woken, known.new, known.returned) = (false, false, false);
         match known.stopped.take() {
             Some((cpu, Stop::Preempted)) => {
                 self.paused |= 1 << cpu.0;
@@ -212,14 +260,18 @@ impl<P: Policy> Bridge<P> {
             }
             Some((cpu, why)) => self.live.stopped(cpu, why),
             None => {
-                self.live.taken(task);
-                self.live.wake(task, new && !woken, waker);
+                self.live.withdraw(task);
+                if new || woken || returned {
+                    self.live.wake(task, new && !woken, waker)
+                } else {
+                    self.live.restored(task)
+                }
             }
         }
     }
 
-    /// A task stops. The event that follows completes the stop: `enqueue` if it is still runnable, only then can it be chosen again;
-    /// `quiescent` if not.
+    /// A task stops. The next event completes the stop: `enqueue` if it is still runnable, so that
+    /// it can be chosen again; `quiescent` if not.
     fn stopping(&mut self, task: TaskId, cpu: CpuId, flags: u8) {
         let has = |flag| flags & flag != 0;
         if has(flag::KEPT) || self.live.current(cpu) != Some(task) {
@@ -235,19 +287,23 @@ impl<P: Policy> Bridge<P> {
         self.tasks[task.index()].stopped = Some((cpu, why));
     }
 
-    /// A task does not want to run any more, or has its attributes changed: then a running one runs on, unless it is enqueued.
+    /// A task sleeps, or its attributes change: then a running one continues, unless it is
+    /// enqueued.
     fn quiescent(&mut self, task: TaskId, flags: u8) {
         let sleeps = flags & flag::SLEEPS != 0;
         match self.tasks[task.index()].stopped.take() {
             Some((cpu, why)) if sleeps => self.live.stopped(cpu, why),
             Some(_) => {}
-            None if self.live.is_chosen(task) && !sleeps => self.live.taken(task), // before it could run
-            None if self.live.is_waiting(task) => self.live.taken(task), // of most `dequeue` has told; the kernel may have run it unasked
+            None if self.live.is_chosen(task) && !sleeps => self.live.withdraw(task), /* before it could run */
+            None if self.live.is_waiting(task) => self.live.withdraw(task), /* of most `dequeue` */
+            // has told; the
+            // kernel may have
+            // run it unasked
             None => {}
         }
     }
 
-    /// Sends what was decided.
+    /// Sends the decisions.
     fn answer(&mut self) {
         while self.paused != 0 {
             let cpu = self.paused.trailing_zeros() as u16;
@@ -260,7 +316,9 @@ impl<P: Policy> Bridge<P> {
                 let Task { pid, wait, .. } = tasks[task.index()];
                 memory::Decision { slice: slice.0, wait, pid, cpu: cpu.0, kind: decision::RUN }
             }
-            Decision::Stop(cpu) => memory::Decision { cpu: cpu.0, kind: decision::STOP, ..memory::Decision::default() },
+            Decision::Stop(cpu) => {
+                memory::Decision { cpu: cpu.0, kind: decision::STOP, ..memory::Decision::default() }
+            }
         }));
         while let Some(&next) = self.unsent.front() {
             if !self.memory.decide(next) {
@@ -271,23 +329,27 @@ impl<P: Policy> Bridge<P> {
     }
 }
 
-/// What a panic says.
+/// The message of a panic.
 fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word")
 }
 
-/// Each how many-th of this kernel's ticks the policy wants; 0 if it wants none. Refuses a policy that needs what this kernel does not give.
+/// The period of the policy's ticks as a multiple of this kernel's; 0 if it has none. Refuses a
+/// policy with requirements that this kernel does not meet.
 fn expect(name: &str, needs: Needs) -> Result<u32, Error> {
     if let Some(unmet) = live::unmet(needs) {
         return Err(Error::Missing(format!("policy {name} {unmet}")));
     }
     let Some(tick) = needs.tick else { return Ok(0) };
     let given = tick_period();
-    let each = u32::try_from(tick.0 / given.0).ok().filter(|each| *each > 0 && tick.0.is_multiple_of(given.0));
+    let each = u32::try_from(tick.0 / given.0)
+        .ok()
+        .filter(|each| *each > 0 && tick.0.is_multiple_of(given.0));
     each.ok_or_else(|| {
         Error::Missing(format!(
-            "policy {name} needs a tick every {tick}, and this kernel has one every {given}: give the policy a multiple of that, or a kernel with another CONFIG_HZ"
+            "policy {name} needs a tick every {tick}, and this kernel has one every {given}: give \
+             the policy a multiple of that, or a kernel with another CONFIG_HZ"
         ))
     })
 }
@@ -308,7 +370,7 @@ fn now() -> u64 {
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
 
-/// How many CPUs this machine has.
+/// The number of this machine's CPUs.
 ///
 /// # Errors
 /// If they are more than the bridge serves.
@@ -316,15 +378,17 @@ pub fn cpus() -> Result<u16, Error> {
     // SAFETY: it takes a number only.
     let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
     let most = schedsim::live::MOST_CPUS;
-    u16::try_from(count)
-        .ok()
-        .filter(|count| (1..=most).contains(count))
-        .ok_or_else(|| Error::Missing(format!("this machine has {count} CPUs, and the bridge serves at most {most}")))
+    u16::try_from(count).ok().filter(|count| (1..=most).contains(count)).ok_or_else(|| {
+        Error::Missing(format!(
+            "this machine has {count} CPUs, and the bridge serves at most {most}"
+        ))
+    })
 }
 
-/// Takes all memory that will be needed, and keeps it.
+/// Allocates and locks all memory that will be needed.
 fn lock_memory() -> Result<(), Error> {
-    // SAFETY: numbers only. The allocator takes its memory from the heap, never gives any back, and the heap is filled and locked here.
+    // SAFETY: numbers only. The allocator takes its memory from the heap and never returns any; the
+    // heap is filled and locked here.
     let locked = unsafe {
         libc::mallopt(libc::M_MMAP_MAX, 0);
         libc::mallopt(libc::M_TRIM_THRESHOLD, i32::MAX);

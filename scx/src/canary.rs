@@ -1,18 +1,19 @@
-//! Policies that break a rule each, to show that they are caught: `canary:NAME`.
+//! Policies that each break a rule, to show that the breach is caught: `canary:NAME`.
 //!
-//! They are round robin until they have dispatched two thousand times, so that the machine has come up; then they misbehave.
+//! They are round robin for two thousand dispatches, so that the machine can boot; then they
+//! misbehave.
 
 use schedsim::policy::{Central, CentralOptions, Context, Dispatch, Effect, Enqueue, Policy, Wake};
 use schedsim::{CpuId, Nanos, TaskId};
 
-/// What is done wrong.
+/// The rule that is broken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// A task that waits is never dispatched again.
+    /// A waiting task is never dispatched again.
     Forgets,
-    /// Nobody is dispatched.
+    /// No task is dispatched.
     Never,
-    /// A task is placed on a CPU that is not there.
+    /// A task is placed on a CPU that does not exist.
     WrongCpu,
     /// A task is dispatched that does not wait.
     Stranger,
@@ -31,7 +32,7 @@ pub struct Canary {
     forgotten: Option<TaskId>,
 }
 
-/// So often it does right.
+/// The number of dispatches before the fault.
 const PATIENCE: u32 = 2_000;
 
 impl Fault {
@@ -52,7 +53,10 @@ impl Fault {
 impl Canary {
     /// Round robin with this fault.
     pub fn new(fault: Fault) -> Canary {
-        let sane = Central::new(readyq::RoundRobin::new(), CentralOptions::baseline(Nanos::from_millis(4)));
+        let sane = Central::new(
+            readyq::RoundRobin::new(),
+            CentralOptions::baseline(Nanos::from_millis(4)),
+        );
         Canary { fault, sane, dispatched: 0, forgotten: None }
     }
 
@@ -75,10 +79,15 @@ impl Policy for Canary {
     }
 
     fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
-        if self.fails(Fault::Forgets) && self.forgotten.is_none() && matches!(why, Enqueue::Yielded) {
+        if self.fails(Fault::Forgets) && self.forgotten.is_none() && matches!(why, Enqueue::Yielded)
+        {
             self.forgotten = Some(task);
         }
-        if self.forgotten == Some(task) { Effect::Nothing } else { self.sane.enqueue(cx, task, cpu, why) }
+        if self.forgotten == Some(task) {
+            Effect::Nothing
+        } else {
+            self.sane.enqueue(cx, task, cpu, why)
+        }
     }
 
     fn dequeue(&mut self, cx: &mut Context, task: TaskId) {

@@ -1,17 +1,17 @@
-//! What can go wrong, and the exit code of that: those of `schedlab`.
+//! The errors of the program and their exit codes, which are those of `schedlab`.
 
 use std::fmt;
 
-/// Why the program ends without having done what it should.
+/// The reason why the program failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Error {
     /// The fault is in this program.
     Internal(String),
-    /// What was asked for makes no sense.
+    /// The request makes no sense.
     Usage(String),
-    /// The policy broke a rule, and the kernel or the bridge took the CPUs from it.
+    /// The policy broke a rule, and the kernel or the bridge ejected it.
     Ejected(String),
-    /// Something that is needed is missing.
+    /// Something required is missing.
     Missing(String),
 }
 
@@ -29,7 +29,10 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Error::Internal(text) | Error::Usage(text) | Error::Ejected(text) | Error::Missing(text)) = self;
+        let (Error::Internal(text)
+        | Error::Usage(text)
+        | Error::Ejected(text)
+        | Error::Missing(text)) = self;
         f.write_str(text)
     }
 }

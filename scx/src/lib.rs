@@ -1,7 +1,9 @@
-//! Lets one of schedlab's policies schedule this kernel's tasks, through sched_ext, until it is ended.
+//! Lets one of schedlab's policies schedule this kernel's tasks, through sched_ext, until it is
+//! ended.
 //!
-//! `bpf:NAME` is a scheduler that runs in the kernel; any other name is a policy of `schedsim`, or of the caller of [`main`], which decides in user space.
-//! What happens is reported in lines of JSON on standard output: `loaded`, and `ended` with what there is to say about it.
+//! `bpf:NAME` is a scheduler that runs in the kernel; any other name is a policy of `schedsim`, or
+//! of the caller of [`main`], which decides in user space. It reports in lines of JSON on standard
+//! output: `loaded`, and `ended` with details.
 
 mod announcement;
 mod bridge;
@@ -27,7 +29,7 @@ struct Arguments {
     /// `bpf:NAME`, a scheduler that runs in the kernel, or a policy of schedsim, as in take:ruler
     #[arg(required_unless_present = "list", default_value = "")]
     policy: String,
-    /// Print the names of the schedulers that run in the kernel, and end
+    /// Print the names of all that it runs, those in the kernel first, and end
     #[arg(long)]
     list: bool,
     /// This machine is meant, not a guest: all its tasks will be scheduled by the policy
@@ -40,7 +42,7 @@ struct Arguments {
 
 static ENDED: AtomicBool = AtomicBool::new(false);
 
-/// The whole program, with these policies beside those of `schedsim`: a `main` of one line.
+/// The complete program, with these policies beside those of `schedsim`: for a `main` of one line.
 ///
 /// ```no_run
 /// fn main() -> std::process::ExitCode {
@@ -49,29 +51,42 @@ static ENDED: AtomicBool = AtomicBool::new(false);
 /// ```
 pub fn main(policies: &[Descriptor]) -> ExitCode {
     let arguments = Arguments::parse();
-    if arguments.list {
-        objects::twins().for_each(|name| println!("bpf:{name}"));
-        return ExitCode::SUCCESS;
-    }
-    match run(&arguments, policies) {
+    let ended = if arguments.list { list(policies) } else { run(&arguments, policies) };
+    match ended {
+        Ok(()) if arguments.list => ExitCode::SUCCESS,
         Ok(()) => {
             say(&json!({ "ended": { "exit_code": 0 } }));
             ExitCode::SUCCESS
         }
         Err(error) => {
-            say(&json!({ "ended": { "exit_code": error.exit_code(), "message": error.to_string() } }));
+            say(
+                &json!({ "ended": { "exit_code": error.exit_code(), "message": error.to_string() } }),
+            );
             ExitCode::from(error.exit_code())
         }
     }
 }
 
+/// Prints the names of all schedulers, one a line: those in BPF, and every policy that decides in
+/// user space, the caller's own included.
+fn list(policies: &[Descriptor]) -> Result<(), Error> {
+    let catalog = Catalog::built_in().with(policies).map_err(Error::Usage)?;
+    objects::twins().for_each(|name| println!("bpf:{name}"));
+    catalog.names().iter().for_each(|name| println!("{name}"));
+    Ok(())
+}
+
 fn run(arguments: &Arguments, policies: &[Descriptor]) -> Result<(), Error> {
     if !arguments.this_machine {
-        return Err(Error::Usage("this would schedule all tasks of this machine; if that is meant, add --this-machine".into()));
+        return Err(Error::Usage(
+            "this would schedule all tasks of this machine; if that is meant, add --this-machine"
+                .into(),
+        ));
     }
     announcement::hold();
     libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Warn, scheduler::hear)));
-    ctrlc::set_handler(|| ENDED.store(true, Relaxed)).map_err(|error| Error::Internal(error.to_string()))?;
+    ctrlc::set_handler(|| ENDED.store(true, Relaxed))
+        .map_err(|error| Error::Internal(error.to_string()))?;
     let policy = arguments.policy.as_str();
     match policy.split_once(':') {
         Some(("bpf", name)) => twin(policy, name),
@@ -83,7 +98,7 @@ fn run(arguments: &Arguments, policies: &[Descriptor]) -> Result<(), Error> {
     }
 }
 
-/// Runs a scheduler that is in BPF as a whole.
+/// Runs a scheduler that is written in BPF.
 fn twin(policy: &str, name: &str) -> Result<(), Error> {
     let bytes = objects::object(name).ok_or_else(|| {
         let known: Vec<String> = objects::twins().map(|name| format!("bpf:{name}")).collect();
@@ -114,7 +129,8 @@ fn in_user_space(name: &str, policy: impl Policy + Clone, seed: u64) -> Result<(
 }
 
 fn loaded(policy: &str, scheduler: &Scheduler) {
-    let verified: serde_json::Map<_, _> = scheduler.verified().into_iter().map(|(name, count)| (name, count.into())).collect();
+    let verified: serde_json::Map<_, _> =
+        scheduler.verified().into_iter().map(|(name, count)| (name, count.into())).collect();
     say(&json!({ "loaded": { "policy": policy, "verified_instructions": verified } }));
 }
 

@@ -1,6 +1,6 @@
-//! The BPF programs, as built: one per file `bpf/NAME.bpf.c`.
+//! The built BPF programs: one per file `bpf/NAME.bpf.c`.
 
-/// The bridge's program, which is no policy of its own.
+/// The program of the bridge, which is no policy.
 pub const BRIDGE: &str = "bridge";
 
 const OBJECTS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/objects.rs"));
@@ -10,7 +10,10 @@ pub fn object(name: &str) -> Option<&'static [u8]> {
     OBJECTS.iter().find(|(known, _)| *known == name).map(|(_, bytes)| *bytes)
 }
 
-/// The names of those that are policies, without the ones that exist to be caught (`canary_…`).
+/// The names of the policies, without the ones that exist to be caught (`canary_…`).
 pub fn twins() -> impl Iterator<Item = &'static str> {
-    OBJECTS.iter().map(|(name, _)| *name).filter(|name| *name != BRIDGE && !name.starts_with("canary_"))
+    OBJECTS
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| *name != BRIDGE && !name.starts_with("canary_"))
 }

@@ -23,7 +23,7 @@ MEAN_BURST = sum(weight * 1.5 * low for weight, low in zip(WEIGHTS, OCTAVES)) / 
 
 
 class CentralQueue:
-    """Processors that share one queue; a task that wakes while its last processor idles goes on there."""
+    """Processors that share one queue; a task that wakes while its last processor idles runs there."""
 
     def __init__(self, env):
         self.env = env
@@ -48,7 +48,7 @@ class CentralQueue:
             yield self.env.timeout(spent)
             left -= spent
             if left > 0 and not self.queue:
-                continue  # nobody else wants it
+                continue  # no other task wants it
             if left > 0:
                 granted = self.env.event()
                 self.queue.append(granted)  # behind those that wait already

@@ -1,4 +1,4 @@
-"""tools/docs fails for every figure that somebody changed by hand, and for every one that the program no longer prints."""
+"""tools/docs fails for every figure that was changed by hand, and for every one that the program no longer prints."""
 
 import json
 import os
@@ -121,4 +121,4 @@ def test_a_mark_without_a_set_and_a_set_without_a_mark_are_found(root, checkout)
 def test_make_lab_runs_the_command_of_the_readme(root):
     command = json.loads((root / "docs" / "figures" / "lab.json").read_text())["command"]
     makes = subprocess.run(["make", "-n", "lab"], cwd=root, capture_output=True, text=True, check=True).stdout
-    assert command.replace("schedlab ", "target/release/schedlab ", 1) in makes
+    assert command.replace("schedlab ", "target/lab/schedlab ", 1) in makes

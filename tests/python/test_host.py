@@ -70,13 +70,13 @@ def holm(values):
 
 def test_verdicts_follow_from_the_rule(measured):
     rows, runs = measured
-    asked, different, beyond, differ = [], [], [], []
+    pairs, different, beyond, differ = [], [], [], []
     for policy in POLICIES[1:]:
         for metric in BETTER:
             base = np.array(list(runs[POLICIES[0], metric].values()))
             differences = np.array(list(runs[policy, metric].values())) - base
             margin = MARGIN * base.mean()
-            asked.append((policy, metric))
+            pairs.append((policy, metric))
             differ.append(differences)
             different.append(stats.ttest_1samp(differences, 0).pvalue)
             beyond.append(
@@ -87,7 +87,7 @@ def test_verdicts_follow_from_the_rule(measured):
             )
     # One look has half of the level, and each family half of that. The program corrects over more metrics than these: what it decides must be decided here as well.
     level = ALPHA / 2 / 2
-    for (policy, metric), differences, p_different, p_beyond in zip(asked, differ, holm(different), holm(beyond)):
+    for (policy, metric), differences, p_different, p_beyond in zip(pairs, differ, holm(different), holm(beyond)):
         row, mean = rows[policy, metric], differences.mean()
         if row["verdict"] == "equivalent":
             assert p_beyond <= level or not differences.any(), (policy, metric, p_beyond)

@@ -50,7 +50,7 @@ def test_other_machines_and_second_workloads_are_keywords(schedlab, root, tmp_pa
     made_here = lab.compare(recording, ["eevdf"], cpus=2, ci="100%", add_load=beside)
     values = [[row["value"] for row in results.rows] for results in (ours, made_here)]
     assert values[0] == values[1]
-    with pytest.raises(lab.UsageError, match="--add-load is for recordings"):
+    with pytest.raises(lab.UsageError, match="--add-load is for simulated recordings"):
         lab.compare("hackbench:1", ["eevdf"], add_load="yield:2", ci="100%")
 
 

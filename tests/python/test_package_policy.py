@@ -48,6 +48,11 @@ class ByPriority(Fifo):
     name = "priority-in-python"
     promises = ("work_conserving", "inherits")
     reasons = set()
+    changes = set()
+
+    def set_weight(self, cx, task, old, inherited):
+        assert task not in self.ready and old != cx.prio(task)
+        self.changes.add((task, old, cx.prio(task), inherited))
 
     def enqueue(self, cx, task, cpu, why):
         self.reasons.add(why)
@@ -56,7 +61,7 @@ class ByPriority(Fifo):
         if cpu in cx.idle:
             return lab.kick(cpu)
         running = cx.current(cpu)
-        stops = why in ("new", "wakeup") and running is not None and cx.prio(running) > cx.prio(task)
+        stops = why in ("new", "wakeup", "restored") and running is not None and cx.prio(running) > cx.prio(task)
         return lab.preempt(cpu) if stops else None
 
 
@@ -66,7 +71,9 @@ def test_priorities_may_be_inherited_if_it_says_so(root):
     rust = lab.simulate(pathfinder, "central:priority?quantum=100ms", check=True)
     values = [[(row["metric"], row["value"], row["point"].get("trace_hash")) for row in results.rows] for results in (ours, rust)]
     assert values[0] == values[1]
-    assert {"new", "wakeup", "preempted", "prio_changed"} <= ByPriority.reasons
+    assert {"new", "wakeup", "preempted", "prio_changed", "restored"} <= ByPriority.reasons
+    assert all(inherited for *_, inherited in ByPriority.changes)
+    assert {(task, new, old) for task, old, new, _ in ByPriority.changes} == {change[:3] for change in ByPriority.changes}, "each gets back what it had"
     with pytest.raises(lab.SchedlabError, match="the mutex bus inherits priorities"):
         lab.simulate(pathfinder, Fifo)
 
@@ -137,7 +144,7 @@ def use(self, cx, cpu):
         (having(dispatch=lambda self, cx, cpu: (0, -1)), "nanoseconds"),
         (having(select_cpu=lambda self, cx, task, new, waker: 7), "select_cpu, task 0, CPU 7: there is no such CPU; the last one is CPU 1"),
         (having(select_cpu=lambda self, cx, task, new, waker: "0"), "select_cpu(task=0, new=True, waker=None)"),
-        (having(enqueue=lambda self, cx, task, cpu, why: 3), "an effect is None, or what schedlab.kick"),
+        (having(enqueue=lambda self, cx, task, cpu, why: 3), "an effect is None, or a value of schedlab.kick"),
         (having(enqueue=lambda self, cx, task, cpu, why: lab.kick(9)), "enqueue, CPU 9: there is no such CPU"),
         (having(init_task=lambda self, cx, task: cx.prio(77)), "there is no task 77"),
         (having(init_task=lambda self, cx, task: cx.random_below(0)), "no number below 0"),

@@ -80,9 +80,9 @@ def test_the_program_and_the_package_find_each_others_cells(schedlab, local, tmp
 
 def test_shards_share_the_work_and_are_joined(schedlab, program, local, tmp_path):
     grid, out = grid_file(tmp_path), tmp_path / "out"
-    told = schedlab("sweep", grid, "--shard", "1/3", "-o", out)
-    assert "24 of 72" in told and len(cells(out)) == 24
-    assert "48 of 72 runs are not there" in schedlab("sweep", "--merge", out, code=3)
+    output = schedlab("sweep", grid, "--shard", "1/3", "-o", out)
+    assert "24 of 72" in output and len(cells(out)) == 24
+    assert "48 of 72 runs are missing" in schedlab("sweep", "--merge", out, code=3)
     children = [subprocess.Popen([program, "sweep", grid, "--shard", f"{part}/3", "-o", out]) for part in (2, 3, 2)]
     assert [child.wait() for child in children] == [0, 0, 0]
     assert schedlab("sweep", "--merge", out, "--format", "csv") == local.to_csv()
@@ -90,8 +90,8 @@ def test_shards_share_the_work_and_are_joined(schedlab, program, local, tmp_path
     kept = lost.read_bytes()
     lost.unlink()
     lost.with_suffix(".failed").write_text("it cannot be done")
-    told = schedlab("sweep", "--merge", out, code=4)
-    assert "1 of 72 runs failed" in told and "it cannot be done" in told and "seed" in told
+    output = schedlab("sweep", "--merge", out, code=4)
+    assert "1 of 72 runs failed" in output and "it cannot be done" in output and "seed" in output
     lost.write_bytes(kept[:100])
     assert "1 of 72 runs failed" in schedlab("sweep", "--merge", out, code=4), "a damaged file is no cell"
     other = grid_file(tmp_path, seeds=7)
@@ -189,7 +189,7 @@ def test_a_cluster_without_workers_is_told(slow, tmp_path, monkeypatch):
 
         leaving = threading.Thread(target=leave)
         leaving.start()
-        with pytest.raises(lab.ClusterError, match="has had no worker for 1 s; what is finished is kept"):
+        with pytest.raises(lab.ClusterError, match="has had no worker for 1 s; finished cells are kept"):
             lab.sweep(SLOW, client, output=out)
         leaving.join()
     assert 3 <= len(cells(out)) < 40
@@ -236,7 +236,7 @@ def refuse():
 
 @contextlib.contextmanager
 def attended(cluster):
-    """Somebody looks after the cluster: a nanny whose worker was killed now and then brings none back, and then another one is begun."""
+    """The cluster is repaired: a nanny sometimes does not replace a killed worker; then another one is started."""
     gone = threading.Event()
 
     def attend():
@@ -319,11 +319,11 @@ def test_the_program_sweeps_on_a_cluster(schedlab, local, client, tmp_path, monk
     assert schedlab("sweep", grid, "-o", out, "--dask", client.scheduler.address, "--format", "csv") == local.to_csv()
     assert "finished runs" in schedlab("sweep", grid, "-o", out, "--dask", client.scheduler.address, code=2)
     begin = time.monotonic()
-    told = schedlab("sweep", grid, "-o", tmp_path / "dead", "--dask", "tcp://127.0.0.1:9", code=77)
-    assert "no Dask scheduler answers at tcp://127.0.0.1:9" in told and "Traceback" not in told
+    output = schedlab("sweep", grid, "-o", tmp_path / "dead", "--dask", "tcp://127.0.0.1:9", code=77)
+    assert "no Dask scheduler answers at tcp://127.0.0.1:9" in output and "Traceback" not in output
     assert time.monotonic() - begin < 60, "it would be 10 s on a machine with nothing else to do"
-    told = schedlab("sweep", grid, "-o", tmp_path / "odd", "--dask", "nonsense://x", code=77)
-    assert "no Dask scheduler answers" in told and "Traceback" not in told
+    output = schedlab("sweep", grid, "-o", tmp_path / "odd", "--dask", "nonsense://x", code=77)
+    assert "no Dask scheduler answers" in output and "Traceback" not in output
 
 
 def test_what_answers_and_is_no_scheduler_is_refused():

@@ -169,7 +169,7 @@ def test_papers_begin_with_how_their_claims_stand(schedlab, page, tmp_path):
     assert standing == ["all", "1", "1", "0", "0", "0", "0"]
     assert "lock of the standard output" in page.find_element(By.CSS_SELECTOR, "#summary li").text
     shown = page.find_element(By.CSS_SELECTOR, "#missed ul").text
-    assert "T-CLM02-lock" in shown and "reproduced" in shown
+    assert "T-CLM02-lock" in shown and "holds" in shown
     link = page.find_element(By.CSS_SELECTOR, "#verdicts a[href='#T-ERR02']")
     assert page.find_element(By.ID, "T-ERR02").text.startswith("T-ERR02") and link.is_displayed()
     chart = page.find_element(By.CSS_SELECTOR, "#T-FIG02 svg")

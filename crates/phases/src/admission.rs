@@ -1,15 +1,24 @@
-//! Admission: a number from outside (a file, a trace, the command line, Python) becomes one of these types before anything is made of it.
+//! Range-checked types for numbers from outside: files, traces, the command line, Python.
 //!
-//! A type is a range, and this is the one place that has the ranges. What is outside of a range is refused with the value, the range and what to do; the caller
-//! adds the place. Behind the door arithmetic on these numbers cannot overflow by accident: `docs/adr/0015-admission.md` says why.
+//! Each type is a range, and this module defines all ranges. A value outside is refused with the
+//! value, the range and what to do; the caller adds the place. Arithmetic on admitted numbers
+//! cannot overflow by accident: `docs/adr/0015-admission.md` says why.
 //!
 //! ```
 //! use phases::admission::Cpus;
 //!
 //! assert_eq!(Cpus::admit(8).map(|cpus| cpus.get()), Ok(8));
-//! assert_eq!(Cpus::admit(5000).unwrap_err().to_string(), "5000 is out of range: give a whole number from 1 to 4096");
+//! let error = Cpus::admit(5000).unwrap_err().to_string();
+//! assert_eq!(error, "5000 is out of range: give a whole number from 1 to 4096");
 //! ```
-#![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap, clippy::arithmetic_side_effects)]
+#![deny(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::arithmetic_side_effects
+)]
+
+pub use crate::time::LONGEST;
 
 use crate::{Nanos, Time};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -24,38 +33,39 @@ pub struct Whole<T, const LEAST: u64, const MOST: u64>(T);
 pub type Cpus = Whole<u16, 1, 4096>;
 /// The number of a CPU.
 pub type CpuNumber = Whole<u16, 0, 4095>;
-/// How many tasks a closed workload has, or an entry of one: each takes about 200 bytes before it runs.
+/// How many tasks a closed workload has, or an entry of one: each takes about 200 bytes before it
+/// runs.
 pub type TaskCount = Whole<u32, 1, { 1 << 20 }>;
 /// A thread or process id; Linux's `PID_MAX_LIMIT` is the most.
 pub type Pid = Whole<u32, 0, { 1 << 22 }>;
 /// Linux's kernel priority: 0 to 99 real-time, 100 to 139 for nice −20 to 19.
 pub type Priority = Whole<u8, 0, 139>;
-/// How often a loop goes round; `u64::MAX` is for ever and cannot be written.
+/// The number of iterations of a loop. `u64::MAX` means for ever and cannot be written.
 pub type Rounds = Whole<u64, 1, { 1 << 62 }>;
-/// How many tasks a stochastic workload draws. Only those that are alive take memory.
+/// The number of tasks that a stochastic workload draws. Only live tasks take memory.
 pub type Drawn = Whole<u64, 1, { 1 << 53 }>;
-/// How many tasks come before them.
+/// The number of warm-up tasks that arrive before the measured ones.
 pub type WarmUpTasks = Whole<u64, 0, { 1 << 53 }>;
 /// How many tasks of a stochastic workload may be alive: each takes about 500 bytes.
 pub type Population = Whole<u32, 1, { 1 << 22 }>;
 /// A number of bytes that a task reads or writes, or that a pipe holds.
 pub type Bytes = Whole<u64, 1, { u64::MAX }>;
-/// The same where there may be none.
+/// As [`Bytes`], but may be zero.
 pub type Size = Whole<u64, 0, { u64::MAX }>;
 /// How many requests a device serves at a time.
 pub type Channels = Whole<u16, 1, { u16::MAX as u64 }>;
-/// From one tick of a policy to the next, in nanoseconds: up to [`LONGEST`].
+/// The period of a policy's tick in nanoseconds, up to [`LONGEST`].
 pub type Tick = Whole<u64, 1, { 1 << 60 }>;
-/// What random numbers are seeded with.
+/// The seed of random numbers.
 pub type Seed = Whole<u64, 0, { u64::MAX }>;
 
-/// The longest duration, 36 years: a recording, a run or a pause that lasts longer is a mistake.
-pub const LONGEST: Nanos = Nanos(1 << 60);
-/// The end of time: four of the longest durations, so that what begins before it ends before [`Time::NEVER`]. A simulation does not go beyond.
+/// The latest time that a simulation reaches: four of the longest durations. What begins before it
+/// ends before [`Time::NEVER`].
 pub const LAST: Time = Time(1 << 62);
-/// How deep loops, tables and lists may be nested in a file.
+/// The maximum nesting of loops, tables and lists in a file.
 pub const DEEPEST: usize = 100;
-/// How large a file may be that a person writes (a workload, a machine, a grid, rt-app's JSON), in bytes.
+/// The maximum size in bytes of a file that a person writes (a workload, a machine, a grid,
+/// rt-app's JSON).
 pub const LARGEST_TEXT: u64 = 16 << 20;
 
 /// A value outside of its range.
@@ -76,16 +86,19 @@ impl fmt::Display for OutOfRange {
 impl std::error::Error for OutOfRange {}
 
 impl<T: TryFrom<u64> + Into<u64> + Copy, const LEAST: u64, const MOST: u64> Whole<T, LEAST, MOST> {
-    /// The number, if it is in the range.
+    /// Returns the number if it is in the range.
     ///
     /// # Errors
-    /// If it is not.
+    /// If it is outside the range.
     pub fn admit(value: i128) -> Result<Self, OutOfRange> {
-        let number = u64::try_from(value).ok().filter(|number| (LEAST..=MOST).contains(number)).and_then(|number| T::try_from(number).ok());
+        let number = u64::try_from(value)
+            .ok()
+            .filter(|number| (LEAST..=MOST).contains(number))
+            .and_then(|number| T::try_from(number).ok());
         number.map(Whole).ok_or_else(|| Self::refuse(value))
     }
 
-    /// The number in a text, as a parser of command lines calls it.
+    /// Parses the number from a text; fits as a parser of command lines.
     ///
     /// # Errors
     /// If it is no whole number, or outside of the range.
@@ -103,13 +116,18 @@ impl<T: TryFrom<u64> + Into<u64> + Copy, const LEAST: u64, const MOST: u64> Whol
         number.try_into().is_ok_and(|number| (LEAST..=MOST).contains(&number))
     }
 
-    /// The refusal of `value`.
+    /// The error for `value`.
     pub fn refuse(value: impl fmt::Display) -> OutOfRange {
-        OutOfRange { value: value.to_string(), expected: format!("a whole number from {LEAST} to {MOST}") }
+        OutOfRange {
+            value: value.to_string(),
+            expected: format!("a whole number from {LEAST} to {MOST}"),
+        }
     }
 }
 
-impl<T: TryFrom<u64> + Into<u64> + Copy, const LEAST: u64, const MOST: u64> FromStr for Whole<T, LEAST, MOST> {
+impl<T: TryFrom<u64> + Into<u64> + Copy, const LEAST: u64, const MOST: u64> FromStr
+    for Whole<T, LEAST, MOST>
+{
     type Err = OutOfRange;
 
     fn from_str(text: &str) -> Result<Self, OutOfRange> {
@@ -123,10 +141,14 @@ impl<T: Serialize, const LEAST: u64, const MOST: u64> Serialize for Whole<T, LEA
     }
 }
 
-impl<'de, T: TryFrom<u64> + Into<u64> + Copy, const LEAST: u64, const MOST: u64> Deserialize<'de> for Whole<T, LEAST, MOST> {
+impl<'de, T: TryFrom<u64> + Into<u64> + Copy, const LEAST: u64, const MOST: u64> Deserialize<'de>
+    for Whole<T, LEAST, MOST>
+{
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor<T, const LEAST: u64, const MOST: u64>(std::marker::PhantomData<T>);
-        impl<T: TryFrom<u64> + Into<u64> + Copy, const LEAST: u64, const MOST: u64> de::Visitor<'_> for Visitor<T, LEAST, MOST> {
+        impl<T: TryFrom<u64> + Into<u64> + Copy, const LEAST: u64, const MOST: u64> de::Visitor<'_>
+            for Visitor<T, LEAST, MOST>
+        {
             type Value = Whole<T, LEAST, MOST>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, "a whole number from {LEAST} to {MOST}")
@@ -142,11 +164,14 @@ impl<'de, T: TryFrom<u64> + Into<u64> + Copy, const LEAST: u64, const MOST: u64>
     }
 }
 
-/// Lets a plain field of a file be read through its range: `#[serde(deserialize_with = "admitted::<_, TaskCount, _>")]`.
+/// Lets a plain field of a file be read through its range: `#[serde(deserialize_with =
+/// "admitted::<_, TaskCount, _>")]`.
 ///
 /// # Errors
 /// If the number is not in the range.
-pub fn admitted<'de, T, W: Deserialize<'de> + Admitted<T>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+pub fn admitted<'de, T, W: Deserialize<'de> + Admitted<T>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     W::deserialize(deserializer).map(W::number)
 }
 
@@ -154,7 +179,9 @@ pub fn admitted<'de, T, W: Deserialize<'de> + Admitted<T>, D: Deserializer<'de>>
 ///
 /// # Errors
 /// If the number is not in the range.
-pub fn admitted_if_given<'de, T, W: Deserialize<'de> + Admitted<T>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+pub fn admitted_if_given<'de, T, W: Deserialize<'de> + Admitted<T>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
     Ok(Option::<W>::deserialize(deserializer)?.map(W::number))
 }
 
@@ -167,10 +194,11 @@ where
     W: Deserialize<'de> + Admitted<T>,
     D: Deserializer<'de>,
 {
-    Ok(Option::<Vec<W>>::deserialize(deserializer)?.map(|list| list.into_iter().map(W::number).collect()))
+    Ok(Option::<Vec<W>>::deserialize(deserializer)?
+        .map(|list| list.into_iter().map(W::number).collect()))
 }
 
-/// A number that has been admitted, as what stands behind the door takes it.
+/// A number that passed its range check, converted to the type that the rest of the code uses.
 pub trait Admitted<T> {
     /// The plain number.
     fn number(self) -> T;
@@ -200,10 +228,14 @@ impl<T, const LEAST: u64, const MOST: u64> schemars::JsonSchema for Whole<T, LEA
 /// # Errors
 /// If it is negative or longer than [`LONGEST`].
 pub fn duration(count: i128, unit: Nanos) -> Result<Nanos, OutOfRange> {
-    let nanos = count.checked_mul(unit.0.into()).and_then(|nanos| u64::try_from(nanos).ok()).map(Nanos);
+    let nanos =
+        count.checked_mul(unit.0.into()).and_then(|nanos| u64::try_from(nanos).ok()).map(Nanos);
     nanos.filter(|&nanos| nanos <= LONGEST).ok_or_else(|| {
         let most = LONGEST.0.checked_div(unit.0).unwrap_or(LONGEST.0);
-        OutOfRange { value: format!("{count} × {}", unit.exact()), expected: format!("a whole number from 0 to {most}") }
+        OutOfRange {
+            value: format!("{count} × {}", unit.exact()),
+            expected: format!("a whole number from 0 to {most}"),
+        }
     })
 }
 
@@ -217,25 +249,28 @@ pub struct Real {
 }
 
 impl Real {
-    /// Load that arrives over CPU time that there is.
+    /// Offered load: arriving work divided by available CPU time.
     pub const LOAD: Real = Real { least: 1e-6, most: 1e6 };
     /// A share by which bursts lengthen.
     pub const SLOWDOWN: Real = Real { least: 0.0, most: 1e6 };
-    /// How many bursts a task has in the mean.
+    /// The mean number of bursts of a task.
     pub const BURSTS: Real = Real { least: 1.0, most: 1e9 };
     /// How fast a CPU is.
     pub const SPEED: Real = Real { least: 0.001, most: 1000.0 };
 
-    /// `value`, if it is in the range; NaN is in none.
+    /// Returns `value` if it is in the range. NaN never is.
     ///
     /// # Errors
-    /// If it is not.
+    /// If it is outside the range.
     pub fn admit(self, value: f64) -> Result<f64, OutOfRange> {
         let Real { least, most } = self;
         if (least..=most).contains(&value) {
             return Ok(value);
         }
-        Err(OutOfRange { value: value.to_string(), expected: format!("a number from {least} to {most}") })
+        Err(OutOfRange {
+            value: value.to_string(),
+            expected: format!("a number from {least} to {most}"),
+        })
     }
 }
 
@@ -255,10 +290,14 @@ mod tests {
         says(Cpus::admit(4097), "4097 is out of range");
         says(Cpus::admit(-1), "-1 is out of range");
         says(Cpus::admit(i128::MAX), "170141183460469231731687303715884105727 is out of range");
-        says("eight".parse::<Cpus>(), "`eight` is out of range: give a whole number from 1 to 4096");
+        says(
+            "eight".parse::<Cpus>(),
+            "`eight` is out of range: give a whole number from 1 to 4096",
+        );
         says(
             "99999999999999999999".parse::<Seed>(),
-            "99999999999999999999 is out of range: give a whole number from 0 to 18446744073709551615",
+            "99999999999999999999 is out of range: give a whole number from 0 to \
+             18446744073709551615",
         );
         assert_eq!(Seed::parse("18446744073709551615"), Ok(u64::MAX));
     }
@@ -282,7 +321,10 @@ mod tests {
     fn durations_end_at_the_longest() {
         let year = Nanos(365 * 86_400 * 1_000_000_000);
         assert_eq!(duration(36, year), Ok(Nanos(36 * year.0)));
-        says(duration(37, year), "37 × 31536000s is out of range: give a whole number from 0 to 36");
+        says(
+            duration(37, year),
+            "37 × 31536000s is out of range: give a whole number from 0 to 36",
+        );
         says(duration(-1, Nanos(1)), "-1 × 1ns is out of range");
         says(duration(i128::MAX, Nanos(2)), "1701411");
         assert!(LAST + LONGEST + LONGEST < Time::NEVER);

@@ -1,12 +1,14 @@
-//! A closed workload as people and programs write it: tasks, each of which goes through a list of phases.
+//! The format of closed workloads: a set of tasks, each with a list of phases.
 //!
-//! The same description, in JSON, is what real threads do, and the engine runs the scripts that are made of it.
-//! A run takes no more CPU time than it says: what the calls themselves cost on a real machine is not in it, except as phases say.
+//! Real threads and simulated tasks both follow this description. A run uses no more CPU time than
+//! the description states. The cost of the system calls themselves is not included, unless a phase
+//! states it.
 //!
 //! ```
 //! use phases::Closed;
 //!
-//! let text = r#"{ "task": [ { "name": "polite", "count": 2, "phases": [ { "loop": { "times": 3, "phases": [ { "run": "1ms" }, "yield" ] } } ] } ] }"#;
+//! let text = r#"{ "task": [ { "name": "polite", "count": 2, "phases": [
+//!     { "loop": { "times": 3, "phases": [ { "run": "1ms" }, "yield" ] } } ] } ] }"#;
 //! let closed: Closed = serde_json::from_str(text).unwrap();
 //! assert!(closed.check(4).is_ok());
 //! ```
@@ -15,61 +17,75 @@ mod check;
 mod walk;
 
 use crate::Nanos;
-use crate::admission::{Bytes, Channels, CpuNumber, Cpus, Rounds, Size, TaskCount, admitted, admitted_if_given, admitted_list_if_given};
+use crate::admission::{
+    Bytes, Channels, CpuNumber, Cpus, Rounds, Size, TaskCount, admitted, admitted_if_given,
+    admitted_list_if_given,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 pub use walk::Place;
 
-/// Tasks and what they share. Nothing is drawn at random.
+/// Tasks and the objects that they share. Nothing is random.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Closed {
-    /// What to call it.
+    /// The name of the workload.
     #[serde(default, skip_serializing_if = "is_default")]
     pub name: Option<String>,
-    /// What it stands for.
+    /// What the workload represents.
     #[serde(default, skip_serializing_if = "is_default")]
     pub description: Option<String>,
-    /// On how many CPUs it runs if nobody says otherwise.
-    #[serde(default, deserialize_with = "admitted_if_given::<_, Cpus, _>", skip_serializing_if = "is_default")]
+    /// The default number of CPUs.
+    #[serde(
+        default,
+        deserialize_with = "admitted_if_given::<_, Cpus, _>",
+        skip_serializing_if = "is_default"
+    )]
     #[cfg_attr(feature = "schema", schemars(with = "Option<Cpus>"))]
     pub cpus: Option<u16>,
-    /// When it is stopped, whatever is left of it.
+    /// When the run stops, even if tasks are left.
     #[serde(default, skip_serializing_if = "is_default")]
     pub duration: Option<Nanos>,
     /// The tasks.
     #[serde(rename = "task")]
     pub tasks: Vec<Tasks>,
-    /// Lists of phases that [`Phase::Exec`] goes on with.
+    /// Named lists of phases that [`Phase::Exec`] continues with.
     #[serde(rename = "list", default, skip_serializing_if = "is_default")]
     pub lists: BTreeMap<String, Vec<Phase>>,
     /// Control groups that tasks are in.
     #[serde(rename = "cgroup", default, skip_serializing_if = "is_default")]
     pub cgroups: BTreeMap<String, CgroupOptions>,
-    /// Mutexes that are not as they are by default.
+    /// Mutexes with non-default options.
     #[serde(rename = "mutex", default, skip_serializing_if = "is_default")]
     pub mutexes: BTreeMap<String, MutexOptions>,
-    /// Barriers that do not wait for all tasks that name them.
+    /// Barriers that wait for a given number of tasks, not for all that name them.
     #[serde(rename = "barrier", default, skip_serializing_if = "is_default")]
     pub barriers: BTreeMap<String, BarrierOptions>,
-    /// Pipes that are not as they are by default.
+    /// Pipes with non-default options.
     #[serde(rename = "pipe", default, skip_serializing_if = "is_default")]
     pub pipes: BTreeMap<String, PipeOptions>,
-    /// Devices that are not as they are by default.
+    /// Devices with non-default options.
     #[serde(rename = "device", default, skip_serializing_if = "is_default")]
     pub devices: BTreeMap<String, DeviceOptions>,
 }
 
-/// One task, or several that do the same.
+/// One task, or several identical ones.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Tasks {
-    /// What to call it. No two entries have the same name.
+    /// A name that no other entry has.
     pub name: String,
-    /// How many there are, or can be if they are forked.
-    #[serde(default = "one", deserialize_with = "admitted::<_, TaskCount, _>", skip_serializing_if = "is_one")]
+    /// The program that the task belongs to; its own name if absent.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub program: Option<String>,
+    /// The number of tasks, or the maximum number that can be forked.
+    #[serde(
+        default = "one",
+        deserialize_with = "admitted::<_, TaskCount, _>",
+        skip_serializing_if = "is_one"
+    )]
     #[cfg_attr(feature = "schema", schemars(with = "TaskCount"))]
     pub count: u32,
     /// The scheduling policy of Linux.
@@ -81,32 +97,38 @@ pub struct Tasks {
     /// 1…99, for `fifo` and `rr`: 99 is the most important.
     #[serde(default, skip_serializing_if = "is_default")]
     pub priority: Option<i32>,
-    /// The slice that it requests of EEVDF, 0.1…100 ms.
+    /// The slice that the task requests under EEVDF, 0.1…100 ms.
     #[serde(default, skip_serializing_if = "is_default")]
     pub slice: Option<Nanos>,
-    /// What it reserves, for the schedulers `deadline` and `rm`; under all of them missed deadlines are counted.
+    /// The task's reservation, which the schedulers `deadline` and `rm` use. Missed deadlines are
+    /// counted under every scheduler.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reservation: Option<ReservationOptions>,
-    /// The control group that it is in; the schedulers `eevdf` and `cfs` know them.
+    /// The task's control group, which the schedulers `eevdf` and `cfs` use.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cgroup: Option<String>,
     /// The CPUs on which it may run; all if absent.
-    #[serde(default, deserialize_with = "admitted_list_if_given::<_, CpuNumber, _>", skip_serializing_if = "is_default")]
+    #[serde(
+        default,
+        deserialize_with = "admitted_list_if_given::<_, CpuNumber, _>",
+        skip_serializing_if = "is_default"
+    )]
     #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<CpuNumber>>"))]
     pub affinity: Option<Vec<u16>>,
-    /// When it comes into being.
+    /// When the task is created.
     #[serde(default, skip_serializing_if = "is_default")]
     pub start: Nanos,
-    /// Whether it comes into being only when a phase forks it.
+    /// Whether the task is created only when a phase forks it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub forked: bool,
-    /// Whether each is a process, not a thread of one.
+    /// Whether each task is a process of its own, not a thread.
     #[serde(default, skip_serializing_if = "is_default")]
     pub process: bool,
-    /// Whether nobody waits for its end: the run is over when all others have ended.
+    /// Whether the run may end before this task does: it ends when all tasks that are no daemons
+    /// have ended.
     #[serde(default, skip_serializing_if = "is_default")]
     pub daemon: bool,
-    /// What it does; then it ends.
+    /// The phases. The task exits after the last one.
     pub phases: Vec<Phase>,
 }
 
@@ -115,11 +137,11 @@ pub struct Tasks {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReservationOptions {
-    /// How much CPU time in each period.
+    /// CPU time in each period.
     pub runtime: Nanos,
-    /// How long a period is.
+    /// The length of a period.
     pub period: Nanos,
-    /// From the begin of a period until when; its end if absent.
+    /// The deadline, counted from the start of a period; the end of the period if absent.
     #[serde(default, skip_serializing_if = "is_default")]
     pub deadline: Option<Nanos>,
 }
@@ -142,115 +164,121 @@ pub enum SchedulingPolicy {
     Rr,
 }
 
-/// What a task does next.
+/// What a task does in one step.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Phase {
-    /// Uses so much CPU time.
+    /// Uses this much CPU time.
     Run(Nanos),
-    /// Sleeps for so long.
+    /// Sleeps for this long.
     Sleep(Nanos),
-    /// Sleeps until the next time of a timer, see [`TimerPhase`].
+    /// Sleeps until the timer expires next, see [`TimerPhase`].
     Timer(TimerPhase),
     /// Gives up the CPU and stays runnable.
     Yield,
-    /// Takes a mutex.
+    /// Locks a mutex.
     Lock(String),
-    /// Gives it back.
+    /// Unlocks a mutex.
     Unlock(String),
-    /// Gives the mutex back, waits for a signal and takes the mutex again.
+    /// Unlocks the mutex, waits for a signal and locks the mutex again.
     Wait {
-        /// For which signal.
+        /// The condition.
         condition: String,
-        /// A mutex that it holds.
+        /// A mutex that the task holds.
         mutex: String,
     },
-    /// Wakes the task that has waited longest on a condition, if one does.
+    /// Wakes the task that has waited longest on a condition, if any.
     Signal(String),
     /// Wakes all tasks that wait on a condition.
     Broadcast(String),
-    /// Waits at a barrier until all have come.
+    /// Waits at a barrier until all tasks have arrived.
     Barrier(String),
-    /// Goes on when so many bytes have been read.
+    /// Reads from a pipe, and blocks until all bytes have been read.
     Read {
-        /// From which pipe.
+        /// The pipe.
         pipe: String,
-        /// How many.
+        /// The number of bytes.
         #[serde(deserialize_with = "admitted::<_, Bytes, _>")]
         #[cfg_attr(feature = "schema", schemars(with = "Bytes"))]
         bytes: u64,
     },
-    /// Goes on when so many bytes have been written.
+    /// Writes to a pipe, and blocks until all bytes have been written.
     Write {
-        /// Into which pipe.
+        /// The pipe.
         pipe: String,
-        /// How many.
+        /// The number of bytes.
         #[serde(deserialize_with = "admitted::<_, Bytes, _>")]
         #[cfg_attr(feature = "schema", schemars(with = "Bytes"))]
         bytes: u64,
     },
-    /// A request to a device.
+    /// Sends a request to a device and waits for it.
     Io(IoPhase),
-    /// The next task of that name comes into being.
+    /// Creates the next task of that name.
     Fork(String),
-    /// Waits until no task of that name is alive that came into being.
+    /// Waits until every task created so far under that name has exited.
     Join(String),
-    /// Goes on with a list, as another program: what follows is not reached.
+    /// Continues with a list, as another program. The phases after it are not reached.
     Exec(String),
-    /// Does phases several times, or for ever.
+    /// Repeats phases, a number of times or for ever.
     Loop(LoopPhase),
 }
 
-/// The time that a timer waits for is a period after the last one, however long the task ran in the meantime; the first is a period after the task's start.
+/// A periodic timer. The task waits for one period after the last expiry, however long it ran in
+/// between. The first expiry is one period after the task's start.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TimerPhase {
-    /// How far the times lie apart.
+    /// The period.
     pub period: Nanos,
-    /// Which timer; each task has its own.
+    /// The name of the timer; each task has its own.
     #[serde(default, skip_serializing_if = "is_default")]
     pub name: String,
-    /// What follows when that time is over before the phase begins: it takes no time, and the next is a period after now, or after that time.
+    /// What happens when the expiry is already over as the phase begins. The phase takes no time
+    /// then, and the next expiry is one period after now, or after that expiry.
     #[serde(default, skip_serializing_if = "is_default")]
     pub mode: TimerMode,
-    /// Whether it is one timer for all tasks that name it.
+    /// Whether all tasks that name the timer share it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub shared: bool,
 }
 
-/// What a timer does when the task is late. The names are rt-app's.
+/// What a timer does when the task is late, by rt-app's names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TimerMode {
-    /// The next period begins now.
+    /// The next period starts now.
     #[default]
     Relative,
-    /// The next period began when it should have.
+    /// The next period starts at the missed expiry.
     Absolute,
 }
 
-/// A request to a device, which serves requests in the order in which they come.
+/// A request to a device. The device serves requests in order of arrival.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct IoPhase {
-    /// Which.
+    /// The device.
     pub device: String,
-    /// How long the device takes for it in a simulation; a request that takes no time does not wait for its turn.
+    /// The service time in a simulation. A request with no service time does not queue.
     pub service: Nanos,
-    /// How many bytes a real task moves.
-    #[serde(default, deserialize_with = "admitted::<_, Size, _>", skip_serializing_if = "is_default")]
+    /// The number of bytes that a real task transfers.
+    #[serde(
+        default,
+        deserialize_with = "admitted::<_, Size, _>",
+        skip_serializing_if = "is_default"
+    )]
     #[cfg_attr(feature = "schema", schemars(with = "Size"))]
     pub bytes: u64,
-    /// In which direction.
+    /// The direction.
     #[serde(default, skip_serializing_if = "is_default")]
     pub operation: IoOperation,
 }
 
-/// What a real task does with a file in place of a device.
+/// The file operation of a real task, which uses a file in place of the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -267,24 +295,29 @@ pub enum IoOperation {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LoopPhase {
-    /// How often; for ever if absent.
-    #[serde(default, deserialize_with = "admitted_if_given::<_, Rounds, _>", skip_serializing_if = "is_default")]
+    /// The number of iterations; infinite if absent.
+    #[serde(
+        default,
+        deserialize_with = "admitted_if_given::<_, Rounds, _>",
+        skip_serializing_if = "is_default"
+    )]
     #[cfg_attr(feature = "schema", schemars(with = "Option<Rounds>"))]
     pub times: Option<u64>,
-    /// What.
+    /// The phases to repeat.
     pub phases: Vec<Phase>,
 }
 
-/// What a control group gets of the CPUs.
+/// The CPU controls of a control group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct CgroupOptions {
-    /// `cpu.weight`, 1…10000: a group of 100, the default, weighs as much as a task of nice 0 that is in none.
+    /// `cpu.weight`, 1…10000. A group of weight 100, the default, weighs as much as one task of
+    /// nice 0 outside of all groups.
     pub weight: u32,
-    /// `cpu.max`: so much CPU time in each period, on all CPUs together; without limit if absent.
+    /// `cpu.max`: CPU time in each period, over all CPUs; no limit if absent.
     pub max: Option<Nanos>,
-    /// How long a period is, 1 ms…1 s; 100 ms by default.
+    /// The length of a period, 1 ms…1 s; 100 ms by default.
     pub period: Nanos,
 }
 
@@ -306,9 +339,11 @@ impl Default for CgroupOptions {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct MutexOptions {
-    /// Whether it goes to the task that has waited longest. By default that task is woken and tries again, and another may be faster, as with a futex.
+    /// Whether unlocking passes the mutex to the task that has waited longest. By default that task
+    /// only wakes and tries again, and another task may lock it first, as with a futex.
     pub handoff: bool,
-    /// Whether who holds it counts as important as the most important task that waits for it (`PTHREAD_PRIO_INHERIT`). It goes to that task then.
+    /// Whether the holder inherits the priority of the most important waiting task
+    /// (`PTHREAD_PRIO_INHERIT`). Unlocking then passes the mutex to that task.
     pub inherit: bool,
 }
 
@@ -317,7 +352,7 @@ pub struct MutexOptions {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct BarrierOptions {
-    /// For how many tasks it waits; by default for all whose phases name it.
+    /// The number of tasks that it waits for; by default all whose phases name it.
     #[serde(deserialize_with = "admitted_if_given::<_, TaskCount, _>")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<TaskCount>"))]
     pub tasks: Option<u32>,
@@ -328,7 +363,7 @@ pub struct BarrierOptions {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct PipeOptions {
-    /// How many bytes it holds; as in Linux 65,536 by default.
+    /// The capacity in bytes; 65,536 by default, as in Linux.
     #[serde(deserialize_with = "admitted::<_, Bytes, _>")]
     #[cfg_attr(feature = "schema", schemars(with = "Bytes"))]
     pub capacity: u64,
@@ -345,7 +380,7 @@ impl Default for PipeOptions {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct DeviceOptions {
-    /// How many requests it serves at a time; one by default.
+    /// The number of requests that it serves at a time; one by default.
     #[serde(deserialize_with = "admitted::<_, Channels, _>")]
     #[cfg_attr(feature = "schema", schemars(with = "Channels"))]
     pub channels: u16,
@@ -358,10 +393,11 @@ impl Default for DeviceOptions {
 }
 
 impl Tasks {
-    /// One task with these phases and nothing special.
+    /// One task with these phases and default attributes.
     pub fn new(name: &str, phases: Vec<Phase>) -> Tasks {
         Tasks {
             name: name.to_string(),
+            program: None,
             count: 1,
             policy: SchedulingPolicy::Other,
             nice: None,
@@ -377,31 +413,43 @@ impl Tasks {
             phases,
         }
     }
+
+    /// The program that the task belongs to.
+    pub fn program(&self) -> &str {
+        self.program.as_deref().unwrap_or(&self.name)
+    }
 }
 
 impl Phase {
-    /// `phases` so many times.
+    /// Repeats `phases` this many times.
     pub fn repeat(times: u64, phases: Vec<Phase>) -> Phase {
         Phase::Loop(LoopPhase { times: Some(times), phases })
     }
 
-    /// `phases` for ever.
+    /// Repeats `phases` for ever.
     pub fn forever(phases: Vec<Phase>) -> Phase {
         Phase::Loop(LoopPhase { times: None, phases })
     }
 }
 
 impl Closed {
-    /// Makes all mutexes that phases name such that their holders inherit.
+    /// Enables priority inheritance on all mutexes that phases name.
     pub fn let_holders_inherit(&mut self) {
-        let lock = |place: Place| if let Phase::Lock(name) = place.phase { Some(name.clone()) } else { None };
-        let names: BTreeSet<String> = self.tasks.iter().flat_map(|tasks| self.reached_by(tasks, "")).filter_map(lock).collect();
+        let lock = |place: Place| {
+            if let Phase::Lock(name) = place.phase { Some(name.clone()) } else { None }
+        };
+        let names: BTreeSet<String> = self
+            .tasks
+            .iter()
+            .flat_map(|tasks| self.reached_by(tasks, ""))
+            .filter_map(lock)
+            .collect();
         for name in names {
             self.mutexes.entry(name).or_default().inherit = true;
         }
     }
 
-    /// The first mutex whose holder inherits priorities.
+    /// The first mutex with priority inheritance.
     pub fn inheriting(&self) -> Option<&str> {
         self.mutexes.iter().find(|(_, options)| options.inherit).map(|(name, _)| name.as_str())
     }

@@ -1,8 +1,8 @@
-//! What is wrong with a workload.
+//! The error of an invalid workload.
 
 use std::fmt;
 
-/// Why something is no workload: where, and what is wrong with it.
+/// Why a workload is invalid, and where.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Invalid {
     /// The key, as in `class[1].share`.

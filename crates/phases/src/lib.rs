@@ -1,7 +1,7 @@
-//! A closed workload as it is written: tasks that go through phases, the ranges of its numbers, and what may be wrong with it.
+//! The format of closed workloads: tasks and phases, the ranges of their numbers, and their checks.
 //!
-//! Real threads and simulated tasks do what the same description says. The runner of a guest is made of this crate and its own code, so its bytes do not move with the
-//! simulator.
+//! Real threads and simulated tasks follow the same description. The guest's runner depends on this
+//! crate only, so its bytes do not change with the simulator.
 #![forbid(unsafe_code)]
 
 pub mod admission;
@@ -10,8 +10,9 @@ mod invalid;
 mod time;
 
 pub use closed::{
-    BarrierOptions, CgroupOptions, Closed, DeviceOptions, IoOperation, IoPhase, LoopPhase, MutexOptions, Phase, PipeOptions, Place,
-    ReservationOptions, SchedulingPolicy, Tasks, TimerMode, TimerPhase,
+    BarrierOptions, CgroupOptions, Closed, DeviceOptions, IoOperation, IoPhase, LoopPhase,
+    MutexOptions, Phase, PipeOptions, Place, ReservationOptions, SchedulingPolicy, Tasks,
+    TimerMode, TimerPhase,
 };
 pub use invalid::Invalid;
 pub use time::{DurationError, Nanos, Time};

@@ -1,13 +1,16 @@
 //! Instants and durations, in nanoseconds.
 //!
-//! Sums saturate, so that debug and release builds agree; nothing that is admitted comes near the end: see [`admission`](crate::admission).
+//! Sums saturate, so that debug and release builds agree. Admitted values never reach the limit:
+//! see [`admission`](crate::admission).
 
-use crate::admission::LONGEST;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, Serializer};
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 use std::str::FromStr;
+
+/// The longest duration, 36 years: a recording, a run or a pause that lasts longer is a mistake.
+pub const LONGEST: Nanos = Nanos(1 << 60);
 
 /// An instant: nanoseconds since the start of the trace or of the simulation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -48,7 +51,8 @@ impl Nanos {
         Nanos(n * 1_000_000)
     }
 
-    /// This duration and `other`, or the longest that there is; what `+` does, for where a lint forbids that.
+    /// This duration plus `other`, at most [`Nanos::MAX`]. The same as `+`, for code where a lint
+    /// forbids that.
     #[inline]
     pub fn saturating_add(self, other: Nanos) -> Nanos {
         Nanos(self.0.saturating_add(other.0))
@@ -125,7 +129,7 @@ impl std::iter::Sum for Nanos {
 /// Why a text is not a duration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DurationError {
-    /// It is none.
+    /// It has another form.
     NotOne(String),
     /// It is longer than [`LONGEST`].
     TooLong(String),
@@ -135,16 +139,23 @@ impl fmt::Display for DurationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             DurationError::NotOne(text) => {
-                write!(f, "{text:?} is not a duration: give a number and a unit (ns, us, ms or s), as in 500us or 1.5ms")
+                write!(
+                    f,
+                    "{text:?} is not a duration: give a number and a unit (ns, us, ms or s), as \
+                     in 500us or 1.5ms"
+                )
             }
-            DurationError::TooLong(text) => write!(f, "{text} is out of range: give a duration from 0ns to {}", LONGEST.exact()),
+            DurationError::TooLong(text) => {
+                write!(f, "{text} is out of range: give a duration from 0ns to {}", LONGEST.exact())
+            }
         }
     }
 }
 
 impl std::error::Error for DurationError {}
 
-/// A decimal number and a unit, `500us` or `1.5ms`, up to [`LONGEST`]; digits below a nanosecond are refused.
+/// A decimal number and a unit, `500us` or `1.5ms`, up to [`LONGEST`]; digits below a nanosecond
+/// are refused.
 impl FromStr for Nanos {
     type Err = DurationError;
 
@@ -161,10 +172,11 @@ impl FromStr for Nanos {
             };
             let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
             let is_number = whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit());
-            (is_number && fraction.len() <= digits && !whole.is_empty()).then(|| format!("{whole}{fraction:0<digits$}"))
+            (is_number && fraction.len() <= digits && !whole.is_empty())
+                .then(|| format!("{whole}{fraction:0<digits$}"))
         };
         let digits = digits().ok_or_else(|| DurationError::NotOne(text.to_string()))?;
-        // A number of digits that no u64 holds is a duration all the same, and too long.
+        // More digits than a u64 holds are still a duration, one that is too long.
         let nanos = digits.parse().ok().map(Nanos).filter(|&nanos| nanos <= LONGEST);
         nanos.ok_or_else(|| DurationError::TooLong(text.to_string()))
     }
@@ -186,10 +198,14 @@ impl fmt::Display for Nanos {
 }
 
 impl Nanos {
-    /// Every digit, in the longest unit that needs no fraction: what [`FromStr`] reads back as the same.
+    /// Every digit, in the longest unit that needs no fraction. [`FromStr`] reads the same value
+    /// back.
     pub fn exact(self) -> String {
         let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")];
-        let (length, unit) = units.into_iter().find(|(length, _)| self.0 > 0 && self.0.is_multiple_of(*length)).unwrap_or((1, "ns"));
+        let (length, unit) = units
+            .into_iter()
+            .find(|(length, _)| self.0 > 0 && self.0.is_multiple_of(*length))
+            .unwrap_or((1, "ns"));
         format!("{}{unit}", self.0 / length)
     }
 }
@@ -210,7 +226,11 @@ impl schemars::JsonSchema for Nanos {
         "Duration".into()
     }
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?(ns|us|µs|ms|s)$", "examples": ["500us", "1.5ms"] })
+        schemars::json_schema!({
+            "type": "string",
+            "pattern": r"^[0-9]+(\.[0-9]+)?(ns|us|µs|ms|s)$",
+            "examples": ["500us", "1.5ms"]
+        })
     }
 }
 
@@ -232,7 +252,9 @@ mod tests {
         assert_eq!(parse("500us"), Some(Nanos(500_000)));
         assert_eq!(parse("1.5ms"), Some(Nanos(1_500_000)));
         assert_eq!(parse("0.000000001s"), Some(Nanos(1)));
-        for bad in ["", "5", "ms", "1.5ns", "-1ms", "1e3us", "5 ms", "99999999999999s", "1.2.3s", ".5s"] {
+        for bad in
+            ["", "5", "ms", "1.5ns", "-1ms", "1e3us", "5 ms", "99999999999999s", "1.2.3s", ".5s"]
+        {
             assert_eq!(parse(bad), None, "{bad}");
         }
         let refused = |text: &str| text.parse::<Nanos>().expect_err(text).to_string();
@@ -245,8 +267,16 @@ mod tests {
 
     #[test]
     fn an_exact_duration_reads_back_as_the_same() {
-        assert_eq!([0, 1_500, 2_000_000, 60_000_000_000].map(|ns| Nanos(ns).exact()), ["0ns", "1500ns", "2ms", "60s"]);
-        assert!([0, 1, 999, 1_500, 1 << 60].map(Nanos).into_iter().all(|span| span.exact().parse() == Ok(span)));
+        assert_eq!(
+            [0, 1_500, 2_000_000, 60_000_000_000].map(|ns| Nanos(ns).exact()),
+            ["0ns", "1500ns", "2ms", "60s"]
+        );
+        assert!(
+            [0, 1, 999, 1_500, 1 << 60]
+                .map(Nanos)
+                .into_iter()
+                .all(|span| span.exact().parse() == Ok(span))
+        );
     }
 
     #[test]

@@ -1,45 +1,73 @@
-//! What QEMU offers to plugins: what is the same in all versions of that interface, and what is not.
+//! What QEMU offers to plugins: what is the same in all versions of that interface, and what is
+//! not.
 //!
-//! Source: include/qemu/qemu-plugin.h of QEMU 7.2 (version 1 of the interface) and of 10.0 (versions 3 and 4); only what is used is declared.
+//! Source: include/qemu/qemu-plugin.h of QEMU 7.2 (version 1 of the interface), of 10.0 (versions 3
+//! and 4) and of 11.1 (version 7); only what is used is declared.
 
+#[cfg(not(feature = "api-7"))]
+#[path = "api/registration_1.rs"]
+mod registration;
+#[cfg(feature = "api-7")]
+#[path = "api/registration_7.rs"]
+mod registration;
 #[cfg(not(feature = "api-3"))]
 #[path = "api/version_1.rs"]
 mod version;
 #[cfg(feature = "api-3")]
 #[path = "api/version_3.rs"]
 mod version;
+#[cfg(feature = "api-7")]
+#[path = "api/version_7.rs"]
+mod version_7;
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::ops::Deref;
 
-pub use version::{Counter, Counters, VERSION};
+pub use registration::register;
+pub use version::{Counter, Counters};
+#[cfg(feature = "api-7")]
+pub use version_7::{Control, in_block, set_program_counter};
+
+/// The interface that QEMU is to offer.
+pub const VERSION: c_int = if cfg!(feature = "api-7") { 7 } else { version::VERSION };
 
 /// Whom QEMU takes this for.
 pub type Id = u64;
 type Callback = extern "C" fn(c_uint, *mut c_void);
 
-/// What QEMU may hand over in registers: nothing.
-const NO_REGISTERS: c_int = 0;
+/// What QEMU calls.
+pub struct Callbacks {
+    /// With each block that it has translated.
+    pub translated: fn(*mut c_void),
+    /// When the machine is switched off.
+    pub at_exit: fn(),
+}
+
+/// `enum qemu_plugin_cb_flags`: what a callback does with the CPU's registers.
+#[derive(Clone, Copy)]
+#[repr(i32)]
+pub enum Registers {
+    /// Nothing.
+    Untouched = 0,
+    /// It sets the program counter: from version 6 of the interface on.
+    #[cfg_attr(not(feature = "api-7"), expect(dead_code, reason = "only lockstep sets it"))]
+    SetsCounter = 3,
+}
+
 /// `QEMU_PLUGIN_INLINE_ADD_U64`.
 const ADD: c_int = 0;
 
 unsafe extern "C" {
-    fn qemu_plugin_register_vcpu_tb_trans_cb(id: Id, callback: extern "C" fn(Id, *mut c_void));
-    fn qemu_plugin_register_atexit_cb(id: Id, callback: extern "C" fn(Id, *mut c_void), data: *mut c_void);
-    fn qemu_plugin_register_vcpu_insn_exec_cb(insn: *mut c_void, callback: Callback, flags: c_int, data: *mut c_void);
+    fn qemu_plugin_register_vcpu_insn_exec_cb(
+        insn: *mut c_void,
+        callback: Callback,
+        flags: c_int,
+        data: *mut c_void,
+    );
     fn qemu_plugin_tb_n_insns(tb: *const c_void) -> usize;
     fn qemu_plugin_tb_get_insn(tb: *const c_void, index: usize) -> *mut c_void;
     fn qemu_plugin_insn_vaddr(insn: *const c_void) -> u64;
     fn qemu_plugin_insn_size(insn: *const c_void) -> usize;
-}
-
-/// QEMU calls `translated` with each block that it has translated, and `at_exit` when the machine is switched off.
-pub fn register(id: Id, translated: extern "C" fn(Id, *mut c_void), at_exit: extern "C" fn(Id, *mut c_void)) {
-    // SAFETY: the callbacks live as long as the library, which QEMU keeps.
-    unsafe {
-        qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
-        qemu_plugin_register_atexit_cb(id, at_exit, std::ptr::null_mut());
-    }
 }
 
 /// An instruction of a block that is being translated.
@@ -63,15 +91,28 @@ impl Instruction {
         unsafe { qemu_plugin_insn_vaddr(self.0) }
     }
 
+    /// The address behind it.
+    #[cfg(feature = "api-7")]
+    pub fn behind(self) -> u64 {
+        self.address() + self.size() as u64
+    }
+
     fn size(self) -> usize {
         // SAFETY: it is valid while it is translated.
         unsafe { qemu_plugin_insn_size(self.0) }
     }
 
-    /// QEMU calls `callback` before each time that it runs this.
-    pub fn calls(self, callback: Callback) {
+    /// QEMU calls `callback` with `data` before each time that it runs this.
+    pub fn calls(self, callback: Callback, registers: Registers, data: u64) {
         // SAFETY: it is valid while it is translated; the callback lives as long as the library.
-        unsafe { qemu_plugin_register_vcpu_insn_exec_cb(self.0, callback, NO_REGISTERS, std::ptr::null_mut()) };
+        unsafe {
+            qemu_plugin_register_vcpu_insn_exec_cb(
+                self.0,
+                callback,
+                registers as c_int,
+                data as *mut c_void,
+            )
+        };
     }
 }
 

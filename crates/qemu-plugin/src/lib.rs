@@ -1,15 +1,24 @@
-//! Keeps a guest's clock exact where it idles, and counts its instructions by their addresses if it is asked to, without changing how many there are.
+//! Keeps a guest's clock exact where it idles, and counts its instructions by their addresses if it
+//! is asked to, without changing how many there are.
 //!
-//! To count, QEMU adds one to a counter of its instruction's address each time it runs; two no-operations with a number in them (`BEGIN` and `END`) open and
-//! close a window, and when the guest is switched off the counts of each window are written to the file that `out=` names: lines of the window's number from 0,
-//! an address in hexadecimal, and a count. With `probe=on` it says that it fits, and is not installed.
+//! To count, QEMU adds one to a counter of its instruction's address each time it runs; two
+//! no-operations with a number in them (`BEGIN` and `END`) open and close a window, and when the
+//! guest is switched off the counts of each window are written to the file that `out=` names: lines
+//! of the window's number from 0, an address in hexadecimal, and a count. With `probe=on` it says
+//! that it fits, and is not installed.
 //!
-//! All virtual CPUs are in one thread, and there is one of them where instructions are counted: the counters need no locks but the one that keeps Rust's rules.
+//! With `interleave=` several CPUs run in lockstep from the instruction `LOCKSTEP` on: see
+//! `lockstep.rs`.
+//!
+//! All virtual CPUs are in one thread, and there is one of them where instructions are counted: the
+//! counters need no locks but the one that keeps Rust's rules.
 
 mod api;
+#[cfg(feature = "api-7")]
+mod lockstep;
 mod main_loop;
 
-use api::{Counter, Counters, Id, Instruction};
+use api::{Callbacks, Counter, Counters, Id, Instruction, Registers};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::io::Write;
@@ -32,7 +41,8 @@ const HALT: [u8; 1] = [0xf4];
 
 /// What the plugin knows.
 struct Counts {
-    /// Where QEMU counts, by the instruction's address, and how far that was when the window began.
+    /// Where QEMU counts, by the instruction's address, and how far that was when the window
+    /// began.
     by_address: HashMap<u64, (Counter, u64)>,
     counters: Counters,
     /// What the windows that are closed came to: number, address, count.
@@ -57,9 +67,15 @@ fn with_counts(body: impl FnOnce(&mut Counts)) {
 /// # Safety
 /// As QEMU calls it: `arguments` are `count` strings.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn qemu_plugin_install(id: Id, _info: *const c_void, count: c_int, arguments: *const *const c_char) -> c_int {
+pub unsafe extern "C" fn qemu_plugin_install(
+    id: Id,
+    _info: *const c_void,
+    count: c_int,
+    arguments: *const *const c_char,
+) -> c_int {
     // SAFETY: the caller's promise.
-    let argument = |index| unsafe { CStr::from_ptr(*arguments.add(index)) }.to_string_lossy().into_owned();
+    let argument =
+        |index| unsafe { CStr::from_ptr(*arguments.add(index)) }.to_string_lossy().into_owned();
     let arguments: Vec<String> = (0..usize::try_from(count).unwrap_or(0)).map(argument).collect();
     if arguments.iter().any(|argument| argument == "probe=on") {
         eprintln!("{FITS}");
@@ -69,33 +85,59 @@ pub unsafe extern "C" fn qemu_plugin_install(id: Id, _info: *const c_void, count
         eprintln!("schedlab's plugin: cannot see whether QEMU's main loop is asleep: {error}");
         return 1;
     }
-    let out = arguments.iter().find_map(|argument| argument.strip_prefix("out=").map(str::to_string));
+    let out =
+        arguments.iter().find_map(|argument| argument.strip_prefix("out=").map(str::to_string));
     if let Ok(mut counts) = COUNTS.lock() {
         let counters = Counters::new();
-        *counts = out.map(|out| Counts { by_address: HashMap::new(), counters, closed: Vec::new(), windows: 0, open: false, out });
+        *counts = out.map(|out| Counts {
+            by_address: HashMap::new(),
+            counters,
+            closed: Vec::new(),
+            windows: 0,
+            open: false,
+            out,
+        });
     }
-    api::register(id, translated, at_exit);
+    #[cfg(feature = "api-7")]
+    if let Err(error) = lockstep::prepare(&arguments) {
+        eprintln!("schedlab's plugin: CPUs cannot run in lockstep: {error}");
+        return 1;
+    }
+    api::register(id, Callbacks { translated, at_exit });
     0
 }
 
 /// QEMU has translated a block.
-extern "C" fn translated(_id: Id, block: *mut c_void) {
+fn translated(block: *mut c_void) {
+    #[cfg(feature = "api-7")]
+    lockstep::translated(block);
     // SAFETY: it is QEMU's own, and nothing of it is kept.
     for instruction in unsafe { Instruction::all(block) } {
         let bytes = instruction.bytes();
-        if *bytes == HALT {
-            instruction.calls(halts);
+        if *bytes == HALT && !idles_in_lockstep() {
+            instruction.calls(halts, Registers::Untouched, 0);
         }
         with_counts(|counts| match &*bytes {
-            bytes if bytes == BEGIN => instruction.calls(begin),
-            bytes if bytes == END => instruction.calls(end),
+            bytes if bytes == BEGIN => instruction.calls(begin, Registers::Untouched, 0),
+            bytes if bytes == END => instruction.calls(end, Registers::Untouched, 0),
             _ => {
                 // Whatever is translated in a window has not run in it yet.
-                let (counter, _) = counts.by_address.entry(instruction.address()).or_insert_with(|| (counts.counters.another(), 0));
+                let (counter, _) = counts
+                    .by_address
+                    .entry(instruction.address())
+                    .or_insert_with(|| (counts.counters.another(), 0));
                 instruction.counts(counter);
             }
         });
     }
+}
+
+/// Whether `hlt` is the business of `lockstep.rs`.
+fn idles_in_lockstep() -> bool {
+    #[cfg(feature = "api-7")]
+    return lockstep::is_wanted();
+    #[cfg(not(feature = "api-7"))]
+    false
 }
 
 extern "C" fn halts(_cpu: c_uint, _data: *mut c_void) {
@@ -124,12 +166,16 @@ extern "C" fn end(_cpu: c_uint, _data: *mut c_void) {
     });
 }
 
-extern "C" fn at_exit(_id: Id, _data: *mut c_void) {
+fn at_exit() {
+    #[cfg(feature = "api-7")]
+    lockstep::report();
     with_counts(|counts| {
         counts.closed.sort_unstable();
         let write = || -> std::io::Result<()> {
             let mut file = std::io::BufWriter::new(std::fs::File::create(&counts.out)?);
-            counts.closed.iter().try_for_each(|(window, address, count)| writeln!(file, "{window} {address:x} {count}"))?;
+            counts.closed.iter().try_for_each(|(window, address, count)| {
+                writeln!(file, "{window} {address:x} {count}")
+            })?;
             file.flush()
         };
         if let Err(error) = write() {

@@ -1,9 +1,12 @@
 //! QEMU's main loop, beside the thread that runs the guest.
 //!
-//! When all CPUs are halted, the main loop adds to the clock what is missing until the next timer (`icount_start_warp_timer` in QEMU's accel/tcg). A CPU is marked as
-//! halted before the instructions that it ran last are counted (`do_hlt`, then `icount_process_data`): a main loop that looks in between, as it was woken by
-//! something earlier and comes late, finds a clock that is behind, and adds these instructions a second time. So a CPU may only halt while the main loop is
-//! asleep: until it is told that the CPU idles, after the instructions were counted, nothing wakes it up.
+//! When all CPUs are halted, the main loop adds to the clock what is missing until the next timer
+//! (`icount_start_warp_timer` in QEMU's accel/tcg). A CPU is marked as halted before the
+//! instructions that it ran last are counted (`do_hlt`, then `icount_process_data`): a main loop
+//! that looks in between, as it was woken by something earlier and comes late, finds a clock that
+//! is behind, and adds these instructions a second time. So a CPU may only halt while the main loop
+//! is asleep: until it is told that the CPU idles, after the instructions were counted, nothing
+//! wakes it up.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +14,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// What the kernel says of the main thread: the system call in which it is blocked, first the call's number; `running` if it is not.
+/// What the kernel says of the main thread: the system call in which it is blocked, first the
+/// call's number; `running` if it is not.
 static MAIN_THREAD: OnceLock<File> = OnceLock::new();
 
 /// How a blocked main loop begins there: with `ppoll`, as the kernel numbers it on x86-64.

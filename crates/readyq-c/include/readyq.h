@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /*
- What became of a call. Only `RQ_STATUS_OK` changes anything.
+ The result of a call. Every status other than `RQ_STATUS_OK` leaves the queue unchanged.
  */
 typedef enum rq_status {
   /*
@@ -30,7 +30,7 @@ typedef enum rq_status {
    */
   RQ_STATUS_LEVEL_OUT_OF_RANGE = 3,
   /*
-   The task waits already, in this queue or in another one.
+   The task waits already, in this queue or another one.
    */
   RQ_STATUS_ALREADY_WAITING = 4,
   /*
@@ -42,7 +42,7 @@ typedef enum rq_status {
    */
   RQ_STATUS_NULL_POINTER = 6,
   /*
-   The queue was not initialised, or with values that do not exist.
+   The queue is not initialised, or was initialised with an unknown kind or stride.
    */
   RQ_STATUS_BAD_QUEUE = 7,
 } rq_status;
@@ -114,7 +114,7 @@ extern "C" {
 #endif // __cplusplus
 
 /*
- Makes `count` nodes ready for use: nobody waits anywhere.
+ Initialises `count` nodes. No task waits anywhere.
 
  # Safety
  `nodes` is null or points to `count` nodes that may be written.
@@ -122,8 +122,8 @@ extern "C" {
 enum rq_status rq_nodes_init(struct rq_node *nodes, uint32_t count);
 
 /*
- Makes `queue` an empty queue. `kind` and `stride` are values of `rq_kind` and `rq_stride`; `number`, 1 to 255, is its own among the queues
- that share an array of nodes.
+ Initialises `queue` as an empty queue. `kind` and `stride` are values of `rq_kind` and
+ `rq_stride`. `number`, 1 to 255, is unique among the queues that share an array of nodes.
 
  # Safety
  `queue` is null or points to a queue that may be written.
@@ -131,16 +131,16 @@ enum rq_status rq_nodes_init(struct rq_node *nodes, uint32_t count);
 enum rq_status rq_init(struct rq_queue *queue, uint32_t kind, uint32_t stride, uint8_t number);
 
 /*
- Makes `task` wait at `level`: its slice ended, or it woke.
+ Inserts `task` at `level`, when its slice ends or it wakes.
 
  # Safety
- `queue` is null or points to initialised or zeroed memory of a queue; `nodes` is null or points to `count` initialised nodes; nobody
- else uses either during the call.
+ `queue` is null or points to initialised or zeroed memory of a queue; `nodes` is null or points
+ to `count` initialised nodes. Nothing else accesses either during the call.
  */
 enum rq_status rq_insert(struct rq_queue *queue, struct rq_node *nodes, uint32_t count, uint32_t task, uint16_t level);
 
 /*
- Takes out the task that runs next and stores it in `task`.
+ Removes the task that runs next and stores it in `task`.
 
  # Safety
  As `rq_insert`; `task` is null or may be written.
@@ -148,7 +148,7 @@ enum rq_status rq_insert(struct rq_queue *queue, struct rq_node *nodes, uint32_t
 enum rq_status rq_pop(struct rq_queue *queue, struct rq_node *nodes, uint32_t count, uint32_t *task);
 
 /*
- Stores in `task` the task that `rq_pop` would take out.
+ Stores in `task` the task that `rq_pop` would remove.
 
  # Safety
  As `rq_pop`.
@@ -156,7 +156,7 @@ enum rq_status rq_pop(struct rq_queue *queue, struct rq_node *nodes, uint32_t co
 enum rq_status rq_peek(struct rq_queue *queue, struct rq_node *nodes, uint32_t count, uint32_t *task);
 
 /*
- Takes out `task`, wherever it waits in this queue: it was killed, moved or re-prioritised.
+ Removes `task`, wherever it waits in this queue: it was killed, migrated or re-prioritised.
 
  # Safety
  As `rq_insert`.
@@ -164,7 +164,7 @@ enum rq_status rq_peek(struct rq_queue *queue, struct rq_node *nodes, uint32_t c
 enum rq_status rq_remove(struct rq_queue *queue, struct rq_node *nodes, uint32_t count, uint32_t task);
 
 /*
- How many levels the queue accepts, or 0 if it is none.
+ The number of levels that the queue accepts, or 0 if it is invalid.
 
  # Safety
  `queue` is null or points to initialised or zeroed memory of a queue.

@@ -1,15 +1,19 @@
-//! The ready queues for C.
+//! The C interface of the ready queues.
 //!
-//! Seven structures behind one opaque `rq_queue`. Every call is checked ([`readyq::Checked`]) and returns a status; a null pointer, a
-//! queue that was never initialised or an id beyond the array is refused, not followed. All `unsafe` is here and concerns the caller's pointers.
+//! One opaque `rq_queue` holds any of seven structures. Every call is checked ([`readyq::Checked`])
+//! and returns a status. It refuses a null pointer, an uninitialised queue and an id beyond the
+//! array. All `unsafe` code is here and concerns the caller's pointers.
 #![cfg_attr(target_os = "none", no_std)]
 
 use core::mem::{align_of, size_of};
 use core::num::NonZeroU8;
 
-use readyq::{Checked, Error, Level, MultiList2, Node, Nodes, Priority, RbTree, RoundRobin, Ruler, SortedList, Strides, TaskId, Wheel};
+use readyq::{
+    Checked, Error, Level, MultiList2, Node, Nodes, Priority, RbTree, RoundRobin, Ruler,
+    SortedList, Strides, TaskId, Wheel,
+};
 
-/// What became of a call. Only `RQ_STATUS_OK` changes anything.
+/// The result of a call. Every status other than `RQ_STATUS_OK` leaves the queue unchanged.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
@@ -21,13 +25,13 @@ pub enum Status {
     BeyondSlab = 2,
     /// The structure has no such level.
     LevelOutOfRange = 3,
-    /// The task waits already, in this queue or in another one.
+    /// The task waits already, in this queue or another one.
     AlreadyWaiting = 4,
     /// The task does not wait in this queue.
     NotWaiting = 5,
     /// A pointer is null.
     NullPointer = 6,
-    /// The queue was not initialised, or with values that do not exist.
+    /// The queue is not initialised, or was initialised with an unknown kind or stride.
     BadQueue = 7,
 }
 
@@ -76,20 +80,25 @@ pub struct CQueue {
 
 const _: () = {
     assert!(size_of::<CNode>() == size_of::<Node>() && align_of::<CNode>() >= align_of::<Node>());
-    assert!(size_of::<CQueue>() >= size_of::<Tagged>() && align_of::<CQueue>() >= align_of::<Tagged>());
+    assert!(
+        size_of::<CQueue>() >= size_of::<Tagged>() && align_of::<CQueue>() >= align_of::<Tagged>()
+    );
 };
 
 /// What is in a `CQueue`.
 #[repr(C)]
 struct Tagged {
-    /// Tells an initialised queue from zeroed or random memory.
+    /// Distinguishes an initialised queue from zeroed or random memory.
     magic: u64,
     queue: Queue,
 }
 
 const MAGIC: u64 = 0x7265_6164_7971_2d63;
 
-#[expect(clippy::large_enum_variant, reason = "the caller's memory is as large as the largest of them anyway")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the caller's memory is as large as the largest of them anyway"
+)]
 enum Queue {
     Rr(Checked<RoundRobin>),
     SortedList(Checked<SortedList>),
@@ -100,7 +109,7 @@ enum Queue {
     Priority(Checked<Priority>),
 }
 
-/// Does the same to whichever queue it is.
+/// Applies the same expression to each structure.
 macro_rules! each {
     ($queue:expr, $name:ident => $body:expr) => {
         match $queue {
@@ -115,7 +124,7 @@ macro_rules! each {
     };
 }
 
-/// Makes `count` nodes ready for use: nobody waits anywhere.
+/// Initialises `count` nodes. No task waits anywhere.
 ///
 /// # Safety
 /// `nodes` is null or points to `count` nodes that may be written.
@@ -125,14 +134,15 @@ pub unsafe extern "C" fn rq_nodes_init(nodes: *mut CNode, count: u32) -> Status 
         return Status::NullPointer;
     }
     for index in 0..count as usize {
-        // SAFETY: the caller promises `count` writable nodes, and a `CNode` has the size and alignment of a `Node`.
+        // SAFETY: the caller promises `count` writable nodes, and a `CNode` has the size and
+        // alignment of a `Node`.
         unsafe { nodes.cast::<Node>().add(index).write(Node::NEW) };
     }
     Status::Ok
 }
 
-/// Makes `queue` an empty queue. `kind` and `stride` are values of `rq_kind` and `rq_stride`; `number`, 1 to 255, is its own among the queues
-/// that share an array of nodes.
+/// Initialises `queue` as an empty queue. `kind` and `stride` are values of `rq_kind` and
+/// `rq_stride`. `number`, 1 to 255, is unique among the queues that share an array of nodes.
 ///
 /// # Safety
 /// `queue` is null or points to a queue that may be written.
@@ -157,31 +167,45 @@ pub unsafe extern "C" fn rq_init(queue: *mut CQueue, kind: u32, stride: u32, num
         7 => Queue::Priority(Checked::new(Priority::new(), number)),
         _ => return Status::BadQueue,
     };
-    // SAFETY: the caller promises a writable `CQueue`, which is large and aligned enough for a `Tagged`.
+    // SAFETY: the caller promises a writable `CQueue`, which is large and aligned enough for a
+    // `Tagged`.
     unsafe { queue.cast::<Tagged>().write(Tagged { magic: MAGIC, queue: made }) };
     Status::Ok
 }
 
-/// Makes `task` wait at `level`: its slice ended, or it woke.
+/// Inserts `task` at `level`, when its slice ends or it wakes.
 ///
 /// # Safety
-/// `queue` is null or points to initialised or zeroed memory of a queue; `nodes` is null or points to `count` initialised nodes; nobody
-/// else uses either during the call.
+/// `queue` is null or points to initialised or zeroed memory of a queue; `nodes` is null or points
+/// to `count` initialised nodes. Nothing else accesses either during the call.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rq_insert(queue: *mut CQueue, nodes: *mut CNode, count: u32, task: u32, level: u16) -> Status {
+pub unsafe extern "C" fn rq_insert(
+    queue: *mut CQueue,
+    nodes: *mut CNode,
+    count: u32,
+    task: u32,
+    level: u16,
+) -> Status {
     // SAFETY: the caller promises what `open` asks for.
     match unsafe { open(queue, nodes, count) } {
-        Ok((queue, nodes)) => each!(queue, queue => status(queue.insert(nodes, TaskId(task), Level(level)))),
+        Ok((queue, nodes)) => {
+            each!(queue, queue => status(queue.insert(nodes, TaskId(task), Level(level))))
+        }
         Err(refused) => refused,
     }
 }
 
-/// Takes out the task that runs next and stores it in `task`.
+/// Removes the task that runs next and stores it in `task`.
 ///
 /// # Safety
 /// As `rq_insert`; `task` is null or may be written.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rq_pop(queue: *mut CQueue, nodes: *mut CNode, count: u32, task: *mut u32) -> Status {
+pub unsafe extern "C" fn rq_pop(
+    queue: *mut CQueue,
+    nodes: *mut CNode,
+    count: u32,
+    task: *mut u32,
+) -> Status {
     if task.is_null() {
         return Status::NullPointer;
     }
@@ -193,12 +217,17 @@ pub unsafe extern "C" fn rq_pop(queue: *mut CQueue, nodes: *mut CNode, count: u3
     }
 }
 
-/// Stores in `task` the task that `rq_pop` would take out.
+/// Stores in `task` the task that `rq_pop` would remove.
 ///
 /// # Safety
 /// As `rq_pop`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rq_peek(queue: *mut CQueue, nodes: *mut CNode, count: u32, task: *mut u32) -> Status {
+pub unsafe extern "C" fn rq_peek(
+    queue: *mut CQueue,
+    nodes: *mut CNode,
+    count: u32,
+    task: *mut u32,
+) -> Status {
     if task.is_null() {
         return Status::NullPointer;
     }
@@ -210,12 +239,17 @@ pub unsafe extern "C" fn rq_peek(queue: *mut CQueue, nodes: *mut CNode, count: u
     }
 }
 
-/// Takes out `task`, wherever it waits in this queue: it was killed, moved or re-prioritised.
+/// Removes `task`, wherever it waits in this queue: it was killed, migrated or re-prioritised.
 ///
 /// # Safety
 /// As `rq_insert`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rq_remove(queue: *mut CQueue, nodes: *mut CNode, count: u32, task: u32) -> Status {
+pub unsafe extern "C" fn rq_remove(
+    queue: *mut CQueue,
+    nodes: *mut CNode,
+    count: u32,
+    task: u32,
+) -> Status {
     // SAFETY: the caller promises what `open` asks for.
     match unsafe { open(queue, nodes, count) } {
         Ok((queue, nodes)) => each!(queue, queue => status(queue.remove(nodes, TaskId(task)))),
@@ -223,7 +257,7 @@ pub unsafe extern "C" fn rq_remove(queue: *mut CQueue, nodes: *mut CNode, count:
     }
 }
 
-/// How many levels the queue accepts, or 0 if it is none.
+/// The number of levels that the queue accepts, or 0 if it is invalid.
 ///
 /// # Safety
 /// `queue` is null or points to initialised or zeroed memory of a queue.
@@ -238,18 +272,23 @@ pub unsafe extern "C" fn rq_levels(queue: *mut CQueue) -> u32 {
 
 /// # Safety
 /// As `rq_insert`.
-unsafe fn open<'a>(queue: *mut CQueue, nodes: *mut CNode, count: u32) -> Result<(&'a mut Queue, &'a mut Nodes), Status> {
+unsafe fn open<'a>(
+    queue: *mut CQueue,
+    nodes: *mut CNode,
+    count: u32,
+) -> Result<(&'a mut Queue, &'a mut Nodes), Status> {
     if nodes.is_null() {
         return Err(Status::NullPointer);
     }
-    // SAFETY: the caller promises `count` initialised nodes that nobody else uses; layouts are asserted above.
+    // SAFETY: the caller promises `count` initialised nodes that nothing else accesses; layouts are
+    // asserted above.
     let slab = unsafe { core::slice::from_raw_parts_mut(nodes.cast::<Node>(), count as usize) };
     // SAFETY: passed on.
     Ok((unsafe { open_queue(queue)? }, Nodes::from_mut(slab)))
 }
 
 /// # Safety
-/// `queue` is null or points to initialised or zeroed memory of a queue that nobody else uses.
+/// `queue` is null or points to initialised or zeroed memory of a queue that nothing else accesses.
 unsafe fn open_queue<'a>(queue: *mut CQueue) -> Result<&'a mut Queue, Status> {
     let tagged = queue.cast::<Tagged>();
     if tagged.is_null() {
@@ -286,7 +325,7 @@ fn status(result: Result<(), Error>) -> Status {
     }
 }
 
-/// Without an operating system there is nobody to tell.
+/// Loops for ever: without an operating system a panic has no other place to go.
 #[cfg(target_os = "none")]
 #[panic_handler]
 fn panic(_info: &core::panic::PanicInfo<'_>) -> ! {

@@ -1,4 +1,4 @@
-//! The C side: the header is the one that the source generates, and a C program schedules with it.
+//! Tests the C side: the header is up to date, and a C program schedules with it.
 #![allow(missing_docs)]
 
 use std::path::{Path, PathBuf};
@@ -12,7 +12,11 @@ fn here(path: &str) -> PathBuf {
 fn the_header_is_the_one_that_the_source_generates() {
     let mut generated = vec![];
     let config = cbindgen::Config::from_file(here("cbindgen.toml")).unwrap();
-    let bindings = cbindgen::Builder::new().with_src(here("src/lib.rs")).with_config(config).generate().unwrap();
+    let bindings = cbindgen::Builder::new()
+        .with_src(here("src/lib.rs"))
+        .with_config(config)
+        .generate()
+        .unwrap();
     bindings.write(&mut generated);
     let generated = String::from_utf8(generated).unwrap();
     let header = here("include/readyq.h");
@@ -39,10 +43,19 @@ fn a_c_program_schedules_with_it() {
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
     let mut compile = Command::new(&compiler);
     compile.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1"]).arg("-I").arg(here("include"));
-    compile.arg(here("tests/schedule.c")).arg(&library).args(["-lpthread", "-ldl", "-lm", "-o"]).arg(&binary);
-    let compiled = compile.status().unwrap_or_else(|error| panic!("{compiler}: {error}; install a C compiler or set CC"));
+    compile
+        .arg(here("tests/schedule.c"))
+        .arg(&library)
+        .args(["-lpthread", "-ldl", "-lm", "-o"])
+        .arg(&binary);
+    let compiled = compile
+        .status()
+        .unwrap_or_else(|error| panic!("{compiler}: {error}; install a C compiler or set CC"));
     assert!(compiled.success(), "{compile:?}");
     let output = Command::new(&binary).output().unwrap();
     std::fs::remove_file(&binary).unwrap();
-    assert_eq!((String::from_utf8_lossy(&output.stdout).trim(), output.status.code()), ("ok", Some(0)));
+    assert_eq!(
+        (String::from_utf8_lossy(&output.stdout).trim(), output.status.code()),
+        ("ok", Some(0))
+    );
 }

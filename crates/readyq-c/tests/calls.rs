@@ -1,4 +1,4 @@
-//! The C functions, called from Rust so that Miri can watch them.
+//! Calls the C functions from Rust, so that Miri can check them.
 #![allow(missing_docs)]
 
 use readyq_c::*;
@@ -12,7 +12,7 @@ fn every_function_on_every_structure() {
         let mut queue: MaybeUninit<CQueue> = MaybeUninit::zeroed();
         let (nodes, queue) = (nodes.as_mut_ptr().cast::<CNode>(), queue.as_mut_ptr());
         let mut task = 99;
-        // SAFETY: both pointers are good for all that is asked of them, and null is allowed.
+        // SAFETY: both pointers are valid for these calls, and null is allowed.
         unsafe {
             assert_eq!(rq_nodes_init(nodes, 4), Status::Ok);
             assert_eq!(rq_pop(queue, nodes, 4, &mut task), Status::BadQueue);

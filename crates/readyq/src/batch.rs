@@ -1,16 +1,17 @@
-//! A FIFO list of which nothing is taken but all of it at once: what a pass of the ruler and of the multi-lists runs through.
+//! A FIFO list that is taken as one batch: one pass of the ruler or a multi-list.
 //!
-//! Nobody writes down in which list a task waits. The tail of an empty list is beyond every slab and says, modulo 64, which list it is; the
-//! first task's `prev` is a copy of it. So an insertion writes the links that the order needs and nothing else, and the ends of all lists are
-//! looked at only where a last task is removed.
+//! No node stores its list. The tail of an empty list is beyond every slab and equals the list's
+//! index modulo 64; the first task's `prev` is a copy of it. So an insertion writes only the links
+//! that the order needs. The ends of all lists are searched only when a last task is removed.
 
 use crate::nodes::Cursor;
 use crate::{Node, Nodes, TaskId};
 
-/// How many lists a structure can have.
+/// The maximum number of lists of a structure.
 const MOST: usize = 64;
 
-/// The tail of each list while it is empty. A table, because to look it up takes an instruction less than to compute it.
+/// The tail of each list while it is empty. A table: a lookup takes one instruction less than the
+/// computation.
 static NO_TAIL: [TaskId; MOST] = no_tails();
 
 const fn no_tails() -> [TaskId; MOST] {
@@ -55,8 +56,9 @@ impl Batch {
         nodes.holds(Cursor::at(self.tail))
     }
 
-    /// Appends `task` to the list `index`, whose `next` stays what it is. If the list was empty, `fill` is called with a number that is `index` modulo
-    /// 64: the old tail, so that nobody has to keep `index` until then.
+    /// Appends `task` to the list `index`; its `next` is not changed. If the list was empty, calls
+    /// `fill` with a number that equals `index` modulo 64 (the old tail), so that no register has
+    /// to hold `index` until then.
     #[inline(always)]
     pub(crate) fn push_back<const LISTS: usize>(
         lists: &mut [Batch; LISTS],
@@ -76,22 +78,25 @@ impl Batch {
         }
     }
 
-    /// Empties this list, which is the list `index`, and returns its first task, from which the others hang as a chain.
+    /// Empties this list, which is the list `index`. Returns its first task; the others follow as a
+    /// chain.
     #[inline(always)]
     pub(crate) fn take(&mut self, index: usize) -> Cursor {
         self.tail = NO_TAIL[index % MOST];
         Cursor::at(self.head)
     }
 
-    /// As [`take`](Batch::take), where insertions leave `next` stale: makes [`TaskId::NONE`] the end of the chain.
+    /// As [`take`](Batch::take), where insertions leave `next` stale: ends the chain with
+    /// [`TaskId::NONE`].
     #[inline(always)]
     pub(crate) fn end_and_take(&mut self, nodes: &mut Nodes, index: usize) -> Option<Cursor> {
         nodes.get_mut(self.tail)?.next = TaskId::NONE;
         Some(self.take(index))
     }
 
-    /// Takes `task` out of whichever of `lists` it is in and returns which one that was if it is empty now. Also right for a task of a chain, other
-    /// than its first: only neighbours change then. `may_be_last`: whether to look for it at the ends of the lists.
+    /// Removes `task` from whichever of `lists` holds it, and returns the index of that list if it
+    /// is now empty. Also correct for a task of a chain other than its first: only its neighbours
+    /// change. `may_be_last`: whether to search the ends of the lists for it.
     pub(crate) fn unlink<const LISTS: usize>(
         lists: &mut [Batch; LISTS],
         nodes: &mut Nodes,
@@ -119,8 +124,12 @@ impl Batch {
         None
     }
 
-    /// The first task that `accept` agrees to, of a list that has tasks.
-    pub(crate) fn find(&self, nodes: &Nodes, accept: &mut impl FnMut(TaskId) -> bool) -> Option<TaskId> {
+    /// The first task of a non-empty list that `accept` returns true for.
+    pub(crate) fn find(
+        &self,
+        nodes: &Nodes,
+        accept: &mut impl FnMut(TaskId) -> bool,
+    ) -> Option<TaskId> {
         let mut task = self.head;
         while !accept(task) {
             if task == self.tail {

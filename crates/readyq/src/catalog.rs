@@ -1,15 +1,15 @@
-//! Every structure by name, in one place.
+//! The catalogue of all structures by name.
 //!
-//! [`visit`] makes the queue that a name asks for and hands it, with its own type, to a [`Visitor`]: generic code for the caller, no
-//! dynamic dispatch in the operations.
+//! [`visit`] creates the queue of a given name and passes it, with its own type, to a [`Visitor`]:
+//! generic code for the caller, no dynamic dispatch in the operations.
 //!
 //! ```
 //! use readyq::catalog::{self, Visitor};
 //! use readyq::{Level, Node, Nodes, ReadyQueue, Strides, TaskId};
 //!
-//! struct Turns;
+//! struct Order;
 //!
-//! impl Visitor for Turns {
+//! impl Visitor for Order {
 //!     type Out = Vec<u32>;
 //!
 //!     fn visit<Q: ReadyQueue + Clone + 'static>(self, mut queue: Q) -> Vec<u32> {
@@ -17,34 +17,35 @@
 //!         let nodes = Nodes::from_mut(&mut slab);
 //!         queue.insert(nodes, TaskId(0), Level(0));
 //!         queue.insert(nodes, TaskId(1), Level(1));
-//!         let turn = |_| {
+//!         let slice = |_| {
 //!             let task = queue.pop(nodes).unwrap();
 //!             queue.insert(nodes, task, Level(task.0 as u16));
 //!             task.0
 //!         };
-//!         (0..6).map(turn).collect()
+//!         (0..6).map(slice).collect()
 //!     }
 //! }
 //!
-//! assert_eq!(catalog::visit("ruler", 2, Strides::PowersOfTwo, Turns), Ok(vec![0, 0, 1, 0, 0, 1]));
-//! assert!(catalog::visit("rular", 2, Strides::PowersOfTwo, Turns).is_err());
+//! assert_eq!(catalog::visit("ruler", 2, Strides::PowersOfTwo, Order), Ok(vec![0, 0, 1, 0, 0, 1]));
+//! assert!(catalog::visit("rular", 2, Strides::PowersOfTwo, Order).is_err());
 //! ```
 
 use core::fmt;
 
 use crate::{
-    Heap, MultiList1, MultiList2, Priority, Probe, PsList, RbTree, ReadyQueue, RoundRobin, RoundRobinTree, Ruler, RulerTable, SortedList,
-    SortedListReverse, Steps, Strides, Wheel, WideWheel, schedules,
+    Heap, MultiList1, MultiList2, Priority, Probe, PsList, RbTree, ReadyQueue, RoundRobin,
+    RoundRobinTree, Ruler, RulerTable, SortedList, SortedListReverse, Steps, Strides, Wheel,
+    WideWheel, schedules,
 };
 
-/// What is known about a structure before it is made.
+/// Facts about a structure that need no instance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// What [`visit`] calls it.
+    /// Its name for [`visit`].
     pub name: &'static str,
     /// One line on its order and its cost.
     pub summary: &'static str,
-    /// Where it comes from.
+    /// Its source.
     pub source: &'static str,
     /// What [`ReadyQueue::steps`] counts, if its cost varies.
     pub steps: Option<&'static str>,
@@ -67,7 +68,7 @@ impl Entry {
     }
 }
 
-/// Every structure, from the simplest to the most particular.
+/// All structures, from the simplest to the most specialised.
 pub const ENTRIES: &[Entry] = &[
     Entry {
         name: "rr",
@@ -106,14 +107,16 @@ pub const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "multilist1",
-        summary: "a list per level, each level half as often as the one before, in bunches, by a table; O(1)",
+        summary: "a list per level, each level half as often as the one before, in bunches, by a \
+                  table; O(1)",
         source: "Porter 2021, Multi-List-1",
         steps: Some("schedule entries"),
         uses_strides: false,
     },
     Entry {
         name: "multilist2",
-        summary: "a list per level, each level half as often as the one before, by a table of 255 entries; O(1)",
+        summary: "a list per level, each level half as often as the one before, by a table of 255 \
+                  entries; O(1)",
         source: "Porter 2021, Multi-List-2",
         steps: Some("schedule entries"),
         uses_strides: false,
@@ -134,7 +137,8 @@ pub const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "pslist",
-        summary: "partially sorted list: in front of the middle or to the tail; rates only roughly by stride; O(1)",
+        summary: "partially sorted list: in front of the middle or to the tail; rates only \
+                  roughly by stride; O(1)",
         source: "the post on pslist, Linux 3.6",
         steps: None,
         uses_strides: true,
@@ -165,20 +169,25 @@ pub fn entry(name: &str) -> Option<&'static Entry> {
     ENTRIES.iter().find(|entry| entry.name == name)
 }
 
-/// What to do with a queue whose type is known only by name.
+/// Generic code to run with a queue whose type is known only by name.
 pub trait Visitor {
-    /// What comes out of it.
+    /// The result.
     type Out;
 
     /// Receives the queue, empty.
     fn visit<Q: ReadyQueue + Clone + 'static>(self, queue: Q) -> Self::Out;
 }
 
-/// Makes the structure called `name` for the levels 0 to `levels - 1` and hands it to `visitor`.
+/// Creates the structure called `name` for the levels 0 to `levels - 1` and passes it to `visitor`.
 ///
 /// # Errors
 /// [`Unavailable`] if there is no such structure or if it cannot have that many levels.
-pub fn visit<V: Visitor>(name: &str, levels: u32, strides: Strides, visitor: V) -> Result<V::Out, Unavailable> {
+pub fn visit<V: Visitor>(
+    name: &str,
+    levels: u32,
+    strides: Strides,
+    visitor: V,
+) -> Result<V::Out, Unavailable> {
     visit_probed(name, levels, strides, (), visitor)
 }
 
@@ -186,7 +195,12 @@ pub fn visit<V: Visitor>(name: &str, levels: u32, strides: Strides, visitor: V) 
 ///
 /// # Errors
 /// As [`visit`].
-pub fn visit_counting<V: Visitor>(name: &str, levels: u32, strides: Strides, visitor: V) -> Result<V::Out, Unavailable> {
+pub fn visit_counting<V: Visitor>(
+    name: &str,
+    levels: u32,
+    strides: Strides,
+    visitor: V,
+) -> Result<V::Out, Unavailable> {
     visit_probed(name, levels, strides, Steps::default(), visitor)
 }
 
@@ -207,7 +221,9 @@ fn visit_probed<P: Probe + 'static, V: Visitor>(
         "sorted-list" => visitor.visit(SortedList::with_probe(strides, probe)),
         "sorted-list-reverse" => visitor.visit(SortedListReverse::with_probe(strides, probe)),
         "rbtree" => visitor.visit(RbTree::with_probe(strides, probe)),
-        "multilist1" => visitor.visit(MultiList1::with_schedule(schedules::for_levels(levels), probe)),
+        "multilist1" => {
+            visitor.visit(MultiList1::with_schedule(schedules::for_levels(levels), probe))
+        }
         "multilist2" => visitor.visit(MultiList2::with_probe(RulerTable, probe)),
         "ruler" => visitor.visit(Ruler::new()),
         "wheel" if levels <= strides.levels_up_to(63) => visitor.visit(Wheel::new(strides)),
@@ -219,7 +235,7 @@ fn visit_probed<P: Probe + 'static, V: Visitor>(
     })
 }
 
-/// Why there is no queue to visit.
+/// Why [`visit`] has no queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Unavailable {
@@ -227,9 +243,9 @@ pub enum Unavailable {
     NoSuchStructure,
     /// The structure has fewer levels.
     TooManyLevels {
-        /// How many were asked for.
+        /// The requested number of levels.
         levels: u32,
-        /// How many it can have.
+        /// The maximum.
         at_most: u32,
     },
 }

@@ -1,8 +1,9 @@
-//! A queue that checks what it is told, for callers who cannot promise to keep the contract.
+//! A queue that checks its arguments, for callers that cannot guarantee the contract.
 //!
-//! The raw queues never touch memory beyond the slab, whatever they are told, but a wrong call may panic or leave their lists tangled. A
-//! [`Checked`] queue refuses it instead and stays as it was. It marks each waiting task in its node with the queue's own number, so that a task
-//! that waits elsewhere is recognised in O(1), as long as every queue on the slab is a checked one with a number of its own.
+//! The raw queues never access memory beyond the slab, but a wrong call may panic or corrupt their
+//! lists. A [`Checked`] queue refuses the call and does not change. It marks each waiting task in
+//! its node with the queue's number, so that it recognises in O(1) a task that waits elsewhere.
+//! This requires that every queue on the slab is checked and has its own number.
 
 use core::fmt;
 use core::num::NonZeroU8;
@@ -18,8 +19,10 @@ use crate::{Level, Nodes, ReadyQueue, TaskId};
 /// let nodes = Nodes::from_mut(&mut slab);
 /// let mut queue = Checked::new(Ruler::new(), 1.try_into().unwrap());
 /// queue.insert(nodes, TaskId(0), Level(0)).unwrap();
-/// assert_eq!(queue.insert(nodes, TaskId(0), Level(0)), Err(Error::AlreadyWaiting { task: TaskId(0) }));
-/// assert_eq!(queue.insert(nodes, TaskId(2), Level(0)), Err(Error::BeyondSlab { task: TaskId(2), tasks: 2 }));
+/// let error = queue.insert(nodes, TaskId(0), Level(0)).unwrap_err();
+/// assert_eq!(error, Error::AlreadyWaiting { task: TaskId(0) });
+/// let error = queue.insert(nodes, TaskId(2), Level(0)).unwrap_err();
+/// assert_eq!(error, Error::BeyondSlab { task: TaskId(2), tasks: 2 });
 /// assert_eq!(queue.remove(nodes, TaskId(1)), Err(Error::NotWaiting { task: TaskId(1) }));
 /// ```
 #[derive(Clone, Debug)]
@@ -29,15 +32,16 @@ pub struct Checked<Q> {
 }
 
 impl<Q: ReadyQueue> Checked<Q> {
-    /// Checks what `queue`, which is empty, is told. `number` is unique among the queues of the slab.
+    /// Wraps `queue`, which is empty. `number` is unique among the queues of the slab.
     pub const fn new(queue: Q, number: NonZeroU8) -> Self {
         Checked { queue, number }
     }
 
-    /// Makes `task` wait at `level`.
+    /// Inserts `task` at `level`.
     ///
     /// # Errors
-    /// [`Error::BeyondSlab`], [`Error::LevelOutOfRange`], or [`Error::AlreadyWaiting`] in this or another queue. The queue has not changed.
+    /// [`Error::BeyondSlab`], [`Error::LevelOutOfRange`], or [`Error::AlreadyWaiting`] in this or
+    /// another queue. The queue has not changed.
     #[inline]
     pub fn insert(&mut self, nodes: &mut Nodes, task: TaskId, level: Level) -> Result<(), Error> {
         let levels = self.queue.levels();
@@ -52,7 +56,7 @@ impl<Q: ReadyQueue> Checked<Q> {
         Ok(())
     }
 
-    /// Takes out the task that runs next, or `None` when no task waits.
+    /// Removes the task that runs next; `None` when no task waits.
     #[inline]
     pub fn pop(&mut self, nodes: &mut Nodes) -> Option<TaskId> {
         let task = self.queue.pop(nodes)?;
@@ -66,10 +70,11 @@ impl<Q: ReadyQueue> Checked<Q> {
         self.queue.peek(nodes)
     }
 
-    /// Takes out `task`.
+    /// Removes `task`.
     ///
     /// # Errors
-    /// [`Error::BeyondSlab`], or [`Error::NotWaiting`] if it does not wait in this queue. The queue has not changed.
+    /// [`Error::BeyondSlab`], or [`Error::NotWaiting`] if it does not wait in this queue. The queue
+    /// has not changed.
     #[inline]
     pub fn remove(&mut self, nodes: &mut Nodes, task: TaskId) -> Result<(), Error> {
         if self.owner(nodes, task)? != self.number.get() {
@@ -80,7 +85,7 @@ impl<Q: ReadyQueue> Checked<Q> {
         Ok(())
     }
 
-    /// The first waiting task that `accept` agrees to, as in [`ReadyQueue::find`].
+    /// The first waiting task that `accept` returns true for, as in [`ReadyQueue::find`].
     pub fn find(&self, nodes: &Nodes, accept: impl FnMut(TaskId) -> bool) -> Option<TaskId> {
         self.queue.find(nodes, accept)
     }
@@ -91,7 +96,7 @@ impl<Q: ReadyQueue> Checked<Q> {
         self.queue.is_empty()
     }
 
-    /// How many levels are accepted: 0 to `levels() - 1`.
+    /// The number of levels: 0 to `levels() - 1` are accepted.
     pub fn levels(&self) -> u32 {
         self.queue.levels()
     }
@@ -103,32 +108,32 @@ impl<Q: ReadyQueue> Checked<Q> {
     }
 }
 
-/// Why a [`Checked`] queue refused.
+/// Why a [`Checked`] queue refuses a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The slab has no node for this task: it is full, or the id is wrong.
     BeyondSlab {
-        /// Who was to be inserted or removed.
+        /// The task of the call.
         task: TaskId,
-        /// How many nodes the slab has.
+        /// The number of nodes in the slab.
         tasks: usize,
     },
     /// The structure has no such level.
     LevelOutOfRange {
-        /// What was asked for.
+        /// The requested level.
         level: Level,
         /// Levels are 0 to one less than this.
         levels: u32,
     },
-    /// The task waits already, in this queue or in another one of the slab.
+    /// The task waits already, in this queue or another one of the slab.
     AlreadyWaiting {
-        /// Who was to be inserted.
+        /// The task of the call.
         task: TaskId,
     },
     /// The task does not wait in this queue.
     NotWaiting {
-        /// Who was to be removed.
+        /// The task of the call.
         task: TaskId,
     },
 }
@@ -137,12 +142,23 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Error::BeyondSlab { task, tasks } => {
-                write!(f, "task {} has no node: the slab has {tasks}; give it more, or check the id", task.0)
+                write!(
+                    f,
+                    "task {} has no node: the slab has {tasks}; give it more, or check the id",
+                    task.0
+                )
             }
             Error::LevelOutOfRange { level, levels } => {
-                write!(f, "level {} is out of range: this structure has the levels 0 to {}", level.0, levels.saturating_sub(1))
+                write!(
+                    f,
+                    "level {} is out of range: this structure has the levels 0 to {}",
+                    level.0,
+                    levels.saturating_sub(1)
+                )
             }
-            Error::AlreadyWaiting { task } => write!(f, "task {} waits already: remove it first", task.0),
+            Error::AlreadyWaiting { task } => {
+                write!(f, "task {} waits already: remove it first", task.0)
+            }
             Error::NotWaiting { task } => write!(f, "task {} does not wait in this queue", task.0),
         }
     }

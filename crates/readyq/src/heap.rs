@@ -1,17 +1,19 @@
 //! Virtual clock in a binary heap: the textbook's priority queue, FIFO among equals.
 //!
-//! A complete binary tree through the nodes instead of an array, so that one slab still serves all queues. Right as a baseline, and
-//! where an order is needed only for its first element. It is dearer than [`RbTree`](crate::RbTree) at taking out the first task and has nothing that the
-//! [`Wheel`](crate::Wheel) has not for less; waiting tasks come out of `find` in no useful order.
+//! The complete binary tree is linked through the nodes, not an array, so that one slab still
+//! serves all queues. Right as a baseline, and where only the first element needs an order. Its pop
+//! costs more than that of [`RbTree`](crate::RbTree), and [`Wheel`](crate::Wheel) does all it can
+//! for less. `find` visits waiting tasks in no useful order.
 //!
-//! Cost: O(log n) in every operation. Source: the textbook's heap (Cormen et al., chapter 6); the order is Porter 2021, structure
-//! (4). A heap is not stable, so ties are broken by a 24-bit arrival number: FIFO holds while fewer than 2^23 inserts lie between two
-//! tasks that wait at the same key.
+//! Cost: O(log n) in every operation. Source: the textbook's heap (Cormen et al., chapter 6); the
+//! order is Porter 2021, structure (4). A heap is not stable, so ties are broken by a 24-bit
+//! arrival number: FIFO holds while fewer than 2^23 inserts lie between two tasks that wait at the
+//! same key.
 
 use crate::clock::{Clock, LONGEST_STRIDE, before};
 use crate::{Level, Node, Nodes, Probe, ReadyQueue, Strides, TaskId};
 
-/// A linked complete binary tree in which no task comes before its parent.
+/// A linked complete binary tree in which no task precedes its parent.
 #[derive(Clone, Debug)]
 pub struct Heap<P = ()> {
     root: TaskId,
@@ -28,7 +30,7 @@ impl Heap {
     }
 }
 
-/// A place in the tree that no task fills at the moment.
+/// A place in the tree that is empty for the moment.
 #[derive(Clone, Copy)]
 struct Hole {
     parent: TaskId,
@@ -43,7 +45,8 @@ impl<P: Probe> Heap<P> {
         Heap { root: TaskId::NONE, tasks: 0, arrivals: 0, clock: Clock::new(strides), probe }
     }
 
-    /// The task at `position`, counted from 1 row by row: below the leading 1, each bit is a turn, 0 to the left.
+    /// The task at `position`, counted from 1 row by row. Below the leading 1, each bit is a step
+    /// down: 0 to the left.
     #[inline]
     fn at(&self, nodes: &Nodes, position: u32) -> TaskId {
         let mut task = self.root;
@@ -54,7 +57,7 @@ impl<P: Probe> Heap<P> {
         task
     }
 
-    /// Puts `task` into `hole` or above it, moving down whoever comes after it.
+    /// Puts `task` into `hole` or above it, and moves down each task that comes after it.
     #[inline]
     fn settle_up(&mut self, nodes: &mut Nodes, mut hole: Hole, task: TaskId) {
         while let Some(&Node { next, prev, parent: grand, .. }) = nodes.get(hole.parent) {
@@ -72,7 +75,7 @@ impl<P: Probe> Heap<P> {
         self.fill(nodes, hole, task);
     }
 
-    /// Puts `task` into `hole` or below it, moving up whoever comes before it.
+    /// Puts `task` into `hole` or below it, and moves up each task that comes before it.
     #[inline]
     fn settle_down(&mut self, nodes: &mut Nodes, mut hole: Hole, task: TaskId) {
         while hole.left != TaskId::NONE {
@@ -116,7 +119,12 @@ impl<P: Probe> ReadyQueue for Heap<P> {
         self.arrivals = self.arrivals.wrapping_add(1);
         self.tasks += 1;
         let parent = if self.tasks == 1 { TaskId::NONE } else { self.at(nodes, self.tasks / 2) };
-        let hole = Hole { parent, on_left: self.tasks.is_multiple_of(2), left: TaskId::NONE, right: TaskId::NONE };
+        let hole = Hole {
+            parent,
+            on_left: self.tasks.is_multiple_of(2),
+            left: TaskId::NONE,
+            right: TaskId::NONE,
+        };
         self.settle_up(nodes, hole, task);
     }
 
@@ -133,7 +141,7 @@ impl<P: Probe> ReadyQueue for Heap<P> {
     }
 
     fn remove(&mut self, nodes: &mut Nodes, task: TaskId) {
-        // The last task leaves its place, so that the tree stays complete, and takes that of `task`.
+        // The last task moves to the place of `task`, so that the tree stays complete.
         let last = self.at(nodes, self.tasks);
         self.set_child(nodes, nodes[last].parent, self.tasks.is_multiple_of(2), TaskId::NONE);
         self.tasks -= 1;
@@ -141,7 +149,12 @@ impl<P: Probe> ReadyQueue for Heap<P> {
             return;
         }
         let Node { next: left, prev: right, parent, .. } = nodes[task];
-        let hole = Hole { parent, on_left: nodes.get(parent).is_some_and(|node| node.next == task), left, right };
+        let hole = Hole {
+            parent,
+            on_left: nodes.get(parent).is_some_and(|node| node.next == task),
+            left,
+            right,
+        };
         if parent != TaskId::NONE && comes_before(nodes, last, parent) {
             self.settle_up(nodes, hole, last);
         } else {
@@ -149,7 +162,8 @@ impl<P: Probe> ReadyQueue for Heap<P> {
         }
     }
 
-    /// Only the first task is in order; the others come as the tree has them, parents before children.
+    /// Only the first task is in order. The others come in the order of the tree, parents before
+    /// children.
     fn find(&self, nodes: &Nodes, mut accept: impl FnMut(TaskId) -> bool) -> Option<TaskId> {
         for position in 1..=self.tasks {
             let task = self.at(nodes, position);
@@ -190,7 +204,8 @@ fn adopt(nodes: &mut Nodes, task: TaskId, left: TaskId, right: TaskId) {
 fn comes_before(nodes: &Nodes, a: TaskId, b: TaskId) -> bool {
     let (a, b) = (&nodes[a], &nodes[b]);
     // Shifted to the top, 24-bit numbers wrap like 32-bit ones.
-    before(a.key, b.key) || a.key == b.key && ((arrival(a).wrapping_sub(arrival(b)) << 8) as i32) < 0
+    before(a.key, b.key)
+        || a.key == b.key && ((arrival(a).wrapping_sub(arrival(b)) << 8) as i32) < 0
 }
 
 /// The arrival number lies in two fields.

@@ -1,9 +1,11 @@
-//! Round robin and ruler "in place": the running task stays linked, and the end of a slice moves a cursor.
+//! Round robin and ruler "in place": the running task stays linked, and a cursor advances at the
+//! end of a slice.
 //!
-//! The order is that of [`RoundRobin`](crate::RoundRobin) and [`Ruler`](crate::Ruler), task by task, for a third of the price. Right inside a
-//! scheduler that owns its tasks and always says when one blocks. The price is in the interface: taking the next task is
-//! [`rotate`](RulerInPlace::rotate) instead of `insert` and `pop`, and a running task that blocks, dies or moves to another queue must be
-//! removed *before* it is inserted anywhere else. A change of level is a removal and an insertion.
+//! The order is exactly that of [`RoundRobin`](crate::RoundRobin) and [`Ruler`](crate::Ruler), at a
+//! third of the cost. Right inside a scheduler that owns its tasks and always reports blocking. The
+//! cost is in the interface: [`rotate`](RulerInPlace::rotate) replaces `insert` and `pop`, and a
+//! running task that blocks, exits or migrates must be removed *before* it is inserted elsewhere. A
+//! change of level is a removal and an insertion.
 //!
 //! Cost: O(1) in every operation. Source: ours.
 //!
@@ -15,15 +17,15 @@
 //! let mut queue = RulerInPlace::new();
 //! queue.insert(nodes, TaskId(0), Level(0));
 //! queue.insert(nodes, TaskId(1), Level(1));
-//! let turns: Vec<_> = (0..6).map_while(|_| queue.rotate(nodes)).map(|task| task.0).collect();
-//! assert_eq!(turns, [0, 0, 1, 0, 0, 1]);
+//! let order: Vec<_> = (0..6).map_while(|_| queue.rotate(nodes)).map(|task| task.0).collect();
+//! assert_eq!(order, [0, 0, 1, 0, 0, 1]);
 //! queue.remove(nodes, TaskId(1)); // the running task blocks
 //! assert_eq!(queue.rotate(nodes), Some(TaskId(0)));
 //! ```
 
 use crate::list::List;
 use crate::nodes::{Cursor, Passes};
-use crate::ruler::Turn;
+use crate::ruler::Position;
 use crate::{Level, Nodes, TaskId};
 
 const LEVELS: usize = 64;
@@ -41,7 +43,8 @@ impl RoundRobinInPlace {
         RoundRobinInPlace { list: List::EMPTY, walk: Walk::ENDED }
     }
 
-    /// Ends the running task's slice and begins that of the next one, which may be the same; `None` when there is no task.
+    /// Ends the running task's slice and starts that of the next task, which may be the same;
+    /// `None` when there is no task.
     #[inline]
     pub fn rotate(&mut self, nodes: &Nodes) -> Option<TaskId> {
         let task = nodes.task_at_or(self.walk.next, self)?;
@@ -49,20 +52,20 @@ impl RoundRobinInPlace {
         Some(task)
     }
 
-    /// Makes `task`, which is not in this queue, wait behind everybody.
+    /// Inserts `task`, which is not in this queue, at the tail.
     #[inline]
     pub fn insert(&mut self, nodes: &mut Nodes, task: TaskId) {
         self.walk.insert(nodes, &mut self.list, task);
     }
 
-    /// Takes out `task`, which waits or runs.
+    /// Removes `task`, which waits or runs.
     #[inline]
     pub fn remove(&mut self, nodes: &mut Nodes, task: TaskId) {
         self.walk.forget(nodes, &self.list, task);
         self.list.unlink(nodes, task);
     }
 
-    /// The task whose slice it is, unless it was removed.
+    /// The running task, unless it was removed.
     pub fn running(&self, nodes: &Nodes) -> Option<TaskId> {
         self.walk.running(nodes, &self.list)
     }
@@ -90,11 +93,11 @@ impl Default for RoundRobinInPlace {
 /// The ruler over tasks that stay linked while they run. Levels are 0 to 63.
 #[derive(Clone, Debug)]
 pub struct RulerInPlace {
-    /// The pass under way.
+    /// The current pass.
     walk: Walk,
     /// Its level.
     level: usize,
-    turn: Turn,
+    position: Position,
     /// Bit l: `lists[l]` is not empty.
     ready: u64,
     lists: [List; LEVELS],
@@ -103,10 +106,17 @@ pub struct RulerInPlace {
 impl RulerInPlace {
     /// An empty queue.
     pub const fn new() -> Self {
-        RulerInPlace { walk: Walk::ENDED, level: 0, turn: Turn::START, ready: 0, lists: [List::EMPTY; LEVELS] }
+        RulerInPlace {
+            walk: Walk::ENDED,
+            level: 0,
+            position: Position::START,
+            ready: 0,
+            lists: [List::EMPTY; LEVELS],
+        }
     }
 
-    /// Ends the running task's slice and begins that of the next one, which may be the same; `None` when there is no task.
+    /// Ends the running task's slice and starts that of the next task, which may be the same;
+    /// `None` when there is no task.
     #[inline]
     pub fn rotate(&mut self, nodes: &Nodes) -> Option<TaskId> {
         let task = nodes.task_at_or(self.walk.next, self)?;
@@ -114,10 +124,14 @@ impl RulerInPlace {
         Some(task)
     }
 
-    /// Makes `task`, which is not in this queue, wait at `level`.
+    /// Inserts `task`, which is not in this queue, at `level`.
     #[inline]
     pub fn insert(&mut self, nodes: &mut Nodes, task: TaskId, level: Level) {
-        debug_assert!((level.0 as usize) < LEVELS, "ruler has {LEVELS} levels, not level {}", level.0);
+        debug_assert!(
+            (level.0 as usize) < LEVELS,
+            "ruler has {LEVELS} levels, not level {}",
+            level.0
+        );
         let index = level.0 as usize % LEVELS;
         nodes[task].set_list(index);
         self.ready |= 1 << index;
@@ -128,7 +142,7 @@ impl RulerInPlace {
         }
     }
 
-    /// Takes out `task`, which waits or runs.
+    /// Removes `task`, which waits or runs.
     #[inline]
     pub fn remove(&mut self, nodes: &mut Nodes, task: TaskId) {
         self.walk.forget(nodes, &self.lists[self.level % LEVELS], task);
@@ -139,7 +153,7 @@ impl RulerInPlace {
         }
     }
 
-    /// The task whose slice it is, unless it was removed.
+    /// The running task, unless it was removed.
     pub fn running(&self, nodes: &Nodes) -> Option<TaskId> {
         self.walk.running(nodes, &self.lists[self.level % LEVELS])
     }
@@ -151,7 +165,7 @@ impl Passes for RulerInPlace {
         if let Some(cursor) = self.walk.resume() {
             return Some(cursor);
         }
-        let Some(level) = self.turn.next(self.ready) else { return self.walk.end() };
+        let Some(level) = self.position.next(self.ready) else { return self.walk.end() };
         self.level = level;
         Some(Cursor::at(self.lists[level].head))
     }
@@ -166,28 +180,29 @@ impl Default for RulerInPlace {
 /// A walk from a list's head to its tail.
 #[derive(Clone, Debug)]
 struct Walk {
-    /// Whose slice comes next in this walk, or none at its end. Away if nobody's slice it is now: before the first one and after the running
-    /// task was removed. The running task is not stored: it is the one before.
+    /// The task with the next slice in this walk, or none at its end. It is away before the first
+    /// slice and after the running task was removed. The running task is not stored: it is the one
+    /// before.
     next: Cursor,
 }
 
 impl Walk {
     const ENDED: Walk = Walk { next: Cursor::NONE };
 
-    /// Where the walk was when the running task was removed, if it has not ended.
+    /// The position when the running task was removed, if the walk has not ended.
     #[inline(always)]
     fn resume(&self) -> Option<Cursor> {
         if self.next.task() == TaskId::NONE { None } else { Some(self.next.back()) }
     }
 
-    /// Nobody runs and nobody comes next.
+    /// No task runs and none comes next.
     #[inline(always)]
     fn end(&mut self) -> Option<Cursor> {
         self.next = Cursor::NONE;
         None
     }
 
-    /// The task whose slice it is in the walk through `list`.
+    /// The running task in the walk through `list`.
     #[inline]
     fn running(&self, nodes: &Nodes, list: &List) -> Option<TaskId> {
         if self.next.is_away() {
@@ -199,8 +214,9 @@ impl Walk {
         }
     }
 
-    /// Links `task` into the list that is walked: before the running task, which an [`insert`](crate::ReadyQueue::insert) at the end of
-    /// its slice would put behind it.
+    /// Links `task` into the walked list before the running task: an
+    /// [`insert`](crate::ReadyQueue::insert) at the end of its slice would put the running task
+    /// behind it.
     #[inline]
     fn insert(&self, nodes: &mut Nodes, list: &mut List, task: TaskId) {
         if let Some(place) = self.running(nodes, list).or(self.next.task().known()) {

@@ -1,8 +1,9 @@
 //! Ready queues: which ready task runs next, and nothing else.
 //!
-//! A queue here holds *heads only*. The links live in [`Node`]s, one per task, in a slab that the caller owns and that serves every
-//! queue on the machine: a task waits in at most one queue, so it needs one node. Ids are `u32` indices into that slab. Nothing is
-//! allocated, nothing knows about time, CPUs or an operating system.
+//! A queue holds *heads only*. The links are in [`Node`]s, one per task, in a slab that the caller
+//! owns. One slab serves every queue on the machine: a task waits in at most one queue, so it needs
+//! one node. Ids are `u32` indices into the slab. The crate allocates nothing and knows no time,
+//! CPUs or operating system.
 //!
 //! ```
 //! use readyq::{Level, Node, Nodes, ReadyQueue, RoundRobin, TaskId};
@@ -61,46 +62,51 @@ pub use wheel::{Buckets, Wheel, WideWheel};
 
 /// An order over ready tasks: which one runs next.
 ///
-/// Four verbs do all scheduling work. A time slice ends: [`insert`](Self::insert) the running task, [`pop`](Self::pop) the next.
-/// A task blocks: just do not insert it. It wakes: `insert` it. It is killed, moved or re-prioritised while it waits:
-/// [`remove`](Self::remove) it by identity.
+/// Four verbs do all scheduling work. A time slice ends: [`insert`](Self::insert) the running task,
+/// [`pop`](Self::pop) the next. A task blocks: just do not insert it. It wakes: `insert` it. It is
+/// killed, moved or re-prioritised while it waits: [`remove`](Self::remove) it by identity.
 ///
 /// # Contract
-/// A task is in at most one queue of a slab; its id is below `nodes.len()`; `remove` is given a task that waits in *this* queue; a level is
-/// within the structure's stated range. Every structure breaks ties first-in first-out. A task that is removed counts as having
-/// had its turn, so that leaving and coming back never buys service.
+/// A task is in at most one queue of a slab; its id is below `nodes.len()`; `remove` receives a
+/// task that waits in *this* queue; a level is within the structure's range. Every structure breaks
+/// ties first-in first-out. A removed task counts as having had its slice, so that a task cannot
+/// gain service by leaving and returning.
 pub trait ReadyQueue {
-    /// Makes `task` wait, at `level` (0 is the most important or the most frequent). A change of level takes effect here.
+    /// Inserts `task` at `level` (0 is the most important or the most frequent). A change of level
+    /// takes effect here.
     fn insert(&mut self, nodes: &mut Nodes, task: TaskId, level: Level);
 
-    /// Takes out the task that runs next, or `None` when no task waits.
+    /// Removes the task that runs next; `None` when no task waits.
     fn pop(&mut self, nodes: &mut Nodes) -> Option<TaskId>;
 
     /// The task that [`pop`](Self::pop) would return.
     fn peek(&self, nodes: &Nodes) -> Option<TaskId>;
 
-    /// Takes out `task`, wherever it waits.
+    /// Removes `task`, wherever it waits.
     fn remove(&mut self, nodes: &mut Nodes, task: TaskId);
 
-    /// The first waiting task that `accept` agrees to. Every waiting task is offered at most once, the one `pop` would return
-    /// first, then in the structure's order (where that is only approximately the order of pops, the structure says so). The task stays in the queue.
+    /// The first waiting task that `accept` returns true for. Each waiting task is offered at most
+    /// once: first the one that `pop` would return, then the others in the structure's order. Where
+    /// that only approximates the order of pops, the structure says so. The task stays in the
+    /// queue.
     fn find(&self, nodes: &Nodes, accept: impl FnMut(TaskId) -> bool) -> Option<TaskId>;
 
     /// Whether no task waits.
     fn is_empty(&self) -> bool;
 
-    /// Tells the queue that a task which it popped, and which runs, will not come back at the end of this slice. Only the printed
-    /// variant of Porter's multi-list needs to know.
+    /// Informs the queue that the running task, which it popped, will not return at the end of this
+    /// slice. Only the printed variant of Porter's multi-list needs this.
     fn block(&mut self, _nodes: &mut Nodes, _task: TaskId) {}
 
-    /// How many levels the structure accepts: 0 to `levels() - 1`. A raw queue that is given another one still keeps the task, at a
-    /// level of its own choice; [`Checked`] refuses it.
+    /// The number of levels: 0 to `levels() - 1` are valid. A raw queue keeps a task of an invalid
+    /// level at a level of its own choice; [`Checked`] refuses it.
     fn levels(&self) -> u32 {
         u16::MAX as u32 + 1
     }
 
-    /// How many list elements, schedule entries or tree levels the operations have examined so far, if the structure was built with a
-    /// counting [`Probe`], and 0 otherwise. Looking ([`peek`](Self::peek), [`find`](Self::find)) is not counted.
+    /// The number of list elements, schedule entries or tree levels that the operations examined so
+    /// far. 0 unless the structure was built with a counting [`Probe`]. [`peek`](Self::peek) and
+    /// [`find`](Self::find) are not counted.
     fn steps(&self) -> u64 {
         0
     }

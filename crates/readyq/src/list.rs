@@ -1,7 +1,8 @@
-//! A doubly linked list through the nodes: what every list-shaped queue here is made of.
+//! A doubly linked list through the nodes, the base of all list-shaped queues.
 //!
-//! The last node's `next` is [`TaskId::NONE`]; the first node's `prev` is *stale* (nobody reads it: being first is decided by
-//! comparing with `head`). That makes [`pop_front`](List::pop_front) touch a single node. An empty list's `head` is stale, too.
+//! The last node's `next` is [`TaskId::NONE`]; the first node's `prev` is *stale* and never read,
+//! since a comparison with `head` finds the first node. So [`pop_front`](List::pop_front) accesses
+//! a single node. An empty list's `head` is stale, too.
 
 use crate::nodes::Cursor;
 use crate::{Nodes, TaskId};
@@ -22,7 +23,7 @@ impl List {
         self.tail == TaskId::NONE
     }
 
-    /// Appends `task` and says whether the list was empty before.
+    /// Appends `task`. Returns whether the list was empty before.
     #[inline(always)]
     pub(crate) fn push_back(&mut self, nodes: &mut Nodes, task: TaskId) -> bool {
         let tail = core::mem::replace(&mut self.tail, task);
@@ -40,7 +41,8 @@ impl List {
         }
     }
 
-    /// Takes out the first task and says whether it was the last one, too. An empty list stays as it is, with `NONE` as its head.
+    /// Removes the first task. Returns it and whether it was also the last one. An empty list does
+    /// not change; its head is `NONE`.
     #[inline(always)]
     pub(crate) fn pop_front(&mut self, nodes: &Nodes) -> Option<(TaskId, bool)> {
         let task = nodes.task_at(Cursor::at(self.head))?;
@@ -53,7 +55,7 @@ impl List {
         Some((task, emptied))
     }
 
-    /// Takes out `task`.
+    /// Removes `task`.
     #[inline]
     pub(crate) fn unlink(&mut self, nodes: &mut Nodes, task: TaskId) {
         let (prev, next) = (nodes[task].prev, nodes[task].next);
@@ -98,8 +100,13 @@ impl List {
     }
 }
 
-/// Offers the tasks from `task` to the end of its list and returns the first one that `accept` agrees to.
-pub(crate) fn find_from(nodes: &Nodes, mut task: TaskId, accept: &mut impl FnMut(TaskId) -> bool) -> Option<TaskId> {
+/// Offers the tasks from `task` to the end of its list. Returns the first one that `accept` returns
+/// true for.
+pub(crate) fn find_from(
+    nodes: &Nodes,
+    mut task: TaskId,
+    accept: &mut impl FnMut(TaskId) -> bool,
+) -> Option<TaskId> {
     while let Some(node) = nodes.get(task) {
         if accept(task) {
             return Some(task);

@@ -1,12 +1,14 @@
-//! The engine of Porter's multi-lists: a FIFO list per level, served in the order of a schedule that is data.
+//! Porter's multi-lists: a FIFO list per level, served in the order of a schedule table.
 //!
-//! An entry of the schedule names a level and how many passes to make over its list; in a pass, every task that waited when it began runs
-//! once. An entry whose list is empty is passed over, and so is the rest of an entry whose list becomes empty.
+//! A schedule entry names a level and a number of passes over its list. In a pass, every task that
+//! waited at its start runs once. Entries of empty lists are skipped, and so is the rest of an
+//! entry whose list becomes empty.
 //!
-//! Source: Porter 2021, "Multiple Ready Lists" and "Implementation", with both corrections that the paper prints for blocked and
-//! killed tasks. Deviations: the paper decides at the end of a slice where to go next, this decides lazily at the next
-//! [`pop`](ReadyQueue::pop), so that tasks which woke in between are seen; and a pass is a chain cut off its list instead of a mark
-//! (`listLast`) in it, which makes the corrections true by construction and cannot starve anybody as the printed repair does (see
+//! Source: Porter 2021, "Multiple Ready Lists" and "Implementation", with both corrections that the
+//! paper prints for blocked and killed tasks. Deviations: the paper chooses the next list at the
+//! end of a slice; this chooses it at the next [`pop`](ReadyQueue::pop), so that tasks that woke in
+//! between count. A pass is a chain cut off its list, not a mark (`listLast`) in it. This makes the
+//! corrections unnecessary and avoids the starvation of the printed repair (see
 //! [`PrintedMultiList`](crate::PrintedMultiList)).
 
 use core::hint::cold_path;
@@ -17,12 +19,12 @@ use crate::list::find_from;
 use crate::nodes::Cursor;
 use crate::{Level, Nodes, Probe, ReadyQueue, TaskId};
 
-/// How often each level is served, and in which order: a list of entries that repeats for ever.
+/// How often each level is served, and in which order: a list of entries that repeats.
 pub trait Schedule: Clone {
-    /// Whether every entry makes one pass, so that there is nothing to count.
+    /// Whether every entry has one pass, so that no pass counter is needed.
     const SINGLE_PASSES: bool = false;
 
-    /// How many entries there are. Never 0.
+    /// The number of entries, never 0.
     fn entries(&self) -> usize;
 
     /// The entry at `index`, which is below `entries()`.
@@ -32,30 +34,31 @@ pub trait Schedule: Clone {
 /// One entry of a schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Visit {
-    /// Whose list to run through.
+    /// The level whose list is served.
     pub level: u8,
-    /// How many times in a row. Never 0.
+    /// The number of passes in a row, never 0.
     pub passes: u16,
 }
 
 /// FIFO lists served by a schedule. `LEVELS` is a power of two, at most 64.
 #[derive(Clone, Debug)]
 pub struct MultiList<S, const LEVELS: usize, P = ()> {
-    /// The next task of the pass under way, or `NONE` when it has ended.
+    /// The next task of the current pass, or `NONE` when the pass has ended.
     pass: Cursor,
-    turn: Turn,
-    /// How many of the `lists` are not empty.
+    position: Position,
+    /// The number of non-empty `lists`.
     filled: u32,
-    /// The waiting tasks that are not part of the pass under way.
+    /// The waiting tasks that are not part of the current pass.
     lists: [Batch; LEVELS],
-    /// From 0 to this many, without it, the schedule serves every level.
+    /// The schedule serves every level below this.
     levels: u32,
     schedule: S,
     probe: P,
 }
 
 impl<S: Schedule, const LEVELS: usize, P: Probe> MultiList<S, LEVELS, P> {
-    /// An empty queue whose first pass is the schedule's first entry; `probe` counts the schedule entries that are examined.
+    /// An empty queue that starts with the schedule's first entry. `probe` counts the schedule
+    /// entries that are examined.
     ///
     /// # Panics
     /// If the schedule is empty, or has an entry without passes or of a level beyond `LEVELS`.
@@ -66,45 +69,71 @@ impl<S: Schedule, const LEVELS: usize, P: Probe> MultiList<S, LEVELS, P> {
         for index in 0..schedule.entries() {
             let Visit { level, passes } = schedule.entry(index);
             assert!(passes > 0, "schedule entry {index} makes no pass");
-            assert!(passes == 1 || !S::SINGLE_PASSES, "schedule entry {index} makes {passes} passes, not a single one");
-            assert!((level as usize) < LEVELS, "schedule entry {index} serves level {level} of {LEVELS}");
+            assert!(
+                passes == 1 || !S::SINGLE_PASSES,
+                "schedule entry {index} makes {passes} passes, not a single one"
+            );
+            assert!(
+                (level as usize) < LEVELS,
+                "schedule entry {index} serves level {level} of {LEVELS}"
+            );
             served |= 1 << level;
         }
-        let turn = Turn { next: 0, level: 0, passes: 0 };
-        MultiList { pass: Cursor::NONE, turn, filled: 0, lists: Batch::lists(), levels: served.trailing_ones(), schedule, probe }
+        let position = Position { next: 0, level: 0, passes: 0 };
+        MultiList {
+            pass: Cursor::NONE,
+            position,
+            filled: 0,
+            lists: Batch::lists(),
+            levels: served.trailing_ones(),
+            schedule,
+            probe,
+        }
     }
 
-    /// Moves `turn` on to the next level to serve among those that `waits` says so of; `None` when the schedule serves none of them.
+    /// Advances `position` to the next level to serve for which `waits` is true; `None` when the
+    /// schedule serves none of them.
     #[inline(always)]
-    fn next(&self, turn: &mut Turn, waits: impl Fn(usize) -> bool, mut examined: impl FnMut()) -> Option<usize> {
-        if !S::SINGLE_PASSES && turn.passes > 0 {
-            let level = usize::from(turn.level) % LEVELS;
+    fn next(
+        &self,
+        position: &mut Position,
+        waits: impl Fn(usize) -> bool,
+        mut examined: impl FnMut(),
+    ) -> Option<usize> {
+        if !S::SINGLE_PASSES && position.passes > 0 {
+            let level = usize::from(position.level) % LEVELS;
             if waits(level) {
-                turn.passes -= 1;
+                position.passes -= 1;
                 return Some(level);
             }
         }
-        let begin = turn.next;
-        let found = self.search(turn, begin..self.schedule.entries(), &waits, &mut examined);
+        let begin = position.next;
+        let found = self.search(position, begin..self.schedule.entries(), &waits, &mut examined);
         if found.is_some() {
             return found;
         }
         cold_path();
-        self.search(turn, 0..begin, waits, examined)
+        self.search(position, 0..begin, waits, examined)
     }
 
-    /// Moves `turn` to the first of these entries whose level `waits`.
+    /// Moves `position` to the first of these entries whose level `waits`.
     #[inline(always)]
-    fn search(&self, turn: &mut Turn, entries: Range<usize>, waits: impl Fn(usize) -> bool, mut examined: impl FnMut()) -> Option<usize> {
+    fn search(
+        &self,
+        position: &mut Position,
+        entries: Range<usize>,
+        waits: impl Fn(usize) -> bool,
+        mut examined: impl FnMut(),
+    ) -> Option<usize> {
         for index in entries {
             examined();
             let Visit { level, passes } = self.schedule.entry(index);
             let list = usize::from(level) % LEVELS;
             if waits(list) {
-                turn.next = index + 1;
+                position.next = index + 1;
                 if !S::SINGLE_PASSES {
-                    turn.level = level;
-                    turn.passes = passes - 1;
+                    position.level = level;
+                    position.passes = passes - 1;
                 }
                 return Some(list);
             }
@@ -112,17 +141,22 @@ impl<S: Schedule, const LEVELS: usize, P: Probe> MultiList<S, LEVELS, P> {
         None
     }
 
-    /// Begins the next pass and returns its first task.
+    /// Starts the next pass and returns its first task.
     #[inline(always)]
     fn begin_pass(&mut self, nodes: &mut Nodes) -> Option<Cursor> {
         if self.filled == 0 {
             return None;
         }
-        let (mut turn, mut probe) = (self.turn, self.probe.clone());
-        let level = self.next(&mut turn, |level| self.lists[level].has_tasks(nodes), || probe.step())?;
+        let (mut position, mut probe) = (self.position, self.probe.clone());
+        let level =
+            self.next(&mut position, |level| self.lists[level].has_tasks(nodes), || probe.step())?;
         let first = self.lists[level].end_and_take(nodes, level);
-        // With single passes there is nothing else in a turn.
-        self.turn = if S::SINGLE_PASSES { Turn { next: turn.next, ..self.turn } } else { turn };
+        // With single passes nothing else has to be stored.
+        self.position = if S::SINGLE_PASSES {
+            Position { next: position.next, ..self.position }
+        } else {
+            position
+        };
         self.probe = probe;
         self.filled -= 1;
         first
@@ -132,8 +166,14 @@ impl<S: Schedule, const LEVELS: usize, P: Probe> MultiList<S, LEVELS, P> {
 impl<S: Schedule, const LEVELS: usize, P: Probe> ReadyQueue for MultiList<S, LEVELS, P> {
     #[inline(always)]
     fn insert(&mut self, nodes: &mut Nodes, task: TaskId, level: Level) {
-        debug_assert!((level.0 as usize) < LEVELS, "this multi-list has {LEVELS} levels, not level {}", level.0);
-        Batch::push_back(&mut self.lists, nodes, usize::from(level.0) % LEVELS, task, |_| self.filled += 1);
+        debug_assert!(
+            (level.0 as usize) < LEVELS,
+            "this multi-list has {LEVELS} levels, not level {}",
+            level.0
+        );
+        Batch::push_back(&mut self.lists, nodes, usize::from(level.0) % LEVELS, task, |_| {
+            self.filled += 1
+        });
     }
 
     #[inline(always)]
@@ -146,14 +186,23 @@ impl<S: Schedule, const LEVELS: usize, P: Probe> ReadyQueue for MultiList<S, LEV
                 return None;
             }
         }
-        // SAFETY: both ways here have just asked for it.
+        // SAFETY: both paths to here have just checked it.
         let task = unsafe { nodes.promised(next) };
         self.pass = Cursor::at(nodes[task].next);
         Some(task)
     }
 
     fn peek(&self, nodes: &Nodes) -> Option<TaskId> {
-        let next = || Some(self.lists[self.next(&mut { self.turn }, |level| self.lists[level].has_tasks(nodes), || ())?].first());
+        let next = || {
+            Some(
+                self.lists[self.next(
+                    &mut { self.position },
+                    |level| self.lists[level].has_tasks(nodes),
+                    || (),
+                )?]
+                .first(),
+            )
+        };
         self.pass.task().known().or_else(next)
     }
 
@@ -165,13 +214,17 @@ impl<S: Schedule, const LEVELS: usize, P: Probe> ReadyQueue for MultiList<S, LEV
         }
     }
 
-    /// After the pass under way, levels come in the order of their next turns.
+    /// After the current pass, levels come in the order of their next passes.
     fn find(&self, nodes: &Nodes, mut accept: impl FnMut(TaskId) -> bool) -> Option<TaskId> {
         if let Some(task) = find_from(nodes, self.pass.task(), &mut accept) {
             return Some(task);
         }
-        let (mut turn, mut offered) = (self.turn, 0u64);
-        while let Some(level) = self.next(&mut turn, |level| offered >> level & 1 == 0 && self.lists[level].has_tasks(nodes), || ()) {
+        let (mut position, mut offered) = (self.position, 0u64);
+        while let Some(level) = self.next(
+            &mut position,
+            |level| offered >> level & 1 == 0 && self.lists[level].has_tasks(nodes),
+            || (),
+        ) {
             if let Some(task) = self.lists[level].find(nodes, &mut accept) {
                 return Some(task);
             }
@@ -194,13 +247,13 @@ impl<S: Schedule, const LEVELS: usize, P: Probe> ReadyQueue for MultiList<S, LEV
     }
 }
 
-/// Where in the schedule the queue stands.
+/// The position in the schedule.
 #[derive(Clone, Copy, Debug)]
-struct Turn {
-    /// The entry to look at next, or one too far.
+struct Position {
+    /// The next entry to examine, or one past the end.
     next: usize,
-    /// The level that is being served.
+    /// The level that is served now.
     level: u8,
-    /// How many more passes its entry makes.
+    /// The remaining passes of its entry.
     passes: u16,
 }

@@ -1,11 +1,14 @@
 //! Multi-List-1: FIFO lists served by a bunched schedule, several passes per entry.
 //!
-//! Level l gets half the rate of level l − 1, in a shorter table than [`MultiList2`](crate::MultiList2) needs, at the price of bunches: level 0 runs up to 16
-//! passes in a row, and level 1 waits eight times as long as its rate asks for, levels 2 to 5 four times, level 6 twice. Right for ten
-//! levels and many tasks without deadlines. Bad for responsiveness, and for few tasks at unimportant levels.
+//! Level l gets half the rate of level l − 1, in a shorter table than that of
+//! [`MultiList2`](crate::MultiList2). The cost is bunching: level 0 runs up to 16 passes in a row,
+//! level 1 waits eight times as long as its rate requires, levels 2 to 5 four times, level 6 twice.
+//! Right for ten levels and many tasks without deadlines. Bad for responsiveness, and for few tasks
+//! at unimportant levels.
 //!
-//! Cost: O(1), plus schedule entries examined per pass; to remove a waiting task is to look at the ends of the lists. Source: Porter 2021,
-//! "Multiple Ready Lists"; deviations in [`multilist`](crate::multilist).
+//! Cost: O(1), plus schedule entries examined per pass; removing a waiting task searches the ends
+//! of the lists. Source: Porter 2021, "Multiple Ready Lists"; deviations in
+//! [`multilist`](crate::multilist).
 //!
 //! ```
 //! use readyq::{Level, MultiList1, Node, Nodes, ReadyQueue, TaskId, schedules};
@@ -61,7 +64,8 @@ impl Schedule for &'static [Visit] {
 pub mod schedules {
     use super::Visit;
 
-    /// The printed 135 entries: in one period A makes 512 passes and J one, and nobody more than 16 in a row.
+    /// The printed 135 entries. In one period A has 512 passes and J one, and no level has more
+    /// than 16 in a row.
     pub static TEN_LEVELS: [Visit; 135] = parse(
         "A-16 B-8 C-4   A-16 B-8 C-4 D-4   A-16 B-8 C-4   A-16 B-8 C-4 D-4 E-4
          A-16 B-8 C-4   A-16 B-8 C-4 D-4   A-16 B-8 C-4   A-16 B-8 C-4 D-4 E-4
@@ -77,8 +81,9 @@ pub mod schedules {
          F-4 G-2 H-1 I-1 J-1",
     );
 
-    /// Eight levels: the first section of [`TEN_LEVELS`], in which A makes 128 passes and H one. The paper measures Multi-List-1 with
-    /// eight levels but does not print its schedule; this one is our choice.
+    /// Eight levels: the first section of [`TEN_LEVELS`], in which A makes 128 passes and H one.
+    /// The paper measures Multi-List-1 with eight levels but does not print its schedule; this one
+    /// is our choice.
     pub static EIGHT_LEVELS: [Visit; 33] = parse(
         "A-16 B-8 C-4   A-16 B-8 C-4 D-4   A-16 B-8 C-4   A-16 B-8 C-4 D-4 E-4
          A-16 B-8 C-4   A-16 B-8 C-4 D-4   A-16 B-8 C-4   A-16 B-8 C-4 D-4 E-4
@@ -88,11 +93,13 @@ pub mod schedules {
     /// The printed five levels, consolidated.
     pub static FIVE_LEVELS: [Visit; 9] = parse("A-8 B-4 C-2 D-1  A-8 B-4 C-2 D-1 E-1");
 
-    /// The printed shortest five levels: as few entries as can be, and A runs 16 passes in a row.
+    /// The printed shortest five levels: the fewest entries, and A has 16 passes in a row.
     pub static FIVE_LEVELS_SHORTEST: [Visit; 5] = parse("A-16 B-8 C-4 D-2 E-1");
 
-    /// The printed shortest ten levels, which the paper rejects: with slices of 2 ms A locks out everybody else for 1.024 s.
-    pub static TEN_LEVELS_SHORTEST: [Visit; 10] = parse("A-512 B-256 C-128 D-64 E-32 F-16 G-8 H-4 I-2 J-1");
+    /// The printed shortest ten levels, which the paper rejects: with slices of 2 ms A locks out
+    /// all other levels for 1.024 s.
+    pub static TEN_LEVELS_SHORTEST: [Visit; 10] =
+        parse("A-512 B-256 C-128 D-64 E-32 F-16 G-8 H-4 I-2 J-1");
 
     /// The shortest of the bunched schedules above that has `levels` levels, up to 10.
     pub fn for_levels(levels: u32) -> &'static [Visit] {

@@ -1,11 +1,14 @@
 //! Multi-List-2: eight FIFO lists served by a table of 255 entries, one pass each.
 //!
-//! Level l gets half the rate of level l − 1: `A AB A ABC A AB A ABCD …`. Right for proportional rates with eight levels and at least tens of
-//! tasks, evenly spread. Bad when few tasks are ready at unimportant levels: it then looks at up to 254 entries for empty lists to find one
-//! that is not. [`Ruler`](crate::Ruler) has the same order without the table, the search and the limit of eight levels.
+//! Level l gets half the rate of level l − 1: `A AB A ABC A AB A ABCD …`. Right for proportional
+//! rates with eight levels and at least tens of tasks, evenly spread. Bad when few tasks are ready
+//! at unimportant levels: it then examines up to 254 entries of empty lists.
+//! [`Ruler`](crate::Ruler) has the same order without the table, the search and the limit of eight
+//! levels.
 //!
-//! Cost: O(1), plus schedule entries examined per pass; to remove a waiting task is to look at the ends of the lists. Source: Porter 2021,
-//! "Increasing the Responsiveness"; deviations in [`multilist`](crate::multilist).
+//! Cost: O(1), plus schedule entries examined per pass; removing a waiting task searches the ends
+//! of the lists. Source: Porter 2021, "Increasing the Responsiveness"; deviations in
+//! [`multilist`](crate::multilist).
 
 use crate::multilist::{MultiList, Schedule, Visit};
 
@@ -45,7 +48,7 @@ impl Schedule for RulerTable {
 
 static TABLE: [Letter; 255] = table();
 
-/// A level by its printed name. An enumeration, so that the compiler knows that there is a list for each.
+/// A level by its printed name. As an enumeration, the compiler knows that each level has a list.
 #[derive(Clone, Copy)]
 #[repr(u8)]
 enum Letter {

@@ -1,13 +1,16 @@
-//! The multi-list exactly as printed, to show what its repair for blocked tasks does. Do not use it.
+//! The multi-list exactly as printed, to show the effect of its repair for blocked tasks. Do not
+//! use it.
 //!
-//! A pass over a list ends when `listLast`, the task that was its last when the pass began, has had its turn. When that task blocks or is
-//! killed, the paper makes the list's present last task the new `listLast`. Two tasks of one level that wake each other and
-//! then block move it on for ever: the pass never ends and every other level starves. [`MultiList`](crate::multilist::MultiList) is the
-//! fixed one.
+//! A pass over a list ends after the slice of `listLast`, the list's last task when the pass began.
+//! When that task blocks or is killed, the paper makes the list's current last task the new
+//! `listLast`. Two tasks of one level that wake each other and then block move it on for ever: the
+//! pass never ends and every other level starves. [`MultiList`](crate::multilist::MultiList) is the
+//! corrected version.
 //!
-//! It needs to be told of blocking tasks: [`ReadyQueue::block`]. Source: Porter 2021, "Implementation", including both corrections.
-//! Deviations: there is no `initThread`, so the first pass is the schedule's first entry; and where the paper would search for ever
-//! because all lists are empty, this stops.
+//! Callers must report blocking tasks: [`ReadyQueue::block`]. Source: Porter 2021,
+//! "Implementation", including both corrections. Deviations: there is no `initThread`, so the first
+//! pass is the schedule's first entry. Where the paper would search for ever because all lists are
+//! empty, this stops.
 
 use crate::list::{List, find_from};
 use crate::multilist::{Schedule, Visit};
@@ -25,7 +28,7 @@ pub struct PrintedMultiList<S> {
     this_level: usize,
     remaining_count: u16,
     list_last: TaskId,
-    /// The running task and the level of the list that it came from.
+    /// The running task and the level of its list.
     current: Option<(TaskId, usize)>,
 }
 
@@ -45,7 +48,8 @@ impl<S: Schedule> PrintedMultiList<S> {
         }
     }
 
-    /// The paper's `repeat … until (thisList is not empty)`, after which the pass over `thisList` begins.
+    /// The paper's `repeat … until (thisList is not empty)`, after which the pass over `thisList`
+    /// begins.
     fn advance(&mut self) {
         for _ in 0..self.schedule.entries() {
             self.index = (self.index + 1) % self.schedule.entries();
@@ -59,7 +63,7 @@ impl<S: Schedule> PrintedMultiList<S> {
         }
     }
 
-    /// Moves on if there is nothing to run in `thisList`.
+    /// Advances if `thisList` is empty.
     fn prepare(&mut self) {
         if self.list_last == TaskId::NONE || self.lists[self.this_level].is_empty() {
             self.advance();

@@ -1,4 +1,4 @@
-//! The slab: one node per task, shared by every queue.
+//! The slab: one node per task, shared by all queues.
 
 use core::hint::{assert_unchecked, cold_path};
 
@@ -29,7 +29,8 @@ impl TaskId {
 #[repr(transparent)]
 pub struct Level(pub u16);
 
-/// The links of one task, 24 bytes. What the fields mean is the business of the structure the task waits in.
+/// The links of one task, 24 bytes. The structure that holds the task defines the meaning of the
+/// fields.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Node {
@@ -39,19 +40,28 @@ pub struct Node {
     pub(crate) next: TaskId,
     /// Previous in a list; right child in a tree.
     pub(crate) prev: TaskId,
-    /// Parent in a tree; which [`list`](Node::list) in a structure that has several.
+    /// Parent in a tree; the index of the [`list`](Node::list) in a structure with several lists.
     pub(crate) parent: TaskId,
     /// Part of the arrival number in a heap.
     pub(crate) arrival: u16,
     /// Colour in a tree; part of the arrival number in a heap.
     pub(crate) tag: u8,
-    /// Which [`Checked`](crate::Checked) queue the task waits in, or 0. Raw queues neither read nor write it.
+    /// Which [`Checked`](crate::Checked) queue the task waits in, or 0. Raw queues neither read
+    /// nor write it.
     pub(crate) owner: u8,
 }
 
 impl Node {
     /// A node of a task that waits nowhere and has never run.
-    pub const NEW: Node = Node { key: 0, next: TaskId::NONE, prev: TaskId::NONE, parent: TaskId::NONE, arrival: 0, tag: 0, owner: 0 };
+    pub const NEW: Node = Node {
+        key: 0,
+        next: TaskId::NONE,
+        prev: TaskId::NONE,
+        parent: TaskId::NONE,
+        arrival: 0,
+        tag: 0,
+        owner: 0,
+    };
 
     /// The list in which the task waits, by its index, where a structure has several.
     #[inline(always)]
@@ -59,7 +69,8 @@ impl Node {
         self.parent.index()
     }
 
-    /// Remembers the list. A whole word, although levels are shorter: so that one register holds the index and what is stored of it.
+    /// Stores the list. A full word, although levels are shorter: one register then holds both the
+    /// index and the stored value.
     #[inline(always)]
     pub(crate) const fn set_list(&mut self, index: usize) {
         self.parent = TaskId(index as u32);
@@ -72,8 +83,9 @@ impl Default for Node {
     }
 }
 
-/// Where a queue stands: at a task, or beyond every slab when there is none. Queues keep what they follow most often as one of these, not as a
-/// [`TaskId`]: it is as wide as a register, so that an inlined loop carries it from one operation to the next without widening it.
+/// A queue's position: at a task, or beyond every slab when there is none. Queues keep their most
+/// used positions as cursors, not as [`TaskId`]s. A cursor is as wide as a register, so that an
+/// inlined loop needs no widening.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Cursor(u64);
 
@@ -89,13 +101,13 @@ impl Cursor {
         Cursor(task.0 as u64)
     }
 
-    /// The task, also when the cursor was sent away from it, or [`TaskId::NONE`].
+    /// The task, even if the cursor is away from it, or [`TaskId::NONE`].
     #[inline(always)]
     pub(crate) const fn task(self) -> TaskId {
         TaskId(self.0 as u32)
     }
 
-    /// At no task, but [`back`](Self::back) returns to where it was.
+    /// At no task; [`back`](Self::back) returns to the task.
     #[inline(always)]
     pub(crate) const fn away(self) -> Cursor {
         Cursor(self.0 | Cursor::AWAY)
@@ -114,10 +126,10 @@ impl Cursor {
     }
 }
 
-/// What goes from one pass over a list to the next.
+/// Supplies the next pass over a list.
 pub(crate) trait Passes {
-    /// Begins the next pass and returns its first task, or `None` when no task waits. Implementations are inlined: a pass may be a single
-    /// task long.
+    /// Begins the next pass and returns its first task, or `None` when no task waits.
+    /// Implementations are inlined: a pass may be a single task long.
     fn begin_pass(&mut self) -> Option<Cursor>;
 }
 
@@ -129,15 +141,16 @@ impl Passes for () {
     }
 }
 
-/// A view of the caller's slab. Never more than [`MOST`](Nodes::MOST) nodes, so that [`TaskId::NONE`] and the 63 ids before it are beyond every slab.
+/// A view of the caller's slab. At most [`MOST`](Nodes::MOST) nodes, so that [`TaskId::NONE`] and
+/// the 63 ids before it are beyond every slab.
 #[repr(transparent)]
 pub struct Nodes([Node]);
 
 impl Nodes {
-    /// How many tasks a slab can serve.
+    /// The maximum number of tasks of a slab.
     pub const MOST: usize = TaskId::NONE.index() & !63;
 
-    /// Views `slab` as nodes. What lies beyond the first [`MOST`](Self::MOST) is not seen.
+    /// Views `slab` as nodes. Nodes beyond the first [`MOST`](Self::MOST) are ignored.
     #[inline(always)]
     pub fn from_mut(slab: &mut [Node]) -> &mut Nodes {
         let seen = slab.len().min(Nodes::MOST);
@@ -146,7 +159,7 @@ impl Nodes {
         unsafe { &mut *(slab as *mut [Node] as *mut Nodes) }
     }
 
-    /// Views `slab` as nodes, to look only.
+    /// Views `slab` as read-only nodes.
     #[inline(always)]
     pub fn from_ref(slab: &[Node]) -> &Nodes {
         let slab = &slab[..slab.len().min(Nodes::MOST)];
@@ -166,27 +179,28 @@ impl Nodes {
         self.0.is_empty()
     }
 
-    /// The node of `task`, or `None` beyond the slab. [`TaskId::NONE`] is always beyond, so the bounds check that safe code needs
-    /// is at the same time the test for the end of a list: one comparison, not two.
+    /// The node of `task`, or `None` beyond the slab. [`TaskId::NONE`] is always beyond, so the
+    /// bounds check is also the test for the end of a list: one comparison, not two.
     #[inline(always)]
     pub(crate) fn get(&self, task: TaskId) -> Option<&Node> {
         self.0.get(task.index())
     }
 
-    /// Whether there is a task at `cursor`, in this slab.
+    /// Whether `cursor` is at a task of this slab.
     #[inline(always)]
     pub(crate) fn holds(&self, cursor: Cursor) -> bool {
         cursor.0 < self.len() as u64
     }
 
-    /// The task at `cursor`, if there is one in this slab.
+    /// The task at `cursor`, if it is in this slab.
     #[inline(always)]
     pub(crate) fn task_at(&self, cursor: Cursor) -> Option<TaskId> {
         self.task_at_or(cursor, &mut ())
     }
 
-    /// The task at `cursor` or, if there is none in this slab, the first one of the next pass, if there is one in this slab. Afterwards the
-    /// compiler knows that it is in the slab, which it would forget where the two ways meet.
+    /// The task at `cursor` or, if that is not in this slab, the first one of the next pass, if
+    /// that is. Returns a value that the compiler knows is in the slab; it would forget this where
+    /// two paths meet.
     #[inline(always)]
     pub(crate) fn task_at_or<P: Passes>(&self, cursor: Cursor, passes: &mut P) -> Option<TaskId> {
         let mut index = cursor.0;
@@ -197,19 +211,22 @@ impl Nodes {
                 return None;
             }
         }
-        // SAFETY: both ways here have just compared with the length.
+        // SAFETY: both paths to here have just compared with the length.
         Some(unsafe { self.promised(Cursor(index)) })
     }
 
-    /// The task at `cursor`, which is known to be in this slab. For where the compiler has forgotten it: where two ways meet on both of which it was
-    /// checked.
+    /// The task at `cursor`, which is known to be in this slab. For code where two checked paths
+    /// meet and the compiler has lost the fact.
     ///
     /// # Safety
     /// `cursor` is at a task whose index is less than `self.len()`.
     #[inline(always)]
     pub(crate) unsafe fn promised(&self, cursor: Cursor) -> TaskId {
-        // SAFETY: the caller promises the first half, and the length is at most `MOST`: see `from_mut`.
-        unsafe { assert_unchecked(cursor.0 < self.len() as u64 && cursor.0 < TaskId::NONE.0 as u64) };
+        // SAFETY: the caller promises the first half, and the length is at most `MOST`: see
+        // `from_mut`.
+        unsafe {
+            assert_unchecked(cursor.0 < self.len() as u64 && cursor.0 < TaskId::NONE.0 as u64)
+        };
         TaskId(cursor.0 as u32)
     }
 

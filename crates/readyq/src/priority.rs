@@ -1,10 +1,11 @@
 //! Strict priorities: the best level that has waiting tasks runs, FIFO within it.
 //!
-//! Right for real-time work and wherever unimportant tasks may starve. It does not share: a task that always runs at a good level locks out
-//! every worse one for ever. One bit per level finds the best level without a search.
+//! Right for real-time work and wherever unimportant tasks may starve. It does not share: a task
+//! that always runs at a good level starves every worse one. One bit per level finds the best level
+//! without a search.
 //!
-//! Cost: O(1) in every operation, up to 256 levels, 2 KiB per queue. Source: the ready queue of Curran & Stumm 1990, section 5.3; the bitmap is that of
-//! Linux's O(1) scheduler.
+//! Cost: O(1) in every operation, up to 256 levels, 2 KiB per queue. Source: the ready queue of
+//! Curran & Stumm 1990, section 5.3; the bitmap is that of Linux's O(1) scheduler.
 
 use crate::list::{List, find_from};
 use crate::{Level, Nodes, ReadyQueue, TaskId};
@@ -57,7 +58,11 @@ impl Default for Priority {
 impl ReadyQueue for Priority {
     #[inline]
     fn insert(&mut self, nodes: &mut Nodes, task: TaskId, level: Level) {
-        debug_assert!((level.0 as usize) < LEVELS, "priority has {LEVELS} levels, not level {}", level.0);
+        debug_assert!(
+            (level.0 as usize) < LEVELS,
+            "priority has {LEVELS} levels, not level {}",
+            level.0
+        );
         let index = level.0 as usize % LEVELS;
         nodes[task].set_list(index);
         if self.lists[index].push_back(nodes, task) {

@@ -1,8 +1,9 @@
-//! Counting what an operation looks at, at no cost when nobody counts.
+//! Counts what an operation examines, at no cost when counting is off.
 //!
-//! Instructions depend on a machine and a compiler; how many list elements, schedule entries or tree levels an operation examines does
-//! not. Every structure whose cost varies takes a [`Probe`] as its last type parameter. The default `()` compiles to
-//! nothing; [`Steps`] counts, and [`ReadyQueue::steps`](crate::ReadyQueue::steps) reads the total.
+//! Instructions depend on a machine and a compiler; the number of examined list elements, schedule
+//! entries or tree levels does not. Every structure with a varying cost takes a [`Probe`] as its
+//! last type parameter. The default `()` compiles to nothing; [`Steps`] counts, and
+//! [`ReadyQueue::steps`](crate::ReadyQueue::steps) reads the total.
 //!
 //! ```
 //! use readyq::{Level, Node, Nodes, ReadyQueue, SortedList, Steps, Strides, TaskId};
@@ -16,12 +17,12 @@
 //! assert_eq!(queue.steps(), 0 + 1 + 2); // equal keys: a forward walk passes everything that waits
 //! ```
 
-/// Told about every element, entry or level that an operation examines.
+/// Receives a call for every element, entry or level that an operation examines.
 pub trait Probe: Clone {
-    /// One more was examined.
+    /// Counts one more.
     fn step(&mut self);
 
-    /// How many were, so far.
+    /// The number of steps so far.
     fn steps(&self) -> u64;
 }
 

@@ -1,15 +1,20 @@
-//! pslist, the partially sorted list: a virtual clock that sorts no more than "in front of the middle, or behind everything".
+//! pslist, the partially sorted list: a virtual clock that sorts no more than "in front of the
+//! middle, or behind everything".
 //!
-//! The list is not sorted. A task whose key is less than that of the list's middle one goes in front of the middle; any other goes to the
-//! tail. Right where O(1) matters more than exact rates: all tasks alike (it is then round robin), or tasks that run
-//! until their virtual time passes the next one's ([`PsList::with_stop_rule`]), which sorts while running. Bad for tasks of different
-//! weights that yield or are preempted early: a frequent task still waits behind half the list, so its rate is capped near two turns per
-//! round and the virtual times drift apart without bound.
+//! The list is not sorted. A task whose key is less than that of the list's middle task is inserted
+//! before the middle; any other goes to the tail. Right where O(1) matters more than exact rates:
+//! for equal tasks (it is then round robin), or for tasks that run until their virtual time passes
+//! that of the next one ([`PsList::with_stop_rule`]), which sorts while running. Bad for tasks of
+//! different weights that yield or are preempted early: a frequent task still waits behind half the
+//! list, so it gets at most about two slices per round and the virtual times drift apart without
+//! bound.
 //!
-//! Cost: O(1) in every operation. Source: the post "Partial sorted list scheduler – pslist" (Linux 3.6). What it leaves open is decided so: tasks
-//! leave at the head. The middle is the first task of the back half, and the back half is as long as the front one or one longer. Each
-//! node says in which half it stands, so that removing any task keeps the middle in O(1). Equal to the middle counts as
-//! greater, which keeps FIFO among equal tasks. A waking task is placed like any other, at the key that [`Strides`] describes.
+//! Cost: O(1) in every operation. Source: the post "Partial sorted list scheduler – pslist" (Linux
+//! 3.6). Choices where the post is silent: tasks leave at the head. The middle is the first task of
+//! the back half, which is as long as the front half or one longer. Each node stores its half, so
+//! that removing any task updates the middle in O(1). A key equal to the middle's counts as
+//! greater, which keeps FIFO among equal tasks. A waking task is inserted like any other, at the
+//! key that [`Strides`] describes.
 
 use crate::clock::{Clock, LONGEST_STRIDE, before};
 use crate::list::{List, find_from};
@@ -24,9 +29,9 @@ pub struct PsList {
     list: List,
     /// The first task of the back half; `NONE` exactly when the list is empty.
     middle: TaskId,
-    /// How many tasks have the tag `FRONT`; they are the first ones of the list.
+    /// The number of tasks with the tag `FRONT`, which are the first ones of the list.
     front: u32,
-    /// How many tasks have the tag `BACK`: `front` or `front + 1`.
+    /// The number of tasks with the tag `BACK`: `front` or `front + 1`.
     back: u32,
     clock: Clock,
     stop_rule: bool,
@@ -48,15 +53,22 @@ impl PsList {
         }
     }
 
-    /// An empty queue with the post's stop rule: a running task that is inserted again while its virtual time is not larger than the
-    /// next one's goes back to the head and runs on. Virtual times then stay close together.
+    /// An empty queue with the post's stop rule: a running task that is inserted again while its
+    /// virtual time is not larger than the next one's goes back to the head and runs on. Virtual
+    /// times then stay close together.
     pub const fn with_stop_rule(strides: Strides) -> Self {
         PsList { stop_rule: true, ..PsList::new(strides) }
     }
 
-    /// Puts `task` in front of the middle task if it precedes that one, else at the tail: for callers that have keys of their own.
+    /// Inserts `task` before the middle task if it precedes that one, else at the tail; for callers
+    /// with their own keys.
     #[inline]
-    pub fn insert_by(&mut self, nodes: &mut Nodes, task: TaskId, precedes: impl FnOnce(TaskId) -> bool) {
+    pub fn insert_by(
+        &mut self,
+        nodes: &mut Nodes,
+        task: TaskId,
+        precedes: impl FnOnce(TaskId) -> bool,
+    ) {
         let middle = self.middle;
         if middle != TaskId::NONE && precedes(middle) {
             self.insert_in_front(nodes, middle, task);
@@ -79,7 +91,7 @@ impl PsList {
         self.front += 1;
     }
 
-    /// Makes the halves equal again, after one task came or went.
+    /// Restores equal halves after an insertion or a removal.
     #[inline]
     fn balance(&mut self, nodes: &mut Nodes) {
         if self.front > self.back {

@@ -1,11 +1,14 @@
-//! Virtual clock in a red-black tree: the task with the least virtual time runs, FIFO among equals.
+//! Virtual clock in a red-black tree: the task with the minimum virtual time runs, FIFO among
+//! equals.
 //!
-//! Right for proportional rates with arbitrary strides and hundreds of tasks, and where tasks must also be found by order. It costs several times what
-//! the list structures cost, and more with every doubling of the tasks; with bounded strides the [`Wheel`](crate::Wheel) has the same order for
-//! less.
+//! Right for proportional rates with arbitrary strides and hundreds of tasks, and where tasks must
+//! also be found by order. It costs several times what the list structures cost, and more with
+//! every doubling of the tasks; with bounded strides the [`Wheel`](crate::Wheel) has the same order
+//! for less.
 //!
-//! Cost: insert O(log n), pop amortised O(1) rotations plus the way up. Source: Porter 2021, structure (4). Deviations: the first
-//! task is kept at hand; keys wrap; a waking task does not get the turns it missed (see [`Strides`]).
+//! Cost: insert O(log n), pop amortised O(1) rotations plus the way up. Source: Porter 2021,
+//! structure (4). Deviations: the first task is cached; keys wrap; a waking task does not get the
+//! slices it missed (see [`Strides`]).
 
 use crate::clock::{Clock, LONGEST_STRIDE, before};
 use crate::tree::Tree;

@@ -1,7 +1,8 @@
 //! Round robin: a FIFO list.
 //!
-//! Every task gets its turn in the order of arrival; levels are ignored. Right when all tasks matter alike, and as the cheapest order there is. It can
-//! favour nobody. If running tasks may stay linked, [`RoundRobinInPlace`] costs a third of it.
+//! Tasks run in order of arrival; levels are ignored. Right when all tasks matter alike, and the
+//! cheapest order of all. It cannot favour any task. If running tasks may stay linked,
+//! [`RoundRobinInPlace`] costs a third of it.
 //!
 //! Cost: O(1), the same at any length. Source: Porter 2021, structure (1).
 
@@ -10,8 +11,8 @@ use crate::{Level, Node, Nodes, ReadyQueue, TaskId};
 
 /// A doubly linked FIFO list.
 ///
-/// Its ends are known by their identity, not by their links: the first node's `prev` and the last node's `next` are stale. So an insertion
-/// writes two links and a pop none.
+/// Tasks at the ends are known by their ids, not by their links: the first node's `prev` and the
+/// last node's `next` are stale. So an insertion writes two links and a pop none.
 #[derive(Clone, Debug)]
 pub struct RoundRobin {
     head: Cursor,

@@ -1,6 +1,8 @@
-//! Round robin in a red-black tree, keyed by an arrival counter: the order of [`RoundRobin`](crate::RoundRobin) at a tree's price.
+//! Round robin in a red-black tree, keyed by an arrival counter: the order of
+//! [`RoundRobin`](crate::RoundRobin) at a tree's price.
 //!
-//! Never right; it shows what a tree costs that is always inserted into at one end and emptied at the other.
+//! Never the right choice. It shows the cost of a tree that is filled at one end and emptied at the
+//! other.
 //!
 //! Cost: insert and pop O(log n). Source: Porter 2021, structure (2).
 

@@ -1,17 +1,20 @@
 //! Ruler: Multi-List-2's exact order by bit arithmetic, without its table.
 //!
-//! Tick t serves the levels 0 to ctz(t), so level l has its turn at every multiple of 2^l and gets half the rate of level l − 1. With a mask of
-//! the levels that have waiting tasks, the next tick that serves any of them is the next multiple of 2^l, l being the lowest set
-//! bit: empty levels cost nothing. All tasks of a level that wait when its turn starts run once: a *pass*. A task that arrives
-//! meanwhile runs in the next pass of its level.
+//! Tick t serves the levels 0 to ctz(t), so level l is served at every multiple of 2^l and gets
+//! half the rate of level l − 1. A mask holds the levels with waiting tasks. The next tick that
+//! serves any of them is the next multiple of 2^l, where l is the lowest set bit: empty levels cost
+//! nothing. All tasks of a level that wait when its service starts run once: a *pass*. A task that
+//! arrives meanwhile runs in the next pass of its level.
 //!
-//! Right for proportional rates in up to 64 levels, each half the one before, at a cost that neither the number of tasks nor their mix
-//! changes much. Bad at rates that are not powers of two (take the [`Wheel`](crate::Wheel)) and at strict priorities. Within a tick, a
-//! pass over a crowded level is not interrupted by a task that wakes at a better one.
+//! Right for proportional rates in up to 64 levels, each half the one before, at a cost that
+//! neither the number of tasks nor their mix changes much. Bad at rates that are not powers of two
+//! (take the [`Wheel`](crate::Wheel)) and at strict priorities. Within a tick, a pass over a
+//! crowded level is not interrupted by a task that wakes at a better one.
 //!
-//! Cost: O(1); only to remove the last task of a level is to look at the ends of all 64 lists. Source: the order is Porter 2021, "Increasing the
-//! Responsiveness"; the arithmetic is ours. A pass is a chain cut off its list, so Porter's `listLast` and its repairs do not exist here: whoever
-//! blocks or is killed, the chain ends where it ended.
+//! Cost: O(1); only removing the last task of a level searches the ends of all 64 lists. Source:
+//! the order is Porter 2021, "Increasing the Responsiveness"; the arithmetic is ours. A pass is a
+//! chain cut off its list, so Porter's `listLast` and its repairs are not needed: a blocked or
+//! killed task does not move the end of the chain.
 
 use core::num::NonZeroU64;
 
@@ -25,26 +28,26 @@ const LEVELS: usize = 64;
 /// FIFO lists served by the binary ruler sequence.
 #[derive(Clone, Debug)]
 pub struct Ruler {
-    /// The next task of the pass under way, or `NONE` when it has ended.
+    /// The next task of the current pass, or `NONE` when the pass has ended.
     pass: Cursor,
-    turn: Turn,
+    position: Position,
     /// Bit l: `lists[l]` is not empty.
     waiting: u64,
-    /// The waiting tasks that are not part of the pass under way.
+    /// The waiting tasks that are not part of the current pass.
     lists: [Batch; LEVELS],
 }
 
 impl Ruler {
     /// An empty queue.
     pub const fn new() -> Self {
-        Ruler { pass: Cursor::NONE, turn: Turn::START, waiting: 0, lists: Batch::lists() }
+        Ruler { pass: Cursor::NONE, position: Position::START, waiting: 0, lists: Batch::lists() }
     }
 }
 
 impl Passes for Ruler {
     #[inline(always)]
     fn begin_pass(&mut self) -> Option<Cursor> {
-        let level = self.turn.next(self.waiting)?;
+        let level = self.position.next(self.waiting)?;
         self.waiting &= !(1 << level);
         Some(self.lists[level].take(level))
     }
@@ -59,10 +62,16 @@ impl Default for Ruler {
 impl ReadyQueue for Ruler {
     #[inline]
     fn insert(&mut self, nodes: &mut Nodes, task: TaskId, level: Level) {
-        debug_assert!((level.0 as usize) < LEVELS, "ruler has {LEVELS} levels, not level {}", level.0);
+        debug_assert!(
+            (level.0 as usize) < LEVELS,
+            "ruler has {LEVELS} levels, not level {}",
+            level.0
+        );
         nodes[task].next = TaskId::NONE;
         let index = usize::from(level.0) % LEVELS;
-        Batch::push_back(&mut self.lists, nodes, index, task, |level| self.waiting |= 1u64.wrapping_shl(level));
+        Batch::push_back(&mut self.lists, nodes, index, task, |level| {
+            self.waiting |= 1u64.wrapping_shl(level)
+        });
     }
 
     #[inline]
@@ -76,25 +85,27 @@ impl ReadyQueue for Ruler {
         if self.pass.task() != TaskId::NONE {
             return Some(self.pass.task());
         }
-        self.turn.clone().next(self.waiting).map(|level| self.lists[level].first())
+        self.position.clone().next(self.waiting).map(|level| self.lists[level].first())
     }
 
     fn remove(&mut self, nodes: &mut Nodes, task: TaskId) {
         let next = nodes[task].next;
         if self.pass == Cursor::at(task) {
             self.pass = Cursor::at(next);
-        } else if let Some(level) = Batch::unlink(&mut self.lists, nodes, task, next == TaskId::NONE) {
+        } else if let Some(level) =
+            Batch::unlink(&mut self.lists, nodes, task, next == TaskId::NONE)
+        {
             self.waiting &= !(1 << level);
         }
     }
 
-    /// After the pass under way, levels come in the order of their next turns.
+    /// After the current pass, levels come in the order of their next passes.
     fn find(&self, nodes: &Nodes, mut accept: impl FnMut(TaskId) -> bool) -> Option<TaskId> {
         if let Some(task) = find_from(nodes, self.pass.task(), &mut accept) {
             return Some(task);
         }
-        let (mut turn, mut waiting) = (self.turn, self.waiting);
-        while let Some(level) = turn.next(waiting) {
+        let (mut position, mut waiting) = (self.position, self.waiting);
+        while let Some(level) = position.next(waiting) {
             waiting &= !(1 << level);
             if let Some(task) = self.lists[level].find(nodes, &mut accept) {
                 return Some(task);
@@ -113,29 +124,31 @@ impl ReadyQueue for Ruler {
     }
 }
 
-/// Where in the ruler sequence the schedule stands.
+/// The position in the ruler sequence.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Turn {
+pub(crate) struct Position {
     /// Wraps: 2^64 is a multiple of every level's period.
     tick: u64,
-    /// Bit l: this tick has still to serve level l.
+    /// Bit l: this tick has not served level l yet.
     due: u64,
 }
 
-impl Turn {
-    pub(crate) const START: Turn = Turn { tick: 0, due: 0 };
+impl Position {
+    pub(crate) const START: Position = Position { tick: 0, due: 0 };
 
-    /// Moves on to the next level to serve among those in `waiting`; `None` when that is 0.
+    /// Advances to the next level to serve among those in `waiting`; `None` when that is 0.
     #[inline(always)]
     pub(crate) fn next(&mut self, waiting: u64) -> Option<usize> {
         let due = self.due & waiting;
         if due != 0 {
-            // The bits above the lowest one that is set: without a shift, for which x86 has one register.
+            // The bits above the lowest set one, computed without a shift: x86 shifts need a fixed
+            // register.
             self.due &= due ^ due.wrapping_neg();
             return Some(due.trailing_zeros() as usize);
         }
         let level = NonZeroU64::new(waiting)?.trailing_zeros();
-        // Bits 0 to `level`: what the next tick has served then, and half of it is what keeps `tick` from being a multiple of 2^level.
+        // Bits 0 to `level` will then be served in the next tick; half of them keep `tick` from
+        // being a multiple of 2^level.
         let served = waiting ^ (waiting - 1);
         let before = self.tick | served >> 1;
         self.tick = before.wrapping_add(1);

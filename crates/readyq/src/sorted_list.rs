@@ -1,12 +1,13 @@
-//! Virtual clock in a sorted list: the task with the least virtual time runs, FIFO among equals.
+//! Virtual clock in a sorted list: the task with the minimum virtual time runs, FIFO among equals.
 //!
-//! Inserting walks the list, forward from its head past everything that does not come later, or in reverse from its tail past everything
-//! that does. Right for a few tens of tasks: the walk is a handful of instructions per task, popping is a list's. Bad beyond, since the walk
-//! grows with the tasks. Forward wins with many levels (frequent tasks go near the head), reverse with few (equal keys are not
-//! walked past).
+//! An insertion searches the list, forward from its head or in reverse from its tail. Right for a
+//! few tens of tasks: the search takes a few instructions per task, and a pop costs the same as in
+//! a list. Bad beyond, since the search grows with the tasks. Forward is faster with many levels
+//! (frequent tasks go near the head), reverse with few (it does not pass equal keys).
 //!
-//! Cost: insert O(n), pop and remove O(1). Source: Porter 2021, structure (3), and "Linked List Search Direction". Deviations: keys
-//! wrap; a waking task does not get the turns it missed (see [`Strides`]).
+//! Cost: insert O(n), pop and remove O(1). Source: Porter 2021, structure (3), and "Linked List
+//! Search Direction". Deviations: keys wrap; a waking task does not get the slices it missed (see
+//! [`Strides`]).
 
 use crate::clock::{Clock, LONGEST_STRIDE, before};
 use crate::list::{List, find_from};
@@ -18,7 +19,8 @@ pub type SortedList<P = ()> = Sorted<false, P>;
 /// A sorted list that is searched from its tail.
 pub type SortedListReverse<P = ()> = Sorted<true, P>;
 
-/// A list sorted by virtual time; [`SortedList`] and [`SortedListReverse`] name the two directions of its search.
+/// A list sorted by virtual time; [`SortedList`] and [`SortedListReverse`] name the two directions
+/// of its search.
 #[derive(Clone, Debug)]
 pub struct Sorted<const REVERSE: bool, P> {
     list: List,

@@ -1,10 +1,12 @@
-//! A red-black tree through the nodes, ordered by whatever the caller compares.
+//! A red-black tree through the nodes, ordered by a comparison that the caller supplies.
 //!
-//! The tree keeps its first task at hand, so that the best one is found without a search, and takes it out by a shorter way than
-//! any other. It stores no keys: the caller compares tasks by its own tables.
+//! The tree caches its first task, so that the best one is found without a search, and removes it
+//! by a shorter path than any other. It stores no keys: the caller compares tasks by its own
+//! tables.
 //!
-//! Cost: insert and remove O(log n), at most three rotations; first O(1). Source: the textbook's tree (Cormen et al., chapter 13) with
-//! the cached leftmost node of Linux's `rb_root_cached`; the short removal of the first task is ours.
+//! Cost: insert and remove O(log n), at most three rotations; first O(1). Source: the textbook's
+//! tree (Cormen et al., chapter 13) with the cached leftmost node of Linux's `rb_root_cached`; the
+//! short removal of the first task is ours.
 //!
 //! ```
 //! use readyq::{Node, Nodes, TaskId, tree::Tree};
@@ -41,9 +43,15 @@ impl Tree {
         Tree { root: TaskId::NONE, first: TaskId::NONE }
     }
 
-    /// Inserts `task`, which is in no tree, in the order of `less(nodes, a, b)`, "a comes strictly before b". Among equals it becomes the last.
+    /// Inserts `task`, which is in no tree, in the order of `less(nodes, a, b)`, "a comes strictly
+    /// before b". It comes after its equals.
     #[inline(always)]
-    pub fn insert_by(&mut self, nodes: &mut Nodes, task: TaskId, mut less: impl FnMut(&Nodes, TaskId, TaskId) -> bool) {
+    pub fn insert_by(
+        &mut self,
+        nodes: &mut Nodes,
+        task: TaskId,
+        mut less: impl FnMut(&Nodes, TaskId, TaskId) -> bool,
+    ) {
         let (mut parent, mut on_left, mut next) = (TaskId::NONE, true, self.root);
         while let Some(node) = nodes.get(next) {
             parent = next;
@@ -57,11 +65,18 @@ impl Tree {
         }
     }
 
-    /// As [`insert_by`](Self::insert_by), for keys that are in the nodes: `before` says whether the task comes before that node's.
+    /// As [`insert_by`](Self::insert_by), for keys that are in the nodes: `before` says whether the
+    /// task comes before that node's.
     ///
-    /// The way down costs seven instructions a level. For that it goes by references, and each side has its own load and its own end.
+    /// The descent costs seven instructions a level. For this it uses references, and each side has
+    /// its own load and its own end.
     #[inline(always)]
-    pub(crate) fn insert_before(&mut self, nodes: &mut Nodes, task: TaskId, mut before: impl FnMut(&Node) -> bool) {
+    pub(crate) fn insert_before(
+        &mut self,
+        nodes: &mut Nodes,
+        task: TaskId,
+        mut before: impl FnMut(&Node) -> bool,
+    ) {
         let mut parent = Cursor::at(self.root);
         let Some(mut node) = nodes.get(self.root) else {
             return self.plant(nodes, task);
@@ -99,7 +114,7 @@ impl Tree {
         self.first = task;
     }
 
-    /// Hangs `task` below `parent`, on the side that `ON_LEFT` names, where there is nobody.
+    /// Makes `task` a child of `parent`, on the empty side that `ON_LEFT` names.
     #[inline(always)]
     fn hang<const ON_LEFT: bool>(&mut self, nodes: &mut Nodes, task: TaskId, parent: TaskId) {
         let node = &mut nodes[task];
@@ -111,7 +126,7 @@ impl Tree {
         let is_red = above.tag == RED;
         if ON_LEFT {
             above.next = task;
-            // Only below the first task on its left is there nobody before the new one.
+            // Only to the left of the first task is there no task before the new one.
             if self.first == parent {
                 self.first = task;
             }
@@ -123,12 +138,13 @@ impl Tree {
         }
     }
 
-    /// Takes out the first task.
+    /// Removes the first task.
     #[inline(always)]
     pub fn pop_first(&mut self, nodes: &mut Nodes) -> Option<TaskId> {
         let task = self.first;
         let &Node { prev: right, parent, tag, .. } = nodes.get(task)?;
-        // The first task has no left child, so its right one is a red leaf, which takes its place and its colour.
+        // The first task has no left child, so its right one is a red leaf, which takes its place
+        // and its colour.
         match nodes.get_mut(right) {
             Some(child) => {
                 child.parent = parent;
@@ -150,7 +166,7 @@ impl Tree {
         Some(task)
     }
 
-    /// Takes out `task`, which is in this tree.
+    /// Removes `task`, which is in this tree.
     #[inline]
     pub fn remove(&mut self, nodes: &mut Nodes, task: TaskId) {
         if task == self.first {
@@ -158,11 +174,13 @@ impl Tree {
             return;
         }
         let Node { next: left, prev: right, parent, tag, .. } = nodes[task];
-        // What leaves the tree's shape is `task` itself or, if it has two children, its successor, which then takes its place.
+        // The node that leaves the tree's shape is `task` itself or, if it has two children, its
+        // successor, which then replaces it.
         let (hole, hole_on_left, filler, lost);
         if left == TaskId::NONE || right == TaskId::NONE {
             filler = if left == TaskId::NONE { right } else { left };
-            (hole, hole_on_left, lost) = (parent, nodes.get(parent).is_some_and(|node| node.next == task), tag);
+            (hole, hole_on_left, lost) =
+                (parent, nodes.get(parent).is_some_and(|node| node.next == task), tag);
             self.replace_child(nodes, parent, task, filler);
         } else {
             let mut heir = right;
@@ -213,19 +231,19 @@ impl Tree {
         self.root.known()
     }
 
-    /// The root of what stands below `task` and comes before it.
+    /// The root of the subtree below `task` with the tasks before it.
     #[inline(always)]
     pub fn left(&self, nodes: &Nodes, task: TaskId) -> Option<TaskId> {
         nodes[task].next.known()
     }
 
-    /// The root of what stands below `task` and comes after it.
+    /// The root of the subtree below `task` with the tasks after it.
     #[inline(always)]
     pub fn right(&self, nodes: &Nodes, task: TaskId) -> Option<TaskId> {
         nodes[task].prev.known()
     }
 
-    /// The task below which `task` stands.
+    /// The parent of `task`.
     #[inline(always)]
     pub fn parent(&self, nodes: &Nodes, task: TaskId) -> Option<TaskId> {
         nodes[task].parent.known()
@@ -248,7 +266,7 @@ impl Tree {
         None
     }
 
-    /// The first task in the order that `accept` agrees to.
+    /// The first task in the order that `accept` returns true for.
     pub fn find(&self, nodes: &Nodes, mut accept: impl FnMut(TaskId) -> bool) -> Option<TaskId> {
         let mut candidate = self.first();
         while let Some(task) = candidate {
@@ -265,7 +283,8 @@ impl Tree {
     fn repair_red(&mut self, nodes: &mut Nodes, mut task: TaskId, mut parent: TaskId) {
         // Both are in the slab: `hang` has written to them.
         loop {
-            // SAFETY: at first as above; afterwards `parent` is what was `above` and found to be red.
+            // SAFETY: at first as above; afterwards `parent` is what was `above` and found to be
+            // red.
             unsafe { nodes.promised(Cursor::at(parent)) };
             // A red parent is not the root.
             let grand = nodes[parent].parent;
@@ -288,10 +307,17 @@ impl Tree {
         }
     }
 
-    /// The end of [`repair_red`](Self::repair_red): `task` and its parent are red, its uncle is black. `ON_LEFT`: the parent is a left child. The
-    /// middle one of the three comes to the top, black, and the other two hang below it, red.
+    /// The end of [`repair_red`](Self::repair_red): `task` and its parent are red, its uncle is
+    /// black. `ON_LEFT`: the parent is a left child. The middle one of the three moves to the top
+    /// and becomes black; the other two become its red children.
     #[inline(always)]
-    fn rotate_red<const ON_LEFT: bool>(&mut self, nodes: &mut Nodes, task: TaskId, parent: TaskId, grand: TaskId) {
+    fn rotate_red<const ON_LEFT: bool>(
+        &mut self,
+        nodes: &mut Nodes,
+        task: TaskId,
+        parent: TaskId,
+        grand: TaskId,
+    ) {
         let above = nodes[grand].parent;
         let inner = far::<ON_LEFT>(&nodes[parent]);
         if inner != task {
@@ -321,7 +347,7 @@ impl Tree {
         }
     }
 
-    /// Puts `top`, black, in the place of `grand`, which is now red and below it.
+    /// Puts `top`, black, in the place of `grand`, which becomes its red child.
     #[inline(always)]
     fn crown(&mut self, nodes: &mut Nodes, top: TaskId, grand: TaskId, above: TaskId) {
         nodes[grand].parent = top;
@@ -331,8 +357,8 @@ impl Tree {
         self.replace_child(nodes, above, grand, top);
     }
 
-    /// Repairs a tree in which every path through the left side of `hole` is one black task short, when `hole` and everything above it are
-    /// on the left edge of the tree.
+    /// Repairs a tree in which every path through the left side of `hole` is one black task short,
+    /// when `hole` and everything above it are on the left edge of the tree.
     #[inline(always)]
     fn repair_left_edge(&mut self, nodes: &mut Nodes, mut hole: TaskId) {
         while nodes.get(hole).is_some() {
@@ -360,10 +386,15 @@ impl Tree {
         }
     }
 
-    /// One step of it: either repairs the tree, or returns `false` and leaves all paths through `hole` one black task short. `ON_EDGE`: `hole` and
-    /// everything above it are on the left edge of the tree.
+    /// One step of it: either repairs the tree, or returns `false` and leaves all paths through
+    /// `hole` one black task short. `ON_EDGE`: `hole` and everything above it are on the left edge
+    /// of the tree.
     #[inline(always)]
-    fn repair_black<const ON_LEFT: bool, const ON_EDGE: bool>(&mut self, nodes: &mut Nodes, hole: TaskId) -> bool {
+    fn repair_black<const ON_LEFT: bool, const ON_EDGE: bool>(
+        &mut self,
+        nodes: &mut Nodes,
+        hole: TaskId,
+    ) -> bool {
         let mut sibling = far::<ON_LEFT>(&nodes[hole]);
         let Node { tag, next, prev, .. } = nodes[sibling];
         let mut below = (next, prev);
@@ -374,7 +405,7 @@ impl Tree {
             sibling = far::<ON_LEFT>(&nodes[hole]);
             below = (nodes[sibling].next, nodes[sibling].prev);
         }
-        // SAFETY: on both ways here its links were read.
+        // SAFETY: both paths to here have read its links.
         unsafe { nodes.promised(Cursor::at(sibling)) };
         let (inner, outer) = if ON_LEFT { below } else { (below.1, below.0) };
         if let Some(node) = nodes.get_mut(outer)
@@ -402,10 +433,14 @@ impl Tree {
         true
     }
 
-    /// Turns `task` down to the side that `TO_LEFT` names; its child on the other side takes its place. `ON_EDGE` as in
-    /// [`repair_black`](Self::repair_black).
+    /// Rotates `task` down to the side that `TO_LEFT` names; its child on the other side replaces
+    /// it. `ON_EDGE` as in [`repair_black`](Self::repair_black).
     #[inline(always)]
-    fn rotate<const TO_LEFT: bool, const ON_EDGE: bool>(&mut self, nodes: &mut Nodes, task: TaskId) {
+    fn rotate<const TO_LEFT: bool, const ON_EDGE: bool>(
+        &mut self,
+        nodes: &mut Nodes,
+        task: TaskId,
+    ) {
         let up = far::<TO_LEFT>(&nodes[task]);
         let above = nodes[task].parent;
         let inner = near::<TO_LEFT>(&nodes[up]);

@@ -1,9 +1,11 @@
-//! Wheel: the exact virtual clock in FIFO buckets, one per instant of virtual time, with a mask of those that are not empty.
+//! Wheel: the exact virtual clock in FIFO buckets, one per instant of virtual time, with a mask of
+//! those that are not empty.
 //!
-//! Waiting tasks lie within the longest stride of the clock. With more buckets than that each bucket holds one key only, so a FIFO per bucket is
-//! the order of [`RbTree`](crate::RbTree), task by task, and a rotation and a count of zeros find the next bucket. Right for proportional rates with
-//! bounded strides, at any number of tasks. Bad when strides must be long: [`Wheel`] takes strides up to 63, [`WideWheel`] up to
-//! 4095 for 32 KiB per queue.
+//! Waiting tasks lie within the longest stride of the clock. With more buckets than that, each
+//! bucket holds one key only. So a FIFO per bucket gives the exact order of
+//! [`RbTree`](crate::RbTree); a rotation and a count of zeros find the next bucket. Right for
+//! proportional rates with bounded strides, at any number of tasks. Bad when strides must be long:
+//! [`Wheel`] takes strides up to 63, [`WideWheel`] up to 4095 for 32 KiB per queue.
 //!
 //! Cost: O(1) in every operation. Source: ours; the order is Porter 2021, structure (4).
 
@@ -17,7 +19,8 @@ pub type Wheel = Buckets<1>;
 /// A wheel of 4096 buckets, for strides up to 4095: 4095 linear levels, or 12 that double.
 pub type WideWheel = Buckets<64>;
 
-/// A wheel of `WORDS` × 64 buckets; [`Wheel`] and [`WideWheel`] are the two that make sense. `WORDS` is a power of two, at most 64.
+/// A wheel of `WORDS` × 64 buckets. `WORDS` is a power of two, at most 64; [`Wheel`] and
+/// [`WideWheel`] are the two useful sizes.
 #[derive(Clone, Debug)]
 pub struct Buckets<const WORDS: usize> {
     clock: Clock,
@@ -32,10 +35,15 @@ impl<const WORDS: usize> Buckets<WORDS> {
     /// An empty queue.
     pub const fn new(strides: Strides) -> Self {
         const { assert!(WORDS.is_power_of_two() && WORDS <= 64) };
-        Buckets { clock: Clock::new(strides), words: 0, waiting: [0; WORDS], buckets: [[List::EMPTY; 64]; WORDS] }
+        Buckets {
+            clock: Clock::new(strides),
+            words: 0,
+            waiting: [0; WORDS],
+            buckets: [[List::EMPTY; 64]; WORDS],
+        }
     }
 
-    /// The bucket of the least key.
+    /// The bucket of the minimum key.
     #[inline(always)]
     fn first(&self) -> Option<Bucket> {
         let now = Bucket::of::<WORDS>(self.clock.now);
@@ -53,7 +61,7 @@ impl<const WORDS: usize> Buckets<WORDS> {
         if self.words == 0 {
             return None;
         }
-        // This word comes last: what is left in it has wrapped around.
+        // This word comes last: its remaining bits have wrapped around.
         let ahead = self.words.rotate_right(now.word as u32 + 1).trailing_zeros() as usize;
         let word = (now.word + 1 + ahead) % 64 % WORDS;
         Some(Bucket { word, bit: self.waiting[word].trailing_zeros() as usize % 64 })
@@ -112,7 +120,8 @@ impl<const WORDS: usize> ReadyQueue for Buckets<WORDS> {
         for step in 0..=WORDS {
             let word = (now.word + step) % WORDS;
             let mut bits = self.waiting[word];
-            // The clock's word comes twice: from the clock on, and at the end what has wrapped around.
+            // The clock's word comes twice: first its bits from the clock on, last those that have
+            // wrapped around.
             if step == 0 {
                 bits &= u64::MAX << now.bit;
             } else if step == WORDS {
@@ -139,7 +148,7 @@ impl<const WORDS: usize> ReadyQueue for Buckets<WORDS> {
     }
 }
 
-/// Where the tasks of one key wait.
+/// The position of the tasks of one key.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     word: usize,

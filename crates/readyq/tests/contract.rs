@@ -1,4 +1,4 @@
-//! What happens to callers who do not keep the contract: `Checked` refuses, and the raw queues stay within their slab.
+//! Callers that break the contract: `Checked` refuses, and the raw queues stay within their slab.
 #![allow(missing_docs)]
 
 mod support;
@@ -9,7 +9,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use support::Lcg;
 
 fn each_structure<V: Visitor>(visitor: impl Fn() -> V) -> Vec<(&'static str, V::Out)> {
-    catalog::names().map(|name| (name, catalog::visit(name, 4, Strides::Linear, visitor()).unwrap())).collect()
+    catalog::names()
+        .map(|name| (name, catalog::visit(name, 4, Strides::Linear, visitor()).unwrap()))
+        .collect()
 }
 
 struct Misuse;
@@ -36,11 +38,17 @@ impl Visitor for Misuse {
         let levels = queue.levels();
         if let Ok(level) = u16::try_from(levels) {
             let level = Level(level);
-            assert_eq!(queue.insert(nodes, TaskId(0), level), Err(Error::LevelOutOfRange { level, levels }));
+            assert_eq!(
+                queue.insert(nodes, TaskId(0), level),
+                Err(Error::LevelOutOfRange { level, levels })
+            );
         }
         // Refusing changed nothing.
         assert_eq!(queue.find(nodes, |_| true), Some(task));
-        assert_eq!((queue.peek(nodes), queue.pop(nodes), queue.pop(nodes)), (Some(task), Some(task), None));
+        assert_eq!(
+            (queue.peek(nodes), queue.pop(nodes), queue.pop(nodes)),
+            (Some(task), Some(task), None)
+        );
         other.insert(nodes, task, Level(0)).unwrap();
         other.remove(nodes, task).unwrap();
         assert!(queue.is_empty() && other.is_empty());
@@ -56,17 +64,23 @@ fn checked_queues_refuse_misuse_and_stay_as_they_were() {
 }
 
 #[test]
-fn errors_say_what_is_wrong_and_what_to_do() {
+fn errors_name_the_fault_and_the_remedy() {
     let message = |error: Error| error.to_string();
-    assert!(message(Error::BeyondSlab { task: TaskId(9), tasks: 4 }).contains("task 9 has no node: the slab has 4"));
-    assert!(message(Error::LevelOutOfRange { level: Level(8), levels: 8 }).contains("levels 0 to 7"));
+    assert!(
+        message(Error::BeyondSlab { task: TaskId(9), tasks: 4 })
+            .contains("task 9 has no node: the slab has 4")
+    );
+    assert!(
+        message(Error::LevelOutOfRange { level: Level(8), levels: 8 }).contains("levels 0 to 7")
+    );
     assert!(message(Error::AlreadyWaiting { task: TaskId(1) }).contains("remove it first"));
     assert!(message(Error::NotWaiting { task: TaskId(1) }).contains("does not wait"));
     assert!(Unavailable::NoSuchStructure.to_string().contains("sorted-list-reverse"));
     assert!(Unavailable::TooManyLevels { levels: 9, at_most: 8 }.to_string().contains("at most 8"));
 }
 
-/// Does anything to raw queues: ids beyond the slab, double inserts, removals of absent tasks, two slabs of different sizes.
+/// Misuses raw queues: ids beyond the slab, double inserts, removals of absent tasks, two slabs of
+/// different sizes.
 struct Abuse {
     seed: u64,
 }
@@ -83,7 +97,7 @@ impl Visitor for Abuse {
             let task = TaskId(random.below(7) as u32);
             let level = Level(random.below(4) as u16);
             let operation = random.below(3);
-            // Whether it panics depends on where the debug assertions are; that it does nothing worse does not.
+            // Debug assertions decide whether it panics; in any case it does nothing worse.
             let _ = catch_unwind(AssertUnwindSafe(|| match operation {
                 0 => queue.insert(nodes, task, level),
                 1 => drop(queue.pop(nodes)),
@@ -95,7 +109,7 @@ impl Visitor for Abuse {
 
 #[test]
 fn raw_queues_never_leave_their_slab() {
-    // What Miri has to say about this is the point; without it, that nothing worse than a panic happens.
+    // Under Miri this checks for undefined behaviour; without it, only for crashes.
     std::panic::set_hook(Box::new(|_| ()));
     // A tangled list can be a ring, so only structures that never walk one are abused.
     let names = ["rr", "multilist1", "multilist2", "ruler", "wheel", "priority"];
@@ -119,12 +133,20 @@ fn the_catalogue_knows_its_limits() {
     for strides in [Strides::Linear, Strides::PowersOfTwo] {
         for entry in catalog::ENTRIES {
             let at_most = entry.levels(strides);
-            assert_eq!(catalog::visit(entry.name, at_most, strides, Levels), Ok(at_most), "{}", entry.name);
+            assert_eq!(
+                catalog::visit(entry.name, at_most, strides, Levels),
+                Ok(at_most),
+                "{}",
+                entry.name
+            );
             let too_many = Unavailable::TooManyLevels { levels: at_most + 1, at_most };
             assert_eq!(catalog::visit(entry.name, at_most + 1, strides, Levels), Err(too_many));
         }
     }
-    assert_eq!(catalog::visit("fifo", 1, Strides::Linear, Levels), Err(Unavailable::NoSuchStructure));
+    assert_eq!(
+        catalog::visit("fifo", 1, Strides::Linear, Levels),
+        Err(Unavailable::NoSuchStructure)
+    );
     assert_eq!(catalog::names().count(), 12);
     // One word of buckets is taken when it suffices.
     assert_eq!(catalog::visit("wheel", 10, Strides::Linear, Levels), Ok(63));

@@ -1,18 +1,21 @@
-//! Structures that must have the same order, task by task, whatever happens.
+//! Structures that must have exactly the same order under any events.
 #![allow(missing_docs)]
 
 mod support;
 
 use readyq::{
-    Heap, Level, MultiList2, Node, Nodes, RbTree, ReadyQueue, RoundRobin, RoundRobinInPlace, RoundRobinTree, Ruler, RulerInPlace,
-    SortedList, SortedListReverse, Strides, TaskId, Wheel, WideWheel,
+    Heap, Level, MultiList2, Node, Nodes, RbTree, ReadyQueue, RoundRobin, RoundRobinInPlace,
+    RoundRobinTree, Ruler, RulerInPlace, SortedList, SortedListReverse, Strides, TaskId, Wheel,
+    WideWheel,
 };
 use support::Lcg;
 use support::models::{ListLast, Model, ruler_sequence};
 
-/// One machine: a queue, its slab, who runs and who sleeps. Events come from outside, so that several machines live through the same.
+/// One machine: a queue, its slab, the running task and the sleeping ones. Events come from
+/// outside, so that several machines see the same ones.
 trait Machine {
-    /// The slice ends (`stays`: the running task waits again, at `level`; otherwise it blocks) and the next begins.
+    /// The slice ends and the next one starts. With `stays` the running task waits again at that
+    /// level; otherwise it blocks.
     fn slice(&mut self, stays: Option<u16>) -> Option<u32>;
     fn wake(&mut self, task: u32, level: u16);
     /// Removes a waiting task.
@@ -128,8 +131,8 @@ impl Machine for RoundInPlace {
     }
 }
 
-/// Multi-List-2 as a virtual clock: the order of (key, level, arrival), where a task's key is the next multiple of 2^level at which its level
-/// has not had its turn yet.
+/// Multi-List-2 as a virtual clock: the order of (key, level, arrival), where a task's key is the
+/// next multiple of 2^level at which its level has not been served yet.
 struct Keyed {
     waiting: Vec<(u64, u16, u64, u32)>,
     now: (u64, u16),
@@ -165,7 +168,8 @@ impl Model for Keyed {
 
 const TASKS: usize = 12;
 
-/// Lets all machines live through the same random events and compares every slice. `levels` is how many levels are used.
+/// Applies the same random events to all machines and compares every slice. `levels` is the number
+/// of levels used.
 fn all_alike(machines: &mut [(&str, Box<dyn Machine>)], levels: u64, events: u64, seed: u64) {
     #[derive(Clone, Copy, PartialEq)]
     enum State {
@@ -187,7 +191,7 @@ fn all_alike(machines: &mut [(&str, Box<dyn Machine>)], levels: u64, events: u64
                 machines.iter_mut().for_each(|(_, machine)| machine.wake(task as u32, level[task]));
             }
             (0, State::Waiting) => {
-                // Also while nobody, or a task of no list, runs: the paper's third case.
+                // Also while no task, or a task of no list, runs: the paper's third case.
                 state[task] = State::Asleep;
                 machines.iter_mut().for_each(|(_, machine)| machine.kill(task as u32));
             }
@@ -199,7 +203,11 @@ fn all_alike(machines: &mut [(&str, Box<dyn Machine>)], levels: u64, events: u64
                 }
                 let expected = machines[0].1.slice(stays);
                 for (name, machine) in &mut machines[1..] {
-                    assert_eq!(machine.slice(stays), expected, "{name} at event {event}, seed {seed}");
+                    assert_eq!(
+                        machine.slice(stays),
+                        expected,
+                        "{name} at event {event}, seed {seed}"
+                    );
                 }
                 if let Some(task) = expected {
                     state[task as usize] = State::Running;
@@ -219,9 +227,25 @@ fn ruler_is_multilist2_under_block_wake_kill_and_level_changes() {
         let mut machines: Vec<(_, Box<dyn Machine>)> = vec![
             ("multilist2", queued(MultiList2::new())),
             ("ruler", queued(Ruler::new())),
-            ("listLast", Box::new(Modelled { model: ListLast::new(ruler_sequence(8)), running: None })),
-            ("virtual clock", Box::new(Modelled { model: Keyed { waiting: vec![], now: (0, u16::MAX), arrivals: 0 }, running: None })),
-            ("in place", Box::new(InPlace { queue: RulerInPlace::new(), slab: vec![Node::NEW; TASKS], level: vec![0; TASKS] })),
+            (
+                "listLast",
+                Box::new(Modelled { model: ListLast::new(ruler_sequence(8)), running: None }),
+            ),
+            (
+                "virtual clock",
+                Box::new(Modelled {
+                    model: Keyed { waiting: vec![], now: (0, u16::MAX), arrivals: 0 },
+                    running: None,
+                }),
+            ),
+            (
+                "in place",
+                Box::new(InPlace {
+                    queue: RulerInPlace::new(),
+                    slab: vec![Node::NEW; TASKS],
+                    level: vec![0; TASKS],
+                }),
+            ),
         ];
         all_alike(&mut machines, 8, 20_000, seed);
     }
@@ -230,7 +254,9 @@ fn ruler_is_multilist2_under_block_wake_kill_and_level_changes() {
 #[test]
 fn the_exact_virtual_clocks_are_alike() {
     for seed in 0..6 {
-        for (strides, levels) in [(Strides::Linear, 10), (Strides::Linear, 63), (Strides::PowersOfTwo, 6)] {
+        for (strides, levels) in
+            [(Strides::Linear, 10), (Strides::Linear, 63), (Strides::PowersOfTwo, 6)]
+        {
             let mut machines = vec![
                 ("sorted-list", queued(SortedList::new(strides))),
                 ("sorted-list-reverse", queued(SortedListReverse::new(strides))),
@@ -242,7 +268,10 @@ fn the_exact_virtual_clocks_are_alike() {
             all_alike(&mut machines, levels, 5_000, seed);
         }
         let strides = Strides::PowersOfTwo;
-        let mut machines = vec![("rbtree", queued(RbTree::new(strides))), ("wide wheel", queued(WideWheel::new(strides)))];
+        let mut machines = vec![
+            ("rbtree", queued(RbTree::new(strides))),
+            ("wide wheel", queued(WideWheel::new(strides))),
+        ];
         all_alike(&mut machines, 12, 5_000, seed);
     }
 }
@@ -253,7 +282,13 @@ fn the_round_robins_are_alike() {
         let mut machines: Vec<(_, Box<dyn Machine>)> = vec![
             ("rr", queued(RoundRobin::new())),
             ("rr-rbtree", queued(RoundRobinTree::new())),
-            ("in place", Box::new(RoundInPlace { queue: RoundRobinInPlace::new(), slab: vec![Node::NEW; TASKS] })),
+            (
+                "in place",
+                Box::new(RoundInPlace {
+                    queue: RoundRobinInPlace::new(),
+                    slab: vec![Node::NEW; TASKS],
+                }),
+            ),
         ];
         all_alike(&mut machines, 1, 10_000, seed);
     }
@@ -261,18 +296,23 @@ fn the_round_robins_are_alike() {
 
 #[test]
 fn under_yield_multilist2_is_the_virtual_clock_with_first_key_and_stride_two_to_the_level() {
-    // All tasks arrive at time 0, so the clamped key is the multiple of the stride; ties go to the better level, then to the first.
+    // All tasks arrive at time 0, so the clamped key is the multiple of the stride; ties go to the
+    // better level, then to the first.
     let mut random = Lcg(7);
     for _ in 0..50 {
         let levels: Vec<u16> = (0..1 + random.below(12)).map(|_| random.below(8) as u16).collect();
         let mut slab = vec![Node::NEW; levels.len()];
-        let turns = support::yielding(&mut MultiList2::new(), Nodes::from_mut(&mut slab), &levels, 2000);
-        let mut waiting: Vec<(u64, u16, usize, u32)> =
-            levels.iter().enumerate().map(|(task, &level)| (1 << level, level, task, task as u32)).collect();
-        for (slice, turn) in turns.into_iter().enumerate() {
+        let order =
+            support::yielding(&mut MultiList2::new(), Nodes::from_mut(&mut slab), &levels, 2000);
+        let mut waiting: Vec<(u64, u16, usize, u32)> = levels
+            .iter()
+            .enumerate()
+            .map(|(task, &level)| (1 << level, level, task, task as u32))
+            .collect();
+        for (slice, chosen) in order.into_iter().enumerate() {
             let index = (0..waiting.len()).min_by_key(|&index| waiting[index]).unwrap();
             let (key, level, _, task) = waiting[index];
-            assert_eq!(turn, task);
+            assert_eq!(chosen, task);
             waiting[index] = (key + (1 << level), level, levels.len() + slice, task);
         }
     }
@@ -297,5 +337,8 @@ fn tasks_that_move_between_queues_of_one_slab_keep_both_in_order() {
     clock_far_ahead.insert(nodes, TaskId(2), Level(3));
     assert_eq!(clock_far_ahead.pop(nodes), Some(TaskId(2)));
     fresh.insert(nodes, TaskId(2), Level(0));
-    assert_eq!([fresh.pop(nodes), fresh.pop(nodes), fresh.pop(nodes)], [Some(TaskId(2)), Some(TaskId(1)), None]);
+    assert_eq!(
+        [fresh.pop(nodes), fresh.pop(nodes), fresh.pop(nodes)],
+        [Some(TaskId(2)), Some(TaskId(1)), None]
+    );
 }

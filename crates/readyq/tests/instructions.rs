@@ -1,8 +1,8 @@
-//! What an operation costs in instructions, as callgrind counts them in the release build of `examples/count`, held against what it may
-//! cost.
+//! The instructions of an operation, as callgrind counts them in the release build of
+//! `examples/count`, against limits.
 //!
-//! A number here is a goal, not a measurement: `docs/queue-atlas.md` has those. A compiler that makes a queue dearer than its goal fails
-//! here.
+//! A number here is a goal, not a measurement: `docs/queue-atlas.md` has those. A compiler that
+//! exceeds a goal fails here.
 #![allow(missing_docs)]
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -10,7 +10,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
 
-/// A structure, its levels as `examples/count` reads them, how many tasks, and at most how many instructions per operation.
+/// A structure, its levels as `examples/count` reads them, the number of tasks, and the maximum
+/// number of instructions per operation.
 type Goal = (&'static str, &'static str, u32, f64);
 
 const SLICES: u64 = 20_000;
@@ -31,35 +32,57 @@ fn operations_cost_no_more_than_they_may() {
     goals.extend([("ruler", "10", 100, 16.22), ("ruler", "10", 1000, 16.022)]);
     goals.extend([("multilist2", "8", 100, 16.0), ("multilist2", "8", 1000, 16.0)]);
     // What Linux's rb_root_cached costs in C.
-    goals.extend([("rbtree", "10", 1, 57.0), ("rbtree", "10", 10, 139.0), ("rbtree", "10", 100, 210.0), ("rbtree", "10", 1000, 276.0)]);
+    goals.extend([
+        ("rbtree", "10", 1, 57.0),
+        ("rbtree", "10", 10, 139.0),
+        ("rbtree", "10", 100, 210.0),
+        ("rbtree", "10", 1000, 276.0),
+    ]);
     let missed = missed(&goals);
     assert!(missed.is_empty(), "dearer than they may be:\n{}", missed.join("\n"));
 }
 
 #[test]
 fn a_dearer_structure_would_be_noticed() {
-    assert_eq!(missed(&[("heap", "10", 100, 210.0), ("rbtree", "10", 10, 38.0), ("priority", "10", 100, 14.0)]).len(), 3);
+    assert_eq!(
+        missed(&[
+            ("heap", "10", 100, 210.0),
+            ("rbtree", "10", 10, 38.0),
+            ("priority", "10", 100, 14.0)
+        ])
+        .len(),
+        3
+    );
 }
 
 #[test]
 fn pointers_and_indices_have_the_same_order() {
     let program = build();
-    let order = |name: &str, tasks: &str| Command::new(&program).args([name, tasks, "10", "1"]).output().unwrap().stdout;
-    for (name, pointers) in
-        [("rr", "pointers:rr"), ("rr", "pointers:list-head"), ("ruler", "pointers:ruler"), ("rbtree", "pointers:rbtree")]
-    {
+    let order = |name: &str, tasks: &str| {
+        Command::new(&program).args([name, tasks, "10", "1"]).output().unwrap().stdout
+    };
+    for (name, pointers) in [
+        ("rr", "pointers:rr"),
+        ("rr", "pointers:list-head"),
+        ("ruler", "pointers:ruler"),
+        ("rbtree", "pointers:rbtree"),
+    ] {
         for tasks in ["1", "2", "3", "10", "37", "1000"] {
             let order = [order(name, tasks), order(pointers, tasks)];
-            assert!(order[0].len() == 17 && order[0] == order[1], "{name} and {pointers} with {tasks} tasks");
+            assert!(
+                order[0].len() == 17 && order[0] == order[1],
+                "{name} and {pointers} with {tasks} tasks"
+            );
         }
     }
     assert_ne!(order("rr", "10"), order("pointers:rbtree", "10"));
 }
 
-/// Those of `goals` that are not reached, in words.
+/// The missed goals, in words.
 fn missed(goals: &[Goal]) -> Vec<String> {
     let program = build();
-    let [empty, empty_in_place] = ["loop", "loop-in-place"].map(|name| per_slice(&program, name, "10", 1));
+    let [empty, empty_in_place] =
+        ["loop", "loop-in-place"].map(|name| per_slice(&program, name, "10", 1));
     let (goals, missed) = (Mutex::new(goals.iter()), Mutex::new(Vec::new()));
     let next = || goals.lock().unwrap().next();
     std::thread::scope(|scope| {
@@ -69,12 +92,12 @@ fn missed(goals: &[Goal]) -> Vec<String> {
                     let empty = if name.ends_with("in-place") { empty_in_place } else { empty };
                     let cost = per_slice(&program, name, levels, tasks) - empty;
                     println!("{name} {levels} N={tasks}: {cost:.2}, goal {goal:.2}");
-                    // What comes before and after the loop is counted, too: some tens of instructions.
+                    // Code before and after the loop is counted, too: some tens of instructions.
                     if cost > goal + 0.02 {
-                        missed
-                            .lock()
-                            .unwrap()
-                            .push(format!("{name} with levels {levels} and {tasks} tasks: {cost:.2} instead of {goal:.2}"));
+                        missed.lock().unwrap().push(format!(
+                            "{name} with levels {levels} and {tasks} tasks: {cost:.2} instead of \
+                             {goal:.2}"
+                        ));
                     }
                 }
             });
@@ -83,14 +106,28 @@ fn missed(goals: &[Goal]) -> Vec<String> {
     missed.into_inner().unwrap()
 }
 
-/// Builds the example as a release is built, and returns where it is.
+/// Builds the example in release mode. Returns its path.
 fn build() -> PathBuf {
     let cargo = std::env::var_os("CARGO").expect("cargo runs this test");
-    let arguments = ["build", "--locked", "--quiet", "--release", "-p", "readyq", "--example", "count", "--message-format=json"];
+    let arguments = [
+        "build",
+        "--locked",
+        "--quiet",
+        "--release",
+        "-p",
+        "readyq",
+        "--example",
+        "count",
+        "--message-format=json",
+    ];
     let output = Command::new(cargo).args(arguments).output().unwrap();
     let messages = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{messages}{}", String::from_utf8_lossy(&output.stderr));
-    let path = messages.rsplit_once("\"executable\":\"").and_then(|(_, rest)| rest.split_once('"')).expect("cargo names the executable").0;
+    let path = messages
+        .rsplit_once("\"executable\":\"")
+        .and_then(|(_, rest)| rest.split_once('"'))
+        .expect("cargo names the executable")
+        .0;
     PathBuf::from(path)
 }
 
@@ -104,6 +141,7 @@ fn per_slice(program: &PathBuf, name: &str, levels: &str, tasks: u32) -> f64 {
         .expect("valgrind counts the instructions; `apt-get install valgrind`");
     let words = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{words}");
-    let total = words.lines().find_map(|line| line.split_once("Collected :")).expect("callgrind sums up").1;
+    let total =
+        words.lines().find_map(|line| line.split_once("Collected :")).expect("callgrind sums up").1;
     total.trim().parse::<f64>().unwrap() / SLICES as f64
 }

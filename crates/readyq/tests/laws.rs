@@ -1,5 +1,5 @@
-//! One law suite over every structure, against naive models: all short sequences of operations, then long random ones. And the suite
-//! itself is tested: it must catch queues that are broken on purpose.
+//! The laws of all structures, against naive models: all short sequences of operations, then long
+//! random ones. The suite itself is tested: it must catch queues that are broken on purpose.
 #![allow(missing_docs)]
 
 mod support;
@@ -32,7 +32,8 @@ impl Visitor for Exhaustively {
 fn every_structure_obeys_its_model_in_all_sequences_of_seven_operations_on_four_tasks() {
     for entry in catalog::ENTRIES {
         for &strides in if entry.uses_strides { &STRIDES[..] } else { &STRIDES[..1] } {
-            catalog::visit(entry.name, 2, strides, Exhaustively { name: entry.name, strides }).unwrap();
+            catalog::visit(entry.name, 2, strides, Exhaustively { name: entry.name, strides })
+                .unwrap();
         }
     }
     let pslist = Exhaustively { name: "pslist with stop rule", strides: Strides::Linear };
@@ -51,7 +52,13 @@ impl Visitor for Run<'_> {
     type Out = Result<(), String>;
 
     fn visit<Q: ReadyQueue + Clone + 'static>(self, queue: Q) -> Self::Out {
-        Pair::new(queue, model(self.name, self.levels as u32, self.strides), self.tasks, self.levels).check(self.ops)
+        Pair::new(
+            queue,
+            model(self.name, self.levels as u32, self.strides),
+            self.tasks,
+            self.levels,
+        )
+        .check(self.ops)
     }
 }
 
@@ -69,7 +76,11 @@ proptest! {
 
     #[test]
     fn every_structure_obeys_its_model_in_long_random_sequences(
-        ops in ops(400), tasks in 1usize..24, levels in 1u16..=8, linear: bool, entry in 0..catalog::ENTRIES.len(),
+        ops in ops(400),
+        tasks in 1usize..24,
+        levels in 1u16..=8,
+        linear: bool,
+        entry in 0..catalog::ENTRIES.len(),
     ) {
         let entry = &catalog::ENTRIES[entry];
         let strides = STRIDES[linear as usize];
@@ -84,7 +95,12 @@ proptest! {
         for name in ["sorted-list", "sorted-list-reverse", "rbtree", "wheel", "heap", "pslist"] {
             for (strides, levels) in [(Strides::Linear, 4095), (Strides::PowersOfTwo, 12)] {
                 let run = Run { name, strides, tasks, levels, ops: &ops };
-                prop_assert_eq!(catalog::visit(name, levels as u32, strides, run).unwrap(), Ok(()), "{}", name);
+                prop_assert_eq!(
+                    catalog::visit(name, levels as u32, strides, run).unwrap(),
+                    Ok(()),
+                    "{}",
+                    name
+                );
             }
         }
     }
@@ -113,7 +129,11 @@ enum Fault {
 impl ReadyQueue for Canary {
     fn insert(&mut self, _nodes: &mut Nodes, task: TaskId, level: Level) {
         let first = std::mem::replace(&mut self.levels[task.index()], level.0);
-        let level = if self.fault == Fault::IgnoresAChangeOfLevel && first != u16::MAX { first } else { level.0 };
+        let level = if self.fault == Fault::IgnoresAChangeOfLevel && first != u16::MAX {
+            first
+        } else {
+            level.0
+        };
         self.levels[task.index()] = level;
         self.waiting += 1;
         if self.fault == Fault::LosesATask && self.waiting == 4 {

@@ -1,4 +1,4 @@
-//! The machine-free counts: what operations look at, by laws that the paper's numbers obey too.
+//! The machine-independent counts of examined elements, by laws that the paper's numbers obey, too.
 #![allow(missing_docs)]
 
 mod support;
@@ -45,7 +45,8 @@ fn both_directions_together_see_the_whole_list() {
     for levels in [5, 10, 20, 50] {
         for tasks in [1, 10, 100] {
             let levels: Vec<u16> = (0..tasks).map(|_| random.below(levels) as u16).collect();
-            let both = steps("sorted-list", &levels, 2000) + steps("sorted-list-reverse", &levels, 2000);
+            let both =
+                steps("sorted-list", &levels, 2000) + steps("sorted-list-reverse", &levels, 2000);
             assert_eq!(both, 2000 * (tasks - 1));
         }
     }
@@ -59,7 +60,10 @@ fn p_chk04_all_at_one_level_examine_a_fixed_number_of_schedule_entries_per_pass(
             // Over whole periods, so that the ends do not matter.
             let slices = 20 * entries_per_period * tasks;
             let examined = steps("multilist2", &vec![level; tasks as usize], slices);
-            assert!(examined.abs_diff(20 * 255) <= 255, "{examined} entries for {tasks} tasks at level {level}");
+            assert!(
+                examined.abs_diff(20 * 255) <= 255,
+                "{examined} entries for {tasks} tasks at level {level}"
+            );
         }
     }
 }
@@ -71,7 +75,10 @@ fn trees_descend_a_logarithm_and_the_others_count_nothing() {
         for name in ["rbtree", "rr-rbtree"] {
             let per_insert = steps(name, &levels, 4000) as f64 / 4000.0;
             let height = 2.0 * f64::from(tasks + 1).log2();
-            assert!((height / 4.0..height).contains(&per_insert), "{name}: {per_insert} levels for {tasks} tasks");
+            assert!(
+                (height / 4.0..height).contains(&per_insert),
+                "{name}: {per_insert} levels for {tasks} tasks"
+            );
         }
         for entry in catalog::ENTRIES.iter().filter(|entry| entry.steps.is_none()) {
             assert_eq!(steps(entry.name, &levels, 100), 0, "{}", entry.name);
@@ -86,6 +93,10 @@ fn trees_descend_a_logarithm_and_the_others_count_nothing() {
 fn without_a_probe_nothing_is_counted() {
     for name in catalog::names() {
         let levels = [0, 3, 1, 2];
-        assert_eq!(catalog::visit(name, 4, Strides::Linear, Steps { levels: &levels, slices: 100 }), Ok(0), "{name}");
+        assert_eq!(
+            catalog::visit(name, 4, Strides::Linear, Steps { levels: &levels, slices: 100 }),
+            Ok(0),
+            "{name}"
+        );
     }
 }

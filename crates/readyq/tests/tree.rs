@@ -1,4 +1,4 @@
-//! The tree as other crates use it: their keys, their order.
+//! Tests the tree as other crates use it, with their own keys and orders.
 
 use readyq::tree::Tree;
 use readyq::{Node, Nodes, TaskId};
@@ -13,7 +13,8 @@ impl Lcg {
     }
 }
 
-/// Walks the tree and appends its tasks in order; returns its height, checking the links on the way.
+/// Walks the tree and appends its tasks in order; returns its height, checking the links on the
+/// way.
 fn check(tree: &Tree, nodes: &Nodes, task: Option<TaskId>, order: &mut Vec<TaskId>) -> u32 {
     let Some(task) = task else { return 0 };
     let (left, right) = (tree.left(nodes, task), tree.right(nodes, task));
@@ -46,7 +47,8 @@ fn order_balance_and_links_hold_under_random_use() {
                 (Some(_), _) => assert_eq!(tree.pop_first(nodes), Some(expected.remove(0))),
                 (None, _) => {
                     key[task.index()] = random.below(40);
-                    let position = expected.partition_point(|other| key[other.index()] <= key[task.index()]);
+                    let position =
+                        expected.partition_point(|other| key[other.index()] <= key[task.index()]);
                     expected.insert(position, task);
                     tree.insert_by(nodes, task, |_, a, b| key[a.index()] < key[b.index()]);
                 }
@@ -56,7 +58,11 @@ fn order_balance_and_links_hold_under_random_use() {
             assert_eq!(order, expected);
             assert_eq!(tree.first(), expected.first().copied());
             assert_eq!(tree.is_empty(), expected.is_empty());
-            assert!(height <= 2 * (expected.len() as u32 + 1).ilog2() + 1, "height {height} with {} tasks", expected.len());
+            assert!(
+                height <= 2 * (expected.len() as u32 + 1).ilog2() + 1,
+                "height {height} with {} tasks",
+                expected.len()
+            );
             let mut walked = vec![];
             assert_eq!(
                 tree.find(nodes, |task| {

@@ -1,61 +1,92 @@
-//! Rows as CSV, and back. The point is an object of JSON.
+//! Writes rows as CSV and reads them back. A point is a JSON object.
 
-use crate::columns::{COLUMNS, cells, row};
-use crate::{Record, Row, SCHEMA};
-use serde_json::Value;
+use crate::columns::{COLUMNS, Cells, Column, Kind, cells, row};
+use crate::{Row, SCHEMA};
+use serde_json::{Number, Value};
 use std::fmt::Display;
 
-/// The rows as CSV, under the names of the columns.
+/// Writes the rows as CSV, with the column names as the first line.
 ///
 /// # Errors
-/// If a row cannot be written, which none of them should be.
+/// If a row cannot be written; this is not expected.
 pub fn to_csv(rows: &[Row]) -> Result<String, String> {
     let failed = |error: &dyn Display| format!("cannot write CSV: {error}");
     let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(COLUMNS.iter().map(|column| &column.name)).map_err(|error| failed(&error))?;
+    writer
+        .write_record(COLUMNS.iter().map(|column| column.name))
+        .map_err(|error| failed(&error))?;
     for row in rows {
         let cells = cells(row)?;
-        let text = |name: &String| match cells.get(name) {
+        let text = |name: &str| match cells.get(name) {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text.clone(),
-            // Without an exponent, and without a point where the number is whole.
-            Some(value) => value.as_u64().map_or_else(|| value.as_f64().unwrap_or(f64::NAN).to_string(), |whole| whole.to_string()),
+            // No exponent, and no decimal point for a whole number.
+            Some(value) => value.as_u64().map_or_else(
+                || value.as_f64().unwrap_or(f64::NAN).to_string(),
+                |whole| whole.to_string(),
+            ),
         };
-        writer.write_record(COLUMNS.iter().map(|column| text(&column.name))).map_err(|error| failed(&error))?;
+        writer
+            .write_record(COLUMNS.iter().map(|column| text(column.name)))
+            .map_err(|error| failed(&error))?;
     }
     let bytes = writer.into_inner().map_err(|error| failed(&error))?;
     String::from_utf8(bytes).map_err(|error| failed(&error))
 }
 
-/// The rows of a file that [`to_csv`] made.
+/// Reads a file that [`to_csv`] wrote.
 ///
 /// # Errors
-/// If its columns are those of another version, or a cell is not what its column has; with the line.
+/// If the columns are those of another version, or a cell does not fit its column. The message
+/// names the line.
 pub fn from_csv(text: &str) -> Result<Vec<Row>, String> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let header = reader.headers().map_err(|error| error.to_string())?.clone();
-    if !header.iter().eq(COLUMNS.iter().map(|column| column.name.as_str())) {
-        let known = |name: &&str| COLUMNS.iter().any(|column| column.name == **name);
+    if !header.iter().eq(COLUMNS.iter().map(|column| column.name)) {
+        let known = |name: &&str| COLUMNS.iter().any(|column| column.name == *name);
         let differs = match header.iter().find(|name| !known(name)) {
-            Some(name) => format!("`{name}` is none of them"),
-            None => "some are missing, twice there, or in another order".to_string(),
+            Some(name) => format!("`{name}` is not one of them"),
+            None => "some are missing, repeated or in another order".to_string(),
         };
         return Err(format!(
-            "line 1: its columns are not those of results of version {SCHEMA}: {differs}; write the file again with this program"
+            "line 1: these are not the columns of results version {SCHEMA}: {differs}; write the \
+             file again with this program"
         ));
     }
     let mut rows = Vec::new();
-    let mut cells = csv::StringRecord::new();
-    while reader.read_record(&mut cells).map_err(|error| error.to_string())? {
-        let line = cells.position().map_or(0, csv::Position::line);
-        let record: Record<String> = cells.deserialize(Some(&header)).map_err(|error| match error.kind() {
-            csv::ErrorKind::Deserialize { err, .. } => {
-                let column = err.field().and_then(|field| COLUMNS.get(usize::try_from(field).ok()?));
-                format!("line {line}: {}{}", column.map_or(String::new(), |column| format!("{}: ", column.name)), err.kind())
-            }
-            _ => format!("line {line}: {error}"),
-        })?;
-        rows.push(row(record).map_err(|why| format!("line {line}: {why}"))?);
+    let mut record = csv::StringRecord::new();
+    while reader.read_record(&mut record).map_err(|error| error.to_string())? {
+        let line = record.position().map_or(0, csv::Position::line);
+        let cell = |(column, text): (&Column, &str)| {
+            column.read(text).map(|value| (column.name.to_string(), value))
+        };
+        let cells = COLUMNS.iter().zip(&record).map(cell).collect::<Result<Cells, String>>();
+        rows.push(cells.and_then(row).map_err(|why| format!("line {line}: {why}"))?);
     }
     Ok(rows)
+}
+
+impl Column {
+    /// Reads one cell.
+    fn read(&self, text: &str) -> Result<Value, String> {
+        let refused = |what: &str| format!("{}: `{text}` is not {what}", self.name);
+        match self.kind {
+            _ if self.optional && text.is_empty() => Ok(Value::Null),
+            Kind::Text | Kind::Object => Ok(text.into()),
+            Kind::Number => text
+                .parse()
+                .ok()
+                .and_then(Number::from_f64)
+                .map(Value::Number)
+                .ok_or_else(|| refused("a number")),
+            Kind::Whole(bits) => {
+                let fits = |whole: &u64| bits >= 64 || whole >> bits == 0;
+                text.parse()
+                    .ok()
+                    .filter(fits)
+                    .map(Value::from)
+                    .ok_or_else(|| refused(&format!("a whole number of {bits} bits")))
+            }
+        }
+    }
 }

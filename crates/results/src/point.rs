@@ -1,4 +1,4 @@
-//! At which values of its parameters a number was measured.
+//! The parameter values at which a number was measured.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,8 +6,10 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Typed coordinates by name, in the order of the names.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, JsonSchema)]
+/// Typed coordinates by name, sorted by name.
+#[derive(
+    Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Point(BTreeMap<String, Coordinate>);
 
@@ -15,16 +17,16 @@ pub struct Point(BTreeMap<String, Coordinate>);
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Coordinate {
-    /// A whole number.
+    /// An integer.
     Count(i64),
     /// A number without a unit.
     Number(f64),
     /// A number with a unit.
     #[serde(rename_all = "snake_case")]
     Quantity {
-        /// How many.
+        /// The number.
         value: f64,
-        /// Of what, as in `ms`.
+        /// The unit, as in `ms`.
         unit: String,
     },
     /// Anything else.
@@ -32,12 +34,12 @@ pub enum Coordinate {
 }
 
 impl Point {
-    /// No coordinates.
+    /// A point without coordinates.
     pub fn new() -> Point {
         Point::default()
     }
 
-    /// With one coordinate more, or another value of one.
+    /// Adds or replaces a coordinate.
     pub fn with(mut self, name: impl Into<String>, value: impl Into<Coordinate>) -> Point {
         self.set(name, value);
         self
@@ -48,23 +50,23 @@ impl Point {
         self.0.insert(name.into(), value.into());
     }
 
-    /// Takes over all coordinates of `other`.
+    /// Adds all coordinates of `other`; they replace existing ones.
     pub fn extend(&mut self, other: Point) {
         self.0.extend(other.0);
     }
 
-    /// Without a coordinate.
+    /// Removes a coordinate.
     pub fn without(mut self, name: &str) -> Point {
         self.0.remove(name);
         self
     }
 
-    /// Its value, if there is one of this name.
+    /// The value of a coordinate.
     pub fn get(&self, name: &str) -> Option<&Coordinate> {
         self.0.get(name)
     }
 
-    /// Whether there is none.
+    /// Whether there are no coordinates.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -74,14 +76,19 @@ impl Point {
         self.0.keys().map(String::as_str)
     }
 
-    /// All of them, in the order of their names.
+    /// All coordinates, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Coordinate)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// Parameters as their text gives them: what reads as a number is one.
+    /// Reads parameters from text; text that reads as a number becomes one.
     pub fn read<'a>(parameters: impl IntoIterator<Item = (&'a String, &'a String)>) -> Point {
-        Point(parameters.into_iter().map(|(name, text)| (name.clone(), Coordinate::read(text))).collect())
+        Point(
+            parameters
+                .into_iter()
+                .map(|(name, text)| (name.clone(), Coordinate::read(text)))
+                .collect(),
+        )
     }
 }
 
@@ -92,20 +99,23 @@ impl<N: Into<String>, V: Into<Coordinate>> FromIterator<(N, V)> for Point {
 }
 
 impl Coordinate {
-    /// What `text` says: a number with or without one of the units of time if that is exactly what it is, text in every other case.
+    /// Reads a number, with or without a unit of time, if writing it gives the same text again. All
+    /// other text stays text.
     pub fn read(text: &str) -> Coordinate {
         const UNITS: [&str; 4] = ["ns", "us", "ms", "s"];
         let number = text.trim_end_matches(|c: char| c.is_ascii_lowercase());
         let unit = &text[number.len()..];
         let read = match number.parse::<f64>() {
             Ok(value) if value.is_finite() && unit.is_empty() => Coordinate::from(value),
-            Ok(value) if value.is_finite() && UNITS.contains(&unit) => Coordinate::Quantity { value, unit: unit.to_string() },
+            Ok(value) if value.is_finite() && UNITS.contains(&unit) => {
+                Coordinate::Quantity { value, unit: unit.to_string() }
+            }
             _ => Coordinate::Text(text.to_string()),
         };
         if read.to_string() == text { read } else { Coordinate::Text(text.to_string()) }
     }
 
-    /// The number, whatever its unit.
+    /// The number, without its unit.
     pub fn number(&self) -> Option<f64> {
         match self {
             Coordinate::Count(count) => Some(*count as f64),
@@ -114,7 +124,7 @@ impl Coordinate {
         }
     }
 
-    /// The text, if it is no number.
+    /// The text, if it is not a number.
     pub fn text(&self) -> Option<&str> {
         match self {
             Coordinate::Text(text) => Some(text),
@@ -132,7 +142,7 @@ impl Coordinate {
     }
 }
 
-/// As a command line would give it: `8`, `0.7`, `2ms`, `powers`.
+/// As on the command line: `8`, `0.7`, `2ms`, `powers`.
 impl fmt::Display for Coordinate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -144,10 +154,11 @@ impl fmt::Display for Coordinate {
     }
 }
 
-/// Numbers come before text, in the order of numbers.
+/// Numbers sort before text, by value.
 impl Ord for Coordinate {
     fn cmp(&self, other: &Coordinate) -> Ordering {
-        let ((kind, value, text), (other_kind, other_value, other_text)) = (self.rank(), other.rank());
+        let ((kind, value, text), (other_kind, other_value, other_text)) =
+            (self.rank(), other.rank());
         kind.cmp(&other_kind).then(value.total_cmp(&other_value)).then_with(|| text.cmp(other_text))
     }
 }
@@ -184,13 +195,16 @@ impl From<&String> for Coordinate {
     }
 }
 
-/// A whole number is one however it was computed, so that it reads back as it was written.
+/// A whole number becomes a count, so that it reads back as it was written.
 impl From<f64> for Coordinate {
     fn from(value: f64) -> Coordinate {
         const EXACT: f64 = (1_u64 << 53) as f64;
         match value {
             _ if !value.is_finite() => Coordinate::Text(value.to_string()),
-            _ if value.fract() == 0.0 && value.abs() < EXACT && !(value == 0.0 && value.is_sign_negative()) => {
+            _ if value.fract() == 0.0
+                && value.abs() < EXACT
+                && !(value == 0.0 && value.is_sign_negative()) =>
+            {
                 Coordinate::Count(value as i64)
             }
             _ => Coordinate::Number(value),
@@ -202,7 +216,8 @@ macro_rules! whole_numbers {
     ($($type:ty),*) => {$(
         impl From<$type> for Coordinate {
             fn from(count: $type) -> Coordinate {
-                i64::try_from(count).map_or_else(|_| Coordinate::Text(count.to_string()), Coordinate::Count)
+                i64::try_from(count)
+                    .map_or_else(|_| Coordinate::Text(count.to_string()), Coordinate::Count)
             }
         }
     )*};
@@ -215,11 +230,18 @@ mod tests {
 
     #[test]
     fn a_parameter_keeps_its_text_and_gets_a_type() {
-        for (text, number) in [("0.7", Some(0.7)), ("1000", Some(1000.0)), ("2ms", Some(2.0)), ("-1", Some(-1.0)), ("powers", None)] {
+        for (text, number) in [
+            ("0.7", Some(0.7)),
+            ("1000", Some(1000.0)),
+            ("2ms", Some(2.0)),
+            ("-1", Some(-1.0)),
+            ("powers", None),
+        ] {
             let read = Coordinate::read(text);
             assert_eq!((read.to_string().as_str(), read.number()), (text, number));
         }
-        // What would change if it were written again, or only looks like a number, stays text.
+        // Text stays text if writing it as a number would change it, or if it only looks like a
+        // number.
         for text in ["6.10", "1e3", "inf", "NaN", "+1", "1,2", "", "ms", "8kb", "0x10", "1 ms"] {
             assert_eq!(Coordinate::read(text).text(), Some(text));
         }
@@ -228,7 +250,16 @@ mod tests {
     #[test]
     fn coordinates_are_read_as_they_are_written() {
         let ms = Coordinate::Quantity { value: 0.5, unit: "ms".to_string() };
-        for one in [8u16.into(), 0.7.into(), ms, "8".into(), "a;b=c".into(), 3.0.into(), (-0.0).into(), u64::MAX.into()] {
+        for one in [
+            8u16.into(),
+            0.7.into(),
+            ms,
+            "8".into(),
+            "a;b=c".into(),
+            3.0.into(),
+            (-0.0).into(),
+            u64::MAX.into(),
+        ] {
             let json = serde_json::to_string(&one).unwrap();
             let back: Coordinate = serde_json::from_str(&json).unwrap();
             assert_eq!((back.cmp(&one), back.number()), (Ordering::Equal, one.number()), "{json}");

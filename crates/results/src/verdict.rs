@@ -1,56 +1,54 @@
-//! What was decided.
+//! The verdict of a comparison or a claim.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fmt;
+use strum::{Display, IntoStaticStr};
 
-/// What was decided about a number: of a candidate against its baseline, of two runs, or of a claim.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+/// The verdict on a candidate against its baseline, on two runs, or on a claim.
+#[derive(
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    Display,
+    IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Verdict {
     /// The candidate is better than the baseline.
     Better,
-    /// It is worse.
+    /// The candidate is worse than the baseline.
     Worse,
-    /// Both are the same.
+    /// Candidate and baseline are equivalent within the margin.
     Equivalent,
-    /// The difference is within the error.
+    /// The data does not decide the comparison, or the claim.
     Undecided,
-    /// Two runs are not the same; neither is better.
+    /// Two runs differ; neither is better.
     Different,
     /// The claim holds.
-    Reproduced,
-    /// It does not hold.
-    NotReproduced,
-    /// The numbers do not decide the claim.
-    Inconclusive,
-    /// The claim was not tested.
-    Skipped,
+    Holds,
+    /// The claim does not hold.
+    DoesNotHold,
+    /// The claim could not be tested here; the reason stands beside it.
+    Untestable,
 }
 
 impl Verdict {
-    /// Those on a claim, in the order in which they are counted.
-    pub const OF_CLAIMS: [Verdict; 4] = [Verdict::Reproduced, Verdict::NotReproduced, Verdict::Inconclusive, Verdict::Skipped];
+    /// The verdicts on claims, in the order in which tables count them.
+    pub const OF_CLAIMS: [Verdict; 4] =
+        [Verdict::Holds, Verdict::DoesNotHold, Verdict::Undecided, Verdict::Untestable];
 
-    /// The word for it in results.
+    /// The word in results.
     pub fn word(self) -> &'static str {
-        match self {
-            Verdict::Better => "better",
-            Verdict::Worse => "worse",
-            Verdict::Equivalent => "equivalent",
-            Verdict::Undecided => "undecided",
-            Verdict::Different => "different",
-            Verdict::Reproduced => "reproduced",
-            Verdict::NotReproduced => "not-reproduced",
-            Verdict::Inconclusive => "inconclusive",
-            Verdict::Skipped => "skipped",
-        }
-    }
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        self.into()
     }
 }
 
@@ -59,9 +57,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_word_in_a_file_is_the_word_in_a_table() {
-        use Verdict::{Better, Different, Equivalent, Undecided, Worse};
-        for verdict in [Better, Worse, Equivalent, Undecided, Different].into_iter().chain(Verdict::OF_CLAIMS) {
+    fn a_file_and_a_table_use_the_same_word() {
+        use Verdict::{Better, Different, Equivalent, Worse};
+        for verdict in [Better, Worse, Equivalent, Different].into_iter().chain(Verdict::OF_CLAIMS)
+        {
             assert_eq!(serde_json::to_value(verdict).unwrap(), verdict.word());
         }
     }

@@ -1,17 +1,18 @@
-//! Where a number comes from.
+//! The world that a number comes from.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Where a number comes from. Its text is one word, with the kernel behind a colon: `vm:6.18`.
+/// The world that a number comes from. Its text is one word, with the kernel after a colon:
+/// `vm:6.18`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum World {
     /// The simulator.
     Sim,
-    /// A recording, as it is.
+    /// A recording, without a replay.
     Recorded,
     /// This machine.
     Host,
@@ -20,21 +21,22 @@ pub enum World {
         /// The kernel's name, as in `6.18`.
         kernel: String,
     },
-    /// A world whose answers a test scripts.
+    /// A world that a test scripts.
     Mock,
-    /// Valgrind's simulator of a CPU.
+    /// Valgrind's simulated CPU.
     Callgrind,
-    /// The counters of a CPU.
+    /// The hardware counters of a CPU.
     Hardware,
-    /// A calculation, or a count that no machine influences.
+    /// A calculation, or a count that does not depend on the machine.
     Model,
-    /// Traces that are compared.
+    /// A comparison of traces.
     Trace,
-    /// Several, as of a claim that compares them; none if nothing was measured.
-    Several(Vec<World>),
+    /// More than one world, for example a claim that compares worlds; empty if nothing was
+    /// measured.
+    Multiple(Vec<World>),
 }
 
-/// The words of the worlds that are one word.
+/// The names of the worlds that are a single word.
 const WORDS: [(&str, World); 8] = [
     ("sim", World::Sim),
     ("recorded", World::Recorded),
@@ -49,30 +51,37 @@ const WORDS: [(&str, World); 8] = [
 const BETWEEN: &str = " | ";
 
 impl World {
-    /// All of `worlds`, each once; the one itself if there is one.
+    /// Joins `worlds`, each once. A single one stays itself.
     pub fn all(worlds: impl IntoIterator<Item = World>) -> World {
         let mut all: Vec<World> = worlds.into_iter().collect();
         all.sort_by_key(World::to_string);
         all.dedup();
-        if all.len() == 1 { all.remove(0) } else { World::Several(all) }
+        if all.len() == 1 { all.remove(0) } else { World::Multiple(all) }
     }
 
-    /// The world of this name.
+    /// Parses a world.
     ///
     /// # Errors
-    /// If there is no such world; the message names those that there are.
+    /// If there is no such world; the message lists those that exist.
     pub fn named(name: &str) -> Result<World, String> {
         if let Some((_, world)) = WORDS.iter().find(|(word, _)| *word == name) {
             return Ok(world.clone());
         }
-        if let Some(kernel) = name.strip_prefix("vm:").filter(|kernel| !kernel.is_empty() && !kernel.contains(BETWEEN)) {
+        if let Some(kernel) = name
+            .strip_prefix("vm:")
+            .filter(|kernel| !kernel.is_empty() && !kernel.contains(BETWEEN))
+        {
             return Ok(World::Vm { kernel: kernel.to_string() });
         }
         if name.is_empty() {
-            return Ok(World::Several(Vec::new()));
+            return Ok(World::Multiple(Vec::new()));
         }
         if name.contains(BETWEEN) {
-            return name.split(BETWEEN).map(World::named).collect::<Result<_, _>>().map(World::Several);
+            return name
+                .split(BETWEEN)
+                .map(World::named)
+                .collect::<Result<_, _>>()
+                .map(World::Multiple);
         }
         let words: Vec<&str> = WORDS.iter().map(|(word, _)| *word).collect();
         Err(format!("there is no world `{name}`: there are {} and vm:KERNEL", words.join(", ")))
@@ -83,8 +92,12 @@ impl fmt::Display for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             World::Vm { kernel } => write!(f, "vm:{kernel}"),
-            World::Several(worlds) => f.write_str(&worlds.iter().map(World::to_string).collect::<Vec<_>>().join(BETWEEN)),
-            one => f.write_str(WORDS.iter().find(|(_, world)| world == one).map_or("", |(word, _)| word)),
+            World::Multiple(worlds) => {
+                f.write_str(&worlds.iter().map(World::to_string).collect::<Vec<_>>().join(BETWEEN))
+            }
+            one => f.write_str(
+                WORDS.iter().find(|(_, world)| world == one).map_or("", |(word, _)| word),
+            ),
         }
     }
 }
@@ -112,7 +125,8 @@ impl JsonSchema for World {
         let words = WORDS.map(|(word, _)| word).join("|");
         let one = format!("(({words})|vm:.+)");
         json_schema!({
-            "description": "Where a number comes from; several are separated by ` | `, and there is none where nothing was measured.",
+            "description": "Where a number comes from. More than one world is separated by ` | `; \
+                            the text is empty if nothing was measured.",
             "type": "string",
             "pattern": format!("^({one}( \\| {one})*)?$"),
         })
@@ -136,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_world_that_is_none_is_refused() {
+    fn an_unknown_world_is_refused() {
         for name in ["simulator", "vm:", "sim | ", "sim | moon"] {
             assert!(World::named(name).is_err() || name == "sim | ", "{name}");
         }

@@ -1,7 +1,8 @@
-//! A job's control groups: made before its tasks, removed after its end.
+//! The control groups of a job: made before its tasks, removed after its end.
 //!
-//! All are inside one group that is the job's, so that tasks that are in none compete with the groups as they would at the root. Tasks of one process may be in
-//! different groups: that takes a threaded subtree, which the CPU controller allows.
+//! All lie inside one group of the job. So a task without a group competes with the groups as it
+//! would at the root. Tasks of one process may be in different groups: that needs a threaded
+//! subtree, which the CPU controller allows.
 //!
 //! Source: Linux 6.18, `Documentation/admin-guide/cgroup-v2.rst`, "Threads" and "CPU".
 
@@ -10,10 +11,11 @@ use phases::CgroupOptions;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where the hierarchy is.
+/// The root of the hierarchy.
 const ROOT: &str = "/sys/fs/cgroup";
 
-/// Makes the groups of job `number` and takes this process, which has one thread, into the job's.
+/// Makes the groups of job `number` and moves this process, which has one thread, into the group of
+/// the job.
 pub fn make(number: usize, groups: &[CgroupOptions]) -> Result<(), String> {
     if groups.is_empty() {
         return Ok(());
@@ -41,17 +43,20 @@ pub fn make(number: usize, groups: &[CgroupOptions]) -> Result<(), String> {
     Ok(())
 }
 
-/// Puts the calling thread into a group of the job; false if the kernel refuses.
+/// Moves the calling thread into a group of the job; false if the kernel refuses.
 pub fn enter(number: usize, index: usize) -> bool {
     fs::write(of_group(number, index).join("cgroup.threads"), "0").is_ok()
 }
 
-/// Removes what is left of the job's groups when its tasks have ended.
+/// Removes the groups of a job after its tasks have ended.
 pub fn remove(number: usize, count: usize) {
-    (0..count).map(|index| of_group(number, index)).chain((count > 0).then(|| of_job(number))).for_each(|group| {
-        // A group that is still there when the machine is switched off does no harm.
-        let _ = fs::remove_dir(group);
-    });
+    (0..count)
+        .map(|index| of_group(number, index))
+        .chain((count > 0).then(|| of_job(number)))
+        .for_each(|group| {
+            // A group that remains until the machine is switched off does no harm.
+            let _ = fs::remove_dir(group);
+        });
 }
 
 fn of_job(number: usize) -> PathBuf {
@@ -63,9 +68,11 @@ fn of_group(number: usize, index: usize) -> PathBuf {
 }
 
 fn create(group: &Path) -> Result<(), String> {
-    fs::create_dir(group).map_err(|error| format!("the control group {} cannot be made: {error}", group.display()))
+    fs::create_dir(group)
+        .map_err(|error| format!("the control group {} cannot be made: {error}", group.display()))
 }
 
 fn write(file: &Path, value: &str) -> Result<(), String> {
-    fs::write(file, value).map_err(|error| format!("{} does not take `{value}`: {error}", file.display()))
+    fs::write(file, value)
+        .map_err(|error| format!("{} does not take `{value}`: {error}", file.display()))
 }

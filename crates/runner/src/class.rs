@@ -1,4 +1,5 @@
-//! The kernel's scheduling classes: `other`, `batch`, `idle`, `fifo:PRIORITY`, `rr:PRIORITY`, `deadline:RUNTIME/DEADLINE/PERIOD`.
+//! The kernel's scheduling classes: `other`, `batch`, `idle`, `fifo:PRIORITY`, `rr:PRIORITY`,
+//! `deadline:RUNTIME/DEADLINE/PERIOD`.
 //!
 //! Source: sched(7), sched_setattr(2).
 
@@ -6,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// A class of the kernel's, with its parameters.
+/// A scheduling class with its parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Class {
     /// `SCHED_OTHER`: CFS or EEVDF.
     #[default]
     Other,
-    /// `SCHED_BATCH`: the same, never preempting on wakeup.
+    /// `SCHED_BATCH`: the same, but it never preempts on wakeup.
     Batch,
     /// `SCHED_IDLE`: the same with the smallest weight.
     Idle,
@@ -25,9 +26,9 @@ pub enum Class {
     Deadline {
         /// CPU time in each period.
         runtime: u64,
-        /// Until when it is wanted, from the begin of the period.
+        /// The deadline, from the begin of the period.
         deadline: u64,
-        /// How long a period is.
+        /// The length of a period.
         period: u64,
     },
 }
@@ -40,7 +41,9 @@ impl fmt::Display for Class {
             Class::Idle => f.write_str("idle"),
             Class::Fifo(priority) => write!(f, "fifo:{priority}"),
             Class::Rr(priority) => write!(f, "rr:{priority}"),
-            Class::Deadline { runtime, deadline, period } => write!(f, "deadline:{runtime}ns/{deadline}ns/{period}ns"),
+            Class::Deadline { runtime, deadline, period } => {
+                write!(f, "deadline:{runtime}ns/{deadline}ns/{period}ns")
+            }
         }
     }
 }
@@ -60,11 +63,13 @@ impl FromStr for Class {
             ("idle", "") => Ok(Class::Idle),
             ("fifo", _) => priority().map(Class::Fifo),
             ("rr", _) => priority().map(Class::Rr),
-            ("deadline", _) => {
-                deadline(argument).ok_or_else(|| "give runtime, deadline and period, rising, as in deadline:2ms/10ms/10ms".to_string())
-            }
+            ("deadline", _) => deadline(argument).ok_or_else(|| {
+                "give runtime, deadline and period, rising, as in deadline:2ms/10ms/10ms"
+                    .to_string()
+            }),
             _ => Err(format!(
-                "there is no class `{text}`; there are other, batch, idle, fifo:PRIORITY, rr:PRIORITY, deadline:RUNTIME/DEADLINE/PERIOD"
+                "there is no class `{text}`; there are other, batch, idle, fifo:PRIORITY, \
+                 rr:PRIORITY, deadline:RUNTIME/DEADLINE/PERIOD"
             )),
         }
     }
@@ -87,14 +92,11 @@ impl From<Class> for String {
 fn deadline(text: &str) -> Option<Class> {
     let mut times = text.split('/').map(nanoseconds);
     let (runtime, deadline, period) = (times.next()??, times.next()??, times.next()??);
-    (times.next().is_none() && 1024 <= runtime && runtime <= deadline && deadline <= period).then_some(Class::Deadline {
-        runtime,
-        deadline,
-        period,
-    })
+    (times.next().is_none() && 1024 <= runtime && runtime <= deadline && deadline <= period)
+        .then_some(Class::Deadline { runtime, deadline, period })
 }
 
-/// `2ms`, `1500ns`: a whole number with a unit.
+/// Parses a whole number with a unit: `2ms`, `1500ns`.
 fn nanoseconds(text: &str) -> Option<u64> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
@@ -114,11 +116,30 @@ mod tests {
 
     #[test]
     fn classes_are_read_as_they_are_written_and_wrong_ones_refused() {
-        for text in ["other", "batch", "idle", "fifo:1", "rr:99", "deadline:2000000ns/10000000ns/10000000ns"] {
+        for text in [
+            "other",
+            "batch",
+            "idle",
+            "fifo:1",
+            "rr:99",
+            "deadline:2000000ns/10000000ns/10000000ns",
+        ] {
             assert_eq!(text.parse::<Class>().map(|class| class.to_string()), Ok(text.to_string()));
         }
-        assert_eq!("deadline:2ms/10ms/10ms".parse::<Class>().unwrap().to_string(), "deadline:2000000ns/10000000ns/10000000ns");
-        for text in ["", "fifo", "fifo:0", "rr:100", "other:1", "deadline:5ms/2ms/10ms", "deadline:1ms/2ms", "cfs"] {
+        assert_eq!(
+            "deadline:2ms/10ms/10ms".parse::<Class>().unwrap().to_string(),
+            "deadline:2000000ns/10000000ns/10000000ns"
+        );
+        for text in [
+            "",
+            "fifo",
+            "fifo:0",
+            "rr:100",
+            "other:1",
+            "deadline:5ms/2ms/10ms",
+            "deadline:1ms/2ms",
+            "cfs",
+        ] {
             assert!(text.parse::<Class>().is_err(), "{text}");
         }
     }

@@ -1,15 +1,23 @@
-//! The clock of a run, the CPU time of a task, and the loop that uses it up.
+//! The clock of a run, the CPU time of a task, and the loop that uses CPU time.
 //!
-//! In a guest the clock is the time-stamp counter: under QEMU's instruction counting it advances by one for each instruction. On a real machine it is
-//! `CLOCK_MONOTONIC`.
+//! In a guest the clock is the time-stamp counter: under QEMU's instruction counting it advances by
+//! one for each instruction. On a real machine it is `CLOCK_MONOTONIC`.
 
 use crate::guest;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Passes of [`spin`] in 65,536 ns of CPU time; 0 before [`calibrate`].
 static PASSES: AtomicU64 = AtomicU64::new(0);
-/// A clock read, in nanoseconds of CPU time.
+/// The CPU time of a clock read, in nanoseconds.
 static READ: AtomicU64 = AtomicU64::new(0);
+
+/// How many nanoseconds an instruction takes; 0 where that is not known.
+static INSTRUCTION: AtomicU64 = AtomicU64::new(0);
+
+/// Takes it that an instruction takes so long, whatever runs.
+pub fn set_instruction(ns: u64) {
+    INSTRUCTION.store(ns, Relaxed);
+}
 
 /// The clock, in nanoseconds.
 pub fn now() -> u64 {
@@ -21,7 +29,7 @@ pub fn now() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// A clock of the kernel's, in nanoseconds; 0 if there is no such clock.
+/// A clock of the kernel, in nanoseconds; 0 if there is no such clock.
 pub fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes to `time` only.
@@ -29,23 +37,47 @@ pub fn read(clock: libc::clockid_t) -> u64 {
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }
 
-/// Marks the begin or the end of a window for QEMU's plugin: an instruction that does nothing, with a number in it that nothing else has.
+/// Marks the begin or the end of a window for the QEMU plugin: a no-operation with a number in it
+/// that no other instruction has.
 ///
-/// It is there whether or not a plugin looks, so that looking changes no count.
+/// It executes with and without a plugin, so the plugin changes no count.
 #[cfg(target_arch = "x86_64")]
 pub fn mark(begin: bool) {
-    // SAFETY: `nopw 0x5ced1ab0(%rax,%rax,1)` and the same with 1: no-operations, whatever is in the register.
+    // SAFETY: `nopw 0x5ced1ab0(%rax,%rax,1)` and the same with 1: no-operations, whatever is in the
+    // register.
     unsafe {
         match begin {
-            true => std::arch::asm!(".byte 0x66, 0x0f, 0x1f, 0x84, 0x00, 0xb0, 0x1a, 0xed, 0x5c", options(nomem, nostack, preserves_flags)),
+            true => std::arch::asm!(
+                ".byte 0x66, 0x0f, 0x1f, 0x84, 0x00, 0xb0, 0x1a, 0xed, 0x5c",
+                options(nomem, nostack, preserves_flags)
+            ),
             false => {
-                std::arch::asm!(".byte 0x66, 0x0f, 0x1f, 0x84, 0x00, 0xb1, 0x1a, 0xed, 0x5c", options(nomem, nostack, preserves_flags))
+                std::arch::asm!(
+                    ".byte 0x66, 0x0f, 0x1f, 0x84, 0x00, 0xb1, 0x1a, 0xed, 0x5c",
+                    options(nomem, nostack, preserves_flags)
+                )
             }
         }
     }
 }
 
-/// Only a guest is looked at.
+/// Makes QEMU's plugin run the CPUs in lockstep from here on.
+#[cfg(target_arch = "x86_64")]
+pub fn begin_lockstep() {
+    // SAFETY: as of `mark`, with 2.
+    unsafe {
+        std::arch::asm!(
+            ".byte 0x66, 0x0f, 0x1f, 0x84, 0x00, 0xb2, 0x1a, 0xed, 0x5c",
+            options(nomem, nostack, preserves_flags)
+        );
+    }
+}
+
+/// Only a guest has CPUs in lockstep.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn begin_lockstep() {}
+
+/// Only guests have a plugin.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn mark(_begin: bool) {}
 
@@ -61,7 +93,7 @@ pub fn cpu_of(id: u32, process: bool) -> u64 {
     read((!id.cast_signed() << 3) | of)
 }
 
-/// Learns how fast this CPU spins.
+/// Measures how fast this CPU spins.
 pub fn calibrate() {
     const TRIAL: u64 = 20_000;
     let read = (0..8)
@@ -81,16 +113,17 @@ pub fn calibrate() {
     PASSES.store((TRIAL << 16) / best, Relaxed);
 }
 
-/// A tick of the kernel's.
+/// A timer tick of the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tick {
     /// The clock when it began.
     pub ns: u64,
-    /// For how long it kept this CPU.
+    /// How long it kept this CPU.
     pub took_ns: u64,
 }
 
-/// The kernel's last tick, which nothing tells: the clock is looked at for three periods, and what keeps this CPU from it once each period is the tick. `None` if nothing does.
+/// The last tick of the kernel; `None` if none is found. No interface reports ticks, so this reads
+/// the clock for three periods: what keeps this CPU from it once each period is the tick.
 pub fn tick() -> Option<Tick> {
     const PASSES: u64 = 20;
     const INEXACT: u64 = 1_000;
@@ -109,38 +142,59 @@ pub fn tick() -> Option<Tick> {
         }
         last += gap;
     }
-    let is_again = |gap: &Tick| gaps.iter().any(|other| (other.ns + period).abs_diff(gap.ns) < INEXACT);
+    let is_again =
+        |gap: &Tick| gaps.iter().any(|other| (other.ns + period).abs_diff(gap.ns) < INEXACT);
     let last = gaps.iter().copied().rev().find(is_again)?;
-    let is_tick = |gap: &&Tick| (last.ns - gap.ns) % period < INEXACT || (last.ns - gap.ns) % period > period - INEXACT;
-    // What else is done at a tick makes it longer.
-    let took_ns = gaps.iter().filter(|gap| gap.ns <= last.ns).filter(is_tick).map(|gap| gap.took_ns).min()?;
+    let is_tick = |gap: &&Tick| {
+        (last.ns - gap.ns) % period < INEXACT || (last.ns - gap.ns) % period > period - INEXACT
+    };
+    // Other work at a tick makes it longer.
+    let took_ns =
+        gaps.iter().filter(|gap| gap.ns <= last.ns).filter(is_tick).map(|gap| gap.took_ns).min()?;
     Some(Tick { took_ns, ..last })
 }
 
 /// Uses `ns` of CPU time, measured by the task's own CPU clock.
 pub fn burn(ns: u64) {
     let read = READ.load(Relaxed);
-    let always_as_fast = guest::is_guest() && guest::has_one_cpu();
-    // So little that a look at the clock would be the larger part; or as much as in the trial, however often it is interrupted.
-    if ns <= 8 * read || always_as_fast {
+    match INSTRUCTION.load(Relaxed) {
+        0 => {}
+        instruction => return run_instructions(ns / instruction),
+    }
+    // Either a clock read would be the larger part, or the CPU is always as fast as in the trial,
+    // however often the task is interrupted.
+    if ns <= 8 * read || guest::is_guest() {
         return spin(((u128::from(ns) * u128::from(PASSES.load(Relaxed))) >> 16) as u64);
     }
-    // A neighbour slows it down, and a long spin would overshoot by as much.
-    let longest = if guest::is_guest() { 5_000 } else { 100_000 };
+    // A busy neighbour slows the CPU down, and a long spin would overshoot by as much.
+    const LONGEST: u64 = 100_000;
     let begin = cpu();
     loop {
         let used = cpu() - begin + read;
         if used >= ns {
             return;
         }
-        // The last twentieth is left to the next look, so that a spin that is slower than the trial was does not overshoot by more.
-        let left = (ns - used).min(longest);
-        guest::next_cpu();
+        // The last twentieth is left to the next pass, so that a spin slower than the trial does
+        // not overshoot by more.
+        let left = (ns - used).min(LONGEST);
         spin((((left - left / 20) * PASSES.load(Relaxed)) >> 16).max(1));
         if left <= 2 * read {
             return;
         }
     }
+}
+
+/// Runs as many instructions, in pairs.
+pub fn run_instructions(count: u64) {
+    #[cfg(target_arch = "x86_64")]
+    if count >= 2 {
+        // SAFETY: it counts a register down to zero.
+        unsafe {
+            std::arch::asm!("2:", "dec {0}", "jnz 2b", inout(reg) count / 2 => _, options(nomem, nostack));
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    spin(count);
 }
 
 fn spin(passes: u64) {

@@ -18,104 +18,127 @@ pub enum Event {
         /// The clock: nanoseconds since the machine was started.
         ns: u64,
     },
+    /// What was changed of the kernel, as the kernel then says.
+    Tuned {
+        /// The further arguments that it was started with.
+        arguments: Vec<String>,
+        /// The modules that were loaded, by name.
+        modules: Vec<String>,
+        /// The features of its scheduler.
+        features: Vec<String>,
+        /// The values of sysctls and files in `/sys`.
+        sysctls: BTreeMap<String, String>,
+    },
     /// The wait after the boot is over.
     Settled {
         /// The clock.
         ns: u64,
     },
+    /// How the kernel sees the CPUs; empty if it does not say.
+    Domains {
+        /// One after another.
+        cpus: Vec<Domains>,
+    },
+    /// The guest pauses. It reports everything after this from its restored state.
+    Paused {
+        /// The clock.
+        ns: u64,
+    },
     /// A job's tasks are about to run.
     JobStart {
-        /// Which job of the session, from 0.
+        /// The number of the job in the session, from 0.
         job: usize,
         /// Its name.
         name: String,
         /// The clock.
         ns: u64,
     },
-    /// When the kernel's ticks are; of a guest with one CPU.
+    /// The time of the kernel's ticks, in a guest with one CPU.
     Tick {
-        /// Which job.
+        /// The number of the job.
         job: usize,
         /// The clock at a tick.
         ns: u64,
-        /// For how long it kept the CPU from what ran.
+        /// How long it kept the CPU from the running task.
         took_ns: u64,
     },
     /// A window of a job's steady state.
     Sample {
-        /// Which job.
+        /// The number of the job.
         job: usize,
-        /// How long the window was; on a clock that counts instructions, how many.
+        /// The length of the window; on a clock that counts instructions, their number.
         ns: u64,
         /// What all tasks together did in it, counted in phases of the sampled kind.
         operations: u64,
     },
     /// A job is over.
     JobEnd {
-        /// Which job.
+        /// The number of the job.
         job: usize,
-        /// From the release of the tasks until the last one that somebody waits for ended, or the job's duration was over.
+        /// From the release of the tasks to the end of the last one that is no daemon, or to the
+        /// end of the job's duration.
         ns: u64,
-        /// What each task came to, in the order of the workload.
+        /// The result of each task, in the order of the workload.
         tasks: Vec<TaskResult>,
     },
-    /// What all tasks of a job together used, on a machine that is no guest.
+    /// What all tasks of a job together used; not in a guest.
     Usage {
-        /// Which job.
+        /// The number of the job.
         job: usize,
         /// The process that it ran in.
         pid: u32,
-        /// CPU time in programs.
+        /// CPU time in user space.
         user_ns: u64,
         /// CPU time in the kernel.
         system_ns: u64,
-        /// Switches because a task waited for something.
+        /// Voluntary context switches: a task blocked.
         voluntary: u64,
-        /// Switches because something else was to run.
+        /// Involuntary context switches: a task was preempted.
         involuntary: u64,
         /// Moves between CPUs; absent if they were not counted.
         migrations: Option<u64>,
-        /// Time for which tasks were runnable and did not run; absent if it was not asked for or the kernel does not keep it.
+        /// Time for which tasks were runnable and did not run; absent if it was not requested or
+        /// the kernel does not keep it.
         run_delay_ns: Option<u64>,
     },
-    /// A line of the kernel's scheduling trace, as tracefs prints it, times in ticks of the clock.
+    /// A line of the kernel's scheduling trace, as tracefs prints it; times are ticks of the clock.
     Trace {
-        /// Which job.
+        /// The number of the job.
         job: usize,
         /// The line.
         line: String,
     },
-    /// The buffer was too small for a job's trace, which is left out.
+    /// The buffer was too small for the trace of a job, which is left out.
     TraceLost {
-        /// Which job.
+        /// The number of the job.
         job: usize,
-        /// How many events went missing.
+        /// The number of lost events.
         events: u64,
     },
-    /// Where the kernel's functions lie, some at a time.
+    /// The addresses of the kernel's functions, in several parts.
     Symbols {
         /// Lines of an address in hexadecimal, a space and a name.
         text: String,
     },
-    /// A line that a service wrote on its standard output; all come when the jobs are over.
+    /// A line that a service wrote to its standard output. All come after the last job.
     Service {
-        /// Which service of the session, from 0.
+        /// The number of the service in the session, from 0.
         service: usize,
         /// The line.
         line: String,
     },
-    /// How a service ended.
+    /// The end of a service.
     ServiceEnd {
-        /// Which service.
+        /// The number of the service.
         service: usize,
         /// Its exit status, or the signal.
         status: String,
-        /// Whether it ended before it was asked to, after the last job.
+        /// Whether it ended before the runner ended it, after the last job.
         early: bool,
     },
-    /// The runner cannot go on.
+    /// The runner cannot continue.
     Failed {
-        /// Why, and what to do.
+        /// The reason, and what to do.
         message: String,
     },
     /// All jobs are done; the machine is switched off.
@@ -125,12 +148,26 @@ pub enum Event {
     },
 }
 
-/// What one task came to.
+/// What a CPU belongs to. Each is a mask of CPUs as the kernel prints it; empty if it does not say.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Domains {
+    /// The hardware threads of its core.
+    pub core: String,
+    /// The CPUs with which it shares the last cache.
+    pub cache: String,
+    /// Its NUMA node.
+    pub node: String,
+    /// Its scheduling domains from the inside out.
+    pub domains: Vec<String>,
+}
+
+/// The result of one task.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TaskResult {
     /// The name of its `[[task]]`.
     pub name: String,
-    /// How many tasks this sums up: 1, or all of their `[[task]]` where there are too many to tell of each.
+    /// How many tasks this sums up: 1, or all of their `[[task]]` where there are too many to
+    /// report each.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub tasks: u32,
     /// CPU time.
@@ -138,11 +175,12 @@ pub struct TaskResult {
     /// When it first ran, from the release of the tasks; not in a guest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_ns: Option<u64>,
-    /// When it ended, from the release of the tasks; absent if it was still alive at the end of the job.
+    /// When it ended, from the release of the tasks; absent if it was still alive at the end of the
+    /// job.
     pub ended_ns: Option<u64>,
     /// How many phases of each kind it completed; absent kinds are zero.
     pub operations: BTreeMap<String, u64>,
-    /// Its thread or process id, which the trace uses.
+    /// Its thread or process id, as in the trace.
     pub tid: u32,
 }
 

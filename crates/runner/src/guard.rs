@@ -1,23 +1,27 @@
-//! The guard: a process that outlives the one that started it, however that one ends, and then puts the machine back as it was.
+//! Restores the machine after a run: a process that outlives the program, however that one ends.
 //!
-//! It reads lines from its standard input, which the program holds open: `session PID`, `ended PID` and `restore PATH VALUE`, tabs between, each answered by `ok`.
-//! When the input ends, because the program closed it, panicked or was killed, the guard kills what is left of each session and writes each value back, the last one first.
+//! It reads lines from its standard input, which the program holds open: `session PID`, `ended PID`
+//! and `restore PATH VALUE`, separated by tabs. It answers each with `ok`. When the input ends,
+//! because the program closed it, panicked or was killed, the guard kills the processes of each
+//! session and writes each value back, the last one first.
 
-use crate::task;
+use crate::attributes;
 use std::io::{BufRead, Write};
 use std::process::ExitCode;
 
-/// Stands guard until the standard input ends.
+/// Serves until the standard input ends.
 pub fn stand() -> ExitCode {
-    // SAFETY: a session of its own and no signals: Ctrl-C is for the program, whose end this process waits for.
+    // SAFETY: a session of its own and no signals: Ctrl-C is for the program, and this process
+    // waits for the program's end.
     unsafe {
         libc::setsid();
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE, libc::SIGQUIT] {
             libc::signal(signal, libc::SIG_IGN);
         }
     }
-    // Above all that it may have to end. Without the privilege, there is nothing above it either.
-    task::become_experimenter();
+    // Above every process that it may have to end. Without the privilege, no process is above it
+    // either.
+    attributes::become_experimenter();
     let mut sessions: Vec<i32> = Vec::new();
     let mut settings: Vec<(String, String)> = Vec::new();
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
@@ -42,7 +46,7 @@ pub fn stand() -> ExitCode {
     code
 }
 
-/// Kills all processes of a session, those that are made meanwhile among them.
+/// Kills all processes of a session, those made meanwhile included.
 fn end(session: i32) {
     const ROUNDS: usize = 100;
     for _ in 0..ROUNDS {
@@ -63,9 +67,13 @@ fn processes() -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Whether the process is of the session and lives. `/proc/PID/stat` is `pid (name) state parent group session …`, and the name may have anything in it.
+/// Whether the process belongs to the session and is alive. `/proc/PID/stat` is `pid (name) state
+/// parent group session …`, and the name may contain anything.
 fn is_of(pid: i32, session: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let words: Vec<&str> = stat.rsplit_once(')').map_or(Vec::new(), |(_, rest)| rest.split_ascii_whitespace().collect());
-    matches!(words[..], [state, _, _, of, ..] if of.parse() == Ok(session) && state != "Z" && state != "X")
+    let words: Vec<&str> = stat
+        .rsplit_once(')')
+        .map_or(Vec::new(), |(_, rest)| rest.split_ascii_whitespace().collect());
+    let [state, _, _, of, ..] = words[..] else { return false };
+    of.parse() == Ok(session) && state != "Z" && state != "X"
 }

@@ -1,6 +1,8 @@
-//! What the runner is told and what it answers, one JSON document each way: a [`session::Session`] in, [`event::Event`]s out.
+//! The interface of the runner, one JSON document each way: a [`session::Session`]
+//! in, [`event::Event`]s out.
 //!
-//! The program beside this library is the init of a guest kernel, and runs the same workloads on this machine. It stands alone, statically linked.
+//! The program beside this library is the init of a guest kernel, and runs the same workloads on
+//! this machine. It stands alone, statically linked.
 //!
 //! ```
 //! use schedlab_runner::event::Event;
@@ -10,4 +12,6 @@
 
 pub mod class;
 pub mod event;
+pub mod nudge;
 pub mod session;
+pub mod tuning;

@@ -1,13 +1,24 @@
-//! The runner: does what a session says and reports it in lines of JSON.
+//! The runner: executes a session and reports in lines of JSON.
 //!
-//! As the init of a guest kernel it finds the session in `/session.json`, reports to QEMU and switches the machine off. On a machine that runs already it takes the
-//! session's file as its argument, or `-` for standard input, and reports on standard output; `--guard` makes it the guard of such a machine.
+//! As the init of a guest kernel it reads the session from `/session.json`, reports to QEMU and
+//! switches the machine off. On a running machine its argument is the session's file, or `-` for
+//! standard input, and it reports on standard output; with `--guard` it is the guard of such a
+//! machine.
 
+mod attributes;
 mod cgroups;
 mod clock;
 mod command;
+mod device_file;
+mod failure;
 mod guard;
 mod guest;
+mod job;
+mod kind;
+mod lockstep;
+mod machine;
+mod outcome;
+mod pipe;
 mod program;
 mod service;
 mod shared;
@@ -15,6 +26,7 @@ mod stage;
 mod sync;
 mod task;
 mod tracing;
+mod tuned;
 mod usage;
 
 use schedlab_runner::class::Class;
@@ -54,36 +66,64 @@ fn main() -> ExitCode {
 fn print(event: &Event) {
     let mut line = serde_json::to_vec(event).unwrap_or_default();
     line.push(b'\n');
-    // Whoever reads it has gone: there is nobody to tell.
+    // The reader of the output has ended, so an error cannot be reported.
     let _ = std::io::stdout().write_all(&line);
 }
 
 fn session(file: &str, report: &dyn Fn(&Event)) -> Result<(), String> {
-    let text = if file == "-" { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(file) };
+    let text = if file == "-" {
+        std::io::read_to_string(std::io::stdin())
+    } else {
+        std::fs::read_to_string(file)
+    };
     let text = text.map_err(|error| format!("{file}: {error}"))?;
-    let session: Session = serde_json::from_str(&text).map_err(|error| format!("{file}: {error}"))?;
+    let session: Session =
+        serde_json::from_str(&text).map_err(|error| format!("{file}: {error}"))?;
     guest::set_silence(session.silence());
-    report(&Event::Boot { kernel: kernel(), cpus: cpus(), nodes: nodes(), ns: clock::now() });
+    clock::set_instruction(session.instruction_ns);
+    report(&Event::Boot {
+        kernel: machine::kernel(),
+        cpus: machine::cpus(),
+        nodes: machine::nodes(),
+        ns: clock::now(),
+    });
+    tuned::tune(&session.tuning, report)?;
     if let Some(host) = &session.host {
         take_place(host)?;
     }
     if guest::is_guest() || session.host.is_some() {
-        // Whoever measures is in nobody's way, and nobody in its: it runs at once when a job is over, also beside real-time tasks.
-        task::become_experimenter();
+        // The thread that measures runs at once when a job is over, also beside real-time tasks.
+        attributes::become_experimenter();
     }
     let mut services = Service::start_all(&session.services)?;
     std::thread::sleep(Duration::from_millis(session.settle_ms));
     services.iter_mut().try_for_each(Service::expect_ready)?;
     report(&Event::Settled { ns: clock::now() });
+    if session.domains {
+        report(&Event::Domains { cpus: machine::domains() });
+    }
     if session.symbols {
         symbols(report)?;
     }
-    let (host, limit) = (session.host.as_ref(), session.host.as_ref().map(|host| Duration::from_millis(host.limit_ms)));
+    let (host, limit) = (
+        session.host.as_ref(),
+        session.host.as_ref().map(|host| Duration::from_millis(host.limit_ms)),
+    );
     if let Some(host) = host.filter(|host| !host.command.is_empty()) {
         in_a_process(|| command::run(host, report), limit, report)?;
     }
-    for (number, job) in session.jobs.iter().enumerate() {
-        let done = in_a_process(|| stage::run(number, job, host, &services, report), limit, report);
+    let jobs = if session.pauses {
+        report(&Event::Paused { ns: clock::now() });
+        guest::pause();
+        guest::orders()?
+    } else {
+        session.jobs
+    };
+    if session.instruction_ns > 0 {
+        lockstep::begin(machine::cpus());
+    }
+    for (number, job) in jobs.iter().enumerate() {
+        let done = in_a_process(|| job::run(number, job, host, &services, report), limit, report);
         cgroups::remove(number, job.workload.cgroups.len());
         done?;
     }
@@ -95,21 +135,26 @@ fn session(file: &str, report: &dyn Fn(&Event)) -> Result<(), String> {
 fn take_place(host: &Host) -> Result<(), String> {
     // SAFETY: it has no arguments.
     unsafe { libc::setsid() };
-    if !host.cpus.is_empty() && !task::set_affinity(&host.cpus) {
-        return Err(format!("the kernel does not let this run on CPUs {:?}: {}", host.cpus, std::io::Error::last_os_error()));
+    if !host.cpus.is_empty() && !attributes::set_affinity(&host.cpus) {
+        return Err(format!(
+            "the kernel does not let this run on CPUs {:?}: {}",
+            host.cpus,
+            std::io::Error::last_os_error()
+        ));
     }
-    // Should the watchdog itself not get a CPU any more, the kernel ends a real-time task that never waits.
+    // If the watchdog itself gets no CPU, the kernel ends a real-time task that never waits.
     let limit = libc::rlimit { rlim_cur: host.limit_ms * 1_000, rlim_max: host.limit_ms * 1_000 };
-    // SAFETY: the kernel reads `limit` only.
+    // SAFETY: the kernel only reads `limit`.
     unsafe { libc::setrlimit(libc::RLIMIT_RTTIME, &raw const limit) };
     Ok(())
 }
 
-/// Tells where the kernel's functions lie.
+/// Reports the addresses of the kernel's functions.
 fn symbols(report: &dyn Fn(&Event)) -> Result<(), String> {
     const AT_A_TIME: usize = 500;
-    let text = std::fs::read_to_string("/proc/kallsyms").map_err(|error| format!("/proc/kallsyms: {error}"))?;
-    // `ffffffff81000000 T _text`, and `[module]` behind those of modules.
+    let text = std::fs::read_to_string("/proc/kallsyms")
+        .map_err(|error| format!("/proc/kallsyms: {error}"))?;
+    // Lines are `ffffffff81000000 T _text`, with `[module]` at the end for those of modules.
     let functions = text.lines().filter_map(|line| {
         let mut words = line.split_ascii_whitespace();
         let (address, kind, name) = (words.next()?, words.next()?, words.next()?);
@@ -120,9 +165,15 @@ fn symbols(report: &dyn Fn(&Event)) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs `job` in a child process and ends all that it leaves behind. One that takes longer than `limit` is killed.
-fn in_a_process(job: impl FnOnce() -> Result<(), String>, limit: Option<Duration>, report: &dyn Fn(&Event)) -> Result<(), String> {
-    // SAFETY: this process has one thread, so the child has all that it needs; it leaves by `_exit`.
+/// Runs `job` in a child process and ends the processes that it leaves behind. A job that takes
+/// longer than `limit` is killed.
+fn in_a_process(
+    job: impl FnOnce() -> Result<(), String>,
+    limit: Option<Duration>,
+    report: &dyn Fn(&Event),
+) -> Result<(), String> {
+    // SAFETY: this process has one thread, so the child has all that it needs; it leaves by
+    // `_exit`.
     match unsafe { libc::fork() } {
         -1 => Err(format!("a job cannot be started: {}", std::io::Error::last_os_error())),
         0 => {
@@ -132,14 +183,17 @@ fn in_a_process(job: impl FnOnce() -> Result<(), String>, limit: Option<Duration
             if let Err(message) = &done {
                 report(&Event::Failed { message: message.clone() });
             }
-            // SAFETY: the threads of the job end here, wherever they are.
+            // SAFETY: the threads of the job end here, in any state.
             unsafe { libc::_exit(i32::from(done.is_err())) }
         }
         child => {
             let in_time = limit.is_none_or(|limit| ends_within(child, limit));
             let status = bury(child, in_time, limit.is_some());
             match libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)) {
-                _ if !in_time => Err(format!("it was not over after {:?} and was killed", limit.unwrap_or_default())),
+                _ if !in_time => Err(format!(
+                    "it was not over after {:?} and was killed",
+                    limit.unwrap_or_default()
+                )),
                 Some(0) => Ok(()),
                 Some(1) => Err("a job failed".to_string()),
                 _ => Err(format!("a job died: wait status {status:#x}")),
@@ -148,10 +202,11 @@ fn in_a_process(job: impl FnOnce() -> Result<(), String>, limit: Option<Duration
     }
 }
 
-/// Waits for the child's end, ends its group and takes its wait status.
+/// Waits for the end of the child, ends its group and takes its wait status.
 ///
-/// On a machine that is no guest not at the watchdog's priority: to take it, the kernel clears /proc of the dead, and where somebody else is at that and was preempted by this
-/// very thread, it tries again for ever (seen for 340 s with Linux 6.18, all on one CPU).
+/// On a real machine this thread gives up the watchdog's priority first. To take the status, the
+/// kernel clears /proc of the dead process. If this thread preempts another task in the middle of
+/// that, it tries again for ever: seen for 340 s with Linux 6.18, all on one CPU.
 fn bury(child: i32, is_in_time: bool, is_host: bool) -> i32 {
     let mut status = 0;
     // SAFETY: the kernel writes `status` and nothing else; the group is the child's.
@@ -160,44 +215,35 @@ fn bury(child: i32, is_in_time: bool, is_host: bool) -> i32 {
             libc::kill(-child, libc::SIGKILL);
         }
         if is_host {
-            libc::waitid(libc::P_PID, child.cast_unsigned(), std::ptr::null_mut(), libc::WEXITED | libc::WNOWAIT);
+            libc::waitid(
+                libc::P_PID,
+                child.cast_unsigned(),
+                std::ptr::null_mut(),
+                libc::WEXITED | libc::WNOWAIT,
+            );
             libc::kill(-child, libc::SIGKILL);
-            task::set_class(Class::Other, 0, 0);
+            attributes::set_class(Class::Other, 0, 0);
         }
         libc::waitpid(child, &raw mut status, 0);
         libc::kill(-child, libc::SIGKILL);
     }
     if is_host {
-        task::become_experimenter();
+        attributes::become_experimenter();
     }
     status
 }
 
-/// Whether the child ends in that time.
+/// Whether the child ends within `limit`.
 fn ends_within(child: i32, limit: Duration) -> bool {
     // SAFETY: two numbers.
-    let Ok(handle) = i32::try_from(unsafe { libc::syscall(libc::SYS_pidfd_open, child, 0) }) else { return true };
+    let Ok(handle) = i32::try_from(unsafe { libc::syscall(libc::SYS_pidfd_open, child, 0) }) else {
+        return true;
+    };
     let mut ended = libc::pollfd { fd: handle, events: libc::POLLIN, revents: 0 };
-    // SAFETY: one entry, which the kernel writes to; the handle is this function's.
+    // SAFETY: one entry, which the kernel writes to; this function owns the handle.
     unsafe {
         let count = libc::poll(&raw mut ended, 1, limit.as_millis().try_into().unwrap_or(i32::MAX));
         libc::close(handle);
         handle < 0 || count != 0
     }
-}
-
-fn kernel() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/osrelease").map(|text| text.trim().to_string()).unwrap_or_default()
-}
-
-/// How many directories `/sys/devices/system/node` has for nodes.
-fn nodes() -> u32 {
-    let entries = std::fs::read_dir("/sys/devices/system/node").into_iter().flatten().flatten();
-    let is_node = |name: &str| name.strip_prefix("node").is_some_and(|number| number.parse::<u32>().is_ok());
-    entries.filter(|entry| entry.file_name().to_str().is_some_and(is_node)).count() as u32
-}
-
-fn cpus() -> u32 {
-    // SAFETY: it takes a number only.
-    unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.try_into().unwrap_or(0)
 }

@@ -1,35 +1,41 @@
-//! A workload made ready to run: its names resolved to numbers, its phases laid out flat.
+//! Compiles a workload for the tasks: names become numbers, phases a flat list of ops.
 
-use crate::shared::Kind;
+use crate::kind::Kind;
 use crate::sync::Heir;
-use crate::task::{MAX_DEPTH, MAX_TIMERS};
-use phases::{Closed, IoOperation, LoopPhase, MutexOptions, Phase, SchedulingPolicy, Tasks, TimerMode};
+use phases::{
+    Closed, IoOperation, LoopPhase, MutexOptions, Phase, SchedulingPolicy, Tasks, TimerMode,
+};
 use schedlab_runner::class::Class;
 use std::collections::BTreeMap;
 use std::ffi::CString;
 
-/// One thing that a task does. Numbers are indices into the tables of [`Program`].
+/// The deepest nesting of loops.
+pub const MAX_DEPTH: usize = 16;
+/// The most timers of one task.
+pub const MAX_TIMERS: usize = 16;
+
+/// One operation of a task. Numbers are indices into the tables of [`Program`].
 #[derive(Clone, Debug)]
 pub enum Op {
     /// Gives up the CPU.
     Yield,
-    /// Uses so much CPU time, in nanoseconds.
+    /// Uses this much CPU time, in nanoseconds.
     Run(u64),
-    /// Sleeps so long, in nanoseconds.
+    /// Sleeps for this time, in nanoseconds.
     Sleep(u64),
     /// Sleeps until the timer's next period.
     Timer { period: u64, absolute: bool, timer: TimerSlot },
-    /// Takes a mutex.
+    /// Locks a mutex.
     Lock(usize),
-    /// Gives a mutex up.
+    /// Unlocks a mutex.
     Unlock(usize),
     /// Waits for a condition under a mutex.
     Wait { condition: usize, mutex: usize },
-    /// Wakes one.
+    /// Wakes one task that waits for a condition.
     Signal(usize),
-    /// Wakes all.
+    /// Wakes all tasks that wait for a condition.
     Broadcast(usize),
-    /// Meets the others.
+    /// Waits until all tasks of a barrier have arrived.
     Barrier(usize),
     /// Writes to a pipe.
     Write { pipe: usize, bytes: usize },
@@ -37,24 +43,25 @@ pub enum Op {
     Read { pipe: usize, bytes: usize },
     /// Reads or writes a file.
     Io { file: usize, bytes: usize, write: bool },
-    /// Brings the next instance of a task into being.
+    /// Starts the next instance of a task.
     Fork(usize),
     /// Waits until a task has no instance left.
     Join(usize),
     /// Goes to an op.
     Goto(usize),
-    /// Goes back, `times` times in all; `depth` is the number of loops around this one.
+    /// Jumps back until the loop has run `times` times; `depth` is the number of loops around this
+    /// one.
     Repeat { back: usize, times: u64, depth: usize },
     /// Ends.
     End,
 }
 
-/// Where a timer's state is.
+/// Where the state of a timer is.
 #[derive(Clone, Copy, Debug)]
 pub enum TimerSlot {
     /// The task's own, by number.
     Own(usize),
-    /// One for all.
+    /// One for all tasks.
     Shared(usize),
 }
 
@@ -63,17 +70,17 @@ pub enum TimerSlot {
 pub struct Template {
     /// Its name.
     pub name: String,
-    /// The same for the kernel.
+    /// Its name in the kernel.
     pub name_of_task: CString,
-    /// Its first instance.
+    /// The number of its first instance.
     pub first: usize,
-    /// How many instances.
+    /// The number of its instances.
     pub count: usize,
     /// Its class.
     pub class: Class,
     /// Its nice value.
     pub nice: i32,
-    /// The slice that it asks for, in nanoseconds; 0: the kernel's own.
+    /// The slice that it requests, in nanoseconds; 0 for the kernel's default.
     pub slice: u64,
     /// The number of its control group, if it is in one.
     pub cgroup: Option<usize>,
@@ -81,43 +88,43 @@ pub struct Template {
     pub affinity: Vec<u16>,
     /// When it begins, in nanoseconds.
     pub start: u64,
-    /// Begins only when it is forked.
+    /// Whether it begins only when it is forked.
     pub forked: bool,
-    /// Is a process.
+    /// Whether it is a process.
     pub process: bool,
-    /// Nobody waits for it.
+    /// Whether the job ends without it.
     pub daemon: bool,
-    /// What it does; the last is [`Op::End`].
+    /// Its ops; the last is [`Op::End`].
     pub ops: Vec<Op>,
 }
 
-/// All tasks of a workload and how many of each shared thing they use.
+/// All tasks of a workload, and the number of shared things of each kind.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// The kinds of tasks.
     pub templates: Vec<Template>,
-    /// How many instances there can be.
+    /// The largest number of instances.
     pub instances: usize,
-    /// Who gets each mutex next.
+    /// The task that gets each mutex next.
     pub mutexes: Vec<Heir>,
-    /// How many conditions.
+    /// The number of conditions.
     pub conditions: usize,
-    /// How many meet at each barrier.
+    /// The number of tasks of each barrier.
     pub barriers: Vec<u32>,
     /// The capacity of each pipe.
     pub pipes: Vec<u64>,
     /// The files' names.
     pub files: Vec<String>,
-    /// How many timers are shared.
+    /// The number of shared timers.
     pub shared_timers: usize,
-    /// When it ends at the latest, in nanoseconds.
+    /// When the job ends at the latest, in nanoseconds.
     pub duration: Option<u64>,
-    /// The phase that makes up a round of the first task: what is counted in samples.
+    /// The phase that makes up a round of the first task; samples count it.
     pub sampled: Kind,
 }
 
 impl Program {
-    /// Resolves the names of `workload`; tasks that ask for no class are of `class`, those that ask for no nice value have `nice`.
+    /// Resolves the names of `workload`. `class` and `nice` hold for tasks that request none.
     pub fn new(workload: &Closed, class: Class, nice: i32) -> Result<Program, String> {
         let mut names = Names::new(workload);
         let mut templates = Vec::new();
@@ -128,13 +135,16 @@ impl Program {
             let ops = names.lay_out(&task.phases)?;
             templates.push(Template {
                 name: task.name.clone(),
-                name_of_task: CString::new(task.name.as_str()).unwrap_or_default(),
+                name_of_task: CString::new(task.program()).unwrap_or_default(),
                 first,
                 count: task.count as usize,
                 class: class_of(task, class),
                 nice: task.nice.unwrap_or(nice),
                 slice: task.slice.map_or(0, |slice| slice.0),
-                cgroup: task.cgroup.as_ref().and_then(|name| workload.cgroups.keys().position(|key| key == name)),
+                cgroup: task
+                    .cgroup
+                    .as_ref()
+                    .and_then(|name| workload.cgroups.keys().position(|key| key == name)),
                 affinity: task.affinity.clone().unwrap_or_default(),
                 start: task.start.0,
                 forked: task.forked,
@@ -144,13 +154,26 @@ impl Program {
             });
         }
         let barriers = names.barriers.names.iter().map(|name| names.meeting(name)).collect();
-        let sampled = templates.first().and_then(|first| sampled(&first.ops)).ok_or("the workload has no task that does anything")?;
+        let sampled = templates
+            .first()
+            .and_then(|first| sampled(&first.ops))
+            .ok_or("the workload has no task that does anything")?;
         Ok(Program {
             instances,
-            mutexes: names.mutexes.names.iter().map(|name| heir(workload.mutexes.get(name).copied().unwrap_or_default())).collect(),
+            mutexes: names
+                .mutexes
+                .names
+                .iter()
+                .map(|name| heir(workload.mutexes.get(name).copied().unwrap_or_default()))
+                .collect(),
             conditions: names.conditions.names.len(),
             barriers,
-            pipes: names.pipes.names.iter().map(|name| workload.pipes.get(name).copied().unwrap_or_default().capacity).collect(),
+            pipes: names
+                .pipes
+                .names
+                .iter()
+                .map(|name| workload.pipes.get(name).copied().unwrap_or_default().capacity)
+                .collect(),
             files: names.files.names.clone(),
             shared_timers: names.shared_timers.names.len(),
             duration: workload.duration.map(|duration| duration.0),
@@ -171,7 +194,7 @@ impl Program {
 }
 
 impl Op {
-    /// What a completed op counts as.
+    /// The kind under which a completed op is counted.
     pub fn kind(&self) -> Option<Kind> {
         Some(match self {
             Op::Yield => Kind::Yield,
@@ -191,19 +214,29 @@ impl Op {
             Op::Goto(_) | Op::Repeat { .. } | Op::End => return None,
         })
     }
+
+    /// The size of the buffer that it needs.
+    pub fn bytes(&self) -> usize {
+        match *self {
+            Op::Write { bytes, .. } | Op::Read { bytes, .. } | Op::Io { bytes, .. } => bytes,
+            _ => 0,
+        }
+    }
 }
 
 /// The first phase of the outermost loop; without a loop, the first of all.
 fn sampled(ops: &[Op]) -> Option<Kind> {
-    let begin = ops.iter().find_map(|op| if let Op::Repeat { back, depth: 0, .. } = op { Some(*back) } else { None });
+    let begin = ops
+        .iter()
+        .find_map(|op| if let Op::Repeat { back, depth: 0, .. } = op { Some(*back) } else { None });
     ops[begin.unwrap_or(0)..].iter().find_map(Op::kind)
 }
 
 fn heir(mutex: MutexOptions) -> Heir {
     match mutex {
-        MutexOptions { inherit: true, .. } => Heir::MostImportant,
+        MutexOptions { inherit: true, .. } => Heir::HighestPriority,
         MutexOptions { handoff: true, .. } => Heir::FirstWaiter,
-        MutexOptions { handoff: false, inherit: false } => Heir::Anybody,
+        MutexOptions { handoff: false, inherit: false } => Heir::FirstToTry,
     }
 }
 
@@ -218,7 +251,7 @@ fn class_of(task: &Tasks, class: Class) -> Class {
     }
 }
 
-/// Numbers for names, in the order in which they come.
+/// Numbers for names, in the order of their first use.
 #[derive(Default)]
 struct Numbering {
     names: Vec<String>,
@@ -233,7 +266,7 @@ impl Numbering {
     }
 }
 
-/// The names that a workload uses.
+/// The names in a workload.
 struct Names<'a> {
     workload: &'a Closed,
     tasks: BTreeMap<&'a str, usize>,
@@ -249,7 +282,12 @@ impl<'a> Names<'a> {
     fn new(workload: &'a Closed) -> Names<'a> {
         Names {
             workload,
-            tasks: workload.tasks.iter().enumerate().map(|(index, task)| (task.name.as_str(), index)).collect(),
+            tasks: workload
+                .tasks
+                .iter()
+                .enumerate()
+                .map(|(index, task)| (task.name.as_str(), index))
+                .collect(),
             mutexes: Numbering::default(),
             conditions: Numbering::default(),
             barriers: Numbering::default(),
@@ -259,7 +297,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// How many meet at a barrier: as many as are said, or as there are tasks that name it.
+    /// The number of tasks of a barrier: as given, or that of the tasks that name it.
     fn meeting(&self, name: &str) -> u32 {
         let names_it = |task: &&Tasks| mentions(&task.phases, name);
         let users = || self.workload.tasks.iter().filter(names_it).map(|task| task.count).sum();
@@ -268,20 +306,30 @@ impl<'a> Names<'a> {
 
     /// The ops of a task.
     fn lay_out(&mut self, phases: &[Phase]) -> Result<Vec<Op>, String> {
-        let mut layout = Layout { ops: Vec::new(), own_timers: Numbering::default(), lists: Vec::new(), jumps: Vec::new() };
+        let mut layout = Layout {
+            ops: Vec::new(),
+            own_timers: Numbering::default(),
+            lists: Vec::new(),
+            jumps: Vec::new(),
+        };
         self.append(&mut layout, phases, 0)?;
         layout.ops.push(Op::End);
         if layout.own_timers.names.len() > MAX_TIMERS {
             return Err(format!("a task has more than {MAX_TIMERS} timers of its own"));
         }
         while let Some((at, name)) = layout.jumps.pop() {
-            let known = layout.lists.iter().find(|(list, _)| *list == name).map(|&(_, begin)| begin);
+            let known =
+                layout.lists.iter().find(|(list, _)| *list == name).map(|&(_, begin)| begin);
             let begin = match known {
                 Some(begin) => begin,
                 None => {
                     let begin = layout.ops.len();
                     layout.lists.push((name.clone(), begin));
-                    let phases = self.workload.lists.get(&name).ok_or_else(|| format!("there is no list named `{name}`"))?;
+                    let phases = self
+                        .workload
+                        .lists
+                        .get(&name)
+                        .ok_or_else(|| format!("there is no list named `{name}`"))?;
                     self.append(&mut layout, phases, 0)?;
                     layout.ops.push(Op::End);
                     begin
@@ -292,7 +340,12 @@ impl<'a> Names<'a> {
         Ok(layout.ops)
     }
 
-    fn append(&mut self, layout: &mut Layout, phases: &[Phase], depth: usize) -> Result<(), String> {
+    fn append(
+        &mut self,
+        layout: &mut Layout,
+        phases: &[Phase],
+        depth: usize,
+    ) -> Result<(), String> {
         for phase in phases {
             let op = match phase {
                 Phase::Loop(LoopPhase { times: Some(0), .. }) => continue,
@@ -305,21 +358,32 @@ impl<'a> Names<'a> {
                         true => TimerSlot::Shared(self.shared_timers.number(name)),
                         false => TimerSlot::Own(layout.own_timers.number(name)),
                     };
-                    Op::Timer { period: timer.period.0, absolute: timer.mode == TimerMode::Absolute, timer: slot }
+                    Op::Timer {
+                        period: timer.period.0,
+                        absolute: timer.mode == TimerMode::Absolute,
+                        timer: slot,
+                    }
                 }
                 Phase::Lock(name) => Op::Lock(self.mutexes.number(name)),
                 Phase::Unlock(name) => Op::Unlock(self.mutexes.number(name)),
-                Phase::Wait { condition, mutex } => {
-                    Op::Wait { condition: self.conditions.number(condition), mutex: self.mutexes.number(mutex) }
-                }
+                Phase::Wait { condition, mutex } => Op::Wait {
+                    condition: self.conditions.number(condition),
+                    mutex: self.mutexes.number(mutex),
+                },
                 Phase::Signal(name) => Op::Signal(self.conditions.number(name)),
                 Phase::Broadcast(name) => Op::Broadcast(self.conditions.number(name)),
                 Phase::Barrier(name) => Op::Barrier(self.barriers.number(name)),
-                Phase::Write { pipe, bytes } => Op::Write { pipe: self.pipes.number(pipe), bytes: *bytes as usize },
-                Phase::Read { pipe, bytes } => Op::Read { pipe: self.pipes.number(pipe), bytes: *bytes as usize },
-                Phase::Io(io) => {
-                    Op::Io { file: self.files.number(&io.device), bytes: io.bytes as usize, write: io.operation == IoOperation::Write }
+                Phase::Write { pipe, bytes } => {
+                    Op::Write { pipe: self.pipes.number(pipe), bytes: *bytes as usize }
                 }
+                Phase::Read { pipe, bytes } => {
+                    Op::Read { pipe: self.pipes.number(pipe), bytes: *bytes as usize }
+                }
+                Phase::Io(io) => Op::Io {
+                    file: self.files.number(&io.device),
+                    bytes: io.bytes as usize,
+                    write: io.operation == IoOperation::Write,
+                },
                 Phase::Fork(name) => Op::Fork(self.task(name)?),
                 Phase::Join(name) => Op::Join(self.task(name)?),
                 Phase::Exec(name) => {
@@ -348,13 +412,13 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The ops of one task while they are laid out.
+/// The ops of one task during compilation.
 struct Layout {
     ops: Vec<Op>,
     own_timers: Numbering,
-    /// Lists that are laid out, and where.
+    /// Lists that are compiled, and their first ops.
     lists: Vec<(String, usize)>,
-    /// Ops that go to a list.
+    /// Ops that jump to a list.
     jumps: Vec<(usize, String)>,
 }
 

@@ -1,40 +1,49 @@
 //! Programs that run beside the jobs, such as a scheduler in user space.
 //!
-//! What they write is kept and reported at the end: nobody reads it meanwhile, so that they disturb no measurement and never wait for a reader.
+//! Their output is kept in a file and reported at the end, so they disturb no measurement and never
+//! wait for a reader.
 
 use schedlab_runner::event::Event;
 use std::fs::File;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// A program that runs, or has ended.
+/// A program that runs or has ended.
 pub struct Service {
     number: usize,
     child: Child,
     output: String,
 }
 
-/// How often to look whether it is ready or has ended, and how long it has for that.
+/// How often to check whether it is ready or has ended, and the time limit for that.
 const LOOK: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Service {
     /// Starts all of `commands`.
     pub fn start_all(commands: &[Vec<String>]) -> Result<Vec<Service>, String> {
-        commands.iter().enumerate().map(|(number, command)| Service::start(number, command)).collect()
+        commands
+            .iter()
+            .enumerate()
+            .map(|(number, command)| Service::start(number, command))
+            .collect()
     }
 
     fn start(number: usize, command: &[String]) -> Result<Service, String> {
         let (program, arguments) = command.split_first().ok_or("a service has no name")?;
-        let output = std::env::temp_dir().join(format!("schedlab-{}-service-{number}", std::process::id())).to_string_lossy().into_owned();
+        let output = std::env::temp_dir()
+            .join(format!("schedlab-{}-service-{number}", std::process::id()))
+            .to_string_lossy()
+            .into_owned();
         let file = File::create(&output).map_err(|error| format!("{output}: {error}"))?;
         let mut child = Command::new(program);
         child.args(arguments).stdin(Stdio::null()).stdout(file);
-        let child = child.spawn().map_err(|error| format!("{program} cannot be started: {error}"))?;
+        let child =
+            child.spawn().map_err(|error| format!("{program} cannot be started: {error}"))?;
         Ok(Service { number, child, output })
     }
 
-    /// Waits until it has said that it is ready, by its first line, or has ended.
+    /// Waits until it reports that it is ready, by its first line of output, or has ended.
     ///
     /// # Errors
     /// If it does neither.
@@ -43,7 +52,8 @@ impl Service {
         while !self.has_spoken() && self.ended().is_none() {
             if waited >= PATIENCE {
                 return Err(format!(
-                    "service {} has not said that it is ready {PATIENCE:?} after the wait before the first job",
+                    "service {} has not said that it is ready {PATIENCE:?} after the wait before \
+                     the first job",
                     self.number
                 ));
             }
@@ -57,18 +67,20 @@ impl Service {
         std::fs::metadata(&self.output).is_ok_and(|output| output.len() > 0)
     }
 
-    /// Tells it that a job is about to begin.
+    /// Signals it that a job is about to begin.
     pub fn announce_job(&self) {
-        // SAFETY: numbers only; the child has not been waited for, so the id is still its own.
+        // SAFETY: numbers only; the child has not been waited for, so it still owns the id.
         unsafe { libc::kill(self.child.id().cast_signed(), libc::SIGUSR1) };
     }
 
-    /// Asks it to end, waits, ends it if it does not, and reports what it wrote and how it ended.
+    /// Terminates it, waits, kills it if it does not end, and reports its output and how it ended.
     pub fn end(mut self, report: &dyn Fn(&Event)) {
         let by_itself = self.ended();
         let status = by_itself.map_or_else(|| self.terminate(), |status| status.to_string());
         let said = std::fs::read_to_string(&self.output).unwrap_or_default();
-        said.lines().for_each(|line| report(&Event::Service { service: self.number, line: line.to_string() }));
+        said.lines().for_each(|line| {
+            report(&Event::Service { service: self.number, line: line.to_string() })
+        });
         report(&Event::ServiceEnd { service: self.number, status, early: by_itself.is_some() });
         let _ = std::fs::remove_file(&self.output);
     }
@@ -78,7 +90,7 @@ impl Service {
     }
 
     fn terminate(&mut self) -> String {
-        // SAFETY: numbers only; the child has not been waited for, so the id is still its own.
+        // SAFETY: numbers only; the child has not been waited for, so it still owns the id.
         unsafe { libc::kill(self.child.id().cast_signed(), libc::SIGTERM) };
         let mut waited = Duration::ZERO;
         while waited < PATIENCE {

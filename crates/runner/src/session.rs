@@ -1,6 +1,8 @@
-//! What the runner is to do.
+//! The session: what the runner has to do.
 
 use crate::class::Class;
+use crate::nudge::Nudge;
+use crate::tuning::Tuning;
 use phases::Closed;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -9,50 +11,84 @@ use std::time::Duration;
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Session {
-    /// How long to wait before the first job, in milliseconds: a kernel that has just booted is still busy with itself.
+    /// How long to wait before the first job, in milliseconds, because a kernel is busy after its
+    /// boot.
     pub settle_ms: u64,
-    /// After how many seconds without a report a guest's watchdog bites, an even number; 0 for [`LONGEST_SILENCE_S`].
+    /// The silence in seconds, an even number, after which a guest's watchdog ends it; 0 for
+    /// [`LONGEST_SILENCE_S`].
     #[serde(default)]
     pub silence_s: u8,
-    /// Programs to start before the first job, with their arguments; each says by its first line that it is ready, which is waited for, and lives until the session ends.
-    /// One that ends before is no reason to stop: what it was there for shows in what it said.
+    /// Programs to start before the first job, with their arguments. The runner waits for the first
+    /// line of output of each, which reports that it is ready. They live until the session ends. If
+    /// one ends early the session continues: its output shows why.
     #[serde(default)]
     pub services: Vec<Vec<String>>,
-    /// Whether to tell where the kernel's functions lie.
+    /// Whether to report the addresses of the kernel's functions.
     #[serde(default)]
     pub symbols: bool,
-    /// What to run.
+    /// Whether to report the kernel's scheduling domains.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub domains: bool,
+    /// Whether a guest pauses when it has settled, so that QEMU can save its state. It then reads
+    /// its jobs from [`ORDERS`] when it continues.
+    #[serde(default)]
+    pub pauses: bool,
+    /// How many nanoseconds an instruction takes on each CPU of a guest whose CPUs run in
+    /// lockstep; 0 where that is not known.
+    #[serde(default, skip_serializing_if = "is_unknown")]
+    pub instruction_ns: u64,
+    /// What is changed of a guest's kernel first.
+    #[serde(default, skip_serializing_if = "Tuning::is_none")]
+    pub tuning: Tuning,
+    /// The jobs.
     pub jobs: Vec<Job>,
-    /// How to run it on a machine that runs already.
+    /// How to run them on a real machine.
     #[serde(default)]
     pub host: Option<Host>,
 }
 
-/// What holds for a session on a machine that others need as well.
+/// The settings of a session on a machine that others need as well.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// A job that takes longer, in milliseconds, is killed; so much CPU time without a pause is the most that a real-time task gets, too.
+    /// The time in milliseconds after which a job is killed. It is also the most CPU time that a
+    /// real-time task gets without a pause.
     pub limit_ms: u64,
-    /// The CPUs that everything may use; empty: all.
+    /// The CPUs that all tasks may use; empty: all.
     pub cpus: Vec<u16>,
-    /// The nice value of the tasks that ask for none.
+    /// The nice value of the tasks that request none.
     pub nice: i32,
-    /// Whether to leave out all that costs time to measure.
+    /// Whether to leave out everything that takes time to measure.
     pub bare: bool,
-    /// A program and its arguments to run in place of jobs, in `class`.
+    /// A program and its arguments, to run in `class` in place of jobs.
     pub command: Vec<String>,
     /// The class of the command.
     pub class: Class,
 }
 
-/// The longest that a guest's watchdog waits.
+/// The name of the file in which QEMU provides the jobs to a guest that has paused: a list of
+/// [`Job`]s in JSON.
+pub const ORDERS: &str = "opt/schedlab/jobs";
+
+/// The longest silence that a guest's watchdog can allow, in seconds.
 pub const LONGEST_SILENCE_S: u8 = 30;
+
+fn is_unknown(ns: &u64) -> bool {
+    *ns == 0
+}
+
+fn is_no(is: &bool) -> bool {
+    !is
+}
 
 impl Session {
     /// How long a guest may be silent.
     pub fn silence(&self) -> Duration {
-        let seconds = if self.silence_s == 0 { LONGEST_SILENCE_S } else { self.silence_s.clamp(2, LONGEST_SILENCE_S) };
+        let seconds = if self.silence_s == 0 {
+            LONGEST_SILENCE_S
+        } else {
+            self.silence_s.clamp(2, LONGEST_SILENCE_S)
+        };
         Duration::from_secs(seconds.into())
     }
 }
@@ -63,26 +99,44 @@ impl Session {
 pub struct Job {
     /// Its name in results.
     pub name: String,
-    /// What runs.
+    /// The workload.
     pub workload: Closed,
-    /// The class of the tasks that ask for none.
+    /// The class of the tasks that request none.
     #[serde(default)]
     pub class: Class,
     /// Windows of steady state to take; without them the job runs to its end.
     #[serde(default)]
     pub windows: Option<Windows>,
-    /// Whether to record the kernel's scheduling events, which costs instructions.
+    /// Whether to record the kernel's scheduling events, which takes instructions.
     #[serde(default)]
     pub trace: bool,
+    /// What this run of it differs by.
+    #[serde(default, skip_serializing_if = "Nudge::is_none")]
+    pub nudge: Nudge,
 }
 
-/// Samples of a workload that goes on and on. The first task takes one each time it has gone around its outermost loop so often.
+impl Job {
+    /// Runs `workload` as described, to its end.
+    pub fn new(name: impl Into<String>, workload: Closed, class: Class) -> Job {
+        Job {
+            name: name.into(),
+            workload,
+            class,
+            windows: None,
+            trace: false,
+            nudge: Nudge::default(),
+        }
+    }
+}
+
+/// Samples of a workload that does not end. The first task takes one after every `rounds` passes of
+/// its outermost loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Windows {
-    /// How many windows; when the last is over, so is the job.
+    /// The number of windows; the job ends with the last.
     pub count: u32,
-    /// How many to leave out before them.
+    /// The number of windows to leave out before them.
     pub warm_up: u32,
     /// Rounds of the first task in each.
     pub rounds: u64,

@@ -1,39 +1,48 @@
 //! Mutexes, conditions and barriers on futexes that processes can share.
 //!
-//! Source: Drepper, "Futexes Are Tricky" (2011), mutex 2; futex(2), "Priority-inheritance futexes"; the condition is a sequence number, the barrier a generation. They lie in memory that starts as zeros.
+//! Source: Drepper, "Futexes Are Tricky" (2011), mutex 2; futex(2), "Priority-inheritance futexes";
+//! the condition is a sequence number, the barrier a generation. They lie in memory that starts as
+//! zeros.
 
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
-/// Sleeps while `word` is `value`, at most `timeout`; wakes up early at times.
+/// Sleeps while `word` is `value`, for `timeout` at most; may wake up early.
 pub fn wait(word: &AtomicU32, value: u32, timeout: Option<Duration>) {
-    let timeout = timeout.map(|timeout| libc::timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) });
+    let timeout = timeout.map(|timeout| libc::timespec {
+        tv_sec: timeout.as_secs() as i64,
+        tv_nsec: i64::from(timeout.subsec_nanos()),
+    });
     let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: the word lives as long as the call; the kernel only reads it and the timeout.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, timeout) };
 }
 
-/// Wakes up to `count` that sleep on `word`.
+/// Wakes up to `count` tasks that sleep on `word`.
 pub fn wake(word: &AtomicU32, count: u32) {
     // SAFETY: the kernel uses the word's address only.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, count.min(i32::MAX as u32)) };
+    unsafe {
+        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, count.min(i32::MAX as u32))
+    };
 }
 
-/// Everybody.
+/// As many as there are.
 pub const ALL: u32 = u32::MAX;
 
-/// Who gets a mutex that is given back.
+/// The task that gets a released mutex.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Heir {
-    /// The first that comes.
-    Anybody,
-    /// The first that waits.
+    /// The first task that tries to lock it.
+    FirstToTry,
+    /// The first task in the queue.
     FirstWaiter,
-    /// The most important that waits, which lends its priority to the holder until then (`PTHREAD_PRIO_INHERIT`).
-    MostImportant,
+    /// The most important task in the queue. Until then the holder inherits its priority
+    /// (`PTHREAD_PRIO_INHERIT`).
+    HighestPriority,
 }
 
-/// Excludes others. Its state is 0 free, 1 taken, 2 waited for; or whose turn it is, by ticket; or the holder's thread id, as the kernel wants it.
+/// A mutual exclusion lock. The state is 0 free, 1 taken, 2 waited for; or the ticket that is
+/// served; or the holder's thread id, as the kernel requires it.
 #[repr(C)]
 pub struct Mutex {
     state: AtomicU32,
@@ -41,7 +50,7 @@ pub struct Mutex {
 }
 
 impl Mutex {
-    /// Takes it; false if the kernel refuses, which it does only where priorities are lent.
+    /// Locks it; false if the kernel refuses, which it does only with priority inheritance.
     #[must_use]
     pub fn lock(&self, heir: Heir) -> bool {
         match heir {
@@ -54,7 +63,7 @@ impl Mutex {
                     }
                 }
             }
-            Heir::Anybody => {
+            Heir::FirstToTry => {
                 if self.state.compare_exchange(0, 1, SeqCst, SeqCst).is_err() {
                     while self.state.swap(2, SeqCst) != 0 {
                         wait(&self.state, 2, None);
@@ -62,11 +71,14 @@ impl Mutex {
                 }
                 true
             }
-            Heir::MostImportant => self.state.compare_exchange(0, own_tid(), SeqCst, SeqCst).is_ok() || self.lend(libc::FUTEX_LOCK_PI),
+            Heir::HighestPriority => {
+                self.state.compare_exchange(0, own_tid(), SeqCst, SeqCst).is_ok()
+                    || self.call_kernel(libc::FUTEX_LOCK_PI)
+            }
         }
     }
 
-    /// Gives it up.
+    /// Unlocks it.
     pub fn unlock(&self, heir: Heir) {
         match heir {
             Heir::FirstWaiter => {
@@ -75,27 +87,39 @@ impl Mutex {
                     wake(&self.state, ALL);
                 }
             }
-            Heir::Anybody => {
+            Heir::FirstToTry => {
                 if self.state.swap(0, SeqCst) == 2 {
                     wake(&self.state, 1);
                 }
             }
-            Heir::MostImportant => {
+            Heir::HighestPriority => {
                 if self.state.compare_exchange(own_tid(), 0, SeqCst, SeqCst).is_err() {
-                    self.lend(libc::FUTEX_UNLOCK_PI);
+                    self.call_kernel(libc::FUTEX_UNLOCK_PI);
                 }
             }
         }
     }
 
-    /// Has the kernel take it for this thread, or give it to the next.
-    fn lend(&self, operation: i32) -> bool {
+    /// Makes the kernel lock it for this thread, or pass it to the next.
+    fn call_kernel(&self, operation: i32) -> bool {
         loop {
             // SAFETY: the word lives as long as the call; there is no timeout.
-            if unsafe { libc::syscall(libc::SYS_futex, self.state.as_ptr(), operation, 0, std::ptr::null::<libc::timespec>()) } == 0 {
+            if unsafe {
+                libc::syscall(
+                    libc::SYS_futex,
+                    self.state.as_ptr(),
+                    operation,
+                    0,
+                    std::ptr::null::<libc::timespec>(),
+                )
+            } == 0
+            {
                 return true;
             }
-            if !matches!(std::io::Error::last_os_error().raw_os_error(), Some(libc::EINTR | libc::EAGAIN)) {
+            if !matches!(
+                std::io::Error::last_os_error().raw_os_error(),
+                Some(libc::EINTR | libc::EAGAIN)
+            ) {
                 return false;
             }
         }
@@ -107,14 +131,14 @@ fn own_tid() -> u32 {
     unsafe { libc::gettid() }.cast_unsigned()
 }
 
-/// Something to wait for.
+/// A condition variable.
 #[repr(C)]
 pub struct Condition {
     sequence: AtomicU32,
 }
 
 impl Condition {
-    /// Waits for a signal without the mutex; false if that cannot be taken again.
+    /// Waits for a signal without the mutex; false if the mutex cannot be locked again.
     #[must_use]
     pub fn wait(&self, mutex: &Mutex, heir: Heir) -> bool {
         let sequence = self.sequence.load(SeqCst);
@@ -123,14 +147,14 @@ impl Condition {
         mutex.lock(heir)
     }
 
-    /// Wakes up to `count` of those that wait.
+    /// Wakes up to `count` tasks that wait.
     pub fn signal(&self, count: u32) {
         self.sequence.fetch_add(1, SeqCst);
         wake(&self.sequence, count);
     }
 }
 
-/// Where tasks wait for each other, again and again.
+/// A barrier that can be used again and again.
 #[repr(C)]
 pub struct Barrier {
     arrived: AtomicU32,
@@ -138,7 +162,7 @@ pub struct Barrier {
 }
 
 impl Barrier {
-    /// Waits until `tasks` have come.
+    /// Waits until `tasks` tasks have arrived.
     pub fn wait(&self, tasks: u32) {
         let generation = self.generation.load(SeqCst);
         if self.arrived.fetch_add(1, SeqCst) + 1 == tasks {

@@ -1,27 +1,69 @@
-//! One task while it runs: goes through the ops of its program.
+//! A task: starts as a thread or process and executes the ops of its program.
 
-use crate::program::{Op, Template, TimerSlot};
-use crate::shared::Reading;
+use crate::failure::Failure;
+use crate::pipe::{read_all, write_all};
+use crate::program::{MAX_DEPTH, MAX_TIMERS, Op, Template, TimerSlot};
+use crate::shared::{Places, Reading};
 use crate::stage::Stage;
 use crate::sync::{self, ALL};
 use crate::usage::{self, Usage};
-use crate::{cgroups, clock, guest};
-use schedlab_runner::class::Class;
+use crate::{attributes, cgroups, clock, guest};
 use schedlab_runner::session::Windows;
+use std::hint::black_box;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-/// What a task could not do; see [`Stage::failure`].
-#[derive(Clone, Copy)]
-#[repr(u32)]
-pub enum Failure {
-    Class = 1,
-    Affinity,
-    Begin,
-    TooMany,
-    Pipe,
-    File,
-    Mutex,
-    Cgroup,
+/// The bytes that a frame of [`deeper`] takes at least.
+const FRAME: usize = 64;
+
+/// Starts instance `number` as a thread or a process.
+pub fn begin(stage: &'static Stage, number: usize, waits_at_gate: bool) {
+    let template = stage.program.template_of(number);
+    if template.process {
+        // SAFETY: the child executes its ops, which use system calls and existing memory, and
+        // leaves without running anything else.
+        match unsafe { libc::fork() } {
+            -1 => stage.fail(Failure::Begin),
+            0 => {
+                deeper(stage.nudge.stack, &mut || run(stage, number, waits_at_gate));
+                // SAFETY: it does not return.
+                unsafe { libc::_exit(0) }
+            }
+            _ => {}
+        }
+    } else if !start_thread(Begun { stage, number, waits_at_gate }) {
+        stage.fail(Failure::Begin);
+    }
+}
+
+/// Starts the next instance of a template.
+fn fork(stage: &'static Stage, template: usize) {
+    let family = &stage.shared.families[template];
+    let number = family.begun.fetch_add(1, SeqCst) as usize;
+    let template = &stage.program.templates[template];
+    if number >= template.count {
+        return stage.fail(Failure::TooMany);
+    }
+    let place = if stage.places == Places::Kept {
+        number
+    } else {
+        family.take_place(stage.places_of(template))
+    };
+    family.alive.fetch_add(1, SeqCst);
+    if !template.daemon {
+        stage.shared.board.remaining.fetch_add(1, SeqCst);
+    }
+    begin(stage, template.first + place, false);
+}
+
+/// Calls `body` with so many more frames on the stack.
+#[inline(never)]
+fn deeper(frames: u32, body: &mut dyn FnMut()) {
+    let frame = black_box([0u8; FRAME]);
+    match frames.checked_sub(1) {
+        Some(left) => deeper(left, body),
+        None => body(),
+    }
+    black_box(&frame);
 }
 
 /// Runs instance `number` from the gate to its end.
@@ -30,7 +72,7 @@ pub fn run(stage: &'static Stage, number: usize, waits_at_gate: bool) {
     let instance = &stage.shared.instances[number];
     // SAFETY: it has no arguments.
     instance.tid.store(unsafe { libc::gettid() }.cast_unsigned(), SeqCst);
-    // SAFETY: the name is a string with an end.
+    // SAFETY: the name is a terminated string.
     unsafe { libc::prctl(libc::PR_SET_NAME, template.name_of_task.as_ptr()) };
     adopt(stage, template);
     let board = stage.shared.board;
@@ -41,27 +83,38 @@ pub fn run(stage: &'static Stage, number: usize, waits_at_gate: bool) {
             sync::wait(&board.gate, 0, None);
         }
         if template.start > 0 {
-            sleep_until(stage.monotonic_begin() + template.start);
+            sleep_until(begin_of(stage, number));
         }
     }
     if !guest::is_guest() {
         instance.began_ns.store(clock::now(), SeqCst);
     }
-    Task { stage, number, windows: stage.windows.filter(|_| number == 0), readings: stage.shared.readings, rounds: 0 }.go(template);
+    Task {
+        stage,
+        number,
+        windows: stage.windows.filter(|_| number == 0),
+        readings: stage.shared.readings,
+        rounds: 0,
+    }
+    .go(template);
     instance.cpu_ns.store(clock::cpu(), SeqCst);
     instance.ended_ns.store(clock::now(), SeqCst);
-    if stage.tells_usage {
+    if stage.reports_usage {
         if template.process {
             stage.shared.used.add(Usage::of_process());
         }
         if stage.is_detailed {
-            stage.shared.used.run_delay_ns.fetch_add(usage::run_delay("thread-self").unwrap_or(0), SeqCst);
+            stage
+                .shared
+                .used
+                .run_delay_ns
+                .fetch_add(usage::run_delay("thread-self").unwrap_or(0), SeqCst);
         }
     }
     stage.leave_place(number, template);
     let family = &stage.shared.families[stage.program.index_of(number)];
     if family.alive.fetch_sub(1, SeqCst) == 1 {
-        sync::wake(&family.alive, ALL); // who joins waits for the last
+        sync::wake(&family.alive, ALL); // `join` waits for the last
     }
     if !template.daemon && board.remaining.fetch_sub(1, SeqCst) == 1 {
         stage.finish();
@@ -95,26 +148,44 @@ impl Task {
                 Op::Run(ns) => clock::burn(ns),
                 Op::Sleep(ns) => sleep_until(clock::read(libc::CLOCK_MONOTONIC) + ns),
                 Op::Timer { period, absolute, timer: TimerSlot::Own(slot) } => {
-                    let begin = stage.monotonic_begin() + template.start;
+                    let begin = begin_of(stage, self.number);
                     own_timers[slot] = next_period(own_timers[slot].max(begin), period, absolute);
                 }
                 Op::Timer { period, absolute, timer: TimerSlot::Shared(slot) } => {
                     let timer = &shared.timers[slot];
-                    timer.store(next_period(timer.load(SeqCst).max(stage.monotonic_begin()), period, absolute), SeqCst);
+                    timer.store(
+                        next_period(
+                            timer.load(SeqCst).max(stage.monotonic_begin()),
+                            period,
+                            absolute,
+                        ),
+                        SeqCst,
+                    );
                 }
-                Op::Lock(mutex) => stage.expect(shared.mutexes[mutex].lock(stage.program.mutexes[mutex]), Failure::Mutex),
+                Op::Lock(mutex) => stage.expect(
+                    shared.mutexes[mutex].lock(stage.program.mutexes[mutex]),
+                    Failure::Mutex,
+                ),
                 Op::Unlock(mutex) => shared.mutexes[mutex].unlock(stage.program.mutexes[mutex]),
                 Op::Wait { condition, mutex } => {
-                    let is_back = shared.conditions[condition].wait(&shared.mutexes[mutex], stage.program.mutexes[mutex]);
+                    let is_back = shared.conditions[condition]
+                        .wait(&shared.mutexes[mutex], stage.program.mutexes[mutex]);
                     stage.expect(is_back, Failure::Mutex);
                 }
                 Op::Signal(condition) => shared.conditions[condition].signal(1),
                 Op::Broadcast(condition) => shared.conditions[condition].signal(ALL),
-                Op::Barrier(barrier) => shared.barriers[barrier].wait(stage.program.barriers[barrier]),
-                Op::Write { pipe, bytes } => write_all(stage, stage.pipes[pipe].1, &buffer[..bytes]),
-                Op::Read { pipe, bytes } => read_all(stage, stage.pipes[pipe].0, &mut buffer[..bytes]),
-                Op::Io { file, bytes, write } => stage.files[file].transfer(stage, &mut buffer[..bytes], write),
-                Op::Fork(template) => stage.fork(template),
+                Op::Barrier(barrier) => {
+                    shared.barriers[barrier].wait(stage.program.barriers[barrier])
+                }
+                Op::Write { pipe, bytes } => {
+                    stage.expect(write_all(stage.pipes[pipe].1, &buffer[..bytes]), Failure::Pipe)
+                }
+                Op::Read { pipe, bytes } => {
+                    stage.expect(read_all(stage.pipes[pipe].0, &mut buffer[..bytes]), Failure::Pipe)
+                }
+                Op::Io { file, bytes, write } => stage
+                    .expect(stage.files[file].transfer(&mut buffer[..bytes], write), Failure::File),
+                Op::Fork(template) => fork(stage, template),
                 Op::Join(template) => stage.join(template),
                 Op::Goto(to) => at = to,
                 Op::Repeat { back, times, depth } => {
@@ -131,12 +202,11 @@ impl Task {
             }
             if let Some(kind) = op.kind() {
                 instance.count(kind);
-                guest::next_cpu();
             }
         }
     }
 
-    /// Once around the outermost loop: takes a reading when a window is over.
+    /// Ends a pass of the outermost loop: takes a reading at the end of a window.
     fn round(&mut self) {
         let Some(windows) = self.windows else { return };
         self.rounds += 1;
@@ -144,7 +214,10 @@ impl Task {
             return;
         }
         let taken = self.rounds / windows.rounds;
-        let Some(reading) = taken.checked_sub(u64::from(windows.warm_up)).and_then(|index| self.readings.get(index as usize)) else {
+        let Some(reading) = taken
+            .checked_sub(u64::from(windows.warm_up))
+            .and_then(|index| self.readings.get(index as usize))
+        else {
             return;
         };
         clock::mark(false);
@@ -158,22 +231,13 @@ impl Task {
     }
 }
 
-/// Loops inside loops, at most.
-pub const MAX_DEPTH: usize = 16;
-/// Timers of one task, at most.
-pub const MAX_TIMERS: usize = 16;
-
-impl Op {
-    /// The buffer it needs.
-    fn bytes(&self) -> usize {
-        match *self {
-            Op::Write { bytes, .. } | Op::Read { bytes, .. } | Op::Io { bytes, .. } => bytes,
-            _ => 0,
-        }
-    }
+/// When instance `number` begins, on `CLOCK_MONOTONIC`; its timers count from there.
+fn begin_of(stage: &Stage, number: usize) -> u64 {
+    let start = stage.program.template_of(number).start;
+    stage.monotonic_begin() + start + stage.nudge.timer_ns(number)
 }
 
-/// Sleeps until the next period begins and says when that was to be.
+/// Sleeps until the next period begins; returns when that was due.
 fn next_period(last: u64, period: u64, absolute: bool) -> u64 {
     let (next, now) = (last + period, clock::read(libc::CLOCK_MONOTONIC));
     if next > now {
@@ -187,96 +251,71 @@ fn next_period(last: u64, period: u64, absolute: bool) -> u64 {
 }
 
 fn sleep_until(ns: u64) {
-    let time = libc::timespec { tv_sec: (ns / 1_000_000_000).cast_signed(), tv_nsec: (ns % 1_000_000_000).cast_signed() };
-    // SAFETY: the kernel reads `time` only. Interrupted, it is called again with the same end.
-    while unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const time, std::ptr::null_mut()) } == libc::EINTR
-    {
-    }
+    let time = libc::timespec {
+        tv_sec: (ns / 1_000_000_000).cast_signed(),
+        tv_nsec: (ns % 1_000_000_000).cast_signed(),
+    };
+    // SAFETY: the kernel only reads `time`. After a signal the call is repeated with the same end.
+    while unsafe {
+        libc::clock_nanosleep(
+            libc::CLOCK_MONOTONIC,
+            libc::TIMER_ABSTIME,
+            &raw const time,
+            std::ptr::null_mut(),
+        )
+    } == libc::EINTR
+    {}
 }
 
-fn write_all(stage: &Stage, pipe: i32, mut bytes: &[u8]) {
-    while !bytes.is_empty() {
-        // SAFETY: the kernel reads `bytes` only.
-        let count = unsafe { libc::write(pipe, bytes.as_ptr().cast(), bytes.len()) };
-        match usize::try_from(count) {
-            Ok(count) => bytes = &bytes[count..],
-            Err(_) => return stage.fail(Failure::Pipe),
-        }
-    }
-}
-
-fn read_all(stage: &Stage, pipe: i32, mut bytes: &mut [u8]) {
-    while !bytes.is_empty() {
-        // SAFETY: the kernel writes to `bytes` only.
-        let count = unsafe { libc::read(pipe, bytes.as_mut_ptr().cast(), bytes.len()) };
-        match usize::try_from(count) {
-            Ok(count) if count > 0 => bytes = &mut bytes[count..],
-            _ => return stage.fail(Failure::Pipe),
-        }
-    }
-}
-
-/// Keeps the calling thread, and all that it makes, on some CPUs; false if the kernel refuses.
-pub fn set_affinity(cpus: &[u16]) -> bool {
-    // SAFETY: the set is plain memory, and zeros are the empty set.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        cpus.iter().for_each(|&cpu| libc::CPU_SET(usize::from(cpu), &mut set));
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) == 0
-    }
-}
-
-/// Takes the class, nice value, slice and CPUs that the template asks for.
+/// Takes the group, class, nice value, slice and CPUs of the template.
 fn adopt(stage: &Stage, template: &Template) {
     if let Some(cgroup) = template.cgroup
         && !cgroups::enter(stage.number, cgroup)
     {
         stage.fail(Failure::Cgroup);
     }
-    if !set_class(template.class, template.nice, template.slice) {
+    if !attributes::set_class(template.class, template.nice, template.slice) {
         stage.fail(Failure::Class);
     }
-    if !template.affinity.is_empty() && !set_affinity(&template.affinity) {
+    if !template.affinity.is_empty() && !attributes::set_affinity(&template.affinity) {
         stage.fail(Failure::Affinity);
     }
 }
 
-/// `struct sched_attr` of linux/include/uapi/linux/sched/types.h, its first version.
-#[repr(C)]
-struct Attributes {
-    size: u32,
-    policy: u32,
-    flags: u64,
-    nice: i32,
-    priority: u32,
-    runtime: u64,
-    deadline: u64,
-    period: u64,
+/// The argument of a new thread.
+struct Begun {
+    stage: &'static Stage,
+    number: usize,
+    waits_at_gate: bool,
 }
 
-const NO_ATTRIBUTES: Attributes =
-    Attributes { size: size_of::<Attributes>() as u32, policy: 0, flags: 0, nice: 0, priority: 0, runtime: 0, deadline: 0, period: 0 };
-
-/// Puts the calling thread above all others, its children among them.
-pub fn become_experimenter() {
-    const RESET_ON_FORK: u64 = 1;
-    set_attributes(&Attributes { policy: 1, priority: 99, flags: RESET_ON_FORK, ..NO_ATTRIBUTES });
-}
-
-/// Puts the calling thread into `class`; false if the kernel refuses.
-pub fn set_class(class: Class, nice: i32, slice: u64) -> bool {
-    let none = NO_ATTRIBUTES;
-    set_attributes(&match class {
-        Class::Other => Attributes { nice, runtime: slice, ..none },
-        Class::Fifo(priority) => Attributes { policy: 1, priority, ..none },
-        Class::Rr(priority) => Attributes { policy: 2, priority, ..none },
-        Class::Batch => Attributes { policy: 3, nice, runtime: slice, ..none },
-        Class::Idle => Attributes { policy: 5, nice, ..none },
-        Class::Deadline { runtime, deadline, period } => Attributes { policy: 6, runtime, deadline, period, ..none },
-    })
-}
-
-fn set_attributes(attributes: &Attributes) -> bool {
-    // SAFETY: the kernel reads `attributes` only, as many bytes as they say.
-    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, std::ptr::from_ref(attributes), 0) == 0 }
+/// Starts a detached thread; false if the kernel refuses. The standard library maps memory for a
+/// second stack of each thread, which doubles the cost.
+fn start_thread(begun: Begun) -> bool {
+    const STACK: usize = 64 << 10;
+    extern "C" fn main(begun: *mut libc::c_void) -> *mut libc::c_void {
+        // SAFETY: the pointer came from a box, for this thread alone.
+        let Begun { stage, number, waits_at_gate } =
+            *unsafe { Box::from_raw(begun.cast::<Begun>()) };
+        deeper(stage.nudge.stack, &mut || run(stage, number, waits_at_gate));
+        std::ptr::null_mut()
+    }
+    let begun = Box::into_raw(Box::new(begun));
+    // SAFETY: attributes are initialised before use. The new thread owns the box; if there is none,
+    // it is taken back.
+    unsafe {
+        let mut attributes = std::mem::zeroed();
+        libc::pthread_attr_init(&raw mut attributes);
+        libc::pthread_attr_setstacksize(&raw mut attributes, STACK);
+        libc::pthread_attr_setdetachstate(&raw mut attributes, libc::PTHREAD_CREATE_DETACHED);
+        let mut thread = std::mem::zeroed();
+        let error =
+            libc::pthread_create(&raw mut thread, &raw const attributes, main, begun.cast());
+        libc::pthread_attr_destroy(&raw mut attributes);
+        if error != 0 {
+            drop(Box::from_raw(begun));
+            *libc::__errno_location() = error;
+        }
+        error == 0
+    }
 }

@@ -1,6 +1,7 @@
-//! The kernel's own record of its scheduling, by tracefs.
+//! Records the kernel's scheduling events, by tracefs.
 //!
-//! Recording costs instructions, so a job that is traced is not the one whose instructions are counted. Times are those of the clock (`x86-tsc`).
+//! Recording takes instructions, so instructions are never counted in a traced job. Times are those
+//! of the clock (`x86-tsc`).
 
 use std::fs;
 use std::path::Path;
@@ -16,16 +17,17 @@ const EVENTS: [&str; 8] = [
     "sched_process_exit",
     "sched_migrate_task",
 ];
-/// For each CPU: about 200,000 events.
+/// For each CPU: room for about 200,000 events.
 const BUFFER_KB: &str = "16384";
-/// An event that begins another part of the buffer takes longer to be recorded than others, so parts are as large as can be: 128 pages.
+/// The first event in a part of the buffer takes longer to record, so parts are as large as
+/// possible: 128 pages.
 const PART: (&str, &str) = ("buffer_subbuf_size_kb", "512");
 
 /// A recording.
 pub struct Tracing;
 
 impl Tracing {
-    /// Gets ready to record.
+    /// Prepares the recording.
     pub fn prepare() -> Result<Tracing, String> {
         write("tracing_on", "0")?;
         write("trace_clock", "x86-tsc")?;
@@ -40,7 +42,7 @@ impl Tracing {
         Ok(Tracing)
     }
 
-    /// Begins to record.
+    /// Starts recording.
     pub fn start(&self) -> Result<(), String> {
         write("tracing_on", "1")
     }
@@ -53,20 +55,24 @@ impl Tracing {
     /// How many events the buffer had no room for.
     pub fn lost(&self) -> Result<u64, String> {
         let directory = Path::new(ROOT).join("per_cpu");
-        let cpus = fs::read_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+        let cpus = fs::read_dir(&directory)
+            .map_err(|error| format!("{}: {error}", directory.display()))?;
         let mut lost = 0;
         for cpu in cpus.flatten() {
             let stats = fs::read_to_string(cpu.path().join("stats")).unwrap_or_default();
-            let counts = stats.lines().filter_map(|line| line.strip_prefix("overrun: ").or_else(|| line.strip_prefix("dropped events: ")));
+            let counts = stats.lines().filter_map(|line| {
+                line.strip_prefix("overrun: ").or_else(|| line.strip_prefix("dropped events: "))
+            });
             lost += counts.filter_map(|count| count.trim().parse::<u64>().ok()).sum::<u64>();
         }
         Ok(lost)
     }
 
-    /// Hands over each event, as tracefs prints it, and forgets them.
+    /// Passes each event to `each`, as tracefs prints it, and clears the buffer.
     pub fn lines(&self, mut each: impl FnMut(&str)) -> Result<(), String> {
         let path = Path::new(ROOT).join("trace");
-        let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let text =
+            fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         text.lines().filter(|line| !line.starts_with('#')).for_each(&mut each);
         for event in EVENTS {
             write(&format!("events/sched/{event}/enable"), "0")?;
@@ -78,5 +84,7 @@ impl Tracing {
 
 fn write(file: &str, text: &str) -> Result<(), String> {
     let path = Path::new(ROOT).join(file);
-    fs::write(&path, text).map_err(|error| format!("{}: {error}; tracefs must be mounted and root must run this", path.display()))
+    fs::write(&path, text).map_err(|error| {
+        format!("{}: {error}; tracefs must be mounted and root must run this", path.display())
+    })
 }

@@ -1,8 +1,9 @@
-//! What a job used, as the kernel accounts for it: `getrusage`, its own counters of migrations, and the run delay of its tasks.
+//! The resources that a job used, as the kernel accounts for them: `getrusage`, its counters of
+//! migrations, and the run delay of its tasks.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What a process or a thread used so far, or in between.
+/// The resources that a process or a thread used, so far or in an interval.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
     pub user_ns: u64,
@@ -12,7 +13,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Of all threads of this process, those that ended among them.
+    /// Of all threads of this process, ended ones included.
     pub fn of_process() -> Usage {
         Usage::of(libc::RUSAGE_SELF)
     }
@@ -29,7 +30,9 @@ impl Usage {
             libc::getrusage(who, &raw mut usage);
             usage
         };
-        let ns = |time: libc::timeval| time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_usec.cast_unsigned() * 1_000;
+        let ns = |time: libc::timeval| {
+            time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_usec.cast_unsigned() * 1_000
+        };
         Usage {
             user_ns: ns(usage.ru_utime),
             system_ns: ns(usage.ru_stime),
@@ -38,7 +41,7 @@ impl Usage {
         }
     }
 
-    /// What was used since `before`.
+    /// The resources used since `before`.
     pub fn since(self, before: Usage) -> Usage {
         Usage {
             user_ns: self.user_ns - before.user_ns,
@@ -49,14 +52,15 @@ impl Usage {
     }
 }
 
-/// What tasks that are processes used, added up by themselves at their ends: nobody waits for them.
+/// The resources of tasks that are processes. Each adds its own at its end, because no process
+/// waits for them.
 #[repr(C)]
 pub struct Sum {
     user_ns: AtomicU64,
     system_ns: AtomicU64,
     voluntary: AtomicU64,
     involuntary: AtomicU64,
-    /// The run delay of all tasks that told it.
+    /// The run delay of all tasks that reported it.
     pub run_delay_ns: AtomicU64,
 }
 
@@ -68,7 +72,7 @@ impl Sum {
         self.involuntary.fetch_add(usage.involuntary, Relaxed);
     }
 
-    /// With what this process used itself.
+    /// The sum with what this process used itself.
     pub fn with(&self, usage: Usage) -> Usage {
         Usage {
             user_ns: usage.user_ns + self.user_ns.load(Relaxed),
@@ -79,17 +83,18 @@ impl Sum {
     }
 }
 
-/// How long a task has been runnable and waited: the second number in its `schedstat`. `None` if the kernel does not keep it.
+/// How long a task was runnable without running: the second number in its `schedstat`. `None` if
+/// the kernel does not keep it.
 pub fn run_delay(task: &str) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{task}/schedstat")).ok()?;
     text.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// A counter of the kernel's for this process and all that it makes from now on.
+/// A kernel counter of migrations, for this process and its future children.
 pub struct Migrations(i32);
 
 impl Migrations {
-    /// Starts to count; `None` if the kernel does not let this user.
+    /// Starts counting; `None` if this user may not.
     pub fn count() -> Option<Migrations> {
         /// `struct perf_event_attr` of linux/include/uapi/linux/perf_event.h, its first version.
         #[repr(C)]
@@ -121,12 +126,22 @@ impl Migrations {
             config1: 0,
         };
         const CLOSE_ON_EXEC: u64 = 1 << 3;
-        // SAFETY: the kernel reads `attributes` only, as many bytes as they say; this process, any CPU, no group.
-        let file = unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, 0, -1, -1, CLOSE_ON_EXEC) };
+        // SAFETY: the kernel only reads `attributes`, as many bytes as they state; this process,
+        // any CPU, no group.
+        let file = unsafe {
+            libc::syscall(
+                libc::SYS_perf_event_open,
+                &raw const attributes,
+                0,
+                -1,
+                -1,
+                CLOSE_ON_EXEC,
+            )
+        };
         i32::try_from(file).ok().filter(|&file| file >= 0).map(Migrations)
     }
 
-    /// How many there were.
+    /// The number of migrations.
     pub fn read(&self) -> Option<u64> {
         let mut count = 0u64;
         // SAFETY: the kernel writes eight bytes.

@@ -1,4 +1,4 @@
-//! The program's verbs: a command line in, its results out.
+//! Runs the program's commands: from a command line to its results.
 
 use crate::error::{class, exception, named};
 use crate::policy::Caller;
@@ -6,32 +6,34 @@ use crate::table::Table;
 use crate::work::work;
 use clap::Parser;
 use clap::error::ErrorKind;
+use formats::import;
+use program::command_line;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use schedlab::cmd::Arguments;
-use schedlab::experiment::Candidate;
-use schedlab::output::{Align, Answer as Output, Results, Row, Table as Lines, command_line, quantity};
-use schedlab::{experiment, import};
+use results::{Align, Answer as Output, Results, Row, Table as Lines, quantity};
 use std::path::PathBuf;
+use verbs::Measuring;
+use worlds::experiment;
+use worlds::experiment::Candidate;
 
-/// What a command came to.
+/// The result of a command.
 #[pyclass(frozen, module = "schedlab")]
 pub struct Answer {
     results: Results,
     /// The rows.
     #[pyo3(get)]
     table: Py<Table>,
-    /// The same as the command line prints it.
+    /// The text that the command line prints.
     #[pyo3(get)]
     text: String,
-    /// What is wrong with the results, if anything: a class of `schedlab.errors`, and the message.
+    /// The error with the results, if any: a class of `schedlab.errors`, and the message.
     #[pyo3(get)]
     end: Option<(&'static str, String)>,
 }
 
 #[pymethods]
 impl Answer {
-    /// The command line that gave the rows.
+    /// The command line that produced the rows.
     #[getter]
     fn command(&self) -> &str {
         &self.results.command
@@ -56,8 +58,8 @@ impl Answer {
     }
 }
 
-/// Does what the words of a command line ask for. `policies` are classes, or functions that make a `schedlab.Policy`, each with its place among the policies that are
-/// named; of a single run the first takes the place of the one that is named.
+/// Runs a command line. `policies` are classes, or functions that make a `schedlab.Policy`, each
+/// with its position among the named policies. In a single run the first replaces the named one.
 #[pyfunction]
 #[pyo3(signature = (words, policies = Vec::new(), progress = None))]
 pub fn evaluate(
@@ -66,16 +68,24 @@ pub fn evaluate(
     policies: Vec<(usize, Bound<'_, PyAny>)>,
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Answer> {
-    let arguments = Arguments::try_parse_from(["schedlab".to_string()].iter().chain(&words)).map_err(|error| refused(py, &error))?;
+    let arguments = Measuring::try_parse_from(["schedlab".to_string()].iter().chain(&words))
+        .map_err(|error| refused(py, &error))?;
     let mut output = if policies.is_empty() {
-        work(py, progress, move || arguments.answer(&schedlab::cmd::Caller::default()))?
+        work(py, progress, move || arguments.answer(&verbs::Caller::default()))?
     } else {
-        // A policy in Python needs the interpreter at every event, and so the caller's thread.
-        let own = policies.iter().map(|(place, policy)| Ok((*place, Caller::new(policy)?))).collect::<PyResult<Vec<_>>>()?;
-        let candidates = own.iter().map(|(place, policy)| (*place, policy as &dyn Candidate)).collect();
+        // A policy in Python needs the interpreter at every event, so it runs on the caller's
+        // thread.
+        let own = policies
+            .iter()
+            .map(|(place, policy)| Ok((*place, Caller::new(policy)?)))
+            .collect::<PyResult<Vec<_>>>()?;
+        let candidates =
+            own.iter().map(|(place, policy)| (*place, policy as &dyn Candidate)).collect();
         let raised = || own.iter().find_map(|(_, policy)| policy.raised(py));
-        let caller = schedlab::cmd::Caller { policies: candidates, directory: None };
-        arguments.answer(&caller).map_err(|error| raised().unwrap_or_else(|| exception(py, &error)))?
+        let caller = verbs::Caller { policies: candidates, directory: None };
+        arguments
+            .answer(&caller)
+            .map_err(|error| raised().unwrap_or_else(|| exception(py, &error)))?
     };
     output.results = output.results.of_command(command_line(words.iter().map(Into::into)));
     let Output { results, text, end } = output;
@@ -83,12 +93,13 @@ pub fn evaluate(
     Ok(Answer { table: Py::new(py, Table::of_rows(py, &results.rows)?)?, results, text, end })
 }
 
-/// The results that commands printed as JSON, each with the host on which it did, as one.
+/// Joins the JSON results of several commands, each with its host.
 #[pyfunction]
 pub fn joined(py: Python<'_>, printed: Vec<(String, String)>) -> PyResult<Answer> {
     let mut joined: Option<Results> = None;
     for (host, json) in &printed {
-        let mut results = Results::from_json(json).map_err(|error| named(py, "InternalError", &format!("on {host}: {error}")))?;
+        let mut results = Results::from_json(json)
+            .map_err(|error| named(py, "InternalError", &format!("on {host}: {error}")))?;
         results.rows.iter_mut().for_each(|row| row.point.set("host", host));
         match &mut joined {
             Some(joined) => {
@@ -98,46 +109,66 @@ pub fn joined(py: Python<'_>, printed: Vec<(String, String)>) -> PyResult<Answer
             None => joined = Some(results.repeatable(false)),
         }
     }
-    let results = joined.ok_or_else(|| named(py, "UsageError", "there is nothing to measure: give a workload"))?;
+    let results = joined
+        .ok_or_else(|| named(py, "UsageError", "there is nothing to measure: give a workload"))?;
     let table = Py::new(py, Table::of_rows(py, &results.rows)?)?;
     Ok(Answer { text: lines(&results.rows).to_string(), table, results, end: None })
 }
 
-/// A line for each row that is of all tasks.
+/// A line for each row that describes all tasks.
 fn lines(rows: &[Row]) -> Lines {
-    let titles =
-        [("workload", Align::Left), ("CPUs", Align::Right), ("policy", Align::Left), ("metric", Align::Left), ("value", Align::Right)];
-    let mut lines = Lines::new(titles.into_iter().chain([("verdict", Align::Left), ("host", Align::Left)]));
+    let titles = [
+        ("workload", Align::Left),
+        ("CPUs", Align::Right),
+        ("policy", Align::Left),
+        ("metric", Align::Left),
+        ("value", Align::Right),
+    ];
+    let mut lines =
+        Lines::new(titles.into_iter().chain([("verdict", Align::Left), ("host", Align::Left)]));
     for row in rows.iter().filter(|row| row.subject.is_none()) {
         let value = row.value.map_or("-".to_string(), |value| quantity(value, row.unit()));
         let verdict = row.verdict.map_or(String::new(), |verdict| verdict.to_string());
-        let place = [row.workload.clone(), row.cpus.to_string(), row.candidate.clone(), row.metric.to_string()];
+        let place = [
+            row.workload.clone(),
+            row.cpus.to_string(),
+            row.candidate.clone(),
+            row.metric.to_string(),
+        ];
         lines.row(place.into_iter().chain([value, verdict, row.text("host").to_string()]));
     }
     lines
 }
 
-/// The text of a workload file that is like the recording at `path`.
+/// The text of a workload file fitted to the recording at `path`.
 #[pyfunction]
 pub fn fit(py: Python<'_>, path: PathBuf, only: Vec<String>, allow_lost: bool) -> PyResult<String> {
-    let read = |path: &std::path::Path, options: import::Options, observers: Vec<&mut dyn schedsim::trace::Observer>| {
+    let read = |path: &std::path::Path,
+                options: import::Options,
+                observers: Vec<&mut dyn schedsim::trace::Observer>| {
         Ok(import::read(path, &options, observers)?)
     };
     work(py, None, move || experiment::fit(&path, &only, allow_lost, read))
 }
 
-/// A TOML file of what `json` describes.
+/// Converts `json` to TOML.
 #[pyfunction]
 pub fn to_toml(py: Python<'_>, json: &str) -> PyResult<String> {
-    let wrong = |error: &dyn std::fmt::Display| named(py, "UsageError", &format!("this cannot be a file of TOML: {error}"));
+    let wrong = |error: &dyn std::fmt::Display| {
+        named(py, "UsageError", &format!("this cannot be a file of TOML: {error}"))
+    };
     let value: toml::Table = serde_json::from_str(json).map_err(|error| wrong(&error))?;
     toml::to_string(&value).map_err(|error| wrong(&error))
 }
 
-/// clap's message without what only helps on a command line.
+/// clap's message without the parts that only help on a command line.
 fn refused(py: Python<'_>, error: &clap::Error) -> PyErr {
     let text = error.render().to_string();
-    let text = text.trim_start_matches("error: ").split("\n\nFor more information").next().unwrap_or_default();
+    let text = text
+        .trim_start_matches("error: ")
+        .split("\n\nFor more information")
+        .next()
+        .unwrap_or_default();
     let text = text.split("\n\nUsage:").next().unwrap_or_default().trim();
     let class = if error.kind() == ErrorKind::DisplayHelp { "InternalError" } else { "UsageError" };
     named(py, class, text)

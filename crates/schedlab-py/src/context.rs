@@ -1,7 +1,9 @@
-//! What a policy in Python may know: `schedsim`'s context, for the length of a callback.
+//! The context of a policy in Python: `schedsim`'s context, during a callback.
 //!
-//! `unsafe`: a callback gets the simulator's own context by reference, and Python keeps its objects as long as it likes. A copy for each callback would cost more than
-//! the callback. So the object holds a pointer that is there only while the callback runs, and is asked for on the thread of the simulation only (`unsendable`).
+//! `unsafe`: a callback gets the simulator's own context by reference, but Python keeps objects as
+//! long as it likes. A copy for each callback would cost more than the callback. So the object
+//! holds a pointer that is set only while the callback runs, and is used only on the thread of the
+//! simulation (`unsendable`).
 
 use crate::error::named;
 use pyo3::prelude::*;
@@ -10,7 +12,7 @@ use schedsim::{CpuId, TaskId};
 use std::cell::Cell;
 use std::ptr::NonNull;
 
-/// The time, the machine, what runs where, and random numbers. Good inside a callback only.
+/// The time, the machine, the running tasks, and random numbers. Valid only inside a callback.
 #[pyclass(unsendable, module = "schedlab")]
 pub struct Context {
     model: Cell<Option<NonNull<Model>>>,
@@ -18,12 +20,12 @@ pub struct Context {
 }
 
 impl Context {
-    /// One that is good for nothing yet.
+    /// A context that is not valid yet.
     pub fn new() -> Context {
         Context { model: Cell::new(None), tasks: Cell::new(0) }
     }
 
-    /// Is good for `model` while `callback` runs; there are `tasks` tasks.
+    /// Makes the context valid for `model` while `callback` runs; there are `tasks` tasks.
     pub fn lend<T>(&self, model: &mut Model, tasks: u32, callback: impl FnOnce() -> T) -> T {
         self.tasks.set(tasks);
         self.model.set(Some(NonNull::from(model)));
@@ -33,21 +35,31 @@ impl Context {
     }
 
     fn with<T>(&self, py: Python<'_>, ask: impl FnOnce(&mut Model) -> T) -> PyResult<T> {
-        let mut model =
-            self.model.get().ok_or_else(|| named(py, "UsageError", "the context is good inside a callback only: keep no copy"))?;
-        // SAFETY: `lend` holds the only reference for as long as the pointer is there, and waits for the callback; `ask` calls nothing of Python's, so that there
-        // is one reference at a time.
+        let mut model = self.model.get().ok_or_else(|| {
+            named(py, "UsageError", "the context is valid only inside a callback: keep no copy")
+        })?;
+        // SAFETY: `lend` holds the only reference as long as the pointer is set, and waits for the
+        // callback. `ask` does not call Python, so there is one reference at a time.
         Ok(ask(unsafe { model.as_mut() }))
     }
 
-    fn of_task<T>(&self, py: Python<'_>, task: u32, ask: impl FnOnce(&TaskView) -> T) -> PyResult<T> {
+    fn of_task<T>(
+        &self,
+        py: Python<'_>,
+        task: u32,
+        ask: impl FnOnce(&TaskView) -> T,
+    ) -> PyResult<T> {
         self.expect_task(py, task)?;
         self.with(py, |model| ask(model.task(TaskId(task))))
     }
 
     fn expect_task(&self, py: Python<'_>, task: u32) -> PyResult<()> {
         let tasks = self.tasks.get();
-        if task < tasks { Ok(()) } else { Err(named(py, "UsageError", &format!("there is no task {task}: there are {tasks}"))) }
+        if task < tasks {
+            Ok(())
+        } else {
+            Err(named(py, "UsageError", &format!("there is no task {task}: there are {tasks}")))
+        }
     }
 
     fn expect_cpu(&self, py: Python<'_>, cpu: u16) -> PyResult<CpuId> {
@@ -65,7 +77,7 @@ impl Context {
         self.with(py, |model| model.now().0)
     }
 
-    /// How many CPUs there are.
+    /// The number of CPUs.
     #[getter]
     fn cpus(&self, py: Python<'_>) -> PyResult<u16> {
         self.with(py, |model| model.machine().cpus)
@@ -83,13 +95,13 @@ impl Context {
         self.with(py, |model| model.idle().contains(cpu))
     }
 
-    /// What runs on `cpu`, or None.
+    /// The task on `cpu`, or None.
     fn current(&self, py: Python<'_>, cpu: u16) -> PyResult<Option<u32>> {
         let cpu = self.expect_cpu(py, cpu)?;
         self.with(py, |model| model.current(cpu).map(|task| task.0))
     }
 
-    /// The CPU that the task last used if that is idle, else the lowest idle one on which it may run, or None.
+    /// The task's last CPU if it is idle, else the lowest idle CPU on which it may run, or None.
     fn idle_cpu_for(&self, py: Python<'_>, task: u32) -> PyResult<Option<u16>> {
         self.expect_task(py, task)?;
         self.with(py, |model| model.idle_cpu_for(TaskId(task)).map(|cpu| cpu.0))
@@ -102,12 +114,13 @@ impl Context {
         self.with(py, |model| model.allowed(TaskId(task), cpu))
     }
 
-    /// Where the task last ran, or was last put to wait.
+    /// The CPU on which the task last ran or waited.
     fn last_cpu(&self, py: Python<'_>, task: u32) -> PyResult<u16> {
         self.of_task(py, task, |task| task.cpu.0)
     }
 
-    /// Linux's kernel priority of the task: 0 to 99 real-time, 0 the most important; 100 to 139 for nice -20 to 19.
+    /// Linux's kernel priority of the task: 0 to 99 real-time, 0 the most important; 100 to 139 for
+    /// nice -20 to 19.
     fn prio(&self, py: Python<'_>, task: u32) -> PyResult<u8> {
         self.of_task(py, task, |task| task.prio)
     }

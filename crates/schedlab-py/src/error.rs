@@ -1,9 +1,9 @@
 //! Errors of the program as exceptions of the package, by exit code.
 
+use program::Error;
 use pyo3::prelude::*;
-use schedlab::Error;
 
-/// The exception for `error`: the class of `schedlab.errors` that stands for its exit code.
+/// The exception for `error`: the class of `schedlab.errors` for its exit code.
 pub fn exception(py: Python<'_>, error: &Error) -> PyErr {
     named(py, class(error), &error.to_string())
 }
@@ -25,8 +25,9 @@ pub fn class(error: &Error) -> &'static str {
     }
 }
 
-/// The exception of that class of `schedlab.errors`.
+/// An exception of the class `class` of `schedlab.errors`.
 pub fn named(py: Python<'_>, class: &str, message: &str) -> PyErr {
-    let raised = py.import("schedlab.errors").and_then(|module| module.getattr(class)?.call1((message,)));
+    let raised =
+        py.import("schedlab.errors").and_then(|module| module.getattr(class)?.call1((message,)));
     raised.map_or_else(|error| error, PyErr::from_value)
 }

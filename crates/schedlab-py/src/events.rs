@@ -1,16 +1,19 @@
-//! Traces as tables: one row an event, one row a task.
+//! Traces as tables: one row for each event, and one for each task.
 
 use crate::table::Table;
 use crate::work::work;
 use arrow_array::types::Int8Type;
-use arrow_array::{ArrayRef, DictionaryArray, Int8Array, StringArray, UInt16Array, UInt32Array, UInt64Array};
+use arrow_array::{
+    ArrayRef, DictionaryArray, Int8Array, StringArray, UInt16Array, UInt32Array, UInt64Array,
+};
+use formats::trace_file::Header;
+use formats::trace_source::TraceSource;
 use pyo3::prelude::*;
-use schedlab::trace_file::Header;
-use schedlab::trace_source::TraceSource;
 use schedsim::trace::{Event, EventKind, Observer, OverheadKind, PrevState, WakeContext};
 use schedsim::{CpuId, Nanos, TaskId};
 use std::path::PathBuf;
 use std::sync::Arc;
+use strum::VariantNames;
 
 const EVENTS: [&str; 13] = [
     "sched_switch",
@@ -27,29 +30,27 @@ const EVENTS: [&str; 13] = [
     "sched_pi_setprio",
     "contention_begin",
 ];
-const STATES: [&str; 3] = ["runnable", "blocked", "dead"];
-const CONTEXTS: [&str; 4] = ["task", "softirq", "hardirq", "unknown"];
 
 /// A recording or a run, event by event.
 #[pyclass(frozen, get_all, module = "schedlab")]
 pub struct Trace {
-    /// What ran.
+    /// The workload.
     workload: String,
-    /// Under what; `recorded` if it is a recording.
+    /// The policy; `recorded` for a recording.
     policy: String,
-    /// On how many CPUs.
+    /// The number of CPUs.
     cpus: u16,
     /// The seed of a run.
     seed: u64,
-    /// When the last event happened.
+    /// The time of the last event.
     end_ns: u64,
-    /// What happened, in order of time.
+    /// The events, in order of time.
     events: Py<Table>,
-    /// Who is who.
+    /// The tasks.
     tasks: Py<Table>,
 }
 
-/// Reads a recording of perf's or a trace that `schedlab run --trace` wrote.
+/// Reads a recording of perf or a trace that `schedlab run --trace` wrote.
 #[pyfunction]
 pub fn read_trace(py: Python<'_>, path: PathBuf) -> PyResult<Trace> {
     let (header, end, columns) = work(py, None, move || {
@@ -66,10 +67,12 @@ pub fn read_trace(py: Python<'_>, path: PathBuf) -> PyResult<Trace> {
 fn tasks(py: Python<'_>, header: &Header) -> PyResult<Table> {
     let all = &header.tasks;
     let ids: ArrayRef = Arc::new(UInt32Array::from_iter_values(0..all.len() as u32));
-    let names: ArrayRef = Arc::new(StringArray::from_iter_values(all.iter().map(|task| &task.name)));
+    let names: ArrayRef =
+        Arc::new(StringArray::from_iter_values(all.iter().map(|task| &task.name)));
     let pids: ArrayRef = Arc::new(UInt32Array::from_iter_values(all.iter().map(|task| task.pid)));
     let tgids: ArrayRef = Arc::new(UInt32Array::from_iter_values(all.iter().map(|task| task.tgid)));
-    let prios: ArrayRef = Arc::new(UInt16Array::from_iter_values(all.iter().map(|task| u16::from(task.prio))));
+    let prios: ArrayRef =
+        Arc::new(UInt16Array::from_iter_values(all.iter().map(|task| u16::from(task.prio))));
     let columns = [("task", ids), ("name", names), ("pid", pids), ("tgid", tgids), ("prio", prios)];
     Table::of(py, columns.map(|(name, column)| (name.to_string(), column)).into())
 }
@@ -91,7 +94,7 @@ struct Columns {
     duration: Vec<Option<u64>>,
 }
 
-/// What an event has beside its time and its CPU.
+/// The fields of an event besides its time and its CPU.
 #[derive(Default)]
 struct Fields {
     event: i8,
@@ -111,33 +114,33 @@ impl Fields {
         let of_task = |event, task| Fields { event, task: Some(task), ..Fields::default() };
         match kind {
             EventKind::SchedSwitch { prev, next, prev_state } => {
-                let state = match prev_state {
-                    PrevState::Runnable => 0,
-                    PrevState::Blocked => 1,
-                    PrevState::Dead => 2,
-                };
-                Fields { prev: Some(prev), prev_state: Some(state), ..of_task(0, next) }
+                let state = Some(prev_state as i8);
+                Fields { prev: Some(prev), prev_state: state, ..of_task(0, next) }
             }
             EventKind::SchedWaking { task, target, context } => {
-                let context = match context {
-                    WakeContext::Task => 0,
-                    WakeContext::Softirq => 1,
-                    WakeContext::Hardirq => 2,
-                    WakeContext::Unknown => 3,
-                };
-                Fields { target_cpu: Some(target), context: Some(context), ..of_task(1, task) }
+                let context = Some(context as i8);
+                Fields { target_cpu: Some(target), context, ..of_task(1, task) }
             }
-            EventKind::SchedWakeup { task, target } => Fields { target_cpu: Some(target), ..of_task(2, task) },
-            EventKind::SchedWakeupNew { task, target } => Fields { target_cpu: Some(target), ..of_task(3, task) },
-            EventKind::SchedProcessFork { parent, child } => Fields { parent: Some(parent), ..of_task(4, child) },
+            EventKind::SchedWakeup { task, target } => {
+                Fields { target_cpu: Some(target), ..of_task(2, task) }
+            }
+            EventKind::SchedWakeupNew { task, target } => {
+                Fields { target_cpu: Some(target), ..of_task(3, task) }
+            }
+            EventKind::SchedProcessFork { parent, child } => {
+                Fields { parent: Some(parent), ..of_task(4, child) }
+            }
             EventKind::SchedProcessExec { task } => of_task(5, task),
             EventKind::SchedProcessExit { task } => of_task(6, task),
-            EventKind::SchedMigrateTask { task, from, to } => Fields { from_cpu: Some(from), target_cpu: Some(to), ..of_task(7, task) },
+            EventKind::SchedMigrateTask { task, from, to } => {
+                Fields { from_cpu: Some(from), target_cpu: Some(to), ..of_task(7, task) }
+            }
             EventKind::JobRelease { task } => of_task(8, task),
-            EventKind::JobComplete { task, demand } => Fields { duration: Some(demand), ..of_task(9, task) },
+            EventKind::JobComplete { task, demand } => {
+                Fields { duration: Some(demand), ..of_task(9, task) }
+            }
             EventKind::Overhead { task, kind, spent } => {
-                let kind = OverheadKind::ALL.iter().position(|other| *other == kind);
-                Fields { overhead: kind.map(|kind| kind as i8), duration: Some(spent), ..of_task(10, task) }
+                Fields { overhead: Some(kind as i8), duration: Some(spent), ..of_task(10, task) }
             }
             EventKind::SchedPiSetprio { task, .. } => of_task(11, task),
             EventKind::ContentionBegin { task, .. } => of_task(12, task),
@@ -147,8 +150,9 @@ impl Fields {
 
 impl Observer for Columns {
     fn events(&mut self, chunk: &[Event]) {
-        // The idle task is nobody.
-        let id = |task: Option<TaskId>| task.filter(|task| *task != TaskId::NONE).map(|task| task.0);
+        // The idle task has no id.
+        let id =
+            |task: Option<TaskId>| task.filter(|task| *task != TaskId::NONE).map(|task| task.0);
         for event in chunk {
             let fields = Fields::of(event.kind);
             self.time.push(event.time.0);
@@ -171,18 +175,18 @@ impl Columns {
     fn table(self, py: Python<'_>) -> PyResult<Table> {
         let task = |ids: Vec<Option<u32>>| Arc::new(UInt32Array::from(ids)) as ArrayRef;
         let cpu = |cpus: Vec<Option<u16>>| Arc::new(UInt16Array::from(cpus)) as ArrayRef;
-        let overheads = OverheadKind::ALL.map(OverheadKind::name);
+        let overheads = OverheadKind::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>();
         let columns: [(&str, ArrayRef); 12] = [
             ("time_ns", Arc::new(UInt64Array::from(self.time))),
             ("cpu", Arc::new(UInt16Array::from(self.cpu))),
             ("event", words(Int8Array::from(self.event), &EVENTS)),
             ("task", task(self.task)),
             ("prev", task(self.prev)),
-            ("prev_state", words(Int8Array::from(self.prev_state), &STATES)),
+            ("prev_state", words(Int8Array::from(self.prev_state), PrevState::VARIANTS)),
             ("parent", task(self.parent)),
             ("from_cpu", cpu(self.from_cpu)),
             ("target_cpu", cpu(self.target_cpu)),
-            ("context", words(Int8Array::from(self.context), &CONTEXTS)),
+            ("context", words(Int8Array::from(self.context), WakeContext::VARIANTS)),
             ("overhead", words(Int8Array::from(self.overhead), &overheads)),
             ("duration_ns", Arc::new(UInt64Array::from(self.duration))),
         ];
@@ -190,7 +194,7 @@ impl Columns {
     }
 }
 
-/// A column of few words, each stored once.
+/// A column with few different words, each stored once.
 fn words(keys: Int8Array, words: &[&str]) -> ArrayRef {
     let words = Arc::new(StringArray::from_iter_values(words));
     Arc::new(DictionaryArray::<Int8Type>::new(keys, words))

@@ -1,6 +1,8 @@
-//! The native half of the Python package `schedlab`: the program's own verbs, whose results are Arrow tables, and the seam for policies written in Python.
+//! The native half of the Python package `schedlab`: the program's commands, with results as Arrow
+//! tables, and the interface for policies written in Python.
 //!
-//! There is no logic here. A call of the package is a command line that is not printed, so that names, defaults, messages and digits are those of `schedlab` itself.
+//! It contains no logic. A call of the package is a command line without printing, so that names,
+//! defaults, messages and digits are those of `schedlab` itself.
 
 mod answer;
 mod context;
@@ -12,8 +14,9 @@ mod table;
 mod work;
 
 use pyo3::prelude::*;
+use schedlab_sources::BUILD;
 
-/// What `import schedlab` builds on.
+/// The basis of `import schedlab`.
 #[pymodule]
 mod _native {
     #[pymodule_export]
@@ -34,6 +37,8 @@ mod _native {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        module.add("BUILD", schedlab::sweep::BUILD)
+        program::set_identity(None, BUILD.to_string())
+            .map_err(pyo3::exceptions::PyRuntimeError::new_err)?;
+        module.add("BUILD", BUILD)
     }
 }

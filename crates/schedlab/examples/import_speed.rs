@@ -1,17 +1,19 @@
-//! How fast a trace imports and how much memory that takes: `import_speed TRACE`.
+//! Measures the speed and the memory of a trace import: `import_speed TRACE`.
 
 use std::time::Instant;
 
-use schedlab::import::{Options, read};
+use formats::import::{Options, read};
 use schedsim::trace::{Event, Observer};
 
-/// Looks at every event, so that none is optimised away.
+/// Reads every event, so that none is optimised away.
 #[derive(Default)]
 struct Fold(u64);
 
 impl Observer for Fold {
     fn events(&mut self, chunk: &[Event]) {
-        self.0 = chunk.iter().fold(self.0, |sum, event| sum.rotate_left(1) ^ event.time.0 ^ u64::from(event.cpu.0));
+        self.0 = chunk
+            .iter()
+            .fold(self.0, |sum, event| sum.rotate_left(1) ^ event.time.0 ^ u64::from(event.cpu.0));
     }
 }
 
@@ -26,9 +28,19 @@ fn main() {
         Ok(recording) => {
             let seconds = start.elapsed().as_secs_f64();
             print!("{}", recording.report);
-            println!("tasks: {}, CPUs: {}, duration: {}", recording.tasks.len(), recording.cpus, recording.duration);
+            println!(
+                "tasks: {}, CPUs: {}, duration: {}",
+                recording.tasks.len(),
+                recording.cpus,
+                recording.duration
+            );
             let records = recording.report.records as f64;
-            println!("{seconds:.3} s, {:.2} M events/s, peak {} KiB, fold {:x}", records / seconds / 1e6, peak_kib(), fold.0);
+            println!(
+                "{seconds:.3} s, {:.2} M events/s, peak {} KiB, fold {:x}",
+                records / seconds / 1e6,
+                peak_kib(),
+                fold.0
+            );
         }
         Err(error) => {
             eprintln!("{error}");
@@ -37,7 +49,7 @@ fn main() {
     }
 }
 
-/// The largest resident set so far.
+/// The peak resident set.
 fn peak_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

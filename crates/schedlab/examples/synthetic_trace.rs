@@ -1,7 +1,8 @@
 //! Writes a synthetic recording as `perf script --ns` text: `synthetic_trace EVENTS > trace.txt`.
 //!
-//! Hackbench-like: groups of senders and receivers on eight CPUs that wake each other, sleep, are preempted and migrate. The same number
-//! of events gives the same bytes on every machine. The recording is consistent: who is switched out was switched in.
+//! It is similar to hackbench: groups of senders and receivers on eight CPUs wake each other,
+//! sleep, are preempted and migrate. The same number of events gives the same bytes on every
+//! machine. The recording is consistent: a task is switched out only after it was switched in.
 
 use std::collections::VecDeque;
 use std::io::{self, BufWriter, Write};
@@ -57,18 +58,28 @@ impl<W: Write> Machine<W> {
         Ok(())
     }
 
-    /// What runs on `cpu` wakes a task, perhaps on another CPU.
+    /// The task on `cpu` wakes a task, possibly on another CPU.
     fn wake(&mut self, cpu: usize) -> io::Result<()> {
         let Some(task) = self.asleep.pop_front() else { return Ok(()) };
         let home = task % CPUS;
-        let target = if self.random.below(10) == 0 { self.random.below(CPUS as u64) as usize } else { home };
+        let target =
+            if self.random.below(10) == 0 { self.random.below(CPUS as u64) as usize } else { home };
         let (name, pid) = (name(Some(task), 0), FIRST_PID + task);
-        self.event(cpu, "sched_waking", format_args!("comm={name} pid={pid} prio=120 target_cpu={home:03}"))?;
+        self.event(
+            cpu,
+            "sched_waking",
+            format_args!("comm={name} pid={pid} prio=120 target_cpu={home:03}"),
+        )?;
         if target != home {
-            let fields = format_args!("comm={name} pid={pid} prio=120 orig_cpu={home} dest_cpu={target}");
+            let fields =
+                format_args!("comm={name} pid={pid} prio=120 orig_cpu={home} dest_cpu={target}");
             self.event(cpu, "sched_migrate_task", fields)?;
         }
-        self.event(cpu, "sched_wakeup", format_args!("comm={name} pid={pid} prio=120 target_cpu={target:03}"))?;
+        self.event(
+            cpu,
+            "sched_wakeup",
+            format_args!("comm={name} pid={pid} prio=120 target_cpu={target:03}"),
+        )?;
         self.ready[target].push_back(task);
         Ok(())
     }
@@ -86,7 +97,12 @@ impl<W: Write> Machine<W> {
         Ok(())
     }
 
-    fn event(&mut self, cpu: usize, event: &str, fields: std::fmt::Arguments<'_>) -> io::Result<()> {
+    fn event(
+        &mut self,
+        cpu: usize,
+        event: &str,
+        fields: std::fmt::Arguments<'_>,
+    ) -> io::Result<()> {
         if self.events_left == 0 {
             return Ok(());
         }
@@ -94,8 +110,13 @@ impl<W: Write> Machine<W> {
         self.clock += 100 + self.random.below(400);
         let (task, event) = (self.running[cpu], format!("sched:{event}"));
         let comm = if task.is_some() { name(task, cpu) } else { "swapper".to_owned() };
-        let (pid, seconds, nanos) = (pid(task), self.clock / 1_000_000_000, self.clock % 1_000_000_000);
-        writeln!(self.output, "{comm:>16} {pid:>5}/{pid:<5} [{cpu:03}] {seconds:>5}.{nanos:09}: {event:>24}: {fields}")
+        let (pid, seconds, nanos) =
+            (pid(task), self.clock / 1_000_000_000, self.clock % 1_000_000_000);
+        writeln!(
+            self.output,
+            "{comm:>16} {pid:>5}/{pid:<5} [{cpu:03}] {seconds:>5}.{nanos:09}: {event:>24}: \
+             {fields}"
+        )
     }
 }
 

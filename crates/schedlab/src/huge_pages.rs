@@ -1,18 +1,21 @@
-//! Large tables on huge pages.
+//! An allocator that puts large tables on huge pages.
 //!
-//! A million tasks are 200 MB in a few tables, of which an event touches a place each. With pages of 4 KiB half of the time is spent on finding out where those places are;
-//! Linux has pages of 2 MiB for those who ask (`madvise`), and nothing in `std` asks. A program that has [`HugePages`] as its global allocator gets them for
-//! whatever takes 4 MiB or more, and what it gives back is the system's again at once. Where there are none, nothing changes.
+//! A million tasks use 200 MB in a few tables, and an event touches one place in each. With pages
+//! of 4 KiB half of the time is spent on address translation. Linux provides pages of 2 MiB on
+//! request (`madvise`), but `std` does not request them. A program with [`HugePages`] as its global
+//! allocator uses them for allocations of 4 MiB or more, and returns freed memory to the system at
+//! once. Without huge pages in the system, nothing changes.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// The system's allocator for what is small, and huge pages of their own for large tables.
+/// The system's allocator for small sizes, huge pages for large ones.
 pub struct HugePages;
 
 const PAGE: usize = 2 << 20;
 const LARGE: usize = 2 * PAGE;
 
-// SAFETY: memory is of `mapping` or of the system's allocator, by its layout alone, and goes back to where it came from.
+// SAFETY: memory comes from `mapping` or from the system's allocator, depending only on its layout,
+// and is returned to the same one.
 unsafe impl GlobalAlloc for HugePages {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's.
@@ -21,7 +24,11 @@ unsafe impl GlobalAlloc for HugePages {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's; fresh pages are zero.
-        if is_large(layout) { mapping::map(layout.size()) } else { unsafe { System.alloc_zeroed(layout) } }
+        if is_large(layout) {
+            mapping::map(layout.size())
+        } else {
+            unsafe { System.alloc_zeroed(layout) }
+        }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
@@ -41,7 +48,7 @@ unsafe impl GlobalAlloc for HugePages {
             // SAFETY: the caller's.
             return unsafe { System.realloc(memory, layout, size) };
         }
-        // SAFETY: two allocations that do not overlap, of which as much is copied as both have room for.
+        // SAFETY: two allocations that do not overlap; the copied size fits into both.
         unsafe {
             let copy = self.alloc(new);
             if !copy.is_null() {
@@ -63,21 +70,30 @@ mod mapping {
     use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
     use std::ptr::null_mut;
 
-    /// Fresh pages for `size` bytes that begin at a huge page, or null.
+    /// New pages for `size` bytes, aligned to a huge page, or null.
     pub fn map(size: usize) -> *mut u8 {
-        let Some(length) = size.checked_next_multiple_of(PAGE).filter(|length| *length <= isize::MAX as usize - PAGE) else {
+        let Some(length) = size
+            .checked_next_multiple_of(PAGE)
+            .filter(|length| *length <= isize::MAX as usize - PAGE)
+        else {
             return null_mut();
         };
-        // SAFETY: new memory, and one page more of it than is needed, so that what does not lie on huge pages can be given back at both ends.
+        // SAFETY: new memory, one page larger than needed, so that the parts outside of huge pages
+        // can be returned at both ends.
         unsafe {
-            let Ok(whole) = mmap_anonymous(null_mut(), length + PAGE, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE) else {
+            let Ok(whole) = mmap_anonymous(
+                null_mut(),
+                length + PAGE,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE,
+            ) else {
                 return null_mut();
             };
             let before = whole.align_offset(PAGE);
             let memory = whole.byte_add(before);
             let _ = before == 0 || munmap(whole, before).is_ok();
             let _ = munmap(memory.byte_add(length), PAGE - before);
-            // A kernel that does not follow advice is no error.
+            // A kernel that ignores the advice is not an error.
             let _ = madvise(memory, length, Advice::LinuxHugepage);
             memory.cast()
         }
@@ -86,7 +102,7 @@ mod mapping {
     /// Gives pages back.
     ///
     /// # Safety
-    /// They are from [`map`] with the same size, and nobody uses them.
+    /// They come from [`map`] with the same size, and nothing uses them.
     pub unsafe fn unmap(memory: *mut u8, size: usize) {
         // SAFETY: the caller's.
         let _ = unsafe { munmap(memory.cast(), size.next_multiple_of(PAGE)) };
@@ -107,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_keep_what_is_in_them_while_they_grow_and_shrink_across_the_limit() {
+    fn tables_keep_their_content_when_they_grow_and_shrink_across_the_limit() {
         let layout = |size| Layout::from_size_align(size, 64).unwrap();
         let sizes = [64, LARGE - 1, LARGE, 3 * LARGE + 5, 2 * LARGE, LARGE / 2, 128];
         // SAFETY: each piece is used within its size, and given back with the layout that it has.
@@ -118,7 +134,11 @@ mod tests {
                 memory.write(7);
                 memory.add(size.min(next) - 1).write(9);
                 memory = HugePages.realloc(memory, layout(size), next);
-                assert_eq!((memory.read(), memory.add(size.min(next) - 1).read()), (7, 9), "{size} to {next}");
+                assert_eq!(
+                    (memory.read(), memory.add(size.min(next) - 1).read()),
+                    (7, 9),
+                    "{size} to {next}"
+                );
             }
             HugePages.dealloc(memory, layout(128));
             let zero = HugePages.alloc_zeroed(layout(LARGE));

@@ -1,22 +1,24 @@
-//! Whatever is in a file, a door answers with what is in it or with an error that names the file: no panic, in bounded memory and time.
+//! Every reader of a file returns its content or an error that names the file: without a panic, in
+//! bounded memory and time.
 //!
-//! A small file of each format is changed byte by byte, cut everywhere, and given the numbers that break programs.
+//! A small file of each format is changed byte by byte, cut at every position, and filled with
+//! extreme numbers.
 
 #![cfg(target_os = "linux")]
 
+#[path = "../../formats/tests/import_support/mod.rs"]
 mod import_support;
 
+use formats::export;
+use formats::export::{Occupancy, QueueLengths};
+use formats::import::{Options, read};
+use formats::trace_file::{Header, Task, Writer};
+use formats::trace_source::TraceSource;
+use formats::workload::{Parameters, Workload};
 use import_support::contents;
+use laboratory::sweep::Sweep;
+use program::Error;
 use rustix::process::{Resource, Rlimit, setrlimit};
-use schedlab::Error;
-use schedlab::experiment::{Subject, parse_policy, simulate};
-use schedlab::export::{self, Occupancy, QueueLengths};
-use schedlab::import::{Options, read};
-use schedlab::machine_file::MachineFile;
-use schedlab::sweep::Sweep;
-use schedlab::trace_file::{Header, Task, Writer};
-use schedlab::trace_source::TraceSource;
-use schedlab::workload::{Parameters, Workload};
 use schedsim::metrics::Metrics;
 use schedsim::trace::{Event, Observer, TraceHash};
 use schedsim::workload::{CostEstimator, Recorded, ReplayBuilder, ReplayOptions};
@@ -25,15 +27,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, Once};
 use std::time::{Duration, Instant};
+use worlds::experiment::{Subject, parse_policy, simulate};
 
-/// Of the files here, each of a few KiB.
+/// The files here have a few KiB each.
 const MOST_MEMORY: u64 = 256 << 20;
 const MOST_TIME: Duration = Duration::from_secs(10);
 
-/// One measurement at a time: memory is that of all threads.
+/// One measurement at a time: memory is counted for all threads.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Waits until no other test measures. A table that is asked for and never touched, which is not memory yet, must fit as well: if not the process is aborted.
+/// Waits until no other test measures. A table that is allocated and not touched, which does not
+/// count as memory yet, must also fit: otherwise the process aborts.
 fn alone() -> MutexGuard<'static, ()> {
     static LIMITED: Once = Once::new();
     LIMITED.call_once(|| {
@@ -45,7 +49,8 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// A number of the process's own, in bytes.
 fn status(name: &str) -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("Linux's status of the process");
+    let status =
+        std::fs::read_to_string("/proc/self/status").expect("Linux's status of the process");
     let line = status.lines().find_map(|line| line.strip_prefix(name)).expect(name);
     line.trim().trim_end_matches(" kB").parse::<u64>().expect(name) << 10
 }
@@ -55,16 +60,16 @@ fn peak() -> u64 {
     status("VmHWM:")
 }
 
-/// A file of one format, and who reads it.
+/// A file of one format, and its reader.
 struct Door {
-    /// What the file is called; its ending says what it is.
+    /// The file name; its extension sets the format.
     file: &'static str,
-    /// Whether it is text, in which numbers are digits.
+    /// Whether it is text, with numbers as digits.
     text: bool,
     open: fn(&Path) -> Result<(), Error>,
 }
 
-/// Takes all that a trace's consumers may do with an event.
+/// Does everything that consumers of a trace may do with an event.
 struct Consumers {
     metrics: Metrics,
     hash: TraceHash,
@@ -76,7 +81,8 @@ struct Consumers {
 
 impl Observer for Consumers {
     fn events(&mut self, chunk: &[Event]) {
-        let observers: [&mut dyn Observer; 4] = [&mut self.metrics, &mut self.hash, &mut self.costs, &mut self.replay];
+        let observers: [&mut dyn Observer; 4] =
+            [&mut self.metrics, &mut self.hash, &mut self.costs, &mut self.replay];
         observers.into_iter().for_each(|observer| observer.events(chunk));
         for event in chunk {
             self.occupancy.event(event);
@@ -94,10 +100,12 @@ fn recording(path: &Path) -> Result<(), Error> {
         occupancy: Occupancy::new(),
         lengths: QueueLengths::new(0),
     };
-    let recording = read(path, &Options { allow_lost: true, ..Options::default() }, vec![&mut consumers])?;
+    let recording =
+        read(path, &Options { allow_lost: true, ..Options::default() }, vec![&mut consumers])?;
     let end = Time(recording.duration.0);
     consumers.metrics.finish(end);
-    let recorded = Recorded { tasks: &recording.tasks, cpus: recording.cpus, end, switch_cost: Nanos::ZERO };
+    let recorded =
+        Recorded { tasks: &recording.tasks, cpus: recording.cpus, end, switch_cost: Nanos::ZERO };
     consumers.replay.finish(recorded);
     Ok(())
 }
@@ -118,21 +126,40 @@ fn workload(path: &Path) -> Result<(), Error> {
             closed.headline();
             // Not to its end, which may be far.
             // A run of many tasks takes long, and shows no more.
-            if scripts.tasks.len() > 1000 { Ok(()) } else { run(&scripts, closed.cpus(), Time(closed.until().0.min(100_000)), None) }
+            if scripts.tasks.len() > 1000 {
+                Ok(())
+            } else {
+                run(&scripts, closed.cpus(), Time(closed.until().0.min(100_000)), None)
+            }
         }
         Workload::Stochastic(template) => template.with(&Parameters::default()).map(drop),
         Workload::Recording(_) => Ok(()),
     }
 }
 
-fn run(workload: &schedsim::workload::Workload, cpus: u16, until: Time, observer: Option<&mut dyn Observer>) -> Result<(), Error> {
+fn run(
+    workload: &schedsim::workload::Workload,
+    cpus: u16,
+    until: Time,
+    observer: Option<&mut dyn Observer>,
+) -> Result<(), Error> {
     let (machine, policy) = (Machine::ideal(cpus), parse_policy("fifo").expect("a policy"));
-    let subject = Subject { name: "w", workload, machine: &machine, mips: None, ended: &[], until, beside: &[], parts: false };
+    let subject = Subject {
+        name: "w",
+        workload,
+        machine: &machine,
+        mips: None,
+        ended: &[],
+        until,
+        beside: &[],
+        parts: false,
+    };
     simulate(subject, &machine, &policy, (1, None), false, observer).map(drop)
 }
 
 fn machine(path: &Path) -> Result<(), Error> {
-    MachineFile::resolve(path.as_os_str()).map(|file| drop(file.apply(&Machine::ideal(1))))
+    worlds::host::topology::machine(path.as_os_str())
+        .map(|file| drop(file.apply(&Machine::ideal(1))))
 }
 
 fn grid(path: &Path) -> Result<(), Error> {
@@ -140,31 +167,43 @@ fn grid(path: &Path) -> Result<(), Error> {
 }
 
 impl Door {
-    /// Tries `bytes` as the file, which is refused or not.
+    /// Reads `bytes` as the file, which may be refused.
     fn knock(&self, bytes: &[u8], what: &str) -> Result<(), String> {
-        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("door-{}-{}", std::process::id(), self.file));
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!(
+            "door-{}-{}",
+            std::process::id(),
+            self.file
+        ));
         std::fs::write(&path, bytes).expect("a file");
         let (before, begin) = (peak(), Instant::now());
-        let outcome = catch_unwind(AssertUnwindSafe(|| (self.open)(&path))).unwrap_or_else(|_| panic!("{}: {what}: it panics", self.file));
+        let outcome = catch_unwind(AssertUnwindSafe(|| (self.open)(&path)))
+            .unwrap_or_else(|_| panic!("{}: {what}: it panics", self.file));
         let (memory, time) = (peak() - before, begin.elapsed());
         assert!(memory < MOST_MEMORY, "{}: {what}: {} MB", self.file, memory >> 20);
         assert!(time < MOST_TIME, "{}: {what}: {time:?}", self.file);
         let message = outcome.map_err(|error| {
             assert!(
-                error.exit_code() == 3 || error.exit_code() == 1 && error.to_string().contains("stalls"),
+                error.exit_code() == 3
+                    || error.exit_code() == 1 && error.to_string().contains("stalls"),
                 "{}: {what}: {error}",
                 self.file
             );
             error.to_string()
         });
         if let Err(message) = &message {
-            let is_named = message.contains(self.file) || message.contains("stalls") || message.contains("longest run");
-            assert!(is_named, "{}: {what}: the message does not name the file: {message}", self.file);
+            let is_named = message.contains(self.file)
+                || message.contains("stalls")
+                || message.contains("longest run");
+            assert!(
+                is_named,
+                "{}: {what}: the message does not name the file: {message}",
+                self.file
+            );
         }
         message
     }
 
-    /// Tries the file with all changes, of bytes only at every `step`th place.
+    /// Reads the file with all changes, but changes bytes only at every `step`th position.
     fn rattle(&self, bytes: &[u8], step: usize) {
         let _alone = alone();
         std::panic::set_hook(Box::new(|_| {}));
@@ -179,11 +218,17 @@ impl Door {
                 let _ = self.knock(&bytes[..at], &format!("cut at {at}"));
                 if !self.text {
                     for width in [2, 4, 8] {
-                        for fill in [&[0xff; 8], &[0; 8], &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f], &[0, 0, 0x10, 0, 0, 0, 0, 0]] {
+                        for fill in [
+                            &[0xff; 8],
+                            &[0; 8],
+                            &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
+                            &[0, 0, 0x10, 0, 0, 0, 0, 0],
+                        ] {
                             let mut changed = bytes.to_vec();
                             let end = (at + width).min(bytes.len());
                             changed[at..end].copy_from_slice(&fill[8 - (end - at)..]);
-                            let _ = self.knock(&changed, &format!("bytes {at}..{end} as {fill:x?}"));
+                            let _ =
+                                self.knock(&changed, &format!("bytes {at}..{end} as {fill:x?}"));
                         }
                     }
                 }
@@ -196,7 +241,7 @@ impl Door {
         result.unwrap_or_else(|message| std::panic::resume_unwind(message));
     }
 
-    /// Every number in turn is one of those that break programs.
+    /// Replaces every number, one at a time, by extreme ones.
     fn with_other_numbers(&self, bytes: &[u8]) {
         const NUMBERS: [&str; 19] = [
             "0",
@@ -221,8 +266,11 @@ impl Door {
         ];
         let text = std::str::from_utf8(bytes).expect("text");
         let mut rest = 0;
-        while let Some(start) = text[rest..].find(|c: char| c.is_ascii_digit()).map(|at| rest + at) {
-            let end = text[start..].find(|c: char| !c.is_ascii_digit()).map_or(text.len(), |length| start + length);
+        while let Some(start) = text[rest..].find(|c: char| c.is_ascii_digit()).map(|at| rest + at)
+        {
+            let end = text[start..]
+                .find(|c: char| !c.is_ascii_digit())
+                .map_or(text.len(), |length| start + length);
             for number in NUMBERS {
                 let changed = format!("{}{number}{}", &text[..start], &text[end..]);
                 let _ = self.knock(changed.as_bytes(), &format!("{number} at byte {start}"));
@@ -241,10 +289,17 @@ count = 3
 nice = 5
 affinity = [0, 1]
 start = "10us"
-phases = [{ lock = "m" }, { run = "1ms" }, { unlock = "m" }, { loop = { times = 3, phases = [{ sleep = "20us" }, { write = { pipe = "p", bytes = 10 } }] } }, { barrier = "b" }]
+phases = [
+    { lock = "m" }, { run = "1ms" }, { unlock = "m" },
+    { loop = { times = 3, phases = [{ sleep = "20us" }, { write = { pipe = "p", bytes = 10 } }] } },
+    { barrier = "b" },
+]
 [[task]]
 name = "b"
-phases = [{ read = { pipe = "p", bytes = 90 } }, { timer = { period = "2ms" } }, { io = { device = "d", service = "30us", bytes = 4096 } }, "yield"]
+phases = [
+    { read = { pipe = "p", bytes = 90 } }, { timer = { period = "2ms" } },
+    { io = { device = "d", service = "30us", bytes = 4096 } }, "yield",
+]
 [barrier.b]
 tasks = 3
 [pipe.p]
@@ -281,7 +336,8 @@ cpus = [1, 2]
 const RT_APP: &str = r#"{
   "tasks" : {
     "tick" : { "instance" : 2, "priority" : 5, "cpus" : [0, 1], "delay" : 30, "phases" : {
-      "p1" : { "loop" : 3, "run" : 10, "resume" : "tock", "timer" : { "ref" : "unique", "period" : 100 } },
+      "p1" : { "loop" : 3, "run" : 10, "resume" : "tock",
+               "timer" : { "ref" : "unique", "period" : 100 } },
       "p2" : { "run1" : 5, "barrier" : "b", "mem" : 1000 } } },
     "tock" : { "policy" : "SCHED_FIFO", "loop" : 4, "suspend" : "tock", "run" : 7, "barrier" : "b" }
   },
@@ -329,7 +385,8 @@ fn perf_data() {
     let bytes = contents("sort-z.perf.data");
     let door = Door { file: "perf.data", text: false, open: recording };
     door.rattle(&bytes, 4_999);
-    // The header, and what stands at its places: the sections' offsets and sizes, and the description of events.
+    // The header, and what stands at its places: the sections' offsets and sizes, and the
+    // description of events.
     let _alone = alone();
     let data = u64::from_le_bytes(bytes[40..48].try_into().expect("eight bytes")) as usize;
     let end = data + u64::from_le_bytes(bytes[48..56].try_into().expect("eight bytes")) as usize;
@@ -342,16 +399,26 @@ fn perf_data() {
     }
 }
 
-/// What a trace file unpacks to.
+/// The unpacked content of a trace file.
 fn small_trace() -> Vec<u8> {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("door-whole-{}", std::process::id()));
-    let Workload::Closed(closed) = schedlab::workload::built_in::find("two-threads?loops=twice").expect("a name").expect("a workload")
+    let path =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("door-whole-{}", std::process::id()));
+    let Workload::Closed(closed) = formats::workload::built_in::find("two-threads?loops=twice")
+        .expect("a name")
+        .expect("a workload")
     else {
         panic!("two-threads is closed")
     };
     let scripts = closed.scripts(2).expect("scripts");
     let tasks = scripts.tasks.iter().map(|task| Task::from(&task.info)).collect();
-    let header = Header { workload: "w".into(), candidate: "p".into(), cpus: 2, seed: 1, version: "0".into(), tasks };
+    let header = Header {
+        workload: "w".into(),
+        candidate: "p".into(),
+        cpus: 2,
+        seed: 1,
+        version: "0".into(),
+        tasks,
+    };
     let mut writer = Writer::create(&path, &header).expect("a file");
     run(&scripts, 2, Time(200_000), Some(&mut writer)).expect("a run");
     writer.finish().expect("a whole file");
@@ -372,44 +439,56 @@ fn trace_files() {
             changed[at] ^= mask;
             let _ = door.knock(&pack(&changed), &format!("byte {at} ^ {mask:#x}"));
         }
-        let message = door.knock(&pack(&whole[..at]), &format!("cut at {at}")).expect_err("a part of a trace is none");
+        let message = door
+            .knock(&pack(&whole[..at]), &format!("cut at {at}"))
+            .expect_err("a part of a trace is none");
         assert!(message.contains("unpacked.trace"), "{message}");
     }
-    // One changed byte once asked for 412 GB.
-    let event = whole
-        .iter()
-        .position(|&byte| byte == b'\n')
-        .and_then(|first| whole[first + 1..].iter().position(|&byte| byte == b'\n').map(|second| first + second + 2));
+    // One changed byte once caused an allocation of 412 GB.
+    let event = whole.iter().position(|&byte| byte == b'\n').and_then(|first| {
+        whole[first + 1..].iter().position(|&byte| byte == b'\n').map(|second| first + second + 2)
+    });
     let mut changed = whole.clone();
     changed[event.expect("two lines") + 8 + 3] = 0x60;
-    let message = door.knock(&pack(&changed), "a task of a large number").expect_err("there is no such task");
+    let message =
+        door.knock(&pack(&changed), "a task of a large number").expect_err("there is no such task");
     assert!(
-        message.contains(": event 0: the task 16106") && message.contains("is out of range: give a whole number from 0 to 2"),
+        message.contains(": event 0: the task 16106")
+            && message.contains("is out of range: give a whole number from 0 to 2"),
         "{message}"
     );
 }
 
 #[test]
-fn what_is_much_larger_than_it_looks_is_refused() {
+fn a_small_file_that_unpacks_to_much_data_is_refused() {
     let _alone = alone();
     // A comment for ever, 2 GB of it.
     let line = format!("# {}\n", "x".repeat(1021));
     let mut encoder = zstd::Encoder::new(Vec::new(), 1).expect("an encoder");
-    (0..2 << 20).for_each(|_| std::io::Write::write_all(&mut encoder, line.as_bytes()).expect("memory"));
+    (0..2 << 20)
+        .for_each(|_| std::io::Write::write_all(&mut encoder, line.as_bytes()).expect("memory"));
     let bomb = encoder.finish().expect("zstd data");
     assert!(bomb.len() < 1 << 20, "{}", bomb.len());
     let text = Door { file: "bomb.txt.zst", text: false, open: recording };
-    assert!(text.knock(&bomb, "a bomb").is_err_and(|message| message.contains("unpacks to more than 1000 times its size")));
+    assert!(
+        text.knock(&bomb, "a bomb")
+            .is_err_and(|message| message.contains("unpacks to more than 1000 times its size"))
+    );
     // A header that never ends.
     let mut encoder = zstd::Encoder::new(Vec::new(), 1).expect("an encoder");
     std::io::Write::write_all(&mut encoder, b"schedlab trace 1\n").expect("memory");
-    (0..200 << 10).for_each(|_| std::io::Write::write_all(&mut encoder, &[b' '; 1024]).expect("memory"));
+    (0..200 << 10)
+        .for_each(|_| std::io::Write::write_all(&mut encoder, &[b' '; 1024]).expect("memory"));
     let door = Door { file: "bomb.trace", text: false, open: trace };
     assert!(door.knock(&encoder.finish().expect("zstd data"), "a long header").is_err());
     // Files that have a size, and no blocks.
-    for (file, open) in [("sparse.toml", workload as fn(&Path) -> Result<(), Error>), ("sparse.json", workload), ("sparse.txt", recording)]
-    {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{file}", std::process::id()));
+    for (file, open) in [
+        ("sparse.toml", workload as fn(&Path) -> Result<(), Error>),
+        ("sparse.json", workload),
+        ("sparse.txt", recording),
+    ] {
+        let path =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{file}", std::process::id()));
         std::fs::File::create(&path).and_then(|file| file.set_len(1 << 41)).expect("a sparse file");
         let (before, begin) = (peak(), Instant::now());
         let message = open(&path).expect_err(file).to_string();
@@ -426,13 +505,15 @@ fn what_is_much_larger_than_it_looks_is_refused() {
         ("deep.json", format!("{{\"tasks\":{}{}}}", "[".repeat(1_000_000), "]".repeat(1_000_000))),
     ];
     for (file, text) in nested {
-        let message = Door { file, text: true, open: workload }.knock(text.as_bytes(), "lists in lists").expect_err(file);
+        let message = Door { file, text: true, open: workload }
+            .knock(text.as_bytes(), "lists in lists")
+            .expect_err(file);
         assert!(message.contains("recur") || message.contains("nest"), "{message}");
     }
 }
 
 #[test]
-fn the_measure_catches_what_takes_too_much() {
+fn a_reader_that_uses_too_much_is_detected() {
     let _alone = alone();
     let take_too_much = |_: &Path| {
         std::hint::black_box(vec![1u8; MOST_MEMORY as usize + (64 << 20)]);
@@ -440,9 +521,16 @@ fn the_measure_catches_what_takes_too_much() {
     };
     let greedy = Door { file: "greedy.toml", text: true, open: take_too_much };
     let broken = Door { file: "broken.toml", text: true, open: |_| panic!("broken") };
-    let nameless = Door { file: "nameless.toml", text: true, open: |_| Err(Error::Input("it is wrong".to_string())) };
-    for (door, words) in [(greedy, " MB"), (broken, "it panics"), (nameless, "does not name the file")] {
-        let caught = catch_unwind(AssertUnwindSafe(|| door.knock(b"", "a canary"))).expect_err("it must be caught");
+    let nameless = Door {
+        file: "nameless.toml",
+        text: true,
+        open: |_| Err(Error::Input("it is wrong".to_string())),
+    };
+    for (door, words) in
+        [(greedy, " MB"), (broken, "it panics"), (nameless, "does not name the file")]
+    {
+        let caught = catch_unwind(AssertUnwindSafe(|| door.knock(b"", "a canary")))
+            .expect_err("it must be caught");
         let message = caught.downcast_ref::<String>().expect("a message");
         assert!(message.contains(words), "{message}");
     }

@@ -1,10 +1,10 @@
-//! Exports say what the metrics say: intervals and CPU time to the nanosecond, and perf script text that imports to the same numbers.
+//! Exports agree with the metrics: intervals and CPU time to the nanosecond, and perf script text
+//! that imports to the same numbers.
 
-use schedlab::experiment::{CostOverrides, Recorded, simulate};
-use schedlab::export::{Format, Interval, Occupancy, QueueLengths, export};
-use schedlab::import;
-use schedlab::trace_file::{Header, Task, Writer};
-use schedlab::trace_source::TraceSource;
+use formats::export::{Format, Interval, Occupancy, QueueLengths, export};
+use formats::import;
+use formats::trace_file::{Header, Task, Writer};
+use formats::trace_source::TraceSource;
 use schedsim::metrics::{CATALOGUE, Metrics, Summary};
 use schedsim::policy::PolicySpec;
 use schedsim::trace::{Event, Observer};
@@ -12,17 +12,23 @@ use schedsim::{Nanos, Time};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use worlds::experiment::{CostOverrides, Recorded, simulate};
 
 const WORKLOADS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads");
-const RECORDINGS: [&str; 4] =
-    ["cargo-build.perf-script.txt.zst", "hackbench.perf-script.txt.zst", "redis.perf-script.txt.zst", "sqlite-and-xz.perf.data.zst"];
+const RECORDINGS: [&str; 4] = [
+    "cargo-build.perf-script.txt.zst",
+    "hackbench.perf-script.txt.zst",
+    "redis.perf-script.txt.zst",
+    "sqlite-and-xz.perf.data.zst",
+];
 
 /// A directory of this test's own, removed when it is dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {
     fn new(test: &str) -> Scratch {
-        let dir = std::env::temp_dir().join(format!("schedlab-export-{test}-{}", std::process::id()));
+        let dir =
+            std::env::temp_dir().join(format!("schedlab-export-{test}-{}", std::process::id()));
         fs::create_dir_all(&dir).expect("a scratch directory");
         Scratch(dir)
     }
@@ -52,15 +58,25 @@ fn simulate_hackbench(to: &Path) {
         wake: Some(Nanos(2_000)),
     };
     let path = Path::new(WORKLOADS).join(RECORDINGS[1]);
-    let recorded =
-        Recorded::load(&path, false, costs, |path, options, observers| Ok(import::read(path, &options, observers)?)).expect("a recording");
+    let recorded = Recorded::load(&path, false, costs, |path, options, observers| {
+        Ok(import::read(path, &options, observers)?)
+    })
+    .expect("a recording");
     let machine = recorded.subject().machine(3);
     let tasks = recorded.recording.tasks.iter().map(Task::from).collect();
     let (workload, policy) = (recorded.name.clone(), "eevdf".to_string());
-    let header = Header { workload, candidate: policy, cpus: machine.cpus, seed: 1, version: "test".to_string(), tasks };
+    let header = Header {
+        workload,
+        candidate: policy,
+        cpus: machine.cpus,
+        seed: 1,
+        version: "test".to_string(),
+        tasks,
+    };
     let mut writer = Writer::create(to, &header).expect("a trace file");
     let policy = PolicySpec::parse("eevdf").expect("a policy");
-    simulate(recorded.subject(), &machine, &policy, (1, None), false, Some(&mut writer)).expect("a run");
+    simulate(recorded.subject(), &machine, &policy, (1, None), false, Some(&mut writer))
+        .expect("a run");
     writer.finish().expect("a whole file");
 }
 
@@ -87,14 +103,22 @@ fn intervals_add_up_to_the_metrics_cpu_time_of_every_task() {
         let mut occupancy = Occupancy::new();
         let mut on_cpu: BTreeMap<u32, Nanos> = BTreeMap::new();
         let mut add = |intervals: &[Interval]| {
-            intervals.iter().for_each(|interval| *on_cpu.entry(interval.task.0).or_default() += interval.end - interval.start);
+            intervals.iter().for_each(|interval| {
+                *on_cpu.entry(interval.task.0).or_default() += interval.end - interval.start
+            });
         };
         collected.0.iter().for_each(|event| add(occupancy.event(event)));
         add(occupancy.finish(end));
         let summary = summary(&source);
         for task in &summary.tasks {
             let ours = task.cpu_time + task.overhead;
-            assert_eq!(on_cpu.remove(&task.task.0).unwrap_or_default(), ours, "{}: task {}", source.header.workload, task.task.0);
+            assert_eq!(
+                on_cpu.remove(&task.task.0).unwrap_or_default(),
+                ours,
+                "{}: task {}",
+                source.header.workload,
+                task.task.0
+            );
         }
         assert!(on_cpu.is_empty(), "tasks that the metrics do not know: {on_cpu:?}");
     }
@@ -114,7 +138,8 @@ fn queue_lengths_over_time_have_the_metrics_mean_and_maximum() {
         collected.0.iter().for_each(|event| lengths.event(event, |change| changes.push(change)));
         lengths.finish(|change| changes.push(change));
         for change in changes {
-            let (since, length) = std::mem::replace(&mut latest[change.cpu.index()], (change.time, change.length));
+            let (since, length) =
+                std::mem::replace(&mut latest[change.cpu.index()], (change.time, change.length));
             area[change.cpu.index()] += u128::from(length) * u128::from((change.time - since).0);
             if change.time < end {
                 largest[change.cpu.index()] = largest[change.cpu.index()].max(change.length);
@@ -124,12 +149,12 @@ fn queue_lengths_over_time_have_the_metrics_mean_and_maximum() {
         for cpu in &summary.cpus {
             let (since, length) = latest[cpu.cpu.index()];
             let area = area[cpu.cpu.index()] + u128::from(length) * u128::from((end - since).0);
-            // A switch that is inferred later takes waiting back, from where it was told.
-            let (told, ours) = (area as f64, cpu.waiting_mean * end.0 as f64);
+            // A switch that is inferred later removes waiting time that was already reported.
+            let (reported, ours) = (area as f64, cpu.waiting_mean * end.0 as f64);
             let taken_back = summary.totals.time_unseen.0 as f64;
             assert!(
-                ours <= told + 1.0 && told <= ours + taken_back + 1.0,
-                "{}: CPU {}: {told} for {ours}",
+                ours <= reported + 1.0 && reported <= ours + taken_back + 1.0,
+                "{}: CPU {}: {reported} for {ours}",
                 source.header.workload,
                 cpu.cpu.0
             );
@@ -158,9 +183,15 @@ fn our_perf_script_text_imports_to_the_same_metrics() {
         again.feed(vec![&mut after]).expect("the export");
         assert_eq!(before.0, after.0, "{}", source.header.workload);
         let (before, after) = (summary(source), summary(&again));
-        CATALOGUE
-            .iter()
-            .for_each(|metric| assert_eq!(metric.read(&before), metric.read(&after), "{}: {}", source.header.workload, metric.id));
+        CATALOGUE.iter().for_each(|metric| {
+            assert_eq!(
+                metric.read(&before),
+                metric.read(&after),
+                "{}: {}",
+                source.header.workload,
+                metric.id
+            )
+        });
     }
 }
 
@@ -170,8 +201,10 @@ fn chrome_json_has_every_nanosecond_of_every_task() {
     for source in traces(&scratch) {
         let file = scratch.0.join("trace.json");
         export(&source, Format::Chrome, &file).expect("an export");
-        let json: serde_json::Value = serde_json::from_slice(&fs::read(&file).expect("the file")).expect("JSON");
-        let nanos = |value: &serde_json::Value| (value.as_f64().expect("a number") * 1000.0).round() as u64;
+        let json: serde_json::Value =
+            serde_json::from_slice(&fs::read(&file).expect("the file")).expect("JSON");
+        let nanos =
+            |value: &serde_json::Value| (value.as_f64().expect("a number") * 1000.0).round() as u64;
         let mut on_cpu = 0;
         for event in json["traceEvents"].as_array().expect("events") {
             if event["cat"] == "run" {
@@ -179,7 +212,12 @@ fn chrome_json_has_every_nanosecond_of_every_task() {
             }
         }
         let summary = summary(&source);
-        assert_eq!(on_cpu, summary.sum(|task| task.cpu_time + task.overhead).0, "{}", source.header.workload);
+        assert_eq!(
+            on_cpu,
+            summary.sum(|task| task.cpu_time + task.overhead).0,
+            "{}",
+            source.header.workload
+        );
     }
 }
 
@@ -195,6 +233,7 @@ fn names_and_endings_choose_the_format() {
 #[test]
 fn a_place_that_cannot_be_written_to_is_named() {
     let source = TraceSource::open(&Path::new(WORKLOADS).join(RECORDINGS[2])).expect("a trace");
-    let error = export(&source, Format::Perfetto, Path::new("/nowhere/at/all.pftrace")).expect_err("there is no such directory");
+    let error = export(&source, Format::Perfetto, Path::new("/nowhere/at/all.pftrace"))
+        .expect_err("there is no such directory");
     assert!(error.to_string().contains("/nowhere/at/all.pftrace"), "{error}");
 }

@@ -1,4 +1,5 @@
-//! What a user is told: help with examples for every verb, completions, man pages, nearest matches, no colour where it is not wanted.
+//! Help with examples for every command, completions, man pages, nearest matches, and no colour
+//! where it is not wanted.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -18,31 +19,38 @@ fn stdout(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// The verbs that `schedlab --help` lists.
+/// The commands that `schedlab --help` lists.
 fn verbs() -> Vec<String> {
     let help = stdout(&["--help"]);
-    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let listed = help
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| !line.is_empty());
     let listed = listed.filter(|line| !line.starts_with("   "));
-    let verbs: Vec<String> =
-        listed.filter_map(|line| line.split_whitespace().next()).map(str::to_string).filter(|verb| verb != "help").collect();
+    let verbs: Vec<String> = listed
+        .filter_map(|line| line.split_whitespace().next())
+        .map(str::to_string)
+        .filter(|verb| verb != "help")
+        .collect();
     assert!(verbs.len() >= 10, "{verbs:?}");
     verbs
 }
 
 #[test]
-fn every_verb_has_help_with_an_example_of_itself() {
+fn every_command_has_help_with_an_example() {
     for verb in verbs() {
         let help = stdout(&[&verb, "--help"]);
-        let example = help
-            .lines()
-            .map(str::trim_start)
-            .find(|line| line.starts_with(&format!("schedlab {verb}")) || line.starts_with(&format!("sudo schedlab {verb}")));
+        let example = help.lines().map(str::trim_start).find(|line| {
+            line.starts_with(&format!("schedlab {verb}"))
+                || line.starts_with(&format!("sudo schedlab {verb}"))
+        });
         assert!(example.is_some() && help.contains("Example"), "{verb} has no example:\n{help}");
     }
 }
 
 #[test]
-fn every_shell_gets_completions_of_every_verb() {
+fn every_shell_gets_completions_for_every_command() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = stdout(&["completions", shell]);
         verbs().iter().for_each(|verb| assert!(script.contains(verb.as_str()), "{shell}: {verb}"));
@@ -50,7 +58,7 @@ fn every_shell_gets_completions_of_every_verb() {
 }
 
 #[test]
-fn every_verb_has_a_man_page() {
+fn every_command_has_a_man_page() {
     let dir = std::env::temp_dir().join(format!("schedlab-help-man-{}", std::process::id()));
     stdout(&["man-pages", &dir.to_string_lossy()]);
     for verb in verbs() {
@@ -62,7 +70,7 @@ fn every_verb_has_a_man_page() {
 }
 
 #[test]
-fn a_slip_gets_the_nearest_match() {
+fn a_typing_error_gets_the_nearest_match() {
     for (arguments, nearest) in [
         (&["comprae"][..], "compare"),
         (&["report", "somewhere", "--windwo", "1ms..2ms"], "--window"),
@@ -77,7 +85,7 @@ fn a_slip_gets_the_nearest_match() {
 }
 
 #[test]
-fn no_color_means_none_even_where_colour_is_forced() {
+fn no_color_wins_over_forced_colour() {
     for arguments in [&["--help"][..], &["compare", "--help"], &["no-such-verb"]] {
         let output = schedlab(arguments);
         let said = [output.stdout, output.stderr].concat();

@@ -1,4 +1,5 @@
-//! `--on host`: real tasks on this machine, what is refused, and that the machine is left as it was. What needs a privilege is skipped by name where that is missing.
+//! `--on host`: real tasks on this machine, what is refused, and that the machine is left as it
+//! was. What needs a privilege is skipped by name where that is missing.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -11,7 +12,12 @@ use std::time::{Duration, Instant};
 const SCHEDLAB: &str = env!("CARGO_BIN_EXE_schedlab");
 
 fn compare(arguments: &[&str]) -> Output {
-    Command::new(SCHEDLAB).arg("compare").args(arguments).args(["--on", "host"]).output().expect("the program starts")
+    Command::new(SCHEDLAB)
+        .arg("compare")
+        .args(arguments)
+        .args(["--on", "host"])
+        .output()
+        .expect("the program starts")
 }
 
 /// The same with a command behind it.
@@ -33,7 +39,8 @@ fn fails(output: &Output, code: i32, words: &[&str]) {
 fn rows(output: &Output) -> Vec<Value> {
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(!output.stdout.is_empty(), "{message}");
-    let results: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {message}"));
+    let results: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {message}"));
     results["rows"].as_array().expect("rows").clone()
 }
 
@@ -61,7 +68,15 @@ fn scratch(name: &str) -> PathBuf {
 #[test]
 fn real_tasks_are_measured_and_single_runs_are_kept() {
     let dir = scratch("measured");
-    let policies = ["hogs:2?work=20ms", "--cpus", "1", "--policy", "kernel:other,kernel:batch", "-o", dir.to_str().expect("UTF-8")];
+    let policies = [
+        "hogs:2?work=20ms",
+        "--cpus",
+        "1",
+        "--policy",
+        "kernel:other,kernel:batch",
+        "-o",
+        dir.to_str().expect("UTF-8"),
+    ];
     let output = compare(&[&policies[..], &QUICK].concat());
     let rows = rows(&output);
     for policy in ["kernel:other", "kernel:batch"] {
@@ -71,16 +86,27 @@ fn real_tasks_are_measured_and_single_runs_are_kept() {
         assert!(makespan["value"].as_f64().expect("a number") >= 40e6, "{makespan}");
         let cpu = find(&rows, policy, "cpu_time_ns")["value"].as_f64().expect("a number");
         assert!(cpu >= 39e6, "{cpu}");
-        let delay = find(&rows, policy, "run_delay_ns")["value"].as_f64().expect("this kernel keeps schedstat");
+        let delay = find(&rows, policy, "run_delay_ns")["value"]
+            .as_f64()
+            .expect("this kernel keeps schedstat");
         // One waits while the other runs.
         assert!(delay >= 15e6, "{delay}");
-        let of_task = rows.iter().filter(|row| row["candidate"] == policy && row["metric"] == "task_cpu_time_ns");
-        assert!(of_task.clone().count() == 2 && of_task.clone().all(|row| row["value"].as_f64().is_some_and(|ns| ns >= 19e6)));
+        let of_task = rows
+            .iter()
+            .filter(|row| row["candidate"] == policy && row["metric"] == "task_cpu_time_ns");
+        assert!(
+            of_task.clone().count() == 2
+                && of_task.clone().all(|row| row["value"].as_f64().is_some_and(|ns| ns >= 19e6))
+        );
     }
     assert!(rows.iter().any(|row| row["metric"] == "same_makespan_difference"), "A/A");
     let runs = fs::read_to_string(dir.join("runs.csv")).expect("runs.csv");
-    let makespans = runs.lines().filter(|line| line.contains(",kernel:batch,1,") && line.contains(",makespan_ns,"));
-    let makespans: Vec<f64> = makespans.map(|line| line.rsplit(',').next().expect("a value").parse().expect("a number")).collect();
+    let makespans = runs
+        .lines()
+        .filter(|line| line.contains(",kernel:batch,1,") && line.contains(",makespan_ns,"));
+    let makespans: Vec<f64> = makespans
+        .map(|line| line.rsplit(',').next().expect("a value").parse().expect("a number"))
+        .collect();
     let mean = makespans.iter().sum::<f64>() / makespans.len() as f64;
     let row = find(&rows, "kernel:batch", "makespan_ns");
     assert_eq!(row["runs"], makespans.len());
@@ -104,27 +130,59 @@ fn threads_processes_and_many_short_jobs_all_end() {
         assert!(find(&rows, "kernel:other", "throughput")["value"].is_number(), "{workload}");
     }
     if is_root() {
-        // On one CPU whoever waits for the end must not keep from it who is ending; where it did, runs ended 0.95 s late, and some not at all.
-        let one_cpu = ["hogs:4?work=1ms", "--cpus", "1", "--policy", "kernel:other,kernel:fifo:50", "--warm-up", "0", "--format", "json"];
-        let rows = rows(&compare(&[&one_cpu[..], &["--ci", "0.001%", "--ensemble", "10", "--max-runs", "12"]].concat()));
-        assert!(find(&rows, "kernel:fifo:50", "makespan_ns")["runs"].as_u64().expect("a number") >= 10);
+        // On one CPU whoever waits for the end must not keep from it who is ending; where it did,
+        // runs ended 0.95 s late, and some not at all.
+        let one_cpu = [
+            "hogs:4?work=1ms",
+            "--cpus",
+            "1",
+            "--policy",
+            "kernel:other,kernel:fifo:50",
+            "--warm-up",
+            "0",
+            "--format",
+            "json",
+        ];
+        let rows = rows(&compare(
+            &[&one_cpu[..], &["--ci", "0.001%", "--ensemble", "10", "--max-runs", "12"]].concat(),
+        ));
+        assert!(
+            find(&rows, "kernel:fifo:50", "makespan_ns")["runs"].as_u64().expect("a number") >= 10
+        );
     }
 }
 
 #[test]
 fn a_command_that_fails_or_takes_too_long_is_reported_and_never_averaged_in() {
-    fails(&compare_command(&QUICK, &["sh", "-c", "echo no such luck >&2; exit 7"]), 3, &["exit status: 7", "no such luck"]);
-    fails(&compare_command(&[&QUICK[..], &["--timeout", "100ms"]].concat(), &["sleep", "10"]), 3, &["not over after 100ms", "killed"]);
+    fails(
+        &compare_command(&QUICK, &["sh", "-c", "echo no such luck >&2; exit 7"]),
+        3,
+        &["exit status: 7", "no such luck"],
+    );
+    fails(
+        &compare_command(&[&QUICK[..], &["--timeout", "100ms"]].concat(), &["sleep", "10"]),
+        3,
+        &["not over after 100ms", "killed"],
+    );
     fails(&compare_command(&QUICK, &["no-such-command-at-all"]), 2, &["there is no such command"]);
-    // The sixth time only: the trial, four runs of the baseline against itself with and without measuring, and then it counts.
+    // The sixth time only: the trial, four runs of the baseline against itself with and without
+    // measuring, and then it counts.
     let dir = scratch("fails-once");
     let count = dir.join("count");
     let script = format!("echo >> {0}; test $(wc -l < {0}) -ne 9", count.display());
-    let output = compare_command(&[&["--policy", "kernel:other"], &QUICK[..]].concat(), &["sh", "-c", &script]);
+    let output = compare_command(
+        &[&["--policy", "kernel:other"], &QUICK[..]].concat(),
+        &["sh", "-c", &script],
+    );
     let rows = rows(&output);
     let makespan = find(&rows, "kernel:other", "makespan_ns");
     let note = makespan["note"].as_str().expect("a note");
-    assert!(note.contains("1 of ") && note.contains("failed and are left out") && note.contains("exit status: 1"), "{note}");
+    assert!(
+        note.contains("1 of ")
+            && note.contains("failed and are left out")
+            && note.contains("exit status: 1"),
+        "{note}"
+    );
     fs::remove_dir_all(dir).expect("scratch");
 }
 
@@ -136,12 +194,20 @@ fn what_cannot_run_here_is_refused_with_what_to_do() {
     fails(&compare(&["hogs:1", "--affinity", "4000"]), 2, &["CPU 4000 is not there", "may be:"]);
     fails(&compare(&["hogs:1", "--affinity", "5000"]), 2, &["5000 is out of range", "0 to 4095"]);
     fails(&compare(&["hogs:1", "--affinity", "2-1"]), 2, &["0,2-3"]);
-    fails(&compare(&["hogs:1", "--cpus", "1000"]), 2, &["1000 CPUs are asked for"]);
+    fails(&compare(&["hogs:1", "--cpus", "1000"]), 2, &["1000 CPUs are requested"]);
     fails(&compare(&["unix1990"]), 2, &["in the simulator only", "hackbench:1"]);
     fails(&compare(&["hogs:1", "--load", "0.5"]), 2, &["leave --load"]);
-    fails(&compare(&["pythagoras:204800?alive=204800"]), 2, &["204801 tasks alive", "has room for"]);
+    fails(
+        &compare(&["pythagoras:204800?alive=204800"]),
+        2,
+        &["204801 tasks alive", "has room for"],
+    );
     fails(&compare_command(&["hogs:1"], &["true"]), 2, &["not both"]);
-    fails(&Command::new(SCHEDLAB).args(["compare", "--", "true"]).output().expect("starts"), 2, &["--on host"]);
+    fails(
+        &Command::new(SCHEDLAB).args(["compare", "--", "true"]).output().expect("starts"),
+        2,
+        &["--on host"],
+    );
     let redis = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/redis.perf-script.txt.zst");
     fails(&compare(&[redis]), 2, &["is a recording", "-- make"]);
 }
@@ -152,13 +218,40 @@ fn without_the_privilege_a_class_is_skipped_and_the_rest_runs() {
         return;
     }
     let mut schedlab = Command::new("setpriv");
-    schedlab.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all", SCHEDLAB]);
-    schedlab.args(["compare", "hogs:1?work=5ms", "--on", "host", "--policy", "kernel:other,kernel:fifo:50", "--ci", "100%"]).args(QUICK);
+    schedlab.args([
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        "--bounding-set=-all",
+        "--inh-caps=-all",
+        SCHEDLAB,
+    ]);
+    schedlab
+        .args([
+            "compare",
+            "hogs:1?work=5ms",
+            "--on",
+            "host",
+            "--policy",
+            "kernel:other,kernel:fifo:50",
+            "--ci",
+            "100%",
+        ])
+        .args(QUICK);
     let output = schedlab.output().expect("setpriv of util-linux");
-    fails(&output, 77, &["kernel:fifo:50 was not run", "Operation not permitted", "setcap cap_sys_nice"]);
+    fails(
+        &output,
+        77,
+        &["kernel:fifo:50 was not run", "Operation not permitted", "setcap cap_sys_nice"],
+    );
     let rows = rows(&output);
     assert!(find(&rows, "kernel:other", "makespan_ns")["value"].is_number());
-    assert!(find(&rows, "kernel:fifo:50", "makespan_ns")["note"].as_str().expect("a note").starts_with("skipped"));
+    assert!(
+        find(&rows, "kernel:fifo:50", "makespan_ns")["note"]
+            .as_str()
+            .expect("a note")
+            .starts_with("skipped")
+    );
 }
 
 #[test]
@@ -170,25 +263,44 @@ fn a_recorded_run_has_the_latencies_of_its_own_tasks() {
     let sleepers = "pythagoras:20?variant=sleepers&alive=20&create=0us&work=20ms";
     // Somebody else, who is woken thousands of times a second.
     let (over, is_over) = std::sync::mpsc::channel::<()>();
-    let other = std::thread::spawn(move || while is_over.recv_timeout(Duration::from_micros(100)).is_err_and(|why| why == Timeout) {});
-    let output = compare(&[&[sleepers, "--policy", "kernel:other", "--traced"], &QUICK[..]].concat());
+    let other = std::thread::spawn(move || {
+        while is_over.recv_timeout(Duration::from_micros(100)).is_err_and(|why| why == Timeout) {}
+    });
+    let output =
+        compare(&[&[sleepers, "--policy", "kernel:other", "--traced"], &QUICK[..]].concat());
     drop(over);
     other.join().expect("it ends");
     let rows = rows(&output);
     let recorded = |metric: &str| {
-        let row = rows.iter().find(|row| row["metric"] == metric && row["point"]["recorded"] == "perf");
-        row.unwrap_or_else(|| panic!("no {metric}"))["value"].as_f64().unwrap_or_else(|| panic!("no value of {metric}"))
+        let row =
+            rows.iter().find(|row| row["metric"] == metric && row["point"]["recorded"] == "perf");
+        row.unwrap_or_else(|| panic!("no {metric}"))["value"]
+            .as_f64()
+            .unwrap_or_else(|| panic!("no value of {metric}"))
     };
-    // Twenty jobs that sleep once each and a main task that waits for each; all may wait for the lock of their memory map a few times.
+    // Twenty jobs that sleep once each and a main task that waits for each; all may wait for the
+    // lock of their memory map a few times.
     assert!((20.0..=200.0).contains(&recorded("wakeups")), "{}", recorded("wakeups"));
     assert!(recorded("wakeup_latency_ns_p50") > 0.0 && recorded("switches") >= 40.0);
-    assert!(recorded("turn_ns_mean") > 0.0 && (0.0..=1.0).contains(&recorded("completion_inversions")));
+    assert!(
+        recorded("slice_ns_mean") > 0.0 && (0.0..=1.0).contains(&recorded("completion_inversions"))
+    );
 }
 
 #[test]
 fn predictions_are_held_against_this_machine_change_by_change() {
-    for (workload, words) in [("unix1990", "not made of tasks that can be run again"), ("hackbnch:1", "Did you mean `hackbench`?")] {
-        fails(&Command::new(SCHEDLAB).args(["predict", workload]).output().expect("the program starts"), 2, &[words]);
+    for (workload, words) in [
+        ("unix1990", "the tasks of unix1990 cannot be run again"),
+        ("hackbnch:1", "Did you mean `hackbench`?"),
+    ] {
+        fails(
+            &Command::new(SCHEDLAB)
+                .args(["predict", workload])
+                .output()
+                .expect("the program starts"),
+            2,
+            &[words],
+        );
     }
     if !is_root() || Command::new("perf").arg("version").output().is_err() {
         eprintln!("skipped: it needs perf: apt-get install linux-perf");
@@ -200,11 +312,20 @@ fn predictions_are_held_against_this_machine_change_by_change() {
     let rows = rows(&output);
     for change in ["as recorded", "1 CPU", "nice 10", "SCHED_FIFO 50"] {
         let value = |backend: &str, metric: &str| {
-            let row = rows.iter().find(|row| row["point"]["change"] == change && row["world"] == backend && row["metric"] == metric);
-            row.unwrap_or_else(|| panic!("no {metric} of {backend}, {change}"))["value"].as_f64().expect("a number")
+            let row = rows.iter().find(|row| {
+                row["point"]["change"] == change
+                    && row["world"] == backend
+                    && row["metric"] == metric
+            });
+            row.unwrap_or_else(|| panic!("no {metric} of {backend}, {change}"))["value"]
+                .as_f64()
+                .expect("a number")
         };
         let (predicted, measured) = (value("sim", "makespan_ns"), value("host", "makespan_ns"));
-        assert!((value("sim", "makespan_ns_prediction_error") - (predicted / measured - 1.0)).abs() < 1e-9);
+        assert!(
+            (value("sim", "makespan_ns_prediction_error") - (predicted / measured - 1.0)).abs()
+                < 1e-9
+        );
         // Two tasks with 10 ms each, less what starting them takes from the recorded runs.
         let least = if change == "1 CPU" { 19e6 } else { 9.5e6 };
         assert!(predicted >= least && measured >= least, "{change}: {predicted}, {measured}");
@@ -220,9 +341,16 @@ fn a_file_of_rt_apps_loads_the_cpus_as_rt_app_does() {
     let dir = scratch("rt-app");
     let file = dir.join("load.json");
     let timer = r#""timer": {"ref": "unique", "period": 16000}"#;
-    let thread = |run: u32| format!(r#"{{"loop": 1, "phases": {{"load": {{"loop": 60, "run": {run}, {timer}}}}}}}"#);
-    let global = r#""global": {"duration": 20, "calibration": "CPU0", "default_policy": "SCHED_OTHER"}"#;
-    let text = format!(r#"{{{global}, "tasks": {{"light": {}, "heavy": {}}}}}"#, thread(1500), thread(6000));
+    let thread = |run: u32| {
+        format!(r#"{{"loop": 1, "phases": {{"load": {{"loop": 60, "run": {run}, {timer}}}}}}}"#)
+    };
+    let global =
+        r#""global": {"duration": 20, "calibration": "CPU0", "default_policy": "SCHED_OTHER"}"#;
+    let text = format!(
+        r#"{{{global}, "tasks": {{"light": {}, "heavy": {}}}}}"#,
+        thread(1500),
+        thread(6000)
+    );
     fs::write(&file, text).expect("a file");
     let file = file.to_str().expect("UTF-8");
     let (ours, theirs) = (loads_of_ours(file), loads_of_rt_app(file));
@@ -231,17 +359,28 @@ fn a_file_of_rt_apps_loads_the_cpus_as_rt_app_does() {
     for (task, asked) in [("light", 60.0 * 1.5e6), ("heavy", 60.0 * 6e6)] {
         let (ours, theirs) = (ours.cpu_ns[task], theirs.cpu_ns[task]);
         assert!(ours >= 0.97 * asked, "{task} ran for {ours} ns of {asked}");
-        assert!((0.2..5.0).contains(&(theirs / ours)), "{task} runs for {ours} ns here and for {theirs} in rt-app");
+        assert!(
+            (0.2..5.0).contains(&(theirs / ours)),
+            "{task} runs for {ours} ns here and for {theirs} in rt-app"
+        );
     }
-    // rt-app counts loops, whose speed it measures when it starts: where others run it is off by half, for all of its tasks about alike.
+    // rt-app counts loops, whose speed it measures when it starts: where others run it is off by
+    // half, for all of its tasks about alike.
     for (loads, range) in [(&ours, 3.6..4.4), (&theirs, 2.0..8.0)] {
         let ratio = loads.cpu_ns["heavy"] / loads.cpu_ns["light"];
-        assert!(range.contains(&ratio), "heavy ran for {ratio} times as long as light, not 4 times");
+        assert!(
+            range.contains(&ratio),
+            "heavy ran for {ratio} times as long as light, not 4 times"
+        );
     }
-    // Two tasks that wait for 60 timers each, and for the begin; what else waits is neither's load. On a busy machine a task may come too late for its timer,
-    // and then does not wait. However late it is, it cannot end before its last timer.
+    // Two tasks that wait for 60 timers each, and for the begin; what else waits is neither's load.
+    // On a busy machine a task may come too late for its timer, and then does not wait. However
+    // late it is, it cannot end before its last timer.
     for switches in [ours.switches, theirs.switches] {
-        assert!((1.0..=150.0).contains(&switches), "{switches} times a task waited, and there are 120 timers");
+        assert!(
+            (1.0..=150.0).contains(&switches),
+            "{switches} times a task waited, and there are 120 timers"
+        );
     }
     for makespan_ns in [ours.makespan_ns, theirs.makespan_ns] {
         assert!(makespan_ns >= 59.0 * 16e6, "60 periods of 16 ms were over after {makespan_ns} ns");
@@ -263,25 +402,41 @@ fn loads_of_ours(file: &str) -> Loads {
     let rows = rows(&compare(&[&[file, "--policy", "kernel:other"], &QUICK[..]].concat()));
     let number = |row: &Value| row["value"].as_f64().expect("a number");
     let tasks = rows.iter().filter(|row| row["metric"] == "task_cpu_time_ns");
-    let cpu_ns = tasks.map(|row| (row["subject"].as_str().expect("a name").to_string(), number(row))).collect();
+    let cpu_ns = tasks
+        .map(|row| (row["subject"].as_str().expect("a name").to_string(), number(row)))
+        .collect();
     let of_all = |metric: &str| number(find(&rows, "kernel:other", metric));
     Loads { cpu_ns, switches: of_all("voluntary_switches"), makespan_ns: of_all("makespan_ns") }
 }
 
-/// The CPU time of each thread of rt-app's, and how often those two waited, read from the kernel while it runs.
+/// The CPU time of each thread of rt-app's, and how often those two waited, read from the kernel
+/// while it runs.
 fn loads_of_rt_app(file: &str) -> Loads {
     // It leaves its logs where it is started.
     let here = Path::new(file).parent().expect("a directory");
     let begin = Instant::now();
     let mut rt_app = Command::new("rt-app");
-    let mut rt_app = rt_app.current_dir(here).arg(file).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("rt-app");
+    let mut rt_app = rt_app
+        .current_dir(here)
+        .arg(file)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("rt-app");
     let (mut cpu_ns, mut switches) = (BTreeMap::new(), BTreeMap::new());
     while rt_app.try_wait().expect("it can be waited for").is_none() {
-        for thread in fs::read_dir(format!("/proc/{}/task", rt_app.id())).into_iter().flatten().flatten() {
-            let read = |name: &str| fs::read_to_string(thread.path().join(name)).unwrap_or_default();
+        for thread in
+            fs::read_dir(format!("/proc/{}/task", rt_app.id())).into_iter().flatten().flatten()
+        {
+            let read =
+                |name: &str| fs::read_to_string(thread.path().join(name)).unwrap_or_default();
             let name = read("comm").trim().split('-').next().unwrap_or_default().to_string();
-            let waited = read("status").lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")?.trim().parse::<f64>().ok());
-            if let (Some(ns), Some(waited)) = (read("schedstat").split(' ').next().and_then(|ns| ns.parse::<f64>().ok()), waited) {
+            let waited = read("status").lines().find_map(|line| {
+                line.strip_prefix("voluntary_ctxt_switches:")?.trim().parse::<f64>().ok()
+            });
+            if let (Some(ns), Some(waited)) =
+                (read("schedstat").split(' ').next().and_then(|ns| ns.parse::<f64>().ok()), waited)
+            {
                 cpu_ns.insert(name.clone(), ns);
                 switches.insert(name, waited);
             }
@@ -297,9 +452,14 @@ fn a_full_disk_is_said() {
     if !is_root() {
         return;
     }
-    let script =
-        format!("mount -t tmpfs -o size=64k none /mnt && TMPDIR=/mnt {SCHEDLAB} compare fileio:write --on host --policy kernel:other");
-    let output = Command::new("unshare").args(["--mount", "sh", "-c", &script]).output().expect("unshare of util-linux");
+    let script = format!(
+        "mount -t tmpfs -o size=64k none /mnt && TMPDIR=/mnt {SCHEDLAB} compare fileio:write --on \
+         host --policy kernel:other"
+    );
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", &script])
+        .output()
+        .expect("unshare of util-linux");
     fails(&output, 3, &["No space left on device", "TMPDIR"]);
 }
 
@@ -308,13 +468,26 @@ fn busy(name: &str, more: &[&str]) -> Child {
     let workload = format!("hogs:1?work=50s&nice={name}");
     // Whoever runs the tests in the background may have SIGINT ignored, which children inherit.
     let mut schedlab = Command::new("env");
-    schedlab.args(["--default-signal=INT", SCHEDLAB, "compare", &workload, "--on", "host", "--policy", "kernel:other"]).args(more);
-    let child = schedlab.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts");
+    schedlab
+        .args([
+            "--default-signal=INT",
+            SCHEDLAB,
+            "compare",
+            &workload,
+            "--on",
+            "host",
+            "--policy",
+            "kernel:other",
+        ])
+        .args(more);
+    let child =
+        schedlab.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts");
     wait_until("the hog runs", || !hogs_of(&child).is_empty());
     child
 }
 
-/// The processes of the sessions that `schedlab` started: its children's, which are the guard's and the runner's.
+/// The processes of the sessions that `schedlab` started: its children's, which are the guard's and
+/// the runner's.
 fn hogs_of(schedlab: &Child) -> Vec<u32> {
     let fields = |pid: u32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -322,10 +495,23 @@ fn hogs_of(schedlab: &Child) -> Vec<u32> {
         let words: Vec<String> = rest.split_ascii_whitespace().map(str::to_string).collect();
         Some((words[1].parse::<u32>().ok()?, words[3].parse::<u32>().ok()?))
     };
-    let pids = || fs::read_dir("/proc").expect("/proc").flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let runners: Vec<u32> =
-        pids().filter(|&pid| fields(pid).is_some_and(|(parent, session)| parent == schedlab.id() && session == pid)).collect();
-    pids().filter(|&pid| fields(pid).is_some_and(|(parent, session)| runners.contains(&session) && parent == session)).collect()
+    let pids = || {
+        fs::read_dir("/proc")
+            .expect("/proc")
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+    };
+    let runners: Vec<u32> = pids()
+        .filter(|&pid| {
+            fields(pid).is_some_and(|(parent, session)| parent == schedlab.id() && session == pid)
+        })
+        .collect();
+    pids()
+        .filter(|&pid| {
+            fields(pid)
+                .is_some_and(|(parent, session)| runners.contains(&session) && parent == session)
+        })
+        .collect()
 }
 
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
@@ -357,6 +543,8 @@ fn killed_or_interrupted_it_leaves_no_task_and_no_setting_behind() {
         rustix::process::kill_process(pid, signal).expect("it is alive");
         assert!(!schedlab.wait().expect("it ends").success());
         wait_until("the hogs are gone", || hogs.iter().all(|&pid| is_gone(pid)));
-        wait_until("throttling is as it was", || fs::read_to_string(THROTTLING).is_ok_and(|now| now == before));
+        wait_until("throttling is as it was", || {
+            fs::read_to_string(THROTTLING).is_ok_and(|now| now == before)
+        });
     }
 }

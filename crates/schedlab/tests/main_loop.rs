@@ -1,4 +1,5 @@
-//! A guest's CPU may halt only while QEMU's main loop is asleep: what the plugin waits for, beside a thread that plays the main loop.
+//! A guest's CPU may halt only while QEMU's main loop is asleep: what the plugin waits for, beside
+//! a thread that plays the main loop.
 
 #[path = "../../qemu-plugin/src/main_loop.rs"]
 mod main_loop;

@@ -1,4 +1,5 @@
-//! `schedlab record` with a perf that is missing, may not, dies, or works; and with the machine's own where it may record.
+//! `schedlab record` with a perf that is missing, may not, dies, or works; and with the machine's
+//! own where it may record.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +15,8 @@ struct Scratch(PathBuf, #[expect(dead_code, reason = "held, not read")] MutexGua
 
 impl Scratch {
     fn new(test: &str) -> Scratch {
-        let dir = std::env::temp_dir().join(format!("schedlab-record-{test}-{}", std::process::id()));
+        let dir =
+            std::env::temp_dir().join(format!("schedlab-record-{test}-{}", std::process::id()));
         fs::create_dir_all(dir.join("bin")).expect("a scratch directory");
         Scratch(dir, ALONE.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -27,17 +29,38 @@ impl Scratch {
         self
     }
 
-    /// `schedlab record -o recording COMMAND` with this perf before all others.
+    /// Puts a shell script in the place of schedlab-recorder.
+    fn recorder(self, script: &str) -> Scratch {
+        let recorder = self.0.join("schedlab-recorder");
+        fs::write(&recorder, format!("#!/bin/sh\n{script}\n")).expect("a script");
+        fs::set_permissions(&recorder, fs::Permissions::from_mode(0o755)).expect("permissions");
+        self
+    }
+
+    /// `schedlab record -o recording COMMAND` with this perf before all others, and this recorder.
     fn record(&self, output: &str, command: &[&str]) -> Output {
         let path = format!("{}:/usr/bin:/bin:/usr/sbin:/sbin", self.0.join("bin").display());
         let mut schedlab = Command::new(env!("CARGO_BIN_EXE_schedlab"));
-        schedlab.current_dir(&self.0).env("PATH", path).args(["record", "-o", output, "--"]).args(command);
+        let recorder = self.0.join("schedlab-recorder");
+        if recorder.is_file() {
+            schedlab.env("SCHEDLAB_RECORDER", recorder);
+        }
+        schedlab
+            .current_dir(&self.0)
+            .env("PATH", path)
+            .args(["record", "-o", output, "--"])
+            .args(command);
         schedlab.output().expect("the program starts")
     }
 
     fn files(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.0).expect("the directory").map(|entry| entry.expect("an entry").file_name());
-        let mut names: Vec<String> = entries.map(|name| name.to_string_lossy().into_owned()).filter(|name| name != "bin").collect();
+        let entries = fs::read_dir(&self.0)
+            .expect("the directory")
+            .map(|entry| entry.expect("an entry").file_name());
+        let mut names: Vec<String> = entries
+            .map(|name| name.to_string_lossy().into_owned())
+            .filter(|name| name != "bin")
+            .collect();
         names.sort();
         names
     }
@@ -58,7 +81,8 @@ fn says(output: &Output, code: i32, words: &[&str]) {
 
 /// Whether this user can reach tracepoints at all; without, nothing gets as far as perf.
 fn tracepoints() -> bool {
-    let reachable = fs::read_dir("/sys/kernel/tracing/events").is_ok() || rustix::process::geteuid().is_root();
+    let reachable =
+        fs::read_dir("/sys/kernel/tracing/events").is_ok() || rustix::process::geteuid().is_root();
     if !reachable {
         eprintln!("skipped: tracepoints take root");
     }
@@ -67,9 +91,10 @@ fn tracepoints() -> bool {
 
 /// A perf that records what was recorded before.
 fn working_perf() -> String {
-    let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/sort-z.perf.data");
+    let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/tests/data/sort-z.perf.data");
     format!(
-        "while [ $# -gt 0 ]; do [ \"$1\" = --output ] && cp {recording} \"$2\"; [ \"$1\" = -- ] && break; shift; done\nshift; exec \"$@\""
+        "while [ $# -gt 0 ]; do [ \"$1\" = --output ] && cp {recording} \"$2\"; [ \"$1\" = -- ] \
+         && break; shift; done\nshift; exec \"$@\""
     )
 }
 
@@ -85,8 +110,74 @@ fn a_command_that_cannot_be_started_is_refused_before_anything_is_recorded() {
 
 #[test]
 fn a_missing_perf_comes_with_the_command_that_installs_it() {
-    let output = Command::new(env!("CARGO_BIN_EXE_schedlab")).env("PATH", "/nowhere").args(["record", "--", "/bin/true"]).output();
+    let output = Command::new(env!("CARGO_BIN_EXE_schedlab"))
+        .env("PATH", "/nowhere")
+        .args(["record", "-o", "perf.data", "--", "/bin/true"])
+        .output();
     says(&output.expect("the program starts"), 77, &["perf is missing", "install"]);
+}
+
+#[test]
+fn without_the_recorder_and_perf_both_are_named() {
+    let output = Command::new(env!("CARGO_BIN_EXE_schedlab"))
+        .env("PATH", "/nowhere")
+        .env("SCHEDLAB_RECORDER", "/nowhere")
+        .args(["record", "-o", "a.rec", "--", "/bin/true"])
+        .output();
+    let output = output.expect("the program starts");
+    says(&output, 77, &["-p schedlab-recorder", "SCHEDLAB_RECORDER", "perf is missing"]);
+}
+
+#[test]
+fn without_the_recorder_perf_records_and_the_output_says_so() {
+    if !tracepoints() {
+        return;
+    }
+    let scratch =
+        Scratch::new("fallback").perf(&working_perf()).recorder("echo no BPF >&2; exit 77");
+    let output = scratch.record("a.rec", &["true"]);
+    says(&output, 0, &["causes cannot be recorded here: no BPF"]);
+    assert!(
+        String::from_utf8_lossy(&output.stdout).starts_with("recorded without causes, by perf")
+    );
+}
+
+#[test]
+fn a_recorder_that_fails_is_reported_and_perf_does_not_take_its_place() {
+    let scratch = Scratch::new("failing").perf(&working_perf());
+    let scratch = scratch.recorder("[ \"$1\" = --check ] && exit 0; echo it fell >&2; exit 1");
+    says(&scratch.record("a.rec", &["true"]), 1, &["it fell", "ended with exit status: 1"]);
+    assert_eq!(scratch.files(), ["schedlab-recorder"], "no recording is left");
+}
+
+#[test]
+fn causes_of_a_process_are_not_for_perf() {
+    let output = Command::new(env!("CARGO_BIN_EXE_schedlab"))
+        .args(["record", "-o", "perf.data", "--pid", "1", "--", "/bin/true"])
+        .output();
+    says(&output.expect("the program starts"), 2, &["NAME.rec"]);
+}
+
+/// Where this machine allows it, and the recorder is built.
+#[test]
+fn causes_are_recorded_and_read() {
+    let scratch = Scratch::new("causes");
+    let command = ["sh", "-c", "echo | cat; exit 3"];
+    let output = scratch.record("a.rec", &command);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    if !said.contains("recorded with causes, by schedlab-recorder") {
+        eprintln!("skipped: {}", String::from_utf8_lossy(&output.stderr));
+        return;
+    }
+    says(&output, 0, &["the command ended with exit status: 3"]);
+    let inspected = Command::new(env!("CARGO_BIN_EXE_schedlab"))
+        .current_dir(&scratch.0)
+        .args(["inspect", "a.rec"])
+        .output()
+        .expect("the program starts");
+    says(&inspected, 0, &[]);
+    let text = String::from_utf8_lossy(&inspected.stdout).into_owned();
+    assert!(text.contains("schedlab recording") && text.contains("sched_waking"), "{text}");
 }
 
 #[test]
@@ -94,8 +185,13 @@ fn a_missing_permission_comes_with_what_perf_said() {
     if !tracepoints() {
         return;
     }
-    let scratch = Scratch::new("permission").perf("echo 'Permission denied by somebody' >&2; exit 255");
-    says(&scratch.record("a", &["true"]), 77, &["perf may not record", "Permission denied by somebody", "record"]);
+    let scratch =
+        Scratch::new("permission").perf("echo 'Permission denied by somebody' >&2; exit 255");
+    says(
+        &scratch.record("a", &["true"]),
+        77,
+        &["perf may not record", "Permission denied by somebody", "record"],
+    );
     assert_eq!(scratch.files(), [""; 0], "nothing is left behind");
 }
 
@@ -114,10 +210,17 @@ fn a_recording_is_kept_also_when_its_command_fails_and_may_be_compressed() {
     let output = scratch.record("a.data", &["sh", "-c", "echo out; exit 3"]);
     says(&output, 0, &["the command ended with exit status: 3"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(text.starts_with("out\na.data: ") && text.contains("Next: schedlab compare a.data"), "{text}");
+    assert!(
+        text.starts_with("out\na.data: ") && text.contains("Next: schedlab compare a.data"),
+        "{text}"
+    );
     says(&scratch.record("a.data.zst", &["true"]), 0, &[]);
     assert_eq!(scratch.files(), ["a.data", "a.data.zst"]);
-    assert!(fs::read(scratch.0.join("a.data.zst")).expect("the file").starts_with(&[0x28, 0xb5, 0x2f, 0xfd]));
+    assert!(
+        fs::read(scratch.0.join("a.data.zst"))
+            .expect("the file")
+            .starts_with(&[0x28, 0xb5, 0x2f, 0xfd])
+    );
 }
 
 #[test]
@@ -132,10 +235,12 @@ fn a_perf_that_writes_nothing_is_an_error_and_keeps_what_was_there() {
     assert_eq!(scratch.files(), ["a"]);
 }
 
-/// With the machine's own perf: a command that ends at once, one that works, and tracefs as it was before.
+/// With the machine's own perf: a command that ends at once, one that works, and tracefs as it was
+/// before.
 #[test]
 fn the_real_perf_records_and_leaves_no_mount_behind() {
-    let mounts = || fs::read_to_string("/proc/mounts").unwrap_or_default().matches(" tracefs ").count();
+    let mounts =
+        || fs::read_to_string("/proc/mounts").unwrap_or_default().matches(" tracefs ").count();
     let (scratch, before) = (Scratch::new("real"), mounts());
     let output = scratch.record("a", &["true"]);
     if output.status.code() == Some(77) {
@@ -143,9 +248,17 @@ fn the_real_perf_records_and_leaves_no_mount_behind() {
         return;
     }
     says(&output, 0, &[]);
-    says(&scratch.record("b.zst", &["sh", "-c", "for i in 1 2 3 4 5; do sleep 0.01; done"]), 0, &[]);
+    says(
+        &scratch.record("b.zst", &["sh", "-c", "for i in 1 2 3 4 5; do sleep 0.01; done"]),
+        0,
+        &[],
+    );
     assert_eq!(mounts(), before);
-    let inspect = Command::new(env!("CARGO_BIN_EXE_schedlab")).arg("inspect").arg(scratch.0.join("b.zst")).output().expect("inspect");
+    let inspect = Command::new(env!("CARGO_BIN_EXE_schedlab"))
+        .arg("inspect")
+        .arg(scratch.0.join("b.zst"))
+        .output()
+        .expect("inspect");
     let text = String::from_utf8_lossy(&inspect.stdout).into_owned();
     assert!(text.contains("lost events: 0") && text.contains("sleep/"), "{text}");
     assert!(text.contains("unknown 0"), "the interrupt flags are recorded: {text}");

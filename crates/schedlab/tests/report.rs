@@ -1,4 +1,5 @@
-//! Results directories: what is in them, read back, and the bad ones; the report that is made of them.
+//! Results directories: what is in them, read back, and the bad ones; the report that is made of
+//! them.
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
@@ -7,7 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-const REDIS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/redis.perf-script.txt.zst");
+const REDIS: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/redis.perf-script.txt.zst");
 
 /// A directory of results of this test's own, removed when it is dropped.
 struct Results(PathBuf);
@@ -15,8 +17,19 @@ struct Results(PathBuf);
 impl Results {
     /// Redis under two policies.
     fn compared(test: &str) -> Results {
-        let results = Results(std::env::temp_dir().join(format!("schedlab-report-{test}-{}", std::process::id())));
-        let output = schedlab(&["compare", REDIS, "--policy", "take:rr", "--ci", "100%", "-o", &results.path("")]);
+        let results = Results(
+            std::env::temp_dir().join(format!("schedlab-report-{test}-{}", std::process::id())),
+        );
+        let output = schedlab(&[
+            "compare",
+            REDIS,
+            "--policy",
+            "take:rr",
+            "--ci",
+            "100%",
+            "-o",
+            &results.path(""),
+        ]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         results
     }
@@ -45,7 +58,9 @@ impl Results {
         let output = schedlab(&[&["report", &dir], more].concat());
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(code), "{message}");
-        words.iter().for_each(|word| assert!(message.contains(word), "{word:?} is not in {message:?}"));
+        words
+            .iter()
+            .for_each(|word| assert!(message.contains(word), "{word:?} is not in {message:?}"));
     }
 }
 
@@ -56,21 +71,31 @@ impl Drop for Results {
 }
 
 fn schedlab(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_schedlab")).args(arguments).output().expect("the program starts")
+    Command::new(env!("CARGO_BIN_EXE_schedlab"))
+        .args(arguments)
+        .output()
+        .expect("the program starts")
 }
 
 #[test]
 fn parquet_has_the_rows_of_the_json_and_its_provenance() {
     let results = Results::compared("parquet");
     let json = results.json("results.json");
-    let reader = SerializedFileReader::new(fs::File::open(results.0.join("results.parquet")).expect("the file")).expect("Parquet");
-    let metadata = reader.metadata().file_metadata().key_value_metadata().expect("provenance").clone();
-    let provenance = |key: &str| metadata.iter().find(|entry| entry.key == key).and_then(|entry| entry.value.clone());
+    let reader = SerializedFileReader::new(
+        fs::File::open(results.0.join("results.parquet")).expect("the file"),
+    )
+    .expect("Parquet");
+    let metadata =
+        reader.metadata().file_metadata().key_value_metadata().expect("provenance").clone();
+    let provenance = |key: &str| {
+        metadata.iter().find(|entry| entry.key == key).and_then(|entry| entry.value.clone())
+    };
     assert_eq!(provenance("schedlab.schema"), Some(json["schema"].to_string()));
     for key in ["version", "command", "reproduce", "kernel", "cpu"] {
         assert_eq!(provenance(&format!("schedlab.{key}")).as_deref(), json[key].as_str());
     }
-    let rows: Vec<_> = reader.get_row_iter(None).expect("rows").map(|row| row.expect("a row")).collect();
+    let rows: Vec<_> =
+        reader.get_row_iter(None).expect("rows").map(|row| row.expect("a row")).collect();
     let expected = json["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), expected.len());
     for (row, expected) in rows.iter().zip(expected) {
@@ -79,10 +104,18 @@ fn parquet_has_the_rows_of_the_json_and_its_provenance() {
             match field {
                 Field::Null => assert_eq!(expected, &Value::Null, "{name}"),
                 Field::Double(value) => assert_eq!(expected.as_f64(), Some(*value), "{name}"),
-                Field::UShort(value) => assert_eq!(expected.as_u64(), Some(u64::from(*value)), "{name}"),
-                Field::UInt(value) => assert_eq!(expected.as_u64(), Some(u64::from(*value)), "{name}"),
+                Field::UShort(value) => {
+                    assert_eq!(expected.as_u64(), Some(u64::from(*value)), "{name}")
+                }
+                Field::UInt(value) => {
+                    assert_eq!(expected.as_u64(), Some(u64::from(*value)), "{name}")
+                }
                 Field::ULong(value) => assert_eq!(expected.as_u64(), Some(*value), "{name}"),
-                Field::Str(text) => assert_eq!(expected.as_str().map_or_else(|| expected.to_string(), str::to_string), *text, "{name}"),
+                Field::Str(text) => assert_eq!(
+                    expected.as_str().map_or_else(|| expected.to_string(), str::to_string),
+                    *text,
+                    "{name}"
+                ),
                 other => panic!("{name} is {other:?}"),
             }
         }
@@ -92,19 +125,28 @@ fn parquet_has_the_rows_of_the_json_and_its_provenance() {
 #[test]
 fn a_directory_holds_traces_distributions_and_a_report_of_everything() {
     let results = Results::compared("all");
-    for file in ["recorded-2cpu", "eevdf-2cpu", "take_rr-2cpu"].iter().flat_map(|name| [format!("{name}.trace"), format!("{name}.pftrace")])
+    for file in ["recorded-2cpu", "eevdf-2cpu", "take_rr-2cpu"]
+        .iter()
+        .flat_map(|name| [format!("{name}.trace"), format!("{name}.pftrace")])
     {
         assert!(results.0.join("traces").join(&file).is_file(), "{file}");
     }
     assert!(!results.0.join("UNFINISHED").exists());
     let distributions = results.json("distributions.json");
-    let latency = distributions["distributions"].as_array().expect("distributions").iter().find(|one| one["of"] == "wakeup_latency");
+    let latency = distributions["distributions"]
+        .as_array()
+        .expect("distributions")
+        .iter()
+        .find(|one| one["of"] == "wakeup_latency");
     assert_eq!(latency.expect("latencies")["candidate"], "recorded");
     let html = results.read("report.html");
     for word in ["take:rr", "<table", "Reproduce", "default-src 'none'", "uPlot"] {
         assert!(html.contains(word), "{word}");
     }
-    assert!(!html.contains("<script src") && !html.contains("<link rel=stylesheet"), "the report refers to nothing");
+    assert!(
+        !html.contains("<script src") && !html.contains("<link rel=stylesheet"),
+        "the report refers to nothing"
+    );
     // Of the same results comes the same report.
     assert!(schedlab(&["report", &results.path("")]).status.success());
     assert_eq!(results.read("report.html"), html);
@@ -113,8 +155,13 @@ fn a_directory_holds_traces_distributions_and_a_report_of_everything() {
 #[test]
 fn results_of_a_killed_command_are_refused_with_the_command() {
     let results = Results::compared("killed");
-    fs::write(results.0.join("UNFINISHED"), "schedlab compare something -o here\n").expect("the mark");
-    results.report_fails(&[], 3, &["did not finish", "run it again: schedlab compare something -o here"]);
+    fs::write(results.0.join("UNFINISHED"), "schedlab compare something -o here\n")
+        .expect("the mark");
+    results.report_fails(
+        &[],
+        3,
+        &["did not finish", "run it again: schedlab compare something -o here"],
+    );
 }
 
 #[test]
@@ -138,21 +185,33 @@ fn a_newer_schema_is_refused_by_name() {
         json["version"] = "7.0.0".into();
         json["rows"] = "in some other shape".into();
     });
-    results.report_fails(&[], 3, &["results.json", "schema is version 99", "schedlab 7.0.0", "install the newer"]);
+    results.report_fails(
+        &[],
+        3,
+        &["results.json", "schema is version 99", "schedlab 7.0.0", "install the newer"],
+    );
 }
 
 #[test]
 fn an_older_schema_is_refused_by_name() {
     let results = Results::compared("older");
     results.change("results.json", |json| json["schema"] = 1.into());
-    results.report_fails(&[], 3, &["results.json", "schema is version 1,", "reads version 2", "write the results again"]);
+    results.report_fails(
+        &[],
+        3,
+        &["results.json", "schema is version 1,", "reads version 2", "write the results again"],
+    );
 }
 
 #[test]
 fn results_of_two_versions_are_refused() {
     let results = Results::compared("mixed");
     results.change("distributions.json", |json| json["version"] = "0.0.1".into());
-    results.report_fails(&[], 3, &["distributions.json", "0.0.1", "write them again: schedlab compare"]);
+    results.report_fails(
+        &[],
+        3,
+        &["distributions.json", "0.0.1", "write them again: schedlab compare"],
+    );
 }
 
 #[test]
@@ -170,13 +229,17 @@ fn a_window_outside_the_run_is_refused_with_the_length_of_the_run() {
 fn a_directory_without_results_is_named_and_so_is_one_that_cannot_be_written() {
     let nowhere = Results(PathBuf::from("/nowhere/at/all"));
     nowhere.report_fails(&[], 3, &["/nowhere/at/all", "no such directory"]);
-    let empty = Results(std::env::temp_dir().join(format!("schedlab-report-empty-{}", std::process::id())));
+    let empty =
+        Results(std::env::temp_dir().join(format!("schedlab-report-empty-{}", std::process::id())));
     fs::create_dir_all(&empty.0).expect("a directory");
     empty.report_fails(&[], 3, &["results.json", "there are no results here"]);
     let file = empty.path("file");
     fs::write(&file, "").expect("a file");
-    let output = schedlab(&["compare", REDIS, "--policy", "take:rr", "-o", &format!("{file}/results")]);
+    let output =
+        schedlab(&["compare", REDIS, "--policy", "take:rr", "-o", &format!("{file}/results")]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("give a place that can be written to"));
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("give a place that can be written to")
+    );
     assert!(!Path::new(&file).is_dir());
 }

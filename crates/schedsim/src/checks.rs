@@ -1,7 +1,8 @@
-//! Verdicts on a simulated trace: did the engine and the policy keep the rules?
+//! Checks a simulated trace: did the engine and the policy keep the rules?
 //!
-//! [`Checks`] follows the stream beside the metrics and knows, in addition, the workload, the machine and what the policy promises. It believes nothing
-//! else: what a task did is added up from switches and overheads and compared with the scripts and with what the engine says.
+//! [`Checks`] follows the event stream beside the metrics. It also knows the workload, the machine
+//! and the policy's promises, and trusts nothing else. It adds up each task's work from switches
+//! and overheads, and compares the sum with the scripts and with the engine's result.
 //!
 //! ```
 //! use schedsim::checks::{Checks, Rule};
@@ -13,7 +14,8 @@
 //!
 //! let (workload, machine) = (Workload::default(), Machine::ideal(1));
 //! let mut checks = Checks::new(&workload, &machine, Promises::default());
-//! let switch = EventKind::SchedSwitch { prev: TaskId::NONE, next: TaskId(7), prev_state: PrevState::Runnable };
+//! let (prev, next) = (TaskId::NONE, TaskId(7));
+//! let switch = EventKind::SchedSwitch { prev, next, prev_state: PrevState::Runnable };
 //! checks.events(&[Event { time: Time(3), cpu: CpuId(0), kind: switch }]);
 //! let outcome = Outcome { end: Time(3), events: 1, useful: Nanos::ZERO, random: false };
 //! assert_eq!(checks.finish(&outcome)[0].rule, Rule::Stream);
@@ -23,10 +25,10 @@ mod accounts;
 mod conservation;
 mod deadlines;
 mod inheritance;
+mod quanta;
 mod scene;
 mod shares;
 mod strict;
-mod turns;
 
 use crate::engine::Outcome;
 use crate::policy::Promises;
@@ -37,16 +39,17 @@ use accounts::Accounts;
 use conservation::Conservation;
 use deadlines::Deadlines;
 use inheritance::Inheritance;
+use quanta::Quanta;
 use scene::{Running, Scene};
 use shares::Shares;
 use std::fmt;
 use strict::Strict;
-use turns::Turns;
+use strum::{Display, IntoStaticStr, VariantArray};
 
-/// No more violations than this are kept; the first ones tell most.
+/// The maximum number of violations that are kept. The first ones are the most useful.
 pub const MOST_VIOLATIONS: usize = 100;
 
-/// Watches a simulation.
+/// Observes a simulation.
 #[derive(Clone, Debug)]
 pub struct Checks<'w> {
     workload: &'w Workload,
@@ -61,13 +64,13 @@ pub struct Checks<'w> {
     scene: Scene,
     strict: Option<Strict>,
     inheritance: Option<Inheritance>,
-    turns: Option<Turns>,
+    quanta: Option<Quanta>,
     shares: Option<Shares>,
     deadlines: Option<Deadlines>,
     violations: Vec<Violation>,
 }
 
-/// A rule that was broken.
+/// A broken rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
     /// Which rule.
@@ -82,30 +85,38 @@ pub struct Violation {
     pub message: String,
 }
 
-/// What must hold of every simulation.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+/// A rule that must hold in every simulation.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Display, IntoStaticStr, VariantArray,
+)]
+#[strum(serialize_all = "snake_case")]
 pub enum Rule {
     /// No task is on two CPUs.
     OneCpu,
     /// None runs while it is blocked, unborn or dead.
     RunsWhenReady,
-    /// None is lost: runnable at the end of a run that is over (all CPUs idle), or never started.
+    /// No task is lost: none is runnable at the end of a run with all CPUs idle, and every task
+    /// starts.
     NoneLost,
-    /// CPU time is conserved exactly: useful + overhead + idle = CPUs × end, and what tasks did is what their scripts ask for.
+    /// CPU time is conserved exactly: useful + overhead + idle = CPUs × end, and each task's work
+    /// equals its script.
     CpuTime,
-    /// A task runs only where it may.
+    /// A task runs only on CPUs that its affinity allows.
     Affinity,
-    /// Where promised: no CPU idles, for longer than it takes to leave idle, while a task waits that may run there.
+    /// Where promised: no CPU idles, for longer than it takes to leave idle, while a task waits
+    /// that may run there.
     WorkConserving,
     /// Where promised: the same for the CPU on which the task was placed.
     LocallyWorkConserving,
-    /// Where promised: no task waits while a less important one runs where it could.
+    /// Where promised: no task waits while a less important one runs on a CPU that it may use.
     StrictPriority,
-    /// Where promised: the same for who inherits priorities; and who holds a mutex inherits what it should.
+    /// Where promised: strict priority also holds for inherited priorities, and a mutex holder
+    /// inherits the priority that it should.
     Inherited,
-    /// Where promised: real-time equals take turns of exactly one quantum.
+    /// Where promised: real-time tasks of equal priority alternate after exactly one quantum.
     RoundRobin,
-    /// Where promised: nobody is further from its share of the CPU, or tasks from one another, than the bound says.
+    /// Where promised: no task is further from its share of the CPU, or from another task, than the
+    /// bound.
     Shares,
     /// Where promised: no task that keeps to its reservation misses a deadline.
     Deadlines,
@@ -117,41 +128,11 @@ pub enum Rule {
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Rule; 14] = [
-        Rule::OneCpu,
-        Rule::RunsWhenReady,
-        Rule::NoneLost,
-        Rule::CpuTime,
-        Rule::Affinity,
-        Rule::WorkConserving,
-        Rule::LocallyWorkConserving,
-        Rule::StrictPriority,
-        Rule::Inherited,
-        Rule::RoundRobin,
-        Rule::Shares,
-        Rule::Deadlines,
-        Rule::Bandwidth,
-        Rule::Stream,
-    ];
+    pub const ALL: &'static [Rule] = Rule::VARIANTS;
 
     /// Its name in reports.
     pub fn id(self) -> &'static str {
-        match self {
-            Rule::OneCpu => "one_cpu",
-            Rule::RunsWhenReady => "runs_when_ready",
-            Rule::NoneLost => "none_lost",
-            Rule::CpuTime => "cpu_time",
-            Rule::Affinity => "affinity",
-            Rule::WorkConserving => "work_conserving",
-            Rule::LocallyWorkConserving => "locally_work_conserving",
-            Rule::StrictPriority => "strict_priority",
-            Rule::Inherited => "inherited",
-            Rule::RoundRobin => "round_robin",
-            Rule::Shares => "shares",
-            Rule::Deadlines => "deadlines",
-            Rule::Bandwidth => "bandwidth",
-            Rule::Stream => "stream",
-        }
+        self.into()
     }
 }
 
@@ -165,16 +146,20 @@ enum Phase {
 }
 
 impl<'w> Checks<'w> {
-    /// For a run of `workload` on `machine` under a policy that makes these promises.
+    /// Checks a run of `workload` on `machine` under a policy with these promises.
     pub fn new(workload: &'w Workload, machine: &Machine, promises: Promises) -> Checks<'w> {
         let promises = in_groups(promises, workload);
         let tasks = workload.tasks.len();
-        // Bounds and turns are of slices that end when they are used up.
+        // Bounds and quanta hold only where slices end when they are used up.
         let is_exact = machine.ticks.is_none();
-        // Whoever inherits while it waits is placed anew, on a CPU that no event names.
+        // A task that inherits while it waits is placed again, on a CPU that no event names.
         let stays = workload.shared.inheriting().is_none();
         let locally_work_conserving = promises.locally_work_conserving && stays;
-        let promises = Promises { shares: promises.shares.filter(|_| is_exact), locally_work_conserving, ..promises };
+        let promises = Promises {
+            shares: promises.shares.filter(|_| is_exact),
+            locally_work_conserving,
+            ..promises
+        };
         Checks {
             workload,
             nudge: None,
@@ -187,41 +172,51 @@ impl<'w> Checks<'w> {
             scene: Scene::new(machine.cpus, tasks),
             strict: Strict::new(workload, machine, promises.strict_below),
             inheritance: Inheritance::new(workload, machine).filter(|_| promises.inherits),
-            // Who inherits a priority takes turns with others for a while.
-            turns: (promises.strict_below > 0
+            // A task that inherits a priority alternates with others for a while.
+            quanta: (promises.strict_below > 0
                 && workload.shared.inheriting().is_none()
                 && machine.switch_cost == Nanos::ZERO
                 && machine.queue_cost.is_none()
                 && is_exact)
-                .then(|| Turns::new(workload, promises)),
+                .then(|| Quanta::new(workload, promises)),
             shares: Shares::new(workload, machine, promises),
             deadlines: Deadlines::new(workload, machine, promises),
             violations: Vec::new(),
         }
     }
 
-    /// The same for a run with these nudges: tasks start later, and do a little more or less than their scripts say.
+    /// Checks a run with these nudges: tasks start later, and their bursts differ a little from
+    /// their scripts.
     pub fn with_nudge(self, nudge: Option<Nudge>) -> Checks<'w> {
         Checks { nudge, ..self }
     }
 
-    /// What was wrong, in order of time; at most [`MOST_VIOLATIONS`]. Call it with the outcome of the same run.
+    /// The violations in order of time, at most [`MOST_VIOLATIONS`]. Call it with the outcome of
+    /// the same run.
     pub fn finish(mut self, outcome: &Outcome) -> Vec<Violation> {
         if outcome.end < self.now {
-            self.report(Rule::Stream, None, None, format!("an event comes after the end, {}", Nanos(outcome.end.0)));
+            self.report(
+                Rule::Stream,
+                None,
+                None,
+                format!("an event comes after the end, {}", Nanos(outcome.end.0)),
+            );
         }
         if outcome.end > self.now {
             self.settle_inheritance();
         }
         self.now = self.now.max(outcome.end);
-        let findings = self.conservation.at_end(self.now, |task, cpu| may_run(self.workload, self.cpus, task, cpu));
+        let findings = self
+            .conservation
+            .at_end(self.now, |task, cpu| may_run(self.workload, self.cpus, task, cpu));
         self.report_all(findings);
         for cpu in 0..self.cpus {
             self.run_ends(CpuId(cpu), TaskId::NONE, PrevState::Runnable);
         }
         self.expect_none_lost();
         for cpu in 0..self.cpus {
-            let finding = self.accounts.settle(CpuId(cpu), self.running[usize::from(cpu)], self.now);
+            let finding =
+                self.accounts.settle(CpuId(cpu), self.running[usize::from(cpu)], self.now);
             self.report_all(finding);
         }
         self.expect_scripts_done();
@@ -250,15 +245,25 @@ impl<'w> Checks<'w> {
             self.report_all(findings);
         }
         match event.kind {
-            EventKind::SchedSwitch { prev, next, prev_state } => self.switch(event.cpu, prev, next, prev_state),
-            EventKind::SchedWaking { task, target, .. } | EventKind::SchedWakeupNew { task, target } => self.ready(task, target),
+            EventKind::SchedSwitch { prev, next, prev_state } => {
+                self.switch(event.cpu, prev, next, prev_state)
+            }
+            EventKind::SchedWaking { task, target, .. }
+            | EventKind::SchedWakeupNew { task, target } => self.ready(task, target),
             EventKind::Overhead { task, spent, .. } => {
                 if task != self.running[event.cpu.index()] {
-                    self.report(Rule::CpuTime, Some(task), Some(event.cpu), "pays for overhead while it does not run".into());
+                    self.report(
+                        Rule::CpuTime,
+                        Some(task),
+                        Some(event.cpu),
+                        "pays for overhead while it does not run".into(),
+                    );
                 }
                 self.accounts.overhead(event.cpu, spent);
             }
-            EventKind::SchedPiSetprio { task, new, .. } if self.known(task, event.cpu) => self.set_prio(task, new),
+            EventKind::SchedPiSetprio { task, new, .. } if self.known(task, event.cpu) => {
+                self.set_prio(task, new)
+            }
             _ => {}
         }
     }
@@ -268,7 +273,7 @@ impl<'w> Checks<'w> {
         self.report_all(finding);
     }
 
-    /// From now on `task` counts as so important: up to now, its wait or its run is judged by what it was.
+    /// The priority of `task` changes to `prio`. Its wait or run so far is judged by the old one.
     fn set_prio(&mut self, task: TaskId, prio: u8) {
         let (workload, cpus, now) = (self.workload, self.cpus, self.now);
         let Some(strict) = &mut self.strict else { return };
@@ -279,7 +284,11 @@ impl<'w> Checks<'w> {
             }
             Phase::Running(cpu) => {
                 let ran = self.scene.running[cpu.index()].replace(Running { task, since: now });
-                ran.and_then(|ran| strict.run_ends(&self.scene, cpu, ran, now, |task| may_run(workload, cpus, task, cpu)))
+                ran.and_then(|ran| {
+                    strict.run_ends(&self.scene, cpu, ran, now, |task| {
+                        may_run(workload, cpus, task, cpu)
+                    })
+                })
             }
             Phase::Unborn | Phase::Blocked | Phase::Dead => None,
         };
@@ -290,7 +299,12 @@ impl<'w> Checks<'w> {
     fn switch(&mut self, cpu: CpuId, prev: TaskId, next: TaskId, prev_state: PrevState) {
         let ran = self.running[cpu.index()];
         if prev != ran {
-            self.report(Rule::Stream, Some(prev), Some(cpu), format!("leaves the CPU, on which {} ran", named(ran)));
+            self.report(
+                Rule::Stream,
+                Some(prev),
+                Some(cpu),
+                format!("leaves the CPU, on which {} ran", named(ran)),
+            );
         }
         let finding = self.accounts.settle(cpu, ran, self.now);
         self.report_all(finding);
@@ -298,16 +312,21 @@ impl<'w> Checks<'w> {
         if next != TaskId::NONE {
             self.dispatched(next, cpu);
         }
-        // Both before `prev` begins to wait, which is when the CPU is taken already.
+        // Before `prev` starts to wait, since by then the CPU is taken already.
         if ran == TaskId::NONE && next != TaskId::NONE {
             let (workload, cpus) = (self.workload, self.cpus);
-            let findings = self.conservation.idle_ends(cpu, self.now, |task| may_run(workload, cpus, task, cpu));
+            let findings = self
+                .conservation
+                .idle_ends(cpu, self.now, |task| may_run(workload, cpus, task, cpu));
             self.report_all(findings);
         }
         if next == TaskId::NONE && ran != TaskId::NONE {
             self.conservation.idle_begins(cpu, self.now);
         }
-        if prev != TaskId::NONE && self.known(prev, cpu) && self.tasks[prev.index()] == Phase::Running(cpu) {
+        if prev != TaskId::NONE
+            && self.known(prev, cpu)
+            && self.tasks[prev.index()] == Phase::Running(cpu)
+        {
             self.tasks[prev.index()] = match prev_state {
                 PrevState::Runnable => Phase::Waiting,
                 PrevState::Blocked => Phase::Blocked,
@@ -321,23 +340,33 @@ impl<'w> Checks<'w> {
         self.running[cpu.index()] = next;
     }
 
-    /// What ran on `cpu` gives way to `next`.
+    /// What ran on `cpu` stops, and `next` follows.
     fn run_ends(&mut self, cpu: CpuId, next: TaskId, prev_state: PrevState) {
         let (workload, cpus, now) = (self.workload, self.cpus, self.now);
         let mut findings = Vec::new();
         let ran = self.scene.running[cpu.index()].take();
         if let Some(ran) = ran {
             let strict = self.strict.as_ref();
-            findings
-                .extend(strict.and_then(|strict| strict.run_ends(&self.scene, cpu, ran, now, |task| may_run(workload, cpus, task, cpu))));
-            let goes_on = prev_state == PrevState::Runnable;
-            findings.extend(self.turns.as_mut().and_then(|turns| turns.switch(&self.scene, cpu, ran, next, goes_on, now)));
+            findings.extend(strict.and_then(|strict| {
+                strict
+                    .run_ends(&self.scene, cpu, ran, now, |task| may_run(workload, cpus, task, cpu))
+            }));
+            let stays_runnable = prev_state == PrevState::Runnable;
+            findings.extend(self.quanta.as_mut().and_then(|quanta| {
+                quanta.switch(&self.scene, cpu, ran, next, stays_runnable, now)
+            }));
         }
-        if let Some(strict) = self.strict.as_ref().filter(|strict| next != TaskId::NONE && strict.is_lenient()) {
-            self.scene.pass_over(now, |task| (ran.is_none() || !strict.matters_more(task, next)) && may_run(workload, cpus, task, cpu));
+        if let Some(strict) =
+            self.strict.as_ref().filter(|strict| next != TaskId::NONE && strict.is_lenient())
+        {
+            self.scene.pass_over(now, |task| {
+                (ran.is_none() || !strict.matters_more(task, next))
+                    && may_run(workload, cpus, task, cpu)
+            });
         }
         let gone = ran.filter(|_| prev_state != PrevState::Runnable).map(|ran| ran.task);
-        findings.extend(self.shares.as_mut().and_then(|shares| shares.switch(cpu, next, gone, now)));
+        findings
+            .extend(self.shares.as_mut().and_then(|shares| shares.switch(cpu, next, gone, now)));
         self.report_all(findings);
     }
 
@@ -348,25 +377,45 @@ impl<'w> Checks<'w> {
         match self.tasks[task.index()] {
             Phase::Waiting => {
                 let (workload, cpus) = (self.workload, self.cpus);
-                let finding = self.conservation.wait_ends(task, self.now, |cpu| may_run(workload, cpus, task, cpu));
+                let finding = self
+                    .conservation
+                    .wait_ends(task, self.now, |cpu| may_run(workload, cpus, task, cpu));
                 self.report_all(finding);
                 let waited = self.scene.wait_ends(task);
                 let strict = self.strict.as_ref();
-                let finding =
-                    strict.and_then(|strict| strict.wait_ends(&self.scene, waited, self.now, |cpu| may_run(workload, cpus, task, cpu)));
+                let finding = strict.and_then(|strict| {
+                    strict.wait_ends(&self.scene, waited, self.now, |cpu| {
+                        may_run(workload, cpus, task, cpu)
+                    })
+                });
                 self.report_all(finding);
                 self.scene.running[cpu.index()] = Some(Running { task, since: self.now });
             }
             Phase::Running(other) => {
-                self.report(Rule::OneCpu, Some(task), Some(cpu), format!("is dispatched while it runs on CPU {}", other.0));
+                self.report(
+                    Rule::OneCpu,
+                    Some(task),
+                    Some(cpu),
+                    format!("is dispatched while it runs on CPU {}", other.0),
+                );
             }
             phase @ (Phase::Unborn | Phase::Blocked | Phase::Dead) => {
-                self.report(Rule::RunsWhenReady, Some(task), Some(cpu), format!("is dispatched while it is {phase:?}"));
+                self.report(
+                    Rule::RunsWhenReady,
+                    Some(task),
+                    Some(cpu),
+                    format!("is dispatched while it is {phase:?}"),
+                );
             }
         }
         if !may_run(self.workload, self.cpus, task, cpu) {
             let affinity = self.workload.tasks[task.index()].affinity;
-            self.report(Rule::Affinity, Some(task), Some(cpu), format!("runs there, and its affinity is {affinity:?}"));
+            self.report(
+                Rule::Affinity,
+                Some(task),
+                Some(cpu),
+                format!("runs there, and its affinity is {affinity:?}"),
+            );
         }
         self.tasks[task.index()] = Phase::Running(cpu);
     }
@@ -384,7 +433,12 @@ impl<'w> Checks<'w> {
                 let finding = self.shares.as_mut().and_then(|shares| shares.comes(task, self.now));
                 self.report_all(finding);
             }
-            phase => self.report(Rule::Stream, Some(task), Some(target), format!("is woken while it is {phase:?}")),
+            phase => self.report(
+                Rule::Stream,
+                Some(task),
+                Some(target),
+                format!("is woken while it is {phase:?}"),
+            ),
         }
     }
 
@@ -401,31 +455,50 @@ impl<'w> Checks<'w> {
         let late = self.nudge.map_or(Nanos::ZERO, |nudge| nudge.latest_start());
         for task in self.workload.ids() {
             let spec = &self.workload.tasks[task.index()];
-            let pauses_first = spec
-                .script
-                .steps()
-                .next()
-                .is_some_and(|step| step.run == Nanos::ZERO && matches!(step.then, Action::Sleep(_) | Action::Wait));
+            let pauses_first = spec.script.steps().next().is_some_and(|step| {
+                step.run == Nanos::ZERO && matches!(step.then, Action::Sleep(_) | Action::Wait)
+            });
             match (self.tasks[task.index()], spec.start) {
-                (Phase::Waiting, _) if self.conservation.is_lost(task, self.now) && !is_limited(self.workload, task) => {
-                    self.report(Rule::NoneLost, Some(task), None, "is ready at the end, with all CPUs idle".into());
+                (Phase::Waiting, _)
+                    if self.conservation.is_lost(task, self.now)
+                        && !is_limited(self.workload, task) =>
+                {
+                    self.report(
+                        Rule::NoneLost,
+                        Some(task),
+                        None,
+                        "is ready at the end, with all CPUs idle".into(),
+                    );
                 }
-                (Phase::Unborn, Start::At(time) | Start::Asleep(time)) if time + late < self.now && !pauses_first => {
-                    self.report(Rule::NoneLost, Some(task), None, format!("should have come into being at {}", Nanos(time.0)));
+                (Phase::Unborn, Start::At(time) | Start::Asleep(time))
+                    if time + late < self.now && !pauses_first =>
+                {
+                    self.report(
+                        Rule::NoneLost,
+                        Some(task),
+                        None,
+                        format!("should have come into being at {}", Nanos(time.0)),
+                    );
                 }
                 _ => {}
             }
         }
     }
 
-    /// Who has ended has done all that its script asks for; nobody has done more.
+    /// A task that has ended did all work of its script; no task did more.
     fn expect_scripts_done(&mut self) {
         for task in self.workload.ids() {
-            let (useful, demand) = (self.accounts.useful(task), self.workload.tasks[task.index()].script.demand());
+            let (useful, demand) =
+                (self.accounts.useful(task), self.workload.tasks[task.index()].script.demand());
             let dead = self.tasks[task.index()] == Phase::Dead;
             let off = self.nudge.map_or(Nanos::ZERO, |nudge| nudge.most_of(demand));
             if useful > demand.saturating_add(off) || dead && useful < demand.saturating_sub(off) {
-                self.report(Rule::CpuTime, Some(task), None, format!("did {useful} of work, and its script asks for {demand}"));
+                self.report(
+                    Rule::CpuTime,
+                    Some(task),
+                    None,
+                    format!("did {useful} of work, but its script needs {demand}"),
+                );
             }
         }
     }
@@ -445,7 +518,7 @@ impl<'w> Checks<'w> {
     }
 }
 
-/// A violation whose time is now.
+/// A violation at the current time.
 struct Finding {
     rule: Rule,
     task: Option<TaskId>,
@@ -466,7 +539,8 @@ fn named(task: TaskId) -> String {
     if task == TaskId::NONE { "no task".into() } else { format!("task {}", task.0) }
 }
 
-/// What of a policy's promises holds in groups: shares are not those of tasks alone, and a group that has used its quota waits beside an idle CPU.
+/// The promises that hold with groups. Shares differ from those of tasks alone, and a throttled
+/// group waits beside an idle CPU.
 fn in_groups(promises: Promises, workload: &Workload) -> Promises {
     let conserves = workload.cgroups.iter().all(|cgroup| cgroup.max.is_none());
     Promises {
@@ -477,7 +551,7 @@ fn in_groups(promises: Promises, workload: &Workload) -> Promises {
     }
 }
 
-/// Whether the group of `task` has a quota, which may be used up.
+/// Whether the group of `task` has a quota.
 fn is_limited(workload: &Workload, task: TaskId) -> bool {
     let group = workload.tasks[task.index()].attributes.membership.group();
     group.is_some_and(|group| workload.cgroups[group].max.is_some())
@@ -488,12 +562,6 @@ impl Observer for Checks<'_> {
         for event in chunk {
             self.event(event);
         }
-    }
-}
-
-impl fmt::Display for Rule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.id())
     }
 }
 

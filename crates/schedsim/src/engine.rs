@@ -1,8 +1,8 @@
-//! Advances time: the one place where something happens.
+//! The discrete-event engine: the only code that advances time.
 //!
-//! A discrete-event simulation of a [`Source`] of tasks on a [`Machine`] under a [`Policy`]. What happens next is the earliest of: a task's
-//! start or the end of a sleep (equal times in order of task id), then a CPU's next own event (equal times in order of CPU number). The order is total, so a seed
-//! determines the trace.
+//! Simulates a [`Source`] of tasks on a [`Machine`] under a [`Policy`]. The next event is the
+//! earliest of: a task's start or the end of a sleep (ties in order of task id), then a CPU's own
+//! next event (ties in order of CPU number). The order is total, so a seed determines the trace.
 
 mod by_name;
 mod cpu_times;
@@ -14,6 +14,7 @@ mod sharing;
 mod slots;
 mod source;
 mod stall;
+mod step;
 mod sync;
 mod tasks;
 mod timers;
@@ -26,7 +27,7 @@ use crate::admission::LAST;
 use crate::policy::{Context, Policy};
 use crate::seat::{self, Breach, Ended, Seat, TaskState};
 use crate::trace::Sink;
-use crate::{CpuId, Machine, Nanos, Random, TaskId, Time};
+use crate::{CpuId, Machine, Nanos, Random, TaskId, Ticks, Time};
 use cpu_times::CpuTimes;
 use cpus::Cpu;
 use rates::Rates;
@@ -38,7 +39,7 @@ use sync::Sync;
 use tasks::Task;
 use timers::Timers;
 
-/// How a simulation is run.
+/// Options of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Seeds the random numbers that the policy may draw, and the tasks of a stochastic workload.
@@ -47,40 +48,42 @@ pub struct Options {
     pub until: Time,
 }
 
-/// What a simulation came to.
+/// The result of a simulation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {
     /// When it ended.
     pub end: Time,
-    /// Dispatches of tasks, ends of bursts and slices, wakeups and starts: what was simulated.
+    /// Events simulated: dispatches of tasks, ends of bursts and slices, wakeups and starts.
     pub events: u64,
     /// CPU time spent on the tasks' own work.
     pub useful: Nanos,
-    /// Whether random numbers were drawn: if not, another seed gives the same trace.
+    /// Whether random numbers were drawn. If not, another seed gives the same trace.
     pub random: bool,
 }
 
-/// Why a simulation could not go on.
+/// Why a simulation stopped with an error.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Error {
     /// The policy broke its contract.
     Policy(Breach),
-    /// A task did what no task may do.
+    /// A task did something that no task may do.
     Task {
         /// When.
         time: Time,
         /// Which task, and what it did.
         message: String,
     },
-    /// Tasks wait for one another.
+    /// Tasks wait for one another for ever.
     Stalled(Stall),
 }
 
-/// Runs the tasks of `source` under `policy` until every task has ended or sleeps for ever, or the source says that it is enough.
+/// Runs the tasks of `source` under `policy` until every task has ended or sleeps for ever, or the
+/// source ends the run.
 ///
 /// # Errors
-/// If the policy breaks the contract of [`Policy`], if a task gives back a mutex that it does not hold or forks more tasks than there are, or if tasks wait
-/// for one another for ever. With a time to stop at, that one of them waits for somebody who has ended is no error.
+/// If the policy breaks the contract of [`Policy`], if a task unlocks a mutex that it does not hold
+/// or forks more tasks than there are, or if tasks wait for one another for ever. With
+/// [`Options::until`] set, a wait for a task that has ended is no error.
 pub fn simulate<'w, P: Policy>(
     source: impl Into<Source<'w>>,
     machine: &Machine,
@@ -106,19 +109,21 @@ struct Engine<'w, P, S> {
     cpu_times: CpuTimes,
     timers: Timers,
     sync: Sync,
-    /// CPUs that shall dispatch before time goes on.
+    /// CPUs that must dispatch before time advances.
     resched: Vec<CpuId>,
-    /// The CPU that a timer is interrupting at this moment, or `NOBODY`: if it was idle, it is no longer, and that time lies before the waking.
+    /// The CPU that a timer is interrupting now, or `NOBODY`. If it was idle, it no longer is, and
+    /// its time is before the waking.
     interrupted: CpuId,
-    /// When idle CPUs shall dispatch; empty if the policy does not ask for alarms.
+    /// When idle CPUs must dispatch; empty if the policy requests no alarms.
     alarms: Vec<Time>,
-    /// Until when what interrupted each CPU keeps it, if its task was about to do something just then; empty if nothing interrupts.
+    /// Until when an interruption keeps each CPU, if its task was about to act at that moment;
+    /// empty if nothing interrupts.
     kept: Vec<Time>,
-    /// When the lock of each queue will be free; empty if nobody holds one for any time.
+    /// When the lock of each queue becomes free; empty if holding a lock takes no time.
     locks: Vec<Time>,
-    /// From one tick that matters to the next, if any does.
+    /// The distance between two ticks that matter, if any does.
     tick: Option<Nanos>,
-    /// Whether the machine charges for more than switches, migrations and leaving idle.
+    /// Whether the machine has costs beyond switches, migrations and leaving idle.
     costs_are_special: bool,
     slowdown: Slowdown,
     rates: Rates,
@@ -130,7 +135,12 @@ struct Engine<'w, P, S> {
 
 impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
     fn new(source: Source<'w>, machine: &Machine, policy: P, options: Options, trace: S) -> Self {
-        let cpu_sets = if let Source::Scripts(workload, _) = source { workload.cpu_sets.clone() } else { Vec::new() };
+        machine.ticks.iter().for_each(Ticks::expect_in_order);
+        let cpu_sets = if let Source::Scripts(workload, _) = source {
+            workload.cpu_sets.clone()
+        } else {
+            Vec::new()
+        };
         let rates = Rates::new(machine);
         let costly_ticks = machine.ticks.as_ref().filter(|ticks| ticks.have_costs());
         let interrupts = machine.unseen > Nanos::ZERO
@@ -145,7 +155,10 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
         let mut engine = Engine {
             load: Load::new(source, options),
             tick: costly_ticks.map(|ticks| ticks.period).or(policy.needs().tick),
-            costs_are_special: machine.queue_cost.is_some() || machine.lock_hold > Nanos::ZERO || interrupts || !rates.are_even(),
+            costs_are_special: machine.queue_cost.is_some()
+                || machine.lock_hold > Nanos::ZERO
+                || interrupts
+                || !rates.are_even(),
             slowdown: Slowdown::new(machine, policy.migrates()),
             rates,
             seat: Seat::with_context(policy, cx),
@@ -153,12 +166,20 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
             cpus: vec![Cpu::IDLE; usize::from(machine.cpus)],
             cpu_times: CpuTimes::new(machine.cpus),
             timers: Timers::new(),
-            sync: if let Source::Scripts(workload, _) = source { Sync::new(workload) } else { Sync::default() },
+            sync: if let Source::Scripts(workload, _) = source {
+                Sync::new(workload)
+            } else {
+                Sync::default()
+            },
             resched: Vec::new(),
             interrupted: NOBODY,
             alarms: Vec::new(),
             kept: if interrupts { vec![Time::ZERO; usize::from(machine.cpus)] } else { Vec::new() },
-            locks: if machine.lock_hold > Nanos::ZERO { vec![Time::ZERO; usize::from(machine.cpus)] } else { Vec::new() },
+            locks: if machine.lock_hold > Nanos::ZERO {
+                vec![Time::ZERO; usize::from(machine.cpus)]
+            } else {
+                Vec::new()
+            },
             until: options.until.min(LAST),
             trace,
             events: 0,
@@ -216,7 +237,9 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
         match self.seat.ended() {
             None => Ok(()),
             Some(Ended::Breach(breach)) => Err(Error::Policy(breach.clone())),
-            Some(Ended::Refused { time, message }) => Err(Error::Task { time: *time, message: message.clone() }),
+            Some(Ended::Refused { time, message }) => {
+                Err(Error::Task { time: *time, message: message.clone() })
+            }
         }
     }
 
@@ -230,14 +253,14 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
         &self.seat.cx().machine
     }
 
-    /// What runs on `cpu`, or [`TaskId::NONE`].
+    /// The task on `cpu`, or [`TaskId::NONE`].
     #[inline(always)]
     fn current(&self, cpu: CpuId) -> TaskId {
         self.seat.cx().current[cpu.index()]
     }
 
-    /// Reads what is kept of the tasks that come next, where there are so many that each is far away in memory: one after another they would be waited for,
-    /// all together the processor fetches them at the same time.
+    /// Prefetches the state of the tasks that come next, where there are so many that each is a
+    /// cache miss. The processor overlaps these loads; later they would come one after another.
     #[inline(always)]
     fn fetch_next(&mut self) {
         if let Some(tasks) = self.timers.came_near() {
@@ -249,14 +272,15 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
         }
     }
 
-    /// The run has come to its end, and not to that of time.
+    /// An error if the run reached the limit of time.
     fn expect_time_enough(&self) -> Result<(), Error> {
         let next = self.timers.earliest().min(self.cpu_times.earliest().0);
         if next == Time::NEVER && self.seat.cx().current.iter().all(|&task| task == TaskId::NONE) {
             return Ok(());
         }
         let message = format!(
-            "the tasks need more time than the longest run, {}: give shorter durations, fewer rounds, or a `duration` after which it is stopped",
+            "the tasks need more time than the longest run, {}: give shorter durations, fewer \
+             rounds, or a `duration` after which it is stopped",
             Nanos(LAST.0)
         );
         Err(Error::Task { time: self.now(), message })

@@ -1,6 +1,8 @@
-//! The model: tasks and workloads, a machine, scheduling policies, the engine, the trace it writes, metrics and checks on that trace.
+//! The simulator: tasks and workloads, machine, scheduling policies, engine, trace, metrics and
+//! checks.
 //!
-//! Pure: no clock, no thread, no file, no environment, no unordered map. The same seed gives the same trace on every machine.
+//! Pure: no clock, no thread, no file, no environment, no unordered map. The same seed gives the
+//! same trace on every machine.
 #![forbid(unsafe_code)]
 
 pub mod checks;
@@ -15,7 +17,9 @@ pub mod swarm;
 pub mod trace;
 pub mod workload;
 
-pub use machine::{CpuSet, Distance, Machine, MigrationCosts, Place, QueueCost, Sharing, Slows, Ticks, Topology};
+pub use machine::{
+    CpuSet, Distance, Machine, MigrationCosts, Place, QueueCost, Sharing, Slows, Ticks, Topology,
+};
 pub use phases::{Nanos, Time, admission};
 pub use random::Random;
 pub use readyq::{Level, TaskId};

@@ -1,9 +1,12 @@
-//! Drives a policy from outside the engine: tasks run in a kernel, or in a recording.
+//! Drives a policy from outside the engine, for tasks in a kernel or in a recording.
 //!
-//! The outside reports that tasks come, wake, stop and leave. [`Live`] turns each report into calls of the policy in the order that the trait promises, applies the effects, and
-//! returns decisions: what shall run where. It knows no kernel, so that it is tested without one. [`Shadow`] feeds it a recording, and judges the policy's decisions.
+//! The driver reports that tasks arrive, wake, stop and leave. [`Live`] translates each report into
+//! policy calls in the order of the contract, applies the effects, and returns decisions: which
+//! task runs where. It knows no kernel, so that tests need none. [`Shadow`] feeds it a recording
+//! and judges the policy's decisions.
 //!
-//! A CPU chooses its next task when it has stopped its last one or was kicked while idle. A chosen task belongs to the CPU at once; the policy receives `running` when the outside reports that
+//! A CPU chooses its next task when it has stopped its last one or was kicked while idle. A chosen
+//! task belongs to the CPU at once; the policy receives `running` when the outside reports that
 //! it runs.
 //!
 //! ```
@@ -11,7 +14,8 @@
 //! use schedsim::policy::{Central, CentralOptions, Stop};
 //! use schedsim::{CpuId, Machine, Nanos, TaskId};
 //!
-//! let policy = Central::new(readyq::RoundRobin::new(), CentralOptions::baseline(Nanos::from_millis(4)));
+//! let options = CentralOptions::baseline(Nanos::from_millis(4));
+//! let policy = Central::new(readyq::RoundRobin::new(), options);
 //! let mut live = Live::new(policy, Machine::ideal(1), 1);
 //! for task in [TaskId(0), TaskId(1)] {
 //!     live.arrive(task, Arrival::default());
@@ -36,23 +40,21 @@ use crate::policy::{Dispatch, Effect, Enqueue, Needs, Policy, Stop, TaskView, Wa
 use crate::seat::{Breach, Ended, Seat, TaskState};
 use crate::workload::Attributes;
 use crate::{CpuId, Machine, Nanos, TaskId, Time};
-use std::collections::BTreeMap;
 
-/// A policy, and the tasks and CPUs as they were reported.
+/// A policy, with the reported tasks and CPUs.
 #[derive(Clone, Debug)]
 pub struct Live<P> {
     seat: Seat<P>,
-    /// When the policy took over, by the clock of the outside: the policy's own begins at zero, as in the simulator.
+    /// The driver's time when the policy took over. The policy's own clock starts at zero, as in
+    /// the simulator.
     begin: Time,
-    /// The attributes that tasks have from their next stop on.
-    changes: BTreeMap<TaskId, TaskView>,
     cpus: Vec<Cpu>,
     decisions: Vec<Decision>,
-    /// The CPUs that need their next task, if it is not chosen at once.
+    /// CPUs that need their next task, if `choose` is deferred.
     wanting: Option<Vec<CpuId>>,
 }
 
-/// What the outside shall do.
+/// What the driver must do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decision {
     /// `cpu` shall run `task` next.
@@ -61,23 +63,23 @@ pub enum Decision {
         cpu: CpuId,
         /// The task.
         task: TaskId,
-        /// For how long at most.
+        /// The slice.
         slice: Nanos,
     },
-    /// This CPU shall stop the task that it runs.
+    /// This CPU must stop its task.
     Stop(CpuId),
 }
 
-/// What is known of a task when it comes.
+/// The attributes of a task that arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arrival {
     /// Linux's kernel priority, 0…139.
     pub prio: u8,
     /// Its scheduling class.
     pub attributes: Attributes,
-    /// Where it may run: one bit for each CPU.
+    /// The allowed CPUs, one bit for each.
     pub cpus: u64,
-    /// Where it is or was last.
+    /// Its current or last CPU.
     pub cpu: CpuId,
 }
 
@@ -88,30 +90,33 @@ impl Default for Arrival {
     }
 }
 
-/// Machines have at most so many CPUs here: a set of them is one word.
+/// The maximum number of CPUs: a set of CPUs is one word.
 pub const MOST_CPUS: u16 = 64;
 
 #[derive(Clone, Copy, Debug)]
 struct Cpu {
-    /// What is left of the slice of its task.
+    /// What is left of its task's slice.
     left: Nanos,
     /// Since when its task has been running; `None` while that is interrupted.
     since: Option<Time>,
-    /// Whether the decision is out that the task goes on, which cannot be taken back.
+    /// Whether the decision to continue the task has been sent, which cannot be withdrawn.
     resumed: bool,
     /// Whether the policy wants the task to stop.
     preempted: bool,
 }
 
-/// What a policy with these needs would miss under a kernel, in words; `None` if nothing. Whether that kernel supplies its tick is not known here.
+/// What a policy with these needs would miss under a kernel, in words; `None` if nothing. Whether
+/// that kernel supplies the policy's tick is not known here.
 pub fn unmet(needs: Needs) -> Option<&'static str> {
     needs.alarm.then_some(NO_ALARMS)
 }
 
-const NO_ALARMS: &str = "needs an alarm at a time of its choice (an effect KickAt), as throttling and served reservations do, and sched_ext has none: leave `throttle` out, or take another policy than `deadline`";
+const NO_ALARMS: &str = "needs an alarm at a time of its choice (an effect KickAt), as throttling \
+                         and served reservations do, and sched_ext has none: leave `throttle` \
+                         out, or take another policy than `deadline`";
 
 impl<P: Policy> Live<P> {
-    /// `policy` on `machine`, on which nothing runs yet.
+    /// `policy` on `machine`, without any running task.
     ///
     /// # Panics
     /// If the machine has more than [`MOST_CPUS`] CPUs.
@@ -122,14 +127,13 @@ impl<P: Policy> Live<P> {
         Live {
             seat: Seat::new(policy, machine, seed),
             begin: Time::ZERO,
-            changes: BTreeMap::new(),
             cpus,
             decisions: Vec::new(),
             wanting: None,
         }
     }
 
-    /// Advances the time; never back.
+    /// Advances the time, which never goes back.
     pub fn at(&mut self, now: Time) {
         self.seat.advance(self.now().max(Time(now.since(self.begin).0)));
     }
@@ -139,7 +143,7 @@ impl<P: Policy> Live<P> {
         self.seat.breach()
     }
 
-    /// Why the policy decides no longer, if it does not.
+    /// Why the policy no longer decides, if so.
     pub fn ended(&self) -> Option<&Ended> {
         self.seat.ended()
     }
@@ -149,7 +153,7 @@ impl<P: Policy> Live<P> {
         self.seat.cx().current(cpu)
     }
 
-    /// Whether this is a CPU's next or present task.
+    /// Whether this is the next or current task of a CPU.
     pub fn is_chosen(&self, task: TaskId) -> bool {
         matches!(self.seat.state(task), TaskState::Chosen | TaskState::Running)
     }
@@ -159,16 +163,24 @@ impl<P: Policy> Live<P> {
         self.seat.state(task) == TaskState::Waiting
     }
 
-    /// The decisions since the last call.
+    /// Returns the decisions since the last call.
     pub fn decisions(&mut self) -> impl Iterator<Item = Decision> + '_ {
         self.decisions.drain(..)
     }
 
-    /// A task comes into being, asleep. Ids are dense, and may be used again.
+    /// A task is created, asleep. Ids are dense and may be reused.
     pub fn arrive(&mut self, task: TaskId, arrival: Arrival) {
+        if self.seat.has_ended() {
+            return;
+        }
         let affinity = self.affinity(arrival.cpus);
         let cpu = CpuId(arrival.cpu.0.min(self.machine().cpus - 1));
-        let view = TaskView { attributes: arrival.attributes, affinity, cpu, ..TaskView::of(arrival.prio.min(139)) };
+        let view = TaskView {
+            attributes: arrival.attributes,
+            affinity,
+            cpu,
+            ..TaskView::of(arrival.prio.min(139))
+        };
         self.seat.admit(task, view);
         self.seat.init_task(task);
     }
@@ -177,9 +189,11 @@ impl<P: Policy> Live<P> {
     pub fn leave(&mut self, task: TaskId) {
         match self.seat.state(task) {
             TaskState::Absent => return,
-            TaskState::New | TaskState::Asleep => {}
+            TaskState::New | TaskState::Asleep | TaskState::Elsewhere => {}
             TaskState::Waiting => self.seat.dequeue(task),
-            TaskState::Chosen | TaskState::Running => return self.stopped(self.seat.cx().task(task).cpu, Stop::Exited),
+            TaskState::Chosen | TaskState::Running => {
+                return self.stopped(self.seat.cx().task(task).cpu, Stop::Exited);
+            }
         }
         self.exit(task);
     }
@@ -193,12 +207,14 @@ impl<P: Policy> Live<P> {
         }
     }
 
-    /// A waiting task is taken away, or one that was chosen and has not run.
+    /// A waiting task is removed, or a chosen one that has not run.
     pub fn taken(&mut self, task: TaskId) {
         match self.seat.state(task) {
             TaskState::Waiting => self.seat.dequeue(task),
-            TaskState::Chosen | TaskState::Running => self.stopped(self.seat.cx().task(task).cpu, Stop::Blocked),
-            TaskState::Absent | TaskState::New | TaskState::Asleep => {}
+            TaskState::Chosen | TaskState::Running => {
+                self.stopped(self.seat.cx().task(task).cpu, Stop::Blocked)
+            }
+            TaskState::Absent | TaskState::New | TaskState::Asleep | TaskState::Elsewhere => {}
         }
     }
 
@@ -212,11 +228,13 @@ impl<P: Policy> Live<P> {
             self.seat.running(cpu);
         }
         if self.cpus[cpu.index()].preempted {
-            self.decisions.push(Decision::Stop(cpu)); // the first request may have come before it ran
+            // The first request may have come before it ran.
+            self.decisions.push(Decision::Stop(cpu));
         }
     }
 
-    /// The task of `cpu` is interrupted, by no decision of the policy: it goes on later, or stops if the policy wants that or its slice is over.
+    /// The task of `cpu` is interrupted, not by a decision of the policy. It continues later, or
+    /// stops if the policy wants that or its slice is over.
     pub fn paused(&mut self, cpu: CpuId) {
         let now = self.now();
         let state = &mut self.cpus[cpu.index()];
@@ -229,7 +247,7 @@ impl<P: Policy> Live<P> {
         }
     }
 
-    /// `cpu` goes on with its interrupted task.
+    /// `cpu` continues its interrupted task.
     pub fn resume(&mut self, cpu: CpuId) {
         let state = self.cpus[cpu.index()];
         if let Some(task) = self.interrupted(cpu) {
@@ -238,33 +256,34 @@ impl<P: Policy> Live<P> {
         }
     }
 
-    /// `cpu` has stopped its task, and needs another one.
+    /// `cpu` has stopped its task and needs another one.
     pub fn stopped(&mut self, cpu: CpuId, why: Stop) {
         let Some(task) = self.current(cpu) else { return };
-        if self.seat.state(task) == TaskState::Chosen {
-            self.seat.running(cpu);
-        }
-        if std::mem::take(&mut self.cpus[cpu.index()].preempted) {
-            self.decisions.retain(|&decision| decision != Decision::Stop(cpu)); // it would stop the next one
-        }
-        self.cpus[cpu.index()].since = None;
-        let change = self.changes.remove(&task).filter(|_| why != Stop::Exited);
-        self.seat.stopping(cpu, if change.is_some() { Stop::Exited } else { why });
-        match (change, why.requeue()) {
-            (Some(view), requeue) => {
-                self.become_another(task, view);
-                if requeue.is_some() {
-                    self.wake(task, false, None);
-                }
-            }
-            (None, Some(why)) => self.enqueue(task, cpu, why),
-            (None, None) if why == Stop::Exited => self.exit(task),
-            (None, None) => {}
+        self.end_run(cpu, task, why);
+        match (why.requeue(), why) {
+            (Some(why), _) => self.enqueue(task, cpu, why),
+            (None, Stop::Exited) => self.exit(task),
+            (None, Stop::OtherClass) => self.seat.disable(task),
+            (None, _) => {}
         }
         self.choose(cpu);
     }
 
-    /// No report will come any more: a task that waits now was lost.
+    /// Calls `stopping` for the task of `cpu`; `running` before it, if the outside did not report
+    /// that.
+    fn end_run(&mut self, cpu: CpuId, task: TaskId, why: Stop) {
+        if self.seat.state(task) == TaskState::Chosen {
+            self.seat.running(cpu);
+        }
+        if std::mem::take(&mut self.cpus[cpu.index()].preempted) {
+            // A stop would hit the next task.
+            self.decisions.retain(|&decision| decision != Decision::Stop(cpu));
+        }
+        self.cpus[cpu.index()].since = None;
+        self.seat.stopping(cpu, why);
+    }
+
+    /// No more reports follow: a task that still waits was lost.
     pub fn expect_none_lost(&mut self) {
         self.seat.expect_none_lost();
     }
@@ -287,11 +306,14 @@ impl<P: Policy> Live<P> {
 
     /// The interrupted task of `cpu`.
     fn interrupted(&self, cpu: CpuId) -> Option<TaskId> {
-        let is_kept = |&task: &TaskId| self.seat.state(task) == TaskState::Running && self.cpus[cpu.index()].since.is_none();
+        let is_kept = |&task: &TaskId| {
+            self.seat.state(task) == TaskState::Running && self.cpus[cpu.index()].since.is_none()
+        };
         self.current(cpu).filter(is_kept)
     }
 
-    /// Calls `select_cpu`. The first time the task is new to the policy, whether or not it is new outside.
+    /// Calls `select_cpu`. The first time the task is new to the policy, whether or not it is new
+    /// outside.
     fn place(&mut self, task: TaskId, waker: Option<CpuId>) -> Option<CpuId> {
         let new = self.seat.state(task) == TaskState::New;
         let cpu = self.seat.select_cpu(task, Wake { new, waker });
@@ -302,17 +324,13 @@ impl<P: Policy> Live<P> {
         Some(cpu)
     }
 
-    /// Calls `exit_task`. A task that was never placed is placed first, as the engine places tasks that begin asleep.
-    fn forget(&mut self, task: TaskId) {
+    /// Calls `exit_task`. A task that was never placed is placed first, as the engine places tasks
+    /// that begin asleep.
+    fn exit(&mut self, task: TaskId) {
         if self.seat.state(task) == TaskState::New && self.place(task, None).is_none() {
             return;
         }
         self.seat.exit_task(task);
-    }
-
-    fn exit(&mut self, task: TaskId) {
-        self.changes.remove(&task);
-        self.forget(task);
     }
 
     fn enqueue(&mut self, task: TaskId, cpu: CpuId, why: Enqueue) {
@@ -352,7 +370,7 @@ impl<P: Policy> Live<P> {
 
     /// Calls `dispatch`: `cpu` runs the task that the policy returns, or idles.
     fn dispatch(&mut self, cpu: CpuId) {
-        if self.seat.has_ended() {
+        if self.seat.has_ended() || self.seat.is_away(cpu) {
             return;
         }
         self.wanting.iter_mut().for_each(|wanting| wanting.retain(|&other| other != cpu));
@@ -360,7 +378,8 @@ impl<P: Policy> Live<P> {
         match self.seat.dispatch(cpu) {
             Some(Dispatch { task, slice }) => {
                 self.seat.occupy(cpu, task);
-                self.cpus[cpu.index()] = Cpu { left: slice, since: None, resumed: false, preempted: false };
+                self.cpus[cpu.index()] =
+                    Cpu { left: slice, since: None, resumed: false, preempted: false };
                 self.decisions.push(Decision::Run { cpu, task, slice });
             }
             None => {

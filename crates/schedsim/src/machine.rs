@@ -1,4 +1,4 @@
-//! The machine: its CPUs, what scheduling costs on them, and how they lie to one another. When its kernel's ticks come is [`Ticks`].
+//! The machine: its CPUs, its scheduling costs, and its topology. [`Ticks`] are its kernel's ticks.
 
 mod cpu_set;
 mod queue_cost;
@@ -16,59 +16,74 @@ pub use topology::{Distance, MigrationCosts, Place, Topology};
 pub struct Machine {
     /// How many CPUs.
     pub cpus: u16,
-    /// Spent by a CPU each time it goes from one task to another; cannot be preempted and is not part of the slice.
+    /// The cost of a switch from one task to another; it cannot be preempted and is not part of
+    /// the slice.
     pub switch_cost: Nanos,
-    /// Added to a task's CPU burst when it runs on another CPU than the time before (Curran & Stumm's TMC); part of the slice.
+    /// Added to a task's CPU burst when it runs on another CPU than last time (Curran & Stumm's
+    /// TMC); part of the slice.
     pub migration_cost: Nanos,
-    /// The part of `switch_cost` that the policy does not see and charges to no task: the time of a policy that decides in a program of its own, between the tasks.
-    /// If it is not zero, a task that stops and is chosen again pays for a switch as others do: the program ran.
+    /// The part of `switch_cost` that the policy does not see and no task pays: the time of a
+    /// policy in a user-space program, between the tasks. If it is not zero, a task that stops and
+    /// is chosen again pays for a switch as others do, because the program ran.
     pub unseen: Nanos,
-    /// From the wakeup of an idle CPU by another one until it switches to the woken task.
+    /// The time from the wakeup of an idle CPU by another CPU to its switch to the woken task.
     pub idle_exit: Nanos,
-    /// From a waking until a CPU that is awake switches to the woken task: it was interrupted while idle, or shall preempt the task that it runs, which
-    /// goes on until then. What is left of the interrupt, and the way through the scheduler.
+    /// The time from a waking to the switch to the woken task on an awake CPU: one whose idleness
+    /// an interrupt ended, or one that will preempt its task, which runs until then. It is the
+    /// rest of the interrupt and the path through the scheduler.
     pub wake_cost: Nanos,
-    /// For how long a waking, or a tick that the policy receives, interrupts the task of its CPU, which then goes on: the time of a policy that decides in a program of its own, to which the CPU
-    /// switches and back. It is not paid twice while the program runs already, nor where the CPU goes from one task to the next. Part of the slice.
+    /// How long a waking, or a tick that the policy receives, interrupts the task of its CPU,
+    /// which then continues: the time of a policy in a user-space program, to which the CPU
+    /// switches and back. It is not paid while the program runs already, nor where the CPU
+    /// switches to another task. Part of the slice.
     pub interruption: Nanos,
-    /// For how long the interrupt of a timer that wakes a task interrupts the task of its CPU, which then goes on. Part of the slice.
+    /// How long a timer interrupt that wakes a task interrupts the task of its CPU, which then
+    /// continues. Part of the slice.
     pub timer_cost: Nanos,
-    /// What it costs that the CPUs share memory.
+    /// The costs of memory shared between CPUs.
     pub sharing: Sharing,
-    /// What each dispatch costs for the insert and the pop that it took; by default nothing. It is paid by the CPU that dispatches, like a switch and also where the
-    /// task goes on that ran; the number of tasks is that in the queue from which this CPU is served.
+    /// The cost of the insert and the pop of each dispatch; nothing by default. The CPU that
+    /// dispatches pays it, like a switch, even where the same task continues. It depends on the
+    /// number of tasks in the queue that serves this CPU.
     pub queue_cost: Option<QueueCost>,
-    /// For so long a dispatch holds the lock of the queue that its task comes from, for each entry that it examines there; CPUs that want the same lock spin.
-    /// By default nothing, as Curran & Stumm assume; what Ni & Wu say limits a central queue. Insertions hold no lock.
+    /// How long a dispatch holds the lock of its task's queue, per entry that it examines; CPUs
+    /// that want the same lock spin. Nothing by default, as Curran & Stumm assume; Ni & Wu name it
+    /// as the limit of a central queue. Insertions hold no lock.
     pub lock_hold: Nanos,
-    /// How CPUs lie to one another, of as many as there are. By default all are alike and share one cache.
+    /// The topology of the CPUs. By default all CPUs are alike and share one cache.
     pub topology: Option<Topology>,
-    /// When its kernel's ticks come. By default only a policy's own ticks come, and a slice ends when it is used up.
+    /// The kernel's ticks. By default only a policy's own ticks come, and a slice ends when it is
+    /// used up.
     pub ticks: Option<Ticks>,
 }
 
-/// What migrations cost beyond `migration_cost`, by source (Curran & Stumm 1990, §2). Nothing by default.
+/// The costs of migrations beyond `migration_cost`, to the source, the destination and others
+/// (Curran & Stumm 1990, §2). Nothing by default.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Sharing {
-    /// The share by which CPU bursts lengthen because the bus is shared with tasks that migrate (their SMC; 0.05 in the Baseline System).
+    /// The share by which CPU bursts lengthen because the bus is shared with migrating tasks
+    /// (their SMC; 0.05 in the Baseline System).
     pub slowdown: f64,
-    /// Which bursts that is.
+    /// Which bursts lengthen.
     pub slows: Slows,
-    /// If set, a task that comes back to its CPU has to fetch again what it has lost: `migration_cost` × (1 − 2^(−time away / half-life)).
+    /// If set, a task that returns to its CPU refills what its cache has lost: `migration_cost` ×
+    /// (1 − 2^(−time away / half-life)).
     pub refill_half_life: Option<Nanos>,
-    /// By how much each migration delays what the other CPUs run (invalidations and updates on the bus).
+    /// How much each migration delays the tasks of the other CPUs (invalidations and updates on
+    /// the bus).
     pub bus: Nanos,
-    /// The share by which a burst lengthens that begins on another CPU than the task's first, near which its memory lies.
+    /// The share by which a burst lengthens on a CPU other than the task's first, near which its
+    /// memory is.
     pub remote: f64,
 }
 
-/// Which bursts pay for migrations being possible.
+/// Which bursts pay for possible migrations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Slows {
     /// All bursts under a policy that may migrate tasks, whether or not it does: as in the paper.
     #[default]
     EveryBurst,
-    /// What is left of a burst when its task migrates.
+    /// The rest of a burst after its task migrates.
     MigratedBursts,
 }
 
@@ -92,7 +107,7 @@ impl Machine {
         }
     }
 
-    /// How far `to` is from `from`: in the same cluster, unless there is a topology that says otherwise.
+    /// The distance from `from` to `to`: the same cluster, unless a topology says otherwise.
     pub fn distance(&self, from: CpuId, to: CpuId) -> Distance {
         match &self.topology {
             Some(topology) => topology.distance(from, to),
@@ -101,13 +116,15 @@ impl Machine {
         }
     }
 
-    /// What a migration adds to the burst of the task that comes from `from` to `to`.
+    /// The cost of a migration from `from` to `to`, added to the task's burst.
     #[inline]
     pub fn migration_cost(&self, from: CpuId, to: CpuId) -> Nanos {
-        self.topology.as_ref().map_or(self.migration_cost, |topology| topology.migration_cost(from, to, self.migration_cost))
+        self.topology.as_ref().map_or(self.migration_cost, |topology| {
+            topology.migration_cost(from, to, self.migration_cost)
+        })
     }
 
-    /// When a slice ends that is used up on `cpu` at `due`.
+    /// When a slice that is used up on `cpu` at `due` ends.
     #[inline]
     pub fn slice_end(&self, cpu: CpuId, due: Time) -> Time {
         self.ticks.as_ref().map_or(due, |ticks| ticks.slice_end(cpu, due))

@@ -1,7 +1,8 @@
-//! Numbers from a trace: one observer, one definition per number, for recordings and simulations alike.
+//! Computes numbers from a trace, with one definition per number for recordings and simulations.
 //!
-//! [`Metrics`] follows what every task and CPU does from the events alone; [`Summary`] is what it comes to, and [`CATALOGUE`] says what
-//! each number means. A number whose events are missing has no value but a note.
+//! [`Metrics`] follows each task and CPU through the events alone. [`Summary`] is the result, and
+//! [`CATALOGUE`] defines each number. A number whose events are missing has a note in place of a
+//! value.
 //!
 //! ```
 //! use schedsim::metrics::Metrics;
@@ -9,11 +10,12 @@
 //! use schedsim::{CpuId, TaskId, Time};
 //!
 //! let at = |time, kind| Event { time: Time(time), cpu: CpuId(0), kind };
+//! let switch = |prev, next, prev_state| EventKind::SchedSwitch { prev, next, prev_state };
 //! let mut metrics = Metrics::new(1);
 //! metrics.events(&[
 //!     at(0, EventKind::SchedWakeupNew { task: TaskId(0), target: CpuId(0) }),
-//!     at(100, EventKind::SchedSwitch { prev: TaskId::NONE, next: TaskId(0), prev_state: PrevState::Runnable }),
-//!     at(400, EventKind::SchedSwitch { prev: TaskId(0), next: TaskId::NONE, prev_state: PrevState::Dead }),
+//!     at(100, switch(TaskId::NONE, TaskId(0), PrevState::Runnable)),
+//!     at(400, switch(TaskId(0), TaskId::NONE, PrevState::Dead)),
 //! ]);
 //! let summary = metrics.finish(Time(500));
 //! assert_eq!(summary.get("makespan_ns"), Some(400.0));
@@ -22,10 +24,12 @@
 //! ```
 //!
 //! # How a stream is read
-//! Times count from zero, the start of the trace. A CPU is taken to idle until its first switch says otherwise; a task that is first seen
-//! as `prev` of its CPU's first switch has run since the start. A waking of a running task becomes effective when that task blocks
-//! (a kernel wakes before the sleeper has left its CPU), and is void if `sched_wakeup` follows while it still runs. A waking of a runnable
-//! task changes nothing. Whatever contradicts what came before is counted in [`Oddities`] and believed from then on.
+//! Times count from zero, the start of the trace. A CPU is assumed idle until its first switch; a
+//! task first seen as `prev` of its CPU's first switch has run since the start. A waking of a
+//! running task takes effect when that task blocks (a kernel wakes before the sleeper has left its
+//! CPU), and is void if `sched_wakeup` follows while it still runs. A waking of a runnable task
+//! changes nothing. A contradiction to earlier events is counted in [`Oddities`] and believed from
+//! then on.
 
 mod catalogue;
 pub(crate) mod deadlines;
@@ -34,22 +38,28 @@ mod follow;
 mod histogram;
 mod open;
 mod order;
+mod part;
 mod parts;
 mod reading;
 mod slowdown;
 mod starving;
 mod state;
 mod summary;
+mod value;
 mod wake_graph;
 
-pub use catalogue::{Better, CATALOGUE, Metric, Value};
+pub use catalogue::{CATALOGUE, Metric};
 pub use deadlines::TaskDeadlines;
 pub use fairness::FairnessSummary;
 pub use histogram::{Bucket, Histogram};
 pub use open::{Group, OPEN_CATALOGUE, OpenMetric, OpenSummary, OpenSystem, Saturation};
-pub use parts::{PART_CATALOGUE, Part, PartMetric, Parts, Samples};
+pub use part::{PART_CATALOGUE, Part, PartMetric};
+pub use parts::{Parts, Samples};
 pub use slowdown::{DEMAND_CLASSES, Slowdowns, slowdown};
-pub use summary::{CpuSummary, Distributions, Oddities, ResponseRatios, Summary, TaskSummary, Totals};
+pub use summary::{
+    CpuSummary, Distributions, Oddities, ResponseRatios, Summary, TaskSummary, Totals,
+};
+pub use value::{Better, Value};
 pub use wake_graph::{WakeEdge, WakeGraph};
 
 use crate::trace::{Event, EventKind, Observer, OverheadKind};
@@ -59,7 +69,8 @@ use deadlines::Deadlines;
 use fairness::Fairness;
 use state::{CpuState, Jobs, TaskState};
 
-/// Computes all metrics of [`CATALOGUE`] and the tables of tasks and CPUs. Memory grows with tasks and CPUs, not with events.
+/// Computes all metrics of [`CATALOGUE`] and the tables of tasks and CPUs. Memory grows with tasks
+/// and CPUs, not with events.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     now: Time,
@@ -81,7 +92,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// For a trace of `cpus` CPUs; if it is unknown, 0, and the highest CPU that an event names counts.
+    /// Metrics of a trace of `cpus` CPUs. With 0, the highest CPU of an event defines the number.
     pub fn new(cpus: u16) -> Metrics {
         Metrics {
             now: Time::ZERO,
@@ -100,28 +111,34 @@ impl Metrics {
         }
     }
 
-    /// Measures fairness and priority inversion too, which takes the kernel priorities and scheduling policies of all tasks, in order of id. The number of
-    /// CPUs must be known.
+    /// Also measures fairness and priority inversion. This requires the kernel priorities and
+    /// scheduling policies of all tasks, in order of id, and the number of CPUs.
     pub fn with_tasks(mut self, tasks: impl IntoIterator<Item = (u8, TaskClass)>) -> Metrics {
         self.fairness = Some(Box::new(Fairness::new(self.cpus.len() as u16, tasks)));
         self
     }
 
-    /// Counts missed deadlines too, which takes what each task reserved, in order of id.
-    pub fn with_reservations(mut self, reservations: impl IntoIterator<Item = Option<Reservation>>) -> Metrics {
+    /// Also counts missed deadlines. This requires each task's reservation, in order of id.
+    pub fn with_reservations(
+        mut self,
+        reservations: impl IntoIterator<Item = Option<Reservation>>,
+    ) -> Metrics {
         let reservations: Vec<Option<Reservation>> = reservations.into_iter().collect();
-        self.deadlines = reservations.iter().any(Option::is_some).then(|| Box::new(Deadlines::new(reservations)));
+        self.deadlines = reservations
+            .iter()
+            .any(Option::is_some)
+            .then(|| Box::new(Deadlines::new(reservations)));
         self
     }
 
-    /// Gathers the samples of each task too, for [`Summary::part`].
+    /// Also gathers the samples of each task, for [`Summary::part`].
     pub fn with_parts(mut self) -> Metrics {
         self.parts = Some(Box::default());
         self
     }
 
-    /// Leaves `tasks` out of everything that is about tasks (a recorder that recorded itself). They still occupy CPUs and wait for them, and
-    /// their switches count.
+    /// Excludes `tasks` from all task metrics (a recorder that recorded itself). They still occupy
+    /// CPUs and wait for them, and their switches count.
     pub fn excluding(mut self, tasks: impl IntoIterator<Item = TaskId>) -> Metrics {
         for task in tasks {
             self.task(task).excluded = true;
@@ -129,7 +146,7 @@ impl Metrics {
         self
     }
 
-    /// The metrics of the trace, which lasted until `end` (if that is earlier than the last event, until that).
+    /// The metrics of the trace, which lasted until `end` or the last event, whichever is later.
     pub fn finish(mut self, end: Time) -> Summary {
         self.advance(end.max(self.now));
         Summary::new(self)
@@ -147,32 +164,36 @@ impl Metrics {
         self.cpus.get(cpu.index()).map_or(0, |state| state.waiting)
     }
 
-    /// Who runs on `cpu` now; [`TaskId::NONE`] if nobody is known to.
+    /// The task on `cpu`; [`TaskId::NONE`] if none is known.
     #[inline]
     pub fn running(&self, cpu: CpuId) -> TaskId {
         self.cpus.get(cpu.index()).map_or(TaskId::NONE, |state| state.running)
     }
 
-    /// Where `task` runs now and since when, if it runs.
+    /// The CPU of `task` and the start of its run, if it runs.
     #[inline]
     pub fn runs(&self, task: TaskId) -> Option<(CpuId, Time)> {
-        self.tasks.get(task.index()).filter(|state| state.phase == state::Phase::Running).map(|state| (state.cpu, state.since))
+        self.tasks
+            .get(task.index())
+            .filter(|state| state.phase == state::Phase::Running)
+            .map(|state| (state.cpu, state.since))
     }
 
-    /// How long `task` was on a CPU, up to when it last left one. It grows by the whole of a run at its end.
+    /// The CPU time of `task` up to its last switch-out. A run is added at its end.
     #[inline]
     pub fn on_cpu(&self, task: TaskId) -> Nanos {
         self.tasks.get(task.index()).map_or(Nanos::ZERO, |state| state.on_cpu)
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     #[inline]
     fn advance(&mut self, time: Time) {
         if time > self.now {
             let passed = time - self.now;
             if self.waiting > 0 {
                 self.totals.time_waiting += passed;
-                self.totals.idle_waste_min += Nanos(passed.0.saturating_mul(u64::from(self.waiting.min(self.idle))));
+                self.totals.idle_waste_min +=
+                    Nanos(passed.0.saturating_mul(u64::from(self.waiting.min(self.idle))));
             }
             self.now = time;
         } else if time < self.now {
@@ -183,7 +204,9 @@ impl Metrics {
     #[inline]
     fn event(&mut self, event: &Event) {
         match event.kind {
-            EventKind::SchedSwitch { prev, next, prev_state } => self.switch(event.cpu, prev, next, prev_state),
+            EventKind::SchedSwitch { prev, next, prev_state } => {
+                self.switch(event.cpu, prev, next, prev_state)
+            }
             EventKind::SchedWaking { task, target, .. } => self.waking(task, target),
             EventKind::Overhead { task, kind, spent } => self.overhead(task, kind, spent),
             EventKind::SchedWakeup { task, target } => self.wakeup(task, target),
@@ -191,8 +214,12 @@ impl Metrics {
             EventKind::SchedMigrateTask { task, to, .. } => self.requeue(task, to),
             EventKind::JobRelease { task } => self.jobs.release(task, self.now),
             EventKind::JobComplete { task, demand } => self.job_complete(task, demand),
-            EventKind::SchedProcessFork { parent, .. } if parent != TaskId::NONE => self.task(parent).is_parent = true,
-            EventKind::SchedProcessFork { .. } | EventKind::SchedProcessExec { .. } | EventKind::SchedProcessExit { .. } => {}
+            EventKind::SchedProcessFork { parent, .. } if parent != TaskId::NONE => {
+                self.task(parent).is_parent = true
+            }
+            EventKind::SchedProcessFork { .. }
+            | EventKind::SchedProcessExec { .. }
+            | EventKind::SchedProcessExit { .. } => {}
             EventKind::SchedPiSetprio { .. } | EventKind::ContentionBegin { .. } => {}
         }
     }
@@ -208,7 +235,9 @@ impl Metrics {
 
     fn job_complete(&mut self, task: TaskId, demand: Nanos) {
         match self.jobs.complete(task) {
-            Some(release) if !self.task(task).excluded => self.distributions.record_job(self.now.since(release), demand),
+            Some(release) if !self.task(task).excluded => {
+                self.distributions.record_job(self.now.since(release), demand)
+            }
             Some(_) => {}
             None => self.oddities.jobs_unreleased += 1,
         }

@@ -1,14 +1,15 @@
-//! The policy seam: who runs next, where, and for how long.
+//! The policy interface: which task runs next, where, and for how long.
 //!
-//! The callbacks are those of the kernel's `sched_ext_ops`, so that the same policy can be driven by the simulator's engine and by a kernel.
-//! For each task the caller makes these calls in this order:
+//! The callbacks are those of the kernel's `sched_ext_ops`, so that the simulator's engine and a
+//! kernel can drive the same policy. For each task the caller makes these calls in this order:
 //!
 //! ```text
-//! init_task → ( select_cpu → enqueue → dispatch → running → ( tick )* → stopping → [still runnable: enqueue → dispatch …] )* → exit_task
+//! init_task → ( select_cpu → enqueue → dispatch → running → ( tick )* → stopping
+//!               → [still runnable: enqueue → dispatch …] )* → exit_task
 //! ```
 //!
-//! A policy sees [`Context`] (the time, the machine, what runs where, random numbers) and nothing of the engine, the trace or a pid. It answers with effects;
-//! an effect that is dropped is a compiler warning.
+//! A policy sees [`Context`] (time, machine, running tasks, random numbers), but no engine, trace
+//! or pid. It returns effects; the compiler warns about an effect that is dropped.
 
 mod any_policy;
 mod any_queue;
@@ -66,11 +67,12 @@ pub use take::{Options as TakeOptions, Take};
 pub use topology::{Count, Measure, Ready, Search, Taken};
 pub(crate) use weights::weight;
 
+use crate::workload::Affinity;
 use crate::{CpuId, Nanos, TaskId, Time};
 use readyq::{Node, Nodes, ReadyQueue};
 use std::hint::black_box;
 
-/// Gives a new task a fresh node, and the slab room for it. Ids are dense, and are used again.
+/// Gives a new task a fresh node, and extends the slab for it. Ids are dense and are reused.
 #[inline]
 fn renew(nodes: &mut Vec<Node>, task: TaskId) {
     if task.index() >= nodes.len() {
@@ -79,7 +81,8 @@ fn renew(nodes: &mut Vec<Node>, task: TaskId) {
     nodes[task.index()] = Node::NEW;
 }
 
-/// Takes a waiting task out of a queue, by a pop if it is the first: to an order that counts turns the two are not the same.
+/// Takes a waiting task out of a queue, by a pop if it is the first. For an order that counts
+/// slices, a pop and a removal differ.
 fn take_out(queue: &mut impl ReadyQueue, nodes: &mut Nodes, task: TaskId) {
     if queue.peek(nodes) == Some(task) {
         queue.pop(nodes);
@@ -88,71 +91,117 @@ fn take_out(queue: &mut impl ReadyQueue, nodes: &mut Nodes, task: TaskId) {
     }
 }
 
-/// Reads the entry of a task in a table, if it has one.
+/// Prefetches a task's entry of a table, if it has one.
 fn fetch<T: Copy>(table: &[T], task: TaskId) {
     black_box(table.get(task.index()).copied());
 }
 
 /// A scheduling policy.
 pub trait Policy {
-    /// Which callbacks beyond the four verbs this policy cannot do without. A world that cannot supply one refuses the policy by name.
+    /// The callbacks beyond the four verbs that this policy requires. A world that cannot supply
+    /// one refuses the policy by name.
     fn needs(&self) -> Needs {
         Needs::default()
     }
 
-    /// What this policy guarantees, for the checks.
+    /// The guarantees of this policy, for the checks.
     fn promises(&self) -> Promises {
         Promises::default()
     }
 
-    /// How many tasks wait in the queue from which `cpu` is served, for [`Machine::queue_cost`](crate::Machine::queue_cost).
+    /// How many tasks wait in the queue from which `cpu` is served, for
+    /// [`Machine::queue_cost`](crate::Machine::queue_cost).
     fn queue_length(&self, _cpu: CpuId) -> u32 {
         0
     }
 
-    /// Where the last `dispatch` on `cpu` found its task, for [`Machine::lock_hold`](crate::Machine::lock_hold).
+    /// Where the last `dispatch` on `cpu` found its task, for
+    /// [`Machine::lock_hold`](crate::Machine::lock_hold).
     fn scan(&self, cpu: CpuId) -> Scan {
         Scan { queue: cpu, entries: 1 }
     }
 
-    /// Whether a task may run on several CPUs in its life. A machine may be slower for supporting that (Curran & Stumm's SMC).
+    /// Whether a task may run on several CPUs in its life. This may slow down a machine (Curran &
+    /// Stumm's SMC).
     fn migrates(&self) -> bool {
         true
     }
 
-    /// Reads what this policy keeps of a task that is about to wake, so that it is at hand by then: of a million tasks each is far away in memory.
+    /// Prefetches this policy's data of a task that is about to wake: with a million tasks it is
+    /// not in the cache.
     fn fetch(&self, _task: TaskId) {}
 
-    /// A task came into being; its attributes are in the context.
+    /// A task is created; its attributes are in the context.
     fn init_task(&mut self, cx: &mut Context, task: TaskId);
 
-    /// A task has ended. It runs nowhere and waits nowhere.
+    /// A task has ended. It neither runs nor waits.
     fn exit_task(&mut self, _cx: &mut Context, _task: TaskId) {}
 
-    /// A task becomes runnable: on which CPU should it wait? Called just before `enqueue`, for new and for woken tasks.
+    /// A task becomes runnable: returns the CPU on which it should wait. Called just before
+    /// `enqueue`, for new and woken tasks, and for a restored one ([`Enqueue::Restored`]) that may
+    /// not run where it was.
     fn select_cpu(&mut self, cx: &mut Context, task: TaskId, wake: Wake) -> CpuId;
 
-    /// A task waits from now on; `cpu` is what `select_cpu` said or where the task ran. An idle CPU that should look at the queues must be kicked.
+    /// A task starts to wait. `cpu` is the result of `select_cpu`, or the CPU on which the task
+    /// ran. The policy must kick an idle CPU that should look at the queues.
     fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect;
 
-    /// A waiting task is taken away without having run: it was killed, or its attributes change, and `select_cpu` and `enqueue` follow as if it woke.
+    /// A waiting task is removed without having run: it leaves, or its attributes change and it is
+    /// enqueued again at once ([`Enqueue::Restored`]).
     fn dequeue(&mut self, cx: &mut Context, task: TaskId);
 
-    /// `cpu` has nothing to run: the waiting task it shall run, which thereby waits no longer, or `None` to idle.
+    /// `cpu` has nothing to run. Returns the waiting task that it runs next, which then no longer
+    /// waits, or `None` to idle.
     fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch>;
 
     /// A dispatched task starts to run.
     fn running(&mut self, _cx: &mut Context, _cpu: CpuId, _task: TaskId) {}
 
-    /// The priority or nice value of a task changes. It is in the context already; `old` is what it was. The task does not wait: one that waited was dequeued
-    /// before and is enqueued afterwards, as in the kernel. A policy that reads the priority at `enqueue` need not do anything.
-    fn set_weight(&mut self, _cx: &mut Context, _task: TaskId, _old: u8) {}
+    /// The priority or nice value of a task changes. The context has the new one; `old` is the old
+    /// one. The task does not wait: a waiting one was dequeued before and is enqueued afterwards
+    /// ([`Enqueue::Restored`]), as in the kernel. It may run. A policy that reads the priority at
+    /// `enqueue` can ignore this.
+    fn set_weight(&mut self, _cx: &mut Context, _task: TaskId, _old: u8, _why: Reweight) -> Effect {
+        Effect::Nothing
+    }
+
+    /// The affinity of a task changes. The context has the new one; `old` is the old one. As for
+    /// [`set_weight`](Self::set_weight) the task does not wait, and may run, but not on a CPU that
+    /// it may no longer use.
+    fn set_cpumask(&mut self, _cx: &mut Context, _task: TaskId, _old: Affinity) -> Effect {
+        Effect::Nothing
+    }
+
+    /// A task that sleeps or has just stopped changes to another scheduling class, until
+    /// [`enable`](Self::enable) or `exit_task`.
+    fn disable(&mut self, _cx: &mut Context, _task: TaskId) {}
+
+    /// A task of another class returns to the policy, asleep. Not called for new tasks.
+    fn enable(&mut self, _cx: &mut Context, _task: TaskId) {}
+
+    /// `cpu`, which runs no task of the policy, goes offline: it does not dispatch until
+    /// [`cpu_online`](Self::cpu_online). Tasks that waited for it alone were restored on other
+    /// CPUs. Called only for policies that promise [`Promises::hotplug`].
+    fn cpu_offline(&mut self, _cx: &mut Context, _cpu: CpuId) {}
+
+    /// `cpu` is online again and dispatches next.
+    fn cpu_online(&mut self, _cx: &mut Context, _cpu: CpuId) {}
+
+    /// A better scheduling class takes `cpu`: it does not dispatch until
+    /// [`cpu_acquire`](Self::cpu_acquire). A task that runs there continues afterwards, unless it
+    /// is stopped.
+    fn cpu_release(&mut self, _cx: &mut Context, _cpu: CpuId) {}
+
+    /// The policy has `cpu` again.
+    fn cpu_acquire(&mut self, _cx: &mut Context, _cpu: CpuId) {}
 
     /// A task stops running. If it is still runnable ([`Stop::is_runnable`]), `enqueue` follows.
     fn stopping(&mut self, _cx: &mut Context, _cpu: CpuId, _task: TaskId, _why: Stop) {}
 
-    /// `cpu` has become idle, or has left idle for a task; where alarms were asked for ([`Effect::KickAt`]) or may be ([`Needs::alarm`], groups with
-    /// quotas) also if it was woken and goes on idling. A task that waited for it and was passed over may need another idle CPU, which must be kicked.
+    /// `cpu` has become idle, or has left idle for a task. With alarms ([`Effect::KickAt`],
+    /// [`Needs::alarm`], groups with quotas), it is also called if the CPU was woken and stays
+    /// idle. A task that waited for it and was passed over may need another idle CPU, which must be
+    /// kicked.
     fn update_idle(&mut self, _cx: &mut Context, _cpu: CpuId, _idle: bool) -> Effect {
         Effect::Nothing
     }
@@ -163,35 +212,36 @@ pub trait Policy {
     }
 }
 
-/// What a policy asks of the caller after a callback.
+/// What a policy requests after a callback.
 #[must_use = "an effect that is dropped is a preemption or a kick that never happens"]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
     /// Nothing.
     Nothing,
-    /// If this CPU is idle, let it dispatch.
+    /// Lets this CPU dispatch if it is idle.
     Kick(CpuId),
-    /// If this CPU is idle at that time, which must not be over, let it dispatch. Replaces an earlier one.
+    /// Lets this CPU dispatch at that time, not in the past, if it is idle then. Replaces an
+    /// earlier request.
     KickAt(CpuId, Time),
-    /// Whatever this CPU runs shall stop, and it shall dispatch.
+    /// Stops the task of this CPU, and lets the CPU dispatch.
     Preempt(CpuId),
 }
 
-/// The task to run and for how long at most.
+/// The task to run, and its slice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dispatch {
-    /// Who runs.
+    /// The task.
     pub task: TaskId,
-    /// For at most this long; then it is stopped with [`Stop::SliceOver`].
+    /// The maximum run time; then the task is stopped with [`Stop::SliceOver`].
     pub slice: Nanos,
 }
 
-/// What a dispatch looked at.
+/// The cost of a dispatch: the entries that it examined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scan {
-    /// The queue, by the CPU that it is of; one that serves all is CPU 0's.
+    /// The queue, by its CPU; a queue that serves all CPUs is CPU 0's.
     pub queue: CpuId,
-    /// How many waiting tasks were examined there.
+    /// The number of waiting tasks that were examined.
     pub entries: u32,
 }
 
@@ -200,7 +250,8 @@ pub struct Scan {
 pub struct Wake {
     /// Whether it is new.
     pub new: bool,
-    /// The CPU whose running task woke or forked it; `None` from an interrupt or an arrival from outside.
+    /// The CPU whose running task woke or forked it; `None` from an interrupt or an arrival from
+    /// outside.
     pub waker: Option<CpuId>,
 }
 
@@ -217,8 +268,30 @@ pub enum Enqueue {
     Preempted,
     /// It gave up the rest of its slice.
     Yielded,
-    /// It was stopped ([`Stop::Preempted`]) because its priority changes; it is in the context already ([`Promises::inherits`]).
+    /// It was stopped ([`Stop::Preempted`]) because its priority changes; the context has the new
+    /// one ([`Promises::inherits`]).
     PrioChanged,
+    /// It waited, was dequeued ([`Policy::dequeue`]) because its attributes change, and waits again
+    /// (`ENQUEUE_RESTORE`). It has not slept.
+    Restored,
+}
+
+impl Enqueue {
+    /// Whether the task neither waited nor ran: it is new, woke, or is restored. Otherwise it has
+    /// just stopped on the CPU of the call.
+    pub fn comes(self) -> bool {
+        matches!(self, Enqueue::New | Enqueue::Wakeup | Enqueue::Restored)
+    }
+}
+
+/// Why a priority changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reweight {
+    /// The task's own nice value or priority was set (`set_user_nice`).
+    Own,
+    /// It starts or stops inheriting the priority of a task that waits for it (`rt_mutex_setprio`).
+    /// Its own nice value stays, and so does its weight.
+    Inherited,
 }
 
 /// Why a task stops running.
@@ -234,6 +307,8 @@ pub enum Stop {
     Blocked,
     /// It ended.
     Exited,
+    /// It changes to another scheduling class; [`Policy::disable`] follows.
+    OtherClass,
 }
 
 impl Stop {
@@ -242,24 +317,26 @@ impl Stop {
         self.requeue().is_some()
     }
 
-    /// How a still runnable task goes back to wait.
+    /// How a task that is still runnable is enqueued again.
     pub fn requeue(self) -> Option<Enqueue> {
         match self {
             Stop::SliceOver => Some(Enqueue::SliceOver),
             Stop::Preempted => Some(Enqueue::Preempted),
             Stop::Yielded => Some(Enqueue::Yielded),
-            Stop::Blocked | Stop::Exited => None,
+            Stop::Blocked | Stop::Exited | Stop::OtherClass => None,
         }
     }
 }
 
-/// Events that a policy cannot do without.
+/// Calls and services that a policy requires.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Needs {
     /// A tick of this period on busy CPUs.
     pub tick: Option<Nanos>,
-    /// To be told when a task sleeps, at the time (not at its next wakeup).
+    /// A call when a task sleeps, at that time and not at its next wakeup.
     pub blocking: bool,
-    /// To be asked again at a time of its choice ([`Effect::KickAt`]).
+    /// A call at a time of its choice ([`Effect::KickAt`]).
     pub alarm: bool,
+    /// The maximum number of CPUs, for which it was built; `None` if it keeps no per-CPU data.
+    pub most_cpus: Option<u16>,
 }

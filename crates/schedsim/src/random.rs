@@ -1,4 +1,5 @@
-//! Random numbers from a named, portable generator: xoshiro256++ (Blackman & Vigna 2019), seeded through SplitMix64.
+//! Random numbers from a named, portable generator: xoshiro256++ (Blackman & Vigna 2019), seeded
+//! through SplitMix64.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -23,7 +24,8 @@ impl Random {
         self.generator.next_u64()
     }
 
-    /// A number below `limit`, which is above zero, all equally likely (Lemire 2019, with rejection).
+    /// A number below `limit`, which is above zero, all equally likely (Lemire 2019, with
+    /// rejection).
     #[inline]
     pub fn below(&mut self, limit: u64) -> u64 {
         debug_assert!(limit > 0);

@@ -1,7 +1,8 @@
-//! The seat of a policy: the one place that enforces the contract between a policy and whoever drives it.
+//! The seat of a policy: the only code that enforces the contract between a policy and its driver.
 //!
-//! The engine, a kernel ([`live`](crate::live)) and the replay of a recording each hold a policy in a [`Seat`] and call it through it. The seat keeps the policy's
-//! [`Context`] and what each task does:
+//! The engine, a kernel ([`live`](crate::live)) and the replay of a recording each hold a policy in
+//! a [`Seat`] and call it through it. The seat keeps the policy's [`Context`] and the state of each
+//! task:
 //!
 //! ```text
 //!            init_task        select_cpu          enqueue            dispatch           running
@@ -10,13 +11,17 @@
 //!      └────────────── exit_task ───────────┘ └──── dequeue ───┴───────────── stopping ──────────────┘
 //! ```
 //!
-//! The policy's part ([`Rule`] has all of it, in [`Breach`] words): each CPU and each task that it names exists; it dispatches only a task that waits, to a CPU
-//! on which that may run, for more than no time; an alarm is declared and not in the past; no task is lost. The answer of `select_cpu` must exist, and need not be allowed, as in
-//! the kernel: it says in which queue the task waits, and a policy with one queue for all CPUs does not care.
-//! The driver's part: calls come in the order of the picture, and time does not go back. It is checked of every driver but the engine, for which debug builds assert it.
+//! The policy's part ([`Rule`] lists all of it): each CPU and task that it names exists; it
+//! dispatches only a waiting task, to a CPU that the task may use, with a positive slice; an alarm
+//! is declared and not in the past; no task is lost. The CPU returned by `select_cpu` must exist,
+//! but need not be allowed, as in the kernel: it only names a queue, which a policy with one queue
+//! for all CPUs ignores. The driver's part: calls come in the order of the diagram, and time does
+//! not go back. It is checked for every driver but the engine, for which only debug builds assert
+//! it.
 //!
-//! The first breach stays ([`Seat::breach`]). From then on the seat gives harmless answers (no effect, no task), so that a driver may look for a breach once per event
-//! and not after each call. A run with a breach has no result.
+//! The first breach is kept ([`Seat::breach`]). From then on the seat returns harmless answers (no
+//! effect, no task), so that a driver can check for a breach once per event and not after each
+//! call. A run with a breach has no result.
 //!
 //! ```
 //! use schedsim::policy::{Central, CentralOptions, Enqueue, Wake};
@@ -24,7 +29,8 @@
 //! use schedsim::seat::{Rule, Seat};
 //! use schedsim::{CpuId, Machine, Nanos, TaskId};
 //!
-//! let policy = Central::new(readyq::RoundRobin::new(), CentralOptions::baseline(Nanos::from_millis(4)));
+//! let options = CentralOptions::baseline(Nanos::from_millis(4));
+//! let policy = Central::new(readyq::RoundRobin::new(), options);
 //! let (mut seat, task) = (Seat::new(policy, Machine::ideal(1), 1), TaskId(0));
 //! seat.admit(task, TaskView::of(120));
 //! seat.init_task(task);
@@ -37,10 +43,15 @@
 //! ```
 
 mod breach;
+mod state;
 
-pub use breach::{Breach, Callback, Found, Rule};
+pub use breach::{Breach, Callback, Ended, Found, Rule};
+pub(crate) use state::Away;
+pub use state::TaskState;
 
-use crate::policy::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Scan, Stop, TaskView, Wake};
+use crate::policy::{
+    Context, Dispatch, Effect, Enqueue, Needs, Policy, Reweight, Scan, Stop, TaskView, Wake,
+};
 use crate::workload::Affinity;
 use crate::{CpuId, CpuSet, Machine, Nanos, Random, TaskId, Time};
 use std::fmt;
@@ -56,9 +67,10 @@ pub struct Seat<P, D = Stranger> {
     has_alarms: bool,
 }
 
-/// Who drives a policy.
+/// A kind of driver.
 pub trait Driver {
-    /// Whether its part of the contract need not be checked in release builds: the engine keeps it, which has a cost of an instruction where others have one of ten.
+    /// Whether release builds skip the checks of its part of the contract. The engine does: the
+    /// checks would cost an instruction each, in calls that take about ten.
     const IS_TRUSTED: bool;
 }
 
@@ -78,40 +90,8 @@ impl Driver for Engine {
     const IS_TRUSTED: bool = true;
 }
 
-/// What a task does, as its policy knows it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum TaskState {
-    /// It has not come yet, or has left.
-    #[default]
-    Absent,
-    /// It has come, and `select_cpu` has not placed it yet.
-    New,
-    /// It sleeps, or has stopped and is about to be enqueued.
-    Asleep,
-    /// It waits in one of the policy's queues.
-    Waiting,
-    /// It was dispatched.
-    Chosen,
-    /// It runs.
-    Running,
-}
-
-/// Why a run ended early.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Ended {
-    /// The contract was broken.
-    Breach(Breach),
-    /// A task asks for what cannot be: the workload's fault.
-    Refused {
-        /// When.
-        time: Time,
-        /// Which task, and what it asks for.
-        message: String,
-    },
-}
-
 impl<P: Policy> Seat<P> {
-    /// `policy` on `machine`, on which no task is yet. `seed` is of the random numbers that the policy may draw.
+    /// `policy` on `machine`, without tasks. `seed` seeds the policy's random numbers.
     pub fn new(policy: P, machine: Machine, seed: u64) -> Seat<P> {
         Seat::with_context(policy, Context::new(machine, Vec::new(), Random::new(seed)))
     }
@@ -119,33 +99,41 @@ impl<P: Policy> Seat<P> {
 
 impl<P: Policy, D: Driver> Seat<P, D> {
     pub(crate) fn with_context(policy: P, cx: Context) -> Seat<P, D> {
-        let Needs { tick, alarm, .. } = policy.needs();
+        let Needs { tick, alarm, most_cpus, .. } = policy.needs();
         let has_alarms = alarm || cx.cgroups.iter().any(|cgroup| cgroup.max.is_some());
         let mut seat = Seat { driver: PhantomData, policy, cx, has_alarms };
         if tick == Some(Nanos::ZERO) {
             seat.breach_of(Callback::Needs, None, None, Rule::TickIsPositive);
         }
+        let cpus = seat.cx.machine.cpus;
+        if let Some(most) = most_cpus.filter(|&most| most < cpus) {
+            seat.refuse(format!(
+                "the policy was made for {}, and the machine has {cpus}: make it for {cpus}",
+                plural(most)
+            ));
+        }
         seat
     }
 
-    /// The policy, to read what it says of itself.
+    /// The policy, for its promises and needs.
     #[inline(always)]
     pub fn policy(&self) -> &P {
         &self.policy
     }
 
-    /// What the policy may know.
+    /// The policy's context.
     #[inline(always)]
     pub fn cx(&self) -> &Context {
         &self.cx
     }
 
-    /// Whether the policy may ask for alarms: if its needs say so, or if a group has a quota, which it learns of by and by.
+    /// Whether the policy may request alarms: its needs say so, or a group has a quota, which it
+    /// learns later.
     pub fn has_alarms(&self) -> bool {
         self.has_alarms
     }
 
-    /// Whether the run has ended early: nothing that it came to counts.
+    /// Whether the run has ended early, without a result.
     #[inline(always)]
     pub fn has_ended(&self) -> bool {
         self.cx.ended.is_some()
@@ -156,7 +144,7 @@ impl<P: Policy, D: Driver> Seat<P, D> {
         self.cx.ended.as_deref()
     }
 
-    /// The rule that was broken first, if one was.
+    /// The first broken rule, if any.
     pub fn breach(&self) -> Option<&Breach> {
         match self.ended() {
             Some(Ended::Breach(breach)) => Some(breach),
@@ -164,23 +152,28 @@ impl<P: Policy, D: Driver> Seat<P, D> {
         }
     }
 
-    /// What `task` does.
+    /// The state of `task`.
     #[inline(always)]
     pub fn state(&self, task: TaskId) -> TaskState {
         self.cx.tasks.get(task.index()).map_or(TaskState::Absent, |view| view.state)
     }
 
-    /// The time is `now`.
+    /// Sets the time to `now`.
     #[inline(always)]
     pub fn advance(&mut self, now: Time) {
         debug_assert!(!D::IS_TRUSTED || now >= self.cx.now);
         if !D::IS_TRUSTED && now < self.cx.now {
-            return self.breach_of(Callback::Advance, None, None, Rule::ClockGoesForward { to: now });
+            return self.breach_of(
+                Callback::Advance,
+                None,
+                None,
+                Rule::ClockGoesForward { to: now },
+            );
         }
         self.cx.now = now;
     }
 
-    /// Makes `task` known, which comes later, or comes again under its id. Ids are dense.
+    /// Registers `task`, which is new, or whose id is reused. Ids are dense.
     pub fn admit(&mut self, task: TaskId, view: TaskView) {
         if task.index() >= self.cx.tasks.len() {
             self.cx.tasks.resize(task.index() + 1, TaskView::of(120));
@@ -190,13 +183,13 @@ impl<P: Policy, D: Driver> Seat<P, D> {
         }
     }
 
-    /// `task` is on `cpu` from now on, without having run there.
+    /// `task` is assigned to `cpu`, without having run there.
     #[inline(always)]
     pub(crate) fn put(&mut self, task: TaskId, cpu: CpuId) {
         self.cx.tasks[task.index()].cpu = cpu;
     }
 
-    /// `task`, which was admitted, comes into being.
+    /// `task`, which was admitted, is created.
     #[inline(always)]
     pub fn init_task(&mut self, task: TaskId) {
         if self.moves(Callback::InitTask, task, TaskState::Absent, TaskState::New) {
@@ -207,26 +200,42 @@ impl<P: Policy, D: Driver> Seat<P, D> {
     /// `task`, which sleeps or has just stopped, leaves for good.
     #[inline(always)]
     pub fn exit_task(&mut self, task: TaskId) {
-        if self.moves(Callback::ExitTask, task, TaskState::Asleep, TaskState::Absent) {
+        let from = if !D::IS_TRUSTED && self.state(task) == TaskState::Elsewhere {
+            TaskState::Elsewhere
+        } else {
+            TaskState::Asleep
+        };
+        if self.moves(Callback::ExitTask, task, from, TaskState::Absent) {
             self.policy.exit_task(&mut self.cx, task);
         }
     }
 
-    /// Where `task`, which is new or sleeps, shall wait.
+    /// Returns the CPU on which `task`, which is new or sleeps, should wait.
     #[inline(always)]
     pub fn select_cpu(&mut self, task: TaskId, wake: Wake) -> CpuId {
-        if !self.moves(Callback::SelectCpu, task, if wake.new { TaskState::New } else { TaskState::Asleep }, TaskState::Asleep) {
+        if !self.moves(
+            Callback::SelectCpu,
+            task,
+            if wake.new { TaskState::New } else { TaskState::Asleep },
+            TaskState::Asleep,
+        ) {
             return CpuId(0);
         }
         let cpu = self.policy.select_cpu(&mut self.cx, task, wake);
         if cpu.0 < self.cx.machine.cpus {
             return cpu;
         }
-        self.breach_of(Callback::SelectCpu, Some(task), Some(cpu), Rule::CpuExists { cpus: self.cx.machine.cpus });
+        self.breach_of(
+            Callback::SelectCpu,
+            Some(task),
+            Some(cpu),
+            Rule::CpuExists { cpus: self.cx.machine.cpus },
+        );
         self.cx.tasks[task.index()].cpu
     }
 
-    /// Lets the policy place `task`, which was somewhere before it was new to the policy: it is placed while it may run nowhere else.
+    /// Makes the policy place `task`, which already had a CPU: during the call it may run nowhere
+    /// else.
     pub fn place_where_it_is(&mut self, task: TaskId) {
         let Some(view) = self.cx.tasks.get_mut(task.index()) else { return };
         let affinity = std::mem::replace(&mut view.affinity, Affinity::Pinned(view.cpu));
@@ -235,7 +244,7 @@ impl<P: Policy, D: Driver> Seat<P, D> {
         (view.cpu, view.affinity) = (cpu, affinity);
     }
 
-    /// `task`, which sleeps or has just stopped, waits on `cpu` from now on.
+    /// `task`, which sleeps or has just stopped, starts to wait on `cpu`.
     #[inline(always)]
     pub fn enqueue(&mut self, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
         if !D::IS_TRUSTED && cpu.0 >= self.cx.machine.cpus {
@@ -248,29 +257,34 @@ impl<P: Policy, D: Driver> Seat<P, D> {
         self.checked(effect, Callback::Enqueue)
     }
 
-    /// `task`, which waits, is taken away without having run.
+    /// `task`, which waits, is removed without having run.
     pub fn dequeue(&mut self, task: TaskId) {
         if self.moves(Callback::Dequeue, task, TaskState::Waiting, TaskState::Asleep) {
             self.policy.dequeue(&mut self.cx, task);
         }
     }
 
-    /// What `cpu`, which runs nothing, shall run next.
+    /// Returns the next task of `cpu`, which runs nothing.
     #[inline(always)]
     pub fn dispatch(&mut self, cpu: CpuId) -> Option<Dispatch> {
-        if !D::IS_TRUSTED && self.cx.current.get(cpu.index()) != Some(&TaskId::NONE) {
+        if !D::IS_TRUSTED
+            && (self.cx.current.get(cpu.index()) != Some(&TaskId::NONE) || self.is_away(cpu))
+        {
             return self.cpu_in_no_order(Callback::Dispatch, cpu);
         }
         let dispatch = self.policy.dispatch(&mut self.cx, cpu)?;
         let Dispatch { task, slice } = dispatch;
-        if self.state(task) != TaskState::Waiting || slice == Nanos::ZERO || !self.cx.allowed(task, cpu) {
+        if self.state(task) != TaskState::Waiting
+            || slice == Nanos::ZERO
+            || !self.cx.allowed(task, cpu)
+        {
             return self.undo_dispatch(cpu, dispatch);
         }
         self.cx.tasks[task.index()].state = TaskState::Chosen;
         Some(dispatch)
     }
 
-    /// `task`, which was dispatched to `cpu`, is that CPU's from now on.
+    /// `task`, which was dispatched to `cpu`, now belongs to it.
     pub fn occupy(&mut self, cpu: CpuId, task: TaskId) {
         if self.cx.current.get(cpu.index()) != Some(&TaskId::NONE) {
             return self.cpu_in_no_order(Callback::Running, cpu).unwrap_or(());
@@ -288,7 +302,8 @@ impl<P: Policy, D: Driver> Seat<P, D> {
         }
     }
 
-    /// `task`, which was dispatched to `cpu`, occupies it and starts to run. The policy learns of it `later` than it is by the driver's clock: when the switch is over.
+    /// `task`, which was dispatched to `cpu`, occupies it and starts to run. The policy receives
+    /// this `later` than the driver's clock: when the switch is over.
     #[inline(always)]
     pub(crate) fn start(&mut self, cpu: CpuId, task: TaskId, later: Nanos) {
         if self.moves(Callback::Running, task, TaskState::Chosen, TaskState::Running) {
@@ -300,19 +315,24 @@ impl<P: Policy, D: Driver> Seat<P, D> {
         }
     }
 
-    /// The task that runs on `cpu` stops. If it is still runnable, [`enqueue`](Self::enqueue) follows.
+    /// The task that runs on `cpu` stops. If it is still runnable, [`enqueue`](Self::enqueue)
+    /// follows.
     #[inline(always)]
     pub fn stopping(&mut self, cpu: CpuId, why: Stop) {
-        let task = self.cx.current.get_mut(cpu.index()).map_or(TaskId::NONE, |current| std::mem::replace(current, TaskId::NONE));
+        let task = self
+            .cx
+            .current
+            .get_mut(cpu.index())
+            .map_or(TaskId::NONE, |current| std::mem::replace(current, TaskId::NONE));
         if self.moves(Callback::Stopping, task, TaskState::Running, TaskState::Asleep) {
             self.policy.stopping(&mut self.cx, cpu, task, why);
         }
     }
 
-    /// `cpu` is idle from now on.
+    /// `cpu` becomes idle.
     #[inline(always)]
     pub fn idle(&mut self, cpu: CpuId) {
-        if D::IS_TRUSTED || cpu.0 < self.cx.machine.cpus {
+        if D::IS_TRUSTED || cpu.0 < self.cx.machine.cpus && !self.is_away(cpu) {
             self.cx.idle.insert(cpu);
         }
     }
@@ -350,18 +370,23 @@ impl<P: Policy, D: Driver> Seat<P, D> {
         if scan.queue.0 < self.cx.machine.cpus {
             return scan;
         }
-        self.breach_of(Callback::Scan, None, Some(scan.queue), Rule::CpuExists { cpus: self.cx.machine.cpus });
+        self.breach_of(
+            Callback::Scan,
+            None,
+            Some(scan.queue),
+            Rule::CpuExists { cpus: self.cx.machine.cpus },
+        );
         Scan { queue: cpu, ..scan }
     }
 
-    /// Nothing is left to happen: a task that waits now was lost.
+    /// Nothing is left to happen: a task that still waits was lost.
     pub fn expect_none_lost(&mut self) {
         if let Some(task) = self.cx.tasks.iter().position(|view| view.state == TaskState::Waiting) {
             self.breach_of(Callback::Dispatch, Some(TaskId(task as u32)), None, Rule::NoneLost);
         }
     }
 
-    /// `policy` takes over at time zero: to it all tasks are new, and none is any CPU's.
+    /// `policy` takes over at time zero. All tasks are new to it, and no CPU has a task.
     pub fn begin_anew(&mut self, policy: P, seed: u64) {
         self.cx.now = Time::ZERO;
         self.cx.random = Random::new(seed);
@@ -374,22 +399,132 @@ impl<P: Policy, D: Driver> Seat<P, D> {
         }
     }
 
-    /// The priority of `task`, which is new, sleeps, has just stopped or runs, becomes `prio`. One that waits is dequeued before. Says what it was.
-    pub fn set_weight(&mut self, task: TaskId, prio: u8) -> u8 {
-        let state = self.state(task);
-        if !matches!(state, TaskState::New | TaskState::Asleep | TaskState::Running) {
-            debug_assert!(!D::IS_TRUSTED, "set_weight of {task:?}: {state:?}");
-            self.breach_of(Callback::SetWeight, Some(task), None, Rule::CallInOrder { found: Found::Task(state) });
-            return prio;
+    /// The priority of `task`, which is new, sleeps, has just stopped or [occupies](Self::occupy) a
+    /// CPU, becomes `prio`. A waiting task is dequeued before.
+    pub fn set_weight(&mut self, task: TaskId, prio: u8, why: Reweight) -> Effect {
+        if !self.may_change(Callback::SetWeight, task) {
+            return Effect::Nothing;
         }
         let old = std::mem::replace(&mut self.cx.tasks[task.index()].prio, prio);
-        if old != prio {
-            self.policy.set_weight(&mut self.cx, task, old);
+        if old == prio {
+            return Effect::Nothing;
         }
-        old
+        let effect = self.policy.set_weight(&mut self.cx, task, old, why);
+        self.checked(effect, Callback::SetWeight)
     }
 
-    /// The affinity that these CPUs are.
+    /// The affinity of `task`, which is in no queue, changes. If it runs on another CPU, it is
+    /// stopped before.
+    pub fn set_cpumask(&mut self, task: TaskId, affinity: Affinity) -> Effect {
+        if !self.may_change(Callback::SetCpumask, task) {
+            return Effect::Nothing;
+        }
+        let old = std::mem::replace(&mut self.cx.tasks[task.index()].affinity, affinity);
+        if old == affinity {
+            return Effect::Nothing;
+        }
+        if self.cx.runs_on(task).is_some_and(|cpu| !self.cx.allowed(task, cpu)) {
+            self.cx.tasks[task.index()].affinity = old;
+            let rule = Rule::CallInOrder { found: Found::Outside };
+            self.breach_of(Callback::SetCpumask, Some(task), self.cx.runs_on(task), rule);
+            return Effect::Nothing;
+        }
+        let effect = self.policy.set_cpumask(&mut self.cx, task, old);
+        self.checked(effect, Callback::SetCpumask)
+    }
+
+    /// `task`, which sleeps or has just stopped, changes to another class.
+    pub fn disable(&mut self, task: TaskId) {
+        if self.moves(Callback::Disable, task, TaskState::Asleep, TaskState::Elsewhere) {
+            self.policy.disable(&mut self.cx, task);
+        }
+    }
+
+    /// `task`, which was of another class, returns to the policy.
+    pub fn enable(&mut self, task: TaskId) {
+        if self.moves(Callback::Enable, task, TaskState::Elsewhere, TaskState::Asleep) {
+            self.policy.enable(&mut self.cx, task);
+        }
+    }
+
+    /// `cpu`, which runs nothing, goes offline.
+    pub fn cpu_offline(&mut self, cpu: CpuId) {
+        if self.leaves(Callback::CpuOffline, cpu, Away::Offline) {
+            self.policy.cpu_offline(&mut self.cx, cpu);
+        }
+    }
+
+    /// `cpu`, which was offline, is online again.
+    pub fn cpu_online(&mut self, cpu: CpuId) {
+        if self.comes_back(Callback::CpuOnline, cpu, Away::Offline) {
+            self.policy.cpu_online(&mut self.cx, cpu);
+        }
+    }
+
+    /// A better class takes `cpu`, which may keep its task until it returns.
+    pub fn cpu_release(&mut self, cpu: CpuId) {
+        if self.leaves(Callback::CpuRelease, cpu, Away::Released) {
+            self.policy.cpu_release(&mut self.cx, cpu);
+        }
+    }
+
+    /// `cpu`, which a better class had taken, is the policy's again.
+    pub fn cpu_acquire(&mut self, cpu: CpuId) {
+        if self.comes_back(Callback::CpuAcquire, cpu, Away::Released) {
+            self.policy.cpu_acquire(&mut self.cx, cpu);
+        }
+    }
+
+    /// Whether `cpu` is offline or taken by another class.
+    pub fn is_away(&self, cpu: CpuId) -> bool {
+        self.cx.away.iter().any(|&(other, _)| other == cpu)
+    }
+
+    fn leaves(&mut self, callback: Callback, cpu: CpuId, why: Away) -> bool {
+        let current = self.cx.current.get(cpu.index());
+        let found = match current {
+            None => Found::NoCpu,
+            Some(&task) if task != TaskId::NONE && why == Away::Offline => Found::CpuBusy,
+            Some(_) if self.is_away(cpu) => Found::CpuAway,
+            Some(_) => {
+                self.cx.away.push((cpu, why));
+                self.cx.idle.remove(cpu);
+                return true;
+            }
+        };
+        self.breach_of(callback, None, Some(cpu), Rule::CallInOrder { found });
+        false
+    }
+
+    fn comes_back(&mut self, callback: Callback, cpu: CpuId, why: Away) -> bool {
+        if let Some(at) = self.cx.away.iter().position(|&away| away == (cpu, why)) {
+            self.cx.away.remove(at);
+            return true;
+        }
+        self.cpu_in_no_order(callback, cpu).unwrap_or(false)
+    }
+
+    /// Whether the attributes of `task` may change now: it must be in no queue of the policy.
+    fn may_change(&mut self, callback: Callback, task: TaskId) -> bool {
+        let state = self.state(task);
+        let may = match state {
+            TaskState::New | TaskState::Asleep | TaskState::Elsewhere | TaskState::Running => true,
+            TaskState::Chosen => self.cx.runs_on(task).is_some(),
+            TaskState::Absent | TaskState::Waiting => false,
+        };
+        if !may {
+            debug_assert!(!D::IS_TRUSTED, "{callback:?} of {task:?}: {state:?}");
+            self.breach_of(
+                callback,
+                Some(task),
+                None,
+                Rule::CallInOrder { found: Found::Task(state) },
+            );
+        }
+        may
+    }
+
+    /// The affinity of this set of CPUs.
     pub(crate) fn affinity_of(&mut self, cpus: CpuSet) -> Affinity {
         let sets = &mut self.cx.cpu_sets;
         let index = sets.iter().position(|known| *known == cpus).unwrap_or_else(|| {
@@ -399,12 +534,12 @@ impl<P: Policy, D: Driver> Seat<P, D> {
         Affinity::Set(index as u32)
     }
 
-    /// The workload asks for what cannot be.
+    /// The workload requests something impossible.
     pub(crate) fn refuse(&mut self, message: String) {
         self.cx.refuse(message);
     }
 
-    /// Moves `task` from one state to another, or notes that this call came out of order.
+    /// Moves `task` from one state to another, or records that this call came out of order.
     #[inline(always)]
     fn moves(&mut self, callback: Callback, task: TaskId, from: TaskState, to: TaskState) -> bool {
         match self.cx.tasks.get_mut(task.index()) {
@@ -429,10 +564,18 @@ impl<P: Policy, D: Driver> Seat<P, D> {
         match effect {
             Effect::Nothing => effect,
             Effect::Kick(cpu) | Effect::Preempt(cpu) if cpu.0 < cpus => effect,
-            Effect::KickAt(cpu, time) if cpu.0 < cpus && self.has_alarms && time >= self.cx.now => effect,
-            Effect::Kick(cpu) | Effect::Preempt(cpu) => self.undo_effect(callback, cpu, Rule::CpuExists { cpus }),
-            Effect::KickAt(cpu, _) if cpu.0 >= cpus => self.undo_effect(callback, cpu, Rule::CpuExists { cpus }),
-            Effect::KickAt(cpu, _) if !self.has_alarms => self.undo_effect(callback, cpu, Rule::AlarmIsDeclared),
+            Effect::KickAt(cpu, time) if cpu.0 < cpus && self.has_alarms && time >= self.cx.now => {
+                effect
+            }
+            Effect::Kick(cpu) | Effect::Preempt(cpu) => {
+                self.undo_effect(callback, cpu, Rule::CpuExists { cpus })
+            }
+            Effect::KickAt(cpu, _) if cpu.0 >= cpus => {
+                self.undo_effect(callback, cpu, Rule::CpuExists { cpus })
+            }
+            Effect::KickAt(cpu, _) if !self.has_alarms => {
+                self.undo_effect(callback, cpu, Rule::AlarmIsDeclared)
+            }
             Effect::KickAt(cpu, at) => self.undo_effect(callback, cpu, Rule::AlarmIsAhead { at }),
         }
     }
@@ -452,7 +595,11 @@ impl<P: Policy, D: Driver> Seat<P, D> {
 
     #[cold]
     #[inline(never)]
-    fn undo_dispatch(&mut self, cpu: CpuId, Dispatch { task, slice }: Dispatch) -> Option<Dispatch> {
+    fn undo_dispatch(
+        &mut self,
+        cpu: CpuId,
+        Dispatch { task, slice }: Dispatch,
+    ) -> Option<Dispatch> {
         let rule = match self.state(task) {
             TaskState::Absent => Rule::TaskExists,
             TaskState::Waiting if slice == Nanos::ZERO => Rule::SliceIsPositive,
@@ -468,6 +615,7 @@ impl<P: Policy, D: Driver> Seat<P, D> {
     fn cpu_in_no_order<T>(&mut self, callback: Callback, cpu: CpuId) -> Option<T> {
         let rule = match self.cx.current.get(cpu.index()) {
             None => Rule::CallInOrder { found: Found::NoCpu },
+            Some(_) if self.is_away(cpu) => Rule::CallInOrder { found: Found::CpuAway },
             Some(&TaskId::NONE) => Rule::CallInOrder { found: Found::CpuFree },
             Some(_) => Rule::CallInOrder { found: Found::CpuBusy },
         };
@@ -477,10 +625,21 @@ impl<P: Policy, D: Driver> Seat<P, D> {
 
     #[cold]
     #[inline(never)]
-    fn breach_of(&mut self, callback: Callback, task: Option<TaskId>, cpu: Option<CpuId>, rule: Rule) {
+    fn breach_of(
+        &mut self,
+        callback: Callback,
+        task: Option<TaskId>,
+        cpu: Option<CpuId>,
+        rule: Rule,
+    ) {
         let breach = Breach { callback, rule, task, cpu, time: self.cx.now };
         self.cx.ended.get_or_insert_with(|| Box::new(Ended::Breach(breach)));
     }
+}
+
+/// A number of CPUs in words.
+fn plural(cpus: u16) -> String {
+    if cpus == 1 { "1 CPU".to_string() } else { format!("{cpus} CPUs") }
 }
 
 impl fmt::Display for Ended {

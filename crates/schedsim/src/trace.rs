@@ -1,44 +1,46 @@
-//! The narrow waist: a stream of fixed-size events in chunks.
+//! The trace: a stream of fixed-size events in chunks.
 //!
-//! The simulator, a recorded file, a virtual machine and the host all feed the same [`Event`]s to the same [`Observer`]s; metrics, checks
-//! and exports consume nothing else. Event names are those of Linux's tracepoints, with `job_*` and `overhead` beside them for
-//! producers that know more than a kernel tells. Time starts at zero with the first event and never goes backwards.
+//! The simulator, recordings, virtual machines and the host all feed the same [`Event`]s to the
+//! same [`Observer`]s; metrics, checks and exports consume nothing else. Events have the names of
+//! Linux's tracepoints, plus `job_*` and `overhead` for producers that know more than a kernel
+//! reports. Time starts at zero with the first event and never goes backwards.
 
 mod words;
 
 pub use words::TraceHash;
 
 use crate::{CpuId, Nanos, TaskId, Time};
+use strum::{VariantArray, VariantNames};
 
 /// How many events a producer gathers before it calls its observers.
 pub const CHUNK: usize = 256;
 
-/// Something that happened, on a CPU, at an instant. 32 bytes.
+/// An event on a CPU at an instant. 32 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// When.
+    /// The time.
     pub time: Time,
-    /// On which CPU it was seen (for a waking: the waker's CPU).
+    /// The CPU that recorded it (for a waking: the waker's CPU).
     pub cpu: CpuId,
-    /// What.
+    /// The kind, with its data.
     pub kind: EventKind,
 }
 
-/// What happened. [`TaskId::NONE`] stands for the idle task.
+/// The kinds of events. [`TaskId::NONE`] stands for the idle task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EventKind {
     /// The CPU went from one task to another.
     SchedSwitch {
-        /// Who ran.
+        /// The task that ran.
         prev: TaskId,
-        /// Who runs now.
+        /// The task that runs now.
         next: TaskId,
         /// Why `prev` stopped.
         prev_state: PrevState,
     },
-    /// A sleeping task is being woken by what runs on this CPU. From here on it is runnable.
+    /// The current task or interrupt of this CPU wakes a sleeping task, which becomes runnable.
     SchedWaking {
-        /// Who is woken.
+        /// The woken task.
         task: TaskId,
         /// The CPU chosen for it.
         target: CpuId,
@@ -47,7 +49,7 @@ pub enum EventKind {
     },
     /// The woken task is on a ready queue (recordings only; the simulator's wakings are wakeups).
     SchedWakeup {
-        /// Who was woken.
+        /// The woken task.
         task: TaskId,
         /// Where it is queued.
         target: CpuId,
@@ -61,7 +63,7 @@ pub enum EventKind {
     },
     /// A task was created.
     SchedProcessFork {
-        /// By whom.
+        /// The creating task.
         parent: TaskId,
         /// The new task.
         child: TaskId,
@@ -85,41 +87,41 @@ pub enum EventKind {
         /// To where.
         to: CpuId,
     },
-    /// A task's priority changed because of who waits for a mutex that it holds, or does so no longer.
+    /// Priority inheritance changed a task's priority.
     SchedPiSetprio {
-        /// Whose.
+        /// The task.
         task: TaskId,
         /// Its kernel priority until now.
         old: u8,
         /// Its kernel priority from now on.
         new: u8,
     },
-    /// The running task begins to wait for a mutex; it ends with its waking (`lock:contention_begin`).
+    /// The running task starts to wait for a mutex, until its waking (`lock:contention_begin`).
     ContentionBegin {
-        /// Who waits.
+        /// The waiting task.
         task: TaskId,
-        /// Who holds the mutex.
+        /// The holder of the mutex.
         owner: TaskId,
-        /// Which mutex of the workload.
+        /// The mutex of the workload.
         mutex: u32,
     },
     /// A job, the unit of response time, was released.
     JobRelease {
-        /// Whose job.
+        /// The task of the job.
         task: TaskId,
     },
     /// A job was completed.
     JobComplete {
-        /// Whose job.
+        /// The task of the job.
         task: TaskId,
         /// Its bursts and pauses before queueing and overhead.
         demand: Nanos,
     },
     /// The CPU spent time on scheduling itself, starting now.
     Overhead {
-        /// On whose account, or the idle task.
+        /// The task that pays, or the idle task.
         task: TaskId,
-        /// What for.
+        /// The kind of overhead.
         kind: OverheadKind,
         /// How long.
         spent: Nanos,
@@ -127,7 +129,8 @@ pub enum EventKind {
 }
 
 /// Why a task stopped running.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub enum PrevState {
     /// Still runnable: preempted, slice over or yielded (`R`, `R+`). The CPU burst goes on later.
     Runnable,
@@ -137,12 +140,14 @@ pub enum PrevState {
     Dead,
 }
 
-/// Who woke a task.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// The source of a waking.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub enum WakeContext {
     /// The task running on that CPU.
     Task,
-    /// A softirq that interrupted or followed the running task (a timer, or a packet on the loopback that this very task sent).
+    /// A softirq that interrupted or followed the running task (a timer, or a packet on the
+    /// loopback that this very task sent).
     Softirq,
     /// An interrupt.
     Hardirq,
@@ -151,7 +156,7 @@ pub enum WakeContext {
 }
 
 /// What scheduling overhead is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, VariantArray)]
 pub enum OverheadKind {
     /// Switching from one task to another.
     Switch,
@@ -169,20 +174,18 @@ pub enum OverheadKind {
 
 impl OverheadKind {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [OverheadKind; 6] = [
+    pub const ALL: &'static [OverheadKind] = OverheadKind::VARIANTS;
+
+    /// The kinds that are costs of scheduling.
+    pub const OF_SCHEDULING: [OverheadKind; 5] = [
         OverheadKind::Switch,
         OverheadKind::Migration,
         OverheadKind::IdleExit,
         OverheadKind::Sharing,
         OverheadKind::Queue,
-        OverheadKind::Slow,
     ];
 
-    /// Those that scheduling is to blame for.
-    pub const OF_SCHEDULING: [OverheadKind; 5] =
-        [OverheadKind::Switch, OverheadKind::Migration, OverheadKind::IdleExit, OverheadKind::Sharing, OverheadKind::Queue];
-
-    /// What it is called where a person reads it.
+    /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {
             OverheadKind::Switch => "switch",
@@ -195,10 +198,10 @@ impl OverheadKind {
     }
 }
 
-/// Who a [`TaskId`] of a trace is.
+/// The identity of a [`TaskId`] of a trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TaskInfo {
-    /// The name, the last one when `exec` changed it.
+    /// The name; if `exec` changed it, the last one.
     pub name: String,
     /// The thread id in the recorded system; 0 where there is none.
     pub pid: u32,
@@ -208,24 +211,26 @@ pub struct TaskInfo {
     pub prio: u8,
 }
 
-/// Consumes a trace: metrics, checks, hashes, writers, workload builders.
+/// Consumes a trace, as metrics, checks, hashes, writers and workload builders do.
 pub trait Observer {
     /// Takes the next events. Chunks come in order of time; the last one may be short.
     fn events(&mut self, chunk: &[Event]);
 }
 
-/// Where a producer's events go. [`Trace`] takes them to any number of observers; with [`Direct`] the producer is compiled for one.
+/// The destination of a producer's events. [`Trace`] passes them to any number of observers;
+/// [`Direct`] compiles the producer for a single one.
 pub trait Sink {
     /// The next event.
     fn push(&mut self, time: Time, cpu: CpuId, kind: EventKind);
 
-    /// There are no more; a producer calls it once at its end.
+    /// Ends the stream; a producer calls it once.
     fn flush(&mut self) {}
 }
 
 /// One observer that sees each event as it happens.
 ///
-/// The producer knows where it pushes which kind of event, so that the observer's choice between kinds is made by the compiler.
+/// The producer pushes each kind of event from its own place, so the compiler resolves the
+/// observer's match on kinds.
 pub struct Direct<'a, O>(pub &'a mut O);
 
 impl<O: Observer> Sink for Direct<'_, O> {
@@ -235,9 +240,9 @@ impl<O: Observer> Sink for Direct<'_, O> {
     }
 }
 
-/// Gathers events into chunks and hands them on.
+/// Gathers events into chunks and passes them on.
 pub struct Trace<'a> {
-    /// Of which the first `len` are gathered.
+    /// The first `len` events are valid.
     chunk: Box<[Event; CHUNK]>,
     len: usize,
     observers: Vec<&'a mut dyn Observer>,
@@ -246,13 +251,17 @@ pub struct Trace<'a> {
 impl<'a> Trace<'a> {
     /// A stream to `observers`, which see each chunk in this order.
     pub fn new(observers: Vec<&'a mut dyn Observer>) -> Self {
-        let nothing = Event { time: Time::ZERO, cpu: CpuId(0), kind: EventKind::JobRelease { task: TaskId::NONE } };
+        let nothing = Event {
+            time: Time::ZERO,
+            cpu: CpuId(0),
+            kind: EventKind::JobRelease { task: TaskId::NONE },
+        };
         Trace { chunk: Box::new([nothing; CHUNK]), len: 0, observers }
     }
 }
 
 impl Sink for Trace<'_> {
-    /// Appends an event. If nobody looks, none is written once the chunk is full.
+    /// Appends an event. Without observers a full chunk is dropped.
     #[inline]
     fn push(&mut self, time: Time, cpu: CpuId, kind: EventKind) {
         if self.len >= CHUNK {
@@ -265,7 +274,7 @@ impl Sink for Trace<'_> {
         self.len += 1;
     }
 
-    /// Hands on what is gathered.
+    /// Passes on the gathered events.
     #[cold]
     #[inline(never)]
     fn flush(&mut self) {
@@ -277,3 +286,21 @@ impl Sink for Trace<'_> {
 }
 
 const _: () = assert!(size_of::<Event>() == 32);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Python's tables find a word by the number of its variant.
+    #[test]
+    fn the_words_of_states_and_contexts_stand_at_their_numbers() {
+        use PrevState::{Blocked, Dead, Runnable};
+        use WakeContext::{Hardirq, Softirq, Task, Unknown};
+        let states = [Runnable, Blocked, Dead]
+            .map(|state| <PrevState as VariantNames>::VARIANTS[state as usize]);
+        assert_eq!(states, ["runnable", "blocked", "dead"]);
+        let contexts = [Task, Softirq, Hardirq, Unknown]
+            .map(|context| <WakeContext as VariantNames>::VARIANTS[context as usize]);
+        assert_eq!(contexts, ["task", "softirq", "hardirq", "unknown"]);
+    }
+}

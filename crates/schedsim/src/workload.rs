@@ -1,4 +1,4 @@
-//! What there is to schedule: tasks, where they may run, and what each of them does.
+//! Workloads: tasks, their affinity, and their scripts.
 
 mod attributes;
 mod beside;
@@ -18,15 +18,20 @@ pub use attributes::{Attributes, Membership, Slice, TaskClass};
 pub use cgroup::{Bandwidth, Cgroup};
 pub use costs::{CostEstimator, Costs, Estimate, LONGEST_SWITCH, USUAL_SWITCH};
 pub(crate) use model::Population;
-pub use model::{After, Bin, Bursts, Class, Distribution, Kind, Model, Priorities, RunLength, Stream, Unix1990};
+pub use model::{
+    After, Bin, Bursts, Class, Distribution, Kind, Model, Priorities, RunLength, Stream, Unix1990,
+};
 pub(crate) use nudge::Jitter;
 pub use nudge::Nudge;
 pub use operation::Operation;
 pub use phases::{
-    BarrierOptions, CgroupOptions, Closed, DeviceOptions, Invalid, IoOperation, IoPhase, LoopPhase, MutexOptions, Phase, PipeOptions,
-    ReservationOptions, SchedulingPolicy, Tasks, TimerMode, TimerPhase,
+    BarrierOptions, CgroupOptions, Closed, DeviceOptions, Invalid, IoOperation, IoPhase, LoopPhase,
+    MutexOptions, Phase, PipeOptions, ReservationOptions, SchedulingPolicy, Tasks, TimerMode,
+    TimerPhase,
 };
-pub use replay::{EdgeCounts, Recorded, ReplayBuilder, ReplayOptions, ReplayReport, TaskMatch, UntilEnded};
+pub use replay::{
+    EdgeCounts, Recorded, ReplayBuilder, ReplayOptions, ReplayReport, TaskMatch, UntilEnded,
+};
 pub use reservation::{Reservation, Schedulability, reservable};
 pub(crate) use script::Words;
 pub use script::{Action, Script, Step, Steps};
@@ -39,15 +44,15 @@ use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 /// A closed set of tasks with a script each. [`TaskId`]s are indices into `tasks`.
 #[derive(Clone, Debug, Default)]
 pub struct Workload {
-    /// The tasks, those that others fork among them.
+    /// The tasks, including those that other tasks fork.
     pub tasks: Vec<TaskSpec>,
     /// Sets of CPUs that [`Affinity::Set`] refers to.
     pub cpu_sets: Vec<CpuSet>,
     /// The control groups that [`Attributes::membership`] refers to.
     pub cgroups: Vec<Cgroup>,
-    /// What tasks reserve, in order of id; of those behind the end nobody does.
+    /// The reservations of tasks, in order of id; tasks beyond the end have none.
     pub reservations: Vec<Option<Reservation>>,
-    /// What their scripts' [`Operation`]s refer to.
+    /// The objects of the scripts' [`Operation`]s.
     pub shared: Shared,
 }
 
@@ -60,11 +65,11 @@ pub struct TaskSpec {
     pub attributes: Attributes,
     /// Where it may run.
     pub affinity: Affinity,
-    /// The CPU it is taken to have run on before.
+    /// Its last CPU before the run.
     pub cpu: CpuId,
-    /// When it comes into being.
+    /// When it starts.
     pub start: Start,
-    /// What it does.
+    /// Its script.
     pub script: Script,
 }
 
@@ -80,34 +85,38 @@ pub enum Affinity {
     Set(u32),
 }
 
-/// When a task comes into being.
+/// When a task starts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Start {
-    /// At an instant.
+    /// It is created at an instant.
     At(Time),
-    /// It was there before, asleep where it ran last, and wakes at an instant.
+    /// It existed before, asleep on its last CPU, and wakes at an instant.
     Asleep(Time),
-    /// When another task's script forks it.
+    /// Another task's script forks it.
     Forked,
 }
 
 impl Workload {
-    /// The CPU time that all scripts together ask for.
+    /// The total CPU time of all scripts.
     pub fn demand(&self) -> Nanos {
         self.tasks.iter().map(|task| task.script.demand()).sum()
     }
 
-    /// How many CPU bursts there are: runs that end in a sleep, a wait or an exit; those of a loop count once.
+    /// The number of CPU bursts: runs that end in a sleep, a wait or an exit. Those of a loop count
+    /// once.
     pub fn bursts(&self) -> u64 {
-        self.tasks.iter().map(|task| task.script.steps().filter(|step| step.then.ends_burst()).count() as u64).sum()
+        self.tasks
+            .iter()
+            .map(|task| task.script.steps().filter(|step| step.then.ends_burst()).count() as u64)
+            .sum()
     }
 
-    /// What the scripts occupy in memory.
+    /// The memory that the scripts occupy.
     pub fn script_bytes(&self) -> usize {
         self.tasks.iter().map(|task| task.script.bytes()).sum()
     }
 
-    /// What `task` reserves.
+    /// The reservation of `task`.
     pub fn reservation(&self, task: TaskId) -> Option<Reservation> {
         self.reservations.get(task.index()).copied().flatten()
     }

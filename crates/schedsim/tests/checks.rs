@@ -1,4 +1,4 @@
-//! Every check is shown to catch a canary, and every policy to pass them all.
+//! Every check catches a canary, and every policy passes all checks.
 
 mod support;
 
@@ -6,10 +6,15 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use schedsim::checks::{Checks, Rule, Violation};
 use schedsim::engine::{self, Error, Options, Outcome};
-use schedsim::policy::{Catalog, Context, Dispatch, Effect, Enqueue, Needs, Policy, PolicySpec, Promises, Shares, Stop, Wake};
+use schedsim::policy::{
+    Catalog, Context, Dispatch, Effect, Enqueue, Needs, Policy, PolicySpec, Promises, Reweight,
+    Scan, Shares, Stop, Wake,
+};
 use schedsim::swarm::Case;
 use schedsim::trace::{Event, EventKind, Observer, OverheadKind, PrevState, Trace};
-use schedsim::workload::{Action, Affinity, Closed, Phase, ReservationOptions, Tasks, TimerMode, TimerPhase, Workload};
+use schedsim::workload::{
+    Action, Affinity, Closed, Phase, ReservationOptions, Tasks, TimerMode, TimerPhase, Workload,
+};
 use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
 use support::{at, event, id, swarm, switch, task, wakeup_new, waking, workload};
 
@@ -23,6 +28,7 @@ const NOTHING: Promises = Promises {
     shares: None,
     deadlines: None,
     inherits: false,
+    hotplug: false,
     starvation_free: false,
 };
 const LOCAL: Promises = Promises { locally_work_conserving: true, ..NOTHING };
@@ -30,7 +36,7 @@ const ALL_PROMISES: Promises = Promises { work_conserving: true, ..LOCAL };
 
 // Policies that are broken on purpose.
 
-/// What is wrong with a [`Broken`] policy.
+/// The fault of a [`Broken`] policy.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Fault {
     NeverKicks,
@@ -40,11 +46,13 @@ enum Fault {
     Forgets(TaskId),
     /// Promises what it does not keep.
     Promises(Promises),
+    /// The same, and ignores priority changes.
+    Deaf(Promises),
     /// Lets every task run on for this much longer than its slice.
     Overruns(Nanos),
     /// Stops every task after this at the latest.
     Cuts(Nanos),
-    /// Preempts nobody for a task that wakes.
+    /// Never preempts for a waking task.
     NeverPreempts,
     /// Does nothing at ticks.
     NeverTicks,
@@ -57,15 +65,57 @@ struct Broken<P> {
     wakeups: u32,
 }
 
+// A callback that is not forwarded here would silently do nothing.
+#[deny(clippy::missing_trait_methods)]
 impl<P: Policy> Policy for Broken<P> {
     fn needs(&self) -> Needs {
         self.policy.needs()
     }
     fn promises(&self) -> Promises {
         match self.fault {
-            Fault::Promises(promises) => promises,
+            Fault::Promises(promises) | Fault::Deaf(promises) => promises,
             _ => self.policy.promises(),
         }
+    }
+    fn queue_length(&self, cpu: CpuId) -> u32 {
+        self.policy.queue_length(cpu)
+    }
+    fn scan(&self, cpu: CpuId) -> Scan {
+        self.policy.scan(cpu)
+    }
+    fn migrates(&self) -> bool {
+        self.policy.migrates()
+    }
+    fn fetch(&self, task: TaskId) {
+        self.policy.fetch(task);
+    }
+    fn set_weight(&mut self, cx: &mut Context, task: TaskId, old: u8, why: Reweight) -> Effect {
+        if matches!(self.fault, Fault::Deaf(_)) {
+            Effect::Nothing
+        } else {
+            self.policy.set_weight(cx, task, old, why)
+        }
+    }
+    fn set_cpumask(&mut self, cx: &mut Context, task: TaskId, old: Affinity) -> Effect {
+        self.policy.set_cpumask(cx, task, old)
+    }
+    fn disable(&mut self, cx: &mut Context, task: TaskId) {
+        self.policy.disable(cx, task);
+    }
+    fn enable(&mut self, cx: &mut Context, task: TaskId) {
+        self.policy.enable(cx, task);
+    }
+    fn cpu_offline(&mut self, cx: &mut Context, cpu: CpuId) {
+        self.policy.cpu_offline(cx, cpu);
+    }
+    fn cpu_online(&mut self, cx: &mut Context, cpu: CpuId) {
+        self.policy.cpu_online(cx, cpu);
+    }
+    fn cpu_release(&mut self, cx: &mut Context, cpu: CpuId) {
+        self.policy.cpu_release(cx, cpu);
+    }
+    fn cpu_acquire(&mut self, cx: &mut Context, cpu: CpuId) {
+        self.policy.cpu_acquire(cx, cpu);
     }
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {
         self.policy.init_task(cx, task);
@@ -77,15 +127,19 @@ impl<P: Policy> Policy for Broken<P> {
         self.policy.select_cpu(cx, task, wake)
     }
     fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
-        if self.fault == Fault::Forgets(task) && !matches!(why, Enqueue::New | Enqueue::Wakeup) {
+        if self.fault == Fault::Forgets(task) && !why.comes() {
             return Effect::Nothing;
         }
         let effect = self.policy.enqueue(cx, task, cpu, why);
         self.wakeups += u32::from(why == Enqueue::Wakeup);
         match self.fault {
             Fault::NeverKicks => Effect::Nothing,
-            Fault::NeverPreempts if matches!(effect, Effect::Preempt(cpu) if cx.current(cpu).is_some()) => Effect::Nothing,
-            Fault::ForgetsKicks if why == Enqueue::Wakeup && self.wakeups.is_multiple_of(2) => Effect::Nothing,
+            Fault::NeverPreempts if matches!(effect, Effect::Preempt(cpu) if cx.current(cpu).is_some()) => {
+                Effect::Nothing
+            }
+            Fault::ForgetsKicks if why == Enqueue::Wakeup && self.wakeups.is_multiple_of(2) => {
+                Effect::Nothing
+            }
             _ => effect,
         }
     }
@@ -128,7 +182,13 @@ impl Checked<'_> {
     fn simulate<P: Policy>(self, policy: P) -> Result<Vec<Violation>, Error> {
         let mut checks = Checks::new(self.workload, self.machine, policy.promises());
         let options = Options { seed: 1, until: self.until };
-        let outcome = engine::simulate(self.workload, self.machine, policy, options, Trace::new(vec![&mut checks]))?;
+        let outcome = engine::simulate(
+            self.workload,
+            self.machine,
+            policy,
+            options,
+            Trace::new(vec![&mut checks]),
+        )?;
         Ok(checks.finish(&outcome))
     }
 
@@ -142,8 +202,14 @@ impl Checked<'_> {
     }
 }
 
-/// The rules that a faulty policy is found to break.
-fn broken_by(policy: &str, fault: Fault, machine: &Machine, workload: &Workload, until: u64) -> Vec<Rule> {
+/// The rules that a faulty policy breaks.
+fn broken_by(
+    policy: &str,
+    fault: Fault,
+    machine: &Machine,
+    workload: &Workload,
+    until: u64,
+) -> Vec<Rule> {
     let run = Checked { workload, machine, until: Time(until), fault: Some(fault) };
     let violations = run.under(policy).unwrap();
     rules(&violations)
@@ -159,15 +225,23 @@ fn rules(violations: &[Violation]) -> Vec<Rule> {
 const MS: u64 = 1_000_000;
 
 fn sleepers(count: u64) -> Workload {
-    let steps = |n| [(MS + n, Action::Sleep(Nanos(3 * MS + n))), (MS, Action::Sleep(Nanos(MS))), (MS, Action::Exit)];
+    let steps = |n| {
+        [
+            (MS + n, Action::Sleep(Nanos(3 * MS + n))),
+            (MS, Action::Sleep(Nanos(MS))),
+            (MS, Action::Exit),
+        ]
+    };
     workload((0..count).map(|n| task(at(n), steps(n))).collect())
 }
 
 #[test]
 fn a_policy_that_never_kicks_loses_tasks_and_lets_cpus_idle() {
-    let rules = broken_by("central:rr", Fault::NeverKicks, &Machine::ideal(2), &sleepers(3), 20 * MS);
+    let rules =
+        broken_by("central:rr", Fault::NeverKicks, &Machine::ideal(2), &sleepers(3), 20 * MS);
     assert_eq!(rules, [Rule::NoneLost, Rule::WorkConserving]);
-    let rules = broken_by("initial:rr", Fault::NeverKicks, &Machine::ideal(2), &sleepers(3), 20 * MS);
+    let rules =
+        broken_by("initial:rr", Fault::NeverKicks, &Machine::ideal(2), &sleepers(3), 20 * MS);
     assert_eq!(rules, [Rule::NoneLost, Rule::LocallyWorkConserving]);
 }
 
@@ -175,23 +249,34 @@ fn a_policy_that_never_kicks_loses_tasks_and_lets_cpus_idle() {
 fn a_policy_that_forgets_kicks_is_caught_when_the_task_runs_at_last() {
     let mut load = sleepers(4);
     load.tasks.push(task(at(0), [(10 * MS, Action::Exit)]));
-    for (policy, rule) in
-        [("central:rr", Rule::WorkConserving), ("take:rr", Rule::WorkConserving), ("initial:rr", Rule::LocallyWorkConserving)]
-    {
-        assert!(broken_by(policy, Fault::ForgetsKicks, &Machine::ideal(3), &load, 60 * MS).contains(&rule), "{policy}");
+    for (policy, rule) in [
+        ("central:rr", Rule::WorkConserving),
+        ("take:rr", Rule::WorkConserving),
+        ("initial:rr", Rule::LocallyWorkConserving),
+    ] {
+        assert!(
+            broken_by(policy, Fault::ForgetsKicks, &Machine::ideal(3), &load, 60 * MS)
+                .contains(&rule),
+            "{policy}"
+        );
     }
 }
 
 #[test]
 fn a_policy_that_forgets_a_task_loses_it() {
-    let load = workload(vec![task(at(0), [(9 * MS, Action::Exit)]), task(at(0), [(9 * MS, Action::Exit)])]);
-    let rules = broken_by("central:rr", Fault::Forgets(TaskId(1)), &Machine::ideal(1), &load, 100 * MS);
+    let load = workload(vec![
+        task(at(0), [(9 * MS, Action::Exit)]),
+        task(at(0), [(9 * MS, Action::Exit)]),
+    ]);
+    let rules =
+        broken_by("central:rr", Fault::Forgets(TaskId(1)), &Machine::ideal(1), &load, 100 * MS);
     assert_eq!(rules, [Rule::NoneLost, Rule::WorkConserving]);
 }
 
 #[test]
 fn a_task_that_runs_where_it_may_not_is_caught() {
-    // The engine ends such a run; these tasks may run everywhere, and the checks are told otherwise.
+    // The engine ends such a run; these tasks may run everywhere, and the checks receive another
+    // affinity.
     let (machine, load) = (Machine::ideal(2), sleepers(4));
     for affinity in [Affinity::Pinned(CpuId(1)), Affinity::Set(0)] {
         let mut bound = load.clone();
@@ -200,7 +285,9 @@ fn a_task_that_runs_where_it_may_not_is_caught() {
         let mut checks = Checks::new(&bound, &machine, Promises::default());
         let options = Options { seed: 1, until: Time::NEVER };
         let policy = PolicySpec::parse("central:rr").unwrap().policy(2);
-        let outcome = engine::simulate(&load, &machine, policy, options, Trace::new(vec![&mut checks])).unwrap();
+        let outcome =
+            engine::simulate(&load, &machine, policy, options, Trace::new(vec![&mut checks]))
+                .unwrap();
         assert_eq!(rules(&checks.finish(&outcome)), [Rule::Affinity], "{affinity:?}");
     }
 }
@@ -208,14 +295,28 @@ fn a_task_that_runs_where_it_may_not_is_caught() {
 #[test]
 fn a_policy_that_promises_what_it_does_not_keep_is_caught() {
     // Initial placement leaves a CPU idle while the other has a queue.
-    let load = workload((1..5).map(|n| task(at(0), [(n % 2 * 20 * MS + MS, Action::Exit)])).collect());
-    let rules = broken_by("initial:rr", Fault::Promises(ALL_PROMISES), &Machine::ideal(2), &load, u64::MAX);
+    let load =
+        workload((1..5).map(|n| task(at(0), [(n % 2 * 20 * MS + MS, Action::Exit)])).collect());
+    let rules =
+        broken_by("initial:rr", Fault::Promises(ALL_PROMISES), &Machine::ideal(2), &load, u64::MAX);
     assert_eq!(rules, [Rule::WorkConserving]);
-    assert_eq!(broken_by("initial:rr", Fault::Promises(LOCAL), &Machine::ideal(2), &load, u64::MAX), []);
-    assert_eq!(broken_by("initial:rr", Fault::Promises(Promises::default()), &Machine::ideal(2), &load, u64::MAX), []);
+    assert_eq!(
+        broken_by("initial:rr", Fault::Promises(LOCAL), &Machine::ideal(2), &load, u64::MAX),
+        []
+    );
+    assert_eq!(
+        broken_by(
+            "initial:rr",
+            Fault::Promises(Promises::default()),
+            &Machine::ideal(2),
+            &load,
+            u64::MAX
+        ),
+        []
+    );
 }
 
-/// Tasks that compute for `ms`, of these priorities, which all come at once.
+/// Tasks of these priorities that compute for `ms` and all start at once.
 fn hogs(prios: &[u8], ms: u64) -> Workload {
     let hog = |&prio: &u8| {
         let mut hog = task(at(0), [(ms * MS, Action::Exit)]);
@@ -231,17 +332,29 @@ fn a_policy_that_forgets_to_preempt_is_caught_where_priorities_are_strict() {
     load.tasks.push(task(at(5 * MS), [(MS, Action::Exit)]));
     load.tasks[2].info.prio = 10;
     for policy in ["fifo", "rr", "eevdf", "cfs"] {
-        assert_eq!(broken_by(policy, Fault::NeverPreempts, &Machine::ideal(1), &load, u64::MAX), [Rule::StrictPriority], "{policy}");
-        assert_eq!(broken_by(policy, Fault::Promises(NOTHING), &Machine::ideal(1), &load, u64::MAX), [], "{policy}");
+        assert_eq!(
+            broken_by(policy, Fault::NeverPreempts, &Machine::ideal(1), &load, u64::MAX),
+            [Rule::StrictPriority],
+            "{policy}"
+        );
+        assert_eq!(
+            broken_by(policy, Fault::Promises(NOTHING), &Machine::ideal(1), &load, u64::MAX),
+            [],
+            "{policy}"
+        );
     }
-    // Nobody promises anything for nice values but those for which they are priorities.
+    // Only policies for which nice values are priorities promise anything about them.
     load.tasks[2].info.prio = 119;
     load.tasks[0].info.prio = 120;
-    assert_eq!(broken_by("fifo", Fault::NeverPreempts, &Machine::ideal(1), &load, u64::MAX), [Rule::StrictPriority]);
+    assert_eq!(
+        broken_by("fifo", Fault::NeverPreempts, &Machine::ideal(1), &load, u64::MAX),
+        [Rule::StrictPriority]
+    );
     assert_eq!(broken_by("eevdf", Fault::NeverPreempts, &Machine::ideal(1), &load, u64::MAX), []);
 }
 
-/// One holds a mutex for 4 ms, another one wants it at 2 ms, and a third, of a priority between theirs, computes from then on.
+/// One task holds a mutex for 4 ms, another one wants it at 2 ms, and a third, of a priority
+/// between theirs, computes from then on.
 fn inversion() -> Workload {
     let text = r#"{ "mutex": { "m": { "inherit": true } }, "task": [
         { "name": "low", "policy": "fifo", "priority": 10, "phases": [ { "lock": "m" }, { "run": "4ms" }, { "unlock": "m" } ] },
@@ -251,13 +364,19 @@ fn inversion() -> Workload {
 }
 
 #[test]
-fn whoever_pays_no_heed_to_an_inherited_priority_is_caught() {
-    // It ranks a task when that comes into being.
-    let deaf = Fault::Promises(Promises { strict_below: 100, inherits: true, ..NOTHING });
-    assert_eq!(broken_by("mlfq", deaf, &Machine::ideal(1), &inversion(), u64::MAX), [Rule::Inherited]);
+fn a_policy_that_ignores_inherited_priorities_is_caught() {
+    // It ranks a task only when that is created or changes its priority.
+    let deaf = Fault::Deaf(Promises { strict_below: 100, inherits: true, ..NOTHING });
+    assert_eq!(
+        broken_by("mlfq", deaf, &Machine::ideal(1), &inversion(), u64::MAX),
+        [Rule::Inherited]
+    );
     assert_eq!(broken_by("fifo", deaf, &Machine::ideal(1), &inversion(), u64::MAX), []);
-    // A preemption that is forgotten is one of a task that inherits as well as of any other.
-    assert_eq!(broken_by("fifo", Fault::NeverPreempts, &Machine::ideal(1), &inversion(), u64::MAX), [Rule::StrictPriority]);
+    // A forgotten preemption can be one of a task that inherits, too.
+    assert_eq!(
+        broken_by("fifo", Fault::NeverPreempts, &Machine::ideal(1), &inversion(), u64::MAX),
+        [Rule::StrictPriority]
+    );
 }
 
 #[test]
@@ -267,21 +386,41 @@ fn a_holder_that_inherits_too_little_or_for_too_long_is_caught() {
     let contention = event(2, 0, EventKind::ContentionBegin { task: high, owner: low, mutex: 0 });
     let set = |time, old, new| event(time, 0, EventKind::SchedPiSetprio { task: low, old, new });
     let found = |events: &[Event]| {
-        let mut checks = Checks::new(&load, &Machine::ideal(1), Promises { inherits: true, ..NOTHING });
-        let begin = [wakeup_new(0, 0, 0), switch(0, 0, -1, Runnable, 0), wakeup_new(2, 1, 0), switch(2, 0, 0, Runnable, 1), contention];
+        let mut checks =
+            Checks::new(&load, &Machine::ideal(1), Promises { inherits: true, ..NOTHING });
+        let begin = [
+            wakeup_new(0, 0, 0),
+            switch(0, 0, -1, Runnable, 0),
+            wakeup_new(2, 1, 0),
+            switch(2, 0, 0, Runnable, 1),
+            contention,
+        ];
         let middle = [switch(2, 0, 1, Blocked, 0)];
         let end = [waking(4, 1, 0)];
-        let (before, after) = events.split_at(events.iter().take_while(|event| event.time.0 <= 2).count());
-        [&begin[..], before, &middle, &end, after, &[event(5, 0, EventKind::SchedProcessExec { task: low })]]
-            .iter()
-            .for_each(|part| checks.events(part));
-        let violations = checks.finish(&Outcome { end: Time(5), events: 0, useful: Nanos(5), random: false });
-        violations.into_iter().filter(|violation| violation.rule == Rule::Inherited).map(|violation| violation.time.0).collect::<Vec<_>>()
+        let (before, after) =
+            events.split_at(events.iter().take_while(|event| event.time.0 <= 2).count());
+        [
+            &begin[..],
+            before,
+            &middle,
+            &end,
+            after,
+            &[event(5, 0, EventKind::SchedProcessExec { task: low })],
+        ]
+        .iter()
+        .for_each(|part| checks.events(part));
+        let violations =
+            checks.finish(&Outcome { end: Time(5), events: 0, useful: Nanos(5), random: false });
+        violations
+            .into_iter()
+            .filter(|violation| violation.rule == Rule::Inherited)
+            .map(|violation| violation.time.0)
+            .collect::<Vec<_>>()
     };
     assert_eq!(found(&[set(2, 89, 9), set(4, 9, 89)]), [0u64; 0]);
     assert_eq!(found(&[]), [2], "it inherits nothing");
     assert_eq!(found(&[set(2, 89, 49), set(4, 49, 89)]), [2], "too little");
-    assert_eq!(found(&[set(2, 89, 9)]), [4], "nobody waits any more");
+    assert_eq!(found(&[set(2, 89, 9)]), [4], "no task waits any more");
     assert_eq!(found(&[set(2, 79, 9), set(4, 9, 89)]), [2], "it had another priority");
 }
 
@@ -289,14 +428,30 @@ fn a_holder_that_inherits_too_little_or_for_too_long_is_caught() {
 fn quanta_that_are_too_long_or_too_short_are_caught() {
     let load = hogs(&[50, 50, 50], 350);
     for fault in [Fault::Overruns(Nanos(1)), Fault::Cuts(Nanos(100 * MS - 1))] {
-        assert_eq!(broken_by("rr", fault, &Machine::ideal(1), &load, u64::MAX), [Rule::RoundRobin], "{fault:?}");
+        assert_eq!(
+            broken_by("rr", fault, &Machine::ideal(1), &load, u64::MAX),
+            [Rule::RoundRobin],
+            "{fault:?}"
+        );
     }
-    assert_eq!(broken_by("rr", Fault::Cuts(Nanos(100 * MS)), &Machine::ideal(1), &load, u64::MAX), []);
-    assert_eq!(broken_by("eevdf?quantum=10ms", Fault::Overruns(Nanos(1)), &Machine::ideal(1), &load, u64::MAX), [Rule::RoundRobin]);
+    assert_eq!(
+        broken_by("rr", Fault::Cuts(Nanos(100 * MS)), &Machine::ideal(1), &load, u64::MAX),
+        []
+    );
+    assert_eq!(
+        broken_by(
+            "eevdf?quantum=10ms",
+            Fault::Overruns(Nanos(1)),
+            &Machine::ideal(1),
+            &load,
+            u64::MAX
+        ),
+        [Rule::RoundRobin]
+    );
     assert_eq!(
         broken_by("eevdf", Fault::Cuts(Nanos(MS)), &Machine::ideal(1), &load, u64::MAX),
         [],
-        "FIFO tasks take no turns, and need not be stopped"
+        "FIFO tasks have no quantum, and need not be stopped"
     );
 }
 
@@ -306,7 +461,7 @@ fn promises_of(policy: &str) -> Promises {
 }
 
 #[test]
-fn whoever_gives_others_more_than_their_share_is_caught() {
+fn a_policy_that_exceeds_shares_is_caught() {
     let fair = ["eevdf", "cfs", "pslist"];
     let (equal, unequal) = (hogs(&[120, 120, 120], 2_000), hogs(&[110, 120, 120], 2_000));
     for policy in fair {
@@ -314,51 +469,102 @@ fn whoever_gives_others_more_than_their_share_is_caught() {
         assert_eq!(broken(Fault::NeverTicks, &equal), [Rule::Shares], "{policy}");
         // Round robin is fair among equals and unfair among others.
         let claims = Fault::Promises(promises_of(policy));
-        let round_robin = |load| broken_by("central:rr", claims, &Machine::ideal(1), load, 3_000 * MS);
-        assert_eq!((round_robin(&equal), round_robin(&unequal)), (vec![], vec![Rule::Shares]), "{policy}");
-        // On several CPUs too, if it is known where everybody waits.
+        let round_robin =
+            |load| broken_by("central:rr", claims, &Machine::ideal(1), load, 3_000 * MS);
+        assert_eq!(
+            (round_robin(&equal), round_robin(&unequal)),
+            (vec![], vec![Rule::Shares]),
+            "{policy}"
+        );
+        // On several CPUs too, if every task is pinned.
         let mut pinned = unequal.clone();
         pinned.tasks.iter_mut().for_each(|task| task.affinity = Affinity::Pinned(CpuId(1)));
-        let on_two = |name: &str, load| broken_by(name, claims, &Machine::ideal(2), load, 3_000 * MS);
-        assert_eq!((on_two("central:rr", &pinned), on_two("central:rr", &unequal)), (vec![Rule::Shares], vec![]), "{policy}");
+        let on_two =
+            |name: &str, load| broken_by(name, claims, &Machine::ideal(2), load, 3_000 * MS);
+        assert_eq!(
+            (on_two("central:rr", &pinned), on_two("central:rr", &unequal)),
+            (vec![Rule::Shares], vec![]),
+            "{policy}"
+        );
         assert_eq!(on_two(policy, &pinned), vec![], "{policy}");
     }
 }
 
-/// Tasks that run for `.0` of every `.1` ms, and have reserved `.2` of that.
+/// Tasks that run for `.0` of every `.1` ms, and reserve `.2` of that.
 fn periodic(tasks: &[(u64, u64, u64)]) -> Workload {
     let task = |(index, &(run, period, runtime)): (usize, &(u64, u64, u64))| {
-        let timer = TimerPhase { period: Nanos(period * MS), name: String::new(), mode: TimerMode::Absolute, shared: false };
-        let mut task = Tasks::new(&format!("t{index}"), vec![Phase::repeat(50, vec![Phase::Run(Nanos(run * MS)), Phase::Timer(timer)])]);
-        task.reservation = Some(ReservationOptions { runtime: Nanos(runtime * MS), period: Nanos(period * MS), deadline: None });
+        let timer = TimerPhase {
+            period: Nanos(period * MS),
+            name: String::new(),
+            mode: TimerMode::Absolute,
+            shared: false,
+        };
+        let mut task = Tasks::new(
+            &format!("t{index}"),
+            vec![Phase::repeat(50, vec![Phase::Run(Nanos(run * MS)), Phase::Timer(timer)])],
+        );
+        task.reservation = Some(ReservationOptions {
+            runtime: Nanos(runtime * MS),
+            period: Nanos(period * MS),
+            deadline: None,
+        });
         task
     };
-    Workload::of(&Closed { tasks: tasks.iter().enumerate().map(task).collect(), ..Closed::default() }, 4).unwrap()
+    Workload::of(
+        &Closed { tasks: tasks.iter().enumerate().map(task).collect(), ..Closed::default() },
+        4,
+    )
+    .unwrap()
 }
 
 #[test]
 fn missed_deadlines_and_overrun_reservations_are_caught() {
     let one = Machine::ideal(1);
     let claims = |policy: &str| Fault::Promises(promises_of(policy));
-    // Rate monotonic cannot keep what EDF can; it promises nothing there, and what EDF promises it does not keep.
+    // Rate monotonic cannot meet all deadlines that EDF can; it promises nothing there, and fails
+    // the promise of EDF.
     let textbook = periodic(&[(2, 5, 2), (4, 7, 4)]);
-    assert_eq!(broken_by("rm", claims("deadline?cbs=no"), &one, &textbook, 200 * MS), [Rule::Deadlines]);
+    assert_eq!(
+        broken_by("rm", claims("deadline?cbs=no"), &one, &textbook, 200 * MS),
+        [Rule::Deadlines]
+    );
     for policy in ["rm", "deadline?limit=100", "deadline?limit=100&cbs=no"] {
         assert_eq!(broken_by(policy, claims(policy), &one, &textbook, 200 * MS), [], "{policy}");
     }
-    // The first takes 9 of 10 ms and has reserved 3. Servers hold it to that and the other keeps its deadlines; without them neither is so.
+    // The first takes 9 of 10 ms and reserves 3. Servers limit it to that and the other meets its
+    // deadlines; without them neither holds.
     let greedy = periodic(&[(9, 10, 3), (6, 11, 6)]);
     assert_eq!(broken_by("deadline", claims("deadline"), &one, &greedy, 300 * MS), []);
-    assert_eq!(broken_by("deadline?cbs=no", claims("deadline"), &one, &greedy, 300 * MS), [Rule::Deadlines, Rule::Bandwidth]);
-    assert_eq!(broken_by("deadline?cbs=no", claims("deadline?cbs=no"), &one, &greedy, 300 * MS), [], "not all behave");
-    assert_eq!(broken_by("deadline", Fault::Overruns(Nanos(MS)), &one, &greedy, 300 * MS), [Rule::Bandwidth]);
-    // What nobody can keep is not promised.
-    assert_eq!(broken_by("deadline?limit=200", claims("deadline"), &one, &periodic(&[(6, 10, 6), (6, 10, 6)]), 100 * MS), []);
+    assert_eq!(
+        broken_by("deadline?cbs=no", claims("deadline"), &one, &greedy, 300 * MS),
+        [Rule::Deadlines, Rule::Bandwidth]
+    );
+    assert_eq!(
+        broken_by("deadline?cbs=no", claims("deadline?cbs=no"), &one, &greedy, 300 * MS),
+        [],
+        "not all behave"
+    );
+    assert_eq!(
+        broken_by("deadline", Fault::Overruns(Nanos(MS)), &one, &greedy, 300 * MS),
+        [Rule::Bandwidth]
+    );
+    // The impossible is not promised.
+    assert_eq!(
+        broken_by(
+            "deadline?limit=200",
+            claims("deadline"),
+            &one,
+            &periodic(&[(6, 10, 6), (6, 10, 6)]),
+            100 * MS
+        ),
+        []
+    );
 }
 
 #[test]
-fn pslist_s_bound_holds_only_as_long_as_turns_are_not_cut_short() {
-    // L-EXP06, L-CLM06: the precondition is part of the promise; without it the same runs break the bound.
+fn pslist_s_bound_holds_only_while_slices_are_not_cut_short() {
+    // L-EXP06, L-CLM06: the precondition is part of the promise; without it the same runs break the
+    // bound.
     let mut load = hogs(&[110, 120, 120, 120, 120, 120, 120], 8_000);
     let until = 6_000 * MS;
     let without = || {
@@ -372,16 +578,28 @@ fn pslist_s_bound_holds_only_as_long_as_turns_are_not_cut_short() {
     preempts.tasks[7].info.prio = 50;
     load.tasks[0].script = [(Nanos(MS), Action::Yield)].repeat(8_000).into_iter().collect();
     for load in [preempts, load] {
-        assert_eq!(broken_by("pslist", without(), &Machine::ideal(1), &load, until), [Rule::Shares]);
-        let run = Checked { workload: &load, machine: &Machine::ideal(1), until: Time(until), fault: None };
+        assert_eq!(
+            broken_by("pslist", without(), &Machine::ideal(1), &load, until),
+            [Rule::Shares]
+        );
+        let run = Checked {
+            workload: &load,
+            machine: &Machine::ideal(1),
+            until: Time(until),
+            fault: None,
+        };
         assert_eq!(run.under("pslist"), Ok(vec![]));
     }
 }
 
-// Streams that the engine would never let through, by hand: one CPU more than tasks, 100 ns, task 0 works 30 ns and task 1 works 20 ns.
+// Streams that the engine never produces, by hand: one CPU more than tasks, 100 ns, task 0 works 30
+// ns and task 1 works 20 ns.
 
 fn by_hand(promises: Promises, idle_exit: u64, events: &[Event], outcome: Outcome) -> Vec<Rule> {
-    let load = workload(vec![task(at(0), [(10, Action::Sleep(Nanos(5))), (20, Action::Exit)]), task(at(50), [(20, Action::Exit)])]);
+    let load = workload(vec![
+        task(at(0), [(10, Action::Sleep(Nanos(5))), (20, Action::Exit)]),
+        task(at(50), [(20, Action::Exit)]),
+    ]);
     let machine = Machine { idle_exit: Nanos(idle_exit), ..Machine::ideal(3) };
     let mut checks = Checks::new(&load, &machine, promises);
     checks.events(events);
@@ -404,7 +622,7 @@ fn right() -> Vec<Event> {
     ]
 }
 
-/// The stream that is right, with `change` made to it.
+/// The valid stream, with `change` applied to it.
 fn changed(change: impl FnOnce(&mut Vec<Event>)) -> Vec<Rule> {
     let mut events = right();
     change(&mut events);
@@ -424,14 +642,18 @@ fn the_stream_that_is_right_passes() {
 
 #[test]
 fn a_task_on_two_cpus_is_caught() {
-    assert!(changed(|events| events.insert(2, switch(5, 2, -1, Runnable, 0))).contains(&Rule::OneCpu));
+    assert!(
+        changed(|events| events.insert(2, switch(5, 2, -1, Runnable, 0))).contains(&Rule::OneCpu)
+    );
 }
 
 #[test]
 fn a_task_that_runs_while_it_is_blocked_unborn_or_dead_is_caught() {
     assert_eq!(changed(without(3)), [Rule::RunsWhenReady]);
     assert_eq!(changed(without(6)), [Rule::RunsWhenReady]);
-    let dead = |events: &mut Vec<Event>| events.extend([switch(80, 0, -1, Runnable, 1), switch(80, 0, 1, Dead, -1)]);
+    let dead = |events: &mut Vec<Event>| {
+        events.extend([switch(80, 0, -1, Runnable, 1), switch(80, 0, 1, Dead, -1)])
+    };
     assert_eq!(changed(dead), [Rule::RunsWhenReady]);
 }
 
@@ -445,15 +667,30 @@ fn cpu_time_that_is_made_or_lost_is_caught() {
     // A nanosecond too much or too little work, in the stream or in the engine's sum.
     let later = |events: &mut Vec<Event>| events[8].time = Time(71);
     assert_eq!(changed(later), [Rule::CpuTime]);
-    assert_eq!(by_hand(ALL_PROMISES, 0, &right(), Outcome { useful: Nanos(49), ..OUTCOME }), [Rule::CpuTime]);
-    // Overhead that is not there, longer than its stretch, or paid by a bystander.
-    let overhead =
-        |time, payer, spent| event(time, 0, EventKind::Overhead { task: TaskId(payer), kind: OverheadKind::Switch, spent: Nanos(spent) });
+    assert_eq!(
+        by_hand(ALL_PROMISES, 0, &right(), Outcome { useful: Nanos(49), ..OUTCOME }),
+        [Rule::CpuTime]
+    );
+    // Missing overhead, overhead longer than its interval, or charged to an uninvolved task.
+    let overhead = |time, payer, spent| {
+        event(
+            time,
+            0,
+            EventKind::Overhead {
+                task: TaskId(payer),
+                kind: OverheadKind::Switch,
+                spent: Nanos(spent),
+            },
+        )
+    };
     assert_eq!(changed(|events| events.insert(2, overhead(0, 0, 3))), [Rule::CpuTime]);
     assert_eq!(changed(|events| events.insert(2, overhead(0, 0, 11))), [Rule::CpuTime]);
     assert_eq!(changed(|events| events.insert(4, overhead(15, 0, 0))), [Rule::CpuTime]);
     // A run that ends before its last event.
-    assert!(by_hand(ALL_PROMISES, 0, &right(), Outcome { end: Time(60), ..OUTCOME }).contains(&Rule::Stream));
+    assert!(
+        by_hand(ALL_PROMISES, 0, &right(), Outcome { end: Time(60), ..OUTCOME })
+            .contains(&Rule::Stream)
+    );
 }
 
 #[test]
@@ -501,8 +738,8 @@ fn every_policy() -> Vec<String> {
 
 #[test]
 fn a_task_whose_cpu_is_taken_by_a_better_one_while_it_leaves_idle_gets_another() {
-    // Task 0 is passed over by CPU 0, which runs task 1 for long. In one load task 1 may run nowhere else; in the other it wakes CPU 1, which is of
-    // no use to task 0.
+    // CPU 0 passes over task 0 and runs task 1 for long. In one load task 1 may run nowhere else;
+    // in the other it wakes CPU 1, which does not help task 0.
     let pair = || vec![task(at(0), [(0, Action::Exit)]), task(at(0), [(MS, Action::Exit)])];
     let (mut pinned, mut set) = (workload(pair()), workload(pair()));
     pinned.tasks[1].affinity = Affinity::Pinned(CpuId(0));
@@ -512,19 +749,23 @@ fn a_task_whose_cpu_is_taken_by_a_better_one_while_it_leaves_idle_gets_another()
     for mut load in [pinned, set] {
         load.tasks[1].info.prio = 100;
         for name in every_policy() {
-            let run = Checked { workload: &load, machine: &machine, until: Time::NEVER, fault: None };
+            let run =
+                Checked { workload: &load, machine: &machine, until: Time::NEVER, fault: None };
             assert_eq!(run.under(&name), Ok(vec![]), "{name}");
         }
     }
 }
 
-/// A random load of this seed under every policy, which may have a fault, with all checks on. If one fails, the load is made as small as
-/// it goes; the message says what is left, what it breaks, and which command does it again.
+/// A random load of this seed under every policy, optionally with a fault, with all checks on. A
+/// failing load is shrunk; the message contains the shrunk load, the broken rule, and the command
+/// that repeats it.
 fn swarm(seed: u64, fault: Option<Fault>) -> Result<(), String> {
-    let config = ProptestConfig { cases: 1, failure_persistence: None, ..ProptestConfig::default() };
+    let config =
+        ProptestConfig { cases: 1, failure_persistence: None, ..ProptestConfig::default() };
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+    let mut runner =
+        TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
     let loads = (swarm::workloads(9), prop_oneof![Just(u64::MAX), 0u64..20_000_000]);
     let result = runner.run(&loads, |((workload, machine), cut)| {
         for name in every_policy() {
@@ -536,12 +777,17 @@ fn swarm(seed: u64, fault: Option<Fault>) -> Result<(), String> {
         }
         Ok(())
     });
-    result.map_err(|failure| format!("{failure}\nAgain: SWARM={seed} cargo test -p schedsim --test checks every_policy_keeps_all_rules"))
+    result.map_err(|failure| {
+        format!(
+            "{failure}\nAgain: SWARM={seed} cargo test -p schedsim --test checks \
+             every_policy_keeps_all_rules"
+        )
+    })
 }
 
 #[test]
 fn every_policy_keeps_all_rules() {
-    // `SWARM=7` tries the load of that seed only, `SWARM=0..5000` those of many.
+    // `SWARM=7` tries the load of that seed only, `SWARM=0..5000` a range of seeds.
     let seeds = match std::env::var("SWARM") {
         Err(_) => 0..128,
         Ok(text) => match text.split_once("..") {
@@ -559,18 +805,23 @@ fn a_load_that_a_broken_policy_fails_shrinks_and_fails_again() {
     let seed = (0..).find(|&seed| swarm(seed, Some(Fault::ForgetsKicks)).is_err()).unwrap();
     let failure = swarm(seed, Some(Fault::ForgetsKicks)).unwrap_err();
     assert_eq!(failure, swarm(seed, Some(Fault::ForgetsKicks)).unwrap_err());
-    // What is left: few tasks, of which two wake.
+    // The shrunk load: few tasks, of which two wake.
     assert!(failure.matches("TaskSpec {").count() <= 4, "{failure}");
-    assert!(failure.ends_with(&format!("SWARM={seed} cargo test -p schedsim --test checks every_policy_keeps_all_rules")));
+    assert!(failure.ends_with(&format!(
+        "SWARM={seed} cargo test -p schedsim --test checks every_policy_keeps_all_rules"
+    )));
 }
 
 #[test]
 fn every_policy_stands_the_swarm_of_closed_workloads() {
-    let policies: Vec<PolicySpec> = every_policy().iter().map(|name| PolicySpec::parse(name).unwrap()).collect();
+    let policies: Vec<PolicySpec> =
+        every_policy().iter().map(|name| PolicySpec::parse(name).unwrap()).collect();
     for seed in 0..100 {
         let case = Case::draw(seed);
         for policy in &policies {
-            case.verify(policy).unwrap_or_else(|failure| panic!("schedlab check --swarm 1 --seed {seed} --policy {policy}: {failure}"));
+            case.verify(policy).unwrap_or_else(|failure| {
+                panic!("schedlab check --swarm 1 --seed {seed} --policy {policy}: {failure}")
+            });
         }
     }
 }
@@ -579,7 +830,12 @@ fn every_policy_stands_the_swarm_of_closed_workloads() {
 fn the_swarm_catches_a_broken_policy_and_leaves_little_of_the_case() {
     let broken = |case: &Case| {
         let Some(load) = case.scripts() else { return vec![] };
-        let run = Checked { workload: &load, machine: &case.machine, until: case.until(), fault: Some(Fault::NeverKicks) };
+        let run = Checked {
+            workload: &load,
+            machine: &case.machine,
+            until: case.until(),
+            fault: Some(Fault::NeverKicks),
+        };
         run.under("central:rr").map_or(vec![], |violations| rules(&violations))
     };
     // A task that is never kicked waits beside an idle CPU.

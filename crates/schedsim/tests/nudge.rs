@@ -1,4 +1,5 @@
-//! Members of an ensemble: still sound runs of the same workload, and the same under every policy where nothing was decided yet.
+//! Ensemble members: valid runs of the same workload, and equal under every policy up to the first
+//! decision.
 
 use schedsim::checks::{Checks, Rule, Violation};
 use schedsim::engine::{Options, Outcome, simulate_named};
@@ -16,13 +17,21 @@ struct Run {
     violations: Vec<Violation>,
 }
 
-fn run(workload: &Workload, machine: &Machine, policy: &str, until: Time, nudge: Option<Nudge>) -> Run {
+fn run(
+    workload: &Workload,
+    machine: &Machine,
+    policy: &str,
+    until: Time,
+    nudge: Option<Nudge>,
+) -> Run {
     let spec = PolicySpec::parse(policy).unwrap();
     let machine = nudge.map_or(machine.clone(), |nudge| nudge.machine(machine));
     let mut hash = TraceHash::new();
     let mut checks = Checks::new(workload, &machine, spec.promises(machine.cpus)).with_nudge(nudge);
     let trace = Trace::new(vec![&mut hash, &mut checks]);
-    let outcome = simulate_named((workload, nudge), &machine, &spec, Options { seed: 1, until }, trace).unwrap();
+    let outcome =
+        simulate_named((workload, nudge), &machine, &spec, Options { seed: 1, until }, trace)
+            .unwrap();
     let violations = checks.finish(&outcome);
     Run { outcome, hash: hash.value(), violations }
 }
@@ -32,8 +41,10 @@ fn every_member_holds_all_rules_and_differs_from_the_others() {
     let (mut runs, mut same) = (0, 0);
     for seed in 0..150 {
         let case = Case::draw(seed);
-        // A run of nanoseconds has nothing that could be nudged.
-        let Some(workload) = case.scripts().filter(|_| case.until() > Time(1_000_000)) else { continue };
+        // A run of nanoseconds has nothing to nudge.
+        let Some(workload) = case.scripts().filter(|_| case.until() > Time(1_000_000)) else {
+            continue;
+        };
         for policy in POLICIES {
             let of = |nudge| run(&workload, &case.machine, policy, case.until(), nudge);
             let members = [1, 2, 2].map(|member| of(Some(Nudge::new(member))));
@@ -52,20 +63,25 @@ fn every_member_holds_all_rules_and_differs_from_the_others() {
 fn work_is_the_same_to_a_few_percent_and_costs_are_not_work() {
     for seed in 0..100 {
         let case = Case::draw(seed);
-        let Some(workload) = case.scripts().filter(|_| case.until() == Time::NEVER) else { continue };
+        let Some(workload) = case.scripts().filter(|_| case.until() == Time::NEVER) else {
+            continue;
+        };
         let machine = Machine { switch_cost: Nanos(5_000), ..Machine::ideal(case.machine.cpus) };
-        let of = |nudge| run(&workload, &machine, "take:rr", Time::NEVER, nudge).outcome.useful.0 as f64;
+        let of =
+            |nudge| run(&workload, &machine, "take:rr", Time::NEVER, nudge).outcome.useful.0 as f64;
         let (own, nudged) = (of(None), of(Some(Nudge::new(seed))));
         assert!((nudged - own).abs() <= 0.026 * own, "case {seed}: {nudged} for {own}");
         let exact = of(Some(Nudge::new(seed)));
         assert_eq!(nudged, exact);
-        // The same steps are nudged alike whatever decides between them.
-        let other = run(&workload, &machine, "eevdf", Time::NEVER, Some(Nudge::new(seed))).outcome.useful.0 as f64;
+        // The same steps have the same nudges under every policy.
+        let other =
+            run(&workload, &machine, "eevdf", Time::NEVER, Some(Nudge::new(seed))).outcome.useful.0
+                as f64;
         assert_eq!(nudged, other, "case {seed}");
     }
 }
 
-/// The canary: held to its scripts to the last nanosecond, a member fails.
+/// The canary: checked against its exact scripts, a member fails.
 #[test]
 fn without_the_nudge_the_checks_would_find_it() {
     let found = (0..40).filter(|seed| {
@@ -75,7 +91,14 @@ fn without_the_nudge_the_checks_would_find_it() {
         let nudge = Some(Nudge::new(1));
         let mut checks = Checks::new(&workload, &case.machine, spec.promises(case.machine.cpus));
         let options = Options { seed: 1, until: case.until() };
-        let outcome = simulate_named((&workload, nudge), &case.machine, &spec, options, Trace::new(vec![&mut checks])).unwrap();
+        let outcome = simulate_named(
+            (&workload, nudge),
+            &case.machine,
+            &spec,
+            options,
+            Trace::new(vec![&mut checks]),
+        )
+        .unwrap();
         checks.finish(&outcome).iter().any(|violation| violation.rule == Rule::CpuTime)
     });
     assert!(found.count() > 20);

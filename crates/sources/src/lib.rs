@@ -1,8 +1,10 @@
-//! Which sources a build of schedlab is of. A crate of its own, so that looking at them does not build what the build script of `schedlab` builds.
+//! States which sources a build of schedlab is made of. It is a crate of its own, so that reading
+//! this does not build what the build script of `schedlab` builds.
 
-/// The version, and a hash of all sources that decide what a simulation comes to. Programs of the same sources come to the same numbers, wherever and however they
-/// were built.
+/// The version, and a hash of all sources that decide the result of a simulation. Programs of the
+/// same sources give the same numbers, wherever and however they were built.
 ///
-/// A program built from the published packages has the hash of their release: its crates depend on one another at exactly one version. Two things it cannot know: a
-/// crate of the release that was changed in place, and libraries that cargo took in other versions than the `Cargo.lock` of the release has.
+/// A program built from the published packages has the hash of their release: its crates depend on
+/// one another at exactly one version. Two changes it does not show: a crate of the release that
+/// was changed in place, and libraries in other versions than in the `Cargo.lock` of the release.
 pub const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("SCHEDLAB_SOURCES"));

@@ -1,4 +1,5 @@
-//! The memory that the bridge's two sides share: a ring of events and a ring of decisions, as `bpf/bridge.h` lays them out.
+//! The memory that both sides of the bridge share: a ring of events and a ring of decisions, in the
+//! layout of `bpf/bridge.h`.
 
 use crate::error::Error;
 use libbpf_rs::MapCore;
@@ -10,36 +11,36 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 const EVENTS: u64 = 16384;
 const DECISIONS: u64 = 4096;
 
-/// What happened to a task.
+/// An event of a task.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Event {
     sequence: u64,
-    /// When, on `CLOCK_MONOTONIC`.
+    /// Its time, on `CLOCK_MONOTONIC`.
     pub ns: u64,
-    /// What it means depends on the kind.
+    /// Its meaning depends on the kind.
     pub value: u64,
-    /// Whom.
+    /// The task.
     pub pid: u32,
-    /// Where.
+    /// The CPU.
     pub cpu: u16,
     /// One of [`kind`].
     pub kind: u8,
-    /// Some of [`flag`].
+    /// A set of [`flag`]s.
     pub flags: u8,
 }
 
-/// What shall happen to a task.
+/// A decision about a task.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Decision {
-    /// For how long it runs at most.
+    /// The longest time that it runs.
     pub slice: u64,
-    /// Which of its waits this ends.
+    /// The number of the wait that this ends.
     pub wait: u64,
-    /// Whom.
+    /// The task.
     pub pid: u32,
-    /// Where.
+    /// The CPU.
     pub cpu: u16,
     /// One of [`decision`].
     pub kind: u16,
@@ -58,6 +59,11 @@ pub mod kind {
     pub const TICK: u8 = 9;
     pub const WEIGHT: u8 = 10;
     pub const CPUMASK: u8 = 11;
+    pub const EXIT: u8 = 12;
+    pub const CPU_ONLINE: u8 = 13;
+    pub const CPU_OFFLINE: u8 = 14;
+    pub const CPU_ACQUIRE: u8 = 15;
+    pub const CPU_RELEASE: u8 = 16;
 }
 
 /// `enum event_flag`.
@@ -77,7 +83,7 @@ pub mod decision {
     pub const STOP: u16 = 2;
 }
 
-/// What both sides use at the same time.
+/// The memory that both sides use at the same time.
 #[repr(C)]
 struct Heads {
     _event_head: AtomicU64,
@@ -96,7 +102,7 @@ struct Shared {
     decisions: [Decision; DECISIONS as usize],
 }
 
-/// The program's view of it.
+/// The program's mapping of it.
 pub struct Memory {
     shared: *mut Shared,
     read: u64,
@@ -109,21 +115,29 @@ impl Memory {
     /// # Errors
     /// If the kernel refuses.
     pub fn map(map: &libbpf_rs::Map<'_>) -> Result<Memory, Error> {
-        assert!(map.value_size() as usize == size_of::<Shared>(), "bridge.h and memory.rs describe the same memory");
+        assert!(
+            map.value_size() as usize == size_of::<Shared>(),
+            "bridge.h and memory.rs describe the same memory"
+        );
         let (access, file) = (libc::PROT_READ | libc::PROT_WRITE, map.as_fd().as_raw_fd());
-        // SAFETY: a new mapping of a map whose only value is as large as `Shared` and begins as zeros, which are a value of it. It is never
-        // unmapped.
-        let memory = unsafe { libc::mmap(ptr::null_mut(), size_of::<Shared>(), access, libc::MAP_SHARED, file, 0) };
+        // SAFETY: a new mapping of a map whose only value is as large as `Shared` and begins as
+        // zeros, which are a value of it. It is never unmapped.
+        let memory = unsafe {
+            libc::mmap(ptr::null_mut(), size_of::<Shared>(), access, libc::MAP_SHARED, file, 0)
+        };
         if memory == libc::MAP_FAILED {
-            return Err(Error::Missing(format!("the rings cannot be mapped: {}", std::io::Error::last_os_error())));
+            return Err(Error::Missing(format!(
+                "the rings cannot be mapped: {}",
+                std::io::Error::last_os_error()
+            )));
         }
         Ok(Memory { shared: memory.cast(), read: 0, written: 0 })
     }
 
     /// The next event, if there is one.
     pub fn next(&mut self) -> Option<Event> {
-        // SAFETY: the place lies in the mapping. The kernel's side writes its number last, and does not write there again before
-        // `event_tail` has passed it.
+        // SAFETY: the place lies in the mapping. The kernel's side writes its number last, and does
+        // not write there again before `event_tail` has passed it.
         let event = unsafe {
             let place = &raw const (*self.shared).events[(self.read % EVENTS) as usize];
             let number = AtomicU64::from_ptr((&raw const (*place).sequence).cast_mut());
@@ -134,19 +148,21 @@ impl Memory {
         Some(event)
     }
 
-    /// Hands a decision over; false if there is no room until the kernel's side has read some.
+    /// Sends a decision; false if there is no room until the kernel's side has read some.
     pub fn decide(&mut self, decision: Decision) -> bool {
         if self.written - self.heads().decision_tail.load(Acquire) == DECISIONS {
             return false;
         }
         // SAFETY: the place lies in the mapping, and the kernel's side has read what was there.
-        unsafe { (&raw mut (*self.shared).decisions[(self.written % DECISIONS) as usize]).write(decision) };
+        unsafe {
+            (&raw mut (*self.shared).decisions[(self.written % DECISIONS) as usize]).write(decision)
+        };
         self.written += 1;
         self.heads().decision_head.store(self.written, Release);
         true
     }
 
-    /// Whether the kernel has taken the CPUs away.
+    /// Whether the kernel has ejected the policy.
     pub fn has_exited(&self) -> bool {
         self.heads().exited.load(Relaxed) != 0
     }

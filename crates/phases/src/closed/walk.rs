@@ -1,20 +1,21 @@
-//! Going through the phases of a closed workload.
+//! Iterates over the phases of a closed workload.
 
 use super::{Closed, Phase, Tasks};
 use std::collections::BTreeSet;
 
-/// A phase, and where it stands.
+/// A phase and its place.
 pub struct Place<'c> {
     /// The phase.
     pub phase: &'c Phase,
     /// As in `task[1].phases[0].loop.phases[2]`.
     pub key: String,
-    /// How often it is done each time that its list is; [`u64::MAX`] in an endless loop.
+    /// The executions per execution of its list; [`u64::MAX`] in an endless loop.
     pub times: u64,
 }
 
 impl Closed {
-    /// All phases that a task may come to, those of the lists that it may go on with among them, each once.
+    /// All phases that a task may reach, each once, including those of lists that it may continue
+    /// with.
     pub fn reached_by<'c>(&'c self, tasks: &'c Tasks, key: &str) -> Vec<Place<'c>> {
         let mut places = Vec::new();
         collect(&tasks.phases, &format!("{key}.phases"), 1, &mut places);
@@ -32,9 +33,11 @@ impl Closed {
         places
     }
 
-    /// The lists that a task may go on with, in order of their names.
+    /// The lists that a task may continue with, in order of name.
     pub fn lists_of<'c>(&'c self, tasks: &'c Tasks) -> BTreeSet<&'c str> {
-        let exec = |place: Place<'c>| if let Phase::Exec(name) = place.phase { Some(name.as_str()) } else { None };
+        let exec = |place: Place<'c>| {
+            if let Phase::Exec(name) = place.phase { Some(name.as_str()) } else { None }
+        };
         self.reached_by(tasks, "").into_iter().filter_map(exec).collect()
     }
 }

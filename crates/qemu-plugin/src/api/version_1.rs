@@ -7,7 +7,12 @@ use std::ffi::{c_int, c_void};
 pub const VERSION: c_int = 1;
 
 unsafe extern "C" {
-    fn qemu_plugin_register_vcpu_insn_exec_inline(insn: *mut c_void, op: c_int, counter: *mut c_void, add: u64);
+    fn qemu_plugin_register_vcpu_insn_exec_inline(
+        insn: *mut c_void,
+        op: c_int,
+        counter: *mut c_void,
+        add: u64,
+    );
     fn qemu_plugin_insn_data(insn: *const c_void) -> *const u8;
 }
 
@@ -16,14 +21,23 @@ impl Instruction {
         let mut bytes = Bytes { bytes: [0; 15], size: self.size().min(15) };
         let size = bytes.size;
         // SAFETY: it is valid while it is translated, and has so many bytes.
-        bytes.bytes[..size].copy_from_slice(unsafe { std::slice::from_raw_parts(qemu_plugin_insn_data(self.0), size) });
+        bytes.bytes[..size].copy_from_slice(unsafe {
+            std::slice::from_raw_parts(qemu_plugin_insn_data(self.0), size)
+        });
         bytes
     }
 
     /// QEMU adds one to `counter` each time that it runs this.
     pub fn counts(self, counter: &mut Counter) {
         // SAFETY: it is valid while it is translated; a counter's memory is never given back.
-        unsafe { qemu_plugin_register_vcpu_insn_exec_inline(self.0, ADD, std::ptr::from_mut(counter.0.as_mut()).cast(), 1) };
+        unsafe {
+            qemu_plugin_register_vcpu_insn_exec_inline(
+                self.0,
+                ADD,
+                std::ptr::from_mut(counter.0.as_mut()).cast(),
+                1,
+            )
+        };
     }
 }
 

@@ -1,16 +1,19 @@
-//! A loop over one structure, for callgrind to count the instructions of.
+//! Loops over one structure, so that callgrind can count its instructions.
 //!
 //! ```text
 //! cargo build --release -p readyq --example count
-//! valgrind --tool=callgrind --callgrind-out-file=/dev/null '--toggle-collect=*for_ever*' target/release/examples/count ruler 100 10 100000
+//! valgrind --tool=callgrind --callgrind-out-file=/dev/null '--toggle-collect=*for_ever*' \\
+//!     target/release/examples/count ruler 100 10 100000
 //! ```
 //!
-//! The total, divided by 100,000, is the cost of one slice: take the next task, look up its level, insert it again. The same for the
-//! structure `loop`, which is no queue, is what the loop costs; the rest is one scheduling operation. Arguments: structure, tasks, levels
-//! (`10`: at random among ten; `one:7`: all at level 7), slices. `ruler-in-place` and `rr-in-place` rotate instead, and their loop is
-//! `loop-in-place`. `pointers:rr`, `pointers:list-head`, `pointers:ruler` and `pointers:rbtree` have raw pointers in place of indices, and
-//! `pointers:loop` is their loop. What it prints is a hash of the order of the first tasks. `tests/instructions.rs` holds the counts
-//! against what they may be, and the orders against each other.
+//! The total divided by 100,000 is the cost of one slice: pop the next task, read its level, insert
+//! it again. The structure `loop` has no queue and gives the cost of the loop itself; the
+//! difference is the cost of one scheduling operation. Arguments: structure, tasks, levels (`10`:
+//! at random among ten; `one:7`: all at level 7), slices. `ruler-in-place` and `rr-in-place` rotate
+//! instead; their loop is `loop-in-place`. `pointers:rr`, `pointers:list-head`, `pointers:ruler`
+//! and `pointers:rbtree` use raw pointers in place of indices; their loop is `pointers:loop`. The
+//! output is a hash of the order of the first tasks. `tests/instructions.rs` checks the counts
+//! against limits, and the orders against each other.
 
 mod pointers;
 
@@ -31,7 +34,8 @@ fn main() {
         eprintln!("usage: count STRUCTURE TASKS LEVELS|one:LEVEL SLICES [insert-first]");
         std::process::exit(2);
     };
-    let number = |text: &str| text.parse::<u64>().unwrap_or_else(|_| panic!("{text} is not a number"));
+    let number =
+        |text: &str| text.parse::<u64>().unwrap_or_else(|_| panic!("{text} is not a number"));
     let tasks = number(tasks) as usize;
     let (levels, count) = match mix.strip_prefix("one:") {
         Some(level) => (vec![Level(number(level) as u16); tasks], number(level) as u32 + 1),
@@ -40,7 +44,11 @@ fn main() {
     let rig = Rig { levels, slices: number(slices), insert_first };
     match &name[..] {
         "loop" => rig.visit(NoQueue),
-        "loop-in-place" => drop(black_box(rotate_for_ever(Nodes::from_mut(&mut []), rig.slices, |_| Some(TaskId(opaque(0)))))),
+        "loop-in-place" => {
+            black_box(rotate_for_ever(Nodes::from_mut(&mut []), rig.slices, |_| {
+                Some(TaskId(opaque(0)))
+            }));
+        }
         "rr-in-place" => rig.rotate_round_robin(),
         "ruler-in-place" => rig.rotate_ruler(),
         "pointers:loop" => rig.point(NoPointerQueue(None)),
@@ -48,7 +56,8 @@ fn main() {
         "pointers:list-head" => rig.point(pointers::ListHead::new()),
         "pointers:ruler" => rig.point(pointers::Ruler::NEW),
         "pointers:rbtree" => rig.point(pointers::RbTree::NEW),
-        _ => catalog::visit(name, count, Strides::Linear, rig).unwrap_or_else(|error| panic!("{name}: {error}")),
+        _ => catalog::visit(name, count, Strides::Linear, rig)
+            .unwrap_or_else(|error| panic!("{name}: {error}")),
     }
 }
 
@@ -79,7 +88,9 @@ impl Visitor for Rig {
         }
         let mut order = DefaultHasher::new();
         for slice in 0..20 * self.levels.len() {
-            let Some(task) = queue.pop(nodes) else { unreachable!("slice {slice}: all tasks are ready") };
+            let Some(task) = queue.pop(nodes) else {
+                unreachable!("slice {slice}: all tasks are ready")
+            };
             order.write_u32(task.0);
             queue.insert(nodes, task, self.levels[task.index()]);
         }
@@ -99,9 +110,15 @@ fn yield_for_ever<Q: ReadyQueue>(queue: &mut Q, nodes: &mut Nodes, levels: &[Lev
     }
 }
 
-/// The same, the other way round: what a scheduler does at the end of a slice. The running task is carried from one round to the next.
+/// As above in the other order: insert first, then pop, as a scheduler does at the end of a slice.
+/// The running task is carried from one iteration to the next.
 #[inline(never)]
-fn insert_first_for_ever<Q: ReadyQueue>(queue: &mut Q, nodes: &mut Nodes, levels: &[Level], slices: u64) {
+fn insert_first_for_ever<Q: ReadyQueue>(
+    queue: &mut Q,
+    nodes: &mut Nodes,
+    levels: &[Level],
+    slices: u64,
+) {
     let Some(mut task) = queue.pop(nodes) else { return };
     for _ in 0..slices {
         queue.insert(nodes, task, levels[task.index()]);
@@ -113,15 +130,18 @@ fn insert_first_for_ever<Q: ReadyQueue>(queue: &mut Q, nodes: &mut Nodes, levels
 
 impl Rig {
     fn point(self, mut queue: impl PointerQueue) {
-        let mut tasks: Vec<Task> = self.levels.iter().zip(0..).map(|(level, id)| Task::new(id, level.0)).collect();
+        let mut tasks: Vec<Task> =
+            self.levels.iter().zip(0..).map(|(level, id)| Task::new(id, level.0)).collect();
         let mut order = DefaultHasher::new();
-        // SAFETY: the tasks live longer than the queue is used and stay where they are; none waits when it is inserted.
+        // SAFETY: the tasks outlive the queue and do not move; none waits when it is inserted.
         unsafe {
             for task in &mut tasks {
                 queue.insert(NonNull::from(task));
             }
             for slice in 0..20 * self.levels.len() {
-                let Some(task) = queue.pop() else { unreachable!("slice {slice}: all tasks are ready") };
+                let Some(task) = queue.pop() else {
+                    unreachable!("slice {slice}: all tasks are ready")
+                };
                 order.write_u32(task.as_ref().id);
                 queue.insert(task);
             }
@@ -151,10 +171,10 @@ impl Rig {
     }
 }
 
-/// The same with pointers: a task has its level in itself, so that there is nothing to look up.
+/// The loop with pointers. A task holds its own level, so there is no lookup.
 ///
 /// # Safety
-/// As of the queue's verbs.
+/// As for the queue's operations.
 #[inline(never)]
 unsafe fn point_for_ever(queue: &mut impl PointerQueue, slices: u64) {
     for _ in 0..slices {
@@ -163,9 +183,14 @@ unsafe fn point_for_ever(queue: &mut impl PointerQueue, slices: u64) {
     }
 }
 
-/// The same with the running task left linked. Its loop is the sum of ids, which keeps the result alive, and the counter.
+/// The loop with the running task left linked. It also sums ids, so that the compiler keeps the
+/// result.
 #[inline(never)]
-fn rotate_for_ever(nodes: &Nodes, slices: u64, mut rotate: impl FnMut(&Nodes) -> Option<TaskId>) -> u32 {
+fn rotate_for_ever(
+    nodes: &Nodes,
+    slices: u64,
+    mut rotate: impl FnMut(&Nodes) -> Option<TaskId>,
+) -> u32 {
     let mut sum = 0u32;
     for _ in 0..slices {
         let Some(task) = rotate(nodes) else { return sum };
@@ -174,7 +199,8 @@ fn rotate_for_ever(nodes: &Nodes, slices: u64, mut rotate: impl FnMut(&Nodes) ->
     sum
 }
 
-/// No queue at all: the same task runs on. What is left is what the loop itself costs: the look at the level and the count of slices.
+/// No queue: the same task runs on. What remains is the cost of the loop: reading the level and
+/// counting slices.
 #[derive(Clone)]
 struct NoQueue;
 
@@ -204,13 +230,13 @@ impl ReadyQueue for NoQueue {
     }
 }
 
-/// The same for pointers.
+/// As [`NoQueue`], for pointers.
 struct NoPointerQueue(Option<NonNull<Task>>);
 
 impl PointerQueue for NoPointerQueue {
     #[inline(always)]
     unsafe fn insert(&mut self, task: NonNull<Task>) {
-        // SAFETY: whoever calls this has a task.
+        // SAFETY: a caller of this has a task.
         opaque(unsafe { task.as_ref().level }.into());
         self.0 = Some(task);
     }
@@ -221,11 +247,11 @@ impl PointerQueue for NoPointerQueue {
     }
 }
 
-/// `value`, by no instruction at all, but the compiler does not know that it is the same.
+/// Returns `value`, in a way that the compiler cannot see through. Takes no instruction.
 #[inline(always)]
 fn opaque(mut value: u32) -> u32 {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: there is nothing in it but a comment.
+    // SAFETY: the assembly is only a comment.
     unsafe {
         std::arch::asm!("/* {0:e} */", inout(reg) value, options(nomem, nostack, preserves_flags));
     }

@@ -1,9 +1,10 @@
-//! The same structures with raw pointers, as C would have them: what the checked indices of `readyq` cost, or save, beside them.
+//! The same structures with raw pointers, as in C: a comparison for the checked indices of
+//! `readyq`.
 //!
-//! `rr`, `ruler` and `rbtree` are the library's own algorithms, move by move, with null where those have an id beyond the slab; `list-head`
-//! is a circular list with a sentinel, as in Linux's `include/linux/list.h`. Nothing is checked: whoever inserts a task twice, or frees one
-//! that waits, has undefined behaviour. Only insertion and taking the next task are here, because only they are counted. A task is 48
-//! bytes, a `Node` 24.
+//! `rr`, `ruler` and `rbtree` are the library's algorithms, with null in place of an id beyond the
+//! slab. `list-head` is a circular list with a sentinel, as in Linux's `include/linux/list.h`.
+//! Nothing is checked: to insert a task twice, or free one that waits, is undefined behaviour. Only
+//! insert and pop are here, because only they are counted. A task is 48 bytes, a `Node` 24.
 //!
 //! `unsafe` is the subject of this file: its numbers are in `docs/adr/0003-indices.md`.
 
@@ -11,9 +12,9 @@ use std::ptr::{NonNull, null_mut};
 
 /// A task with its links in it.
 pub struct Task {
-    /// Which it is, to compare orders.
+    /// The task's id, to compare orders.
     pub id: u32,
-    /// At which level it waits. Changed only while it does not.
+    /// The level at which the task waits. It changes only while the task does not wait.
     pub level: u16,
     red: bool,
     key: u64,
@@ -31,18 +32,18 @@ impl Task {
     }
 }
 
-/// A queue of tasks that stay where they are as long as it lives.
+/// A queue of tasks. Tasks do not move while the queue lives.
 pub trait PointerQueue {
-    /// Makes `task` wait.
+    /// Inserts `task`.
     ///
     /// # Safety
-    /// `task` is alive, stays where it is, and waits nowhere.
+    /// `task` is alive, does not move, and waits nowhere.
     unsafe fn insert(&mut self, task: NonNull<Task>);
 
-    /// Takes out the task that runs next.
+    /// Removes the task that runs next.
     ///
     /// # Safety
-    /// All that wait are alive and where they were.
+    /// All waiting tasks are alive and have not moved.
     unsafe fn pop(&mut self) -> Option<NonNull<Task>>;
 }
 
@@ -82,7 +83,7 @@ impl PointerQueue for RoundRobin {
     }
 }
 
-/// A circle through a sentinel, which is in nobody's way: no end is null, and no way in or out has a branch.
+/// A circular list through a sentinel. No end is null, and no operation has a branch.
 pub struct ListHead(Box<Task>);
 
 impl ListHead {
@@ -133,9 +134,10 @@ pub struct Ruler {
 }
 
 impl Ruler {
-    pub const NEW: Ruler = Ruler { pass: null_mut(), tick: 0, due: 0, waiting: 0, lists: [[null_mut(); 2]; LEVELS] };
+    pub const NEW: Ruler =
+        Ruler { pass: null_mut(), tick: 0, due: 0, waiting: 0, lists: [[null_mut(); 2]; LEVELS] };
 
-    /// The level whose pass is next.
+    /// The level of the next pass.
     #[inline(always)]
     fn next_level(&mut self) -> Option<usize> {
         let due = self.due & self.waiting;
@@ -180,7 +182,7 @@ impl PointerQueue for Ruler {
             self.lists[level][1] = null_mut();
             task = self.lists[level][0];
         }
-        // SAFETY: a level that waits has a first task.
+        // SAFETY: a non-empty level has a first task.
         let task = unsafe { NonNull::new_unchecked(task) };
         self.pass = unsafe { task.as_ref().links[0] };
         Some(task)
@@ -214,7 +216,11 @@ impl PointerQueue for RbTree {
                 let side = if (key.wrapping_sub((*parent).key) as i64) < 0 { LEFT } else { RIGHT };
                 let below = (*parent).links[side];
                 if below.is_null() {
-                    return if side == LEFT { self.hang::<LEFT>(task, parent) } else { self.hang::<RIGHT>(task, parent) };
+                    return if side == LEFT {
+                        self.hang::<LEFT>(task, parent)
+                    } else {
+                        self.hang::<RIGHT>(task, parent)
+                    };
                 }
                 parent = below;
             }
@@ -227,7 +233,8 @@ impl PointerQueue for RbTree {
         unsafe {
             let &Task { links: [_, right], parent, red, key, .. } = task.as_ref();
             self.now = key;
-            // The first task has no left child, so its right one is a red leaf, which takes its place and its colour.
+            // The first task has no left child, so its right one is a red leaf, which takes its
+            // place and its colour.
             if right.is_null() {
                 self.first = parent;
             } else {
@@ -250,7 +257,8 @@ impl PointerQueue for RbTree {
 const LEFT: usize = 0;
 const RIGHT: usize = 1;
 
-/// What `readyq::tree::Tree` does, by the same names. All of it needs a sound tree, which only the two above can break.
+/// The operations of `readyq::tree::Tree`, by the same names. All need a valid tree, which only the
+/// two operations above can break.
 impl RbTree {
     pub const NEW: RbTree = RbTree { root: null_mut(), first: null_mut(), now: 0 };
 
@@ -297,7 +305,12 @@ impl RbTree {
     }
 
     #[inline(always)]
-    unsafe fn rotate_red<const NEAR: usize, const FAR: usize>(&mut self, task: Link, parent: Link, grand: Link) {
+    unsafe fn rotate_red<const NEAR: usize, const FAR: usize>(
+        &mut self,
+        task: Link,
+        parent: Link,
+        grand: Link,
+    ) {
         unsafe {
             let above = (*grand).parent;
             let inner = (*parent).links[FAR];
@@ -318,7 +331,8 @@ impl RbTree {
         }
     }
 
-    /// Every path through the left side of `hole`, which is on the left edge, is one black task short.
+    /// Every path through the left side of `hole`, which is on the left edge, is one black task
+    /// short.
     #[inline(always)]
     unsafe fn repair_left_edge(&mut self, mut hole: Link) {
         unsafe {
@@ -352,7 +366,7 @@ impl RbTree {
         }
     }
 
-    /// Turns `task`, which is on the left edge, down to the left.
+    /// Rotates `task`, which is on the left edge, to the left.
     #[inline(always)]
     unsafe fn rotate_edge(&mut self, task: Link) {
         unsafe {
@@ -383,7 +397,7 @@ impl RbTree {
     }
 }
 
-/// Hangs `child`, if there is one, below `task`.
+/// Makes `child`, if any, a child of `task`.
 #[inline(always)]
 unsafe fn give<const SIDE: usize>(task: Link, child: Link) {
     unsafe {

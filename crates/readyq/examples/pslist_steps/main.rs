@@ -1,9 +1,12 @@
-//! The pslist post's simulation: one row per step, the list with everybody's virtual run time, who runs, and where it goes.
+//! Simulates the example of the pslist post. Each row is one step: the list with all virtual run
+//! times, the running task, and where it is inserted.
 //!
 //! ```sh
-//! cargo run -q -p readyq --example pslist_steps                                                  # 100 steps as CSV; give another number for more
-//! cargo run -q -p readyq --example pslist_steps -- 100 svg > docs/policies/pslist-100-steps.svg  # as a picture (L-FIG06)
-//! cargo run -q -p readyq --example pslist_steps -- 12 svg > docs/policies/pslist-steps.svg       # the beginning of it (L-FIG05)
+//! # 100 steps as CSV; give another number for more:
+//! cargo run -q -p readyq --example pslist_steps
+//! # The same as a picture (L-FIG06), and its first steps (L-FIG05):
+//! cargo run -q -p readyq --example pslist_steps -- 100 svg > docs/policies/pslist-100-steps.svg
+//! cargo run -q -p readyq --example pslist_steps -- 12 svg > docs/policies/pslist-steps.svg
 //! ```
 
 mod picture;
@@ -17,8 +20,17 @@ fn main() {
     }
     println!("step,list,runs,from,to,moves,spread");
     for (number, step) in steps::simulate(&steps::GRANULARITIES).take(count).enumerate() {
-        let list: Vec<String> = step.list.iter().map(|(task, time)| format!("{}:{time}", steps::name(*task))).collect();
+        let list: Vec<String> =
+            step.list.iter().map(|(task, time)| format!("{}:{time}", steps::name(*task))).collect();
         let moves = if step.to_middle { "to the middle" } else { "to the tail" };
-        println!("{},{},{},{},{},{moves},{}", number + 1, list.join(" "), steps::name(step.runs), step.from, step.to, step.spread);
+        println!(
+            "{},{},{},{},{},{moves},{}",
+            number + 1,
+            list.join(" "),
+            steps::name(step.runs),
+            step.from,
+            step.to,
+            step.spread
+        );
     }
 }

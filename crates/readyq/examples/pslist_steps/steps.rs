@@ -2,36 +2,37 @@
 
 use readyq::{Node, Nodes, PsList, ReadyQueue, Strides, TaskId};
 
-/// By how much each task's virtual run time advances at a time: six tasks, the last the lightest.
+/// How much each task's virtual run time advances per slice: six tasks, the last the lightest.
 pub const GRANULARITIES: [u64; 6] = [1, 1, 2, 2, 3, 5];
 
-/// One turn.
+/// One slice.
 pub struct Step {
-    /// Who waits, the head first, with virtual run times, when it begins.
+    /// The waiting tasks with their virtual run times at the start, head first.
     pub list: Vec<(TaskId, u64)>,
-    /// Who runs.
+    /// The running task.
     pub runs: TaskId,
-    /// Its virtual run time before and after.
+    /// Its virtual run time before the slice.
     pub from: u64,
-    /// After.
+    /// And after it.
     pub to: u64,
-    /// Whether it goes in front of the middle or behind everybody.
+    /// Whether it is inserted before the middle, not at the tail.
     pub to_middle: bool,
-    /// The greatest difference between two virtual run times then.
+    /// The maximum difference between two virtual run times after the slice.
     pub spread: u64,
 }
 
-/// A letter.
+/// The task's letter.
 pub fn name(task: TaskId) -> char {
     (b'A' + task.0 as u8) as char
 }
 
-/// The turns of tasks of these granularities, which all begin with nothing.
+/// The slices of tasks with these granularities, which all start at zero.
 pub fn simulate(granularities: &[u64]) -> impl Iterator<Item = Step> + use<'_> {
     let mut nodes = vec![Node::NEW; granularities.len()];
     let mut times = vec![0; granularities.len()];
     let mut list = PsList::new(Strides::Linear);
-    (0..granularities.len() as u32).for_each(|task| list.insert_by(Nodes::from_mut(&mut nodes), TaskId(task), |_| false));
+    (0..granularities.len() as u32)
+        .for_each(|task| list.insert_by(Nodes::from_mut(&mut nodes), TaskId(task), |_| false));
     std::iter::from_fn(move || {
         let nodes = Nodes::from_mut(&mut nodes);
         let runs = list.pop(nodes)?;

@@ -1,18 +1,18 @@
-//! The laws that hold for every ready queue: whatever is done to it, everything that can be seen of it is what its model shows.
+//! The laws of every ready queue: after any operations, all that can be observed equals its model.
 
 use super::Op;
 use super::models::Model;
 use readyq::{Level, Node, Nodes, ReadyQueue, TaskId};
 use std::fmt::Debug;
 
-/// A queue, its model, and what both went through.
+/// A queue, its model, and their common history.
 #[derive(Clone)]
 pub struct Pair<Q> {
     queue: Q,
     model: Box<dyn Model>,
     slab: Vec<Node>,
     levels: u16,
-    /// Who waits, in order of ids.
+    /// The waiting tasks, in order of ids.
     waiting: Vec<u32>,
     /// The ids from here on were never inserted.
     fresh: u32,
@@ -22,10 +22,18 @@ pub struct Pair<Q> {
 impl<Q: ReadyQueue + Clone> Pair<Q> {
     /// Both empty, for `tasks` tasks at the levels 0 to `levels - 1`.
     pub fn new(queue: Q, model: Box<dyn Model>, tasks: usize, levels: u16) -> Self {
-        Pair { queue, model, slab: vec![Node::NEW; tasks], levels, waiting: vec![], fresh: 0, history: vec![] }
+        Pair {
+            queue,
+            model,
+            slab: vec![Node::NEW; tasks],
+            levels,
+            waiting: vec![],
+            fresh: 0,
+            history: vec![],
+        }
     }
 
-    /// Runs `ops`, then takes out who still waits, and says where queue and model part.
+    /// Runs `ops`, then pops all waiting tasks. Returns where queue and model differ.
     pub fn check(mut self, ops: &[Op]) -> Result<(), String> {
         ops.iter().try_for_each(|&op| self.apply(op))?;
         while !self.waiting.is_empty() {
@@ -34,8 +42,8 @@ impl<Q: ReadyQueue + Clone> Pair<Q> {
         self.apply(Op::Pop)
     }
 
-    /// Runs every sequence of up to `length` operations and returns how many there were. Tasks that were never inserted are alike, so only the
-    /// first of them is tried.
+    /// Runs every sequence of up to `length` operations. Returns their number. Tasks that were
+    /// never inserted are alike, so only the first of them is tried.
     pub fn check_all(&self, length: usize) -> Result<u64, String> {
         if length == 0 {
             return Ok(1);
@@ -43,7 +51,8 @@ impl<Q: ReadyQueue + Clone> Pair<Q> {
         let mut sequences = 1;
         let tasks = self.slab.len() as u32;
         let known = 0..tasks.min(self.fresh + 1);
-        let inserts = known.flat_map(|task| (0..self.levels).map(move |level| Op::Insert(task, level)));
+        let inserts =
+            known.flat_map(|task| (0..self.levels).map(move |level| Op::Insert(task, level)));
         let removes = self.waiting.iter().map(|&task| Op::Remove(task));
         for op in inserts.chain(removes).chain([Op::Pop]) {
             if !matches!(op, Op::Insert(task, _) if self.waiting.contains(&task)) {
@@ -94,7 +103,7 @@ impl<Q: ReadyQueue + Clone> Pair<Q> {
         self.look()
     }
 
-    /// Compares what can be seen without changing anything.
+    /// Compares everything that can be observed without a change.
     fn look(&self) -> Result<(), String> {
         let nodes = Nodes::from_ref(&self.slab);
         same("is_empty", self.queue.is_empty(), self.waiting.is_empty())?;
@@ -103,10 +112,18 @@ impl<Q: ReadyQueue + Clone> Pair<Q> {
             offered.push(task.0);
             false
         });
-        same("find, when nobody is accepted", found, None)?;
-        same("find's first offer", offered.first().copied(), self.queue.peek(nodes).map(|task| task.0))?;
+        same("find, when no task is accepted", found, None)?;
+        same(
+            "find's first offer",
+            offered.first().copied(),
+            self.queue.peek(nodes).map(|task| task.0),
+        )?;
         if let Some(&last) = offered.last() {
-            same("find, when the last offer is accepted", self.queue.find(nodes, |task| task.0 == last), Some(TaskId(last)))?;
+            same(
+                "find, when the last offer is accepted",
+                self.queue.find(nodes, |task| task.0 == last),
+                Some(TaskId(last)),
+            )?;
         }
         offered.sort();
         same("find's offers", &offered, &self.waiting)
@@ -114,5 +131,9 @@ impl<Q: ReadyQueue + Clone> Pair<Q> {
 }
 
 fn same<T: PartialEq + Debug>(what: &str, got: T, expected: T) -> Result<(), String> {
-    if got == expected { Ok(()) } else { Err(format!("{what}: got {got:?}, expected {expected:?}")) }
+    if got == expected {
+        Ok(())
+    } else {
+        Err(format!("{what}: got {got:?}, expected {expected:?}"))
+    }
 }

@@ -1,8 +1,8 @@
-//! The oracles: what each structure's order is, in vectors and searches.
+//! The oracles: each structure's order, in vectors and searches.
 
 use readyq::{Strides, schedules};
 
-/// An order over tasks, by the simplest means.
+/// An order over tasks, as simple as possible.
 pub trait Model {
     fn insert(&mut self, task: u32, level: u16);
     fn pop(&mut self) -> Option<u32>;
@@ -20,10 +20,16 @@ impl Clone for Box<dyn Model> {
 pub fn model(name: &str, levels: u32, strides: Strides) -> Box<dyn Model> {
     match name {
         "rr" | "rr-rbtree" => Box::new(Fifo::default()),
-        "sorted-list" | "sorted-list-reverse" | "rbtree" | "wheel" | "heap" => Box::new(VirtualClock::new(strides)),
+        "sorted-list" | "sorted-list-reverse" | "rbtree" | "wheel" | "heap" => {
+            Box::new(VirtualClock::new(strides))
+        }
         "multilist1" => {
             let entries = schedules::for_levels(levels).iter();
-            Box::new(ListLast::new(entries.flat_map(|visit| vec![visit.level as usize; visit.passes as usize]).collect()))
+            Box::new(ListLast::new(
+                entries
+                    .flat_map(|visit| vec![visit.level as usize; visit.passes as usize])
+                    .collect(),
+            ))
         }
         "multilist2" => Box::new(ListLast::new(ruler_sequence(8))),
         "ruler" => Box::new(ListLast::new(ruler_sequence(12))),
@@ -36,7 +42,10 @@ pub fn model(name: &str, levels: u32, strides: Strides) -> Box<dyn Model> {
 
 /// `A AB A ABC …` for one period of `levels` levels.
 pub fn ruler_sequence(levels: u32) -> Vec<usize> {
-    (1u32..1 << (levels - 1)).chain([1 << (levels - 1)]).flat_map(|tick| 0..=tick.trailing_zeros() as usize).collect()
+    (1u32..1 << (levels - 1))
+        .chain([1 << (levels - 1)])
+        .flat_map(|tick| 0..=tick.trailing_zeros() as usize)
+        .collect()
 }
 
 #[derive(Clone, Default)]
@@ -84,7 +93,8 @@ impl Model for Strict {
     }
 }
 
-/// Keys of tasks, as the decisions on virtual clocks have them: `clamp(last key + stride, clock, clock + stride)`.
+/// Keys of tasks, as the decisions on virtual clocks have them: `clamp(last key + stride, clock,
+/// clock + stride)`.
 #[derive(Clone)]
 pub struct Keys {
     strides: Strides,
@@ -108,7 +118,7 @@ impl Keys {
     }
 }
 
-/// The least key first, among equal keys the first that came.
+/// The minimum key first, FIFO among equal keys.
 #[derive(Clone)]
 pub struct VirtualClock {
     keys: Keys,
@@ -142,7 +152,7 @@ impl Model for VirtualClock {
     }
 }
 
-/// In front of the middle if less than the middle, otherwise at the tail.
+/// Before the middle if less than the middle, otherwise at the tail.
 #[derive(Clone)]
 pub struct PartiallySorted {
     keys: Keys,
@@ -192,8 +202,9 @@ impl Model for PartiallySorted {
     }
 }
 
-/// A multi-list with the paper's mark, `listLast`, and the fixed rule: when it blocks while it runs, the pass ends; when it is taken out of
-/// the list, its predecessor takes its place, or the running task if it has none, which means that the pass ends.
+/// A multi-list with the paper's mark, `listLast`, and the corrected rule: when it blocks while it
+/// runs, the pass ends; when it is removed from the list, its predecessor takes its place, or the
+/// running task if it has none, so that the pass ends.
 #[derive(Clone)]
 pub struct ListLast {
     schedule: Vec<usize>,
@@ -207,7 +218,13 @@ impl ListLast {
     /// `schedule`: the level of each pass in one period.
     pub fn new(schedule: Vec<usize>) -> Self {
         let levels = schedule.iter().max().unwrap() + 1;
-        ListLast { index: schedule.len() - 1, schedule, lists: vec![vec![]; levels], this_level: 0, list_last: None }
+        ListLast {
+            index: schedule.len() - 1,
+            schedule,
+            lists: vec![vec![]; levels],
+            this_level: 0,
+            list_last: None,
+        }
     }
 }
 

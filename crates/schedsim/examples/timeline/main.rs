@@ -1,4 +1,4 @@
-//! Draws who runs and who waits under a policy, as the pictures in `docs/policies`.
+//! Draws which tasks run and wait under a policy, for the pictures in `docs/policies`.
 //!
 //! ```sh
 //! for policy in cfs deadline eevdf fifo lottery mlfq mlfq-textbook o1 pslist rm rr stride; do
@@ -12,7 +12,8 @@
 //! done
 //! ```
 //!
-//! With two more arguments it draws a closed workload in JSON from standard input: with priority inheritance or without, so many ms of it.
+//! With two more arguments it draws a closed workload in JSON from standard input: `yes` or `no`
+//! for priority inheritance, and the window in ms.
 
 mod svg;
 
@@ -21,7 +22,8 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let policy = arguments.next().unwrap_or_else(|| "eevdf".to_string());
-    let picture = match (arguments.next(), arguments.next().and_then(|window| window.parse().ok())) {
+    let picture = match (arguments.next(), arguments.next().and_then(|window| window.parse().ok()))
+    {
         (Some(inherit), Some(window)) => match std::io::read_to_string(std::io::stdin()) {
             Ok(json) => svg::timeline_of(&policy, &json, inherit == "yes", window),
             Err(error) => Err(error.to_string()),

@@ -1,13 +1,13 @@
-//! Where every nanosecond of every CPU went.
+//! Accounts for every nanosecond of every CPU.
 
 use super::{Finding, Rule};
 use crate::engine::Outcome;
 use crate::{CpuId, Nanos, TaskId, Time};
 
-/// Adds up useful work, overhead and idleness, one stretch between two switches at a time.
+/// Adds up useful work, overhead and idle time, one interval between two switches at a time.
 #[derive(Clone, Debug)]
 pub struct Accounts {
-    /// Per CPU, when the current stretch began, and the overhead in it.
+    /// Per CPU: the start of the current interval, and the overhead in it.
     stretches: Vec<(Time, Nanos)>,
     /// Per task.
     useful: Vec<Nanos>,
@@ -25,14 +25,15 @@ impl Accounts {
         }
     }
 
-    /// Overhead of the current stretch: of what the CPU runs, or of leaving idle.
+    /// Overhead in the current interval, of the running task or of leaving idle.
     pub fn overhead(&mut self, cpu: CpuId, spent: Nanos) {
         self.stretches[cpu.index()].1 += spent;
     }
 
-    /// A stretch ends in which `cpu` ran `task`, or idled.
+    /// Ends the interval in which `cpu` ran `task`, or idled.
     pub fn settle(&mut self, cpu: CpuId, task: TaskId, now: Time) -> Option<Finding> {
-        let (start, overhead) = std::mem::replace(&mut self.stretches[cpu.index()], (now, Nanos::ZERO));
+        let (start, overhead) =
+            std::mem::replace(&mut self.stretches[cpu.index()], (now, Nanos::ZERO));
         let length = now.since(start);
         self.overhead += overhead.min(length);
         match self.useful.get_mut(task.index()) {
@@ -52,7 +53,7 @@ impl Accounts {
         self.useful[task.index()]
     }
 
-    /// Is all time there, and does the engine say the same?
+    /// Compares the sums with the run time and with the engine's outcome.
     pub fn compare(&self, outcome: &Outcome, end: Time) -> Vec<Finding> {
         let useful: Nanos = self.useful.iter().copied().sum();
         let spent = u128::from(useful.0) + u128::from(self.overhead.0) + u128::from(self.idle.0);
@@ -60,10 +61,15 @@ impl Accounts {
         let finding = |message| Finding { rule: Rule::CpuTime, task: None, cpu: None, message };
         let mut findings = Vec::new();
         if spent != machine {
-            findings.push(finding(format!("useful + overhead + idle is {spent} ns, the CPUs had {machine} ns")));
+            findings.push(finding(format!(
+                "useful + overhead + idle is {spent} ns, the CPUs had {machine} ns"
+            )));
         }
         if useful != outcome.useful {
-            findings.push(finding(format!("tasks worked for {} ns, the engine says {} ns", useful.0, outcome.useful.0)));
+            findings.push(finding(format!(
+                "tasks worked for {} ns, the engine says {} ns",
+                useful.0, outcome.useful.0
+            )));
         }
         findings
     }

@@ -1,17 +1,18 @@
-//! Does a CPU idle while a task waits that it could run?
+//! Checks that no CPU idles while a task waits that may run there.
 //!
-//! A violation is a waiting task and a CPU on which it may run that was idle during the whole of an overlap longer than it takes to leave idle. Each
-//! overlap ends with a dispatch of the task, with the end of the idleness, or with the trace, and is looked at then.
+//! A violation is a waiting task and an idle CPU that it may use, which overlap for longer than
+//! leaving idle takes. An overlap ends with a dispatch of the task, with the end of idleness, or
+//! with the trace. It is checked then.
 //!
-//! A CPU that was woken for one task may find a better one when it has left idle. The first one is then served by the CPU that was woken for the
-//! other, which takes as long again: a task's wait counts anew from when a CPU that leaves idle passes it over (but
-//! not where leaving idle takes no time).
+//! A CPU that was woken for one task may find a better one after leaving idle. Another CPU, which
+//! takes as long again to leave idle, then serves the first task. So a task's wait restarts when a
+//! CPU that leaves idle passes it over, unless leaving idle takes no time.
 
 use super::{Finding, Rule};
 use crate::policy::Promises;
 use crate::{CpuId, CpuSet, Machine, Nanos, TaskId, Time};
 
-/// Follows who waits and which CPUs idle.
+/// Tracks which tasks wait and which CPUs idle.
 #[derive(Clone, Debug)]
 pub struct Conservation {
     promised: Option<Rule>,
@@ -19,7 +20,7 @@ pub struct Conservation {
     exit: Nanos,
     idle: CpuSet,
     idle_since: Vec<Time>,
-    /// Who waits, in no order.
+    /// The waiting tasks, unordered.
     waiting: Vec<TaskId>,
     waits: Vec<Wait>,
 }
@@ -27,10 +28,10 @@ pub struct Conservation {
 /// How a task waits, if it does.
 #[derive(Clone, Copy, Debug)]
 struct Wait {
-    /// Since when, or since when it was last passed over.
+    /// The start of the wait, or when a CPU last passed the task over.
     since: Time,
     placed: CpuId,
-    /// Where it stands in `waiting`.
+    /// The index in `waiting`.
     position: u32,
 }
 
@@ -60,8 +61,13 @@ impl Conservation {
         self.waits[task.index()] = Wait { since: now, placed, position };
     }
 
-    /// `task` is dispatched; `may_run` says where it could have run meanwhile.
-    pub fn wait_ends(&mut self, task: TaskId, now: Time, may_run: impl Fn(CpuId) -> bool) -> Option<Finding> {
+    /// `task` is dispatched. `may_run` returns where it could have run.
+    pub fn wait_ends(
+        &mut self,
+        task: TaskId,
+        now: Time,
+        may_run: impl Fn(CpuId) -> bool,
+    ) -> Option<Finding> {
         let wait = self.waits[task.index()];
         self.waiting.swap_remove(wait.position as usize);
         if let Some(&moved) = self.waiting.get(wait.position as usize) {
@@ -78,8 +84,14 @@ impl Conservation {
         self.idle_since[cpu.index()] = now;
     }
 
-    /// `cpu` begins to run something; `may_run` says which of those that still wait could have run there meanwhile.
-    pub fn idle_ends(&mut self, cpu: CpuId, now: Time, may_run: impl Fn(TaskId) -> bool) -> Option<Finding> {
+    /// `cpu` starts to run something. `may_run` returns which of the tasks that still wait could
+    /// have run there.
+    pub fn idle_ends(
+        &mut self,
+        cpu: CpuId,
+        now: Time,
+        may_run: impl Fn(TaskId) -> bool,
+    ) -> Option<Finding> {
         self.idle.remove(cpu);
         self.promised?;
         let mut finding = None;
@@ -95,22 +107,30 @@ impl Conservation {
         finding
     }
 
-    /// The trace is over, and with it all waits and all idleness.
+    /// The trace ends, and all waits and idle times with it.
     pub fn at_end(&self, now: Time, may_run: impl Fn(TaskId, CpuId) -> bool) -> Vec<Finding> {
-        let idle_cpu = |&task: &TaskId| self.idle.iter().filter(|&cpu| may_run(task, cpu)).find_map(|cpu| self.judge(task, cpu, now));
+        let idle_cpu = |&task: &TaskId| {
+            self.idle
+                .iter()
+                .filter(|&cpu| may_run(task, cpu))
+                .find_map(|cpu| self.judge(task, cpu, now))
+        };
         self.waiting.iter().filter_map(idle_cpu).collect()
     }
 
-    /// Whether nobody will come for `task` any more: all CPUs idle, and both it and they have for longer than it takes to leave idle.
+    /// Whether no CPU will run `task`: all CPUs idle, and both have lasted longer than leaving idle
+    /// takes.
     pub fn is_lost(&self, task: TaskId, now: Time) -> bool {
         now.since(self.waits[task.index()].since) > self.exit && self.is_over(now)
     }
 
     fn is_over(&self, now: Time) -> bool {
-        self.idle_since.iter().enumerate().all(|(cpu, &since)| self.idle.contains(CpuId(cpu as u16)) && now.since(since) > self.exit)
+        self.idle_since.iter().enumerate().all(|(cpu, &since)| {
+            self.idle.contains(CpuId(cpu as u16)) && now.since(since) > self.exit
+        })
     }
 
-    /// Has `task` waited for too long while `cpu` idled?
+    /// Whether `task` waited too long while `cpu` idled.
     fn judge(&self, task: TaskId, cpu: CpuId, now: Time) -> Option<Finding> {
         let Wait { since, placed, .. } = self.waits[task.index()];
         let rule = self.promised.filter(|&rule| rule == Rule::WorkConserving || placed == cpu)?;

@@ -1,9 +1,11 @@
-//! Are deadlines kept where they can be, and does nobody get more than it reserved?
+//! Checks that deadlines are met where possible, and that no task exceeds its reservation.
 //!
-//! Looked at on one CPU on which scheduling costs nothing, where theory says that the reservations can be kept. A task *behaves* as long as its jobs
-//! ask for no more than its runtime and come no closer than its period. With servers a task that behaves keeps its deadlines whatever the others do,
-//! if densities fit, and none gets more than its share in any time, but for a burst: what a server gives at the end of one period and the beginning
-//! of the next, 2 Q (1 - Q/P). Without servers all must behave.
+//! Checked on one CPU with free scheduling, where theory says that the reservations are feasible. A
+//! task *behaves* if its jobs need no more than its runtime and come no closer than its period.
+//! With servers, a task that behaves meets its deadlines whatever the others do, if densities fit.
+//! No task gets more than its share in any interval, except for a burst: what a server gives at the
+//! end of one period and the start of the next, 2 Q (1 - Q/P). Without servers all tasks must
+//! behave.
 
 use super::{Finding, Rule};
 use crate::metrics::deadlines::{Job, Jobs};
@@ -12,19 +14,20 @@ use crate::trace::{Event, EventKind};
 use crate::workload::{Reservation, Schedulability, Workload};
 use crate::{Machine, Nanos, TaskId, Time};
 
-/// Follows jobs and what servers give.
+/// Tracks jobs and the time that servers give.
 #[derive(Clone, Debug)]
 pub struct Deadlines {
     promise: Promise,
     jobs: Jobs,
     tasks: Vec<Account>,
     all_behave: bool,
-    /// Whether servers shield a task from the others: the kernel's do if densities fit, as one with a deadline before its period's end that wakes
-    /// early runs at its density.
+    /// Whether servers isolate tasks from each other. The kernel's servers do if densities fit: a
+    /// task whose deadline is before the end of its period, and which wakes early, runs at its
+    /// density.
     isolates: bool,
 }
 
-/// A bucket that fills at the rate of the reservation and that running empties.
+/// A bucket that fills at the reservation's rate and drains while the task runs.
 #[derive(Clone, Copy, Debug)]
 struct Account {
     misbehaves: bool,
@@ -36,15 +39,19 @@ struct Account {
 const UNIT: i128 = 1 << 20;
 
 impl Deadlines {
-    /// Nothing to follow if nothing is promised for such a workload and machine.
+    /// `None` if nothing is promised for this workload and machine.
     pub fn new(workload: &Workload, machine: &Machine, promises: Promises) -> Option<Deadlines> {
         let promise = promises.deadlines?;
         let ids = || workload.ids().map(|task| workload.reservation(task));
         let set: Vec<Reservation> = ids().flatten().collect();
         let is_free = Machine { cpus: 1, ..Machine::ideal(1) } == *machine;
         let known = Schedulability::of(&set, 1);
-        let fits = if promise == Promise::RateMonotonic { known.rate_monotonic() } else { known.edf == Some(true) };
-        // Theory knows no task that waits for another.
+        let fits = if promise == Promise::RateMonotonic {
+            known.rate_monotonic()
+        } else {
+            known.edf == Some(true)
+        };
+        // The theory excludes tasks that wait for others.
         let blocks = !workload.shared.mutexes.is_empty();
         let account = |reservation: Option<Reservation>| Account {
             misbehaves: blocks,
@@ -86,7 +93,10 @@ impl Deadlines {
             rule: Rule::Deadlines,
             task: Some(task),
             cpu: None,
-            message: format!("took {response} to be done, and its deadline was after {}", reservation.deadline),
+            message: format!(
+                "took {response} to be done, and its deadline was after {}",
+                reservation.deadline
+            ),
         })
     }
 
@@ -94,7 +104,8 @@ impl Deadlines {
     fn fill(&mut self, task: TaskId, now: Time) {
         let Some(reservation) = self.jobs.task(task).map(|task| task.reservation) else { return };
         let account = &mut self.tasks[task.index()];
-        let earned = i128::from(now.since(account.since).0) * i128::from(reservation.bandwidth() + 1);
+        let earned =
+            i128::from(now.since(account.since).0) * i128::from(reservation.bandwidth() + 1);
         (account.left, account.since) = ((account.left + earned).min(burst(&reservation)), now);
     }
 
@@ -108,7 +119,10 @@ impl Deadlines {
         (self.promise == Promise::Served && account.left < 0).then(|| {
             let more = Nanos((-account.left / UNIT) as u64 + 1);
             account.left = 0;
-            let message = format!("was served {more} more than its reservation of {} in {}", reservation.runtime, reservation.period);
+            let message = format!(
+                "was served {more} more than its reservation of {} in {}",
+                reservation.runtime, reservation.period
+            );
             Finding { rule: Rule::Bandwidth, task: Some(task), cpu: None, message }
         })
     }
@@ -116,5 +130,6 @@ impl Deadlines {
 
 /// 2 Q (1 - Q/P), and a ns.
 fn burst(reservation: &Reservation) -> i128 {
-    (2 * i128::from(reservation.runtime.0) + 2) * (UNIT - i128::from(reservation.bandwidth())) + UNIT
+    (2 * i128::from(reservation.runtime.0) + 2) * (UNIT - i128::from(reservation.bandwidth()))
+        + UNIT
 }

@@ -1,8 +1,10 @@
-//! Is who holds a mutex that lets it inherit as important as the most important task that waits for it?
+//! Checks priority inheritance: a mutex holder is as important as the most important task that
+//! waits for it.
 //!
-//! Who holds what follows from who begins to wait and who is woken: the one that is woken has got the mutex. When time has gone on, the priority that each
-//! task should have is found by going through all waits until nothing changes, and compared with the last one that was announced. Not looked at where
-//! switches take time, in the middle of which a task keeps its priority.
+//! Waits and wakings determine the holder: the woken task has the mutex. When time advances, the
+//! check computes the priority that each task should have, over all waits until nothing changes,
+//! and compares it with the last announced one. It is off where switches take time: a task keeps
+//! its priority during a switch.
 
 use super::{Finding, Rule};
 use crate::trace::{Event, EventKind};
@@ -10,7 +12,7 @@ use crate::workload::Workload;
 use crate::{Machine, Nanos, TaskId};
 use std::collections::BTreeMap;
 
-/// Who waits for which mutex, and who is how important.
+/// Tracks waits, holders and priorities.
 #[derive(Clone, Debug)]
 pub struct Inheritance {
     own: Vec<u8>,
@@ -23,19 +25,30 @@ pub struct Inheritance {
 }
 
 impl Inheritance {
-    /// Nothing to look at if no mutex lets anybody inherit.
+    /// `None` if no mutex has priority inheritance.
     pub fn new(workload: &Workload, machine: &Machine) -> Option<Inheritance> {
-        let is_exact = machine.switch_cost + machine.lock_hold == Nanos::ZERO && machine.queue_cost.is_none();
+        let is_exact =
+            machine.switch_cost + machine.lock_hold == Nanos::ZERO && machine.queue_cost.is_none();
         workload.shared.inheriting().filter(|_| is_exact)?;
         let own: Vec<u8> = workload.tasks.iter().map(|task| task.info.prio).collect();
-        let inherits: Vec<bool> = workload.shared.mutexes.iter().map(|mutex| mutex.inherit).collect();
+        let inherits: Vec<bool> =
+            workload.shared.mutexes.iter().map(|mutex| mutex.inherit).collect();
         let owners = vec![TaskId::NONE; inherits.len()];
-        Some(Inheritance { announced: own.clone(), own, inherits, owners, waits: BTreeMap::new(), has_changed: false })
+        Some(Inheritance {
+            announced: own.clone(),
+            own,
+            inherits,
+            owners,
+            waits: BTreeMap::new(),
+            has_changed: false,
+        })
     }
 
     pub fn event(&mut self, event: &Event) -> Option<Finding> {
         match event.kind {
-            EventKind::ContentionBegin { task, owner, mutex } if self.inherits.get(mutex as usize) == Some(&true) => {
+            EventKind::ContentionBegin { task, owner, mutex }
+                if self.inherits.get(mutex as usize) == Some(&true) =>
+            {
                 self.owners[mutex as usize] = owner;
                 self.waits.insert(task, mutex);
                 self.has_changed = true;
@@ -49,18 +62,22 @@ impl Inheritance {
             EventKind::SchedPiSetprio { task, old, new } if task.index() < self.own.len() => {
                 let known = std::mem::replace(&mut self.announced[task.index()], new);
                 self.has_changed = true;
-                return (known != old).then(|| finding(task, format!("goes from priority {old} to {new}, and had {known}")));
+                return (known != old).then(|| {
+                    finding(task, format!("goes from priority {old} to {new}, and had {known}"))
+                });
             }
-            // It holds what it holds for ever, and it is all the same.
-            EventKind::SchedProcessExit { task } => {
-                self.owners.iter_mut().filter(|owner| **owner == task).for_each(|owner| *owner = TaskId::NONE)
-            }
+            // It never releases what it holds, so this makes no difference.
+            EventKind::SchedProcessExit { task } => self
+                .owners
+                .iter_mut()
+                .filter(|owner| **owner == task)
+                .for_each(|owner| *owner = TaskId::NONE),
             _ => {}
         }
         None
     }
 
-    /// Time goes on.
+    /// Called when time advances.
     pub fn settle(&mut self) -> Option<Finding> {
         if !std::mem::take(&mut self.has_changed) {
             return None;
@@ -80,7 +97,10 @@ impl Inheritance {
         let wrong = (0..due.len()).find(|&task| due[task] != self.announced[task])?;
         Some(finding(
             TaskId(wrong as u32),
-            format!("has priority {}, and by who waits for it should have {}", self.announced[wrong], due[wrong]),
+            format!(
+                "has priority {}, but should have {} because of the tasks that wait for it",
+                self.announced[wrong], due[wrong]
+            ),
         ))
     }
 }

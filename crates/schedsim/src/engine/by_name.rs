@@ -1,4 +1,4 @@
-//! Runs under a policy that is known by name only.
+//! Runs a simulation under a policy given by name.
 
 use super::{Error, Options, Outcome, Source};
 use crate::Machine;
@@ -21,7 +21,8 @@ pub fn simulate_named<'w>(
     policy.simulate(source.into(), machine, options, trace)
 }
 
-/// The same of a model, which only `open` looks at: a third faster, because the engine is compiled for it.
+/// [`simulate_named`] for a model that only `open` observes. It is a third faster, because the
+/// engine is compiled for this observer.
 ///
 /// # Errors
 /// As [`simulate`](super::simulate).

@@ -1,17 +1,18 @@
-//! What happens next on the CPUs.
+//! The next event of each CPU, and the earliest of all.
 
 use crate::{CpuId, Time};
 
-/// The next event of each CPU: a tournament in groups of four.
+/// A tournament tree in groups of four.
 ///
-/// A group holds four times, and whose they are. The lowest groups hold the CPUs themselves; a place in another group holds the earliest of the group below it.
-/// With four CPUs, that is one group in one cache line, and nobody goes up or down.
+/// A group holds four times and the CPU of each. The lowest groups hold the CPUs themselves; an
+/// entry of another group holds the earliest of the group below it. Four CPUs are one group in one
+/// cache line, without any level above.
 pub struct CpuTimes {
     /// The four groups below the group at `n` are at `4 n + 1` and after.
     groups: Vec<Group>,
     /// Where the group of the first CPU is.
     lowest: usize,
-    /// The least time of the first group, and whose it is.
+    /// The minimum of the first group, and its CPU.
     earliest: (Time, CpuId),
 }
 
@@ -30,7 +31,11 @@ impl CpuTimes {
             (lowest, places) = (GROUP * lowest + 1, GROUP * places);
         }
         let nobody = Group { times: [Time::NEVER; GROUP], cpus: [CpuId(0); GROUP] };
-        let mut times = CpuTimes { groups: vec![nobody; lowest + places / GROUP], lowest, earliest: (Time::NEVER, CpuId(0)) };
+        let mut times = CpuTimes {
+            groups: vec![nobody; lowest + places / GROUP],
+            lowest,
+            earliest: (Time::NEVER, CpuId(0)),
+        };
         for cpu in (0..cpus).map(CpuId) {
             times.groups[lowest + cpu.index() / GROUP].cpus[cpu.index() % GROUP] = cpu;
         }
@@ -47,7 +52,7 @@ impl CpuTimes {
         let mut index = self.lowest + cpu.index() / GROUP;
         let group = &mut self.groups[index];
         group.times[cpu.index() % GROUP] = time;
-        let mut least = group.least();
+        let mut least = group.min();
         while index > 0 {
             let place = (index - 1) % GROUP;
             index = (index - 1) / GROUP;
@@ -56,16 +61,17 @@ impl CpuTimes {
                 return; // and nothing changes further up
             }
             (group.times[place], group.cpus[place]) = least;
-            least = group.least();
+            least = group.min();
         }
         self.earliest = least;
     }
 }
 
 impl Group {
-    /// The least time, and whose it is: the first place's among equals, which is that of the CPU with the lowest number.
+    /// The minimum time and its CPU. Ties go to the first entry, which is the CPU with the lowest
+    /// number.
     #[inline(always)]
-    fn least(&self) -> (Time, CpuId) {
+    fn min(&self) -> (Time, CpuId) {
         let [a, b, c, d] = self.times;
         let least = a.min(b).min(c.min(d));
         let behind = if least == c { 2 } else { 3 };
@@ -87,14 +93,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_tournament_agrees_with_a_scan(cpus in 1u16..70, sets in proptest::collection::vec((0u16..70, 0u64..20), 1..200)) {
+        fn the_tournament_agrees_with_a_scan(
+            cpus in 1u16..70,
+            sets in proptest::collection::vec((0u16..70, 0u64..20), 1..200),
+        ) {
             let mut times = CpuTimes::new(cpus);
             let mut scan = vec![Time::NEVER; usize::from(cpus)];
             for (cpu, time) in sets {
                 let cpu = CpuId(cpu % cpus);
                 times.set(cpu, Time(time));
                 scan[cpu.index()] = Time(time);
-                let first = scan.iter().enumerate().min_by_key(|&(index, time)| (time, index)).map(|(index, time)| (*time, CpuId(index as u16)));
+                let first = scan
+                    .iter()
+                    .enumerate()
+                    .min_by_key(|&(index, time)| (time, index))
+                    .map(|(index, time)| (*time, CpuId(index as u16)));
                 prop_assert_eq!(Some(times.earliest()), first);
             }
         }

@@ -1,23 +1,22 @@
-//! What happens on a CPU, and how it goes from one task to the next.
+//! The events of a CPU: dispatch, switch, tick, end of a burst or slice.
 
 use super::sharing::{lost, part};
-use super::sync::Done;
-use super::tasks::Off;
+use super::step::{Done, Off};
 use super::{Engine, NOBODY};
 use crate::policy::{Dispatch, Enqueue, Policy, Scan, Stop};
 use crate::trace::{EventKind, OverheadKind, PrevState, Sink};
 use crate::workload::Action;
 use crate::{CpuId, Nanos, TaskId, Time};
 
-/// A CPU as the engine sees it; what it runs is in the context.
+/// The engine's state of a CPU. Its running task is in the context.
 #[derive(Clone, Copy, Debug)]
 pub struct Cpu {
     pub state: CpuState,
-    /// When it shall dispatch even if its task could go on; `Time::NEVER` if it need not.
+    /// When it must dispatch even if its task could continue; `Time::NEVER` if never.
     pub resched_at: Time,
-    /// Whom it last switched to.
+    /// The task that it last switched to.
     pub occupant: TaskId,
-    /// From when on the running task's work has not been accounted for; in the future while the switch itself takes time.
+    /// The running task's work is accounted for until this time; in the future during a switch.
     pub run_from: Time,
     pub slice_end: Time,
     pub next_tick: Time,
@@ -26,7 +25,7 @@ pub struct Cpu {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CpuState {
     Idle,
-    /// Kicked; it takes so long until it dispatches.
+    /// Kicked; dispatches after this time.
     LeavingIdle(Nanos),
     Busy,
 }
@@ -47,7 +46,11 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     pub(super) fn cpu_event(&mut self, cpu: CpuId) {
         let state = &mut self.cpus[cpu.index()];
         if let CpuState::LeavingIdle(spent) = state.state {
-            self.trace.push(self.now(), cpu, EventKind::Overhead { task: TaskId::NONE, kind: OverheadKind::IdleExit, spent });
+            self.trace.push(
+                self.now(),
+                cpu,
+                EventKind::Overhead { task: TaskId::NONE, kind: OverheadKind::IdleExit, spent },
+            );
             self.resched.push(cpu);
             return;
         }
@@ -78,32 +81,37 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         }
     }
 
-    /// Whether the tick of `cpu` at this moment takes time, before anything comes of it.
+    /// Whether the tick of `cpu` at this moment takes time, before any effect of it.
     #[cold]
     fn takes_its_tick(&self, cpu: CpuId) -> bool {
         let ticks = self.machine().ticks.as_ref();
-        ticks.is_some_and(|ticks| ticks.cost_at(self.now()) > Nanos::ZERO) && self.cpus[cpu.index()].resched_at == Time::NEVER
+        ticks.is_some_and(|ticks| ticks.cost_at(self.now()) > Nanos::ZERO)
+            && self.cpus[cpu.index()].resched_at == Time::NEVER
     }
 
-    /// A tick, of which the policy is told if it is one of those that it needs.
+    /// A tick. The policy receives it if it is one that it needs.
     fn tick(&mut self, cpu: CpuId) {
         let (period, now) = (self.seat.policy().needs().tick, self.now());
-        let (cost, is_told) = match &self.machine().ticks {
+        let (cost, is_reported) = match &self.machine().ticks {
             None => (Nanos::ZERO, true),
-            Some(ticks) => (ticks.cost_at(now), period.is_some_and(|period| ticks.is_one_of(now, ticks.within(period)))),
+            Some(ticks) => (
+                ticks.cost_at(now),
+                period.is_some_and(|period| ticks.is_one_of(now, ticks.within(period))),
+            ),
         };
         let is_free = self.cpus[cpu.index()].run_from <= now;
         if cost > Nanos::ZERO {
             self.interrupt(cpu, cost, Nanos::ZERO);
         }
-        if is_told {
-            self.tell_of_tick(cpu, is_free);
+        if is_reported {
+            self.interrupt_for_tick(cpu, is_free);
         }
     }
 
-    /// A program that the policy decides in interrupts `cpu` for it, unless it keeps the CPU already, so that it was not `is_free`, or the CPU stops what it runs.
+    /// A policy in a user-space program interrupts `cpu` for the tick. It does not if it occupies
+    /// the CPU already, so that the CPU was not `is_free`, or if the CPU stops its task anyway.
     #[inline]
-    fn tell_of_tick(&mut self, cpu: CpuId, is_free: bool) {
+    fn interrupt_for_tick(&mut self, cpu: CpuId, is_free: bool) {
         let effect = self.seat.tick(cpu);
         self.apply(effect, Nanos::ZERO);
         if self.costs_are_special && is_free && self.cpus[cpu.index()].resched_at == Time::NEVER {
@@ -111,7 +119,8 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         }
     }
 
-    /// The running task has done the work of its step: it acts, and goes on with the next step unless it leaves the CPU.
+    /// The running task has finished the work of its step: executes the action, then continues with
+    /// the next step unless the task leaves the CPU.
     #[inline(always)]
     fn act(&mut self, cpu: CpuId, task: TaskId) {
         let off = match self.tasks[task.index()].then {
@@ -123,7 +132,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         self.dispatch_here(cpu, prev_state);
     }
 
-    /// The same, for tasks that may do more than sleep and end.
+    /// As [`act`](Self::act), for tasks that may do more than sleep and end.
     #[inline(never)]
     fn act_in_full(&mut self, cpu: CpuId, task: TaskId) {
         loop {
@@ -160,31 +169,36 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             if self.costs_are_special {
                 self.resume_late(cpu, task);
             }
-            if self.tasks[task.index()].work > Nanos::ZERO || self.cpus[cpu.index()].run_from > self.now() {
+            if self.tasks[task.index()].work > Nanos::ZERO
+                || self.cpus[cpu.index()].run_from > self.now()
+            {
                 return self.plan(cpu);
             }
         }
     }
 
-    /// `cpu` pauses for `cost` in what it runs, before it stops that if it is about to; and for `interruption`, unless it is about to stop, has not begun or pauses already: what takes that will then do this as well.
+    /// The task of `cpu` pauses for `cost`, even if the CPU is about to stop it. It also pauses for
+    /// `interruption`, unless it is about to stop, has not begun, or pauses already: that other
+    /// work then includes this one.
     #[cold]
     pub(super) fn interrupt(&mut self, cpu: CpuId, cost: Nanos, interruption: Nanos) {
         let (now, task) = (self.now(), self.current(cpu));
         let Cpu { resched_at, run_from, .. } = self.cpus[cpu.index()];
-        let cost = if run_from > now || resched_at < Time::NEVER { cost } else { cost + interruption };
+        let cost =
+            if run_from > now || resched_at < Time::NEVER { cost } else { cost + interruption };
         if cost == Nanos::ZERO || task == TaskId::NONE {
             return;
         }
         self.account(cpu);
         if self.tasks[task.index()].left() == Nanos::ZERO && run_from <= now {
-            // It is about to do something, or just doing it: it will be seen whether it goes on.
+            // It is about to act, or is acting now. Whether it continues is not known yet.
             self.kept[cpu.index()] = self.kept[cpu.index()].max(now) + cost;
         } else {
             self.pause(cpu, task, cost);
         }
     }
 
-    /// What `cpu` runs goes on later by `cost`.
+    /// The task of `cpu` continues `cost` later.
     fn pause(&mut self, cpu: CpuId, task: TaskId, cost: Nanos) {
         let now = self.now();
         let state = &mut self.cpus[cpu.index()];
@@ -195,11 +209,15 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         if state.resched_at < Time::NEVER {
             state.resched_at = state.resched_at.max(state.run_from);
         }
-        self.trace.push(self.now(), cpu, EventKind::Overhead { task, kind: OverheadKind::Switch, spent });
+        self.trace.push(
+            self.now(),
+            cpu,
+            EventKind::Overhead { task, kind: OverheadKind::Switch, spent },
+        );
         self.plan(cpu);
     }
 
-    /// What `task` has just done interrupted `cpu`, and it goes on.
+    /// The action of `task` interrupted `cpu`, and `task` continues.
     #[cold]
     fn resume_late(&mut self, cpu: CpuId, task: TaskId) {
         let kept = self.kept.get(cpu.index()).map_or(Nanos::ZERO, |until| until.since(self.now()));
@@ -231,16 +249,20 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         Off::Ends
     }
 
-    /// The running task leaves the CPU, not runnable.
+    /// The running task leaves the CPU and is not runnable.
     fn leave(&mut self, cpu: CpuId, task: TaskId, off: Off) {
         let prev_state = self.retire(cpu, task, off);
         self.dispatch(cpu, prev_state);
     }
 
-    /// The running task is not runnable any more. Says how the switch away from it tells that.
+    /// The running task is no longer runnable. Returns the state for the switch event.
     #[inline(always)]
     fn retire(&mut self, cpu: CpuId, task: TaskId, off: Off) -> PrevState {
-        let (stop, prev_state) = if off == Off::Ends { (Stop::Exited, PrevState::Dead) } else { (Stop::Blocked, PrevState::Blocked) };
+        let (stop, prev_state) = if off == Off::Ends {
+            (Stop::Exited, PrevState::Dead)
+        } else {
+            (Stop::Blocked, PrevState::Blocked)
+        };
         self.tasks[task.index()].waits = off == Off::Waits;
         self.put_away(cpu, task, stop);
         self.take_prio(task);
@@ -250,7 +272,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         prev_state
     }
 
-    /// The running task has to stop, and waits from now on.
+    /// The running task stops and waits from now on.
     fn stop(&mut self, cpu: CpuId, stop: Stop) {
         let task = self.current(cpu);
         self.put_away(cpu, task, stop);
@@ -274,8 +296,10 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             CpuState::Busy if self.cpus[cpu.index()].resched_at <= self.now() => {
                 self.account(cpu);
                 let task = self.current(cpu);
-                // A job that is done at this very moment is done before another is released.
-                if self.seat.cx().reservation(task).is_some() && self.tasks[task.index()].left() == Nanos::ZERO {
+                // A job that completes at this moment completes before the next one is released.
+                if self.seat.cx().reservation(task).is_some()
+                    && self.tasks[task.index()].left() == Nanos::ZERO
+                {
                     self.events += 1;
                     return self.act_in_full(cpu, task);
                 }
@@ -290,7 +314,8 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         self.dispatch_here(cpu, prev_state);
     }
 
-    /// Lets the policy choose what `cpu` runs next. What it ran has been put away: `prev_state` says why. Compiled into where most dispatches are made.
+    /// Calls `dispatch`: the policy chooses the next task of `cpu`. The previous task has been put
+    /// away; `prev_state` is its state. Inlined where most dispatches happen.
     #[inline(always)]
     fn dispatch_here(&mut self, cpu: CpuId, prev_state: PrevState) {
         let choice = self.seat.dispatch(cpu);
@@ -312,12 +337,17 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             }
             None => {
                 if prev != TaskId::NONE {
-                    self.trace.push(now, cpu, EventKind::SchedSwitch { prev, next: TaskId::NONE, prev_state });
+                    self.trace.push(
+                        now,
+                        cpu,
+                        EventKind::SchedSwitch { prev, next: TaskId::NONE, prev_state },
+                    );
                 }
                 self.idle_on(cpu);
             }
         }
-        // Who was woken too early, by an alarm or for a task that has to wait, wants to ask for an alarm.
+        // A CPU that was woken too early, by an alarm or for a task that has to wait, may need an
+        // alarm.
         let stays_idle = choice.is_none() && !self.alarms.is_empty();
         if stays_idle || choice.is_none() != (prev == TaskId::NONE) {
             let effect = self.seat.update_idle(cpu, choice.is_none());
@@ -331,13 +361,18 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             self.share_core(cpu, false);
         }
         let state = &mut self.cpus[cpu.index()];
-        *state = Cpu { state: CpuState::Idle, occupant: TaskId::NONE, resched_at: Time::NEVER, ..*state };
+        *state = Cpu {
+            state: CpuState::Idle,
+            occupant: TaskId::NONE,
+            resched_at: Time::NEVER,
+            ..*state
+        };
         self.seat.idle(cpu);
         let alarm = self.alarms.get(cpu.index()).copied().unwrap_or(Time::NEVER);
         self.cpu_times.set(cpu, if alarm < self.now() { Time::NEVER } else { alarm });
     }
 
-    /// What only some machines charge `next` for being dispatched, and the start of its work.
+    /// Charges `next` the costs of a dispatch that only some machines have, and starts its work.
     #[cold]
     fn charge_specially(&mut self, cpu: CpuId, next: TaskId, mut run_from: Time) -> Time {
         if self.machine().queue_cost.is_some() {
@@ -356,7 +391,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         run_from
     }
 
-    /// What it costs `next` that it is switched to on `cpu`, if it was elsewhere or away for long.
+    /// Charges `next` for a migration to `cpu` or a long absence.
     #[inline(always)]
     fn charge_move(&mut self, cpu: CpuId, next: TaskId) {
         let from = self.seat.cx().task(next).cpu;
@@ -364,17 +399,22 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         let migrates = state.has_run && from != cpu;
         if migrates {
             state.debt = self.seat.cx().machine.migration_cost(from, cpu);
-            self.trace.push(self.seat.cx().now, cpu, EventKind::SchedMigrateTask { task: next, from, to: cpu });
+            self.trace.push(
+                self.seat.cx().now,
+                cpu,
+                EventKind::SchedMigrateTask { task: next, from, to: cpu },
+            );
         }
         if self.slowdown.at_dispatch {
             self.charge_sharing(cpu, next, migrates);
         }
     }
 
-    /// The costs of [`Sharing`](crate::Sharing) that depend on where a task runs.
+    /// Charges the costs of [`Sharing`](crate::Sharing) that depend on the CPU of a task.
     #[cold]
     fn charge_sharing(&mut self, cpu: CpuId, next: TaskId, migrates: bool) {
-        let (now, sharing, cost) = (self.now(), self.machine().sharing, self.machine().migration_cost);
+        let (now, sharing, cost) =
+            (self.now(), self.machine().sharing, self.machine().migration_cost);
         let state = &mut self.tasks[next.index()];
         if !state.has_run {
             return;
@@ -409,32 +449,47 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         }
         let spent = self.machine().switch_cost.min(self.until - self.now());
         if spent > Nanos::ZERO {
-            self.trace.push(self.now(), cpu, EventKind::Overhead { task: next, kind: OverheadKind::Switch, spent });
+            self.trace.push(
+                self.now(),
+                cpu,
+                EventKind::Overhead { task: next, kind: OverheadKind::Switch, spent },
+            );
         }
         spent
     }
 
-    /// Charges for the insert and the pop that it took to choose `next`. Returns from when it runs.
+    /// Charges for the insert and the pop that chose `next`. Returns when `next` starts to run.
     #[cold]
     fn queue(&mut self, cpu: CpuId, next: TaskId, from: Time) -> Time {
         let waiting = self.seat.policy().queue_length(cpu);
-        let cost = self.machine().queue_cost.as_ref().map_or(Nanos::ZERO, |cost| cost.of(waiting + 1));
+        let cost =
+            self.machine().queue_cost.as_ref().map_or(Nanos::ZERO, |cost| cost.of(waiting + 1));
         self.spend(cpu, next, OverheadKind::Queue, cost, from)
     }
 
-    /// Waits for the lock of the queue that `next` was found in, and for the search there. Returns from when `next` runs, which would have been `from`.
+    /// Waits for the lock of the queue that held `next`, and for the search there. Returns when
+    /// `next` starts to run; without the lock that is `from`.
     #[cold]
     fn hold_lock(&mut self, cpu: CpuId, next: TaskId, from: Time) -> Time {
         let Scan { queue, entries } = self.seat.scan(cpu);
-        let (now, hold) = (self.now(), Nanos(self.machine().lock_hold.0.saturating_mul(u64::from(entries))));
+        let (now, hold) =
+            (self.now(), Nanos(self.machine().lock_hold.0.saturating_mul(u64::from(entries))));
         let free = &mut self.locks[queue.index()];
         *free = now.max(*free) + hold;
         let cost = free.since(now);
         self.spend(cpu, next, OverheadKind::Queue, cost, from)
     }
 
-    /// Puts `cost`, from `from` on and as far as the run goes, on the account of `task`. Returns from when it runs.
-    fn spend(&mut self, cpu: CpuId, task: TaskId, kind: OverheadKind, cost: Nanos, from: Time) -> Time {
+    /// Charges `cost` to `task` from `from` on, up to the end of the run. Returns when the task
+    /// starts to run.
+    fn spend(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        kind: OverheadKind,
+        cost: Nanos,
+        from: Time,
+    ) -> Time {
         let spent = cost.min(self.until.since(from));
         if spent > Nanos::ZERO {
             self.trace.push(self.now(), cpu, EventKind::Overhead { task, kind, spent });
@@ -452,14 +507,26 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         state.has_run = true;
         state.is_fresh = false;
         let done = run_from + self.rates.time_for(cpu, state.left());
-        let (slice_end, next_tick) = (self.machine().slice_end(cpu, run_from + slice), self.tick_after(cpu, run_from));
-        self.cpus[cpu.index()] = Cpu { state: CpuState::Busy, occupant: task, run_from, slice_end, next_tick, resched_at: Time::NEVER };
+        let (slice_end, next_tick) =
+            (self.machine().slice_end(cpu, run_from + slice), self.tick_after(cpu, run_from));
+        self.cpus[cpu.index()] = Cpu {
+            state: CpuState::Busy,
+            occupant: task,
+            run_from,
+            slice_end,
+            next_tick,
+            resched_at: Time::NEVER,
+        };
         self.cpu_times.set(cpu, done.min(slice_end).min(next_tick));
-        let later = if self.costs_are_special { self.machine().unseen.min(run_from.since(self.now())) } else { Nanos::ZERO };
+        let later = if self.costs_are_special {
+            self.machine().unseen.min(run_from.since(self.now()))
+        } else {
+            Nanos::ZERO
+        };
         self.seat.start(cpu, task, later);
     }
 
-    /// When will something happen on this busy CPU?
+    /// Computes the next event of this busy CPU.
     #[inline]
     pub(super) fn plan(&mut self, cpu: CpuId) {
         let state = &self.cpus[cpu.index()];
@@ -469,10 +536,14 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         self.cpu_times.set(cpu, next);
     }
 
-    /// The first tick of `cpu` behind `time`, until when it switches; a machine's own come while it switches, too. Nearly always the one that was expected there last, so that nothing need be divided.
+    /// The first tick of `cpu` after `time`, the end of its switch; the ticks of a machine's kernel
+    /// come during a switch, too. Nearly always the tick that was predicted last, so that no
+    /// division is needed.
     #[inline]
     fn tick_after(&self, cpu: CpuId, time: Time) -> Time {
-        let (Some(tick), expected) = (self.tick, self.cpus[cpu.index()].next_tick) else { return Time::NEVER };
+        let (Some(tick), expected) = (self.tick, self.cpus[cpu.index()].next_tick) else {
+            return Time::NEVER;
+        };
         let is_next = time < expected && expected.since(time) <= tick;
         match &self.machine().ticks {
             _ if is_next => expected,
@@ -481,7 +552,8 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         }
     }
 
-    /// Accounts for what the task on `cpu` has done until now: first the cost of its migration, then what sharing costs, then its work.
+    /// Accounts for the running task of `cpu` until now: first the cost of its migration, then that
+    /// of sharing, then its work.
     #[inline(always)]
     pub(super) fn account(&mut self, cpu: CpuId) {
         let (now, task) = (self.now(), self.current(cpu));
@@ -499,13 +571,21 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             let spent = ran.min(state.debt);
             state.debt -= spent;
             ran -= spent;
-            self.trace.push(now, cpu, EventKind::Overhead { task, kind: OverheadKind::Migration, spent });
+            self.trace.push(
+                now,
+                cpu,
+                EventKind::Overhead { task, kind: OverheadKind::Migration, spent },
+            );
         }
         if state.drag > Nanos::ZERO && ran > Nanos::ZERO {
             let spent = ran.min(state.drag);
             state.drag -= spent;
             ran -= spent;
-            self.trace.push(now, cpu, EventKind::Overhead { task, kind: OverheadKind::Sharing, spent });
+            self.trace.push(
+                now,
+                cpu,
+                EventKind::Overhead { task, kind: OverheadKind::Sharing, spent },
+            );
         }
         state.work -= ran;
         self.useful += ran;

@@ -1,40 +1,48 @@
-//! Priority inheritance: who holds a mutex that says so is as important as the most important task that waits for it.
+//! Priority inheritance: the holder of such a mutex is as important as the most important task that
+//! waits for it.
 //!
-//! And so on along a chain: if the holder waits for another such mutex, so is who holds that. When a task gives a mutex back, the most important of those who
-//! wait gets it, the first come among equals, and what was inherited for it is lost. A policy learns of it by `set_weight`, for which the task stops or is taken away:
-//! a running task at its CPU's next occasion, which is now unless it is in the middle of a switch; one that waits or sleeps at once.
+//! Inheritance follows chains: if the holder waits for another such mutex, its holder inherits,
+//! too. An unlock passes the mutex to the most important waiting task, first come first served
+//! among equals, and the holder loses what it inherited. The policy receives `set_weight`; before
+//! it, the task stops or leaves its queue. A running task changes at its CPU's next event, which is
+//! now unless the CPU is in a switch; a waiting or sleeping task changes at once.
 //!
-//! Source: Sha, Rajkumar & Lehoczky 1990, section III (the basic protocol); Linux 6.18, `kernel/locking/rtmutex.c`: `rt_mutex_adjust_prio_chain`,
-//! `rt_mutex_slowunlock`; `kernel/sched/core.c`: `rt_mutex_setprio`; `kernel/futex/pi.c`: `wake_futex_pi`.
+//! Source: Sha, Rajkumar & Lehoczky 1990, section III (the basic protocol); Linux 6.18,
+//! `kernel/locking/rtmutex.c`: `rt_mutex_adjust_prio_chain`, `rt_mutex_slowunlock`;
+//! `kernel/sched/core.c`: `rt_mutex_setprio`; `kernel/futex/pi.c`: `wake_futex_pi`.
 //!
-//! Deviations: nice values are inherited too, where the kernel counts all fair tasks as equals; under the fair schedulers that changes nothing, as weights are
-//! of a task's own nice value. A more important task that comes between the giving back and the first run of who has got the mutex does not steal it. Who
-//! loses a priority goes to the tail of its list, in the kernel to the head.
+//! Deviations: nice values are inherited too, where the kernel counts all fair tasks as equals.
+//! Under the fair schedulers that changes nothing, as weights follow a task's own nice value. A
+//! more important task that comes between the unlock and the first run of the new holder does not
+//! steal the mutex. A task that loses a priority goes to the tail of its list, in the kernel to the
+//! head.
 
 use super::Engine;
 use super::source::Load;
 use super::tasks::Task;
-use crate::policy::{Enqueue, Policy, Wake};
+use crate::policy::{Enqueue, Policy, Reweight};
 use crate::seat::TaskState;
 use crate::trace::{EventKind, Sink};
 use crate::workload::{Action, Operation};
 use crate::{CpuId, Nanos, TaskId};
 
 impl<P: Policy, S: Sink> Engine<'_, P, S> {
-    /// Refuses what the policy cannot do.
+    /// Refuses the workload if the policy does not support inheritance.
     pub(super) fn expect_inheritance(&mut self) {
         if let Some(mutex) = self.load.shared().inheriting()
             && !self.seat.policy().promises().inherits
         {
             self.seat.refuse(format!(
-                "the mutex {} inherits priorities, and this policy has none that change: take fifo, rr, eevdf, cfs, o1, pslist, or a topology with an \
-                 order, as in central:priority, or leave `inherit` out",
+                "the mutex {} inherits priorities, and this policy has none that change: take \
+                 fifo, rr, eevdf, cfs, o1, pslist, or a topology with an order, as in \
+                 central:priority, or leave `inherit` out",
                 mutex.name
             ));
         }
     }
 
-    /// Somebody begins or ceases to wait for what `task` holds: makes it as important as it shall be, then whom it waits for itself.
+    /// A task starts or stops waiting for what `task` holds. Updates the priority of `task`, then
+    /// those along the chain.
     pub(super) fn inherit(&mut self, mut task: TaskId) {
         loop {
             let prio = self.prio_with_waiters(task);
@@ -53,10 +61,14 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         }
     }
 
-    /// `task` has given back `mutex`: the most important task that waits gets it.
+    /// `task` has unlocked `mutex`. Passes it to the most important waiting task.
     pub(super) fn bequeath(&mut self, cpu: CpuId, task: TaskId, mutex: u32) {
         let waiters = &self.sync.mutexes[mutex as usize].waiters;
-        let Some(best) = (0..waiters.len()).min_by_key(|&index| self.sync.prios[waiters[index].index()]) else { return };
+        let Some(best) =
+            (0..waiters.len()).min_by_key(|&index| self.sync.prios[waiters[index].index()])
+        else {
+            return;
+        };
         let state = &mut self.sync.mutexes[mutex as usize];
         let Some(heir) = state.waiters.remove(best) else { return };
         state.owner = heir;
@@ -65,7 +77,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         self.inherit(task);
     }
 
-    /// The priority of a task that does not run becomes what it shall be. Whether that is another one.
+    /// Updates the priority of a task that does not run. Returns whether it changed.
     #[inline(always)]
     pub(super) fn take_prio(&mut self, task: TaskId) -> bool {
         !self.sync.prios.is_empty() && self.take_inherited(task)
@@ -74,14 +86,17 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     #[cold]
     fn take_inherited(&mut self, task: TaskId) -> bool {
         let new = self.sync.prios[task.index()];
-        let (old, cpu) = (self.seat.set_weight(task, new), self.seat.cx().task(task).cpu);
-        if old != new {
-            self.trace.push(self.now(), cpu, EventKind::SchedPiSetprio { task, old, new });
+        let (old, cpu) = (self.seat.cx().task(task).prio, self.seat.cx().task(task).cpu);
+        if old == new {
+            return false;
         }
-        old != new
+        let effect = self.seat.set_weight(task, new, Reweight::Inherited);
+        self.trace.push(self.now(), cpu, EventKind::SchedPiSetprio { task, old, new });
+        self.apply(effect, Nanos::ZERO);
+        true
     }
 
-    /// Who ends inherits nothing any more.
+    /// A task that ends inherits nothing any more.
     #[inline(always)]
     pub(super) fn disinherit(&mut self, task: TaskId) {
         if !self.sync.prios.is_empty() {
@@ -90,7 +105,8 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         }
     }
 
-    /// `task`, which does not run, gets the priority that it shall have; if it is ready, the policy places it anew.
+    /// Sets the new priority of `task`, which does not run. If it waits, it leaves its queue for
+    /// this and returns.
     fn requeue_with_prio(&mut self, task: TaskId) {
         if self.seat.state(task) != TaskState::Waiting {
             self.take_prio(task);
@@ -98,16 +114,21 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         }
         self.seat.dequeue(task);
         self.take_prio(task);
-        let cpu = self.seat.select_cpu(task, Wake { new: false, waker: None });
-        let effect = self.seat.enqueue(task, cpu, Enqueue::Wakeup);
-        self.apply(effect, Nanos::ZERO);
+        self.enqueue(task, self.tasks[task.index()].waits_on, Enqueue::Restored);
     }
 
-    /// The best of its own priority and those of the tasks that wait for what it holds.
+    /// The best of its own priority and the priorities of the tasks that wait for what it holds.
     fn prio_with_waiters(&self, task: TaskId) -> u8 {
         let shared = self.load.shared();
-        let held = self.sync.mutexes.iter().zip(&shared.mutexes).filter(|(state, mutex)| state.owner == task && mutex.inherit);
-        let inherited = held.flat_map(|(state, _)| &state.waiters).map(|waiter| self.sync.prios[waiter.index()]);
+        let held = self
+            .sync
+            .mutexes
+            .iter()
+            .zip(&shared.mutexes)
+            .filter(|(state, mutex)| state.owner == task && mutex.inherit);
+        let inherited = held
+            .flat_map(|(state, _)| &state.waiters)
+            .map(|waiter| self.sync.prios[waiter.index()]);
         inherited.fold(self.own_prio(task), u8::min)
     }
 
@@ -118,7 +139,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         }
     }
 
-    /// Who holds the mutex that `task` waits for, if it lets its holder inherit.
+    /// The holder of the mutex that `task` waits for, if that mutex has priority inheritance.
     fn holder_of_wanted(&self, task: TaskId) -> Option<TaskId> {
         match self.tasks[task.index()] {
             Task { waits: true, then: Action::Do(Operation::Lock(mutex)), .. } => {

@@ -1,12 +1,12 @@
 //! Pipes: bytes that some tasks write and others read.
 //!
-//! As in Linux, a write of up to `PIPE_BUF` bytes goes in as a whole or waits, a larger one goes in piece by piece. A write wakes the reader that
-//! has waited longest, a read the writer; who finishes and leaves something over wakes the next of its own kind. Who wakes tries again, and
-//! stands at the end of the queue if another was faster.
+//! As in Linux, a write of up to `PIPE_BUF` bytes is atomic and waits for room; a larger one goes
+//! in piece by piece. A write wakes the reader that has waited longest, a read the writer. A task
+//! that finishes and leaves data or room wakes the next one of its own kind. A woken task tries
+//! again, and goes to the end of the queue if another was faster.
 
 use super::Engine;
-use super::sync::Done;
-use super::tasks::Off;
+use super::step::{Done, Off};
 use crate::policy::Policy;
 use crate::trace::Sink;
 use crate::workload::{Action, Operation};
@@ -28,7 +28,7 @@ impl PipeState {
         PipeState { capacity, held: 0, readers: VecDeque::new(), writers: VecDeque::new() }
     }
 
-    /// How many of `bytes` go in now.
+    /// The part of `bytes` that fits now.
     fn fits(&self, bytes: u64) -> u64 {
         let room = self.capacity - self.held;
         let as_a_whole = bytes <= PIPE_BUF.min(self.capacity);
@@ -42,7 +42,8 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         let taken = bytes.min(state.held);
         state.held -= taken;
         let writer = if taken > 0 { state.writers.pop_front() } else { None };
-        let reader = if taken == bytes && state.held > 0 { state.readers.pop_front() } else { None };
+        let reader =
+            if taken == bytes && state.held > 0 { state.readers.pop_front() } else { None };
         if taken < bytes {
             state.readers.push_back(task);
         }
@@ -55,7 +56,11 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         let put = state.fits(bytes);
         state.held += put;
         let reader = if put > 0 { state.readers.pop_front() } else { None };
-        let writer = if put == bytes && state.held < state.capacity { state.writers.pop_front() } else { None };
+        let writer = if put == bytes && state.held < state.capacity {
+            state.writers.pop_front()
+        } else {
+            None
+        };
         if put < bytes {
             state.writers.push_back(task);
         }

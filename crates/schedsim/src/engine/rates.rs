@@ -1,7 +1,8 @@
-//! How fast each CPU goes at the moment: some are slow, and the busy threads of a core share it.
+//! The current speed of each CPU: some CPUs are slow, and busy threads share a core.
 //!
-//! Run times are told for the fastest CPU alone on its core. Where a CPU is slower, what is missing is overhead on its task's account, so that work is conserved
-//! exactly: a step ends once so much time has gone that all of its work is done, rounded up to a nanosecond.
+//! Run times are those of the fastest CPU alone on its core. On a slower CPU the difference is
+//! overhead of its task, so that work is conserved exactly: a step ends when all of its work is
+//! done, rounded up to a nanosecond.
 
 use super::Engine;
 use crate::policy::Policy;
@@ -11,9 +12,9 @@ use crate::{CpuId, CpuSet, Machine, Nanos, TaskId};
 /// Empty where all CPUs are alike.
 #[derive(Debug, Default)]
 pub struct Rates {
-    /// Of each CPU, in units of 2⁻²⁰ of the fastest.
+    /// The speed of each CPU, in units of 2⁻²⁰ of the fastest.
     now: Vec<u32>,
-    /// The threads of each CPU's core, itself among them.
+    /// The threads of each CPU's core, including itself.
     threads: Vec<Vec<CpuId>>,
     /// Which CPUs run or switch to something.
     busy: CpuSet,
@@ -23,7 +24,8 @@ const SHIFT: u32 = 20;
 
 impl Rates {
     pub fn new(machine: &Machine) -> Rates {
-        let Some(topology) = machine.topology.as_ref().filter(|topology| topology.is_uneven()) else {
+        let Some(topology) = machine.topology.as_ref().filter(|topology| topology.is_uneven())
+        else {
             return Rates::default();
         };
         let now = machine.all().map(|cpu| in_units(topology.place(cpu).speed)).collect();
@@ -48,13 +50,13 @@ impl Rates {
     }
 }
 
-/// Never zero, so that everything ends.
+/// Never zero, so that every step ends.
 fn in_units(speed: f64) -> u32 {
     ((speed * f64::from(1 << SHIFT)) as u32).clamp(1, 1 << SHIFT)
 }
 
 impl<P: Policy, S: Sink> Engine<'_, P, S> {
-    /// `cpu` is about to be busy, or idle: the threads of its core go at another rate from now on.
+    /// `cpu` becomes busy or idle: updates the speeds of its core's threads.
     #[cold]
     pub(super) fn share_core(&mut self, cpu: CpuId, is_busy: bool) {
         if self.rates.busy.contains(cpu) == is_busy {
@@ -66,12 +68,16 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             self.rates.busy.remove(cpu)
         }
         let threads = self.rates.threads[cpu.index()].len();
-        let busy = self.rates.threads[cpu.index()].iter().filter(|&&thread| self.rates.busy.contains(thread)).count();
+        let busy = self.rates.threads[cpu.index()]
+            .iter()
+            .filter(|&&thread| self.rates.busy.contains(thread))
+            .count();
         for index in 0..threads {
             let thread = self.rates.threads[cpu.index()][index];
             self.account(thread);
             if let Some(topology) = &self.seat.cx().machine.topology {
-                self.rates.now[thread.index()] = in_units(topology.place(thread).speed * topology.share(busy));
+                self.rates.now[thread.index()] =
+                    in_units(topology.place(thread).speed * topology.share(busy));
             }
             if thread != cpu && self.current(thread) != TaskId::NONE {
                 self.plan(thread);
@@ -79,14 +85,19 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         }
     }
 
-    /// What of its work `task` has done in `ran` on `cpu`; the rest is lost to the CPU's being slow.
+    /// The work that `task` does in `ran` on `cpu`. The rest of `ran` is overhead of a slow CPU.
     #[cold]
     pub(super) fn progress(&mut self, cpu: CpuId, task: TaskId, ran: Nanos) -> Nanos {
         let rate = u128::from(self.rates.now[cpu.index()]);
-        let done = Nanos(((u128::from(ran.0) * rate) >> SHIFT) as u64).min(self.tasks[task.index()].left());
+        let done = Nanos(((u128::from(ran.0) * rate) >> SHIFT) as u64)
+            .min(self.tasks[task.index()].left());
         let spent = ran - done;
         if spent > Nanos::ZERO {
-            self.trace.push(self.now(), cpu, EventKind::Overhead { task, kind: OverheadKind::Slow, spent });
+            self.trace.push(
+                self.now(),
+                cpu,
+                EventKind::Overhead { task, kind: OverheadKind::Slow, spent },
+            );
         }
         done
     }

@@ -1,4 +1,4 @@
-//! How much longer a burst takes because memory is shared with tasks that migrate.
+//! How much bursts lengthen because memory is shared with migrating tasks.
 
 use crate::machine::{Sharing, Slows};
 use crate::{Machine, Nanos};
@@ -12,7 +12,7 @@ pub struct Slowdown {
     pub migrated: u64,
     /// Of a burst that begins away from the CPU where its task first ran.
     pub remote: u64,
-    /// Whether anything happens at dispatches at all.
+    /// Whether any cost applies at dispatches.
     pub at_dispatch: bool,
 }
 
@@ -24,7 +24,8 @@ impl Slowdown {
             Slows::EveryBurst => (if policy_migrates { fraction(slowdown) } else { 0 }, 0),
             Slows::MigratedBursts => (0, fraction(slowdown)),
         };
-        let at_dispatch = migrated > 0 || remote > 0.0 || refill_half_life.is_some() || bus > Nanos::ZERO;
+        let at_dispatch =
+            migrated > 0 || remote > 0.0 || refill_half_life.is_some() || bus > Nanos::ZERO;
         Slowdown { every, migrated, remote: fraction(remote), at_dispatch }
     }
 }
@@ -35,7 +36,7 @@ pub fn part(work: Nanos, share: u64) -> Nanos {
     Nanos(((u128::from(work.0) * u128::from(share)) >> 32) as u64)
 }
 
-/// How much of its cache a task has lost that last ran on this CPU `away` ago.
+/// The share of its cache that a task has lost, if it last ran on this CPU `away` ago.
 pub fn lost(away: Nanos, half_life: Nanos) -> f64 {
     1.0 - libm::exp2(-(away.0 as f64) / half_life.0.max(1) as f64)
 }
@@ -46,7 +47,10 @@ mod tests {
 
     #[test]
     fn shares_are_exact_to_a_nanosecond_and_half_lives_halve() {
-        let machine = Machine { sharing: Sharing { slowdown: 0.05, ..Sharing::default() }, ..Machine::ideal(1) };
+        let machine = Machine {
+            sharing: Sharing { slowdown: 0.05, ..Sharing::default() },
+            ..Machine::ideal(1)
+        };
         let share = Slowdown::new(&machine, true).every;
         assert!(part(Nanos::from_millis(16_384), share).0.abs_diff(819_200_000) <= 16);
         assert_eq!(Slowdown::new(&machine, false).every, 0);

@@ -1,34 +1,41 @@
-//! Many timers: a calendar of slots.
+//! A calendar queue for many timers.
 
-use super::timers::{FEW, TASK_BITS};
 use crate::Time;
 
-/// Timers as numbers, time before task, the least first.
+/// The bits of a timer's task id. A timer is one number, its time in front of its task: one
+/// comparison.
+pub const TASK_BITS: u32 = u32::BITS;
+
+pub const FEW: usize = 64;
+
+/// Timers as numbers, time before task, the earliest first.
 ///
-/// Up to `FEW` are a heap. Of more, only those of the near future are: time behind it is cut into slots, whose timers are in no order until their slot is the next.
-/// When all slots are empty, as many slots are laid out again as the remaining timers need, over at least the nearer half of them; so each timer is moved
-/// a few times, however many there are, and a slot that proves too crowded costs what a heap of its timers costs. After Brown's calendar queue (1988) and
-/// the ladder queue of Tang, Goh & Thng (2005), of which this is one rung.
+/// Up to `FEW` timers are a heap. With more, the heap holds those of the near future, and the time
+/// after it is divided into slots. A slot is unordered until it is the next one. When all slots are
+/// empty, new ones are laid out for the remaining timers, as many as these need, over at least the
+/// nearer half of them. So each timer moves a few times, however many there are, and a crowded slot
+/// costs as much as a heap of its timers. After Brown's calendar queue (1988) and the ladder queue
+/// of Tang, Goh & Thng (2005), of which this is one rung.
 pub struct Slots {
-    /// All timers before `horizon`; empty only if there are no others.
+    /// All timers before `horizon`; empty only if there are no timers.
     near: Heap,
-    /// Above all timers while there are no slots.
+    /// Later than all timers while there are no slots.
     horizon: u128,
     /// When the first slot begins.
     start: Time,
     /// A slot lasts 2 to this power, at most 32.
     shift: u32,
-    /// In each the time since the slot's beginning, and behind it 32 bits for the task.
+    /// Per slot: the time since the slot's start, in front of 32 bits for the task.
     slots: Vec<Vec<u64>>,
     /// A bit for each slot that is not empty.
     occupied: Vec<u64>,
-    /// Those before this one are empty.
+    /// All slots before this one are empty.
     next_slot: usize,
-    /// How many are in slots.
+    /// The number of timers in slots.
     count: usize,
-    /// Those behind the last slot.
+    /// Timers after the last slot.
     far: Vec<Far>,
-    /// Whether some have come near since somebody asked.
+    /// Whether timers have come near since the last call of [`came_near`](Self::came_near).
     came_near: bool,
 }
 
@@ -43,7 +50,7 @@ fn from_far(timer: Far) -> u128 {
     timer.into_iter().fold(0, |number, digit| number << TASK_BITS | u128::from(digit))
 }
 
-/// How many timers a slot is laid out for, and with how many there should be more slots.
+/// The number of timers that a slot is laid out for, and at which more slots are needed.
 const PER_SLOT: usize = 8;
 const CROWDED: usize = 4 * PER_SLOT;
 const MOST_SLOTS: usize = 1 << 16;
@@ -64,7 +71,7 @@ impl Slots {
         }
     }
 
-    /// The least, if there is any.
+    /// The earliest timer, if any.
     #[inline(always)]
     pub fn first(&self) -> Option<u128> {
         self.near.0.first().copied()
@@ -76,18 +83,18 @@ impl Slots {
         self.horizon == u128::MAX
     }
 
-    /// Those of the near future, which are all if they are few, in no order.
+    /// The timers of the near future, unordered. These are all timers if there are few.
     pub fn near(&self) -> impl Iterator<Item = u128> {
         self.near.0.iter().copied()
     }
 
-    /// Whether a whole slot of them came since this was last asked.
+    /// Whether a slot of timers came near since the last call.
     #[inline(always)]
     pub fn came_near(&mut self) -> bool {
         std::mem::take(&mut self.came_near)
     }
 
-    /// Takes them out.
+    /// Removes all near timers.
     pub fn drain_near(&mut self) -> impl Iterator<Item = u128> {
         self.near.0.drain(..)
     }
@@ -105,7 +112,7 @@ impl Slots {
         }
     }
 
-    /// Takes out the least; there must be one.
+    /// Removes the earliest timer; there must be one.
     #[inline(always)]
     pub fn pop(&mut self) -> u128 {
         let first = self.near.pop();
@@ -115,7 +122,7 @@ impl Slots {
         first
     }
 
-    /// Puts a timer behind the horizon into its slot.
+    /// Puts a timer after the horizon into its slot.
     #[inline]
     fn put_off(&mut self, timer: u128) {
         if !self.put_into_slot(timer) {
@@ -125,7 +132,7 @@ impl Slots {
         }
     }
 
-    /// Says whether there is a slot for it.
+    /// Returns whether there is a slot for it.
     #[inline(always)]
     fn put_into_slot(&mut self, timer: u128) -> bool {
         let since = (timer >> TASK_BITS) as u64 - self.start.0;
@@ -137,7 +144,7 @@ impl Slots {
         true
     }
 
-    /// Nothing is near any more: the next slot is.
+    /// The heap is empty: moves the next slot into it.
     #[inline(never)]
     fn refill(&mut self) {
         if self.count == 0 {
@@ -153,7 +160,7 @@ impl Slots {
         }
     }
 
-    /// Lays out slots for the timers that are far.
+    /// Lays out slots for the far timers.
     fn lay_out(&mut self) {
         if self.far.len() <= FEW / 2 {
             self.far.drain(..).for_each(|timer| self.near.insert(from_far(timer)));
@@ -166,7 +173,8 @@ impl Slots {
         let first = self.far[..=half].iter().min().map_or(median, |&timer| time(timer));
         let slots = (self.far.len() / PER_SLOT).next_power_of_two().clamp(64, MOST_SLOTS);
         let per_slot = (median - first).saturating_mul(2) / slots as u64;
-        (self.start, self.shift, self.next_slot) = (Time(first), (u64::BITS - per_slot.leading_zeros()).min(TASK_BITS), 0);
+        (self.start, self.shift, self.next_slot) =
+            (Time(first), (u64::BITS - per_slot.leading_zeros()).min(TASK_BITS), 0);
         self.horizon = u128::from(first) << TASK_BITS;
         self.slots.resize_with(slots, Vec::new);
         self.occupied.resize(slots / 64, 0);
@@ -181,18 +189,19 @@ impl Slots {
         self.far.shrink_to_fit();
     }
 
-    /// There have come to be more timers than the slots were laid out for.
+    /// More timers have come than the slots were laid out for.
     #[cold]
     fn lay_out_anew(&mut self) {
         while let Some(index) = self.next_occupied() {
             let begin = self.begin(index);
-            self.far.extend(self.slots[index].drain(..).map(|timer| to_far(begin + u128::from(timer))));
+            self.far
+                .extend(self.slots[index].drain(..).map(|timer| to_far(begin + u128::from(timer))));
         }
         self.count = 0;
         self.lay_out();
     }
 
-    /// The next slot that is not empty, which will be.
+    /// The next slot that is not empty.
     fn next_occupied(&mut self) -> Option<usize> {
         let from = self.next_slot / 64;
         let word = self.occupied.get(from..)?.iter().position(|&word| word != 0)? + from;
@@ -208,7 +217,8 @@ impl Slots {
     }
 }
 
-/// A heap in which a node has four children: half as deep as a binary one, and four children are 64 bytes. Two timers are compared without a branch.
+/// A heap in which a node has four children: half as deep as a binary one, and four children are 64
+/// bytes. Two timers are compared without a branch.
 struct Heap(Vec<u128>);
 
 const CHILDREN: usize = 4;
@@ -229,7 +239,7 @@ impl Heap {
         self.0[hole] = timer;
     }
 
-    /// Takes out the least, or gives no timer at all.
+    /// Removes the earliest timer, or returns `NONE`.
     #[inline]
     fn pop(&mut self) -> u128 {
         let Some(last) = self.0.pop() else { return u128::MAX };
@@ -243,7 +253,11 @@ impl Heap {
                     lesser(left, right)
                 }
                 [] => break,
-                ref few => few.iter().enumerate().map(|(place, &timer)| (place, timer)).fold((0, u128::MAX), lesser),
+                ref few => few
+                    .iter()
+                    .enumerate()
+                    .map(|(place, &timer)| (place, timer))
+                    .fold((0, u128::MAX), lesser),
             };
             if last <= least {
                 break;

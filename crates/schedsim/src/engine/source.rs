@@ -1,15 +1,16 @@
-//! Where the engine gets its tasks from: scripts, all known in advance, or a model, drawn as time goes on.
+//! The engine's source of tasks: scripts known in advance, or a model that is drawn during the run.
 
 use super::Options;
 use crate::workload::{Action, Jitter, Model, Nudge, Population, Shared, Start, Words, Workload};
 use crate::{Nanos, TaskId, Time};
 
-/// What a simulation is fed with. A `&Workload` and a `&Model` convert into it.
+/// The input of a simulation. A `&Workload` and a `&Model` convert into it.
 #[derive(Clone, Copy, Debug)]
 pub enum Source<'w> {
-    /// A closed set of tasks with a script each; nudged, if it is a member of an ensemble.
+    /// A closed set of tasks with a script each, nudged for a member of an ensemble.
     Scripts(&'w Workload, Option<Nudge>),
-    /// Tasks that arrive, live and leave; their events have `job_release` and `job_complete` among them, and ids are used again.
+    /// Tasks that arrive, live and leave. Their events include `job_release` and `job_complete`,
+    /// and ids are reused.
     Model(&'w Model),
 }
 
@@ -40,13 +41,13 @@ pub enum Load<'w> {
 /// A closed set of tasks in use.
 pub struct Scripts<'w> {
     pub workload: &'w Workload,
-    /// What each of its tasks does, which is wanted more often than the rest.
+    /// The scripts of its tasks, which are read more often than the rest.
     words: Vec<Words<'w>>,
     jitter: Option<Jitter>,
 }
 
 impl Scripts<'_> {
-    /// When a task starts that is said to at `time`.
+    /// The actual start of a task whose start is given as `time`.
     pub fn start(&self, task: TaskId, time: Time) -> Time {
         self.jitter.as_ref().map_or(time, |jitter| time + jitter.start(task))
     }
@@ -57,13 +58,18 @@ impl<'w> Load<'w> {
         match source {
             Source::Scripts(workload, nudge) => {
                 let words = workload.tasks.iter().map(|task| task.script.words()).collect();
-                Load::Scripts(Scripts { workload, words, jitter: nudge.map(|nudge| Jitter::new(nudge, workload, options.until)) })
+                Load::Scripts(Scripts {
+                    workload,
+                    words,
+                    jitter: nudge.map(|nudge| Jitter::new(nudge, workload, options.until)),
+                })
             }
             Source::Model(model) => Load::Drawn(Population::new(model, options.seed)),
         }
     }
 
-    /// What `task` does next, for how long and what then; a script that is at its end goes on with an exit. `cursor` is the task's place in its script.
+    /// The next step of `task`: its run time and its action. A script ends with an exit. `cursor`
+    /// is the task's position in its script.
     #[inline(always)]
     pub fn next_step(&mut self, task: TaskId, cursor: &mut u32, then: &mut Action) -> Nanos {
         match self {
@@ -87,14 +93,14 @@ impl<'w> Load<'w> {
         }
     }
 
-    /// Reads where the task's next step is looked up, so that it is at hand by then.
+    /// Prefetches the task's next step.
     pub fn fetch(&self, task: TaskId) {
         if let Load::Drawn(population) = self {
             population.fetch(task);
         }
     }
 
-    /// What its tasks share; those of a model are on their own.
+    /// The objects that tasks share; a model's tasks share none.
     pub fn shared(&self) -> &'w Shared {
         static NOTHING: Shared = Shared::NOTHING;
         match self {
@@ -111,7 +117,9 @@ impl<'w> Load<'w> {
     /// The task's name in messages.
     pub fn name(&self, task: TaskId) -> String {
         match self {
-            Load::Scripts(scripts) => format!("task {} ({})", task.0, scripts.workload.tasks[task.index()].info.name),
+            Load::Scripts(scripts) => {
+                format!("task {} ({})", task.0, scripts.workload.tasks[task.index()].info.name)
+            }
             Load::Drawn(_) => format!("task {}", task.0),
         }
     }

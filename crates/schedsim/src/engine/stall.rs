@@ -1,8 +1,7 @@
-//! A run that cannot go on: who waits for whom.
+//! Explains a run that cannot continue: which task waits for which.
 
-use super::Engine;
 use super::source::Load;
-use super::{Error, sync::Sync};
+use super::{Engine, Error, sync::Sync};
 use crate::admission::LAST;
 use crate::policy::Policy;
 use crate::trace::Sink;
@@ -11,14 +10,15 @@ use crate::{Nanos, TaskId, Time};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Tasks that wait for what nobody will give.
+/// Tasks that wait for something that no task will provide.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stall {
-    /// When time stood still.
+    /// When the run stalled.
     pub time: Time,
-    /// How many tasks wait with work left.
+    /// The number of waiting tasks with work left.
     pub waiting: usize,
-    /// Tasks each of which waits for the next, the last for the first; or a single task for which nobody can do anything any more.
+    /// A cycle of tasks, each of which waits for the next and the last for the first; or a single
+    /// task that nothing can wake.
     pub tasks: Vec<StalledTask>,
     /// Whether the last waits for the first: a deadlock.
     pub is_cycle: bool,
@@ -31,11 +31,12 @@ pub struct StalledTask {
     pub task: TaskId,
     /// Its name.
     pub name: String,
-    /// What it waits for: a phrase that ends before the next task in a cycle, or that ends the sentence.
+    /// What it waits for: a phrase that continues with the name of the next task of a cycle, or
+    /// that ends the sentence.
     pub wants: String,
 }
 
-/// What a task that waits needs of another one.
+/// What a waiting task needs from another task.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Need {
     Token(TaskId),
@@ -47,7 +48,7 @@ enum Need {
     End(u32),
 }
 
-/// A task that waits: the action at which it does, and the next step of its script.
+/// A waiting task: the action at which it waits, and the next step of its script.
 #[derive(Clone, Copy)]
 struct Waiter {
     task: TaskId,
@@ -56,7 +57,8 @@ struct Waiter {
 }
 
 impl<P: Policy, S: Sink> Engine<'_, P, S> {
-    /// Nothing will happen any more: is nobody left who waits? Up to a given time one may wait for somebody who has ended, but not for each other.
+    /// Nothing is left to happen: an error if tasks still wait. With a time limit, a task may wait
+    /// for one that has ended, but tasks may not wait for each other.
     pub(super) fn expect_no_stall(&self) -> Result<(), Error> {
         let Load::Scripts(scripts) = &self.load else { return Ok(()) };
         let workload = scripts.workload;
@@ -69,8 +71,15 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         };
         let wants_more = |waiter: &Waiter| {
             let group = workload.shared.group_of(waiter.task);
-            let has_steps = || workload.tasks[waiter.task.index()].script.steps_from(waiter.cursor).next().is_some();
-            !group.is_some_and(|group| workload.shared.groups[group].daemon) && (waiter.then != Action::Wait || has_steps())
+            let has_steps = || {
+                workload.tasks[waiter.task.index()]
+                    .script
+                    .steps_from(waiter.cursor)
+                    .next()
+                    .is_some()
+            };
+            !group.is_some_and(|group| workload.shared.groups[group].daemon)
+                && (waiter.then != Action::Wait || has_steps())
         };
         let waiting = workload.ids().filter(|task| self.tasks[task.index()].waits).map(waiter);
         let waiting: Vec<Waiter> = waiting.filter(wants_more).collect();
@@ -85,7 +94,8 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
 /// Why `waiting` wait for ever.
 fn explain(workload: &Workload, sync: &Sync, time: Time, waiting: &[Waiter]) -> Stall {
     let helpers = helpers(workload, sync, waiting);
-    let helped_by = |index: usize| need(waiting[index]).and_then(|need| helpers.get(&need)).copied();
+    let helped_by =
+        |index: usize| need(waiting[index]).and_then(|need| helpers.get(&need)).copied();
     let mut path: Vec<usize> = Vec::new();
     let mut seen = vec![false; waiting.len()];
     let mut cycle = None;
@@ -97,7 +107,11 @@ fn explain(workload: &Workload, sync: &Sync, time: Time, waiting: &[Waiter]) -> 
             let Some(next) = helped_by(at) else { break };
             at = next;
         }
-        if let Some(first) = path.iter().position(|&index| index == at).filter(|_| helped_by(path[path.len() - 1]) == Some(at)) {
+        if let Some(first) = path
+            .iter()
+            .position(|&index| index == at)
+            .filter(|_| helped_by(path[path.len() - 1]) == Some(at))
+        {
             cycle = Some(path.split_off(first));
             break;
         }
@@ -109,39 +123,48 @@ fn explain(workload: &Workload, sync: &Sync, time: Time, waiting: &[Waiter]) -> 
         }
         at
     };
-    let told = cycle.unwrap_or_else(|| vec![end(0)]);
-    let tell = |&index: &usize| {
+    let named = cycle.unwrap_or_else(|| vec![end(0)]);
+    let stalled = |&index: &usize| {
         let Waiter { task, then, .. } = waiting[index];
-        let wants = if is_cycle { of_another(workload, then) } else { of_nobody(workload, sync, then) };
+        let wants =
+            if is_cycle { of_another(workload, then) } else { of_nobody(workload, sync, then) };
         StalledTask { task, name: workload.tasks[task.index()].info.name.clone(), wants }
     };
-    Stall { time, waiting: waiting.len(), tasks: told.iter().map(tell).collect(), is_cycle }
+    Stall { time, waiting: waiting.len(), tasks: named.iter().map(stalled).collect(), is_cycle }
 }
 
-/// For what the waiting need, one of them that could give it if it went on.
+/// For each need of the waiting tasks, one of them that could provide it if it continued.
 fn helpers(workload: &Workload, sync: &Sync, waiting: &[Waiter]) -> BTreeMap<Need, usize> {
     let mut helpers = BTreeMap::new();
     for (index, waiter) in waiting.iter().enumerate() {
         let script = &workload.tasks[waiter.task.index()].script;
         let own = need(*waiter);
-        let gives = script.steps_from(first_step_to_come(script, waiter.cursor)).filter_map(|step| gift(step.then));
+        let gives = script
+            .steps_from(first_step_to_come(script, waiter.cursor))
+            .filter_map(|step| gift(step.then));
         for gift in gives.filter(|&gift| !matches!(gift, Need::Barrier(_)) || own != Some(gift)) {
             helpers.entry(gift).or_insert(index);
         }
         if let Some(group) = workload.shared.group_of(waiter.task) {
             helpers.entry(Need::End(group as u32)).or_insert(index);
         }
-        for (mutex, _) in sync.mutexes.iter().enumerate().filter(|(_, state)| state.owner == waiter.task) {
+        for (mutex, _) in
+            sync.mutexes.iter().enumerate().filter(|(_, state)| state.owner == waiter.task)
+        {
             helpers.insert(Need::Mutex(mutex as u32), index);
         }
     }
     helpers
 }
 
-/// The earliest step that a task at `cursor` may come to: loops go back.
+/// The earliest step that a task at `cursor` may reach; loops lead back.
 fn first_step_to_come(script: &Script, cursor: u32) -> u32 {
     let back = |action: Action| {
-        if let Action::Do(Operation::Repeat { begin, .. } | Operation::Exec { begin }) = action { Some(begin) } else { None }
+        if let Action::Do(Operation::Repeat { begin, .. } | Operation::Exec { begin }) = action {
+            Some(begin)
+        } else {
+            None
+        }
     };
     script.steps_from(cursor).filter_map(|step| back(step.then)).fold(cursor, u32::min)
 }
@@ -159,11 +182,13 @@ fn need(waiter: Waiter) -> Option<Need> {
     })
 }
 
-/// What a step gives to others.
+/// What a step provides to other tasks.
 fn gift(action: Action) -> Option<Need> {
     Some(match action {
         Action::Wake(task) => Need::Token(task),
-        Action::Do(Operation::Signal(condition) | Operation::Broadcast(condition)) => Need::Signal(condition),
+        Action::Do(Operation::Signal(condition) | Operation::Broadcast(condition)) => {
+            Need::Signal(condition)
+        }
         Action::Do(Operation::Arrive(barrier)) => Need::Barrier(barrier),
         Action::Do(Operation::Write { pipe, .. }) => Need::Data(pipe),
         Action::Do(Operation::Read { pipe, .. }) => Need::Room(pipe),
@@ -171,43 +196,71 @@ fn gift(action: Action) -> Option<Need> {
     })
 }
 
-/// What a task wants of the one that is named next.
+/// What a task needs from the task that the message names next.
 fn of_another(workload: &Workload, then: Action) -> String {
     let shared = &workload.shared;
     match then {
-        Action::Do(Operation::Lock(mutex)) => format!("the mutex {}, held by", shared.mutexes[mutex as usize].name),
-        Action::Do(Operation::Await { condition, .. }) => format!("a signal on {} by", shared.conditions[condition as usize]),
-        Action::Do(Operation::Arrive(barrier)) => format!("the barrier {}, not yet reached by", shared.barriers[barrier as usize].name),
-        Action::Do(Operation::Read { pipe, .. }) => format!("data in the pipe {} from", shared.pipes[pipe as usize].name),
-        Action::Do(Operation::Write { pipe, .. }) => format!("room in the pipe {}, read by", shared.pipes[pipe as usize].name),
+        Action::Do(Operation::Lock(mutex)) => {
+            format!("the mutex {}, held by", shared.mutexes[mutex as usize].name)
+        }
+        Action::Do(Operation::Await { condition, .. }) => {
+            format!("a signal on {} by", shared.conditions[condition as usize])
+        }
+        Action::Do(Operation::Arrive(barrier)) => {
+            format!("the barrier {}, not yet reached by", shared.barriers[barrier as usize].name)
+        }
+        Action::Do(Operation::Read { pipe, .. }) => {
+            format!("data in the pipe {} from", shared.pipes[pipe as usize].name)
+        }
+        Action::Do(Operation::Write { pipe, .. }) => {
+            format!("room in the pipe {}, read by", shared.pipes[pipe as usize].name)
+        }
         Action::Do(Operation::Join(_)) => "the end of".to_string(),
         _ => "a wakeup by".to_string(),
     }
 }
 
-/// What a task wants that nobody can give any more.
+/// What a task needs that no task can provide any more.
 fn of_nobody(workload: &Workload, sync: &Sync, then: Action) -> String {
     let shared = &workload.shared;
     match then {
         Action::Do(Operation::Lock(mutex)) => {
             let owner = sync.mutexes[mutex as usize].owner;
             let name = workload.tasks.get(owner.index()).map_or("", |task| &task.info.name);
-            format!("the mutex {}, which task {} ({name}) has taken and will not give back", shared.mutexes[mutex as usize].name, owner.0)
+            format!(
+                "the mutex {}, which task {} ({name}) has taken and will not give back",
+                shared.mutexes[mutex as usize].name, owner.0
+            )
         }
         Action::Do(Operation::Await { condition, .. }) => {
-            format!("a signal on {} that no other task has left to give", shared.conditions[condition as usize])
+            format!(
+                "a signal on {} that no other task has left to give",
+                shared.conditions[condition as usize]
+            )
         }
         Action::Do(Operation::Arrive(barrier)) => {
-            let (here, barrier) = (sync.barriers[barrier as usize].len(), &shared.barriers[barrier as usize]);
-            format!("the barrier {}, to which {here} of {} tasks have come and no other will", barrier.name, barrier.tasks)
+            let (here, barrier) =
+                (sync.barriers[barrier as usize].len(), &shared.barriers[barrier as usize]);
+            format!(
+                "the barrier {}, to which {here} of {} tasks have come and no other will",
+                barrier.name, barrier.tasks
+            )
         }
         Action::Do(Operation::Read { pipe, .. }) => {
-            format!("data in the pipe {}, to which nobody writes any more", shared.pipes[pipe as usize].name)
+            format!(
+                "data in the pipe {}, to which no task writes any more",
+                shared.pipes[pipe as usize].name
+            )
         }
         Action::Do(Operation::Write { pipe, .. }) => {
-            format!("room in the pipe {}, which nobody reads any more", shared.pipes[pipe as usize].name)
+            format!(
+                "room in the pipe {}, which no task reads any more",
+                shared.pipes[pipe as usize].name
+            )
         }
-        Action::Do(Operation::Join(group)) => format!("the end of a daemon, {}", shared.groups[group as usize].name),
+        Action::Do(Operation::Join(group)) => {
+            format!("the end of a daemon, {}", shared.groups[group as usize].name)
+        }
         _ => "a wakeup that no other task has left to give".to_string(),
     }
 }
@@ -215,7 +268,12 @@ fn of_nobody(workload: &Workload, sync: &Sync, then: Action) -> String {
 impl fmt::Display for Stall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (s, verb) = if self.waiting == 1 { ("", "waits") } else { ("s", "wait") };
-        write!(f, "the workload stalls at {}: {} task{s} {verb} for ever; ", Nanos(self.time.0), self.waiting)?;
+        write!(
+            f,
+            "the workload stalls at {}: {} task{s} {verb} for ever; ",
+            Nanos(self.time.0),
+            self.waiting
+        )?;
         for (place, StalledTask { task, name, wants }) in self.tasks.iter().enumerate() {
             write!(
                 f,

@@ -1,36 +1,38 @@
-//! What tasks share while they run: mutexes, conditions, barriers, timers, devices, groups of forked tasks, and the counters of loops.
+//! Synchronisation during a run: mutexes, conditions, barriers, timers, devices, groups of forked
+//! tasks, and loop counters.
 //!
-//! A task that cannot go on blocks and stands in one queue. Either what it waited for is given to it, and it wakes with its next step, or it wakes to try
-//! again, and may find that another was faster: futexes and pipes do that. Pipes are in [`pipes`](super::pipes).
+//! A task that cannot continue blocks in one queue. Either it receives what it waited for and wakes
+//! with its next step, or it wakes to try again, and another task may be faster, as with futexes
+//! and pipes. Pipes are in [`pipes`](super::pipes).
 
 use super::Engine;
 use super::pipes::PipeState;
-use super::tasks::Off;
+use super::step::{Done, Off};
 use crate::policy::{Policy, Wake};
 use crate::trace::{EventKind, Sink};
 use crate::workload::{Action, Late, Operation, Shared, Start, Workload};
 use crate::{CpuId, Nanos, TaskId, Time};
 use std::collections::VecDeque;
 
-/// The state of all that is shared. Of a workload that shares nothing it is empty.
+/// The state of all shared objects; empty for a workload that shares nothing.
 #[derive(Debug, Default)]
 pub struct Sync {
     pub mutexes: Vec<MutexState>,
-    /// Who waits for a signal, the first one first.
+    /// The tasks that wait for a signal, in order of arrival.
     conditions: Vec<VecDeque<TaskId>>,
-    /// Who has come to a barrier.
+    /// The tasks that have arrived at a barrier.
     pub barriers: Vec<Vec<TaskId>>,
     pub pipes: Vec<PipeState>,
-    /// Until when each channel of a device is busy.
+    /// When each channel of a device becomes free.
     devices: Vec<Vec<Time>>,
     /// The last time of each timer.
     timers: Vec<Option<Time>>,
     groups: Vec<GroupState>,
-    /// How often each task has done the steps of each loop that it is in, `depth` numbers for each task.
+    /// The iterations of each loop that a task is in, `depth` numbers for each task.
     rounds: Vec<u64>,
-    /// Tasks that are alive, or will come of their own accord, and are no daemons.
+    /// The number of tasks that are alive, or will start by themselves, and are no daemons.
     awaited: u64,
-    /// The priority that each task shall have, if there are mutexes that make a difference.
+    /// The current priority of each task, if any mutex has priority inheritance.
     pub prios: Vec<u8>,
 }
 
@@ -42,50 +44,52 @@ pub struct MutexState {
 
 #[derive(Debug, Default)]
 struct GroupState {
-    /// How many have been forked.
+    /// The number of forked tasks.
     forked: u32,
     alive: u32,
-    /// Who waits until none is.
+    /// The tasks that wait until none is alive.
     joining: Vec<TaskId>,
-}
-
-/// What an operation comes to.
-pub enum Done {
-    /// The task goes on with its next step.
-    Yes,
-    /// It leaves the CPU.
-    Blocks(Off),
-    /// It did what no task may do, and the run is over.
-    Never,
 }
 
 impl Sync {
     pub fn new(workload: &Workload) -> Sync {
-        let Shared { mutexes, conditions, barriers, pipes, devices, timers, groups, depth } = &workload.shared;
-        let daemon = |task: TaskId| workload.shared.group_of(task).is_some_and(|group| groups[group].daemon);
-        let comes = |task: &TaskId| workload.tasks[task.index()].start != Start::Forked && !daemon(*task);
+        let Shared { mutexes, conditions, barriers, pipes, devices, timers, groups, depth } =
+            &workload.shared;
+        let daemon =
+            |task: TaskId| workload.shared.group_of(task).is_some_and(|group| groups[group].daemon);
+        let comes =
+            |task: &TaskId| workload.tasks[task.index()].start != Start::Forked && !daemon(*task);
         Sync {
-            mutexes: mutexes.iter().map(|_| MutexState { owner: TaskId::NONE, waiters: VecDeque::new() }).collect(),
+            mutexes: mutexes
+                .iter()
+                .map(|_| MutexState { owner: TaskId::NONE, waiters: VecDeque::new() })
+                .collect(),
             conditions: vec![VecDeque::new(); conditions.len()],
             barriers: vec![Vec::new(); barriers.len()],
             pipes: pipes.iter().map(|pipe| PipeState::new(pipe.capacity)).collect(),
-            devices: devices.iter().map(|device| vec![Time::ZERO; usize::from(device.channels)]).collect(),
+            devices: devices
+                .iter()
+                .map(|device| vec![Time::ZERO; usize::from(device.channels)])
+                .collect(),
             timers: timers.iter().map(|timer| timer.origin).collect(),
             groups: groups.iter().map(|_| GroupState::default()).collect(),
             rounds: vec![0; usize::from(*depth) * workload.tasks.len()],
             awaited: workload.ids().filter(comes).count() as u64,
-            prios: workload.shared.inheriting().map_or(Vec::new(), |_| workload.tasks.iter().map(|task| task.info.prio).collect()),
+            prios: workload
+                .shared
+                .inheriting()
+                .map_or(Vec::new(), |_| workload.tasks.iter().map(|task| task.info.prio).collect()),
         }
     }
 
-    /// Whether it matters here that a task comes or ends.
+    /// Whether starts and ends of tasks have to be counted.
     pub fn counts_tasks(&self) -> bool {
         !self.groups.is_empty()
     }
 }
 
 impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
-    /// The task that runs on `cpu` does something that others may notice.
+    /// The task that runs on `cpu` performs an operation on a shared object.
     pub(super) fn perform(&mut self, cpu: CpuId, task: TaskId, operation: Operation) -> Done {
         match operation {
             Operation::Lock(mutex) => return self.lock(cpu, task, mutex),
@@ -109,12 +113,16 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
             Operation::Arrive(barrier) => return self.arrive_at(cpu, task, barrier),
             Operation::Read { pipe, bytes } => return self.read(cpu, task, pipe, bytes),
             Operation::Write { pipe, bytes } => return self.write(cpu, task, pipe, bytes),
-            Operation::Timer { timer, period } => return self.sleep_until_next(task, timer, period),
+            Operation::Timer { timer, period } => {
+                return self.sleep_until_next(task, timer, period);
+            }
             Operation::Io { service: Nanos::ZERO, .. } => {}
             Operation::Io { device, service } => {
                 let now = self.now();
                 let channels = &mut self.sync.devices[device as usize];
-                let Some(free) = channels.iter_mut().min() else { return self.misuse(task, "asks a device that has no channel") };
+                let Some(free) = channels.iter_mut().min() else {
+                    return self.misuse(task, "uses a device without channels");
+                };
                 *free = now.max(*free) + service;
                 self.timers.insert(*free, task);
                 return Done::Blocks(Off::Sleeps);
@@ -158,9 +166,12 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
         let owner = state.owner;
         let name = &shared.mutexes[mutex as usize].name;
         if owner == TaskId::NONE {
-            return self.misuse(task, &format!("gives back the mutex {name}, which nobody has taken"));
+            return self.misuse(task, &format!("unlocks the mutex {name}, which is not locked"));
         } else if owner != task {
-            return self.misuse(task, &format!("gives back the mutex {name}, which {} has taken", self.load.name(owner)));
+            return self.misuse(
+                task,
+                &format!("gives back the mutex {name}, which {} has taken", self.load.name(owner)),
+            );
         }
         state.owner = TaskId::NONE;
         if shared.mutexes[mutex as usize].inherit {
@@ -178,7 +189,7 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
         Done::Yes
     }
 
-    /// A task that waited for a signal has got it, and now wants its mutex back.
+    /// A task has received its signal, and locks its mutex again.
     fn signalled(&mut self, task: TaskId, waker: CpuId) {
         if let Action::Do(Operation::Await { mutex, .. }) = self.tasks[task.index()].then {
             self.tasks[task.index()].then = Action::Do(Operation::Lock(mutex));
@@ -203,8 +214,9 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
         let next = last + period;
         let is_late = next <= self.now();
         let restarts = self.shared().timers[timer as usize].late == Late::Restart;
-        self.sync.timers[timer as usize] = Some(if is_late && restarts { self.now() } else { next });
-        // A job of a task that reserves CPU time in periods ends here all the same, and the next is released.
+        self.sync.timers[timer as usize] =
+            Some(if is_late && restarts { self.now() } else { next });
+        // A job of a task with a reservation ends here all the same, and the next one is released.
         if is_late && self.seat.cx().reservation(task).is_none() {
             return Done::Yes;
         }
@@ -216,7 +228,10 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
         let of = &self.shared().groups[group as usize];
         let forked = &mut self.sync.groups[group as usize].forked;
         if *forked >= of.count {
-            return self.misuse(parent, &format!("forks more than the {} tasks that {} can be", of.count, of.name));
+            return self.misuse(
+                parent,
+                &format!("forks more than the {} tasks that {} can be", of.count, of.name),
+            );
         }
         let child = TaskId(of.first.0 + *forked);
         *forked += 1;
@@ -235,14 +250,14 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
         }
     }
 
-    /// A task of a group comes into being.
+    /// A task of a group is created.
     pub(super) fn born(&mut self, task: TaskId, is_forked: bool) {
         let Some(group) = self.shared().group_of(task) else { return };
         self.sync.groups[group].alive += 1;
         self.sync.awaited += u64::from(is_forked && !self.shared().groups[group].daemon);
     }
 
-    /// A task has ended on `cpu`. When none but daemons are left, so has the run.
+    /// A task has ended on `cpu`. If only daemons are left, so has the run.
     pub(super) fn ended(&mut self, task: TaskId, cpu: CpuId) {
         let group = self.shared().group_of(task);
         if let Some(group) = group {
@@ -261,7 +276,7 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
         }
     }
 
-    /// `task` wakes to try again what it could not do.
+    /// `task` wakes to try its operation again.
     pub(super) fn wake_to_retry(&mut self, task: TaskId, waker: CpuId) {
         self.events += 1;
         self.make_ready(task, Wake { new: false, waker: Some(waker) });
@@ -271,7 +286,7 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
         self.load.shared()
     }
 
-    /// `task` does what no task may do.
+    /// `task` does something that no task may do.
     #[cold]
     fn misuse(&mut self, task: TaskId, what: &str) -> Done {
         self.seat.refuse(format!("{} {what}", self.load.name(task)));

@@ -1,4 +1,4 @@
-//! How tasks come into being and become runnable.
+//! Creation and wakeup of tasks.
 
 use super::cpus::CpuState;
 use super::sharing::part;
@@ -9,43 +9,34 @@ use crate::trace::{EventKind, Sink, WakeContext};
 use crate::workload::{Action, Start};
 use crate::{CpuId, Nanos, TaskId, Time};
 
-/// A task as the engine sees it. One cache line: with a million of them each is far away when it is needed.
+/// The engine's state of a task, one cache line: with a million tasks each access is a cache miss.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub struct Task {
-    /// What follows when the work is done.
+    /// The action after the work.
     pub then: Action,
     /// Work of the current step that is left.
     pub work: Nanos,
-    /// Migration cost to be paid before the work goes on.
+    /// The unpaid migration cost; it is paid before the work continues.
     pub debt: Nanos,
-    /// What sharing memory adds to the burst, to be paid before the work goes on.
+    /// The unpaid cost of shared memory for this burst; it is paid before the work continues.
     pub drag: Nanos,
     /// When it last stopped running.
     pub stopped: Time,
     /// The next step of the script.
     pub cursor: u32,
-    /// Wakes that came before their wait.
+    /// Tokens of wakes that came before their wait.
     pub tokens: u32,
-    /// Where it first ran.
+    /// The CPU on which it first ran.
     pub home: CpuId,
-    /// Whether it sleeps until another task does something, not until a time.
+    /// The CPU on which it waits, if it does.
+    pub waits_on: CpuId,
+    /// Whether it sleeps until another task wakes it, not until a time.
     pub waits: bool,
     /// Whether it has ever run, so that it can migrate.
     pub has_run: bool,
     /// Whether the current step has not run yet.
     pub is_fresh: bool,
-}
-
-/// How a task leaves its CPU when it is not runnable any more.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Off {
-    /// Until a time.
-    Sleeps,
-    /// Until another task does something.
-    Waits,
-    /// For good.
-    Ends,
 }
 
 const _: () = assert!(size_of::<Task>() == 64);
@@ -60,6 +51,7 @@ impl Task {
         cursor: 0,
         tokens: 0,
         home: CpuId(0),
+        waits_on: CpuId(0),
         waits: false,
         has_run: false,
         is_fresh: false,
@@ -80,21 +72,28 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         self.tasks = vec![Task::UNBORN; workload.tasks.len()];
         let cpus = self.machine().cpus;
         for (task, spec) in workload.ids().zip(&workload.tasks) {
-            let (attributes, affinity, cpu) = (spec.attributes, spec.affinity, CpuId(spec.cpu.0 % cpus));
-            self.seat.admit(task, TaskView { attributes, affinity, cpu, ..TaskView::of(spec.info.prio) });
+            let (attributes, affinity, cpu) =
+                (spec.attributes, spec.affinity, CpuId(spec.cpu.0 % cpus));
+            self.seat.admit(
+                task,
+                TaskView { attributes, affinity, cpu, ..TaskView::of(spec.info.prio) },
+            );
             if let Start::At(time) | Start::Asleep(time) = spec.start {
                 self.timers.insert(scripts.start(task, time), task);
             }
         }
     }
 
-    /// Lets the next task of a model come when its time has come. There is always one ahead.
+    /// Admits the next task of a model at its time. One arrival is always drawn in advance.
     #[inline(always)]
     fn admit_next(&mut self) {
         let Load::Drawn(population) = &mut self.load else { return };
         if let Some(arrival) = population.arrive() {
             let index = arrival.task.index();
-            let view = TaskView { intensive: population.is_intensive(arrival.kind), ..TaskView::of(arrival.kind.prio) };
+            let view = TaskView {
+                intensive: population.is_intensive(arrival.kind),
+                ..TaskView::of(arrival.kind.prio)
+            };
             if index == self.tasks.len() {
                 self.tasks.push(Task::UNBORN);
             } else {
@@ -108,7 +107,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         }
     }
 
-    /// A task comes from outside.
+    /// A task arrives from outside.
     #[inline(always)]
     pub(super) fn arrive(&mut self, task: TaskId) {
         if let Load::Drawn(_) = self.load {
@@ -119,7 +118,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         self.admit_next();
     }
 
-    /// A task of a model has done its last burst; its id will be used again.
+    /// A task of a model has finished its last burst; its id will be reused.
     #[inline(always)]
     pub(super) fn depart(&mut self, cpu: CpuId, task: TaskId) {
         let Load::Drawn(population) = &mut self.load else { return };
@@ -139,7 +138,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         state.is_fresh = true;
     }
 
-    /// A task comes into being, forked on a CPU or from outside.
+    /// Creates a task, forked on a CPU or from outside.
     #[inline(always)]
     pub(super) fn start(&mut self, task: TaskId, waker: Option<CpuId>) {
         self.events += 1;
@@ -155,19 +154,21 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             self.seat.place_where_it_is(task);
             return self.make_ready(task, Wake { new: false, waker });
         }
-        // A task that begins with a pause does not have to run first to begin it.
+        // A task whose script starts with a pause does not have to run before it.
         let state = &mut self.tasks[task.index()];
         match (state.work, state.then) {
-            (Nanos::ZERO, Action::Sleep(pause)) => self.timers.insert(self.seat.cx().now + pause, task),
+            (Nanos::ZERO, Action::Sleep(pause)) => {
+                self.timers.insert(self.seat.cx().now + pause, task)
+            }
             (Nanos::ZERO, Action::Wait) if state.tokens == 0 => state.waits = true,
             _ => return self.make_ready(task, Wake { new: true, waker }),
         }
-        // It is placed now all the same, as the policies count tasks where they are placed.
+        // It is placed now all the same: policies count tasks where they are placed.
         let cpu = self.seat.select_cpu(task, Wake { new: true, waker });
         self.seat.put(task, cpu);
     }
 
-    /// `task` is given a token by the task running on `waker`.
+    /// The task on `waker` gives `task` a token.
     pub(super) fn give_token(&mut self, task: TaskId, waker: CpuId) {
         let state = &self.tasks[task.index()];
         if state.waits && state.then == Action::Wait {
@@ -177,7 +178,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         }
     }
 
-    /// A sleep or a wait is over; the task goes on with its next step.
+    /// A sleep or a wait ends; the task continues with its next step.
     #[inline]
     pub(super) fn wake(&mut self, task: TaskId, waker: Option<CpuId>) {
         self.events += 1;
@@ -191,26 +192,36 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         let target = self.seat.select_cpu(task, wake);
         let kind = match wake {
             Wake { new: true, .. } => EventKind::SchedWakeupNew { task, target },
-            Wake { waker: Some(_), .. } => EventKind::SchedWaking { task, target, context: WakeContext::Task },
-            Wake { waker: None, .. } => EventKind::SchedWaking { task, target, context: WakeContext::Hardirq },
+            Wake { waker: Some(_), .. } => {
+                EventKind::SchedWaking { task, target, context: WakeContext::Task }
+            }
+            Wake { waker: None, .. } => {
+                EventKind::SchedWaking { task, target, context: WakeContext::Hardirq }
+            }
         };
         self.tasks[task.index()].waits = false;
         self.trace.push(self.now(), wake.waker.unwrap_or(last), kind);
         self.enqueue(task, target, if wake.new { Enqueue::New } else { Enqueue::Wakeup });
         if self.costs_are_special {
-            let timer = if self.interrupted == NOBODY { Nanos::ZERO } else { self.machine().timer_cost };
+            let timer =
+                if self.interrupted == NOBODY { Nanos::ZERO } else { self.machine().timer_cost };
             self.interrupt(last, timer, self.machine().interruption);
         }
     }
 
     #[inline(always)]
     pub(super) fn enqueue(&mut self, task: TaskId, cpu: CpuId, why: Enqueue) {
+        self.tasks[task.index()].waits_on = cpu;
         let effect = self.seat.enqueue(task, cpu, why);
-        let delay = if matches!(why, Enqueue::Wakeup | Enqueue::New) { self.machine().wake_cost } else { Nanos::ZERO };
+        let delay = if matches!(why, Enqueue::Wakeup | Enqueue::New) {
+            self.machine().wake_cost
+        } else {
+            Nanos::ZERO
+        };
         self.apply(effect, delay);
     }
 
-    /// Lets a CPU dispatch: one that is awake after `delay`, one that idles when it has left idle.
+    /// Makes a CPU dispatch: an awake one after `delay`, an idle one after leaving idle.
     #[inline(always)]
     pub(super) fn apply(&mut self, effect: Effect, delay: Nanos) {
         match effect {
@@ -221,7 +232,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         }
     }
 
-    /// Wakes an idle CPU, which takes `delay` if a timer has interrupted it.
+    /// Wakes an idle CPU, after `delay` if a timer has interrupted it.
     #[inline(always)]
     pub(super) fn kick(&mut self, cpu: CpuId, delay: Nanos) {
         let state = &mut self.cpus[cpu.index()].state;
@@ -240,7 +251,11 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
 
     #[cold]
     fn preempt_or_kick(&mut self, cpu: CpuId, delay: Nanos) {
-        if self.cpus[cpu.index()].state == CpuState::Busy { self.preempt(cpu, delay) } else { self.kick(cpu, delay) }
+        if self.cpus[cpu.index()].state == CpuState::Busy {
+            self.preempt(cpu, delay)
+        } else {
+            self.kick(cpu, delay)
+        }
     }
 
     #[cold]

@@ -1,21 +1,18 @@
-//! Starts and ends of sleeps: what happens next to those who do not run.
+//! Timers: starts of tasks and ends of sleeps.
 
-use super::slots::Slots;
+use super::slots::{FEW, Slots, TASK_BITS};
 use crate::{TaskId, Time};
 
-/// Timers, earliest first, equal times in order of task id. A task is in here at most once.
+/// Timers, earliest first, ties in order of task id. A task has at most one timer.
 ///
-/// A few are a sorted list, many are in slots.
+/// Few timers are in a sorted list, many in slots.
 pub struct Timers {
     earliest: Time,
-    /// Whether `many` has all of them; else `few` does.
+    /// Whether `many` holds all timers; otherwise `few` does.
     are_many: bool,
     few: Few,
     many: Slots,
 }
-
-/// Where there are many, a timer is a number, its time and behind it so many bits for its task: one comparison.
-pub const TASK_BITS: u32 = u32::BITS;
 
 impl Timers {
     pub fn new() -> Timers {
@@ -39,7 +36,7 @@ impl Timers {
         }
     }
 
-    /// Takes out the task whose time comes first; there must be one.
+    /// Removes the task with the earliest timer; there must be one.
     #[inline(always)]
     pub fn pop(&mut self) -> TaskId {
         if !self.are_many {
@@ -55,13 +52,14 @@ impl Timers {
         task
     }
 
-    /// The tasks that come next, where they are many, if nobody was told of them yet.
+    /// The tasks that come next, where there are many and this has not returned them before.
     #[inline(always)]
     pub fn came_near(&mut self) -> Option<impl Iterator<Item = TaskId>> {
-        (self.are_many && self.many.came_near()).then(|| self.many.near().map(|timer| TaskId(timer as u32)))
+        (self.are_many && self.many.came_near())
+            .then(|| self.many.near().map(|timer| TaskId(timer as u32)))
     }
 
-    /// One timer more than the list takes.
+    /// Moves all timers to the slots; `timer` does not fit the list any more.
     #[cold]
     fn spread(&mut self, timer: u128) {
         while self.few.len > 0 {
@@ -72,11 +70,13 @@ impl Timers {
         self.are_many = true;
     }
 
-    /// So few are left of many that the list takes them, if they are short.
+    /// Moves the timers back to the list, if few are left and they fit it.
     #[cold]
     fn gather(&mut self) {
         if self.many.near().all(|timer| is_short(time_of(timer), TaskId(timer as u32))) {
-            self.many.drain_near().for_each(|timer| self.few.insert(time_of(timer), TaskId(timer as u32)));
+            self.many
+                .drain_near()
+                .for_each(|timer| self.few.insert(time_of(timer), TaskId(timer as u32)));
             self.are_many = false;
         }
     }
@@ -92,22 +92,23 @@ fn time_of(number: u128) -> Time {
     Time((number >> TASK_BITS) as u64)
 }
 
-/// Whether it is one that a list takes: its time and its task fit into one number of 64 bits.
+/// Whether the list can hold the timer: its time and its task fit into 64 bits.
 #[inline(always)]
 fn is_short(time: Time, task: TaskId) -> bool {
     time.0 < SHORT_TIME && task.0 < SHORT_TASK
 }
 
-/// So many at most, sorted, the earliest at the end: where it is taken out. Each is a short number, its time before its task.
+/// At most `FEW` timers, sorted, the earliest at the end, where it is removed. Each is one number,
+/// its time in front of its task.
 ///
-/// Who is inserted goes to a place that nobody can foresee. Neither the search for it nor what makes room there has a branch that depends on it.
+/// The place of an insertion cannot be predicted. Neither the search nor the move has a branch that
+/// depends on it.
 struct Few {
-    /// `len` timers, and behind them what does not matter, as far as an insertion moves it.
+    /// `len` timers; the rest is scratch space for an insertion.
     timers: [u64; 2 * FEW],
     len: usize,
 }
 
-pub const FEW: usize = 64;
 const SHORT_TASK_BITS: u32 = 12;
 const SHORT_TASK: u32 = 1 << SHORT_TASK_BITS;
 /// 52 days.
@@ -128,7 +129,8 @@ impl Few {
         let timer = time.0 << SHORT_TASK_BITS | u64::from(task.0);
         let place = self.timers[..self.len].partition_point(|&other| other > timer);
         if place < self.len {
-            self.timers.copy_within(place..place + FEW - 1, place + 1); // always so many, whoever is there
+            // Always the same number, so that there is no branch on `len`.
+            self.timers.copy_within(place..place + FEW - 1, place + 1);
         }
         self.timers[place] = timer;
         self.len += 1;
@@ -147,14 +149,24 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// Sleeps of all lengths, short ones among long ones and many equal ones, so that slots are laid out too wide, too narrow and again.
+    /// Pauses of all lengths, mixed and with many ties, so that slots are laid out too wide, too
+    /// narrow, and again.
     fn pause() -> impl Strategy<Value = u64> {
-        prop_oneof![0u64..4, (0u32..60).prop_map(|octave| 1 << octave), 1_000u64..2_000, Just(u64::MAX), Just(1 << 53)]
+        prop_oneof![
+            0u64..4,
+            (0u32..60).prop_map(|octave| 1 << octave),
+            1_000u64..2_000,
+            Just(u64::MAX),
+            Just(1 << 53)
+        ]
     }
 
     proptest! {
         #[test]
-        fn timers_come_out_in_order_of_time_and_task(steps in proptest::collection::vec((0.0..1.0, pause()), 1..1500), grow in 0.45..0.9) {
+        fn timers_come_out_in_order_of_time_and_task(
+            steps in proptest::collection::vec((0.0..1.0, pause()), 1..1500),
+            grow in 0.45..0.9,
+        ) {
             let (mut timers, mut set, mut now) = (Timers::new(), BTreeSet::new(), 0u64);
             for (task, (step, pause)) in steps.into_iter().enumerate() {
                 if step < grow {
@@ -165,7 +177,10 @@ mod tests {
                     prop_assert_eq!(timers.pop(), task);
                     now = time.0;
                 }
-                prop_assert_eq!(timers.earliest(), set.first().map_or(Time::NEVER, |&(time, _)| time));
+                prop_assert_eq!(
+                    timers.earliest(),
+                    set.first().map_or(Time::NEVER, |&(time, _)| time)
+                );
             }
             while let Some((_, task)) = set.pop_first() {
                 prop_assert_eq!(timers.pop(), task);
@@ -174,16 +189,24 @@ mod tests {
     }
 
     #[test]
-    fn crowds_that_nobody_expected_come_out_in_order() {
-        // 100 timers a second apart, for which slots are laid out; then 100,000 within one of them, and as many in pairs behind the last slot.
+    fn timers_beyond_the_planned_number_come_out_in_order() {
+        // 100 timers a second apart, for which slots are laid out; then 100,000 within one slot,
+        // and as many in pairs after the last slot.
         let (mut timers, mut all) = (Timers::new(), Vec::new());
-        let times = (0..100).map(|n| n * 1_000_000_000).chain((0..100_000).map(|n| 5_500_000_000 + n * 7919 % 100_003));
-        for (task, time) in times.chain((0..100_000).map(|n| 1_000_000_000_000 + n / 2)).enumerate() {
+        let times = (0..100)
+            .map(|n| n * 1_000_000_000)
+            .chain((0..100_000).map(|n| 5_500_000_000 + n * 7919 % 100_003));
+        for (task, time) in times.chain((0..100_000).map(|n| 1_000_000_000_000 + n / 2)).enumerate()
+        {
             timers.insert(Time(time), TaskId(task as u32));
             all.push((time, task as u32));
         }
         all.sort_unstable();
-        assert!(all.iter().all(|&(time, task)| timers.earliest() == Time(time) && timers.pop() == TaskId(task)));
+        assert!(
+            all.iter().all(
+                |&(time, task)| timers.earliest() == Time(time) && timers.pop() == TaskId(task)
+            )
+        );
         assert_eq!(timers.earliest(), Time::NEVER);
     }
 }

@@ -1,14 +1,21 @@
-//! Replays a recorded schedule through a policy. At each recorded decision, compares the policy's choice with the recorded one, then forces the recorded one.
+//! Replays a recorded schedule through a policy. At each recorded decision, compares the policy's
+//! choice with the recorded one, then forces the recorded one.
 //!
-//! So each decision is judged in the situation in which it was taken: the tasks that waited, since when, and the CPU time that each had had are the recording's. Two simulations that differ
-//! once have different situations from then on, and can be compared only by what they still have in common.
+//! So each decision is judged in the situation in which it was taken: waiting tasks, waiting times
+//! and CPU times are the recording's. Two simulations that differ once have different situations
+//! from then on, so only what they still have in common can be compared.
 //!
-//! A decision is a dispatch (which task runs next) or a stop that the task did not ask for (when). The data flow, one type a file:
+//! A decision is a dispatch (which task runs next) or a stop that the task did not ask for (when).
+//! The data flow, one type a file:
 //!
-//! - [`Follower`]: applies one recorded event to the policy and returns the judgement of that event alone.
-//! - `Live::forcing`: the policy as if it had dispatched the recorded task, with the order of the others kept.
-//! - [`History`]: the last events with checkpoints of the follower, from which a follower before any of them is rebuilt.
-//! - `hypothesis`: looks in the history for one small change of a past event that removes a divergence.
+//! - [`Follower`]: applies one recorded event to the policy and returns the judgement of that event
+//!   alone.
+//! - `Live::forcing`: the policy as if it had dispatched the recorded task, with the order of the
+//!   others kept.
+//! - [`History`]: the last events with checkpoints of the follower, from which a follower before
+//!   any of them is rebuilt.
+//! - `hypothesis`: looks in the history for one small change of a past event that removes a
+//!   divergence.
 //! - [`Judgement`]: the sum over all events.
 
 mod follower;
@@ -31,11 +38,12 @@ pub use judgement::{Divergence, Judgement};
 pub enum Decides {
     /// When a CPU switches to it, as a kernel does.
     AtSwitch,
-    /// At the event after which a CPU needs a task, as a program in user space does, which receives one event after another.
+    /// At the event after which a CPU needs a task, as a program in user space does, which receives
+    /// one event after another.
     AtEvent,
 }
 
-/// What a task is to the policy.
+/// The role of a task for the policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     /// One of those that it schedules.
@@ -45,13 +53,14 @@ pub enum Role {
         /// Whether it may yield: recordings do not distinguish a yield from a preemption.
         yields: bool,
     },
-    /// The program that decided, which runs whenever there is something to decide.
+    /// The program that decides; it runs whenever there is a decision.
     Program,
-    /// Scheduled by another scheduler, and before all others: the task that it interrupts goes on behind it.
+    /// Scheduled by another scheduler, and before all others: the interrupted task continues after
+    /// it.
     Interrupts,
 }
 
-/// An event, and what its recording leaves open.
+/// An event, and the facts that its recording lacks.
 #[derive(Clone, Copy)]
 struct Observation {
     event: Event,
@@ -59,7 +68,8 @@ struct Observation {
     yielded: bool,
 }
 
-/// After so many divergences that no hypothesis explains, none is looked for any more: the policy is another one.
+/// The number of unexplained divergences after which no hypothesis is tried any more: the recorded
+/// scheduler is another policy.
 const UNEXPLAINED: usize = 30;
 
 /// A policy beside a recording.
@@ -69,11 +79,18 @@ pub struct Shadow<P> {
 }
 
 impl<P: Policy + Clone> Shadow<P> {
-    /// `policy` beside the scheduler that was recorded on `machine`, which `decides` as that says. `tasks` are known by their ids in the recording.
+    /// A shadow of the scheduler that was recorded on `machine` and `decides` at these moments.
+    /// `tasks` are indexed by their ids in the recording.
     ///
     /// # Panics
     /// If the machine has more CPUs than [`MOST_CPUS`](super::MOST_CPUS).
-    pub fn new(policy: P, machine: Machine, seed: u64, decides: Decides, tasks: Vec<Role>) -> Shadow<P> {
+    pub fn new(
+        policy: P,
+        machine: Machine,
+        seed: u64,
+        decides: Decides,
+        tasks: Vec<Role>,
+    ) -> Shadow<P> {
         Shadow { follower: Follower::new(Live::new(policy, machine, seed), decides, tasks) }
     }
 
@@ -85,10 +102,11 @@ impl<P: Policy + Clone> Shadow<P> {
     /// Judges the policy on all `events`, which are in the order of time.
     ///
     /// # Errors
-    /// Why the policy decides no longer: the rule that it broke, as a rule.
+    /// If the policy no longer decides, usually because of the rule that it broke.
     pub fn judge(self, events: &[Event]) -> Result<Judgement, Ended> {
         let Shadow { mut follower } = self;
-        let (mut history, mut judgement, mut unexplained) = (History::default(), Judgement::default(), 0);
+        let (mut history, mut judgement, mut unexplained) =
+            (History::default(), Judgement::default(), 0);
         for &event in events.iter().filter(|event| is_followed(event)) {
             let observation = Observation { event, yielded: false };
             if unexplained == UNEXPLAINED {
@@ -103,10 +121,12 @@ impl<P: Policy + Clone> Shadow<P> {
                 match history.explain(outcome.preferred) {
                     Some(explained) => {
                         follower = explained;
-                        own.divergences = vec![(follower.now(), event.cpu, Divergence::Microseconds)];
+                        own.divergences =
+                            vec![(follower.now(), event.cpu, Divergence::Microseconds)];
                     }
                     None => {
-                        // How the kernel came to that is unknown, so there is nothing behind it to go back to.
+                        // The reason for the kernel's decision is unknown, so there is no earlier
+                        // state to return to.
                         history = History::default();
                         unexplained += 1;
                     }
@@ -121,6 +141,9 @@ impl<P: Policy + Clone> Shadow<P> {
 fn is_followed(event: &Event) -> bool {
     matches!(
         event.kind,
-        EventKind::SchedSwitch { .. } | EventKind::SchedWakeup { .. } | EventKind::SchedWakeupNew { .. } | EventKind::SchedWaking { .. }
+        EventKind::SchedSwitch { .. }
+            | EventKind::SchedWakeup { .. }
+            | EventKind::SchedWakeupNew { .. }
+            | EventKind::SchedWaking { .. }
     )
 }

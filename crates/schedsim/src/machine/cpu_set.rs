@@ -1,8 +1,9 @@
-//! A set of CPUs whose lowest member is found without a scan.
+//! A set of CPUs that finds its lowest member without a scan.
 
 use crate::CpuId;
 
-/// A set of CPUs with a summary word per 64 of them, so that the lowest is found without a scan (up to 4,096 CPUs).
+/// A set of CPUs with a summary word per 64 of them, so that the lowest is found without a scan (up
+/// to 4,096 CPUs).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CpuSet {
     /// Bit `i` says that `words[i]` is not zero.
@@ -74,18 +75,21 @@ impl CpuSet {
         members(word, near).chain(far.flat_map(|word| members(word, self.words[word])))
     }
 
-    /// The members that are in `other` too, in order.
+    /// The members that are also in `other`, in order.
     pub fn intersection<'a>(&'a self, other: &'a CpuSet) -> impl Iterator<Item = CpuId> + 'a {
-        bits(self.summary & other.summary).flat_map(|word| members(word, self.words[word] & other.words[word]))
+        bits(self.summary & other.summary)
+            .flat_map(|word| members(word, self.words[word] & other.words[word]))
     }
 
-    /// How many members are in `other` too.
+    /// The number of members that are also in `other`.
     pub fn overlap(&self, other: &CpuSet) -> usize {
-        bits(self.summary & other.summary).map(|word| (self.words[word] & other.words[word]).count_ones() as usize).sum()
+        bits(self.summary & other.summary)
+            .map(|word| (self.words[word] & other.words[word]).count_ones() as usize)
+            .sum()
     }
 }
 
-/// The places of the ones in `word`, in order.
+/// The indices of the one bits in `word`, in order.
 #[inline]
 fn bits(mut word: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
@@ -97,7 +101,7 @@ fn bits(mut word: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The CPUs that `word`, the one with this index, stands for.
+/// The CPUs of `word`, the word at `index`.
 #[inline]
 fn members(index: usize, word: u64) -> impl Iterator<Item = CpuId> {
     bits(word).map(move |bit| CpuId((index * 64 + bit) as u16))
@@ -133,12 +137,25 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sets_agree_with_lists(a in members_below(200), b in members_below(4096), cpu in 0u16..4096) {
+        fn sets_agree_with_lists(
+            a in members_below(200),
+            b in members_below(4096),
+            cpu in 0u16..4096,
+        ) {
             let (one, other) = (set_of(&a), set_of(&b));
             let both: Vec<u16> = a.intersection(&b).copied().collect();
-            prop_assert_eq!(one.intersection(&other).map(|cpu| cpu.0).collect::<Vec<_>>(), both.clone());
-            prop_assert_eq!((one.overlap(&other), other.overlap(&one), other.len()), (both.len(), both.len(), b.len()));
-            prop_assert_eq!(other.iter().map(|cpu| cpu.0).collect::<Vec<_>>(), b.iter().copied().collect::<Vec<_>>());
+            prop_assert_eq!(
+                one.intersection(&other).map(|cpu| cpu.0).collect::<Vec<_>>(),
+                both.clone()
+            );
+            prop_assert_eq!(
+                (one.overlap(&other), other.overlap(&one), other.len()),
+                (both.len(), both.len(), b.len())
+            );
+            prop_assert_eq!(
+                other.iter().map(|cpu| cpu.0).collect::<Vec<_>>(),
+                b.iter().copied().collect::<Vec<_>>()
+            );
             let above: Vec<u16> = b.iter().copied().filter(|&member| member > cpu).collect();
             prop_assert_eq!(other.above(CpuId(cpu)).map(|cpu| cpu.0).collect::<Vec<_>>(), above);
         }

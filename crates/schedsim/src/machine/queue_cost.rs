@@ -1,11 +1,13 @@
-//! What it costs to decide who runs next, by how many tasks wait.
+//! The cost of a scheduling decision by the number of waiting tasks.
 
 use crate::Nanos;
 
-/// The cost of one scheduling operation, an insert and the pop that answers it, as a function of the number of tasks in the queue.
+/// The cost of one scheduling operation, an insert and the pop that answers it, as a function of
+/// the number of tasks in the queue.
 ///
-/// A table of measured points, between which costs are interpolated along the logarithm of the number of tasks. Beyond the last point a straight line in that
-/// logarithm goes on (O(log n)); before the first one the cost is that of the first.
+/// A table of measured points. Between points, costs are interpolated along the logarithm of the
+/// number of tasks. After the last point the last line continues (O(log n)); before the first one
+/// the cost is constant.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct QueueCost {
     /// `(log2 of tasks, ns)`, in order.
@@ -13,16 +15,18 @@ pub struct QueueCost {
 }
 
 impl QueueCost {
-    /// From `(tasks, ns)`; points without tasks, or that are not numbers, are left out.
+    /// Builds the table from `(tasks, ns)`; points without tasks and non-numbers are left out.
     pub fn new(points: impl IntoIterator<Item = (u32, f64)>) -> QueueCost {
-        let usable = points.into_iter().filter(|&(tasks, ns)| tasks > 0 && ns.is_finite() && ns >= 0.0);
-        let mut points: Vec<(f64, f64)> = usable.map(|(tasks, ns)| (libm::log2(f64::from(tasks)), ns)).collect();
+        let usable =
+            points.into_iter().filter(|&(tasks, ns)| tasks > 0 && ns.is_finite() && ns >= 0.0);
+        let mut points: Vec<(f64, f64)> =
+            usable.map(|(tasks, ns)| (libm::log2(f64::from(tasks)), ns)).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         points.dedup_by_key(|point| point.0);
         QueueCost { points }
     }
 
-    /// Of an operation on a queue of `tasks`, the one that is inserted among them.
+    /// The cost of an operation on a queue of `tasks`, including the inserted one.
     pub fn of(&self, tasks: u32) -> Nanos {
         let x = libm::log2(f64::from(tasks.max(1)));
         let cost = match self.points[..] {

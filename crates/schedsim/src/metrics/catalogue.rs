@@ -1,43 +1,23 @@
-//! What each metric is called, what it means, where it comes from, and how it is read off a summary.
+//! The catalogue of metrics: name, meaning, source and definition of each.
 
 use super::Summary;
 use super::reading::*;
 use crate::trace::OverheadKind;
 
-/// A number that a trace is summed up in.
+/// A number that summarises a trace.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
     /// Its name: `snake_case`, the unit last, then the statistic.
     pub id: &'static str,
     /// `ns`, `1` for ratios, or what is counted.
     pub unit: &'static str,
-    /// Which way is better.
+    /// Which direction is better.
     pub better: Better,
     /// What it means, in a sentence.
     pub definition: &'static str,
-    /// Who defined it.
+    /// The source of the definition.
     pub source: &'static str,
     read: fn(&Summary) -> Value,
-}
-
-/// Which of two values is better.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Better {
-    /// The higher one.
-    Higher,
-    /// The lower one.
-    Lower,
-    /// Neither: it describes the load, or can be good or bad.
-    Neither,
-}
-
-/// The value of a metric.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Value {
-    /// The number, or `None` if the trace does not tell.
-    pub value: Option<f64>,
-    /// Why there is none.
-    pub note: Option<&'static str>,
 }
 
 impl Metric {
@@ -47,15 +27,20 @@ impl Metric {
     }
 }
 
-impl Value {
-    /// A number that every trace tells.
-    pub(super) fn of(value: f64) -> Value {
-        Value { value: Some(value), note: None }
+impl Summary {
+    /// All metrics with their values, in the order of the catalogue.
+    pub fn values(&self) -> impl Iterator<Item = (&'static Metric, Value)> + '_ {
+        CATALOGUE.iter().map(|metric| (metric, metric.read(self)))
     }
 
-    /// `value` if there is one, else `note` says why not.
-    pub(super) fn or(value: Option<f64>, note: &'static str) -> Value {
-        Value { value, note: value.is_none().then_some(note) }
+    /// The value of the metric `id`; `None` if the trace does not have it.
+    ///
+    /// # Panics
+    /// If there is no metric of that name.
+    pub fn get(&self, id: &str) -> Option<f64> {
+        let metric = CATALOGUE.iter().find(|metric| metric.id == id);
+        assert!(metric.is_some(), "there is no metric named {id:?}");
+        metric.and_then(|metric| metric.read(self).value)
     }
 }
 
@@ -67,17 +52,20 @@ use Better::{Higher, Lower, Neither};
 
 /// All metrics, in the order in which they are printed.
 ///
-/// On GRR and APR: Curran & Stumm's task time is "the sum of the length of all I/O pauses and CPU bursts of a task (before migration costs and
-/// queueing time are added)", and elapsed time is that plus migration costs and queueing. A task runs, waits or pauses at any time, and overhead is
-/// charged while it runs; so elapsed − run delay − overhead is exactly that sum, and no list of bursts is needed. Where tasks wait for one another, a pause
-/// also holds the delay of those they wait for, which a better policy shortens without a better ratio: compare makespans then.
+/// GRR and APR: Curran & Stumm's task time is "the sum of the length of all I/O pauses and CPU
+/// bursts of a task (before migration costs and queueing time are added)", and elapsed time is that
+/// plus migration costs and queueing. At any time a task runs, waits or pauses, and overhead is
+/// charged while it runs. So elapsed − run delay − overhead is exactly that sum, without a list of
+/// bursts. Where tasks wait for one another, a pause also contains the delay of the other tasks,
+/// which a better policy shortens without a better ratio: compare makespans then.
 pub static CATALOGUE: &[Metric] = &[
     Metric {
         id: "makespan_ns",
         unit: "ns",
         better: Lower,
         source: OURS,
-        definition: "From the first event to the last time a task leaves a CPU, or to the end of the trace if one still runs.",
+        definition: "From the first event to the last time that a task leaves a CPU, or to the \
+                     end of the trace if a task still runs.",
         read: |s| {
             let ran = s.cpus.iter().any(|cpu| cpu.switches > 0);
             let first = s.totals.first_event.filter(|_| ran);
@@ -89,7 +77,7 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "ns",
         better: Neither,
         source: OURS,
-        definition: "Time that tasks are on a CPU, less overhead on their account.",
+        definition: "Time that tasks spend on a CPU, without the overhead charged to them.",
         read: |s| switches(s, nanos(s.sum(|task| task.cpu_time))),
     },
     Metric {
@@ -97,15 +85,19 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "1",
         better: Neither,
         source: CURRAN_STUMM,
-        definition: "Share of all CPU time, from zero to the end of the trace, in which a CPU runs a task, overhead included.",
-        read: |s| switches(s, s.cpus.iter().map(|cpu| nanos(cpu.busy)).sum::<f64>() / s.machine_time()),
+        definition: "Share of all CPU time, from zero to the end of the trace, that CPUs run \
+                     tasks, with overhead.",
+        read: |s| {
+            switches(s, s.cpus.iter().map(|cpu| nanos(cpu.busy)).sum::<f64>() / s.machine_time())
+        },
     },
     Metric {
         id: "grr",
         unit: "1",
         better: Lower,
         source: CURRAN_STUMM,
-        definition: "Global response ratio: elapsed time over task time (CPU bursts and pauses without queueing and overhead), each summed over all tasks.",
+        definition: "Global response ratio: elapsed time over task time (CPU bursts and pauses \
+                     without queueing and overhead), each summed over all tasks.",
         read: |s| wakeups(s, s.response_ratios(|_| true).map(|ratios| ratios.grr)),
     },
     Metric {
@@ -113,7 +105,8 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "1",
         better: Lower,
         source: CURRAN_STUMM,
-        definition: "Average per-task response ratio: the mean over tasks of elapsed time over task time.",
+        definition: "Average per-task response ratio: the mean over tasks of elapsed time over \
+                     task time.",
         read: |s| wakeups(s, s.response_ratios(|_| true).map(|ratios| ratios.apr)),
     },
     Metric {
@@ -137,7 +130,8 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "ns",
         better: Lower,
         source: LINUX,
-        definition: "From sched_waking to the switch that runs the task, 99th percentile; none below 1,000 samples.",
+        definition: "From sched_waking to the switch that runs the task, 99th percentile; none \
+                     below 1,000 samples.",
         read: |s| tail(&s.distributions.wakeup_latency, NO_WAKINGS),
     },
     Metric {
@@ -153,7 +147,8 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "ns",
         better: Lower,
         source: LINUX,
-        definition: "Time that tasks are runnable and wait, after a waking, a wakeup_new or a switch-out while runnable, summed over all tasks.",
+        definition: "Time that tasks are runnable and wait, after a wakeup, a wakeup_new or a \
+                     preemption, summed over all tasks.",
         read: |s| wakeups(s, Some(nanos(s.sum(|task| task.run_delay)))),
     },
     Metric {
@@ -172,7 +167,7 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "ns",
         better: Lower,
         source: OURS,
-        definition: "The longest time that a task waits at a stretch.",
+        definition: "The longest single wait of a runnable task.",
         read: |s| wakeups(s, Some(nanos(s.totals.run_delay_max))),
     },
     Metric {
@@ -180,7 +175,8 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "count",
         better: Lower,
         source: LINUX,
-        definition: "sched_switch events on all CPUs, to and from idle among them, as Linux's nr_switches.",
+        definition: "sched_switch events on all CPUs, including those to and from idle, as \
+                     Linux's nr_switches.",
         read: |s| switches(s, s.cpus.iter().map(|cpu| cpu.switches).sum::<u64>() as f64),
     },
     Metric {
@@ -188,7 +184,8 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "count",
         better: Neither,
         source: CURRAN_STUMM,
-        definition: "Switches to a task. A task whose slice ends and that goes on at once was not switched.",
+        definition: "Switches to a task. A task that keeps the CPU after its slice ends is not \
+                     counted.",
         read: |s| switches(s, s.count(|task| task.dispatches) as f64),
     },
     Metric {
@@ -196,7 +193,7 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "count",
         better: Lower,
         source: CURRAN_STUMM,
-        definition: "Dispatches on another CPU than the one that the task last ran on.",
+        definition: "Dispatches on a CPU other than the one on which the task last ran.",
         read: |s| switches(s, s.count(|task| task.migrations) as f64),
     },
     Metric {
@@ -211,14 +208,15 @@ pub static CATALOGUE: &[Metric] = &[
         },
     },
     Metric {
-        id: "turn_ns_mean",
+        id: "slice_ns_mean",
         unit: "ns",
         better: Neither,
         source: "TD-TP",
-        definition: "How finely tasks interleave: CPU time per turn. A CPU's next turn begins when it runs another task than the one it last ran, idling in between or not.",
+        definition: "How finely tasks interleave: mean CPU time that a CPU gives to one task \
+                     before it runs another. Idle time between does not count as another task.",
         read: |s| {
-            let turns = s.count(|task| task.turns);
-            Value::or(ratio(nanos(s.sum(|task| task.cpu_time)), turns), NO_TURNS)
+            let slices = s.count(|task| task.slices);
+            Value::or(ratio(nanos(s.sum(|task| task.cpu_time)), slices), NO_SLICES)
         },
     },
     Metric {
@@ -226,7 +224,8 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "1",
         better: Neither,
         source: "Kendall 1938",
-        definition: "Share of pairs of tasks that exit in the other order than they began in: 0 if one after the other, 1 if reversed. Tasks that made others are left out.",
+        definition: "Share of pairs of tasks that exit in the opposite order to their start: 0 if \
+                     in order, 1 if reversed. Tasks that create others are left out.",
         read: order,
     },
     Metric {
@@ -234,7 +233,8 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "1",
         better: Lower,
         source: CURRAN_STUMM,
-        definition: "Share of all CPU time that CPUs idle, leaving idle included, while any task waits anywhere, whether or not it may run there.",
+        definition: "Share of all CPU time that CPUs are idle, with idle exits, while any task \
+                     waits anywhere, even if it cannot run there.",
         read: |s| idle_waste(s, s.totals.idle_waste),
     },
     Metric {
@@ -242,7 +242,7 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "1",
         better: Lower,
         source: CURRAN_STUMM,
-        definition: "The same, counting no more idle CPUs than there are waiting tasks.",
+        definition: "The same, but never with more idle CPUs than waiting tasks.",
         read: |s| idle_waste(s, s.totals.idle_waste_min),
     },
     Metric {
@@ -250,7 +250,8 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "1",
         better: Higher,
         source: "Jain, Chiu & Hawe 1984",
-        definition: "(Σx)²/(nΣx²) over tasks, x = CPU time over time running or waiting: 1 if all get the same share of what they want, 1/n if one gets all.",
+        definition: "(Σx)²/(nΣx²) over tasks, x = CPU time over time running or waiting: 1 if all \
+                     tasks get the same share of what they want, 1/n if one task gets everything.",
         read: |s| wakeups(s, jain(s)),
     },
     Metric {
@@ -258,7 +259,9 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "ns",
         better: Lower,
         source: "Stoica & Abdel-Wahab 1995",
-        definition: "The furthest that a fair task falls behind what a machine that serves all at once by weight would have served it since it became runnable.",
+        definition: "The largest amount by which a fair task is behind the service that an ideal \
+                     machine, which serves all tasks at once by weight, gives it since it became \
+                     runnable.",
         read: |s| fairness(s, |fairness| fairness.behind_max),
     },
     Metric {
@@ -266,7 +269,7 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "ns",
         better: Lower,
         source: "Stoica & Abdel-Wahab 1995",
-        definition: "The furthest that a fair task gets ahead of the same.",
+        definition: "The largest amount by which a fair task is ahead of that ideal service.",
         read: |s| fairness(s, |fairness| fairness.ahead_max),
     },
     Metric {
@@ -274,7 +277,8 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "ns",
         better: Lower,
         source: "pslist",
-        definition: "The greatest difference between two runnable fair tasks in CPU time by weight (ns of nice 0) since a task last became runnable or ceased to be.",
+        definition: "The largest difference between two runnable fair tasks in weighted CPU time \
+                     (ns of nice 0) since the set of runnable tasks last changed.",
         read: |s| fairness(s, |fairness| fairness.spread_max),
     },
     Metric {
@@ -282,7 +286,8 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "ns",
         better: Lower,
         source: "Lampson & Redell 1980",
-        definition: "Time in which a task runs while one with a better kernel priority of its own, nice values among them, waits anywhere, for a CPU or for a mutex.",
+        definition: "Time in which a task runs while a task with a better kernel priority of its \
+                     own (nice values count) waits anywhere, for a CPU or a mutex.",
         read: |s| fairness(s, |fairness| fairness.inversion),
     },
     Metric {
@@ -290,7 +295,8 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "ns",
         better: Lower,
         source: OURS,
-        definition: "Time that tasks wait beyond the first 100 ms of each wait, summed over all tasks.",
+        definition: "Time that tasks wait beyond the first 100 ms of each wait, summed over all \
+                     tasks.",
         read: |s| wakeups(s, Some(nanos(s.totals.starved))),
     },
     Metric {
@@ -298,7 +304,8 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "1",
         better: Lower,
         source: OURS,
-        definition: "Time from when a task becomes runnable until it blocks or exits over the CPU time it uses in it, median.",
+        definition: "Time from when a task becomes runnable until it blocks or exits, over the \
+                     CPU time that it uses in between, median.",
         read: |s| slowdowns(s, 50.0),
     },
     Metric {
@@ -330,7 +337,8 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "ns",
         better: Lower,
         source: OURS,
-        definition: "Time from when a task becomes runnable until it blocks or exits, 99th percentile; none below 1,000 samples.",
+        definition: "Time from when a task becomes runnable until it blocks or exits, 99th \
+                     percentile; none below 1,000 samples.",
         read: |s| tail(&s.distributions.activation, NO_ACTIVATIONS),
     },
     Metric {
@@ -338,7 +346,8 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "1",
         better: Higher,
         source: OURS,
-        definition: "CPU time that tasks get, overhead left out, per time from the first event to the last: how many CPUs' work is done.",
+        definition: "CPU time of tasks, without overhead, over the time from the first event to \
+                     the last: the number of CPUs that do useful work.",
         read: |s| {
             let length = s.totals.first_event.map_or(0, |first| s.totals.last_stop.since(first).0);
             Value::or(ratio(nanos(s.sum(|task| task.cpu_time)), length), NO_SWITCHES)
@@ -349,7 +358,7 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "1",
         better: Lower,
         source: OURS,
-        definition: "run_delay_ns per CPU time that tasks get.",
+        definition: "run_delay_ns over the CPU time of tasks.",
         read: |s| per_cpu_time(s, wakeups(s, Some(nanos(s.sum(|task| task.run_delay)))).value, 1.0),
     },
     Metric {
@@ -357,15 +366,18 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "1/s",
         better: Lower,
         source: OURS,
-        definition: "Context switches per second of CPU time that tasks get.",
-        read: |s| per_cpu_time(s, Some(s.cpus.iter().map(|cpu| cpu.switches).sum::<u64>() as f64), 1e9),
+        definition: "Context switches per second of CPU time of tasks.",
+        read: |s| {
+            per_cpu_time(s, Some(s.cpus.iter().map(|cpu| cpu.switches).sum::<u64>() as f64), 1e9)
+        },
     },
     Metric {
         id: "migrations_per_cpu_second",
         unit: "1/s",
         better: Lower,
         source: OURS,
-        definition: "Migrations per second of CPU time that tasks get. A policy that never moves a task has none by construction.",
+        definition: "Migrations per second of CPU time of tasks. A policy that never moves a task \
+                     has none by construction.",
         read: |s| per_cpu_time(s, Some(s.count(|task| task.migrations) as f64), 1e9),
     },
     Metric {
@@ -373,7 +385,7 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "tasks",
         better: Lower,
         source: OURS,
-        definition: "Tasks that run, or could run, when the trace ends.",
+        definition: "Tasks that run or are runnable when the trace ends.",
         read: |s| switches(s, s.tasks.iter().filter(|task| task.is_unfinished).count() as f64),
     },
     Metric {
@@ -389,7 +401,7 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "ns",
         better: Lower,
         source: OURS,
-        definition: "CPU time spent on scheduling itself, of all kinds.",
+        definition: "CPU time spent on scheduling itself, of every kind.",
         read: |s| overhead(s, &OverheadKind::OF_SCHEDULING),
     },
     Metric {
@@ -413,7 +425,8 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "ns",
         better: Lower,
         source: OURS,
-        definition: "CPU time from wakings of idle CPUs to their switches; in terms of tasks these CPUs still idle.",
+        definition: "CPU time from wakeups of idle CPUs to their switches; task metrics count \
+                     these CPUs as idle.",
         read: |s| overhead(s, &[OverheadKind::IdleExit]),
     },
     Metric {
@@ -421,7 +434,8 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "ns",
         better: Lower,
         source: CURRAN_STUMM,
-        definition: "CPU time by which bursts are longer because memory is shared with tasks that migrate (their SMC).",
+        definition: "CPU time that bursts take longer because memory is shared with tasks that \
+                     migrate (their SMC).",
         read: |s| overhead(s, &[OverheadKind::Sharing]),
     },
     Metric {
@@ -429,7 +443,7 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "ns",
         better: Lower,
         source: OURS,
-        definition: "CPU time spent on inserting tasks into ready queues and taking them out.",
+        definition: "CPU time spent on inserting tasks into ready queues and removing them.",
         read: |s| overhead(s, &[OverheadKind::Queue]),
     },
     Metric {
@@ -437,7 +451,8 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "ns",
         better: Lower,
         source: OURS,
-        definition: "CPU time that tasks took more than on the fastest CPU alone on its core.",
+        definition: "Extra CPU time of tasks compared with the fastest CPU whose core runs \
+                     nothing else.",
         read: |s| overhead(s, &[OverheadKind::Slow]),
     },
     Metric {
@@ -469,7 +484,8 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "1",
         better: Lower,
         source: CURRAN_STUMM,
-        definition: "Response time over demand, each summed over completed jobs: the GRR against what jobs say they need, before any inflation.",
+        definition: "Response time over demand, each summed over completed jobs: the GRR against \
+                     the jobs' stated demand, without inflation.",
         read: |s| {
             let demand = s.distributions.job_demand.0;
             Value::or(ratio(nanos(s.distributions.response_time.total()), demand), NO_JOBS)
@@ -491,7 +507,7 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "count",
         better: Neither,
         source: OURS,
-        definition: "Completed jobs of tasks with a reservation: from waking to sleep.",
+        definition: "Completed jobs of tasks with a reservation, each from wakeup to sleep.",
         read: |s| deadlines(s, |tasks| tasks.iter().map(|task| task.jobs as f64).sum()),
     },
     Metric {
@@ -499,7 +515,8 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "count",
         better: Lower,
         source: OURS,
-        definition: "Jobs that were not done by their deadline. One that is late for the next period and goes on without sleeping counts once.",
+        definition: "Jobs that were not done by their deadline. A job that is late and continues \
+                     into the next period without sleeping counts once.",
         read: |s| deadlines(s, |tasks| tasks.iter().map(|task| task.missed as f64).sum()),
     },
     Metric {
@@ -507,10 +524,13 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "ns",
         better: Lower,
         source: OURS,
-        definition: "How late a completed job was at most.",
+        definition: "The largest lateness of a completed job.",
         read: |s| {
             deadlines(s, |tasks| {
-                tasks.iter().map(|task| nanos(task.response.saturating_sub(task.reservation.deadline))).fold(0.0, f64::max)
+                tasks
+                    .iter()
+                    .map(|task| nanos(task.response.saturating_sub(task.reservation.deadline)))
+                    .fold(0.0, f64::max)
             })
         },
     },
@@ -519,7 +539,8 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "1",
         better: Neither,
         source: "Abeni & Buttazzo 1998",
-        definition: "CPU time over what was reserved for that time, the largest of all tasks: at most 1 and what a server gives at once, if servers hold tasks to what they reserved.",
+        definition: "CPU time over reserved CPU time, the largest of all tasks. It is at most 1, \
+                     plus what a server grants at once, if servers enforce reservations.",
         read: |s| deadlines(s, |tasks| tasks.iter().map(|task| task.used).fold(0.0, f64::max)),
     },
     Metric {
@@ -527,7 +548,7 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "count",
         better: Neither,
         source: LINUX,
-        definition: "Times that a task was woken; new tasks are not.",
+        definition: "Number of wakeups of tasks; the start of a new task is not one.",
         read: |s| wakeups(s, Some(s.count(|task| task.wakeups) as f64)),
     },
     Metric {
@@ -535,7 +556,8 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "ns",
         better: Neither,
         source: OURS,
-        definition: "CPU bursts (CPU time from a wakeup to the next block or exit; preemption does not end one), median.",
+        definition: "CPU bursts (CPU time from a wakeup to the next block or exit; preemption \
+                     does not end one), median.",
         read: |s| Value::or(percentile(&s.distributions.burst, 50.0), NO_BURSTS),
     },
     Metric {
@@ -551,7 +573,7 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "ns",
         better: Neither,
         source: OURS,
-        definition: "Pauses (from a block to the waking that ends it), median.",
+        definition: "Pauses (from a block to the next wakeup), median.",
         read: |s| Value::or(percentile(&s.distributions.pause, 50.0), NO_PAUSES),
     },
     Metric {

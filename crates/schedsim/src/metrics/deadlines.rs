@@ -1,20 +1,21 @@
-//! Were deadlines kept? Jobs of tasks that reserve CPU time in each period.
+//! Counts jobs and missed deadlines of tasks with reservations.
 //!
-//! A job is what lies between a task's waking, or its coming into being, and its next sleep or its end; waiting for a mutex is no sleep. One that is woken at the very moment at which
-//! it goes to sleep is late for its period: that job was released a period after the one before. A job that is not done at the end of the trace
-//! counts if its deadline is over.
+//! A job lasts from a task's waking or creation to its next sleep or its end; waiting for a mutex
+//! is no sleep. A task that is woken at the moment it goes to sleep is late for its period: that
+//! job was released one period after the last one. A job that is not done at the end of the trace
+//! counts if its deadline has passed.
 
 use crate::trace::{Event, EventKind, PrevState};
 use crate::workload::Reservation;
 use crate::{Nanos, TaskId, Time};
 
-/// Follows the jobs of tasks that have reserved something.
+/// Tracks the jobs of tasks with reservations.
 #[derive(Clone, Debug)]
 pub struct Jobs {
     tasks: Vec<Option<Task>>,
 }
 
-/// A task, and its job if it has one.
+/// A task and its current job, if any.
 #[derive(Clone, Copy, Debug)]
 pub struct Task {
     pub reservation: Reservation,
@@ -32,7 +33,7 @@ pub struct Task {
     pub first: Option<Time>,
     /// When it last went to sleep.
     pub slept: Option<Time>,
-    /// How far apart two releases were at least.
+    /// The minimum distance between two releases.
     pub closest: Nanos,
 }
 
@@ -63,14 +64,17 @@ impl Jobs {
         Jobs { tasks: reservations.into_iter().map(|reservation| reservation.map(task)).collect() }
     }
 
-    /// What is known of `task`, if it has reserved something.
+    /// The state of `task`, if it has a reservation.
     pub fn task(&self, task: TaskId) -> Option<&Task> {
         self.tasks.get(task.index())?.as_ref()
     }
 
-    /// All tasks that have.
+    /// All tasks with reservations.
     pub fn tasks(&self) -> impl Iterator<Item = (TaskId, &Task)> {
-        self.tasks.iter().enumerate().filter_map(|(index, task)| Some((TaskId(index as u32), task.as_ref()?)))
+        self.tasks
+            .iter()
+            .enumerate()
+            .filter_map(|(index, task)| Some((TaskId(index as u32), task.as_ref()?)))
     }
 
     /// The job that ends with this event, if one does.
@@ -100,7 +104,7 @@ impl Jobs {
     fn release(&mut self, task: TaskId, now: Time) {
         let Some(Some(task)) = self.tasks.get_mut(task.index()) else { return };
         if std::mem::take(&mut task.contends) {
-            return; // it has its mutex, and goes on with its job
+            return; // it has its mutex, and continues its job
         }
         let mut release = now;
         if let Some(last) = task.release {
@@ -125,7 +129,12 @@ impl Jobs {
         task.slept = Some(now);
         let release = task.release?;
         // The release stays, for the distance to the next one.
-        let job = Job { task: id, reservation: task.reservation, response: now.since(release), served: task.served };
+        let job = Job {
+            task: id,
+            reservation: task.reservation,
+            response: now.since(release),
+            served: task.served,
+        };
         task.served = Nanos::ZERO;
         Some(job)
     }
@@ -147,7 +156,7 @@ struct Done {
     is_idle: bool,
 }
 
-/// What came of a task's deadlines.
+/// The deadlines of one task.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TaskDeadlines {
     /// Which task.
@@ -160,7 +169,7 @@ pub struct TaskDeadlines {
     pub missed: u64,
     /// The longest time from release to completion.
     pub response: Nanos,
-    /// How much of its reservation it used: CPU time over what it had reserved from its first release on.
+    /// The used part of its reservation: CPU time over the time reserved since its first release.
     pub used: f64,
 }
 
@@ -171,7 +180,8 @@ impl Deadlines {
     }
 
     pub fn event(&mut self, event: &Event) {
-        if let EventKind::SchedWaking { task, .. } | EventKind::SchedWakeupNew { task, .. } = event.kind
+        if let EventKind::SchedWaking { task, .. } | EventKind::SchedWakeupNew { task, .. } =
+            event.kind
             && let Some(done) = self.done.get_mut(task.index())
         {
             done.is_idle = false;
@@ -189,15 +199,24 @@ impl Deadlines {
         let of_task = |(id, task): (TaskId, &Task)| {
             let done = self.done[id.index()];
             let running = task.runs.map_or(Nanos::ZERO, |since| end.since(since));
-            let is_late = !done.is_idle && task.release.is_some_and(|release| end.since(release) > task.reservation.deadline);
-            let reserved = task.first.map_or(0.0, |first| end.since(first).0 as f64 * task.reservation.utilisation());
+            let is_late = !done.is_idle
+                && task
+                    .release
+                    .is_some_and(|release| end.since(release) > task.reservation.deadline);
+            let reserved = task
+                .first
+                .map_or(0.0, |first| end.since(first).0 as f64 * task.reservation.utilisation());
             TaskDeadlines {
                 task: id,
                 reservation: task.reservation,
                 jobs: done.jobs,
                 missed: done.missed + u64::from(is_late),
                 response: done.response,
-                used: if reserved > 0.0 { (task.served_ever + running).0 as f64 / reserved } else { 0.0 },
+                used: if reserved > 0.0 {
+                    (task.served_ever + running).0 as f64 / reserved
+                } else {
+                    0.0
+                },
             }
         };
         self.jobs.tasks().map(of_task).collect()

@@ -1,11 +1,15 @@
-//! How far tasks are from their shares, and for how long the less important run before the more important.
+//! Measures fairness (lag, spread) and priority inversion.
 //!
-//! The yardstick is an ideal machine that serves all runnable fair tasks at once, in proportion to their weights and each with one CPU at most (generalised processor
-//! sharing: Parekh & Gallager 1993). CPUs that run real-time tasks are not its to give. A task's *lag* is what the ideal machine would have served it, since it
-//! became runnable, less what it was served (Stoica & Abdel-Wahab 1995). The *spread* of virtual run times is the difference between the most and the
-//! least served by weight, of those that are runnable, since one last became so or ceased to be: what came before, only the policy knows.
+//! The reference is an ideal machine that serves all runnable fair tasks at once, in proportion to
+//! their weights and each with at most one CPU (generalised processor sharing: Parekh & Gallager
+//! 1993). It does not have the CPUs that run real-time tasks. A task's *lag* is the service of the
+//! ideal machine since the task became runnable, minus its real service (Stoica & Abdel-Wahab
+//! 1995). The *spread* of virtual run times is the difference between the most and the least served
+//! runnable task by weight. It starts anew when a task becomes runnable or stops being so, because
+//! only the policy knows what came before.
 //!
-//! Deviations: affinity does not count, neither for shares nor for inversions. On several CPUs a running task's virtual run time is taken as of its last stop.
+//! Deviations: affinity is ignored, both for shares and for inversions. On several CPUs a running
+//! task's virtual run time is that of its last stop.
 
 use crate::policy::weight;
 use crate::trace::{Event, EventKind, PrevState};
@@ -13,16 +17,16 @@ use crate::workload::TaskClass;
 use crate::{Nanos, TaskId, Time};
 use std::collections::BTreeSet;
 
-/// What [`Metrics::with_tasks`](super::Metrics::with_tasks) adds to a summary.
+/// The part of a summary that requires [`Metrics::with_tasks`](super::Metrics::with_tasks).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FairnessSummary {
-    /// The greatest lag of a task.
+    /// The maximum lag of a task.
     pub behind_max: Nanos,
-    /// The greatest lead.
+    /// The maximum lead of a task.
     pub ahead_max: Nanos,
-    /// The greatest spread of virtual run times.
+    /// The maximum spread of virtual run times.
     pub spread_max: Nanos,
-    /// For how long a task ran while a more important one waited, for a CPU or for a mutex.
+    /// How long tasks ran while a more important one waited, for a CPU or for a mutex.
     pub inversion: Nanos,
 }
 
@@ -33,7 +37,8 @@ pub struct Fairness {
     /// What each CPU runs.
     running: Vec<TaskId>,
     ideal: Ideal,
-    /// Virtual run times of those that have run in this epoch, and how many are runnable at all.
+    /// The virtual run times of the tasks that have run in this epoch, and the number of runnable
+    /// tasks.
     epoch: BTreeSet<(u64, TaskId)>,
     epochs: u32,
     epoch_began: Time,
@@ -49,14 +54,14 @@ struct Task {
     prio: u8,
     /// Whether it waits for a mutex.
     contends: bool,
-    /// Its class of weight, if it is a fair task.
+    /// Its weight class, if it is a fair task.
     class: Option<u8>,
     state: State,
     since: Time,
-    /// What the ideal machine had served its class when it became runnable, and what it was served since then.
+    /// The ideal service of its class when it became runnable, and its service since then.
     ideal: f64,
     served: Nanos,
-    /// The epoch in which it was served so much.
+    /// The epoch of its last service.
     epoch: u32,
     served_in_epoch: Nanos,
 }
@@ -100,9 +105,13 @@ impl Fairness {
     pub fn events(&mut self, chunk: &[Event]) {
         for event in chunk {
             match event.kind {
-                EventKind::SchedWaking { task, .. } | EventKind::SchedWakeupNew { task, .. } => self.comes(task, event.time),
+                EventKind::SchedWaking { task, .. } | EventKind::SchedWakeupNew { task, .. } => {
+                    self.comes(task, event.time)
+                }
                 EventKind::ContentionBegin { task, .. } => self.contend(task, event.time),
-                EventKind::SchedSwitch { next, prev_state, .. } => self.switch(event.cpu.index(), next, prev_state, event.time),
+                EventKind::SchedSwitch { next, prev_state, .. } => {
+                    self.switch(event.cpu.index(), next, prev_state, event.time)
+                }
                 _ => {}
             }
         }
@@ -120,7 +129,7 @@ impl Fairness {
         self.summary
     }
 
-    /// A task that runs is about to wait for a mutex, which for inversions is to wait.
+    /// A running task starts to wait for a mutex; for inversions this counts as waiting.
     fn contend(&mut self, task: TaskId, now: Time) {
         if let Some(entry) = self.tasks.get_mut(task.index()) {
             entry.contends = true;
@@ -130,7 +139,8 @@ impl Fairness {
     }
 
     fn comes(&mut self, task: TaskId, now: Time) {
-        let Some(&Task { state: State::Away, class, prio, .. }) = self.tasks.get(task.index()) else {
+        let Some(&Task { state: State::Away, class, prio, .. }) = self.tasks.get(task.index())
+        else {
             return;
         };
         if let Some(class) = class {
@@ -143,7 +153,8 @@ impl Fairness {
         if std::mem::take(&mut entry.contends) {
             self.waiting_prios.remove(prio);
         }
-        (entry.state, entry.since, entry.ideal, entry.served) = (State::Waits, now, ideal, Nanos::ZERO);
+        (entry.state, entry.since, entry.ideal, entry.served) =
+            (State::Waits, now, ideal, Nanos::ZERO);
         self.waiting_prios.add(prio);
         self.note_inversion(now);
     }
@@ -197,7 +208,7 @@ impl Fairness {
         }
     }
 
-    /// Notes the lag of `task`.
+    /// Updates the maxima with the lag of `task`.
     fn look(&mut self, task: TaskId, now: Time) {
         let Task { class: Some(class), state, ideal, served, .. } = self.tasks[task.index()] else {
             return;
@@ -211,11 +222,12 @@ impl Fairness {
         summary.ahead_max = summary.ahead_max.max(Nanos((-lag).max(0.0) as u64));
     }
 
-    /// `task` has run for `ran`: its virtual run time, and the spread.
+    /// `task` has run for `ran`: updates its virtual run time and the spread.
     fn advance(&mut self, task: TaskId, ran: Nanos) {
         let entry = &mut self.tasks[task.index()];
         let weight = entry.class.map_or(1, |class| self.ideal.classes[usize::from(class)].weight);
-        let virtual_time = |served: Nanos| (u128::from(served.0) * 1024 / u128::from(weight)) as u64;
+        let virtual_time =
+            |served: Nanos| (u128::from(served.0) * 1024 / u128::from(weight)) as u64;
         if entry.epoch == self.epochs {
             self.epoch.remove(&(virtual_time(entry.served_in_epoch), task));
         } else {
@@ -223,7 +235,11 @@ impl Fairness {
         }
         entry.served_in_epoch += ran;
         self.epoch.insert((virtual_time(entry.served_in_epoch), task));
-        let least = if self.epoch.len() < self.runnable { 0 } else { self.epoch.first().map_or(0, |first| first.0) };
+        let least = if self.epoch.len() < self.runnable {
+            0
+        } else {
+            self.epoch.first().map_or(0, |first| first.0)
+        };
         let most = self.epoch.last().map_or(0, |last| last.0);
         self.summary.spread_max = self.summary.spread_max.max(Nanos(most - least));
     }
@@ -243,7 +259,8 @@ impl Fairness {
     }
 }
 
-/// The ideal machine: what it has served one task of each weight since the beginning, had that always been runnable.
+/// The ideal machine: the service of one task of each weight since the start, if it was always
+/// runnable.
 #[derive(Clone, Debug)]
 struct Ideal {
     /// In order of weight, the heaviest first once they are used.
@@ -268,7 +285,14 @@ struct Class {
 
 impl Ideal {
     fn new(cpus: u16) -> Ideal {
-        Ideal { classes: Vec::new(), order: Vec::new(), cpus: u32::from(cpus), weight: 0, runnable: 0, updated: Time::ZERO }
+        Ideal {
+            classes: Vec::new(),
+            order: Vec::new(),
+            cpus: u32::from(cpus),
+            weight: 0,
+            runnable: 0,
+            updated: Time::ZERO,
+        }
     }
 
     fn class_of(&mut self, weight: u32) -> u8 {
@@ -277,7 +301,8 @@ impl Ideal {
             self.classes.push(Class { weight, runnable: 0, served: 0.0, rate: 0.0 });
             let index = self.classes.len() - 1;
             self.order.push(index as u8);
-            self.order.sort_by_key(|&class| std::cmp::Reverse(self.classes[usize::from(class)].weight));
+            self.order
+                .sort_by_key(|&class| std::cmp::Reverse(self.classes[usize::from(class)].weight));
             index
         });
         class as u8
@@ -313,7 +338,8 @@ impl Ideal {
         self.change(now, |ideal| ideal.cpus += 1);
     }
 
-    /// Brings all up to date, changes something, and finds the new rates: whoever would get more than a CPU gets one, and the others share what is left.
+    /// Updates all classes, applies a change, and computes the new rates. A task that would get
+    /// more than one CPU gets one, and the others share the rest.
     fn change(&mut self, now: Time, change: impl FnOnce(&mut Ideal)) {
         let passed = now.since(self.updated).0 as f64;
         self.updated = now;

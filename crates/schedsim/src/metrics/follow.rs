@@ -1,4 +1,4 @@
-//! What each event means for tasks, CPUs and ready queues.
+//! Applies each event to the state of tasks, CPUs and ready queues.
 
 use super::Metrics;
 use super::state::{CpuState, Phase, View};
@@ -23,7 +23,7 @@ impl Metrics {
         let state = &mut self.cpus[cpu.index()];
         state.running = next;
         if state.is_idle != (next == TaskId::NONE) {
-            self.turn_idle(cpu, next == TaskId::NONE);
+            self.become_idle(cpu, next == TaskId::NONE);
         }
     }
 
@@ -45,7 +45,10 @@ impl Metrics {
         let used = state.cpu_time();
         let demand = used.saturating_sub(state.burst_mark);
         state.burst_mark = used;
-        let released = std::mem::replace(&mut state.released, if waking == Time::NEVER { Time::NEVER } else { now });
+        let released = std::mem::replace(
+            &mut state.released,
+            if waking == Time::NEVER { Time::NEVER } else { now },
+        );
         if !state.excluded {
             self.distributions.burst.record(demand);
             if released != Time::NEVER {
@@ -79,7 +82,7 @@ impl Metrics {
         if !self.tasks.get(next.index()).is_some_and(|state| state.phase.waits()) {
             self.expect_waiting(next);
         }
-        self.take_turn(cpu, next);
+        self.begin_slice(cpu, next);
         let now = self.now;
         let state = &mut self.tasks[next.index()];
         state.migrations += u32::from(state.cpu != cpu && state.has_run());
@@ -106,14 +109,14 @@ impl Metrics {
         self.leave(queue);
     }
 
-    /// `task` runs on `cpu`, which is a new turn unless nobody else ran there since it last did.
+    /// `task` runs on `cpu`. This is a new slice unless `task` was also the last one there.
     #[inline]
-    fn take_turn(&mut self, cpu: CpuId, task: TaskId) {
-        let before = std::mem::replace(&mut self.cpus[cpu.index()].turn, task);
-        self.tasks[task.index()].turns += u32::from(before != task);
+    fn begin_slice(&mut self, cpu: CpuId, task: TaskId) {
+        let before = std::mem::replace(&mut self.cpus[cpu.index()].last, task);
+        self.tasks[task.index()].slices += u32::from(before != task);
     }
 
-    /// A task that shall start to run was not known to wait.
+    /// A task that starts to run was not known to wait.
     #[cold]
     #[inline(never)]
     fn expect_waiting(&mut self, task: TaskId) {
@@ -132,7 +135,7 @@ impl Metrics {
         }
     }
 
-    /// The CPU does not run, as far as is known, the task that is about to leave it; from here on it does.
+    /// The known state does not have the leaving task on this CPU; corrects it.
     #[cold]
     #[inline(never)]
     fn reconcile(&mut self, cpu: CpuId, prev: TaskId) {
@@ -146,12 +149,13 @@ impl Metrics {
             self.cpus[cpu.index()].was_not_idle();
             self.idle -= 1;
             if !self.task(prev).has_run() {
-                // It has run since the start, and a waking of it came while it ran and was void.
+                // It has run since the start; a waking came while it ran and was void.
                 self.leave_queue(prev);
                 let state = &mut self.tasks[prev.index()];
-                (state.first, state.since, state.waking, state.released) = (Time::ZERO, Time::ZERO, Time::NEVER, Time::NEVER);
+                (state.first, state.since, state.waking, state.released) =
+                    (Time::ZERO, Time::ZERO, Time::NEVER, Time::NEVER);
                 (state.phase, state.cpu) = (Phase::Running, cpu);
-                self.take_turn(cpu, prev);
+                self.begin_slice(cpu, prev);
                 return;
             }
         }
@@ -162,11 +166,12 @@ impl Metrics {
         if running != TaskId::NONE {
             let lost = &mut self.tasks[running.index()];
             lost.on_cpu += now.since(lost.since);
-            (lost.phase, lost.since, lost.waking, lost.released) = (Phase::Blocked, now, Time::NEVER, Time::NEVER);
+            (lost.phase, lost.since, lost.waking, lost.released) =
+                (Phase::Blocked, now, Time::NEVER, Time::NEVER);
         }
         if prev != TaskId::NONE {
             if self.cpus[cpu.index()].is_idle {
-                self.turn_idle(cpu, false);
+                self.become_idle(cpu, false);
             }
             match self.task(prev).phase {
                 Phase::Unseen => self.tasks[prev.index()].first = now,
@@ -179,13 +184,15 @@ impl Metrics {
                 Phase::Blocked | Phase::Dead => {}
             }
             let state = &mut self.tasks[prev.index()];
-            (state.phase, state.since, state.cpu, state.waking) = (Phase::Running, now, cpu, Time::NEVER);
-            self.take_turn(cpu, prev);
+            (state.phase, state.since, state.cpu, state.waking) =
+                (Phase::Running, now, cpu, Time::NEVER);
+            self.begin_slice(cpu, prev);
         }
     }
 
-    /// The switch from idle to `prev` is missing (some virtual machines record none on some CPUs). A CPU that is idle takes a task as soon as there is
-    /// one; so `prev` has run since it waited and the CPU was idle. If not even its waking was seen, nothing is known but that it runs now.
+    /// The switch from idle to `prev` is missing (some virtual machines record none on some CPUs).
+    /// An idle CPU takes a task as soon as there is one, so `prev` has run since it waited and the
+    /// CPU was idle. If its waking was not recorded either, it runs from now on.
     #[cold]
     #[inline(never)]
     fn left_idle_unseen(&mut self, cpu: CpuId, prev: TaskId) {
@@ -213,18 +220,22 @@ impl Metrics {
         state.switches += 1;
         state.is_idle = false;
         state.idle += started.since(idle_since);
-        // Somebody, `prev` at least, has been counted as waiting ever since it started, and this CPU as idle.
-        self.totals.idle_waste += (self.totals.time_waiting - state.waste_mark).saturating_sub(unseen);
+        // At least one task, `prev`, has been counted as waiting since it started, and this CPU as
+        // idle.
+        self.totals.idle_waste +=
+            (self.totals.time_waiting - state.waste_mark).saturating_sub(unseen);
         self.totals.idle_waste_min = self.totals.idle_waste_min.saturating_sub(unseen);
         self.idle -= 1;
         let state = &mut self.tasks[prev.index()];
         state.migrations += u32::from(state.cpu != cpu && state.has_run());
         state.dispatches += 1;
-        (state.phase, state.since, state.cpu, state.waking) = (Phase::Running, started, cpu, Time::NEVER);
-        self.take_turn(cpu, prev);
+        (state.phase, state.since, state.cpu, state.waking) =
+            (Phase::Running, started, cpu, Time::NEVER);
+        self.begin_slice(cpu, prev);
     }
 
-    /// A running task turns up elsewhere: the CPU on which it was thought to run does something unknown.
+    /// A running task appears on another CPU; the CPU on which it was thought to run does something
+    /// unknown.
     fn steal(&mut self, task: TaskId) {
         let state = &mut self.tasks[task.index()];
         state.on_cpu += self.now.since(state.since);
@@ -255,7 +266,7 @@ impl Metrics {
                 return;
             }
             Phase::Waiting => return,
-            // The early waking was for naught, and the task slept until now.
+            // The early waking had no effect, and the task slept until now.
             Phase::WaitingEarly => self.leave_queue(task),
             Phase::Unseen => state.first = now,
             Phase::Dead => self.oddities.after_exit += 1,
@@ -304,7 +315,8 @@ impl Metrics {
     fn make_wait(&mut self, task: TaskId, target: CpuId) {
         let now = self.now;
         let state = &mut self.tasks[task.index()];
-        (state.phase, state.since, state.released, state.queue) = (Phase::Waiting, now, now, target);
+        (state.phase, state.since, state.released, state.queue) =
+            (Phase::Waiting, now, now, target);
         self.join(target);
     }
 
@@ -349,7 +361,7 @@ impl Metrics {
     }
 
     #[inline]
-    pub(super) fn turn_idle(&mut self, cpu: CpuId, idle: bool) {
+    pub(super) fn become_idle(&mut self, cpu: CpuId, idle: bool) {
         let state = &mut self.cpus[cpu.index()];
         state.is_idle = idle;
         if idle {

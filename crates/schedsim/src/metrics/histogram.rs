@@ -5,12 +5,15 @@ use crate::Nanos;
 /// Buckets per octave, as a power of two.
 const SUB_BITS: u32 = 7;
 const SUB: usize = 1 << SUB_BITS;
-const BUCKETS: usize = (64 - SUB_BITS as usize + 1) * SUB;
 
-/// Durations counted in buckets: exact below 256 ns, above that 128 buckets per octave, so that a percentile is off by at most
-/// 1/256 (0.4 %) of itself. Count, sum, smallest and largest are exact. 60 KiB, of which only what is used is touched.
+/// Durations counted in buckets: exact below 256 ns, above that 128 buckets per octave, so that a
+/// percentile is off by at most 1/256 (0.4 %) of itself. Count, sum, smallest and largest are
+/// exact. Nothing is allocated before the first sample, then 1 KiB for each octave up to the
+/// largest one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Histogram {
+    /// By bucket, to the end of the largest sample's octave, so that equal samples make equal
+    /// histograms.
     counts: Vec<u64>,
     count: u64,
     sum: u128,
@@ -20,7 +23,7 @@ pub struct Histogram {
 
 impl Default for Histogram {
     fn default() -> Self {
-        Histogram { counts: vec![0; BUCKETS], count: 0, sum: 0, min: u64::MAX, max: 0 }
+        Histogram { counts: Vec::new(), count: 0, sum: 0, min: u64::MAX, max: 0 }
     }
 }
 
@@ -28,7 +31,11 @@ impl Histogram {
     /// Counts one sample.
     #[inline]
     pub fn record(&mut self, sample: Nanos) {
-        self.counts[bucket(sample.0)] += 1;
+        let at = bucket(sample.0);
+        if at >= self.counts.len() {
+            self.grow(at);
+        }
+        self.counts[at] += 1;
         self.count += 1;
         self.sum += u128::from(sample.0);
         self.min = self.min.min(sample.0);
@@ -39,12 +46,25 @@ impl Histogram {
     pub fn merge(&mut self, other: &Histogram) {
         if other.count > 0 {
             let filled = bucket(other.min)..=bucket(other.max);
-            self.counts[filled.clone()].iter_mut().zip(&other.counts[filled]).for_each(|(own, other)| *own += other);
+            if *filled.end() >= self.counts.len() {
+                self.grow(*filled.end());
+            }
+            self.counts[filled.clone()]
+                .iter_mut()
+                .zip(&other.counts[filled])
+                .for_each(|(own, other)| *own += other);
             self.count += other.count;
             self.sum += other.sum;
             self.min = self.min.min(other.min);
             self.max = self.max.max(other.max);
         }
+    }
+
+    /// Extends the counts to this bucket and its octave.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, bucket: usize) {
+        self.counts.resize((bucket | (SUB - 1)) + 1, 0);
     }
 
     /// How many samples.
@@ -72,14 +92,15 @@ impl Histogram {
         (self.count > 0).then_some(Nanos(self.max))
     }
 
-    /// The `percent`th percentile by nearest rank: the smallest sample that at least `percent` % of the samples do not exceed, within
-    /// 0.4 %. `None` without samples.
+    /// The `percent`th percentile by nearest rank: the smallest sample that at least `percent` % of
+    /// the samples do not exceed, within 0.4 %. `None` without samples.
     ///
     /// # Panics
     /// If `percent` is not in 0…100.
     pub fn percentile(&self, percent: f64) -> Option<Nanos> {
         assert!((0.0..=100.0).contains(&percent), "{percent} is no percentage");
-        let rank = ((percent / 100.0 * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
+        let rank =
+            ((percent / 100.0 * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
         let mut seen = 0;
         let index = self.counts.iter().position(|&count| {
             seen += count;
@@ -99,14 +120,14 @@ impl Histogram {
     }
 }
 
-/// Samples that are told apart no further.
+/// A range of samples that the histogram does not distinguish.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bucket {
     /// The smallest duration that falls into it.
     pub low: Nanos,
     /// The largest.
     pub high: Nanos,
-    /// How many samples did.
+    /// The number of samples in it.
     pub count: u64,
 }
 
@@ -131,7 +152,7 @@ mod tests {
 
     #[test]
     fn buckets_are_contiguous_and_their_middle_is_within_a_256th() {
-        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
+        assert_eq!(bucket(u64::MAX), (64 - SUB_BITS as usize + 1) * SUB - 1);
         for shift in 0..64 {
             for sample in [(1u64 << shift) - 1, 1 << shift, (1 << shift) + (1 << shift) / 3] {
                 let error = middle(bucket(sample)).abs_diff(sample);
@@ -141,10 +162,31 @@ mod tests {
         }
     }
 
+    #[test]
+    fn equal_samples_make_equal_histograms_in_any_order_and_by_merging() {
+        let of = |samples: &[u64]| {
+            let mut histogram = Histogram::default();
+            samples.iter().for_each(|&sample| histogram.record(Nanos(sample)));
+            histogram
+        };
+        let merged = |one: &[u64], other: &[u64]| {
+            let mut sum = of(one);
+            sum.merge(&of(other));
+            sum
+        };
+        let all = of(&[3, 70_000, 9_000_000_000, u64::MAX]);
+        assert_eq!(all, of(&[u64::MAX, 9_000_000_000, 70_000, 3]));
+        assert_eq!(all, merged(&[3, 70_000], &[9_000_000_000, u64::MAX]));
+        assert_eq!(all, merged(&[3, u64::MAX], &[9_000_000_000, 70_000]));
+        assert_eq!(merged(&[], &[]), Histogram::default());
+        assert_ne!(all, of(&[4, 70_000, 9_000_000_000, u64::MAX]));
+    }
+
     proptest! {
         #[test]
         fn a_percentile_is_the_nearest_rank_of_the_sorted_samples(
-            mut samples in proptest::collection::vec(0u64..10_000_000, 1..300), percent in 0.0..=100.0f64,
+            mut samples in proptest::collection::vec(0u64..10_000_000, 1..300),
+            percent in 0.0..=100.0f64,
         ) {
             let mut histogram = Histogram::default();
             samples.iter().for_each(|&sample| histogram.record(Nanos(sample)));
@@ -152,8 +194,16 @@ mod tests {
             let rank = ((percent / 100.0 * samples.len() as f64).ceil() as usize).max(1);
             let exact = samples[rank - 1];
             let found = histogram.percentile(percent).map_or(0, |found| found.0);
-            prop_assert!(found.abs_diff(exact) as f64 <= exact as f64 / 256.0, "{} for {}", found, exact);
-            prop_assert_eq!(histogram.buckets().map(|bucket| bucket.count).sum::<u64>(), samples.len() as u64);
+            prop_assert!(
+                found.abs_diff(exact) as f64 <= exact as f64 / 256.0,
+                "{} for {}",
+                found,
+                exact
+            );
+            prop_assert_eq!(
+                histogram.buckets().map(|bucket| bucket.count).sum::<u64>(),
+                samples.len() as u64
+            );
             for bucket in histogram.buckets() {
                 let inside = |sample: &&u64| (bucket.low.0..=bucket.high.0).contains(*sample);
                 prop_assert_eq!(samples.iter().filter(inside).count() as u64, bucket.count);

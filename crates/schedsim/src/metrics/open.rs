@@ -1,8 +1,10 @@
-//! The metrics of an open system: of a stochastic workload, whose tasks come, live and leave.
+//! Metrics of an open system: a stochastic workload, whose tasks arrive, live and leave.
 //!
-//! Beside [`Metrics`](super::Metrics), which keeps a table of all tasks: here an id is used again by a later task, tasks before and after the measured ones are
-//! told apart, and a million tasks take 20 bytes each. Response ratios are over the measured tasks that have left; rates and shares of time are over the *window*,
-//! from the arrival of the first measured task to that of the last one.
+//! Differs from [`Metrics`](super::Metrics), which keeps a table of all tasks. Here a later task
+//! reuses an id, warm-up and later tasks are separated from the measured ones, and a million tasks
+//! take 20 bytes each. Response ratios are over the measured tasks that have left. Rates and shares
+//! of time are over the *window*, from the arrival of the first measured task to that of the last
+//! one.
 
 mod catalogue;
 
@@ -13,7 +15,7 @@ use crate::trace::{Event, EventKind, Observer, PrevState};
 use crate::workload::{Kind, Model};
 use crate::{Nanos, TaskId, Time};
 
-/// Follows a run of a [`Model`].
+/// Observes a run of a [`Model`].
 #[derive(Clone, Debug)]
 pub struct OpenSystem<'m> {
     model: &'m Model,
@@ -27,7 +29,7 @@ pub struct OpenSystem<'m> {
     waiting: u32,
     idle: u32,
     counts: Counts,
-    /// What was counted when the window opened, and when it closed.
+    /// The counts at the start and at the end of the window.
     opened: Option<Counts>,
     closed: Option<Counts>,
     groups: Vec<Group>,
@@ -35,7 +37,7 @@ pub struct OpenSystem<'m> {
     drift: Drift,
 }
 
-/// A task that is alive, without a gap behind the last field.
+/// A live task, without padding.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, packed(4))]
 struct Life {
@@ -49,7 +51,7 @@ const UNMEASURED: u32 = u32::MAX;
 
 const _: () = assert!(size_of::<Life>() == 20);
 
-/// What was counted since the beginning.
+/// The counts since the start of the run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     now: Time,
@@ -57,7 +59,7 @@ struct Counts {
     idle: u64,
     /// CPU time idled while some task waited.
     waste: u64,
-    /// The same, counting no more CPUs than waiting tasks.
+    /// The same, with at most as many idle CPUs as waiting tasks.
     waste_min: u64,
     dispatches: u64,
     migrations: u64,
@@ -66,7 +68,7 @@ struct Counts {
 /// Response ratios of tasks of one kind.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Group {
-    /// Of which class and priority.
+    /// Their class and priority.
     pub kind: Kind,
     /// How many measured tasks have left.
     pub tasks: u64,
@@ -80,12 +82,13 @@ pub struct Group {
     pub overhead: Nanos,
 }
 
-/// What a run of a model came to.
+/// The result of a run of a model.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OpenSummary {
     /// The measured tasks by class and priority, in order of both.
     pub groups: Vec<Group>,
-    /// Of the measured tasks, time from arrival to end over bursts and pauses, by the size of the latter.
+    /// Slowdowns of the measured tasks (elapsed time over bursts and pauses), by the size of the
+    /// latter.
     pub slowdowns: Slowdowns,
     /// How long the window was.
     pub window: Nanos,
@@ -93,24 +96,26 @@ pub struct OpenSummary {
     pub utilisation: f64,
     /// Share of it in which CPUs idled while any task waited.
     pub idle_waste: f64,
-    /// The same, counting no more idle CPUs than waiting tasks.
+    /// The same, with at most as many idle CPUs as waiting tasks.
     pub idle_waste_min: f64,
     /// Switches to a task in the window.
     pub dispatches: u64,
     /// Those on another CPU than the one where the task last ran.
     pub migrations: u64,
-    /// Mean number of tasks alive when a measured one arrives.
+    /// The mean number of live tasks when a measured one arrives.
     pub population: f64,
-    /// By how many tasks the population grew during the window, along a straight line; `None` if there are too few measured tasks to tell.
+    /// The growth of the number of live tasks during the window, by linear regression; `None` if
+    /// there are too few measured tasks.
     pub growth: Option<f64>,
-    /// Whether there is no steady state.
+    /// Whether the system has no steady state.
     pub saturated: Option<Saturation>,
 }
 
-/// How it shows that a system is saturated. Its response ratios mean nothing: they grow with the length of the run.
+/// The sign of saturation. Response ratios of a saturated system mean nothing: they grow with the
+/// length of the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Saturation {
-    /// More tasks were alive than the run's length allows.
+    /// More tasks were alive than the limit of the run.
     Limit,
     /// The number of tasks alive grew throughout the window.
     Drift,
@@ -138,7 +143,7 @@ impl<'m> OpenSystem<'m> {
         }
     }
 
-    /// What it came to.
+    /// The result.
     pub fn finish(mut self) -> OpenSummary {
         let last = Counts { now: self.now, ..self.counts };
         let (from, to) = (self.opened.unwrap_or_default(), self.closed.unwrap_or(last));
@@ -146,7 +151,11 @@ impl<'m> OpenSystem<'m> {
         let machine = f64::from(self.cpus) * window.0 as f64;
         let share = |of: fn(&Counts) -> u64| (of(&to) - of(&from)) as f64 / machine;
         self.groups.sort_by_key(|group| (group.kind.class, group.kind.prio));
-        let saturated = if self.alive >= self.model.length().population_limit { Some(Saturation::Limit) } else { self.drift.verdict() };
+        let saturated = if self.alive >= self.model.length().population_limit {
+            Some(Saturation::Limit)
+        } else {
+            self.drift.verdict()
+        };
         OpenSummary {
             groups: self.groups,
             slowdowns: self.slowdowns,
@@ -162,7 +171,7 @@ impl<'m> OpenSystem<'m> {
         }
     }
 
-    /// The first measured task arrives, or the last one.
+    /// The first or last measured task arrives.
     #[cold]
     fn mark_window(&mut self, now: Time, opens: bool) {
         self.advance(now);
@@ -189,7 +198,8 @@ impl<'m> OpenSystem<'m> {
     fn switch(&mut self, prev: TaskId, next: TaskId, prev_state: PrevState) {
         let (from_idle, to_idle) = (prev == TaskId::NONE, next == TaskId::NONE);
         self.idle = self.idle + u32::from(to_idle) - u32::from(from_idle);
-        self.waiting = self.waiting + u32::from(!from_idle & (prev_state == PrevState::Runnable)) - u32::from(!to_idle);
+        self.waiting = self.waiting + u32::from(!from_idle & (prev_state == PrevState::Runnable))
+            - u32::from(!to_idle);
         self.counts.dispatches += u64::from(!to_idle);
     }
 
@@ -226,7 +236,7 @@ impl<'m> OpenSystem<'m> {
             group.tasks += 1;
             group.elapsed += elapsed;
             group.task_time += demand;
-            // Signed, because there is an instruction that makes doubles of those.
+            // Signed, because the processor converts doubles to signed integers in one instruction.
             group.ratios += elapsed.0 as i64 as f64 / demand.0.max(1) as i64 as f64;
             group.overhead += life.overhead;
             self.slowdowns.record(elapsed, demand);
@@ -237,7 +247,14 @@ impl<'m> OpenSystem<'m> {
     #[inline]
     fn group(&mut self, kind: Kind) -> u32 {
         let found = self.groups.iter().position(|group| group.kind == kind).unwrap_or_else(|| {
-            self.groups.push(Group { kind, tasks: 0, elapsed: Nanos::ZERO, task_time: Nanos::ZERO, ratios: 0.0, overhead: Nanos::ZERO });
+            self.groups.push(Group {
+                kind,
+                tasks: 0,
+                elapsed: Nanos::ZERO,
+                task_time: Nanos::ZERO,
+                ratios: 0.0,
+                overhead: Nanos::ZERO,
+            });
             self.groups.len() - 1
         });
         found as u32
@@ -273,7 +290,8 @@ impl Observer for OpenSystem<'_> {
 }
 
 impl OpenSummary {
-    /// Global response ratio of the groups that `choose` accepts: Σ elapsed / Σ task time. `None` if none of their tasks has left.
+    /// Global response ratio of the groups that `choose` accepts: Σ elapsed / Σ task time. `None`
+    /// if none of their tasks has left.
     pub fn grr(&self, choose: impl Fn(&Group) -> bool) -> Option<f64> {
         self.ratio(choose, |group| group.elapsed.0 as f64, |group| group.task_time.0 as f64)
     }
@@ -283,7 +301,12 @@ impl OpenSummary {
         self.ratio(choose, |group| group.ratios, |group| group.tasks as f64)
     }
 
-    /// Extra CPU time over task time: by how much overhead inflates tasks.
+    /// The mean over the measured tasks that have left of a sum in nanoseconds.
+    fn mean(&self, of: impl Fn(&Group) -> u64) -> Option<f64> {
+        self.ratio(|_| true, |group| of(group) as f64, |group| group.tasks as f64)
+    }
+
+    /// Extra CPU time over task time: how much overhead inflates tasks.
     pub fn inflation(&self) -> Option<f64> {
         self.ratio(|_| true, |group| group.overhead.0 as f64, |group| group.task_time.0 as f64)
     }
@@ -298,24 +321,31 @@ impl OpenSummary {
         self.groups.iter().map(|group| group.tasks).sum()
     }
 
-    fn ratio(&self, choose: impl Fn(&Group) -> bool, above: impl Fn(&Group) -> f64, below: impl Fn(&Group) -> f64) -> Option<f64> {
+    fn ratio(
+        &self,
+        choose: impl Fn(&Group) -> bool,
+        above: impl Fn(&Group) -> f64,
+        below: impl Fn(&Group) -> f64,
+    ) -> Option<f64> {
         let chosen = || self.groups.iter().filter(|group| choose(group));
         let below = chosen().map(below).sum::<f64>();
         (below > 0.0).then(|| chosen().map(above).sum::<f64>() / below)
     }
 }
 
-/// Whether the number of tasks alive grows all the time, seen at arrivals.
+/// Detects steady growth of the number of live tasks, sampled at arrivals.
 ///
-/// The window is cut into 20 batches. A straight line through their means tells by how much the population grew. A stable system that was warmed up goes up and
-/// down; an unstable one grows at a constant rate from a start that is small against its end. It counts as growth if the line explains more than 70 %
-/// of the variance between batches and rises by more than 5/4 of the mean population. That takes at least 4,000 tasks to tell, and more the nearer the system is
-/// to the border: 40,000 with a cost of migration 5 % above what Central Queue can bear.
+/// The window is divided into 20 batches. A line through their means gives the growth. A stable
+/// system after warm-up fluctuates; an unstable one grows at a constant rate from a start that is
+/// small against its end. It counts as growth if the line explains more than 70 % of the variance
+/// between batches and rises by more than 5/4 of the mean population. The test requires at least
+/// 4,000 tasks, and more the nearer the system is to saturation: 40,000 with a migration cost 5 %
+/// above what Central Queue can sustain.
 #[derive(Clone, Debug)]
 struct Drift {
     batch: u64,
     seen: u64,
-    /// How many fit into the batch at hand.
+    /// The free places in the current batch.
     room: u64,
     sums: Vec<u64>,
 }
@@ -325,7 +355,11 @@ const LEAST: u64 = 4_000;
 
 impl Drift {
     fn new(measured: u64) -> Drift {
-        let batch = if measured == u64::MAX || measured < LEAST { u64::MAX } else { measured.div_ceil(BATCHES as u64) };
+        let batch = if measured == u64::MAX || measured < LEAST {
+            u64::MAX
+        } else {
+            measured.div_ceil(BATCHES as u64)
+        };
         Drift { batch, seen: 0, room: batch, sums: vec![0] }
     }
 
@@ -352,25 +386,33 @@ impl Drift {
     }
 
     fn verdict(&self) -> Option<Saturation> {
-        self.line().filter(|line| line.growth > 1.25 * line.mean && line.explained > 0.7).map(|_| Saturation::Drift)
+        self.line()
+            .filter(|line| line.growth > 1.25 * line.mean && line.explained > 0.7)
+            .map(|_| Saturation::Drift)
     }
 
     fn line(&self) -> Option<Line> {
         if self.sums.len() < BATCHES {
             return None;
         }
-        let means: Vec<f64> = self.sums[..BATCHES - 1].iter().map(|&sum| sum as f64 / self.batch as f64).collect();
+        let means: Vec<f64> =
+            self.sums[..BATCHES - 1].iter().map(|&sum| sum as f64 / self.batch as f64).collect();
         let n = means.len() as f64;
         let (centre, mean) = ((n - 1.0) / 2.0, means.iter().sum::<f64>() / n);
-        let places = || means.iter().enumerate().map(|(place, value)| (place as f64 - centre, value - mean));
+        let places =
+            || means.iter().enumerate().map(|(place, value)| (place as f64 - centre, value - mean));
         let across: f64 = places().map(|(x, _)| x * x).sum();
         let along: f64 = places().map(|(x, y)| x * y).sum();
         let total: f64 = places().map(|(_, y)| y * y).sum();
-        Some(Line { mean, growth: along / across * n, explained: if total > 0.0 { along * along / (across * total) } else { 0.0 } })
+        Some(Line {
+            mean,
+            growth: along / across * n,
+            explained: if total > 0.0 { along * along / (across * total) } else { 0.0 },
+        })
     }
 }
 
-/// A straight line through the means of batches.
+/// A regression line through the means of batches.
 struct Line {
     mean: f64,
     /// From one end to the other.

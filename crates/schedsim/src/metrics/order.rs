@@ -1,18 +1,20 @@
-//! In which order tasks end, against the order in which they began.
+//! Compares the order in which tasks end with the order in which they started.
 
 use super::TaskSummary;
 
-/// Of all pairs of tasks that exited, the share of which the one that was first seen later (at the same time: of the higher id) exited first, which is Kendall's distance.
-/// Tasks that made others are left out: most wait for those. `None` if fewer than two are left.
+/// The share of pairs of exited tasks in which the later-seen task (ties: the higher id) exited
+/// first; this is Kendall's distance. Parents of other tasks are excluded, since most wait for
+/// their children. `None` if fewer than two tasks are left.
 pub fn completion_inversions(tasks: &[TaskSummary]) -> Option<f64> {
-    let mut exited: Vec<&TaskSummary> = tasks.iter().filter(|task| task.exit.is_some() && !task.is_parent).collect();
+    let mut exited: Vec<&TaskSummary> =
+        tasks.iter().filter(|task| task.exit.is_some() && !task.is_parent).collect();
     exited.sort_by_key(|task| (task.first, task.task));
     let pairs = exited.len() * exited.len().saturating_sub(1) / 2;
     let reversed = sort(&mut exited.iter().filter_map(|task| task.exit).collect::<Vec<_>>());
     (pairs > 0).then(|| reversed as f64 / pairs as f64)
 }
 
-/// Sorts by merging, and says how many pairs stood in the wrong order.
+/// Merge sort; returns the number of pairs in the wrong order.
 fn sort(exits: &mut [u32]) -> u64 {
     if exits.len() < 2 {
         return 0;

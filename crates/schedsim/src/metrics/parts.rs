@@ -1,16 +1,26 @@
-//! What some of the tasks come to: a program's, or one task. One definition per number, as for the whole.
+//! Samples per task, from which those of a program are combined.
 
-use super::catalogue::Better::{self, Higher, Lower, Neither};
-use super::reading::{NO_ACTIVATIONS, NO_PARTS, NO_TASKS, NO_WAKINGS, nanos, percentile, ratio, tail};
-use super::slowdown::{self, slowdown};
-use super::{Histogram, Summary, TaskSummary, Value};
+use super::{Histogram, slowdown};
 use crate::{Nanos, TaskId};
 
-/// Samples of single tasks, gathered where they are wanted.
+/// Samples per task, gathered if requested.
 #[derive(Clone, Debug, Default)]
 pub struct Parts {
-    tasks: Vec<Samples>,
+    tasks: Vec<Gathered>,
 }
+
+/// The samples of a task. The last ones are a plain list, because most tasks have few and a
+/// histogram takes kilobytes; earlier ones are in a histogram.
+#[derive(Clone, Debug, Default)]
+struct Gathered {
+    latencies: Vec<Nanos>,
+    /// Response and demand of activations.
+    activations: Vec<(Nanos, Nanos)>,
+    before: Samples,
+}
+
+/// The maximum length of the plain list.
+const KEPT: usize = 1024;
 
 /// The samples of one task, or of several.
 #[derive(Clone, Debug, Default)]
@@ -23,154 +33,76 @@ pub struct Samples {
     pub slowdown: Histogram,
 }
 
-/// What some of the tasks did together.
-#[derive(Clone, Debug)]
-pub struct Part {
-    /// The tasks, in order of id.
-    pub tasks: Vec<TaskSummary>,
-    /// Their samples, if these were gathered.
-    pub samples: Option<Samples>,
-    /// CPU time of all tasks of the run.
-    pub cpu_time_of_all: Nanos,
-}
-
-/// A number of a [`Part`]. Its name is that of the same number of the whole.
-#[derive(Clone, Copy, Debug)]
-pub struct PartMetric {
-    /// Its name.
-    pub id: &'static str,
-    /// Which way is better.
-    pub better: Better,
-    read: fn(&Part) -> Value,
-}
-
-impl PartMetric {
-    /// Its value.
-    pub fn read(&self, part: &Part) -> Value {
-        if part.tasks.is_empty() { Value::or(None, NO_TASKS) } else { (self.read)(part) }
-    }
-}
-
-/// All numbers of a part, in the order in which they are printed.
-pub static PART_CATALOGUE: &[PartMetric] = &[
-    PartMetric { id: "cpu_time_ns", better: Neither, read: |part| Value::of(nanos(part.sum(|task| task.cpu_time))) },
-    PartMetric {
-        id: "cpu_share",
-        better: Neither,
-        read: |part| Value::or(ratio(nanos(part.sum(|task| task.cpu_time)), part.cpu_time_of_all.0), NO_TASKS),
-    },
-    PartMetric { id: "run_delay_ns", better: Lower, read: |part| Value::of(nanos(part.sum(|task| task.run_delay))) },
-    PartMetric { id: "run_delay_ns_max", better: Lower, read: |part| Value::of(nanos(part.wait_max())) },
-    PartMetric {
-        id: "run_delay_per_cpu_time",
-        better: Lower,
-        read: |part| Value::or(ratio(nanos(part.sum(|task| task.run_delay)), part.sum(|task| task.cpu_time).0), NO_TASKS),
-    },
-    PartMetric {
-        id: "wakeup_latency_ns_p50",
-        better: Lower,
-        read: |part| part.latency(|samples| Value::or(percentile(samples, 50.0), NO_WAKINGS)),
-    },
-    PartMetric { id: "wakeup_latency_ns_p99", better: Lower, read: |part| part.latency(|samples| tail(samples, NO_WAKINGS)) },
-    PartMetric {
-        id: "wakeup_latency_ns_max",
-        better: Lower,
-        read: |part| part.latency(|samples| Value::or(samples.max().map(nanos), NO_WAKINGS)),
-    },
-    PartMetric {
-        id: "activation_ns_mean",
-        better: Lower,
-        read: |part| part.activation(|samples| Value::or(samples.mean(), NO_ACTIVATIONS)),
-    },
-    PartMetric { id: "activation_ns_p99", better: Lower, read: |part| part.activation(|samples| tail(samples, NO_ACTIVATIONS)) },
-    PartMetric { id: "slowdown_p50", better: Lower, read: |part| part.slowdown(50.0) },
-    PartMetric { id: "slowdown_p99", better: Lower, read: |part| part.slowdown(99.0) },
-    PartMetric {
-        id: "service_rate",
-        better: Higher,
-        read: |part| Value::or(ratio(nanos(part.sum(|task| task.cpu_time)), part.elapsed().0), NO_TASKS),
-    },
-    PartMetric { id: "dispatches", better: Neither, read: |part| Value::of(part.count(|task| task.dispatches)) },
-    PartMetric { id: "migrations", better: Lower, read: |part| Value::of(part.count(|task| task.migrations)) },
-    PartMetric { id: "unfinished_tasks", better: Lower, read: |part| Value::of(part.count(|task| u32::from(task.is_unfinished))) },
-];
-
 impl Parts {
+    /// The combined samples of these tasks.
+    pub(super) fn together(&self, tasks: impl Iterator<Item = TaskId>) -> Samples {
+        let mut together = Samples::default();
+        tasks
+            .filter_map(|task| self.tasks.get(task.index()))
+            .for_each(|samples| together.merge(samples));
+        together
+    }
+
     #[inline]
     pub(super) fn wakeup(&mut self, task: TaskId, latency: Nanos) {
-        self.of(task).wakeup_latency.record(latency);
+        let own = self.of(task);
+        own.latencies.push(latency);
+        if own.latencies.len() == KEPT {
+            own.settle();
+        }
     }
 
     #[inline]
     pub(super) fn activation(&mut self, task: TaskId, response: Nanos, demand: Nanos) {
-        let samples = self.of(task);
-        samples.activation.record(response);
-        if demand > Nanos::ZERO {
-            samples.slowdown.record(Nanos(slowdown::ratio(response, demand)));
+        let own = self.of(task);
+        own.activations.push((response, demand));
+        if own.activations.len() == KEPT {
+            own.settle();
         }
     }
 
-    fn of(&mut self, task: TaskId) -> &mut Samples {
+    #[inline]
+    fn of(&mut self, task: TaskId) -> &mut Gathered {
         if task.index() >= self.tasks.len() {
-            self.tasks.resize_with(task.index() + 1, Samples::default);
+            self.grow(task);
         }
         &mut self.tasks[task.index()]
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, task: TaskId) {
+        self.tasks.resize_with(task.index() + 1, Gathered::default);
+    }
+}
+
+impl Gathered {
+    /// Moves the plain list into the histogram.
+    #[cold]
+    #[inline(never)]
+    fn settle(&mut self) {
+        let Gathered { latencies, activations, before } = self;
+        before.add(latencies, activations);
+        latencies.clear();
+        activations.clear();
     }
 }
 
 impl Samples {
-    fn merge(&mut self, other: &Samples) {
-        self.wakeup_latency.merge(&other.wakeup_latency);
-        self.activation.merge(&other.activation);
-        self.slowdown.merge(&other.slowdown);
-    }
-}
-
-impl Part {
-    /// When the first of its tasks came, to when the last one ended or was last running or runnable.
-    pub fn elapsed(&self) -> Nanos {
-        let first = self.tasks.iter().map(|task| task.first).min();
-        let last = self.tasks.iter().map(|task| task.last).max();
-        first.zip(last).map_or(Nanos::ZERO, |(first, last)| last.since(first))
+    fn add(&mut self, latencies: &[Nanos], activations: &[(Nanos, Nanos)]) {
+        latencies.iter().for_each(|latency| self.wakeup_latency.record(*latency));
+        for &(response, demand) in activations {
+            self.activation.record(response);
+            if demand > Nanos::ZERO {
+                self.slowdown.record(Nanos(slowdown::ratio(response, demand)));
+            }
+        }
     }
 
-    /// The longest that one of its tasks waited at a stretch.
-    pub fn wait_max(&self) -> Nanos {
-        self.tasks.iter().map(|task| task.wait_max).max().unwrap_or(Nanos::ZERO)
-    }
-
-    /// The sum of a duration over its tasks.
-    pub fn sum(&self, of: impl Fn(&TaskSummary) -> Nanos) -> Nanos {
-        self.tasks.iter().map(of).sum()
-    }
-
-    fn count(&self, of: impl Fn(&TaskSummary) -> u32) -> f64 {
-        self.tasks.iter().map(|task| u64::from(of(task))).sum::<u64>() as f64
-    }
-
-    fn latency(&self, read: impl Fn(&Histogram) -> Value) -> Value {
-        self.samples.as_ref().map_or(Value::or(None, NO_PARTS), |samples| read(&samples.wakeup_latency))
-    }
-
-    fn activation(&self, read: impl Fn(&Histogram) -> Value) -> Value {
-        self.samples.as_ref().map_or(Value::or(None, NO_PARTS), |samples| read(&samples.activation))
-    }
-
-    fn slowdown(&self, percent: f64) -> Value {
-        self.samples.as_ref().map_or(Value::or(None, NO_PARTS), |samples| slowdown(&samples.slowdown, percent, NO_ACTIVATIONS))
-    }
-}
-
-impl Summary {
-    /// What these tasks did together; those that were not seen did nothing.
-    pub fn part(&self, tasks: impl IntoIterator<Item = TaskId>) -> Part {
-        let seen = |task: TaskId| self.tasks.binary_search_by_key(&task, |known| known.task).ok();
-        let tasks: Vec<TaskSummary> = tasks.into_iter().filter_map(seen).map(|at| self.tasks[at]).collect();
-        let samples = self.parts.as_ref().map(|parts| {
-            let mut together = Samples::default();
-            tasks.iter().filter_map(|task| parts.tasks.get(task.task.index())).for_each(|samples| together.merge(samples));
-            together
-        });
-        Part { tasks, samples, cpu_time_of_all: self.sum(|task| task.cpu_time) }
+    fn merge(&mut self, other: &Gathered) {
+        self.wakeup_latency.merge(&other.before.wakeup_latency);
+        self.activation.merge(&other.before.activation);
+        self.slowdown.merge(&other.before.slowdown);
+        self.add(&other.latencies, &other.activations);
     }
 }

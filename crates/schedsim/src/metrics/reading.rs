@@ -1,28 +1,12 @@
-//! Reads values off a summary, or says why there is none.
+//! Reads values from a summary, or the reason why there is none.
+
+pub use super::value::*;
 
 use super::order::completion_inversions;
-use super::{FairnessSummary, Histogram, Summary, TaskDeadlines, Value};
+use super::slowdown::slowdown;
+use super::{FairnessSummary, Histogram, Summary, TaskDeadlines};
 use crate::Nanos;
 use crate::trace::OverheadKind;
-
-pub const NO_SWITCHES: &str = "no sched_switch events";
-pub const NO_WAKINGS: &str = "no sched_waking events that a dispatch answered";
-pub const NO_WAKEUPS: &str = "no sched_waking, sched_wakeup or sched_wakeup_new events";
-pub const NO_OVERHEAD: &str = "no overhead events: a recording, or a machine on which scheduling is free";
-pub const NO_JOBS: &str = "no completed jobs";
-pub const NO_BURSTS: &str = "no CPU burst ended";
-pub const NO_PAUSES: &str = "no pause ended";
-pub const NO_ACTIVATIONS: &str = "no task was seen from becoming runnable to a block or exit";
-pub const NO_PARTS: &str = "samples of single tasks were not gathered";
-pub const NO_SERVICE: &str = "no task got CPU time";
-pub const TOO_FEW: &str = "fewer than 1,000 samples";
-pub const NO_TASKS: &str = "no task was seen at work";
-pub const UNSEEN: &str = "switches from idle are missing, over 1 % of CPU time";
-
-pub const NO_ORDER: &str = "fewer than two tasks exited that made no others";
-pub const NO_TURNS: &str = "no task began to run";
-pub const NO_RESERVATIONS: &str = "no task reserves CPU time in periods";
-pub const NO_PRIORITIES: &str = "the priorities of the tasks were not given";
 
 pub fn nanos(span: Nanos) -> f64 {
     span.0 as f64
@@ -36,7 +20,7 @@ pub fn percentile(samples: &Histogram, percent: f64) -> Option<f64> {
     samples.percentile(percent).map(nanos)
 }
 
-/// The 99th percentile, which takes 1,000 samples to mean anything.
+/// The 99th percentile, which requires 1,000 samples.
 pub fn tail(samples: &Histogram, none: &'static str) -> Value {
     match samples.count() {
         0 => Value::or(None, none),
@@ -45,18 +29,19 @@ pub fn tail(samples: &Histogram, none: &'static str) -> Value {
     }
 }
 
-/// What takes the priorities of the tasks.
+/// A value that requires the priorities of the tasks.
 pub fn fairness(summary: &Summary, read: fn(FairnessSummary) -> Nanos) -> Value {
     Value::or(summary.fairness.map(|fairness| nanos(read(fairness))), NO_PRIORITIES)
 }
 
-/// A value that takes switches.
+/// A value that requires switches.
 pub fn switches(summary: &Summary, value: f64) -> Value {
     let any = summary.cpus.iter().any(|cpu| cpu.switches > 0);
     Value::or(any.then_some(value).filter(|value| value.is_finite()), NO_SWITCHES)
 }
 
-/// A share of CPU time idled while tasks wait, if it is known who waits and who idles in 99 % of all CPU time.
+/// A share of CPU time idled while tasks wait. Requires that waiting and idling are known for 99 %
+/// of all CPU time.
 pub fn idle_waste(summary: &Summary, wasted: Nanos) -> Value {
     if nanos(summary.totals.time_unseen) > 0.01 * summary.machine_time() {
         return Value::or(None, UNSEEN);
@@ -64,7 +49,7 @@ pub fn idle_waste(summary: &Summary, wasted: Nanos) -> Value {
     wakeups(summary, Some(nanos(wasted) / summary.machine_time()))
 }
 
-/// A value that takes switches, and to know when tasks became runnable.
+/// A value that requires switches and wakeups.
 pub fn wakeups(summary: &Summary, value: Option<f64>) -> Value {
     if summary.totals.wakings + summary.totals.wakeups_without_waking == 0 {
         return Value::or(None, NO_WAKEUPS);
@@ -102,10 +87,10 @@ pub fn deadlines(summary: &Summary, read: fn(&[TaskDeadlines]) -> f64) -> Value 
 
 /// A percentile of the slowdowns of activations.
 pub fn slowdowns(summary: &Summary, percent: f64) -> Value {
-    super::slowdown(&summary.distributions.slowdowns.all(), percent, NO_ACTIVATIONS)
+    slowdown(&summary.distributions.slowdowns.all(), percent, NO_ACTIVATIONS)
 }
 
-/// So much per unit of CPU time that tasks got, times `scale`: equal work, whatever the window.
+/// An amount per unit of CPU time that tasks got, times `scale`: equal work, whatever the window.
 pub fn per_cpu_time(summary: &Summary, amount: Option<f64>, scale: f64) -> Value {
     let served = nanos(summary.sum(|task| task.cpu_time));
     Value::or(amount.filter(|_| served > 0.0).map(|amount| scale * amount / served), NO_SERVICE)

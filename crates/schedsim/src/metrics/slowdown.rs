@@ -1,7 +1,7 @@
-//! Slowdowns: response time over demand, by how large the demand is.
+//! Slowdowns (response time over demand), by size of the demand.
 
-use super::reading::TOO_FEW;
-use super::{Histogram, Value};
+use super::Histogram;
+use super::value::{TOO_FEW, Value};
 use crate::Nanos;
 
 /// The classes of demand, each a power of ten.
@@ -16,10 +16,11 @@ pub const DEMAND_CLASSES: [&str; 8] = [
     "demand 10s and more",
 ];
 
-/// A slowdown of one is so much in the histograms, which count whole numbers.
+/// A slowdown of one in the histograms, which count whole numbers.
 const ONE: u64 = 1000;
 
-/// Samples of response time over demand. A short demand that waits is slowed down far more than a long one, so each class is counted apart.
+/// Slowdown samples. Waiting slows a short demand far more than a long one, so each class is
+/// counted separately.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Slowdowns {
     classes: Vec<Histogram>,
@@ -32,7 +33,7 @@ impl Default for Slowdowns {
 }
 
 impl Slowdowns {
-    /// Counts one response. What demanded nothing has no slowdown.
+    /// Counts one response. A demand of zero has no slowdown.
     #[inline]
     pub(super) fn record(&mut self, response: Nanos, demand: Nanos) {
         if let Some(magnitude) = demand.0.checked_ilog10() {
@@ -60,11 +61,12 @@ pub(super) fn ratio(response: Nanos, demand: Nanos) -> u64 {
     let demand = demand.0.max(1);
     match response.0.checked_mul(ONE) {
         Some(scaled) => scaled / demand,
-        None => u64::try_from(u128::from(response.0) * u128::from(ONE) / u128::from(demand)).unwrap_or(u64::MAX),
+        None => u64::try_from(u128::from(response.0) * u128::from(ONE) / u128::from(demand))
+            .unwrap_or(u64::MAX),
     }
 }
 
-/// A percentile of slowdowns that are counted in thousandths; beyond the median it takes 1,000 samples.
+/// A percentile of slowdowns in thousandths; above the median it requires 1,000 samples.
 pub fn slowdown(samples: &Histogram, percent: f64, none: &'static str) -> Value {
     match samples.count() {
         0 => Value::or(None, none),
@@ -78,13 +80,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_demand_is_in_the_class_that_its_name_says() {
-        for (demand, class) in [(1, 0), (9_999, 0), (10_000, 1), (999_999, 2), (1_000_000, 3), (9_999_999_999, 6), (1 << 60, 7)] {
+    fn each_demand_is_in_its_class() {
+        for (demand, class) in [
+            (1, 0),
+            (9_999, 0),
+            (10_000, 1),
+            (999_999, 2),
+            (1_000_000, 3),
+            (9_999_999_999, 6),
+            (1 << 60, 7),
+        ] {
             let mut slowdowns = Slowdowns::default();
             slowdowns.record(Nanos(3 * demand), Nanos(demand));
             let found: Vec<&str> = slowdowns.classes().map(|(name, _)| name).collect();
             assert_eq!(found, [DEMAND_CLASSES[class]], "{demand}");
-            assert!((2.98..3.02).contains(&slowdown(&slowdowns.all(), 50.0, "none").value.unwrap()));
+            assert!(
+                (2.98..3.02).contains(&slowdown(&slowdowns.all(), 50.0, "none").value.unwrap())
+            );
         }
         let mut nothing = Slowdowns::default();
         nothing.record(Nanos(5), Nanos(0));
@@ -98,7 +110,10 @@ mod tests {
             slowdowns.record(Nanos(1000 + n), Nanos(1000));
         }
         let read = |slowdowns: &Slowdowns, percent| slowdown(&slowdowns.all(), percent, "none");
-        assert_eq!((read(&slowdowns, 95.0).value, read(&slowdowns, 95.0).note), (None, Some(TOO_FEW)));
+        assert_eq!(
+            (read(&slowdowns, 95.0).value, read(&slowdowns, 95.0).note),
+            (None, Some(TOO_FEW))
+        );
         assert!(read(&slowdowns, 50.0).value.is_some());
         slowdowns.record(Nanos(1000), Nanos(1000));
         assert!((read(&slowdowns, 99.0).value.unwrap() - 1.988).abs() < 0.01);

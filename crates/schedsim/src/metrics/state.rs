@@ -1,23 +1,25 @@
-//! What is known of a task and of a CPU while a trace goes by.
+//! The state of a task and of a CPU during a trace.
 
 use crate::{CpuId, Nanos, TaskId, Time};
 use std::collections::VecDeque;
 
-/// A task, as the events so far tell.
+/// The state of a task after the events so far.
 #[derive(Clone, Debug)]
 pub struct TaskState {
     /// When it entered its phase.
     pub since: Time,
-    /// The waking that its next dispatch answers; while it runs, one that comes into effect when it blocks. `NEVER` if there is none.
+    /// The waking that its next dispatch answers; while it runs, one that takes effect when it
+    /// blocks. `NEVER` if there is none.
     pub waking: Time,
-    /// When it became runnable, if that was seen: its activation lasts from then until it blocks or exits. `NEVER` otherwise.
+    /// When it became runnable, if that was recorded: its activation lasts from then until it
+    /// blocks or exits. `NEVER` otherwise.
     pub released: Time,
     /// When it was first seen.
     pub first: Time,
     /// From switch-ins to switch-outs.
     pub on_cpu: Nanos,
     pub run_delay: Nanos,
-    /// The longest that it waited at a stretch.
+    /// Its longest uninterrupted wait.
     pub wait_max: Nanos,
     pub overhead: Nanos,
     /// Its CPU time when the current CPU burst began.
@@ -26,9 +28,9 @@ pub struct TaskState {
     pub wakeups: u32,
     pub dispatches: u32,
     pub migrations: u32,
-    /// How often it began to run on a CPU that last ran another.
-    pub turns: u32,
-    /// How many had exited before it, once it has.
+    /// How often it started to run on a CPU that last ran another task.
+    pub slices: u32,
+    /// The number of tasks that exited before it, once it has exited.
     pub exit: Option<u32>,
     /// Where it last ran, once it [has run](Self::has_run).
     pub cpu: CpuId,
@@ -36,7 +38,7 @@ pub struct TaskState {
     pub queue: CpuId,
     pub phase: Phase,
     pub excluded: bool,
-    /// Whether it made others.
+    /// Whether it created other tasks.
     pub is_parent: bool,
 }
 
@@ -46,7 +48,8 @@ pub enum Phase {
     Running,
     /// Runnable, and not running.
     Waiting,
-    /// The same, because of a waking that came while it ran; another waking says that it slept all the same.
+    /// Waiting because of a waking that came while it ran. Another waking shows that it slept all
+    /// the same.
     WaitingEarly,
     Blocked,
     Dead,
@@ -74,7 +77,7 @@ impl TaskState {
         wakeups: 0,
         dispatches: 0,
         migrations: 0,
-        turns: 0,
+        slices: 0,
         exit: None,
         cpu: CpuId(0),
         queue: CpuId(0),
@@ -96,43 +99,43 @@ impl TaskState {
     }
 }
 
-/// A CPU, as the events so far tell.
+/// The state of a CPU after the events so far.
 #[derive(Clone, Debug)]
 pub struct CpuState {
     pub running: TaskId,
-    /// Whose turn it is: who ran last.
-    pub turn: TaskId,
+    /// The task that ran last.
+    pub last: TaskId,
     pub view: View,
     pub is_idle: bool,
     pub idle_since: Time,
     /// How long it has been idle before `idle_since`.
     pub idle: Nanos,
-    /// For how long some task had waited when it began to idle.
+    /// How long some task had waited when it started to idle.
     pub waste_mark: Nanos,
     /// Tasks in its ready queue, since `queue_since`.
     pub waiting: u32,
     pub waiting_max: u32,
     pub queue_since: Time,
-    /// Length of the queue times how long it had it, in nanoseconds.
+    /// The queue length integrated over time, in nanoseconds.
     pub queue_area: u128,
     pub switches: u64,
 }
 
-/// How much is known of what a CPU runs.
+/// How much is known about the task on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum View {
     /// No switch was seen.
     First,
     /// What the last switch said.
     Known,
-    /// The task of the last switch has turned up elsewhere.
+    /// The task of the last switch has appeared on another CPU.
     Lost,
 }
 
 impl CpuState {
     pub const NEW: CpuState = CpuState {
         running: TaskId::NONE,
-        turn: TaskId::NONE,
+        last: TaskId::NONE,
         view: View::First,
         is_idle: true,
         idle_since: Time::ZERO,
@@ -145,7 +148,7 @@ impl CpuState {
         switches: 0,
     };
 
-    /// Accounts for the length of the queue until `now`. A length that lasted no time counts for nothing.
+    /// Accounts for the queue length until `now`. A length that lasted no time does not count.
     #[inline]
     pub fn settle(&mut self, now: Time) {
         if now > self.queue_since {
@@ -155,7 +158,7 @@ impl CpuState {
         }
     }
 
-    /// It turns out that the CPU, taken to idle until its first switch, ran a task.
+    /// The CPU, assumed idle until its first switch, ran a task.
     pub fn was_not_idle(&mut self) {
         self.is_idle = false;
     }
@@ -178,7 +181,7 @@ impl Jobs {
         self.released[task.index()].push_back(now);
     }
 
-    /// When the oldest job of `task` was released, which is now complete.
+    /// The release time of the oldest job of `task`, which is now complete.
     pub fn complete(&mut self, task: TaskId) -> Option<Time> {
         self.released.get_mut(task.index())?.pop_front()
     }

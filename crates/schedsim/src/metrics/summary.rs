@@ -1,11 +1,11 @@
-//! What a trace comes to: totals, distributions, and a table of tasks and of CPUs.
+//! The summary of a trace: totals, distributions, and tables of tasks and CPUs.
 
 use super::state::{CpuState, Phase, TaskState, View};
-use super::{CATALOGUE, FairnessSummary, Histogram, Metric, Metrics, Parts, Slowdowns, TaskDeadlines, Value};
+use super::{FairnessSummary, Histogram, Metrics, Parts, Slowdowns, TaskDeadlines};
 use crate::trace::OverheadKind;
 use crate::{CpuId, Nanos, TaskId, Time};
 
-/// Everything that [`Metrics`] has found out.
+/// The result of [`Metrics`].
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// When the trace ended; it began at zero.
@@ -18,17 +18,18 @@ pub struct Summary {
     pub tasks: Vec<TaskSummary>,
     /// The CPUs in order.
     pub cpus: Vec<CpuSummary>,
-    /// Where the trace contradicts itself.
+    /// Contradictions in the trace.
     pub oddities: Oddities,
-    /// How far tasks were from their shares, if that was asked for.
+    /// Fairness, if requested.
     pub fairness: Option<FairnessSummary>,
-    /// The deadlines of tasks that reserved something.
+    /// The deadlines of tasks with reservations.
     pub deadlines: Vec<TaskDeadlines>,
-    /// The samples of each task, if they were wanted.
+    /// The samples of each task, if requested.
     pub parts: Option<Box<Parts>>,
 }
 
-/// So long a task waits at a stretch before it counts as starving: what a person notices, and a turn of `SCHED_RR`.
+/// A task starves after waiting this long without a break: what a person notices, and the quantum
+/// of `SCHED_RR`.
 pub(super) const PATIENCE: Nanos = Nanos::from_millis(100);
 
 /// Sums over the whole machine.
@@ -42,17 +43,18 @@ pub struct Totals {
     pub time_waiting: Nanos,
     /// CPU time idled while at least one task waited.
     pub idle_waste: Nanos,
-    /// The same, counting no more CPUs than waiting tasks.
+    /// The same, with at most as many idle CPUs as waiting tasks.
     pub idle_waste_min: Nanos,
-    /// The longest wait between two states of one task.
+    /// The longest wait of a task between two other states.
     pub run_delay_max: Nanos,
-    /// For how long tasks waited beyond the first 100 ms of each wait.
+    /// How long tasks waited beyond the first 100 ms of each wait.
     pub starved: Nanos,
-    /// For how long tasks may have run whose switches from idle are missing. In this time others' idle waste counts them as waiting.
+    /// How long tasks may have run whose switches from idle are missing. During this time the idle
+    /// waste of other CPUs counts them as waiting.
     pub time_unseen: Nanos,
     /// `sched_waking` events.
     pub wakings: u64,
-    /// `sched_wakeup` events that no `sched_waking` announced, and `sched_wakeup_new` events.
+    /// `sched_wakeup` events without a `sched_waking` before them, and `sched_wakeup_new` events.
     pub wakeups_without_waking: u64,
     /// `overhead` events.
     pub overheads: u64,
@@ -71,8 +73,9 @@ impl Totals {
 pub struct Distributions {
     /// From `sched_waking` to the switch that runs the task.
     pub wakeup_latency: Histogram,
-    /// CPU bursts: CPU time from a wakeup to the next block or exit. A preempted burst goes on; one that the trace's start or end cuts counts
-    /// as far as it was seen if it ended.
+    /// CPU bursts: CPU time from a wakeup to the next block or exit. A preempted burst continues.
+    /// One that is cut by the start of the trace counts as far as it was seen; one that has not
+    /// ended does not count.
     pub burst: Histogram,
     /// From a block to the waking that ends it.
     pub pause: Histogram,
@@ -84,7 +87,7 @@ pub struct Distributions {
     pub response_time: Histogram,
     /// Σ of the demands of completed jobs.
     pub job_demand: Nanos,
-    /// Σ of response time / demand over completed jobs with a demand, and how many they are.
+    /// Σ of response time / demand over completed jobs with a demand, and their number.
     pub job_ratios: (f64, u64),
 }
 
@@ -99,14 +102,15 @@ impl Distributions {
     }
 }
 
-/// What contradicts what came before it: lost events, or a mistake of the producer. All zero for a simulation.
+/// Contradictions between events: lost events, or a fault of the producer. All zero for a
+/// simulation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Oddities {
     /// Events whose time is before that of the event before.
     pub time_backwards: u64,
-    /// Switches whose `prev` is not what the CPU ran.
+    /// Switches whose `prev` is not the task of the CPU.
     pub wrong_prev: u64,
-    /// The same on a CPU that was thought to idle: the switch from idle was not recorded.
+    /// The same on a CPU that seemed idle: the switch from idle was not recorded.
     pub unseen_switch_ins: u64,
     /// Dispatches of a task that runs elsewhere.
     pub on_two_cpus: u64,
@@ -116,12 +120,12 @@ pub struct Oddities {
     pub after_exit: u64,
     /// Completions of jobs that were not released.
     pub jobs_unreleased: u64,
-    /// CPUs without a switch, taken to have been idle throughout.
+    /// CPUs without a switch, assumed idle throughout.
     pub cpus_unseen: u64,
 }
 
 impl Oddities {
-    /// How many contradictions there are (CPUs that were not seen are none).
+    /// The number of contradictions (CPUs without a switch are none).
     pub fn total(&self) -> u64 {
         self.time_backwards
             + self.wrong_prev
@@ -146,7 +150,7 @@ pub struct TaskSummary {
     pub cpu_time: Nanos,
     /// Time runnable and waiting.
     pub run_delay: Nanos,
-    /// The longest that it waited at a stretch.
+    /// Its longest uninterrupted wait.
     pub wait_max: Nanos,
     /// Scheduling overhead on its account.
     pub overhead: Nanos,
@@ -156,25 +160,28 @@ pub struct TaskSummary {
     pub wakeups: u32,
     /// How often it was switched in.
     pub dispatches: u32,
-    /// How often that was on another CPU than the time before.
+    /// How often it was switched in on another CPU than before.
     pub migrations: u32,
-    /// How often it ran on a CPU that ran another before, idling in between or not.
-    pub turns: u32,
-    /// How many exited before it, if it has exited.
+    /// How often it ran on a CPU that ran another task before, with or without idle time between.
+    pub slices: u32,
+    /// The number of tasks that exited before it, if it has exited.
     pub exit: Option<u32>,
-    /// Whether it made others.
+    /// Whether it created other tasks.
     pub is_parent: bool,
-    /// Whether it ran, or could have run, when the trace ended.
+    /// Whether it ran, or was runnable, when the trace ended.
     pub is_unfinished: bool,
 }
 
 impl TaskSummary {
     fn new(task: TaskId, state: &TaskState, end: Time) -> TaskSummary {
         let lately = end.since(state.since);
-        let (mut cpu_time, mut run_delay, mut wait_max, mut last) = (state.on_cpu, state.run_delay, state.wait_max, end);
+        let (mut cpu_time, mut run_delay, mut wait_max, mut last) =
+            (state.on_cpu, state.run_delay, state.wait_max, end);
         match state.phase {
             Phase::Running => cpu_time += lately,
-            Phase::Waiting | Phase::WaitingEarly => (run_delay, wait_max) = (run_delay + lately, wait_max.max(lately)),
+            Phase::Waiting | Phase::WaitingEarly => {
+                (run_delay, wait_max) = (run_delay + lately, wait_max.max(lately))
+            }
             Phase::Unseen | Phase::Blocked | Phase::Dead => last = state.since,
         }
         TaskSummary {
@@ -189,25 +196,25 @@ impl TaskSummary {
             wakeups: state.wakeups,
             dispatches: state.dispatches,
             migrations: state.migrations,
-            turns: state.turns,
+            slices: state.slices,
             exit: state.exit,
             is_parent: state.is_parent,
             is_unfinished: state.phase == Phase::Running || state.phase.waits(),
         }
     }
 
-    /// From when it was first seen to its exit or, if it is alive, to when it was last running or runnable: a pause that the end of the trace
-    /// cuts does not count.
+    /// From when it was first seen to its exit or, if it is alive, to when it was last running or
+    /// runnable: a pause that the end of the trace cuts does not count.
     pub fn elapsed(&self) -> Nanos {
         self.last.since(self.first)
     }
 
-    /// What it would have taken alone: its CPU bursts and pauses, without queueing and overhead.
+    /// Its time without queueing and overhead: CPU bursts and pauses.
     pub fn task_time(&self) -> Nanos {
         self.elapsed().saturating_sub(self.run_delay).saturating_sub(self.overhead)
     }
 
-    /// CPU time as a share of what it could have had, running or waiting to; `None` if it was never runnable.
+    /// CPU time as a share of its running and waiting time; `None` if it was never runnable.
     pub fn service(&self) -> Option<f64> {
         let wanted = self.cpu_time + self.overhead + self.run_delay;
         (wanted > Nanos::ZERO).then(|| self.cpu_time.0 as f64 / wanted.0 as f64)
@@ -227,7 +234,7 @@ pub struct CpuSummary {
     pub switches: u64,
     /// Tasks waiting in its ready queue, averaged over time. The running one is not in it.
     pub waiting_mean: f64,
-    /// The most tasks that waited in its ready queue for any time at all.
+    /// The maximum number of tasks that waited in its ready queue for longer than zero time.
     pub waiting_max: u32,
 }
 
@@ -238,7 +245,11 @@ impl CpuSummary {
             busy: end.since(Time::ZERO).saturating_sub(state.idle),
             idle: state.idle,
             switches: state.switches,
-            waiting_mean: if end == Time::ZERO { 0.0 } else { state.queue_area as f64 / end.0 as f64 },
+            waiting_mean: if end == Time::ZERO {
+                0.0
+            } else {
+                state.queue_area as f64 / end.0 as f64
+            },
             waiting_max: state.waiting_max,
         }
     }
@@ -252,11 +263,14 @@ impl Summary {
             metrics.cpus[index].settle(end);
             metrics.oddities.cpus_unseen += u64::from(metrics.cpus[index].view == View::First);
             if metrics.cpus[index].is_idle {
-                metrics.turn_idle(cpu, false);
+                metrics.become_idle(cpu, false);
             }
         }
-        let seen = |&(_, state): &(usize, &TaskState)| state.phase != Phase::Unseen && !state.excluded;
-        let waits = |state: &TaskState| if state.phase.waits() { end.since(state.since) } else { Nanos::ZERO };
+        let seen =
+            |&(_, state): &(usize, &TaskState)| state.phase != Phase::Unseen && !state.excluded;
+        let waits = |state: &TaskState| {
+            if state.phase.waits() { end.since(state.since) } else { Nanos::ZERO }
+        };
         for (_, state) in metrics.tasks.iter().enumerate().filter(seen) {
             metrics.totals.run_delay_max = metrics.totals.run_delay_max.max(waits(state));
             metrics.totals.starved += waits(state).saturating_sub(PATIENCE);
@@ -268,8 +282,12 @@ impl Summary {
         let cpus = metrics.cpus.iter().enumerate();
         Summary {
             end,
-            tasks: tasks.map(|(index, state)| TaskSummary::new(TaskId(index as u32), state, end)).collect(),
-            cpus: cpus.map(|(index, state)| CpuSummary::new(CpuId(index as u16), state, end)).collect(),
+            tasks: tasks
+                .map(|(index, state)| TaskSummary::new(TaskId(index as u32), state, end))
+                .collect(),
+            cpus: cpus
+                .map(|(index, state)| CpuSummary::new(CpuId(index as u16), state, end))
+                .collect(),
             totals: metrics.totals,
             distributions: metrics.distributions,
             oddities: metrics.oddities,
@@ -279,31 +297,22 @@ impl Summary {
         }
     }
 
-    /// All metrics with their values, in the order of the catalogue.
-    pub fn values(&self) -> impl Iterator<Item = (&'static Metric, Value)> + '_ {
-        CATALOGUE.iter().map(|metric| (metric, metric.read(self)))
-    }
-
-    /// The value of the metric `id`; `None` if the trace does not tell.
-    ///
-    /// # Panics
-    /// If there is no metric of that name.
-    pub fn get(&self, id: &str) -> Option<f64> {
-        let metric = CATALOGUE.iter().find(|metric| metric.id == id);
-        assert!(metric.is_some(), "there is no metric named {id:?}");
-        metric.and_then(|metric| metric.read(self).value)
-    }
-
-    /// GRR and APR of the tasks that `choose` accepts, for instance those of one priority; `None` if none of them has a task time.
+    /// GRR and APR of the tasks that `choose` accepts, for example those of one priority; `None` if
+    /// their task time is zero.
     pub fn response_ratios(&self, choose: impl Fn(&TaskSummary) -> bool) -> Option<ResponseRatios> {
-        let (mut elapsed, mut task_time, mut ratios, mut tasks) = (Nanos::ZERO, Nanos::ZERO, 0.0, 0u64);
-        for task in self.tasks.iter().filter(|task| choose(task) && task.task_time() > Nanos::ZERO) {
+        let (mut elapsed, mut task_time, mut ratios, mut tasks) =
+            (Nanos::ZERO, Nanos::ZERO, 0.0, 0u64);
+        for task in self.tasks.iter().filter(|task| choose(task) && task.task_time() > Nanos::ZERO)
+        {
             elapsed += task.elapsed();
             task_time += task.task_time();
             ratios += task.elapsed().0 as f64 / task.task_time().0 as f64;
             tasks += 1;
         }
-        (tasks > 0).then(|| ResponseRatios { grr: elapsed.0 as f64 / task_time.0 as f64, apr: ratios / tasks as f64 })
+        (tasks > 0).then(|| ResponseRatios {
+            grr: elapsed.0 as f64 / task_time.0 as f64,
+            apr: ratios / tasks as f64,
+        })
     }
 
     /// The sum of a duration over all tasks.

@@ -1,4 +1,4 @@
-//! Who wakes whom, and how often.
+//! The wake graph: which task wakes which, and how often.
 
 use crate::TaskId;
 use crate::trace::{Event, EventKind, Observer, WakeContext};
@@ -9,16 +9,16 @@ use std::collections::HashMap;
 pub struct WakeGraph {
     /// What each CPU runs.
     running: Vec<TaskId>,
-    /// Hashed: it is asked for at every waking, and put in order only to be shown.
+    /// Hashed for access at every waking; sorted only for output.
     edges: HashMap<(TaskId, TaskId), u64>,
 }
 
-/// One task waking another.
+/// The wakings of one task by another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WakeEdge {
-    /// Who wakes; [`TaskId::NONE`] for interrupts and for an idle CPU.
+    /// The waking task; [`TaskId::NONE`] for interrupts and for an idle CPU.
     pub waker: TaskId,
-    /// Who is woken.
+    /// The woken task.
     pub wakee: TaskId,
     /// How often.
     pub count: u64,
@@ -42,7 +42,11 @@ impl WakeGraph {
 
     /// All edges, in order of waker and wakee.
     pub fn edges(&self) -> impl Iterator<Item = WakeEdge> + '_ {
-        let mut edges: Vec<WakeEdge> = self.edges.iter().map(|(&(waker, wakee), &count)| WakeEdge { waker, wakee, count }).collect();
+        let mut edges: Vec<WakeEdge> = self
+            .edges
+            .iter()
+            .map(|(&(waker, wakee), &count)| WakeEdge { waker, wakee, count })
+            .collect();
         edges.sort_unstable_by_key(|edge| (edge.waker, edge.wakee));
         edges.into_iter()
     }
@@ -67,9 +71,12 @@ impl Observer for WakeGraph {
                     self.running[event.cpu.index()] = next;
                 }
                 EventKind::SchedWaking { task, context, .. } => {
-                    // An interrupt only borrows the CPU; where the recording does not say, it was the task.
+                    // An interrupt only borrows the CPU. Where the recording does not say, the task
+                    // is assumed.
                     let waker = match context {
-                        WakeContext::Task | WakeContext::Unknown => self.running.get(event.cpu.index()).copied(),
+                        WakeContext::Task | WakeContext::Unknown => {
+                            self.running.get(event.cpu.index()).copied()
+                        }
                         WakeContext::Softirq | WakeContext::Hardirq => None,
                     };
                     *self.edges.entry((waker.unwrap_or(TaskId::NONE), task)).or_insert(0) += 1;

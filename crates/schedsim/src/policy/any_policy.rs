@@ -1,9 +1,13 @@
-//! A policy whose type is not known where it is used.
+//! A policy whose type is erased.
 //!
-//! The engine is compiled for each policy (see [`descriptor`](super::descriptor)). Whoever drives one differently, and is not counted in tens of nanoseconds
-//! per event, takes it from this box: the bridge to a kernel, the replay of a recorded schedule, tests.
+//! The engine is compiled for each policy (see [`descriptor`](super::descriptor)). Other drivers,
+//! which do not count tens of nanoseconds per event, use this box: the bridge to a kernel, the
+//! replay of a recorded schedule, tests.
 
-use super::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Scan, Stop, Wake};
+use super::{
+    Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Reweight, Scan, Stop, Wake,
+};
+use crate::workload::Affinity;
 use crate::{CpuId, TaskId};
 
 /// Some policy.
@@ -22,7 +26,7 @@ impl Clone for AnyPolicy {
     }
 }
 
-/// A policy that can be copied without its type.
+/// A policy that can be cloned without its type.
 trait Boxed: Policy {
     fn boxed_clone(&self) -> AnyPolicy;
 }
@@ -33,7 +37,16 @@ impl<P: Policy + Clone + 'static> Boxed for P {
     }
 }
 
-// A callback that is not passed on here would silently do nothing.
+/// Callbacks that are forwarded with their arguments.
+macro_rules! passed_on {
+    ($($name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty)?;)*) => {
+        $(fn $name(&mut self, cx: &mut Context, $($argument: $type),*) $(-> $answer)? {
+            self.0.$name(cx, $($argument),*)
+        })*
+    };
+}
+
+// A callback that is not forwarded here would silently do nothing.
 #[deny(clippy::missing_trait_methods)]
 impl Policy for AnyPolicy {
     fn needs(&self) -> Needs {
@@ -60,47 +73,24 @@ impl Policy for AnyPolicy {
         self.0.fetch(task);
     }
 
-    fn init_task(&mut self, cx: &mut Context, task: TaskId) {
-        self.0.init_task(cx, task);
-    }
-
-    fn exit_task(&mut self, cx: &mut Context, task: TaskId) {
-        self.0.exit_task(cx, task);
-    }
-
-    fn select_cpu(&mut self, cx: &mut Context, task: TaskId, wake: Wake) -> CpuId {
-        self.0.select_cpu(cx, task, wake)
-    }
-
-    fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
-        self.0.enqueue(cx, task, cpu, why)
-    }
-
-    fn dequeue(&mut self, cx: &mut Context, task: TaskId) {
-        self.0.dequeue(cx, task);
-    }
-
-    fn set_weight(&mut self, cx: &mut Context, task: TaskId, old: u8) {
-        self.0.set_weight(cx, task, old);
-    }
-
-    fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
-        self.0.dispatch(cx, cpu)
-    }
-
-    fn running(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId) {
-        self.0.running(cx, cpu, task);
-    }
-
-    fn stopping(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId, why: Stop) {
-        self.0.stopping(cx, cpu, task, why);
-    }
-
-    fn update_idle(&mut self, cx: &mut Context, cpu: CpuId, idle: bool) -> Effect {
-        self.0.update_idle(cx, cpu, idle)
-    }
-
-    fn tick(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId) -> Effect {
-        self.0.tick(cx, cpu, task)
+    passed_on! {
+        init_task(task: TaskId);
+        exit_task(task: TaskId);
+        select_cpu(task: TaskId, wake: Wake) -> CpuId;
+        enqueue(task: TaskId, cpu: CpuId, why: Enqueue) -> Effect;
+        dequeue(task: TaskId);
+        set_weight(task: TaskId, old: u8, why: Reweight) -> Effect;
+        set_cpumask(task: TaskId, old: Affinity) -> Effect;
+        disable(task: TaskId);
+        enable(task: TaskId);
+        cpu_offline(cpu: CpuId);
+        cpu_online(cpu: CpuId);
+        cpu_release(cpu: CpuId);
+        cpu_acquire(cpu: CpuId);
+        dispatch(cpu: CpuId) -> Option<Dispatch>;
+        running(cpu: CpuId, task: TaskId);
+        stopping(cpu: CpuId, task: TaskId, why: Stop);
+        update_idle(cpu: CpuId, idle: bool) -> Effect;
+        tick(cpu: CpuId, task: TaskId) -> Effect;
     }
 }

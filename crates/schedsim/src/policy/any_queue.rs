@@ -1,7 +1,8 @@
 //! A ready queue whose structure is chosen at run time.
 //!
-//! Every order under every topology as a type of its own would be three dozen engines to compile. The two most used orders have that (see
-//! `catalog`); all others go through this box, which costs an indirect call per operation: little beside the rest of an event.
+//! A type for each order under each topology would compile three dozen engines. The two most used
+//! orders have their own (see `catalog`). All others use this box, which costs an indirect call per
+//! operation: little beside the rest of an event.
 
 use readyq::catalog::{self, Unavailable, Visitor};
 use readyq::{Level, Nodes, ReadyQueue, Strides, TaskId};

@@ -1,9 +1,11 @@
-//! From a policy's name to the policy: the one place where names are resolved.
+//! The catalogue of policies: the only code that resolves their names.
 
 use super::descriptor::{Descriptor, Given, Values};
 use super::options::split_options;
-use super::{AnyPolicy, Needs, Promises};
-use super::{central, cfs, deadline, eevdf, fifo, initial, mlfq, o1, proportional, pslist, rr, take};
+use super::{
+    AnyPolicy, Needs, Promises, central, cfs, deadline, eevdf, fifo, initial, mlfq, o1,
+    proportional, pslist, rr, take,
+};
 use crate::engine::{Error, Options, Outcome, Source};
 use crate::metrics::OpenSystem;
 use crate::trace::Trace;
@@ -12,7 +14,7 @@ use crate::{Machine, Nanos};
 use readyq::catalog::{self, Entry};
 use std::fmt;
 
-/// The policies that come with this crate. One is added by its file and a line here.
+/// The policies of this crate. To add one, add its file and a line here.
 static BUILT_IN: [&Descriptor; 15] = [
     &central::DESCRIPTOR,
     &initial::DESCRIPTOR,
@@ -38,46 +40,55 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Those that come with this crate.
+    /// The policies of this crate.
     pub fn built_in() -> Catalog {
         Catalog { descriptors: BUILT_IN.iter().map(|descriptor| **descriptor).collect() }
     }
 
-    /// These as well.
+    /// Adds more policies.
     ///
     /// # Errors
-    /// If a name cannot be one or is taken.
+    /// If a name is invalid or taken.
     ///
     /// # Panics
-    /// If a descriptor contradicts itself: a default that its option does not take, or a constructor that reads an option that is not listed.
+    /// If a descriptor contradicts itself: a default that its option does not accept, or a
+    /// constructor that reads an unlisted option.
     pub fn with(mut self, descriptors: &[Descriptor]) -> Result<Catalog, String> {
         for descriptor in descriptors {
             let name = descriptor.name;
-            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+            let plain =
+                |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
             if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(plain) {
-                return Err(format!("`{name}` cannot name a policy: take small letters, digits, hyphens and underscores, a letter first"));
+                return Err(format!(
+                    "`{name}` cannot name a policy: take small letters, digits, hyphens and \
+                     underscores, a letter first"
+                ));
             }
             if self.find(name).is_some() || RESERVED.contains(&name) {
                 return Err(format!("there is a policy named `{name}` already: take another name"));
             }
             let values = descriptor.presets();
-            descriptor.scheduler.policy(&Given { cpus: 1, order: descriptor.is_topology().then(|| &catalog::ENTRIES[0]), values: &values });
+            descriptor.scheduler.policy(&Given {
+                cpus: 1,
+                order: descriptor.is_topology().then(|| &catalog::ENTRIES[0]),
+                values: &values,
+            });
             self.descriptors.push(*descriptor);
         }
         Ok(self)
     }
 
-    /// What each says of itself, topologies first.
+    /// All descriptors, topologies first.
     pub fn descriptors(&self) -> &[Descriptor] {
         &self.descriptors
     }
 
-    /// The topologies: which queue, which CPU. Any order goes with any of them.
+    /// The topologies. Any order can be combined with each of them.
     pub fn topologies(&self) -> impl Iterator<Item = &Descriptor> {
         self.descriptors.iter().filter(|descriptor| descriptor.is_topology())
     }
 
-    /// The schedulers with an order and a topology of their own.
+    /// The schedulers that have their own order and topology.
     pub fn schedulers(&self) -> impl Iterator<Item = &Descriptor> {
         self.descriptors.iter().filter(|descriptor| !descriptor.is_topology())
     }
@@ -85,11 +96,13 @@ impl Catalog {
     /// The names of all policies.
     pub fn names(&self) -> Vec<String> {
         let orders = || catalog::names();
-        let queued = self.topologies().flat_map(|topology| orders().map(|order| format!("{}:{order}", topology.name)));
+        let queued = self
+            .topologies()
+            .flat_map(|topology| orders().map(|order| format!("{}:{order}", topology.name)));
         queued.chain(self.schedulers().map(|scheduler| scheduler.name.to_string())).collect()
     }
 
-    /// All of them, as they are by default.
+    /// All policies with default options.
     pub fn all(&self) -> Vec<PolicySpec> {
         self.names().iter().filter_map(|name| self.parse(name).ok()).collect()
     }
@@ -105,10 +118,20 @@ impl Catalog {
     pub fn parse(&self, text: &str) -> Result<PolicySpec, PolicyError> {
         let (name, options) = split_options(text);
         if let Some((front, back)) = name.split_once('/') {
-            return Err(PolicyError::Slash { wrong: text.to_string(), right: format!("{front}?{}", back.replace('/', "&")) });
+            return Err(PolicyError::Slash {
+                wrong: text.to_string(),
+                right: format!("{front}?{}", back.replace('/', "&")),
+            });
         }
-        let (descriptor, order) = self.resolve(name).ok_or_else(|| PolicyError::UnknownName(name.to_string()))?;
-        let mut spec = PolicySpec { text: name.to_string(), descriptor, order, set: Vec::new(), values: descriptor.presets() };
+        let (descriptor, order) =
+            self.resolve(name).ok_or_else(|| PolicyError::UnknownName(name.to_string()))?;
+        let mut spec = PolicySpec {
+            text: name.to_string(),
+            descriptor,
+            order,
+            set: Vec::new(),
+            values: descriptor.presets(),
+        };
         for (option, value) in options {
             spec.set(option, value)?;
         }
@@ -116,7 +139,8 @@ impl Catalog {
     }
 
     fn resolve(&self, name: &str) -> Option<(Descriptor, Option<&'static Entry>)> {
-        let (front, order) = name.split_once(':').map_or((name, None), |(front, order)| (front, Some(order)));
+        let (front, order) =
+            name.split_once(':').map_or((name, None), |(front, order)| (front, Some(order)));
         let descriptor = *self.find(front)?;
         let order = match (descriptor.is_topology(), order) {
             (true, Some(order)) => Some(catalog::entry(order)?),
@@ -127,7 +151,7 @@ impl Catalog {
     }
 }
 
-/// Names that mean something else on the command line.
+/// Names with another meaning on the command line.
 const RESERVED: [&str; 4] = ["all", "bpf", "canary", "kernel"];
 
 /// A policy by name, with its options.
@@ -136,19 +160,20 @@ const RESERVED: [&str; 4] = ["all", "bpf", "canary", "kernel"];
 /// use schedsim::policy::PolicySpec;
 ///
 /// assert!(PolicySpec::parse("take:multilist2?quantum=1ms").is_ok());
-/// assert_eq!(PolicySpec::parse("take:cfs").unwrap_err().to_string(), "there is no policy named \"take:cfs\"");
+/// let error = PolicySpec::parse("take:cfs").unwrap_err();
+/// assert_eq!(error.to_string(), "there is no policy named \"take:cfs\"");
 /// ```
 #[derive(Clone, Debug)]
 pub struct PolicySpec {
     text: String,
     descriptor: Descriptor,
     order: Option<&'static Entry>,
-    /// The options that were given.
+    /// The options that were given explicitly.
     set: Vec<&'static str>,
     values: Values,
 }
 
-/// Policies are the same if they are written the same.
+/// Two specs are equal if they are written the same.
 impl PartialEq for PolicySpec {
     fn eq(&self, other: &PolicySpec) -> bool {
         self.text == other.text
@@ -156,7 +181,7 @@ impl PartialEq for PolicySpec {
 }
 
 impl PolicySpec {
-    /// The policy of this name among those that come with this crate; see [`Catalog::parse`].
+    /// The policy of this name among those of this crate; see [`Catalog::parse`].
     ///
     /// # Errors
     /// As of [`Catalog::parse`].
@@ -164,23 +189,23 @@ impl PolicySpec {
         Catalog::built_in().parse(text)
     }
 
-    /// What it says of itself.
+    /// Its descriptor.
     pub fn descriptor(&self) -> &Descriptor {
         &self.descriptor
     }
 
-    /// Whether this option was given.
+    /// Whether this option was given explicitly.
     pub fn sets(&self, option: &str) -> bool {
         self.set.contains(&option)
     }
 
-    /// The value of an option that is a duration, given or by default; none if there is no such option.
+    /// The value of a duration option, given or by default; `None` if there is no such option.
     pub fn duration(&self, option: &str) -> Option<Nanos> {
         self.descriptor.option(option)?;
         self.given(1).duration_if_set(option)
     }
 
-    /// The same with another option set.
+    /// This policy with another option set.
     ///
     /// # Errors
     /// If there is no such option, it is set already, or it cannot have that value.
@@ -193,24 +218,48 @@ impl PolicySpec {
     fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), PolicyError> {
         let policy = || self.descriptor.name.to_string();
         let Some(option) = self.descriptor.option(name) else {
-            let known = self.descriptor.options.iter().map(|option| option.name.to_string()).collect();
-            return Err(PolicyError::UnknownOption { policy: policy(), option: name.to_string(), known });
+            if let Some(renamed) =
+                self.descriptor.options.iter().find(|option| option.former == Some(name))
+            {
+                return Err(PolicyError::Renamed {
+                    policy: policy(),
+                    option: name.to_string(),
+                    now: renamed.name,
+                });
+            }
+            let known =
+                self.descriptor.options.iter().map(|option| option.name.to_string()).collect();
+            return Err(PolicyError::UnknownOption {
+                policy: policy(),
+                option: name.to_string(),
+                known,
+            });
         };
         if self.sets(option.name) {
             return Err(PolicyError::Twice { policy: policy(), option: name.to_string() });
         }
         let text = value.unwrap_or_default();
-        let wrong = |expected| PolicyError::BadValue { policy: policy(), option: name.to_string(), value: text.to_string(), expected };
+        let wrong = |expected| PolicyError::BadValue {
+            policy: policy(),
+            option: name.to_string(),
+            value: text.to_string(),
+            expected,
+        };
         self.values.set(option.name, option.parse(text).map_err(wrong)?);
         self.text += &format!("{}{name}={text}", if self.set.is_empty() { '?' } else { '&' });
         self.set.push(option.name);
         Ok(())
     }
 
-    /// Whether the options fit each other.
+    /// Checks that the options fit each other.
     fn check(self) -> Result<PolicySpec, PolicyError> {
         let policy = self.descriptor.name.to_string();
-        let wrong = |(option, value, expected): (&str, _, _)| PolicyError::BadValue { policy, option: option.to_string(), value, expected };
+        let wrong = |(option, value, expected): (&str, _, _)| PolicyError::BadValue {
+            policy,
+            option: option.to_string(),
+            value,
+            expected,
+        };
         self.descriptor.scheduler.check(&self.given(1)).map_err(wrong)?;
         Ok(self)
     }
@@ -219,17 +268,17 @@ impl PolicySpec {
         Given { cpus, order: self.order, values: &self.values }
     }
 
-    /// The policy itself for a machine of `cpus` CPUs, for whoever drives it differently than the engine does.
+    /// Builds the policy for a machine of `cpus` CPUs, for drivers other than the engine.
     pub fn policy(&self, cpus: u16) -> AnyPolicy {
         self.descriptor.scheduler.policy(&self.given(cpus))
     }
 
-    /// What the policy guarantees on so many CPUs.
+    /// The policy's promises on `cpus` CPUs.
     pub fn promises(&self, cpus: u16) -> Promises {
         super::Policy::promises(&self.policy(cpus))
     }
 
-    /// What the policy cannot do without.
+    /// The policy's needs.
     pub fn needs(&self) -> Needs {
         super::Policy::needs(&self.policy(1))
     }
@@ -239,17 +288,30 @@ impl PolicySpec {
         super::Policy::migrates(&self.policy(cpus))
     }
 
-    /// The structure of [`readyq::catalog`] that keeps its ready tasks, or comes nearest to what does; `None` if none does.
+    /// The structure of [`readyq::catalog`] that holds its ready tasks, or the most similar one;
+    /// `None` if there is none.
     pub fn structure(&self) -> Option<&'static str> {
         self.order.map(|order| order.name).or(self.descriptor.structure)
     }
 
-    /// Behind [`engine::simulate_named`](crate::engine::simulate_named).
-    pub(crate) fn simulate(&self, source: Source, machine: &Machine, options: Options, trace: Trace) -> Result<Outcome, Error> {
-        self.descriptor.scheduler.simulate(&self.given(machine.cpus), source, machine, options, trace)
+    /// Implements [`engine::simulate_named`](crate::engine::simulate_named).
+    pub(crate) fn simulate(
+        &self,
+        source: Source,
+        machine: &Machine,
+        options: Options,
+        trace: Trace,
+    ) -> Result<Outcome, Error> {
+        self.descriptor.scheduler.simulate(
+            &self.given(machine.cpus),
+            source,
+            machine,
+            options,
+            trace,
+        )
     }
 
-    /// Behind [`engine::simulate_open`](crate::engine::simulate_open).
+    /// Implements [`engine::simulate_open`](crate::engine::simulate_open).
     pub(crate) fn simulate_open(
         &self,
         model: &Model,
@@ -257,23 +319,29 @@ impl PolicySpec {
         options: Options,
         open: &mut OpenSystem,
     ) -> Result<Outcome, Error> {
-        self.descriptor.scheduler.simulate_open(&self.given(machine.cpus), model, machine, options, open)
+        self.descriptor.scheduler.simulate_open(
+            &self.given(machine.cpus),
+            model,
+            machine,
+            options,
+            open,
+        )
     }
 }
 
-/// As it was written.
+/// The name as it was written.
 impl fmt::Display for PolicySpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.text)
     }
 }
 
-/// Why a name stands for no policy.
+/// Why a name is no policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PolicyError {
     /// No such topology, order or scheduler.
     UnknownName(String),
-    /// Options behind slashes, as they once were.
+    /// Options after slashes, the former syntax.
     Slash {
         /// What was written.
         wrong: String,
@@ -288,6 +356,15 @@ pub enum PolicyError {
         option: String,
         /// Those that it has.
         known: Vec<String>,
+    },
+    /// An option under its former name.
+    Renamed {
+        /// The policy, without its order.
+        policy: String,
+        /// The option.
+        option: String,
+        /// Its present name.
+        now: &'static str,
     },
     /// An option is given twice.
     Twice {
@@ -313,14 +390,21 @@ impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PolicyError::UnknownName(name) => write!(f, "there is no policy named {name:?}"),
-            PolicyError::Slash { wrong, right } => write!(f, "options stand behind a question mark: write `{right}`, not `{wrong}`"),
+            PolicyError::Slash { wrong, right } => {
+                write!(f, "options stand behind a question mark: write `{right}`, not `{wrong}`")
+            }
             PolicyError::UnknownOption { policy, option, known } if known.is_empty() => {
                 write!(f, "the policy {policy} takes no options, so not {option:?}")
             }
             PolicyError::UnknownOption { policy, option, known } => {
                 write!(f, "the policy {policy} has no option {option:?}: give {}", known.join(", "))
             }
-            PolicyError::Twice { policy, option } => write!(f, "the option {option} of {policy} is given twice: give it once"),
+            PolicyError::Renamed { policy, option, now } => {
+                write!(f, "the option {option} of {policy} is called {now} now: give {now}")
+            }
+            PolicyError::Twice { policy, option } => {
+                write!(f, "the option {option} of {policy} is given twice: give it once")
+            }
             PolicyError::BadValue { policy, option, value, expected } => {
                 write!(f, "the option {option} of {policy} cannot be {value:?}: give {expected}")
             }

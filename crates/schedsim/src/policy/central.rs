@@ -1,17 +1,24 @@
 //! Central queue: one ready queue for all CPUs.
 //!
-//! The load is always balanced, and a task runs on whichever CPU is free next: right when migrations are free. Under load a task migrates
-//! almost every time it is dispatched, so it does badly when migrations cost. Source: Curran & Stumm 1990, §3.4 (CQ). With their shortcut from
-//! Topaz (`shortcut`): a task whose last CPU is idle when it wakes continues there. `search` beyond the first is §4.2's search length: an idle CPU
-//! looks at that many tasks, in order, for one that ran there last; `Search::TopLevel` is §5.3's scan of all tasks of the best level, or of
-//! the best group of priorities where several share a level.
+//! The load is always balanced, and a task runs on whichever CPU is free next. Right when
+//! migrations are free. Under load a task migrates at almost every dispatch, so it does badly when
+//! migrations cost. Source: Curran & Stumm 1990, §3.4 (CQ). `shortcut` is their variant from Topaz:
+//! a woken task whose last CPU is idle continues there. `search` beyond the first is §4.2's search
+//! length: an idle CPU examines this many tasks, in order, for one that last ran there.
+//! `Search::TopLevel` is §5.3's scan of all tasks of the best level, or of the best group of
+//! priorities where several share a level.
 //!
-//! Deviation: affinity, which the paper does not have; tasks that may not run on the CPU are passed over.
+//! Deviation: affinity, which the paper does not have; a CPU passes over tasks that may not run
+//! there.
 
 use super::descriptor::{Descriptor, Given};
 use super::options::OptionSpec;
 use super::topology::{self, Orders, Search, Topology};
-use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Scan, Wake, fetch, renew, take_out};
+use super::{
+    Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Scan, Wake, fetch, renew,
+    take_out,
+};
+use crate::workload::Affinity;
 use crate::{CpuId, Nanos, TaskId};
 use readyq::{Node, Nodes, ReadyQueue};
 use std::marker::PhantomData;
@@ -23,7 +30,8 @@ pub struct Central<Q> {
     waiting: u32,
     nodes: Vec<Node>,
     options: Options,
-    /// Tasks alive that may not run everywhere; while there are none, the head of the queue suits every CPU.
+    /// The number of live tasks with restricted affinity. While there are none, the head of the
+    /// queue suits every CPU.
     restricted: usize,
     /// How many tasks the last dispatch examined.
     examined: u32,
@@ -34,20 +42,26 @@ pub struct Central<Q> {
 pub struct Options {
     /// How long a task runs before it goes back to the queue.
     pub quantum: Nanos,
-    /// How priorities become levels.
+    /// The mapping of priorities to levels.
     pub levels: Levels,
-    /// At which tasks an idle CPU looks for one that ran there last.
+    /// How far an idle CPU searches for a task that last ran there.
     pub search: Search,
-    /// Whether a woken task goes on where it last ran if that CPU is idle.
+    /// Whether a woken task continues on its last CPU if that is idle.
     pub shortcut: bool,
-    /// Whether a woken task stops a running task of a worse level at once.
+    /// Whether a woken task preempts a running task of a worse level.
     pub preempt: bool,
 }
 
 impl Options {
-    /// As in the paper's Baseline System, with this quantum.
+    /// The paper's Baseline System, with this quantum.
     pub fn baseline(quantum: Nanos) -> Options {
-        Options { quantum, levels: Levels::new(1), search: Search::First(1), shortcut: true, preempt: false }
+        Options {
+            quantum,
+            levels: Levels::new(1),
+            search: Search::First(1),
+            shortcut: true,
+            preempt: false,
+        }
     }
 }
 
@@ -57,20 +71,23 @@ impl<Q: ReadyQueue> Central<Q> {
         Central { queue, waiting: 0, nodes: Vec::new(), options, restricted: 0, examined: 1 }
     }
 
-    /// The running task of the worst level that `task` may push off its CPU.
+    /// The running task of the worst level that `task` may preempt.
     fn victim(&self, cx: &Context, task: TaskId) -> Option<CpuId> {
         let level = |task| self.options.levels.of(cx.task(task).prio);
         let running = cx.allowed_cpus(task).filter_map(|cpu| Some((level(cx.current(cpu)?), cpu)));
-        running.max_by_key(|&(level, cpu)| (level, std::cmp::Reverse(cpu))).filter(|&(worst, _)| worst > level(task)).map(|(_, cpu)| cpu)
+        running
+            .max_by_key(|&(level, cpu)| (level, std::cmp::Reverse(cpu)))
+            .filter(|&(worst, _)| worst > level(task))
+            .map(|(_, cpu)| cpu)
     }
 
-    /// The waiting task that `cpu` shall run, taken out of the queue.
+    /// Removes from the queue the task that `cpu` runs next.
     #[inline(never)]
     fn search(&mut self, cx: &Context, cpu: CpuId) -> Option<TaskId> {
         let nodes = Nodes::from_mut(&mut self.nodes);
         let level = |task| self.options.levels.of(cx.task(task).prio);
         let (mut first, mut looked_at) = (None, 0);
-        // The search ends with a task that ran here last, or with one too far.
+        // The search ends with a task that last ran here, or at its limit.
         let end = self.queue.find(nodes, |task| {
             if !cx.allowed(task, cpu) {
                 return false;
@@ -99,14 +116,22 @@ impl<Q: ReadyQueue> Central<Q> {
     /// A CPU that left idle may have taken another task than the one it was kicked for.
     #[cold]
     fn kick_for_passed_over(&mut self, cx: &Context) -> Effect {
-        let passed_over = self.queue.find(Nodes::from_mut(&mut self.nodes), |task| cx.idle_cpu_for(task).is_some());
+        let passed_over = self
+            .queue
+            .find(Nodes::from_mut(&mut self.nodes), |task| cx.idle_cpu_for(task).is_some());
         passed_over.and_then(|task| cx.idle_cpu_for(task)).map_or(Effect::Nothing, Effect::Kick)
     }
 }
 
 impl<Q: ReadyQueue> Policy for Central<Q> {
     fn promises(&self) -> Promises {
-        Promises { work_conserving: true, locally_work_conserving: true, inherits: true, ..Promises::default() }
+        Promises {
+            work_conserving: true,
+            locally_work_conserving: true,
+            inherits: true,
+            hotplug: true,
+            ..Promises::default()
+        }
     }
 
     fn queue_length(&self, _cpu: CpuId) -> u32 {
@@ -147,7 +172,11 @@ impl<Q: ReadyQueue> Policy for Central<Q> {
     fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
         let alone = self.queue.is_empty();
         self.waiting += 1;
-        self.queue.insert(Nodes::from_mut(&mut self.nodes), task, self.options.levels.of(cx.task(task).prio));
+        self.queue.insert(
+            Nodes::from_mut(&mut self.nodes),
+            task,
+            self.options.levels.of(cx.task(task).prio),
+        );
         if alone && matches!(why, Enqueue::SliceOver | Enqueue::Yielded) {
             return Effect::Nothing; // `cpu` itself is about to dispatch and finds it
         }
@@ -156,7 +185,7 @@ impl<Q: ReadyQueue> Policy for Central<Q> {
         }
         match cx.idle_cpu_for(task) {
             Some(idle) => Effect::Kick(idle),
-            None if self.options.preempt && matches!(why, Enqueue::New | Enqueue::Wakeup) => {
+            None if self.options.preempt && why.comes() => {
                 self.victim(cx, task).map_or(Effect::Nothing, Effect::Preempt)
             }
             None => Effect::Nothing,
@@ -165,8 +194,19 @@ impl<Q: ReadyQueue> Policy for Central<Q> {
 
     #[inline(always)]
     fn update_idle(&mut self, cx: &mut Context, _cpu: CpuId, idle: bool) -> Effect {
-        // The CPU may have been kicked for another task than it took. If all tasks run everywhere, that one gets the CPU kicked for this one.
-        if idle || self.restricted == 0 || cx.idle().is_empty() { Effect::Nothing } else { self.kick_for_passed_over(cx) }
+        // The CPU may have been kicked for another task than it took. If all tasks run everywhere,
+        // that task gets the CPU kicked for this one.
+        if idle || self.restricted == 0 || cx.idle().is_empty() {
+            Effect::Nothing
+        } else {
+            self.kick_for_passed_over(cx)
+        }
+    }
+
+    fn set_cpumask(&mut self, cx: &mut Context, task: TaskId, old: Affinity) -> Effect {
+        self.restricted += usize::from(cx.is_restricted(task));
+        self.restricted -= usize::from(old != Affinity::Any);
+        Effect::Nothing
     }
 
     fn dequeue(&mut self, _cx: &mut Context, task: TaskId) {
@@ -201,11 +241,16 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
             1,
             1_000_000,
             "tasks",
-            "how many tasks a CPU looks at for one that last ran there, or all, or all of the best level (top)",
+            "how many tasks a CPU looks at for one that last ran there, or all, or all of the \
+             best level (top)",
         )
         .or(&["all", "top"])
         .by_default("1"),
-        OptionSpec::flag("shortcut", "whether a woken task goes on where it last ran if that CPU is idle").by_default("yes"),
+        OptionSpec::flag(
+            "shortcut",
+            "whether a woken task continues on its last CPU if that is idle",
+        )
+        .by_default("yes"),
     ],
     structure: None,
     scheduler: &Orders(PhantomData::<CentralQueue>),

@@ -1,14 +1,14 @@
-//! What a policy may know.
+//! The information that a policy may use.
 
 use super::loads::{Ties, pick};
-use crate::seat::{Breach, Callback, Ended, Rule, TaskState};
+use crate::seat::{Away, Breach, Callback, Ended, Rule, TaskState};
 use crate::workload::{Affinity, Attributes, Cgroup, Reservation};
 use crate::{CpuId, CpuSet, Machine, Random, TaskId, Time};
 
-/// How many kinds of domains there are: cores, clusters, nodes, machines.
+/// The number of kinds of domains: cores, clusters, nodes, machines.
 pub const LEVELS: usize = 4;
 
-/// The world as a policy sees it: the time, the machine, what runs where, and random numbers.
+/// The state that a policy sees: time, machine, running tasks, and random numbers.
 #[derive(Clone, Debug)]
 pub struct Context {
     pub(crate) now: Time,
@@ -18,32 +18,35 @@ pub struct Context {
     pub(crate) cpu_sets: Vec<CpuSet>,
     pub(crate) current: Vec<TaskId>,
     pub(crate) idle: CpuSet,
+    /// The CPUs that are offline or taken by another class.
+    pub(crate) away: Vec<(CpuId, Away)>,
     pub(crate) random: Random,
     pub(crate) reservations: Vec<Option<Reservation>>,
     pub(crate) cgroups: Vec<Cgroup>,
-    /// Why the run is over, if it is.
+    /// Why the run ended early, if it did.
     pub(crate) ended: Option<Box<Ended>>,
 }
 
-/// A task as a policy sees it.
+/// The state of a task that a policy sees.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TaskView {
     /// Linux's kernel priority: 0…99 real-time (0 most important), 100…139 for nice −20…19.
     pub prio: u8,
     /// Its scheduling policy and request.
     pub attributes: Attributes,
-    /// Whether it was known on arrival to need the CPU all the time (Curran & Stumm's processor-intensive tasks).
+    /// Whether it is known on arrival as a task that needs the CPU all the time (Curran & Stumm's
+    /// processor-intensive tasks).
     pub intensive: bool,
     /// Where it may run.
     pub affinity: Affinity,
-    /// Where it last ran, or where it was last put to wait.
+    /// The CPU on which it last ran or waited.
     pub cpu: CpuId,
-    /// What it does, which only the [seat](crate::seat) changes.
+    /// Its state, which only the [seat](crate::seat) changes.
     pub(crate) state: TaskState,
 }
 
 impl TaskView {
-    /// A task of this priority that asks for nothing special and may run everywhere.
+    /// A task of this priority with default attributes and no affinity.
     pub fn of(prio: u8) -> TaskView {
         TaskView {
             prio,
@@ -68,6 +71,7 @@ impl Context {
             tasks: Vec::new(),
             cpu_sets,
             current,
+            away: Vec::new(),
             random,
             reservations: Vec::new(),
             cgroups: Vec::new(),
@@ -87,20 +91,24 @@ impl Context {
         &self.machine
     }
 
-    /// The CPUs that share a core with `cpu`, those that share a cache, those of its node, and all: without a topology, all share a cache.
+    /// The CPUs that share a core with `cpu`, those that share a cache, those of its node, and all
+    /// CPUs. Without a topology, all CPUs share a cache.
     pub fn spans(&self, cpu: CpuId) -> [&CpuSet; LEVELS] {
         self.machine.topology.as_ref().map_or([&self.all; LEVELS], |topology| topology.spans(cpu))
     }
 
-    /// Among which CPUs `cpu` balances its load, as Linux builds its domains: the nearest first, each larger than the one before, with its number.
+    /// The domains in which `cpu` balances its load, as in Linux: from near to far, each with its
+    /// number and larger than the one before.
     pub fn domains(&self, cpu: CpuId) -> impl Iterator<Item = (usize, &CpuSet)> {
         let spans = self.spans(cpu);
         let first = usize::from(self.machine.topology.is_none());
-        let larger = move |&index: &usize| spans[index].len() > if index == first { 1 } else { spans[index - 1].len() };
+        let larger = move |&index: &usize| {
+            spans[index].len() > if index == first { 1 } else { spans[index - 1].len() }
+        };
         (first..LEVELS).filter(larger).map(move |index| (index, spans[index]))
     }
 
-    /// The CPUs with which `cpu` shares its last cache.
+    /// The CPUs with which `cpu` shares its last-level cache.
     pub fn cluster(&self, cpu: CpuId) -> &CpuSet {
         self.spans(cpu)[1]
     }
@@ -111,7 +119,7 @@ impl Context {
         &self.tasks[task.index()]
     }
 
-    /// What `task` reserves, if anything.
+    /// The reservation of `task`, if any.
     pub fn reservation(&self, task: TaskId) -> Option<Reservation> {
         self.reservations.get(task.index()).copied().flatten()
     }
@@ -128,10 +136,22 @@ impl Context {
         (task != TaskId::NONE).then_some(task)
     }
 
+    /// The CPU that runs or is about to run `task`, if any.
+    #[inline]
+    pub fn runs_on(&self, task: TaskId) -> Option<CpuId> {
+        let cpu = self.tasks[task.index()].cpu;
+        (self.current[cpu.index()] == task).then_some(cpu)
+    }
+
     /// The CPUs that are idle and have not been kicked.
     #[inline]
     pub fn idle(&self) -> &CpuSet {
         &self.idle
+    }
+
+    /// Whether `cpu` is online and no better class has taken it.
+    pub fn is_available(&self, cpu: CpuId) -> bool {
+        self.away.iter().all(|&(other, _)| other != cpu)
     }
 
     /// Whether `task` may run on `cpu`.
@@ -144,7 +164,7 @@ impl Context {
         }
     }
 
-    /// The one CPU on which `task` may run, if there is just one.
+    /// The only CPU on which `task` may run, if there is just one.
     #[inline]
     pub fn pinned(&self, task: TaskId) -> Option<CpuId> {
         match self.tasks[task.index()].affinity {
@@ -159,8 +179,14 @@ impl Context {
         self.tasks[task.index()].affinity != Affinity::Any
     }
 
-    /// The CPU with the least `load` among those on which `task` may run. Looks at all of them: where loads are counts, [`Loads`](super::loads::Loads) need not.
-    pub(super) fn least(&mut self, task: TaskId, ties: Ties, load: impl Fn(&Context, CpuId) -> u64) -> CpuId {
+    /// The CPU with the minimum `load` among those on which `task` may run. It examines all of
+    /// them; for loads that are counts, [`Loads`](super::loads::Loads) is faster.
+    pub(super) fn least(
+        &mut self,
+        task: TaskId,
+        ties: Ties,
+        load: impl Fn(&Context, CpuId) -> u64,
+    ) -> CpuId {
         let (mut best, mut equals) = (u64::MAX, Vec::new());
         for cpu in self.allowed_cpus(task) {
             let load = load(self, cpu);
@@ -171,10 +197,14 @@ impl Context {
                 equals.push(cpu);
             }
         }
-        if equals.is_empty() { self.tasks[task.index()].cpu } else { pick(&equals, ties, &mut self.random) }
+        if equals.is_empty() {
+            self.tasks[task.index()].cpu
+        } else {
+            pick(&equals, ties, &mut self.random)
+        }
     }
 
-    /// The CPU that `task` last used if that is idle, else the lowest idle CPU on which it may run.
+    /// The CPU that `task` last used if that is idle, else the lowest idle CPU that it may use.
     #[inline(always)]
     pub fn idle_cpu_for(&self, task: TaskId) -> Option<CpuId> {
         if self.idle.is_empty() {
@@ -202,13 +232,14 @@ impl Context {
         &mut self.random
     }
 
-    /// Refuses a task: the run ends with this message, which is not the policy's fault. The first end stays.
+    /// Refuses a task: the run ends with this message, which blames the workload and not the
+    /// policy. The first end is kept.
     pub fn refuse(&mut self, message: impl Into<String>) {
         let ended = Ended::Refused { time: self.now, message: message.into() };
         self.ended.get_or_insert_with(|| Box::new(ended));
     }
 
-    /// Gives up in `callback`: the run ends with this message. The first end stays.
+    /// Gives up in `callback`: the run ends with this message. The first end is kept.
     pub fn fail(&mut self, callback: Callback, message: impl Into<String>) {
         let rule = Rule::GivesUp { message: message.into() };
         let breach = Breach { callback, rule, task: None, cpu: None, time: self.now };

@@ -1,6 +1,7 @@
-//! What a policy says of itself: its name, its options, its source, and how it is made.
+//! A policy's description: its name, options and source, and how to build it.
 //!
-//! A policy's file ends in one [`Descriptor`]. It is all that the program knows of the policy, and may stand in anyone's crate:
+//! A policy's file ends in one [`Descriptor`], which is all that the rest of the program uses. It
+//! may be in any crate:
 //!
 //! ```
 //! use schedsim::policy::{Catalog, Descriptor, Make, OptionSpec, Rr, RrOptions};
@@ -9,9 +10,13 @@
 //!     name: "brisk",
 //!     summary: "round robin with short quanta",
 //!     source: "an example",
-//!     options: &[OptionSpec::duration("quantum", "how long a task runs before its equals").by_default("1ms")],
+//!     options: &[OptionSpec::duration("quantum", "how long a task runs before its equals")
+//!         .by_default("1ms")],
 //!     structure: Some("priority"),
-//!     scheduler: &Make(|given| Rr::new(given.cpus(), RrOptions { quantum: given.duration("quantum"), throttle: None })),
+//!     scheduler: &Make(|given| {
+//!         let options = RrOptions { quantum: given.duration("quantum"), throttle: None };
+//!         Rr::new(given.cpus(), options)
+//!     }),
 //! };
 //!
 //! let catalog = Catalog::built_in().with(&[BRISK]).unwrap();
@@ -29,21 +34,21 @@ use crate::{Machine, Nanos};
 use readyq::catalog::Entry;
 use std::fmt;
 
-/// What a policy says of itself.
+/// The description of a policy.
 #[derive(Clone, Copy)]
 pub struct Descriptor {
-    /// What it is called: small letters, digits and hyphens or underscores.
+    /// Its name: small letters, digits and hyphens or underscores.
     pub name: &'static str,
-    /// What it does, in a sentence.
+    /// Its behaviour, in one sentence.
     pub summary: &'static str,
-    /// Where it comes from: a paper and its section, or a kernel's version and file.
+    /// Its source: a paper and section, or a kernel version and file.
     pub source: &'static str,
-    /// What may follow its name.
+    /// Its options.
     pub options: &'static [OptionSpec],
-    /// The structure of [`readyq::catalog`] whose operations cost what those of its ready queue do, for `--mips`; `None` if there is none, or if its name says
-    /// the order.
+    /// The structure of [`readyq::catalog`] whose costs equal those of its ready queue, for
+    /// `--mips`; `None` if there is none, or if the policy's name contains the order.
     pub structure: Option<&'static str>,
-    /// What makes and runs it: mostly a [`Make`].
+    /// Builds and runs the policy: usually a [`Make`].
     pub scheduler: &'static dyn Scheduler,
 }
 
@@ -59,21 +64,24 @@ impl Descriptor {
         self.options.iter().find(|option| option.name == name)
     }
 
-    /// Whether its name is followed by that of an order, as in `take:rr`.
+    /// Whether the name of an order follows its name, as in `take:rr`.
     pub fn is_topology(&self) -> bool {
         self.scheduler.is_topology()
     }
 
-    /// What holds if no option is given.
+    /// The defaults of all options.
     ///
     /// # Panics
-    /// If a default is no value of its option.
+    /// If a default is invalid for its option.
     pub(super) fn presets(&self) -> Values {
         let preset = |option: &OptionSpec| match option.preset {
             Preset::Unset(_) => None,
             Preset::Value(text) => match option.parse(text) {
                 Ok(value) => Some((option.name, value)),
-                Err(expected) => panic!("{}: the default of {} is {text:?}, which is not {expected}", self.name, option.name),
+                Err(expected) => panic!(
+                    "{}: the default of {} is {text:?}, which is not {expected}",
+                    self.name, option.name
+                ),
             },
         };
         Values(self.options.iter().filter_map(preset).collect())
@@ -91,7 +99,7 @@ impl Values {
     }
 }
 
-/// From what a policy is made: the number of CPUs, and the options that its descriptor lists.
+/// The input of a policy's constructor: the number of CPUs, and the options of its descriptor.
 #[derive(Clone, Copy, Debug)]
 pub struct Given<'a> {
     pub(super) cpus: u16,
@@ -115,10 +123,11 @@ impl Given<'_> {
     /// # Panics
     /// If the descriptor lists no such option.
     pub fn duration(&self, option: &str) -> Nanos {
-        self.duration_if_set(option).unwrap_or_else(|| panic!("the descriptor lists no duration `{option}` with a default"))
+        self.duration_if_set(option)
+            .unwrap_or_else(|| panic!("the descriptor lists no duration `{option}` with a default"))
     }
 
-    /// The value of an option that is a duration and need not have one.
+    /// The value of a duration option, if set.
     pub fn duration_if_set(&self, option: &str) -> Option<Nanos> {
         match self.value(option) {
             Some(Value::Duration(time)) => Some(time),
@@ -131,18 +140,20 @@ impl Given<'_> {
     /// # Panics
     /// If the descriptor lists no such option, or one with a range beyond `T`'s.
     pub fn count<T: TryFrom<u64>>(&self, option: &str) -> T {
-        self.count_if_set(option).unwrap_or_else(|| panic!("the descriptor lists no number `{option}` with a default"))
+        self.count_if_set(option)
+            .unwrap_or_else(|| panic!("the descriptor lists no number `{option}` with a default"))
     }
 
-    /// The value of an option that is a number and need not have one.
+    /// The value of a number option, if set.
     ///
     /// # Panics
     /// If the descriptor gives it a range beyond `T`'s.
     pub fn count_if_set<T: TryFrom<u64>>(&self, option: &str) -> Option<T> {
         match self.value(option) {
-            Some(Value::Count(count)) => {
-                Some(T::try_from(count).unwrap_or_else(|_| panic!("the range of `{option}` is larger than its type")))
-            }
+            Some(Value::Count(count)) => Some(
+                T::try_from(count)
+                    .unwrap_or_else(|_| panic!("the range of `{option}` is larger than its type")),
+            ),
             _ => None,
         }
     }
@@ -152,10 +163,11 @@ impl Given<'_> {
     /// # Panics
     /// If the descriptor lists no such option.
     pub fn flag(&self, option: &str) -> bool {
-        self.flag_if_set(option).unwrap_or_else(|| panic!("the descriptor lists no flag `{option}` with a default"))
+        self.flag_if_set(option)
+            .unwrap_or_else(|| panic!("the descriptor lists no flag `{option}` with a default"))
     }
 
-    /// The value of an option that is `yes` or `no` and need not be either.
+    /// The value of a `yes`/`no` option, if set.
     pub fn flag_if_set(&self, option: &str) -> Option<bool> {
         match self.value(option) {
             Some(Value::Flag(flag)) => Some(flag),
@@ -163,7 +175,7 @@ impl Given<'_> {
         }
     }
 
-    /// The word that an option is set to, if it is one of words and set.
+    /// The value of a word option, if set.
     pub fn word(&self, option: &str) -> Option<&'static str> {
         match self.value(option) {
             Some(Value::Word(word)) => Some(word),
@@ -172,19 +184,28 @@ impl Given<'_> {
     }
 }
 
-/// Makes a policy and runs it. The engine is compiled for the policy's type behind this trait, in the crate that has the descriptor, and not in every
-/// crate that names one: that is most of what this workspace takes to build.
+/// Builds a policy and runs it. Behind this trait the engine is compiled for the policy's type, in
+/// the crate of the descriptor and not in every crate that names one: that is most of this
+/// workspace's build time.
 pub trait Scheduler: Send + Sync {
-    /// The policy itself, for whoever drives it differently than the engine does.
+    /// Builds the policy, for drivers other than the engine.
     fn policy(&self, given: &Given) -> AnyPolicy;
 
-    /// [`simulate`] under it.
+    /// Runs [`simulate`] under it.
     ///
     /// # Errors
     /// As [`simulate`].
-    fn simulate(&self, given: &Given, source: Source, machine: &Machine, options: Options, trace: Trace) -> Result<Outcome, Error>;
+    fn simulate(
+        &self,
+        given: &Given,
+        source: Source,
+        machine: &Machine,
+        options: Options,
+        trace: Trace,
+    ) -> Result<Outcome, Error>;
 
-    /// The same of a model of which only `open` sees the events: a third faster, because the engine is compiled for it.
+    /// Runs a model that only `open` observes. It is a third faster, because the engine is compiled
+    /// for this observer.
     ///
     /// # Errors
     /// As [`simulate`].
@@ -197,18 +218,19 @@ pub trait Scheduler: Send + Sync {
         open: &mut OpenSystem,
     ) -> Result<Outcome, Error>;
 
-    /// Whether the options fit each other; else the option that does not, its value, and what it takes.
+    /// Checks that the options fit each other. Otherwise returns the option that does not, its
+    /// value, and what it accepts.
     fn check(&self, _given: &Given) -> Result<(), (&'static str, String, String)> {
         Ok(())
     }
 
-    /// Whether the name of an order follows.
+    /// Whether the name of an order follows the policy's name.
     fn is_topology(&self) -> bool {
         false
     }
 }
 
-/// Makes a policy by a function.
+/// Builds a policy by a function.
 pub struct Make<P>(pub fn(&Given) -> P);
 
 impl<P: Policy + Clone + 'static> Scheduler for Make<P> {
@@ -216,7 +238,14 @@ impl<P: Policy + Clone + 'static> Scheduler for Make<P> {
         AnyPolicy::new(self.0(given))
     }
 
-    fn simulate(&self, given: &Given, source: Source, machine: &Machine, options: Options, trace: Trace) -> Result<Outcome, Error> {
+    fn simulate(
+        &self,
+        given: &Given,
+        source: Source,
+        machine: &Machine,
+        options: Options,
+        trace: Trace,
+    ) -> Result<Outcome, Error> {
         Run { source, machine, options, sink: trace }.under(self.0(given))
     }
 
@@ -232,7 +261,7 @@ impl<P: Policy + Clone + 'static> Scheduler for Make<P> {
     }
 }
 
-/// A run that waits for its policy.
+/// A run without its policy.
 pub(super) struct Run<'w, 'm, S> {
     pub source: Source<'w>,
     pub machine: &'m Machine,

@@ -1,9 +1,12 @@
-//! What Linux's fair schedulers share, whatever order they run tasks in: a queue per CPU, which CPU a task wakes on, and load balancing.
+//! The common part of Linux's fair schedulers: a queue per CPU, wakeup placement, and load
+//! balancing.
 //!
-//! A [`Discipline`] says which of one CPU's tasks runs next and when it is preempted; [`Fair`] does the rest and is a [`Policy`]. Real-time
-//! tasks (priorities 0…99, the stop class among them) run before all fair ones; the fair server, an option, keeps them from starving those.
+//! A [`Discipline`] chooses which of one CPU's tasks runs next and when it is preempted; [`Fair`]
+//! does the rest and is a [`Policy`]. Real-time tasks (priorities 0…99, including the stop class)
+//! run before all fair ones. The fair server, an option, keeps fair tasks from starving.
 //!
-//! Source: Linux 6.18, `kernel/sched/core.c` (`schedule`, `try_to_wake_up`, `sched_tick`) and `fair.c`; see [`placement`] and [`balance`].
+//! Source: Linux 6.18, `kernel/sched/core.c` (`schedule`, `try_to_wake_up`, `sched_tick`) and
+//! `fair.c`; see [`placement`] and [`balance`].
 
 mod balance;
 pub mod groups;
@@ -13,76 +16,90 @@ use super::descriptor::Given;
 use super::options::OptionSpec;
 use super::realtime::{self, PERIOD, RealTime};
 use super::weights::weight;
-use super::{Context, Dispatch, Effect, Enqueue, LEVELS, Needs, Policy, Promises, Shares, Stop, TaskView, Wake};
-use crate::workload::{Cgroup, TaskClass};
+use super::{
+    Context, Dispatch, Effect, Enqueue, LEVELS, Needs, Policy, Promises, Reweight, Shares, Stop,
+    TaskView, Wake,
+};
+use crate::workload::{Affinity, Cgroup, TaskClass};
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 use readyq::{Level, Node, Nodes, ReadyQueue, RoundRobin};
 
-/// In which order a CPU runs its fair tasks. All times charged and compared are the caller's; a discipline has no clock.
+/// The order in which a CPU runs its fair tasks. All times are the caller's; a discipline has no
+/// clock.
 ///
-/// A CPU's *running* task takes part in everything although it waits in no queue. It is set by [`start`](Self::start), and stays so until it leaves
-/// or another starts, through the moment in which the CPU chooses anew.
+/// The *running* task of a CPU is on the queue although it does not wait. [`start`](Self::start)
+/// sets it. It stays so until it leaves or another task starts, even while the CPU chooses its next
+/// task.
 pub trait Discipline {
-    /// There are these groups, and no task yet. By default nobody asks in which a task is.
+    /// Sets the control groups, before any task exists. Optional: disciplines without groups ignore
+    /// it.
     fn set_groups(&mut self, _groups: &[Cgroup]) {}
 
-    /// A task comes into being.
+    /// A task is created.
     fn init_task(&mut self, task: TaskId, view: &TaskView);
 
-    /// Charges the running task of `cpu` for its time until `now`. Returns whether its turn is over.
+    /// Charges the running task of `cpu` for its time until `now`. Returns whether its slice is
+    /// over.
     fn charge(&mut self, cpu: CpuId, now: Time) -> bool;
 
-    /// A tick: whether the turn of the running task of `cpu`, which has just been charged, is over for a reason that only ticks look for.
+    /// A tick. Returns whether the slice of the running task of `cpu`, which has just been charged,
+    /// is over for a reason that only ticks check.
     fn expires(&mut self, _cpu: CpuId) -> bool {
         false
     }
 
-    /// Time has gone on: somebody may take part again that had used up what it may use.
+    /// Called when time advances, so that throttled groups can be replenished.
     fn refresh(&mut self, _now: Time) {}
 
-    /// When that will be on `cpu`, if somebody waits for it there.
+    /// When `cpu` must check again because a throttled group waits there.
     fn wakes_at(&self, _cpu: CpuId) -> Option<Time> {
         None
     }
 
-    /// Whether `task` may not run on any CPU until then.
+    /// Whether `task` is throttled on all CPUs.
     fn is_held(&self, _task: TaskId) -> bool {
         false
     }
 
-    /// `task`, which is on no queue, takes part on `cpu` from now on. The running task has been charged.
+    /// `task`, which is on no queue, joins that of `cpu`. The running task has been charged.
     fn join(&mut self, cpu: CpuId, task: TaskId, how: Join, now: Time);
 
-    /// `task` takes part on `cpu` no longer. The running task has been charged.
+    /// `task` leaves the queue of `cpu`. The running task has been charged.
     fn leave(&mut self, cpu: CpuId, task: TaskId, how: Leave, now: Time);
 
-    /// Whether `task` still takes part although it sleeps. If it wakes, it does so on the same CPU, by [`Join::Wakes`].
-    fn lingers(&self, task: TaskId) -> bool;
+    /// Whether `task` is still on the queue although it sleeps. If it wakes, it does so on the same
+    /// CPU, by [`Join::Wakes`].
+    fn in_delayed_dequeue(&self, task: TaskId) -> bool;
 
-    /// The task that shall run on `cpu`, the running one among them.
+    /// The task that should run on `cpu`, which may be the running one.
     fn pick(&mut self, cpu: CpuId) -> Option<TaskId>;
 
-    /// `task`, which was picked, runs on `cpu` from `now` on; whoever ran there waits.
+    /// `task`, which was picked, runs on `cpu` from `now` on; the task that ran there waits.
     fn start(&mut self, cpu: CpuId, task: TaskId, now: Time);
 
-    /// Whoever ran on `cpu` waits, because a task of a better class runs.
+    /// The running task of `cpu` waits, because a task of a better class runs.
     fn put_back(&mut self, cpu: CpuId);
 
-    /// The running task has been charged and gives up the rest of its turn.
-    fn yield_turn(&mut self, cpu: CpuId);
+    /// The running task, which has been charged, gives up the rest of its slice.
+    fn yield_task(&mut self, cpu: CpuId);
 
-    /// Whether `task`, which has just joined `cpu`, shall run instead of the running task, which has been charged.
+    /// Whether `task`, which has just joined `cpu`, preempts the running task, which has been
+    /// charged.
     fn preempts(&mut self, cpu: CpuId, task: TaskId) -> bool;
 
-    /// What it promises of shares.
+    /// The weight of `task` becomes that of `view` (`reweight_entity`). It does not wait. If it is
+    /// on the queue of `cpu`, its running task has been charged.
+    fn set_weight(&mut self, cpu: CpuId, task: TaskId, view: &TaskView);
+
+    /// The promised bound on shares.
     fn shares(&self) -> Option<Shares>;
 
-    /// Whether `task`, which waits on `cpu`, may be moved to a CPU where others wait without being held back there.
+    /// Whether `task`, which waits on `cpu`, may move to another CPU without a disadvantage there.
     fn may_move(&self, cpu: CpuId, task: TaskId) -> bool;
 }
 
-/// Whether a task that wakes preempts the running one because of what they are; `None` if virtual times decide. Idle tasks are preempted by
-/// all others, and neither those nor batch tasks preempt anybody else.
+/// Whether the classes decide that a waking task preempts the running one; `None` if virtual times
+/// decide. All other tasks preempt idle tasks; idle and batch tasks preempt only idle ones.
 pub fn class_preempts(waking: TaskClass, running: TaskClass) -> Option<bool> {
     match (running, waking) {
         (TaskClass::Idle, waking) if waking != TaskClass::Idle => Some(true),
@@ -91,7 +108,7 @@ pub fn class_preempts(waking: TaskClass, running: TaskClass) -> Option<bool> {
     }
 }
 
-/// How a task comes to take part.
+/// Why a task joins a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Join {
     /// It is new.
@@ -100,31 +117,38 @@ pub enum Join {
     Wakes,
     /// It comes from another CPU.
     Moves,
+    /// It was saved before.
+    Restored,
 }
 
-/// How a task ceases to take part.
+/// Why a task leaves a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Leave {
     /// It sleeps.
     Sleeps,
     /// It goes to another CPU.
     Moves,
+    /// Its attributes change, and it rejoins at once (`DEQUEUE_SAVE`); or it leaves while it waits.
+    Saved,
     /// It has ended.
     Exits,
 }
 
-/// Parameters common to the fair schedulers.
+/// Options common to the fair schedulers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
     /// The period of the tick (`1 / CONFIG_HZ`).
     pub tick: Nanos,
-    /// A task that ran less than this ago has a warm cache and is not moved (`sysctl_sched_migration_cost`).
+    /// A task that ran less than this ago has a warm cache and does not move
+    /// (`sysctl_sched_migration_cost`).
     pub cache_hot: Nanos,
-    /// Whether a waking task announces that the waker is about to sleep (`WF_SYNC`, as pipes do and futexes do not).
+    /// Whether a waking task announces that it is about to sleep (`WF_SYNC`, as pipes do and
+    /// futexes do not).
     pub sync_wakeups: bool,
-    /// The class above: quanta, throttling.
+    /// The real-time class: quanta, throttling.
     pub realtime: realtime::Options,
-    /// For how long fair tasks run once they have been kept from running for a second, this time included (the fair server's `runtime`, 50 ms since Linux 6.12).
+    /// How long fair tasks run after real-time tasks kept them from running for a second, this
+    /// time included (the fair server's `runtime`, 50 ms since Linux 6.12).
     pub server: Option<Nanos>,
 }
 
@@ -141,16 +165,24 @@ impl Default for Options {
 }
 
 /// The options of every fair scheduler.
-pub(super) const TICK: OptionSpec = OptionSpec::duration("tick", "the period of the tick").by_default("4ms");
+pub(super) const TICK: OptionSpec =
+    OptionSpec::duration("tick", "the period of the tick").by_default("4ms");
 pub(super) const HOT: OptionSpec =
-    OptionSpec::duration("hot", "a task that ran less than this ago is not moved to another CPU").by_default("500us");
-pub(super) const SYNC: OptionSpec = OptionSpec::flag("sync", "whether wakeups announce that the waker is about to sleep").by_default("no");
+    OptionSpec::duration("hot", "a task that ran less than this ago is not moved to another CPU")
+        .by_default("500us");
+pub(super) const SYNC: OptionSpec =
+    OptionSpec::flag("sync", "whether wakeups announce that the waker is about to sleep")
+        .by_default("no");
 pub(super) const QUANTUM: OptionSpec =
-    OptionSpec::duration("quantum", "how long a real-time task runs before its equals").unset("endless; 100ms for SCHED_RR tasks");
-pub(super) const SERVER: OptionSpec =
-    OptionSpec::duration("server", "for how long fair tasks run in each second in which real-time tasks leave them no time").unset("0");
+    OptionSpec::duration("quantum", "how long a real-time task runs before its equals")
+        .unset("endless; 100ms for SCHED_RR tasks");
+pub(super) const SERVER: OptionSpec = OptionSpec::duration(
+    "server",
+    "for how long fair tasks run in each second in which real-time tasks leave them no time",
+)
+.unset("0");
 
-/// As the options above say.
+/// Reads the options above.
 impl From<&Given<'_>> for Options {
     fn from(given: &Given) -> Options {
         Options {
@@ -176,47 +208,47 @@ pub struct Fair<D> {
     tasks: Vec<Task>,
     /// The links of the lists in `RunQueue::by_age`.
     nodes: Vec<Node>,
-    /// CPUs on which fair tasks wait.
+    /// CPUs with waiting fair tasks.
     crowded: CpuSet,
-    /// The class above.
+    /// The real-time class.
     realtime: RealTime,
-    /// When a busy CPU may next ask an idle one to help.
+    /// When a busy CPU may next ask an idle one for help (`nohz.next_balance`).
     next_help: Time,
 }
 
 /// One CPU.
 #[derive(Clone, Debug)]
 struct RunQueue {
-    /// Fair tasks that run or wait here, the one that has not run for longest first.
+    /// The fair tasks of this CPU that run or wait, the least recently run first.
     by_age: RoundRobin,
-    /// How many these are.
+    /// The number of these tasks.
     runnable: u32,
-    /// How many of them wait.
+    /// The number of those that wait.
     waiting: u32,
-    /// What they weigh together.
+    /// The sum of their weights.
     load: u64,
-    /// For how long, in ticks, fair tasks have waited here for real-time ones.
+    /// How long, in ticks, fair tasks have waited here for real-time ones.
     starved: Nanos,
     /// Until when fair tasks run before real-time ones, if they do.
     served_until: Option<Time>,
-    /// What an idle CPU is to be asked as soon as there is an occasion.
+    /// The request to an idle CPU that is sent at the next opportunity.
     help: Option<Help>,
-    /// Whether another CPU has asked this one, which idles, to take a task.
-    asked: bool,
-    /// In each domain of this CPU.
+    /// Whether a busy CPU has requested that this idle CPU takes a task.
+    is_requested: bool,
+    /// The next balancing time in each domain of this CPU.
     next_balance: [Time; LEVELS],
-    /// The first of these.
+    /// The earliest of these.
     balance_due: Time,
-    /// Attempts to balance in a row that moved nothing though the load was uneven.
+    /// Consecutive balancing attempts that moved nothing although the load was uneven.
     failed: u32,
 }
 
-/// What a busy CPU asks of an idle one.
+/// A busy CPU's request to an idle one.
 #[derive(Clone, Copy, Debug)]
 enum Help {
-    /// To look for a waiting task.
+    /// Look for a waiting task on this CPU.
     Take(CpuId),
-    /// To run the task that is about to be stopped.
+    /// Run the task that is about to be stopped.
     Run(CpuId),
 }
 
@@ -224,12 +256,16 @@ enum Help {
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 struct Task {
-    /// Whether it is of the class above, which a fair task can be for a time if it inherits.
+    /// Whether it is in the real-time class, which a fair task can enter by inheritance.
     is_real_time: bool,
+    /// Whether the discipline has initialised it: it has been a fair task before.
+    is_known: bool,
+    /// Whether the load of `cpu` includes its weight.
+    is_counted: bool,
     weight: u32,
-    /// Where it runs or waits, or did so last.
+    /// The CPU on which it runs, waits, or last did so.
     cpu: CpuId,
-    /// Where it was before it last woke somewhere else.
+    /// Its CPU before it last woke on another one.
     recent: CpuId,
     /// When it last stopped running on `cpu`, if it has run there.
     ran: Option<Time>,
@@ -246,7 +282,7 @@ impl<D: Discipline> Fair<D> {
             starved: Nanos::ZERO,
             served_until: None,
             help: None,
-            asked: false,
+            is_requested: false,
             next_balance: [Time::ZERO; LEVELS],
             balance_due: Time::ZERO,
             failed: 0,
@@ -263,33 +299,56 @@ impl<D: Discipline> Fair<D> {
         }
     }
 
-    /// Whether there is another CPU to give tasks to. If not, nobody looks at `RunQueue::by_age`.
+    /// Whether there is another CPU to balance with. If not, `RunQueue::by_age` is unused.
     fn balances(&self) -> bool {
         self.queues.len() > 1
     }
 
-    /// Whether `task` is of the class above.
+    /// Whether `task` is in the real-time class.
     fn is_real_time(&self, task: TaskId) -> bool {
         self.tasks[task.index()].is_real_time
     }
 
-    /// `task`, which takes part nowhere or lingers, is of the class that its priority says from now on.
+    /// Sets the class of `task` by its priority. The task is on no queue, or in delayed dequeue.
     fn classify(&mut self, cx: &Context, task: TaskId) {
         let is_real_time = self.realtime.has(cx, task);
-        if std::mem::replace(&mut self.tasks[task.index()].is_real_time, is_real_time) != is_real_time {
+        if std::mem::replace(&mut self.tasks[task.index()].is_real_time, is_real_time)
+            != is_real_time
+        {
             match is_real_time {
                 true => {
-                    self.end_lingering(cx, task);
+                    self.finish_delayed_dequeue(cx, task);
                     self.realtime.init_task(cx, task);
                 }
-                false => self.realtime.exit_task(cx, task),
+                false => {
+                    self.realtime.exit_task(cx, task);
+                    if !std::mem::replace(&mut self.tasks[task.index()].is_known, true) {
+                        self.discipline.init_task(task, cx.task(task));
+                    }
+                }
             }
         }
     }
 
-    /// `task` is not a fair one any more: if it still takes part although it sleeps, it comes back there and leaves, as it may run and sleep elsewhere now.
-    fn end_lingering(&mut self, cx: &Context, task: TaskId) {
-        if self.discipline.lingers(task) {
+    /// The nice value of `task` has changed; `cpu` is its CPU if it is on a queue.
+    fn reweigh(&mut self, cx: &Context, task: TaskId, cpu: CpuId) {
+        let view = cx.task(task);
+        let entry = &mut self.tasks[task.index()];
+        let before = std::mem::replace(&mut entry.weight, weight(view.prio, view.attributes.class));
+        if entry.is_counted {
+            let load = &mut self.queues[cpu.index()].load;
+            *load = *load - u64::from(before) + u64::from(entry.weight);
+        }
+        if entry.is_known {
+            self.discipline.charge(cpu, cx.now());
+            self.discipline.set_weight(cpu, task, view);
+        }
+    }
+
+    /// `task` is no longer a fair one. If it is in delayed dequeue, it rejoins there and leaves, as
+    /// it may run and sleep on another CPU now.
+    fn finish_delayed_dequeue(&mut self, cx: &Context, task: TaskId) {
+        if self.tasks[task.index()].is_known && self.discipline.in_delayed_dequeue(task) {
             let cpu = self.tasks[task.index()].cpu;
             self.discipline.charge(cpu, cx.now());
             self.discipline.join(cpu, task, Join::Wakes, cx.now());
@@ -297,7 +356,8 @@ impl<D: Discipline> Fair<D> {
         }
     }
 
-    /// The priority of `task` has changed while it ran on `cpu`: it takes part there, as one of its class (`rt_mutex_setprio`).
+    /// The priority of `task` changed while it ran on `cpu`: enqueues it there in its new class
+    /// (`rt_mutex_setprio`).
     fn enqueue_changed(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId) -> Effect {
         let was_real_time = self.is_real_time(task);
         match (was_real_time, self.realtime.has(cx, task)) {
@@ -318,7 +378,7 @@ impl<D: Discipline> Fair<D> {
         }
     }
 
-    /// A fair task counts as runnable on `cpu` from now on.
+    /// Counts a fair task as runnable on `cpu`.
     fn add(&mut self, cpu: CpuId, task: TaskId) {
         let balances = self.balances();
         let queue = &mut self.queues[cpu.index()];
@@ -326,10 +386,12 @@ impl<D: Discipline> Fair<D> {
             queue.by_age.insert(Nodes::from_mut(&mut self.nodes), task, Level(0));
         }
         queue.runnable += 1;
-        queue.load += u64::from(self.tasks[task.index()].weight);
+        let entry = &mut self.tasks[task.index()];
+        entry.is_counted = true;
+        queue.load += u64::from(entry.weight);
     }
 
-    /// A fair task is not runnable on `cpu` any more.
+    /// Counts a fair task as no longer runnable on `cpu`.
     fn subtract(&mut self, cpu: CpuId, task: TaskId) {
         let balances = self.balances();
         let queue = &mut self.queues[cpu.index()];
@@ -337,16 +399,18 @@ impl<D: Discipline> Fair<D> {
             queue.by_age.remove(Nodes::from_mut(&mut self.nodes), task);
         }
         queue.runnable -= 1;
-        queue.load -= u64::from(self.tasks[task.index()].weight);
+        let entry = &mut self.tasks[task.index()];
+        entry.is_counted = false;
+        queue.load -= u64::from(entry.weight);
     }
 
-    /// A runnable fair task waits on `cpu` from now on.
+    /// A runnable fair task starts to wait on `cpu`.
     fn wait(&mut self, cpu: CpuId) {
         self.queues[cpu.index()].waiting += 1;
         self.crowded.insert(cpu);
     }
 
-    /// A fair task does not wait on `cpu` any more.
+    /// A fair task no longer waits on `cpu`.
     fn end_wait(&mut self, cpu: CpuId) {
         let waiting = &mut self.queues[cpu.index()].waiting;
         *waiting -= 1;
@@ -355,42 +419,46 @@ impl<D: Discipline> Fair<D> {
         }
     }
 
-    /// A woken or new fair task takes part on `cpu`.
+    /// A woken or new fair task joins `cpu`.
     fn wake_fair(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, how: Join) -> Effect {
         self.discipline.refresh(cx.now());
-        // The kernel charges before it places a task, but not before it takes one back that lingered.
-        let is_over = !self.discipline.lingers(task) && self.discipline.charge(cpu, cx.now());
+        // The kernel charges before it places a task, but not before the wakeup of a task in
+        // delayed dequeue.
+        let is_over =
+            !self.discipline.in_delayed_dequeue(task) && self.discipline.charge(cpu, cx.now());
         self.discipline.join(cpu, task, how, cx.now());
         self.add(cpu, task);
         let Some(running) = cx.current(cpu) else {
-            let held_until = self.discipline.wakes_at(cpu).filter(|_| self.discipline.is_held(task));
+            let held_until =
+                self.discipline.wakes_at(cpu).filter(|_| self.discipline.is_held(task));
             return held_until.map_or(Effect::Kick(cpu), |time| Effect::KickAt(cpu, time));
         };
-        if self.realtime.has(cx, running) || self.realtime.is_told(cpu) {
+        if self.realtime.has(cx, running) || self.realtime.is_kicked(cpu) {
             return Effect::Nothing;
         }
         if is_over || self.discipline.charge(cpu, cx.now()) || self.discipline.preempts(cpu, task) {
-            return self.realtime.tell(cpu);
+            return self.realtime.kick(cpu);
         }
         Effect::Nothing
     }
 
-    /// A tick in which `cpu` runs a real-time task. Whether fair ones have waited for so long that it is their turn.
+    /// A tick while `cpu` runs a real-time task. Returns whether fair tasks have waited so long
+    /// that the fair server runs them.
     fn serve(&mut self, cx: &Context, cpu: CpuId) -> bool {
         let queue = &mut self.queues[cpu.index()];
-        let Some(turn) = self.options.server.filter(|_| queue.waiting > 0) else {
+        let Some(runtime) = self.options.server.filter(|_| queue.waiting > 0) else {
             return false;
         };
         queue.starved += self.options.tick;
-        let is_due = queue.starved + turn >= PERIOD;
+        let is_due = queue.starved + runtime >= PERIOD;
         if is_due {
-            queue.served_until = Some(cx.now() + turn);
+            queue.served_until = Some(cx.now() + runtime);
             self.realtime.lend(cpu, true);
         }
         is_due
     }
 
-    /// Takes `cpu` back from the fair tasks if they have had their turn, or there are none.
+    /// Ends the fair server's service on `cpu`, if its runtime is over or no fair task is left.
     fn end_service(&mut self, cx: &Context, cpu: CpuId) {
         let queue = &mut self.queues[cpu.index()];
         if queue.served_until.is_some_and(|until| until <= cx.now() || queue.runnable == 0) {
@@ -402,17 +470,27 @@ impl<D: Discipline> Fair<D> {
 
 impl<D: Discipline> Policy for Fair<D> {
     fn needs(&self) -> Needs {
-        Needs { tick: Some(self.options.tick), blocking: true, alarm: self.options.realtime.throttle.is_some() }
+        let alarm = self.options.realtime.throttle.is_some();
+        Needs {
+            tick: Some(self.options.tick),
+            blocking: true,
+            alarm,
+            most_cpus: Some(self.queues.len() as u16),
+        }
     }
 
     fn promises(&self) -> Promises {
         Promises {
-            work_conserving: false, // see `balance`; and a task that lingers wakes where it sleeps
+            work_conserving: false, // see `balance`; a delayed task wakes on its old CPU
             locally_work_conserving: self.options.realtime.throttle.is_none(),
             starvation_free: true,
             inherits: true,
             shares: self.discipline.shares(),
-            ..if self.options.server.is_none() { self.realtime.promises() } else { Promises::default() }
+            ..if self.options.server.is_none() {
+                self.realtime.promises()
+            } else {
+                Promises::default()
+            }
         }
     }
 
@@ -427,7 +505,16 @@ impl<D: Discipline> Policy for Fair<D> {
         let len = self.tasks.len().max(task.index() + 1);
         let view = cx.task(task);
         let is_real_time = self.realtime.has(cx, task);
-        let new = Task { is_real_time, weight: weight(view.prio, view.attributes.class), cpu: view.cpu, recent: view.cpu, ran: None };
+        let weight = weight(view.prio, view.attributes.class);
+        let new = Task {
+            is_real_time,
+            is_known: !is_real_time,
+            is_counted: false,
+            weight,
+            cpu: view.cpu,
+            recent: view.cpu,
+            ran: None,
+        };
         self.tasks.resize(len, new);
         self.nodes.resize(len, Node::NEW);
         self.tasks[task.index()] = new;
@@ -451,7 +538,7 @@ impl<D: Discipline> Policy for Fair<D> {
             return self.realtime.select_cpu(cx, task);
         }
         let last = self.tasks[task.index()].cpu;
-        if self.discipline.lingers(task) {
+        if self.discipline.in_delayed_dequeue(task) {
             return last;
         }
         let cpu = match cx.pinned(task) {
@@ -468,27 +555,36 @@ impl<D: Discipline> Policy for Fair<D> {
     }
 
     fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
-        if why == Enqueue::PrioChanged {
+        if why == Enqueue::Restored {
+            self.classify(cx, task);
+        } else if why == Enqueue::PrioChanged
+            || !why.comes() && self.is_real_time(task) != self.realtime.has(cx, task)
+        {
             return self.enqueue_changed(cx, task, cpu);
         }
         if self.is_real_time(task) {
             return self.realtime.enqueue(cx, task, cpu, why);
         }
+        // It may not have waited where it was placed: loads are balanced.
+        let own = self.tasks[task.index()].cpu;
+        let cpu = if why == Enqueue::Restored && cx.allowed(task, own) { own } else { cpu };
         self.tasks[task.index()].cpu = cpu;
         self.wait(cpu);
         match why {
             Enqueue::New => self.wake_fair(cx, task, cpu, Join::New),
             Enqueue::Wakeup => self.wake_fair(cx, task, cpu, Join::Wakes),
-            // It takes part still.
-            Enqueue::SliceOver | Enqueue::Preempted | Enqueue::Yielded | Enqueue::PrioChanged => match self.queues[cpu.index()].help.take()
-            {
-                None => Effect::Nothing,
-                Some(Help::Take(idle)) => Effect::Kick(idle),
-                Some(Help::Run(idle)) => {
-                    self.transfer(cx, task, cpu, idle);
-                    Effect::Kick(idle)
+            Enqueue::Restored => self.wake_fair(cx, task, cpu, Join::Restored),
+            // It is still on the queue.
+            Enqueue::SliceOver | Enqueue::Preempted | Enqueue::Yielded | Enqueue::PrioChanged => {
+                match self.queues[cpu.index()].help.take() {
+                    None => Effect::Nothing,
+                    Some(Help::Take(idle)) => Effect::Kick(idle),
+                    Some(Help::Run(idle)) => {
+                        self.transfer(cx, task, cpu, idle);
+                        Effect::Kick(idle)
+                    }
                 }
-            },
+            }
         }
     }
 
@@ -499,8 +595,43 @@ impl<D: Discipline> Policy for Fair<D> {
         let cpu = self.tasks[task.index()].cpu;
         self.end_wait(cpu);
         self.discipline.charge(cpu, cx.now());
-        self.discipline.leave(cpu, task, Leave::Exits, cx.now());
+        self.discipline.leave(cpu, task, Leave::Saved, cx.now());
         self.subtract(cpu, task);
+    }
+
+    fn set_weight(&mut self, cx: &mut Context, task: TaskId, old: u8, why: Reweight) -> Effect {
+        if why == Reweight::Inherited {
+            // Its weight follows its own nice value, and its class changes at `enqueue`.
+            return Effect::Nothing;
+        }
+        let runs = cx.runs_on(task);
+        self.reweigh(cx, task, self.tasks[task.index()].cpu);
+        let was_real_time = self.is_real_time(task);
+        match (was_real_time, self.realtime.has(cx, task), runs) {
+            (true, true, _) => self.realtime.set_weight(cx, task),
+            // It changed class, or got worse while others wait: the next task is chosen again
+            // (`prio_changed_fair`).
+            (true, false, Some(cpu)) | (false, true, Some(cpu)) => self.realtime.kick(cpu),
+            (false, false, Some(cpu))
+                if cx.task(task).prio > old && self.queues[cpu.index()].waiting > 0 =>
+            {
+                self.realtime.kick(cpu)
+            }
+            _ => Effect::Nothing,
+        }
+    }
+
+    fn set_cpumask(&mut self, cx: &mut Context, task: TaskId, old: Affinity) -> Effect {
+        if self.is_real_time(task) {
+            self.realtime.set_cpumask(cx, task, old);
+        } else {
+            self.finish_delayed_dequeue(cx, task);
+        }
+        Effect::Nothing
+    }
+
+    fn disable(&mut self, cx: &mut Context, task: TaskId) {
+        self.finish_delayed_dequeue(cx, task);
     }
 
     fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
@@ -518,14 +649,18 @@ impl<D: Discipline> Policy for Fair<D> {
         }?;
         self.discipline.start(cpu, task, cx.now());
         if self.balances() {
-            let (by_age, nodes) = (&mut self.queues[cpu.index()].by_age, Nodes::from_mut(&mut self.nodes));
+            let (by_age, nodes) =
+                (&mut self.queues[cpu.index()].by_age, Nodes::from_mut(&mut self.nodes));
             by_age.remove(nodes, task);
             by_age.insert(nodes, task, Level(0));
         }
         self.end_wait(cpu);
         let queue = &mut self.queues[cpu.index()];
         queue.starved = Nanos::ZERO;
-        Some(Dispatch { task, slice: queue.served_until.map_or(Nanos::MAX, |until| until.since(cx.now())) })
+        Some(Dispatch {
+            task,
+            slice: queue.served_until.map_or(Nanos::MAX, |until| until.since(cx.now())),
+        })
     }
 
     fn stopping(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId, why: Stop) {
@@ -536,12 +671,12 @@ impl<D: Discipline> Policy for Fair<D> {
         self.discipline.charge(cpu, cx.now());
         match why {
             Stop::SliceOver | Stop::Preempted => {}
-            Stop::Yielded => self.discipline.yield_turn(cpu),
+            Stop::Yielded => self.discipline.yield_task(cpu),
             Stop::Blocked => {
                 self.subtract(cpu, task);
                 self.discipline.leave(cpu, task, Leave::Sleeps, cx.now());
             }
-            Stop::Exited => {
+            Stop::Exited | Stop::OtherClass => {
                 self.subtract(cpu, task);
                 self.discipline.leave(cpu, task, Leave::Exits, cx.now());
             }
@@ -558,7 +693,7 @@ impl<D: Discipline> Policy for Fair<D> {
     fn tick(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId) -> Effect {
         let is_real_time = self.is_real_time(task);
         if is_real_time && self.serve(cx, cpu) {
-            return self.realtime.tell(cpu);
+            return self.realtime.kick(cpu);
         }
         if self.realtime.needs_ticks() {
             match self.realtime.tick(cx, cpu) {
@@ -567,16 +702,18 @@ impl<D: Discipline> Policy for Fair<D> {
             }
         }
         self.discipline.refresh(cx.now());
-        let turn_is_over = !is_real_time && (self.discipline.charge(cpu, cx.now()) || self.discipline.expires(cpu));
-        let stop = (self.balance_busy(cx, cpu) || turn_is_over) && !is_real_time;
+        let slice_is_over = !is_real_time
+            && (self.discipline.charge(cpu, cx.now()) || self.discipline.expires(cpu));
+        let stop = (self.balance_busy(cx, cpu) || slice_is_over) && !is_real_time;
         let Some(helper) = self.find_help(cx, cpu) else {
-            return if stop { self.realtime.tell(cpu) } else { Effect::Nothing };
+            return if stop { self.realtime.kick(cpu) } else { Effect::Nothing };
         };
         let gives_away = self.is_desperate(cx, cpu, helper);
         if is_real_time || !stop && !gives_away {
             return Effect::Kick(helper);
         }
-        self.queues[cpu.index()].help = Some(if gives_away { Help::Run(helper) } else { Help::Take(helper) });
-        self.realtime.tell(cpu)
+        self.queues[cpu.index()].help =
+            Some(if gives_away { Help::Run(helper) } else { Help::Take(helper) });
+        self.realtime.kick(cpu)
     }
 }

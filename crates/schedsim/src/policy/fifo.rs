@@ -1,18 +1,21 @@
 //! First in, first out, by priority: `SCHED_FIFO` for every task.
 //!
-//! The most important task runs until it sleeps, yields or a more important one wakes; equals run in the order in which they became ready. Right where
-//! somebody has thought about every task's priority: control loops, interrupts' threads, audio. It does badly at everything else: a
-//! task that does not sleep keeps its CPU for good, and those that wait behind it do not run at all, nor does what could stop it.
+//! The most important task runs until it sleeps, yields or a more important one wakes; equals run
+//! in the order in which they became ready. Right where every task's priority was chosen with care:
+//! control loops, interrupt threads, audio. Bad at everything else: a task that does not sleep
+//! keeps its CPU for good, and tasks behind it starve, including those that could stop it.
 //!
-//! Source and rules: [`realtime`](super::realtime), POSIX and Linux 6.18. Static priorities are those of the workload: 0…99 real-time, 0 the
-//! best (POSIX 99 is 0 here), and after them nice −20…19 as forty more.
+//! Source and rules: [`realtime`](super::realtime), POSIX and Linux 6.18. Static priorities are
+//! those of the workload: 0…99 real-time, 0 the best (POSIX 99 is 0 here), and after them nice
+//! −20…19 as forty more.
 //!
-//! Deviation: in Linux a nice value is no real-time priority. To have it otherwise, with only priorities 0…99 real-time and a fair scheduler below
-//! them, use `cfs` or `eevdf`.
+//! Deviation: in Linux a nice value is no real-time priority. To keep only priorities 0…99
+//! real-time, with a fair scheduler below them, use `cfs` or `eevdf`.
 
 use super::descriptor::{Descriptor, Make};
 use super::realtime::{self, RealTime};
-use super::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Stop, Wake};
+use super::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Reweight, Stop, Wake};
+use crate::workload::Affinity;
 use crate::{CpuId, Nanos, TaskId};
 
 /// Real-time scheduling of all tasks.
@@ -24,14 +27,16 @@ pub struct Fifo {
 }
 
 impl Fifo {
-    /// The scheduler for `cpus` CPUs. `throttle`: for how long tasks may run in each second on each CPU.
+    /// The scheduler for `cpus` CPUs. `throttle`: the time per second that tasks may run on each
+    /// CPU.
     pub fn new(cpus: u16, throttle: Option<Nanos>) -> Fifo {
         Fifo::with(cpus, realtime::Options { below: u8::MAX, quantum: None, throttle })
     }
 
     pub(super) fn with(cpus: u16, options: realtime::Options) -> Fifo {
         let is_throttled = options.throttle.is_some();
-        let needs = Needs { tick: is_throttled.then_some(Nanos::from_millis(4)), blocking: true, alarm: is_throttled };
+        let tick = is_throttled.then_some(Nanos::from_millis(4));
+        let needs = Needs { tick, blocking: true, alarm: is_throttled, most_cpus: Some(cpus) };
         Fifo { class: RealTime::new(cpus, options), needs, is_throttled }
     }
 }
@@ -43,7 +48,8 @@ impl Policy for Fifo {
 
     fn promises(&self) -> Promises {
         Promises {
-            // A task preempts a worse one although another CPU idles, and that one moves there when the switch to it, if it has one to make, is over.
+            // A task preempts a worse one although another CPU idles; that one moves there after
+            // the switch to it, if it needs one.
             work_conserving: false,
             locally_work_conserving: !self.is_throttled,
             inherits: true,
@@ -71,6 +77,15 @@ impl Policy for Fifo {
         self.class.enqueue(cx, task, cpu, why)
     }
 
+    fn set_weight(&mut self, cx: &mut Context, task: TaskId, _old: u8, _why: Reweight) -> Effect {
+        self.class.set_weight(cx, task)
+    }
+
+    fn set_cpumask(&mut self, cx: &mut Context, task: TaskId, old: Affinity) -> Effect {
+        self.class.set_cpumask(cx, task, old);
+        Effect::Nothing
+    }
+
     fn dequeue(&mut self, _cx: &mut Context, task: TaskId) {
         self.class.dequeue(task);
     }
@@ -96,9 +111,12 @@ impl Policy for Fifo {
 /// `SCHED_FIFO` for every task.
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "fifo",
-    summary: "SCHED_FIFO for every task: strict priorities, first in first out, no task is stopped for an equal",
+    summary: "SCHED_FIFO for every task: strict priorities, first in first out, no task is \
+              stopped for an equal",
     source: "POSIX.1-2024, 2.8.4; Linux 6.18, kernel/sched/rt.c",
     options: &[realtime::THROTTLE],
     structure: Some("priority"),
-    scheduler: &Make(|given| Fifo::new(given.cpus(), given.duration_if_set(realtime::THROTTLE.name))),
+    scheduler: &Make(|given| {
+        Fifo::new(given.cpus(), given.duration_if_set(realtime::THROTTLE.name))
+    }),
 };

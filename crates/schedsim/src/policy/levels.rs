@@ -1,11 +1,12 @@
-//! From a task's kernel priority to a level of a ready queue.
+//! Maps a task's kernel priority to a level of a ready queue.
 
 use readyq::Level;
 
 /// Maps Linux priorities onto `count` levels, 0 the best.
 ///
-/// With 140 levels or more each priority has its own. With fewer, real-time priorities share level 0 and the forty nice values are spread
-/// evenly, so that nice 0 lies in the middle (Porter 2021: "put the default priority in the middle").
+/// With 140 levels or more each priority has its own. With fewer, real-time priorities share level
+/// 0, and the forty nice values are spread evenly with nice 0 in the middle (Porter 2021: "put the
+/// default priority in the middle").
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Levels {
     count: u16,
@@ -41,7 +42,10 @@ mod tests {
     #[test]
     fn nice_values_are_spread_evenly_and_nice_0_is_in_the_middle() {
         let eight = Levels::new(8);
-        assert_eq!([0, 99, 100, 104, 105, 120, 139, 255].map(|prio| eight.of(prio).0), [0, 0, 0, 0, 1, 4, 7, 7]);
+        assert_eq!(
+            [0, 99, 100, 104, 105, 120, 139, 255].map(|prio| eight.of(prio).0),
+            [0, 0, 0, 0, 1, 4, 7, 7]
+        );
         assert_eq!([0, 99, 120, 139].map(|prio| Levels::new(140).of(prio).0), [0, 99, 120, 139]);
         assert_eq!([0, 120, 139].map(|prio| Levels::new(1).of(prio).0), [0, 0, 0]);
     }

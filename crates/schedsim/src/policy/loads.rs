@@ -1,10 +1,11 @@
-//! A number per CPU, and which CPU has the least or the most of it, without looking at all CPUs.
+//! A count per CPU that finds its minimum and maximum without a scan.
 
 use crate::{CpuId, Random};
 
-/// Loads that change by one at a time.
+/// Loads that change by one.
 ///
-/// On few CPUs all of them are looked at. On more they stand in order, so that every operation takes the same time on a hundred CPUs and on a thousand.
+/// Few CPUs are scanned. More are kept in order, so that every operation takes the same time on a
+/// hundred CPUs and on a thousand.
 #[derive(Clone, Debug)]
 pub struct Loads {
     loads: Vec<u32>,
@@ -12,22 +13,23 @@ pub struct Loads {
     order: Option<Order>,
 }
 
-/// So many CPUs are looked at sooner than kept in order.
+/// Up to this number of CPUs a scan is faster.
 const FEW: u16 = 16;
 
-/// CPUs in order of load; those with equal loads are neighbours, in no particular order. A CPU whose load changes by one changes places with the first
-/// or the last of its equals and is then at the border to the next group.
+/// CPUs sorted by load; CPUs with equal loads are adjacent, in any order. A CPU whose load changes
+/// by one swaps places with the first or the last of its equals, and is then at the border to the
+/// next group.
 #[derive(Clone, Debug)]
 struct Order {
     /// The CPUs, least loaded first.
     cpus: Vec<CpuId>,
-    /// Where each CPU stands.
+    /// The index of each CPU.
     places: Vec<u16>,
-    /// How many CPUs have less than each load; up to one above the greatest load there ever was.
+    /// For each load, the number of CPUs with less; up to one above the maximum load so far.
     below: Vec<u16>,
 }
 
-/// Which of several equal CPUs.
+/// How ties between CPUs are broken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Ties {
     /// Any, drawn at random.
@@ -40,7 +42,11 @@ pub enum Ties {
 impl Loads {
     /// No load on `cpus` CPUs.
     pub fn new(cpus: u16) -> Loads {
-        let order = || Order { cpus: (0..cpus).map(CpuId).collect(), places: (0..cpus).collect(), below: vec![0, cpus] };
+        let order = || Order {
+            cpus: (0..cpus).map(CpuId).collect(),
+            places: (0..cpus).collect(),
+            below: vec![0, cpus],
+        };
         Loads { loads: vec![0; usize::from(cpus)], sum: 0, order: (cpus > FEW).then(order) }
     }
 
@@ -50,7 +56,7 @@ impl Loads {
         self.loads[cpu.index()]
     }
 
-    /// One more on `cpu`.
+    /// Adds one to `cpu`.
     #[inline(always)]
     pub fn add(&mut self, cpu: CpuId) {
         self.sum += 1;
@@ -61,7 +67,7 @@ impl Loads {
         *load += 1;
     }
 
-    /// One less on `cpu`, which has some.
+    /// Subtracts one from `cpu`, which has a load.
     #[inline(always)]
     pub fn subtract(&mut self, cpu: CpuId) {
         self.sum -= 1;
@@ -108,7 +114,10 @@ impl Loads {
             Some(order) => (0, &order.cpus[usize::from(order.below[1])..]),
             None => (self.loads.len(), &[][..]),
         };
-        ordered.iter().copied().chain((0..few).map(|cpu| CpuId(cpu as u16)).filter(|&cpu| self.of(cpu) > 0))
+        ordered
+            .iter()
+            .copied()
+            .chain((0..few).map(|cpu| CpuId(cpu as u16)).filter(|&cpu| self.of(cpu) > 0))
     }
 
     /// One of the few CPUs that have this load.
@@ -138,7 +147,7 @@ impl Order {
         self.below[load] += 1;
     }
 
-    /// Lets `cpu` change places with the one at `place`.
+    /// Swaps `cpu` with the CPU at `place`.
     #[inline]
     fn swap(&mut self, cpu: CpuId, place: u16) {
         let other = self.cpus[usize::from(place)];
@@ -150,7 +159,7 @@ impl Order {
     }
 }
 
-/// One of `equals`, of which there is at least one.
+/// One of `equals`, which is not empty.
 #[inline]
 pub fn pick(equals: &[CpuId], ties: Ties, random: &mut Random) -> CpuId {
     match (equals, ties) {
@@ -168,7 +177,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_order_agrees_with_a_scan(cpus in 1u16..40, steps in proptest::collection::vec((0u16..40, any::<bool>()), 1..300)) {
+        fn the_order_agrees_with_a_scan(
+            cpus in 1u16..40,
+            steps in proptest::collection::vec((0u16..40, any::<bool>()), 1..300),
+        ) {
             let (mut loads, mut scan) = (Loads::new(cpus), vec![0u32; usize::from(cpus)]);
             let mut random = Random::new(1);
             for (cpu, more) in steps {
@@ -181,11 +193,18 @@ mod tests {
                     scan[cpu.index()] -= 1;
                 }
                 let (least, most) = (*scan.iter().min().unwrap(), *scan.iter().max().unwrap());
-                let first = |load: u32| CpuId(scan.iter().position(|&other| other == load).unwrap() as u16);
+                let first =
+                    |load: u32| CpuId(scan.iter().position(|&other| other == load).unwrap() as u16);
                 prop_assert_eq!(loads.least(Ties::Lowest, &mut random), first(least));
-                prop_assert_eq!(loads.greatest(Ties::Lowest, &mut random), (most > 0).then(|| first(most)));
+                prop_assert_eq!(
+                    loads.greatest(Ties::Lowest, &mut random),
+                    (most > 0).then(|| first(most))
+                );
                 prop_assert_eq!(scan[loads.least(Ties::Random, &mut random).index()], least);
-                prop_assert_eq!(loads.greatest(Ties::Random, &mut random).map_or(0, |cpu| scan[cpu.index()]), most);
+                prop_assert_eq!(
+                    loads.greatest(Ties::Random, &mut random).map_or(0, |cpu| scan[cpu.index()]),
+                    most
+                );
                 let loaded: BTreeSet<usize> = loads.loaded().map(CpuId::index).collect();
                 prop_assert_eq!(loaded, (0..scan.len()).filter(|&cpu| scan[cpu] > 0).collect());
             }

@@ -1,50 +1,58 @@
-//! Multi-level feedback queues: a list per level, best level first, and rules that move tasks between levels by how they behave.
+//! Multi-level feedback queues: a list per level, best level first, and rules that move tasks
+//! between levels by their behaviour.
 //!
-//! All CPUs share one set of lists. A task runs until its quantum is over, it stops by itself, or a task of a better level becomes ready. Who is preempted keeps
-//! its place at the head of its list and the rest of its quantum; who wakes, yields or has used its quantum goes to the tail. Every so often all
-//! who wait are looked at, so that nobody starves. [`Rules`] say on which level a task begins, what waking and a used quantum do to it, and what happens then.
-//! Two sets of them: [`windows`] and [`textbook`].
+//! All CPUs share one set of lists. A task runs until its quantum is over, it stops by itself, or a
+//! task of a better level becomes ready. A preempted task stays at the head of its list and keeps
+//! the rest of its quantum; a task that wakes, yields or has used its quantum goes to the tail. A
+//! periodic review of all waiting tasks prevents starvation. [`Rules`] define the first level of a
+//! task, the effect of waking and of a used quantum, and the review. There are two sets:
+//! [`windows`] and [`textbook`].
 //!
-//! Cost: O(1) per decision, a bitmap and a list (plus the CPUs, where one has to be found); O(tasks) once per period.
+//! Cost: O(1) per decision, a bitmap and a list (plus the CPUs, where one has to be found);
+//! O(tasks) per review.
 
 pub mod textbook;
 pub mod windows;
 
-use super::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Scan, Stop, TaskView, Wake, renew};
+use super::{
+    Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Reweight, Scan, Stop, TaskView,
+    Wake, renew,
+};
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 use readyq::{Level, Node, Nodes, Priority, ReadyQueue};
 use std::cmp::Reverse;
 
-/// What moves tasks between levels.
+/// The rules that move tasks between levels.
 pub trait Rules {
-    /// How a new task begins.
+    /// The initial standing of a new task.
     fn admit(&self, task: &TaskView) -> Standing;
 
     /// `task` wakes.
     fn wakes(&self, standing: &mut Standing);
 
-    /// `task` has used its quantum: gives it another.
+    /// `task` has used its quantum and gets another one.
     fn quantum_over(&self, standing: &mut Standing);
 
-    /// How often [`review`](Self::review) takes place.
+    /// The period of [`review`](Self::review).
     fn period(&self) -> Nanos;
 
-    /// Once per period, for a task that has been ready for `waited` without running (not at all, if it runs or sleeps). Whether its standing changes.
+    /// Called once per period for each task. `waited`: how long it has been ready without running;
+    /// `None` if it runs or sleeps. Returns whether its standing changes.
     fn review(&self, standing: &mut Standing, waited: Option<Nanos>) -> bool;
 }
 
-/// Where a task stands.
+/// The standing of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Standing {
-    /// Where it belongs if it does nothing special; 0 is the best level.
+    /// Its level without boosts; 0 is the best.
     pub base: u16,
-    /// Where it is.
+    /// Its current level.
     pub level: u16,
-    /// How long its quanta are.
+    /// The length of its quanta.
     pub quantum: Nanos,
-    /// What is left of this one.
+    /// What is left of the current quantum.
     pub left: Nanos,
-    /// Whether it was lifted because it starved.
+    /// Whether it was boosted because it starved.
     pub is_rescued: bool,
 }
 
@@ -52,21 +60,22 @@ pub struct Standing {
 #[derive(Clone, Debug)]
 pub struct Feedback<R> {
     rules: R,
-    /// Who is ready or runs.
+    cpus: u16,
+    /// The ready and running tasks.
     queue: Priority,
     tasks: Vec<Task>,
     nodes: Vec<Node>,
     waiting: u32,
     next_review: Time,
-    /// CPUs that have been told to choose anew and have not done so.
-    told: CpuSet,
+    /// CPUs that have received a kick or preemption and have not dispatched since.
+    kicked: CpuSet,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Task {
     standing: Standing,
     state: State,
-    /// Since when it is in this state.
+    /// When it entered this state.
     since: Time,
 }
 
@@ -81,15 +90,24 @@ impl<R: Rules> Feedback<R> {
     /// The policy for `cpus` CPUs.
     pub fn with_rules(rules: R, cpus: u16) -> Self {
         let next_review = Time::ZERO + rules.period();
-        let (queue, told) = (Priority::new(), CpuSet::empty(cpus));
-        Feedback { rules, queue, tasks: Vec::new(), nodes: Vec::new(), waiting: 0, next_review, told }
+        let (queue, kicked) = (Priority::new(), CpuSet::empty(cpus));
+        Feedback {
+            rules,
+            cpus,
+            queue,
+            tasks: Vec::new(),
+            nodes: Vec::new(),
+            waiting: 0,
+            next_review,
+            kicked,
+        }
     }
 
     fn level(&self, task: TaskId) -> u16 {
         self.tasks[task.index()].standing.level
     }
 
-    /// To the tail of its list.
+    /// Inserts at the tail of its list.
     fn insert(&mut self, task: TaskId) {
         let level = Level(self.level(task));
         self.queue.insert(Nodes::from_mut(&mut self.nodes), task, level);
@@ -99,7 +117,7 @@ impl<R: Rules> Feedback<R> {
         self.queue.remove(Nodes::from_mut(&mut self.nodes), task);
     }
 
-    /// The first that waits and may run on a CPU that `suits`.
+    /// The first waiting task that may run on a CPU that `suits`.
     fn first_waiting(&self, suits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
         if self.waiting == 0 {
             return None;
@@ -108,23 +126,24 @@ impl<R: Rules> Feedback<R> {
         self.queue.find(Nodes::from_ref(&self.nodes), waits)
     }
 
-    /// Finds `task`, which waits, a CPU: an idle one, or the one that runs the worst level, if that is worse than its own.
+    /// Finds a CPU for the waiting `task`: an idle one, or the one that runs the worst level, if
+    /// that is worse than the task's.
     fn find_cpu(&mut self, cx: &Context, task: TaskId) -> Effect {
         if let Some(idle) = cx.idle_cpu_for(task) {
             return Effect::Kick(idle);
         }
-        let running = cx.allowed_cpus(task).filter(|&cpu| !self.told.contains(cpu));
+        let running = cx.allowed_cpus(task).filter(|&cpu| !self.kicked.contains(cpu));
         let levels = running.filter_map(|cpu| Some((self.level(cx.current(cpu)?), Reverse(cpu))));
         match levels.max() {
             Some((level, Reverse(cpu))) if level > self.level(task) => {
-                self.told.insert(cpu);
+                self.kicked.insert(cpu);
                 Effect::Preempt(cpu)
             }
             _ => Effect::Nothing,
         }
     }
 
-    /// Looks at everybody, if it is time to. Returns whether it was. The running change places as well.
+    /// Reviews all tasks, if it is time. Returns whether it was. Running tasks change places, too.
     fn review(&mut self, now: Time) -> bool {
         if now < self.next_review {
             return false;
@@ -154,11 +173,22 @@ impl<R: Rules> Feedback<R> {
 
 impl<R: Rules> Policy for Feedback<R> {
     fn needs(&self) -> Needs {
-        Needs { tick: Some(self.rules.period()), blocking: true, alarm: false }
+        Needs {
+            tick: Some(self.rules.period()),
+            blocking: true,
+            alarm: false,
+            most_cpus: Some(self.cpus),
+        }
     }
 
     fn promises(&self) -> Promises {
-        Promises { work_conserving: true, locally_work_conserving: true, starvation_free: true, ..Promises::default() }
+        Promises {
+            work_conserving: true,
+            locally_work_conserving: true,
+            starvation_free: true,
+            hotplug: true,
+            ..Promises::default()
+        }
     }
 
     fn queue_length(&self, _cpu: CpuId) -> u32 {
@@ -171,7 +201,8 @@ impl<R: Rules> Policy for Feedback<R> {
 
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {
         renew(&mut self.nodes, task);
-        let new = Task { standing: self.rules.admit(cx.task(task)), state: State::Away, since: cx.now() };
+        let new =
+            Task { standing: self.rules.admit(cx.task(task)), state: State::Away, since: cx.now() };
         let len = self.tasks.len().max(task.index() + 1);
         self.tasks.resize(len, new);
         self.tasks[task.index()] = new;
@@ -183,7 +214,7 @@ impl<R: Rules> Policy for Feedback<R> {
 
     fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
         let standing = &mut self.tasks[task.index()].standing;
-        let is_here = !matches!(why, Enqueue::New | Enqueue::Wakeup);
+        let is_here = !why.comes();
         if why == Enqueue::Wakeup {
             self.rules.wakes(standing);
         }
@@ -206,6 +237,26 @@ impl<R: Rules> Policy for Feedback<R> {
         self.find_cpu(cx, task)
     }
 
+    fn set_weight(&mut self, cx: &mut Context, task: TaskId, _old: u8, _why: Reweight) -> Effect {
+        let (base, entry) = (self.rules.admit(cx.task(task)).base, &mut self.tasks[task.index()]);
+        if entry.standing.base == base {
+            return Effect::Nothing;
+        }
+        let runs = entry.state == State::Runs;
+        if runs {
+            self.remove(task);
+        }
+        let standing = &mut self.tasks[task.index()].standing;
+        (standing.base, standing.level, standing.left, standing.is_rescued) =
+            (base, base, standing.quantum, false);
+        if !runs {
+            return Effect::Nothing;
+        }
+        self.tasks[task.index()].since = cx.now(); // its new quantum counts from here
+        self.insert(task);
+        self.first_waiting(|_| true).map_or(Effect::Nothing, |first| self.find_cpu(cx, first))
+    }
+
     fn dequeue(&mut self, _cx: &mut Context, task: TaskId) {
         self.remove(task);
         self.waiting -= 1;
@@ -213,7 +264,7 @@ impl<R: Rules> Policy for Feedback<R> {
     }
 
     fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
-        self.told.remove(cpu);
+        self.kicked.remove(cpu);
         let task = self.first_waiting(|task| cx.allowed(task, cpu))?;
         self.waiting -= 1;
         let entry = &mut self.tasks[task.index()];

@@ -1,27 +1,36 @@
-//! O(1), Linux's scheduler from 2.6.0 to 2.6.22: two arrays of lists by priority, and a bonus for those who sleep.
+//! O(1), Linux's scheduler from 2.6.0 to 2.6.22: two arrays of lists by priority, and a bonus for
+//! tasks that sleep.
 //!
-//! Each CPU runs the first task of the best list of its *active* array. A task whose time slice is over (800 ms at nice −20, 100 ms at 0, 5 ms at 19) goes to
-//! the *expired* array; when the active one is empty they change places. Who has slept much in the last second is better by up to five
-//! priorities, who has not is worse by as many, and an *interactive* task, one that has earned enough, goes back to the active array. Right where a person sits
-//! before the machine and every decision must cost the same. It does badly at what its rules mistake: a hog that sleeps now and then counts as interactive; equals
-//! of nice 19 wait for seconds behind hogs of nice 0; and shares are as slices, so that one step of nice is worth 5 % at one end and half at the other.
+//! Each CPU runs the first task of the best list of its *active* array. A task whose time slice is
+//! over (800 ms at nice −20, 100 ms at 0, 5 ms at 19) goes to the *expired* array; when the active
+//! one is empty they are swapped. A task that slept much in the last second is better by up to five
+//! priorities, one that did not is worse by as many. An *interactive* task, one with enough bonus,
+//! returns to the active array. Right for an interactive machine where every decision must cost the
+//! same. Bad where its rules misjudge: a hog that sleeps now and then counts as interactive; tasks
+//! of nice 19 wait for seconds behind hogs of nice 0; and shares are proportional to slices, so
+//! that one step of nice is worth 5 % at one end and half at the other.
 //!
-//! Source: Linux 2.6.22, `kernel/sched.c`: `static_prio_timeslice`, `effective_prio`, `recalc_task_prio`, `activate_task`, `schedule`, `task_running_tick`,
-//! `expired_starving`, `sys_sched_yield`, `TASK_INTERACTIVE`, `INTERACTIVE_SLEEP`, `TIMESLICE_GRANULARITY`; I. Molnar 2002, `Documentation/sched-design.txt`.
+//! Source: Linux 2.6.22, `kernel/sched.c`: `static_prio_timeslice`, `effective_prio`,
+//! `recalc_task_prio`, `activate_task`, `schedule`, `task_running_tick`, `expired_starving`,
+//! `sys_sched_yield`, `TASK_INTERACTIVE`, `INTERACTIVE_SLEEP`, `TIMESLICE_GRANULARITY`; I. Molnar
+//! 2002, `Documentation/sched-design.txt`.
 //!
-//! What that means here: a task pays for each tick that finds it running. Who waits long in the expired array (a second per runnable task), or is there with a better
-//! nice value than the running one, keeps interactive tasks from going back to the active one. Who yields goes to the expired array.
+//! In effect: a task pays for each tick that finds it running. A task that waits long in the
+//! expired array (a second per runnable task), or that is there with a better nice value than the
+//! running one, keeps interactive tasks from returning to the active array. A task that yields goes
+//! to the expired array.
 //!
 //! Cost: O(1) per decision: a bitmap and a list.
 //!
-//! Deviations: every sleep is one that an interrupt may end (`SLEEP_INTERACTIVE`), since scripts do not tell disks from people; all tasks have memory of their own
-//! (`p->mm`). A new task begins with a full slice and no bonus, where the kernel gives it half of its parent's slice and most of its parent's bonus. Where a task
-//! runs, and real-time tasks, are the business of `fair`, after Linux 6.18. `SCHED_IDLE`, which came with CFS, counts as `SCHED_BATCH`.
+//! Deviations: every sleep counts as interruptible (`SLEEP_INTERACTIVE`), since scripts do not
+//! distinguish disks from users; all tasks have their own memory (`p->mm`). A new task starts with
+//! a full slice and no bonus, where the kernel gives it half of its parent's slice and most of its
+//! parent's bonus. `fair`, after Linux 6.18, places tasks and runs real-time tasks. `SCHED_IDLE`,
+//! which came with CFS, counts as `SCHED_BATCH`.
 
 use super::descriptor::{Descriptor, Given, Make};
 use super::fair::{self, Discipline, Fair, Join, Leave};
-use super::realtime;
-use super::{Shares, TaskView};
+use super::{Shares, TaskView, realtime};
 use crate::workload::TaskClass;
 use crate::{CpuId, Nanos, TaskId, Time};
 use readyq::{Level, Node, Nodes, Priority, ReadyQueue};
@@ -32,7 +41,7 @@ pub type O1 = Fair<Arrays>;
 /// Parameters of [`O1`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// What all schedulers of Linux share here.
+    /// The options common to Linux's schedulers.
     pub fair: fair::Options,
 }
 
@@ -43,19 +52,20 @@ impl O1 {
     }
 }
 
-/// The best possible bonus (`MAX_BONUS`); half of it is none.
+/// The maximum bonus (`MAX_BONUS`); half of it is neutral.
 const MOST_BONUS: u64 = 10;
-/// The sleep that earns it (`MAX_SLEEP_AVG`).
+/// The sleep that earns the maximum (`MAX_SLEEP_AVG`).
 const MOST_SLEEP: Nanos = Nanos::from_millis(1000);
-/// How long an interactive task runs before its equals, if its bonus is the best (`GRANULARITY`).
+/// How long an interactive task with the maximum bonus runs before its equals (`GRANULARITY`).
 const GRANULARITY: Nanos = Nanos::from_millis(10);
-/// What a waiting task is credited as sleep of the time between its waking and its running, in 128ths (`ON_RUNQUEUE_WEIGHT`).
+/// The part of the time between waking and running that counts as sleep, in 128ths
+/// (`ON_RUNQUEUE_WEIGHT`).
 const CREDIT: u64 = 30 * 128 / 100;
-/// Better than which no fair task is, and worse than any.
+/// The best priority of a fair task; the worst follows.
 const BEST: i32 = 100;
 const NONE: i32 = 140;
 
-/// O(1)'s order: the active and the expired array of each CPU.
+/// The order of O(1): the active and the expired array of each CPU.
 #[derive(Clone, Debug)]
 pub struct Arrays {
     tick: Nanos,
@@ -65,19 +75,19 @@ pub struct Arrays {
     nodes: Vec<Node>,
 }
 
-/// One CPU. The running task stands in a list like the others.
+/// One CPU. The running task is in a list like the others.
 #[derive(Clone, Debug)]
 struct Queue {
     arrays: [Priority; 2],
-    /// Which of the two is active.
+    /// The index of the active array.
     active: usize,
     len: u64,
     running: Option<TaskId>,
-    /// Until when the running task has been charged.
-    charged: Time,
-    /// How long it has run since it began to.
+    /// The running task has been charged until this time.
+    exec_start: Time,
+    /// How long it has run since it started.
     ran: Nanos,
-    /// Since when somebody is in the expired array.
+    /// Since when the expired array has a task.
     expired_since: Option<Time>,
     /// The best static priority there (`best_expired_prio`).
     best_expired: i32,
@@ -86,19 +96,21 @@ struct Queue {
 #[derive(Clone, Copy, Debug)]
 struct Entity {
     class: TaskClass,
-    /// By its nice value.
+    /// Its static priority, from its nice value.
     fixed: i32,
-    /// With its bonus, as of the last time it was looked at.
+    /// With its bonus, when last computed.
     prio: i32,
     /// What is left of its slice.
     left: Nanos,
-    /// How long it has slept lately and not run (`sleep_avg`).
+    /// Its recent sleep less its run time (`sleep_avg`).
     slept: Nanos,
-    /// When it went to sleep, or woke.
+    /// When it fell asleep, or woke.
     since: Time,
+    /// When it woke, while it is saved.
+    woke: Time,
     /// Whether it has not run since it woke.
     is_fresh: bool,
-    /// In which array of its CPU it stands.
+    /// The array of its CPU that holds it.
     array: usize,
 }
 
@@ -113,7 +125,7 @@ impl Entity {
         (self.fixed - (self.bonus() as i32 - MOST_BONUS as i32 / 2)).clamp(BEST, NONE - 1)
     }
 
-    /// How much better than its nice value says a task must be to count as interactive (`DELTA`).
+    /// How much better than its static priority a task must be to count as interactive (`DELTA`).
     fn delta(&self) -> i32 {
         (self.fixed - BEST) * MOST_BONUS as i32 / 40 - MOST_BONUS as i32 / 2 + 2
     }
@@ -128,7 +140,7 @@ impl Entity {
         Nanos::from_millis((unit * (NONE - self.fixed) as u64 / 20).max(5))
     }
 
-    /// It has slept, or waited, for so long (`recalc_task_prio`).
+    /// Credits this much sleep or waiting (`recalc_task_prio`).
     fn credit(&mut self, sleep: Nanos, tick: Nanos) {
         if self.class != TaskClass::ByPriority || sleep == Nanos::ZERO {
             return;
@@ -151,19 +163,29 @@ impl Arrays {
             active: 0,
             len: 0,
             running: None,
-            charged: Time::ZERO,
+            exec_start: Time::ZERO,
             ran: Nanos::ZERO,
             expired_since: None,
             best_expired: NONE,
         };
-        Arrays { tick, cpus: u64::from(cpus), queues: vec![queue; usize::from(cpus)], entities: Vec::new(), nodes: Vec::new() }
+        Arrays {
+            tick,
+            cpus: u64::from(cpus),
+            queues: vec![queue; usize::from(cpus)],
+            entities: Vec::new(),
+            nodes: Vec::new(),
+        }
     }
 
     /// Puts `task` at the tail of its list in the active or the expired array.
     fn insert(&mut self, cpu: CpuId, task: TaskId, expired: bool) {
         let (queue, entity) = (&mut self.queues[cpu.index()], &mut self.entities[task.index()]);
         entity.array = queue.active ^ usize::from(expired);
-        queue.arrays[entity.array].insert(Nodes::from_mut(&mut self.nodes), task, Level(entity.prio as u16));
+        queue.arrays[entity.array].insert(
+            Nodes::from_mut(&mut self.nodes),
+            task,
+            Level(entity.prio as u16),
+        );
     }
 
     fn remove(&mut self, cpu: CpuId, task: TaskId) {
@@ -171,7 +193,7 @@ impl Arrays {
         self.queues[cpu.index()].arrays[array].remove(Nodes::from_mut(&mut self.nodes), task);
     }
 
-    /// Whoever ran pays for it with its bonus: the less, the better that is.
+    /// Charges the running task's bonus for its run time: the better the bonus, the less.
     fn settle(&mut self, cpu: CpuId) {
         let queue = &mut self.queues[cpu.index()];
         let ran = std::mem::take(&mut queue.ran).min(MOST_SLEEP);
@@ -181,17 +203,19 @@ impl Arrays {
         }
     }
 
-    /// Whether those in the expired array have waited for too long, or one of them for a task that matters less (`expired_starving`).
+    /// Whether tasks in the expired array have waited too long, or one of them waits for a less
+    /// important task (`expired_starving`).
     fn starves(&self, cpu: CpuId, running: &Entity, now: Time) -> bool {
         let queue = &self.queues[cpu.index()];
         let limit = Nanos(MOST_SLEEP.0.saturating_mul(queue.len));
-        running.fixed > queue.best_expired || queue.expired_since.is_some_and(|since| now.since(since) > limit)
+        running.fixed > queue.best_expired
+            || queue.expired_since.is_some_and(|since| now.since(since) > limit)
     }
 
     /// The slice of `task`, which runs, is over.
     fn renew(&mut self, cpu: CpuId, task: TaskId) {
         self.remove(cpu, task);
-        let now = self.queues[cpu.index()].charged;
+        let now = self.queues[cpu.index()].exec_start;
         let entity = &mut self.entities[task.index()];
         (entity.prio, entity.left) = (entity.effective(), entity.slice());
         let entity = *entity;
@@ -205,21 +229,38 @@ impl Arrays {
         self.insert(cpu, task, expires);
     }
 
-    /// Whether an interactive task has run for so long that its equals are next (`TIMESLICE_GRANULARITY`).
-    fn takes_turns(&self, entity: &Entity) -> bool {
+    /// Whether an interactive task has run long enough that its equals run next
+    /// (`TIMESLICE_GRANULARITY`).
+    fn ends_granule(&self, entity: &Entity) -> bool {
         let doublings = (MOST_BONUS - entity.bonus()).max(1) - 1;
         let granularity = Nanos((GRANULARITY.0 << doublings) * self.cpus);
         let used = entity.slice().saturating_sub(entity.left);
-        entity.is_interactive() && entity.left >= granularity && used.0 % granularity.0 < self.tick.0
+        entity.is_interactive()
+            && entity.left >= granularity
+            && used.0 % granularity.0 < self.tick.0
     }
 }
 
 impl Discipline for Arrays {
     fn init_task(&mut self, task: TaskId, view: &TaskView) {
-        let class = if view.attributes.class == TaskClass::Idle { TaskClass::Batch } else { view.attributes.class };
-        let (slept, since) = (Nanos::ZERO, Time::NEVER); // what it did before it came does not count
+        let class = if view.attributes.class == TaskClass::Idle {
+            TaskClass::Batch
+        } else {
+            view.attributes.class
+        };
+        let (slept, since) = (Nanos::ZERO, Time::NEVER); // its earlier life does not count
         let fixed = i32::from(view.prio);
-        let mut new = Entity { class, fixed, prio: fixed, left: Nanos::ZERO, slept, since, is_fresh: false, array: 0 };
+        let mut new = Entity {
+            class,
+            fixed,
+            prio: fixed,
+            left: Nanos::ZERO,
+            slept,
+            since,
+            woke: since,
+            is_fresh: false,
+            array: 0,
+        };
         (new.prio, new.left) = (new.effective(), new.slice());
         let len = self.entities.len().max(task.index() + 1);
         self.entities.resize(len, new);
@@ -231,9 +272,9 @@ impl Discipline for Arrays {
     fn charge(&mut self, cpu: CpuId, now: Time) -> bool {
         let queue = &mut self.queues[cpu.index()];
         if queue.running.is_some() {
-            queue.ran += now.since(queue.charged);
+            queue.ran += now.since(queue.exec_start);
         }
-        queue.charged = now;
+        queue.exec_start = now;
         false // only a tick ends a slice
     }
 
@@ -251,17 +292,23 @@ impl Discipline for Arrays {
             return true;
         }
         let entity = *entity;
-        let takes_turns = self.takes_turns(&entity);
-        if takes_turns {
+        let ends_granule = self.ends_granule(&entity);
+        if ends_granule {
             self.remove(cpu, task);
             self.insert(cpu, task, false);
         }
-        takes_turns
+        ends_granule
     }
 
     fn join(&mut self, cpu: CpuId, task: TaskId, how: Join, now: Time) {
         let expired = match how {
-            Join::Moves => self.entities[task.index()].array == 1,
+            Join::Moves | Join::Restored => {
+                let entity = &mut self.entities[task.index()];
+                if how == Join::Restored {
+                    entity.since = entity.woke;
+                }
+                entity.array == 1
+            }
             Join::New | Join::Wakes => {
                 let tick = self.tick;
                 let entity = &mut self.entities[task.index()];
@@ -287,12 +334,17 @@ impl Discipline for Arrays {
         queue.len -= 1;
         let entity = &mut self.entities[task.index()];
         match how {
-            Leave::Moves => entity.array = usize::from(entity.array != queue.active), // 1 if it had expired
+            Leave::Moves | Leave::Saved => {
+                if how == Leave::Saved {
+                    (entity.woke, entity.since) = (entity.since, now);
+                }
+                entity.array = usize::from(entity.array != queue.active); // 1 if it had expired
+            }
             Leave::Sleeps | Leave::Exits => entity.since = now,
         }
     }
 
-    fn lingers(&self, _task: TaskId) -> bool {
+    fn in_delayed_dequeue(&self, _task: TaskId) -> bool {
         false
     }
 
@@ -324,14 +376,14 @@ impl Discipline for Arrays {
             }
         }
         let queue = &mut self.queues[cpu.index()];
-        (queue.running, queue.charged) = (Some(task), now);
+        (queue.running, queue.exec_start) = (Some(task), now);
     }
 
     fn put_back(&mut self, cpu: CpuId) {
         self.settle(cpu);
     }
 
-    fn yield_turn(&mut self, cpu: CpuId) {
+    fn yield_task(&mut self, cpu: CpuId) {
         if let Some(task) = self.queues[cpu.index()].running {
             self.remove(cpu, task);
             self.insert(cpu, task, true);
@@ -341,7 +393,24 @@ impl Discipline for Arrays {
     fn preempts(&mut self, cpu: CpuId, task: TaskId) -> bool {
         let queue = &self.queues[cpu.index()];
         let entity = |task: TaskId| &self.entities[task.index()];
-        queue.running.is_some_and(|running| entity(task).prio < entity(running).prio && entity(task).array == queue.active)
+        queue.running.is_some_and(|running| {
+            entity(task).prio < entity(running).prio && entity(task).array == queue.active
+        })
+    }
+
+    /// The slice continues; the bonus stays (`set_user_nice`).
+    fn set_weight(&mut self, cpu: CpuId, task: TaskId, view: &TaskView) {
+        let runs = self.queues[cpu.index()].running == Some(task);
+        if runs {
+            self.remove(cpu, task);
+        }
+        let entity = &mut self.entities[task.index()];
+        entity.fixed = i32::from(view.prio);
+        entity.prio = entity.effective();
+        if runs {
+            let expired = self.entities[task.index()].array != self.queues[cpu.index()].active;
+            self.insert(cpu, task, expired);
+        }
     }
 
     fn shares(&self) -> Option<Shares> {
@@ -356,7 +425,8 @@ impl Discipline for Arrays {
 /// Linux' scheduler from 2.6.0 to 2.6.22.
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "o1",
-    summary: "Linux 2.6.22's scheduler: active and expired arrays, a bonus for sleepers, slices by nice value",
+    summary: "Linux 2.6.22's scheduler: active and expired arrays, a bonus for sleepers, slices \
+              by nice value",
     source: "Linux 2.6.22, kernel/sched.c; I. Molnar 2002, Documentation/sched-design.txt",
     options: &[fair::TICK, fair::HOT, fair::SYNC, fair::QUANTUM, realtime::THROTTLE, fair::SERVER],
     structure: Some("priority"),

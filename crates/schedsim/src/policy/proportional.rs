@@ -1,9 +1,11 @@
-//! Proportional share by tickets: one queue for all CPUs, quanta, and a rule that says whose turn it is. Two of them: [`stride`] and [`lottery`].
+//! Proportional share by tickets: one queue for all CPUs, quanta, and a rule that chooses the next
+//! task. Two rules: [`stride`] and [`lottery`].
 //!
-//! A task holds as many tickets as its nice value weighs in Linux. It runs for a quantum unless it stops by itself; nobody is preempted.
-//! A rule charges what was used, a whole quantum or less.
+//! A task holds as many tickets as the Linux weight of its nice value. It runs for a quantum unless
+//! it stops by itself; there is no preemption. A rule charges the used part of the quantum.
 //!
-//! Deviation: the papers have one CPU. Here each CPU takes whose turn it is among those that may run on it.
+//! Deviation: the papers have one CPU. Here each CPU takes the first task, by the rule, that may
+//! run on it.
 
 pub mod lottery;
 pub mod stride;
@@ -11,43 +13,48 @@ pub mod stride;
 use super::descriptor::Given;
 use super::options::OptionSpec;
 use super::weights::weight;
-use super::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Shares, Stop, Wake};
+use super::{
+    Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Reweight, Shares, Stop, Wake,
+};
 use crate::{CpuId, Nanos, Random, TaskId, Time};
 
-/// Whose turn it is.
+/// Chooses the next task.
 pub trait Rule {
-    /// `task` comes into being with so many tickets.
+    /// `task` is created with this many tickets.
     fn admit(&mut self, task: TaskId, tickets: u32);
 
-    /// `task` wants to run from now on; it was no competitor before.
-    fn join(&mut self, task: TaskId);
+    /// `task` becomes a competitor. `is_back`: it returns at once after a change of its tickets.
+    fn join(&mut self, task: TaskId, is_back: bool);
+
+    /// The tickets of `task`, which does not wait, change. If it runs, it has done so for `ran`.
+    fn set_tickets(&mut self, task: TaskId, tickets: u32, ran: Option<Nanos>);
 
     /// `task` competes no longer.
     fn leave(&mut self, task: TaskId);
 
-    /// `task`, which has been chosen, has used so much of a quantum.
+    /// Charges `task`, which was chosen, for the `used` part of a quantum.
     fn charge(&mut self, task: TaskId, used: Nanos, quantum: Nanos);
 
-    /// `task`, which competes, waits from now on.
+    /// `task`, which competes, starts to wait.
     fn wait(&mut self, task: TaskId);
 
-    /// `task` does not wait any more.
+    /// `task` no longer waits.
     fn stop_waiting(&mut self, task: TaskId);
 
-    /// Who of those that wait and `suit` runs next.
+    /// The next task among those that wait and `suit`.
     fn choose(&self, random: &mut Random, suits: impl Fn(TaskId) -> bool) -> Option<TaskId>;
 
-    /// Any of those that wait and `suit`.
+    /// Any task that waits and `suits`.
     fn any(&self, suits: impl Fn(TaskId) -> bool) -> Option<TaskId>;
 
-    /// How many wait.
+    /// The number of waiting tasks.
     fn waiting(&self) -> u32;
 
-    /// What it promises of shares.
+    /// The promised bound on shares.
     fn shares(&self, quantum: Nanos) -> Option<Shares>;
 }
 
-/// Parameters of both.
+/// Options of both rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
     /// How long a task runs at a time.
@@ -61,7 +68,8 @@ impl Default for Options {
 }
 
 /// The option of every proportional-share scheduler.
-const QUANTUM: OptionSpec = OptionSpec::duration("quantum", "how long a task runs at a time").by_default("10ms");
+const QUANTUM: OptionSpec =
+    OptionSpec::duration("quantum", "how long a task runs at a time").by_default("10ms");
 
 impl From<&Given<'_>> for Options {
     fn from(given: &Given) -> Options {
@@ -94,7 +102,14 @@ impl<R: Rule> Policy for Proportional<R> {
         let shares = self.rule.shares(self.options.quantum);
         let starvation_free = shares.is_some();
         let shares = shares.filter(|_| self.cpus == 1);
-        Promises { work_conserving: true, locally_work_conserving: true, starvation_free, shares, ..Promises::default() }
+        Promises {
+            work_conserving: true,
+            locally_work_conserving: true,
+            starvation_free,
+            shares,
+            hotplug: true,
+            ..Promises::default()
+        }
     }
 
     fn queue_length(&self, _cpu: CpuId) -> u32 {
@@ -112,15 +127,25 @@ impl<R: Rule> Policy for Proportional<R> {
     }
 
     fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
-        let is_here = !matches!(why, Enqueue::New | Enqueue::Wakeup);
+        let is_here = !why.comes();
         if !is_here {
-            self.rule.join(task);
+            self.rule.join(task, why == Enqueue::Restored);
         }
         self.rule.wait(task);
         if is_here && self.rule.waiting() == 1 && cx.allowed(task, cpu) {
             return Effect::Nothing; // `cpu` itself is about to choose and finds it
         }
         cx.idle_cpu_for(task).map_or(Effect::Nothing, Effect::Kick)
+    }
+
+    fn set_weight(&mut self, cx: &mut Context, task: TaskId, _old: u8, _why: Reweight) -> Effect {
+        let ran = cx.runs_on(task).map(|_| cx.now().since(self.since[task.index()]));
+        self.rule.set_tickets(
+            task,
+            weight(cx.task(task).prio, cx.task(task).attributes.class),
+            ran,
+        );
+        Effect::Nothing
     }
 
     fn dequeue(&mut self, _cx: &mut Context, task: TaskId) {

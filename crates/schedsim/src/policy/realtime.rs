@@ -1,29 +1,36 @@
-//! Linux's real-time classes, `SCHED_FIFO` and `SCHED_RR`: a class of tasks that run before all others, by priority.
+//! Linux's real-time class, `SCHED_FIFO` and `SCHED_RR`: tasks that run before all others, by
+//! priority.
 //!
-//! Not a policy: `fifo` and `rr` are this class alone, and the fair schedulers have it above them. Who runs stays in the list of its priority. So a
-//! preempted task is still at the head of it; a woken one, one that yields and one whose quantum is over go to the tail. A quantum that was interrupted,
-//! by preemption, sleep or yielding, goes on where it was. Which of the two a task is, its [`TaskClass`] says, or an option for all that have none.
+//! This is not a policy: `fifo` and `rr` consist of this class alone, and the fair schedulers run
+//! below it. A running task stays in the list of its priority, so a preempted one is still at its
+//! head. A task that wakes, yields or has used its quantum goes to the tail. A quantum that was
+//! interrupted, by preemption, sleep or yielding, continues. Its [`TaskClass`], or an option for
+//! tasks without one, selects between the two policies.
 //!
-//! Several CPUs: each has lists of its own. A task wakes where it last was, if it may run there at once, else on the CPU that runs what matters least. When
-//! a CPU chooses, it takes what matters more from others; when a task has to wait and a CPU runs what matters less, that one is told to choose. So no
-//! task waits while a less important one runs where it could.
+//! Each CPU has its own lists. A task wakes on its last CPU, if it can run there at once, else on
+//! the CPU that runs the least important task. A CPU that dispatches takes more important tasks
+//! from other CPUs. When a task has to wait and a CPU runs a less important one, that CPU is
+//! preempted. So no task waits while a less important one runs on a CPU that it may use.
 //!
-//! Source: POSIX.1-2024, 2.8.4 (Process Scheduling); Linux 6.18, `kernel/sched/rt.c`: `enqueue_rt_entity`, `requeue_task_rt`, `yield_task_rt`, `task_tick_rt`,
-//! `select_task_rq_rt`, `find_lowest_rq`, `wakeup_preempt_rt`, `push_rt_task`, `pull_rt_task`, `sched_rt_runtime_exceeded`, `do_sched_rt_period_timer`. Priority 0,
-//! which the kernel shows for its stop class (`migration/N`), is the best of them.
+//! Source: POSIX.1-2024, 2.8.4 (Process Scheduling); Linux 6.18, `kernel/sched/rt.c`:
+//! `enqueue_rt_entity`, `requeue_task_rt`, `yield_task_rt`, `task_tick_rt`, `select_task_rq_rt`,
+//! `find_lowest_rq`, `wakeup_preempt_rt`, `push_rt_task`, `pull_rt_task`,
+//! `sched_rt_runtime_exceeded`, `do_sched_rt_period_timer`. Priority 0, which the kernel shows for
+//! its stop class (`migration/N`), is the best of them.
 //!
-//! Deviations: a quantum is exact, where the kernel counts ticks (up to 4 ms shorter or longer); it includes the cost of the switch to the task
-//! if it is interrupted. A waking task does not push a running equal to another CPU
-//! (`check_preempt_equal_prio`). Among CPUs that run fair tasks, the one with the worst nice value is preempted. A push that affinity makes
-//! necessary and the kernel misses until its next chance is made at once. Throttling is counted in seconds since the start; what it throttles is decided per CPU, as without
-//! `RT_GROUP_SCHED`.
+//! Deviations: a quantum is exact, where the kernel counts ticks (up to 4 ms shorter or longer); it
+//! includes the cost of the switch to the task if it is interrupted. A waking task does not push a
+//! running equal to another CPU (`check_preempt_equal_prio`). Among CPUs that run fair tasks, the
+//! one with the worst nice value is preempted. A push that affinity makes necessary, and that the
+//! kernel misses until its next chance, happens at once. Throttling counts in seconds since the
+//! start, per CPU, as without `RT_GROUP_SCHED`.
 
 mod placement;
 mod throttle;
 
 use super::options::OptionSpec;
 use super::{Context, Dispatch, Effect, Enqueue, Promises, Stop, renew};
-use crate::workload::TaskClass;
+use crate::workload::{Affinity, TaskClass};
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 use placement::Best;
 use readyq::{Level, Node, Nodes, Priority, ReadyQueue};
@@ -32,20 +39,25 @@ use throttle::Throttle;
 /// The period of throttling and of the fair server (`sched_rt_period_us`).
 pub const PERIOD: Nanos = Nanos::from_millis(1000);
 
-/// How long a `SCHED_RR` task runs before its equals, unless an option says (`RR_TIMESLICE`).
+/// The quantum of a `SCHED_RR` task, unless an option sets it (`RR_TIMESLICE`).
 pub const QUANTUM: Nanos = Nanos::from_millis(100);
 /// The option of every scheduler with real-time tasks.
-pub(super) const THROTTLE: OptionSpec =
-    OptionSpec::duration("throttle", "for how long real-time tasks may run in each second on each CPU").unset("no limit");
+pub(super) const THROTTLE: OptionSpec = OptionSpec::duration(
+    "throttle",
+    "for how long real-time tasks may run in each second on each CPU",
+)
+.unset("no limit");
 
 /// Parameters of the real-time classes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Tasks with a smaller kernel priority are real-time: 100 in Linux, 140 if all are.
+    /// Tasks with a smaller kernel priority are real-time: 100 in Linux, 140 if all tasks are.
     pub below: u8,
-    /// How long a task runs before its equals (`sched_rr_timeslice_ms`); `None` is `SCHED_FIFO` for all that do not ask for `SCHED_RR`.
+    /// The quantum (`sched_rr_timeslice_ms`); `None` means `SCHED_FIFO` for all tasks that are not
+    /// `SCHED_RR`.
     pub quantum: Option<Nanos>,
-    /// How long real-time tasks may run in each second on each CPU (`sched_rt_runtime_us`). What idles then idles.
+    /// The time per second that real-time tasks may run on each CPU (`sched_rt_runtime_us`). A
+    /// throttled CPU without other tasks idles.
     pub throttle: Option<Nanos>,
 }
 
@@ -62,35 +74,35 @@ pub struct RealTime {
     queues: Vec<Queue>,
     tasks: Vec<Task>,
     nodes: Vec<Node>,
-    /// CPUs that have been told to choose anew and have not done so.
-    told: CpuSet,
-    /// How many wait, on all CPUs.
+    /// CPUs that have received a kick or preemption and have not dispatched since.
+    kicked: CpuSet,
+    /// The number of waiting tasks on all CPUs.
     waiting: u32,
-    /// Tasks that may not run everywhere.
+    /// The number of tasks with restricted affinity.
     restricted: u32,
 }
 
 /// One CPU.
 #[derive(Clone, Debug)]
 struct Queue {
-    /// Those that run or wait here.
+    /// The tasks that run or wait here.
     tasks: Priority,
     waiting: u32,
     running: Option<TaskId>,
-    /// Until when the running one has been charged.
-    charged: Time,
-    /// Whether something else than real-time tasks shall run, whoever waits.
+    /// The running task has been charged until this time.
+    exec_start: Time,
+    /// Whether other classes run here even if real-time tasks wait.
     is_lent: bool,
     throttle: Throttle,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Task {
-    /// Where it runs or waits.
+    /// The CPU on which it runs or waits.
     cpu: CpuId,
-    /// How long it runs before its equals; `Nanos::MAX` is `SCHED_FIFO`.
+    /// Its quantum; `Nanos::MAX` is `SCHED_FIFO`.
     quantum: Nanos,
-    /// What is left of that.
+    /// What is left of the quantum.
     left: Nanos,
 }
 
@@ -108,59 +120,69 @@ impl RealTime {
             tasks: Priority::new(),
             waiting: 0,
             running: None,
-            charged: Time::ZERO,
+            exec_start: Time::ZERO,
             is_lent: false,
             throttle: Throttle::new(options.throttle),
         };
         let queues = vec![queue; usize::from(cpus)];
-        RealTime { options, queues, tasks: Vec::new(), nodes: Vec::new(), told: CpuSet::empty(cpus), waiting: 0, restricted: 0 }
+        RealTime {
+            options,
+            queues,
+            tasks: Vec::new(),
+            nodes: Vec::new(),
+            kicked: CpuSet::empty(cpus),
+            waiting: 0,
+            restricted: 0,
+        }
     }
 
-    /// Whether `task` is of this class.
+    /// Whether `task` is in this class.
     #[inline]
     pub fn has(&self, cx: &Context, task: TaskId) -> bool {
         cx.task(task).prio < self.options.below
     }
 
-    /// What it promises, unless it is throttled.
+    /// The promises of this class, unless it is throttled.
     pub fn promises(&self) -> Promises {
         match self.options {
-            Options { below, quantum, throttle: None } => Promises { strict_below: below, quantum, ..Promises::default() },
+            Options { below, quantum, throttle: None } => {
+                Promises { strict_below: below, quantum, ..Promises::default() }
+            }
             _ => Promises::default(),
         }
     }
 
-    /// How many wait on `cpu`.
+    /// The number of waiting tasks on `cpu`.
     #[inline]
     pub fn waiting_on(&self, cpu: CpuId) -> u32 {
         self.queues[cpu.index()].waiting
     }
 
-    /// Whether a tick has anything to do.
+    /// Whether ticks have any effect.
     pub fn needs_ticks(&self) -> bool {
         self.options.throttle.is_some()
     }
 
-    /// What runs on `cpu` shall stop; or it shall choose, if it idles.
+    /// Preempts the task on `cpu`, or kicks the CPU if it idles.
     #[inline]
-    pub fn tell(&mut self, cpu: CpuId) -> Effect {
-        self.told.insert(cpu);
+    pub fn kick(&mut self, cpu: CpuId) -> Effect {
+        self.kicked.insert(cpu);
         Effect::Preempt(cpu)
     }
 
-    /// Whether `cpu` has been told to choose anew.
+    /// Whether `cpu` has received a kick or preemption and has not dispatched since.
     #[inline]
-    pub fn is_told(&self, cpu: CpuId) -> bool {
-        self.told.contains(cpu)
+    pub fn is_kicked(&self, cpu: CpuId) -> bool {
+        self.kicked.contains(cpu)
     }
 
-    /// `cpu` is choosing.
+    /// `cpu` dispatches.
     #[inline]
     pub fn chooses(&mut self, cpu: CpuId) {
-        self.told.remove(cpu);
+        self.kicked.remove(cpu);
     }
 
-    /// Gives `cpu` to other classes, or takes it back.
+    /// Lends `cpu` to other classes, or takes it back.
     pub fn lend(&mut self, cpu: CpuId, lend: bool) {
         self.queues[cpu.index()].is_lent = lend;
     }
@@ -179,25 +201,25 @@ impl RealTime {
         self.restricted -= u32::from(cx.is_restricted(task));
     }
 
-    /// `task`, which ran on `cpu` as one of another class, is of this one.
+    /// `task`, which ran on `cpu` in another class, joins this one.
     pub fn join(&mut self, cx: &Context, task: TaskId, cpu: CpuId) {
         self.insert(cx, task, cpu);
     }
 
-    /// `task`, which has just stopped running, is of this class no longer.
+    /// `task`, which has just stopped running, leaves this class.
     pub fn leave(&mut self, task: TaskId) {
         self.take_out(task);
     }
 
-    /// `task` waits from now on.
+    /// `task` starts to wait.
     pub fn enqueue(&mut self, cx: &Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
         let entry = &mut self.tasks[task.index()];
-        let turn_is_over = entry.left == Nanos::ZERO;
-        if turn_is_over {
+        let slice_is_over = entry.left == Nanos::ZERO;
+        if slice_is_over {
             entry.left = entry.quantum;
         }
-        let is_here = !matches!(why, Enqueue::New | Enqueue::Wakeup);
-        let goes_to_tail = turn_is_over || why != Enqueue::Preempted;
+        let is_here = !why.comes();
+        let goes_to_tail = slice_is_over || why != Enqueue::Preempted;
         if is_here && goes_to_tail {
             self.take_out(task);
         }
@@ -207,15 +229,16 @@ impl RealTime {
         self.queues[cpu.index()].waiting += 1;
         self.waiting += 1;
         if is_here && self.best(cx, cpu).is_some_and(|best| best.task == task) {
-            // It goes on. If it matters more than it did, whoever was to have its CPU needs another.
-            let takes_back = why == Enqueue::PrioChanged && self.is_told(cpu);
+            // It continues. If it became more important, the task that was to get its CPU needs
+            // another one.
+            let takes_back = why == Enqueue::PrioChanged && self.is_kicked(cpu);
             return if takes_back { self.push(cx, Some(task)) } else { Effect::Nothing };
         }
         if !is_here && self.runs_less(cx, cpu, cx.task(task).prio) {
-            return self.tell(cpu);
+            return self.kick(cpu);
         }
         if let Some(victim) = self.victim(cx, task) {
-            return self.tell(victim);
+            return self.kick(victim);
         }
         if self.restricted > 0 && self.waiting > 1 {
             return self.push(cx, None); // it may take the CPU that was meant for another
@@ -223,14 +246,30 @@ impl RealTime {
         self.alarm(cx, cpu)
     }
 
-    /// `task` waits no longer.
+    /// The priority of `task`, which does not wait, has changed. A running task goes to the tail of
+    /// its new list, and is preempted if another comes first now.
+    pub fn set_weight(&mut self, cx: &Context, task: TaskId) -> Effect {
+        let Some(cpu) = cx.runs_on(task) else { return Effect::Nothing };
+        self.take_out(task);
+        self.insert(cx, task, cpu);
+        let is_first = self.best(cx, cpu).is_none_or(|best| best.task == task);
+        if is_first || self.is_kicked(cpu) { Effect::Nothing } else { self.kick(cpu) }
+    }
+
+    /// The affinity of `task`, which does not wait, has changed.
+    pub fn set_cpumask(&mut self, cx: &Context, task: TaskId, old: Affinity) {
+        self.restricted += u32::from(cx.is_restricted(task));
+        self.restricted -= u32::from(old != Affinity::Any);
+    }
+
+    /// `task` no longer waits.
     pub fn dequeue(&mut self, task: TaskId) {
         self.take_out(task);
         self.queues[self.tasks[task.index()].cpu.index()].waiting -= 1;
         self.waiting -= 1;
     }
 
-    /// The task that `cpu` shall run from now on, and for how long at most.
+    /// The task that `cpu` runs next, with its slice.
     pub fn pick(&mut self, cx: &Context, cpu: CpuId) -> Option<Dispatch> {
         let Best { task, from, .. } = self.best(cx, cpu)?;
         self.queues[from.index()].waiting -= 1;
@@ -240,7 +279,7 @@ impl RealTime {
             self.insert(cx, task, cpu);
         }
         let queue = &mut self.queues[cpu.index()];
-        (queue.running, queue.charged) = (Some(task), cx.now());
+        (queue.running, queue.exec_start) = (Some(task), cx.now());
         Some(Dispatch { task, slice: self.tasks[task.index()].left })
     }
 
@@ -256,7 +295,7 @@ impl RealTime {
         self.queues[cpu.index()].running = None;
     }
 
-    /// `cpu` has become idle, or has left idle: whoever was passed over may need another CPU.
+    /// `cpu` has become idle or has left idle: a task that was passed over may need another CPU.
     pub fn update_idle(&mut self, cx: &Context, cpu: CpuId, idle: bool) -> Effect {
         match self.waiting {
             0 => Effect::Nothing,
@@ -270,16 +309,23 @@ impl RealTime {
         self.charge(cpu, cx.now());
         let queue = &mut self.queues[cpu.index()];
         let is_over = queue.running.is_some() && queue.throttle.is_due(cx.now());
-        let is_released = queue.running.is_none() && queue.waiting > 0 && self.best(cx, cpu).is_some();
-        if (is_over || is_released) && !self.is_told(cpu) { self.tell(cpu) } else { Effect::Nothing }
+        let is_released =
+            queue.running.is_none() && queue.waiting > 0 && self.best(cx, cpu).is_some();
+        if (is_over || is_released) && !self.is_kicked(cpu) {
+            self.kick(cpu)
+        } else {
+            Effect::Nothing
+        }
     }
 
-    /// By its own class, or by the option that says what all are that do not say.
+    /// The quantum of a task: by its class, or by the option for tasks without one.
     fn quantum(&self, cx: &Context, task: TaskId) -> Nanos {
         match cx.task(task).attributes.class {
             TaskClass::Fifo => Nanos::MAX,
             TaskClass::RoundRobin => self.options.quantum.unwrap_or(QUANTUM),
-            TaskClass::ByPriority | TaskClass::Batch | TaskClass::Idle => self.options.quantum.unwrap_or(Nanos::MAX),
+            TaskClass::ByPriority | TaskClass::Batch | TaskClass::Idle => {
+                self.options.quantum.unwrap_or(Nanos::MAX)
+            }
         }
     }
 
@@ -294,12 +340,12 @@ impl RealTime {
         self.queues[cpu.index()].tasks.remove(Nodes::from_mut(&mut self.nodes), task);
     }
 
-    /// What runs on `cpu` pays for its time until `now`.
+    /// Charges the running task of `cpu` until `now`.
     fn charge(&mut self, cpu: CpuId, now: Time) {
         let queue = &mut self.queues[cpu.index()];
         if let Some(task) = queue.running {
-            let ran = now.since(queue.charged);
-            queue.charged = now;
+            let ran = now.since(queue.exec_start);
+            queue.exec_start = now;
             queue.throttle.spend(ran, now);
             let entry = &mut self.tasks[task.index()];
             if entry.quantum < Nanos::MAX {
@@ -308,7 +354,7 @@ impl RealTime {
         }
     }
 
-    /// When the idle `cpu` shall look again because those that wait are throttled until then.
+    /// When the idle `cpu` must check again because its waiting tasks are throttled until then.
     fn alarm(&self, cx: &Context, cpu: CpuId) -> Effect {
         let queue = &self.queues[cpu.index()];
         if queue.throttle.is_on(cx.now()) && queue.waiting > 0 && cx.idle().contains(cpu) {

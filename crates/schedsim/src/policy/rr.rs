@@ -1,19 +1,19 @@
 //! Round robin, by priority: `SCHED_RR` for every task.
 //!
-//! As [`fifo`](super::fifo), but a task that has run for its quantum goes behind its equals. Right where several real-time tasks of one importance do not sleep.
-//! It does badly at what it is often taken for, fairness: between priorities there is none, and a quantum of 100 ms is longer than most
-//! tasks ever run, so that among short ones it does nothing at all.
+//! As [`fifo`](super::fifo), but a task that has used its quantum goes behind its equals. Right
+//! where several real-time tasks of one priority do not sleep. Bad as a fair scheduler, for which
+//! it is often taken: between priorities there is no fairness, and a quantum of 100 ms is longer
+//! than most tasks ever run, so that among short tasks it has no effect.
 //!
-//! A task that is preempted, sleeps or yields keeps the rest of its quantum, as in Linux (POSIX leaves it open for the latter two). Source and
-//! deviations: [`realtime`](super::realtime).
+//! A preempted, sleeping or yielding task keeps the rest of its quantum, as in Linux (POSIX leaves
+//! it open for the latter two). Source and deviations: [`realtime`](super::realtime).
 
-use super::Fifo;
 use super::descriptor::{Descriptor, Given, Make};
 use super::options::OptionSpec;
-use super::realtime;
+use super::{Fifo, realtime};
 use crate::Nanos;
 
-/// Makes real-time schedulers with quanta.
+/// Builds real-time schedulers with quanta.
 #[derive(Clone, Copy, Debug)]
 pub struct Rr;
 
@@ -22,7 +22,7 @@ pub struct Rr;
 pub struct Options {
     /// How long a task runs before its equals (`sched_rr_timeslice_ms`).
     pub quantum: Nanos,
-    /// For how long tasks may run in each second on each CPU.
+    /// The time per second that tasks may run on each CPU.
     pub throttle: Option<Nanos>,
 }
 
@@ -36,22 +36,36 @@ impl Rr {
     /// The scheduler for `cpus` CPUs.
     #[allow(clippy::new_ret_no_self, reason = "the class is the same, with quanta")]
     pub fn new(cpus: u16, options: Options) -> Fifo {
-        Fifo::with(cpus, realtime::Options { below: u8::MAX, quantum: Some(options.quantum), throttle: options.throttle })
+        Fifo::with(
+            cpus,
+            realtime::Options {
+                below: u8::MAX,
+                quantum: Some(options.quantum),
+                throttle: options.throttle,
+            },
+        )
     }
 }
 
 /// `SCHED_RR` for every task.
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "rr",
-    summary: "SCHED_RR for every task: strict priorities, equals take turns of 100 ms",
+    summary: "SCHED_RR for every task: strict priorities, equals alternate every 100 ms",
     source: "POSIX.1-2024, 2.8.4; Linux 6.18, kernel/sched/rt.c",
-    options: &[OptionSpec::duration("quantum", "how long a task runs before its equals").by_default("100ms"), realtime::THROTTLE],
+    options: &[
+        OptionSpec::duration("quantum", "how long a task runs before its equals")
+            .by_default("100ms"),
+        realtime::THROTTLE,
+    ],
     structure: Some("priority"),
     scheduler: &Make(|given| Rr::new(given.cpus(), Options::from(given))),
 };
 
 impl From<&Given<'_>> for Options {
     fn from(given: &Given) -> Options {
-        Options { quantum: given.duration("quantum"), throttle: given.duration_if_set(realtime::THROTTLE.name) }
+        Options {
+            quantum: given.duration("quantum"),
+            throttle: given.duration_if_set(realtime::THROTTLE.name),
+        }
     }
 }

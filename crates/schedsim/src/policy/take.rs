@@ -1,27 +1,36 @@
 //! Take: a queue per CPU, and an idle CPU takes a task from the CPU with most waiting.
 //!
-//! Migrates only when a CPU would idle otherwise: the load is balanced and busy CPUs leave each other alone. Right for most machines; it
-//! does not balance what waits while all CPUs are busy. Source: Curran & Stumm 1990, §3.4 (TK). A task arrives at the CPU with the fewest ready tasks. With
-//! `Count::Level` as in §5.3: the CPU with the fewest of an equal or better level, and a raid goes where most tasks of the best waiting level wait.
+//! Migrates only when a CPU would idle otherwise: the load is balanced and busy CPUs leave each
+//! other alone. Right for most machines; it does not balance waiting tasks while all CPUs are busy.
+//! Source: Curran & Stumm 1990, §3.4 (TK). A task arrives at the CPU with the fewest ready tasks.
+//! `Count::Level` follows §5.3: arrivals go to the CPU with the fewest tasks of an equal or better
+//! level, and an idle CPU steals where most tasks of the best waiting level wait.
 //!
-//! What the paper leaves open: an idle CPU looks when it becomes idle and, with `polling`, at any later time at which a task waits somewhere
-//! (default; the text can be read either way). It takes the task which the other CPU would run next (`taken`). A running task counts as ready (`ready`).
-//! Equal CPUs are drawn at random, for arrivals and for raids (`ties`). Ours is `near`: a raid goes to the nearest CPUs on which any waits, on a machine with a topology.
+//! Choices where the paper is silent: an idle CPU looks when it becomes idle and, with `polling`,
+//! whenever a task starts to wait on any CPU (default; the text can be read either way). It steals
+//! the task that the other CPU would run next (`taken`). A running task counts as ready (`ready`).
+//! Ties between CPUs are broken at random, for arrivals and for steals (`ties`). `steal=near` is
+//! ours: an idle CPU steals from the nearest CPUs with waiting tasks, on a machine with a topology.
 //!
-//! Cost: finding the least and the most loaded CPU takes the same time for any number of CPUs, but with `Count::Level`, which looks at all CPUs.
+//! Cost: finding the least and the most loaded CPU takes the same time for any number of CPUs,
+//! except with `Count::Level`, which examines all CPUs.
 
 use super::descriptor::{Descriptor, Given};
 use super::loads::{Loads, Ties, pick};
 use super::options::OptionSpec;
 use super::topology::{self, Count, Orders, Ready, Taken, Topology};
-use super::{Context, Dispatch, Effect, Enqueue, Levels, Policy, Promises, Scan, Stop, Wake, fetch, renew, take_out};
+use super::{
+    Context, Dispatch, Effect, Enqueue, Levels, Needs, Policy, Promises, Scan, Stop, Wake, fetch,
+    renew, take_out,
+};
+use crate::workload::Affinity;
 use crate::{CpuId, Distance, Nanos, TaskId};
 use readyq::{Node, Nodes, ReadyQueue};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::marker::PhantomData;
 
-/// A ready queue of order `Q` per CPU, which idle CPUs raid.
+/// A ready queue of order `Q` per CPU, from which idle CPUs steal.
 #[derive(Clone, Debug)]
 pub struct Take<Q> {
     queues: Vec<Q>,
@@ -31,7 +40,7 @@ pub struct Take<Q> {
     ready: Loads,
     /// Tasks waiting per CPU and level, with `Count::Level`.
     by_level: Vec<u32>,
-    /// In which queue each task waits, if it waits.
+    /// The queue in which each task waits, if it waits.
     queued_on: Vec<CpuId>,
     nodes: Vec<Node>,
     options: Options,
@@ -45,29 +54,40 @@ pub struct Take<Q> {
 pub struct Options {
     /// How long a task runs before it goes back to a queue.
     pub quantum: Nanos,
-    /// How priorities become levels.
+    /// The mapping of priorities to levels.
     pub levels: Levels,
-    /// Whether an idle CPU goes on looking while it idles, or looks once, when it becomes idle.
+    /// Whether an idle CPU keeps looking while it idles, or looks only once, when it becomes idle.
     pub polling: bool,
-    /// Whether a woken task stops a running task of a worse level at once.
+    /// Whether a woken task preempts a running task of a worse level.
     pub preempt: bool,
-    /// Which task of a queue is taken.
+    /// Which task of a queue is stolen.
     pub taken: Taken,
     /// Whether the running task counts when a new one is placed.
     pub ready: Ready,
-    /// Which tasks count, for placement and for raids.
+    /// Which tasks count, for placement and for steals.
     pub count: Count,
-    /// Which of several equal CPUs.
+    /// How ties between CPUs are broken.
     pub ties: Ties,
-    /// Whether a raid goes to the longest queue of all, or of the nearest CPUs on which any task waits.
+    /// Whether an idle CPU steals from the nearest CPUs with waiting tasks, or else from the
+    /// longest queue of all.
     pub near: bool,
 }
 
 impl Options {
-    /// As in the paper's Baseline System, with this quantum.
+    /// The paper's Baseline System, with this quantum.
     pub fn baseline(quantum: Nanos) -> Options {
         let (levels, taken, ready) = (Levels::new(1), Taken::Head, Ready::Running);
-        Options { quantum, levels, polling: true, preempt: false, taken, ready, count: Count::All, ties: Ties::Random, near: false }
+        Options {
+            quantum,
+            levels,
+            polling: true,
+            preempt: false,
+            taken,
+            ready,
+            count: Count::All,
+            ties: Ties::Random,
+            near: false,
+        }
     }
 }
 
@@ -92,12 +112,12 @@ impl<Q: ReadyQueue + Clone> Take<Q> {
         usize::from(self.options.levels.of(cx.task(task).prio).0)
     }
 
-    /// Tasks that wait on `cpu` at level `at`.
+    /// The number of tasks that wait on `cpu` at level `at`.
     fn waiting_at(&self, cpu: CpuId, at: usize) -> u32 {
         self.by_level[cpu.index() * self.options.levels.count() + at]
     }
 
-    /// Where a new task goes.
+    /// The CPU for a new task.
     fn place(&self, cx: &mut Context, task: TaskId) -> CpuId {
         let Options { count, ready, ties, .. } = self.options;
         match count {
@@ -105,7 +125,8 @@ impl<Q: ReadyQueue + Clone> Take<Q> {
                 let level = self.level(cx, task);
                 cx.least(task, ties, |cx, cpu| {
                     let waiting: u32 = (0..=level).map(|at| self.waiting_at(cpu, at)).sum();
-                    let competes = |running| ready == Ready::Running && self.level(cx, running) <= level;
+                    let competes =
+                        |running| ready == Ready::Running && self.level(cx, running) <= level;
                     u64::from(waiting) + u64::from(cx.current(cpu).is_some_and(competes))
                 })
             }
@@ -120,8 +141,8 @@ impl<Q: ReadyQueue + Clone> Take<Q> {
         }
     }
 
-    /// Takes a task that may run on `cpu` out of the longest queue that has one.
-    fn raid(&mut self, cx: &mut Context, cpu: CpuId) -> Option<TaskId> {
+    /// Steals a task that may run on `cpu` from the longest queue that has one.
+    fn steal(&mut self, cx: &mut Context, cpu: CpuId) -> Option<TaskId> {
         let (task, scan) = if self.restricted > 0 {
             self.first_allowed(cx, cpu)?
         } else {
@@ -134,7 +155,7 @@ impl<Q: ReadyQueue + Clone> Take<Q> {
         Some(task)
     }
 
-    /// The queue that `cpu` raids if each task may run on it.
+    /// The queue from which `cpu` steals if every task may run there.
     fn longest(&self, cx: &mut Context, cpu: CpuId) -> Option<CpuId> {
         if self.options.near {
             return self.waiting.loaded().min_by_key(|&queue| self.rank(cx, cpu, queue));
@@ -145,7 +166,7 @@ impl<Q: ReadyQueue + Clone> Take<Q> {
         }
     }
 
-    /// Whom a raid takes from `queue`.
+    /// Which task is stolen from `queue`.
     fn taken(&self, queue: CpuId) -> Option<(TaskId, Scan)> {
         let (nodes, mut scan) = (Nodes::from_ref(&self.nodes), Scan { queue, entries: 0 });
         let queue = &self.queues[queue.index()];
@@ -167,10 +188,11 @@ impl<Q: ReadyQueue + Clone> Take<Q> {
         task.map(|task| (task, scan))
     }
 
-    /// Goes from CPU to CPU, as the first queue may hold no task that may run on `cpu`.
+    /// Examines each CPU, as the first queue may hold no task that may run on `cpu`.
     fn first_allowed(&self, cx: &Context, cpu: CpuId) -> Option<(TaskId, Scan)> {
         let nodes = Nodes::from_ref(&self.nodes);
-        let mut others: BinaryHeap<_> = self.waiting.loaded().map(|queue| Reverse(self.rank(cx, cpu, queue))).collect();
+        let mut others: BinaryHeap<_> =
+            self.waiting.loaded().map(|queue| Reverse(self.rank(cx, cpu, queue))).collect();
         std::iter::from_fn(|| others.pop()).find_map(|Reverse((.., queue))| {
             let mut scan = Scan { queue, entries: 0 };
             let fits = |task| {
@@ -182,21 +204,25 @@ impl<Q: ReadyQueue + Clone> Take<Q> {
         })
     }
 
-    /// Whose queue `cpu` raids first, of those that are looked at one by one: the nearest if that counts, then the longest, then the lowest.
+    /// The sort key of CPUs from which `cpu` steals: the nearest if `near`, then the longest queue,
+    /// then the lowest number.
     fn rank(&self, cx: &Context, cpu: CpuId, other: CpuId) -> (Distance, Reverse<u32>, CpuId) {
-        let distance = if self.options.near { cx.machine().distance(other, cpu) } else { Distance::Itself };
+        let distance =
+            if self.options.near { cx.machine().distance(other, cpu) } else { Distance::Itself };
         (distance, Reverse(self.waiting.of(other)), other)
     }
 
     /// The CPU with the most waiting tasks of the best level at which any waits.
     fn most_at_best_level(&self, cx: &mut Context) -> Option<CpuId> {
-        let best = (0..self.options.levels.count()).find(|&at| cx.machine().all().any(|cpu| self.waiting_at(cpu, at) > 0))?;
+        let best = (0..self.options.levels.count())
+            .find(|&at| cx.machine().all().any(|cpu| self.waiting_at(cpu, at) > 0))?;
         let most = cx.machine().all().map(|cpu| self.waiting_at(cpu, best)).max()?;
-        let equals: Vec<CpuId> = cx.machine().all().filter(|&cpu| self.waiting_at(cpu, best) == most).collect();
+        let equals: Vec<CpuId> =
+            cx.machine().all().filter(|&cpu| self.waiting_at(cpu, best) == most).collect();
         Some(pick(&equals, self.options.ties, cx.random()))
     }
 
-    /// `task` waits on `cpu` no longer.
+    /// `task` no longer waits on `cpu`.
     fn take_out(&mut self, cx: &Context, task: TaskId, cpu: CpuId) {
         take_out(&mut self.queues[cpu.index()], Nodes::from_mut(&mut self.nodes), task);
         self.uncount(cx, task, cpu);
@@ -221,8 +247,17 @@ impl<Q: ReadyQueue + Clone> Take<Q> {
 }
 
 impl<Q: ReadyQueue + Clone> Policy for Take<Q> {
+    fn needs(&self) -> Needs {
+        Needs { most_cpus: Some(self.queues.len() as u16), ..Needs::default() }
+    }
+
     fn promises(&self) -> Promises {
-        Promises { work_conserving: self.options.polling, locally_work_conserving: true, inherits: true, ..Promises::default() }
+        Promises {
+            work_conserving: self.options.polling,
+            locally_work_conserving: true,
+            inherits: true,
+            ..Promises::default()
+        }
     }
 
     fn queue_length(&self, cpu: CpuId) -> u32 {
@@ -254,7 +289,12 @@ impl<Q: ReadyQueue + Clone> Policy for Take<Q> {
 
     #[inline]
     fn select_cpu(&mut self, cx: &mut Context, task: TaskId, wake: Wake) -> CpuId {
-        if wake.new { self.place(cx, task) } else { cx.task(task).cpu }
+        let last = cx.task(task).cpu;
+        if wake.new || self.restricted > 0 && !cx.allowed(task, last) {
+            self.place(cx, task)
+        } else {
+            last
+        }
     }
 
     #[inline(always)]
@@ -280,22 +320,38 @@ impl<Q: ReadyQueue + Clone> Policy for Take<Q> {
         {
             return Effect::Kick(idle);
         }
-        let woken = matches!(why, Enqueue::New | Enqueue::Wakeup);
+        let woken = why.comes();
         match cx.current(cpu) {
-            Some(running) if self.options.preempt && woken && self.options.levels.of(cx.task(running).prio) > level => Effect::Preempt(cpu),
+            Some(running)
+                if self.options.preempt
+                    && woken
+                    && self.options.levels.of(cx.task(running).prio) > level =>
+            {
+                Effect::Preempt(cpu)
+            }
             _ => Effect::Nothing,
         }
     }
 
     #[inline]
     fn update_idle(&mut self, cx: &mut Context, _cpu: CpuId, idle: bool) -> Effect {
-        // The CPU may have been kicked for another task than it took. If all tasks run everywhere, that one gets the CPU kicked for this one.
+        // The CPU may have been kicked for another task than it took. If all tasks run everywhere,
+        // that task gets the CPU kicked for this one.
         if idle || !self.options.polling || self.restricted == 0 || cx.idle().is_empty() {
             return Effect::Nothing;
         }
         let nodes = Nodes::from_mut(&mut self.nodes);
-        let passed_over = self.queues.iter().find_map(|queue| queue.find(nodes, |task| cx.idle_cpu_for(task).is_some()));
+        let passed_over = self
+            .queues
+            .iter()
+            .find_map(|queue| queue.find(nodes, |task| cx.idle_cpu_for(task).is_some()));
         passed_over.and_then(|task| cx.idle_cpu_for(task)).map_or(Effect::Nothing, Effect::Kick)
+    }
+
+    fn set_cpumask(&mut self, cx: &mut Context, task: TaskId, old: Affinity) -> Effect {
+        self.restricted += usize::from(cx.is_restricted(task));
+        self.restricted -= usize::from(old != Affinity::Any);
+        Effect::Nothing
     }
 
     fn dequeue(&mut self, cx: &mut Context, task: TaskId) {
@@ -315,7 +371,7 @@ impl<Q: ReadyQueue + Clone> Policy for Take<Q> {
                 self.uncount(cx, task, cpu);
                 task
             }
-            None => self.raid(cx, cpu)?,
+            None => self.steal(cx, cpu)?,
         };
         Some(Dispatch { task, slice })
     }
@@ -338,18 +394,29 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         topology::LEVELS,
         topology::STRIDES,
         topology::PREEMPT,
-        OptionSpec::choice("idle", &["polling", "once"], "whether an idle CPU looks for work all the time or only when it becomes idle")
-            .by_default("polling"),
-        OptionSpec::choice("taken", &["head", "tail"], "which task an idle CPU takes from a queue").by_default("head"),
-        OptionSpec::choice("ready", &["running", "waiting"], "whether the running task counts for a new one (running) or not (waiting)")
-            .by_default("running"),
+        OptionSpec::choice(
+            "idle",
+            &["polling", "once"],
+            "whether an idle CPU looks for work all the time or only when it becomes idle",
+        )
+        .by_default("polling"),
+        OptionSpec::choice("taken", &["head", "tail"], "which task an idle CPU takes from a queue")
+            .by_default("head"),
+        OptionSpec::choice(
+            "ready",
+            &["running", "waiting"],
+            "whether the running task counts for a new one (running) or not (waiting)",
+        )
+        .by_default("running"),
         topology::COUNT,
         OptionSpec::choice(
-            "raid",
+            "steal",
             &["longest", "near"],
-            "where an idle CPU takes a task: the longest queue, or the longest of the nearest CPUs where any waits",
+            "where an idle CPU takes a task: the longest queue, or the longest of the nearest \
+             CPUs where any waits",
         )
-        .by_default("longest"),
+        .by_default("longest")
+        .formerly("raid"),
         topology::TIES,
     ],
     structure: None,
@@ -369,10 +436,14 @@ impl Topology for TakeFromOthers {
             polling: given.word("idle") == Some("polling"),
             preempt: given.preempts(),
             taken: if given.word("taken") == Some("tail") { Taken::Tail } else { Taken::Head },
-            ready: if given.word("ready") == Some("waiting") { Ready::Waiting } else { Ready::Running },
+            ready: if given.word("ready") == Some("waiting") {
+                Ready::Waiting
+            } else {
+                Ready::Running
+            },
             count: given.counted(),
             ties: given.ties(),
-            near: given.word("raid") == Some("near"),
+            near: given.word("steal") == Some("near"),
         };
         Take::new(queue, given.cpus(), options)
     }

@@ -1,7 +1,7 @@
-//! Topologies: policies that are made of an order, which any ready queue can be. `central`, `initial` and `take` are three; their descriptors stand at the ends of
-//! their files.
+//! Topologies: policies over any ready queue. The three are `central`, `initial` and `take`; their
+//! descriptors are at the ends of their files.
 //!
-//! The two most used orders have engines of their own; all others go through [`AnyQueue`].
+//! The two most used orders have engines of their own; all others use [`AnyQueue`].
 
 use super::any_queue::AnyQueue;
 use super::descriptor::{Given, Run, Scheduler};
@@ -17,12 +17,13 @@ use readyq::catalog::Entry;
 use readyq::{Priority, ReadyQueue, RoundRobin, Strides};
 use std::marker::PhantomData;
 
-/// How far a CPU looks in the central queue for a task that last ran there (§4.2, §5.3).
+/// How far a CPU searches the central queue for a task that last ran there (§4.2, §5.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Search {
-    /// At so many tasks; 1 takes the head.
+    /// The first n tasks; 1 takes the head.
     First(usize),
-    /// At all tasks of the best level that has any. With few `levels`, several priorities share one: the paper's groups.
+    /// All tasks of the best non-empty level. With few `levels`, several priorities share one: the
+    /// paper's groups.
     TopLevel,
 }
 
@@ -46,13 +47,13 @@ pub enum Ready {
     Waiting,
 }
 
-/// What makes a CPU loaded.
+/// The load of a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Measure {
-    /// How many tasks it has.
+    /// The number of its tasks.
     #[default]
     Tasks,
-    /// How much CPU time its tasks use.
+    /// The CPU time that its tasks use.
     Utilisation,
 }
 
@@ -62,17 +63,23 @@ pub enum Count {
     /// All.
     #[default]
     All,
-    /// Those of an equal or better level, as §5.3 has it for priorities.
+    /// Those of an equal or better level, as in §5.3.
     Level,
 }
 
 /// The options of every topology.
-pub(super) const QUANTUM: OptionSpec = OptionSpec::duration("quantum", "how long a task runs before it goes back to its queue")
-    .up_to(Nanos::from_millis(1_000_000))
-    .by_default("4ms");
-pub(super) const LEVELS: OptionSpec =
-    OptionSpec::count("levels", 1, 140, "levels", "over how many levels nice values are spread; some orders have fewer")
-        .unset("8; 140 for priority, 10 for multilist1");
+pub(super) const QUANTUM: OptionSpec =
+    OptionSpec::duration("quantum", "how long a task runs before it goes back to its queue")
+        .up_to(Nanos::from_millis(1_000_000))
+        .by_default("4ms");
+pub(super) const LEVELS: OptionSpec = OptionSpec::count(
+    "levels",
+    1,
+    140,
+    "levels",
+    "over how many levels nice values are spread; some orders have fewer",
+)
+.unset("8; 140 for priority, 10 for multilist1");
 pub(super) const STRIDES: OptionSpec = OptionSpec::choice(
     "strides",
     &["powers", "linear"],
@@ -80,19 +87,22 @@ pub(super) const STRIDES: OptionSpec = OptionSpec::choice(
 )
 .by_default("powers");
 pub(super) const PREEMPT: OptionSpec =
-    OptionSpec::flag("preempt", "whether a woken task stops a running one of a worse level").unset("yes for priority, else no");
+    OptionSpec::flag("preempt", "whether a woken task stops a running one of a worse level")
+        .unset("yes for priority, else no");
 /// The options of topologies that compare CPUs for a new task.
 pub(super) const COUNT: OptionSpec = OptionSpec::choice(
     "count",
     &["all", "level"],
-    "which tasks count when CPUs are compared for a new one: all, or those of an equal or better level",
+    "which tasks count when CPUs are compared for a new one: all, or those of an equal or better \
+     level",
 )
 .unset("level for priority, else all");
 pub(super) const TIES: OptionSpec =
-    OptionSpec::choice("ties", &["random", "lowest"], "which of several equal CPUs is taken").by_default("random");
+    OptionSpec::choice("ties", &["random", "lowest"], "which of several equal CPUs is taken")
+        .by_default("random");
 
 impl Given<'_> {
-    /// The order that the name says.
+    /// The order in the policy's name.
     ///
     /// # Panics
     /// If the policy is no topology.
@@ -105,7 +115,11 @@ impl Given<'_> {
     }
 
     fn strides(&self) -> Strides {
-        if self.word(STRIDES.name) == Some("linear") { Strides::Linear } else { Strides::PowersOfTwo }
+        if self.word(STRIDES.name) == Some("linear") {
+            Strides::Linear
+        } else {
+            Strides::PowersOfTwo
+        }
     }
 
     fn level_count(&self) -> u16 {
@@ -139,7 +153,7 @@ impl Given<'_> {
     }
 }
 
-/// A policy for each order.
+/// Builds a policy for each order.
 pub(super) trait Topology: Send + Sync {
     type Over<Q: ReadyQueue + Clone + 'static>: Policy + Clone + 'static;
 
@@ -149,21 +163,23 @@ pub(super) trait Topology: Send + Sync {
 /// The [`Scheduler`] of a topology.
 pub(super) struct Orders<T>(pub PhantomData<T>);
 
-/// What is done with a policy of any type.
+/// Generic code to run with a policy of any type.
 trait Job {
     type Out;
     fn of(self, policy: impl Policy + Clone + 'static) -> Self::Out;
 }
 
 impl<T: Topology> Orders<T> {
-    /// Makes the policy with the queue that the name says.
+    /// Builds the policy with the queue in its name.
     fn make<J: Job>(given: &Given, job: J) -> J::Out {
         match given.order().name {
             "rr" => job.of(T::over(RoundRobin::new(), given)),
             "priority" => job.of(T::over(Priority::new(), given)),
             name => match AnyQueue::new(name, u32::from(given.level_count()), given.strides()) {
                 Ok(queue) => job.of(T::over(queue, given)),
-                Err(unavailable) => unreachable!("`check` has found that {name} can be made: {unavailable}"),
+                Err(unavailable) => {
+                    unreachable!("`check` has found that {name} can be made: {unavailable}")
+                }
             },
         }
     }
@@ -181,7 +197,14 @@ impl<T: Topology> Scheduler for Orders<T> {
         Self::make(given, Box)
     }
 
-    fn simulate(&self, given: &Given, source: Source, machine: &Machine, options: Settings, trace: Trace) -> Result<Outcome, Error> {
+    fn simulate(
+        &self,
+        given: &Given,
+        source: Source,
+        machine: &Machine,
+        options: Settings,
+        trace: Trace,
+    ) -> Result<Outcome, Error> {
         Self::make(given, Run { source, machine, options, sink: trace })
     }
 
@@ -202,7 +225,11 @@ impl<T: Topology> Scheduler for Orders<T> {
         if u32::from(count) <= most {
             return Ok(());
         }
-        Err((LEVELS.name, count.to_string(), format!("at most {most} for {} with these strides", order.name)))
+        Err((
+            LEVELS.name,
+            count.to_string(),
+            format!("at most {most} for {} with these strides", order.name),
+        ))
     }
 
     fn is_topology(&self) -> bool {

@@ -1,8 +1,10 @@
-//! How much of its CPU each task uses, as a measure of load.
+//! The CPU use of each task, as a measure of load.
 //!
-//! Curran & Stumm 1990, §6: imbalance "can be avoided by using load measures that are more closely tied with the actual utilization of the processors by each
-//! task", at the price of more work at every switch. Here a task's share is the CPU time it has had over its age, renewed whenever it stops. As that says
-//! little of a young task, each is taken to have used 5 % of the second before it came, which is about what one of the Baseline System does.
+//! Curran & Stumm 1990, §6: imbalance "can be avoided by using load measures that are more closely
+//! tied with the actual utilization of the processors by each task", at the price of more work at
+//! every switch. Here a task's share is its CPU time over its age, updated whenever it stops. For a
+//! young task that says little, so each is assumed to have used 5 % of the second before it
+//! arrived, about as much as a task of the Baseline System.
 
 use super::Context;
 use crate::{CpuId, Nanos, TaskId, Time};
@@ -22,12 +24,12 @@ struct Share {
     millionths: u32,
 }
 
-/// How long a task is taken to have lived before it came, and its share of that time in millionths.
+/// The assumed age of a new task, and its assumed share in millionths.
 const BEFORE: Nanos = Nanos::from_millis(1000);
 const UNKNOWN: u32 = 50_000;
 
 impl Utilisation {
-    /// Nobody on `cpus` CPUs.
+    /// No tasks on `cpus` CPUs.
     pub fn new(cpus: u16) -> Utilisation {
         Utilisation { tasks: Vec::new(), cpus: vec![0; usize::from(cpus)] }
     }
@@ -57,12 +59,14 @@ impl Utilisation {
         let share = &mut self.tasks[task.index()];
         share.used += cx.now().since(share.since);
         let age = (cx.now().since(share.born) + BEFORE).0 as f64;
-        let millionths = ((share.used.0 as f64 * 1e6 + BEFORE.0 as f64 * f64::from(UNKNOWN)) / age) as u32;
-        self.cpus[cpu.index()] = self.cpus[cpu.index()] + u64::from(millionths) - u64::from(share.millionths);
+        let millionths =
+            ((share.used.0 as f64 * 1e6 + BEFORE.0 as f64 * f64::from(UNKNOWN)) / age) as u32;
+        self.cpus[cpu.index()] =
+            self.cpus[cpu.index()] + u64::from(millionths) - u64::from(share.millionths);
         share.millionths = millionths;
     }
 
-    /// The sum over the tasks on `cpu`, in millionths of it.
+    /// The sum over the tasks on `cpu`, in millionths of a CPU.
     pub fn of(&self, cpu: CpuId) -> u64 {
         self.cpus[cpu.index()]
     }

@@ -1,10 +1,12 @@
-//! Linux's weights of nice values: one step of nice is worth about 10 % of a CPU, or a factor of 1.25.
+//! Linux's weights of nice values: one step of nice is worth about 10 % of a CPU, or a factor of
+//! 1.25.
 //!
-//! The numbers are those of `sched_prio_to_weight` in the kernel's `kernel/sched/core.c`, unchanged since 2.6.23.
+//! The numbers are those of `sched_prio_to_weight` in the kernel's `kernel/sched/core.c`, unchanged
+//! since 2.6.23.
 
 use crate::workload::TaskClass;
 
-/// The weight of nice 0, by which real time and virtual time run alike.
+/// The weight of nice 0, at which real time and virtual time advance alike.
 pub const NICE_0: u32 = 1024;
 
 /// From nice −20 to nice 19.
@@ -22,19 +24,21 @@ const WEIGHTS: [u32; 40] = [
 /// The weight of a `SCHED_IDLE` task (`WEIGHT_IDLEPRIO`).
 const IDLE: u32 = 3;
 
-/// The weight of a fair task: of its nice value, or of one that only runs where nobody else would.
+/// The weight of a fair task, from its nice value or from `SCHED_IDLE`.
 #[inline]
 pub fn weight(prio: u8, class: TaskClass) -> u32 {
     if class == TaskClass::Idle { IDLE } else { weight_of(prio) }
 }
 
-/// The weight of a kernel priority: 100…139 for nice −20…19. Real-time priorities, which have no weight, get that of nice −20.
+/// The weight of a kernel priority: 100…139 for nice −20…19. Real-time priorities, which have no
+/// weight, get that of nice −20.
 #[inline]
 pub fn weight_of(prio: u8) -> u32 {
     WEIGHTS[usize::from(prio.clamp(100, 139) - 100)]
 }
 
-/// A weight with its reciprocal, so that no turn has to divide by it (the kernel's `load_weight`).
+/// A weight with its reciprocal, which avoids a division in each slice (the kernel's
+/// `load_weight`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Weight {
     value: u32,
@@ -48,7 +52,7 @@ impl Weight {
         Weight { value, reciprocal: u64::MAX / u64::from(value) }
     }
 
-    /// That of a fair task, as [`weight`] has it.
+    /// The weight of a fair task, as [`weight`].
     pub fn of(prio: u8, class: TaskClass) -> Weight {
         Weight::new(weight(prio, class))
     }
@@ -59,9 +63,11 @@ impl Weight {
         self.value
     }
 
-    /// By how much the virtual time of a task of this weight advances while it runs for `ns` (rounded down).
+    /// How far the virtual time of a task of this weight advances while it runs for `ns` (rounded
+    /// down).
     ///
-    /// The kernel's reciprocal has 32 bits and its product is taken as it is, which differs by less than 2 millionths.
+    /// The kernel's reciprocal has 32 bits and its product is not corrected, which differs by less
+    /// than 2 millionths.
     #[inline]
     pub fn virtual_time(self, ns: u64) -> i64 {
         match ns.checked_mul(u64::from(NICE_0)) {
@@ -70,10 +76,13 @@ impl Weight {
         }
     }
 
-    /// `dividend` divided by the weight. The product with the reciprocal is right, or one too small.
+    /// `dividend` divided by the weight. The product with the reciprocal is exact or one too small.
     #[inline(always)]
     fn divide(self, dividend: u64) -> u64 {
-        let (quotient, value) = (((u128::from(dividend) * u128::from(self.reciprocal)) >> 64) as u64, u64::from(self.value));
+        let (quotient, value) = (
+            ((u128::from(dividend) * u128::from(self.reciprocal)) >> 64) as u64,
+            u64::from(self.value),
+        );
         quotient + u64::from(dividend - quotient * value >= value)
     }
 }
@@ -91,20 +100,40 @@ mod tests {
 
     #[test]
     fn nice_0_weighs_1024_and_five_steps_are_worth_a_factor_of_three() {
-        assert_eq!([0, 100, 119, 120, 125, 139, 255].map(weight_of), [88761, 88761, 1277, 1024, 335, 15, 15]);
-        assert!(WEIGHTS.windows(2).all(|pair| (1.19..1.30).contains(&(f64::from(pair[0]) / f64::from(pair[1])))));
+        assert_eq!(
+            [0, 100, 119, 120, 125, 139, 255].map(weight_of),
+            [88761, 88761, 1277, 1024, 335, 15, 15]
+        );
+        assert!(
+            WEIGHTS
+                .windows(2)
+                .all(|pair| (1.19..1.30).contains(&(f64::from(pair[0]) / f64::from(pair[1]))))
+        );
     }
 
     #[test]
     fn virtual_time_runs_slower_for_the_heavy() {
-        assert_eq!([1024, 2048, 335].map(|weight| Weight::new(weight).virtual_time(1_000_000)), [1_000_000, 500_000, 3_056_716]);
-        assert_eq!(Weight::new(88761).virtual_time(u64::MAX / 2), (u128::from(u64::MAX / 2) * 1024 / 88761) as i64);
+        assert_eq!(
+            [1024, 2048, 335].map(|weight| Weight::new(weight).virtual_time(1_000_000)),
+            [1_000_000, 500_000, 3_056_716]
+        );
+        assert_eq!(
+            Weight::new(88761).virtual_time(u64::MAX / 2),
+            (u128::from(u64::MAX / 2) * 1024 / 88761) as i64
+        );
     }
 
     proptest! {
         #[test]
-        fn the_reciprocal_divides_exactly(value in 1u32.., factor in 0u64.., offset in -2i64..=2, dividend in 0u64..) {
-            let near = (factor % (u64::MAX / u64::from(value))).wrapping_mul(u64::from(value)).saturating_add_signed(offset);
+        fn the_reciprocal_divides_exactly(
+            value in 1u32..,
+            factor in 0u64..,
+            offset in -2i64..=2,
+            dividend in 0u64..,
+        ) {
+            let near = (factor % (u64::MAX / u64::from(value)))
+                .wrapping_mul(u64::from(value))
+                .saturating_add_signed(offset);
             for dividend in [near, dividend, u64::MAX] {
                 prop_assert_eq!(Weight::new(value).divide(dividend), dividend / u64::from(value));
             }

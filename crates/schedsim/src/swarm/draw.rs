@@ -1,10 +1,13 @@
-//! Draws a case: which tasks there are, what they do, and who waits for whom.
+//! Draws a random case: tasks, their phases, and their waits for one another.
 
 use super::Case;
-use crate::workload::{BarrierOptions, Closed, DeviceOptions, IoOperation, IoPhase, Phase, SchedulingPolicy, Tasks, TimerMode, TimerPhase};
+use crate::workload::{
+    BarrierOptions, Closed, DeviceOptions, IoOperation, IoPhase, Phase, SchedulingPolicy, Tasks,
+    TimerMode, TimerPhase,
+};
 use crate::{Machine, Nanos, Random};
 
-/// What a task does, in groups that belong together: nothing is put between a lock and its unlock.
+/// A task's phases in inseparable groups: nothing comes between a lock and its unlock.
 type Groups = Vec<Vec<Phase>>;
 
 pub fn case(seed: u64) -> Case {
@@ -21,18 +24,29 @@ pub fn case(seed: u64) -> Case {
         tasks.phases = groups.into_iter().flatten().collect();
     }
     let duration = draw.one_in(3).then(|| Nanos(1 + draw.unit * (1 + draw.below(30))));
-    let mut workload = Closed { name: Some(format!("swarm-{seed}")), cpus: Some(machine.cpus), duration, tasks, ..Closed::default() };
+    let mut workload = Closed {
+        name: Some(format!("swarm-{seed}")),
+        cpus: Some(machine.cpus),
+        duration,
+        tasks,
+        ..Closed::default()
+    };
     declare(&mut workload);
     Case { workload, machine }
 }
 
-/// Gives each barrier and device that is used a table, which a workload file needs where few tasks use it, and no other.
+/// Adds a table for each barrier and device in use, which a workload file requires if few tasks use
+/// it.
 pub(super) fn declare(workload: &mut Closed) {
     (workload.barriers, workload.devices) = Default::default();
     for phase in workload.tasks.iter().flat_map(|tasks| &tasks.phases) {
         match phase {
-            Phase::Barrier(barrier) => drop(workload.barriers.insert(barrier.clone(), BarrierOptions::default())),
-            Phase::Io(io) => drop(workload.devices.insert(io.device.clone(), DeviceOptions::default())),
+            Phase::Barrier(barrier) => {
+                workload.barriers.insert(barrier.clone(), BarrierOptions::default());
+            }
+            Phase::Io(io) => {
+                workload.devices.insert(io.device.clone(), DeviceOptions::default());
+            }
             _ => {}
         }
     }
@@ -40,7 +54,7 @@ pub(super) fn declare(workload: &mut Closed) {
 
 struct Draw {
     random: Random,
-    /// Around how long things take here, in ns.
+    /// The typical duration in this case, in ns.
     unit: u64,
 }
 
@@ -57,7 +71,7 @@ impl Draw {
         choices[self.below(choices.len() as u64) as usize]
     }
 
-    /// Often a multiple of the unit, so that things happen at the same time.
+    /// A duration, often a multiple of the unit, so that events coincide.
     fn span(&mut self) -> Nanos {
         let whole = self.unit * self.of(&[0, 1, 1, 2, 3, 5, 9]);
         let odd = if self.one_in(2) { self.below(self.unit + 1) } else { 0 };
@@ -68,7 +82,12 @@ impl Draw {
         let cpus = self.of(&[1, 1, 2, 2, 3, 4, 5]);
         let mut machine = Machine::ideal(cpus);
         let most = self.of(&[20, 5_000, 100_000]);
-        for cost in [&mut machine.switch_cost, &mut machine.migration_cost, &mut machine.idle_exit, &mut machine.wake_cost] {
+        for cost in [
+            &mut machine.switch_cost,
+            &mut machine.migration_cost,
+            &mut machine.idle_exit,
+            &mut machine.wake_cost,
+        ] {
             if self.one_in(2) {
                 *cost = Nanos(self.below(most));
             }
@@ -82,7 +101,10 @@ impl Draw {
         task.policy = self.of(&[Other, Other, Other, Other, Other, Batch, Idle, Fifo, Rr]);
         match task.policy {
             Fifo | Rr => task.priority = Some(self.of(&[1, 50, 50, 70, 99])),
-            Other | Batch | Idle => task.nice = self.one_in(2).then(|| self.below(40) as i32 - 20).filter(|&nice| nice != 0),
+            Other | Batch | Idle => {
+                task.nice =
+                    self.one_in(2).then(|| self.below(40) as i32 - 20).filter(|&nice| nice != 0)
+            }
         }
         task.slice = self.one_in(5).then(|| Nanos(100_000 + self.below(8_000_000)));
         task.start = if self.one_in(2) { Nanos::ZERO } else { self.span() };
@@ -106,13 +128,21 @@ impl Draw {
                 vec![Phase::Lock(mutex.clone()), Phase::Run(self.span()), Phase::Unlock(mutex)]
             }
             11 => {
-                let io = IoPhase { device: "disk".into(), service: self.span(), bytes: 0, operation: IoOperation::Read };
+                let io = IoPhase {
+                    device: "disk".into(),
+                    service: self.span(),
+                    bytes: 0,
+                    operation: IoOperation::Read,
+                };
                 vec![Phase::Io(io)]
             }
             12 => {
                 let period = Nanos(1 + self.unit * (1 + self.below(9)));
                 let mode = self.of(&[TimerMode::Relative, TimerMode::Absolute]);
-                vec![Phase::Timer(TimerPhase { period, name: String::new(), mode, shared: false }), Phase::Run(self.span())]
+                vec![
+                    Phase::Timer(TimerPhase { period, name: String::new(), mode, shared: false }),
+                    Phase::Run(self.span()),
+                ]
             }
             _ => {
                 let then = if self.one_in(2) { Phase::Sleep(self.span()) } else { Phase::Yield };
@@ -127,7 +157,7 @@ impl Draw {
         groups.insert(place, vec![phase]);
     }
 
-    /// Some tasks read what an earlier one writes, which never waits for room.
+    /// Some tasks read what an earlier one writes; the writer never waits for room.
     fn pipes(&mut self, groups: &mut [Groups]) {
         for reader in 1..groups.len() {
             while self.one_in(3) {
@@ -139,7 +169,7 @@ impl Draw {
         }
     }
 
-    /// Some tasks are forked by an earlier one, which may wait for their end when it is done itself.
+    /// Some tasks are forked by an earlier one, which may join them as its last phase.
     fn forks(&mut self, tasks: &mut [Tasks], groups: &mut [Groups]) {
         let mut joins: Vec<Vec<Phase>> = vec![Vec::new(); tasks.len()];
         for (index, child) in tasks.iter_mut().enumerate().skip(1) {
@@ -155,7 +185,7 @@ impl Draw {
         groups.iter_mut().zip(joins).for_each(|(groups, joins)| groups.push(joins));
     }
 
-    /// Some that are there from the beginning meet before they do anything else.
+    /// Some initial tasks meet at a barrier before anything else.
     fn barrier(&mut self, tasks: &[Tasks], groups: &mut [Groups]) {
         if self.one_in(3) {
             for (_, groups) in tasks.iter().zip(groups).filter(|(task, _)| !task.forked) {

@@ -1,13 +1,14 @@
-//! What is a little less than a case: the larger omissions first.
+//! Lists the cases that are slightly smaller than a given one, the largest omissions first.
 //!
-//! What belongs together goes together (the two ends of a pipe, lock and unlock, fork and join), so that none of them stalls.
+//! Related phases are removed together (the two ends of a pipe, lock and unlock, fork and join), so
+//! that no smaller case stalls.
 
 use super::Case;
 use super::draw::declare;
 use crate::workload::{Closed, LoopPhase, Phase, SchedulingPolicy, Tasks};
 use crate::{Machine, Nanos};
 
-/// All of them. Some may not fit together and cannot be run.
+/// All smaller cases. Some may be invalid and cannot run.
 pub fn cases(case: &Case) -> impl Iterator<Item = Case> + '_ {
     let of_workload = without_tasks(&case.workload)
         .chain(without_phases(&case.workload))
@@ -30,7 +31,7 @@ fn without_tasks(closed: &Closed) -> impl Iterator<Item = Closed> + '_ {
     })
 }
 
-/// One that does nothing else leaves its task, which is then without phases and cannot be run.
+/// Without each phase. A task without any phase is invalid.
 fn without_phases(closed: &Closed) -> impl Iterator<Item = Closed> + '_ {
     places(closed).map(|(task, place)| {
         let mut smaller = closed.clone();
@@ -45,25 +46,34 @@ fn without_phases(closed: &Closed) -> impl Iterator<Item = Closed> + '_ {
 }
 
 fn places(closed: &Closed) -> impl Iterator<Item = (usize, usize)> + '_ {
-    closed.tasks.iter().enumerate().flat_map(|(task, tasks)| (0..tasks.phases.len()).map(move |place| (task, place)))
+    closed
+        .tasks
+        .iter()
+        .enumerate()
+        .flat_map(|(task, tasks)| (0..tasks.phases.len()).map(move |place| (task, place)))
 }
 
-/// Whatever belongs to a phase that is no more.
+/// Removes every phase that belongs to a removed phase.
 fn forget(closed: &mut Closed, gone: &Phase) {
     let keeps = |phase: &Phase| match (gone, phase) {
-        (Phase::Read { pipe: gone, .. } | Phase::Write { pipe: gone, .. }, Phase::Read { pipe, .. } | Phase::Write { pipe, .. }) => {
-            pipe != gone
-        }
+        (
+            Phase::Read { pipe: gone, .. } | Phase::Write { pipe: gone, .. },
+            Phase::Read { pipe, .. } | Phase::Write { pipe, .. },
+        ) => pipe != gone,
         (Phase::Fork(gone), Phase::Fork(name) | Phase::Join(name)) => name != gone,
         _ => true,
     };
     closed.tasks.iter_mut().for_each(|tasks| tasks.phases.retain(keeps));
     if let Phase::Fork(name) = gone {
-        closed.tasks.iter_mut().filter(|tasks| tasks.name == *name).for_each(|tasks| tasks.forked = false);
+        closed
+            .tasks
+            .iter_mut()
+            .filter(|tasks| tasks.name == *name)
+            .for_each(|tasks| tasks.forked = false);
     }
 }
 
-/// With one thing less that is special about a task, or with a phase in place of a loop.
+/// With one special attribute of a task removed, or a loop replaced by one phase.
 fn simpler_tasks(closed: &Closed) -> impl Iterator<Item = Closed> + '_ {
     let attributes: [fn(&mut Tasks); 6] = [
         |task| (task.policy, task.priority) = (SchedulingPolicy::Other, None),
@@ -73,7 +83,8 @@ fn simpler_tasks(closed: &Closed) -> impl Iterator<Item = Closed> + '_ {
         |task| task.affinity.iter_mut().for_each(|cpus| cpus.truncate(1)),
         |task| task.start = Nanos::ZERO,
     ];
-    let plain = (0..closed.tasks.len()).flat_map(move |task| attributes.map(|change| (task, change)));
+    let plain =
+        (0..closed.tasks.len()).flat_map(move |task| attributes.map(|change| (task, change)));
     let plain = plain.filter_map(|(task, change)| {
         let mut smaller = closed.clone();
         change(&mut smaller.tasks[task]);
@@ -81,19 +92,24 @@ fn simpler_tasks(closed: &Closed) -> impl Iterator<Item = Closed> + '_ {
     });
     let unrolled = places(closed).filter_map(|(task, place)| {
         let mut smaller = closed.clone();
-        let Phase::Loop(LoopPhase { phases, .. }) = smaller.tasks[task].phases.remove(place) else { return None };
+        let Phase::Loop(LoopPhase { phases, .. }) = smaller.tasks[task].phases.remove(place) else {
+            return None;
+        };
         smaller.tasks[task].phases.splice(place..place, phases);
         Some(smaller)
     });
     plain.chain(unrolled)
 }
 
-/// With something that takes half as long, or is rounded.
+/// With one duration halved or rounded.
 fn sooner(closed: &Closed) -> impl Iterator<Item = Closed> + '_ {
     let endless = closed.duration.map(|_| Closed { duration: None, ..closed.clone() });
     let spans = places(closed).flat_map(move |(task, place)| {
         let shorter = |span: Nanos| {
-            let rounded = [1_000_000, 1_000].map(|unit| span.0 - span.0 % unit).into_iter().filter(move |&ns| 0 < ns && ns < span.0);
+            let rounded = [1_000_000, 1_000]
+                .map(|unit| span.0 - span.0 % unit)
+                .into_iter()
+                .filter(move |&ns| 0 < ns && ns < span.0);
             rounded.chain((span.0 > 1).then_some(span.0 / 2)).map(Nanos).collect::<Vec<_>>()
         };
         let phase = &closed.tasks[task].phases[place];

@@ -1,24 +1,25 @@
-//! How a task asks to be scheduled, beyond its priority: what `sched_setattr` sets in Linux.
+//! The scheduling attributes of a task beyond its priority, as `sched_setattr` sets in Linux.
 
 use crate::Nanos;
 
-/// What a task asks for. By default nothing.
+/// The attributes of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Attributes {
     /// Its scheduling policy.
     pub class: TaskClass,
-    /// How much CPU time a fair task requests at a time (`sched_runtime`); Linux keeps it within 0.1 ms and 100 ms. Zero requests nothing special.
+    /// The slice that a fair task requests (`sched_runtime`), which Linux limits to 0.1 ms…100 ms.
+    /// Zero is the scheduler's default.
     pub slice: Slice,
     /// Its control group; by default it is in none.
     pub membership: Membership,
 }
 
-/// Which of a workload's control groups a task is in, if in one.
+/// The control group of a task, if any.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Membership(u16);
 
 impl Membership {
-    /// In the group of this index.
+    /// The group of this index.
     ///
     /// # Panics
     /// If it is 65,535 or more.
@@ -33,7 +34,7 @@ impl Membership {
     }
 }
 
-/// Linux's scheduling policies, as far as they do not follow from the priority.
+/// Linux's scheduling policies, except those that follow from the priority.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TaskClass {
     /// `SCHED_FIFO` or, if the policy says so, `SCHED_RR` for priorities 0…99, else `SCHED_NORMAL`.
@@ -43,26 +44,27 @@ pub enum TaskClass {
     Fifo,
     /// `SCHED_RR`, for priorities 0…99.
     RoundRobin,
-    /// `SCHED_BATCH`: a fair task that preempts nobody when it wakes.
+    /// `SCHED_BATCH`: a fair task that preempts no other when it wakes.
     Batch,
     /// `SCHED_IDLE`: a fair task of almost no weight, which every other one preempts.
     Idle,
 }
 
-/// A request in nanoseconds, at most 100 ms. Half as large as [`Nanos`], as every live task has one.
+/// A requested slice in nanoseconds, at most 100 ms. Half the size of [`Nanos`], as every live task
+/// has one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Slice(u32);
 
 impl Slice {
-    /// Nothing special.
+    /// The scheduler's default.
     pub const DEFAULT: Slice = Slice(0);
 
-    /// A request of this length, kept within 0.1 ms and 100 ms.
+    /// A requested slice, limited to 0.1 ms…100 ms.
     pub fn new(length: Nanos) -> Slice {
         Slice(length.0.clamp(100_000, 100_000_000) as u32)
     }
 
-    /// How long it is, if it is something special.
+    /// The length, unless it is the default.
     pub fn length(self) -> Option<Nanos> {
         (self.0 > 0).then_some(Nanos(u64::from(self.0)))
     }
@@ -73,8 +75,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_kept_within_what_linux_allows() {
-        assert_eq!([0, 5_000_000, u64::MAX].map(|ns| Slice::new(Nanos(ns)).length().unwrap().0), [100_000, 5_000_000, 100_000_000]);
+    fn requests_are_limited_to_linuxs_range() {
+        assert_eq!(
+            [0, 5_000_000, u64::MAX].map(|ns| Slice::new(Nanos(ns)).length().unwrap().0),
+            [100_000, 5_000_000, 100_000_000]
+        );
         assert_eq!(Slice::DEFAULT.length(), None);
         assert_eq!(size_of::<Attributes>(), 8);
     }

@@ -1,6 +1,7 @@
-//! A second workload beside a first one: what if both ran on one machine?
+//! Combines two workloads on one machine.
 //!
-//! The tasks of the first keep their ids, those of the second follow. Nobody waits for the end of the second: the run is over when all tasks of the first have ended.
+//! The tasks of the first keep their ids, those of the second follow. The second one's tasks are
+//! daemons: the run is over when all tasks of the first have ended.
 
 use super::{Action, Affinity, Group, Membership, Script, Shared, Workload};
 use crate::TaskId;
@@ -8,9 +9,15 @@ use crate::TaskId;
 impl Workload {
     /// This workload with `load` beside it.
     pub fn beside(mut self, load: &Workload) -> Workload {
-        let (tasks, sets, cgroups) = (self.tasks.len() as u32, self.cpu_sets.len() as u32, self.cgroups.len());
+        let (tasks, sets, cgroups) =
+            (self.tasks.len() as u32, self.cpu_sets.len() as u32, self.cgroups.len());
         if self.shared.groups.is_empty() {
-            self.shared.groups.push(Group { name: "tasks".to_string(), first: TaskId(0), count: tasks, daemon: false });
+            self.shared.groups.push(Group {
+                name: "tasks".to_string(),
+                first: TaskId(0),
+                count: tasks,
+                daemon: false,
+            });
         }
         let behind = |script: &Script| -> Script {
             let step = |then| match then {
@@ -42,7 +49,8 @@ impl Workload {
 }
 
 impl Shared {
-    /// Adds what `count` tasks share, the first of which has become task `first`; all of them are daemons.
+    /// Appends the objects that `count` tasks share, the first of which is now task `first`. All of
+    /// them become daemons.
     fn append(&mut self, other: &Shared, first: u32, count: u32) {
         self.mutexes.extend_from_slice(&other.mutexes);
         self.conditions.extend_from_slice(&other.conditions);
@@ -50,7 +58,11 @@ impl Shared {
         self.pipes.extend_from_slice(&other.pipes);
         self.devices.extend_from_slice(&other.devices);
         self.timers.extend_from_slice(&other.timers);
-        let moved = |group: &Group| Group { first: TaskId(group.first.0 + first), daemon: true, ..group.clone() };
+        let moved = |group: &Group| Group {
+            first: TaskId(group.first.0 + first),
+            daemon: true,
+            ..group.clone()
+        };
         let all = Group { name: "load".to_string(), first: TaskId(first), count, daemon: true };
         if other.groups.is_empty() {
             self.groups.push(all);

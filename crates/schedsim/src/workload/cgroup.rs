@@ -1,25 +1,26 @@
-//! Control groups: tasks that are scheduled as one, as Linux's cgroups of version 2 have it for the CPU.
+//! CPU control groups, as in Linux's cgroups of version 2: a group of tasks is scheduled like one
+//! task.
 
 use super::CgroupOptions;
 use crate::Nanos;
 
-/// A group of tasks beside all tasks that are in none. Groups are not in one another.
+/// A group of tasks, beside the tasks outside of groups. Groups are not nested.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cgroup {
     /// Its name.
     pub name: String,
-    /// `cpu.weight`: a group of 100 weighs as much as a task of nice 0 that is in none.
+    /// `cpu.weight`: a group of 100 weighs as much as a task of nice 0 outside of groups.
     pub weight: u32,
-    /// `cpu.max`, if it has one.
+    /// `cpu.max`, if set.
     pub max: Option<Bandwidth>,
 }
 
-/// As much CPU time, on all CPUs together, in each period.
+/// CPU time per period, over all CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bandwidth {
-    /// How much.
+    /// The CPU time.
     pub quota: Nanos,
-    /// In how long.
+    /// The period.
     pub period: Nanos,
 }
 

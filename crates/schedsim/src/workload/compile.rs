@@ -1,22 +1,30 @@
-//! From a closed workload to the scripts that the engine runs.
+//! Compiles a closed workload to the scripts that the engine runs.
 //!
-//! A run takes no more CPU time than the workload says: what the calls themselves cost on a real machine is not in it, except as phases say.
+//! A run uses no more CPU time than the workload states. The cost of the system calls themselves is
+//! not included, unless a phase states it.
 //!
 //! ```
 //! use schedsim::workload::{Closed, Workload};
 //!
-//! let text = r#"{ "task": [ { "name": "polite", "count": 2, "phases": [ { "loop": { "times": 3, "phases": [ { "run": "1ms" }, "yield" ] } } ] } ] }"#;
+//! let text = r#"{ "task": [ { "name": "polite", "count": 2, "phases": [
+//!     { "loop": { "times": 3, "phases": [ { "run": "1ms" }, "yield" ] } } ] } ] }"#;
 //! let closed: Closed = serde_json::from_str(text).unwrap();
 //! assert_eq!(Workload::of(&closed, 4).unwrap().demand().to_string(), "6.00ms");
 //! ```
-#![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap, clippy::arithmetic_side_effects)]
+#![deny(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::arithmetic_side_effects
+)]
 
 use crate::admission::LONGEST;
 use crate::trace::TaskInfo;
 use crate::workload::shared::{Barrier, Device, Group, Late, Mutex, Pipe, Shared, Timer};
 use crate::workload::{
-    Action, Affinity, Attributes, Bandwidth, Cgroup, CgroupOptions, Closed, Invalid, Membership, MutexOptions, Operation, Phase,
-    Reservation, SchedulingPolicy, Script, Slice, Start, TaskClass, TaskSpec, Tasks, TimerMode, TimerPhase, Workload,
+    Action, Affinity, Attributes, Bandwidth, Cgroup, CgroupOptions, Closed, Invalid, Membership,
+    MutexOptions, Operation, Phase, Reservation, SchedulingPolicy, Script, Slice, Start, TaskClass,
+    TaskSpec, Tasks, TimerMode, TimerPhase, Workload,
 };
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 use phases::Place;
@@ -26,7 +34,7 @@ impl Workload {
     /// The scripts of `closed` for a machine of `cpus` CPUs.
     ///
     /// # Errors
-    /// If it cannot be run there; the key says where, as in `task[1].phases[0].loop.phases[2]`.
+    /// If it cannot run there; the key names the place, as in `task[1].phases[0].loop.phases[2]`.
     pub fn of(closed: &Closed, cpus: u16) -> Result<Workload, Invalid> {
         closed.check(cpus)?;
         let mut compiler = Compiler::new(closed);
@@ -37,13 +45,16 @@ impl Workload {
     }
 }
 
-/// How many tasks meet at each barrier: all that name it, however often.
+/// How many tasks meet at each barrier: all that name it, each counted once.
 fn comers(closed: &Closed) -> BTreeMap<&str, u32> {
     let mut comers = BTreeMap::new();
     for tasks in &closed.tasks {
         let phases = closed.reached_by(tasks, "").into_iter().map(|Place { phase, .. }| phase);
-        let names: BTreeSet<&str> =
-            phases.filter_map(|phase| if let Phase::Barrier(name) = phase { Some(name.as_str()) } else { None }).collect();
+        let names: BTreeSet<&str> = phases
+            .filter_map(
+                |phase| if let Phase::Barrier(name) = phase { Some(name.as_str()) } else { None },
+            )
+            .collect();
         for name in names {
             let count: &mut u32 = comers.entry(name).or_default();
             *count = count.saturating_add(tasks.count);
@@ -54,13 +65,13 @@ fn comers(closed: &Closed) -> BTreeMap<&str, u32> {
 
 struct Compiler<'c> {
     closed: &'c Closed,
-    /// How many tasks meet at each barrier that does not say.
+    /// How many tasks meet at each barrier without an explicit number.
     comers: BTreeMap<&'c str, u32>,
     workload: Workload,
     numbers: Numbers<'c>,
 }
 
-/// Which number what has a name has got.
+/// The numbers of named objects.
 #[derive(Default)]
 struct Numbers<'c> {
     mutexes: BTreeMap<&'c str, u32>,
@@ -73,12 +84,18 @@ struct Numbers<'c> {
     sets: BTreeMap<&'c [u16], u32>,
 }
 
-/// The number of a name, which is a new one at the end of `list` if there is none yet.
-fn number<'c, T>(numbers: &mut BTreeMap<&'c str, u32>, list: &mut Vec<T>, name: &'c str, new: impl FnOnce() -> T) -> u32 {
+/// The number of a name; a new name gets the next one, at the end of `list`.
+fn number<'c, T>(
+    numbers: &mut BTreeMap<&'c str, u32>,
+    list: &mut Vec<T>,
+    name: &'c str,
+    new: impl FnOnce() -> T,
+) -> u32 {
     *numbers.entry(name).or_insert_with(|| add(list, new()))
 }
 
-/// Appends to a list and gives the number of what is new there: there are no more than phases, of which there are less than 2^32.
+/// Appends to a list and returns the new index. There are no more entries than phases, of which
+/// there are less than 2^32.
 fn add<T>(list: &mut Vec<T>, new: T) -> u32 {
     let number = list.len().try_into().unwrap_or(u32::MAX);
     list.push(new);
@@ -91,14 +108,20 @@ impl<'c> Compiler<'c> {
         let mut groups = Vec::new();
         let mut first = 0;
         for tasks in &closed.tasks {
-            let group = Group { name: tasks.name.clone(), first: TaskId(first), count: tasks.count, daemon: tasks.daemon };
+            let group = Group {
+                name: tasks.name.clone(),
+                first: TaskId(first),
+                count: tasks.count,
+                daemon: tasks.daemon,
+            };
             number(&mut numbers.groups, &mut groups, &tasks.name, || group);
             first = first.saturating_add(tasks.count);
         }
-        let cgroups = closed.cgroups.iter().map(|(name, &CgroupOptions { weight, max, period })| {
-            let max = max.map(|quota| Bandwidth { quota, period });
-            Cgroup { name: name.clone(), weight, max }
-        });
+        let cgroups =
+            closed.cgroups.iter().map(|(name, &CgroupOptions { weight, max, period })| {
+                let max = max.map(|quota| Bandwidth { quota, period });
+                Cgroup { name: name.clone(), weight, max }
+            });
         let shared = Shared { groups, ..Shared::NOTHING };
         let workload = Workload { shared, cgroups: cgroups.collect(), ..Workload::default() };
         Compiler { closed, comers: comers(closed), workload, numbers }
@@ -106,7 +129,8 @@ impl<'c> Compiler<'c> {
 
     fn add(&mut self, tasks: &'c Tasks) {
         let own_timer = |phase: &Phase| matches!(phase, Phase::Timer(timer) if !timer.shared);
-        let all_alike = !self.closed.reached_by(tasks, "").iter().any(|place| own_timer(place.phase));
+        let all_alike =
+            !self.closed.reached_by(tasks, "").iter().any(|place| own_timer(place.phase));
         let affinity = self.affinity(tasks);
         let begin = self.workload.tasks.len();
         let mut last: Option<Script> = None;
@@ -115,9 +139,15 @@ impl<'c> Compiler<'c> {
                 Some(script) => script,
                 None => self.script(tasks),
             };
-            let pid = u32::try_from(self.workload.tasks.len()).unwrap_or(u32::MAX).saturating_add(1);
+            let pid =
+                u32::try_from(self.workload.tasks.len()).unwrap_or(u32::MAX).saturating_add(1);
             self.workload.tasks.push(TaskSpec {
-                info: TaskInfo { name: tasks.name.clone(), pid, tgid: if tasks.process { pid } else { 1 }, prio: prio(tasks) },
+                info: TaskInfo {
+                    name: tasks.program().to_string(),
+                    pid,
+                    tgid: if tasks.process { pid } else { 1 },
+                    prio: prio(tasks),
+                },
                 attributes: attributes(tasks, &self.closed.cgroups),
                 affinity,
                 cpu: CpuId(tasks.affinity.iter().flatten().copied().min().unwrap_or(0)),
@@ -127,7 +157,11 @@ impl<'c> Compiler<'c> {
             last = Some(script);
         }
         if let Some(own) = tasks.reservation {
-            let reservation = Reservation { runtime: own.runtime, deadline: own.deadline.unwrap_or(own.period), period: own.period };
+            let reservation = Reservation {
+                runtime: own.runtime,
+                deadline: own.deadline.unwrap_or(own.period),
+                period: own.period,
+            };
             self.workload.reservations.resize(begin, None);
             self.workload.reservations.resize(self.workload.tasks.len(), Some(reservation));
         }
@@ -145,12 +179,19 @@ impl<'c> Compiler<'c> {
         }
     }
 
-    /// The script of one task: its own phases, then the lists that it may go on with. Written twice, as it says where the lists begin.
+    /// The script of one task: its own phases, then the lists that it may continue with. It is
+    /// written twice, because the first pass finds where the lists begin.
     fn script(&mut self, tasks: &'c Tasks) -> Script {
         let lists: Vec<&'c str> = self.closed.lists_of(tasks).into_iter().collect();
         let origin = (!tasks.forked).then_some(Time(tasks.start.0));
-        let mut writer =
-            Writer { compiler: self, origin, timers: BTreeMap::new(), begins: BTreeMap::new(), script: Script::new(), run: Nanos::ZERO };
+        let mut writer = Writer {
+            compiler: self,
+            origin,
+            timers: BTreeMap::new(),
+            begins: BTreeMap::new(),
+            script: Script::new(),
+            run: Nanos::ZERO,
+        };
         for _ in 0..2 {
             writer.script = Script::new();
             writer.list(&tasks.phases);
@@ -167,14 +208,14 @@ impl<'c> Compiler<'c> {
 /// Writes the script of a task.
 struct Writer<'a, 'c> {
     compiler: &'a mut Compiler<'c>,
-    /// From when its timers count.
+    /// The origin of its timers.
     origin: Option<Time>,
     /// Its own timers.
     timers: BTreeMap<&'c str, u32>,
-    /// Where lists begin.
+    /// The cursors of the lists.
     begins: BTreeMap<&'c str, u32>,
     script: Script,
-    /// Run since the last step.
+    /// The run time since the last step.
     run: Nanos,
 }
 
@@ -202,7 +243,11 @@ impl<'c> Writer<'_, 'c> {
                     let begin = self.script.end();
                     let inside = depth.saturating_add(1);
                     self.phases(&inner.phases, inside);
-                    self.step(Action::Do(Operation::Repeat { begin, depth, times: inner.times.unwrap_or(Operation::FOREVER) }));
+                    self.step(Action::Do(Operation::Repeat {
+                        begin,
+                        depth,
+                        times: inner.times.unwrap_or(Operation::FOREVER),
+                    }));
                     let deepest = &mut self.compiler.workload.shared.depth;
                     *deepest = (*deepest).max(inside);
                 }
@@ -222,25 +267,40 @@ impl<'c> Writer<'_, 'c> {
         match phase {
             Phase::Lock(mutex) => Operation::Lock(self.mutex(mutex)),
             Phase::Unlock(mutex) => Operation::Unlock(self.mutex(mutex)),
-            Phase::Wait { condition, mutex } => Operation::Await { condition: self.condition(condition), mutex: self.mutex(mutex) },
+            Phase::Wait { condition, mutex } => {
+                Operation::Await { condition: self.condition(condition), mutex: self.mutex(mutex) }
+            }
             Phase::Signal(condition) => Operation::Signal(self.condition(condition)),
             Phase::Broadcast(condition) => Operation::Broadcast(self.condition(condition)),
             Phase::Barrier(barrier) => Operation::Arrive(self.barrier(barrier)),
             Phase::Read { pipe, bytes } => Operation::Read { pipe: self.pipe(pipe), bytes: *bytes },
-            Phase::Write { pipe, bytes } => Operation::Write { pipe: self.pipe(pipe), bytes: *bytes },
-            Phase::Timer(timer) => Operation::Timer { timer: self.timer(timer), period: timer.period },
+            Phase::Write { pipe, bytes } => {
+                Operation::Write { pipe: self.pipe(pipe), bytes: *bytes }
+            }
+            Phase::Timer(timer) => {
+                Operation::Timer { timer: self.timer(timer), period: timer.period }
+            }
             Phase::Io(io) => Operation::Io { device: self.device(&io.device), service: io.service },
             Phase::Fork(tasks) => Operation::Fork(self.compiler.numbers.groups[tasks.as_str()]),
             Phase::Join(tasks) => Operation::Join(self.compiler.numbers.groups[tasks.as_str()]),
-            Phase::Exec(list) => Operation::Exec { begin: self.begins.get(list.as_str()).copied().unwrap_or(0) },
-            Phase::Run(_) | Phase::Sleep(_) | Phase::Yield | Phase::Loop(_) => unreachable!("these are no operations"),
+            Phase::Exec(list) => {
+                Operation::Exec { begin: self.begins.get(list.as_str()).copied().unwrap_or(0) }
+            }
+            Phase::Run(_) | Phase::Sleep(_) | Phase::Yield | Phase::Loop(_) => {
+                unreachable!("these are no operations")
+            }
         }
     }
 
     fn mutex(&mut self, name: &'c str) -> u32 {
         let Compiler { closed, workload, numbers, .. } = &mut *self.compiler;
-        let MutexOptions { handoff, inherit } = closed.mutexes.get(name).copied().unwrap_or_default();
-        number(&mut numbers.mutexes, &mut workload.shared.mutexes, name, || Mutex { name: name.to_string(), handoff, inherit })
+        let MutexOptions { handoff, inherit } =
+            closed.mutexes.get(name).copied().unwrap_or_default();
+        number(&mut numbers.mutexes, &mut workload.shared.mutexes, name, || Mutex {
+            name: name.to_string(),
+            handoff,
+            inherit,
+        })
     }
 
     fn condition(&mut self, name: &'c str) -> u32 {
@@ -259,13 +319,19 @@ impl<'c> Writer<'_, 'c> {
     fn pipe(&mut self, name: &'c str) -> u32 {
         let Compiler { closed, workload, numbers, .. } = &mut *self.compiler;
         let capacity = closed.pipes.get(name).copied().unwrap_or_default().capacity;
-        number(&mut numbers.pipes, &mut workload.shared.pipes, name, || Pipe { name: name.to_string(), capacity })
+        number(&mut numbers.pipes, &mut workload.shared.pipes, name, || Pipe {
+            name: name.to_string(),
+            capacity,
+        })
     }
 
     fn device(&mut self, name: &'c str) -> u32 {
         let Compiler { closed, workload, numbers, .. } = &mut *self.compiler;
         let channels = closed.devices.get(name).copied().unwrap_or_default().channels;
-        number(&mut numbers.devices, &mut workload.shared.devices, name, || Device { name: name.to_string(), channels })
+        number(&mut numbers.devices, &mut workload.shared.devices, name, || Device {
+            name: name.to_string(),
+            channels,
+        })
     }
 
     fn timer(&mut self, timer: &'c TimerPhase) -> u32 {
@@ -280,8 +346,12 @@ impl<'c> Writer<'_, 'c> {
 /// Linux's kernel priority.
 fn prio(tasks: &Tasks) -> u8 {
     let prio = match tasks.policy {
-        SchedulingPolicy::Fifo | SchedulingPolicy::Rr => 99i32.saturating_sub(tasks.priority.unwrap_or(1)),
-        SchedulingPolicy::Other | SchedulingPolicy::Batch | SchedulingPolicy::Idle => tasks.nice.unwrap_or(0).saturating_add(120),
+        SchedulingPolicy::Fifo | SchedulingPolicy::Rr => {
+            99i32.saturating_sub(tasks.priority.unwrap_or(1))
+        }
+        SchedulingPolicy::Other | SchedulingPolicy::Batch | SchedulingPolicy::Idle => {
+            tasks.nice.unwrap_or(0).saturating_add(120)
+        }
     };
     prio.try_into().unwrap_or(120)
 }
@@ -294,7 +364,8 @@ fn attributes(tasks: &Tasks, cgroups: &BTreeMap<String, CgroupOptions>) -> Attri
         SchedulingPolicy::Fifo => TaskClass::Fifo,
         SchedulingPolicy::Rr => TaskClass::RoundRobin,
     };
-    let membership = tasks.cgroup.as_ref().and_then(|name| cgroups.keys().position(|key| key == name));
+    let membership =
+        tasks.cgroup.as_ref().and_then(|name| cgroups.keys().position(|key| key == name));
     let membership = membership.map_or(Membership::default(), Membership::of);
     Attributes { class, slice: tasks.slice.map_or(Slice::DEFAULT, Slice::new), membership }
 }

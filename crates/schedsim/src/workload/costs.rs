@@ -1,23 +1,27 @@
-//! What scheduling costs on a recorded machine, as far as its events tell.
+//! Estimates the scheduling costs of a recorded machine from its events.
 
 use crate::metrics::Histogram;
 use crate::trace::{Event, EventKind, Observer, PrevState};
 use crate::{CpuId, Nanos, TaskId, Time};
 use std::fmt;
 
-/// Estimates the costs of a [`Machine`](crate::Machine) from a recording; memory grows with tasks and CPUs, not with events.
+/// Estimates the costs of a [`Machine`](crate::Machine). Memory grows with tasks and CPUs, not with
+/// events.
 ///
-/// - *A switch*: the tracepoint fires before the switch is done, so each recorded run contains the switch that began it. Runs with nothing
-///   between switch-in and a block are as short as a switch and the little the task did; their 1st percentile is an upper bound. It
-///   holds the cost of recording one event, too. A run that a preemption ends is as long as a slice and tells nothing. Where even the shortest runs are longer
-///   than [`LONGEST_SWITCH`], they are work, and the recording cannot tell what a switch costs.
-/// - *Leaving idle*: from a waking on one CPU to the switch from idle to the woken task on another; the median. The switch itself comes after
-///   that event, so nothing is taken off.
-/// - *A waking*: the same where the waking was on the CPU itself, which was awake then: an interrupt had ended its idleness, or it switched with no other
-///   event between from a task that could have gone on. The median; a preemption that waited for the next tick is among the samples.
-/// - *A migration*: the CPU burst of a task after it woke on another CPU than the one it ran on last, less the mean of its bursts before and
-///   after, where it stayed; the median, or zero if the sign of the differences may be chance. What the caches cost a task that is
-///   migrated while it is runnable is not seen, and bursts vary for other reasons, which makes this the least sure of the three.
+/// - *A switch*: the tracepoint fires before the switch is done, so each recorded run contains the
+///   switch that began it. The shortest runs from a switch-in to a block contain little else; their
+///   1st percentile is an upper bound. It includes the cost of recording one event. A run that ends
+///   in a preemption is as long as a slice and gives no information. If even the shortest runs are
+///   longer than [`LONGEST_SWITCH`], they are work, and there is no estimate.
+/// - *Leaving idle*: the median time from a waking on one CPU to the switch from idle to the woken
+///   task on another. The switch itself comes after that event, so nothing is subtracted.
+/// - *A waking*: the same if the waking was on the CPU itself, which was awake: an interrupt had
+///   ended its idleness, or it switched, without another event in between, from a task that was
+///   still runnable. The median; it includes preemptions that waited for the next tick.
+/// - *A migration*: the CPU burst of a task after it woke on another CPU, less the mean of its
+///   bursts before and after, where it stayed. The median, or zero if the sign of the differences
+///   may be chance. The cost of migrating a runnable task is not visible, and bursts vary for other
+///   reasons, so this estimate is the least certain.
 #[derive(Clone, Debug, Default)]
 pub struct CostEstimator {
     tasks: Vec<Task>,
@@ -26,12 +30,12 @@ pub struct CostEstimator {
     idle_exits: Histogram,
     wakings: Histogram,
     wakings_when_idle: Histogram,
-    /// Bursts after a migration by how much they were longer than their neighbours, and by how much shorter.
+    /// How much bursts after a migration were longer than their neighbours, and how much shorter.
     longer: Histogram,
     shorter: Histogram,
 }
 
-/// The costs of scheduling, each an upper bound or a median, and on how many samples it rests.
+/// The costs of scheduling, each an upper bound or a median, with the number of samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Costs {
     /// Of going from one task to another.
@@ -42,35 +46,36 @@ pub struct Costs {
     pub idle_exit: Estimate,
     /// Of a waking on a CPU that is awake.
     pub waking: Estimate,
-    /// The same without preemptions: where a policy lets who is woken wait for a tick, such a wait is no cost.
+    /// The same without preemptions: if a policy lets a woken task wait for a tick, that wait is
+    /// no cost.
     pub waking_when_idle: Estimate,
 }
 
 /// An estimated duration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Estimate {
-    /// The estimate; `None` if the recording cannot tell.
+    /// The estimate; `None` if the recording does not allow one.
     pub value: Option<Nanos>,
-    /// The ends of its 95 % interval, by the order of the samples; `None` where there is none.
+    /// The 95 % interval, by order statistics; `None` where there is none.
     pub interval: Option<(Nanos, Nanos)>,
-    /// How many samples.
+    /// The number of samples.
     pub samples: u64,
 }
 
 #[derive(Clone, Debug)]
 struct Task {
     state: State,
-    /// On which CPU it ran last.
+    /// Its last CPU.
     cpu: Option<CpuId>,
-    /// What it has run since it woke.
+    /// Its run time since it woke.
     burst: Nanos,
     /// Whether this burst began on another CPU than the one before.
     migrated: bool,
-    /// It has changed CPUs within this burst.
+    /// Whether it changed CPUs within this burst.
     astray: bool,
     /// The last burst, if it began where the one before had ended.
     stayed: Option<Nanos>,
-    /// A burst after a migration and the one before it, waiting for the one after it.
+    /// A burst after a migration and the one before it, until the one after it is known.
     moved: Option<(Nanos, Nanos)>,
 }
 
@@ -90,17 +95,18 @@ struct Cpu {
     idle_since: Option<Time>,
     /// When it switched to the task that it runs, if nothing has happened on it since.
     quiet_since: Option<Time>,
-    /// When its last event was, if that was a waking (or the wakeup that follows it).
+    /// The time of its last event, if that was a waking (or the wakeup that follows it).
     last_waking: Option<Time>,
 }
 
-/// So many samples at least for an estimate.
+/// The minimum number of samples for an estimate.
 const ENOUGH: u64 = 30;
 
-/// No kernel takes longer for a switch: what is longer is work of the task.
+/// The longest plausible switch: longer runs are work of the task.
 pub const LONGEST_SWITCH: Nanos = Nanos(20_000);
 
-/// What a switch costs in a replay whose recording cannot tell: the usual time of a Linux of today, which an empty run of `perf bench sched pipe` takes.
+/// The default cost of a switch where the recording allows no estimate: the usual time on a current
+/// Linux, as of an empty run of `perf bench sched pipe`.
 pub const USUAL_SWITCH: Nanos = Nanos(1_500);
 
 impl Observer for CostEstimator {
@@ -112,7 +118,7 @@ impl Observer for CostEstimator {
 }
 
 impl CostEstimator {
-    /// An estimator that has seen nothing.
+    /// An estimator without events.
     pub fn new() -> CostEstimator {
         CostEstimator::default()
     }
@@ -129,7 +135,7 @@ impl CostEstimator {
         }
     }
 
-    /// The median of the differences, unless a coin would show as many of one sign in one of forty trials (a sign test).
+    /// The median of the differences, or zero if a sign test is not significant at 1 in 40.
     fn migration(&self) -> Estimate {
         let (longer, shorter) = (self.longer.count(), self.shorter.count());
         let samples = longer + shorter;
@@ -138,9 +144,11 @@ impl CostEstimator {
         }
         let excess = longer.saturating_sub(shorter) as f64;
         let significant = excess > 2.0 * (samples as f64).sqrt();
-        // The median of all is the percentile of the positive ones that leaves half of all above it.
+        // The median of all is the percentile of the positive ones with half of all samples above
+        // it.
         let percent = 100.0 * (0.5 * samples as f64 - shorter as f64) / longer as f64;
-        let median = if significant { self.longer.percentile(percent.clamp(0.0, 100.0)) } else { None };
+        let median =
+            if significant { self.longer.percentile(percent.clamp(0.0, 100.0)) } else { None };
         Estimate { value: Some(median.unwrap_or(Nanos::ZERO)), interval: None, samples }
     }
 
@@ -151,7 +159,9 @@ impl CostEstimator {
         }
         match kind {
             EventKind::SchedSwitch { prev, next, prev_state } => {
-                if let Some(since) = self.cpus[cpu.index()].quiet_since.filter(|_| prev != TaskId::NONE && prev_state == PrevState::Blocked)
+                if let Some(since) = self.cpus[cpu.index()]
+                    .quiet_since
+                    .filter(|_| prev != TaskId::NONE && prev_state == PrevState::Blocked)
                 {
                     self.empty_runs.record(time.since(since));
                 }
@@ -170,7 +180,8 @@ impl CostEstimator {
                 if let Some(task) = self.task(next) {
                     let woken = task.switched_in(cpu, time);
                     if let Some((since, waker_cpu)) = woken {
-                        let was_idle = idle_since.is_some_and(|idle_since| prev == TaskId::NONE && since >= idle_since);
+                        let was_idle = idle_since
+                            .is_some_and(|idle_since| prev == TaskId::NONE && since >= idle_since);
                         if was_idle && waker_cpu != cpu {
                             self.idle_exits.record(time.since(since));
                         } else if was_idle || preempts && last_waking == Some(since) {
@@ -182,8 +193,11 @@ impl CostEstimator {
                     }
                 }
                 let is_idle = next == TaskId::NONE;
-                self.cpus[cpu.index()] =
-                    Cpu { idle_since: is_idle.then_some(time), quiet_since: (!is_idle).then_some(time), last_waking: None };
+                self.cpus[cpu.index()] = Cpu {
+                    idle_since: is_idle.then_some(time),
+                    quiet_since: (!is_idle).then_some(time),
+                    last_waking: None,
+                };
             }
             EventKind::SchedWaking { task, .. } | EventKind::SchedWakeupNew { task, .. } => {
                 let state = &mut self.cpus[cpu.index()];
@@ -214,10 +228,17 @@ impl CostEstimator {
 }
 
 impl Task {
-    const NEW: Task =
-        Task { state: State::Unknown, cpu: None, burst: Nanos::ZERO, migrated: false, astray: false, stayed: None, moved: None };
+    const NEW: Task = Task {
+        state: State::Unknown,
+        cpu: None,
+        burst: Nanos::ZERO,
+        migrated: false,
+        astray: false,
+        stayed: None,
+        moved: None,
+    };
 
-    /// Says when and where it was woken, if it runs for the first time since.
+    /// Returns when and where it was woken, if this is its first run since.
     fn switched_in(&mut self, cpu: CpuId, now: Time) -> Option<(Time, CpuId)> {
         let before = std::mem::replace(&mut self.state, State::Running(now));
         let moves = self.cpu.replace(cpu).is_some_and(|last| last != cpu);
@@ -233,9 +254,12 @@ impl Task {
         }
     }
 
-    /// The burst, if it is over and was seen whole.
+    /// Returns the burst, if it is over and was recorded completely.
     fn switched_out(&mut self, prev_state: PrevState, now: Time) -> Option<Nanos> {
-        let before = std::mem::replace(&mut self.state, if prev_state == PrevState::Runnable { State::Ready } else { State::Asleep });
+        let before = std::mem::replace(
+            &mut self.state,
+            if prev_state == PrevState::Runnable { State::Ready } else { State::Asleep },
+        );
         match before {
             State::Running(since) => self.burst += now.since(since),
             _ => self.astray = true,
@@ -243,7 +267,8 @@ impl Task {
         (prev_state == PrevState::Blocked).then_some(self.burst)
     }
 
-    /// By how much the last burst after a migration was longer than its neighbours, when the second of these, `burst`, is over.
+    /// How much the last burst after a migration was longer than its neighbours. Known when the
+    /// second neighbour, `burst`, is over.
     fn compare(&mut self, burst: Nanos) -> Option<i64> {
         if self.astray {
             (self.stayed, self.moved) = (None, None);
@@ -261,7 +286,7 @@ impl Task {
 }
 
 impl Estimate {
-    /// A percentile of `samples`, with those between which the percentile of all such runs lies in 95 of 100 recordings: the binomial's normal approximation.
+    /// A percentile of `samples`, with a 95 % interval by the normal approximation of the binomial.
     fn of_percentile(samples: &Histogram, percent: f64) -> Estimate {
         let count = samples.count();
         let Some(value) = samples.percentile(percent).filter(|_| count >= ENOUGH) else {
@@ -270,10 +295,14 @@ impl Estimate {
         let share = percent / 100.0;
         let spread = 196.0 * (share * (1.0 - share) / count as f64).sqrt();
         let at = |percent: f64| samples.percentile(percent.clamp(0.0, 100.0)).unwrap_or(value);
-        Estimate { value: Some(value), interval: Some((at(percent - spread), at(percent + spread))), samples: count }
+        Estimate {
+            value: Some(value),
+            interval: Some((at(percent - spread), at(percent + spread))),
+            samples: count,
+        }
     }
 
-    /// The same, if even the upper end of the interval is no more than `limit`.
+    /// The estimate, if even the upper end of its interval is at most `limit`.
     fn at_most(self, limit: Nanos) -> Estimate {
         match self.interval {
             Some((_, high)) if high <= limit => self,
@@ -283,7 +312,7 @@ impl Estimate {
 }
 
 impl Costs {
-    /// Of a switch; [`USUAL_SWITCH`] if the recording cannot tell.
+    /// The cost of a switch; [`USUAL_SWITCH`] without an estimate.
     pub fn switch_cost(&self) -> Nanos {
         self.switch.value.unwrap_or(USUAL_SWITCH)
     }
@@ -307,7 +336,11 @@ impl Costs {
 impl fmt::Display for Costs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Costs { switch, migration, idle_exit, waking, .. } = self;
-        write!(f, "a switch costs {switch}, a migration {migration}, leaving idle {idle_exit}, a waking {waking}")
+        write!(
+            f,
+            "a switch costs {switch}, a migration {migration}, leaving idle {idle_exit}, a waking \
+             {waking}"
+        )
     }
 }
 
@@ -315,7 +348,8 @@ impl fmt::Display for Estimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.value {
             Some(value) => {
-                let interval = self.interval.map_or(String::new(), |(low, high)| format!("{low} to {high}, "));
+                let interval =
+                    self.interval.map_or(String::new(), |(low, high)| format!("{low} to {high}, "));
                 write!(f, "{value} ({interval}{} samples)", self.samples)
             }
             None => write!(f, "an unknown time ({} samples cannot tell)", self.samples),

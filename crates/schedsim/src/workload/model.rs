@@ -1,8 +1,11 @@
-//! A stochastic workload: tasks of alternating CPU bursts and pauses that arrive, live and leave, drawn from distributions as a run goes on.
+//! Stochastic workloads: tasks that arrive, alternate CPU bursts and pauses, and leave, drawn from
+//! distributions during a run.
 //!
-//! The model of Curran & Stumm 1990, §3.1. A task has a class and a priority, a number of CPU bursts, and one pause between two bursts. All that is drawn
-//! from a stream of its own, seeded by the run's seed and the task's number, so that policies meet the same tasks (common random numbers). A task that has
-//! left gives its id to a later one: memory grows with the tasks that are alive.
+//! The model of Curran & Stumm 1990, §3.1. A task has a class and a priority, a number of CPU
+//! bursts, and one pause between two bursts. A task's own stream, seeded by the run's seed and the
+//! task's number, draws all of these, so that all policies run the same tasks (common random
+//! numbers). A later task reuses the id of a task that has left: memory grows with the live tasks
+//! only.
 //!
 //! ```
 //! use schedsim::workload::Unix1990;
@@ -29,10 +32,10 @@ use crate::{CpuId, Nanos, Time};
 use distribution::{Choice, expect_sum_of_one};
 use phases::Invalid;
 
-/// What arrives, and for how long. Made by [`Model::new`], which checks it.
+/// The arrival process and the classes of tasks. [`Model::new`] checks them.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// What to call it.
+    /// Its name.
     pub name: String,
     arrivals: Distribution,
     classes: Vec<Class>,
@@ -45,63 +48,73 @@ pub struct Model {
 /// Tasks of one kind.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Class {
-    /// What to call it.
+    /// Its name.
     pub name: String,
-    /// How many of the tasks are of this class: a share of one.
+    /// Its share of the tasks, at most one.
     pub share: f64,
-    /// Whether its tasks are known, when they arrive, to need the CPU all the time.
+    /// Whether its tasks are known on arrival as processor-intensive.
     pub intensive: bool,
-    /// Linux's kernel priorities and the share of the tasks that has each.
+    /// Linux's kernel priorities, each with its share of the tasks.
     pub priorities: Vec<(u8, f64)>,
-    /// How many CPU bursts a task has; rounded, at least one.
+    /// The number of CPU bursts of a task; rounded, at least one.
     pub bursts: Distribution,
-    /// How long a CPU burst is, in nanoseconds on a processor of speed 1.
+    /// The length of a CPU burst, in nanoseconds on a processor of speed 1.
     pub burst: Distribution,
-    /// How long a pause is, in nanoseconds.
+    /// The length of a pause, in nanoseconds.
     pub pause: Distribution,
 }
 
-/// Which tasks a run is about, and when it ends.
+/// Which tasks a run measures, and when it ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RunLength {
-    /// So many tasks come first and are not measured.
+    /// The number of unmeasured tasks at the start.
     pub warm_up: u64,
-    /// So many tasks are measured; `u64::MAX` leaves the end to [`Options::until`](crate::engine::Options).
+    /// The number of measured tasks; with `u64::MAX`, [`Options::until`](crate::engine::Options)
+    /// ends the run.
     pub measured: u64,
     /// What happens while the last of them finish.
     pub after: After,
-    /// With more tasks alive than this, the run ends: the system is saturated.
+    /// The run ends as saturated if more tasks than this are alive.
     pub population_limit: u32,
 }
 
 /// What happens when the last measured task has arrived. The paper does not say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum After {
-    /// Nobody arrives any more, and the tasks that are there run to their ends. Load falls towards the end.
+    /// Arrivals stop, and the live tasks run to their ends. Load falls towards the end.
     #[default]
     Drain,
-    /// Tasks go on arriving until the last measured one has left, so that it meets the same load as the others.
+    /// Arrivals continue until the last measured task has left, so that it meets the same load as
+    /// the others.
     GoOn,
 }
 
-/// Who a task is; the same in every run with the same seed.
+/// The class and priority of a task, equal in every run with the same seed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Kind {
-    /// Index of its class.
+    /// The index of its class.
     pub class: u8,
     /// Linux's kernel priority.
     pub prio: u8,
 }
 
 impl Model {
-    /// Tasks of `classes` that come with gaps drawn from `arrivals` (nanoseconds).
+    /// A model of tasks of `classes` that arrive with gaps drawn from `arrivals` (nanoseconds).
     ///
     /// # Errors
     /// If shares do not sum to one, there is no class, or there are more than 256.
-    pub fn new(name: &str, arrivals: Distribution, classes: Vec<Class>, length: RunLength) -> Result<Model, Invalid> {
+    pub fn new(
+        name: &str,
+        arrivals: Distribution,
+        classes: Vec<Class>,
+        length: RunLength,
+    ) -> Result<Model, Invalid> {
         let invalid = |key: String| move |message| Invalid { key, message };
         if classes.is_empty() || classes.len() > 256 {
-            return Err(invalid("class".to_string())(format!("a workload has 1 to 256 classes, not {}", classes.len())));
+            return Err(invalid("class".to_string())(format!(
+                "a workload has 1 to 256 classes, not {}",
+                classes.len()
+            )));
         }
         let shares: Vec<f64> = classes.iter().map(|class| class.share).collect();
         expect_sum_of_one(&shares).map_err(invalid("class.share".to_string()))?;
@@ -109,28 +122,34 @@ impl Model {
         for (index, class) in classes.iter().enumerate() {
             let key = format!("class[{index}].priorities");
             let shares: Vec<f64> = class.priorities.iter().map(|&(_, share)| share).collect();
-            expect_sum_of_one(&shares).and_then(|()| Choice::new(&shares).map(drop)).map_err(invalid(key.clone()))?;
+            expect_sum_of_one(&shares)
+                .and_then(|()| Choice::new(&shares).map(drop))
+                .map_err(invalid(key.clone()))?;
             if let Some((prio, _)) = class.priorities.iter().find(|&&(prio, _)| prio > 139) {
                 return Err(invalid(key)(format!("priorities go from 0 to 139, not to {prio}")));
             }
         }
         if length.measured == 0 {
-            return Err(invalid("run.tasks".to_string())("at least one task must be measured".to_string()));
+            return Err(invalid("run.tasks".to_string())(
+                "at least one task must be measured".to_string(),
+            ));
         }
         let only = match &classes[..] {
-            [Class { priorities, .. }] if priorities.len() == 1 => Some(Kind { class: 0, prio: priorities[0].0 }),
+            [Class { priorities, .. }] if priorities.len() == 1 => {
+                Some(Kind { class: 0, prio: priorities[0].0 })
+            }
             _ => None,
         };
         Ok(Model { name: name.to_string(), arrivals, classes, choice, only, length })
     }
 
-    /// The same for another number of tasks.
+    /// This model with another run length.
     pub fn with_length(mut self, length: RunLength) -> Model {
         self.length = length;
         self
     }
 
-    /// Which tasks a run is about.
+    /// The run length.
     pub fn length(&self) -> RunLength {
         self.length
     }
@@ -145,14 +164,14 @@ impl Model {
         self.arrivals.mean()
     }
 
-    /// CPU time of a mean task, in nanoseconds, before any overhead.
+    /// Mean CPU time of a task, in nanoseconds, without overhead.
     pub fn mean_cpu_time(&self) -> f64 {
         self.choice.mean(self.classes.iter().map(Class::cpu_time))
     }
 
-    /// CPU time and pauses of a mean task, in nanoseconds: what it would take alone.
+    /// Mean CPU time and pauses of a task, in nanoseconds: its time alone on a machine.
     pub fn mean_task_time(&self) -> f64 {
-        self.choice.mean(self.classes.iter().map(|class| class.cpu_time() + (class.bursts.mean() - 1.0) * class.pause.mean()))
+        self.choice.mean(self.classes.iter().map(Class::task_time))
     }
 
     /// Curran & Stumm's Offered Load: mean burst × bursts per task × arrival rate / processors.
@@ -160,13 +179,35 @@ impl Model {
         self.mean_cpu_time() / (self.gap() * f64::from(cpus))
     }
 
-    /// Who task `number` is in the run with `seed`.
+    /// The number of warm-up tasks after which a system of `cpus` CPUs has forgotten its empty
+    /// start, if bursts are longer by the share `slowdown`. They are the tasks that arrive in ten
+    /// times the time that a task takes alone and a queue takes to settle; at least 1,000 and at
+    /// most 20,000.
+    ///
+    /// A queue of M/M/1 settles in b/(1 − √ρ)² ≤ 4b/(1 − ρ)² (Morse 1955), one of M/G/1 in about (1
+    /// + c²)/2 times that. No policy settles more slowly than one queue for each CPU.
+    pub fn settling(&self, cpus: u16, slowdown: f64) -> u64 {
+        let load = (self.offered_load(cpus) * (1.0 + slowdown)).min(0.95);
+        let bursts: f64 = self.classes.iter().map(|class| class.share * class.bursts.mean()).sum();
+        let square =
+            |burst: &Distribution| burst.mean().powi(2) * (1.0 + burst.variation_squared());
+        let squares: f64 = self
+            .classes
+            .iter()
+            .map(|class| class.share * class.bursts.mean() * square(&class.burst))
+            .sum();
+        let queue = 2.0 * squares / bursts / (self.mean_cpu_time() / bursts) / (1.0 - load).powi(2);
+        let task = self.classes.iter().map(Class::task_time).fold(0.0, f64::max);
+        (10.0 * (task + queue) / self.gap()).clamp(1_000.0, 20_000.0).ceil() as u64
+    }
+
+    /// The kind of task `number` in the run with `seed`.
     #[inline]
     pub fn kind(&self, seed: u64, number: u64) -> Kind {
         self.only.unwrap_or_else(|| self.draw_kind(&mut Stream::new(seed, number)))
     }
 
-    /// The first draws of a task's stream, unless all are of one kind.
+    /// The first draws of a task's stream, unless all tasks are of one kind.
     #[inline]
     fn begin(&self, stream: &mut Stream) -> Kind {
         self.only.unwrap_or_else(|| self.draw_kind(stream))
@@ -180,12 +221,21 @@ impl Model {
             sum += share;
             place < sum
         });
-        Kind { class: class as u8, prio: found.or(priorities.last()).map_or(120, |&(prio, _)| prio) }
+        Kind {
+            class: class as u8,
+            prio: found.or(priorities.last()).map_or(120, |&(prio, _)| prio),
+        }
     }
 
-    /// The first `tasks` tasks of the run with `seed`, written out as scripts: the same arrivals, bursts and pauses, for checks and for a closer look.
+    /// The first `tasks` tasks of the run with `seed` as scripts: the same arrivals, bursts and
+    /// pauses, for checks and inspection.
     pub fn scripts(&self, seed: u64, tasks: usize) -> Workload {
-        let length = RunLength { warm_up: 0, measured: tasks as u64, after: After::Drain, population_limit: u32::MAX };
+        let length = RunLength {
+            warm_up: 0,
+            measured: tasks as u64,
+            after: After::Drain,
+            population_limit: u32::MAX,
+        };
         let model = self.clone().with_length(length);
         let mut population = Population::new(&model, seed);
         let mut workload = Workload::default();
@@ -199,7 +249,12 @@ impl Model {
                 }
             }
             let name = self.classes[usize::from(arrival.kind.class)].name.clone();
-            let info = TaskInfo { name, pid: arrival.task.0, tgid: arrival.task.0, prio: arrival.kind.prio };
+            let info = TaskInfo {
+                name,
+                pid: arrival.task.0,
+                tgid: arrival.task.0,
+                prio: arrival.kind.prio,
+            };
             workload.tasks.push(TaskSpec {
                 info,
                 attributes: Attributes::default(),
@@ -218,6 +273,11 @@ impl Class {
     pub fn cpu_time(&self) -> f64 {
         self.bursts.mean() * self.burst.mean()
     }
+
+    /// Mean time of a task of this class alone on a machine, in nanoseconds.
+    fn task_time(&self) -> f64 {
+        self.cpu_time() + (self.bursts.mean() - 1.0) * self.pause.mean()
+    }
 }
 
 impl RunLength {
@@ -228,7 +288,8 @@ impl RunLength {
     }
 }
 
-/// A drawn duration as whole nanoseconds, at least one. At most 292 years: there is an instruction that makes signed numbers of doubles.
+/// A drawn duration in whole nanoseconds, at least one and at most 292 years. Signed, because the
+/// processor converts doubles to signed integers in one instruction.
 #[inline(always)]
 fn duration(drawn: f64) -> Nanos {
     Nanos((drawn as i64).max(1) as u64)

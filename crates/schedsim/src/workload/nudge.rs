@@ -1,7 +1,10 @@
-//! What neither a recording nor a description determines, drawn for one member of an ensemble.
+//! Nudges: random values for everything that a recording or a description leaves open, drawn per
+//! ensemble member.
 //!
-//! A schedule is a chaotic system: a burst that ends two nanoseconds later can lead to another order of all that follows. What is true of one run only is not true of the
-//! workload, so it is run as an ensemble, and each member differs by what is not known to the last digit anyway. Members with the same seed are nudged alike under every policy.
+//! A schedule is a chaotic system: a burst that ends two nanoseconds later can change the order of
+//! all later events. A single run says little about the workload, so an ensemble of runs varies
+//! what is not known to the last digit. Members with the same seed have the same nudges under every
+//! policy.
 
 use super::{Action, Operation, Reservation, Workload};
 use crate::{Machine, Nanos, Random, TaskId, Time};
@@ -15,30 +18,31 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 /// | each cost of the machine: switch, migration, leaving idle, waking, interrupts | ±2 % |
 /// | each CPU burst; none of tasks with a reservation, which a longer one would overrun | ±2 % |
 /// | all CPU bursts together: the speed of the CPUs | ±0.5 % |
-/// | each sleep, and each request to a device: timers have a slack of 50 us, devices vary | ±2 %, sleeps 50 us at most |
-/// | when each task starts or is first woken; two that start together start in any order | up to 50 us later, and in the first hundredth of a run that is stopped |
+/// | each sleep (timer slack) and each request to a device | ±2 %, sleeps 50 us at most |
+/// | each start or first waking; equal times end in any order | up to 50 us later (see below) |
 /// | where ticks fall | anywhere in a period |
 ///
-/// All are uniform and independent of each other.
+/// All are uniform and independent of each other. In a run with a time limit, tasks that start at
+/// zero start within its first hundredth.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Nudge {
     seed: u64,
 }
 
-/// A share by which costs, bursts and delays vary.
+/// The share by which costs, bursts and delays vary.
 const SHARE: f64 = 0.02;
-/// By which the speed of the CPUs does.
+/// The share by which the speed of the CPUs varies.
 const SPEED: f64 = 0.005;
-/// The slack of Linux's timers unless a program asks for another.
+/// The default slack of Linux's timers.
 const SLACK: f64 = 50_000.0;
 
 impl Nudge {
-    /// The nudges that `seed` draws.
+    /// The nudges of `seed`.
     pub fn new(seed: u64) -> Nudge {
         Nudge { seed }
     }
 
-    /// `machine` with other costs.
+    /// `machine` with varied costs.
     pub fn machine(&self, machine: &Machine) -> Machine {
         let mut random = Random::new(self.seed);
         let mut machine = machine.clone();
@@ -61,19 +65,20 @@ impl Nudge {
         machine
     }
 
-    /// How much later than said a task may start.
+    /// The maximum delay of a task's start.
     pub(crate) fn latest_start(&self) -> Nanos {
         Nanos(SLACK as u64)
     }
 
-    /// By how much CPU time may differ from what a script says.
+    /// The maximum change of a CPU time of `demand`.
     pub(crate) fn most_of(&self, demand: Nanos) -> Nanos {
-        // Rounding a burst of less than 20 ns gives the same burst, so that no more than this comes of it.
+        // Rounding leaves a burst of less than 20 ns unchanged, so this is the maximum.
         Nanos(demand.0 / 16)
     }
 }
 
-/// The nudges of a member in use: a stream of random numbers for each task, so that a step of a task is nudged alike under every policy.
+/// The nudges of a member during a run: a random stream for each task, so that a step of a task has
+/// the same nudge under every policy.
 #[derive(Debug)]
 pub(crate) struct Jitter {
     speed: f64,
@@ -88,7 +93,8 @@ struct Stream {
 }
 
 impl Jitter {
-    /// For a run of `workload` that is stopped at `until`: what starts at zero starts in its first hundredth.
+    /// For a run of `workload` until `until`: tasks that start at zero start within the first
+    /// hundredth.
     pub fn new(nudge: Nudge, workload: &Workload, until: Time) -> Jitter {
         let latest = SLACK.min(until.0 as f64 / 100.0);
         let mut seeds = SplitMix64::seed_from_u64(nudge.seed);
@@ -96,18 +102,19 @@ impl Jitter {
         let stream = |task: usize| {
             let mut random = SplitMix64::seed_from_u64(seeds.next_u64());
             let start = Nanos((latest * unit(random.next_u64())) as u64);
-            let has_reservation = workload.reservations.get(task).is_some_and(Option::<Reservation>::is_some);
+            let has_reservation =
+                workload.reservations.get(task).is_some_and(Option::<Reservation>::is_some);
             Stream { random, start, has_reservation }
         };
         Jitter { speed, tasks: (0..workload.tasks.len()).map(stream).collect() }
     }
 
-    /// How much later `task` starts.
+    /// The delay of the start of `task`.
     pub fn start(&self, task: TaskId) -> Nanos {
         self.tasks[task.index()].start
     }
 
-    /// A step of `task` that runs for `run` and does `then`: how long it runs here.
+    /// The run time of a step of `task` with the script's values `run` and `then`.
     pub fn step(&mut self, task: TaskId, run: Nanos, then: &mut Action) -> Nanos {
         let stream = &mut self.tasks[task.index()];
         let mut draw = || signed(stream.random.next_u64());
@@ -117,7 +124,9 @@ impl Jitter {
                 let by = (SHARE * pause.0 as f64).min(SLACK) * draw();
                 *pause = Nanos(pause.0.saturating_add_signed(by as i64));
             }
-            Action::Do(Operation::Io { service, .. }) => *service = scaled(*service, 1.0 + SHARE * draw()),
+            Action::Do(Operation::Io { service, .. }) => {
+                *service = scaled(*service, 1.0 + SHARE * draw())
+            }
             _ => {}
         }
         if stream.has_reservation { run } else { scaled(run, self.speed * (1.0 + SHARE * burst)) }
@@ -128,12 +137,12 @@ fn scaled(time: Nanos, by: f64) -> Nanos {
     Nanos(libm::round(time.0 as f64 * by) as u64)
 }
 
-/// From 0 to 1.
+/// A number in [0, 1].
 fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
-/// From -1 to 1.
+/// A number in [-1, 1].
 fn signed(bits: u64) -> f64 {
     2.0 * unit(bits) - 1.0
 }
@@ -146,18 +155,36 @@ mod tests {
     #[test]
     fn costs_vary_by_two_percent_and_ticks_fall_anywhere() {
         let ticks = Some(Ticks::new(Nanos(4_000_000), Time(1_000)));
-        let machine = Machine { switch_cost: Nanos(10_000), wake_cost: Nanos(50_000), ticks, ..Machine::ideal(2) };
-        let members: Vec<Machine> = (0..200).map(|seed| Nudge::new(seed).machine(&machine)).collect();
+        let machine = Machine {
+            switch_cost: Nanos(10_000),
+            wake_cost: Nanos(50_000),
+            ticks,
+            ..Machine::ideal(2)
+        };
+        let members: Vec<Machine> =
+            (0..200).map(|seed| Nudge::new(seed).machine(&machine)).collect();
         let costs = || members.iter().map(|member| member.switch_cost.0);
         assert!(costs().min().unwrap() >= 9_800 && costs().max().unwrap() <= 10_200);
-        assert!(costs().min().unwrap() < 9_820 && costs().max().unwrap() > 10_180, "all of the range");
+        assert!(
+            costs().min().unwrap() < 9_820 && costs().max().unwrap() > 10_180,
+            "all of the range"
+        );
         let mean = costs().sum::<u64>() as f64 / 200.0;
         assert!((mean - 10_000.0).abs() < 30.0, "{mean}");
-        assert!(members.iter().any(|member| (member.switch_cost.0 > 10_000) != (member.wake_cost.0 > 50_000)), "each by itself");
+        assert!(
+            members
+                .iter()
+                .any(|member| (member.switch_cost.0 > 10_000) != (member.wake_cost.0 > 50_000)),
+            "each by itself"
+        );
         let firsts = || members.iter().map(|member| member.ticks.as_ref().unwrap().first.0);
         assert!(firsts().min().unwrap() < 100_000 && firsts().max().unwrap() > 3_900_000);
         assert_eq!(members[7], Nudge::new(7).machine(&machine));
-        assert_eq!(Nudge::new(1).machine(&Machine::ideal(4)), Machine::ideal(4), "what costs nothing still does");
+        assert_eq!(
+            Nudge::new(1).machine(&Machine::ideal(4)),
+            Machine::ideal(4),
+            "what costs nothing still does"
+        );
     }
 
     #[test]

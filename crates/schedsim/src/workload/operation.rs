@@ -1,63 +1,65 @@
-//! What a task does with what it shares with others, and with the order of its own steps.
+//! Operations on shared objects and on the order of a task's own steps.
 
 use super::Shared;
 use crate::Nanos;
 
-/// A blocking or signalling call, a fork, or a jump. Numbers are indices into the lists of [`Shared`](super::Shared).
+/// A blocking or signalling call, a fork, or a jump. Numbers are indices into the lists of
+/// [`Shared`](super::Shared).
 ///
-/// A policy never sees one: it sees a task that blocks, that wakes, or that goes on.
+/// A policy never sees one: it sees only a task that blocks, wakes or continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
-    /// Takes a mutex, or waits for it.
+    /// Locks a mutex, or waits for it.
     Lock(u32),
-    /// Gives back a mutex that it holds.
+    /// Unlocks a mutex that the task holds.
     Unlock(u32),
-    /// Gives back the mutex, waits for a signal, and takes the mutex again.
+    /// Unlocks the mutex, waits for a signal, and locks the mutex again.
     Await {
-        /// For a signal on which condition.
+        /// The condition.
         condition: u32,
-        /// Which mutex it holds.
+        /// The mutex, which the task holds.
         mutex: u32,
     },
     /// Wakes the task that has waited longest on a condition, if one waits.
     Signal(u32),
     /// Wakes all tasks that wait on a condition.
     Broadcast(u32),
-    /// Waits at a barrier until all have come.
+    /// Waits at a barrier until all tasks have arrived.
     Arrive(u32),
-    /// Goes on when so many bytes have been read.
+    /// Blocks until all bytes have been read.
     Read {
-        /// From where.
+        /// The pipe.
         pipe: u32,
-        /// How many.
+        /// The number of bytes.
         bytes: u64,
     },
-    /// Goes on when so many bytes are in the pipe.
+    /// Blocks until all bytes are in the pipe.
     Write {
-        /// Into which.
+        /// The pipe.
         pipe: u32,
-        /// How many.
+        /// The number of bytes.
         bytes: u64,
     },
-    /// Sleeps until a timer's next time, which is `period` after the last.
+    /// Sleeps until a timer's next expiry, `period` after the last.
     Timer {
-        /// Which timer.
+        /// The timer.
         timer: u32,
-        /// How much later.
+        /// The period.
         period: Nanos,
     },
-    /// Waits until a device has served this request. One that takes no time is served at once, as from a cache.
+    /// Waits until a device has served this request. A request with no service time is served at
+    /// once, as from a cache.
     Io {
-        /// Which device.
+        /// The device.
         device: u32,
-        /// How long the device takes for it when its turn comes.
+        /// The service time.
         service: Nanos,
     },
-    /// Brings the next task of a group into being.
+    /// Creates the next task of a group.
     Fork(u32),
-    /// Waits until no task of a group is alive that came into being.
+    /// Waits until no created task of a group is alive.
     Join(u32),
-    /// Goes on elsewhere in its script, as another program.
+    /// Continues at another step of its script, as another program.
     Exec {
         /// A cursor.
         begin: u32,
@@ -66,9 +68,9 @@ pub enum Operation {
     Repeat {
         /// The cursor of its first step.
         begin: u32,
-        /// In how many loops it is.
+        /// The number of enclosing loops.
         depth: u8,
-        /// How often its steps are done in all, at least once; [`Operation::FOREVER`] if it has no end.
+        /// The number of iterations, at least one; [`Operation::FOREVER`] if infinite.
         times: u64,
     },
 }
@@ -82,16 +84,26 @@ pub(super) struct Packed {
 }
 
 impl Operation {
-    /// A loop of so many rounds has no end.
+    /// The number of iterations of an infinite loop.
     pub const FOREVER: u64 = u64::MAX;
 
-    /// Whether the task may have to leave the CPU for it.
+    /// Whether the task may block.
     pub fn may_block(self) -> bool {
         use Operation::{Arrive, Await, Io, Join, Lock, Read, Timer, Write};
-        matches!(self, Lock(_) | Await { .. } | Arrive(_) | Read { .. } | Write { .. } | Timer { .. } | Io { .. } | Join(_))
+        matches!(
+            self,
+            Lock(_)
+                | Await { .. }
+                | Arrive(_)
+                | Read { .. }
+                | Write { .. }
+                | Timer { .. }
+                | Io { .. }
+                | Join(_)
+        )
     }
 
-    /// The same of a workload whose lists stand behind `others`.
+    /// This operation for a workload whose lists follow those of `others`.
     pub(super) fn behind(self, others: &Shared) -> Operation {
         fn after<T>(others: &[T], index: u32) -> u32 {
             others.len() as u32 + index
@@ -99,23 +111,34 @@ impl Operation {
         match self {
             Operation::Lock(mutex) => Operation::Lock(after(&others.mutexes, mutex)),
             Operation::Unlock(mutex) => Operation::Unlock(after(&others.mutexes, mutex)),
-            Operation::Await { condition, mutex } => {
-                Operation::Await { condition: after(&others.conditions, condition), mutex: after(&others.mutexes, mutex) }
-            }
+            Operation::Await { condition, mutex } => Operation::Await {
+                condition: after(&others.conditions, condition),
+                mutex: after(&others.mutexes, mutex),
+            },
             Operation::Signal(condition) => Operation::Signal(after(&others.conditions, condition)),
-            Operation::Broadcast(condition) => Operation::Broadcast(after(&others.conditions, condition)),
+            Operation::Broadcast(condition) => {
+                Operation::Broadcast(after(&others.conditions, condition))
+            }
             Operation::Arrive(barrier) => Operation::Arrive(after(&others.barriers, barrier)),
-            Operation::Read { pipe, bytes } => Operation::Read { pipe: after(&others.pipes, pipe), bytes },
-            Operation::Write { pipe, bytes } => Operation::Write { pipe: after(&others.pipes, pipe), bytes },
-            Operation::Timer { timer, period } => Operation::Timer { timer: after(&others.timers, timer), period },
-            Operation::Io { device, service } => Operation::Io { device: after(&others.devices, device), service },
+            Operation::Read { pipe, bytes } => {
+                Operation::Read { pipe: after(&others.pipes, pipe), bytes }
+            }
+            Operation::Write { pipe, bytes } => {
+                Operation::Write { pipe: after(&others.pipes, pipe), bytes }
+            }
+            Operation::Timer { timer, period } => {
+                Operation::Timer { timer: after(&others.timers, timer), period }
+            }
+            Operation::Io { device, service } => {
+                Operation::Io { device: after(&others.devices, device), service }
+            }
             Operation::Fork(group) => Operation::Fork(after(&others.groups, group)),
             Operation::Join(group) => Operation::Join(after(&others.groups, group)),
             Operation::Exec { .. } | Operation::Repeat { .. } => self,
         }
     }
 
-    /// The cursor of the step that may be next, if that is not the step behind it.
+    /// The cursor of another step that may be next, if any.
     pub(super) fn jumps_to(self) -> Option<u32> {
         match self {
             Operation::Exec { begin } | Operation::Repeat { begin, .. } => Some(begin),
@@ -143,8 +166,14 @@ impl Operation {
         Packed { code, index, second }
     }
 
-    /// The operation of a code, and how many words follow the first. `begin` is where it jumps to, if it does.
-    pub(super) fn unpack(code: u8, index: u32, begin: u32, second: Option<u64>) -> (Operation, u32) {
+    /// Decodes an operation, and the number of words after the first. `begin` is its jump target,
+    /// if any.
+    pub(super) fn unpack(
+        code: u8,
+        index: u32,
+        begin: u32,
+        second: Option<u64>,
+    ) -> (Operation, u32) {
         let second = second.unwrap_or_default();
         match code {
             1 => (Operation::Lock(index), 0),

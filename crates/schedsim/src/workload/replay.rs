@@ -1,24 +1,31 @@
-//! From a recorded trace to a workload: what each task did of its own, and what it waited for.
+//! Converts a recorded trace to a workload: each task's own work and its dependencies.
 //!
-//! [`ReplayBuilder`] watches the events of a recording and writes a [`Script`](super::Script) for each task. A CPU burst is what a task ran
-//! between two sleeps, however often it was preempted; a sleep that another task ended is a dependency (`Wait` here, `Wake` at the same
-//! point of the waker's own work), any other is a pause of the recorded length. The rules, and what each gets wrong, are in
-//! docs/METHODOLOGY.md, "From trace to workload".
+//! [`ReplayBuilder`] observes the events of a recording and writes a [`Script`](super::Script) for
+//! each task. A CPU burst is a task's run time between two sleeps, however often it was preempted.
+//! A sleep that another task ended is a dependency (`Wait` here, `Wake` at the same point of the
+//! waker's own work); any other is a pause of the recorded length. The rules and their errors are
+//! in docs/METHODOLOGY.md, "From trace to workload".
 //!
 //! ```
 //! use schedsim::trace::{Event, EventKind, Observer, PrevState, TaskInfo};
 //! use schedsim::workload::{Action, Recorded, ReplayBuilder, ReplayOptions};
 //! use schedsim::{CpuId, Nanos, TaskId, Time};
 //!
-//! let switch = |time, prev, next, prev_state| Event { time: Time(time), cpu: CpuId(0), kind: EventKind::SchedSwitch { prev, next, prev_state } };
+//! let switch = |time, prev, next, prev_state| Event {
+//!     time: Time(time),
+//!     cpu: CpuId(0),
+//!     kind: EventKind::SchedSwitch { prev, next, prev_state },
+//! };
 //! let mut builder = ReplayBuilder::new(ReplayOptions::default());
 //! builder.events(&[
 //!     switch(10, TaskId::NONE, TaskId(0), PrevState::Runnable),
 //!     switch(60, TaskId(0), TaskId::NONE, PrevState::Dead),
 //! ]);
 //! let tasks = [TaskInfo { name: "t".into(), pid: 7, tgid: 7, prio: 120 }];
-//! let (workload, report) = builder.finish(Recorded { tasks: &tasks, cpus: 1, end: Time(60), switch_cost: Nanos(2) });
-//! assert_eq!(workload.tasks[0].script.next(&mut 0).map(|step| (step.run, step.then)), Some((Nanos(48), Action::Exit)));
+//! let recorded = Recorded { tasks: &tasks, cpus: 1, end: Time(60), switch_cost: Nanos(2) };
+//! let (workload, report) = builder.finish(recorded);
+//! let step = workload.tasks[0].script.next(&mut 0).unwrap();
+//! assert_eq!((step.run, step.then), (Nanos(48), Action::Exit));
 //! assert_eq!(report.bursts, 1);
 //! ```
 
@@ -39,14 +46,15 @@ use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 use log::{Deed, Kind};
 use task::{Pending, Status, Task};
 
-/// What the recording does not say.
+/// Facts that the recording lacks.
 #[derive(Clone, Debug, Default)]
 pub struct ReplayOptions {
-    /// Where tasks may run, as scheduling events do not tell; the first that fits a task counts.
+    /// The affinity of tasks, which scheduling events do not show; the first match of a task
+    /// counts.
     pub affinities: Vec<(TaskMatch, CpuSet)>,
 }
 
-/// Names tasks of a recording.
+/// Matches tasks of a recording.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TaskMatch {
     /// All tasks of this name.
@@ -57,16 +65,17 @@ pub enum TaskMatch {
     Process(u32),
 }
 
-/// What is known at the end of a recording.
+/// Facts known at the end of a recording.
 #[derive(Clone, Copy, Debug)]
 pub struct Recorded<'a> {
-    /// Who each `TaskId` was.
+    /// The identity of each `TaskId`.
     pub tasks: &'a [TaskInfo],
     /// CPUs of the recorded machine.
     pub cpus: u16,
     /// The time of the last event.
     pub end: Time,
-    /// What a switch costs. It is taken off each recorded run, which contains the switch that began it, because the engine will charge it again.
+    /// The cost of a switch. Each recorded run contains the switch that began it, and the engine
+    /// will charge it again, so it is subtracted.
     pub switch_cost: Nanos,
 }
 
@@ -76,7 +85,7 @@ pub struct ReplayBuilder {
     options: ReplayOptions,
     tasks: Vec<Task>,
     cpus: Vec<Cpu>,
-    /// All runs that were seen whole, as the guess for one whose beginning was not.
+    /// The mean of all completely recorded runs, as the guess for a run with an unseen start.
     runs: Mean,
     report: ReplayReport,
 }
@@ -87,10 +96,11 @@ struct Cpu {
     current: Current,
     /// When it last switched.
     switched: Time,
-    /// The beginning of the current run was not seen.
+    /// The start of the current run was not recorded.
     guessed: bool,
-    /// Wakings from here while it was thought idle. Some recordings lack the events of idle CPUs, and with them the switch to the task
-    /// that did this; the next switch away from that task tells.
+    /// Wakings from here while the CPU seemed idle. Some recordings lack the events of idle CPUs,
+    /// and with them the switch to the task that did the waking; the next switch away from that
+    /// task shows it.
     unclaimed: Vec<Unclaimed>,
 }
 
@@ -103,7 +113,8 @@ enum Current {
     Task(TaskId),
 }
 
-/// A waking whose waker is not known yet, and where the sleep that it ended stands in the log of the woken.
+/// A waking with a waker that is not known yet, and the position of the ended sleep in the log of
+/// the woken task.
 #[derive(Debug)]
 struct Unclaimed {
     time: Time,
@@ -112,7 +123,7 @@ struct Unclaimed {
     at: u32,
 }
 
-/// A mean that is kept up to date.
+/// A running mean.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mean {
     sum: u64,
@@ -139,14 +150,15 @@ impl Observer for ReplayBuilder {
 }
 
 impl ReplayBuilder {
-    /// A builder that has seen nothing.
+    /// A builder without events.
     pub fn new(options: ReplayOptions) -> ReplayBuilder {
         ReplayBuilder { options, ..ReplayBuilder::default() }
     }
 
-    /// The workload that does what was recorded, and what is doubtful about it.
+    /// The workload of the recording, and what is uncertain about it.
     ///
-    /// Its tasks have the recording's ids. Tasks that have no place in `recorded.tasks` get an empty name.
+    /// Its tasks have the recording's ids. Tasks that have no place in `recorded.tasks` get an
+    /// empty name.
     pub fn finish(mut self, recorded: Recorded) -> (Workload, ReplayReport) {
         for cpu in 0..self.cpus.len() {
             if let Current::Task(task) = self.cpus[cpu].current {
@@ -190,17 +202,23 @@ impl ReplayBuilder {
                 self.tasks[task.index()].live_on(target);
                 self.wakeup_new(task, time);
             }
-            EventKind::SchedProcessFork { parent, child } if self.meet(parent) && self.meet(child) => {
+            EventKind::SchedProcessFork { parent, child }
+                if self.meet(parent) && self.meet(child) =>
+            {
                 self.is_on(cpu, parent, time);
                 self.fork(parent, child, time);
             }
-            EventKind::SchedProcessExec { task } | EventKind::SchedProcessExit { task } if self.meet(task) => self.is_on(cpu, task, time),
+            EventKind::SchedProcessExec { task } | EventKind::SchedProcessExit { task }
+                if self.meet(task) =>
+            {
+                self.is_on(cpu, task, time)
+            }
             EventKind::SchedMigrateTask { task, .. } => _ = self.meet(task),
             _ => {}
         }
     }
 
-    /// Makes room for a task; false for the idle task and for numbers that no script can name.
+    /// Makes room for a task; returns false for the idle task and for ids that do not fit a script.
     fn meet(&mut self, task: TaskId) -> bool {
         if task.index() < self.tasks.len() {
             return true;
@@ -214,7 +232,7 @@ impl ReplayBuilder {
 
     // Who runs.
 
-    /// An event shows that `task` runs on `cpu`. If that is news, its switch-in was not seen.
+    /// An event shows that `task` runs on `cpu`. If that is new, its switch-in was not recorded.
     fn is_on(&mut self, cpu: CpuId, task: TaskId, now: Time) {
         if self.cpus[cpu.index()].current == Current::Task(task) {
             return;
@@ -224,17 +242,23 @@ impl ReplayBuilder {
         let state = &self.cpus[cpu.index()];
         let at_start = state.current == Current::Unknown;
         let free_since = self.tasks[task.index()].since;
-        let latest = state.unclaimed.iter().find(|waking| waking.time > free_since).map_or(now, |first| first.time);
+        let latest = state
+            .unclaimed
+            .iter()
+            .find(|waking| waking.time > free_since)
+            .map_or(now, |first| first.time);
         let mut earliest = state.switched.max(self.tasks[task.index()].since).min(latest);
         match self.tasks[task.index()].status {
             Status::Unknown if at_start => {} // it has run since the recording began
             Status::Ready | Status::Running | Status::Unborn => self.report.unseen_switch_ins += 1,
             Status::Unknown | Status::Asleep => {
-                // Neither its waking nor its switch-in was seen, only that it runs now: let it have run for as long as is usual.
+                // Neither its waking nor its switch-in was recorded: assume that it ran as long as
+                // usual.
                 self.report.unseen_switch_ins += 1;
                 self.report.unseen_wakings += 1;
                 self.report.uncertain_run += latest.since(earliest);
-                let usual = self.tasks[task.index()].runs.get().or(self.runs.get()).unwrap_or(Nanos::ZERO);
+                let usual =
+                    self.tasks[task.index()].runs.get().or(self.runs.get()).unwrap_or(Nanos::ZERO);
                 earliest = Time(now.0.saturating_sub(usual.0)).clamp(earliest, latest);
                 self.tasks[task.index()].wake(TaskId::NONE, Kind::Unknown, earliest);
             }
@@ -244,7 +268,8 @@ impl ReplayBuilder {
         state.current = Current::Task(task);
         state.guessed = true;
         for waking in std::mem::take(&mut state.unclaimed) {
-            // What it did elsewhere after a waking, or at its very moment, would come before it in its log: such a waking is not its own.
+            // Its later deeds on another CPU, or at the same moment, would precede the waking in
+            // its log: such a waking is not its own.
             if waking.task != task && waking.time > free_since {
                 self.tasks[waking.task.index()].log.name_waker(waking.at, task);
                 self.tasks[task.index()].charge(waking.time);
@@ -254,13 +279,14 @@ impl ReplayBuilder {
         }
     }
 
-    /// An event shows that `cpu` is idle: what woke tasks from there was an interrupt.
+    /// An event shows that `cpu` is idle: its wakings came from interrupts.
     fn is_idle(&mut self, cpu: CpuId) {
         self.displace(cpu);
         self.cpus[cpu.index()].unclaimed.clear();
     }
 
-    /// If a task was thought to run on `cpu`, then it was switched out unseen. It is credited with nothing since it was last seen there.
+    /// If a task seemed to run on `cpu`, its switch-out was not recorded. Its run ends when it was
+    /// last seen there.
     fn displace(&mut self, cpu: CpuId) {
         if let Current::Task(task) = self.cpus[cpu.index()].current {
             self.report.unseen_switch_outs += 1;
@@ -290,8 +316,9 @@ impl ReplayBuilder {
         task_state.charge(now);
         task_state.since = now;
         task_state.dead = prev_state == PrevState::Dead;
-        task_state.status = if prev_state == PrevState::Runnable { Status::Ready } else { Status::Asleep };
-        // It was being woken while it was going to sleep.
+        task_state.status =
+            if prev_state == PrevState::Runnable { Status::Ready } else { Status::Asleep };
+        // It was woken while it went to sleep.
         if task_state.status == Status::Asleep
             && let Some(pending) = task_state.pending.take()
         {
@@ -317,7 +344,7 @@ impl ReplayBuilder {
         self.cpus[cpu.index()].unclaimed.clear();
     }
 
-    // Who wakes whom.
+    // Wakings.
 
     fn waking(&mut self, cpu: CpuId, task: TaskId, context: WakeContext, now: Time) {
         let kind = match context {
@@ -359,7 +386,7 @@ impl ReplayBuilder {
             self.report.unseen_wakings += 1;
             state.wake(TaskId::NONE, Kind::Unknown, now);
         } else if let Some(pending) = state.pending.take() {
-            // It had not gone to sleep, and now will not.
+            // It had not slept, and now will not.
             self.report.wakings_without_sleep += 1;
             if pending.waker != TaskId::NONE {
                 self.tasks[pending.waker.index()].log.forget_waking(pending.at);

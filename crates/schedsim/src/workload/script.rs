@@ -1,41 +1,42 @@
-//! What a task does, eight bytes a step: run for a while, then act.
+//! The script of a task: run for a time, then act; eight bytes a step.
 
 use super::Operation;
 use crate::{Nanos, TaskId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Run, then do something.
+/// A run and an action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// CPU time first.
+    /// The CPU time.
     pub run: Nanos,
-    /// Then this.
+    /// The action after it.
     pub then: Action,
 }
 
-/// What a task does when it has run.
+/// A task's action after a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// Goes on with the next step.
+    /// Continues with the next step.
     Continue,
     /// Sleeps for a time: a timer, a device, a person.
     Sleep(Nanos),
-    /// Waits for a token; each [`Action::Wake`] that names this task is one. A token that comes first is kept.
+    /// Waits for a token; each [`Action::Wake`] that names this task gives one. An early token is
+    /// kept.
     Wait,
     /// Gives `task` a token, and wakes it if it waits for one.
     Wake(TaskId),
-    /// Brings a task into being.
+    /// Creates a task.
     Fork(TaskId),
     /// Gives up the rest of its slice.
     Yield,
     /// Ends.
     Exit,
-    /// Something with what tasks share, or with the order of its own steps.
+    /// An operation on shared objects, or on the order of the task's own steps.
     Do(Operation),
 }
 
 impl Action {
-    /// Whether the CPU burst is over, or may be: the task leaves the CPU and is not runnable.
+    /// Whether the task blocks or may block: its CPU burst ends.
     pub fn ends_burst(self) -> bool {
         match self {
             Action::Sleep(_) | Action::Wait | Action::Exit => true,
@@ -47,9 +48,11 @@ impl Action {
 
 /// A sequence of [`Step`]s, packed.
 ///
-/// A word is `action (3 bits) | argument (29 bits) | run (32 bits)`. A run of 4.3 s or more is a `Continue` word of its own, whose run has 61
-/// bits; a sleep of 0.54 s or more stands in a second word. What recordings do not need shares one action: a yield, and [`Operation`]s, most of
-/// which have a second word; their argument is `code (5 bits) | index (24 bits)`, and one that jumps says in place of the run where to.
+/// A word is `action (3 bits) | argument (29 bits) | run (32 bits)`. A run of 4.3 s or more is a
+/// separate `Continue` word, whose run has 61 bits; a sleep of 0.54 s or more is in a second word.
+/// A yield and all [`Operation`]s, which recordings do not need, share one action. Most have a
+/// second word; their argument is `code (5 bits) | index (24 bits)`, and a jump has its target in
+/// place of the run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Script {
     words: Vec<u64>,
@@ -81,7 +84,8 @@ impl Script {
     /// Appends a step.
     ///
     /// # Panics
-    /// If a task id is 2^29 or more, what is shared has a number of 2^24 or more, or a run is 2^61 ns or more.
+    /// If a task id is 2^29 or more, a shared object has a number of 2^24 or more, or a run is 2^61
+    /// ns or more.
     pub fn push(&mut self, run: Nanos, then: Action) {
         let mut run = run.0;
         let (tag, argument, second) = match then {
@@ -95,12 +99,23 @@ impl Script {
             Action::Exit => (EXIT, 0, None),
             Action::Do(operation) => {
                 let packed = operation.pack();
-                assert!(packed.index < 1 << CODE_SHIFT, "a script can name what has a number below 2^24, not {}", packed.index);
-                (OTHER, u64::from(packed.code) << CODE_SHIFT | u64::from(packed.index), packed.second)
+                assert!(
+                    packed.index < 1 << CODE_SHIFT,
+                    "a script can name what has a number below 2^24, not {}",
+                    packed.index
+                );
+                (
+                    OTHER,
+                    u64::from(packed.code) << CODE_SHIFT | u64::from(packed.index),
+                    packed.second,
+                )
             }
         };
         let jumps_to = if let Action::Do(operation) = then { operation.jumps_to() } else { None };
-        assert!(argument < ARGUMENT_LIMIT, "a script can name tasks below 2^29 only, not {argument}");
+        assert!(
+            argument < ARGUMENT_LIMIT,
+            "a script can name tasks below 2^29 only, not {argument}"
+        );
         if run >= RUN_LIMIT || tag == CONTINUE || jumps_to.is_some() && run > 0 {
             assert!(run < 1 << 61, "a run of {run} ns does not fit a script");
             self.words.push(run);
@@ -118,7 +133,7 @@ impl Script {
         self.words.len() as u32
     }
 
-    /// Gives back the memory that growing has reserved.
+    /// Releases unused memory.
     pub fn shrink(&mut self) {
         self.words.shrink_to_fit();
     }
@@ -128,13 +143,13 @@ impl Script {
         self.words.is_empty()
     }
 
-    /// The steps as they lie in memory.
+    /// The steps as words.
     #[inline]
     pub fn words(&self) -> Words<'_> {
         Words(&self.words)
     }
 
-    /// The step at `cursor`, which moves on; `None` at the end. A cursor starts at 0.
+    /// The step at `cursor`, which advances; `None` at the end. A cursor starts at 0.
     #[inline]
     pub fn next(&self, cursor: &mut u32) -> Option<Step> {
         self.words().next(cursor)
@@ -150,10 +165,17 @@ impl Script {
         Steps { script: self, cursor }
     }
 
-    /// The CPU time until the end, loops as often as they say; [`Nanos::MAX`] if there is no end.
+    /// The CPU time of the script with all loop iterations; [`Nanos::MAX`] if it is infinite.
     pub fn demand(&self) -> Nanos {
-        let repeat = |step: Step| if let Action::Do(Operation::Repeat { begin, .. }) = step.then { Some(begin) } else { None };
-        let mut at_begins: BTreeMap<u32, Nanos> = self.steps().filter_map(repeat).map(|begin| (begin, Nanos::ZERO)).collect();
+        let repeat = |step: Step| {
+            if let Action::Do(Operation::Repeat { begin, .. }) = step.then {
+                Some(begin)
+            } else {
+                None
+            }
+        };
+        let mut at_begins: BTreeMap<u32, Nanos> =
+            self.steps().filter_map(repeat).map(|begin| (begin, Nanos::ZERO)).collect();
         let (mut cursor, mut demand, mut jumps) = (0, Nanos::ZERO, BTreeSet::new());
         loop {
             at_begins.entry(cursor).and_modify(|before| *before = demand);
@@ -175,18 +197,18 @@ impl Script {
         }
     }
 
-    /// What the steps occupy in memory.
+    /// The memory of the steps.
     pub fn bytes(&self) -> usize {
         self.words.capacity() * size_of::<u64>()
     }
 }
 
-/// A script's steps, without the script: a table of these is what a simulation looks at all the time.
+/// The steps of a script, without the script: the engine reads a table of these.
 #[derive(Clone, Copy, Debug)]
 pub struct Words<'a>(&'a [u64]);
 
 impl Words<'_> {
-    /// The step at `cursor`, which moves on; `None` at the end. A cursor starts at 0.
+    /// The step at `cursor`, which advances; `None` at the end. A cursor starts at 0.
     #[inline]
     pub fn next(self, cursor: &mut u32) -> Option<Step> {
         let word = *self.0.get(*cursor as usize)?;
@@ -208,8 +230,12 @@ impl Words<'_> {
             OTHER if argument >> CODE_SHIFT == YIELD => Action::Yield,
             OTHER => {
                 let second = self.0.get(*cursor as usize).copied();
-                let (operation, words) =
-                    Operation::unpack((argument >> CODE_SHIFT) as u8, argument as u32 & ((1 << CODE_SHIFT) - 1), word as u32, second);
+                let (operation, words) = Operation::unpack(
+                    (argument >> CODE_SHIFT) as u8,
+                    argument as u32 & ((1 << CODE_SHIFT) - 1),
+                    word as u32,
+                    second,
+                );
                 *cursor += words;
                 let run = if operation.jumps_to().is_some() { Nanos::ZERO } else { run };
                 return Some(Step { run, then: Action::Do(operation) });
@@ -246,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_step_comes_back_as_it_was_pushed() {
+    fn every_step_is_read_as_it_was_pushed() {
         let actions = [
             Action::Sleep(Nanos(0)),
             Action::Sleep(Nanos(ARGUMENT_LIMIT - 1)),
@@ -298,9 +324,13 @@ mod tests {
 
     #[test]
     fn a_loop_asks_for_its_work_each_time_and_an_endless_one_for_ever() {
-        let repeat = |begin, depth, times| (Nanos(0), Action::Do(Operation::Repeat { begin, depth, times }));
+        let repeat =
+            |begin, depth, times| (Nanos(0), Action::Do(Operation::Repeat { begin, depth, times }));
         let run = |ns| (Nanos(ns), Action::Yield);
-        let script: Script = [run(5), run(7), repeat(1, 1, 3), repeat(0, 0, 2), (Nanos(1), Action::Exit)].into_iter().collect();
+        let script: Script =
+            [run(5), run(7), repeat(1, 1, 3), repeat(0, 0, 2), (Nanos(1), Action::Exit)]
+                .into_iter()
+                .collect();
         assert_eq!(script.demand(), Nanos(2 * (5 + 3 * 7) + 1));
         let script: Script = [run(5), repeat(0, 0, Operation::FOREVER)].into_iter().collect();
         assert_eq!(script.demand(), Nanos::MAX);

@@ -1,14 +1,19 @@
-//! What a Linux user can set of tasks that run: scheduling policy, nice value, slice, CPUs, and the weight of a control group.
+//! Settings that a Linux user can change for running tasks: scheduling policy, nice value, slice,
+//! CPUs, and the weight of a control group.
 //!
-//! [`Workload::set`] and [`Closed::set`] do to simulated and to real tasks what the kernel does to running ones; a test holds the two equal.
+//! [`Workload::set`] and [`Closed::set`] change simulated and real tasks in the same way as the
+//! kernel; a test compares the two.
 //!
-//! Source: sched(7), sched_setattr(2), cpuset(7); Linux 6.18, `__setscheduler_params` (a task of another policy keeps its nice value), `set_user_nice` (a nice value
-//! changes nothing of a real-time task).
+//! Source: sched(7), sched_setattr(2), cpuset(7); Linux 6.18, `__setscheduler_params` (a task of
+//! another policy keeps its nice value), `set_user_nice` (a nice value changes nothing of a
+//! real-time task).
 
-use super::{Affinity, Attributes, Cgroup, Closed, Membership, SchedulingPolicy, Slice, TaskClass, Workload};
+use super::{
+    Affinity, Attributes, Cgroup, Closed, Membership, SchedulingPolicy, Slice, TaskClass, Workload,
+};
 use crate::{CpuId, Nanos, TaskId};
 
-/// One of these.
+/// A setting.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Setting {
     /// `SCHED_OTHER`, the fair policy.
@@ -25,7 +30,7 @@ pub enum Setting {
     Nice(i8),
     /// The slice that a fair task requests.
     Slice(Nanos),
-    /// The only CPUs on which it runs.
+    /// The allowed CPUs.
     Cpus(Vec<CpuId>),
     /// `cpu.weight`, 1…10000, of a control group that has these tasks and no others.
     Weight(u32),
@@ -37,7 +42,7 @@ const FAIR: u8 = 120;
 const REAL_TIME_BELOW: u8 = 100;
 
 impl Setting {
-    /// The scheduling policy that it sets, if it sets one, and the POSIX priority of a real-time one.
+    /// The scheduling policy of the setting, if any, and the POSIX priority of a real-time one.
     pub fn class(&self) -> Option<(TaskClass, Option<u8>)> {
         match *self {
             Setting::Other => Some((TaskClass::ByPriority, None)),
@@ -51,7 +56,7 @@ impl Setting {
 }
 
 impl Workload {
-    /// Sets `setting` for `tasks`. A control group that comes into being is called `name`.
+    /// Applies `setting` to `tasks`. A new control group is called `name`.
     pub fn set(&mut self, tasks: &[TaskId], setting: &Setting, name: &str) {
         match setting {
             Setting::Cpus(cpus) => {
@@ -73,8 +78,14 @@ impl Workload {
                     task.info.prio = FAIR.saturating_add_signed(*nice);
                 }
             }),
-            Setting::Slice(length) => self.each(tasks, |task| task.attributes.slice = Slice::new(*length)),
-            Setting::Other | Setting::Batch | Setting::Idle | Setting::Fifo(_) | Setting::RoundRobin(_) => {
+            Setting::Slice(length) => {
+                self.each(tasks, |task| task.attributes.slice = Slice::new(*length))
+            }
+            Setting::Other
+            | Setting::Batch
+            | Setting::Idle
+            | Setting::Fifo(_)
+            | Setting::RoundRobin(_) => {
                 if let Some((class, priority)) = setting.class() {
                     self.each(tasks, |task| {
                         task.attributes = Attributes { class, ..task.attributes };
@@ -109,8 +120,10 @@ impl Workload {
     /// The control group that has these tasks and no others, or a new one.
     fn group(&mut self, tasks: &[TaskId], name: &str) -> usize {
         let of = |task: TaskId| self.tasks[task.index()].attributes.membership.group();
-        let own =
-            tasks.first().and_then(|first| of(*first)).filter(|group| self.ids().all(|id| tasks.contains(&id) == (of(id) == Some(*group))));
+        let own = tasks
+            .first()
+            .and_then(|first| of(*first))
+            .filter(|group| self.ids().all(|id| tasks.contains(&id) == (of(id) == Some(*group))));
         own.unwrap_or_else(|| {
             self.cgroups.push(Cgroup { name: name.to_string(), weight: Cgroup::WEIGHT, max: None });
             self.cgroups.len() - 1
@@ -119,20 +132,31 @@ impl Workload {
 }
 
 impl Setting {
-    /// Sets it for the `[[task]]`s of these numbers, as [`Workload::set`] does for the tasks that they become.
+    /// Applies it to the `[[task]]`s of these numbers, as [`Workload::set`] does to the tasks of
+    /// these entries.
     pub fn set(&self, closed: &mut Closed, entries: &[usize], name: &str) {
         match self {
             Setting::Weight(weight) => {
                 let of = |index: usize| closed.tasks[index].cgroup.as_deref();
-                let is_own = |group: &&str| (0..closed.tasks.len()).all(|index| entries.contains(&index) == (of(index) == Some(*group)));
-                let group = entries.first().and_then(|first| of(*first)).filter(is_own).unwrap_or(name).to_string();
+                let is_own = |group: &&str| {
+                    (0..closed.tasks.len())
+                        .all(|index| entries.contains(&index) == (of(index) == Some(*group)))
+                };
+                let group = entries
+                    .first()
+                    .and_then(|first| of(*first))
+                    .filter(is_own)
+                    .unwrap_or(name)
+                    .to_string();
                 closed.cgroups.entry(group.clone()).or_default().weight = *weight;
                 entries.iter().for_each(|&index| closed.tasks[index].cgroup = Some(group.clone()));
             }
-            Setting::Cpus(cpus) => {
-                entries.iter().for_each(|&index| closed.tasks[index].affinity = Some(cpus.iter().map(|cpu| cpu.0).collect()))
+            Setting::Cpus(cpus) => entries.iter().for_each(|&index| {
+                closed.tasks[index].affinity = Some(cpus.iter().map(|cpu| cpu.0).collect())
+            }),
+            Setting::Slice(length) => {
+                entries.iter().for_each(|&index| closed.tasks[index].slice = Some(*length))
             }
-            Setting::Slice(length) => entries.iter().for_each(|&index| closed.tasks[index].slice = Some(*length)),
             Setting::Nice(nice) => {
                 for &index in entries {
                     let tasks = &mut closed.tasks[index];
@@ -144,18 +168,27 @@ impl Setting {
             Setting::Other => become_class(closed, entries, SchedulingPolicy::Other, None),
             Setting::Batch => become_class(closed, entries, SchedulingPolicy::Batch, None),
             Setting::Idle => become_class(closed, entries, SchedulingPolicy::Idle, None),
-            Setting::Fifo(priority) => become_class(closed, entries, SchedulingPolicy::Fifo, Some(*priority)),
-            Setting::RoundRobin(priority) => become_class(closed, entries, SchedulingPolicy::Rr, Some(*priority)),
+            Setting::Fifo(priority) => {
+                become_class(closed, entries, SchedulingPolicy::Fifo, Some(*priority))
+            }
+            Setting::RoundRobin(priority) => {
+                become_class(closed, entries, SchedulingPolicy::Rr, Some(*priority))
+            }
         }
     }
 }
 
-fn become_class(closed: &mut Closed, entries: &[usize], policy: SchedulingPolicy, priority: Option<u8>) {
+fn become_class(
+    closed: &mut Closed,
+    entries: &[usize],
+    policy: SchedulingPolicy,
+    priority: Option<u8>,
+) {
     for &index in entries {
         let tasks = &mut closed.tasks[index];
         tasks.policy = policy;
         tasks.priority = priority.map(i32::from);
-        // A workload file gives no nice value to real-time tasks.
+        // A workload file sets no nice value for real-time tasks.
         tasks.nice = tasks.nice.filter(|_| priority.is_none());
     }
 }
@@ -166,7 +199,10 @@ mod tests {
     use crate::workload::{CgroupOptions, Phase, Tasks};
 
     fn closed() -> Closed {
-        let hog = |name: &str| Tasks { count: 2, ..Tasks::new(name, vec![Phase::Run(Nanos::from_millis(5))]) };
+        let hog = |name: &str| Tasks {
+            count: 2,
+            ..Tasks::new(name, vec![Phase::Run(Nanos::from_millis(5))])
+        };
         let real_time = Tasks { policy: SchedulingPolicy::Fifo, priority: Some(10), ..hog("rt") };
         let nice = Tasks { nice: Some(7), ..hog("nice") };
         let grouped = Tasks { cgroup: Some("web".to_string()), ..hog("grouped") };
@@ -191,7 +227,7 @@ mod tests {
         ]
     }
 
-    /// What a scheduler knows of a task.
+    /// The scheduling attributes of a task.
     type Shape = (u8, TaskClass, Slice, Vec<CpuId>, Option<(String, u32)>, CpuId);
 
     fn shape(workload: &Workload) -> Vec<Shape> {
@@ -220,16 +256,29 @@ mod tests {
                 let mut described = closed();
                 setting.set(&mut described, &[entry], "own");
                 let mut simulated = original.clone();
-                simulated.set(&[TaskId(2 * entry as u32), TaskId(2 * entry as u32 + 1)], &setting, "own");
-                let (one, other) = (shape(&Workload::of(&described, 4).unwrap()), shape(&simulated));
+                simulated.set(
+                    &[TaskId(2 * entry as u32), TaskId(2 * entry as u32 + 1)],
+                    &setting,
+                    "own",
+                );
+                let (one, other) =
+                    (shape(&Workload::of(&described, 4).unwrap()), shape(&simulated));
                 let fair_again = matches!(setting, Setting::Fifo(_) | Setting::RoundRobin(_));
                 assert_eq!(one, other, "{setting:?} of entry {entry}");
                 assert!(!fair_again || one[2 * entry].0 < 100);
                 changes += usize::from(other != shape(&original));
                 let others = |of: &[_]| {
-                    of.iter().enumerate().filter(|(at, _)| at / 2 != entry).map(|(_, task)| format!("{task:?}")).collect::<Vec<_>>()
+                    of.iter()
+                        .enumerate()
+                        .filter(|(at, _)| at / 2 != entry)
+                        .map(|(_, task)| format!("{task:?}"))
+                        .collect::<Vec<_>>()
                 };
-                assert_eq!(others(&other), others(&shape(&original)), "{setting:?} of entry {entry} changes others");
+                assert_eq!(
+                    others(&other),
+                    others(&shape(&original)),
+                    "{setting:?} of entry {entry} changes others"
+                );
             }
             assert!(changes >= 1, "{setting:?} changes nothing");
         }
@@ -241,18 +290,38 @@ mod tests {
         workload.set(&[TaskId(2)], &Setting::Nice(5), "own");
         assert_eq!(workload.tasks[2].info.prio, 89);
         workload.set(&[TaskId(2)], &Setting::Batch, "own");
-        assert_eq!((workload.tasks[2].info.prio, workload.tasks[2].attributes.class), (120, TaskClass::Batch));
+        assert_eq!(
+            (workload.tasks[2].info.prio, workload.tasks[2].attributes.class),
+            (120, TaskClass::Batch)
+        );
         workload.set(&[TaskId(4)], &Setting::Batch, "own");
-        assert_eq!(workload.tasks[4].info.prio, 127, "a fair task of another policy keeps its nice value");
+        assert_eq!(
+            workload.tasks[4].info.prio, 127,
+            "a fair task of another policy keeps its nice value"
+        );
     }
 
     #[test]
     fn a_group_that_has_other_tasks_too_is_left_alone() {
         let mut workload = Workload::of(&closed(), 4).unwrap();
         workload.set(&[TaskId(6)], &Setting::Weight(500), "own");
-        assert_eq!(workload.cgroups.iter().map(|group| (&group.name[..], group.weight)).collect::<Vec<_>>(), [("web", 100), ("own", 500)]);
+        assert_eq!(
+            workload
+                .cgroups
+                .iter()
+                .map(|group| (&group.name[..], group.weight))
+                .collect::<Vec<_>>(),
+            [("web", 100), ("own", 500)]
+        );
         let mut workload = Workload::of(&closed(), 4).unwrap();
         workload.set(&[TaskId(6), TaskId(7)], &Setting::Weight(500), "own");
-        assert_eq!(workload.cgroups.iter().map(|group| (&group.name[..], group.weight)).collect::<Vec<_>>(), [("web", 500)]);
+        assert_eq!(
+            workload
+                .cgroups
+                .iter()
+                .map(|group| (&group.name[..], group.weight))
+                .collect::<Vec<_>>(),
+            [("web", 500)]
+        );
     }
 }

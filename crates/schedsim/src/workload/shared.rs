@@ -1,13 +1,14 @@
-//! What the tasks of a closed workload share: what [`Operation`](super::Operation)s refer to.
+//! The shared objects of a closed workload, which [`Operation`](super::Operation)s refer to.
 
 use crate::{TaskId, Time};
 
-/// Mutexes, conditions, barriers, pipes, devices, timers, and the groups that tasks are forked from. Recordings have none.
+/// Mutexes, conditions, barriers, pipes, devices, timers, and the groups that tasks are forked
+/// from. Recordings have none.
 #[derive(Clone, Debug, Default)]
 pub struct Shared {
     /// See [`Mutex`].
     pub mutexes: Vec<Mutex>,
-    /// Conditions have a name only. A signal that comes when nobody waits is lost, as in POSIX.
+    /// Conditions have only a name. A signal without a waiting task is lost, as in POSIX.
     pub conditions: Vec<String>,
     /// See [`Barrier`].
     pub barriers: Vec<Barrier>,
@@ -17,9 +18,9 @@ pub struct Shared {
     pub devices: Vec<Device>,
     /// See [`Timer`].
     pub timers: Vec<Timer>,
-    /// In order of their first task. A task need not be in one.
+    /// Groups, in order of their first task. A task need not be in one.
     pub groups: Vec<Group>,
-    /// How deep loops are nested at most.
+    /// The maximum nesting of loops.
     pub depth: u8,
 }
 
@@ -28,59 +29,63 @@ pub struct Shared {
 pub struct Mutex {
     /// Its name.
     pub name: String,
-    /// Whether it goes to the task that has waited longest. If not, that one is woken and tries again, and any task may be faster: what a futex does.
+    /// Whether unlocking passes it to the task that has waited longest. If not, that task wakes
+    /// and tries again, and another one may be faster, as with a futex.
     pub handoff: bool,
-    /// Whether who holds it counts as important as the most important task that waits for it, which it goes to: priority inheritance.
+    /// Priority inheritance: the holder counts as important as the most important waiting task,
+    /// which gets the mutex next.
     pub inherit: bool,
 }
 
-/// A meeting point that can be used again and again.
+/// A reusable barrier.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Barrier {
     /// Its name.
     pub name: String,
-    /// How many tasks must have come.
+    /// The number of tasks that it waits for.
     pub tasks: u32,
 }
 
-/// Bytes on their way between tasks, first come first served. A write of up to 4,096 bytes (`PIPE_BUF`) goes in as a whole.
+/// Bytes in transit between tasks, first come first served. A write of up to 4,096 bytes
+/// (`PIPE_BUF`) is atomic.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pipe {
     /// Its name.
     pub name: String,
-    /// How many bytes it holds.
+    /// Its capacity in bytes.
     pub capacity: u64,
 }
 
-/// Serves requests in the order in which they come.
+/// Serves requests in order of arrival.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Device {
     /// Its name.
     pub name: String,
-    /// How many requests at a time.
+    /// The number of requests that it serves at a time.
     pub channels: u16,
 }
 
-/// Wakes tasks at times that lie a period apart, whatever they did in the meantime.
+/// A periodic timer, independent of the tasks' run times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timer {
-    /// One period before its first time; `None`: when it is first used.
+    /// One period before its first expiry; `None`: at its first use.
     pub origin: Option<Time>,
-    /// What follows when a time is over before the task asks for it: the next is a period later than that time, or than now.
+    /// What happens if an expiry is over before the task waits for it: the next one is a period
+    /// after that expiry, or after now.
     pub late: Late,
 }
 
-/// What becomes of a period that is over already.
+/// What happens to a period that is already over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Late {
-    /// The next begins now.
+    /// The next one starts now.
     #[default]
     Restart,
-    /// The next began when it should have.
+    /// The next one starts at the missed expiry.
     CatchUp,
 }
 
-/// Tasks that are alike.
+/// Identical tasks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Group {
     /// Their name.
@@ -89,17 +94,17 @@ pub struct Group {
     pub first: TaskId,
     /// How many.
     pub count: u32,
-    /// Whether nobody waits for their end: a run is over when all others have ended.
+    /// Whether the run may end before they do: it ends when all other tasks have ended.
     pub daemon: bool,
 }
 
 impl Shared {
-    /// A mutex that lets its holder inherit priorities, if there is one.
+    /// The first mutex with priority inheritance.
     pub fn inheriting(&self) -> Option<&Mutex> {
         self.mutexes.iter().find(|mutex| mutex.inherit)
     }
 
-    /// What tasks share that are on their own.
+    /// The shared objects of independent tasks: none.
     pub const NOTHING: Shared = Shared {
         mutexes: Vec::new(),
         conditions: Vec::new(),
@@ -111,7 +116,7 @@ impl Shared {
         depth: 0,
     };
 
-    /// The group in which a task is.
+    /// The group of a task.
     pub fn group_of(&self, task: TaskId) -> Option<usize> {
         let index = self.groups.partition_point(|group| group.first <= task).checked_sub(1)?;
         (task.0 - self.groups[index].first.0 < self.groups[index].count).then_some(index)

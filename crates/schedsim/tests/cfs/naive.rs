@@ -1,4 +1,5 @@
-//! CFS on one CPU, straight from its description: a list, sorted anew for each choice, and sums made anew each time.
+//! A naive CFS on one CPU: a list that is sorted for each choice, and sums that are recomputed each
+//! time.
 
 use schedsim::policy::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Stop, Wake};
 use schedsim::{CpuId, Nanos, TaskId};
@@ -11,21 +12,22 @@ pub struct Naive {
     /// By task: weight and virtual run time.
     tasks: Vec<(i128, i128)>,
     has_joined: Vec<bool>,
-    /// Who waits, in the order of joining or being put back.
+    /// The waiting tasks, in the order of joining or being put back.
     waiting: Vec<usize>,
     running: Option<usize>,
-    /// Whether that has been told to stop.
+    /// Whether the running task was preempted and has not stopped yet.
     told: bool,
     charged: i128,
     ran: i128,
     floor: i128,
-    /// The preferred one, the one to come back, the one to pass over.
+    /// The buddies `next`, `last` and `skip`.
     wishes: [Option<usize>; 3],
 }
 
 impl Naive {
     pub fn new(tick: u64, latency: u64, granularity: u64, wakeup: u64) -> Naive {
-        let [tick, latency, granularity, wakeup] = [tick, latency, granularity, wakeup].map(i128::from);
+        let [tick, latency, granularity, wakeup] =
+            [tick, latency, granularity, wakeup].map(i128::from);
         Naive {
             tick,
             latency,
@@ -43,7 +45,8 @@ impl Naive {
         }
     }
 
-    /// The present ones, least advanced first; of equals the one that has waited longer, the running one last.
+    /// The present tasks by virtual run time; of equals the one that has waited longer first, the
+    /// running one last.
     fn sorted(&self) -> Vec<usize> {
         let mut present: Vec<usize> = self.waiting.iter().copied().chain(self.running).collect();
         present.sort_by_key(|&t| self.tasks[t].1);
@@ -54,7 +57,7 @@ impl Naive {
         (self.latency + self.granularity - 1) / self.granularity
     }
 
-    /// The slice of `t`, counted in if it is not present.
+    /// The slice of `t`, which counts as present.
     fn slice(&self, t: usize) -> i128 {
         let mut present = self.sorted();
         if !present.contains(&t) {
@@ -110,7 +113,7 @@ impl Naive {
 
 impl Policy for Naive {
     fn needs(&self) -> Needs {
-        Needs { tick: Some(Nanos(self.tick as u64)), blocking: true, alarm: false }
+        Needs { tick: Some(Nanos(self.tick as u64)), blocking: true, alarm: false, most_cpus: None }
     }
 
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {

@@ -1,4 +1,5 @@
-//! EEVDF on one CPU, straight from its definition: a list, searched from end to end, and sums made anew each time.
+//! A naive EEVDF on one CPU: a list that is searched from end to end, and sums that are recomputed
+//! each time.
 
 use super::play::NICE_WEIGHTS;
 use schedsim::policy::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Stop, Wake};
@@ -7,13 +8,13 @@ use schedsim::{CpuId, Nanos, TaskId};
 pub struct Naive {
     pub tick: u64,
     pub request: u64,
-    /// Requests that differ.
+    /// The requests that differ from the default.
     pub requests: Vec<(u32, u64)>,
     tasks: Vec<Task>,
-    /// Who waits, sleeps off its debt among them, in the order of joining.
+    /// The waiting tasks, including those in delayed dequeue, in the order of joining.
     queue: Vec<usize>,
     running: Option<usize>,
-    charged: u64,
+    exec_start: u64,
 }
 
 #[derive(Clone, Default)]
@@ -29,7 +30,15 @@ struct Task {
 
 impl Naive {
     pub fn new(tick: u64, request: u64, requests: Vec<(u32, u64)>) -> Naive {
-        Naive { tick, request, requests, tasks: Vec::new(), queue: Vec::new(), running: None, charged: 0 }
+        Naive {
+            tick,
+            request,
+            requests,
+            tasks: Vec::new(),
+            queue: Vec::new(),
+            running: None,
+            exec_start: 0,
+        }
     }
 
     fn present(&self) -> Vec<usize> {
@@ -57,14 +66,14 @@ impl Naive {
         i128::from(ns) * 1024 / self.tasks[t].weight
     }
 
-    /// Charges the running task; whether its turn is over.
+    /// Charges the running task. Returns whether its slice is over.
     fn charge(&mut self, now: u64) -> bool {
         let Some(t) = self.running else { return false };
-        let ran = now - self.charged;
+        let ran = now - self.exec_start;
         if ran == 0 {
             return false;
         }
-        self.charged = now;
+        self.exec_start = now;
         self.tasks[t].served += self.scaled(t, ran);
         let due = self.tasks[t].served >= self.tasks[t].deadline;
         if due {
@@ -81,7 +90,11 @@ impl Naive {
     fn join(&mut self, t: usize, new: bool) {
         let floor = self.mean_floor();
         let weight = self.mean().1;
-        let lag = if weight == 0 { 0 } else { self.tasks[t].lag * (weight + self.tasks[t].weight) / weight };
+        let lag = if weight == 0 {
+            0
+        } else {
+            self.tasks[t].lag * (weight + self.tasks[t].weight) / weight
+        };
         let request = self.scaled(t, self.tasks[t].request);
         self.tasks[t].served = floor - lag;
         self.tasks[t].deadline = floor - lag + if new { request / 2 } else { request };
@@ -94,7 +107,7 @@ impl Naive {
         self.running = self.running.filter(|&other| other != t);
     }
 
-    /// Who should run. Of equal deadlines in the queue the one that came first, before the running one.
+    /// The task that should run. Of equal deadlines the first in the queue, before the running one.
     fn choose(&self, protect: bool) -> Option<usize> {
         if self.queue.is_empty() {
             return self.running;
@@ -120,13 +133,18 @@ impl Naive {
 
 impl Policy for Naive {
     fn needs(&self) -> Needs {
-        Needs { tick: Some(Nanos(self.tick)), blocking: true, alarm: false }
+        Needs { tick: Some(Nanos(self.tick)), blocking: true, alarm: false, most_cpus: None }
     }
 
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {
         self.tasks.resize(self.tasks.len().max(task.index() + 1), Task::default());
-        let request = self.requests.iter().find(|entry| entry.0 == task.0).map_or(self.request, |entry| entry.1);
-        self.tasks[task.index()].weight = i128::from(NICE_WEIGHTS[usize::from(cx.task(task).prio) - 100]);
+        let request = self
+            .requests
+            .iter()
+            .find(|entry| entry.0 == task.0)
+            .map_or(self.request, |entry| entry.1);
+        self.tasks[task.index()].weight =
+            i128::from(NICE_WEIGHTS[usize::from(cx.task(task).prio) - 100]);
         self.tasks[task.index()].request = request;
     }
 
@@ -179,14 +197,15 @@ impl Policy for Naive {
                 self.tasks[t].lag = self.tasks[t].lag.min(0);
                 continue;
             }
-            self.charged = cx.now().0;
+            self.exec_start = cx.now().0;
             if self.running != Some(t) {
                 self.queue.extend(self.running.take());
                 self.queue.retain(|&other| other != t);
                 let least = self.least_request();
                 let deadline = self.tasks[t].deadline;
                 let until = self.tasks[t].served + self.scaled(t, least.min(self.tasks[t].request));
-                self.tasks[t].protected = if least < self.tasks[t].request { deadline.min(until) } else { deadline };
+                self.tasks[t].protected =
+                    if least < self.tasks[t].request { deadline.min(until) } else { deadline };
                 self.running = Some(t);
             }
             return Some(Dispatch { task: TaskId(t as u32), slice: Nanos::MAX });
@@ -197,7 +216,7 @@ impl Policy for Naive {
         let t = task.index();
         self.charge(cx.now().0);
         match why {
-            // It stays the running one until another starts, so that the choice knows it as that.
+            // It counts as the running one until another starts, for the next choice.
             Stop::Blocked if !self.eligible(t) => self.tasks[t].sleeping = true,
             Stop::Blocked | Stop::Exited => self.leave(t),
             Stop::Yielded if !self.queue.is_empty() && self.eligible(t) => {

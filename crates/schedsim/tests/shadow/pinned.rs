@@ -1,9 +1,10 @@
-//! The divergences of many pairs of policies, by class, are those that are written down in `pinned.txt`: a change of the shadow that moves one shows here.
+//! The divergences of many pairs of policies, by class, equal those in `pinned.txt`, so that a
+//! change of the shadow shows here.
 
 use super::*;
 use std::fmt::Write;
 
-/// Which policy was recorded, and which is judged.
+/// The recorded policy, and the judged one.
 const PAIRS: [[&str; 2]; 9] = [
     ["central:rr", "central:rr"],
     ["take:ruler", "central:rr"],
@@ -16,7 +17,7 @@ const PAIRS: [[&str; 2]; 9] = [
     ["pslist", "mlfq"],
 ];
 
-/// A program that decides, and an interrupt; both come after the tasks of [`few`].
+/// A program that decides, and an interrupt; their ids follow the tasks of [`few`].
 const PROGRAM: TaskId = TaskId(6);
 const INTERRUPT: TaskId = TaskId(7);
 
@@ -24,24 +25,41 @@ const INTERRUPT: TaskId = TaskId(7);
 fn few() -> Workload {
     let hog = |prio| prio_of(prio, task(at(0), [(60_000_000, Action::Exit)]));
     let yields = |run| (0..40).map(move |_| (run, Action::Yield)).chain([(run, Action::Exit)]);
-    let sleeps = |run| (0..15).map(move |_| (run, Action::Sleep(Nanos(3_100_027)))).chain([(run, Action::Exit)]);
-    let others =
-        [task(at(3_001), yields(40_009)), task(at(5_003), yields(50_021)), task(at(7), sleeps(210_011)), task(at(9), sleeps(611_003))];
+    let sleeps = |run| {
+        (0..15).map(move |_| (run, Action::Sleep(Nanos(3_100_027)))).chain([(run, Action::Exit)])
+    };
+    let others = [
+        task(at(3_001), yields(40_009)),
+        task(at(5_003), yields(50_021)),
+        task(at(7), sleeps(210_011)),
+        task(at(9), sleeps(611_003)),
+    ];
     workload([hog(120), hog(125)].into_iter().chain(others).collect())
 }
 
-/// A recording made wrong, or made with what no policy schedules.
+/// A change to a recording: wrong, or with tasks that no policy schedules.
 type Mutation = fn(&mut Vec<Event>);
 
 const MUTATIONS: [(&str, Mutation); 5] = [
     ("as it was", |_| {}),
     ("late switches", |events| {
-        events.iter_mut().step_by(17).filter(|event| is_switch(event)).for_each(|event| event.time.0 += 900);
+        events
+            .iter_mut()
+            .step_by(17)
+            .filter(|event| is_switch(event))
+            .for_each(|event| event.time.0 += 900);
     }),
-    ("a program between", |events| *events = events.iter().flat_map(|event| through_program(*event)).collect()),
-    ("interrupts", |events| *events = events.iter().enumerate().flat_map(|(at, event)| interrupted(at, *event)).collect()),
+    ("a program between", |events| {
+        *events = events.iter().flat_map(|event| through_program(*event)).collect()
+    }),
+    ("interrupts", |events| {
+        *events =
+            events.iter().enumerate().flat_map(|(at, event)| interrupted(at, *event)).collect()
+    }),
     ("swapped tasks", |events| {
-        let swap = |task: &mut TaskId| task.0 = [1, 0, 2, 3, 4, 5].get(task.index()).copied().unwrap_or(task.0);
+        let swap = |task: &mut TaskId| {
+            task.0 = [1, 0, 2, 3, 4, 5].get(task.index()).copied().unwrap_or(task.0)
+        };
         let half = events.len() / 2;
         events[half..].iter_mut().for_each(|event| {
             if let EventKind::SchedSwitch { prev, next, .. } = &mut event.kind {
@@ -73,23 +91,30 @@ fn interrupted(at: usize, event: Event) -> Vec<Event> {
         time: Time(event.time.0 + after),
         ..event
     };
-    vec![event, switch(1_000, next, INTERRUPT, PrevState::Runnable), switch(3_000, INTERRUPT, next, PrevState::Blocked)]
+    vec![
+        event,
+        switch(1_000, next, INTERRUPT, PrevState::Runnable),
+        switch(3_000, INTERRUPT, next, PrevState::Blocked),
+    ]
 }
 
-/// A few numbers of each judgement: changed digits show, and none is too long to read.
+/// A few numbers of each judgement, in one short line.
 fn line(judgement: &Judgement) -> String {
     let mut line = format!("{} decisions", judgement.decisions);
-    judgement.by_class().iter().for_each(|(class, count)| write!(line, ", {} {count}", class.name()).unwrap());
-    let places = judgement
-        .divergences
+    judgement
+        .by_class()
         .iter()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, &(time, cpu, _)| (hash ^ time.0 ^ u64::from(cpu.0)).wrapping_mul(0x100_0000_01b3));
+        .for_each(|(class, count)| write!(line, ", {} {count}", class.name()).unwrap());
+    let places =
+        judgement.divergences.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &(time, cpu, _)| {
+            (hash ^ time.0 ^ u64::from(cpu.0)).wrapping_mul(0x100_0000_01b3)
+        });
     write!(line, ", at {places:016x}").unwrap();
     line
 }
 
 #[test]
-fn divergences_are_those_that_are_written_down() {
+fn divergences_equal_the_pinned_ones() {
     let workload = few();
     let mut found = String::new();
     for cpus in [1, 2] {
@@ -101,12 +126,18 @@ fn divergences_are_those_that_are_written_down() {
                 mutation(&mut events);
                 for decides in [Decides::AtSwitch, Decides::AtEvent] {
                     let judgement = judge(judged, decides, &workload, &machine, &events);
-                    writeln!(found, "{cpus} {recorded_under} as {judged}, {name}, {decides:?}: {}", line(&judgement)).unwrap();
+                    writeln!(
+                        found,
+                        "{cpus} {recorded_under} as {judged}, {name}, {decides:?}: {}",
+                        line(&judgement)
+                    )
+                    .unwrap();
                 }
             }
         }
     }
     let pinned = include_str!("pinned.txt");
-    let changed: Vec<_> = found.lines().zip(pinned.lines()).filter(|(now, then)| now != then).collect();
+    let changed: Vec<_> =
+        found.lines().zip(pinned.lines()).filter(|(now, then)| now != then).collect();
     assert!(found == pinned, "{changed:#?}\nall of them now:\n{found}");
 }

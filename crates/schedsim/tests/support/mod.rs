@@ -1,4 +1,5 @@
-//! What the tests of metrics, checks and queueing share: building workloads and running them under a policy by name.
+//! Shared by the tests of metrics, checks and queueing: builds workloads and runs them under a
+//! policy by name.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use schedsim::engine::{self, Options, Outcome};
@@ -17,7 +18,7 @@ impl Observer for Collect {
     }
 }
 
-/// A run up to `until`, watched by `observers`.
+/// A run up to `until`, with `observers`.
 pub struct Run<'a> {
     pub workload: &'a Workload,
     pub machine: &'a Machine,
@@ -28,7 +29,13 @@ pub struct Run<'a> {
 impl Run<'_> {
     pub fn under(self, policy: &str) -> Result<Outcome, engine::Error> {
         let options = Options { seed: 1, until: self.until };
-        engine::simulate_named(self.workload, self.machine, &PolicySpec::parse(policy).unwrap(), options, Trace::new(self.observers))
+        engine::simulate_named(
+            self.workload,
+            self.machine,
+            &PolicySpec::parse(policy).unwrap(),
+            options,
+            Trace::new(self.observers),
+        )
     }
 }
 
@@ -43,7 +50,14 @@ pub fn events_of(policy: &str, machine: &Machine, workload: &Workload) -> (Outco
 pub fn task(start: Start, steps: impl IntoIterator<Item = (u64, Action)>) -> TaskSpec {
     let script: Script = steps.into_iter().map(|(run, then)| (Nanos(run), then)).collect();
     let info = TaskInfo { name: "t".into(), pid: 0, tgid: 0, prio: 120 };
-    TaskSpec { info, attributes: Attributes::default(), affinity: Affinity::Any, cpu: CpuId(0), start, script }
+    TaskSpec {
+        info,
+        attributes: Attributes::default(),
+        affinity: Affinity::Any,
+        cpu: CpuId(0),
+        start,
+        script,
+    }
 }
 
 pub fn at(time: u64) -> Start {
@@ -85,7 +99,7 @@ pub mod swarm {
     use super::*;
     use proptest::prelude::*;
 
-    /// What a random task does after a run; who is meant is found out when the whole is known.
+    /// A random task's action after a run; its target is chosen when all tasks are known.
     #[derive(Clone, Copy, Debug)]
     pub enum Then {
         Continue,
@@ -96,7 +110,7 @@ pub mod swarm {
 
     #[derive(Clone, Debug)]
     pub struct Sketch {
-        /// Starts at a time, or is forked by the task before it.
+        /// The start time, or `None` if the task before it forks it.
         pub start: Option<u64>,
         pub steps: Vec<(u64, Then)>,
         /// `None`: everywhere; below 10: pinned; else the set with index `n - 10`.
@@ -120,21 +134,28 @@ pub mod swarm {
             .prop_map(|(start, steps, place, prio)| Sketch { start, steps, place, prio })
     }
 
-    /// Up to `tasks` tasks on up to four CPUs. Wakes go from tasks to those that come later in the list, whose waits match them, so that there is no
-    /// cycle; a task forks only later ones.
+    /// Up to `tasks` tasks on up to four CPUs. Tasks wake only later ones in the list, whose waits
+    /// match the wakes, so that there is no cycle; a task forks only later ones.
     pub fn workloads(tasks: usize) -> impl Strategy<Value = (Workload, Machine)> {
-        let machine = (1u16..5, prop_oneof![Just(0u64), 1u64..20], prop_oneof![Just(0u64), 1u64..50], prop_oneof![Just(0u64), 1u64..30]);
-        (proptest::collection::vec(sketch(), 1..tasks), machine).prop_map(|(sketches, (cpus, switch, migration, exit))| {
-            let machine = Machine {
-                cpus,
-                switch_cost: Nanos(switch),
-                migration_cost: Nanos(migration),
-                idle_exit: Nanos(exit),
-                wake_cost: Nanos(exit / 2),
-                ..Machine::ideal(cpus)
-            };
-            (build(&sketches, cpus), machine)
-        })
+        let machine = (
+            1u16..5,
+            prop_oneof![Just(0u64), 1u64..20],
+            prop_oneof![Just(0u64), 1u64..50],
+            prop_oneof![Just(0u64), 1u64..30],
+        );
+        (proptest::collection::vec(sketch(), 1..tasks), machine).prop_map(
+            |(sketches, (cpus, switch, migration, exit))| {
+                let machine = Machine {
+                    cpus,
+                    switch_cost: Nanos(switch),
+                    migration_cost: Nanos(migration),
+                    idle_exit: Nanos(exit),
+                    wake_cost: Nanos(exit / 2),
+                    ..Machine::ideal(cpus)
+                };
+                (build(&sketches, cpus), machine)
+            },
+        )
     }
 
     fn build(sketches: &[Sketch], cpus: u16) -> Workload {
@@ -160,7 +181,11 @@ pub mod swarm {
             }
         }
         let tasks = sketches.iter().zip(scripts).enumerate().map(|(index, (sketch, steps))| {
-            let start = if index > 0 && sketch.start.is_none() { Start::Forked } else { at(sketch.start.unwrap_or(0)) };
+            let start = if index > 0 && sketch.start.is_none() {
+                Start::Forked
+            } else {
+                at(sketch.start.unwrap_or(0))
+            };
             let mut spec = task(start, steps);
             spec.info.prio = sketch.prio;
             spec.affinity = match sketch.place {

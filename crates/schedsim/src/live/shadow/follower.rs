@@ -1,4 +1,4 @@
-//! Applies recorded events to a policy, one after another, and returns what each says of its decisions.
+//! Applies recorded events to a policy and returns the judgement of each.
 
 mod requests;
 
@@ -11,55 +11,58 @@ use crate::{CpuId, TaskId, Time};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A policy in the situation behind the last recorded event.
+/// A policy in the situation after the last recorded event.
 #[derive(Clone)]
 pub(super) struct Follower<P> {
     live: Live<P>,
     decides: Decides,
     roles: Arc<[Role]>,
-    /// How many ticks there were.
+    /// The number of ticks so far.
     tick: u64,
-    /// On which CPU's account tasks are being woken.
+    /// The waker CPU of each task that is being woken.
     wakers: BTreeMap<TaskId, Option<CpuId>>,
     cpus: Vec<Cpu<P>>,
-    /// A trial ends at its first divergence: it keeps no way back from a decision, and so never clones the policy.
+    /// A trial ends at its first divergence, so it keeps no way back from a decision and never
+    /// clones the policy.
     is_trial: bool,
     outcome: Outcome,
 }
 
-/// What one event says of the policy.
+/// The judgement of one event.
 #[derive(Clone, Default)]
 pub(super) struct Outcome {
     pub judgement: Judgement,
-    /// The task that the policy would have run instead, where it decided otherwise.
+    /// The task that the policy would have run instead, where its decision differs.
     pub preferred: Option<TaskId>,
-    /// Whether it would make a difference if the task that stops had yielded.
+    /// Whether a yield of the stopping task would make a difference.
     pub may_be_yield: bool,
-    /// Whether a task ran whose wakeup was not recorded: it is forced on the policy, and that is no divergence.
+    /// Whether a task ran without a recorded wakeup. It is forced on the policy, and is no
+    /// divergence.
     pub is_unheralded: bool,
 }
 
 #[derive(Clone)]
 struct Cpu<P> {
-    /// Whether the policy was called since the program ran last.
+    /// Whether the policy was called since the program last ran.
     is_called: bool,
     /// The policy's choice, until the switch.
     choice: Option<Choice<P>>,
-    /// The last stop, until the switch; on a machine of one CPU only, where nothing else happens meanwhile.
+    /// The last stop, until the switch; only on a machine of one CPU, where nothing else happens
+    /// in between.
     stop: Option<StopPoint<P>>,
-    /// Since when the policy wants the running task to stop.
+    /// When the policy first wanted the running task to stop.
     stop_wanted: Option<Time>,
 }
 
-/// The way back from a dispatch.
+/// The state before a dispatch.
 #[derive(Clone)]
 struct Choice<P> {
     before: Live<P>,
-    /// The tasks that woke since, and what is known of a task that came then.
+    /// The tasks that woke since, with the attributes of those that arrived then.
     woken: Vec<(Woken, Option<Arrival>)>,
 }
 
-/// The way back from a stop.
+/// The state before a stop.
 #[derive(Clone)]
 struct StopPoint<P> {
     before: Live<P>,
@@ -107,7 +110,7 @@ impl<P: Policy + Clone> Follower<P> {
         matches!(self.roles.get(task.index()), Some(Role::Scheduled { .. }))
     }
 
-    /// The same policy for a trial, which follows events up to the first divergence.
+    /// A copy of the policy for a trial, which follows events up to the first divergence.
     pub(super) fn trial(&self) -> Follower<P> {
         let without_ways_back = |cpu: &Cpu<P>| Cpu { choice: None, stop: None, ..*cpu };
         Follower {
@@ -133,7 +136,9 @@ impl<P: Policy + Clone> Follower<P> {
                 let waker = self.wakers.remove(&task).flatten();
                 self.wakes(cpu, Woken { time, task, new: false, waker });
             }
-            EventKind::SchedWakeupNew { task, .. } => self.wakes(cpu, Woken { time, task, new: true, waker: Some(cpu) }),
+            EventKind::SchedWakeupNew { task, .. } => {
+                self.wakes(cpu, Woken { time, task, new: true, waker: Some(cpu) })
+            }
             EventKind::SchedSwitch { prev, next, prev_state } => {
                 self.switches_from(time, cpu, (prev, prev_state, yielded), next);
                 self.program_decides();
@@ -148,7 +153,7 @@ impl<P: Policy + Clone> Follower<P> {
         std::mem::take(&mut self.outcome)
     }
 
-    /// The choices that are due at once.
+    /// Makes the choices that are due.
     fn program_decides(&mut self) {
         if self.decides == Decides::AtEvent {
             self.live.wanting.clone().into_iter().flatten().for_each(|cpu| self.choose(cpu));
@@ -170,21 +175,33 @@ impl<P: Policy + Clone> Follower<P> {
         self.live.wake(woken.task, woken.new, woken.waker);
     }
 
-    fn switches_from(&mut self, time: Time, cpu: CpuId, (prev, state, yielded): (TaskId, PrevState, bool), next: TaskId) {
+    fn switches_from(
+        &mut self,
+        time: Time,
+        cpu: CpuId,
+        (prev, state, yielded): (TaskId, PrevState, bool),
+        next: TaskId,
+    ) {
         let is_interrupted = self.is_other(next);
         if self.is_scheduled(prev) {
             self.live.at(time);
-            self.outcome.may_be_yield = state == PrevState::Runnable && self.may_have_yielded(cpu, prev);
+            self.outcome.may_be_yield =
+                state == PrevState::Runnable && self.may_have_yielded(cpu, prev);
             if yielded && self.outcome.may_be_yield {
                 self.settle_request(cpu, time);
                 self.has_stopped(cpu, Stop::Yielded);
-            } else if state == PrevState::Runnable && is_interrupted && self.live.current(cpu) == Some(prev) {
+            } else if state == PrevState::Runnable
+                && is_interrupted
+                && self.live.current(cpu) == Some(prev)
+            {
                 self.is_interrupted(cpu, prev, next);
             } else {
                 self.stops(cpu, prev, state);
             }
-        } else if !is_interrupted && let Some(kept) = self.live.interrupted(cpu).filter(|&kept| kept != next) {
-            // It does not go on: that was decided when the policy was called last.
+        } else if !is_interrupted
+            && let Some(kept) = self.live.interrupted(cpu).filter(|&kept| kept != next)
+        {
+            // It does not continue: that was decided at the last call of the policy.
             self.stops(cpu, kept, PrevState::Runnable);
         }
     }
@@ -201,11 +218,12 @@ impl<P: Policy + Clone> Follower<P> {
         }
     }
 
-    /// A task that runs on `cpu` is interrupted by one that the policy does not schedule. It goes on, unless it has yielded, or the policy wants it to stop.
+    /// A task of another class interrupts the task on `cpu`. That task continues, unless it has
+    /// yielded or the policy wants it to stop.
     fn is_interrupted(&mut self, cpu: CpuId, task: TaskId, by: TaskId) {
         self.settle_request(cpu, self.live.now());
         let by_program = self.roles[by.index()] == Role::Program;
-        // Where the slice is nearly over, the next task says whether it was.
+        // Where the slice is nearly over, the next task shows whether it was.
         let (had, left) = self.slice(cpu);
         let is_wanted = self.live.cpus[cpu.index()].preempted || had >= left;
         if is_wanted {
@@ -217,7 +235,7 @@ impl<P: Policy + Clone> Follower<P> {
         }
     }
 
-    /// A task stops that ran on `cpu`.
+    /// The task on `cpu` stops.
     fn stops(&mut self, cpu: CpuId, task: TaskId, state: PrevState) {
         self.settle_request(cpu, self.live.now());
         if self.live.current(cpu) != Some(task) {
@@ -239,7 +257,8 @@ impl<P: Policy + Clone> Follower<P> {
                 Stop::Preempted
             }
         };
-        self.outcome.judgement.decisions += usize::from(matches!(why, Stop::Preempted | Stop::SliceOver));
+        self.outcome.judgement.decisions +=
+            usize::from(matches!(why, Stop::Preempted | Stop::SliceOver));
         self.has_stopped(cpu, why);
     }
 
@@ -252,16 +271,20 @@ impl<P: Policy + Clone> Follower<P> {
         self.live.stopped(cpu, why);
     }
 
-    /// Asks the policy which task `cpu` runs next.
+    /// Calls `dispatch` for `cpu`.
     fn choose(&mut self, cpu: CpuId) {
         self.live.seat.leave_idle(cpu);
-        self.cpus[cpu.index()].choice = (!self.is_trial).then(|| Choice { before: self.live.clone(), woken: Vec::new() });
+        self.cpus[cpu.index()].choice =
+            (!self.is_trial).then(|| Choice { before: self.live.clone(), woken: Vec::new() });
         self.live.dispatch(cpu);
     }
 
     /// `cpu` runs `task` from now on.
     fn runs(&mut self, cpu: CpuId, task: TaskId) {
-        let is_unheralded = matches!(self.live.seat.state(task), TaskState::Absent | TaskState::New | TaskState::Asleep);
+        let is_unheralded = matches!(
+            self.live.seat.state(task),
+            TaskState::Absent | TaskState::New | TaskState::Asleep
+        );
         if is_unheralded {
             // It has waited since before the recording began.
             self.outcome.is_unheralded = true;
@@ -269,23 +292,25 @@ impl<P: Policy + Clone> Follower<P> {
             self.choices().for_each(|choice| choice.before.bring(task, unseen));
             self.live.bring(task, unseen);
         }
-        let goes_on = self.live.interrupted(cpu) == Some(task);
+        let continues = self.live.interrupted(cpu) == Some(task);
         if self.live.current(cpu).is_none() {
             self.choose(cpu);
         }
         if self.live.current(cpu) != Some(task) {
             self.runs_another(cpu, task, is_unheralded);
         }
-        self.outcome.judgement.decisions += usize::from(!is_unheralded && !goes_on);
+        self.outcome.judgement.decisions += usize::from(!is_unheralded && !continues);
         let state = &mut self.cpus[cpu.index()];
         (state.choice, state.stop) = (None, None);
         self.live.running(cpu, task);
     }
 
-    /// `cpu` runs `task`, which is not the policy's choice: from here on it was.
+    /// `cpu` runs `task`, which is not the policy's choice; forces it.
     fn runs_another(&mut self, cpu: CpuId, task: TaskId, is_unheralded: bool) {
         let chosen = self.live.current(cpu);
-        let ran_on = self.cpus[cpu.index()].stop.take_if(|stop| stop.task == task && stop.why != Stop::Yielded);
+        let ran_on = self.cpus[cpu.index()]
+            .stop
+            .take_if(|stop| stop.task == task && stop.why != Stop::Yielded);
         let class = match chosen {
             _ if ran_on.is_some() => Divergence::Stop,
             Some(_) => Divergence::OtherTask,
@@ -326,9 +351,12 @@ impl<P: Policy + Clone> Follower<P> {
         self.outcome.preferred = preferred;
     }
 
-    /// Whether `task`, which stops on `cpu`, may have yielded where the policy wanted it to stop: its program receives a yield before all else.
+    /// Whether `task`, which stops on `cpu`, may have yielded where the policy wanted it to stop:
+    /// its program receives a yield first.
     fn may_have_yielded(&self, cpu: CpuId, task: TaskId) -> bool {
-        self.live.current(cpu) == Some(task) && self.yields(task) && (self.live.cpus[cpu.index()].preempted || self.is_over(cpu))
+        self.live.current(cpu) == Some(task)
+            && self.yields(task)
+            && (self.live.cpus[cpu.index()].preempted || self.is_over(cpu))
     }
 
     fn yields(&self, task: TaskId) -> bool {
@@ -340,10 +368,14 @@ impl<P: Policy + Clone> Follower<P> {
         task != TaskId::NONE && !self.is_scheduled(task)
     }
 
-    /// What is known of a task that has not been seen.
+    /// The attributes of a task that has not been seen.
     fn unseen(&self, task: TaskId) -> Option<Arrival> {
         match self.roles.get(task.index()) {
-            Some(Role::Scheduled { arrival, .. }) if self.live.seat.state(task) == TaskState::Absent => Some(*arrival),
+            Some(Role::Scheduled { arrival, .. })
+                if self.live.seat.state(task) == TaskState::Absent =>
+            {
+                Some(*arrival)
+            }
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-//! Forces a recorded dispatch on a policy: the tasks that it prefers are away for a moment.
+//! Forces a recorded dispatch on a policy, by removing the tasks that it prefers for a moment.
 
 use super::super::{Arrival, Live};
 use super::follower::Woken;
@@ -6,7 +6,8 @@ use crate::policy::{Policy, Stop};
 use crate::{CpuId, TaskId, Time};
 
 impl<P: Policy + Clone> Live<P> {
-    /// The policy as if it had dispatched `task` to `cpu`. Of two ways to force that, the one that keeps the order of the other tasks.
+    /// A copy of the policy that has dispatched `task` to `cpu`. Of two ways to force this, the one
+    /// that keeps the order of the other tasks.
     pub(super) fn forcing(&self, cpu: CpuId, task: TaskId) -> Live<P> {
         let mut others = self.order(cpu);
         others.retain(|&other| other != task);
@@ -24,7 +25,7 @@ impl<P: Policy + Clone> Live<P> {
         if alone.current(cpu) == Some(task) && keeps_order(&alone) { alone } else { preferred }
     }
 
-    /// The tasks that the policy would run on `cpu` from now on, one after another, if each went to sleep.
+    /// The order in which the policy would run tasks on `cpu`, if each one slept when chosen.
     fn order(&self, cpu: CpuId) -> Vec<TaskId> {
         let (mut ahead, mut order) = (self.clone(), Vec::new());
         loop {
@@ -37,7 +38,7 @@ impl<P: Policy + Clone> Live<P> {
         }
     }
 
-    /// Only the tasks that the policy prefers to `task` are away.
+    /// Removes only the tasks that the policy prefers to `task`.
     fn without_preferred(&self, cpu: CpuId, task: TaskId) -> Live<P> {
         let (mut live, mut away) = (self.clone(), Vec::new());
         loop {
@@ -58,7 +59,7 @@ impl<P: Policy + Clone> Live<P> {
         live
     }
 
-    /// All `others` are away, and come back in this order.
+    /// Removes all `others`, and restores them in this order.
     fn without_others(&self, cpu: CpuId, others: &[TaskId]) -> Live<P> {
         let mut live = self.clone();
         others.iter().for_each(|&other| live.taken(other));

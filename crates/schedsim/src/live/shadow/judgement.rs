@@ -1,4 +1,4 @@
-//! What a comparison of decisions came to.
+//! The result of a comparison of decisions.
 
 use crate::{CpuId, Time};
 use std::collections::BTreeMap;
@@ -16,7 +16,8 @@ pub enum Divergence {
     RunOn,
     /// It would have stopped a task that ran on.
     Stop,
-    /// One of these, but it would have decided as the kernel did, had one of the last events come up to 3 us earlier or later, or had a task that was to be stopped yielded first.
+    /// One of these, but it would have decided as the kernel did, had one of the last events come
+    /// up to 3 us earlier or later, or had a task that was to be stopped yielded first.
     Microseconds,
 }
 
@@ -56,7 +57,7 @@ impl Judgement {
         classes
     }
 
-    /// Adds what came of a later event.
+    /// Adds the judgement of a later event.
     pub(super) fn add(&mut self, later: Judgement) {
         self.decisions += later.decisions;
         self.divergences.extend(later.divergences);

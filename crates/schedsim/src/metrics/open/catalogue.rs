@@ -1,19 +1,19 @@
-//! What each metric of an open system is called, what it means, and how it is read off a summary.
+//! The catalogue of metrics of an open system: name, meaning and definition of each.
 
 use super::super::Better::{self, Higher, Lower, Neither};
 use super::super::slowdown;
 use super::OpenSummary;
 
-/// A number that a run of a stochastic workload is summed up in.
+/// A number that summarises a run of a stochastic workload.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenMetric {
-    /// Its name, that of the same metric in [`CATALOGUE`](super::super::CATALOGUE) if there is one.
+    /// Its name, the same as in [`CATALOGUE`](super::super::CATALOGUE) if that has the metric.
     pub id: &'static str,
     /// `1` for ratios, or what is counted.
     pub unit: &'static str,
-    /// Which way is better.
+    /// Which direction is better.
     pub better: Better,
-    /// Whether it means nothing without a steady state, as it grows with the length of the run.
+    /// Whether it requires a steady state, because it grows with the length of the run.
     pub steady: bool,
     /// What it means, in a sentence.
     pub definition: &'static str,
@@ -21,7 +21,7 @@ pub struct OpenMetric {
 }
 
 impl OpenMetric {
-    /// Its value; `None` if the run does not tell.
+    /// Its value; `None` if the run does not have it.
     pub fn read(&self, summary: &OpenSummary) -> Option<f64> {
         (self.read)(summary)
     }
@@ -34,7 +34,8 @@ pub static OPEN_CATALOGUE: &[OpenMetric] = &[
         unit: "1",
         better: Lower,
         steady: true,
-        definition: "Global response ratio: time from arrival to end over bursts and pauses, each summed over the measured tasks.",
+        definition: "Global response ratio: time from arrival to end over bursts and pauses, each \
+                     summed over the measured tasks.",
         read: |s| s.grr(|_| true),
     },
     OpenMetric {
@@ -42,15 +43,36 @@ pub static OPEN_CATALOGUE: &[OpenMetric] = &[
         unit: "1",
         better: Lower,
         steady: true,
-        definition: "Average per-task response ratio: the mean over the measured tasks of time from arrival to end over bursts and pauses.",
+        definition: "Average per-task response ratio: the mean over the measured tasks of time \
+                     from arrival to end over bursts and pauses.",
         read: |s| s.apr(|_| true),
+    },
+    OpenMetric {
+        id: "response_time_ns_mean",
+        unit: "ns",
+        better: Lower,
+        steady: true,
+        definition: "Time from arrival to end, mean over the measured tasks.",
+        read: |s| s.mean(|group| group.elapsed.0),
+    },
+    OpenMetric {
+        id: "queueing_ns_mean",
+        unit: "ns",
+        better: Lower,
+        steady: true,
+        definition: "Time from arrival to exit, minus bursts, pauses and overhead: the wait for \
+                     CPUs, mean over the measured tasks.",
+        read: |s| {
+            s.mean(|group| group.elapsed.0.saturating_sub(group.task_time.0 + group.overhead.0))
+        },
     },
     OpenMetric {
         id: "slowdown_p50",
         unit: "1",
         better: Lower,
         steady: true,
-        definition: "Time from arrival to end over bursts and pauses of the measured tasks, median.",
+        definition: "Time from arrival to end over bursts and pauses of the measured tasks, \
+                     median.",
         read: |s| slowdown(&s.slowdowns.all(), 50.0, "").value,
     },
     OpenMetric {
@@ -58,7 +80,8 @@ pub static OPEN_CATALOGUE: &[OpenMetric] = &[
         unit: "1",
         better: Lower,
         steady: true,
-        definition: "Time from arrival to end over bursts and pauses of the measured tasks, 95th percentile; none below 1,000 tasks.",
+        definition: "Time from arrival to end over bursts and pauses of the measured tasks, 95th \
+                     percentile; none below 1,000 tasks.",
         read: |s| slowdown(&s.slowdowns.all(), 95.0, "").value,
     },
     OpenMetric {
@@ -66,7 +89,8 @@ pub static OPEN_CATALOGUE: &[OpenMetric] = &[
         unit: "1",
         better: Lower,
         steady: true,
-        definition: "Time from arrival to end over bursts and pauses of the measured tasks, 99th percentile; none below 1,000 tasks.",
+        definition: "Time from arrival to end over bursts and pauses of the measured tasks, 99th \
+                     percentile; none below 1,000 tasks.",
         read: |s| slowdown(&s.slowdowns.all(), 99.0, "").value,
     },
     OpenMetric {
@@ -74,7 +98,8 @@ pub static OPEN_CATALOGUE: &[OpenMetric] = &[
         unit: "1",
         better: Neither,
         steady: false,
-        definition: "Share of the CPU time in which a CPU runs a task, overhead included, from the first measured arrival to the last.",
+        definition: "Share of the CPU time in which a CPU runs a task, overhead included, from \
+                     the first measured arrival to the last.",
         read: |s| Some(s.utilisation),
     },
     OpenMetric {
@@ -114,7 +139,7 @@ pub static OPEN_CATALOGUE: &[OpenMetric] = &[
         unit: "1",
         better: Lower,
         steady: false,
-        definition: "Overhead on the account of the measured tasks over their bursts and pauses: by how much CPU time inflates tasks.",
+        definition: "Overhead charged to the measured tasks over their bursts and pauses.",
         read: OpenSummary::inflation,
     },
     OpenMetric {
@@ -130,7 +155,7 @@ pub static OPEN_CATALOGUE: &[OpenMetric] = &[
         unit: "tasks",
         better: Lower,
         steady: true,
-        definition: "Mean number of tasks that a measured one finds alive when it arrives.",
+        definition: "Mean number of tasks in the system when a measured task arrives.",
         read: |s| Some(s.population),
     },
     OpenMetric {
@@ -138,7 +163,8 @@ pub static OPEN_CATALOGUE: &[OpenMetric] = &[
         unit: "tasks",
         better: Neither,
         steady: false,
-        definition: "By how much the number of tasks alive grew along a straight line; none below 4,000 measured tasks.",
+        definition: "Growth of the number of tasks in the system, along a fitted straight line; \
+                     none below 4,000 measured tasks.",
         read: |s| s.growth,
     },
     OpenMetric {
@@ -146,7 +172,7 @@ pub static OPEN_CATALOGUE: &[OpenMetric] = &[
         unit: "tasks",
         better: Higher,
         steady: false,
-        definition: "Measured tasks that have left.",
+        definition: "Measured tasks that have exited.",
         read: |s| Some(s.tasks() as f64),
     },
 ];

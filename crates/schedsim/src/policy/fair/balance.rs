@@ -1,19 +1,27 @@
-//! Which waiting tasks move to another CPU, and when.
+//! Load balancing: which waiting tasks move to another CPU, and when.
 //!
-//! Domains are nested: the threads of a core, the CPUs that share a cache, those of a node, all; on a machine without a topology all CPUs share a cache. A CPU that
-//! would idle takes one task from the most loaded CPU of the smallest domain that has one to spare. A busy CPU with waiting tasks asks an idle CPU at its tick to do so,
-//! the nearer the better. Every `16 × CPUs` ms of each domain a busy CPU takes so many tasks from the most loaded one that both come nearer to the average. The task
-//! that has not run for longest moves first; one that ran within `cache_hot` stays, unless it moves between threads of a core, as does one that has been served more
-//! than its share, until that has left a CPU without work a few times. If all that wait are pinned, the running task is moved at last.
+//! Domains are nested: the threads of a core, the CPUs that share a cache, those of a node, all
+//! CPUs. Without a topology all CPUs share a cache. A CPU that would idle takes one task from the
+//! most loaded CPU of the smallest domain where one can move. A busy CPU with waiting tasks
+//! requests at its tick that an idle CPU does so, the nearest first. Every `16 × CPUs` ms of each
+//! domain a busy CPU pulls tasks from the most loaded one until both are near the average. The task
+//! that has not run for longest moves first. A task that ran within `cache_hot` stays, unless it
+//! moves between threads of a core, and so does a task that has been served more than its share;
+//! but not after a few attempts that left a CPU without work. If all waiting tasks are pinned, the
+//! running task moves at last.
 //!
-//! Source: Linux 6.18, `kernel/sched/fair.c`: `sched_balance_newidle`, `nohz_balancer_kick`, `sched_balance_rq`, `calculate_imbalance`,
-//! `detach_tasks`, `can_migrate_task`, `task_hot`, `need_active_balance`; `kernel/sched/topology.c`: `sd_init`.
+//! Source: Linux 6.18, `kernel/sched/fair.c`: `sched_balance_newidle`, `nohz_balancer_kick`,
+//! `sched_balance_rq`, `calculate_imbalance`, `detach_tasks`, `can_migrate_task`, `task_hot`,
+//! `need_active_balance`; `kernel/sched/topology.c`: `sd_init`.
 //!
-//! Deviations: loads are instantaneous weights (see `placement`), over the CPU's speed. CPUs are compared, not groups of them. A task does not leave a busy CPU for a
-//! faster one or for a core that idles as a whole (`group_misfit_task`, `group_smt_balance`): it finds those when it wakes. Preferred NUMA nodes are not known. A CPU that becomes idle always looks; the kernel does not when it expects to idle for
-//! less time than looking costs. Intervals are fixed; the kernel doubles them once while the load is even. An idle CPU that is asked takes one
-//! task, and only idle CPUs are given a running one. If the task that runs where a task is taken from has just used up its slice, it is stopped
-//! at its next tick and not at once.
+//! Deviations: loads are instantaneous weights (see `placement`), divided by the CPU's speed. CPUs
+//! are compared, not groups of them. A task does not leave a busy CPU for a faster one or for an
+//! idle core (`group_misfit_task`, `group_smt_balance`): it finds those when it wakes. There are no
+//! preferred NUMA nodes. A CPU that becomes idle always looks for a task; the kernel does not if it
+//! expects to idle for less time than the search costs. Intervals are fixed; the kernel doubles
+//! them once while the load is even. An idle CPU with a request takes one task, and only idle CPUs
+//! receive a running one. If the running task of the source CPU has just used up its slice, it
+//! stops at its next tick and not at once.
 
 use super::placement::IMBALANCE_PERCENT;
 use super::{Discipline, Fair, Join, Leave};
@@ -21,18 +29,20 @@ use crate::policy::Context;
 use crate::{CpuId, CpuSet, Distance, Nanos, TaskId, Time};
 use readyq::{Nodes, ReadyQueue};
 
-/// How many tasks of a queue are looked at (`sysctl_sched_nr_migrate`).
+/// The maximum number of tasks of a queue that are examined (`sysctl_sched_nr_migrate`).
 const LOOK_AT: u32 = 32;
-/// How often in vain a CPU respects warm caches (`cache_nice_tries`), of its node and of others.
+/// After this many failed attempts warm caches are ignored (`cache_nice_tries`), within a node and
+/// beyond.
 const NICE_TRIES: u32 = 1;
 const REMOTE_NICE_TRIES: u32 = 2;
 /// `imbalance_pct` between the threads of a core.
 const CORE_IMBALANCE_PERCENT: u64 = 110;
-/// A busy CPU balances that much less often than an idle one (`busy_factor`).
+/// A busy CPU balances less often than an idle one by this factor (`busy_factor`).
 const BUSY_FACTOR: u64 = 16;
 
 impl<D: Discipline> Fair<D> {
-    /// `cpu` would idle: takes a task from the most loaded CPU that has one for it, of the smallest domain where there is one.
+    /// `cpu` would idle: takes a task from the most loaded CPU with one that can move, in the
+    /// smallest domain that has one.
     pub(super) fn pull_one(&mut self, cx: &Context, cpu: CpuId) -> bool {
         if self.crowded.is_empty() || !self.balances() {
             return false;
@@ -41,36 +51,45 @@ impl<D: Discipline> Fair<D> {
         let mut seen = None;
         let found = cx.domains(cpu).find_map(|(_, span)| {
             let inner = seen.replace(span);
-            let others = self.crowded.intersection(span).filter(|&other| inner.is_none_or(|inner: &CpuSet| !inner.contains(other)));
+            let others = self
+                .crowded
+                .intersection(span)
+                .filter(|&other| inner.is_none_or(|inner: &CpuSet| !inner.contains(other)));
             self.busiest_first(cx, cpu, others, look)
         });
         let queue = &mut self.queues[cpu.index()];
-        let was_asked = std::mem::take(&mut queue.asked);
+        let was_requested = std::mem::take(&mut queue.is_requested);
         if let Some((from, task)) = found {
             queue.failed = 0;
             self.transfer(cx, task, from, cpu);
         } else {
-            queue.failed += u32::from(was_asked);
+            queue.failed += u32::from(was_requested);
         }
         found.is_some()
     }
 
-    /// An idle CPU that is asked to take a task from the busy `cpu`.
+    /// An idle CPU that takes a task from the busy `cpu`.
     pub(super) fn find_help(&mut self, cx: &Context, cpu: CpuId) -> Option<CpuId> {
         if cx.idle().is_empty() || !self.is_crowded(cx, cpu) || cx.now() < self.next_help {
             return None;
         }
         let (by_age, nodes) = (&self.queues[cpu.index()].by_age, Nodes::from_ref(&self.nodes));
         let helps = |idle: &CpuId| by_age.find(nodes, |task| cx.allowed(task, *idle)).is_some();
-        let helper = cx.domains(cpu).find_map(|(_, span)| cx.idle().intersection(span).find(helps))?;
+        let helper =
+            cx.domains(cpu).find_map(|(_, span)| cx.idle().intersection(span).find(helps))?;
         self.next_help = cx.now() + self.interval();
-        self.queues[helper.index()].asked = true;
+        self.queues[helper.index()].is_requested = true;
         Some(helper)
     }
 
-    /// Whether `helper` has looked for a task to take from `cpu` so often in vain that it shall be given the running one.
+    /// Whether `helper` has failed so often to find a task on `cpu` that it receives the running
+    /// one.
     pub(super) fn is_desperate(&mut self, cx: &Context, cpu: CpuId, helper: CpuId) -> bool {
-        let may_move = |running| !self.realtime.has(cx, running) && !self.discipline.is_held(running) && cx.allowed(running, helper);
+        let may_move = |running| {
+            !self.realtime.has(cx, running)
+                && !self.discipline.is_held(running)
+                && cx.allowed(running, helper)
+        };
         let failed = &mut self.queues[helper.index()].failed;
         let is_desperate = *failed > NICE_TRIES + 2 && cx.current(cpu).is_some_and(may_move);
         if is_desperate {
@@ -79,7 +98,8 @@ impl<D: Discipline> Fair<D> {
         is_desperate
     }
 
-    /// The busy `cpu` takes tasks from the most loaded one of each domain that is due. Returns whether one of them shall run at once.
+    /// The busy `cpu` takes tasks from the most loaded CPU of each domain that is due. Returns
+    /// whether one of them should run at once.
     pub(super) fn balance_busy(&mut self, cx: &Context, cpu: CpuId) -> bool {
         if !self.balances() || cx.now() < self.queues[cpu.index()].balance_due {
             return false;
@@ -106,7 +126,10 @@ impl<D: Discipline> Fair<D> {
         };
         let there = self.load(cx, from);
         let shares_core = cx.machine().distance(from, cpu) == Distance::Core;
-        if here >= average || there * 100 <= here * if shares_core { CORE_IMBALANCE_PERCENT } else { IMBALANCE_PERCENT } {
+        if here >= average
+            || there * 100
+                <= here * if shares_core { CORE_IMBALANCE_PERCENT } else { IMBALANCE_PERCENT }
+        {
             return false;
         }
         let mut imbalance = there.saturating_sub(average).min(average - here);
@@ -119,7 +142,8 @@ impl<D: Discipline> Fair<D> {
             self.transfer(cx, task, from, cpu);
             moved += 1;
             let is_fair = |running| !self.realtime.has(cx, running);
-            preempts = preempts || cx.current(cpu).is_some_and(is_fair) && self.discipline.preempts(cpu, task);
+            preempts = preempts
+                || cx.current(cpu).is_some_and(is_fair) && self.discipline.preempts(cpu, task);
         }
         let failed = &mut self.queues[cpu.index()].failed;
         *failed = if moved > 0 { 0 } else { *failed + 1 };
@@ -130,13 +154,16 @@ impl<D: Discipline> Fair<D> {
         Nanos::from_millis(self.queues.len() as u64)
     }
 
-    /// Whether more than one task wants to run on `cpu`, and a fair one of them waits.
+    /// Whether more than one task is runnable on `cpu`, and a fair one of them waits.
     fn is_crowded(&self, cx: &Context, cpu: CpuId) -> bool {
         let runnable = self.queues[cpu.index()].runnable;
-        runnable > 1 || runnable == 1 && cx.current(cpu).is_some_and(|running| self.realtime.has(cx, running))
+        runnable > 1
+            || runnable == 1
+                && cx.current(cpu).is_some_and(|running| self.realtime.has(cx, running))
     }
 
-    /// What `look` finds on the most loaded crowded CPU of `among` where it finds anything, or of such on the next above `cpu`. `cpu` itself is left out.
+    /// The first result of `look` over the crowded CPUs of `among`, from the most loaded on; ties
+    /// go to the next CPU after `cpu`. Excludes `cpu` itself.
     fn busiest_first<T>(
         &self,
         cx: &Context,
@@ -147,7 +174,7 @@ impl<D: Discipline> Fair<D> {
         let count = self.queues.len();
         let mut best = None;
         for other in among.filter(|&other| other != cpu && self.is_crowded(cx, other)) {
-            // The greatest is the most loaded; of equals, the next above `cpu`.
+            // The maximum is the most loaded; of equals, the next after `cpu`.
             let rank = (self.load(cx, other), (cpu.index() + count - other.index()) % count);
             if best.as_ref().is_none_or(|&(greatest, _)| rank > greatest)
                 && let Some(found) = look(other)
@@ -158,7 +185,8 @@ impl<D: Discipline> Fair<D> {
         best.map(|(_, found)| found)
     }
 
-    /// The task that waits on `from`, has not run for longest, and may move to `to` without moving more than `imbalance`.
+    /// The least recently run task that waits on `from` and may move to `to` without moving more
+    /// than `imbalance`.
     fn find_movable(&self, cx: &Context, from: CpuId, to: CpuId, imbalance: u64) -> Option<TaskId> {
         let failed = self.queues[to.index()].failed;
         let (hot, tries) = match cx.machine().distance(from, to) {
@@ -181,7 +209,9 @@ impl<D: Discipline> Fair<D> {
                 && cx.allowed(task, to)
                 && entry.ran.is_none_or(is_cold)
                 && u64::from(entry.weight) >> failed.min(31) <= imbalance
-                && (failed > 0 || self.queues[to.index()].runnable == 0 || self.discipline.may_move(from, task))
+                && (failed > 0
+                    || self.queues[to.index()].runnable == 0
+                    || self.discipline.may_move(from, task))
         });
         found.filter(|_| !gives_up)
     }

@@ -1,15 +1,22 @@
-//! Control groups under a fair scheduler: each group is scheduled like one task, and among its own tasks by the same discipline again.
+//! Control groups under a fair scheduler: a group is scheduled like one task, and its tasks by the
+//! same discipline within it.
 //!
-//! On each CPU a group has an *entity*, which stands for its tasks that are runnable there. The entity competes with the tasks that are in no group and with the
-//! entities of other groups, by the group's weight (`cpu.weight`); whoever is chosen of the group's own tasks runs. On several CPUs the weight is divided as the
-//! group's runnable tasks are. A group that has used its quota (`cpu.max`) does not run until its next period; what it ran too much is taken from that.
+//! On each CPU a group has an *entity* for its runnable tasks there. By the group's weight
+//! (`cpu.weight`), the entity competes with tasks outside of groups and with the entities of other
+//! groups. When it is chosen, the chosen task of the group runs. On several CPUs the weight is
+//! divided in proportion to the group's runnable tasks. A group that has used its quota (`cpu.max`)
+//! does not run until its next period; an overrun is subtracted from the next quota.
 //!
-//! Source: Linux 6.18, `kernel/sched/fair.c`: `enqueue_task_fair`, `pick_task_fair`, `update_cfs_group`, `calc_group_shares`, `account_cfs_rq_runtime`,
-//! `throttle_cfs_rq`, `__refill_cfs_bandwidth_runtime`; `sched_weight_from_cgroup`.
+//! Source: Linux 6.18, `kernel/sched/fair.c`: `enqueue_task_fair`, `pick_task_fair`,
+//! `update_cfs_group`, `calc_group_shares`, `account_cfs_rq_runtime`, `throttle_cfs_rq`,
+//! `__refill_cfs_bandwidth_runtime`; `sched_weight_from_cgroup`.
 //!
-//! Deviations: groups are not in one another. The quota is one pool, where the kernel gives it to CPUs in slices of 5 ms. A CPU that runs something takes a throttled group
-//! back at its first tick in the new period, not at its begin. How the group's tasks are spread is seen when an entity is chosen to run, not at each tick. Load balancing takes tasks as if they were in
-//! no group. A group whose last task sleeps leaves at once, though that task may linger (`DELAY_DEQUEUE` holds among tasks only). There is no burst.
+//! Deviations: groups are not nested. The quota is one pool, where the kernel distributes it to
+//! CPUs in slices of 5 ms. A busy CPU unthrottles a group at its first tick in the new period, not
+//! at its start. The distribution of the group's tasks is read when an entity is chosen, not at
+//! each tick. Load balancing ignores groups. The entity leaves at once when the group's last task
+//! sleeps, even if that task is in delayed dequeue (`DELAY_DEQUEUE` applies among tasks only).
+//! There is no burst.
 
 use super::{Discipline, Join, Leave};
 use crate::policy::weights::weight;
@@ -17,29 +24,29 @@ use crate::policy::{Shares, TaskView};
 use crate::workload::{Bandwidth, Cgroup, Membership};
 use crate::{CpuId, TaskId, Time};
 
-/// A discipline of which there can be one among groups, and one within each.
+/// A discipline that can run among groups, and once more within each.
 pub trait Nested: Discipline + Clone {
-    /// Whether nobody takes part on `cpu`, not even somebody who lingers.
+    /// Whether `cpu` has no task at all, including those in delayed dequeue.
     fn is_empty(&self, cpu: CpuId) -> bool;
 
-    /// Lets `task`, which takes part nowhere, weigh so much.
-    fn set_weight(&mut self, task: TaskId, weight: u32);
+    /// Sets the weight of `task`, which is on no queue.
+    fn set_share(&mut self, task: TaskId, weight: u32);
 }
 
-/// A discipline among groups and tasks that are in none, and within each group.
+/// A discipline over groups and tasks outside of groups, and one within each group.
 #[derive(Clone, Debug)]
 pub struct Grouped<D> {
-    /// Its first ids are the entities, one for each group on each CPU; tasks come behind them.
+    /// The first ids are the entities, one for each group on each CPU; the tasks follow.
     root: D,
     groups: Vec<Group<D>>,
-    /// How many entities there are.
+    /// The number of entities.
     entities: u32,
     cpus: usize,
     now: Time,
     tasks: Vec<Member>,
     /// On each CPU.
     running: Vec<Running>,
-    /// When the next period of a group begins that has used its quota.
+    /// The earliest start of a new period of a throttled group.
     next_refill: Time,
 }
 
@@ -48,10 +55,10 @@ struct Group<D> {
     inner: D,
     weight: u32,
     quota: Option<Quota>,
-    /// What its tasks weigh that are runnable on each CPU, and on all.
+    /// The weight of its runnable tasks on each CPU, and in total.
     loads: Vec<u64>,
     load: u64,
-    /// On each CPU: whether, and how, the entity takes part.
+    /// Per CPU: whether, and how, the entity is on the queue.
     entities: Vec<Entity>,
 }
 
@@ -63,7 +70,7 @@ enum Entity {
     Throttled,
 }
 
-/// CPU time until the period ends. Below zero it has been overdrawn.
+/// The CPU time left in this period; negative after an overrun.
 #[derive(Clone, Copy, Debug)]
 struct Quota {
     bandwidth: Bandwidth,
@@ -75,26 +82,28 @@ struct Quota {
 struct Member {
     membership: Membership,
     weight: u32,
+    /// Whether the load of its group includes it.
+    is_counted: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Running {
     /// `None` if it has left since.
     task: Option<TaskId>,
-    /// Which group it is or was in: there it still counts as running until another one starts.
+    /// Its current or last group, where it counts as running until another task starts.
     group: Option<usize>,
-    charged: Time,
+    exec_start: Time,
 }
 
 impl Running {
-    const NOBODY: Running = Running { task: None, group: None, charged: Time::ZERO };
+    const NOBODY: Running = Running { task: None, group: None, exec_start: Time::ZERO };
 }
 
-/// The least weight of an entity (`MIN_SHARES`).
+/// The minimum weight of an entity (`MIN_SHARES`).
 const LEAST: u64 = 2;
 
 impl<D: Nested> Grouped<D> {
-    /// `discipline`, which is for `cpus` CPUs, with no groups yet.
+    /// Wraps `discipline`, which is for `cpus` CPUs; no groups yet.
     pub fn new(discipline: D, cpus: u16) -> Grouped<D> {
         Grouped {
             root: discipline,
@@ -112,30 +121,37 @@ impl<D: Nested> Grouped<D> {
         if self.groups.is_empty() { None } else { self.tasks[task.index()].membership.group() }
     }
 
-    /// The entity of `group` on `cpu`, as the root has it.
+    /// The root's id for the entity of `group` on `cpu`.
     fn entity(&self, group: usize, cpu: CpuId) -> TaskId {
         TaskId((group * self.cpus + cpu.index()) as u32)
     }
 
-    /// A task that is in no group, as the root has it.
+    /// The root's id for a task outside of groups.
     #[inline]
     fn behind(&self, task: TaskId) -> TaskId {
         TaskId(task.0 + self.entities)
     }
 
-    /// What the root has chosen: a group's entity, or a task that is in none.
+    /// The root's choice: the entity of a group, or a task outside of groups.
     #[inline]
     fn chosen(&self, id: TaskId) -> Result<usize, TaskId> {
-        if id.0 < self.entities { Ok(id.index() / self.cpus) } else { Err(TaskId(id.0 - self.entities)) }
+        if id.0 < self.entities {
+            Ok(id.index() / self.cpus)
+        } else {
+            Err(TaskId(id.0 - self.entities))
+        }
     }
 
-    /// What the entity of `group` weighs on `cpu` now.
+    /// The current weight of the entity of `group` on `cpu`.
     fn share(&self, group: usize, cpu: CpuId) -> u32 {
         let Group { weight, loads, load, .. } = &self.groups[group];
-        (u64::from(*weight) * loads[cpu.index()]).div_ceil((*load).max(1)).clamp(LEAST, u64::from(*weight).max(LEAST)) as u32
+        (u64::from(*weight) * loads[cpu.index()])
+            .div_ceil((*load).max(1))
+            .clamp(LEAST, u64::from(*weight).max(LEAST)) as u32
     }
 
-    /// The entity of `group` takes part on `cpu`, if there is somebody to run and time to run in.
+    /// Enqueues the entity of `group` on `cpu`, if a task is runnable there and the group is not
+    /// throttled.
     fn appear(&mut self, group: usize, cpu: CpuId, how: Join, now: Time) {
         let (entity, weight) = (self.entity(group, cpu), self.share(group, cpu));
         let of = &mut self.groups[group];
@@ -147,11 +163,11 @@ impl<D: Nested> Grouped<D> {
             return;
         }
         of.entities[cpu.index()] = Entity::Present(weight);
-        self.root.set_weight(entity, weight);
+        self.root.set_share(entity, weight);
         self.root.join(cpu, entity, how, now);
     }
 
-    /// The entity of `group` takes part on `cpu` no longer.
+    /// Dequeues the entity of `group` on `cpu`.
     fn vanish(&mut self, group: usize, cpu: CpuId, becomes: Entity, now: Time) {
         let entity = self.entity(group, cpu);
         let before = std::mem::replace(&mut self.groups[group].entities[cpu.index()], becomes);
@@ -161,7 +177,8 @@ impl<D: Nested> Grouped<D> {
         }
     }
 
-    /// The entity of `cpu`, which is about to run, weighs what its part of the group's tasks makes it weigh.
+    /// Updates the weight of the entity of `cpu`, which is about to run, by its part of the group's
+    /// tasks.
     fn reweigh(&mut self, group: usize, cpu: CpuId, now: Time) {
         let weight = self.share(group, cpu);
         let Entity::Present(before) = self.groups[group].entities[cpu.index()] else { return };
@@ -170,12 +187,12 @@ impl<D: Nested> Grouped<D> {
         }
         let entity = self.entity(group, cpu);
         self.root.leave(cpu, entity, Leave::Moves, now);
-        self.root.set_weight(entity, weight);
+        self.root.set_share(entity, weight);
         self.root.join(cpu, entity, Join::Moves, now);
         self.groups[group].entities[cpu.index()] = Entity::Present(weight);
     }
 
-    /// Gives the groups whose periods have begun their quotas.
+    /// Refills the quotas of groups with a new period.
     fn refill(&mut self, now: Time) {
         self.next_refill = Time::NEVER;
         for group in 0..self.groups.len() {
@@ -203,13 +220,14 @@ impl<D> Group<D> {
 }
 
 impl Quota {
-    /// Goes on to the period that `now` is in.
+    /// Advances to the period of `now`.
     fn begin_periods(&mut self, now: Time) {
         let Bandwidth { quota, period } = self.bandwidth;
         if now >= self.end {
             let periods = now.since(self.end).0 / period.0 + 1;
             let more = i64::try_from(quota.0.saturating_mul(periods)).unwrap_or(i64::MAX);
-            self.left = self.left.saturating_add(more).min(i64::try_from(quota.0).unwrap_or(i64::MAX));
+            self.left =
+                self.left.saturating_add(more).min(i64::try_from(quota.0).unwrap_or(i64::MAX));
             self.end = Time(self.end.0.saturating_add(period.0.saturating_mul(periods)));
         }
     }
@@ -220,7 +238,11 @@ impl<D: Nested> Discipline for Grouped<D> {
         let group = |cgroup: &Cgroup| Group {
             inner: self.root.clone(),
             weight: (cgroup.weight * 1024 + Cgroup::WEIGHT / 2) / Cgroup::WEIGHT,
-            quota: cgroup.max.map(|bandwidth| Quota { bandwidth, left: bandwidth.quota.0 as i64, end: Time(bandwidth.period.0) }),
+            quota: cgroup.max.map(|bandwidth| Quota {
+                bandwidth,
+                left: bandwidth.quota.0 as i64,
+                end: Time(bandwidth.period.0),
+            }),
             loads: vec![0; self.cpus],
             load: 0,
             entities: vec![Entity::Away; self.cpus],
@@ -232,7 +254,11 @@ impl<D: Nested> Discipline for Grouped<D> {
     }
 
     fn init_task(&mut self, task: TaskId, view: &TaskView) {
-        let member = Member { membership: view.attributes.membership, weight: weight(view.prio, view.attributes.class) };
+        let member = Member {
+            membership: view.attributes.membership,
+            weight: weight(view.prio, view.attributes.class),
+            is_counted: false,
+        };
         self.tasks.resize(self.tasks.len().max(task.index() + 1), member);
         self.tasks[task.index()] = member;
         match member.membership.group() {
@@ -243,14 +269,15 @@ impl<D: Nested> Discipline for Grouped<D> {
 
     fn charge(&mut self, cpu: CpuId, now: Time) -> bool {
         let is_over = self.root.charge(cpu, now);
-        let Running { task: Some(_), group: Some(group), charged } = self.running[cpu.index()] else {
+        let Running { task: Some(_), group: Some(group), exec_start } = self.running[cpu.index()]
+        else {
             return is_over;
         };
-        self.running[cpu.index()].charged = now;
+        self.running[cpu.index()].exec_start = now;
         let of = &mut self.groups[group];
         let is_over = of.inner.charge(cpu, now) || is_over;
         if let Some(quota) = &mut of.quota {
-            quota.left -= now.since(charged).0 as i64;
+            quota.left -= now.since(exec_start).0 as i64;
             quota.begin_periods(now);
             if quota.left <= 0 {
                 self.next_refill = self.next_refill.min(quota.end);
@@ -278,8 +305,11 @@ impl<D: Nested> Discipline for Grouped<D> {
     }
 
     fn join(&mut self, cpu: CpuId, task: TaskId, how: Join, now: Time) {
-        let Member { membership, weight } = self.tasks[task.index()];
-        let Some(group) = membership.group() else { return self.root.join(cpu, self.behind(task), how, now) };
+        let Member { membership, weight, .. } = self.tasks[task.index()];
+        let Some(group) = membership.group() else {
+            return self.root.join(cpu, self.behind(task), how, now);
+        };
+        self.tasks[task.index()].is_counted = true;
         let of = &mut self.groups[group];
         of.inner.join(cpu, task, how, now);
         of.loads[cpu.index()] += u64::from(weight);
@@ -291,8 +321,11 @@ impl<D: Nested> Discipline for Grouped<D> {
         if self.running[cpu.index()].task == Some(task) {
             self.running[cpu.index()].task = None;
         }
-        let Member { membership, weight } = self.tasks[task.index()];
-        let Some(group) = membership.group() else { return self.root.leave(cpu, self.behind(task), how, now) };
+        let Member { membership, weight, .. } = self.tasks[task.index()];
+        let Some(group) = membership.group() else {
+            return self.root.leave(cpu, self.behind(task), how, now);
+        };
+        self.tasks[task.index()].is_counted = false;
         let of = &mut self.groups[group];
         of.inner.leave(cpu, task, how, now);
         of.loads[cpu.index()] -= u64::from(weight);
@@ -302,10 +335,10 @@ impl<D: Nested> Discipline for Grouped<D> {
         }
     }
 
-    fn lingers(&self, task: TaskId) -> bool {
+    fn in_delayed_dequeue(&self, task: TaskId) -> bool {
         match self.group_of(task) {
-            Some(group) => self.groups[group].inner.lingers(task),
-            None => self.root.lingers(self.behind(task)),
+            Some(group) => self.groups[group].inner.in_delayed_dequeue(task),
+            None => self.root.in_delayed_dequeue(self.behind(task)),
         }
     }
 
@@ -319,20 +352,26 @@ impl<D: Nested> Discipline for Grouped<D> {
             if self.groups[group].is_exhausted() {
                 self.vanish(group, cpu, Entity::Throttled, self.now);
                 if self.running[cpu.index()].group == Some(group) {
-                    self.put_back(cpu); // `cpu` may idle now, for which nobody pays
+                    self.put_back(cpu); // `cpu` may idle now, which is not charged
                 }
                 continue;
             }
             match self.groups[group].inner.pick(cpu) {
                 Some(task) => return Some(task),
-                None => self.vanish(group, cpu, Entity::Away, self.now), // those who were left lingered, and have paid
+                None => self.vanish(group, cpu, Entity::Away, self.now), /* those who were left
+                                                                          * lingered, and have
+                                                                          * paid */
             }
         }
     }
 
     fn start(&mut self, cpu: CpuId, task: TaskId, now: Time) {
         let group = self.group_of(task);
-        let before = std::mem::replace(&mut self.running[cpu.index()], Running { task: Some(task), group, charged: now }).group;
+        let before = std::mem::replace(
+            &mut self.running[cpu.index()],
+            Running { task: Some(task), group, exec_start: now },
+        )
+        .group;
         if let Some(before) = before.filter(|_| before != group) {
             self.groups[before].inner.put_back(cpu);
         }
@@ -348,25 +387,46 @@ impl<D: Nested> Discipline for Grouped<D> {
 
     fn put_back(&mut self, cpu: CpuId) {
         self.root.put_back(cpu);
-        if let Some(group) = std::mem::replace(&mut self.running[cpu.index()], Running::NOBODY).group {
+        if let Some(group) =
+            std::mem::replace(&mut self.running[cpu.index()], Running::NOBODY).group
+        {
             self.groups[group].inner.put_back(cpu);
         }
     }
 
-    fn yield_turn(&mut self, cpu: CpuId) {
+    fn yield_task(&mut self, cpu: CpuId) {
         match self.running[cpu.index()].group {
-            Some(group) => self.groups[group].inner.yield_turn(cpu),
-            None => self.root.yield_turn(cpu),
+            Some(group) => self.groups[group].inner.yield_task(cpu),
+            None => self.root.yield_task(cpu),
         }
     }
 
     fn preempts(&mut self, cpu: CpuId, task: TaskId) -> bool {
         match self.group_of(task) {
             _ if self.is_held(task) => false,
-            Some(group) if self.running[cpu.index()].group == Some(group) => self.groups[group].inner.preempts(cpu, task),
+            Some(group) if self.running[cpu.index()].group == Some(group) => {
+                self.groups[group].inner.preempts(cpu, task)
+            }
             Some(group) => self.root.preempts(cpu, self.entity(group, cpu)),
             None => self.root.preempts(cpu, self.behind(task)),
         }
+    }
+
+    fn set_weight(&mut self, cpu: CpuId, task: TaskId, view: &TaskView) {
+        let member = &mut self.tasks[task.index()];
+        let before =
+            std::mem::replace(&mut member.weight, weight(view.prio, view.attributes.class));
+        let Member { membership, weight, is_counted } = *member;
+        let Some(group) = membership.group() else {
+            return self.root.set_weight(cpu, self.behind(task), view);
+        };
+        let of = &mut self.groups[group];
+        if is_counted {
+            let change = |load: &mut u64| *load = *load - u64::from(before) + u64::from(weight);
+            change(&mut of.loads[cpu.index()]);
+            change(&mut of.load);
+        }
+        of.inner.set_weight(cpu, task, view);
     }
 
     fn shares(&self) -> Option<Shares> {

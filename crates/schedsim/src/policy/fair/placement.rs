@@ -1,17 +1,23 @@
-//! On which CPU a fair task wakes or begins.
+//! Chooses the CPU on which a fair task wakes or starts.
 //!
-//! A woken task goes to its last CPU if that is idle; else to an idle one near where it was last or near its waker; else to the less loaded of the two.
-//! Near is what shares the last cache, and there a core that idles as a whole comes before a thread of a busy one. A new task goes to an idle CPU, of its own node
-//! before others and of the cluster with most of them, or else to the least loaded one. Where CPUs differ in speed, the fastest idle one is taken.
+//! A woken task goes to its last CPU if that is idle; else to an idle one near its last CPU or near
+//! its waker; else to the less loaded of the two. Near CPUs share the last-level cache; among them
+//! an idle core comes before an idle thread of a busy core. A new task goes to an idle CPU, first
+//! of its own node and of the cluster with most idle CPUs, or else to the least loaded one. Where
+//! CPUs differ in speed, the fastest idle one is chosen.
 //!
-//! Source: Linux 6.18, `kernel/sched/fair.c`: `select_task_rq_fair`, `wake_affine` (`wake_affine_idle`, `wake_affine_weight`), `select_idle_sibling`,
-//! `select_idle_cpu`, `select_idle_core`, `select_idle_capacity`, `sched_balance_find_dst_cpu`.
+//! Source: Linux 6.18, `kernel/sched/fair.c`: `select_task_rq_fair`, `wake_affine`
+//! (`wake_affine_idle`, `wake_affine_weight`), `select_idle_sibling`, `select_idle_cpu`,
+//! `select_idle_core`, `select_idle_capacity`, `sched_balance_find_dst_cpu`.
 //!
-//! Deviations: load is the weight of what is runnable now, not a decaying average of it (`load_avg`), so that the choice between two busy CPUs follows
-//! short bursts more closely. All CPUs are searched for an idle one; the kernel searches fewer the busier the machine is (`SIS_UTIL`) and, above about 85 %,
-//! none, so that under overload it leaves a few more idle CPUs unseen. A waker of very many tasks still attracts them (no `wake_wide`). An interrupt is
-//! taken to come in on the task's last CPU. A waker that may run on one CPU only is taken for a per-CPU kernel thread, which the kernel knows. How much CPU time a
-//! task uses is not estimated: each is taken to need the fastest CPU, where the kernel looks for the first that suffices.
+//! Deviations: load is the weight of the tasks that are runnable now, not a decaying average
+//! (`load_avg`), so the choice between two busy CPUs follows short bursts more closely. All CPUs
+//! are searched for an idle one; the kernel searches fewer the busier the machine is (`SIS_UTIL`)
+//! and none above about 85 %, so under overload it overlooks a few more idle CPUs. A waker of very
+//! many tasks still attracts them (no `wake_wide`). An interrupt is assumed to arrive on the task's
+//! last CPU. A waker that is pinned to one CPU is assumed to be a per-CPU kernel thread, which the
+//! kernel knows. The CPU use of a task is not estimated: every task is assumed to need the fastest
+//! CPU, where the kernel searches the first that suffices.
 
 use super::{Discipline, Fair};
 use crate::policy::{Context, LEVELS};
@@ -22,7 +28,7 @@ use std::cmp::Reverse;
 pub(super) const IMBALANCE_PERCENT: u64 = 117;
 
 impl<D: Discipline> Fair<D> {
-    /// What waits and runs on `cpu`, by weight, of what it can do.
+    /// The weight of the waiting and running tasks of `cpu`, divided by its speed.
     pub(super) fn load(&self, cx: &Context, cpu: CpuId) -> u64 {
         let load = self.queues[cpu.index()].load;
         match &cx.machine().topology {
@@ -31,7 +37,7 @@ impl<D: Discipline> Fair<D> {
         }
     }
 
-    /// Where `task` was last, or the first CPU it may run on.
+    /// The last CPU of `task`, or the first that it may use.
     fn last_cpu(&self, cx: &Context, task: TaskId) -> CpuId {
         let last = self.tasks[task.index()].cpu;
         if cx.allowed(task, last) {
@@ -40,11 +46,13 @@ impl<D: Discipline> Fair<D> {
         cx.allowed_cpus(task).next().unwrap_or(last)
     }
 
-    /// Where a woken task shall wait.
+    /// The CPU on which a woken task waits.
     pub(super) fn wake_cpu(&mut self, cx: &Context, task: TaskId, waker: Option<CpuId>) -> CpuId {
         let last = self.last_cpu(cx, task);
         let target = match waker {
-            Some(here) if here != last && cx.allowed(task, here) => self.affine_cpu(cx, task, here, last),
+            Some(here) if here != last && cx.allowed(task, here) => {
+                self.affine_cpu(cx, task, here, last)
+            }
             _ => last,
         };
         let uneven = cx.machine().topology.as_ref().filter(|topology| topology.has_speeds());
@@ -57,19 +65,29 @@ impl<D: Discipline> Fair<D> {
         if idle(last) && is_near(last) {
             return last;
         }
-        // What a per-CPU kernel thread wakes it often works for, and it is about to sleep: the task stays.
+        // A task that a per-CPU kernel thread wakes often waits for its work, and the thread is
+        // about to sleep: the task stays.
         let is_kernel_thread = |waker| cx.pinned(waker) == Some(last);
-        if waker == Some(last) && self.queues[last.index()].runnable <= 1 && cx.current(last).is_some_and(is_kernel_thread) {
+        if waker == Some(last)
+            && self.queues[last.index()].runnable <= 1
+            && cx.current(last).is_some_and(is_kernel_thread)
+        {
             return last;
         }
         let recent = std::mem::replace(&mut self.tasks[task.index()].recent, last);
         if recent != target && idle(recent) && is_near(recent) && cx.allowed(task, recent) {
             return recent;
         }
-        idle_among(cx, task, if uneven.is_some() { cx.spans(target)[LEVELS - 1] } else { cx.cluster(target) }, target).unwrap_or(target)
+        idle_among(
+            cx,
+            task,
+            if uneven.is_some() { cx.spans(target)[LEVELS - 1] } else { cx.cluster(target) },
+            target,
+        )
+        .unwrap_or(target)
     }
 
-    /// The waker's CPU or the task's last one?
+    /// Chooses between the waker's CPU and the task's last one.
     fn affine_cpu(&self, cx: &Context, task: TaskId, here: CpuId, last: CpuId) -> CpuId {
         let sync = self.options.sync_wakeups;
         let queue = &self.queues[here.index()];
@@ -81,18 +99,20 @@ impl<D: Discipline> Fair<D> {
         }
         let mut load_here = self.load(cx, here);
         if sync {
-            let waker = cx.current(here).map_or(0, |waker| u64::from(self.tasks[waker.index()].weight));
+            let waker =
+                cx.current(here).map_or(0, |waker| u64::from(self.tasks[waker.index()].weight));
             if waker > load_here {
                 return here;
             }
             load_here -= waker;
         }
         load_here += u64::from(self.tasks[task.index()].weight);
-        let load_last = self.load(cx, last) * (100 + (IMBALANCE_PERCENT - 100) / 2) + u64::from(sync);
+        let load_last =
+            self.load(cx, last) * (100 + (IMBALANCE_PERCENT - 100) / 2) + u64::from(sync);
         if load_here * 100 < load_last { here } else { last }
     }
 
-    /// Where a new task shall begin.
+    /// The CPU on which a new task starts.
     pub(super) fn fork_cpu(&self, cx: &Context, task: TaskId, waker: Option<CpuId>) -> CpuId {
         let here = match waker {
             Some(here) if cx.allowed(task, here) => here,
@@ -104,12 +124,17 @@ impl<D: Discipline> Fair<D> {
         if let Some(idle) = idle_for_new(cx, task, here) {
             return idle;
         }
-        let least = cx.allowed_cpus(task).min_by_key(|&cpu| (self.load(cx, cpu), cpu)).unwrap_or(here);
-        if self.load(cx, here) * 100 <= self.load(cx, least) * IMBALANCE_PERCENT { here } else { least }
+        let least =
+            cx.allowed_cpus(task).min_by_key(|&cpu| (self.load(cx, cpu), cpu)).unwrap_or(here);
+        if self.load(cx, here) * 100 <= self.load(cx, least) * IMBALANCE_PERCENT {
+            here
+        } else {
+            least
+        }
     }
 }
 
-/// Of the idle CPUs of the own node, or else of all, one in the cluster that has most of them.
+/// An idle CPU of the own node, or else of all, in the cluster with most idle CPUs.
 fn idle_for_new(cx: &Context, task: TaskId, here: CpuId) -> Option<CpuId> {
     let Some(topology) = &cx.machine().topology else { return idle_after(cx, task, here) };
     let suits = |cluster: &CpuSet| match cx.is_restricted(task) {
@@ -119,23 +144,30 @@ fn idle_for_new(cx: &Context, task: TaskId, here: CpuId) -> Option<CpuId> {
     let place = topology.place(here);
     let rank = |cluster: &'_ CpuSet| {
         let (idle, of) = (suits(cluster), topology.place(cluster.first()?));
-        (idle > 0).then_some((Reverse(in_full(of.speed)), of.node != place.node, Reverse(idle), of.cluster != place.cluster))
+        (idle > 0).then_some((
+            Reverse(in_full(of.speed)),
+            of.node != place.node,
+            Reverse(idle),
+            of.cluster != place.cluster,
+        ))
     };
     let ranked = topology.clusters().iter().filter_map(|cluster| Some((rank(cluster)?, cluster)));
     let (_, best) = ranked.min_by_key(|&(rank, _)| rank)?;
     idle_among(cx, task, best, here)
 }
 
-/// A speed as a number that can be compared.
+/// A speed as a comparable number.
 fn in_full(speed: f64) -> u16 {
     (speed * f64::from(u16::MAX)) as u16
 }
 
-/// The idle CPU of `span` on which `task` may run that is fastest, then one whose core idles as a whole, then `cpu` itself or the next one above it.
+/// The best idle CPU of `span` on which `task` may run: the fastest, then one on an idle core, then
+/// `cpu` itself or the next one after it.
 fn idle_among(cx: &Context, task: TaskId, span: &CpuSet, cpu: CpuId) -> Option<CpuId> {
     let Some(topology) = &cx.machine().topology else { return idle_after(cx, task, cpu) };
     if !topology.is_uneven() {
-        let mut allowed = cx.idle().intersection(span).filter(|&idle| cx.allowed(task, idle)).peekable();
+        let mut allowed =
+            cx.idle().intersection(span).filter(|&idle| cx.allowed(task, idle)).peekable();
         let lowest = allowed.peek().copied();
         return allowed.find(|&idle| idle >= cpu).or(lowest);
     }
@@ -146,8 +178,9 @@ fn idle_among(cx: &Context, task: TaskId, span: &CpuSet, cpu: CpuId) -> Option<C
     cx.idle().intersection(span).filter(|&idle| cx.allowed(task, idle)).min_by_key(rank)
 }
 
-/// The next idle CPU above `cpu`, or from the lowest on, on which `task` may run.
+/// The next idle CPU after `cpu`, cyclically, on which `task` may run.
 fn idle_after(cx: &Context, task: TaskId, cpu: CpuId) -> Option<CpuId> {
-    let mut allowed = cx.idle().above(cpu).chain(cx.idle().iter()).filter(|&idle| cx.allowed(task, idle));
+    let mut allowed =
+        cx.idle().above(cpu).chain(cx.idle().iter()).filter(|&idle| cx.allowed(task, idle));
     allowed.next()
 }

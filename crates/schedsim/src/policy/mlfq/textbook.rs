@@ -1,14 +1,18 @@
-//! The textbook's rules: down a level with every quantum that is used up, and everybody to the top now and then.
+//! The textbook's rules: down a level with every used quantum, and a periodic boost of all tasks to
+//! the top.
 //!
-//! A job begins at the top. Once it has used a quantum on a level, in one go or in several, it goes down one; at the bottom it stays. After each `period`
-//! all jobs are on top again. So short and interactive jobs run before long ones though nobody says which is which. Right for learning what
-//! feedback does. It does badly where many jobs are new or awake at once: those at the bottom get what is left, and a boost that brings everybody to
-//! the top at once makes interactive jobs wait behind all hogs for a round.
+//! A job starts at the top. Once it has used a quantum on a level, in one run or in several, it
+//! goes down one; at the bottom it stays. After each `period` all jobs return to the top. So short
+//! and interactive jobs run before long ones, without a hint which is which. Right for learning
+//! what feedback does. Bad where many jobs are new or awake at once: those at the bottom starve
+//! until the boost, and after a boost of all jobs interactive ones wait behind all hogs for a
+//! round.
 //!
-//! Source: R. & A. Arpaci-Dusseau, *Operating Systems: Three Easy Pieces*, chapter 8, rules 1 to 5; F. Corbató et al. 1962, "An Experimental
-//! Time-Sharing System".
+//! Source: R. & A. Arpaci-Dusseau, *Operating Systems: Three Easy Pieces*, chapter 8, rules 1 to 5;
+//! F. Corbató et al. 1962, "An Experimental Time-Sharing System".
 //!
-//! Deviations: quanta are as long on all levels (the book's 8.5 has longer ones further down). Priorities of tasks do not count, as the book's jobs have none.
+//! Deviations: quanta are equally long on all levels (the book's 8.5 has longer ones further down).
+//! Priorities of tasks are ignored, as the book's jobs have none.
 
 use super::{Feedback, Rules, Standing};
 use crate::Nanos;
@@ -19,14 +23,14 @@ use crate::policy::options::OptionSpec;
 /// The textbook's scheduler.
 pub type Textbook = Feedback<Book>;
 
-/// Parameters of [`Textbook`], which are the rules.
+/// Parameters of [`Textbook`]: its rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Book {
-    /// How many levels there are.
+    /// The number of levels.
     pub levels: u16,
-    /// How long a job runs on a level before it goes down.
+    /// The run time on a level before a job goes down.
     pub quantum: Nanos,
-    /// How often all jobs go to the top.
+    /// The period of the boost.
     pub period: Nanos,
 }
 
@@ -71,11 +75,13 @@ impl Rules for Book {
 /// The textbook's scheduler.
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "mlfq-textbook",
-    summary: "the textbook's feedback queue: down a level with every quantum, all tasks to the top now and then",
+    summary: "the textbook's feedback queue: down a level with every quantum, all tasks to the \
+              top now and then",
     source: "Arpaci-Dusseau, Operating Systems: Three Easy Pieces, chapter 8; Corbató et al. 1962",
     options: &[
         OptionSpec::count("levels", 1, 140, "levels", "how many levels there are").by_default("3"),
-        OptionSpec::duration("quantum", "how long a task runs on a level before it goes down").by_default("10ms"),
+        OptionSpec::duration("quantum", "how long a task runs on a level before it goes down")
+            .by_default("10ms"),
         OptionSpec::duration("period", "how often all tasks go to the top").by_default("1s"),
     ],
     structure: Some("priority"),
@@ -84,6 +90,10 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 
 impl From<&Given<'_>> for Book {
     fn from(given: &Given) -> Book {
-        Book { levels: given.count("levels"), quantum: given.duration("quantum"), period: given.duration("period") }
+        Book {
+            levels: given.count("levels"),
+            quantum: given.duration("quantum"),
+            period: given.duration("period"),
+        }
     }
 }

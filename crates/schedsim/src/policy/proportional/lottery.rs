@@ -1,11 +1,13 @@
-//! Lottery scheduling: for each quantum a ticket is drawn, and who holds it runs.
+//! Lottery scheduling: for each quantum a ticket is drawn, and its holder runs.
 //!
-//! Shares are right on average, and nobody starves but by bad luck; there is no state that could be wrong. Right where tickets come and go all the
-//! time. It does badly over short times: after n draws a share of p is off by about sqrt(p (1 - p) / n).
+//! Shares are right on average, and only bad luck starves a task; no state can go wrong. Right
+//! where tickets change all the time. Bad over short times: after n draws a share of p is off by
+//! about sqrt(p (1 - p) / n).
 //!
-//! Source: Waldspurger & Weihl 1994, "Lottery Scheduling: Flexible Proportional-Share Resource Management" (OSDI), 2 and 4.5: a task that uses only a
-//! part f of its quantum is worth 1/f of its tickets until it next wins (compensation tickets). Not here: currencies and transfers. Cost: O(n) per
-//! draw, a walk along those that wait, as in the paper's 4.2.
+//! Source: Waldspurger & Weihl 1994, "Lottery Scheduling: Flexible Proportional-Share Resource
+//! Management" (OSDI), 2 and 4.5: a task that uses only a part f of its quantum has 1/f of its
+//! tickets until it next wins (compensation tickets). Not implemented: currencies and transfers.
+//! Cost: O(n) per draw, a scan of the waiting tasks, as in the paper's 4.2.
 
 use super::{Options, Proportional, QUANTUM, Rule};
 use crate::policy::Shares;
@@ -15,12 +17,12 @@ use crate::{Nanos, Random, TaskId};
 /// The policy.
 pub type Lottery = Proportional<Tickets>;
 
-/// Who waits with how many tickets.
+/// The waiting tasks and their tickets.
 #[derive(Clone, Debug, Default)]
 pub struct Tickets {
-    /// What each task holds, and what it is worth at the moment.
+    /// The tickets of each task, and their current worth.
     tasks: Vec<(u32, u64)>,
-    /// In the order in which they came.
+    /// The waiting tasks in order of arrival.
     waiting: Vec<TaskId>,
 }
 
@@ -38,14 +40,26 @@ impl Rule for Tickets {
         self.tasks[task.index()] = (tickets.max(1), u64::from(tickets.max(1)));
     }
 
-    fn join(&mut self, _task: TaskId) {}
+    fn join(&mut self, _task: TaskId, _is_back: bool) {}
+
+    fn set_tickets(&mut self, task: TaskId, tickets: u32, _ran: Option<Nanos>) {
+        let (held, worth) = &mut self.tasks[task.index()];
+        let (old, new) = (u128::from(*held), u128::from(tickets.max(1)));
+        *held = tickets.max(1);
+        *worth =
+            u64::try_from(u128::from(*worth) * new / old).unwrap_or(u64::MAX).max(u64::from(*held)); // compensation tickets, too
+    }
 
     fn leave(&mut self, _task: TaskId) {}
 
     fn charge(&mut self, task: TaskId, used: Nanos, quantum: Nanos) {
         let (tickets, worth) = &mut self.tasks[task.index()];
         let held = u64::from(*tickets);
-        *worth = if used < quantum { held.saturating_mul(quantum.0 / used.0.max(1)).max(held) } else { held };
+        *worth = if used < quantum {
+            held.saturating_mul(quantum.0 / used.0.max(1)).max(held)
+        } else {
+            held
+        };
     }
 
     fn wait(&mut self, task: TaskId) {

@@ -1,11 +1,15 @@
-//! Stride scheduling: everybody has a pass, which advances by what was used over the tickets held, and the least pass runs.
+//! Stride scheduling: each task has a pass, which advances by its CPU time over its tickets, and
+//! the smallest pass runs.
 //!
-//! Deterministic, and no pair of tasks is further apart than a quantum. Right where shares shall be exact over short times too. It does badly at
-//! latency: a task that wakes waits for its turn as if it had not slept, however little it needs.
+//! Deterministic, and no two tasks are further apart than a quantum. Right where shares must be
+//! exact over short times, too. Bad at latency: a woken task waits as if it had not slept, even if
+//! it needs little.
 //!
-//! Source: Waldspurger & Weihl 1995, "Stride Scheduling: Deterministic Proportional-Share Resource Management" (MIT/LCS/TM-528), figures 1 and 4:
-//! dynamic participation (a task that leaves takes along how far its pass is ahead of the global one, and comes back with that), quanta that are not
-//! used up advance by what was used. Cost: O(log n).
+//! Source: Waldspurger & Weihl 1995, "Stride Scheduling: Deterministic Proportional-Share Resource
+//! Management" (MIT/LCS/TM-528), figures 1, 4 and 5. Dynamic participation: a task that leaves
+//! stores how far its pass is ahead of the global one, and returns with that. A quantum that is not
+//! used up advances the pass by the used part. A change of tickets scales how far ahead a task is.
+//! Cost: O(log n).
 
 use super::{Options, Proportional, QUANTUM, Rule};
 use crate::policy::descriptor::{Descriptor, Make};
@@ -16,18 +20,18 @@ use std::collections::BTreeSet;
 /// The policy.
 pub type Stride = Proportional<Strides>;
 
-/// Passes are counted in ns of a task with one ticket, times this.
+/// A pass counts ns of a task with one ticket, times this.
 const SCALE: u128 = 1 << 10;
 
-/// Who has used how much by tickets.
+/// The passes of all tasks.
 #[derive(Clone, Debug, Default)]
 pub struct Strides {
     tasks: Vec<Client>,
     waiting: BTreeSet<(u64, u64, TaskId)>,
-    /// The pass of one that had all tickets of those that compete.
+    /// The pass of a task with all tickets of the competitors.
     global: u64,
     tickets: u64,
-    /// The place of the next among equals.
+    /// The sequence number of the next task among equals.
     tail: u64,
 }
 
@@ -35,8 +39,11 @@ pub struct Strides {
 struct Client {
     tickets: u32,
     pass: u64,
-    /// While it does not compete: by how much its pass was ahead of the global one.
-    remain: u64,
+    /// While it does not compete: how far its pass was ahead of the global one.
+    remain: i64,
+    competes: bool,
+    /// The charged part of its current quantum.
+    paid: Nanos,
     place: u64,
 }
 
@@ -54,21 +61,48 @@ impl Rule for Strides {
         self.tasks[task.index()] = Client { tickets: tickets.max(1), ..Client::default() };
     }
 
-    fn join(&mut self, task: TaskId) {
+    fn join(&mut self, task: TaskId, is_back: bool) {
         let client = &mut self.tasks[task.index()];
-        client.pass = self.global + client.remain;
+        // A task that was behind and slept returns without a claim: other passes have advanced
+        // meanwhile.
+        client.competes = true;
+        client.pass = self.global.saturating_add_signed(if is_back {
+            client.remain
+        } else {
+            client.remain.max(0)
+        });
         self.tickets += u64::from(client.tickets);
     }
 
     fn leave(&mut self, task: TaskId) {
         let client = &mut self.tasks[task.index()];
-        // One that is behind does not come back with a claim: passes of others have moved on meanwhile.
-        client.remain = client.pass.saturating_sub(self.global);
+        client.competes = false;
+        client.remain = client.pass.wrapping_sub(self.global).cast_signed();
         self.tickets -= u64::from(client.tickets);
+    }
+
+    /// Figure 5, `client_modify`: scales how far ahead the task is by its tickets.
+    fn set_tickets(&mut self, task: TaskId, tickets: u32, ran: Option<Nanos>) {
+        if let Some(ran) = ran {
+            self.charge(task, ran, ran);
+            self.tasks[task.index()].paid = ran;
+        }
+        let competes = self.tasks[task.index()].competes;
+        if competes {
+            self.leave(task);
+        }
+        let client = &mut self.tasks[task.index()];
+        let old = std::mem::replace(&mut client.tickets, tickets.max(1));
+        client.remain =
+            (i128::from(client.remain) * i128::from(old) / i128::from(client.tickets)) as i64;
+        if competes {
+            self.join(task, true);
+        }
     }
 
     fn charge(&mut self, task: TaskId, used: Nanos, _quantum: Nanos) {
         let client = &mut self.tasks[task.index()];
+        let used = used.saturating_sub(std::mem::take(&mut client.paid));
         let scaled = u128::from(used.0) * SCALE;
         client.pass += (scaled / u128::from(client.tickets)) as u64;
         self.global += (scaled / u128::from(self.tickets.max(1))) as u64;
@@ -99,16 +133,21 @@ impl Rule for Strides {
     }
 
     fn shares(&self, quantum: Nanos) -> Option<Shares> {
-        // Whoever starts has the least pass; after a quantum it is ahead of that by no more than a quantum of the lightest.
-        Some(Shares { measure: ShareMeasure::Spread { fixed: quantum, per_task: Nanos::ZERO }, undisturbed: true })
+        // A task that starts has the smallest pass; after a quantum it is ahead of that by at most
+        // a quantum of the lightest.
+        Some(Shares {
+            measure: ShareMeasure::Spread { fixed: quantum, per_task: Nanos::ZERO },
+            undisturbed: true,
+        })
     }
 }
 
 /// Stride scheduling.
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "stride",
-    summary: "stride scheduling: shares by weight to the quantum, the task with the least pass runs",
-    source: "Waldspurger & Weihl 1995, Stride Scheduling (MIT/LCS/TM-528), figures 1 and 4",
+    summary: "stride scheduling: shares by weight to the quantum, the task with the least pass \
+              runs",
+    source: "Waldspurger & Weihl 1995, Stride Scheduling (MIT/LCS/TM-528), figures 1, 4 and 5",
     options: &[QUANTUM],
     structure: Some("rbtree"),
     scheduler: &Make(|given| Stride::new(given.cpus(), Options::from(given))),

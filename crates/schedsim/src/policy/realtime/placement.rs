@@ -1,4 +1,5 @@
-//! Which CPU runs which real-time task: where one wakes, whom a CPU takes, and whom a task that has to wait may push aside.
+//! Chooses CPUs for real-time tasks: where a task wakes, which task a CPU takes, and which CPU a
+//! waiting task preempts.
 
 use super::{Queue, RealTime};
 use crate::policy::{Context, Effect};
@@ -6,7 +7,7 @@ use crate::{CpuId, TaskId};
 use readyq::{Nodes, ReadyQueue};
 use std::cmp::Reverse;
 
-/// Who shall run. In order of importance, then its own before foreign ones, then the CPU.
+/// The next task of a CPU. Ordered by importance, then own tasks before foreign ones, then by CPU.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Best {
     prio: u8,
@@ -16,7 +17,7 @@ pub struct Best {
 }
 
 impl RealTime {
-    /// On which CPU a waking task shall wait.
+    /// The CPU on which a waking task waits.
     pub fn select_cpu(&self, cx: &Context, task: TaskId) -> CpuId {
         let last = cx.task(task).cpu;
         if cx.allowed(task, last) && self.runs_less(cx, last, cx.task(task).prio) {
@@ -29,35 +30,43 @@ impl RealTime {
         }
     }
 
-    /// The most important task that `cpu` may run, of its own if they are equals.
+    /// The most important task that `cpu` may run; ties go to its own.
     pub(super) fn best(&self, cx: &Context, cpu: CpuId) -> Option<Best> {
         let queue = &self.queues[cpu.index()];
         if self.waiting == 0 || queue.is_closed(cx.now()) {
             return None;
         }
         let nodes = Nodes::from_ref(&self.nodes);
-        let of = |task, from| Best { prio: cx.task(task).prio, is_foreign: from != cpu, from, task };
+        let of =
+            |task, from| Best { prio: cx.task(task).prio, is_foreign: from != cpu, from, task };
         let own = queue.tasks.peek(nodes).map(|task| of(task, cpu));
         if self.waiting == queue.waiting {
             return own;
         }
-        let others = self.queues.iter().zip(cx.machine().all()).filter(|(other, from)| *from != cpu && other.waiting > 0);
+        let others = self
+            .queues
+            .iter()
+            .zip(cx.machine().all())
+            .filter(|(other, from)| *from != cpu && other.waiting > 0);
         let foreign = others.filter_map(|(other, from)| {
-            let task = other.tasks.find(nodes, |task| other.running != Some(task) && cx.allowed(task, cpu))?;
+            let task = other
+                .tasks
+                .find(nodes, |task| other.running != Some(task) && cx.allowed(task, cpu))?;
             Some(of(task, from))
         });
         foreign.chain(own).min()
     }
 
-    /// Whether `cpu` runs something that matters less than `prio`, or idles, and will go on doing so.
+    /// Whether `cpu` idles or runs a task less important than `prio`, and will continue to.
     pub(super) fn runs_less(&self, cx: &Context, cpu: CpuId, prio: u8) -> bool {
         self.importance(cx, cpu).is_some_and(|importance| importance > prio)
     }
 
-    /// The number of what `cpu` runs: the higher, the less it matters. `None` if it is about to choose or not to be had.
+    /// The importance of the task on `cpu`: the higher, the less important. `None` if it is about
+    /// to dispatch or unavailable.
     fn importance(&self, cx: &Context, cpu: CpuId) -> Option<u8> {
         let queue = &self.queues[cpu.index()];
-        if queue.is_closed(cx.now()) || self.told.contains(cpu) {
+        if queue.is_closed(cx.now()) || self.kicked.contains(cpu) {
             return None;
         }
         match cx.current(cpu) {
@@ -66,26 +75,28 @@ impl RealTime {
         }
     }
 
-    /// The CPU for `task` that runs what matters least, if that matters less than `task`; the lowest among equals.
+    /// The CPU that runs the least important task, if that is less important than `task`; the
+    /// lowest CPU among equals.
     pub(super) fn victim(&self, cx: &Context, task: TaskId) -> Option<CpuId> {
         let prio = cx.task(task).prio;
         if let Some(only) = cx.pinned(task) {
             return Some(only).filter(|&cpu| self.runs_less(cx, cpu, prio));
         }
-        let candidates = cx.allowed_cpus(task).filter_map(|cpu| Some((self.importance(cx, cpu)?, Reverse(cpu))));
+        let candidates =
+            cx.allowed_cpus(task).filter_map(|cpu| Some((self.importance(cx, cpu)?, Reverse(cpu))));
         candidates.max().filter(|&(importance, _)| importance > prio).map(|(_, cpu)| cpu.0)
     }
 
-    /// Finds a CPU for somebody who waits, other than who `goes_on`.
-    pub(super) fn push(&mut self, cx: &Context, goes_on: Option<TaskId>) -> Effect {
+    /// Finds a CPU for a waiting task other than `continues`.
+    pub(super) fn push(&mut self, cx: &Context, continues: Option<TaskId>) -> Effect {
         let nodes = Nodes::from_ref(&self.nodes);
         let all_alike = self.restricted == 0;
         let suits = |queue: &Queue| {
-            let waits = |task| queue.running != Some(task) && goes_on != Some(task);
+            let waits = |task| queue.running != Some(task) && continues != Some(task);
             let mut suits = |task| waits(task) && (all_alike || self.victim(cx, task).is_some());
             queue.tasks.find(nodes, &mut suits).and_then(|task| self.victim(cx, task))
         };
         let victim = self.queues.iter().filter(|queue| queue.waiting > 0).find_map(suits);
-        victim.map_or(Effect::Nothing, |cpu| self.tell(cpu))
+        victim.map_or(Effect::Nothing, |cpu| self.kick(cpu))
     }
 }

@@ -1,18 +1,20 @@
-//! Real-time throttling: real-time tasks run for so long in each second and no longer, so that something else can run, if only a shell.
+//! Real-time throttling: limits the time of real-time tasks in each second, so that other tasks,
+//! such as a shell, can run.
 //!
-//! What they run too long before they are stopped, at a tick, is taken from the next second. On average they run exactly for what is allowed.
+//! An overrun until the stop at a tick is subtracted from the next second. On average they run
+//! exactly the allowed time.
 
 use super::PERIOD;
 use crate::{Nanos, Time};
 
-/// The account of one CPU.
+/// The throttling state of one CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Throttle {
-    /// For how long real-time tasks may run in each second.
+    /// The allowed time of real-time tasks in each second.
     allowance: Option<Nanos>,
-    /// What they have run, less what they were allowed to in earlier seconds.
+    /// Their run time less the allowances of earlier seconds.
     spent: Nanos,
-    /// Up to which second that counts.
+    /// The second up to which `spent` is computed.
     second: u64,
     /// Until when they may not run.
     until: Time,
@@ -23,7 +25,7 @@ impl Throttle {
         Throttle { allowance, spent: Nanos::ZERO, second: 0, until: Time::ZERO }
     }
 
-    /// Whether real-time tasks may not run now.
+    /// Whether real-time tasks are throttled now.
     #[inline]
     pub fn is_on(&self, now: Time) -> bool {
         now < self.until
@@ -34,23 +36,24 @@ impl Throttle {
         self.until
     }
 
-    /// They have run for `ran` until `now`.
+    /// Charges `ran` until `now`.
     #[inline]
     pub fn spend(&mut self, ran: Nanos, now: Time) {
         if let Some(allowance) = self.allowance {
             let seconds = now.0 / PERIOD.0 - self.second;
             self.second += seconds;
-            self.spent = (self.spent + ran).saturating_sub(Nanos(allowance.0.saturating_mul(seconds)));
+            self.spent =
+                (self.spent + ran).saturating_sub(Nanos(allowance.0.saturating_mul(seconds)));
         }
     }
 
-    /// Throttles them if they have run for too long. Returns whether that is so.
+    /// Starts throttling if they have run too long. Returns whether they have.
     pub fn is_due(&mut self, now: Time) -> bool {
         self.spend(Nanos::ZERO, now);
         let Some(allowance) = self.allowance.filter(|&allowance| self.spent > allowance) else {
             return false;
         };
-        // After so many seconds they have less than one allowance left to make up for.
+        // After this many seconds less than one allowance is left to make up for.
         let seconds = self.spent.0 / allowance.0.max(1);
         self.until = Time((self.second + seconds).saturating_mul(PERIOD.0));
         true

@@ -1,4 +1,4 @@
-//! The tasks of a model that are alive.
+//! The live tasks of a model.
 
 use super::stream::Streams;
 use super::{After, Kind, Model, Stream, after, count, duration};
@@ -8,26 +8,27 @@ use std::hint::black_box;
 /// The stream of gaps between arrivals; no task has this number.
 const ARRIVALS: u64 = u64::MAX;
 
-/// Draws tasks, and for each that is alive its next burst and pause. The engine asks, in this order: [`arrive`](Self::arrive) for a task to come, one ahead;
-/// [`next_burst`](Self::next_burst) whenever it wakes; [`leave`](Self::leave) when it has exited.
+/// Draws tasks, and the next burst and pause of each live one. The engine calls
+/// [`arrive`](Self::arrive) for the next task, one in advance; [`next_burst`](Self::next_burst)
+/// whenever a task wakes; [`leave`](Self::leave) when it has exited.
 #[derive(Clone, Debug)]
 pub struct Population<'m> {
     model: &'m Model,
     streams: Streams,
     gaps: Stream,
-    /// When the last one came, or will come.
+    /// The time of the last or next arrival.
     last_arrival: Time,
-    /// Tasks that have come, the one ahead included: the number of the next.
+    /// The number of arrivals, including the one in advance: the number of the next task.
     born: u64,
     /// Measured tasks that have not left yet.
     unfinished: u64,
     lives: Vec<Life>,
-    /// Ids to be used again, the last one first.
+    /// Free ids, used from the last on.
     free: Vec<TaskId>,
     over: bool,
 }
 
-/// What is left of a task. 24 bytes.
+/// The rest of a task. 24 bytes.
 #[derive(Clone, Copy, Debug)]
 struct Life {
     stream: Stream,
@@ -38,7 +39,7 @@ struct Life {
     measured: bool,
 }
 
-/// A task that will come.
+/// The next arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arrival {
     pub task: TaskId,
@@ -47,7 +48,7 @@ pub struct Arrival {
 }
 
 impl<'m> Population<'m> {
-    /// Nobody yet.
+    /// No tasks yet.
     pub fn new(model: &'m Model, seed: u64) -> Population<'m> {
         Population {
             model,
@@ -62,7 +63,7 @@ impl<'m> Population<'m> {
         }
     }
 
-    /// The next task to come; `None` when all have.
+    /// The next task; `None` when all have arrived.
     #[inline(always)]
     pub fn arrive(&mut self) -> Option<Arrival> {
         let length = self.model.length;
@@ -75,8 +76,15 @@ impl<'m> Population<'m> {
         self.born += 1;
         let mut stream = self.streams.of(number);
         let kind = self.model.begin(&mut stream);
-        let bursts_left = count(self.model.classes[usize::from(kind.class)].bursts.draw(&mut stream));
-        let life = Life { stream, demand: Nanos::ZERO, bursts_left, class: kind.class, measured: length.measures(number) };
+        let bursts_left =
+            count(self.model.classes[usize::from(kind.class)].bursts.draw(&mut stream));
+        let life = Life {
+            stream,
+            demand: Nanos::ZERO,
+            bursts_left,
+            class: kind.class,
+            measured: length.measures(number),
+        };
         let task = match self.free.pop() {
             Some(task) => {
                 self.lives[task.index()] = life;
@@ -91,7 +99,7 @@ impl<'m> Population<'m> {
         Some(Arrival { task, time: self.last_arrival, kind })
     }
 
-    /// Whether a task of this kind is known to need the CPU all the time.
+    /// Whether a task of this kind is known as processor-intensive.
     #[inline]
     pub fn is_intensive(&self, kind: Kind) -> bool {
         self.model.classes[usize::from(kind.class)].intensive
@@ -113,12 +121,12 @@ impl<'m> Population<'m> {
         (run, Some(pause))
     }
 
-    /// Reads what is known of a task, so that it is at hand when its next burst is drawn.
+    /// Prefetches the state of a task for its next burst.
     pub fn fetch(&self, task: TaskId) {
         black_box(self.lives[task.index()].stream);
     }
 
-    /// The task has exited, and its id is free. Its bursts and pauses, all together.
+    /// The task has exited, and its id is free. Returns the sum of its bursts and pauses.
     #[inline]
     pub fn leave(&mut self, task: TaskId) -> Nanos {
         let life = &self.lives[task.index()];
@@ -128,7 +136,7 @@ impl<'m> Population<'m> {
         life.demand
     }
 
-    /// Whether there is nothing more to see: all measured tasks have left, or too many are alive.
+    /// Whether the run can end: all measured tasks have left, or too many tasks are alive.
     #[inline]
     pub fn is_over(&self) -> bool {
         self.over

@@ -1,4 +1,4 @@
-//! From the logs of the tasks to their scripts, one task at a time.
+//! Writes the scripts from the logs of the tasks, one task at a time.
 
 use super::log::Deed;
 use super::report::EdgeCounts;
@@ -17,9 +17,14 @@ pub(super) fn assemble(
     mut report: ReplayReport,
 ) -> (Workload, ReplayReport) {
     let endings: Vec<Ending> = tasks.iter_mut().map(Task::close).collect();
-    let verdicts = Verdicts::new(&tasks, recorded.tasks, Nanos(recorded.end.0.saturating_mul(u64::from(recorded.cpus))));
+    let verdicts = Verdicts::new(
+        &tasks,
+        recorded.tasks,
+        Nanos(recorded.end.0.saturating_mul(u64::from(recorded.cpus))),
+    );
     let cpu_sets = options.affinities.iter().map(|(_, set)| set.clone()).collect();
-    let mut workload = Workload { tasks: Vec::with_capacity(tasks.len()), cpu_sets, ..Workload::default() };
+    let mut workload =
+        Workload { tasks: Vec::with_capacity(tasks.len()), cpu_sets, ..Workload::default() };
     for ((index, task), ending) in tasks.into_iter().enumerate().zip(endings) {
         let nameless = || TaskInfo { name: String::new(), pid: 0, tgid: 0, prio: 120 };
         let info = recorded.tasks.get(index).cloned().unwrap_or_else(nameless);
@@ -57,7 +62,7 @@ pub(super) fn assemble(
     (workload, report)
 }
 
-/// Where a task may run: as an option says, else on one CPU for a CPU's kernel threads, else anywhere.
+/// The affinity of a task: from an option, or one CPU for per-CPU kernel threads, or all CPUs.
 fn affinity(task: &TaskInfo, options: &ReplayOptions, cpus: u16) -> Affinity {
     let fits = |(which, _): &(TaskMatch, CpuSet)| match which {
         TaskMatch::Name(name) => *name == task.name,
@@ -66,7 +71,9 @@ fn affinity(task: &TaskInfo, options: &ReplayOptions, cpus: u16) -> Affinity {
     };
     match options.affinities.iter().position(fits) {
         Some(index) => Affinity::Set(index as u32),
-        None => kernel_threads::bound_cpu(task).filter(|cpu| cpu.0 < cpus).map_or(Affinity::Any, Affinity::Pinned),
+        None => kernel_threads::bound_cpu(task)
+            .filter(|cpu| cpu.0 < cpus)
+            .map_or(Affinity::Any, Affinity::Pinned),
     }
 }
 
@@ -74,12 +81,13 @@ fn affinity(task: &TaskInfo, options: &ReplayOptions, cpus: u16) -> Affinity {
 struct Writer<'a> {
     script: Script,
     id: TaskId,
-    /// Run since the last step.
+    /// The run time since the last step.
     run: Nanos,
-    /// Whether it ran at all, though the switch may have taken all of that.
+    /// Whether it ran at all, though switches may have taken all of that.
     has_run: bool,
     switch_cost: Nanos,
-    /// What switches took of the runs to come. A run that is shorter cannot have contained a whole one.
+    /// The time of switches to subtract from later runs. A run that is shorter than a switch
+    /// cannot have contained a complete one.
     owed: Nanos,
     verdicts: &'a Verdicts,
     report: &'a mut ReplayReport,
@@ -104,7 +112,11 @@ impl Writer<'_> {
             }
             Deed::Forked(task) => self.step(Action::Fork(task)),
             Deed::Slept { waker, kind, pause } => {
-                let verdict = if waker == TaskId::NONE { Verdict::INTERRUPT } else { self.verdicts.of(waker, self.id, kind) };
+                let verdict = if waker == TaskId::NONE {
+                    Verdict::INTERRUPT
+                } else {
+                    self.verdicts.of(waker, self.id, kind)
+                };
                 if verdict.dependency {
                     count(&mut self.report.dependencies, verdict.sure);
                     self.step(Action::Wait);
@@ -118,7 +130,7 @@ impl Writer<'_> {
     }
 
     fn step(&mut self, then: Action) {
-        // A script that begins with a pause stands for a task that begins asleep.
+        // A script that starts with a pause stands for a task that starts asleep.
         if self.has_run && self.script.is_empty() && self.run == Nanos::ZERO && then.ends_burst() {
             self.script.push(Nanos::ZERO, Action::Continue);
         }

@@ -1,15 +1,26 @@
-//! Which recorded tasks are kernel threads that keep their CPU.
+//! Recognises per-CPU kernel threads in a recording.
 
 use crate::CpuId;
 use crate::trace::TaskInfo;
 
-/// Kernel threads of which there is one per CPU: `name/CPU`.
-const PER_CPU: [&str; 9] = ["migration", "ksoftirqd", "cpuhp", "rcuc", "idle_inject", "irq_work", "watchdog", "ktimers", "backlog_napi"];
+/// Per-CPU kernel threads: `name/CPU`.
+const PER_CPU: [&str; 9] = [
+    "migration",
+    "ksoftirqd",
+    "cpuhp",
+    "rcuc",
+    "idle_inject",
+    "irq_work",
+    "watchdog",
+    "ktimers",
+    "backlog_napi",
+];
 
-/// The CPU that a kernel thread is bound to, from its name: `migration/3`, `kworker/3:1H`, but not `kworker/u8:2` (unbound) nor
-/// `rcuop/3` (bound to a CPU's callbacks, not to the CPU).
+/// The CPU that a kernel thread is bound to, from its name: `migration/3`, `kworker/3:1H`, but not
+/// `kworker/u8:2` (unbound) nor `rcuop/3` (bound to a CPU's callbacks, not to the CPU).
 ///
-/// A user's program can take such a name; one whose process id is known to differ from its thread id is not believed.
+/// A user's program can have such a name. A task whose process id is known to differ from its
+/// thread id does not count.
 pub(super) fn bound_cpu(task: &TaskInfo) -> Option<CpuId> {
     let (name, rest) = task.name.split_once('/')?;
     if task.tgid != 0 && task.tgid != task.pid {
@@ -23,11 +34,16 @@ pub(super) fn bound_cpu(task: &TaskInfo) -> Option<CpuId> {
     digits.parse().ok().map(CpuId)
 }
 
-/// Kernel threads that timers and interrupts wake, whatever runs at that moment: the waking says nothing about the running task.
+/// Kernel threads that timers and interrupts wake, whatever task runs at that moment: such a waking
+/// says nothing about the running task.
 pub(super) fn is_woken_by_interrupts(name: &str) -> bool {
-    const NAMES: [&str; 6] = ["rcu_preempt", "rcu_sched", "rcu_bh", "khugepaged", "kcompactd", "watchdogd"];
-    const FAMILIES: [&str; 6] = ["rcuc/", "rcuop/", "rcuog/", "ksoftirqd/", "ktimers/", "kcompactd"];
-    NAMES.contains(&name) || FAMILIES.iter().any(|family| name.starts_with(family)) || name.starts_with("irq/")
+    const NAMES: [&str; 6] =
+        ["rcu_preempt", "rcu_sched", "rcu_bh", "khugepaged", "kcompactd", "watchdogd"];
+    const FAMILIES: [&str; 6] =
+        ["rcuc/", "rcuop/", "rcuog/", "ksoftirqd/", "ktimers/", "kcompactd"];
+    NAMES.contains(&name)
+        || FAMILIES.iter().any(|family| name.starts_with(family))
+        || name.starts_with("irq/")
 }
 
 #[cfg(test)]

@@ -1,35 +1,37 @@
-//! What a task was seen to do, in order, while its scripts cannot be written yet: whether a waking is a dependency is decided at the end.
+//! The recorded deeds of a task, in order. The scripts are written at the end, when all wakings are
+//! classified as dependencies or delays.
 
 use crate::{Nanos, TaskId};
 
-/// What the recording says about where a waking came from, as far as it matters for the decision.
+/// The recorded context of a waking, as far as the classification needs it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// The running task did it: a dependency.
     Task,
-    /// A softirq in the running task: the task's own packet, or anybody's timer.
+    /// A softirq in the running task: the task's own packet, or any timer.
     Softirq,
     /// The running task or an interrupt.
     Unknown,
 }
 
-/// What ended a run.
+/// The end of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Deed {
-    /// Nothing; the run goes on. It began with this many switches to the task beyond the one that follows every pause.
+    /// Nothing; the run continues. It started with this many switches to the task beyond the one
+    /// that follows every pause.
     Ran { switches: u32 },
-    /// Woke a task, or so it seemed.
+    /// Woke a task, or seems to have.
     Woke { task: TaskId, kind: Kind },
     /// Forked a task.
     Forked(TaskId),
-    /// Slept, until `waker` (`NONE`: an interrupt, or something unseen) ended it.
+    /// Slept, until `waker` ended it (`NONE`: an interrupt, or an unrecorded event).
     Slept { waker: TaskId, kind: Kind, pause: Nanos },
 }
 
-/// The deeds of one task.
+/// The log of one task.
 ///
-/// A word is `tag (3 bits) | argument (29 bits) | run (32 bits)`; a sleep has a second word, `kind (2 bits) | pause (62 bits)`; a run of
-/// 4.3 s or more stands in a word of its own before the deed.
+/// A word is `tag (3 bits) | argument (29 bits) | run (32 bits)`; a sleep has a second word, `kind
+/// (2 bits) | pause (62 bits)`; a run of 4.3 s or more stands in a word of its own before the deed.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     words: Vec<u64>,
@@ -45,11 +47,11 @@ const WOKE: u64 = 2; // + kind
 const FORKED: u64 = 5;
 const SLEPT: u64 = 6;
 
-/// Tasks from this number on do not fit a word.
+/// Task ids from this number on do not fit a word.
 pub(super) const TASK_LIMIT: u32 = NOBODY;
 
 impl Log {
-    /// Appends what the task did after a run, and says where it stands.
+    /// Appends a deed after a run. Returns its position.
     pub fn push(&mut self, run: Nanos, deed: Deed) -> u32 {
         let mut run = run.0;
         if run >= RUN_LIMIT {
@@ -76,20 +78,20 @@ impl Log {
         self.words.is_empty()
     }
 
-    /// The waking at `at` came to nothing: only its run remains.
+    /// The waking at `at` had no effect: only its run remains.
     pub fn forget_waking(&mut self, at: u32) {
         debug_assert!((WOKE..FORKED).contains(&(self.words[at as usize] >> 61)));
         self.words[at as usize] &= RUN_LIMIT - 1;
     }
 
-    /// The sleep at `at`, taken to have been ended by nobody, was ended by `waker`.
+    /// The sleep at `at`, so far without a waker, was ended by `waker`.
     pub fn name_waker(&mut self, at: u32, waker: TaskId) {
         let word = &mut self.words[at as usize];
         debug_assert_eq!(*word >> 61, SLEPT);
         *word = SLEPT << 61 | u64::from(waker.0.min(NOBODY)) << 32 | *word & (RUN_LIMIT - 1);
     }
 
-    /// All runs with what ended them.
+    /// All runs with their deeds.
     pub fn entries(&self) -> impl Iterator<Item = (Nanos, Deed)> + '_ {
         let mut words = self.words.iter();
         std::iter::from_fn(move || {
@@ -97,7 +99,9 @@ impl Log {
             let argument = (word >> 32) as u32 & NOBODY;
             let deed = match word >> 61 {
                 RAN => Deed::Ran { switches: argument },
-                RAN_LONG => return Some((Nanos(word & ((1 << 61) - 1)), Deed::Ran { switches: 0 })),
+                RAN_LONG => {
+                    return Some((Nanos(word & ((1 << 61) - 1)), Deed::Ran { switches: 0 }));
+                }
                 FORKED => Deed::Forked(TaskId(argument)),
                 SLEPT => {
                     let second = words.next().copied().unwrap_or(0);
@@ -135,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_deed_comes_back_as_it_was_pushed() {
+    fn every_deed_is_read_as_it_was_pushed() {
         let kinds = [Kind::Task, Kind::Softirq, Kind::Unknown];
         let mut deeds = vec![
             Deed::Ran { switches: 3 },
@@ -158,10 +162,16 @@ mod tests {
     fn a_waking_can_be_forgotten_and_a_waker_be_named_later() {
         let mut log = Log::default();
         let woke = log.push(Nanos(5), Deed::Woke { task: TaskId(3), kind: Kind::Unknown });
-        let slept = log.push(Nanos(6), Deed::Slept { waker: TaskId::NONE, kind: Kind::Unknown, pause: Nanos(9) });
+        let slept = log.push(
+            Nanos(6),
+            Deed::Slept { waker: TaskId::NONE, kind: Kind::Unknown, pause: Nanos(9) },
+        );
         log.forget_waking(woke);
         log.name_waker(slept, TaskId(4));
         let expected = Deed::Slept { waker: TaskId(4), kind: Kind::Unknown, pause: Nanos(9) };
-        assert_eq!(log.entries().collect::<Vec<_>>(), [(Nanos(5), Deed::Ran { switches: 0 }), (Nanos(6), expected)]);
+        assert_eq!(
+            log.entries().collect::<Vec<_>>(),
+            [(Nanos(5), Deed::Ran { switches: 0 }), (Nanos(6), expected)]
+        );
     }
 }

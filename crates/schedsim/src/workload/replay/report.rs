@@ -2,7 +2,7 @@
 
 use crate::{Nanos, TaskId};
 
-/// How a recording became a workload, and which parts of that are guesses.
+/// The numbers of a conversion from a recording to a workload, and its uncertain parts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ReplayReport {
     /// CPU bursts.
@@ -11,42 +11,44 @@ pub struct ReplayReport {
     pub demand: Nanos,
     /// Memory of the scripts, in bytes.
     pub script_bytes: usize,
-    /// Sleeps ended by a task: the waker's work decides when.
+    /// Sleeps ended by a task: the waker's work decides their length.
     pub dependencies: EdgeCounts,
-    /// Sleeps ended by an interrupt or by nobody seen: they last as long as recorded.
+    /// Sleeps ended by an interrupt or by an unrecorded event: they keep their recorded length.
     pub delays: EdgeCounts,
     /// Wakings of tasks that had not gone to sleep and then did not.
     pub wakings_without_sleep: u64,
-    /// Tasks kept on one CPU because they are a CPU's kernel threads.
+    /// Tasks pinned because they are per-CPU kernel threads.
     pub pinned: u64,
     /// Tasks that an option restricts to some CPUs.
     pub restricted: u64,
-    /// The tasks that ended. When they have, what was recorded is done; see [`UntilEnded`](super::UntilEnded).
+    /// The tasks that ended. The recorded work is done when they have; see
+    /// [`UntilEnded`](super::UntilEnded).
     pub ended: Vec<TaskId>,
-    /// Tasks that had not ended and did not sleep at the end.
+    /// Tasks that were runnable or running at the end.
     pub unfinished: u64,
     /// Of these, the ones on a CPU.
     pub running_at_the_end: u64,
-    /// Runs whose beginning was not recorded.
+    /// Runs with an unrecorded start.
     pub unseen_switch_ins: u64,
-    /// Runs whose end was not recorded; nothing was credited for them.
+    /// Runs with an unrecorded end; they were credited with nothing.
     pub unseen_switch_outs: u64,
-    /// Sleeps whose end was not recorded.
+    /// Sleeps with an unrecorded end.
     pub unseen_wakings: u64,
-    /// Time of which it is not known whether it was run or sleep: the span of the guesses for unseen switch-ins.
+    /// The time for which running and sleeping cannot be distinguished: the total range of the
+    /// guesses for unseen switch-ins.
     pub uncertain_run: Nanos,
     /// CPU time taken off the recorded runs for the switches in them.
     pub switch_time: Nanos,
 }
 
-/// Sleeps by how sure it is what ended them.
+/// Sleeps by the certainty of their end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EdgeCounts {
-    /// The recording says so: its interrupt flags, or the CPU was idle.
+    /// The recording has the context: interrupt flags, or an idle CPU.
     pub recorded: u64,
-    /// A heuristic with evidence says so.
+    /// A heuristic found evidence.
     pub inferred: u64,
-    /// The heuristic had nothing to go by.
+    /// The heuristic found no evidence.
     pub doubtful: u64,
 }
 
@@ -58,7 +60,7 @@ impl EdgeCounts {
 }
 
 impl ReplayReport {
-    /// The share of sleeps of which it is doubtful what ended them, 0…1; `None` if there are no sleeps.
+    /// The share of sleeps with an uncertain end, 0…1; `None` if there are no sleeps.
     pub fn doubtful_share(&self) -> Option<f64> {
         let all = self.dependencies.total() + self.delays.total();
         (all > 0).then(|| (self.dependencies.doubtful + self.delays.doubtful) as f64 / all as f64)

@@ -1,4 +1,4 @@
-//! A recorded task while its events come in.
+//! The state of a recorded task during the conversion.
 
 use super::Mean;
 use super::log::{Deed, Kind, Log};
@@ -8,18 +8,21 @@ use crate::{CpuId, Nanos, TaskId, Time};
 #[derive(Debug)]
 pub(super) struct Task {
     pub status: Status,
-    /// Its last switch-out said that it ended. If it is seen again, it had only been preempted or had slept on its way out.
+    /// Its last switch-out had the state dead. If it runs again, it had only been preempted or had
+    /// slept while exiting.
     pub dead: bool,
-    /// A switch to it is due before its next run, as it slept or is new. Such switches go without saying in the log.
+    /// Its next run starts with a switch, as it slept or is new. The log does not store such
+    /// switches.
     expects_switch: bool,
     /// Switches to it since its last deed, beyond the expected one.
     switches: u32,
-    /// From when on its run is not accounted for, if it runs; else since when its status is what it is.
+    /// When the unaccounted part of its run started, if it runs; otherwise when its status
+    /// started.
     pub since: Time,
-    /// Its run since its last deed.
+    /// Its run time since its last deed.
     run: Nanos,
     pub log: Log,
-    /// It was seen being woken, but not yet asleep.
+    /// A waking of it was recorded, but no sleep yet.
     pub pending: Option<Pending>,
     pub start: Start,
     pub parent: TaskId,
@@ -27,7 +30,7 @@ pub(super) struct Task {
     pub cpu: CpuId,
     /// Where it was first.
     pub first_cpu: Option<CpuId>,
-    /// Its runs that were seen whole.
+    /// The mean of its completely recorded runs.
     pub runs: Mean,
 }
 
@@ -48,7 +51,7 @@ pub(super) enum Status {
 pub(super) struct Pending {
     pub waker: TaskId,
     pub kind: Kind,
-    /// Where it stands in the log of the waker.
+    /// The position in the log of the waker.
     pub at: u32,
 }
 
@@ -73,7 +76,7 @@ impl Default for Task {
 }
 
 impl Task {
-    /// Accounts for what it ran until now.
+    /// Accounts for its run until now.
     #[inline]
     pub fn charge(&mut self, now: Time) {
         if self.status == Status::Running && now > self.since {
@@ -82,7 +85,7 @@ impl Task {
         }
     }
 
-    /// It does something, having run since it last did.
+    /// Logs a deed, with the run since the last one.
     #[inline]
     pub fn put(&mut self, deed: Deed) -> u32 {
         let mut run = std::mem::take(&mut self.run);
@@ -93,7 +96,7 @@ impl Task {
         self.log.push(run, deed)
     }
 
-    /// Its sleep is over; says where that stands in its log.
+    /// Its sleep is over. Returns the position in its log.
     pub fn wake(&mut self, waker: TaskId, kind: Kind, now: Time) -> u32 {
         let pause = now.since(self.since);
         if self.log.is_empty() && !self.expects_switch && self.run == Nanos::ZERO {
@@ -124,7 +127,7 @@ impl Task {
         self.first_cpu.get_or_insert(cpu);
     }
 
-    /// Puts the rest of its run into the log; says how it ended.
+    /// Logs the rest of its run. Returns how it ended.
     pub fn close(&mut self) -> Ending {
         let ending = match self.status {
             Status::Asleep if self.dead => Ending::Exited,
@@ -138,11 +141,11 @@ impl Task {
     }
 }
 
-/// What a task was at the end of the recording.
+/// The state of a task at the end of the recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Ending {
     Exited,
     Asleep,
-    /// Runnable. Its script ends with what it had done by then.
+    /// Runnable. Its script ends with its work so far.
     Unfinished,
 }

@@ -1,19 +1,20 @@
-//! Where a replay should be compared with its recording: both up to the point where what was recorded is done.
+//! Ends the comparison of a replay with its recording where the recorded work is done.
 
 use crate::trace::{Event, EventKind, Observer, PrevState};
 use crate::{TaskId, Time};
 
 /// Passes events on until the last of some tasks has ended.
 ///
-/// A recording begins with a program and ends soon after it; the daemons and kernel threads that ran beside it do not end. In a replay they repeat
-/// their recorded pauses one after the other, each begun later by what the task had waited for a CPU, and so go on for a while when nothing is left
-/// to be done. That is no work of the workload. [`ReplayReport::ended`](super::ReplayReport::ended) says which tasks decide; if there are
-/// none, everything passes.
+/// A recording starts with a program and ends soon after it; daemons and kernel threads do not end.
+/// In a replay they repeat their recorded pauses, each delayed by the task's wait for a CPU, and so
+/// continue after the program's end. That is no work of the workload.
+/// [`ReplayReport::ended`](super::ReplayReport::ended) lists the tasks that decide; if it is empty,
+/// all events pass.
 pub struct UntilEnded<'a> {
     observer: &'a mut dyn Observer,
-    /// By task: whether its end is waited for.
+    /// By task: whether the comparison waits for its end.
     awaited: Vec<bool>,
-    /// How many are.
+    /// The number of such tasks left.
     left: usize,
     end: Option<Time>,
 }
@@ -27,14 +28,16 @@ impl<'a> UntilEnded<'a> {
         UntilEnded { observer, awaited, left, end: None }
     }
 
-    /// When the last of the tasks ended; `None` if one has not, or if there were none.
+    /// When the last of the tasks ended; `None` if one has not, or if there are none.
     pub fn end(&self) -> Option<Time> {
         self.end
     }
 
     /// Whether this event is the end of the last task.
     fn ends(&mut self, event: &Event) -> bool {
-        let EventKind::SchedSwitch { prev, prev_state: PrevState::Dead, .. } = event.kind else { return false };
+        let EventKind::SchedSwitch { prev, prev_state: PrevState::Dead, .. } = event.kind else {
+            return false;
+        };
         let awaited = self.awaited.get_mut(prev.0 as usize).is_some_and(std::mem::take);
         self.left -= usize::from(awaited);
         awaited && self.left == 0

@@ -1,8 +1,10 @@
-//! Dependency or delay: what a waking was whose context the recording does not tell.
+//! Classifies wakings of unknown context as dependencies or delays.
 //!
-//! An interrupt finds whoever happens to run, so its wakings name each task in proportion to the time that it ran; a task that wakes
-//! another does so again and again, and is often woken by it in turn. All wakings of one task by another get the same verdict, in two
-//! rounds: first the pairs for which the recording has evidence, then the others by what the first round found about the woken task.
+//! An interrupt can hit any running task, so its wakings name each task in proportion to the task's
+//! run time. A task that wakes another does so repeatedly, and is often woken by it in return. All
+//! wakings of one task by another get the same verdict, in two rounds: first the pairs for which
+//! the recording has evidence, then the others by the results of the first round for the woken
+//! task.
 
 use super::kernel_threads::is_woken_by_interrupts;
 use super::log::{Deed, Kind};
@@ -10,14 +12,14 @@ use super::task::Task;
 use crate::trace::TaskInfo;
 use crate::{Nanos, TaskId};
 
-/// What a waking was.
+/// The classification of a waking.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Verdict {
     pub dependency: bool,
     pub sure: Sure,
 }
 
-/// How sure a verdict is.
+/// The certainty of a verdict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Sure {
     Recorded,
@@ -39,16 +41,18 @@ impl Verdict {
 pub(super) struct Verdicts {
     /// By waker, then by woken task and kind.
     pairs: Vec<Pair>,
-    /// Where the pairs of each waker begin.
+    /// The index of each waker's first pair.
     rows: Vec<u32>,
 }
 
-/// A waker's wakings of one task in one [`Kind`] of context. Eight bytes, as a long recording may have as many pairs as wakings.
+/// A waker's wakings of one task in one [`Kind`] of context. Eight bytes, as a long recording may
+/// have as many pairs as wakings.
 #[derive(Clone, Copy)]
 struct Pair {
     /// `task << 2 | kind`.
     key: u32,
-    /// `count << 3 | verdict`; 0 is an open verdict, else bit 2 is set, and the others are its parts.
+    /// `count << 3 | verdict`; 0 is an open verdict, otherwise bit 2 is set, and the others encode
+    /// it.
     count: u32,
 }
 
@@ -75,54 +79,60 @@ impl Pair {
     }
 
     fn decide(&mut self, verdict: Verdict) {
-        self.count = self.count & !7 | 4 | u32::from(verdict.sure == Sure::Doubtful) << 1 | u32::from(verdict.dependency);
+        self.count = self.count & !7
+            | 4
+            | u32::from(verdict.sure == Sure::Doubtful) << 1
+            | u32::from(verdict.dependency);
     }
 }
 
-/// What the pairs of one task are judged by.
+/// The counts by which the pairs of one task are judged.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     ran: Nanos,
     slept: Nanos,
-    /// Sleeps ended by an interrupt on an idle CPU, by one whose context is recorded, or unseen.
+    /// Sleeps ended by an interrupt on an idle CPU, by an interrupt with a recorded context, or
+    /// unseen.
     woken_by_nobody: u32,
-    /// It is of a kind that only interrupts wake.
+    /// Whether only interrupts wake this kind of task.
     by_interrupts: bool,
-    /// By [`Kind`]: wakings by tasks.
+    /// Wakings by tasks, by [`Kind`].
     woken: [u32; 3],
-    /// By [`Kind`]: those of them that were dependencies, and delays, as far as the first round knows.
+    /// Dependencies and delays among them, by [`Kind`], as far as the first round decides.
     dependencies: [u32; 3],
     delays: [u32; 3],
 }
 
-/// What the judge looks at.
+/// The input of the verdicts.
 struct Scene<'a> {
     tasks: &'a [Task],
     infos: &'a [TaskInfo],
     sums: Vec<Sums>,
-    /// Nanoseconds of all CPUs together.
+    /// Nanoseconds of all CPUs.
     cpu_time: f64,
     /// The share of it that no task used.
     idle: f64,
 }
 
-/// How many times as many wakings as chance explains, and how many at least, are evidence.
+/// Wakings are evidence if they are this many times as many as by chance, and at least this many.
 const SIGNIFICANT: f64 = 3.0;
 
-/// By which factor at most two tasks' wakings of each other differ if one answers the other.
+/// If two tasks answer each other, their counts of wakings differ at most by this factor.
 const BALANCED: f64 = 4.0;
 
-/// The share of CPU time that must have been idle before wakings from idle tell how often interrupts wake.
+/// The share of idle CPU time above which wakings from idle CPUs show how often interrupts wake.
 const IDLE_ENOUGH: f64 = 0.02;
 
-/// How many wakings chance must predict before their number can acquit a pair of being dependent.
+/// The expected number of wakings by chance from which on the real number can rule out a
+/// dependency.
 const PREDICTED: f64 = 4.0;
 
-/// From how many known wakings of a task on the others are taken to be like most of them without doubt.
+/// The number of known wakings of a task from which on its unknown ones are classified like most of
+/// them, as certain.
 const KNOWN: u32 = 10;
 
 impl Verdicts {
-    /// Judges all pairs of a recording of `cpu_time` on all its CPUs together.
+    /// Judges all pairs of a recording; `cpu_time` is the sum over its CPUs.
     pub fn new(tasks: &[Task], infos: &[TaskInfo], cpu_time: Nanos) -> Verdicts {
         let (mut verdicts, mut sums) = Verdicts::count(tasks);
         for (sums, info) in sums.iter_mut().zip(infos) {
@@ -142,7 +152,8 @@ impl Verdicts {
                 let Some(verdict) = verdicts.judge(waker, pair, &scene) else { continue };
                 verdicts.pairs[index].decide(verdict);
                 let sums = &mut scene.sums[pair.task().index()];
-                let known = if verdict.dependency { &mut sums.dependencies } else { &mut sums.delays };
+                let known =
+                    if verdict.dependency { &mut sums.dependencies } else { &mut sums.delays };
                 known[pair.kind() as usize] += pair.count();
             }
         }
@@ -151,14 +162,15 @@ impl Verdicts {
                 let pair = verdicts.pairs[index];
                 if pair.verdict().is_none() {
                     let related = scene.related(waker, pair.task());
-                    verdicts.pairs[index].decide(scene.sums[pair.task().index()].usual(pair.kind(), related));
+                    verdicts.pairs[index]
+                        .decide(scene.sums[pair.task().index()].usual(pair.kind(), related));
                 }
             }
         }
         verdicts
     }
 
-    /// What a waking of `task` by `waker` was.
+    /// The verdict on wakings of `task` by `waker`.
     pub fn of(&self, waker: TaskId, task: TaskId, kind: Kind) -> Verdict {
         if kind == Kind::Task {
             return Verdict::CERTAIN;
@@ -194,7 +206,8 @@ impl Verdicts {
             woken.sort_unstable();
             for task in woken.drain(..) {
                 let counts = std::mem::take(&mut counts[task.index()]);
-                let pairs = [Kind::Task, Kind::Softirq, Kind::Unknown].map(|kind| Pair::new(task, kind, counts[kind as usize]));
+                let pairs = [Kind::Task, Kind::Softirq, Kind::Unknown]
+                    .map(|kind| Pair::new(task, kind, counts[kind as usize]));
                 verdicts.pairs.extend(pairs.into_iter().filter(|pair| pair.count() > 0));
             }
             verdicts.rows.push(verdicts.pairs.len() as u32);
@@ -206,7 +219,8 @@ impl Verdicts {
         self.rows[waker.index()] as usize..self.rows[waker.index() + 1] as usize
     }
 
-    /// How often `waker` woke `task` in the like of `kind`. In a softirq that is the loopback, which answers in softirqs; else anything.
+    /// How often `waker` woke `task` in a context like `kind`. A softirq counts only softirqs,
+    /// since the loopback answers in these; other kinds count everything.
     fn wakings(&self, waker: TaskId, task: TaskId, kind: Kind) -> u32 {
         let row = &self.pairs[self.row(waker)];
         let first = row.partition_point(|pair| pair.task() < task);
@@ -214,7 +228,7 @@ impl Verdicts {
         pairs.filter(|pair| pair.kind().is_like(kind)).map(|pair| pair.count()).sum()
     }
 
-    /// The first round: whether the recording has evidence on the wakings of one task by another.
+    /// The first round: the verdict on one pair, if the recording has evidence.
     fn judge(&self, waker: TaskId, pair: Pair, scene: &Scene) -> Option<Verdict> {
         let kind = pair.kind();
         let verdict = |dependency| Some(Verdict::new(dependency, Sure::Inferred));
@@ -228,7 +242,8 @@ impl Verdicts {
         let count = f64::from(pair.count());
         let all = f64::from(woken.woken[kind as usize] + woken.woken_by_nobody);
 
-        // If interrupts woke the sleeper, then at most the share of its sleep during which the waker ran would name the waker.
+        // If interrupts woke the sleeper, they would name the waker at most in proportion to its
+        // share of the sleep.
         let share = (wakes.ran.0 as f64 / (woken.slept.0 as f64).max(1.0)).min(1.0);
         let expected = all * share;
         if count > SIGNIFICANT * (expected + 1.0) {
@@ -240,40 +255,54 @@ impl Verdicts {
         if scene.idle > IDLE_ENOUGH && by_nobody >= SIGNIFICANT && count <= while_it_ran {
             return verdict(false);
         }
-        // A waker that runs most of the time proves nothing by being named often. But do the two answer one another?
-        let back = if count >= SIGNIFICANT { f64::from(self.wakings(pair.task(), waker, kind)) } else { 0.0 };
-        let like = [Kind::Task, Kind::Softirq, Kind::Unknown].into_iter().filter(|other| other.is_like(kind));
-        let all_back = f64::from(like.map(|like| wakes.woken[like as usize]).sum::<u32>() + wakes.woken_by_nobody);
+        // For a waker that runs most of the time, being named often proves nothing. But the two may
+        // answer each other.
+        let back = if count >= SIGNIFICANT {
+            f64::from(self.wakings(pair.task(), waker, kind))
+        } else {
+            0.0
+        };
+        let like = [Kind::Task, Kind::Softirq, Kind::Unknown]
+            .into_iter()
+            .filter(|other| other.is_like(kind));
+        let all_back = f64::from(
+            like.map(|like| wakes.woken[like as usize]).sum::<u32>() + wakes.woken_by_nobody,
+        );
         let balanced = BALANCED * count.min(back) > count.max(back);
         let dominant = 2.0 * count > all || 2.0 * back > all_back;
         if back >= SIGNIFICANT && (balanced || dominant) {
             return verdict(true);
         }
-        // Named as often as chance has it, by a task that it has nothing to do with.
-        (!scene.related(waker, pair.task()) && expected >= PREDICTED && all > count).then(|| Verdict::new(false, Sure::Inferred))
+        // Named as often as by chance, by an unrelated task.
+        (!scene.related(waker, pair.task()) && expected >= PREDICTED && all > count)
+            .then(|| Verdict::new(false, Sure::Inferred))
     }
 }
 
 impl Scene<'_> {
-    /// Whether two tasks are of one process, or of processes one of which forked the other.
+    /// Whether two tasks belong to one process, or to a process and its child.
     fn related(&self, one: TaskId, other: TaskId) -> bool {
         let process = |task: TaskId| match self.infos.get(task.index()) {
             Some(info) if info.tgid != 0 => Some(info.tgid),
             _ => None,
         };
-        let same = |one: TaskId, other: TaskId| one == other || process(one).is_some() && process(one) == process(other);
+        let same = |one: TaskId, other: TaskId| {
+            one == other || process(one).is_some() && process(one) == process(other)
+        };
         let parent = |task: TaskId| self.tasks[task.index()].parent;
         same(one, other) || same(parent(one), other) || same(one, parent(other))
     }
 }
 
 impl Sums {
-    /// The second round: without evidence about the pair, a waking of this task is what its others mostly are.
+    /// The second round: without evidence about the pair, the verdict of most other wakings of this
+    /// task.
     fn usual(&self, kind: Kind, related: bool) -> Verdict {
-        let (dependencies, delays) = (self.dependencies[kind as usize], self.delays[kind as usize] + self.woken_by_nobody);
+        let (dependencies, delays) =
+            (self.dependencies[kind as usize], self.delays[kind as usize] + self.woken_by_nobody);
         let known = dependencies + delays;
         let dependency = match kind {
-            // A softirq is as a rule not about the task that it interrupts.
+            // A softirq usually has nothing to do with the task that it interrupts.
             Kind::Softirq => dependencies > delays,
             _ => dependencies > delays || related || known == 0,
         };

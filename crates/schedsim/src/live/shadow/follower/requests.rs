@@ -1,4 +1,5 @@
-//! When the policy wants a running task to stop: at a tick, by its slice or by a preemption; and whether the recorded CPU did that.
+//! When the policy wants a running task to stop (tick, slice or preemption), and whether the
+//! recorded CPU stopped it.
 
 use super::{Divergence, Follower};
 use crate::policy::{Policy, Stop};
@@ -6,15 +7,16 @@ use crate::seat::TaskState;
 use crate::trace::{Event, EventKind};
 use crate::{CpuId, Nanos, Time};
 
-/// A slice may be looked at by so much too early or too late, as times are recorded a little before or after what they are of.
+/// The tolerance for the end of a slice: recorded times are a little before or after the event.
 const TOLERANCE: Nanos = Nanos(2_000);
-/// A tick that comes no longer than so before a switch waits until that is done, and is the next task's.
+/// A tick this close before a switch waits until the switch is done, and belongs to the next task.
 const SWITCH: Nanos = Nanos(4_000);
-/// A stop takes no longer from its cause until it is done.
+/// The longest time from the cause of a stop to the stop.
 const DONE: Nanos = Nanos(100_000);
 
 impl<P: Policy + Clone> Follower<P> {
-    /// All ticks before `event`, if the policy wants ticks, and the requests to stop a task that are unanswered by then. Returns whether the last tick comes right behind the event instead.
+    /// Applies all ticks before `event`, if the policy wants ticks, and the stop requests that are
+    /// due by then. Returns whether the last tick comes just after the event instead.
     pub(super) fn ticks_until(&mut self, event: &Event) -> bool {
         let (end, is_switch) = (event.time, matches!(event.kind, EventKind::SchedSwitch { .. }));
         let mut is_late = false;
@@ -23,7 +25,11 @@ impl<P: Policy + Clone> Follower<P> {
             is_late = is_switch && end.since(time) <= SWITCH;
             self.live.at(time);
             self.tick += 1;
-            self.live.machine().all().filter(|&cpu| !is_late || cpu != event.cpu).for_each(|cpu| self.ticks(cpu));
+            self.live
+                .machine()
+                .all()
+                .filter(|&cpu| !is_late || cpu != event.cpu)
+                .for_each(|cpu| self.ticks(cpu));
         }
         self.live.machine().all().for_each(|cpu| self.settle_request(cpu, end));
         is_late
@@ -35,8 +41,19 @@ impl<P: Policy + Clone> Follower<P> {
 
     /// The last tick interrupts `cpu`.
     pub(super) fn ticks(&mut self, cpu: CpuId) {
-        let is_running = self.live.current(cpu).is_some_and(|task| self.live.seat.state(task) == TaskState::Running);
-        let Some(ticks) = self.live.machine().ticks.as_ref().filter(|_| is_running && self.live.interrupted(cpu).is_none()) else { return };
+        let is_running = self
+            .live
+            .current(cpu)
+            .is_some_and(|task| self.live.seat.state(task) == TaskState::Running);
+        let Some(ticks) = self
+            .live
+            .machine()
+            .ticks
+            .as_ref()
+            .filter(|_| is_running && self.live.interrupted(cpu).is_none())
+        else {
+            return;
+        };
         let every = self.live.seat.policy().needs().tick.map(|period| ticks.within(period));
         if every.is_some_and(|every| self.tick.is_multiple_of(every)) {
             self.cpus[cpu.index()].is_called = true;
@@ -47,12 +64,18 @@ impl<P: Policy + Clone> Follower<P> {
         }
     }
 
-    /// If the policy wanted `cpu` to stop its task and that is still not done at `now`: the task ran on. The policy may have chosen it again, and then there was no switch to be recorded.
+    /// If `cpu` should have stopped its task and has not by `now`: the task continued. The policy
+    /// may have chosen it again, which records no switch.
     pub(super) fn settle_request(&mut self, cpu: CpuId, now: Time) {
-        let Some(since) = self.cpus[cpu.index()].stop_wanted.take_if(|since| now.since(*since) > DONE) else { return };
+        let Some(since) =
+            self.cpus[cpu.index()].stop_wanted.take_if(|since| now.since(*since) > DONE)
+        else {
+            return;
+        };
         let Some(task) = self.live.current(cpu) else { return };
         let before = (!self.is_trial).then(|| self.live.clone());
-        let why = if self.live.cpus[cpu.index()].preempted { Stop::Preempted } else { Stop::SliceOver };
+        let why =
+            if self.live.cpus[cpu.index()].preempted { Stop::Preempted } else { Stop::SliceOver };
         self.live.stopped(cpu, why);
         self.live.dispatch(cpu);
         self.outcome.judgement.decisions += 1;
@@ -70,7 +93,8 @@ impl<P: Policy + Clone> Follower<P> {
         (state.preempted, state.left) = (false, Nanos::MAX);
     }
 
-    /// How much the task of `cpu` has had of its slice since it runs or goes on, and how much was left then.
+    /// How much of its slice the task of `cpu` has used since it started or continued, and how much
+    /// was left then.
     pub(super) fn slice(&self, cpu: CpuId) -> (Nanos, Nanos) {
         let state = self.live.cpus[cpu.index()];
         (state.since.map_or(Nanos::ZERO, |since| self.live.now().since(since)), state.left)

@@ -1,0 +1,122 @@
+//! Writes traces in the formats of other programs: Perfetto's protobuf, Chrome's JSON, the text of
+//! `perf script`.
+//!
+//! An [`Export`] observes the event stream. Events that a format cannot express are counted in
+//! [`Omitted`], never dropped silently.
+
+mod chrome;
+mod names;
+mod occupancy;
+mod perf_script;
+mod perfetto;
+mod queue_lengths;
+
+pub use names::Names;
+pub use occupancy::{Interval, Occupancy};
+pub use queue_lengths::QueueLengths;
+
+use crate::trace_source::TraceSource;
+use program::Error;
+use schedsim::Time;
+use schedsim::trace::{Event, Observer};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+/// An export format.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Format {
+    /// Perfetto's protobuf, for <https://ui.perfetto.dev>: CPU rows, tasks, ready-queue lengths
+    Perfetto,
+    /// Chrome's JSON, for chrome://tracing and Perfetto
+    Chrome,
+    /// The text of `perf script`, which schedlab and most tools that know perf read
+    PerfScript,
+}
+
+impl Format {
+    /// The format for a file name.
+    pub fn of_name(path: &Path) -> Option<Format> {
+        let name = path.file_name()?.to_str()?;
+        let name = name.strip_suffix(".zst").unwrap_or(name);
+        match name {
+            _ if [".pftrace", ".perfetto-trace"].iter().any(|ending| name.ends_with(ending)) => {
+                Some(Format::Perfetto)
+            }
+            _ if name.ends_with(".json") => Some(Format::Chrome),
+            _ if name.ends_with(".txt") => Some(Format::PerfScript),
+            _ => None,
+        }
+    }
+}
+
+/// Events that the format cannot express.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Omitted {
+    /// `job_release` and `job_complete`.
+    pub jobs: u64,
+    /// `overhead`.
+    pub overheads: u64,
+}
+
+/// Writes events in one format.
+pub trait Export {
+    /// Writes the next events.
+    fn write(&mut self, chunk: &[Event]) -> io::Result<()>;
+    /// Ends the file; `end` is the end of the trace.
+    fn finish(&mut self, end: Time) -> io::Result<Omitted>;
+}
+
+/// Writes the trace at `source` to the file `to`, compressed with zstd if its name ends in `.zst`.
+pub fn export(source: &TraceSource, format: Format, to: &Path) -> Result<Omitted, Error> {
+    let failed = |error| Error::output(to, error);
+    let file = BufWriter::with_capacity(1 << 18, File::create(to).map_err(failed)?);
+    if to.extension().is_some_and(|extension| extension == "zst") {
+        let mut file = zstd::Encoder::new(file, 3).map_err(failed)?;
+        let omitted = export_to(source, format, &mut file, to)?;
+        file.finish().and_then(|mut file| file.flush()).map_err(failed)?;
+        return Ok(omitted);
+    }
+    let mut file = file;
+    let omitted = export_to(source, format, &mut file, to)?;
+    file.flush().map_err(failed)?;
+    Ok(omitted)
+}
+
+fn export_to(
+    source: &TraceSource,
+    format: Format,
+    out: &mut dyn Write,
+    to: &Path,
+) -> Result<Omitted, Error> {
+    let failed = |error| Error::output(to, error);
+    let names = Names::new(&source.header.tasks);
+    let cpus = source.header.cpus;
+    let mut export: Box<dyn Export + '_> = match format {
+        Format::Perfetto => Box::new(perfetto::Perfetto::new(out, names, cpus).map_err(failed)?),
+        Format::Chrome => Box::new(chrome::Chrome::new(out, names, cpus).map_err(failed)?),
+        Format::PerfScript => {
+            Box::new(perf_script::PerfScript::new(out, names, cpus).map_err(failed)?)
+        }
+    };
+    let mut feed = Feed { export: export.as_mut(), failure: None };
+    let end = source.feed(vec![&mut feed])?;
+    match feed.failure {
+        Some(error) => Err(failed(error)),
+        None => export.finish(end).map_err(failed),
+    }
+}
+
+/// Forwards events until writing fails.
+struct Feed<'a> {
+    export: &'a mut dyn Export,
+    failure: Option<io::Error>,
+}
+
+impl Observer for Feed<'_> {
+    fn events(&mut self, chunk: &[Event]) {
+        if self.failure.is_none() {
+            self.failure = self.export.write(chunk).err();
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Reads recordings of Linux, `perf script` text or `perf.data`, as a stream of events.
+//!
+//! The events go to the same [`Observer`]s as those of a simulation; memory grows with the number
+//! of tasks, not of events. The format is recognised by content, and both formats may be compressed
+//! with zstd. A bad file gives an [`Error`] with the place and the next step. A recording is
+//! imported completely or not at all.
+//!
+//! ```no_run
+//! use formats::import::{Options, read};
+//! use schedsim::trace::{Event, Observer};
+//!
+//! struct Count(usize);
+//! impl Observer for Count {
+//!     fn events(&mut self, chunk: &[Event]) {
+//!         self.0 += chunk.len();
+//!     }
+//! }
+//!
+//! let mut count = Count(0);
+//! let path = "workloads/redis.perf-script.txt.zst".as_ref();
+//! let recording = read(path, &Options::default(), vec![&mut count])?;
+//! println!("{} events of {} tasks in {}", count.0, recording.tasks.len(), recording.duration);
+//! # Ok::<(), formats::import::Error>(())
+//! ```
+#![deny(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::arithmetic_side_effects
+)]
+
+mod error;
+mod input;
+mod perf_data;
+mod perf_script;
+mod record;
+mod recorder;
+mod recording;
+mod report;
+mod tasks;
+
+use std::path::Path;
+
+use schedsim::Nanos;
+use schedsim::trace::{Observer, TaskInfo, Trace};
+
+pub use error::{Error, Place, Problem};
+pub use report::{CpuReport, EventCounts, Format, Report, WakeContexts};
+
+use input::{Content, Input};
+pub(crate) use input::{Unpacked, largest_unpacked, read_problem};
+use recorder::Recorder;
+
+/// Import options.
+#[derive(Default)]
+pub struct Options {
+    /// Accept a recording that lost more than one event in a hundred.
+    pub allow_lost: bool,
+    /// Called about once for each MiB of the file.
+    pub progress: Option<Box<dyn Fn(Progress)>>,
+}
+
+/// The progress of reading.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Bytes read so far, of the file on disk.
+    pub bytes_read: u64,
+    /// The file's size.
+    pub bytes_total: u64,
+}
+
+/// The data of a recording besides its events.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    /// The task of each [`TaskId`](schedsim::TaskId), by index. A pid that is reused after its task
+    /// ended gets a new id.
+    pub tasks: Vec<TaskInfo>,
+    /// The number of CPUs that the file shows: the highest CPU number plus one, or the number in
+    /// the file's header if that is larger.
+    pub cpus: u16,
+    /// From the first event to the last.
+    pub duration: Nanos,
+    /// Numbers of read, skipped and lost events, and warnings.
+    pub report: Report,
+}
+
+/// Reads the recording at `path` and passes its events to `observers`.
+///
+/// After an error the observers may have received some of the events; discard their results.
+pub fn read(
+    path: &Path,
+    options: &Options,
+    observers: Vec<&mut dyn Observer>,
+) -> Result<Recording, Error> {
+    let mut recorder = Recorder::new(Trace::new(observers));
+    let input = Input::open(path, options.progress.as_deref())?;
+    recorder.report.compressed = input.compressed;
+    let outcome = match input.content {
+        Content::Text(reader) => {
+            recorder.report.format = Format::PerfScript;
+            perf_script::read(reader, &mut recorder)
+        }
+        Content::Recording(reader) => {
+            recorder.report.format = Format::Recording;
+            recording::read(reader, &mut recorder)
+        }
+        Content::PerfData(source) => {
+            recorder.report.format = Format::PerfData;
+            perf_data::read(&source, &mut recorder)
+        }
+    };
+    outcome
+        .and_then(|()| recorder.finish(options.allow_lost))
+        .map_err(|(place, problem)| Error::new(path, place, problem))
+}

@@ -1,0 +1,299 @@
+//! Opens a recording and recognises its format.
+
+use std::fs::{File, Metadata};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use zstd::stream::read::Decoder;
+
+use super::Progress;
+use super::error::{Error, MOST_UNPACKED, Place, Problem};
+
+/// The number of bytes that decide the format.
+const SAMPLE: usize = 4096;
+
+/// The number of bytes that a compressed file of any size may unpack to.
+const SLACK: u64 = 64 << 20;
+
+/// The number of bytes between two progress calls.
+const PROGRESS_STEP: u64 = 1 << 20;
+
+/// Called with the progress of reading.
+pub(super) type OnProgress<'a> = Option<&'a dyn Fn(Progress)>;
+
+/// An open recording.
+pub(super) struct Input<'a> {
+    pub compressed: bool,
+    pub content: Content<'a>,
+}
+
+/// The format of a recording.
+pub(super) enum Content<'a> {
+    Text(Box<dyn Read + 'a>),
+    Recording(Box<dyn Read + 'a>),
+    PerfData(Source<'a>),
+}
+
+impl<'a> Input<'a> {
+    /// Opens the file and recognises its format by content.
+    pub fn open(path: &Path, progress: OnProgress<'a>) -> Result<Self, Error> {
+        Input::recognise(path, progress).map_err(|problem| Error::new(path, Place::File, problem))
+    }
+
+    fn recognise(path: &Path, progress: OnProgress<'a>) -> Result<Self, Problem> {
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            return Err(Problem::Directory);
+        }
+        let most = largest_unpacked(&metadata);
+        let mut file = Counted { file, progress, read: 0, total: metadata.len(), announced: 0 };
+        let mut sample = begin(&mut file)?;
+        let compressed = sample.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
+        let mut reader: Box<dyn Read + 'a> = Box::new(io::Cursor::new(sample.clone()).chain(file));
+        if compressed {
+            reader = Box::new(Unpacked::new(Decoder::new(reader).map_err(zstd_problem)?, most));
+            sample = begin(&mut reader)?;
+            reader = Box::new(io::Cursor::new(sample.clone()).chain(reader));
+        }
+        match what_is(&sample) {
+            What::Nothing => Err(Problem::Empty),
+            What::Text => Ok(Input { compressed, content: Content::Text(reader) }),
+            What::Recording => Ok(Input { compressed, content: Content::Recording(reader) }),
+            What::PerfData => Ok(Input {
+                compressed,
+                content: Content::PerfData(Source { path: path.to_owned(), compressed, progress }),
+            }),
+            What::Other(name) => Err(Problem::NotATrace(name.to_owned())),
+        }
+    }
+}
+
+/// A file that is read more than once, in pieces.
+pub(super) struct Source<'a> {
+    path: PathBuf,
+    compressed: bool,
+    progress: OnProgress<'a>,
+}
+
+impl<'a> Source<'a> {
+    /// Opens the file at its beginning, with or without progress.
+    pub fn open(&self, announced: Announced) -> Result<BufReader<Pieces<'a>>, Problem> {
+        let file = File::open(&self.path)?;
+        let progress = match announced {
+            Announced::No => None,
+            Announced::Yes => self.progress,
+        };
+        let metadata = file.metadata()?;
+        let file = Counted { file, progress, read: 0, total: metadata.len(), announced: 0 };
+        let pieces = if self.compressed {
+            Pieces::Zstd(Rewinding::new(file, largest_unpacked(&metadata))?)
+        } else {
+            Pieces::Plain(file)
+        };
+        Ok(BufReader::with_capacity(1 << 18, pieces))
+    }
+}
+
+/// Whether reading reports progress.
+#[derive(Clone, Copy)]
+pub(super) enum Announced {
+    No,
+    Yes,
+}
+
+/// A file that can be read in pieces, compressed or not.
+pub(super) enum Pieces<'a> {
+    Plain(Counted<'a>),
+    Zstd(Rewinding<'a>),
+}
+
+impl Pieces<'_> {
+    /// The length of the file if it is not compressed.
+    pub fn plain_length(&self) -> Option<u64> {
+        if let Pieces::Plain(file) = self { Some(file.total) } else { None }
+    }
+}
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Pieces::Plain(file) => file.read(buffer),
+            Pieces::Zstd(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Seek for Pieces<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        match self {
+            Pieces::Plain(file) => file.seek(to),
+            Pieces::Zstd(stream) => stream.seek(to),
+        }
+    }
+}
+
+/// The largest size to which a file may unpack, from its own size; unlimited for a pipe.
+pub(crate) fn largest_unpacked(metadata: &Metadata) -> u64 {
+    if metadata.is_file() {
+        metadata.len().saturating_mul(MOST_UNPACKED).saturating_add(SLACK)
+    } else {
+        u64::MAX
+    }
+}
+
+/// The output of a decoder, up to a number of bytes.
+pub(crate) struct Unpacked<R> {
+    decoder: R,
+    left: u64,
+}
+
+impl<R> Unpacked<R> {
+    /// Reads at most `most` bytes.
+    pub(crate) fn new(decoder: R, most: u64) -> Self {
+        Unpacked { decoder, left: most }
+    }
+}
+
+impl<R: Read> Read for Unpacked<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.decoder.read(buffer)?;
+        self.left = self.left.checked_sub(bytes(count)).ok_or(io::ErrorKind::FileTooLarge)?;
+        Ok(count)
+    }
+}
+
+/// A length as a number of bytes.
+fn bytes(count: usize) -> u64 {
+    count.try_into().unwrap_or(u64::MAX)
+}
+
+/// A decompressed file that can seek back: it decompresses again from the start. It needs neither
+/// memory nor a temporary file.
+pub(super) struct Rewinding<'a> {
+    /// `None` only during its replacement.
+    decoder: Option<Decoder<'static, BufReader<Counted<'a>>>>,
+    position: u64,
+    /// The largest size to which it may unpack.
+    most: u64,
+}
+
+impl<'a> Rewinding<'a> {
+    fn new(file: Counted<'a>, most: u64) -> io::Result<Self> {
+        Ok(Rewinding { decoder: Some(Decoder::new(file)?), position: 0, most })
+    }
+}
+
+impl Read for Rewinding<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(decoder) = &mut self.decoder else { return Ok(0) };
+        let count = decoder.read(buffer)?;
+        self.position = self.position.saturating_add(bytes(count));
+        if self.position > self.most { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(count) }
+    }
+}
+
+impl Seek for Rewinding<'_> {
+    /// Seeks from the start or the current position; a target past the end becomes the end.
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let target = match to {
+            SeekFrom::Start(offset) => Some(offset),
+            SeekFrom::Current(distance) => self.position.checked_add_signed(distance),
+            SeekFrom::End(_) => None,
+        };
+        let target = target.ok_or(io::ErrorKind::Unsupported)?;
+        if target < self.position
+            && let Some(decoder) = self.decoder.take()
+        {
+            let mut file = decoder.finish().into_inner();
+            file.seek(SeekFrom::Start(0))?;
+            *self = Rewinding::new(file, self.most)?;
+        }
+        let ahead = target.saturating_sub(self.position);
+        io::copy(&mut self.by_ref().take(ahead), &mut io::sink())?;
+        Ok(self.position)
+    }
+}
+
+/// The problem behind a failed read. Only the zstd decoder reports these kinds.
+pub(crate) fn read_problem(error: io::Error) -> Problem {
+    match error.kind() {
+        io::ErrorKind::FileTooLarge => Problem::Bomb,
+        io::ErrorKind::UnexpectedEof => {
+            Problem::Truncated("its zstd data stops inside a frame".to_owned())
+        }
+        io::ErrorKind::Other | io::ErrorKind::InvalidData => zstd_problem(error),
+        _ => Problem::from(error),
+    }
+}
+
+fn zstd_problem(error: io::Error) -> Problem {
+    Problem::Zstd(error.to_string())
+}
+
+enum What {
+    Nothing,
+    Text,
+    Recording,
+    PerfData,
+    Other(&'static str),
+}
+
+fn what_is(sample: &[u8]) -> What {
+    let known: [(&[u8], &'static str); 6] = [
+        (b"\x1f\x8b", "gzip data (decompress it first)"),
+        (b"\xfd7zXZ", "xz data (decompress it first)"),
+        (b"BZh", "bzip2 data (decompress it first)"),
+        (b"\x28\xb5\x2f\xfd", "zstd data within zstd data (decompress it once)"),
+        (b"\x17\x08\x44tracing", "a trace.dat of trace-cmd (record with perf instead)"),
+        (b"PERFFILE", "a perf.data of before Linux 3.0"),
+    ];
+    match sample {
+        [] => What::Nothing,
+        _ if sample.starts_with(&recording::MAGIC) => What::Recording,
+        _ if sample.starts_with(b"PERFILE2") || sample.starts_with(b"2ELIFREP") => What::PerfData,
+        _ if let Some((_, name)) = known.iter().find(|(magic, _)| sample.starts_with(magic)) => {
+            What::Other(name)
+        }
+        _ if sample.contains(&0) => What::Other("binary data"),
+        _ => What::Text,
+    }
+}
+
+/// The first bytes of `reader`, up to [`SAMPLE`].
+fn begin(reader: &mut impl Read) -> Result<Vec<u8>, Problem> {
+    let mut sample = Vec::with_capacity(SAMPLE);
+    reader.take(bytes(SAMPLE)).read_to_end(&mut sample).map_err(read_problem)?;
+    Ok(sample)
+}
+
+/// A file that counts the bytes read.
+pub(super) struct Counted<'a> {
+    file: File,
+    progress: OnProgress<'a>,
+    read: u64,
+    total: u64,
+    announced: u64,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        self.read = self.read.saturating_add(bytes(count));
+        if let Some(progress) = self.progress
+            && (self.read.saturating_sub(self.announced) >= PROGRESS_STEP || count == 0)
+        {
+            self.announced = self.read;
+            progress(Progress { bytes_read: self.read, bytes_total: self.total });
+        }
+        Ok(count)
+    }
+}
+
+impl Seek for Counted<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.read = self.file.seek(to)?;
+        self.announced = self.announced.min(self.read);
+        Ok(self.read)
+    }
+}

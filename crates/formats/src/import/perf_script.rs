@@ -1,0 +1,156 @@
+//! Parses the text of `perf script`, line by line. The kernel's own `trace` file in tracefs is
+//! similar and is read too.
+
+mod fields;
+mod header;
+mod lines;
+
+use schedsim::admission::{CpuNumber, Cpus, OutOfRange, Pid};
+use std::io::Read;
+
+use super::error::{Place, Problem, excerpt};
+use super::record::{self, Record, Tracepoint};
+use super::recorder::{Lost, Recorder};
+use header::{Header, number, split_perf_record};
+use lines::Lines;
+
+/// Reads all lines into `recorder`.
+pub(super) fn read(reader: impl Read, recorder: &mut Recorder<'_>) -> Result<(), (Place, Problem)> {
+    let mut lines = Lines::new(reader);
+    let mut in_callchain = false;
+    let outcome = loop {
+        match lines.next_line() {
+            Ok(Some(text)) => {
+                if let Err(problem) = line(text, &mut in_callchain, recorder) {
+                    break Err(problem);
+                }
+            }
+            Ok(None) => break Ok(()),
+            Err(problem) => break Err(problem),
+        }
+    };
+    recorder.report.lines = lines.number;
+    outcome.map_err(|problem| (Place::Line(lines.number), problem))
+}
+
+/// Parses one line: an event, a line of a call chain, a comment, or an empty line.
+#[inline]
+fn line(text: &[u8], in_callchain: &mut bool, recorder: &mut Recorder<'_>) -> Result<(), Problem> {
+    if text.first() == Some(&b'\t') {
+        *in_callchain = true;
+        return Ok(());
+    }
+    let Some(header) = Header::parse(text) else {
+        return no_event(text, *in_callchain, recorder);
+    };
+    *in_callchain = false;
+    let Some(tracepoint) = Tracepoint::named(header.event) else {
+        other_event(header.event, header.fields, recorder);
+        return Ok(());
+    };
+    let Some(what) = fields::parse(tracepoint, header.fields) else {
+        let fields =
+            || Problem::Fields { event: tracepoint.name(), fields: excerpt(header.fields) };
+        return Err(out_of_range(header.fields).unwrap_or_else(fields));
+    };
+    let current = if tracepoint == Tracepoint::Switch { header.current() } else { None };
+    recorder.record(&Record {
+        time: header.time,
+        cpu: header.cpu,
+        context: header.context,
+        current,
+        what,
+    })
+}
+
+/// Handles a line without the columns of an event.
+#[cold]
+fn no_event(text: &[u8], in_callchain: bool, recorder: &mut Recorder<'_>) -> Result<(), Problem> {
+    let trimmed = text.trim_ascii();
+    if trimmed.is_empty() {
+        return Ok(());
+    }
+    if text[0] == b'#' {
+        return comment(text, recorder);
+    }
+    if let Some(start) = memchr::memmem::find(text, b"PERF_RECORD_") {
+        let (name, rest) = split_perf_record(&text[start..]);
+        other_event(name, rest, recorder);
+        return Ok(());
+    }
+    if let Some(lost) = lost_by_ftrace(trimmed) {
+        recorder.lose(Lost::Records(lost));
+        return Ok(());
+    }
+    if in_callchain && text[0] == b' ' && is_source_line(trimmed) {
+        return Ok(());
+    }
+    Err(out_of_range(text).unwrap_or_else(|| Problem::Line(excerpt(text))))
+}
+
+/// The first number in an unreadable line that cannot be a CPU or a pid.
+#[cold]
+fn out_of_range(text: &[u8]) -> Option<Problem> {
+    let cpu = |number| record::cpu(number).is_none().then(|| CpuNumber::refuse(number));
+    let pid = |number| record::pid(number).is_none().then(|| Pid::refuse(number));
+    type Refuse<'a> = &'a dyn Fn(u64) -> Option<OutOfRange>;
+    let known: [(&[u8], &'static str, Refuse<'_>); 6] = [
+        (b" [", "the CPU", &cpu),
+        (b"target_cpu=", "the CPU", &cpu),
+        (b"orig_cpu=", "the CPU", &cpu),
+        (b"dest_cpu=", "the CPU", &cpu),
+        (b" CPU:", "the CPU", &cpu),
+        (b"pid=", "the pid", &pid),
+    ];
+    known.into_iter().find_map(|(before, what, refuse)| {
+        let mut places = memchr::memmem::find_iter(text, before);
+        places.find_map(|place| {
+            let (number, _) = number(text.get(place.saturating_add(before.len())..)?)?;
+            refuse(number).map(|wrong| Problem::Range { what, wrong })
+        })
+    })
+}
+
+/// `CPU:1 [LOST 42 EVENTS]` from the kernel's own `trace` file. Its other lines are like those of
+/// perf.
+fn lost_by_ftrace(text: &[u8]) -> Option<u64> {
+    let (_, rest) = number(text.strip_prefix(b"CPU:")?)?;
+    let (lost, rest) = number(rest.strip_prefix(b" [LOST ")?)?;
+    (rest == b" EVENTS]").then_some(lost)
+}
+
+/// `file:line`, which `-F +srcline` prints below each line of a call chain.
+fn is_source_line(text: &[u8]) -> bool {
+    memchr::memrchr(b':', text).is_some_and(|colon| {
+        matches!(text.get(colon.saturating_add(1)..).and_then(number), Some((_, b"")))
+    })
+}
+
+/// The comment of `perf script --header` with the number of CPUs.
+fn comment(text: &[u8], recorder: &mut Recorder<'_>) -> Result<(), Problem> {
+    let online =
+        text.strip_prefix(b"# nrcpus online :").and_then(|rest| number(rest.trim_ascii_start()));
+    if let Some((cpus, _)) = online {
+        recorder.cpus_online = Cpus::admit(cpus.into())
+            .map_err(|wrong| Problem::Range { what: "the number of CPUs", wrong })?
+            .get();
+    }
+    Ok(())
+}
+
+/// Counts an event that is not imported, or lost events: `PERF_RECORD_LOST lost 42`.
+#[cold]
+fn other_event(name: &[u8], rest: &[u8], recorder: &mut Recorder<'_>) {
+    if matches!(name, b"PERF_RECORD_LOST" | b"PERF_RECORD_LOST_SAMPLES") {
+        let count = memchr::memmem::find(rest, b"lost ")
+            .and_then(|at| number(rest.split_at(at).1.strip_prefix(b"lost ")?));
+        let count = count.map_or(1, |(count, _)| count);
+        recorder.lose(if name == b"PERF_RECORD_LOST" {
+            Lost::Records(count)
+        } else {
+            Lost::Samples(count)
+        });
+    } else {
+        recorder.skip(name, 1);
+    }
+}

@@ -1,0 +1,205 @@
+//! Converts the records of any format into the event stream and the report.
+
+use schedsim::admission::LONGEST;
+use schedsim::trace::{EventKind, PrevState, Sink, Trace};
+use schedsim::{CpuId, Nanos, TaskId, Time};
+
+use super::Recording;
+use super::error::{Place, Problem};
+use super::record::{Record, Sched, count};
+use super::report::{CpuReport, Report};
+use super::tasks::Tasks;
+
+/// Converts records into events.
+pub(super) struct Recorder<'a> {
+    trace: Trace<'a>,
+    tasks: Tasks,
+    /// By CPU: the task that was switched in last, once known.
+    running: Vec<Option<TaskId>>,
+    /// The clock at the first and at the latest event.
+    first: Option<u64>,
+    latest: u64,
+    /// Losses from `PERF_RECORD_LOST` and from `PERF_RECORD_LOST_SAMPLES`: newer kernels count the
+    /// same losses in both.
+    lost_records: u64,
+    lost_samples: u64,
+    /// The number of CPUs in the file's header.
+    pub cpus_online: u16,
+    pub report: Report,
+}
+
+/// The two records for lost events.
+pub(super) enum Lost {
+    /// `PERF_RECORD_LOST`, written before the next event that fitted.
+    Records(u64),
+    /// `PERF_RECORD_LOST_SAMPLES`, one total for each event at the end.
+    Samples(u64),
+}
+
+impl<'a> Recorder<'a> {
+    pub fn new(trace: Trace<'a>) -> Self {
+        Recorder {
+            trace,
+            tasks: Tasks::default(),
+            running: Vec::new(),
+            first: None,
+            latest: 0,
+            lost_records: 0,
+            lost_samples: 0,
+            cpus_online: 0,
+            report: Report::default(),
+        }
+    }
+
+    /// Processes the next scheduling event.
+    #[inline]
+    pub fn record(&mut self, record: &Record<'_>) -> Result<(), Problem> {
+        let time = self.advance(record.time)?;
+        self.see(record.cpu);
+        count(&mut self.report.records);
+        let kind = match record.what {
+            Sched::Switch { prev, prev_state, next } => {
+                let from = self.tasks.id(&prev);
+                if let Some(current) = record.current
+                    && current.pid == prev.pid
+                {
+                    self.tasks.set_tgid(from, current.tgid);
+                }
+                self.tasks.switched_out(from, prev_state == PrevState::Dead);
+                let to = self.tasks.switched_in(&next);
+                self.switch(record.cpu, from, to);
+                EventKind::SchedSwitch { prev: from, next: to, prev_state }
+            }
+            Sched::Waking { task, target } => {
+                self.see(target);
+                self.report.wake_contexts.count(record.context);
+                EventKind::SchedWaking {
+                    task: self.tasks.id(&task),
+                    target,
+                    context: record.context,
+                }
+            }
+            Sched::Wakeup { task, target } => {
+                self.see(target);
+                EventKind::SchedWakeup { task: self.tasks.id(&task), target }
+            }
+            Sched::WakeupNew { task, target } => {
+                self.see(target);
+                EventKind::SchedWakeupNew { task: self.tasks.first_wakeup(&task), target }
+            }
+            Sched::Fork { parent, child, comm } => {
+                let parent = self.tasks.id_of_pid(parent);
+                EventKind::SchedProcessFork { parent, child: self.tasks.fork(parent, child, comm) }
+            }
+            Sched::Exec { pid, old_pid } => {
+                EventKind::SchedProcessExec { task: self.tasks.exec(pid, old_pid) }
+            }
+            Sched::Exit { task } => EventKind::SchedProcessExit { task: self.tasks.id(&task) },
+            Sched::Migrate { task, from, to } => {
+                self.see(from);
+                self.see(to);
+                EventKind::SchedMigrateTask { task: self.tasks.id(&task), from, to }
+            }
+        };
+        self.report.events.count(&kind);
+        self.trace.push(time, record.cpu, kind);
+        Ok(())
+    }
+
+    /// Counts events that are not imported.
+    pub fn skip(&mut self, name: &[u8], events: u64) {
+        self.report.records = self.report.records.saturating_add(events);
+        let name = String::from_utf8_lossy(name);
+        match self.report.skipped.get_mut(name.as_ref()) {
+            Some(skipped) => *skipped = skipped.saturating_add(events),
+            None => {
+                self.report.skipped.insert(name.into_owned(), events);
+            }
+        }
+    }
+
+    /// Counts events that were lost.
+    pub fn lose(&mut self, lost: Lost) {
+        let (sum, count) = match lost {
+            Lost::Records(count) => (&mut self.lost_records, count),
+            Lost::Samples(count) => (&mut self.lost_samples, count),
+        };
+        *sum = sum.saturating_add(count);
+        self.report.lost = self.lost_records.max(self.lost_samples);
+    }
+
+    /// Ends the stream and checks the complete recording.
+    pub fn finish(mut self, allow_lost: bool) -> Result<Recording, (Place, Problem)> {
+        self.trace.flush();
+        let Some(first) = self.first else {
+            let names: Vec<_> = self
+                .report
+                .skipped
+                .iter()
+                .map(|(name, count)| format!("{count} {name}"))
+                .take(5)
+                .collect();
+            let saw = if names.is_empty() {
+                String::new()
+            } else {
+                format!(", only {}", names.join(", "))
+            };
+            return Err((Place::File, Problem::NoSchedEvents { saw }));
+        };
+        let percent = self.report.lost_percent();
+        if percent > 1.0 && !allow_lost {
+            return Err((Place::File, Problem::Lost { lost: self.report.lost, percent }));
+        }
+        let mut report = self.report;
+        report.start = Nanos(first);
+        report.pids_reused = self.tasks.pids_reused;
+        report.warn();
+        // CPU numbers are below 4096.
+        let cpus = self.cpus_online.max(report.cpus.len().try_into().unwrap_or(u16::MAX));
+        Ok(Recording {
+            tasks: self.tasks.into_infos(),
+            cpus,
+            duration: Nanos(self.latest.saturating_sub(first)),
+            report,
+        })
+    }
+
+    #[inline]
+    fn advance(&mut self, clock: u64) -> Result<Time, Problem> {
+        let first = *self.first.get_or_insert(clock);
+        if clock < self.latest {
+            return Err(Problem::TimeBackwards { by: Nanos(self.latest.saturating_sub(clock)) });
+        }
+        let since = Nanos(clock.saturating_sub(first));
+        if since > LONGEST {
+            return Err(Problem::TimeJumps { by: since });
+        }
+        self.latest = clock;
+        Ok(Time(since.0))
+    }
+
+    /// Makes room for a CPU.
+    #[inline]
+    fn see(&mut self, cpu: CpuId) {
+        if cpu.index() >= self.running.len() {
+            let cpus = cpu.index().saturating_add(1);
+            self.running.resize(cpus, None);
+            self.report.cpus.resize(cpus, CpuReport::default());
+        }
+    }
+
+    #[inline]
+    fn switch(&mut self, cpu: CpuId, from: TaskId, to: TaskId) {
+        let report = &mut self.report.cpus[cpu.index()];
+        let running = self.running[cpu.index()].replace(to);
+        let is_unseen = running.is_some_and(|running| running != from);
+        for (counter, counts) in [
+            (&mut report.switches, true),
+            (&mut report.from_idle, from == TaskId::NONE),
+            (&mut report.to_idle, to == TaskId::NONE),
+            (&mut report.unseen_switch_ins, is_unseen),
+        ] {
+            *counter = counter.saturating_add(counts.into());
+        }
+    }
+}

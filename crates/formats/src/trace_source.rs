@@ -1,0 +1,76 @@
+//! A trace on disk, schedlab's own or a recording, that can be replayed to observers repeatedly.
+
+use crate::import;
+use crate::import::Options;
+use crate::trace_file::{Header, Reader, Task};
+use program::Error;
+use schedsim::Time;
+use schedsim::trace::{CHUNK, Event, Observer};
+use std::path::{Path, PathBuf};
+
+/// A trace: its description and the place of its events.
+pub struct TraceSource {
+    /// The workload, the candidate (`recorded` for a recording), the CPUs and the tasks.
+    pub header: Header,
+    path: PathBuf,
+    is_recording: bool,
+}
+
+impl TraceSource {
+    /// Opens the trace at `path`. A recording is read once to find its tasks.
+    ///
+    /// # Errors
+    /// If it is neither a trace of schedlab nor a recording that can be imported.
+    pub fn open(path: &Path) -> Result<TraceSource, Error> {
+        if Reader::recognises(path) {
+            return Ok(TraceSource {
+                header: Reader::open(path)?.header().clone(),
+                path: path.to_path_buf(),
+                is_recording: false,
+            });
+        }
+        let recording = import::read(path, &Options::default(), vec![])?;
+        Ok(TraceSource::of_recording(path, &recording))
+    }
+
+    /// The recording at `path`, which has been read already.
+    pub fn of_recording(path: &Path, recording: &import::Recording) -> TraceSource {
+        let header = Header {
+            workload: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
+            candidate: "recorded".to_string(),
+            cpus: recording.cpus,
+            seed: 0,
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            tasks: recording.tasks.iter().map(Task::from).collect(),
+        };
+        TraceSource { header, path: path.to_path_buf(), is_recording: true }
+    }
+
+    /// Passes all events to `observers` and returns the time of the last.
+    ///
+    /// # Errors
+    /// If the file cannot be read completely; then discard the results of the observers.
+    pub fn feed(&self, mut observers: Vec<&mut dyn Observer>) -> Result<Time, Error> {
+        if self.is_recording {
+            // Lost events were refused or accepted when the tasks were read.
+            let options = Options { allow_lost: true, ..Options::default() };
+            return Ok(Time(import::read(&self.path, &options, observers)?.duration.0));
+        }
+        let mut reader = Reader::open(&self.path)?;
+        let mut chunk: Vec<Event> = Vec::with_capacity(CHUNK);
+        let mut end = Time::ZERO;
+        loop {
+            chunk.clear();
+            while chunk.len() < CHUNK
+                && let Some(event) = reader.next_event()?
+            {
+                end = event.time;
+                chunk.push(event);
+            }
+            if chunk.is_empty() {
+                return Ok(end);
+            }
+            observers.iter_mut().for_each(|observer| observer.events(&chunk));
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Checks the names of objects that tasks share. A name that only one side uses is a typing error,
+//! and no other check finds it.
+
+use schedsim::workload::{Closed, Invalid, Phase};
+use std::collections::BTreeMap;
+
+/// How tasks use a shared object, and where it is named first.
+#[derive(Default)]
+struct Use {
+    key: String,
+    /// A phase waits for another task on it.
+    waits: bool,
+    /// A phase lets another task continue.
+    serves: bool,
+    /// The number of tasks that use it.
+    tasks: u64,
+}
+
+/// The first name of a pipe, a condition, a barrier or a device that must be an error.
+pub fn slip(closed: &Closed) -> Option<Invalid> {
+    let mut uses: BTreeMap<(&str, &str), Use> = BTreeMap::new();
+    for (index, tasks) in closed.tasks.iter().enumerate() {
+        let mut counted: Vec<(&str, &str)> = Vec::new();
+        for place in closed.reached_by(tasks, &format!("task[{index}]")) {
+            let Some((name, waits)) = named(place.phase) else { continue };
+            let one = uses.entry(name).or_insert_with(|| Use { key: place.key, ..Use::default() });
+            (one.waits, one.serves) = (one.waits || waits, one.serves || !waits);
+            if !counted.contains(&name) {
+                one.tasks = one.tasks.saturating_add(u64::from(tasks.count));
+                counted.push(name);
+            }
+        }
+    }
+    let wrong = |((kind, name), one): (&(&str, &str), &Use)| {
+        let message = match *kind {
+            "pipe" if !one.serves => format!("nothing writes to the pipe `{name}`"),
+            "pipe" if !one.waits => format!("nothing reads from the pipe `{name}`"),
+            "condition" if !one.serves => format!("nothing signals the condition `{name}`"),
+            "condition" if !one.waits => format!("nothing waits for the condition `{name}`"),
+            "barrier" if one.tasks < 2 && !closed.barriers.contains_key(*name) => {
+                format!(
+                    "only one task comes to the barrier `{name}`; write a table [barrier.{name}] \
+                     if that is meant"
+                )
+            }
+            "device" if !closed.devices.contains_key(*name) => {
+                format!("there is no device named `{name}`; write a table [device.{name}]")
+            }
+            _ => return None,
+        };
+        let others: Vec<&str> = uses
+            .keys()
+            .filter(|(other, own)| other == kind && own != name)
+            .map(|(_, own)| *own)
+            .collect();
+        let there = if others.is_empty() {
+            String::new()
+        } else {
+            format!(" (there is {})", others.join(", "))
+        };
+        Some(Invalid { key: one.key.clone(), message: message + &there })
+    };
+    uses.iter().find_map(wrong)
+}
+
+/// The object that a phase names, and whether the phase waits for another task there.
+fn named(phase: &Phase) -> Option<((&str, &str), bool)> {
+    match phase {
+        Phase::Read { pipe, .. } => Some((("pipe", pipe), true)),
+        Phase::Write { pipe, .. } => Some((("pipe", pipe), false)),
+        Phase::Wait { condition, .. } => Some((("condition", condition), true)),
+        Phase::Signal(condition) | Phase::Broadcast(condition) => {
+            Some((("condition", condition), false))
+        }
+        Phase::Barrier(barrier) => Some((("barrier", barrier), true)),
+        Phase::Io(io) => Some((("device", &io.device), false)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_only_one_side_uses_is_found() {
+        let slip = |phases: [&str; 2], tables: &str| {
+            let task = |name: &str, phases: &str| {
+                format!("[[task]]\nname = '{name}'\nphases = [ {phases} ]\n")
+            };
+            let text = format!("{}{}{tables}", task("a", phases[0]), task("b", phases[1]));
+            slip(&toml::from_str(&text).unwrap())
+                .map_or("fine".to_string(), |invalid| invalid.to_string())
+        };
+        let (write, read) = (
+            "{ write = { pipe = 'there', bytes = 1 } }",
+            "{ loop = { times = 2, phases = [ { read = { pipe = 'there', bytes = 1 } } ] } }",
+        );
+        assert_eq!(slip([write, read], ""), "fine");
+        assert!(
+            slip([&write.replace("there", "thre"), read], "")
+                .contains("nothing writes to the pipe `there` (there is thre)")
+        );
+        assert!(
+            slip([write, "'yield'"], "")
+                .contains("task[0].phases[0]: nothing reads from the pipe `there`")
+        );
+        let (wait, signal) = ("{ wait = { condition = 'c', mutex = 'm' } }", "{ signal = 'c' }");
+        assert_eq!(slip([wait, signal], ""), "fine");
+        assert!(
+            slip([wait, "{ broadcast = 'd' }"], "")
+                .contains("nothing signals the condition `c` (there is d)")
+        );
+        assert!(slip([signal, "'yield'"], "").contains("nothing waits for the condition `c`"));
+        assert_eq!(slip(["{ barrier = 'x' }", "{ barrier = 'x' }"], ""), "fine");
+        assert!(
+            slip(["{ barrier = 'x' }", "'yield'"], "")
+                .contains("only one task comes to the barrier `x`")
+        );
+        assert_eq!(slip(["{ barrier = 'x' }", "'yield'"], "[barrier.x]\ntasks = 1\n"), "fine");
+        let io = "{ io = { device = 'disk', service = '1ms' } }";
+        assert!(slip([io, "'yield'"], "").contains("write a table [device.disk]"));
+        assert_eq!(slip([io, "'yield'"], "[device.disk]\n"), "fine");
+    }
+}

@@ -1,0 +1,46 @@
+//! One list of versions: a member names a package, the workspace says which version it is.
+
+use std::fs;
+use std::path::Path;
+use toml::{Table, Value};
+
+#[test]
+fn the_versions_of_all_packages_stand_in_the_manifest_of_the_workspace() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folders = fs::read_dir(root.join("crates")).unwrap().map(|folder| folder.unwrap().path());
+    let manifests = folders
+        .chain(["recorder", "scx"].map(|name| root.join(name)))
+        .map(|folder| folder.join("Cargo.toml"));
+    let manifests: Vec<_> = manifests.filter(|file| file.is_file()).collect();
+    assert!(manifests.len() > 15, "{manifests:?}");
+    let mut own = Vec::new();
+    for file in manifests {
+        let manifest: Table = fs::read_to_string(&file).unwrap().parse().unwrap();
+        own.extend(with_a_version(&manifest).map(|name| format!("{}: {name}", file.display())));
+    }
+    assert!(own.is_empty(), "move these versions to the workspace's Cargo.toml: {own:#?}");
+}
+
+#[test]
+fn a_version_in_a_member_is_found_in_both_forms() {
+    let manifest = "[dependencies]\na = \"1\"\nb.workspace = true\n\
+                    [dev-dependencies]\nc = { version = \"2\", optional = true }\n\
+                    [build-dependencies]\nd = { workspace = true, features = [] }\n\
+                    [target.x.dependencies]\ne = \"3\"\n";
+    let manifest: Table = manifest.parse().unwrap();
+    assert_eq!(with_a_version(&manifest).collect::<Vec<_>>(), ["a", "c", "e"]);
+}
+
+/// The dependencies of a manifest that do not take their version from the workspace.
+fn with_a_version(manifest: &Table) -> impl Iterator<Item = String> {
+    let targets = manifest.get("target").and_then(Value::as_table);
+    let targets = targets.into_iter().flat_map(Table::values).filter_map(Value::as_table);
+    let kinds = ["dependencies", "dev-dependencies", "build-dependencies"];
+    let lists = [manifest].into_iter().chain(targets).flat_map(move |table| {
+        kinds.into_iter().filter_map(|kind| table.get(kind).and_then(Value::as_table))
+    });
+    lists
+        .flatten()
+        .filter(|(_, value)| value.get("workspace").is_none())
+        .map(|(name, _)| name.clone())
+}

@@ -1,0 +1,169 @@
+use super::*;
+use formats::import;
+use formats::toml_file::TomlFile;
+use formats::workload::ClosedWorkload;
+use schedsim::Machine;
+use schedsim::metrics::CATALOGUE;
+use schedsim::workload::Workload;
+use std::cell::RefCell;
+use std::path::Path;
+use worlds::Determinism;
+use worlds::experiment::{CostOverrides, Subject, simulate};
+use worlds::load::Closed;
+use worlds::mock::{Mock, command, run};
+use worlds::simulator::Simulator;
+
+/// The programs of the bundled recording; the second half is `xz`.
+const TASKS: &str = "[[task]]\nname = 'sqlite3'\nphases = [{ run = '1ms' }]\n[[task]]\nname = \
+                     'xz'\nphases = [{ run = '1ms' }]\n";
+
+fn program(tasks: &str) -> Program {
+    let workload = ClosedWorkload::read(TomlFile::of("both.toml", tasks)).expect("a workload");
+    let scripts = workload.scripts(2).expect("scripts");
+    let closed = Closed {
+        workload,
+        scripts,
+        machine: Machine::ideal(2),
+        told: String::new(),
+        mips: None,
+        point: Default::default(),
+    };
+    Program::Closed(Box::new(closed))
+}
+
+fn recorded() -> Arc<Recorded> {
+    let file =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/sqlite-and-xz.perf.data.zst");
+    let recorded =
+        Recorded::load(&file, false, CostOverrides::default(), |path, options, observers| {
+            Ok(import::read(path, &options, observers)?)
+        });
+    Arc::new(recorded.expect("the recording is bundled"))
+}
+
+fn test(changes: &[Change]) -> Test {
+    let policy = PolicySpec::parse("eevdf").expect("a policy");
+    Test { policy, changes: [&[Change::Nothing], changes].concat(), cpus: 2, rounds: 2 }
+}
+
+/// The sessions in the recording world, and the results. A run takes 100 ns, each later session 10
+/// ns more.
+fn tested(
+    test: &Test,
+    recorded: Option<Arc<Recorded>>,
+) -> Result<(Vec<String>, Prediction), Error> {
+    let seen = RefCell::new(Vec::new());
+    let mut recording = Mock::new(Determinism::Noisy, |session| {
+        let mut seen = seen.borrow_mut();
+        let makespan = 100.0 + 10.0 * (seen.len() % test.changes.len()) as f64;
+        seen.push(format!("{}, {} CPUs", session.trial.candidate, session.trial.cpus));
+        Ok(Run { recorded: recorded.clone(), ..run(&[(Metric::makespan_ns, makespan)]) })
+    });
+    let mut replaying = Simulator::new();
+    let mut sides = Sides { recording: &mut recording, replaying: &mut replaying };
+    let prediction = test.run(&program(TASKS), &mut sides, &ProgressBar::hidden())?;
+    drop(recording);
+    Ok((seen.into_inner(), prediction))
+}
+
+#[test]
+fn a_prediction_equals_a_replay_with_the_same_change_made_by_hand() {
+    let test = test(&[Change::Cpus(1), Change::Nice(10), Change::Fifo(50)]);
+    let recorded = recorded();
+    let (seen, prediction) = tested(&test, Some(recorded.clone())).unwrap();
+    let once = [
+        "kernel:other, 2 CPUs",
+        "kernel:other, 1 CPUs",
+        "xz: nice=10, 2 CPUs",
+        "kernel:fifo:50, 2 CPUs",
+    ];
+    assert_eq!(seen, [once, once].concat());
+
+    let by_hand = |cpus: u16, prio: &dyn Fn(&str) -> Option<u8>| {
+        let mut workload: Workload = recorded.workload.clone();
+        for task in &mut workload.tasks {
+            task.info.prio = prio(&task.info.name).unwrap_or(task.info.prio);
+        }
+        let machine = Machine { cpus, ..recorded.machine.clone() };
+        let subject = Subject { workload: &workload, ..recorded.subject() };
+        simulate(subject, &machine, &test.policy, (1, None), false, None).expect("a run").summary
+    };
+    let all = Assignment { program: "*".to_string(), settings: Vec::new() };
+    let expected = [
+        by_hand(2, &|_| None),
+        by_hand(1, &|_| None),
+        by_hand(2, &|name| (name == "xz").then_some(130)),
+        by_hand(2, &|name| all.concerns(name).then_some(49)),
+    ];
+    for (tested, summary) in prediction.tested.iter().zip(&expected) {
+        for metric in CATALOGUE {
+            let known = Metric::named(metric.id).expect("it is registered");
+            let predicted = tested.predicted(known).map(|estimate| estimate.mean);
+            assert_eq!(predicted, metric.read(summary).value, "{}: {}", tested.change, metric.id);
+        }
+    }
+}
+
+#[test]
+fn an_error_is_a_share_of_the_measured_value() {
+    let test = test(&[Change::Cpus(1)]);
+    let (_, prediction) = tested(&test, Some(recorded())).unwrap();
+    let rows = prediction.rows(&test);
+    let value = |world: Name, metric: Metric, cpus: u16| {
+        let found =
+            rows.iter().find(|row| row.world == world && row.metric == metric && row.cpus == cpus);
+        found.and_then(|row| row.value).unwrap_or_else(|| panic!("{metric} of {world}"))
+    };
+    for (cpus, measured) in [(2, 100.0), (1, 110.0)] {
+        assert_eq!(value(Name::Mock, Metric::makespan_ns, cpus), measured);
+        let predicted = value(Name::Sim, Metric::makespan_ns, cpus);
+        let error = value(Name::Sim, Metric::makespan_ns_prediction_error, cpus);
+        assert!((error - (predicted / measured - 1.0)).abs() < 1e-9);
+    }
+    assert!(rows.iter().all(|row| row.runs == 2 && row.coordinate("change").is_some()));
+}
+
+#[test]
+fn an_untestable_workload_or_policy_is_refused_by_name() {
+    let refused = |error: Error| error.to_string();
+    let none = refused(tested(&test(&[]), None).map(drop).unwrap_err());
+    assert!(none.contains("mock makes no recordings that can be replayed"), "{none}");
+    let command = command("true");
+    let none = refused(test(&[]).trials(&command).map(drop).unwrap_err());
+    assert!(none.contains("the tasks of true cannot be run again"), "{none}");
+    let rr = Test {
+        policy: PolicySpec::parse("take:rr").expect("a policy"),
+        ..test(&[Change::Nice(1)])
+    };
+    let none = refused(rr.trials(&program(TASKS)).map(drop).unwrap_err());
+    assert!(none.contains("take:rr does not know"), "{none}");
+}
+
+#[test]
+fn the_second_half_of_the_fair_tasks_gets_the_nice_value() {
+    let entry = |name: &str, more: &str| {
+        format!("[[task]]\nname = '{name}'\n{more}phases = [{{ run = '1ms' }}]\n")
+    };
+    let fifo = "policy = 'fifo'\npriority = 50\n";
+    let all = [entry("a", ""), entry("b", ""), entry("c", ""), entry("d", fifo)].concat();
+    assert_eq!(later(&program(&all)).unwrap(), ["c"]);
+    assert_eq!(comm("a-name-of-many-letters"), "a-name-of-many-");
+}
+
+/// A world refuses a setting for a program that the workload does not have.
+#[test]
+fn tasks_of_one_program_get_the_nice_value_under_its_name() {
+    let entry = |program: &str, number: u32| {
+        format!(
+            "[[task]]\nname = '{program} {number}'\nprogram = '{program}'\nphases = [{{ run = \
+             '1ms' }}]\n"
+        )
+    };
+    let all = [entry("sender", 1), entry("receiver", 1), entry("receiver", 2)].concat();
+    let program = program(&all);
+    assert_eq!(later(&program).unwrap(), ["receiver"]);
+    for trial in test(&[Change::Nice(10)]).trials(&program).unwrap() {
+        let deployment = trial.candidate.deployment();
+        deployment.map(|one| one.expect_for("it", &program.programs(), 2)).transpose().unwrap();
+    }
+}

@@ -1,0 +1,118 @@
+//! A directory of results: `-o DIR` writes it, complete or marked as unfinished, and `schedlab
+//! report DIR` reads it.
+//!
+//! | file | content |
+//! |---|---|
+//! | `results.json`, `results.csv`, `results.parquet` | the rows; version and provenance too |
+//! | `distributions.json` | latencies, CPU bursts and pauses: percentiles, histogram |
+//! | `figures.json`, `P-FIG01.csv`, … | the figures of a paper: ours beside the printed numbers |
+//! | `findings.json` | the findings of papers beyond their claims |
+//! | `traces/*.trace`, `traces/*.pftrace` | the first run of each case: schedlab, Perfetto |
+//! | `report.html` | the report |
+//! | `UNFINISHED` | only while a command runs, or after it was killed |
+
+pub mod distributions;
+
+pub use distributions::{Distribution, Distributions};
+
+use formats::export::{Format, export};
+use formats::trace_file::Writer;
+use formats::trace_source::TraceSource;
+use indicatif::ProgressBar;
+use program::{Error, prepare_directory, write_whole};
+use rayon::prelude::*;
+use results::Results;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The mark of a directory whose command still runs, or was killed.
+pub const UNFINISHED: &str = "UNFINISHED";
+/// The figures of a paper.
+pub const FIGURES: &str = "figures.json";
+/// The findings of papers beyond their claims.
+pub const FINDINGS: &str = "findings.json";
+
+/// A directory that a command writes its results to.
+pub struct ResultsDirectory(PathBuf);
+
+impl ResultsDirectory {
+    /// Checks that `dir` can be written to, and marks it as unfinished.
+    pub fn begin(dir: &Path) -> Result<ResultsDirectory, Error> {
+        prepare_directory(dir)?;
+        write_whole(&dir.join(UNFINISHED), (Results::new(vec![]).command + "\n").as_bytes())?;
+        // Files of an earlier command would be taken for those of this one.
+        for file in [FIGURES, FINDINGS].map(|file| dir.join(file)) {
+            match fs::remove_file(&file) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Error::output(&file, error));
+                }
+                _ => {}
+            }
+        }
+        let traces = dir.join("traces");
+        match fs::remove_dir_all(&traces) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::output(&traces, error));
+            }
+            _ => {}
+        }
+        Ok(ResultsDirectory(dir.to_path_buf()))
+    }
+
+    /// The path of the directory.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The path for the trace of `policy` on `cpus` CPUs.
+    pub fn trace(&self, policy: &str, cpus: u16) -> Result<PathBuf, Error> {
+        let traces = self.0.join("traces");
+        fs::create_dir_all(&traces).map_err(|error| Error::output(&traces, error))?;
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "-=.".contains(c) { c } else { '_' };
+        Ok(traces
+            .join(format!("{}-{cpus}cpu.trace", policy.chars().map(plain).collect::<String>())))
+    }
+
+    /// Writes the trace at `source` unchanged, for comparison with the runs.
+    pub fn write_recording(&self, source: &TraceSource) -> Result<(), Error> {
+        let mut writer = Writer::create(
+            &self.trace(&source.header.candidate, source.header.cpus)?,
+            &source.header,
+        )?;
+        source.feed(vec![&mut writer])?;
+        writer.finish()
+    }
+
+    /// Writes each trace for Perfetto, beside the trace.
+    pub fn export_traces(&self, progress: &ProgressBar) -> Result<(), Error> {
+        let traces = traces_in(&self.0);
+        progress.set_length(traces.len() as u64);
+        traces.into_par_iter().try_for_each(|path| {
+            export(&TraceSource::open(&path)?, Format::Perfetto, &path.with_extension("pftrace"))?;
+            progress.inc(1);
+            Ok(())
+        })
+    }
+
+    /// Writes results and distributions.
+    pub fn write(&self, results: &Results, distributions: Vec<Distribution>) -> Result<(), Error> {
+        results.write(&self.0)?;
+        if let Err(why) = results::expect_parquet() {
+            eprintln!("{}: no results.parquet in {}: {why}", program::name(), self.0.display());
+        }
+        Distributions::new(distributions).write(&self.0)
+    }
+
+    /// Marks the directory as complete.
+    pub fn finish(self) -> Result<(), Error> {
+        let mark = self.0.join(UNFINISHED);
+        fs::remove_file(&mark).map_err(|error| Error::output(&mark, error))
+    }
+}
+
+/// The traces in a directory of results.
+pub fn traces_in(dir: &Path) -> Vec<PathBuf> {
+    let files =
+        fs::read_dir(dir.join("traces")).into_iter().flatten().flatten().map(|entry| entry.path());
+    files.filter(|path| path.extension().is_some_and(|extension| extension == "trace")).collect()
+}

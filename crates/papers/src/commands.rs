@@ -1,0 +1,658 @@
+//! Numbers of a paper from commands of schedlab: what `schedlab compare` measures, in any world.
+//!
+//! ```toml
+//! [[command]]
+//! name = "yield"
+//! run = "compare yield:{x} --policy cfs,pslist"   # as a user would type it
+//! x = [2, 8, 32]                                  # the values of {x}, each in a separate run
+//! seeds = 5                                       # replicates: the run with --seed 1 to 5
+//! # Changes for `--quick`; also another `run`, or `skipped = "why"`.
+//! quick = { x = [2, 32], seeds = 3 }
+//! ```
+//!
+//! A command line runs as a library call, with the paper's files in a directory, so that it can
+//! name a workload file beside `experiments.toml`. Its rows are what a user sees. If a world is not
+//! available (exit code 77), the message becomes the reason.
+
+use super::cache::Cache;
+use super::evidence::Curves;
+use super::fault::{Fault, MOST_SEEDS, metric, none_of};
+use super::folder::Folder;
+use super::series::Series;
+use formats::machine_file::MachineFile;
+use program::Error;
+use results::{Answer, Metric, Row, World};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+use verbs::{Caller, Coverage, Measuring};
+use worlds::vm::{Scheduler, sha256};
+
+/// A command in `experiments.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommandData {
+    /// Its name in claims.
+    pub name: String,
+    /// The command, without the program's name.
+    run: String,
+    #[serde(default)]
+    x: Vec<Place>,
+    #[serde(default)]
+    seeds: Option<u64>,
+    #[serde(default)]
+    quick: Extent,
+    /// What its rows can be about, in a full run and in a quick one.
+    #[serde(skip)]
+    covered: Vec<Coverage>,
+}
+
+/// The changes for a quick run.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Extent {
+    run: Option<String>,
+    x: Option<Vec<Place>>,
+    seeds: Option<u64>,
+    /// Why it is skipped.
+    skipped: Option<String>,
+}
+
+/// A value of the axis.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(untagged)]
+enum Place {
+    Number(f64),
+    Word(String),
+}
+
+/// A metric of a command's rows.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Binding {
+    /// The command.
+    pub command: String,
+    /// The metric, by id.
+    #[serde(deserialize_with = "metric")]
+    pub metric: Metric,
+    /// The workload, if there are several: its name, which can continue after a `:`, `?` or `&`.
+    pub workload: Option<String>,
+    /// The policy, if there are several.
+    pub policy: Option<String>,
+    /// The world, if there are several.
+    pub world: Option<World>,
+    /// The number of CPUs, if there are several.
+    pub cpus: Option<u16>,
+    /// The coordinate of the rows that is x; `workload` is the text after the colon of the
+    /// workload's name [default: the `{x}` of the command, by position if it is not a number].
+    pub x: Option<String>,
+    /// Values of other coordinates.
+    #[serde(default)]
+    pub at: BTreeMap<String, String>,
+}
+
+/// How to run the commands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// Fewer runs.
+    pub quick: bool,
+    /// The first seed.
+    pub seed: u64,
+}
+
+/// One run.
+#[derive(Clone, PartialEq, Debug)]
+struct Run {
+    /// Its position on the axis.
+    x: f64,
+    words: Vec<String>,
+}
+
+/// All runs for a paper.
+pub struct Measured<'a> {
+    commands: &'a [CommandData],
+    folder: &'a Folder,
+    settings: Settings,
+    wanted: BTreeMap<String, Run>,
+    /// The rows of each run, or why it could not run.
+    rows: BTreeMap<String, Result<Vec<Row>, String>>,
+}
+
+impl CommandData {
+    /// Finds what its rows can be about, in a full run and in a quick one.
+    ///
+    /// # Errors
+    /// If it is not a comparison, or names something that does not exist: a key, and a message.
+    pub fn cover(&mut self, folder: &Folder) -> Result<(), Fault> {
+        for (key, seeds) in [("seeds", self.seeds), ("quick.seeds", self.quick.seeds)] {
+            if seeds.is_some_and(|seeds| !(1..=MOST_SEEDS).contains(&seeds)) {
+                return Err((key.to_string(), format!("give 1 to {MOST_SEEDS} seeds")));
+            }
+        }
+        let quick = self.quick.run.as_ref().map(|run| ("quick.run", run));
+        for (key, run) in std::iter::once(("run", &self.run)).chain(quick) {
+            self.check_form(key, run)?;
+        }
+        let quick = self.quick.run.as_ref().map(|_| "quick.run").or(self
+            .quick
+            .x
+            .as_ref()
+            .map(|_| "quick.x"));
+        for (key, is_quick) in std::iter::once(("run", false)).chain(quick.map(|key| (key, true))) {
+            let mut covered = Coverage::default();
+            for run in self.runs(is_quick) {
+                covered.add(run.coverage(folder).map_err(|why| (key.to_string(), why))?);
+            }
+            self.covered.push(covered);
+        }
+        Ok(())
+    }
+
+    /// Checks that it is a comparison, and that `x` and `{x}` occur together.
+    fn check_form(&self, key: &str, run: &str) -> Result<(), Fault> {
+        let (has_place, has_values) = (run.contains("{x}"), !self.x.is_empty());
+        let wrong = |key: &str, why: &str| Err((key.to_string(), why.to_string()));
+        match run.split_whitespace().next() {
+            Some("compare") if has_place == has_values => Ok(()),
+            Some("compare") if has_place => {
+                wrong(key, "it contains {x}; give its values, as in `x = [ … ]`")
+            }
+            Some("compare") => wrong("x", &format!("`{key}` contains no {{x}} for these values")),
+            _ => wrong(
+                key,
+                "must be a measuring command of schedlab, as in `compare yield:8 --policy \
+                 cfs`",
+            ),
+        }
+    }
+
+    /// A run for each value of the axis.
+    fn runs(&self, quick: bool) -> Vec<Run> {
+        let runs = |quick: bool| self.replicates(Settings { quick, seed: 1 }).into_iter().next();
+        runs(quick).unwrap_or_default()
+    }
+
+    /// Every x, in a quick run or in a full one.
+    fn axis(&self) -> Vec<f64> {
+        let mut axis: Vec<f64> =
+            [false, true].into_iter().flat_map(|quick| self.runs(quick)).map(|run| run.x).collect();
+        axis.sort_by(f64::total_cmp);
+        axis.dedup();
+        axis
+    }
+
+    /// The rows of a simulated command at each x up to `most`, under these policies instead of its
+    /// own; nothing for a command in another world.
+    ///
+    /// # Errors
+    /// If a run fails.
+    #[cfg(test)]
+    pub(crate) fn simulated(
+        &self,
+        folder: &Folder,
+        policies: &str,
+        most: f64,
+    ) -> Result<Vec<(f64, Vec<Row>)>, Error> {
+        if self.run.contains("--on") {
+            return Ok(Vec::new());
+        }
+        let directory = folder.unpacked()?;
+        let under = |mut run: Run| {
+            if let Some(baseline) = run.words.iter().position(|word| word == "--baseline") {
+                run.words.drain(baseline..baseline + 2);
+            }
+            let policy = run.words.iter().position(|word| word == "--policy");
+            let place = policy.map_or(run.words.len(), |place| place + 1);
+            run.words[place] = policies.to_string();
+            let rows = run.rows(directory.path())?.map_err(Error::Missing)?;
+            Ok((run.x, rows))
+        };
+        self.runs(false).into_iter().filter(|run| run.x <= most).map(under).collect()
+    }
+
+    /// Why it is skipped.
+    fn skipped(&self, settings: Settings) -> Option<&String> {
+        self.quick.skipped.as_ref().filter(|_| settings.quick)
+    }
+
+    /// The runs of each replicate.
+    fn replicates(&self, settings: Settings) -> Vec<Vec<Run>> {
+        if self.skipped(settings).is_some() {
+            return Vec::new();
+        }
+        let quick = settings.quick.then_some(&self.quick);
+        let places = quick.and_then(|quick| quick.x.as_ref()).unwrap_or(&self.x);
+        let words = quick.and_then(|quick| quick.run.as_ref()).unwrap_or(&self.run);
+        let seeds = quick.and_then(|quick| quick.seeds).or(self.seeds).unwrap_or(1);
+        let run = |x: f64, place: &str, seed: u64| {
+            let words: Vec<String> =
+                words.replace("{x}", place).split_whitespace().map(str::to_string).collect();
+            Run { x, words: with_option(&words, "--seed", &seed.to_string()) }
+        };
+        let of_seed = |seed: u64| match &places[..] {
+            [] => vec![run(0.0, "", seed)],
+            places => places
+                .iter()
+                .enumerate()
+                .map(|(index, place)| run(place.coordinate(index), &place.text(), seed))
+                .collect(),
+        };
+        (settings.seed..settings.seed + seeds).map(of_seed).collect()
+    }
+}
+
+impl Place {
+    fn coordinate(&self, index: usize) -> f64 {
+        if let Place::Number(number) = self { *number } else { index as f64 }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Place::Number(number) => number.to_string(),
+            Place::Word(word) => word.clone(),
+        }
+    }
+}
+
+/// Adds an option to a command line: at the end, or before the `--` that starts another command.
+fn with_option(words: &[String], option: &str, value: &str) -> Vec<String> {
+    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let option = [option.to_string(), value.to_string()];
+    words[..end].iter().cloned().chain(option).chain(words[end..].iter().cloned()).collect()
+}
+
+impl Run {
+    fn key(&self) -> String {
+        format!("schedlab {}", self.words.join(" "))
+    }
+
+    /// What its rows can be about, or why there will be none.
+    fn coverage(&self, folder: &Folder) -> Result<Coverage, String> {
+        let read = Measuring::read(&self.words).and_then(|arguments| {
+            if let Some((_, machine)) = self.machine() {
+                MachineFile::read(&folder.toml(machine)?)?;
+            }
+            arguments.coverage(&|name| folder.workload(name))
+        });
+        read.map_err(|why| format!("`{}`: {why}", self.words.join(" ")))
+    }
+
+    /// The machine file, if it is beside the paper's other files, and the index of its word.
+    fn machine(&self) -> Option<(usize, &str)> {
+        let place = self.words.iter().position(|word| word == "--machine")? + 1;
+        self.words.get(place).map(|word| (place, word.as_str())).filter(|(_, word)| *word != "host")
+    }
+
+    /// All inputs besides this program: the words, and the content of the files that they name and
+    /// of the scheduler for a guest.
+    fn description(&self, folder: &Folder) -> String {
+        let files = self.words.iter().filter_map(|word| folder.text(word)).map(str::as_bytes);
+        let scheduler =
+            self.scheduler().and_then(|scheduler| std::fs::read(scheduler.program()).ok());
+        let contents: Vec<&[u8]> = files.chain(scheduler.as_deref()).collect();
+        if contents.is_empty() {
+            self.key()
+        } else {
+            format!("{}, with {}", self.key(), sha256(contents))
+        }
+    }
+
+    /// The scheduler of schedlab that a guest needs.
+    fn scheduler(&self) -> Option<Scheduler> {
+        let after = |option: &str| self.words.iter().skip_while(move |word| *word != option).nth(1);
+        let is_in_guest = after("--on").is_some_and(|on| on.split(',').any(|on| on == "vm"));
+        let policies = after("--policy").filter(|_| is_in_guest)?;
+        policies
+            .split(',')
+            .find(|policy| !policy.starts_with("kernel:"))
+            .and_then(|policy| Scheduler::find(policy).ok())
+    }
+
+    /// Runs it, with the paper's files in `directory`.
+    fn rows(&self, directory: &Path) -> Result<Result<Vec<Row>, String>, Error> {
+        let caller = Caller { directory: Some(directory), ..Caller::default() };
+        let mut words = self.words.clone();
+        if let Some((place, machine)) = self.machine() {
+            words[place] = directory.join(machine).display().to_string();
+        }
+        let answer = Measuring::read(&words).and_then(|arguments| arguments.answer(&caller));
+        let answer = answer.and_then(|Answer { results, end, .. }| match end {
+            // Its own intervals are too wide, but the numbers exist, and replicates have their own
+            // interval.
+            Ok(()) | Err(Error::Inconclusive(_)) => Ok(results.rows),
+            Err(error) => Err(error),
+        });
+        match answer {
+            Ok(rows) => Ok(Ok(rows)),
+            Err(Error::Missing(why)) => Ok(Err(why.lines().last().unwrap_or_default().to_string())),
+            Err(Error::Stopped) => Err(Error::Stopped),
+            Err(error) => Err(Error::Input(format!("{}: {error}", self.key()))),
+        }
+    }
+}
+
+impl Binding {
+    /// Every x at which it has a point, if that is known before the command runs.
+    ///
+    /// # Errors
+    /// If it refers to something that no row of the command can be about: a key, and a message.
+    pub fn axis(&self, commands: &[CommandData]) -> Result<Option<Vec<f64>>, Fault> {
+        let names: Vec<String> = commands.iter().map(|command| command.name.clone()).collect();
+        let Some(command) = commands.iter().find(|command| command.name == self.command) else {
+            return Err((
+                ".command".to_string(),
+                none_of("command", &self.command, &names, "experiments.toml"),
+            ));
+        };
+        command.covered.iter().try_for_each(|covered| self.fault(covered).map_or(Ok(()), Err))?;
+        Ok(self.x.is_none().then(|| command.axis()))
+    }
+
+    /// The part of it that none of these rows can be about.
+    fn fault(&self, covered: &Coverage) -> Option<Fault> {
+        let command = format!("the command {}", self.command);
+        let wrong = |key: &str, message: String| Some((format!(".{key}"), message));
+        let one_of = |key: &str, given: &Option<String>, names: &[String]| {
+            let given = given.as_ref().filter(|given| !names.contains(given))?;
+            wrong(key, none_of(key, given, names, &command))
+        };
+        let world = self.world.as_ref().map(World::to_string);
+        if let Some(fault) = one_of("policy", &self.policy, &covered.candidates)
+            .or_else(|| one_of("world", &world, &covered.worlds))
+        {
+            return Some(fault);
+        }
+        if let Some(given) = self
+            .workload
+            .as_ref()
+            .filter(|given| !covered.workloads.iter().any(|name| is_called(name, given)))
+        {
+            return wrong("workload", none_of("workload", given, &covered.workloads, &command));
+        }
+        if let Some(cpus) =
+            self.cpus.filter(|cpus| !covered.cpus.is_empty() && !covered.cpus.contains(cpus))
+        {
+            return wrong(
+                "cpus",
+                format!("{command} runs on {:?} CPUs, not on {cpus}", covered.cpus),
+            );
+        }
+        let mut coordinates = covered.coordinates.clone();
+        if let Some(key) = self.at.keys().find(|key| !coordinates.contains(key)) {
+            return wrong(&format!("at.{key}"), none_of("coordinate", key, &coordinates, &command));
+        }
+        let no_task = |name: &&String| {
+            !covered.tasks.is_empty()
+                && !covered.tasks.iter().any(|task| name.starts_with(task.as_str()))
+        };
+        if let Some(name) = self.at.get("task").filter(no_task) {
+            return wrong("at.task", none_of("task", name, &covered.tasks, &command));
+        }
+        coordinates.push("workload".to_string());
+        one_of("x", &self.x, &coordinates)
+    }
+
+    /// Whether a row matches, apart from its metric.
+    fn is_about(&self, row: &Row) -> bool {
+        self.workload.as_ref().is_none_or(|name| is_called(&row.workload, name))
+            && self.policy.as_ref().is_none_or(|policy| *policy == row.candidate)
+            && self.world.as_ref().is_none_or(|world| *world == row.world)
+            && self.cpus.is_none_or(|cpus| cpus == row.cpus)
+            && self.at.iter().all(|(key, value)| {
+                row.coordinate(key).is_some_and(|known| known.to_string() == *value)
+            })
+    }
+
+    /// The points in the rows of a run.
+    fn points(&self, run: &Run, rows: &[Row]) -> Result<Vec<(f64, f64)>, String> {
+        let found: Vec<&Row> =
+            rows.iter().filter(|row| row.metric == self.metric && self.is_about(row)).collect();
+        if found.is_empty() {
+            return Err(format!("`{}` has no {} of this kind", run.key(), self.metric));
+        }
+        let mut points: Vec<(f64, f64)> = Vec::new();
+        for row in found {
+            let Some(value) = row.value else {
+                return Err(row.note.clone().unwrap_or_else(|| {
+                    format!("`{}` has no number for {}", run.key(), self.metric)
+                }));
+            };
+            let coordinate = |key: &String| match key.as_str() {
+                "workload" => row.workload.split([':', '?']).nth(1)?.parse().ok(),
+                _ => row.coordinate(key)?.to_string().parse().ok(),
+            };
+            let x = match &self.x {
+                Some(key) => coordinate(key).ok_or_else(|| {
+                    format!("`{}` has no coordinate {key} that is a number", run.key())
+                })?,
+                None => run.x,
+            };
+            if points.iter().any(|point| point.0 == x) {
+                return Err(format!(
+                    "`{}` has several {} here; give the workload, policy, world or number of \
+                     CPUs",
+                    run.key(),
+                    self.metric
+                ));
+            }
+            points.push((x, value));
+        }
+        Ok(points)
+    }
+}
+
+impl<'a> Measured<'a> {
+    /// No measurements yet.
+    pub fn new(commands: &'a [CommandData], folder: &'a Folder, settings: Settings) -> Self {
+        Measured { commands, folder, settings, wanted: BTreeMap::new(), rows: BTreeMap::new() }
+    }
+
+    fn command(&self, binding: &Binding) -> Option<&'a CommandData> {
+        self.commands.iter().find(|command| command.name == binding.command)
+    }
+
+    /// Adds the runs of a series.
+    pub fn want(&mut self, binding: &Binding) {
+        let runs = self.command(binding).map(|command| command.replicates(self.settings).concat());
+        self.wanted.extend(runs.into_iter().flatten().map(|run| (run.key(), run)));
+    }
+
+    /// Runs everything that is needed and not cached, one at a time: each run uses all cores.
+    ///
+    /// # Errors
+    /// If a run fails for a reason other than something missing here, or the cache cannot be
+    /// written.
+    pub fn run(&mut self, cache: &Cache) -> Result<(), Error> {
+        if self.wanted.is_empty() {
+            return Ok(());
+        }
+        let directory = self.folder.unpacked()?;
+        for (key, run) in &self.wanted {
+            let of = run.description(self.folder);
+            let known = cache.get::<Vec<Row>>(&of);
+            let is_new = known.is_none();
+            let rows = known.map_or_else(|| run.rows(directory.path()), |rows| Ok(Ok(rows)))?;
+            if let (true, Ok(rows)) = (is_new, &rows) {
+                cache.put(&of, rows)?;
+            }
+            self.rows.insert(key.clone(), rows);
+        }
+        Ok(())
+    }
+
+    /// A series for each replicate.
+    pub fn curves(&self, binding: &Binding) -> Curves {
+        let command = self
+            .command(binding)
+            .ok_or_else(|| format!("there is no command {}", binding.command))?;
+        if let Some(why) = command.skipped(self.settings) {
+            return Err(format!("--quick leaves it out, --full does not: {why}"));
+        }
+        let series = |runs: Vec<Run>| {
+            let mut series = Series::new();
+            for run in runs {
+                let rows = self.rows.get(&run.key()).ok_or("was not run")?.as_ref()?;
+                series.extend(binding.points(&run, rows)?);
+            }
+            series.sort_by(|a, b| a.0.total_cmp(&b.0));
+            Ok(series)
+        };
+        command.replicates(self.settings).into_iter().map(series).collect()
+    }
+
+    /// The coordinates of a row about these series.
+    pub fn row(&self, bindings: &[&Binding]) -> Row {
+        let first = |binding: &&Binding| {
+            let run =
+                self.command(binding)?.replicates(self.settings).into_iter().flatten().next()?;
+            self.rows
+                .get(&run.key())?
+                .as_ref()
+                .ok()?
+                .iter()
+                .find(|row| binding.is_about(row))
+                .cloned()
+        };
+        let rows: Vec<Row> = bindings.iter().filter_map(first).collect();
+        let all = |of: fn(&Row) -> &str| {
+            let mut all: Vec<&str> = rows.iter().map(of).collect();
+            all.sort_unstable();
+            all.dedup();
+            all.join(" | ")
+        };
+        Row {
+            workload: all(|row| &row.workload),
+            candidate: all(|row| &row.candidate),
+            cpus: rows.first().map_or(0, |row| row.cpus),
+            seed: Some(self.settings.seed),
+            ..Row::new(World::all(rows.iter().map(|row| row.world.clone())), Metric::check)
+        }
+    }
+}
+
+/// Whether a workload has the name `named`, which can continue after a `:`, `?` or `&`.
+fn is_called(workload: &str, named: &str) -> bool {
+    workload
+        .strip_prefix(named)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '?', '&']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use results::Coordinate;
+
+    fn command(text: &str) -> CommandData {
+        toml::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn a_run_for_each_value_and_seed() {
+        let data = command(
+            "name = 'y'\nrun = 'compare yield:{x} --policy cfs'\nx = [2, 8.5, 'w']\nseeds = \
+             2\nquick = { seeds = 1, x = [4], run = 'compare yield:{x}' }",
+        );
+        let folder = Folder::find("pslist").unwrap();
+        let (key, why) = data.clone().cover(&folder).unwrap_err();
+        assert!(
+            key == "run"
+                && why.contains("`compare yield:8.5 --policy cfs --seed 1`")
+                && why.contains("give a whole number"),
+            "{why}"
+        );
+        let full = data.replicates(Settings { quick: false, seed: 7 });
+        assert_eq!((full.len(), full[0].len()), (2, 3));
+        assert_eq!(full[1][0].key(), "schedlab compare yield:2 --policy cfs --seed 8");
+        assert_eq!(
+            full[0].iter().map(|run| run.x).collect::<Vec<_>>(),
+            [2.0, 8.5, 2.0],
+            "a word is placed by its position"
+        );
+        let quick = data.replicates(Settings { quick: true, seed: 1 });
+        assert_eq!(
+            quick,
+            [vec![Run {
+                x: 4.0,
+                words: ["compare", "yield:4", "--seed", "1"].map(str::to_string).into()
+            }]]
+        );
+        let of_program = command("name = 'y'\nrun = 'compare --on host -- sh x.sh'")
+            .replicates(Settings { quick: true, seed: 1 });
+        assert_eq!(of_program[0][0].key(), "schedlab compare --on host --seed 1 -- sh x.sh");
+        for (text, key) in [
+            ("name = 'y'\nrun = 'compare yield:{x}'", "run"),
+            ("name = 'y'\nrun = 'compare yield'\nx = [1]", "x"),
+            ("name = 'y'\nrun = 'rm -r x'", "run"),
+            ("name = 'y'\nrun = 'compare yield:{x}'\nx = [1]\nquick = { run = 'rm' }", "quick.run"),
+        ] {
+            assert_eq!(
+                command(text).cover(&folder).map_err(|(key, _)| key),
+                Err(key.to_string()),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_quick_run_says_what_it_leaves_out() {
+        let long =
+            [command("name = 'y'\nrun = 'compare yield'\nquick.skipped = 'it takes an hour'")];
+        let binding: Binding = toml::from_str("command = 'y'\nmetric = 'cpu_share'").unwrap();
+        let folder = Folder::find("pslist").unwrap();
+        let why = |quick| {
+            Measured::new(&long, &folder, Settings { quick, seed: 1 }).curves(&binding).unwrap_err()
+        };
+        assert_eq!(
+            [why(true), why(false)],
+            ["--quick leaves it out, --full does not: it takes an hour", "was not run"]
+        );
+        assert!(long[0].replicates(Settings { quick: true, seed: 1 }).is_empty());
+    }
+
+    #[test]
+    fn a_series_comes_from_the_rows_and_missing_rows_give_an_error() {
+        let row = |policy: &str, tasks: &str, value: Option<f64>| Row {
+            candidate: policy.to_string(),
+            value,
+            note: value.is_none().then(|| "too short".to_string()),
+            ..Row::new(World::Sim, Metric::cpu_share).at("tasks", Coordinate::read(tasks))
+        };
+        let run = Run { x: 3.0, words: vec!["compare".to_string()] };
+        let rows = [
+            row("cfs", "2", Some(1.0)),
+            row("cfs", "8", Some(2.0)),
+            row("rr", "2", Some(5.0)),
+            row("rr", "8", None),
+        ];
+        let points = |text: &str| {
+            toml::from_str::<Binding>(&format!("command = 'y'\nmetric = 'cpu_share'\n{text}"))
+                .unwrap()
+                .points(&run, &rows)
+        };
+        assert_eq!(points("policy = 'cfs'\nx = 'tasks'"), Ok(vec![(2.0, 1.0), (8.0, 2.0)]));
+        assert_eq!(points("policy = 'rr'\nat.tasks = '2'"), Ok(vec![(3.0, 5.0)]));
+        assert_eq!(points("policy = 'rr'\nx = 'tasks'"), Err("too short".to_string()));
+        assert!(points("policy = 'cfs'").unwrap_err().contains("several"));
+        let of = |name: &str| {
+            toml::from_str::<Binding>(&format!(
+                "command = 'y'\nmetric = 'cpu_share'\nworkload = '{name}'"
+            ))
+            .unwrap()
+        };
+        let called = Row {
+            workload: "hackbench:1?threads=yes&loops=5".to_string(),
+            ..row("cfs", "2", None)
+        };
+        assert!(
+            ["hackbench", "hackbench:1", "hackbench:1?threads=yes"]
+                .iter()
+                .all(|name| of(name).is_about(&called))
+        );
+        assert!(
+            ["hack", "hackbench:10", "hackbench:1?threads=no"]
+                .iter()
+                .all(|name| !of(name).is_about(&called))
+        );
+        assert!(points("policy = 'fifo'").unwrap_err().contains("no cpu_share"));
+    }
+}

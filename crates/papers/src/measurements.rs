@@ -1,0 +1,154 @@
+//! All numbers of a paper, from every source; only this module knows the sources.
+
+use super::binding::Binding;
+use super::cache::Cache;
+use super::claim::Claim;
+use super::evidence::{Evidence, Replicates};
+use super::{Paper, Settings, commands, grids, queues};
+use program::Error;
+use results::{Metric, Row};
+use std::collections::BTreeMap;
+
+/// The measurements of a paper, by source.
+pub struct Measurements<'a> {
+    /// From the cost atlas.
+    pub queues: queues::Measured<'a>,
+    /// From simulations.
+    pub grids: grids::Measured<'a>,
+    /// From commands.
+    pub commands: commands::Measured<'a>,
+    paper: &'a Paper,
+}
+
+impl<'a> Measurements<'a> {
+    /// No measurements yet.
+    ///
+    /// # Errors
+    /// If a regime has an unknown parameter.
+    pub fn new(paper: &'a Paper, settings: &'a Settings) -> Result<Self, Error> {
+        let (queues, grids) = (
+            queues::Measured::new(paper, &settings.queues),
+            grids::Measured::new(&paper.grids, settings.grids)?,
+        );
+        let commands =
+            commands::Measured::new(&paper.experiments.command, &paper.folder, settings.commands);
+        Ok(Measurements { queues, grids, commands, paper })
+    }
+
+    /// Adds what these series need, in each of the regimes.
+    ///
+    /// # Errors
+    /// If the paper has no such series.
+    pub fn want(
+        &mut self,
+        bindings: &'a BTreeMap<String, Binding>,
+        regimes: &[Option<&str>],
+    ) -> Result<(), Error> {
+        for binding in bindings.values() {
+            match binding {
+                Binding::Queue(binding) => {
+                    self.queues.want_binding(binding).map_err(Error::Internal)?
+                }
+                Binding::Grid(binding) => {
+                    regimes.iter().flatten().for_each(|regime| self.grids.want(binding, regime))
+                }
+                Binding::Command(binding) => self.commands.want(binding),
+            }
+        }
+        Ok(())
+    }
+
+    /// Measures everything that is needed and not cached.
+    ///
+    /// # Errors
+    /// If a simulation or a command fails, or the cache cannot be written.
+    pub fn measure(&mut self, cache: &Cache) -> Result<(), Error> {
+        self.queues.count(cache)?;
+        self.grids.simulate(cache)?;
+        self.commands.run(cache)
+    }
+
+    /// The numbers of these series in a regime.
+    pub fn evidence<'e>(
+        &self,
+        bindings: &'e BTreeMap<String, Binding>,
+        regime: Option<&'e str>,
+    ) -> Evidence<'e> {
+        let mut evidence = Evidence {
+            curves: BTreeMap::new(),
+            printed: BTreeMap::new(),
+            replicates: Replicates::Each,
+            regime,
+            row: self.row(bindings),
+        };
+        for (name, binding) in bindings {
+            match binding {
+                Binding::Queue(binding) => {
+                    evidence.curves.insert(name, self.queues.binding(binding));
+                    evidence
+                        .printed
+                        .extend(self.queues.printed(binding).map(|series| (name.as_str(), series)));
+                }
+                Binding::Grid(binding) => {
+                    evidence
+                        .curves
+                        .insert(name, self.grids.curves(binding, regime.unwrap_or_default()));
+                    evidence.replicates = Replicates::Mean;
+                }
+                Binding::Command(binding) => {
+                    evidence.curves.insert(name, self.commands.curves(binding));
+                    evidence.replicates = Replicates::Mean;
+                }
+            }
+        }
+        evidence
+    }
+
+    fn row(&self, bindings: &BTreeMap<String, Binding>) -> Row {
+        let run: Vec<&commands::Binding> =
+            bindings
+                .values()
+                .filter_map(|binding| {
+                    if let Binding::Command(binding) = binding { Some(binding) } else { None }
+                })
+                .collect();
+        let of_paper = |row: Row| row.at("paper", &self.paper.name);
+        if !run.is_empty() {
+            return of_paper(self.commands.row(&run));
+        }
+        let simulated: Vec<&grids::Binding> = bindings
+            .values()
+            .filter_map(
+                |binding| if let Binding::Grid(binding) = binding { Some(binding) } else { None },
+            )
+            .collect();
+        let queue = |binding: &Binding| {
+            if let Binding::Queue(binding) = binding { self.queues.queue(binding) } else { None }
+        };
+        let mut queues: Vec<String> = bindings.values().filter_map(queue).collect();
+        if !simulated.is_empty() || (queues.is_empty() && self.paper.experiments.table.is_empty()) {
+            return of_paper(self.grids.row(&simulated));
+        }
+        queues.sort();
+        queues.dedup();
+        self.queues.row("", &queues.join(" | "), Metric::check)
+    }
+}
+
+impl Claim {
+    /// The paper's regimes in which a claim is tested; a single entry without a regime if no number
+    /// comes from simulations.
+    pub fn regimes<'p>(&self, paper: &'p Paper) -> Vec<Option<&'p str>> {
+        if !self.bindings.values().any(|binding| matches!(binding, Binding::Grid(_))) {
+            return vec![None];
+        }
+        paper
+            .grids
+            .regimes()
+            .iter()
+            .map(|regime| regime.name.as_str())
+            .filter(|regime| self.is_about(regime))
+            .map(Some)
+            .collect()
+    }
+}

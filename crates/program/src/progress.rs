@@ -1,0 +1,114 @@
+//! Progress of long work: on standard error if it is a terminal, or to a [`Watch`], which can also
+//! stop the work.
+
+use crate::Error;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::cell::RefCell;
+use std::io::IsTerminal;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A progress bar for `total` steps of `what`; hidden unless standard error is a terminal. On a
+/// watched thread the progress is sent to the [`Watch`] instead.
+pub fn bar(what: &str, total: u64) -> ProgressBar {
+    if let Some(watch) = WATCH.with_borrow(Clone::clone) {
+        return watch.begin(what, total);
+    }
+    let target = if std::io::stderr().is_terminal() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    let bar = ProgressBar::with_draw_target(Some(total), target).with_prefix(what.to_string());
+    let style = ProgressStyle::with_template("{prefix} [{bar:30}] {percent}% {msg} (ETA {eta})")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    bar.set_style(style.progress_chars("=> "));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+/// Records that one step is done.
+///
+/// # Errors
+/// If the caller stops the work.
+pub fn step(bar: &ProgressBar) -> Result<(), Error> {
+    bar.inc(1);
+    if bar.is_finished() { Err(Error::Stopped) } else { Ok(()) }
+}
+
+thread_local! {
+    static WATCH: RefCell<Option<Watch>> = const { RefCell::new(None) };
+}
+
+/// Follows the work of one thread from another, and can stop it after a step.
+#[derive(Clone, Debug, Default)]
+pub struct Watch(Arc<Mutex<Watched>>);
+
+#[derive(Debug, Default)]
+struct Watched {
+    bar: Option<ProgressBar>,
+    stopped: bool,
+}
+
+impl Watch {
+    /// Runs `work` on this thread under this watch.
+    pub fn over<T>(&self, work: impl FnOnce() -> T) -> T {
+        let before = WATCH.replace(Some(self.clone()));
+        let done = work();
+        WATCH.set(before);
+        done
+    }
+
+    /// The current work, its finished steps and all of its steps.
+    pub fn seen(&self) -> Option<(String, u64, u64)> {
+        let watched = self.lock();
+        let bar = watched.bar.as_ref()?;
+        Some((bar.prefix(), bar.position(), bar.length().unwrap_or(0)))
+    }
+
+    /// Stops the work after its current step.
+    pub fn stop(&self) {
+        let mut watched = self.lock();
+        watched.stopped = true;
+        watched.bar.iter().for_each(ProgressBar::abandon);
+    }
+
+    fn begin(&self, what: &str, total: u64) -> ProgressBar {
+        let mut watched = self.lock();
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden())
+            .with_prefix(what.to_string());
+        if watched.stopped {
+            bar.abandon();
+        }
+        watched.bar = Some(bar.clone());
+        bar
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Watched> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_sees_the_steps_and_stops_the_work_at_the_next_one() {
+        let watch = Watch::default();
+        let told = watch.over(|| {
+            let bar = bar("counting", 3);
+            step(&bar).expect("the work was not stopped");
+            let told = watch.seen();
+            watch.stop();
+            assert!(matches!(step(&bar), Err(Error::Stopped)));
+            assert!(
+                matches!(step(&super::bar("the next", 1)), Err(Error::Stopped)),
+                "work that begins later stops too"
+            );
+            told
+        });
+        assert_eq!(told, Some(("counting".to_string(), 1, 3)));
+        assert!(step(&bar("elsewhere", 1)).is_ok());
+    }
+}

@@ -1,0 +1,218 @@
+//! Several CPUs in lockstep: none is ever more than a few blocks further than `interleave=`
+//! instructions ahead of another.
+//!
+//! QEMU runs all CPUs in one thread, one after another, and by itself in long and unequal spans.
+//! From the instruction `LOCKSTEP` on this ends a span as soon as the CPU has run `interleave=`
+//! instructions more than the CPU that has run fewest. Where a span ends early, as a timer is due,
+//! the CPU keeps what it has not used. A CPU that idles must go on as well, or its share of the
+//! clock would go to the others: the kernel's `hlt` and `pause` are skipped, and its loops around
+//! them run. So virtual time passes alike for all: with N of them each runs an instruction in N
+//! times the nanoseconds of one.
+//!
+//! A span ends where the plugin sets the time back, which changes nothing under instruction
+//! counting. Which CPU runs is read from QEMU's variable `current_cpu`, as what the interface hands
+//! over as its number is, with one thread, the number of the CPU that translated the block.
+//!
+//! A `pause` in user space ends a span, too: its address is not known for certain, as blocks are
+//! shared between programs. The CPU lags behind while others run a block at least in each span.
+//! When the machine is switched off, the file that `lockstep=` names gets three numbers: how many
+//! CPUs took part, how many instructions at most were between two of them, and how many spans
+//! there were.
+
+use crate::api::{Control, Instruction, Registers, in_block, set_program_counter};
+use crate::main_loop;
+use std::ffi::{c_char, c_uint, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock};
+
+/// `nopw 0x5ced1ab2(%rax,%rax,1)`: from here on.
+const LOCKSTEP: [u8; 9] = [0x66, 0x0f, 0x1f, 0x84, 0x00, 0xb2, 0x1a, 0xed, 0x5c];
+const HALT: [u8; 1] = [0xf4];
+const PAUSE: [u8; 2] = [0xf3, 0x90];
+
+type Cpu = *mut c_void;
+
+/// QEMU's `current_cpu` of the thread that runs the guest; null before `LOCKSTEP`.
+static CURRENT: AtomicPtr<Cpu> = AtomicPtr::new(null_mut());
+/// Whose span it is.
+static RUNNING: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+/// How many instructions are left of it.
+static LEFT: AtomicI64 = AtomicI64::new(0);
+/// Whether it was ended.
+static IS_ENDED: AtomicBool = AtomicBool::new(false);
+
+static STEPS: Mutex<Steps> = Mutex::new(Steps { cpus: Vec::new(), most: 0, spans: 0 });
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
+
+struct Settings {
+    interleave: i64,
+    out: Option<String>,
+    time: Control,
+}
+
+/// How far the CPUs are.
+struct Steps {
+    cpus: Vec<Progress>,
+    /// The most instructions that were between two of them.
+    most: i64,
+    spans: u64,
+}
+
+struct Progress {
+    cpu: usize,
+    ran: i64,
+    /// Where its span ends.
+    until: i64,
+}
+
+/// Reads what QEMU was given, and does nothing without `interleave=`. Called by QEMU's main thread.
+pub fn prepare(arguments: &[String]) -> Result<(), String> {
+    let value = |name: &str| arguments.iter().find_map(|argument| argument.strip_prefix(name));
+    let Some(interleave) = value("interleave=") else { return Ok(()) };
+    let interleave = interleave.parse().map_err(|error| format!("interleave: {error}"))?;
+    if current_cpu().is_null() {
+        return Err("this QEMU does not say which CPU runs".to_string());
+    }
+    let time = Control::request().ok_or("another plugin controls the time")?;
+    let out = value("lockstep=").map(str::to_string);
+    SETTINGS.get_or_init(|| Settings { interleave, out, time });
+    Ok(())
+}
+
+/// Whether CPUs run in lockstep, now or later.
+pub fn is_wanted() -> bool {
+    SETTINGS.get().is_some()
+}
+
+/// QEMU has translated a block.
+pub fn translated(block: *mut c_void) {
+    if !is_wanted() {
+        return;
+    }
+    let mut count = 0;
+    // SAFETY: it is QEMU's own, and nothing of it is kept.
+    for instruction in unsafe { Instruction::all(block) } {
+        count += 1;
+        let (bytes, behind) = (instruction.bytes(), instruction.behind());
+        match &*bytes {
+            bytes if bytes == LOCKSTEP => instruction.calls(begin, Registers::Untouched, 0),
+            bytes if bytes == HALT => instruction.calls(idles, Registers::SetsCounter, behind),
+            bytes if bytes == PAUSE && is_of_kernel(behind) => {
+                instruction.calls(pauses, Registers::SetsCounter, behind);
+            }
+            _ => {}
+        }
+    }
+    // SAFETY: as above.
+    unsafe { in_block(block, runs, count) };
+}
+
+fn is_of_kernel(address: u64) -> bool {
+    address.cast_signed() < 0
+}
+
+extern "C" fn begin(_cpu: c_uint, _data: *mut c_void) {
+    RUNNING.store(null_mut(), Relaxed);
+    CURRENT.store(current_cpu(), Relaxed);
+}
+
+/// Where QEMU says which CPU the calling thread runs.
+fn current_cpu() -> *mut Cpu {
+    // SAFETY: a name with an end. The variable is each thread's own; `begin` is called by the
+    // thread that runs all CPUs and ends with QEMU.
+    unsafe { dlsym(null_mut(), c"current_cpu".as_ptr()).cast() }
+}
+
+extern "C" fn idles(_cpu: c_uint, behind: *mut c_void) {
+    if CURRENT.load(Relaxed).is_null() {
+        return main_loop::wait_until_asleep();
+    }
+    set_program_counter(behind as u64);
+}
+
+extern "C" fn pauses(_cpu: c_uint, behind: *mut c_void) {
+    if !CURRENT.load(Relaxed).is_null() {
+        set_program_counter(behind as u64);
+    }
+}
+
+/// A block of so many instructions begins.
+extern "C" fn runs(_cpu: c_uint, instructions: *mut c_void) {
+    let current = CURRENT.load(Relaxed);
+    if current.is_null() {
+        return;
+    }
+    // SAFETY: see `begin`.
+    let cpu = unsafe { *current };
+    let left = LEFT.load(Relaxed) - instructions as i64;
+    if cpu == RUNNING.load(Relaxed) && left > 0 {
+        return LEFT.store(left, Relaxed);
+    }
+    changes(cpu, instructions as i64);
+}
+
+/// The span of `cpu` begins, or ends with the block that begins.
+#[cold]
+fn changes(cpu: Cpu, instructions: i64) {
+    let (Some(settings), Ok(mut steps)) = (SETTINGS.get(), STEPS.lock()) else { return };
+    if cpu != RUNNING.load(Relaxed) || IS_ENDED.load(Relaxed) {
+        steps.account(RUNNING.load(Relaxed), LEFT.load(Relaxed));
+        RUNNING.store(cpu, Relaxed);
+        LEFT.store(steps.begin(cpu, settings.interleave), Relaxed);
+        IS_ENDED.store(false, Relaxed);
+    }
+    let left = LEFT.load(Relaxed) - instructions;
+    LEFT.store(left, Relaxed);
+    if left <= 0 {
+        IS_ENDED.store(true, Relaxed);
+        settings.time.end_span();
+    }
+}
+
+impl Steps {
+    /// What the span of `cpu` came to, of which so much was left.
+    fn account(&mut self, cpu: Cpu, left: i64) {
+        let Some(progress) = self.cpus.iter_mut().find(|progress| progress.cpu == cpu as usize)
+        else {
+            return;
+        };
+        progress.ran = progress.until - left;
+        let (first, last) = (self.first(), self.cpus.iter().map(|cpu| cpu.ran).max());
+        self.most = self.most.max(last.unwrap_or(first) - first);
+    }
+
+    /// How many instructions `cpu` may run.
+    fn begin(&mut self, cpu: Cpu, interleave: i64) -> i64 {
+        self.spans += 1;
+        let (cpu, first) = (cpu as usize, self.first());
+        let number = self.cpus.iter().position(|progress| progress.cpu == cpu);
+        let number = number.unwrap_or_else(|| {
+            self.cpus.push(Progress { cpu, ran: first, until: first });
+            self.cpus.len() - 1
+        });
+        let progress = &mut self.cpus[number];
+        progress.until = first + interleave;
+        progress.until - progress.ran
+    }
+
+    /// How far the CPU is that has run fewest.
+    fn first(&self) -> i64 {
+        self.cpus.iter().map(|cpu| cpu.ran).min().unwrap_or(0)
+    }
+}
+
+/// The machine is switched off.
+pub fn report() {
+    let (Some(Settings { out: Some(out), .. }), Ok(steps)) = (SETTINGS.get(), STEPS.lock()) else {
+        return;
+    };
+    let text = format!("{} {} {}\n", steps.cpus.len(), steps.most, steps.spans);
+    if let Err(error) = std::fs::write(out, text) {
+        eprintln!("schedlab's plugin: {out}: {error}");
+    }
+}
+
+unsafe extern "C" {
+    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+}

@@ -1,0 +1,93 @@
+//! What a recording says beside its events.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Where and how it was recorded.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Machine {
+    /// The kernel's release, as `uname -r` prints it.
+    pub release: String,
+    /// The architecture, by which call numbers are to be read.
+    pub architecture: String,
+    /// CPUs that exist, online or not.
+    pub cpus: u16,
+    /// By CPU: its core and its package, as `topology/core_id` and `physical_package_id` say.
+    pub topology: Vec<(u32, u32)>,
+    /// `fair`, or the name of the `sched_ext` scheduler.
+    pub scheduler: String,
+    /// Whose causes are recorded: `command`, `pid` or `all`.
+    pub causes_of: String,
+    /// `CLOCK_MONOTONIC` when the recording began, in nanoseconds.
+    pub start: u64,
+    /// What one recorded call costs, measured before the recording.
+    pub overhead: Option<Overhead>,
+}
+
+/// The cost of recording, from repeated batches of a calibrated loop.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Overhead {
+    /// Nanoseconds that one recorded call adds: the median of all batches.
+    pub call_ns: f64,
+    /// The first quartile.
+    pub call_ns_q1: f64,
+    /// The third quartile.
+    pub call_ns_q3: f64,
+    /// The number of batches.
+    pub batches: u32,
+}
+
+/// The recorder's counters. Counts by kind have the names of [`What::name`](crate::What::name).
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Counts {
+    /// Events that the kernel handed over, by kind.
+    pub emitted: BTreeMap<String, u64>,
+    /// Events in the file, by kind.
+    pub written: BTreeMap<String, u64>,
+    /// Events before the recording began (of calibration, among others), by kind.
+    pub discarded: BTreeMap<String, u64>,
+    /// Events that found the buffer full, by kind; `missed` are those of an interrupt that came
+    /// while an event of the same kind was taken.
+    pub lost: BTreeMap<String, u64>,
+    /// The same, by CPU.
+    pub lost_by_cpu: BTreeMap<u16, u64>,
+    /// The same, by task.
+    pub lost_by_task: BTreeMap<u32, u64>,
+    /// Events that came after a later one was written; they have that one's time.
+    pub late: u64,
+    /// Calls whose object was not resolved, calls of 32-bit tasks, tasks beyond the table's size,
+    /// members of a poll beyond the first 64: by name.
+    pub unresolved: BTreeMap<String, u64>,
+}
+
+impl Counts {
+    /// All events that were lost.
+    pub fn lost(&self) -> u64 {
+        self.lost.values().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// The kind of which more or fewer events arrived than the kernel handed over, if any.
+    pub fn disagreement(&self) -> Option<(&str, u64, u64)> {
+        let of =
+            |counts: &BTreeMap<String, u64>, kind: &str| counts.get(kind).copied().unwrap_or(0);
+        let kinds = self.emitted.keys().chain(self.written.keys());
+        kinds.map(String::as_str).find_map(|kind| {
+            let arrived = of(&self.written, kind).saturating_add(of(&self.discarded, kind));
+            let emitted = of(&self.emitted, kind);
+            (arrived != emitted).then_some((kind, emitted, arrived))
+        })
+    }
+}
+
+/// The last chunk.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct End {
+    /// The final counters.
+    pub counts: Counts,
+    /// The wait status of the command, as `waitpid` gives it; absent without a command.
+    pub status: Option<i32>,
+}

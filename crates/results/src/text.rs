@@ -1,0 +1,9 @@
+//! Results for people: numbers with their units, in tables.
+
+mod numbers;
+mod table;
+
+pub use numbers::{
+    counted, headline, is_headline, open_cell, open_headline, quantity, signed_difference,
+};
+pub use table::{Align, Table};

@@ -1,0 +1,27 @@
+//! The kinds of phases, which are counted for each task.
+
+/// A kind of phase.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(usize)]
+pub enum Kind {
+    Yield,
+    Run,
+    Sleep,
+    Timer,
+    Lock,
+    Unlock,
+    Wait,
+    Signal,
+    Barrier,
+    Write,
+    Read,
+    Io,
+    Fork,
+    Join,
+}
+
+/// The names of the kinds, in the order of [`Kind`].
+pub const KINDS: [&str; 14] = [
+    "yield", "run", "sleep", "timer", "lock", "unlock", "wait", "signal", "barrier", "write",
+    "read", "io", "fork", "join",
+];

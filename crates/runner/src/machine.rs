@@ -1,0 +1,83 @@
+//! What kind of machine this is: its kernel, CPUs and nodes.
+
+use schedlab_runner::event::Domains;
+
+/// The release of the kernel.
+pub fn kernel() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/osrelease")
+        .map(|text| text.trim().to_string())
+        .unwrap_or_default()
+}
+
+/// How many directories `/sys/devices/system/node` has for nodes.
+pub fn nodes() -> u32 {
+    names("/sys/devices/system/node").filter(|name| is_node(name)).count() as u32
+}
+
+/// The CPUs that are online.
+pub fn cpus() -> u32 {
+    // SAFETY: it takes a number only.
+    unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.try_into().unwrap_or(0)
+}
+
+/// How the kernel sees each CPU.
+pub fn domains() -> Vec<Domains> {
+    let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_string();
+    let all = domains_in(&text("/proc/schedstat"));
+    let of = |(cpu, domains): (usize, Vec<String>)| {
+        let cpu = format!("/sys/devices/system/cpu/cpu{cpu}");
+        let caches = (0..).map(|index| format!("{cpu}/cache/index{index}/shared_cpu_map"));
+        let cache = caches.map(|map| text(&map)).take_while(|map| !map.is_empty()).last();
+        let node = names(&cpu)
+            .find(|name| is_node(name))
+            .map_or(String::new(), |name| text(&format!("/sys/devices/system/node/{name}/cpumap")));
+        let core = text(&format!("{cpu}/topology/thread_siblings"));
+        Domains { core, cache: cache.unwrap_or_default(), node, domains }
+    };
+    all.into_iter().enumerate().map(of).collect()
+}
+
+fn names(directory: &str) -> impl Iterator<Item = String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok())
+}
+
+fn is_node(name: &str) -> bool {
+    name.strip_prefix("node").is_some_and(|number| number.parse::<u32>().is_ok())
+}
+
+/// For each CPU the masks of its scheduling domains, from the inside out.
+///
+/// Lines are `cpu0 …` and then, for each of its domains, `domain0 03 …`; newer kernels have the
+/// domain's name before the mask: `domain0 SMT 03 …`.
+fn domains_in(text: &str) -> Vec<Vec<String>> {
+    let is_mask = |word: &&str| word.chars().all(|c| c.is_ascii_hexdigit() || c == ',');
+    let mut cpus: Vec<Vec<String>> = Vec::new();
+    for line in text.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let first = words.next().unwrap_or_default();
+        let mask = words.find(is_mask);
+        if first.starts_with("cpu") {
+            cpus.push(Vec::new());
+        } else if let (true, Some(of), Some(mask)) =
+            (first.starts_with("domain"), cpus.last_mut(), mask)
+        {
+            of.push(mask.to_string());
+        }
+    }
+    cpus
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn domains_are_read_with_and_without_their_names() {
+        let old = "version 15\ntimestamp 1\ncpu0 0 0\ndomain0 3 1 2\ndomain1 0f 5 6\ncpu1 0 0\n";
+        assert_eq!(domains_in(old), [vec!["3", "0f"], vec![]]);
+        let new = "version 17\ncpu0 0 0\ndomain0 MC 00,0000000f 1 2\n";
+        assert_eq!(domains_in(new), [vec!["00,0000000f"]]);
+        assert!(domains_in("").is_empty());
+    }
+}

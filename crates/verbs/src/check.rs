@@ -1,0 +1,159 @@
+//! `schedlab check`: random workloads under all policies, checked against every rule.
+
+mod coverage;
+mod verdicts;
+
+use super::PolicyName;
+use crate::output::Format;
+use clap::{Args, Subcommand};
+use laboratory::swarm::{Finding, Stood, swarm};
+use program::{Error, prepare_directory, progress, write_whole};
+use results::{Metric, Results, Row, World};
+use schedsim::admission::Seed;
+use std::fmt::{self, Write};
+use std::fs;
+use std::path::{Path, PathBuf};
+use worlds::experiment::all_policies;
+
+/// Runs random workloads under policies and checks every run against all rules
+///
+/// Each seed draws a machine with one to five CPUs and up to nine tasks of all classes. They run,
+/// sleep, yield, lock, fork, join, read, write, and wait for devices and timers. No task may be
+/// lost or run in two places, CPU time is conserved, and affinity and the promises of the policy
+/// hold. The first workload that a policy fails is reduced to a small case and printed with the
+/// commands that repeat it.
+#[derive(Args, Debug)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  schedlab check\n  schedlab check --swarm 10000 --policy \
+                  eevdf,cfs\n  schedlab check --swarm 1 --seed 278 --policy eevdf -o \
+                  failures\n\nExit codes: 0 all rules held, 2 usage, 4 a rule was broken."
+)]
+pub struct Check {
+    #[command(subcommand)]
+    what: Option<What>,
+    /// Number of workloads
+    #[arg(long, value_name = "NUMBER", default_value_t = 100,
+          value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    swarm: u64,
+    /// Seed of the first workload; the others count up from it
+    #[arg(long, default_value_t = 1, value_parser = Seed::parse)]
+    seed: u64,
+    /// Policies, separated by commas, or `all` [default: all]
+    #[arg(long, value_delimiter = ',', value_parser = PolicyName::parse)]
+    policy: Vec<PolicyName>,
+    /// Write the reduced cases of failing workloads to this directory
+    #[arg(short, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// What is checked instead of policies.
+#[derive(Subcommand, Debug)]
+enum What {
+    Coverage(Box<coverage::Coverage>),
+    Verdicts(Box<verdicts::Verdicts>),
+}
+
+/// Reads counts that a check wrote to `file`.
+fn read_counts<T, E: fmt::Display>(
+    path: &Path,
+    file: &str,
+    parse: impl FnOnce(&str) -> Result<T, E>,
+) -> Result<T, Error> {
+    let wrong = |why: &dyn fmt::Display| {
+        Error::Input(format!("{}: {why}; give a {file} that this command wrote", path.display()))
+    };
+    let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    parse(&text).map_err(|error| wrong(&error))
+}
+
+impl Check {
+    /// Runs the check and prints the result.
+    pub fn run(mut self) -> Result<(), Error> {
+        match self.what.take() {
+            Some(What::Coverage(coverage)) => coverage.run(),
+            Some(What::Verdicts(verdicts)) => verdicts.run(),
+            None => self.swarm(),
+        }
+    }
+
+    fn swarm(self) -> Result<(), Error> {
+        let Some(end) = self.seed.checked_add(self.swarm) else {
+            return Err(Error::Usage(format!(
+                "there are no {} seeds from {} on: give a smaller --seed",
+                self.swarm, self.seed
+            )));
+        };
+        if let Some(dir) = &self.output {
+            prepare_directory(dir)?;
+        }
+        let policies = if self.policy.is_empty() {
+            all_policies()
+        } else {
+            PolicyName::all_simulated(&self.policy)?
+        };
+        let bar = progress::bar("checking", 0);
+        let stood = swarm(self.seed..end, &policies, &bar);
+        bar.finish_and_clear();
+        let findings: Vec<&Finding> =
+            stood.iter().filter_map(|stood| stood.first.as_ref()).collect();
+        if findings.is_empty() {
+            let results = Results::new(stood.iter().map(|stood| self.row(stood)).collect());
+            return self.format.print(&results, || {
+                format!(
+                    "{} random workloads under {} policies: all rules held.\n",
+                    self.swarm,
+                    policies.len()
+                )
+            });
+        }
+        let mut message =
+            format!("{} of {} policies broke a rule:\n", findings.len(), policies.len());
+        for finding in findings {
+            message += &self.report(finding)?;
+        }
+        Err(Error::Check(message))
+    }
+
+    fn row(&self, stood: &Stood) -> Row {
+        Row {
+            workload: "swarm".to_string(),
+            candidate: stood.policy.to_string(),
+            seed: Some(self.seed),
+            value: Some(f64::from(stood.failed)),
+            runs: u32::try_from(self.swarm).unwrap_or(u32::MAX),
+            note: Some("each seed draws its own machine, of one to five CPUs".to_string()),
+            ..Row::new(World::Sim, Metric::failed_workloads)
+        }
+    }
+
+    /// The failure, and the commands that repeat it.
+    fn report(&self, finding: &Finding) -> Result<String, Error> {
+        let mut text =
+            format!("\n{}: {}\n  again: {}\n", finding.policy, finding.failure, finding.again());
+        let file = finding.file_name();
+        let content = finding.to_toml()?;
+        match &self.output {
+            Some(dir) => {
+                let path = dir.join(file);
+                write_whole(&path, content.as_bytes())?;
+                let _ = writeln!(
+                    text,
+                    "  reduced case: {}",
+                    finding.run_command(&path.display().to_string())
+                );
+            }
+            None => {
+                let _ = writeln!(
+                    text,
+                    "  reduced case, as {file}: {}\n\n{content}",
+                    finding.run_command(&file)
+                );
+            }
+        }
+        Ok(text)
+    }
+}

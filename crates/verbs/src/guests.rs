@@ -1,0 +1,97 @@
+//! Options for workloads in guest kernels.
+
+mod changes;
+
+use changes::ChangeArguments;
+use clap::Args;
+use formats::machine_file::MachineFile;
+use program::Error;
+use schedsim::Nanos;
+use std::path::Path;
+use std::str::FromStr;
+use worlds::guest::nudges::Kind;
+use worlds::guest::{CPUS, GuestSettings, Nudges};
+use worlds::vm::lockstep::INTERLEAVE;
+use worlds::vm::{Kernel, Shape};
+
+/// Options of `--on vm`.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Options of guests (--on vm)")]
+pub struct GuestArguments {
+    /// Kernels, separated by commas: series or releases of Debian's, as 6.18, 6.18.9 or 6.18-rt, or
+    /// paths of bzImages; `schedlab list kernels` lists them
+    #[arg(long, value_name = "KERNEL", value_delimiter = ',', default_value = "6.18")]
+    kernel: Vec<String>,
+    /// Idle time of a kernel between boot and measurement, on its own clock; longer if a scheduler
+    /// of schedlab is not active by then
+    #[arg(long, value_name = "DURATION", default_value = "2s")]
+    settle: Nanos,
+    /// Split the instructions of yields by the kernel's functions, and show this many
+    #[arg(long, value_name = "N")]
+    functions: Option<usize>,
+    /// Number of NUMA nodes of the guest. Artificial: the kernel sees nodes, but no memory is
+    /// slower
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u16).range(1..=8))]
+    numa_nodes: u16,
+    /// With several CPUs: how many instructions one may be ahead of another. With fewer, times are
+    /// finer (8 us at 1000) and take longer to get
+    #[arg(long, value_name = "N", default_value_t = INTERLEAVE, value_parser = clap::value_parser!(u32).range(100..=100_000))]
+    interleave: u32,
+    /// What the members of an ensemble differ by, separated by commas: start, order, timers, stack,
+    /// heap, data, span; a wrong name lists what each is [default: all]
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = Kind::from_str)]
+    nudge: Vec<Kind>,
+    #[command(flatten)]
+    changes: ChangeArguments,
+    #[arg(long, hide = true, num_args = 0, value_parser = needless, default_missing_value = "")]
+    one_boot: Option<String>,
+}
+
+fn needless(_: &str) -> Result<String, String> {
+    Err("leave it out: every class begins with the state of the same boot, and with nothing that \
+         ran before"
+        .to_string())
+}
+
+impl GuestArguments {
+    /// The settings of a guest for each kernel, on `machine` if it is described.
+    ///
+    /// # Errors
+    /// If a kernel is neither a series nor a file, or no guest can have that machine.
+    pub fn settings(&self, machine: Option<&MachineFile>) -> Result<Vec<GuestSettings>, Error> {
+        let shape = machine.map(|machine| Shape::of(machine, CPUS)).transpose()?;
+        if shape.is_some() && self.numa_nodes > 1 {
+            return Err(Error::Usage(
+                "the described machine has nodes: leave --numa-nodes out".to_string(),
+            ));
+        }
+        let kinds = if self.nudge.is_empty() { Kind::ALL.to_vec() } else { self.nudge.clone() };
+        let nudges = Nudges::new(kinds);
+        let changes = self.changes.changes()?;
+        let of = |kernel: &String| {
+            if !Kernel::is_series(kernel) && !Path::new(kernel).is_file() {
+                return Err(Error::Input(format!(
+                    "there is no kernel `{kernel}`; give the number of a series, as in 6.18 \
+                     (`schedlab list kernels`), or the path of a bzImage"
+                )));
+            }
+            Ok(GuestSettings {
+                kernel: kernel.clone(),
+                settle: self.settle,
+                nodes: self.numa_nodes,
+                shape: shape.clone(),
+                interleave: self.interleave,
+                changes: changes.clone(),
+                functions: self.functions.is_some(),
+                nudges: nudges.clone(),
+            })
+        };
+        self.kernel.iter().map(of).collect()
+    }
+
+    /// The number of functions to show, if yields are split by function.
+    pub fn functions(&self) -> Option<usize> {
+        self.functions
+    }
+}

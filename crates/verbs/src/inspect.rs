@@ -1,0 +1,264 @@
+//! `schedlab inspect`: the content of a workload.
+
+mod closed;
+mod stochastic;
+
+use super::read_with_progress;
+use crate::output::Format;
+use clap::Args;
+use formats::import::{Options, Recording};
+use formats::workload::{Parameters, Workload};
+use program::{Error, print, write_whole};
+use results::{Align, Metric, Results, Row, SubjectKind, Table, World, quantity, registered};
+use schedsim::metrics::{CATALOGUE, Histogram, Metrics, Summary, WakeGraph};
+use schedsim::workload::{CostEstimator, Costs};
+use schedsim::{Nanos, TaskId, Time};
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use worlds::experiment::fit;
+
+/// Shows the content of a recording: tasks, bursts, pauses, ready queues, wakeups between tasks,
+/// latencies; or the classes of a stochastic workload
+///
+/// Lost events are reported first. The file is read once, as a stream: memory grows with the number
+/// of tasks.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  schedlab inspect workloads/hackbench.perf-script.txt.zst\n  \
+                        schedlab inspect perf.data --tasks 50 --format json\n  schedlab inspect \
+                        perf.data --fit -o like-it.toml\n\nRecord with: perf record -a -e \
+                        'sched:sched_*' -- COMMAND")]
+pub struct Inspect {
+    /// A recording: perf.data or the text of `perf script`, plain or compressed with zstd. Or a
+    /// stochastic workload
+    workload: OsString,
+    /// Number of tasks and wake edges to show
+    #[arg(long, value_name = "N", default_value_t = 15)]
+    tasks: usize,
+    /// Accept a recording that lost more than one event in a hundred
+    #[arg(long)]
+    allow_lost: bool,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Print a stochastic workload fitted to the recording instead: a workload file, with the
+    /// fitted data and the quality of the fit
+    #[arg(long, conflicts_with = "format")]
+    fit: bool,
+    /// Fit only to the tasks with these names
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "fit")]
+    only: Vec<String>,
+    /// Write the fitted workload to this file
+    #[arg(short, value_name = "FILE", requires = "fit")]
+    output: Option<PathBuf>,
+}
+
+/// The result of one pass over a recording.
+struct Inspection {
+    recording: Recording,
+    summary: Summary,
+    graph: WakeGraph,
+    costs: Costs,
+}
+
+impl Inspect {
+    /// Inspects the workload and prints the result.
+    pub fn run(self) -> Result<(), Error> {
+        match Workload::resolve(&self.workload)? {
+            Workload::Recording(path) if self.fit => {
+                let text = fit(&path, &self.only, self.allow_lost, read_with_progress)?;
+                self.output
+                    .as_deref()
+                    .map_or_else(|| print(&text), |to| write_whole(to, text.as_bytes()))
+            }
+            Workload::Recording(path) => self.recording(&path),
+            Workload::Stochastic(_) | Workload::Closed(_) if self.fit => Err(Error::Usage(
+                "--fit takes a recording; this is a description already".to_string(),
+            )),
+            Workload::Closed(workload) => closed::inspect(&workload, self.format),
+            Workload::Stochastic(template) => {
+                stochastic::inspect(&template.with(&Parameters::default())?, self.format)
+            }
+        }
+    }
+
+    fn recording(&self, path: &Path) -> Result<(), Error> {
+        let (mut metrics, mut graph, mut costs) =
+            (Metrics::new(0), WakeGraph::new(), CostEstimator::new());
+        let options = Options { allow_lost: self.allow_lost, ..Options::default() };
+        let recording =
+            read_with_progress(path, options, vec![&mut metrics, &mut graph, &mut costs])?;
+        let summary = metrics.finish(Time(recording.duration.0));
+        let inspection = Inspection { recording, summary, graph, costs: costs.finish() };
+        let results = Results::new(self.rows(&inspection));
+        self.format.print(&results, || self.text(&inspection))
+    }
+
+    fn rows(&self, inspection: &Inspection) -> Vec<Row> {
+        let Inspection { recording, summary, .. } = inspection;
+        let row = |metric: Metric, value: Option<f64>| Row {
+            workload: self.workload.to_string_lossy().into_owned(),
+            candidate: "recorded".to_string(),
+            cpus: recording.cpus,
+            value,
+            runs: 1,
+            ..Row::new(World::Recorded, metric)
+        };
+        let mut rows = vec![row(Metric::lost_events, Some(recording.report.lost as f64))];
+        rows.extend(CATALOGUE.iter().map(|metric| {
+            let value = metric.read(summary);
+            Row { note: value.note.map(str::to_string), ..row(registered(metric.id), value.value) }
+        }));
+        for task in &summary.tasks {
+            let info = &recording.tasks[task.task.index()];
+            let numbers = [
+                (Metric::task_cpu_time_ns, task.cpu_time.0 as f64),
+                (Metric::task_run_delay_ns, task.run_delay.0 as f64),
+                (Metric::task_bursts, f64::from(task.bursts)),
+            ];
+            rows.extend(numbers.map(|(metric, value)| {
+                row(metric, Some(value)).of(SubjectKind::Task, &info.name).at("pid", info.pid)
+            }));
+        }
+        for cpu in &summary.cpus {
+            let numbers = [
+                (Metric::cpu_busy_ns, cpu.busy.0 as f64),
+                (Metric::cpu_ready_length_mean, cpu.waiting_mean),
+                (Metric::cpu_ready_length_max, f64::from(cpu.waiting_max)),
+            ];
+            rows.extend(numbers.map(|(metric, value)| {
+                row(metric, Some(value)).of(SubjectKind::Cpu, cpu.cpu.0.to_string())
+            }));
+        }
+        for edge in inspection.graph.strongest(self.tasks) {
+            let wakes = row(Metric::wakes, Some(edge.count as f64));
+            rows.push(
+                wakes
+                    .of(SubjectKind::Task, name(recording, edge.waker))
+                    .at("wakee", name(recording, edge.wakee)),
+            );
+        }
+        rows
+    }
+
+    fn text(&self, inspection: &Inspection) -> String {
+        let Inspection { recording, summary, graph, costs } = inspection;
+        let mut text = recording.report.to_string();
+        let _ = writeln!(
+            text,
+            "\n{} on {} CPUs, {} tasks, {}",
+            recording.duration,
+            recording.cpus,
+            summary.tasks.len(),
+            costs
+        );
+
+        text += "\nTasks by CPU time\n\n";
+        let columns = ["CPU time", "bursts", "run delay", "wakeups", "dispatches", "migrations"]
+            .map(|title| (title, Align::Right));
+        let mut table = Table::new([("  task", Align::Left)].into_iter().chain(columns));
+        let mut tasks: Vec<_> = summary.tasks.iter().collect();
+        tasks.sort_by_key(|task| (std::cmp::Reverse(task.cpu_time), task.task));
+        for task in tasks.iter().take(self.tasks) {
+            let numbers = [task.bursts, task.wakeups, task.dispatches, task.migrations]
+                .map(|n| n.to_string());
+            let [bursts, wakeups, dispatches, migrations] = numbers;
+            let (time, delay) = (task.cpu_time.to_string(), task.run_delay.to_string());
+            table.row([
+                format!("  {}", name(recording, task.task)),
+                time,
+                bursts,
+                delay,
+                wakeups,
+                dispatches,
+                migrations,
+            ]);
+        }
+        text += &table.to_string();
+        if tasks.len() > self.tasks {
+            let rest: Nanos = tasks[self.tasks..].iter().map(|task| task.cpu_time).sum();
+            let _ = writeln!(
+                text,
+                "  and {} more with {rest} (--tasks N shows more)",
+                tasks.len() - self.tasks
+            );
+        }
+
+        text += "\nDistributions\n\n";
+        let columns = ["samples", "p50", "p90", "p99", "max"].map(|title| (title, Align::Right));
+        let mut table = Table::new([("  of", Align::Left)].into_iter().chain(columns));
+        let distributions = &summary.distributions;
+        for (of, samples) in [
+            ("CPU bursts", &distributions.burst),
+            ("pauses", &distributions.pause),
+            ("wakeup latency", &distributions.wakeup_latency),
+        ] {
+            table.row(std::iter::once(format!("  {of}")).chain(percentiles(samples)));
+        }
+        text += &table.to_string();
+
+        text += "\nCPUs\n\n";
+        let columns =
+            ["busy", "switches", "ready mean", "ready max"].map(|title| (title, Align::Right));
+        let mut table = Table::new([("  CPU", Align::Left)].into_iter().chain(columns));
+        for cpu in &summary.cpus {
+            let busy = format!(
+                "{:.1}%",
+                100.0 * cpu.busy.0 as f64 / (cpu.busy + cpu.idle).0.max(1) as f64
+            );
+            table.row([
+                format!("  {}", cpu.cpu.0),
+                busy,
+                cpu.switches.to_string(),
+                format!("{:.2}", cpu.waiting_mean),
+                cpu.waiting_max.to_string(),
+            ]);
+        }
+        text += &table.to_string();
+
+        let _ = writeln!(text, "\nWakeups between tasks ({} pairs)\n", graph.len());
+        let mut table =
+            Table::new([("  waker", Align::Left), ("wakee", Align::Left), ("wakes", Align::Right)]);
+        for edge in graph.strongest(self.tasks) {
+            table.row([
+                format!("  {}", name(recording, edge.waker)),
+                name(recording, edge.wakee),
+                edge.count.to_string(),
+            ]);
+        }
+        text += &table.to_string();
+
+        text += "\nAs a whole\n\n";
+        let mut table =
+            Table::new([("  metric", Align::Left), ("value", Align::Right), ("", Align::Left)]);
+        for (metric, value) in summary.values() {
+            let number = value.value.map_or("-".to_string(), |value| quantity(value, metric.unit));
+            table.row([
+                format!("  {}", metric.id),
+                number,
+                value.note.unwrap_or_default().to_string(),
+            ]);
+        }
+        text + &table.to_string()
+    }
+}
+
+/// The task's name and pid.
+fn name(recording: &Recording, task: TaskId) -> String {
+    match recording.tasks.get(task.index()) {
+        Some(info) => format!("{}/{}", info.name, info.pid),
+        None => "idle or interrupt".to_string(),
+    }
+}
+
+fn percentiles(samples: &Histogram) -> [String; 5] {
+    let show = |value: Option<Nanos>| value.map_or("-".to_string(), |value| value.to_string());
+    let p99 = if samples.count() < 1000 { "-".to_string() } else { show(samples.percentile(99.0)) };
+    [
+        samples.count().to_string(),
+        show(samples.percentile(50.0)),
+        show(samples.percentile(90.0)),
+        p99,
+        show(samples.max()),
+    ]
+}

@@ -1,0 +1,261 @@
+//! `schedlab queue`: the cost atlas of ready queues.
+
+use crate::output::Format;
+use atlas::callgrind::{Callgrind, child};
+use atlas::measure::{Plan, Source, select};
+use atlas::mix::Mix;
+use atlas::structure::{STRUCTURES, StrideRule};
+use atlas::{advice, crossover, text};
+use clap::{Args, ValueEnum};
+use laboratory::results_directory::ResultsDirectory;
+use program::{Error, print};
+use results::{Align, Answer, Results, Table};
+use schedsim::admission::Seed;
+use std::path::PathBuf;
+
+/// Measures the cost of one scheduling operation in each ready queue
+///
+/// An operation is the work at the end of a time slice: insert the task that ran, remove the next
+/// one. Tasks only yield, so that nothing else is measured. Valgrind counts the instructions of
+/// this program; list elements, schedule entries, tree levels and waits do not depend on the
+/// machine. Every structure gets the same tasks at the same levels. Random mixes are drawn several
+/// times, which gives the intervals.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  schedlab queue\n  schedlab queue --queues ruler,multilist2 \
+                        --tasks 1,10,100,1000 --levels 8 --mix one:H\n  schedlab queue --queues \
+                        sorted-list,rbtree --crossover rbtree,sorted-list --count instructions\n  \
+                        schedlab queue --queues rbtree,wheel --strides powers --levels 6 --cache \
+                        --format csv\n  schedlab queue --queues rr,rbtree --tasks 10,100 \
+                        --threads")]
+pub struct Queue {
+    /// Structures, separated by commas [default: all]
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
+    queues: Vec<String>,
+    /// Numbers of yielding tasks, separated by commas; 1 to 1000000 [default: 1,10,100; for a
+    /// crossover 10,20,…,200]
+    #[arg(long, value_delimiter = ',', value_name = "N,…",
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    tasks: Vec<u32>,
+    /// Number of levels; 1 to 4095
+    #[arg(long, default_value_t = 10, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=4095))]
+    levels: u16,
+    /// Distribution of tasks over levels: random, one:LEVEL, FIRST-LAST, mostly-low, mostly-high,
+    /// default-middle, each, or A to N of Porter's table 3
+    #[arg(long, default_value = "random", value_parser = |text: &str| text.parse::<Mix>())]
+    mix: Mix,
+    /// How a level becomes a rate in structures that allow several rules
+    #[arg(long, value_enum, default_value_t)]
+    strides: StrideRule,
+    /// What to count, separated by commas [default: all]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    count: Vec<Count>,
+    /// Number of random assignments of levels
+    #[arg(long, default_value_t = 5, value_name = "K",
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    assignments: u32,
+    /// Number of timed runs
+    #[arg(long, default_value_t = 10, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(2..=1000))]
+    runs: u32,
+    /// Seed of random levels
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = Seed::parse)]
+    seed: u64,
+    /// Number of slices to count [default: complete periods of the schedule, or enough of them]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    slices: Option<u64>,
+    /// The number of tasks at which one structure becomes cheaper than the other
+    #[arg(long, value_name = "A,B")]
+    crossover: Vec<String>,
+    /// Also simulate caches: accesses and misses per operation
+    #[arg(long)]
+    cache: bool,
+    /// Also switch real user-level threads: the cost of a slice besides the queue
+    #[arg(long)]
+    threads: bool,
+    /// The counter of instructions
+    #[arg(long, value_enum, default_value_t)]
+    source: SourceName,
+    /// Count in another build of schedlab, for example from `cargo build --profile o1 -p schedlab`
+    /// in target/o1
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
+    /// Also count in that build, beside this one
+    #[arg(long, value_name = "FILE")]
+    beside: Option<PathBuf>,
+    /// Number of counting processes at a time [default: one per CPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    /// Only list the structures
+    #[arg(long)]
+    list: bool,
+    /// Print what --format json wrote to FILE before, instead of measuring
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Also write results (JSON, CSV, Parquet) and report.html to this directory
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+enum Count {
+    /// Instructions per operation.
+    Instructions,
+    /// Nanoseconds per operation.
+    Time,
+    /// What operations examine, and how long tasks wait: the same on every machine.
+    Steps,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug, Default)]
+enum SourceName {
+    /// Valgrind's simulated CPU.
+    #[default]
+    Callgrind,
+    /// The hardware counter of the CPU.
+    Hardware,
+}
+
+impl Queue {
+    /// Measures and prints the result.
+    pub fn run(self) -> Result<(), Error> {
+        if self.list { list() } else { self.format.answer(self.answer()?) }
+    }
+
+    /// The result.
+    pub fn answer(&self) -> Result<Answer, Error> {
+        if let Some(file) = &self.record {
+            let results = Results::read(file)?;
+            let text = text::render(&results.rows);
+            return Ok(Answer::new(results, text));
+        }
+        let source = self.source(self.binary.as_ref())?;
+        let plan = self.plan()?;
+        let crossings = self.crossings()?;
+        self.source(self.beside.as_ref())?;
+        let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
+        let wants = |count| self.count.is_empty() || self.count.contains(&count);
+        let mut rows = Vec::new();
+        if wants(Count::Instructions) {
+            rows.extend(plan.instructions(&source));
+        }
+        if let Some(binary) = &self.beside {
+            let build = binary
+                .parent()
+                .and_then(|dir| dir.file_name())
+                .map_or("other".to_string(), |dir| dir.to_string_lossy().into_owned());
+            rows.extend(
+                plan.instructions(&self.source(Some(binary))?)
+                    .into_iter()
+                    .map(|row| row.at("build", &build)),
+            );
+        }
+        if wants(Count::Time) {
+            rows.extend(plan.times());
+        }
+        if wants(Count::Steps) {
+            rows.extend(plan.steps());
+        }
+        if self.threads {
+            rows.extend(plan.threads(&source));
+        }
+        rows.extend(advice::advise(&rows, self.strides));
+        if !crossings.is_empty() {
+            let tasks =
+                if self.tasks.len() < 3 { crossover::GRID.to_vec() } else { plan.tasks.clone() };
+            let plan = Plan { tasks, ..plan };
+            rows.extend(crossings.iter().map(|&(a, b)| crossover::find(&plan, &source, a, b)));
+        }
+        let results = Results::new(rows);
+        if let Some(directory) = directory {
+            directory.write(&results, Vec::new())?;
+            crate::output::finish(directory)?;
+        }
+        let text = text::render(&results.rows);
+        Ok(Answer::new(results, text))
+    }
+
+    fn plan(&self) -> Result<Plan, Error> {
+        let mut tasks = if self.tasks.is_empty() { vec![1, 10, 100] } else { self.tasks.clone() };
+        tasks.sort_unstable();
+        tasks.dedup();
+        Ok(Plan {
+            structures: select(&self.queues).map_err(Error::Usage)?,
+            tasks,
+            mix: self.mix.clone(),
+            levels: self.mix.levels(self.levels).map_err(Error::Usage)?,
+            strides: self.strides,
+            seed: self.seed,
+            assignments: self.assignments,
+            runs: self.runs,
+            slices: self.slices,
+        })
+    }
+
+    fn source(&self, build: Option<&PathBuf>) -> Result<Source, Error> {
+        if self.source == SourceName::Hardware {
+            Ok(Source::Hardware)
+        } else {
+            callgrind(build, self.cache, self.jobs)
+        }
+    }
+
+    fn crossings(
+        &self,
+    ) -> Result<
+        Vec<(&'static atlas::structure::Structure, &'static atlas::structure::Structure)>,
+        Error,
+    > {
+        let pair = |text: &String| {
+            let (a, b) = text.split_once(',').ok_or_else(|| {
+                Error::Usage(format!(
+                    "--crossover {text}: write two structures, as in rbtree,sorted-list"
+                ))
+            })?;
+            let both = select(&[a.to_string(), b.to_string()]).map_err(Error::Usage)?;
+            Ok((both[0], both[1]))
+        };
+        self.crossover.iter().map(pair).collect()
+    }
+}
+
+/// Callgrind for this program, or for another `build` of it.
+pub fn callgrind(build: Option<&PathBuf>, cache: bool, jobs: Option<u16>) -> Result<Source, Error> {
+    let binary = match build {
+        Some(binary) if binary.is_file() => binary.clone(),
+        Some(binary) => {
+            let make = "`cargo build --profile o1 -p schedlab` makes one with less optimisation, \
+                        target/o1/schedlab";
+            return Err(Error::Usage(format!(
+                "there is no build of schedlab at {}; {make}",
+                binary.display()
+            )));
+        }
+        None => std::env::current_exe().map_err(|error| {
+            Error::Internal(format!("cannot find this program's own file: {error}"))
+        })?,
+    };
+    let jobs = jobs
+        .map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    Ok(Source::Callgrind(Callgrind { binary, cache, jobs }))
+}
+
+fn list() -> Result<(), Error> {
+    let mut table = Table::new([("queue", Align::Left), ("description", Align::Left)]);
+    STRUCTURES.iter().for_each(|structure| table.row([structure.name, structure.what]));
+    print(&table.to_string())
+}
+
+/// The process that `schedlab queue` runs under valgrind.
+#[derive(Args, Debug)]
+pub struct QueueCells {}
+
+impl QueueCells {
+    /// Counts the cells.
+    pub fn run(self) -> Result<(), Error> {
+        child().map_err(Error::Usage)
+    }
+}

@@ -1,0 +1,131 @@
+//! `schedlab record`: records a real workload on this machine.
+
+use super::read_with_progress;
+use clap::Args;
+use formats::import::{Options, Recording};
+use program::{Error, print};
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use worlds::host::record;
+use worlds::host::recorder::{Recorder, Scope, has_causes};
+
+/// Records the scheduler of this machine while a command runs
+///
+/// Records the scheduling events of all CPUs: other running programs are part of the load. Where
+/// this machine allows it, also records why the command's tasks wait: their system calls and the
+/// objects that these are about (docs/recordings.md). That needs root and the program
+/// schedlab-recorder. Otherwise perf records the scheduling events alone, and the output says so.
+/// Ctrl-C ends the recording and keeps it.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  sudo schedlab record -- make -j8\n  sudo schedlab record -o \
+                        server.rec --pid 4711 -- sleep 10\n  sudo schedlab record -o \
+                        build.perf.data.zst -- make -j8    # perf, without causes\n\nThen: \
+                        schedlab inspect recording.rec, schedlab compare recording.rec -o \
+                        results\nExit codes: 2 the command cannot be started or the file not be \
+                        written, 3 nothing usable was recorded, 77 a permission is missing, or \
+                        both schedlab-recorder and perf are.")]
+pub struct Record {
+    /// The file to write: NAME.rec has causes where possible, any other name is a recording of
+    /// perf, compressed if it ends in .zst. Default: recording.rec, or perf.data without causes
+    #[arg(short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Causes of this process and of all that it starts, too
+    #[arg(long, value_name = "PID", conflicts_with = "all")]
+    pid: Option<u32>,
+    /// Causes of all tasks
+    #[arg(long)]
+    all: bool,
+    /// The command, with its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+impl Record {
+    /// Records the command.
+    pub fn run(self) -> Result<(), Error> {
+        let file = match self.recorder()? {
+            Ok(recorder) => self.with_causes(&recorder)?,
+            Err(reason) => self.with_perf(reason.as_deref())?,
+        };
+        let options = Options { allow_lost: true, ..Options::default() };
+        let recording = read_with_progress(&file, options, vec![])?;
+        summarize(&recording, &file)
+    }
+
+    /// What records causes, or why nothing does; without a reason, the file's name is one of perf.
+    fn recorder(&self) -> Result<Result<Recorder, Option<String>>, Error> {
+        if self.output.as_deref().is_none_or(has_causes) {
+            return match Recorder::find() {
+                Ok(recorder) => Ok(Ok(recorder)),
+                Err(Error::Missing(reason)) => Ok(Err(Some(reason))),
+                Err(error) => Err(error),
+            };
+        }
+        if self.pid.is_some() || self.all {
+            return Err(Error::Usage(
+                "--pid and --all are for recordings with causes: name the file NAME.rec"
+                    .to_string(),
+            ));
+        }
+        Ok(Err(None))
+    }
+
+    fn with_causes(&self, recorder: &Recorder) -> Result<PathBuf, Error> {
+        let file = self.output.clone().unwrap_or_else(|| PathBuf::from("recording.rec"));
+        let scope = match self.pid {
+            Some(pid) => Scope::Process(pid),
+            None if self.all => Scope::All,
+            None => Scope::Command,
+        };
+        let status = recorder.record(&self.command, &file, &scope)?;
+        print("recorded with causes, by schedlab-recorder\n")?;
+        report_status(status);
+        Ok(file)
+    }
+
+    fn with_perf(&self, reason: Option<&str>) -> Result<PathBuf, Error> {
+        let file = self.output.clone().unwrap_or_else(|| PathBuf::from("perf.data"));
+        let status =
+            record::record(&self.command, &file).map_err(|error| match (error, reason) {
+                (Error::Missing(perf), Some(reason)) => Error::Missing(format!("{reason}\n{perf}")),
+                (error, _) => error,
+            })?;
+        if let Some(reason) = reason {
+            print("recorded without causes, by perf\n")?;
+            eprintln!("schedlab: causes cannot be recorded here: {reason}");
+        }
+        report_status(Some(status));
+        Ok(file)
+    }
+}
+
+fn report_status(status: Option<ExitStatus>) {
+    if let Some(status) = status.filter(|status| !status.success()) {
+        eprintln!("schedlab: the command ended with {status}; its recording is kept");
+    }
+}
+
+fn summarize(recording: &Recording, file: &Path) -> Result<(), Error> {
+    let (report, file) = (&recording.report, file.display());
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "{file}: {} on {} CPUs, {} tasks, {} events, {} lost",
+        recording.duration,
+        recording.cpus,
+        recording.tasks.len(),
+        report.events.total(),
+        report.lost
+    );
+    report.warnings.iter().for_each(|warning| eprintln!("schedlab: {warning}"));
+    if report.lost_percent() > 1.0 {
+        eprintln!(
+            "schedlab: more than one event in a hundred was lost: record less, or give \
+             --allow-lost to the next command"
+        );
+    }
+    let _ = writeln!(text, "Next: schedlab compare {file} -o results");
+    print(&text)
+}

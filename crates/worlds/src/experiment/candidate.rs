@@ -1,0 +1,87 @@
+//! The policy of an experiment: one by name, or one of the caller.
+
+use super::panics::run_or_breach;
+use schedsim::Machine;
+use schedsim::engine::{self, Options, Outcome, Source};
+use schedsim::metrics::OpenSystem;
+use schedsim::policy::{PolicySpec, Promises};
+use schedsim::trace::Trace;
+use schedsim::workload::Model;
+use std::fmt::Display;
+
+/// A policy that can be run from its beginning any number of times. It is displayed as results name
+/// it.
+pub trait Candidate: Display {
+    /// The ready queue whose operations can be charged; `None` if the cost atlas does not have it.
+    fn structure(&self) -> Option<&str>;
+
+    /// What it guarantees on this many CPUs.
+    fn promises(&self, cpus: u16) -> Promises;
+
+    /// Whether a task may run on more than one CPU in its life.
+    fn migrates(&self, cpus: u16) -> bool;
+
+    /// Runs the tasks of `source` under it.
+    ///
+    /// # Errors
+    /// As [`engine::simulate`].
+    fn run(
+        &self,
+        source: Source<'_>,
+        machine: &Machine,
+        options: Options,
+        trace: Trace<'_>,
+    ) -> Result<Outcome, engine::Error>;
+
+    /// Runs the tasks of `model` under it, observed by `open` alone.
+    ///
+    /// # Errors
+    /// As [`engine::simulate`].
+    fn run_open(
+        &self,
+        model: &Model,
+        machine: &Machine,
+        options: Options,
+        open: &mut OpenSystem<'_>,
+    ) -> Result<Outcome, engine::Error> {
+        self.run(model.into(), machine, options, Trace::new(vec![open]))
+    }
+}
+
+impl Candidate for PolicySpec {
+    fn structure(&self) -> Option<&str> {
+        PolicySpec::structure(self)
+    }
+
+    fn promises(&self, cpus: u16) -> Promises {
+        PolicySpec::promises(self, cpus)
+    }
+
+    fn migrates(&self, cpus: u16) -> bool {
+        PolicySpec::migrates(self, cpus)
+    }
+
+    fn run(
+        &self,
+        source: Source<'_>,
+        machine: &Machine,
+        options: Options,
+        trace: Trace<'_>,
+    ) -> Result<Outcome, engine::Error> {
+        run_or_breach(self, source, machine, options, || {
+            engine::simulate_named(source, machine, self, options, trace)
+        })
+    }
+
+    fn run_open(
+        &self,
+        model: &Model,
+        machine: &Machine,
+        options: Options,
+        open: &mut OpenSystem<'_>,
+    ) -> Result<Outcome, engine::Error> {
+        run_or_breach(self, model.into(), machine, options, || {
+            engine::simulate_open(model, machine, self, options, open)
+        })
+    }
+}

@@ -1,0 +1,103 @@
+//! Makes a recording on disk ready for an experiment.
+
+use super::{CostOverrides, Recorded, Subject};
+use formats::import::{Options, Recording};
+use program::Error;
+use schedsim::metrics::Metrics;
+use schedsim::trace::Observer;
+use schedsim::workload::{self, CostEstimator, ReplayBuilder, ReplayOptions, UntilEnded};
+use schedsim::{Machine, Time};
+use std::fmt::Write;
+use std::path::Path;
+
+impl Recorded {
+    /// Reads the recording at `path` by `read`, and derives a workload, the costs of its machine
+    /// and its metrics.
+    ///
+    /// It is read twice. When it is known which tasks end, it is measured until the last of them
+    /// has ended, as its replays will be.
+    pub fn load(
+        path: &Path,
+        allow_lost: bool,
+        given: CostOverrides,
+        read: impl Fn(&Path, Options, Vec<&mut dyn Observer>) -> Result<Recording, Error>,
+    ) -> Result<Recorded, Error> {
+        let options = || Options { allow_lost, ..Options::default() };
+        let (mut builder, mut costs) =
+            (ReplayBuilder::new(ReplayOptions::default()), CostEstimator::new());
+        let recording = read(path, options(), vec![&mut builder, &mut costs])?;
+        let costs = costs.finish();
+        let machine = Machine {
+            cpus: recording.cpus,
+            switch_cost: given.switch.unwrap_or(costs.switch_cost()),
+            migration_cost: given.migration.unwrap_or(costs.migration_cost()),
+            idle_exit: given.idle_exit.unwrap_or(costs.idle_exit()),
+            wake_cost: given.wake.unwrap_or(costs.wake_cost()),
+            ..Machine::ideal(recording.cpus)
+        };
+        let end = Time(recording.duration.0);
+        let (workload, replay) = builder.finish(workload::Recorded {
+            tasks: &recording.tasks,
+            cpus: recording.cpus,
+            end,
+            switch_cost: machine.switch_cost,
+        });
+        let mut metrics = Metrics::new(recording.cpus).with_parts();
+        let mut until = UntilEnded::new(&replay.ended, &mut metrics);
+        read(path, options(), vec![&mut until])?;
+        let end = until.end().unwrap_or(end);
+        let summary = metrics.finish(end);
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        Ok(Recorded {
+            name,
+            workload,
+            replay,
+            costs,
+            machine,
+            mips: given.mips,
+            summary,
+            recording,
+        })
+    }
+
+    /// The part that is replayed: until the tasks that ended in the recording have ended.
+    pub fn subject(&self) -> Subject<'_> {
+        Subject {
+            name: &self.name,
+            workload: &self.workload,
+            machine: &self.machine,
+            mips: self.mips,
+            ended: &self.replay.ended,
+            until: Time::NEVER,
+            beside: &[],
+            parts: false,
+        }
+    }
+
+    /// What a reader must know first: lost events, size, and how much of it is guessed.
+    pub fn headline(&self) -> String {
+        let report = &self.recording.report;
+        let mut text =
+            format!("{}: {} on {} CPUs, ", self.name, self.recording.duration, self.recording.cpus);
+        let _ = writeln!(
+            text,
+            "{} tasks, {} events, {} lost; {} bursts, {} of CPU time",
+            self.workload.tasks.len(),
+            report.events.total(),
+            report.lost,
+            self.replay.bursts,
+            self.replay.demand
+        );
+        if let Some(share) = self.replay.doubtful_share() {
+            let sleeps = self.replay.dependencies.total() + self.replay.delays.total();
+            let _ = writeln!(
+                text,
+                "Of {sleeps} sleeps {:.1}% were ended by a task; what ended them is doubtful for \
+                 {:.1}%",
+                100.0 * self.replay.dependencies.total() as f64 / sleeps as f64,
+                100.0 * share
+            );
+        }
+        text
+    }
+}

@@ -1,0 +1,40 @@
+//! The policies of this program, by the names that users write.
+
+use program::no_such;
+use schedsim::policy::{Catalog, PolicyError, PolicySpec};
+use std::sync::OnceLock;
+
+static CATALOG: OnceLock<Catalog> = OnceLock::new();
+
+/// Sets the policies, at the start of the command line. Until then there are the built-in ones.
+///
+/// # Errors
+/// If that was said already.
+pub fn set_catalog(catalog: Catalog) -> Result<(), String> {
+    CATALOG.set(catalog).map_err(|_| "schedlab::main was called twice".to_string())
+}
+
+/// The policies in this program.
+pub fn catalog() -> &'static Catalog {
+    CATALOG.get_or_init(Catalog::built_in)
+}
+
+/// The policy that `text` names, or a message with the nearest name.
+pub fn parse_policy(text: &str) -> Result<PolicySpec, String> {
+    let see = "`schedlab list policies` shows them all.";
+    catalog().parse(text).map_err(|error| match &error {
+        PolicyError::UnknownName(name) => no_such("policy", name, &catalog().names(), see),
+        PolicyError::UnknownOption { policy, option, known } if !known.is_empty() => no_such(
+            &format!("option of {policy}"),
+            option,
+            known,
+            &format!("It has {}.", known.join(", ")),
+        ),
+        _ => error.to_string(),
+    })
+}
+
+/// All of them with default options: every order under every topology, and every scheduler.
+pub fn all_policies() -> Vec<PolicySpec> {
+    catalog().all()
+}

@@ -1,0 +1,484 @@
+//! A guest kernel as a world: real tasks in an unmodified kernel under an emulator whose clock
+//! counts instructions.
+//!
+//! A guest is booted once for each number of CPUs and each loaded scheduler; when it has settled,
+//! its state is saved. Every session begins with this state, so its digits depend on the session
+//! alone. Each guest is booted twice, and the first session of each candidate is run in both and
+//! compared byte for byte. Members of an ensemble differ by [`nudges`], which their seeds draw.
+
+mod changes;
+mod driver;
+pub mod nudges;
+mod reduce;
+
+pub use changes::Changes;
+pub use driver::Driver;
+pub use nudges::Nudges;
+pub use reduce::real;
+
+use super::{
+    Baseline, Candidate, Capabilities, Defaults, Determinism, Measure, Program, Run, Session,
+    Trial, World,
+};
+use crate::vm::lockstep::VALIDATED;
+use crate::vm::{
+    Guest, Identity, Kernel, Lockstep, Orders, Proved, Qemu, Settled, Shape, closed, functions,
+    initramfs, kernel, newer_qemu, prove_each, shape, yields,
+};
+use indicatif::ProgressBar;
+use program::{Error, progress};
+use results::{Better, Metric, World as Name, headline, registered};
+use schedlab_runner::class::Class;
+use schedlab_runner::event::Event;
+use schedlab_runner::nudge::Nudge;
+use schedlab_runner::session::{Job, Session as RunnerSession};
+use schedsim::Nanos;
+use schedsim::metrics::CATALOGUE;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How guests are booted.
+#[derive(Clone, Debug)]
+pub struct GuestSettings {
+    /// The kernel: a series of Debian, or the path of a bzImage.
+    pub kernel: String,
+    /// How long it is left alone after its boot, on its own clock.
+    pub settle: Nanos,
+    /// The number of its NUMA nodes, where no machine is described.
+    pub nodes: u16,
+    /// The machine, if it is described.
+    pub shape: Option<Shape>,
+    /// By how many instructions the CPUs of a guest that has several are interleaved.
+    pub interleave: u32,
+    /// What is changed of its kernel.
+    pub changes: Changes,
+    /// Whether the instructions of yields are split by the kernel's functions.
+    pub functions: bool,
+    /// What members of an ensemble differ by.
+    pub nudges: Nudges,
+}
+
+/// Guests of one kernel.
+pub struct GuestWorld {
+    settings: GuestSettings,
+    found: Option<Found>,
+    begin: Instant,
+    /// Whether it has run members of an ensemble.
+    has_members: bool,
+}
+
+/// What guests are made of.
+#[derive(Clone)]
+struct Found {
+    kernel: Kernel,
+    /// For one CPU.
+    qemu: Option<Qemu>,
+    /// For several CPUs.
+    lockstep: Option<Qemu>,
+}
+
+/// A finished session, with the output of its guest.
+pub struct Booted<'s> {
+    /// What it was.
+    pub session: &'s Session<'s>,
+    /// What scheduled it.
+    pub driver: Driver,
+    /// The guest, as it was before.
+    pub settled: Arc<Settled>,
+    /// What its digits depend on. It is kept, because it takes a hash of all that lies in the
+    /// guest.
+    pub identity: Arc<Identity>,
+    /// The jobs of the session.
+    pub jobs: Vec<Job>,
+    /// What it differs by from other members of its ensemble.
+    pub nudges: Option<Nudges>,
+    /// What the guest reported.
+    pub proved: Proved,
+}
+
+/// The guest's memory in MiB.
+const MEMORY: u32 = 512;
+/// The limit on this machine's clock, after which a guest is ended.
+const WALL_LIMIT: Duration = Duration::from_secs(900);
+/// The delay between the begins of two members of [`GuestWorld::boot`]'s calibrated sessions. Ticks
+/// are 4 ms apart, so each begins at another place between two of them.
+const LATER: Nanos = Nanos(7_000_000);
+/// The most CPUs of a guest.
+pub const CPUS: u16 = 64;
+/// What can be said of more CPUs than [`VALIDATED`].
+pub(crate) const UNTIMED: [&str; 1] = ["migrations"];
+/// Why the rest cannot.
+pub(crate) const NO_TIME: &str = "times of guests were validated on up to 8 CPUs";
+/// The most tasks that yield in a guest.
+const MOST_YIELDING: u32 = 10_000;
+/// A deadline task yields once in each period, and the guest's watchdog does not wait for longer
+/// ones.
+const LONGEST_PERIOD: u64 = 500_000;
+
+impl GuestWorld {
+    /// Guests with these settings; nothing is searched for yet.
+    pub fn new(settings: GuestSettings) -> GuestWorld {
+        GuestWorld { settings, found: None, begin: Instant::now(), has_members: false }
+    }
+
+    /// Boots what `sessions` need, twice each, and runs each session from the settled state: the
+    /// first member of each candidate in both boots. With `calibrated`, each session that is no
+    /// yield also measures the cost of a switch, and members differ only by when they begin.
+    ///
+    /// # Errors
+    /// If a guest fails, does not repeat itself, or loses its scheduler.
+    pub fn boot<'s>(
+        &self,
+        sessions: &'s [Session<'s>],
+        calibrated: bool,
+        progress: &ProgressBar,
+    ) -> Result<Vec<Booted<'s>>, Error> {
+        let mut guests: Vec<Guest> = Vec::new();
+        let mut shared: Vec<(Driver, u16)> = Vec::new();
+        let mut orders: Vec<Orders> = Vec::with_capacity(sessions.len());
+        let mut drivers = Vec::with_capacity(sessions.len());
+        for session in sessions {
+            let (driver, cpus) = (Driver::of(&session.trial.candidate)?, session.trial.cpus);
+            // The kernel's own classes are attributes of tasks, and need nothing else in the guest.
+            let is_same = |(of, on): &(Driver, u16)| {
+                *on == cpus && (*of == driver || (!of.is_ours() && !driver.is_ours()))
+            };
+            let at = match shared.iter().position(is_same) {
+                Some(at) => at,
+                None => {
+                    guests.push(self.guest(&driver, cpus)?);
+                    shared.push((driver.clone(), cpus));
+                    guests.len() - 1
+                }
+            };
+            let jobs = self.jobs_of(session, driver.class(), calibrated)?;
+            // The members of one state differ by their jobs alone: one of them proves it.
+            let is_repeated = session.member.is_none_or(|member| member == 1);
+            orders.push(Orders { guest: at, jobs, is_repeated });
+            drivers.push(driver);
+        }
+        let steps = orders.iter().map(|of| of.runs() * (2 * of.jobs.len() + 1)).sum::<usize>();
+        progress.set_length((6 * guests.len() + steps) as u64);
+        let (settled, proved) = prove_each(&guests, &orders, &|guest, event| {
+            show(progress, &guests[guest].kernel.name, event)
+        })?;
+        let settled: Vec<Arc<Settled>> = settled.into_iter().map(Arc::new).collect();
+        let identities: Vec<Arc<Identity>> =
+            guests.iter().map(|guest| Arc::new(Identity::of(guest))).collect();
+        let all = sessions.iter().zip(drivers).zip(orders).zip(proved);
+        let booted = all.map(|(((session, driver), Orders { guest, jobs, .. }), proved)| {
+            driver.judge(&proved.transcript)?;
+            let (settled, identity) = (settled[guest].clone(), identities[guest].clone());
+            let nudges = session.member.filter(|_| !calibrated);
+            let nudges = nudges.map(|_| self.settings.nudges.clone());
+            Ok(Booted { session, driver, settled, identity, jobs, nudges, proved })
+        });
+        booted.collect()
+    }
+
+    /// The number of NUMA nodes.
+    fn nodes(&self) -> u16 {
+        self.settings.shape.as_ref().map_or(self.settings.nodes, Shape::nodes)
+    }
+
+    /// A guest under `driver`.
+    fn guest(&self, driver: &Driver, cpus: u16) -> Result<Guest, Error> {
+        let unready = || Error::Internal("no guest was made ready".to_string());
+        let Found { kernel, qemu, lockstep: newer } = self.found.clone().ok_or_else(unready)?;
+        let has_several = cpus > 1;
+        let qemu = if has_several { newer } else { qemu }.ok_or_else(unready)?;
+        let interleave = self.settings.interleave;
+        let lockstep = has_several.then_some(Lockstep { cpus, interleave });
+        let settle_ms = self.settings.settle.0 / 1_000_000;
+        let session = RunnerSession { settle_ms, ..RunnerSession::default() };
+        let shape = self.settings.shape.clone();
+        let mut guest = Guest {
+            qemu,
+            kernel,
+            cpus,
+            lockstep,
+            memory: MEMORY,
+            nodes: self.nodes(),
+            shape,
+            session,
+            files: Vec::new(),
+            wall_limit: WALL_LIMIT,
+        };
+        driver.install(&mut guest)?;
+        self.settings.changes.install(&mut guest)?;
+        Ok(guest)
+    }
+}
+
+impl GuestWorld {
+    /// The jobs of the runner in a session.
+    fn jobs_of(
+        &self,
+        session: &Session<'_>,
+        class: Class,
+        calibrated: bool,
+    ) -> Result<Vec<Job>, Error> {
+        let (trial, program) = (&session.trial, session.trial.program);
+        let mut jobs = if let Program::Yields(tasks, _) = program
+            && !calibrated
+        {
+            vec![yields::job(*tasks, class)]
+        } else {
+            let workload = program
+                .closed()
+                .ok_or_else(|| Error::Internal(format!("{} has no tasks", program.name())))?;
+            let workload = trial.candidate.applied_to(workload);
+            let switching = calibrated.then(|| closed::switching(class));
+            closed::jobs(workload.name(), workload.description(), class)
+                .into_iter()
+                .chain(switching)
+                .collect()
+        };
+        let interleave = (trial.cpus > 1).then_some(self.settings.interleave);
+        let nudge = match session.member {
+            None => Nudge::default(),
+            Some(member) if calibrated => {
+                Nudge { start_ns: (member - 1) * LATER.0, ..Nudge::default() }
+            }
+            Some(_) => self.settings.nudges.of(session.seed, interleave),
+        };
+        jobs.iter_mut().for_each(|job| job.nudge = nudge);
+        Ok(jobs)
+    }
+}
+
+impl World for GuestWorld {
+    fn name(&self) -> Name {
+        Name::Vm { kernel: Kernel::name_of(&self.settings.kernel) }
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            determinism: Determinism::Chaotic,
+            cpus: CPUS,
+            candidates: "kernel:other, batch, idle, fifo:PRIORITY, rr:PRIORITY, \
+                         deadline:RUNTIME/DEADLINE/PERIOD, schedulers in BPF, as bpf:rr, and \
+                         policies by name, which decide in user space",
+            workloads: "workloads of tasks, as yield:8, hackbench:1 or a file with [[task]]s",
+            ensemble: 16,
+        }
+    }
+
+    fn measures(&self, program: &Program, cpus: u16) -> Vec<Measure> {
+        if let Program::Yields(..) = program {
+            return vec![Measure {
+                metric: Metric::instructions_per_yield,
+                direction: Better::Lower,
+                title: Some("instructions per yield"),
+                missing: None,
+            }];
+        }
+        let measure = |metric: &schedsim::metrics::Metric| {
+            let title = headline().find(|(of, _)| of.id() == metric.id).map(|(_, title)| title);
+            let missing = (cpus > VALIDATED && !UNTIMED.contains(&metric.id)).then_some(NO_TIME);
+            let metric = registered(metric.id);
+            Measure { metric, direction: metric.description().direction, title, missing }
+        };
+        CATALOGUE.iter().map(measure).collect()
+    }
+
+    fn defaults(&self, _program: &Program) -> Result<Defaults, Error> {
+        Ok(Defaults { candidates: vec![Candidate::Class(Class::Other)], baseline: Baseline::First })
+    }
+
+    fn cpus(&self, _program: &Program, asked: Option<u16>) -> Result<u16, Error> {
+        let described = self.settings.shape.as_ref().map(Shape::cpus);
+        match asked.or(described).unwrap_or(1) {
+            cpus if described.is_some_and(|described| described != cpus) => Err(Error::Usage(
+                "the described machine has a number of CPUs: leave --cpus out".to_string(),
+            )),
+            cpus @ 1..=CPUS => Ok(cpus),
+            cpus => Err(Error::Usage(format!("a guest has from 1 to {CPUS} CPUs, not {cpus}"))),
+        }
+    }
+
+    fn admit(&self, trial: &Trial<'_>) -> Result<(), Error> {
+        let Trial { program, candidate, cpus } = trial;
+        let workload = program.expect_closed(|name| {
+            Error::Usage(format!(
+                "`{name}` does not run in a real kernel, which takes tasks that go through \
+                 phases: a file with [[task]]s, or one of those that `schedlab list workloads` \
+                 shows, as yield:8, hackbench:1 or periodic:4"
+            ))
+        })?;
+        let driver = Driver::of(candidate)?;
+        match program {
+            Program::Yields(tasks, _) => {
+                if !(1..=MOST_YIELDING).contains(tasks) {
+                    return Err(Error::Usage(format!(
+                        "yield:{tasks}: give numbers of tasks from 1 to {MOST_YIELDING}, as in \
+                         yield:2,8,32,128"
+                    )));
+                }
+                if *cpus != 1 {
+                    return Err(Error::Usage(
+                        "with more than one virtual CPU the clock counts all instructions and \
+                         says nothing of one: give --cpus 1"
+                            .to_string(),
+                    ));
+                }
+                if let Some(deployment) = candidate.deployment() {
+                    return Err(Error::Usage(format!(
+                        "--apply '{deployment}': the tasks of yield:{tasks} are all alike, and \
+                         their yields are counted: give --policy kernel:batch, or another workload"
+                    )));
+                }
+                driver.expect_short_period(LONGEST_PERIOD)?;
+            }
+            _ if driver.is_ours() => workload.expect_for_sched_ext(&driver)?,
+            _ => {}
+        }
+        candidate.expect_for(program, *cpus)?;
+        candidate.applied_to(workload).scripts(*cpus)?;
+        let nodes = self.nodes();
+        if !cpus.is_multiple_of(nodes) {
+            return Err(Error::Usage(format!(
+                "{cpus} CPUs cannot be cut into {nodes} NUMA nodes: give --cpus {}",
+                2 * nodes
+            )));
+        }
+        Ok(())
+    }
+
+    fn prepare(&mut self, trials: &[Trial<'_>]) -> Result<(), Error> {
+        initramfs::runner()?;
+        let say = |what: &str| eprintln!("schedlab: {what}");
+        let qemu = trials.iter().any(|trial| trial.cpus == 1).then(Qemu::find).transpose()?;
+        let has_several = trials.iter().any(|trial| trial.cpus > 1);
+        let lockstep = has_several.then(|| newer_qemu::find(&say)).transpose()?;
+        let kernel = Kernel::find(&self.settings.kernel, &say)?;
+        for trial in trials {
+            kernel.require(if self.nodes() > 1 { &kernel::NUMA } else { &[] })?;
+            kernel.require(if self.settings.shape.is_some() { &shape::DOMAINS } else { &[] })?;
+            let is_grouped =
+                |workload| !trial.candidate.applied_to(workload).description().cgroups.is_empty();
+            let has_groups = trial.program.closed().is_some_and(is_grouped);
+            kernel.require(if has_groups { &kernel::CGROUPS } else { &[] })?;
+            Driver::of(&trial.candidate)?.require(&kernel)?;
+        }
+        self.found = Some(Found { kernel, qemu, lockstep });
+        Ok(())
+    }
+
+    fn run(
+        &mut self,
+        sessions: &[Session<'_>],
+        progress: &ProgressBar,
+    ) -> Result<Vec<Result<Run, String>>, Error> {
+        self.has_members |= sessions.iter().any(|session| session.member.is_some());
+        let booted = self.boot(sessions, false, progress)?;
+        let run = |one: &Booted<'_>| match one.session.trial.program {
+            Program::Yields(tasks, _) => one.yields(*tasks, self.settings.functions).map(Ok),
+            _ => one.closed().map(Ok),
+        };
+        booted.iter().map(run).collect()
+    }
+
+    fn inputs(&self) -> String {
+        let GuestSettings { settle, nodes, interleave, changes, nudges, shape, .. } =
+            &self.settings;
+        let shape = shape.as_ref().map_or(String::new(), |shape| format!(", {shape:?}"));
+        let settle = settle.0;
+        format!(
+            "settle {settle}, {nodes} nodes, interleave {interleave}, nudges \
+             {nudges}{changes}{shape}"
+        )
+    }
+
+    fn clock(&self) -> Duration {
+        self.begin.elapsed()
+    }
+
+    fn about(&self, trials: &[Trial<'_>]) -> String {
+        let mut text = String::new();
+        if trials.iter().any(|trial| matches!(trial.program, Program::Yields(..))) {
+            text += "Instructions per yield, one virtual CPU\n";
+        }
+        text += "Booted twice, the first run of each candidate in both boots: the same bytes\n";
+        if self.has_members {
+            text += &format!("Members differ by {}\n", self.settings.nudges);
+        }
+        let several: BTreeSet<u16> =
+            trials.iter().map(|trial| trial.cpus).filter(|&cpus| cpus > 1).collect();
+        for cpus in several {
+            let lockstep = Lockstep { cpus, interleave: self.settings.interleave };
+            text += &format!(
+                "{cpus} virtual CPUs in lockstep: an instruction takes {} on each, and times \
+                 below {} are not shown\n",
+                lockstep.instruction(),
+                lockstep.resolution()
+            );
+            if cpus > VALIDATED {
+                text += &format!("Only shares and migrations are shown: {NO_TIME}\n");
+            }
+        }
+        if let Some(shape) = &self.settings.shape {
+            text += &format!(
+                "The machine {}, read back as the kernel's scheduling domains: no cache, thread or \
+                 memory is slower for it\n",
+                shape.name
+            );
+        } else if self.settings.nodes > 1 {
+            text += &format!(
+                "NUMA nodes: {}, artificial: the kernel takes them for nodes, and no memory is \
+                 slower.\n",
+                self.settings.nodes
+            );
+        }
+        if !self.settings.changes.is_none() {
+            text += &format!("Kernel{}; each was read back there\n", self.settings.changes);
+        }
+        let mut identities: Vec<String> = Vec::new();
+        let drivers = trials
+            .iter()
+            .filter_map(|trial| Some((Driver::of(&trial.candidate).ok()?, trial.cpus)));
+        for (driver, cpus) in drivers {
+            if let Ok(guest) = self.guest(&driver, cpus) {
+                identities.push(Identity::of(&guest).to_string());
+            }
+        }
+        identities.sort();
+        identities.dedup();
+        identities.iter().for_each(|identity| text += &format!("{identity}\n"));
+        text
+    }
+}
+
+fn show(bar: &ProgressBar, kernel: &str, event: &Event) {
+    let what = match event {
+        Event::Boot { .. } => "booted".to_string(),
+        Event::Settled { .. } => "settled".to_string(),
+        Event::JobStart { name, .. } => format!("runs {name}"),
+        Event::JobEnd { .. } => "has measured".to_string(),
+        Event::PowerOff { .. } => "is off".to_string(),
+        Event::Failed { message } => message.clone(),
+        Event::ServiceEnd { status, early: true, .. } => {
+            format!("has lost its scheduler ({status})")
+        }
+        _ => return,
+    };
+    bar.set_message(format!("{kernel} {what}"));
+    // Guests cannot be stopped between two steps.
+    let _ = progress::step(bar);
+}
+
+impl Booted<'_> {
+    /// The guest.
+    pub fn guest(&self) -> &Guest {
+        self.settled.guest()
+    }
+
+    /// The instructions of its yields by function, counted in a session of its own with the same
+    /// output.
+    fn functions(&self) -> Result<Vec<(String, u64)>, Error> {
+        let symbols = functions::Symbols::of(self.guest())?;
+        let transcript = functions::count(&self.settled, &self.jobs, &self.proved.transcript)?;
+        Ok(functions::split(&transcript, &symbols, 0))
+    }
+}

@@ -1,0 +1,133 @@
+//! The scheduler of the tasks in a guest: a scheduling class of the kernel, or one of our policies
+//! through sched_ext.
+
+use crate::Candidate;
+use crate::experiment::parse_policy;
+use crate::vm::{Guest, Kernel, Scheduler, Transcript};
+use program::Error;
+use schedlab_runner::class::Class;
+use schedsim::policy::PolicySpec;
+use std::fmt;
+
+/// A scheduler of tasks in a guest.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Driver {
+    /// A scheduling class of the kernel.
+    Class(Class),
+    /// One of our schedulers.
+    Ours(Scheduler),
+}
+
+impl Driver {
+    /// The driver for `candidate`.
+    ///
+    /// # Errors
+    /// If it cannot be there.
+    pub fn of(candidate: &Candidate<'_>) -> Result<Driver, Error> {
+        match candidate {
+            Candidate::Class(class) => Ok(Driver::Class(*class)),
+            Candidate::Applied(_) => Ok(Driver::Class(Class::Other)),
+            Candidate::Bpf(name) => Scheduler::find(name).map(Driver::Ours),
+            Candidate::Policy(policy) => Scheduler::find(&policy.to_string()).map(Driver::Ours),
+            Candidate::Own(policy) => Err(Error::Usage(format!(
+                "{policy} is written in Python, and no Python runs in a guest: write it in Rust \
+                 (`schedlab new policy`), or give --on sim"
+            ))),
+        }
+    }
+
+    /// The class of the tasks. sched_ext takes over those of `other`.
+    pub fn class(&self) -> Class {
+        if let Driver::Class(class) = self { *class } else { Class::Other }
+    }
+
+    /// Checks that the kernel has what it needs.
+    ///
+    /// # Errors
+    /// If it has not.
+    pub fn require(&self, kernel: &Kernel) -> Result<(), Error> {
+        match self {
+            Driver::Class(_) => kernel.require(&[]),
+            Driver::Ours(scheduler) => scheduler.require(kernel),
+        }
+    }
+
+    /// Puts what it needs into the guest.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn install(&self, guest: &mut Guest) -> Result<(), Error> {
+        if let Driver::Ours(scheduler) = self { scheduler.install(guest) } else { Ok(()) }
+    }
+
+    /// Checks that it scheduled until the end.
+    ///
+    /// # Errors
+    /// The rule that it broke.
+    pub fn judge(&self, transcript: &Transcript) -> Result<(), Error> {
+        if let Driver::Ours(scheduler) = self { scheduler.judge(transcript) } else { Ok(()) }
+    }
+
+    /// Whether it is one of our policies, whose slices sched_ext enforces. The simulated policies
+    /// of the kernel have ticks of their own.
+    pub fn is_ours(&self) -> bool {
+        matches!(self, Driver::Ours(_))
+    }
+
+    /// The name of the tasks of our program, if that has loaded the scheduler.
+    pub fn program(&self) -> Option<String> {
+        if let Driver::Ours(scheduler) = self { Some(scheduler.task_name()) } else { None }
+    }
+
+    /// The name of the task that decides, if there is one: it does not schedule itself.
+    pub fn in_user_space(&self) -> Option<String> {
+        if let Driver::Ours(scheduler) = self { scheduler.in_user_space() } else { None }
+    }
+
+    /// The policy of the simulator that matches it.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn simulated(&self, kernel: &Kernel) -> Result<PolicySpec, Error> {
+        match self {
+            Driver::Class(_) => {
+                parse_policy(if kernel.fair_scheduler() == "CFS" { "cfs" } else { "eevdf" })
+                    .map_err(Error::Internal)
+            }
+            Driver::Ours(scheduler) => scheduler.original(),
+        }
+    }
+
+    /// The name for people: that of the fair scheduler for its class.
+    pub fn title(&self, kernel: &Kernel) -> String {
+        match self {
+            Driver::Class(Class::Other) => kernel.fair_scheduler().to_string(),
+            Driver::Class(class) => class.to_string(),
+            Driver::Ours(scheduler) => scheduler.to_string(),
+        }
+    }
+
+    /// Refuses a deadline task whose yields take longer than the guest's watchdog waits: each waits
+    /// for its next period.
+    pub(super) fn expect_short_period(&self, longest: u64) -> Result<(), Error> {
+        match self.class() {
+            class @ Class::Deadline { period, .. } if period > longest => {
+                Err(Error::Usage(format!(
+                    "a task of kernel:{class} yields once in each period: give one of at most \
+                     500us, as in kernel:deadline:50us/100us/100us"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The name as in `--policy`.
+impl fmt::Display for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Driver::Class(class) => write!(f, "kernel:{class}"),
+            Driver::Ours(scheduler) => scheduler.fmt(f),
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Records what this machine's scheduler does while a command runs, with perf.
+//!
+//! It records the eight tracepoints that an import reads, on all CPUs, with interrupt flags. It
+//! leaves out names and libraries of programs that were running before: the events have all names.
+
+use super::tracefs::Tracefs;
+use program::Error;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Output, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// The tracepoints that an import reads.
+pub const EVENTS: [&str; 8] = [
+    "sched:sched_switch",
+    "sched:sched_waking",
+    "sched:sched_wakeup",
+    "sched:sched_wakeup_new",
+    "sched:sched_process_fork",
+    "sched:sched_process_exec",
+    "sched:sched_process_exit",
+    "sched:sched_migrate_task",
+];
+
+/// The process id of what records, to forward signals to it; 0 before and after.
+static RECORDER: AtomicI32 = AtomicI32::new(0);
+
+/// Runs `command` and records all CPUs into `file` until it ends. Returns the command's exit
+/// status.
+///
+/// An interrupt ends the recording, which is kept. `file` exists only when it is complete.
+///
+/// # Errors
+/// [`Error::Missing`] if perf or a permission is missing, [`Error::Usage`] if the command cannot be
+/// started or the file not be written.
+pub fn record(command: &[OsString], file: &Path) -> Result<ExitStatus, Error> {
+    run_recorded(command, file, Stdio::inherit()).map(|output| output.status)
+}
+
+/// The same, and returns what the command writes to its standard output.
+///
+/// # Errors
+/// As of [`record`].
+pub fn record_into(command: &[OsString], file: &Path) -> Result<Vec<u8>, Error> {
+    run_recorded(command, file, Stdio::piped()).map(|output| output.stdout)
+}
+
+fn run_recorded(command: &[OsString], file: &Path, stdout: Stdio) -> Result<Output, Error> {
+    let program = command.first().ok_or_else(|| {
+        Error::Usage("say which command to record, as in: schedlab record -- make -j8".to_string())
+    })?;
+    find_command(program, "record")?;
+    let perf = find_in_path(OsStr::new("perf")).ok_or_else(perf_is_missing)?;
+    let unfinished = beside(file, ".unfinished");
+    fs::write(&unfinished, b"").map_err(|error| Error::output(file, error))?;
+    let outcome = record_with(&perf, command, &unfinished, stdout).and_then(|output| {
+        keep(&unfinished, file)?;
+        Ok(output)
+    });
+    // The remains of a failure: perf's partial file, and its backup of the empty one.
+    for left in [beside(file, ".unfinished"), beside(file, ".unfinished.old")] {
+        let _ = fs::remove_file(left);
+    }
+    outcome
+}
+
+fn record_with(
+    perf: &Path,
+    command: &[OsString],
+    file: &Path,
+    stdout: Stdio,
+) -> Result<Output, Error> {
+    let _tracefs = Tracefs::mount()?;
+    probe(perf, file)?;
+    supervise(arguments(perf, file).arg("--").args(command).stdout(stdout), "perf")
+}
+
+/// Runs what records until it ends; an interrupt reaches it and lets this program live.
+///
+/// # Errors
+/// [`Error::Internal`] if it cannot be run.
+pub(super) fn supervise(recorder: &mut Command, name: &str) -> Result<Output, Error> {
+    handle_signals()?;
+    let failed = |error: std::io::Error| Error::Internal(format!("{name} cannot be run: {error}"));
+    let child = recorder.spawn().map_err(failed)?;
+    RECORDER.store(child.id().cast_signed(), Ordering::Relaxed);
+    let output = child.wait_with_output().map_err(failed);
+    RECORDER.store(0, Ordering::Relaxed);
+    output
+}
+
+/// Ctrl-C reaches the recorder as well. Handling it here lets this program finish the recording and
+/// unmount what it mounted.
+fn handle_signals() -> Result<(), Error> {
+    static HANDLED: OnceLock<Result<(), String>> = OnceLock::new();
+    let handle = || match rustix::process::Pid::from_raw(RECORDER.load(Ordering::Relaxed)) {
+        Some(child) => drop(rustix::process::kill_process(child, rustix::process::Signal::INT)),
+        // Between recordings it has its usual effect.
+        None => std::process::exit(130),
+    };
+    let set = HANDLED.get_or_init(|| ctrlc::set_handler(handle).map_err(|error| error.to_string()));
+    set.clone().map_err(|error| Error::Internal(format!("cannot handle signals: {error}")))
+}
+
+/// Makes an empty recording, to find what is missing before the command runs.
+fn probe(perf: &Path, file: &Path) -> Result<(), Error> {
+    let output =
+        arguments(perf, file).args(["--", "true"]).output().map_err(|_| perf_is_missing())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said =
+        said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("nothing").to_string();
+    let is_root = rustix::process::geteuid().is_root();
+    let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    let help = if is_root {
+        "this system does not let root record (a container, or a kernel without tracepoints); \
+         record on the machine itself"
+            .to_string()
+    } else {
+        format!(
+            "recording all CPUs takes root (kernel.perf_event_paranoid is {}): sudo schedlab \
+             record -- COMMAND",
+            paranoid.trim()
+        )
+    };
+    Err(Error::Missing(format!(
+        "perf may not record the scheduler's events: {help}\nperf reported: {said}"
+    )))
+}
+
+/// The command line of perf without the command.
+fn arguments(perf: &Path, file: &Path) -> Command {
+    let mut command = Command::new(perf);
+    command.args([
+        "record",
+        "--quiet",
+        "--all-cpus",
+        "--no-buildid",
+        "--no-buildid-cache",
+        "--synth=no",
+    ]);
+    command.args(["--mmap-pages=4M", "--event"]).arg(EVENTS.join(",")).arg("--output").arg(file);
+    command
+}
+
+/// Moves the recording to its place, compressed if its name requests it.
+fn keep(unfinished: &Path, file: &Path) -> Result<(), Error> {
+    let failed = |error| Error::output(file, error);
+    if fs::metadata(unfinished).map_err(failed)?.len() == 0 {
+        return Err(Error::Internal(
+            "perf wrote nothing; run it by hand to see why: perf record -a -e 'sched:sched_*' -- \
+             COMMAND"
+                .to_string(),
+        ));
+    }
+    if file.extension().is_none_or(|extension| extension != "zst") {
+        return fs::rename(unfinished, file).map_err(failed);
+    }
+    let compressed = beside(file, ".compressing");
+    let compress = || {
+        zstd::stream::copy_encode(fs::File::open(unfinished)?, fs::File::create(&compressed)?, 9)?;
+        fs::rename(&compressed, file)
+    };
+    compress().map_err(|error| {
+        let _ = fs::remove_file(&compressed);
+        failed(error)
+    })
+}
+
+fn beside(file: &Path, ending: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_os_string();
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+fn perf_is_missing() -> Error {
+    let distribution = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let of =
+        |word: &str| distribution.lines().any(|line| line.starts_with("ID") && line.contains(word));
+    let install = match () {
+        () if of("ubuntu") => "sudo apt-get install linux-tools-common linux-tools-$(uname -r)",
+        () if of("debian") => "sudo apt-get install linux-perf",
+        () if of("fedora") || of("rhel") || of("suse") => {
+            "install the package perf, as in: sudo dnf install perf"
+        }
+        () if of("arch") => "sudo pacman -S perf",
+        () => {
+            "install your distribution's package of Linux's perf (linux-perf, linux-tools or perf)"
+        }
+    };
+    Error::Missing(format!("perf is missing; install it: {install}"))
+}
+
+/// Checks that the command can be started, before anything else happens; `verb` is for the message.
+///
+/// # Errors
+/// [`Error::Usage`] if there is no such command.
+pub fn find_command(program: &OsStr, verb: &str) -> Result<(), Error> {
+    let name = program.to_string_lossy();
+    if name.contains('/') {
+        let path = Path::new(program);
+        return match () {
+            () if !path.exists() => {
+                Err(Error::Usage(format!("cannot {verb} {name}: there is no such file")))
+            }
+            () if !is_executable(path) => {
+                Err(Error::Usage(format!("cannot {verb} {name}: it is not an executable file")))
+            }
+            () => Ok(()),
+        };
+    }
+    find_in_path(program)
+        .map(|_| ())
+        .ok_or_else(|| Error::Usage(format!("cannot {verb} {name}: there is no such command")))
+}
+
+fn find_in_path(program: &OsStr) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(program)).find(|file| is_executable(file))
+}
+
+fn is_executable(file: &Path) -> bool {
+    fs::metadata(file)
+        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}

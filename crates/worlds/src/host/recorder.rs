@@ -1,0 +1,123 @@
+//! Records what a scheduler does and why tasks wait, with the program `schedlab-recorder`.
+//!
+//! It is a program of its own (`recorder/`, under the GPL), as its half in the kernel must be.
+
+use super::record::{find_command, supervise};
+use program::Error;
+use recording::{Outcome, Reader};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+/// The program's name.
+const PROGRAM: &str = "schedlab-recorder";
+
+/// What [`Error::Missing`] has as its exit code, here and there.
+const MISSING: i32 = 77;
+
+/// The recorder, on a machine that can have it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Recorder {
+    program: PathBuf,
+}
+
+/// Whose calls are recorded. The scheduling events of all tasks always are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Scope {
+    /// The command's tasks.
+    Command,
+    /// This process as well, and all that it starts.
+    Process(u32),
+    /// All tasks.
+    All,
+}
+
+impl Recorder {
+    /// The recorder. It is searched for at `SCHEDLAB_RECORDER`, beside this program, in
+    /// `target/release`, and in `PATH`.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if there is none, or if this machine or user cannot run it.
+    pub fn find() -> Result<Recorder, Error> {
+        let program = locate().ok_or_else(|| {
+            Error::Missing(format!(
+                "recording causes needs the program {PROGRAM}; build it with: cargo build \
+                 --release -p {PROGRAM} (which needs: apt-get install clang-19 libelf-dev \
+                 zlib1g-dev pkg-config), or say where it is in SCHEDLAB_RECORDER"
+            ))
+        })?;
+        let name = program.display();
+        let checked = Command::new(&program).arg("--check").stdin(Stdio::null()).output();
+        let checked = checked
+            .map_err(|error| Error::Missing(format!("{name} cannot be started: {error}")))?;
+        if checked.status.success() {
+            return Ok(Recorder { program });
+        }
+        let said = String::from_utf8_lossy(&checked.stderr);
+        let said = said.trim().trim_start_matches("schedlab-recorder: ");
+        Err(match checked.status.code() {
+            Some(MISSING) => Error::Missing(said.to_string()),
+            _ => Error::Missing(format!("{name} --check ended with {}: {said}", checked.status)),
+        })
+    }
+
+    /// Runs `command` and records into `file` until it ends, or until an interrupt. The file is
+    /// readable at any time. Returns the command's exit status, if it ended.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the command cannot be started or the file not be written,
+    /// [`Error::Missing`] if a privilege is missing.
+    pub fn record(
+        &self,
+        command: &[OsString],
+        file: &Path,
+        scope: &Scope,
+    ) -> Result<Option<ExitStatus>, Error> {
+        if let Some(program) = command.first() {
+            find_command(program, "record")?;
+        }
+        let mut recorder = Command::new(&self.program);
+        recorder.arg("-o").arg(file);
+        match scope {
+            Scope::Command => {}
+            Scope::Process(pid) => drop(recorder.arg(format!("--pid={pid}"))),
+            Scope::All => drop(recorder.arg("--all")),
+        }
+        recorder.arg("--").args(command);
+        let status = supervise(&mut recorder, PROGRAM)?.status;
+        // It has already said why.
+        let failed = |what| format!("{PROGRAM} {what}; its message is above");
+        match status.code() {
+            Some(0) => Ok(status_of_command(file)),
+            Some(2) => Err(Error::Usage(failed("cannot record this"))),
+            Some(MISSING) => Err(Error::Missing(failed("misses something"))),
+            _ => Err(Error::Internal(failed(&format!("ended with {status}")))),
+        }
+    }
+}
+
+/// The exit status of the command, from the last chunk of the recording.
+fn status_of_command(file: &Path) -> Option<ExitStatus> {
+    let file = std::io::BufReader::new(std::fs::File::open(file).ok()?);
+    match Reader::new(file).ok()?.read(|_, _| {}).ok()? {
+        Outcome::Complete(end) => end.status.map(ExitStatus::from_raw),
+        Outcome::Cut { .. } => None,
+    }
+}
+
+fn locate() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os("SCHEDLAB_RECORDER") {
+        return Some(PathBuf::from(named)).filter(|program| program.is_file());
+    }
+    let beside = std::env::current_exe().ok().map(|path| path.with_file_name(PROGRAM));
+    let built = Path::new("target/release").join(PROGRAM);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let on_path = std::env::split_paths(&path).map(|directory| directory.join(PROGRAM));
+    beside.into_iter().chain([built]).chain(on_path).find(|program| program.is_file())
+}
+
+/// Whether a recording of this name is one with causes.
+pub fn has_causes(file: &Path) -> bool {
+    file.extension() == Some(OsStr::new("rec"))
+}

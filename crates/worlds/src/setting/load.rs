@@ -1,0 +1,89 @@
+//! Sums up each program of a workload, to decide which settings are worth a try.
+
+use schedsim::Nanos;
+use schedsim::workload::Workload;
+
+/// The tasks of one name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ProgramLoad {
+    /// The name.
+    pub name: String,
+    /// Their CPU time in all.
+    pub demand: Nanos,
+    /// The number of their bursts.
+    pub bursts: u64,
+    /// Whether all of them are fair tasks, as the policies of Linux's fair class are.
+    pub is_fair: bool,
+}
+
+impl ProgramLoad {
+    /// The programs of `workload`, that with the most CPU time first. Kernel threads are no
+    /// programs.
+    pub fn all(workload: &Workload) -> Vec<ProgramLoad> {
+        let mut all: Vec<ProgramLoad> = Vec::new();
+        for task in workload.tasks.iter().filter(|task| !is_kernel_thread(&task.info.name)) {
+            let bursts = task.script.steps().filter(|step| step.then.ends_burst()).count() as u64;
+            let own = ProgramLoad {
+                name: task.info.name.clone(),
+                demand: task.script.demand(),
+                bursts,
+                is_fair: task.info.prio >= 100,
+            };
+            match all.iter_mut().find(|known| known.name == own.name) {
+                Some(known) => {
+                    known.demand += own.demand;
+                    known.bursts += own.bursts;
+                    known.is_fair &= own.is_fair;
+                }
+                None => all.push(own),
+            }
+        }
+        all.sort_by(|one, other| {
+            other.demand.cmp(&one.demand).then_with(|| one.name.cmp(&other.name))
+        });
+        all
+    }
+
+    /// Its mean burst.
+    pub fn mean_burst(&self) -> Nanos {
+        Nanos(self.demand.0 / self.bursts.max(1))
+    }
+}
+
+/// Whether the kernel gives such names to its threads. Recordings do not say which tasks these are.
+pub fn is_kernel_thread(name: &str) -> bool {
+    const PER_CPU: [&str; 12] = [
+        "kworker/",
+        "ksoftirqd/",
+        "migration/",
+        "cpuhp/",
+        "rcuc/",
+        "rcuop/",
+        "rcuog/",
+        "irq/",
+        "idle_inject/",
+        "ktimers/",
+        "irq_work/",
+        "jbd2/",
+    ];
+    const NAMES: [&str; 16] = [
+        "swapper",
+        "kthreadd",
+        "rcu_preempt",
+        "rcu_sched",
+        "rcu_bh",
+        "rcu_exp_gp_kthr",
+        "khugepaged",
+        "ksmd",
+        "kauditd",
+        "khungtaskd",
+        "oom_reaper",
+        "watchdogd",
+        "hwrng",
+        "kdevtmpfs",
+        "<kernel>",
+        "<idle>",
+    ];
+    const FAMILIES: [&str; 4] = ["kswapd", "kcompactd", "kdamond", "swapper/"];
+    NAMES.contains(&name) || PER_CPU.iter().chain(&FAMILIES).any(|begin| name.starts_with(begin))
+}

@@ -1,0 +1,376 @@
+//! This machine as a world: real tasks under the kernel's own classes. No two runs are the same, so
+//! they are made one after another.
+
+use super::{
+    Baseline, Candidate, Capabilities, Defaults, Determinism, Measure, Observed, Program, Run,
+    Session, Trial, World, rows_of,
+};
+use crate::experiment::{CostOverrides, Recorded};
+use crate::host::measured::{HostMetric, METRICS, Measured};
+use crate::host::run::{Conditions, Place, Subject};
+use crate::host::traced::Traced;
+use crate::host::{cpus, limits, record};
+use crate::setting::Deployment;
+use formats::import::{Options, Recording};
+use formats::trace_file::{Header, Task, Writer};
+use indicatif::ProgressBar;
+use program::Error;
+use results::{Metric, Point, Row, SubjectKind, World as Name, registered};
+use schedlab_runner::class::Class;
+use schedsim::Time;
+use schedsim::metrics::Metrics;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How workloads run on this machine.
+#[derive(Clone, Debug)]
+pub struct HostSettings {
+    /// The CPUs to use; by default all that may be used.
+    pub affinity: Vec<u16>,
+    /// The nice value of tasks that request none.
+    pub nice: i32,
+    /// A run that takes longer is killed.
+    pub limit: Duration,
+    /// Whether real-time tasks may use all of each CPU during runs.
+    pub no_rt_throttling: bool,
+    /// Where commands run; by default where this program runs.
+    pub directory: Option<PathBuf>,
+}
+
+/// This machine.
+pub struct HostWorld {
+    settings: HostSettings,
+    place: Option<Place>,
+    begin: Instant,
+}
+
+/// The default classes of a comparison.
+pub const CLASSES: [Class; 5] =
+    [Class::Other, Class::Batch, Class::Idle, Class::Fifo(50), Class::Rr(50)];
+/// The watchdog and the guard have 99, and must be able to end the tasks.
+const HIGHEST: u32 = 98;
+
+impl HostWorld {
+    /// With these settings; nothing is started yet.
+    pub fn new(settings: HostSettings) -> HostWorld {
+        HostWorld { settings, place: None, begin: Instant::now() }
+    }
+
+    fn conditions(&self, count: Option<u16>) -> Result<Conditions, Error> {
+        let cpus = cpus::choose(&self.settings.affinity, count)?;
+        let pinned = cpus.len() < cpus::usable().len();
+        Ok(Conditions {
+            pinned,
+            cpus,
+            nice: self.settings.nice,
+            limit: self.settings.limit,
+            bare: false,
+        })
+    }
+
+    fn run_one(&mut self, session: &Session<'_>) -> Result<Result<Run, String>, Error> {
+        let trial = &session.trial;
+        let (name, class) = (trial.program.name(), class_of(&trial.candidate)?);
+        let subject = match trial.program {
+            Program::Command(words) => Subject::Command(words.clone()),
+            program => {
+                let workload =
+                    trial.candidate.applied_to(program.expect_closed(not_here)?).into_owned();
+                Subject::Closed(Box::new(workload.description().clone()))
+            }
+        };
+        let conditions = Conditions {
+            bare: session.observed == Observed::Bare,
+            ..self.conditions(Some(trial.cpus))?
+        };
+        let point = point(&conditions);
+        let place = self
+            .place
+            .as_mut()
+            .ok_or_else(|| Error::Internal("this machine was not made ready".to_string()))?;
+        if session.observed == Observed::Events {
+            return recorded(place, &name, &subject, class, &conditions, session.trace.as_deref())
+                .map(|run| Ok(stamped(run, &point)));
+        }
+        if session.observed == Observed::Recorded {
+            return kept(place, &name, &subject, class, &conditions)
+                .map(|run| Ok(stamped(run, &point)));
+        }
+        Ok(place
+            .run(&name, &subject, class, &conditions)?
+            .map(|measured| stamped(Run::of(&measured), &point)))
+    }
+}
+
+impl World for HostWorld {
+    fn name(&self) -> Name {
+        Name::Host
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            determinism: Determinism::Noisy,
+            cpus: u16::try_from(cpus::usable().len()).unwrap_or(u16::MAX),
+            candidates: "the kernel's own classes: kernel:other, kernel:batch, kernel:idle, \
+                         kernel:fifo:50, kernel:rr:50, kernel:deadline:2ms/10ms/10ms",
+            workloads: "workloads of tasks, as hackbench:1 or a file with [[task]]s, and commands \
+                        behind --",
+            ensemble: 16,
+        }
+    }
+
+    fn measures(&self, _program: &Program, _cpus: u16) -> Vec<Measure> {
+        let measure = |metric: &HostMetric| Measure {
+            metric: registered(metric.id),
+            direction: metric.better,
+            title: Some(metric.title),
+            missing: Some(metric.missing),
+        };
+        METRICS.iter().map(measure).collect()
+    }
+
+    fn defaults(&self, _program: &Program) -> Result<Defaults, Error> {
+        Ok(Defaults { candidates: CLASSES.map(Candidate::Class).into(), baseline: Baseline::First })
+    }
+
+    fn cpus(&self, _program: &Program, asked: Option<u16>) -> Result<u16, Error> {
+        self.conditions(asked).map(|conditions| conditions.cpus.len() as u16)
+    }
+
+    fn admit(&self, trial: &Trial<'_>) -> Result<(), Error> {
+        match &trial.candidate {
+            Candidate::Class(Class::Fifo(priority) | Class::Rr(priority))
+                if *priority > HIGHEST =>
+            {
+                return Err(Error::Usage(format!(
+                    "priority {priority} is the watchdog's on this machine, which must be able to \
+                     end what hangs; give at most {HIGHEST}"
+                )));
+            }
+            candidate => class_of(candidate).map(drop)?,
+        }
+        if let Some(priority) = trial
+            .candidate
+            .deployment()
+            .and_then(Deployment::highest)
+            .filter(|priority| u32::from(*priority) > HIGHEST)
+        {
+            return Err(Error::Usage(format!(
+                "priority {priority} is the watchdog's on this machine, which must be able to end \
+                 what hangs; give at most {HIGHEST}"
+            )));
+        }
+        match trial.program {
+            Program::Command(_) if trial.candidate.deployment().is_some() => {
+                trial.candidate.expect_for(trial.program, trial.cpus)
+            }
+            Program::Command(words) => words
+                .first()
+                .map_or(Ok(()), |program| record::find_command(program.as_ref(), "run").map(drop)),
+            program => {
+                let workload = program.expect_closed(not_here)?;
+                trial.candidate.expect_for(program, trial.cpus)?;
+                let workload = trial.candidate.applied_to(workload);
+                workload.expect_for_host()?;
+                limits::require_room(workload.name(), workload.description())
+            }
+        }
+    }
+
+    fn prepare(&mut self, _trials: &[Trial<'_>]) -> Result<(), Error> {
+        let mut place = Place::new()?;
+        place.runner.directory.clone_from(&self.settings.directory);
+        if self.settings.no_rt_throttling {
+            place.guard.set("/proc/sys/kernel/sched_rt_runtime_us", "-1")?;
+        }
+        self.place = Some(place);
+        Ok(())
+    }
+
+    fn run(
+        &mut self,
+        sessions: &[Session<'_>],
+        progress: &ProgressBar,
+    ) -> Result<Vec<Result<Run, String>>, Error> {
+        let mut runs = Vec::with_capacity(sessions.len());
+        for session in sessions {
+            progress.set_message(format!(
+                "{} under {}",
+                session.trial.program.name(),
+                session.trial.candidate
+            ));
+            runs.push(self.run_one(session)?);
+            program::progress::step(progress)?;
+        }
+        Ok(runs)
+    }
+
+    fn clock(&self) -> Duration {
+        self.begin.elapsed()
+    }
+
+    fn about(&self, trials: &[Trial<'_>]) -> String {
+        let mut all: Vec<Vec<u16>> = Vec::new();
+        for cpus in trials
+            .iter()
+            .filter_map(|trial| self.conditions(Some(trial.cpus)).ok())
+            .map(|conditions| conditions.cpus)
+        {
+            if !all.contains(&cpus) {
+                all.push(cpus);
+            }
+        }
+        let named = |cpus: &Vec<u16>| {
+            format!("CPU{} {}", if cpus.len() == 1 { "" } else { "s" }, cpus::names(cpus))
+        };
+        format!("On this machine: {}\n", all.iter().map(named).collect::<Vec<_>>().join("; "))
+    }
+}
+
+/// The class of a candidate.
+fn class_of(candidate: &Candidate<'_>) -> Result<Class, Error> {
+    match candidate {
+        Candidate::Class(class) => Ok(*class),
+        Candidate::Applied(_) => Ok(Class::Other),
+        other => Err(Error::Usage(format!(
+            "{other} does not run on this machine, where the kernel's own classes do: \
+             kernel:other, kernel:batch, kernel:idle, kernel:fifo:50, kernel:rr:50, \
+             kernel:deadline:2ms/10ms/10ms; other policies run with --on sim, or in a kernel with \
+             --on vm"
+        ))),
+    }
+}
+
+fn not_here(name: &str) -> Error {
+    Error::Usage(format!(
+        "{name} is a recording of what ran, or is drawn at random and runs in the simulator only: \
+         it is not something to run on this machine; give a workload of tasks, as \
+         pythagoras:3200, hackbench:1 or a file with [[task]]s, or the command itself, as in: \
+         schedlab compare --on host -- make -j8"
+    ))
+}
+
+fn point(conditions: &Conditions) -> Point {
+    let mut point = Point::new();
+    if conditions.nice != 0 {
+        point.set("nice", conditions.nice);
+    }
+    if conditions.pinned {
+        point.set("affinity", cpus::names(&conditions.cpus));
+    }
+    point
+}
+
+fn stamped(mut run: Run, point: &Point) -> Run {
+    run.rows.iter_mut().for_each(|row| row.point.extend(point.clone()));
+    run
+}
+
+impl Run {
+    /// The numbers of a run on this machine: its metrics, and for each kind of task CPU time, first
+    /// begin and last end.
+    fn of(measured: &Measured) -> Run {
+        let metric = |metric: &HostMetric| {
+            let value = measured.value(metric.id).filter(|value| value.is_finite());
+            let note = value.is_none().then(|| metric.missing.to_string());
+            Row { value, note, ..Row::new(Name::Host, registered(metric.id)) }
+        };
+        let mut rows: Vec<Row> = METRICS.iter().map(metric).collect();
+        let mut tasks: BTreeMap<(&str, Metric), f64> = BTreeMap::new();
+        for task in &measured.tasks {
+            *tasks.entry((&task.name, Metric::task_cpu_time_ns)).or_default() += task.cpu_ns as f64;
+            if let Some(began) = task.began_ns {
+                let first =
+                    tasks.entry((&task.name, Metric::task_began_ns)).or_insert(f64::INFINITY);
+                *first = first.min(began as f64);
+            }
+            if let Some(ended) = task.ended_ns {
+                let last = tasks.entry((&task.name, Metric::task_ended_ns)).or_default();
+                *last = last.max(ended as f64);
+            }
+        }
+        rows.extend(tasks.into_iter().map(|((task, metric), value)| {
+            Row { value: Some(value), ..Row::new(Name::Host, metric) }.of(SubjectKind::Task, task)
+        }));
+        Run { rows, random: true, repeats: 1, ..Run::default() }
+    }
+}
+
+/// A run recorded by perf: the same metrics as those of a simulation, of its own tasks alone. Its
+/// trace goes to `trace`, if given.
+fn recorded(
+    place: &mut Place,
+    name: &str,
+    subject: &Subject,
+    class: Class,
+    conditions: &Conditions,
+    trace: Option<&Path>,
+) -> Result<Run, Error> {
+    let scratch =
+        tempfile::tempdir().map_err(|error| Error::output(&std::env::temp_dir(), error))?;
+    let file = scratch.path().join("perf.data");
+    let traced = Traced::record(place, name, subject, class, conditions, &file)?;
+    let mut metrics = Metrics::new(conditions.cpus.len() as u16).with_parts();
+    let recording = traced.read(&file, &Options::default(), vec![&mut metrics])?;
+    if let Some(trace) = trace {
+        let header = Header {
+            workload: name.to_string(),
+            candidate: format!("kernel:{class}"),
+            cpus: recording.cpus,
+            seed: 0,
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            tasks: recording.tasks.iter().map(Task::from).collect(),
+        };
+        let mut writer = Writer::create(trace, &header)?;
+        traced.read(&file, &Options::default(), vec![&mut writer])?;
+        writer.finish()?;
+    }
+    let summary = metrics.finish(Time(recording.duration.0));
+    let rows =
+        rows_of(&summary, &Name::Host).into_iter().map(|row| row.at("recorded", "perf")).collect();
+    Ok(Run {
+        rows,
+        random: true,
+        repeats: 1,
+        summary: Some(summary),
+        tasks: recording.tasks,
+        ..Run::default()
+    })
+}
+
+/// The same, with the recording itself. Its numbers cover the time until the tasks that ended have
+/// ended, as those of its replays will.
+fn kept(
+    place: &mut Place,
+    name: &str,
+    subject: &Subject,
+    class: Class,
+    conditions: &Conditions,
+) -> Result<Run, Error> {
+    let scratch =
+        tempfile::tempdir().map_err(|error| Error::output(&std::env::temp_dir(), error))?;
+    let file = scratch.path().join("perf.data");
+    let traced = Traced::record(place, name, subject, class, conditions, &file)?;
+    // perf records all CPUs; those that the tasks may not use are no part of this machine.
+    let cpus = conditions.cpus.len() as u16;
+    let recorded =
+        Recorded::load(&file, false, CostOverrides::default(), |path, options, observers| {
+            Ok(Recording { cpus, ..traced.read(path, &options, observers)? })
+        })?;
+    let rows = rows_of(&recorded.summary, &Name::Host)
+        .into_iter()
+        .map(|row| row.at("recorded", "perf"))
+        .collect();
+    let (summary, tasks) = (Some(recorded.summary.clone()), recorded.recording.tasks.clone());
+    Ok(Run {
+        rows,
+        random: true,
+        repeats: 1,
+        summary,
+        tasks,
+        recorded: Some(Arc::new(recorded)),
+        ..Run::default()
+    })
+}

@@ -1,0 +1,241 @@
+//! The kernels of guests: a series of Debian by its number, or any bzImage by its path.
+
+use super::configuration::{Configuration, Need};
+use super::fetched::{Fetched, fetched};
+use super::image::{self, Image};
+use super::release::{Release, numbers};
+use super::{debian, sha256, unpack};
+use program::Error;
+use schedsim::Nanos;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A kernel on this machine's disk.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Kernel {
+    /// The name given by the user: `6.18`, or the file's name.
+    pub name: String,
+    /// Its release, as `uname -r` has it.
+    pub release: String,
+    /// The bzImage.
+    pub image: PathBuf,
+    /// The SHA-256 of the bzImage.
+    pub sha256: String,
+    /// Its build options, if known.
+    pub configuration: Option<Configuration>,
+}
+
+/// What every guest needs.
+const NEEDS: [Need; 5] = [
+    ("CONFIG_SERIAL_8250_CONSOLE", "a serial console"),
+    ("CONFIG_BLK_DEV_INITRD", "an initramfs"),
+    ("CONFIG_X86_IOPL_IOPERM", "ports for the runner's reports"),
+    ("CONFIG_BINFMT_ELF", "programs"),
+    ("CONFIG_DEVTMPFS", "device files"),
+];
+
+/// What a user-space or BPF scheduler needs.
+pub const SCHED_EXT: [Need; 2] = [("CONFIG_SCHED_CLASS_EXT", "sched_ext"), BTF];
+
+/// What programs in BPF need to know the kernel's types.
+const BTF: Need = ("CONFIG_DEBUG_INFO_BTF", "BTF");
+
+/// What a machine of several NUMA nodes needs.
+pub const NUMA: [Need; 2] =
+    [("CONFIG_NUMA", "NUMA"), ("CONFIG_ACPI_NUMA", "NUMA from the firmware's tables")];
+
+/// What control groups with weights and quotas need.
+pub const CGROUPS: [Need; 2] = [
+    ("CONFIG_FAIR_GROUP_SCHED", "weights of control groups"),
+    ("CONFIG_CFS_BANDWIDTH", "quotas of control groups"),
+];
+
+/// The tick of Debian's kernels (CONFIG_HZ=250).
+pub const TICK: Nanos = Nanos::from_millis(4);
+
+impl Kernel {
+    /// The kernel that `name` means. One of Debian's is fetched if it is not in the cache, and
+    /// reported by `say`.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be fetched.
+    pub fn find(name: &str, say: &dyn Fn(&str)) -> Result<Kernel, Error> {
+        let Some(release) = Release::read(name) else {
+            return Kernel::open(Path::new(name));
+        };
+        let name = &release.to_string();
+        let directory = cache()?.join(name);
+        if let Some(kernel) = cached(name, &directory) {
+            return Ok(kernel);
+        }
+        say(&format!("fetching kernel {name}"));
+        debian::fetch(&release, &directory).map_err(|error| match error {
+            Error::Output { .. } => {
+                Error::Usage(format!("{error}: XDG_CACHE_HOME says where kernels are kept"))
+            }
+            other => other,
+        })?;
+        cached(name, &directory).ok_or_else(|| {
+            Error::Internal(format!("{} is not what was written there", directory.display()))
+        })
+    }
+
+    /// Whether `name` is the number of a series or release of Debian, as in 6.18 or 6.18-rt.
+    pub fn is_series(name: &str) -> bool {
+        Release::read(name).is_some()
+    }
+
+    /// The name of a kernel in results: its series, or the name of its file.
+    pub fn name_of(argument: &str) -> String {
+        let of_file = || {
+            let name = Path::new(argument).file_name();
+            name.map_or_else(|| argument.to_string(), |name| name.to_string_lossy().into_owned())
+        };
+        Release::read(argument).map_or_else(of_file, |release| release.to_string())
+    }
+
+    /// The bzImage at `path`; its build options are read from `config-RELEASE`, `config` or
+    /// `.config` beside it.
+    ///
+    /// # Errors
+    /// If it is none, or one for another architecture.
+    pub fn open(path: &Path) -> Result<Kernel, Error> {
+        let wrong = |why: &dyn std::fmt::Display| {
+            Error::Input(format!(
+                "{}: {why}; give a bzImage, as in /boot/vmlinuz-*, or the number of a series, as \
+                 in 6.18 (`schedlab list kernels`)",
+                path.display()
+            ))
+        };
+        let bytes = fs::read(path).map_err(|error| wrong(&error))?;
+        let release = match image::of(&bytes) {
+            Image::Bootable { release } => release,
+            Image::Other(what) => return Err(wrong(&what)),
+        };
+        let configuration = Configuration::beside(path, &release);
+        Ok(Kernel {
+            name: Kernel::name_of(&path.to_string_lossy()),
+            release,
+            image: path.to_path_buf(),
+            sha256: sha256([bytes.as_slice()]),
+            configuration,
+        })
+    }
+
+    /// Checks that it has what every guest and `more` need. Without its configuration, BTF is
+    /// looked for in the image, and the rest shows at boot.
+    ///
+    /// # Errors
+    /// [`Error::Input`] naming what it lacks.
+    pub fn require(&self, more: &[Need]) -> Result<(), Error> {
+        let lacking = match &self.configuration {
+            Some(configuration) => configuration.lacks(NEEDS.iter().chain(more)),
+            None => more.iter().find(|need| **need == BTF && self.has_btf() == Some(false)),
+        };
+        let Some((option, what)) = lacking else { return Ok(()) };
+        Err(Error::Input(format!(
+            "kernel {} was built without {what} ({option}=y); give another: `schedlab list \
+             kernels`",
+            self.name
+        )))
+    }
+
+    /// Whether its image has BTF; none if it is packed in a way that is not read here.
+    fn has_btf(&self) -> Option<bool> {
+        let kernel = unpack::unpacked(&fs::read(&self.image).ok()?)?;
+        Some(image::has_section(&kernel, b".BTF"))
+    }
+
+    /// The policy of `SCHED_OTHER` in it.
+    pub fn fair_scheduler(&self) -> &'static str {
+        if self.series() >= (6, 6) { "EEVDF" } else { "CFS" }
+    }
+
+    /// 6.18.15+deb13-cloud-amd64 is of series (6, 18).
+    pub fn series(&self) -> (u32, u32) {
+        let mut numbers = self
+            .release
+            .split(|c: char| !c.is_ascii_digit())
+            .map(|number| number.parse().unwrap_or(0));
+        (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+    }
+}
+
+/// The cache of fetched kernels: `schedlab/kernels` in the user's cache directory.
+///
+/// # Errors
+/// If the environment does not say where that is.
+pub fn cache() -> Result<PathBuf, Error> {
+    let variable =
+        |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
+    let base = base.ok_or_else(|| {
+        Error::Usage(
+            "neither XDG_CACHE_HOME nor HOME says where kernels can be kept; set one".to_string(),
+        )
+    })?;
+    Ok(base.join("schedlab/kernels"))
+}
+
+/// The kernels in the cache, with what is known of them, by their releases.
+///
+/// # Errors
+/// As of [`cache`].
+pub fn in_cache() -> Result<Vec<(Kernel, Fetched)>, Error> {
+    let entries = fs::read_dir(cache()?).into_iter().flatten().flatten();
+    let named =
+        entries.map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()));
+    let mut known: Vec<_> =
+        named.filter_map(|(name, path)| Some((cached(&name, &path)?, fetched(&path)?))).collect();
+    known.sort_by_key(|(kernel, _)| (numbers(&kernel.release), kernel.name.clone()));
+    Ok(known)
+}
+
+/// The kernel in `directory`, if it is there and intact.
+fn cached(name: &str, directory: &Path) -> Option<Kernel> {
+    let fetched = fetched(directory)?;
+    let kernel = Kernel::open(&directory.join("vmlinuz")).ok()?;
+    (kernel.sha256 == fetched.image_sha256).then(|| Kernel { name: name.to_string(), ..kernel })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kernel(release: &str, config: &str) -> Kernel {
+        Kernel {
+            name: "test".into(),
+            release: release.into(),
+            image: PathBuf::new(),
+            sha256: String::new(),
+            configuration: Some(Configuration::new(config)),
+        }
+    }
+
+    #[test]
+    fn what_a_kernel_lacks_is_named() {
+        let whole: String = NEEDS.iter().map(|(option, _)| format!("{option}=y\n")).collect();
+        assert!(kernel("6.18.1", &whole).require(&[]).is_ok());
+        let message = |config: &str, needs: &[Need]| {
+            kernel("6.18.1", config).require(needs).unwrap_err().to_string()
+        };
+        assert!(
+            message(&whole.replace("CONFIG_SERIAL_8250_CONSOLE=y", ""), &[])
+                .contains("serial console")
+        );
+        assert!(
+            message(&whole.replace("CONFIG_BLK_DEV_INITRD=y", "CONFIG_BLK_DEV_INITRD=m"), &[])
+                .contains("initramfs")
+        );
+        assert!(message(&format!("{whole}CONFIG_SCHED_CLASS_EXT=y\n"), &SCHED_EXT).contains("BTF"));
+    }
+
+    #[test]
+    fn what_is_no_kernel_is_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), vec![0; 4096]).unwrap();
+        let error = Kernel::open(file.path()).unwrap_err();
+        assert_eq!(error.exit_code(), 3);
+        assert!(error.to_string().contains("not a bzImage"), "{error}");
+    }
+}

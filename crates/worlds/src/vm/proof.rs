@@ -1,0 +1,194 @@
+//! Proves determinism: boots every guest twice and compares its reports byte for byte.
+
+use super::{Guest, Settled, Transcript, boot};
+use program::Error;
+use rayon::prelude::*;
+use schedlab_runner::event::Event;
+use schedlab_runner::session::Job;
+
+/// The output of a session.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Proved {
+    /// The first time.
+    pub transcript: Transcript,
+    /// How often it ran, each time in another boot with the same output.
+    pub repeats: u32,
+}
+
+/// A session to run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Orders {
+    /// The number of its guest.
+    pub guest: usize,
+    /// What it does.
+    pub jobs: Vec<Job>,
+    /// Whether it is run in both boots.
+    pub is_repeated: bool,
+}
+
+impl Orders {
+    /// How often it is run.
+    pub fn runs(&self) -> usize {
+        if self.is_repeated { 2 } else { 1 }
+    }
+}
+
+/// Boots each guest twice, as many at a time as this machine has cores. `follow` receives each
+/// event with the number of its guest.
+///
+/// # Errors
+/// [`Error::Irreproducible`] with the first line that differs, or what [`boot()`] says.
+pub fn prove(
+    guests: &[Guest],
+    follow: &(dyn Fn(usize, &Event) + Sync),
+) -> Result<Vec<Proved>, Error> {
+    let boots: Vec<usize> = (0..guests.len()).flat_map(|guest| [guest, guest]).collect();
+    let boots: Vec<Result<Transcript, Error>> = boots
+        .par_iter()
+        .with_max_len(1)
+        .map(|&guest| boot(&guests[guest], &mut |event| follow(guest, event)))
+        .collect();
+    let mut boots = boots.into_iter();
+    let mut proved = Vec::new();
+    for guest in guests {
+        let (Some(first), Some(second)) = (boots.next(), boots.next()) else { break };
+        let (first, second) = (first?, second?);
+        expect_same(guest, &first.lines, &second.lines)?;
+        proved.push(Proved { transcript: first, repeats: 2 });
+    }
+    Ok(proved)
+}
+
+/// Boots each guest twice, and runs each of `sessions` from the settled state of the first, or of
+/// both, as many at a time as this machine has cores. `follow` receives each event with the number
+/// of its guest. Also returns the first of both, settled.
+///
+/// # Errors
+/// [`Error::Irreproducible`] with the first line that differs, or what [`boot()`] says.
+pub fn prove_each(
+    guests: &[Guest],
+    sessions: &[Orders],
+    follow: &(dyn Fn(usize, &Event) + Sync),
+) -> Result<(Vec<Settled>, Vec<Proved>), Error> {
+    let pairs = guests.par_iter().enumerate().with_max_len(1);
+    let pairs = pairs.map(|(number, guest)| {
+        let boot = || Settled::boot(guest, &mut |event| follow(number, event));
+        agreeing(guest.cpus, boot, Settled::said).map_err(|error| named(guest, error))
+    });
+    let pairs: Vec<[Settled; 2]> = pairs.collect::<Result<_, Error>>()?;
+    let settled: Vec<Settled> = pairs.into_iter().flatten().collect();
+    let runs: Vec<(&Orders, usize)> = sessions
+        .iter()
+        .flat_map(|orders| (0..orders.runs()).map(move |boot| (orders, boot)))
+        .collect();
+    let run = |(orders, boot): &(&Orders, usize)| {
+        settled[2 * orders.guest + boot].run(&orders.jobs, &mut |event| follow(orders.guest, event))
+    };
+    let mut runs = runs
+        .par_iter()
+        .with_max_len(1)
+        .map(run)
+        .collect::<Result<Vec<Transcript>, Error>>()?
+        .into_iter();
+    let mut proved = Vec::with_capacity(sessions.len());
+    for orders in sessions {
+        let Some(transcript) = runs.next() else { break };
+        for again in runs.by_ref().take(orders.runs() - 1) {
+            expect_same(&guests[orders.guest], &transcript.lines, &again.lines)?;
+        }
+        proved.push(Proved { transcript, repeats: orders.runs() as u32 });
+    }
+    let first = settled.into_iter().step_by(2).collect();
+    Ok((first, proved))
+}
+
+/// The most boots of a guest of which two must agree.
+const BOOTS: usize = 4;
+
+/// Two boots with the same reports. One CPU must repeat itself at once. Several CPUs take their
+/// time by the clock of instructions only from the session on; before it, QEMU's main loop can
+/// change how long the kernel's start takes, so a boot that differs is made again.
+fn agreeing<B: Send>(
+    cpus: u16,
+    boot: impl Fn() -> Result<B, Error> + Sync,
+    said: impl Fn(&B) -> &[String],
+) -> Result<[B; 2], Error> {
+    let (first, second) = rayon::join(&boot, &boot);
+    let mut all = vec![first?, second?];
+    loop {
+        let last = all.len() - 1;
+        let same = |&at: &usize| difference(said(&all[at]), said(&all[last])).is_none();
+        if let Some(at) = (0..last).find(same) {
+            let second = all.swap_remove(last);
+            return Ok([all.swap_remove(at), second]);
+        }
+        if cpus == 1 || all.len() == BOOTS {
+            let differs = difference(said(&all[0]), said(&all[last])).unwrap_or_default();
+            return Err(Error::Irreproducible(differs));
+        }
+        all.push(boot()?);
+    }
+}
+
+fn expect_same(guest: &Guest, first: &[String], second: &[String]) -> Result<(), Error> {
+    difference(first, second)
+        .map_or(Ok(()), |differs| Err(named(guest, Error::Irreproducible(differs))))
+}
+
+/// `error`, with the guest's name if it did not repeat itself.
+fn named(guest: &Guest, error: Error) -> Error {
+    match error {
+        Error::Irreproducible(differs) => Error::Irreproducible(format!(
+            "kernel {} on {} CPUs did not repeat itself: {differs}",
+            guest.kernel.name, guest.cpus
+        )),
+        other => other,
+    }
+}
+
+/// The first difference of two transcripts.
+pub(super) fn difference(first: &[String], second: &[String]) -> Option<String> {
+    let length = first.len().max(second.len());
+    let line = |lines: &[String], at: usize| {
+        lines.get(at).cloned().unwrap_or_else(|| "(nothing)".to_string())
+    };
+    let at = (0..length).find(|&at| first.get(at) != second.get(at))?;
+    Some(format!(
+        "line {} of its reports is\n    {}\nand then\n    {}",
+        at + 1,
+        line(first, at),
+        line(second, at)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_boot_of_several_cpus_that_differs_is_made_again_and_one_of_one_cpu_is_not() {
+        let agreed = |cpus, texts: &[&'static str]| {
+            let texts = std::sync::Mutex::new(texts.iter().copied());
+            let boot = || Ok(vec![texts.lock().unwrap().next().unwrap().to_string()]);
+            let agreed = agreeing(cpus, boot, |said: &Vec<String>| &said[..]);
+            agreed.map(|pair| pair.concat().concat()).map_err(|error| error.exit_code())
+        };
+        assert_eq!(agreed(1, &["a", "a"]), Ok("aa".to_string()));
+        assert_eq!(agreed(1, &["a", "b"]), Err(6));
+        assert_eq!(agreed(4, &["a", "b", "a"]), Ok("aa".to_string()));
+        assert_eq!(agreed(4, &["a", "b", "c", "c"]), Ok("cc".to_string()));
+        assert_eq!(agreed(4, &["a", "b", "c", "d"]), Err(6));
+    }
+
+    #[test]
+    fn the_first_line_that_differs_is_shown() {
+        let lines = |text: &str| text.split(' ').map(str::to_string).collect::<Vec<_>>();
+        assert_eq!(difference(&lines("a b c"), &lines("a b c")), None);
+        let differs = difference(&lines("a b c"), &lines("a x c")).unwrap();
+        assert!(
+            differs.contains("line 2") && differs.contains('b') && differs.contains('x'),
+            "{differs}"
+        );
+        assert!(difference(&lines("a b"), &lines("a")).unwrap().contains("(nothing)"));
+    }
+}

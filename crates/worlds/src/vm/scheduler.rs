@@ -1,0 +1,203 @@
+//! Runs one of our policies as the guest scheduler, through the kernel's sched_ext.
+//!
+//! The scheduler is a program of its own, `schedlab-scx` (`scx/`, under the GPL), which the runner
+//! starts in the guest before the first job. This file finds the program, lists its schedulers,
+//! puts it into the guest, and reads how it ended. A program with a user's policies has one of its
+//! own, named after it.
+
+use super::{Guest, GuestFile, Kernel, Transcript, kernel};
+use crate::experiment::parse_policy;
+use crate::setting::IN_BPF;
+use program::{Error, no_such};
+use schedlab_runner::event::Event;
+use schedsim::live;
+use schedsim::policy::PolicySpec;
+use serde_json::Value;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// `schedlab-scx`, or the program beside one with a user's policies, as `schedlab new policy` names
+/// it.
+fn program_name() -> String {
+    format!("{}-scx", program::name())
+}
+
+/// What to do if it is missing.
+fn advice() -> String {
+    let name = program_name();
+    format!(
+        "build it with: cargo build --release -p {name} (which needs: apt-get install clang-19 \
+         libelf-dev zlib1g-dev pkg-config), or say where it is in SCHEDLAB_SCX"
+    )
+}
+
+/// A policy by name: `bpf:NAME`, which runs inside the kernel, or a policy of `schedsim`, which
+/// decides in user space.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Scheduler {
+    /// The name.
+    pub policy: String,
+    program: PathBuf,
+}
+
+impl Scheduler {
+    /// The scheduler of this name, which the program must have. The program is searched for at
+    /// `SCHEDLAB_SCX`, beside this program, in `target/release`, and in `PATH`.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if there is no such program, [`Error::Usage`] if it does not know the
+    /// name.
+    pub fn find(policy: &str) -> Result<Scheduler, Error> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let named = std::env::var_os("SCHEDLAB_SCX").map(PathBuf::from);
+        let name = program_name();
+        let beside = std::env::current_exe().ok().map(|path| path.with_file_name(&name));
+        let built = PathBuf::from("target/release").join(&name);
+        let on_path = std::env::split_paths(&path).map(|directory| directory.join(&name));
+        let mut candidates: Vec<PathBuf> = named.into_iter().collect();
+        if candidates.is_empty() {
+            candidates.extend(beside.into_iter().chain([built]).chain(on_path));
+        }
+        let program = candidates.into_iter().find(|program| program.is_file());
+        let program = program.ok_or_else(|| {
+            Error::Missing(format!("{policy} in a kernel needs the program {name}; {}", advice()))
+        })?;
+        let scheduler = Scheduler { policy: policy.to_string(), program };
+        if policy.starts_with("bpf:") {
+            let twins = scheduler.twins()?;
+            if !twins.iter().any(|twin| twin == policy) {
+                let see = format!(
+                    "In BPF there are {}; any other policy runs in user space, by its own name.",
+                    twins.join(", ")
+                );
+                return Err(Error::Usage(no_such("scheduler in BPF", policy, &twins, &see)));
+            }
+        }
+        Ok(scheduler)
+    }
+
+    /// The name of the program's tasks, as the kernel keeps it.
+    pub fn task_name(&self) -> String {
+        const LONGEST: usize = 15;
+        self.name().chars().take(LONGEST).collect()
+    }
+
+    /// The name of the task that decides, unless the policy runs inside the kernel.
+    pub fn in_user_space(&self) -> Option<String> {
+        (!self.policy.starts_with("bpf:")).then(|| self.task_name())
+    }
+
+    /// The path of the program.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// The program's schedulers in BPF; it lists the policies that decide in user space after them.
+    fn twins(&self) -> Result<Vec<String>, Error> {
+        let failed = |what: &dyn fmt::Display| {
+            Error::Missing(format!(
+                "{} cannot be run: {what}; {}",
+                self.program.display(),
+                advice()
+            ))
+        };
+        let output =
+            Command::new(&self.program).arg("--list").output().map_err(|error| failed(&error))?;
+        if !output.status.success() {
+            return Err(failed(&String::from_utf8_lossy(&output.stderr).trim()));
+        }
+        let listed = String::from_utf8_lossy(&output.stdout);
+        Ok(listed.lines().filter(|name| name.starts_with("bpf:")).map(str::to_string).collect())
+    }
+
+    /// The policy of `schedsim` that it is or that matches it: `pslist` for `bpf:pslist`,
+    /// `central:ruler` for `bpf:ruler`.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn original(&self) -> Result<PolicySpec, Error> {
+        let twin = IN_BPF
+            .iter()
+            .find(|(name, _)| *name == self.policy)
+            .map_or(self.policy.as_str(), |(_, twin)| twin);
+        parse_policy(twin).map_err(|error| {
+            Error::Usage(format!("{self} has no counterpart in the simulator: {error}"))
+        })
+    }
+
+    /// Checks that a kernel has what it needs.
+    ///
+    /// # Errors
+    /// As of [`Kernel::require`], and [`Error::Missing`] for what no kernel gives.
+    pub fn require(&self, kernel: &Kernel) -> Result<(), Error> {
+        if let Some(unmet) =
+            parse_policy(&self.policy).ok().and_then(|policy| live::unmet(policy.needs()))
+        {
+            return Err(Error::Missing(format!("policy {self} {unmet}")));
+        }
+        kernel.require(&kernel::SCHED_EXT)
+    }
+
+    /// Puts it into a guest, as the guest scheduler once the guest has settled.
+    ///
+    /// # Errors
+    /// If the program or a shared library of it cannot be read.
+    pub fn install(&self, guest: &mut Guest) -> Result<(), Error> {
+        guest.files.extend(GuestFile::program(&self.program)?);
+        guest.session.services.push(vec![
+            format!("/bin/{}", self.name()),
+            self.policy.clone(),
+            "--this-machine".to_string(),
+        ]);
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        self.program.file_name().unwrap_or(self.program.as_os_str()).to_string_lossy().into_owned()
+    }
+
+    /// Checks how it ended, if it was the guest's only service: it must have scheduled until the
+    /// runner ended it.
+    ///
+    /// # Errors
+    /// [`Error::Check`] with the rule that it broke and who says so, [`Error::Missing`] for what it
+    /// needs and the kernel has not.
+    pub fn judge(&self, transcript: &Transcript) -> Result<(), Error> {
+        let said = transcript.events.iter().filter_map(|event| match event {
+            Event::Service { line, .. } => serde_json::from_str::<Value>(line).ok(),
+            _ => None,
+        });
+        let ended = said.filter_map(|value| value.get("ended").cloned()).next_back();
+        let status = transcript.events.iter().find_map(|event| match event {
+            Event::ServiceEnd { status, early, .. } => Some((status.as_str(), *early)),
+            _ => None,
+        });
+        let message = || {
+            let reason = ended.as_ref().and_then(|ended| ended["message"].as_str());
+            let status = status.map_or("its exit status is not known", |(status, _)| status);
+            format!(
+                "{self}: {}",
+                reason.map_or_else(
+                    || format!(
+                        "it ended without a report ({status}); its tasks went back to the kernel"
+                    ),
+                    str::to_string
+                )
+            )
+        };
+        match ended.as_ref().and_then(|ended| ended["exit_code"].as_i64()) {
+            Some(0) if status.is_some_and(|(_, early)| !early) => Ok(()),
+            Some(1) => Err(Error::Internal(message())),
+            Some(2) => Err(Error::Usage(message())),
+            Some(77) => Err(Error::Missing(message())),
+            _ => Err(Error::Check(message())),
+        }
+    }
+}
+
+impl fmt::Display for Scheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.policy)
+    }
+}

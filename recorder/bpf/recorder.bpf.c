@@ -1,0 +1,727 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Records what the scheduler does on all CPUs, and what the tasks of one program wait for.
+ *
+ * Programs of type tp_btf hang on raw tracepoints; no kprobe is used. A system call of a traced
+ * task is resolved to its object when it begins, so that a switch and a waking inside it name the
+ * object, and is written when it ends. An event has 40 bytes, as the crate schedlab-recording
+ * documents. What does not fit into the buffer is counted by kind, CPU and task.
+ */
+#include <vmlinux.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_endian.h>
+
+char _license[] SEC("license") = "GPL";
+
+enum event_kind {
+	EVENT_SWITCH = 1, EVENT_WAKING, EVENT_WAKEUP, EVENT_WAKEUP_NEW, EVENT_FORK, EVENT_EXEC,
+	EVENT_EXIT, EVENT_MIGRATE, EVENT_TASK, EVENT_OBJECT, EVENT_CALL, EVENT_MEMBER, EVENT_TIMER,
+	EVENT_SETTING, EVENT_KINDS = 16,
+};
+
+/* What a system call is, by its number: filled in by the loader. */
+enum call_class {
+	CALL_IGNORED, CALL_DESCRIPTOR, CALL_CREATES, CALL_CREATES_PAIR, CALL_ACCEPTS, CALL_FUTEX,
+	CALL_EPOLL_CTL, CALL_EPOLL_WAIT, CALL_POLL, CALL_PPOLL, CALL_NANOSLEEP, CALL_CLOCK_NANOSLEEP,
+	CALL_TIMERFD_SETTIME, CALL_AFFINITY, CALL_POLICY, CALL_NICE, CALL_PLAIN, CALL_SOCKETPAIR,
+};
+
+enum object_class {
+	CLASS_PIPE = 1, CLASS_UNIX_SOCKET, CLASS_INTERNET_SOCKET, CLASS_SOCKET, CLASS_FILE,
+	CLASS_DEVICE, CLASS_EVENTFD, CLASS_EPOLL, CLASS_TIMERFD, CLASS_SIGNALFD, CLASS_PIDFD,
+	CLASS_ANONYMOUS, CLASS_FUTEX,
+};
+
+enum unresolved { NO_DESCRIPTOR, COMPAT, TOO_MANY_TASKS, MEMBERS, FAULT, PROBLEMS };
+
+#define CALLS 512
+#define MEMBERS_READ 64
+#define ANON_INODE_MAGIC 0x09041934
+#define PIDFS_MAGIC 0x50494446
+#define SECOND 1000000000ULL
+#define NEVER (~0ULL)
+
+struct event {
+	u64 time;
+	u16 cpu;
+	u8 kind;
+	u8 context;
+	u32 tid;
+	u64 word[3];
+};
+_Static_assert(sizeof(struct event) == 40, "as the reader has it");
+
+/* The system call in which a traced task is. */
+struct call_state {
+	u64 entered;
+	u64 object;
+	u64 argument[2];
+	u16 number; /* plus one; 0 outside calls */
+	u16 op;
+	u32 unused;
+};
+
+struct object_key {
+	u64 where;
+	u32 device;
+	u32 class;
+};
+
+struct counts {
+	u64 emitted[EVENT_KINDS];
+	u64 lost[EVENT_KINDS];
+	u64 problem[8];
+};
+
+const volatile u8 calls[CALLS] SEC(".rodata.calls");
+const volatile u8 trace_all SEC(".rodata.all") = 0;
+/* A canary for the tests: every such waking is dropped after it was counted. */
+const volatile u32 drop_every SEC(".rodata.canary") = 0;
+
+struct { __uint(type, BPF_MAP_TYPE_RINGBUF); __uint(max_entries, 1 << 25); } events SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct counts);
+} counters SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1 << 17);
+	__type(key, u32);
+	__type(value, struct call_state);
+} traced SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1 << 16);
+	__type(key, struct object_key);
+	__type(value, u64);
+} objects SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1 << 14);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, u32);
+	__type(value, u64);
+} lost_tasks SEC(".maps");
+
+u64 latest_object = 0;
+u64 drawn = 0;
+
+/*
+ * How deep this CPU is in interrupts. The kernel's own count is a variable whose address not every
+ * kernel gives, so entries and exits are counted. What is not there is not loaded; a kernel's own
+ * vectors (timer, IPIs) have tracepoints on x86 only.
+ */
+struct depth {
+	u32 hard;
+	u32 soft;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct depth);
+} depths SEC(".maps");
+
+static __always_inline struct depth *depth(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&depths, &zero);
+}
+
+static __always_inline u8 context(void)
+{
+	struct depth *depth_here = depth();
+
+	return !depth_here ? 0 : depth_here->hard ? 2 : depth_here->soft ? 1 : 0;
+}
+
+static __always_inline int leave_hard(void)
+{
+	struct depth *here = depth();
+
+	if (here && here->hard)
+		here->hard--;
+	return 0;
+}
+
+static __always_inline int enter_hard(void)
+{
+	struct depth *here = depth();
+
+	if (here)
+		here->hard++;
+	return 0;
+}
+
+static __always_inline int set_soft(u32 soft)
+{
+	struct depth *here = depth();
+
+	if (here)
+		here->soft = soft;
+	return 0;
+}
+
+/* Exits stand first and are attached first, so that no entry is without its exit. */
+#define EXIT_OF(name) SEC("tp_btf/" #name) int name(void *arguments) { return leave_hard(); }
+#define ENTRY_OF(name) SEC("tp_btf/" #name) int name(void *arguments) { return enter_hard(); }
+
+EXIT_OF(irq_handler_exit)
+EXIT_OF(local_timer_exit)
+EXIT_OF(reschedule_exit)
+EXIT_OF(call_function_exit)
+EXIT_OF(call_function_single_exit)
+EXIT_OF(irq_work_exit)
+
+SEC("tp_btf/softirq_exit")
+int softirq_exit(void *arguments)
+{
+	return set_soft(0);
+}
+
+ENTRY_OF(irq_handler_entry)
+ENTRY_OF(local_timer_entry)
+ENTRY_OF(reschedule_entry)
+ENTRY_OF(call_function_entry)
+ENTRY_OF(call_function_single_entry)
+ENTRY_OF(irq_work_entry)
+
+SEC("tp_btf/softirq_entry")
+int softirq_entry(void *arguments)
+{
+	return set_soft(1);
+}
+
+/* Of this CPU. An interrupt may come between, so all additions are atomic. */
+static __always_inline struct counts *counted(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&counters, &zero);
+}
+
+static __always_inline void problem(enum unresolved which)
+{
+	struct counts *counts = counted();
+
+	if (counts)
+		__sync_fetch_and_add(&counts->problem[which], 1);
+}
+
+static __noinline void lost(u32 tid)
+{
+	u64 one = 1, *count = bpf_map_lookup_elem(&lost_tasks, &tid);
+
+	if (count)
+		__sync_fetch_and_add(count, 1);
+	else
+		bpf_map_update_elem(&lost_tasks, &tid, &one, BPF_ANY);
+}
+
+static __always_inline void emit(u8 kind, u32 tid, u64 a, u64 b, u64 c)
+{
+	struct counts *counts = counted();
+	struct event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+
+	if (!event) {
+		if (counts)
+			__sync_fetch_and_add(&counts->lost[kind & (EVENT_KINDS - 1)], 1);
+		lost(tid);
+		return;
+	}
+	if (counts)
+		__sync_fetch_and_add(&counts->emitted[kind & (EVENT_KINDS - 1)], 1);
+	event->time = bpf_ktime_get_ns();
+	event->cpu = bpf_get_smp_processor_id();
+	event->kind = kind;
+	event->context = context();
+	event->tid = tid;
+	event->word[0] = a;
+	event->word[1] = b;
+	event->word[2] = c;
+	if (drop_every && kind == EVENT_WAKING && __sync_fetch_and_add(&drawn, 1) % drop_every == 0)
+		bpf_ringbuf_discard(event, BPF_RB_NO_WAKEUP);
+	else
+		bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+}
+
+static __always_inline u32 current_tid(void)
+{
+	return (u32)bpf_get_current_pid_tgid();
+}
+
+/* The number of an object. A new one is announced; `renew` forgets what was at its place. */
+static __always_inline u64 number_of(struct object_key *key, u64 inode, u64 peer, bool renew)
+{
+	u64 id, *known = renew ? NULL : bpf_map_lookup_elem(&objects, key);
+
+	if (known)
+		return *known;
+	id = __sync_fetch_and_add(&latest_object, 1) + 1;
+	bpf_map_update_elem(&objects, key, &id, BPF_ANY);
+	emit(EVENT_OBJECT, current_tid(), id, key->class | inode << 8, peer);
+	return id;
+}
+
+static __always_inline u32 anonymous_class(struct file *file)
+{
+	char name[8] = {};
+	const unsigned char *at = BPF_CORE_READ(file, f_path.dentry, d_name.name);
+
+	bpf_probe_read_kernel_str(name, sizeof(name), at);
+	if (name[0] != '[')
+		return CLASS_ANONYMOUS;
+	if (name[1] == 'e' && name[6] == 'f')
+		return CLASS_EVENTFD;
+	if (name[1] == 'e' && name[6] == 'p')
+		return CLASS_EPOLL;
+	if (name[1] == 't')
+		return CLASS_TIMERFD;
+	if (name[1] == 's')
+		return CLASS_SIGNALFD;
+	return name[1] == 'p' && name[2] == 'i' ? CLASS_PIDFD : CLASS_ANONYMOUS;
+}
+
+static __always_inline u64 unix_peer(struct sock *sk)
+{
+	struct unix_sock *from = (struct unix_sock *)sk;
+	struct sock *to = BPF_CORE_READ(from, peer);
+	struct socket *socket = to ? BPF_CORE_READ(to, sk_socket) : NULL;
+	struct file *file = socket ? BPF_CORE_READ(socket, file) : NULL;
+	struct object_key key = { .class = CLASS_UNIX_SOCKET };
+
+	if (!file)
+		return 0;
+	key.where = BPF_CORE_READ(file, f_inode, i_ino);
+	key.device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+	return number_of(&key, key.where, 0, false);
+}
+
+static __always_inline void socket_key(struct file *file, struct object_key *key, u64 *peer,
+				       bool renew)
+{
+	struct socket *socket = BPF_CORE_READ(file, private_data);
+	struct sock *sk = BPF_CORE_READ(socket, sk);
+	u16 family = sk ? BPF_CORE_READ(sk, __sk_common.skc_family) : 0;
+
+	key->class = CLASS_SOCKET;
+	if (family == 1) {
+		key->class = CLASS_UNIX_SOCKET;
+		if (renew || !bpf_map_lookup_elem(&objects, key))
+			*peer = unix_peer(sk);
+	} else if (family == 2 || family == 10) {
+		key->class = CLASS_INTERNET_SOCKET;
+		*peer = (u64)BPF_CORE_READ(sk, __sk_common.skc_num) << 16 |
+			bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
+	}
+}
+
+static __noinline u64 resolve(u32 fd, u32 renew)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	struct file *file = NULL, **files;
+	struct object_key key = {};
+	u64 inode, peer = 0;
+	u32 type, magic;
+
+	if (!table || fd >= BPF_CORE_READ(table, max_fds))
+		return 0;
+	files = BPF_CORE_READ(table, fd);
+	bpf_probe_read_kernel(&file, sizeof(file), files + fd);
+	if (!file)
+		return 0;
+	inode = BPF_CORE_READ(file, f_inode, i_ino);
+	type = BPF_CORE_READ(file, f_inode, i_mode) & 0170000;
+	magic = BPF_CORE_READ(file, f_inode, i_sb, s_magic);
+	key.where = inode;
+	key.device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+	if (magic == ANON_INODE_MAGIC) {
+		/* One inode serves them all: the open file is the object. */
+		key.where = (u64)file;
+		key.class = anonymous_class(file);
+	} else if (magic == PIDFS_MAGIC) {
+		key.class = CLASS_PIDFD;
+	} else if (type == 0140000) {
+		socket_key(file, &key, &peer, renew);
+	} else if (type == 0010000) {
+		key.class = CLASS_PIPE;
+	} else {
+		key.class = type == 0020000 || type == 0060000 ? CLASS_DEVICE : CLASS_FILE;
+		renew = 0;
+	}
+	return number_of(&key, inode, peer, renew);
+}
+
+static __always_inline u64 descriptor(u64 fd)
+{
+	u64 object = resolve(fd, 0);
+
+	if (!object)
+		problem(NO_DESCRIPTOR);
+	return object;
+}
+
+static __always_inline u64 futex(u64 address)
+{
+	struct object_key key = { .where = address, .class = CLASS_FUTEX };
+
+	key.device = bpf_get_current_pid_tgid() >> 32;
+	return number_of(&key, 0, 0, false);
+}
+
+static __always_inline u64 read_time(u64 address, bool *there)
+{
+	struct __kernel_timespec time = {};
+
+	*there = address && !bpf_probe_read_user(&time, sizeof(time), (void *)address);
+	return time.tv_sec * SECOND + time.tv_nsec;
+}
+
+static __always_inline void sleeps_until(u32 tid, u64 object, u64 address, bool absolute)
+{
+	bool there;
+	u64 time = read_time(address, &there);
+
+	if (there)
+		emit(EVENT_TIMER, tid, object, absolute ? time : bpf_ktime_get_ns() + time, 0);
+}
+
+static __always_inline void sleeps_for_ms(u32 tid, u64 object, int ms)
+{
+	if (ms > 0)
+		emit(EVENT_TIMER, tid, object, bpf_ktime_get_ns() + ms * 1000000ULL, 0);
+}
+
+static __always_inline void arms(u32 tid, u64 object, u64 flags, u64 address)
+{
+	bool there;
+	u64 interval = read_time(address, &there), expiry = read_time(address + 16, &there);
+
+	if (!there)
+		return problem(FAULT);
+	if (!expiry)
+		expiry = NEVER;
+	else if (!(flags & 1))
+		expiry += bpf_ktime_get_ns();
+	emit(EVENT_TIMER, tid, object, expiry, interval);
+}
+
+struct polling {
+	u64 address;
+	u32 tid;
+};
+
+static long poll_member(u32 index, struct polling *polling)
+{
+	struct pollfd entry;
+
+	const void *at = (void *)(polling->address + index * sizeof(entry));
+
+	if (bpf_probe_read_user(&entry, sizeof(entry), at)) {
+		problem(FAULT);
+		return 1;
+	}
+	if (entry.fd >= 0)
+		emit(EVENT_MEMBER, polling->tid, 0, descriptor(entry.fd), (u16)entry.events);
+	return 0;
+}
+
+static __always_inline void polls(u32 tid, u64 address, u64 count)
+{
+	struct polling polling = { .address = address, .tid = tid };
+
+	if (count > MEMBERS_READ) {
+		problem(MEMBERS);
+		count = MEMBERS_READ;
+	}
+	bpf_loop(count, poll_member, &polling, 0);
+}
+
+static __always_inline void futex_begins(struct call_state *state, u32 tid, struct pt_regs *regs)
+{
+	u32 op = PT_REGS_PARM2_CORE_SYSCALL(regs) & 0x7f;
+
+	state->op = op;
+	state->object = futex(PT_REGS_PARM1_CORE_SYSCALL(regs));
+	/* FUTEX_REQUEUE, CMP_REQUEUE, WAKE_OP and the two with priority inheritance */
+	if (op == 3 || op == 4 || op == 5 || op == 11 || op == 12)
+		emit(EVENT_MEMBER, tid, state->object, futex(PT_REGS_PARM5_CORE_SYSCALL(regs)), 16ULL << 32);
+	if (op == 0)
+		sleeps_until(tid, state->object, PT_REGS_PARM4_CORE_SYSCALL(regs), false);
+	else if (op == 9 || op == 6 || op == 11 || op == 13)
+		sleeps_until(tid, state->object, PT_REGS_PARM4_CORE_SYSCALL(regs), true);
+}
+
+static __always_inline void epoll_changes(struct call_state *state, u32 tid, struct pt_regs *regs)
+{
+	struct epoll_event event = {};
+	u64 op = PT_REGS_PARM2_CORE_SYSCALL(regs);
+
+	state->op = op;
+	state->object = descriptor(PT_REGS_PARM1_CORE_SYSCALL(regs));
+	bpf_probe_read_user(&event, sizeof(event), (void *)PT_REGS_PARM4_CORE_SYSCALL(regs));
+	emit(EVENT_MEMBER, tid, state->object, descriptor(PT_REGS_PARM3_CORE_SYSCALL(regs)),
+	     (u64)event.events | (op & 0xff) << 32);
+}
+
+static __always_inline bool is_compat(struct task_struct *task)
+{
+#ifdef __TARGET_ARCH_x86
+	return BPF_CORE_READ(task, thread_info.status) & 2;
+#else
+	return BPF_CORE_READ(task, thread_info.flags) & (1 << 22);
+#endif
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(call_begins, struct pt_regs *regs, long number)
+{
+	u32 tid = current_tid();
+	struct call_state *state = bpf_map_lookup_elem(&traced, &tid);
+	u64 first;
+	u8 call;
+
+	if (!state && trace_all && tid) {
+		struct call_state empty = {};
+
+		if (bpf_map_update_elem(&traced, &tid, &empty, BPF_ANY))
+			problem(TOO_MANY_TASKS);
+		state = bpf_map_lookup_elem(&traced, &tid);
+	}
+	if (!state)
+		return 0;
+	state->number = 0;
+	if ((u64)number >= CALLS)
+		return 0;
+	call = calls[number & (CALLS - 1)];
+	if (call == CALL_IGNORED)
+		return 0;
+	if (is_compat(bpf_get_current_task_btf())) {
+		problem(COMPAT);
+		return 0;
+	}
+	first = PT_REGS_PARM1_CORE_SYSCALL(regs);
+	state->object = 0;
+	state->op = 0;
+	state->argument[0] = first;
+	state->argument[1] = PT_REGS_PARM2_CORE_SYSCALL(regs);
+	state->entered = bpf_ktime_get_ns();
+	state->number = number + 1;
+	switch (call) {
+	case CALL_DESCRIPTOR:
+	case CALL_ACCEPTS:
+		state->object = descriptor(first);
+		break;
+	case CALL_FUTEX:
+		futex_begins(state, tid, regs);
+		break;
+	case CALL_EPOLL_CTL:
+		epoll_changes(state, tid, regs);
+		break;
+	case CALL_EPOLL_WAIT:
+		state->object = descriptor(first);
+		sleeps_for_ms(tid, state->object, (int)PT_REGS_PARM4_CORE_SYSCALL(regs));
+		break;
+	case CALL_POLL:
+		polls(tid, first, state->argument[1]);
+		sleeps_for_ms(tid, 0, (int)PT_REGS_PARM3_CORE_SYSCALL(regs));
+		break;
+	case CALL_PPOLL:
+		polls(tid, first, state->argument[1]);
+		sleeps_until(tid, 0, PT_REGS_PARM3_CORE_SYSCALL(regs), false);
+		break;
+	case CALL_NANOSLEEP:
+		sleeps_until(tid, 0, first, false);
+		break;
+	case CALL_CLOCK_NANOSLEEP:
+		sleeps_until(tid, 0, PT_REGS_PARM3_CORE_SYSCALL(regs), state->argument[1] & 1);
+		break;
+	case CALL_TIMERFD_SETTIME:
+		state->object = descriptor(first);
+		arms(tid, state->object, state->argument[1], PT_REGS_PARM3_CORE_SYSCALL(regs));
+		break;
+	case CALL_AFFINITY:
+		state->argument[1] = 0;
+		bpf_probe_read_user(&state->argument[1], 8, (void *)PT_REGS_PARM3_CORE_SYSCALL(regs));
+		break;
+	case CALL_SOCKETPAIR:
+		state->argument[0] = PT_REGS_PARM4_CORE_SYSCALL(regs);
+		break;
+	case CALL_NICE:
+		state->argument[0] = state->argument[1];
+		state->argument[1] = PT_REGS_PARM3_CORE_SYSCALL(regs);
+		break;
+	}
+	return 0;
+}
+
+static __always_inline void setting(u32 tid, u64 task, u64 which, u64 value)
+{
+	emit(EVENT_SETTING, tid, (u32)(task ? task : tid) | which << 32, value, 0);
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(call_ends, struct pt_regs *regs, long result)
+{
+	u32 tid = current_tid();
+	struct call_state *state = bpf_map_lookup_elem(&traced, &tid);
+	u64 duration, number;
+	int pair[2] = {};
+
+	if (!state || !state->number)
+		return 0;
+	number = state->number - 1;
+	state->number = 0;
+	duration = bpf_ktime_get_ns() - state->entered;
+	switch (calls[number & (CALLS - 1)]) {
+	case CALL_CREATES:
+		if (result >= 0)
+			state->object = resolve(result, 1);
+		break;
+	case CALL_ACCEPTS:
+		if (result >= 0)
+			emit(EVENT_MEMBER, tid, state->object, resolve(result, 1), 17ULL << 32);
+		break;
+	case CALL_CREATES_PAIR:
+	case CALL_SOCKETPAIR:
+		if (!result && !bpf_probe_read_user(pair, sizeof(pair), (void *)state->argument[0])) {
+			state->object = resolve(pair[0], 1);
+			resolve(pair[1], 0);
+		}
+		break;
+	case CALL_AFFINITY:
+		if (result >= 0)
+			setting(tid, state->argument[0], 0, state->argument[1]);
+		break;
+	case CALL_POLICY:
+		if (result >= 0)
+			setting(tid, state->argument[0], 1, state->argument[1]);
+		break;
+	case CALL_NICE:
+		if (result >= 0)
+			setting(tid, state->argument[0], 2, state->argument[1]);
+		break;
+	}
+	emit(EVENT_CALL, tid, state->object, result,
+	     (number & 0x3ff) | (u64)(state->op & 0x3ff) << 10 | duration << 20);
+	state->object = 0;
+	return 0;
+}
+
+static __always_inline u64 named(struct task_struct *task, u64 cpu)
+{
+	return (u32)BPF_CORE_READ(task, pid) | cpu << 32 | (u64)(u16)BPF_CORE_READ(task, prio) << 48;
+}
+
+/* A waking names its target CPU: where the task is now. */
+static __always_inline u64 task_cpu(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, thread_info.cpu);
+}
+
+static __always_inline void name(struct task_struct *task, const char *comm)
+{
+	u64 word[2] = {};
+
+	bpf_probe_read_kernel_str(word, sizeof(word), comm);
+	emit(EVENT_TASK, BPF_CORE_READ(task, pid), word[0], word[1], (u32)BPF_CORE_READ(task, tgid));
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(switched, bool preempt, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
+{
+	u32 tid = BPF_CORE_READ(prev, pid), ends = BPF_CORE_READ(prev, exit_state);
+	struct call_state *state = tid ? bpf_map_lookup_elem(&traced, &tid) : NULL;
+	u64 left = preempt || !prev_state ? 0 : (prev_state | ends) & 0xb0 ? 2 : 1;
+	u64 prev_prio = (u16)BPF_CORE_READ(prev, prio), next_prio = (u16)BPF_CORE_READ(next, prio);
+
+	emit(EVENT_SWITCH, tid, left | prev_prio << 32 | next_prio << 48,
+	     (u32)BPF_CORE_READ(next, pid) | (u64)BPF_CORE_READ(prev, tgid) << 32,
+	     state && state->number ? state->object : 0);
+	return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(waking, struct task_struct *task)
+{
+	u32 tid = current_tid();
+	struct call_state *state = tid && !context() ? bpf_map_lookup_elem(&traced, &tid) : NULL;
+	bool in_call = state && state->number;
+
+	emit(EVENT_WAKING, tid, named(task, task_cpu(task)), in_call ? state->number : 0,
+	     in_call ? state->object : 0);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(wakeup, struct task_struct *task)
+{
+	emit(EVENT_WAKEUP, current_tid(), named(task, task_cpu(task)), 0, 0);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(wakeup_new, struct task_struct *task)
+{
+	emit(EVENT_WAKEUP_NEW, current_tid(), named(task, task_cpu(task)), 0, 0);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(forked, struct task_struct *parent, struct task_struct *child)
+{
+	u32 from = BPF_CORE_READ(parent, pid), to = BPF_CORE_READ(child, pid);
+	struct call_state empty = {};
+
+	if (bpf_map_lookup_elem(&traced, &from) &&
+	    bpf_map_update_elem(&traced, &to, &empty, BPF_ANY))
+		problem(TOO_MANY_TASKS);
+	emit(EVENT_FORK, current_tid(), from | (u64)to << 32, (u32)BPF_CORE_READ(child, tgid), 0);
+	name(child, (const char *)child->comm);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(executed, struct task_struct *task, int old)
+{
+	u32 tid = BPF_CORE_READ(task, pid), before = old;
+	struct call_state empty = {};
+
+	if (tid != before && bpf_map_lookup_elem(&traced, &before)) {
+		bpf_map_update_elem(&traced, &tid, &empty, BPF_ANY);
+		bpf_map_delete_elem(&traced, &before);
+	}
+	emit(EVENT_EXEC, current_tid(), tid | (u64)before << 32, 0, 0);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(exited, struct task_struct *task)
+{
+	u32 tid = BPF_CORE_READ(task, pid);
+
+	bpf_map_delete_elem(&traced, &tid);
+	emit(EVENT_EXIT, current_tid(), named(task, 0), 0, 0);
+	return 0;
+}
+
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(migrated, struct task_struct *task, int to)
+{
+	emit(EVENT_MIGRATE, current_tid(), named(task, 0), task_cpu(task) | (u64)(u32)to << 32, 0);
+	return 0;
+}
+
+SEC("tp_btf/task_rename")
+int BPF_PROG(renamed, struct task_struct *task, const char *comm)
+{
+	name(task, comm);
+	return 0;
+}

@@ -1,0 +1,209 @@
+//! The BPF program in the kernel: loaded, attached, emptied, counted. It goes with this process.
+
+use crate::calls;
+use crate::error::Error;
+use crate::log::{Log, by_name};
+use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
+use libbpf_rs::{Link, Map, MapCore, MapFlags, Object, ObjectBuilder, RingBufferBuilder};
+use recording::Counts;
+use std::cell::RefCell;
+use std::fs;
+
+const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.bpf.o"));
+
+/// What is not resolved, in the order of the program's `enum unresolved`.
+const PROBLEMS: [&str; 5] = [
+    "calls about a descriptor that was not open",
+    "calls of 32-bit tasks, which are not recorded",
+    "tasks beyond the recorder's table, whose calls are not recorded",
+    "polls of more than 64 descriptors, of which the first 64 are recorded",
+    "arguments of calls that could not be read",
+];
+
+/// The name of events that the kernel did not hand over, among the lost ones.
+const MISSED: &str = "missed";
+
+/// The kernel's description of its types.
+const TYPES: &str = "/sys/kernel/btf/vmlinux";
+
+/// The interrupt vectors whose tracepoints some kernels have.
+const OPTIONAL: [&str; 5] =
+    ["local_timer_", "reschedule_", "call_function_", "irq_work_", "irq_handler_"];
+
+/// The size of the counters of one CPU, in numbers of 8 bytes.
+const COUNTERS: usize = 16 + 16 + 8;
+
+/// The BPF program.
+pub struct Probe {
+    object: Object,
+    links: Vec<Link>,
+    /// The kernel's numbers of the attached programs.
+    ids: Vec<u32>,
+}
+
+impl Probe {
+    /// Loads the program. It sees nothing yet.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if this machine cannot have it.
+    pub fn load(all: bool, canary: u32) -> Result<Probe, Error> {
+        // SAFETY: it has no arguments.
+        if unsafe { libc::geteuid() } != 0 {
+            return Err(Error::Missing("recording causes needs root: run it with sudo".into()));
+        }
+        if fs::metadata(TYPES).is_err() {
+            return Err(Error::Missing(
+                "this kernel does not describe its types (CONFIG_DEBUG_INFO_BTF)".into(),
+            ));
+        }
+        let failed =
+            |error| Error::Missing(format!("this kernel does not load the recorder: {error:#}"));
+        let mut object = ObjectBuilder::default()
+            .name("schedlab_rec")
+            .and_then(|builder| builder.open_memory(OBJECT))
+            .map_err(failed)?;
+        for mut map in object.maps_mut() {
+            let name = map.name().to_string_lossy().into_owned();
+            let Some(value) = map.initial_value_mut() else { continue };
+            match name.as_str() {
+                name if name.ends_with(".rodata.calls") => {
+                    value[..calls::CALLS].copy_from_slice(&calls::table());
+                }
+                name if name.ends_with(".rodata.all") => value[0] = u8::from(all),
+                name if name.ends_with(".rodata.canary") => {
+                    value[..4].copy_from_slice(&canary.to_ne_bytes());
+                }
+                _ => {}
+            }
+        }
+        let types = fs::read(TYPES).map_err(|error| Error::Missing(format!("{TYPES}: {error}")))?;
+        for mut program in object.progs_mut() {
+            let name = program.name().to_string_lossy().into_owned();
+            if OPTIONAL.iter().any(|vector| name.starts_with(vector)) {
+                let wanted = format!("\0btf_trace_{name}\0");
+                program.set_autoload(contains(&types, wanted.as_bytes()));
+            }
+        }
+        Ok(Probe { object: object.load().map_err(failed)?, links: Vec::new(), ids: Vec::new() })
+    }
+
+    /// Lets it see everything from now on.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if the kernel has not all the tracepoints.
+    pub fn attach(&mut self) -> Result<(), Error> {
+        for program in self.object.progs_mut().filter(|program| program.autoload()) {
+            let link = program.attach().map_err(|error| {
+                Error::Missing(format!(
+                    "{} cannot be attached: {error:#}",
+                    program.name().display()
+                ))
+            })?;
+            self.ids.extend(link.info().ok().map(|info| info.prog_id));
+            self.links.push(link);
+        }
+        Ok(())
+    }
+
+    /// Ends that.
+    pub fn detach(&mut self) {
+        self.links.clear();
+    }
+
+    /// Records the calls of this task, and of what it starts.
+    ///
+    /// # Errors
+    /// If the table is full.
+    pub fn trace(&self, tid: u32) -> Result<(), Error> {
+        let map = self.map("traced")?;
+        let empty = vec![0; map.value_size() as usize];
+        map.update(&tid.to_ne_bytes(), &empty, MapFlags::ANY)
+            .map_err(|error| Error::Internal(format!("task {tid} cannot be traced: {error:#}")))
+    }
+
+    /// Ends that.
+    ///
+    /// # Errors
+    /// If it was not traced.
+    pub fn forget(&self, tid: u32) -> Result<(), Error> {
+        self.map("traced")?
+            .delete(&tid.to_ne_bytes())
+            .map_err(|error| Error::Internal(format!("task {tid} was not traced: {error:#}")))
+    }
+
+    /// Moves all events from the buffer into the log.
+    ///
+    /// # Errors
+    /// If the buffer cannot be read.
+    pub fn consume(&self, log: &mut Log) -> Result<(), Error> {
+        let failed = |error| Error::Internal(format!("the buffer cannot be read: {error:#}"));
+        let map = self.map("events")?;
+        let log = RefCell::new(log);
+        let mut builder = RingBufferBuilder::new();
+        builder
+            .add(&map, |bytes| {
+                log.borrow_mut().take(bytes);
+                0
+            })
+            .map_err(failed)?;
+        builder.build().and_then(|buffer| buffer.consume()).map_err(failed)
+    }
+
+    /// The program's counters.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn counts(&self) -> Result<Counts, Error> {
+        let failed = |error| Error::Internal(format!("the counters cannot be read: {error:#}"));
+        let zero = 0_u32.to_ne_bytes();
+        let cpus = self.map("counters")?.lookup_percpu(&zero, MapFlags::ANY).map_err(failed)?;
+        let mut all = [0_u64; COUNTERS];
+        let mut counts = Counts::default();
+        for (cpu, bytes) in (0_u16..).zip(cpus.unwrap_or_default()) {
+            let numbers: Vec<u64> =
+                bytes.as_chunks().0.iter().copied().map(u64::from_ne_bytes).collect();
+            let lost: u64 = numbers.iter().skip(16).take(16).sum();
+            if lost > 0 {
+                counts.lost_by_cpu.insert(cpu, lost);
+            }
+            all.iter_mut().zip(numbers).for_each(|(sum, number)| *sum += number);
+        }
+        let (kinds, problems) = all.split_at(32);
+        let of = |at: usize| by_name(&std::array::from_fn(|kind| kinds[at + kind]));
+        (counts.emitted, counts.lost) = (of(0), of(16));
+        for (name, count) in PROBLEMS.iter().zip(problems).filter(|(_, count)| **count > 0) {
+            counts.unresolved.insert((*name).to_string(), *count);
+        }
+        let tasks = self.map("lost_tasks")?;
+        for key in tasks.keys() {
+            let value = tasks.lookup(&key, MapFlags::ANY).map_err(failed)?.unwrap_or_default();
+            if let (Ok(tid), Ok(count)) = (key.try_into(), value.try_into()) {
+                counts.lost_by_task.insert(u32::from_ne_bytes(tid), u64::from_ne_bytes(count));
+            }
+        }
+        let missed = self.missed();
+        if missed > 0 {
+            counts.lost.insert(MISSED.to_string(), missed);
+        }
+        Ok(counts)
+    }
+
+    /// Events that came in an interrupt while the program of the same tracepoint ran on that CPU:
+    /// the kernel does not run it a second time, and counts them.
+    fn missed(&self) -> u64 {
+        let infos = ProgInfoIter::with_query_opts(ProgInfoQueryOptions::default());
+        let ours = infos.filter(|info| self.ids.contains(&info.id));
+        ours.map(|info| info.recursion_misses).sum()
+    }
+
+    fn map(&self, name: &str) -> Result<Map<'_>, Error> {
+        self.object
+            .maps()
+            .find(|map| map.name() == name)
+            .ok_or_else(|| Error::Internal(format!("the recorder has no map {name}")))
+    }
+}
+
+fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
+    bytes.windows(wanted.len()).any(|window| window == wanted)
+}

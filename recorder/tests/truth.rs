@@ -1,0 +1,209 @@
+//! Recordings held against what is known otherwise: a program that does a known number of
+//! operations, perf that records the same run, and a recorder that drops events on purpose.
+//!
+//! These tests need root and BPF; without, they say that they were skipped. They run one after
+//! another, in one process, which is also the program with known operations.
+
+#[path = "truth/operations.rs"]
+mod operations;
+#[path = "truth/witness.rs"]
+mod witness;
+
+use operations::{number, times};
+use recording::{Class, Counts, Event, Machine, Outcome, Reader, What};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+const RECORDER: &str = env!("CARGO_BIN_EXE_schedlab-recorder");
+
+/// What must hold, and how it is tried in a folder.
+type Test = (&'static str, fn(&Path));
+
+const TESTS: [Test; 5] = [
+    ("known operations are recorded, each about its object", known_operations),
+    ("perf counts the same switches, wakeups and migrations", witness::same_as_perf),
+    ("a dropped event is noticed", a_dropped_event_is_noticed),
+    ("a killed recorder leaves a readable file and no probe", killed),
+    ("names are hidden on request, equal ones alike", hidden_names),
+];
+
+fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some("operations") {
+        operations::run();
+        return ExitCode::SUCCESS;
+    }
+    let checked = Command::new(RECORDER).arg("--check").output().expect("the recorder starts");
+    if checked.status.code() == Some(77) {
+        println!("skipped: {}", String::from_utf8_lossy(&checked.stderr).trim());
+        return ExitCode::SUCCESS;
+    }
+    let folder = std::env::temp_dir().join(format!("schedlab-recorder-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    for (name, test) in TESTS {
+        if wanted.as_ref().is_none_or(|wanted| name.contains(wanted.as_str())) {
+            println!("test: {name}");
+            test(&folder);
+        }
+    }
+    fs::remove_dir_all(&folder).expect("the folder");
+    ExitCode::SUCCESS
+}
+
+/// A recording that was read.
+struct Read {
+    machine: Machine,
+    events: Vec<Event>,
+    outcome: Outcome,
+}
+
+impl Read {
+    fn of(file: &Path) -> Read {
+        let mut reader = Reader::new(BufReader::new(File::open(file).expect("it was written")))
+            .unwrap_or_else(|damage| panic!("{damage}"));
+        let mut events = Vec::new();
+        let outcome = reader.read(|_, event| events.push(*event)).unwrap_or_else(|damage| {
+            panic!("{damage}");
+        });
+        Read { machine: reader.machine().clone(), events, outcome }
+    }
+
+    fn counts(&self) -> &Counts {
+        match &self.outcome {
+            Outcome::Complete(end) => &end.counts,
+            Outcome::Cut { .. } => panic!("the file is cut off"),
+        }
+    }
+}
+
+/// Records a command, and returns what it wrote.
+fn record(file: &Path, options: &[&str], command: &[&str]) -> (Read, String) {
+    let mut recorder = Command::new(RECORDER);
+    recorder.arg("-o").arg(file).args(options).arg("--").args(command);
+    let output = recorder.stderr(Stdio::inherit()).output().expect("the recorder starts");
+    assert!(output.status.success(), "{}", output.status);
+    (Read::of(file), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn this() -> String {
+    std::env::current_exe().expect("this program").display().to_string()
+}
+
+fn known_operations(folder: &Path) {
+    let (read, said) = record(&folder.join("operations.rec"), &[], &[&this(), "operations"]);
+    assert_eq!(read.counts().disagreement(), None);
+    assert!(read.counts().lost() == 0 && read.machine.overhead.is_some());
+    let inodes: Vec<u64> =
+        said.split_whitespace().map(|word| word.parse().expect("an inode")).collect();
+    let mut objects = BTreeMap::new();
+    let mut calls: BTreeMap<(u64, u16), u64> = BTreeMap::new();
+    let mut members = Vec::new();
+    let mut timers: BTreeMap<u64, u64> = BTreeMap::new();
+    for event in &read.events {
+        match event.what {
+            What::Object { id, class, inode, .. } => drop(objects.insert(id, (class, inode))),
+            What::Call { object, number, .. } => *calls.entry((object, number)).or_default() += 1,
+            // Without a set it is an entry of a poll: Rust begins with one of descriptors 0 to 2.
+            What::Member { set, object, op, .. } if set > 0 => members.push((set, object, op)),
+            What::Timer { object, .. } => *timers.entry(object).or_default() += 1,
+            _ => {}
+        }
+    }
+    let of = |class: Class| objects.iter().filter(move |(_, object)| object.0 == class);
+    let pipes: Vec<u64> = inodes
+        .iter()
+        .map(|inode| *of(Class::Pipe).find(|(_, object)| object.1 == *inode).expect("a pipe").0)
+        .collect();
+    let count = |object: u64, call| calls.get(&(object, number(call))).copied().unwrap_or(0);
+    let to_a = times::WRITES_A + times::WRITES_A_DUPLICATED + times::WRITES_A_PASSED;
+    for (pipe, writes) in [(pipes[0], to_a), (pipes[1], times::WRITES_B)] {
+        assert_eq!(count(pipe, libc::SYS_write), writes);
+        assert_eq!(count(pipe, libc::SYS_read), writes);
+    }
+    assert_eq!((count(pipes[0], libc::SYS_dup), count(pipes[1], libc::SYS_dup)), (1, 0));
+
+    let one = |class: Class| {
+        let all: Vec<u64> = of(class).map(|(id, _)| *id).collect();
+        assert_eq!(all.len(), 1, "{class:?}");
+        all[0]
+    };
+    let (event, set, timer) = (one(Class::Eventfd), one(Class::Epoll), one(Class::Timerfd));
+    assert_eq!(count(event, libc::SYS_write), times::EVENT_WRITES);
+    let waits = count(set, libc::SYS_epoll_wait) + count(set, libc::SYS_epoll_pwait);
+    assert_eq!(waits, times::EPOLL_WAITS);
+    assert_eq!(members, [(set, event, 1), (set, pipes[1], 1)]);
+    assert_eq!(count(timer, libc::SYS_timerfd_settime), times::TIMER_SETS);
+    assert_eq!(timers.get(&timer), Some(&times::TIMER_SETS));
+    let sleeps = count(0, libc::SYS_nanosleep) + count(0, libc::SYS_clock_nanosleep);
+    assert_eq!((sleeps, timers.get(&0)), (times::SLEEPS, Some(&times::SLEEPS)));
+    let mut wakes: Vec<u64> = of(Class::Futex)
+        .map(|(id, _)| count(*id, libc::SYS_futex))
+        .filter(|count| *count > 0)
+        .collect();
+    wakes.sort_unstable();
+    assert_eq!(wakes, [times::WAKES_X, times::WAKES_Y]);
+}
+
+fn a_dropped_event_is_noticed(folder: &Path) {
+    let command = ["sh", "-c", "echo | cat; sleep 0.01; echo | cat"];
+    let (read, _) = record(&folder.join("canary.rec"), &["--canary", "5"], &command);
+    let (kind, emitted, arrived) = read.counts().disagreement().expect("it is noticed");
+    assert!(kind == "waking" && emitted > arrived, "{kind} {emitted} {arrived}");
+    let (read, _) = record(&folder.join("none.rec"), &[], &command);
+    assert_eq!(read.counts().disagreement(), None);
+}
+
+fn killed(folder: &Path) {
+    let before = probes();
+    let file = folder.join("killed.rec");
+    let mut recorder = Command::new(RECORDER);
+    recorder.arg("-o").arg(&file).args(["--", "sleep", "3"]);
+    let mut recorder = recorder.spawn().expect("the recorder starts");
+    while fs::metadata(&file).map_or(0, |file| file.len()) < 20_000 {
+        sleep(Duration::from_millis(50));
+    }
+    let is_new = |id: &u32| !before.contains(id);
+    assert!(probes().iter().any(is_new), "the probes are not found");
+    recorder.kill().expect("it is killed");
+    recorder.wait().expect("it ends");
+    let read = Read::of(&file);
+    assert!(matches!(read.outcome, Outcome::Cut { .. }) && read.events.len() > 300);
+    let gone = (0..100).any(|_| {
+        sleep(Duration::from_millis(50));
+        !probes().iter().any(is_new)
+    });
+    assert!(gone, "a probe is left");
+}
+
+/// The recorder's programs in the kernel.
+fn probes() -> BTreeSet<u32> {
+    let all = libbpf_rs::query::ProgInfoIter::default();
+    all.filter(|info| info.name.as_bytes() == b"call_begins").map(|info| info.id).collect()
+}
+
+fn hidden_names(folder: &Path) {
+    let command = ["sh", "-c", "sleep 0.01; sleep 0.01; cat /dev/null"];
+    let names_of = |options: &[&str]| {
+        let (read, _) = record(&folder.join("hidden.rec"), options, &command);
+        assert_eq!(read.counts().disagreement(), None);
+        // The command's own: what is named after its first exec.
+        let own = read.events.iter().skip_while(|event| !matches!(event.what, What::Exec { .. }));
+        let names = own.filter_map(|event| match event.what {
+            What::Task { comm, .. } => Some(comm),
+            _ => None,
+        });
+        names.collect::<BTreeSet<[u8; 16]>>()
+    };
+    let plain = names_of(&[]);
+    assert!([*b"sleep", *b"cat\0\0"].iter().all(|name| plain.iter().any(|n| n.starts_with(name))));
+    let hidden = names_of(&["--hide-names"]);
+    assert!(hidden.len() >= 2 && hidden.iter().all(|name| name.starts_with(b"program-")));
+    let bytes = fs::read(folder.join("hidden.rec")).expect("the file");
+    assert!(!bytes.windows(5).any(|window| window == b"sleep"), "a name is in the file");
+}
