@@ -254,7 +254,7 @@ fn a_recording_can_run_on_another_machine_or_beside_another_load() {
     fails(
         &["compare", "yield:2", "--on", "vm", "--machine", two_nodes],
         2,
-        &["leave --machine out"],
+        &["more than one virtual CPU"],
     );
     fails(
         &["compare", "yield:2", "--add-load", "yield:4"],
