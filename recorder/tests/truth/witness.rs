@@ -243,9 +243,7 @@ fn parse(line: &str) -> Option<Event> {
             let (state, next, prev_tgid, object) = (0, field(" next_pid="), 0, 0);
             What::Switch { state, prev_prio: 0, next, next_prio: 0, prev_tgid, object }
         }
-        "sched_waking" => {
-            What::Waking { task: field(" pid="), target, prio, call: 0, object: 0 }
-        }
+        "sched_waking" => What::Waking { task: field(" pid="), target, prio, call: 0, object: 0 },
         "sched_wakeup" => What::Wakeup { task: field(" pid="), target, prio },
         "sched_wakeup_new" => What::WakeupNew { task: field(" pid="), target, prio },
         "sched_migrate_task" => What::Migrate { task: field(" pid="), prio, from, to },
