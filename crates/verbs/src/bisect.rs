@@ -11,6 +11,9 @@ use worlds::vm::release::{Release, numbers};
 
 /// Finds the version in which a number changed
 #[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  schedlab bisect kernel --good 6.12 --bad 7.3 -- compare yield:8"
+)]
 pub struct Bisect {
     #[command(subcommand)]
     what: What,
