@@ -194,7 +194,7 @@ pub enum Phase {
     Broadcast(String),
     /// Waits at a barrier until all tasks have arrived.
     Barrier(String),
-    /// Reads from a pipe, and blocks until all bytes have been read.
+    /// Reads from a pipe.
     Read {
         /// The pipe.
         pipe: String,
@@ -202,6 +202,10 @@ pub enum Phase {
         #[serde(deserialize_with = "admitted::<_, Bytes, _>")]
         #[cfg_attr(feature = "schema", schemars(with = "Bytes"))]
         bytes: u64,
+        /// Whether the task continues with as many of the bytes as are there, at least one, as
+        /// `read(2)` does. By default it blocks until all have been read.
+        #[serde(default, skip_serializing_if = "is_default")]
+        partial: bool,
     },
     /// Writes to a pipe, and blocks until all bytes have been written.
     Write {
@@ -363,7 +367,8 @@ pub struct BarrierOptions {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct PipeOptions {
-    /// The capacity in bytes; 65,536 by default, as in Linux.
+    /// The capacity in bytes; 65,536 by default, as in Linux. It is rounded up to a power of two of
+    /// pages of 4,096 bytes, and bytes of one write that share no page with others take one each.
     #[serde(deserialize_with = "admitted::<_, Bytes, _>")]
     #[cfg_attr(feature = "schema", schemars(with = "Bytes"))]
     pub capacity: u64,

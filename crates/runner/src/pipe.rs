@@ -32,6 +32,13 @@ pub fn write_all(pipe: i32, mut bytes: &[u8]) -> bool {
     true
 }
 
+/// Reads at least one byte, and at most as many as `bytes` has room for; false if the pipe fails or
+/// ends.
+pub fn read_some(pipe: i32, bytes: &mut [u8]) -> bool {
+    // SAFETY: the kernel writes to `bytes` only.
+    unsafe { libc::read(pipe, bytes.as_mut_ptr().cast(), bytes.len()) > 0 }
+}
+
 /// Fills `bytes`; false if the pipe fails or ends.
 pub fn read_all(pipe: i32, mut bytes: &mut [u8]) -> bool {
     while !bytes.is_empty() {

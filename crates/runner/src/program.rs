@@ -39,8 +39,8 @@ pub enum Op {
     Barrier(usize),
     /// Writes to a pipe.
     Write { pipe: usize, bytes: usize },
-    /// Reads from a pipe.
-    Read { pipe: usize, bytes: usize },
+    /// Reads from a pipe: all bytes, or what is there.
+    Read { pipe: usize, bytes: usize, partial: bool },
     /// Reads or writes a file.
     Io { file: usize, bytes: usize, write: bool },
     /// Starts the next instance of a task.
@@ -376,9 +376,11 @@ impl<'a> Names<'a> {
                 Phase::Write { pipe, bytes } => {
                     Op::Write { pipe: self.pipes.number(pipe), bytes: *bytes as usize }
                 }
-                Phase::Read { pipe, bytes } => {
-                    Op::Read { pipe: self.pipes.number(pipe), bytes: *bytes as usize }
-                }
+                Phase::Read { pipe, bytes, partial } => Op::Read {
+                    pipe: self.pipes.number(pipe),
+                    bytes: *bytes as usize,
+                    partial: *partial,
+                },
                 Phase::Io(io) => Op::Io {
                     file: self.files.number(&io.device),
                     bytes: io.bytes as usize,

@@ -1,7 +1,7 @@
 //! A task: starts as a thread or process and executes the ops of its program.
 
 use crate::failure::Failure;
-use crate::pipe::{read_all, write_all};
+use crate::pipe::{read_all, read_some, write_all};
 use crate::program::{MAX_DEPTH, MAX_TIMERS, Op, Template, TimerSlot};
 use crate::shared::{Places, Reading};
 use crate::stage::Stage;
@@ -180,8 +180,9 @@ impl Task {
                 Op::Write { pipe, bytes } => {
                     stage.expect(write_all(stage.pipes[pipe].1, &buffer[..bytes]), Failure::Pipe)
                 }
-                Op::Read { pipe, bytes } => {
-                    stage.expect(read_all(stage.pipes[pipe].0, &mut buffer[..bytes]), Failure::Pipe)
+                Op::Read { pipe, bytes, partial } => {
+                    let read = if partial { read_some } else { read_all };
+                    stage.expect(read(stage.pipes[pipe].0, &mut buffer[..bytes]), Failure::Pipe)
                 }
                 Op::Io { file, bytes, write } => stage
                     .expect(stage.files[file].transfer(&mut buffer[..bytes], write), Failure::File),

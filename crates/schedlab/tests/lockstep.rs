@@ -51,7 +51,7 @@ fn workloads(cpus: u16) -> Vec<(&'static str, Closed)> {
     let hogs = closed(each(&[Phase::forever(vec![Phase::Run(Nanos(4_000))])]));
     let last = cpus - 1;
     let (read, write) = (
-        |pipe: &str| Phase::Read { pipe: pipe.to_string(), bytes: 1 },
+        |pipe: &str| Phase::Read { pipe: pipe.to_string(), bytes: 1, partial: false },
         |pipe: &str| Phase::Write { pipe: pipe.to_string(), bytes: 1 },
     );
     let pair = |a: Vec<Phase>, b: Vec<Phase>| {

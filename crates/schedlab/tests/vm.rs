@@ -3,6 +3,9 @@
 //! The boots of all tests here run as the machine's other work does, several at a time: the digits
 //! must not care.
 
+#[path = "vm/objects.rs"]
+mod objects;
+
 use schedlab_runner::class::Class;
 use schedlab_runner::event::Event;
 use schedlab_runner::session::{Job, Session};
@@ -258,8 +261,10 @@ fn the_instructions_of_a_window_are_those_of_its_functions_and_looking_changes_n
 
 #[test]
 fn a_guest_that_hangs_is_ended_by_its_own_clock_or_by_ours_and_says_where_it_is() {
-    let nobody_writes =
-        Tasks::new("reader", vec![Phase::Read { pipe: "silent".to_string(), bytes: 1 }]);
+    let nobody_writes = Tasks::new(
+        "reader",
+        vec![Phase::Read { pipe: "silent".to_string(), bytes: 1, partial: false }],
+    );
     let workload = Closed { tasks: vec![nobody_writes], ..Closed::default() };
     let job = Job::new("silence", workload, Class::Other);
     let Some(hangs) = guest("6.18", 1, vec![job]) else { return };

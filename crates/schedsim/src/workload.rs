@@ -23,7 +23,7 @@ pub use model::{
 };
 pub(crate) use nudge::Jitter;
 pub use nudge::Nudge;
-pub use operation::Operation;
+pub use operation::{Call, Operation, Until};
 pub use phases::{
     BarrierOptions, CgroupOptions, Closed, DeviceOptions, Invalid, IoOperation, IoPhase, LoopPhase,
     MutexOptions, Phase, PipeOptions, ReservationOptions, SchedulingPolicy, Tasks, TimerMode,

@@ -4,6 +4,8 @@
 mod inheritance;
 #[path = "engine/machines.rs"]
 mod machines;
+#[path = "engine/objects.rs"]
+mod objects;
 #[path = "engine/phases.rs"]
 mod phases;
 

@@ -493,7 +493,7 @@ impl Reader<'_> {
                 vec![if event == "sem_post" {
                     Phase::Write { pipe, bytes: 1 }
                 } else {
-                    Phase::Read { pipe, bytes: 1 }
+                    Phase::Read { pipe, bytes: 1, partial: false }
                 }]
             }
             "timer" => self.timer(entry)?.into_iter().collect(),

@@ -1,77 +1,107 @@
 //! Pipes: bytes that some tasks write and others read.
 //!
-//! As in Linux, a write of up to `PIPE_BUF` bytes is atomic and waits for room; a larger one goes
-//! in piece by piece. A write wakes the reader that has waited longest, a read the writer. A task
-//! that finishes and leaves data or room wakes the next one of its own kind. A woken task tries
-//! again, and goes to the end of the queue if another was faster.
+//! As in Linux, a write of up to `PIPE_BUF` bytes is atomic and waits for a free page; a larger one
+//! goes in piece by piece. Readers wait in one queue and writers in another, first come first
+//! served, and one is woken at a time: a reader by a write to an empty pipe, a writer by a read that
+//! frees a page of a full one. A task that has waited wakes the next one of its own kind if it
+//! leaves data or room. A woken task tries again, and goes to the end of the queue if another was
+//! faster.
+//!
+//! Source: Linux 6.18, `fs/pipe.c`. Up to 6.13 a read of a full pipe wakes a writer even if it frees
+//! no page.
+
+mod pages;
 
 use super::Engine;
 use super::step::{Done, Off};
 use crate::policy::Policy;
 use crate::trace::Sink;
-use crate::workload::{Action, Operation};
+use crate::workload::{Action, Call, Operation, Until};
 use crate::{CpuId, TaskId};
+use pages::Pages;
 use std::collections::VecDeque;
-
-const PIPE_BUF: u64 = 4096;
 
 #[derive(Debug)]
 pub struct PipeState {
-    capacity: u64,
-    held: u64,
+    pages: Pages,
     readers: VecDeque<TaskId>,
     writers: VecDeque<TaskId>,
 }
 
 impl PipeState {
     pub fn new(capacity: u64) -> PipeState {
-        PipeState { capacity, held: 0, readers: VecDeque::new(), writers: VecDeque::new() }
-    }
-
-    /// The part of `bytes` that fits now.
-    fn fits(&self, bytes: u64) -> u64 {
-        let room = self.capacity - self.held;
-        let as_a_whole = bytes <= PIPE_BUF.min(self.capacity);
-        if as_a_whole && room < bytes { 0 } else { bytes.min(room) }
+        PipeState {
+            pages: Pages::new(capacity),
+            readers: VecDeque::new(),
+            writers: VecDeque::new(),
+        }
     }
 }
 
 impl<P: Policy, S: Sink> Engine<'_, P, S> {
-    pub(super) fn read(&mut self, cpu: CpuId, task: TaskId, pipe: u32, bytes: u64) -> Done {
+    /// Reads once, and waits if the pipe is empty or if bytes are missing.
+    pub(super) fn read(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        pipe: u32,
+        bytes: u64,
+        (until, call): (Until, Call),
+    ) -> Done {
         let state = &mut self.sync.pipes[pipe as usize];
-        let taken = bytes.min(state.held);
-        state.held -= taken;
-        let writer = if taken > 0 { state.writers.pop_front() } else { None };
-        let reader =
-            if taken == bytes && state.held > 0 { state.readers.pop_front() } else { None };
-        if taken < bytes {
+        let taken = state.pages.take(bytes);
+        let left = bytes - taken.bytes;
+        let is_done = left == 0 || until == Until::Any && taken.bytes > 0;
+        let writer = if taken.made_room { state.writers.pop_front() } else { None };
+        let reader = if call == Call::HasWaited && !state.pages.is_empty() {
+            state.readers.pop_front()
+        } else {
+            None
+        };
+        if !is_done {
             state.readers.push_back(task);
         }
         writer.into_iter().chain(reader).for_each(|other| self.wake_to_retry(other, cpu));
-        self.done_but_for(task, bytes - taken, Operation::Read { pipe, bytes: bytes - taken })
+        if is_done {
+            return Done::Yes;
+        }
+        let rest = Operation::Read { pipe, bytes: left, until, call: Call::HasWaited };
+        self.wait_to_go_on(task, rest)
     }
 
-    pub(super) fn write(&mut self, cpu: CpuId, task: TaskId, pipe: u32, bytes: u64) -> Done {
+    /// Writes what there is room for, and waits with the rest.
+    pub(super) fn write(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        pipe: u32,
+        bytes: u64,
+        call: Call,
+    ) -> Done {
         let state = &mut self.sync.pipes[pipe as usize];
-        let put = state.fits(bytes);
-        state.held += put;
-        let reader = if put > 0 { state.readers.pop_front() } else { None };
-        let writer = if put == bytes && state.held < state.capacity {
+        let was_empty = state.pages.is_empty();
+        let merged = if call == Call::Begins { state.pages.merge(bytes) } else { 0 };
+        let left = bytes - merged;
+        let left = left - state.pages.append(left);
+        let reader = if was_empty { state.readers.pop_front() } else { None };
+        let writer = if call == Call::HasWaited && left == 0 && !state.pages.is_full() {
             state.writers.pop_front()
         } else {
             None
         };
-        if put < bytes {
+        if left > 0 {
             state.writers.push_back(task);
         }
         reader.into_iter().chain(writer).for_each(|other| self.wake_to_retry(other, cpu));
-        self.done_but_for(task, bytes - put, Operation::Write { pipe, bytes: bytes - put })
-    }
-
-    fn done_but_for(&mut self, task: TaskId, left: u64, rest: Operation) -> Done {
         if left == 0 {
             return Done::Yes;
         }
+        let rest = Operation::Write { pipe, bytes: left, call: Call::HasWaited };
+        self.wait_to_go_on(task, rest)
+    }
+
+    /// `task` blocks, and continues with `rest` when it is woken.
+    fn wait_to_go_on(&mut self, task: TaskId, rest: Operation) -> Done {
         self.tasks[task.index()].then = Action::Do(rest);
         Done::Blocks(Off::Waits)
     }

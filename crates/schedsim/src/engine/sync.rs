@@ -111,8 +111,12 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
                 all.into_iter().for_each(|waiter| self.signalled(waiter, cpu));
             }
             Operation::Arrive(barrier) => return self.arrive_at(cpu, task, barrier),
-            Operation::Read { pipe, bytes } => return self.read(cpu, task, pipe, bytes),
-            Operation::Write { pipe, bytes } => return self.write(cpu, task, pipe, bytes),
+            Operation::Read { pipe, bytes, until, call } => {
+                return self.read(cpu, task, pipe, bytes, (until, call));
+            }
+            Operation::Write { pipe, bytes, call } => {
+                return self.write(cpu, task, pipe, bytes, call);
+            }
             Operation::Timer { timer, period } => {
                 return self.sleep_until_next(task, timer, period);
             }

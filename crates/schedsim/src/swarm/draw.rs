@@ -164,7 +164,7 @@ impl Draw {
                 let (writer, bytes) = (self.below(reader as u64) as usize, 1 + self.below(4096));
                 let pipe = format!("p{writer}-{reader}-{}", groups[reader].len());
                 self.put(&mut groups[writer], Phase::Write { pipe: pipe.clone(), bytes });
-                self.put(&mut groups[reader], Phase::Read { pipe, bytes });
+                self.put(&mut groups[reader], Phase::Read { pipe, bytes, partial: false });
             }
         }
     }

@@ -22,9 +22,9 @@ use crate::admission::LONGEST;
 use crate::trace::TaskInfo;
 use crate::workload::shared::{Barrier, Device, Group, Late, Mutex, Pipe, Shared, Timer};
 use crate::workload::{
-    Action, Affinity, Attributes, Bandwidth, Cgroup, CgroupOptions, Closed, Invalid, Membership,
-    MutexOptions, Operation, Phase, Reservation, SchedulingPolicy, Script, Slice, Start, TaskClass,
-    TaskSpec, Tasks, TimerMode, TimerPhase, Workload,
+    Action, Affinity, Attributes, Bandwidth, Call, Cgroup, CgroupOptions, Closed, Invalid,
+    Membership, MutexOptions, Operation, Phase, Reservation, SchedulingPolicy, Script, Slice,
+    Start, TaskClass, TaskSpec, Tasks, TimerMode, TimerPhase, Until, Workload,
 };
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 use phases::Place;
@@ -273,9 +273,14 @@ impl<'c> Writer<'_, 'c> {
             Phase::Signal(condition) => Operation::Signal(self.condition(condition)),
             Phase::Broadcast(condition) => Operation::Broadcast(self.condition(condition)),
             Phase::Barrier(barrier) => Operation::Arrive(self.barrier(barrier)),
-            Phase::Read { pipe, bytes } => Operation::Read { pipe: self.pipe(pipe), bytes: *bytes },
+            Phase::Read { pipe, bytes, partial } => Operation::Read {
+                pipe: self.pipe(pipe),
+                bytes: *bytes,
+                until: if *partial { Until::Any } else { Until::All },
+                call: Call::Begins,
+            },
             Phase::Write { pipe, bytes } => {
-                Operation::Write { pipe: self.pipe(pipe), bytes: *bytes }
+                Operation::Write { pipe: self.pipe(pipe), bytes: *bytes, call: Call::Begins }
             }
             Phase::Timer(timer) => {
                 Operation::Timer { timer: self.timer(timer), period: timer.period }

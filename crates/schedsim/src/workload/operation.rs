@@ -26,12 +26,16 @@ pub enum Operation {
     Broadcast(u32),
     /// Waits at a barrier until all tasks have arrived.
     Arrive(u32),
-    /// Blocks until all bytes have been read.
+    /// Reads from a pipe.
     Read {
         /// The pipe.
         pipe: u32,
         /// The number of bytes.
         bytes: u64,
+        /// What it blocks for.
+        until: Until,
+        /// Always [`Call::Begins`] in a script.
+        call: Call,
     },
     /// Blocks until all bytes are in the pipe.
     Write {
@@ -39,6 +43,8 @@ pub enum Operation {
         pipe: u32,
         /// The number of bytes.
         bytes: u64,
+        /// Always [`Call::Begins`] in a script.
+        call: Call,
     },
     /// Sleeps until a timer's next expiry, `period` after the last.
     Timer {
@@ -74,6 +80,26 @@ pub enum Operation {
         times: u64,
     },
 }
+
+/// What a read blocks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Until {
+    /// All its bytes.
+    All,
+    /// At least one byte, as `read(2)`.
+    Any,
+}
+
+/// How far a call is that may block more than once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Call {
+    /// It has not blocked yet.
+    Begins,
+    /// It has blocked, and goes on.
+    HasWaited,
+}
+
+const _: () = assert!(size_of::<Operation>() == 16);
 
 /// An operation in a script: a code, an index, and a second word if it has one.
 #[derive(Clone, Copy, Debug)]
@@ -120,11 +146,11 @@ impl Operation {
                 Operation::Broadcast(after(&others.conditions, condition))
             }
             Operation::Arrive(barrier) => Operation::Arrive(after(&others.barriers, barrier)),
-            Operation::Read { pipe, bytes } => {
-                Operation::Read { pipe: after(&others.pipes, pipe), bytes }
+            Operation::Read { pipe, bytes, until, call } => {
+                Operation::Read { pipe: after(&others.pipes, pipe), bytes, until, call }
             }
-            Operation::Write { pipe, bytes } => {
-                Operation::Write { pipe: after(&others.pipes, pipe), bytes }
+            Operation::Write { pipe, bytes, call } => {
+                Operation::Write { pipe: after(&others.pipes, pipe), bytes, call }
             }
             Operation::Timer { timer, period } => {
                 Operation::Timer { timer: after(&others.timers, timer), period }
@@ -154,14 +180,15 @@ impl Operation {
             Operation::Signal(condition) => (4, condition, None),
             Operation::Broadcast(condition) => (5, condition, None),
             Operation::Arrive(barrier) => (6, barrier, None),
-            Operation::Read { pipe, bytes } => (7, pipe, Some(bytes)),
-            Operation::Write { pipe, bytes } => (8, pipe, Some(bytes)),
+            Operation::Read { pipe, bytes, until: Until::All, .. } => (7, pipe, Some(bytes)),
+            Operation::Write { pipe, bytes, .. } => (8, pipe, Some(bytes)),
             Operation::Timer { timer, period } => (9, timer, Some(period.0)),
             Operation::Io { device, service } => (10, device, Some(service.0)),
             Operation::Fork(group) => (11, group, None),
             Operation::Join(group) => (12, group, None),
             Operation::Exec { .. } => (13, 0, None),
             Operation::Repeat { depth, times, .. } => (14, u32::from(depth), Some(times)),
+            Operation::Read { pipe, bytes, until: Until::Any, .. } => (15, pipe, Some(bytes)),
         };
         Packed { code, index, second }
     }
@@ -175,6 +202,8 @@ impl Operation {
         second: Option<u64>,
     ) -> (Operation, u32) {
         let second = second.unwrap_or_default();
+        let read =
+            |until| (Operation::Read { pipe: index, bytes: second, until, call: Call::Begins }, 1);
         match code {
             1 => (Operation::Lock(index), 0),
             2 => (Operation::Unlock(index), 0),
@@ -182,14 +211,15 @@ impl Operation {
             4 => (Operation::Signal(index), 0),
             5 => (Operation::Broadcast(index), 0),
             6 => (Operation::Arrive(index), 0),
-            7 => (Operation::Read { pipe: index, bytes: second }, 1),
-            8 => (Operation::Write { pipe: index, bytes: second }, 1),
+            7 => read(Until::All),
+            8 => (Operation::Write { pipe: index, bytes: second, call: Call::Begins }, 1),
             9 => (Operation::Timer { timer: index, period: Nanos(second) }, 1),
             10 => (Operation::Io { device: index, service: Nanos(second) }, 1),
             11 => (Operation::Fork(index), 0),
             12 => (Operation::Join(index), 0),
             13 => (Operation::Exec { begin }, 0),
             14 => (Operation::Repeat { begin, depth: index as u8, times: second }, 1),
+            15 => read(Until::Any),
             _ => unreachable!("only packed operations are unpacked"),
         }
     }

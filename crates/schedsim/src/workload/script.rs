@@ -269,6 +269,7 @@ impl Iterator for Steps<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Call, Until};
     use super::*;
 
     #[test]
@@ -293,8 +294,9 @@ mod tests {
             Operation::Signal(1),
             Operation::Broadcast(2),
             Operation::Arrive(3),
-            Operation::Read { pipe: 4, bytes: u64::MAX },
-            Operation::Write { pipe: 5, bytes: 1 },
+            Operation::Read { pipe: 4, bytes: u64::MAX, until: Until::All, call: Call::Begins },
+            Operation::Read { pipe: 4, bytes: 9, until: Until::Any, call: Call::Begins },
+            Operation::Write { pipe: 5, bytes: 1, call: Call::Begins },
             Operation::Timer { timer: 6, period: Nanos(u64::MAX) },
             Operation::Io { device: 7, service: Nanos(1) },
             Operation::Fork(8),

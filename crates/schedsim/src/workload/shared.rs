@@ -46,13 +46,13 @@ pub struct Barrier {
     pub tasks: u32,
 }
 
-/// Bytes in transit between tasks, first come first served. A write of up to 4,096 bytes
+/// Pages of bytes in transit between tasks, first come first served. A write of up to 4,096 bytes
 /// (`PIPE_BUF`) is atomic.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pipe {
     /// Its name.
     pub name: String,
-    /// Its capacity in bytes.
+    /// Its capacity in bytes; pages, rounded up to a power of two.
     pub capacity: u64,
 }
 

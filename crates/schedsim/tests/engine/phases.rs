@@ -83,15 +83,15 @@ fn a_barrier_opens_when_all_have_come_and_closes_again() {
 #[test]
 fn a_pipe_holds_what_it_can_and_makes_both_ends_wait() {
     let mut closed = tasks(
-        r#"[ { "name": "writer", "phases": [ { "loop": { "times": 3, "phases": [ { "run": "1us" }, { "write": { "pipe": "p", "bytes": 60 } } ] } } ] },
-             { "name": "reader", "phases": [ { "sleep": "10us" }, { "loop": { "times": 9, "phases": [ { "read": { "pipe": "p", "bytes": 20 } }, { "run": "1us" } ] } } ] } ]"#,
+        r#"[ { "name": "writer", "phases": [ { "loop": { "times": 3, "phases": [ { "run": "1us" }, { "write": { "pipe": "p", "bytes": 3000 } } ] } } ] },
+             { "name": "reader", "phases": [ { "sleep": "10us" }, { "loop": { "times": 9, "phases": [ { "read": { "pipe": "p", "bytes": 1000 } }, { "run": "1us" } ] } } ] } ]"#,
     );
     // There is room for all.
     assert_eq!(dispatches(2, &closed, 0), [0]);
-    // 60 bytes are in it; the next 60 go in together when there is room: after the first read, and
-    // then after three more, each of which wakes the writer.
+    // A capacity is at least a page, and there a write that does not fit behind the last waits until
+    // all of that has been read.
     closed.pipes.insert("p".into(), serde_json::from_str(r#"{ "capacity": 100 }"#).unwrap());
-    assert_eq!(dispatches(2, &closed, 0), [0, 10, 11, 12, 13]);
+    assert_eq!(dispatches(2, &closed, 0), [0, 12, 15]);
     assert_eq!(end(2, &closed), 19);
     // More than fits goes in piece by piece.
     let large = tasks(
@@ -99,6 +99,20 @@ fn a_pipe_holds_what_it_can_and_makes_both_ends_wait() {
              { "name": "reader", "phases": [ { "read": { "pipe": "p", "bytes": 200000 } }, { "run": "1us" } ] } ]"#,
     );
     assert_eq!(end(2, &large), 1);
+}
+
+#[test]
+fn a_partial_read_continues_with_what_is_there() {
+    let closed = |partial: bool| {
+        tasks(&format!(
+            r#"[ {{ "name": "writer", "phases": [ {{ "loop": {{ "times": 3, "phases": [ {{ "run": "2us" }}, {{ "write": {{ "pipe": "p", "bytes": 100 }} }} ] }} }} ] }},
+                 {{ "name": "reader", "phases": [ {{ "read": {{ "pipe": "p", "bytes": 250, "partial": {partial} }} }}, {{ "run": "5us" }}, {{ "read": {{ "pipe": "p", "bytes": 50, "partial": {partial} }} }}, {{ "run": "1us" }} ] }} ]"#
+        ))
+    };
+    assert_eq!(dispatches(2, &closed(false), 1), [0, 2, 4, 6]);
+    assert_eq!(end(2, &closed(false)), 6 + 5 + 1);
+    assert_eq!(dispatches(2, &closed(true), 1), [0, 2]);
+    assert_eq!(end(2, &closed(true)), 2 + 5 + 1);
 }
 
 #[test]
@@ -445,9 +459,10 @@ fn any_closed() -> impl Strategy<Value = Closed> {
         main.extend((0..closed.tasks.len()).map(|index| Phase::Join(format!("t{index}"))));
         closed.tasks.push(Tasks::new("main", main));
         if written > 0 {
-            closed
-                .tasks
-                .push(Tasks::new("reader", vec![Phase::Read { pipe: "p".into(), bytes: written }]));
+            closed.tasks.push(Tasks::new(
+                "reader",
+                vec![Phase::Read { pipe: "p".into(), bytes: written, partial: false }],
+            ));
             closed
                 .pipes
                 .insert("p".into(), serde_json::from_str(r#"{ "capacity": 5000 }"#).unwrap());

@@ -87,7 +87,10 @@ fn hackbench(given: &Given) -> Result<Closed, Error> {
             numbered("sender", &group.to_string(), vec![start(), Phase::repeat(loops, round)]);
         tasks.push(Tasks { count: pairs, process, ..sender });
         for receiver in 0..pairs {
-            let message = vec![Phase::Read { pipe: pipe(receiver), bytes }, Phase::Run(receive)];
+            let message = vec![
+                Phase::Read { pipe: pipe(receiver), bytes, partial: false },
+                Phase::Run(receive),
+            ];
             let phases = vec![start(), Phase::repeat(loops.saturating_mul(pairs.into()), message)];
             tasks.push(Tasks { process, ..numbered("receiver", &pipe(receiver), phases) });
         }
@@ -175,7 +178,7 @@ fn pythagoras(given: &Given) -> Result<Closed, Error> {
 /// Workers take jobs from one pipe and report them in another that has room for all of them.
 fn pool(jobs: u64, work: Nanos, put: Nanos, workers: u32) -> Closed {
     let (todo, done) = ("todo".to_string(), "done".to_string());
-    let read = |pipe: &String, bytes| Phase::Read { pipe: pipe.clone(), bytes };
+    let read = |pipe: &String, bytes| Phase::Read { pipe: pipe.clone(), bytes, partial: false };
     let write = |pipe: &String| Phase::Write { pipe: pipe.clone(), bytes: 1 };
     let take = Phase::repeat(jobs, vec![read(&todo, 1), Phase::Run(work), write(&done)]);
     let worker = Tasks { count: workers, daemon: true, ..Tasks::new("worker", vec![take]) };
@@ -381,7 +384,7 @@ fn ping_pong(given: &Given) -> Result<Closed, Error> {
     let pair = |pair: u64| {
         let (there, back) = (format!("there {pair}"), format!("back {pair}"));
         let write = |pipe: &String| Phase::Write { pipe: pipe.clone(), bytes: 1 };
-        let read = |pipe: &String| Phase::Read { pipe: pipe.clone(), bytes: 1 };
+        let read = |pipe: &String| Phase::Read { pipe: pipe.clone(), bytes: 1, partial: false };
         let ping = vec![Phase::Run(run), write(&there), read(&back)];
         let pong = vec![read(&there), Phase::Run(run), write(&back)];
         [("ping", ping), ("pong", pong)].map(|(name, round)| {

@@ -1,0 +1,219 @@
+//! The kernel's objects as the kernel has them: on one CPU under `SCHED_FIFO`, where nothing depends
+//! on how long anything takes, the simulator wakes and runs the tasks that a real kernel wakes and
+//! runs, in its order.
+
+use super::guest;
+use schedlab_runner::class::Class;
+use schedlab_runner::session::Job;
+use schedsim::engine::{self, Options};
+use schedsim::policy::PolicySpec;
+use schedsim::trace::{Event, EventKind, Trace};
+use schedsim::workload::{Closed, Phase, PipeOptions, Tasks, Workload};
+use schedsim::{Machine, Nanos, TaskId, Time};
+use std::collections::{BTreeMap, BTreeSet};
+use worlds::vm::boot;
+use worlds::vm::closed::Measured;
+use worlds::vm::conformance::Collector;
+
+/// A task comes to run, or is woken.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Seen {
+    Runs(u32),
+    Wakes(u32),
+}
+
+fn seen(events: &[Event]) -> Vec<Seen> {
+    let seen = |event: &Event| match event.kind {
+        EventKind::SchedSwitch { next, .. } if next != TaskId::NONE => Some(Seen::Runs(next.0)),
+        EventKind::SchedWaking { task, .. } => Some(Seen::Wakes(task.0)),
+        _ => None,
+    };
+    events.iter().filter_map(seen).collect()
+}
+
+fn simulated(closed: &Closed) -> Vec<Seen> {
+    let workload = Workload::of(closed, 1).unwrap();
+    let mut collector = Collector::default();
+    engine::simulate_named(
+        &workload,
+        &Machine::ideal(1),
+        &PolicySpec::parse("central:rr?quantum=1000s").unwrap(),
+        Options { seed: 1, until: closed.duration.map_or(Time::NEVER, |span| Time(span.0)) },
+        Trace::new(vec![&mut collector]),
+    )
+    .unwrap();
+    seen(&collector.turns(|task| Some(task.0)).events)
+}
+
+/// What a kernel does. The simulator has no gate, at which each task is woken once. A task that has
+/// ended goes to the end of its queue once, and runs again to leave its CPU (`autogroup`).
+fn real(measured: &Measured) -> Vec<Seen> {
+    let traced = measured.read().expect("a trace");
+    let number = |task: TaskId| traced.numbers.get(task.index()).copied().flatten();
+    let end = |event: &Event| match event.kind {
+        EventKind::SchedProcessExit { task } => number(task).map(|task| (task, event.time)),
+        _ => None,
+    };
+    let ends: BTreeMap<u32, Time> = traced.events.iter().filter_map(end).collect();
+    let mut events = traced.turns.events;
+    events.retain(|event| match event.kind {
+        EventKind::SchedSwitch { next, .. } => {
+            ends.get(&next.0).is_none_or(|&end| event.time < end)
+        }
+        _ => true,
+    });
+    let mut gated = BTreeSet::new();
+    let mut seen = seen(&events);
+    seen.retain(|seen| matches!(seen, Seen::Runs(_)) || !gated.insert(*seen));
+    seen
+}
+
+fn write(pipe: &str, bytes: u64) -> Phase {
+    Phase::Write { pipe: pipe.into(), bytes }
+}
+
+fn read(pipe: &str, bytes: u64) -> Phase {
+    Phase::Read { pipe: pipe.into(), bytes, partial: false }
+}
+
+fn read_some(pipe: &str, bytes: u64) -> Phase {
+    Phase::Read { pipe: pipe.into(), bytes, partial: true }
+}
+
+/// A guest lets one task after another go; from here on all are ready.
+fn start() -> Phase {
+    Phase::Barrier("start".into())
+}
+
+/// Tasks that do `phases` that many times.
+fn each(name: &str, count: u32, times: u64, phases: &[Phase]) -> Tasks {
+    Tasks { count, ..Tasks::new(name, vec![start(), Phase::repeat(times, phases.to_vec())]) }
+}
+
+/// Tasks that do `phases` until the others have ended.
+fn serving(name: &str, count: u32, phases: &[Phase]) -> Tasks {
+    let phases = vec![start(), Phase::forever(phases.to_vec())];
+    Tasks { count, daemon: true, ..Tasks::new(name, phases) }
+}
+
+fn closed(tasks: Vec<Tasks>) -> Closed {
+    Closed { tasks, ..Closed::default() }
+}
+
+fn pipes() -> Vec<(&'static str, Closed)> {
+    let work = || Phase::Run(Nanos(5_000));
+    let small = |capacity, of: Closed| Closed {
+        pipes: [("p".to_string(), PipeOptions { capacity })].into(),
+        ..of
+    };
+    let until_others_end = |of: Closed| Closed { duration: Some(Nanos::from_millis(500)), ..of };
+    let mixed = [write("p", 1), write("p", 4095), write("p", 5000), write("p", 777)];
+    vec![
+        (
+            "messages of 100 bytes, more writers than readers",
+            closed(vec![
+                each("writer", 9, 400, &[write("p", 100)]),
+                each("reader", 2, 1800, &[read("p", 100)]),
+            ]),
+        ),
+        (
+            "large writes, few readers",
+            closed(vec![
+                each("writer", 4, 3, &[write("p", 200_000)]),
+                each("reader", 3, 100, &[read("p", 8_000)]),
+            ]),
+        ),
+        (
+            "more readers than writers, by the byte",
+            closed(vec![
+                each("reader", 7, 30, &[read("p", 1)]),
+                each("writer", 2, 105, &[write("p", 1)]),
+            ]),
+        ),
+        (
+            "all sizes in a small pipe",
+            small(
+                8192,
+                closed(vec![
+                    each("writer", 5, 10, &mixed),
+                    each("reader", 1, 10, &[read("p", 49_365), work()]),
+                ]),
+            ),
+        ),
+        (
+            "what is there",
+            until_others_end(closed(vec![
+                serving("reader", 2, &[read_some("p", 10_000), work()]),
+                each("writer", 3, 40, &[write("p", 3_000), work(), write("p", 70_000)]),
+            ])),
+        ),
+        (
+            "what is there, by the page",
+            small(
+                4096,
+                until_others_end(closed(vec![
+                    each("writer", 6, 50, &[write("p", 900)]),
+                    serving("reader", 3, &[read_some("p", 1_000), work()]),
+                ])),
+            ),
+        ),
+        (
+            "there and back",
+            closed(vec![
+                each("ping", 3, 50, &[write("there", 100), read("back", 300)]),
+                each("pong", 1, 150, &[read("there", 100), write("back", 300)]),
+            ]),
+        ),
+    ]
+}
+
+#[test]
+fn pipes_wake_and_run_whom_the_kernel_does_event_for_event() {
+    agree(&pipes());
+}
+
+/// What happens until the last task that serves nobody has ended; the others go on for a while.
+fn until_others_have_ended(mut seen: Vec<Seen>, is_serving: &[bool]) -> Vec<Seen> {
+    let is_last = |seen: &Seen| {
+        let (Seen::Runs(task) | Seen::Wakes(task)) = *seen;
+        !is_serving[task as usize]
+    };
+    seen.truncate(seen.iter().rposition(is_last).map_or(0, |last| last + 1));
+    seen
+}
+
+/// Runs each workload in a guest and in the simulator, and compares every event.
+fn agree(workloads: &[(&str, Closed)]) {
+    let jobs = workloads
+        .iter()
+        .flat_map(|(name, workload)| worlds::vm::closed::jobs(name, workload, Class::Fifo(50)))
+        .collect::<Vec<Job>>();
+    let Some(guest) = guest("6.18", 1, jobs) else { return };
+    let transcript = boot(&guest, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+    for (index, (name, workload)) in workloads.iter().enumerate() {
+        let measured = Measured::of(&transcript, 2 * index).expect("both jobs end");
+        assert_eq!(measured.lost, 0, "{name}");
+        let mut is_serving = Vec::new();
+        for tasks in &workload.tasks {
+            is_serving.resize(is_serving.len() + tasks.count as usize, tasks.daemon);
+        }
+        let [real, simulated] = [real(&measured), simulated(workload)]
+            .map(|seen| until_others_have_ended(seen, &is_serving));
+        let first =
+            (0..simulated.len().max(real.len())).find(|&at| simulated.get(at) != real.get(at));
+        if let Some(at) = first {
+            let around = |of: &[Seen]| {
+                of[at.saturating_sub(5).min(of.len())..(at + 5).min(of.len())].to_vec()
+            };
+            panic!(
+                "{name}: event {at} of {} in the kernel, {} simulated: {:?} is not {:?}",
+                real.len(),
+                simulated.len(),
+                around(&real),
+                around(&simulated)
+            );
+        }
+        eprintln!("{name}: {} events are equal", simulated.len());
+        assert!(simulated.len() > 30, "{name}: {} events", simulated.len());
+    }
+}

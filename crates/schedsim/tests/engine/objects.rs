@@ -1,0 +1,137 @@
+//! The kernel's objects under random use, held against a naive kernel, wakeup by wakeup.
+
+#[path = "objects/kernel.rs"]
+mod kernel;
+
+use super::Collect;
+use kernel::{Kernel, Over, Pipe, Running, Seen, State};
+use proptest::prelude::*;
+use schedsim::engine::{self, Error, Options};
+use schedsim::policy::PolicySpec;
+use schedsim::trace::{EventKind, Trace};
+use schedsim::workload::{Closed, Phase, PipeOptions, Tasks, Workload};
+use schedsim::{Machine, Nanos, TaskId, Time};
+
+/// The number of pipes, of which the first is a page, the second two, the third four.
+const PIPES: usize = 3;
+
+fn pipe(number: usize) -> String {
+    format!("p{number}")
+}
+
+/// What the engine does.
+fn simulated(tasks: &[Vec<Phase>]) -> Vec<Seen> {
+    let mut closed = Closed::default();
+    for (index, phases) in tasks.iter().enumerate() {
+        closed.tasks.push(Tasks::new(&format!("t{index}"), phases.clone()));
+    }
+    for number in 0..PIPES {
+        closed.pipes.insert(pipe(number), PipeOptions { capacity: 4096 << number });
+    }
+    let used = serde_json::to_string(&closed.tasks).unwrap();
+    closed.pipes.retain(|name, _| used.contains(&format!("\"{name}\"")));
+    let workload = Workload::of(&closed, 1).unwrap();
+    let mut collect = Collect::default();
+    let policy = PolicySpec::parse("central:rr?quantum=1000s").unwrap();
+    let options = Options { seed: 1, until: Time::NEVER };
+    let outcome = engine::simulate_named(
+        &workload,
+        &Machine::ideal(1),
+        &policy,
+        options,
+        Trace::new(vec![&mut collect]),
+    );
+    assert!(matches!(outcome, Ok(_) | Err(Error::Stalled(_))), "{outcome:?}");
+    let seen = |event: &schedsim::trace::Event| match event.kind {
+        EventKind::SchedSwitch { next, .. } if next != TaskId::NONE => {
+            Some(Seen::Runs(event.time.0, next.index()))
+        }
+        EventKind::SchedWaking { task, .. } => Some(Seen::Wakes(event.time.0, task.index())),
+        _ => None,
+    };
+    collect.0.iter().filter_map(seen).collect()
+}
+
+/// What the naive kernel does.
+fn real(tasks: &[Vec<Phase>]) -> Vec<Seen> {
+    let pipes = (0..PIPES).map(|number| Pipe::new(1 << number)).collect();
+    let bodies = tasks.iter().map(|phases| |running: &mut Running| go(running, phases)).collect();
+    Kernel::run(State::of(pipes), bodies)
+}
+
+fn go(running: &mut Running, phases: &[Phase]) -> Result<(), Over> {
+    let number = |name: &String| name[1..].parse::<usize>().unwrap();
+    for phase in phases {
+        match phase {
+            Phase::Run(span) => running.compute(span.0),
+            Phase::Sleep(span) => running.sleep(span.0)?,
+            Phase::Read { pipe, bytes, partial: true } => {
+                running.read(number(pipe), *bytes)?;
+            }
+            Phase::Read { pipe, bytes, partial: false } => {
+                running.read_all(number(pipe), *bytes)?;
+            }
+            Phase::Write { pipe, bytes } => running.write(number(pipe), *bytes)?,
+            other => panic!("{other:?}"),
+        }
+    }
+    Ok(())
+}
+
+fn size() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(1), 1u64..200, 3000u64..5000, 1u64..200_000, Just(4096), Just(8192)]
+}
+
+fn any_phase() -> impl Strategy<Value = Phase> {
+    let of = || (0..PIPES, size());
+    prop_oneof![
+        2 => (1u64..5000).prop_map(|ns| Phase::Run(Nanos(ns))),
+        1 => (1u64..50_000).prop_map(|ns| Phase::Sleep(Nanos(ns))),
+        3 => of().prop_map(|(number, bytes)| Phase::Write { pipe: pipe(number), bytes }),
+        2 => (of(), any::<bool>()).prop_map(|((number, bytes), partial)| Phase::Read {
+            pipe: pipe(number),
+            bytes,
+            partial
+        }),
+    ]
+}
+
+/// Tasks that begin one after the other and do anything.
+fn any_tasks() -> impl Strategy<Value = Vec<Vec<Phase>>> {
+    let list = proptest::collection::vec(any_phase(), 1..40);
+    proptest::collection::vec(list, 2..9).prop_map(|lists| {
+        let begins = |phases: Vec<Phase>| [vec![Phase::Run(Nanos(1000))], phases].concat();
+        lists.into_iter().map(begins).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    #[test]
+    fn objects_wake_whom_a_naive_kernel_wakes_and_in_its_order(tasks in any_tasks()) {
+        prop_assert_eq!(simulated(&tasks), real(&tasks));
+    }
+}
+
+/// A byte more than a page is another schedule, in both.
+#[test]
+fn a_byte_that_fits_no_page_makes_a_writer_wait() {
+    let run = || Phase::Run(Nanos(1000));
+    let tasks = |bytes| {
+        let write = Phase::Write { pipe: pipe(0), bytes };
+        let read = Phase::Read { pipe: pipe(0), bytes, partial: false };
+        vec![vec![run(), write, run()], vec![run(), read, run()]]
+    };
+    assert_eq!(simulated(&tasks(4096)), [Seen::Runs(0, 0), Seen::Runs(2000, 1)]);
+    let blocks = [
+        Seen::Runs(0, 0),
+        Seen::Runs(1000, 1),
+        Seen::Wakes(2000, 0),
+        Seen::Runs(2000, 0),
+        Seen::Wakes(2000, 1),
+        Seen::Runs(3000, 1),
+    ];
+    assert_eq!(simulated(&tasks(4097)), blocks);
+    assert_eq!(real(&tasks(4097)), blocks);
+}

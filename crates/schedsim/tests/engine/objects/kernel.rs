@@ -1,0 +1,273 @@
+//! A naive kernel on one CPU, first in first out, to hold the engine's objects against.
+//!
+//! Each task is a thread of this process, and one of them runs at a time. So a call that blocks in
+//! the middle can be written as the kernel's source has it, where the engine has to remember how far
+//! the call was.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Condvar, Mutex, MutexGuard};
+
+/// A task came to run, or was woken, at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Seen {
+    Runs(u64, usize),
+    Wakes(u64, usize),
+}
+
+/// The run is over: nothing is left to happen.
+pub struct Over;
+
+/// Who waits for an object, first who is woken first.
+#[derive(Default, Debug)]
+pub struct WaitQueue(VecDeque<usize>);
+
+/// A pipe: pages, each with the offset and the number of its unread bytes.
+#[derive(Debug)]
+pub struct Pipe {
+    slots: usize,
+    pages: VecDeque<(u64, u64)>,
+    readers: WaitQueue,
+    writers: WaitQueue,
+}
+
+impl Pipe {
+    pub fn new(slots: usize) -> Pipe {
+        Pipe {
+            slots,
+            pages: VecDeque::new(),
+            readers: WaitQueue::default(),
+            writers: WaitQueue::default(),
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.pages.len() >= self.slots
+    }
+}
+
+#[derive(Default)]
+pub struct State {
+    now: u64,
+    running: Option<usize>,
+    last: Option<usize>,
+    ready: VecDeque<usize>,
+    sleepers: BTreeSet<(u64, usize)>,
+    over: bool,
+    seen: Vec<Seen>,
+    pipes: Vec<Pipe>,
+}
+
+impl State {
+    pub fn of(pipes: Vec<Pipe>) -> State {
+        State { pipes, ..State::default() }
+    }
+
+    fn wake(&mut self, task: usize) {
+        self.seen.push(Seen::Wakes(self.now, task));
+        self.ready.push_back(task);
+    }
+
+    fn wake_one(&mut self, queue: impl Fn(&mut State) -> &mut WaitQueue) {
+        if let Some(task) = queue(self).0.pop_front() {
+            self.wake(task);
+        }
+    }
+
+    /// Lets time pass, and wakes whose sleep ends.
+    fn advance(&mut self, to: u64) {
+        while let Some(&(time, task)) = self.sleepers.first().filter(|(time, _)| *time <= to) {
+            self.sleepers.pop_first();
+            self.now = time;
+            self.wake(task);
+        }
+        self.now = to;
+    }
+
+    /// The CPU takes the next task.
+    fn pick(&mut self) {
+        if self.ready.is_empty() {
+            self.last = None;
+            match self.sleepers.first() {
+                Some(&(time, _)) => self.advance(time),
+                None => self.over = true,
+            }
+        }
+        self.running = self.ready.pop_front();
+        if let Some(task) = self.running.filter(|_| self.running != self.last) {
+            self.seen.push(Seen::Runs(self.now, task));
+        }
+        self.last = self.running;
+    }
+}
+
+#[derive(Default)]
+pub struct Kernel {
+    state: Mutex<State>,
+    turn: Condvar,
+}
+
+impl Kernel {
+    /// Runs `tasks`, all ready at the begin, and returns what was seen.
+    pub fn run(
+        state: State,
+        tasks: Vec<impl FnOnce(&mut Running) -> Result<(), Over> + Send>,
+    ) -> Vec<Seen> {
+        let mut state = state;
+        state.ready.extend(0..tasks.len());
+        state.pick();
+        let kernel = Kernel { state: Mutex::new(state), turn: Condvar::new() };
+        std::thread::scope(|scope| {
+            for (task, body) in tasks.into_iter().enumerate() {
+                let kernel = &kernel;
+                scope.spawn(move || {
+                    let state = kernel.state.lock().unwrap();
+                    let mut running = Running { kernel, task, state: Some(state) };
+                    if running.wait_for_turn().and_then(|()| body(&mut running)).is_ok() {
+                        running.state().pick();
+                    }
+                    kernel.turn.notify_all();
+                });
+            }
+        });
+        kernel.state.into_inner().unwrap().seen
+    }
+}
+
+/// The task that runs.
+pub struct Running<'k> {
+    kernel: &'k Kernel,
+    task: usize,
+    state: Option<MutexGuard<'k, State>>,
+}
+
+impl Running<'_> {
+    fn state(&mut self) -> &mut State {
+        self.state.as_mut().expect("it runs")
+    }
+
+    fn wait_for_turn(&mut self) -> Result<(), Over> {
+        let mut state = self.state.take().expect("it runs");
+        while !state.over && state.running != Some(self.task) {
+            state = self.kernel.turn.wait(state).unwrap();
+        }
+        let over = state.over;
+        self.state = Some(state);
+        if over { Err(Over) } else { Ok(()) }
+    }
+
+    fn schedule(&mut self) -> Result<(), Over> {
+        self.state().pick();
+        self.kernel.turn.notify_all();
+        self.wait_for_turn()
+    }
+
+    pub fn compute(&mut self, ns: u64) {
+        let to = self.state().now + ns;
+        self.state().advance(to);
+    }
+
+    pub fn sleep(&mut self, ns: u64) -> Result<(), Over> {
+        let task = self.task;
+        let state = self.state();
+        state.sleepers.insert((state.now + ns, task));
+        self.schedule()
+    }
+
+    /// Waits at the end of `queue` until `holds`; a task that is woken too late waits again.
+    fn wait_exclusive(
+        &mut self,
+        queue: impl Fn(&mut State) -> &mut WaitQueue,
+        holds: impl Fn(&State) -> bool,
+    ) -> Result<(), Over> {
+        while !holds(self.state()) {
+            let task = self.task;
+            queue(self.state()).0.push_back(task);
+            self.schedule()?;
+        }
+        Ok(())
+    }
+
+    /// `read(2)` of a pipe.
+    pub fn read(&mut self, pipe: usize, bytes: u64) -> Result<u64, Over> {
+        let (mut got, mut has_waited) = (0, false);
+        let is_room_new = loop {
+            let of = &mut self.state().pipes[pipe];
+            let mut is_room_new = false;
+            while got < bytes && !of.pages.is_empty() {
+                let was_full = of.is_full();
+                let (offset, len) = of.pages.front_mut().expect("a page");
+                let part = (*len).min(bytes - got);
+                (*offset, *len, got) = (*offset + part, *len - part, got + part);
+                if *len == 0 {
+                    is_room_new |= was_full;
+                    of.pages.pop_front();
+                }
+            }
+            if got > 0 {
+                break is_room_new;
+            }
+            self.wait_exclusive(
+                |state| &mut state.pipes[pipe].readers,
+                |state| !state.pipes[pipe].pages.is_empty(),
+            )?;
+            has_waited = true;
+        };
+        let leaves_some = !self.state().pipes[pipe].pages.is_empty();
+        if is_room_new {
+            self.state().wake_one(|state| &mut state.pipes[pipe].writers);
+        }
+        if has_waited && leaves_some {
+            self.state().wake_one(|state| &mut state.pipes[pipe].readers);
+        }
+        Ok(got)
+    }
+
+    pub fn read_all(&mut self, pipe: usize, bytes: u64) -> Result<(), Over> {
+        let mut left = bytes;
+        while left > 0 {
+            left -= self.read(pipe, left)?;
+        }
+        Ok(())
+    }
+
+    /// `write(2)` to a pipe.
+    pub fn write(&mut self, pipe: usize, bytes: u64) -> Result<(), Over> {
+        let (mut left, mut has_waited) = (bytes, false);
+        let of = &mut self.state().pipes[pipe];
+        let mut was_empty = of.pages.is_empty();
+        let part = bytes % 4096;
+        if let Some((offset, len)) = of.pages.back_mut()
+            && part > 0
+            && *offset + *len + part <= 4096
+        {
+            *len += part;
+            left -= part;
+        }
+        while left > 0 {
+            let of = &mut self.state().pipes[pipe];
+            if !of.is_full() {
+                let page = left.min(4096);
+                of.pages.push_back((0, page));
+                left -= page;
+                continue;
+            }
+            if was_empty {
+                self.state().wake_one(|state| &mut state.pipes[pipe].readers);
+            }
+            self.wait_exclusive(
+                |state| &mut state.pipes[pipe].writers,
+                |state| !state.pipes[pipe].is_full(),
+            )?;
+            was_empty = self.state().pipes[pipe].pages.is_empty();
+            has_waited = true;
+        }
+        let leaves_room = !self.state().pipes[pipe].is_full();
+        if was_empty {
+            self.state().wake_one(|state| &mut state.pipes[pipe].readers);
+        }
+        if has_waited && leaves_room {
+            self.state().wake_one(|state| &mut state.pipes[pipe].writers);
+        }
+        Ok(())
+    }
+}
