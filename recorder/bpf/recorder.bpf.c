@@ -36,8 +36,16 @@ enum object_class {
 
 enum unresolved { NO_DESCRIPTOR, COMPAT, TOO_MANY_TASKS, MEMBERS, FAULT, PROBLEMS };
 
+/* An argument of the call that begins: of pt_regs as the verifier knows them, or by a helper. */
+#ifdef __TARGET_ARCH_x86
+#define ARGUMENT(number) PT_REGS_PARM##number##_SYSCALL(regs)
+#else
+#define ARGUMENT(number) PT_REGS_PARM##number##_CORE_SYSCALL(regs)
+#endif
+
 #define CALLS 512
 #define MEMBERS_READ 64
+#define RESOLVED 512
 #define ANON_INODE_MAGIC 0x09041934
 #define PIDFS_MAGIC 0x50494446
 #define SECOND 1000000000ULL
@@ -69,10 +77,26 @@ struct object_key {
 	u32 class;
 };
 
-struct counts {
+/*
+ * Of one CPU: what was counted, and how deep it is in interrupts. The kernel's own depth is a
+ * variable whose address not every kernel gives, so entries and exits are counted. What is not
+ * there is not loaded; a kernel's own vectors (timer, IPIs) have tracepoints on x86 only.
+ */
+struct here {
 	u64 emitted[EVENT_KINDS];
 	u64 lost[EVENT_KINDS];
 	u64 problem[8];
+	u32 hard;
+	u32 soft;
+};
+
+/* An open file and its object. It holds while no object was created since, and for this inode. */
+struct resolved {
+	u64 file;
+	u64 inode;
+	u64 number;
+	u64 generation;
+	u64 object;
 };
 
 const volatile u8 calls[CALLS] SEC(".rodata.calls");
@@ -85,8 +109,14 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, struct counts);
+	__type(value, struct here);
 } counters SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, RESOLVED);
+	__type(key, u32);
+	__type(value, struct resolved);
+} resolved_files SEC(".maps");
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1 << 17);
@@ -108,62 +138,46 @@ struct {
 } lost_tasks SEC(".maps");
 
 u64 latest_object = 0;
+/* How often an object was created. It is a new one even where another was before. */
+u64 generation = 0;
 u64 drawn = 0;
 
-/*
- * How deep this CPU is in interrupts. The kernel's own count is a variable whose address not every
- * kernel gives, so entries and exits are counted. What is not there is not loaded; a kernel's own
- * vectors (timer, IPIs) have tracepoints on x86 only.
- */
-struct depth {
-	u32 hard;
-	u32 soft;
-};
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct depth);
-} depths SEC(".maps");
-
-static __always_inline struct depth *depth(void)
+static __always_inline struct here *here(void)
 {
 	u32 zero = 0;
 
-	return bpf_map_lookup_elem(&depths, &zero);
+	return bpf_map_lookup_elem(&counters, &zero);
 }
 
-static __always_inline u8 context(void)
+static __always_inline u8 context_of(const struct here *cpu)
 {
-	struct depth *depth_here = depth();
-
-	return !depth_here ? 0 : depth_here->hard ? 2 : depth_here->soft ? 1 : 0;
+	return !cpu ? 0 : cpu->hard ? 2 : cpu->soft ? 1 : 0;
 }
 
 static __always_inline int leave_hard(void)
 {
-	struct depth *here = depth();
+	struct here *cpu = here();
 
-	if (here && here->hard)
-		here->hard--;
+	if (cpu && cpu->hard)
+		cpu->hard--;
 	return 0;
 }
 
 static __always_inline int enter_hard(void)
 {
-	struct depth *here = depth();
+	struct here *cpu = here();
 
-	if (here)
-		here->hard++;
+	if (cpu)
+		cpu->hard++;
 	return 0;
 }
 
 static __always_inline int set_soft(u32 soft)
 {
-	struct depth *here = depth();
+	struct here *cpu = here();
 
-	if (here)
-		here->soft = soft;
+	if (cpu)
+		cpu->soft = soft;
 	return 0;
 }
 
@@ -197,20 +211,13 @@ int softirq_entry(void *arguments)
 	return set_soft(1);
 }
 
-/* Of this CPU. An interrupt may come between, so all additions are atomic. */
-static __always_inline struct counts *counted(void)
-{
-	u32 zero = 0;
-
-	return bpf_map_lookup_elem(&counters, &zero);
-}
-
+/* An interrupt may come between, so all additions to counters are atomic. */
 static __always_inline void problem(enum unresolved which)
 {
-	struct counts *counts = counted();
+	struct here *cpu = here();
 
-	if (counts)
-		__sync_fetch_and_add(&counts->problem[which], 1);
+	if (cpu)
+		__sync_fetch_and_add(&cpu->problem[which], 1);
 }
 
 static __noinline void lost(u32 tid)
@@ -223,23 +230,23 @@ static __noinline void lost(u32 tid)
 		bpf_map_update_elem(&lost_tasks, &tid, &one, BPF_ANY);
 }
 
-static __always_inline void emit(u8 kind, u32 tid, u64 a, u64 b, u64 c)
+static __always_inline void emit_at(struct here *cpu, u64 now, u8 kind, u32 tid, u64 a, u64 b,
+				    u64 c)
 {
-	struct counts *counts = counted();
 	struct event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 
 	if (!event) {
-		if (counts)
-			__sync_fetch_and_add(&counts->lost[kind & (EVENT_KINDS - 1)], 1);
+		if (cpu)
+			__sync_fetch_and_add(&cpu->lost[kind & (EVENT_KINDS - 1)], 1);
 		lost(tid);
 		return;
 	}
-	if (counts)
-		__sync_fetch_and_add(&counts->emitted[kind & (EVENT_KINDS - 1)], 1);
-	event->time = bpf_ktime_get_ns();
+	if (cpu)
+		__sync_fetch_and_add(&cpu->emitted[kind & (EVENT_KINDS - 1)], 1);
+	event->time = now;
 	event->cpu = bpf_get_smp_processor_id();
 	event->kind = kind;
-	event->context = context();
+	event->context = context_of(cpu);
 	event->tid = tid;
 	event->word[0] = a;
 	event->word[1] = b;
@@ -248,6 +255,11 @@ static __always_inline void emit(u8 kind, u32 tid, u64 a, u64 b, u64 c)
 		bpf_ringbuf_discard(event, BPF_RB_NO_WAKEUP);
 	else
 		bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+}
+
+static __always_inline void emit(u8 kind, u32 tid, u64 a, u64 b, u64 c)
+{
+	emit_at(here(), bpf_ktime_get_ns(), kind, tid, a, b, c);
 }
 
 static __always_inline u32 current_tid(void)
@@ -321,26 +333,15 @@ static __always_inline void socket_key(struct file *file, struct object_key *key
 	}
 }
 
-static __noinline u64 resolve(u32 fd, u32 renew)
+/* The object of an open file, in full. */
+static __always_inline u64 object_of(struct file *file, struct inode *inode, u64 number, u32 renew)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
-	struct file *file = NULL, **files;
-	struct object_key key = {};
-	u64 inode, peer = 0;
-	u32 type, magic;
+	struct object_key key = { .where = number };
+	u32 type = BPF_CORE_READ(inode, i_mode) & 0170000;
+	u32 magic = BPF_CORE_READ(inode, i_sb, s_magic);
+	u64 peer = 0;
 
-	if (!table || fd >= BPF_CORE_READ(table, max_fds))
-		return 0;
-	files = BPF_CORE_READ(table, fd);
-	bpf_probe_read_kernel(&file, sizeof(file), files + fd);
-	if (!file)
-		return 0;
-	inode = BPF_CORE_READ(file, f_inode, i_ino);
-	type = BPF_CORE_READ(file, f_inode, i_mode) & 0170000;
-	magic = BPF_CORE_READ(file, f_inode, i_sb, s_magic);
-	key.where = inode;
-	key.device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+	key.device = BPF_CORE_READ(inode, i_sb, s_dev);
 	if (magic == ANON_INODE_MAGIC) {
 		/* One inode serves them all: the open file is the object. */
 		key.where = (u64)file;
@@ -355,7 +356,43 @@ static __noinline u64 resolve(u32 fd, u32 renew)
 		key.class = type == 0020000 || type == 0060000 ? CLASS_DEVICE : CLASS_FILE;
 		renew = 0;
 	}
-	return number_of(&key, inode, peer, renew);
+	if (renew)
+		__sync_fetch_and_add(&generation, 1);
+	return number_of(&key, number, peer, renew);
+}
+
+static __noinline u64 resolve(u32 fd, u32 renew)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct fdtable *table = task->files->fdt;
+	struct file *file = NULL;
+	struct resolved *known;
+	struct inode *inode;
+	u64 object, number, now = generation;
+	u32 place;
+
+	if (fd >= table->max_fds)
+		return 0;
+	bpf_probe_read_kernel(&file, sizeof(file), (const void *)((u64)table->fd + fd * 8ULL));
+	if (!file)
+		return 0;
+	inode = BPF_CORE_READ(file, f_inode);
+	number = BPF_CORE_READ(inode, i_ino);
+	/* Slabs align files to 64 bytes and more. */
+	place = ((u64)file >> 6 ^ (u64)file >> 15) & (RESOLVED - 1);
+	known = bpf_map_lookup_elem(&resolved_files, &place);
+	if (!known)
+		return object_of(file, inode, number, renew);
+	if (!renew && known->file == (u64)file && known->inode == (u64)inode &&
+	    known->number == number && known->generation == now)
+		return known->object;
+	object = object_of(file, inode, number, renew);
+	known->file = (u64)file;
+	known->inode = (u64)inode;
+	known->number = number;
+	known->generation = now;
+	known->object = object;
+	return object;
 }
 
 static __always_inline u64 descriptor(u64 fd)
@@ -445,37 +482,37 @@ static __always_inline void polls(u32 tid, u64 address, u64 count)
 
 static __always_inline void futex_begins(struct call_state *state, u32 tid, struct pt_regs *regs)
 {
-	u32 op = PT_REGS_PARM2_CORE_SYSCALL(regs) & 0x7f;
+	u32 op = ARGUMENT(2) & 0x7f;
 
 	state->op = op;
-	state->object = futex(PT_REGS_PARM1_CORE_SYSCALL(regs));
+	state->object = futex(ARGUMENT(1));
 	/* FUTEX_REQUEUE, CMP_REQUEUE, WAKE_OP and the two with priority inheritance */
 	if (op == 3 || op == 4 || op == 5 || op == 11 || op == 12)
-		emit(EVENT_MEMBER, tid, state->object, futex(PT_REGS_PARM5_CORE_SYSCALL(regs)), 16ULL << 32);
+		emit(EVENT_MEMBER, tid, state->object, futex(ARGUMENT(5)), 16ULL << 32);
 	if (op == 0)
-		sleeps_until(tid, state->object, PT_REGS_PARM4_CORE_SYSCALL(regs), false);
+		sleeps_until(tid, state->object, ARGUMENT(4), false);
 	else if (op == 9 || op == 6 || op == 11 || op == 13)
-		sleeps_until(tid, state->object, PT_REGS_PARM4_CORE_SYSCALL(regs), true);
+		sleeps_until(tid, state->object, ARGUMENT(4), true);
 }
 
 static __always_inline void epoll_changes(struct call_state *state, u32 tid, struct pt_regs *regs)
 {
 	struct epoll_event event = {};
-	u64 op = PT_REGS_PARM2_CORE_SYSCALL(regs);
+	u64 op = ARGUMENT(2);
 
 	state->op = op;
-	state->object = descriptor(PT_REGS_PARM1_CORE_SYSCALL(regs));
-	bpf_probe_read_user(&event, sizeof(event), (void *)PT_REGS_PARM4_CORE_SYSCALL(regs));
-	emit(EVENT_MEMBER, tid, state->object, descriptor(PT_REGS_PARM3_CORE_SYSCALL(regs)),
+	state->object = descriptor(ARGUMENT(1));
+	bpf_probe_read_user(&event, sizeof(event), (void *)ARGUMENT(4));
+	emit(EVENT_MEMBER, tid, state->object, descriptor(ARGUMENT(3)),
 	     (u64)event.events | (op & 0xff) << 32);
 }
 
 static __always_inline bool is_compat(struct task_struct *task)
 {
 #ifdef __TARGET_ARCH_x86
-	return BPF_CORE_READ(task, thread_info.status) & 2;
+	return task->thread_info.status & 2;
 #else
-	return BPF_CORE_READ(task, thread_info.flags) & (1 << 22);
+	return task->thread_info.flags & (1 << 22);
 #endif
 }
 
@@ -506,11 +543,11 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 		problem(COMPAT);
 		return 0;
 	}
-	first = PT_REGS_PARM1_CORE_SYSCALL(regs);
+	first = ARGUMENT(1);
 	state->object = 0;
 	state->op = 0;
 	state->argument[0] = first;
-	state->argument[1] = PT_REGS_PARM2_CORE_SYSCALL(regs);
+	state->argument[1] = ARGUMENT(2);
 	state->entered = bpf_ktime_get_ns();
 	state->number = number + 1;
 	switch (call) {
@@ -526,36 +563,36 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 		break;
 	case CALL_EPOLL_WAIT:
 		state->object = descriptor(first);
-		sleeps_for_ms(tid, state->object, (int)PT_REGS_PARM4_CORE_SYSCALL(regs));
+		sleeps_for_ms(tid, state->object, (int)ARGUMENT(4));
 		break;
 	case CALL_POLL:
 		polls(tid, first, state->argument[1]);
-		sleeps_for_ms(tid, 0, (int)PT_REGS_PARM3_CORE_SYSCALL(regs));
+		sleeps_for_ms(tid, 0, (int)ARGUMENT(3));
 		break;
 	case CALL_PPOLL:
 		polls(tid, first, state->argument[1]);
-		sleeps_until(tid, 0, PT_REGS_PARM3_CORE_SYSCALL(regs), false);
+		sleeps_until(tid, 0, ARGUMENT(3), false);
 		break;
 	case CALL_NANOSLEEP:
 		sleeps_until(tid, 0, first, false);
 		break;
 	case CALL_CLOCK_NANOSLEEP:
-		sleeps_until(tid, 0, PT_REGS_PARM3_CORE_SYSCALL(regs), state->argument[1] & 1);
+		sleeps_until(tid, 0, ARGUMENT(3), state->argument[1] & 1);
 		break;
 	case CALL_TIMERFD_SETTIME:
 		state->object = descriptor(first);
-		arms(tid, state->object, state->argument[1], PT_REGS_PARM3_CORE_SYSCALL(regs));
+		arms(tid, state->object, state->argument[1], ARGUMENT(3));
 		break;
 	case CALL_AFFINITY:
 		state->argument[1] = 0;
-		bpf_probe_read_user(&state->argument[1], 8, (void *)PT_REGS_PARM3_CORE_SYSCALL(regs));
+		bpf_probe_read_user(&state->argument[1], 8, (void *)ARGUMENT(3));
 		break;
 	case CALL_SOCKETPAIR:
-		state->argument[0] = PT_REGS_PARM4_CORE_SYSCALL(regs);
+		state->argument[0] = ARGUMENT(4);
 		break;
 	case CALL_NICE:
 		state->argument[0] = state->argument[1];
-		state->argument[1] = PT_REGS_PARM3_CORE_SYSCALL(regs);
+		state->argument[1] = ARGUMENT(3);
 		break;
 	}
 	return 0;
@@ -571,14 +608,16 @@ int BPF_PROG(call_ends, struct pt_regs *regs, long result)
 {
 	u32 tid = current_tid();
 	struct call_state *state = bpf_map_lookup_elem(&traced, &tid);
-	u64 duration, number;
+	u64 now, duration, number;
 	int pair[2] = {};
+	bool alone = false;
 
 	if (!state || !state->number)
 		return 0;
 	number = state->number - 1;
 	state->number = 0;
-	duration = bpf_ktime_get_ns() - state->entered;
+	now = bpf_ktime_get_ns();
+	duration = now - state->entered;
 	switch (calls[number & (CALLS - 1)]) {
 	case CALL_CREATES:
 		if (result >= 0)
@@ -607,22 +646,27 @@ int BPF_PROG(call_ends, struct pt_regs *regs, long result)
 		if (result >= 0)
 			setting(tid, state->argument[0], 2, state->argument[1]);
 		break;
+	default:
+		alone = true;
 	}
-	emit(EVENT_CALL, tid, state->object, result,
-	     (number & 0x3ff) | (u64)(state->op & 0x3ff) << 10 | duration << 20);
+	/* What a call made comes before it. */
+	if (!alone)
+		now = bpf_ktime_get_ns();
+	emit_at(here(), now, EVENT_CALL, tid, state->object, result,
+		(number & 0x3ff) | (u64)(state->op & 0x3ff) << 10 | duration << 20);
 	state->object = 0;
 	return 0;
 }
 
 static __always_inline u64 named(struct task_struct *task, u64 cpu)
 {
-	return (u32)BPF_CORE_READ(task, pid) | cpu << 32 | (u64)(u16)BPF_CORE_READ(task, prio) << 48;
+	return (u32)task->pid | cpu << 32 | (u64)(u16)task->prio << 48;
 }
 
 /* A waking names its target CPU: where the task is now. */
 static __always_inline u64 task_cpu(struct task_struct *task)
 {
-	return BPF_CORE_READ(task, thread_info.cpu);
+	return task->thread_info.cpu;
 }
 
 static __always_inline void name(struct task_struct *task, const char *comm)
@@ -630,20 +674,20 @@ static __always_inline void name(struct task_struct *task, const char *comm)
 	u64 word[2] = {};
 
 	bpf_probe_read_kernel_str(word, sizeof(word), comm);
-	emit(EVENT_TASK, BPF_CORE_READ(task, pid), word[0], word[1], (u32)BPF_CORE_READ(task, tgid));
+	emit(EVENT_TASK, task->pid, word[0], word[1], (u32)task->tgid);
 }
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(switched, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
-	u32 tid = BPF_CORE_READ(prev, pid), ends = BPF_CORE_READ(prev, exit_state);
+	u32 tid = prev->pid, ends = prev->exit_state;
 	struct call_state *state = tid ? bpf_map_lookup_elem(&traced, &tid) : NULL;
 	u64 left = preempt || !prev_state ? 0 : (prev_state | ends) & 0xb0 ? 2 : 1;
-	u64 prev_prio = (u16)BPF_CORE_READ(prev, prio), next_prio = (u16)BPF_CORE_READ(next, prio);
+	u64 prev_prio = (u16)prev->prio, next_prio = (u16)next->prio;
 
 	emit(EVENT_SWITCH, tid, left | prev_prio << 32 | next_prio << 48,
-	     (u32)BPF_CORE_READ(next, pid) | (u64)BPF_CORE_READ(prev, tgid) << 32,
+	     (u32)next->pid | (u64)prev->tgid << 32,
 	     state && state->number ? state->object : 0);
 	return 0;
 }
@@ -652,11 +696,13 @@ SEC("tp_btf/sched_waking")
 int BPF_PROG(waking, struct task_struct *task)
 {
 	u32 tid = current_tid();
-	struct call_state *state = tid && !context() ? bpf_map_lookup_elem(&traced, &tid) : NULL;
+	struct here *cpu = here();
+	struct call_state *state =
+		tid && !context_of(cpu) ? bpf_map_lookup_elem(&traced, &tid) : NULL;
 	bool in_call = state && state->number;
 
-	emit(EVENT_WAKING, tid, named(task, task_cpu(task)), in_call ? state->number : 0,
-	     in_call ? state->object : 0);
+	emit_at(cpu, bpf_ktime_get_ns(), EVENT_WAKING, tid, named(task, task_cpu(task)),
+		in_call ? state->number : 0, in_call ? state->object : 0);
 	return 0;
 }
 
@@ -677,13 +723,13 @@ int BPF_PROG(wakeup_new, struct task_struct *task)
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(forked, struct task_struct *parent, struct task_struct *child)
 {
-	u32 from = BPF_CORE_READ(parent, pid), to = BPF_CORE_READ(child, pid);
+	u32 from = parent->pid, to = child->pid;
 	struct call_state empty = {};
 
 	if (bpf_map_lookup_elem(&traced, &from) &&
 	    bpf_map_update_elem(&traced, &to, &empty, BPF_ANY))
 		problem(TOO_MANY_TASKS);
-	emit(EVENT_FORK, current_tid(), from | (u64)to << 32, (u32)BPF_CORE_READ(child, tgid), 0);
+	emit(EVENT_FORK, current_tid(), from | (u64)to << 32, (u32)child->tgid, 0);
 	name(child, (const char *)child->comm);
 	return 0;
 }
@@ -691,7 +737,7 @@ int BPF_PROG(forked, struct task_struct *parent, struct task_struct *child)
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(executed, struct task_struct *task, int old)
 {
-	u32 tid = BPF_CORE_READ(task, pid), before = old;
+	u32 tid = task->pid, before = old;
 	struct call_state empty = {};
 
 	if (tid != before && bpf_map_lookup_elem(&traced, &before)) {
@@ -705,7 +751,7 @@ int BPF_PROG(executed, struct task_struct *task, int old)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(exited, struct task_struct *task)
 {
-	u32 tid = BPF_CORE_READ(task, pid);
+	u32 tid = task->pid;
 
 	bpf_map_delete_elem(&traced, &tid);
 	emit(EVENT_EXIT, current_tid(), named(task, 0), 0, 0);

@@ -83,7 +83,8 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
     probe.attach()?;
     let overhead = calibration::overhead(&before, &probe)?;
     let mut log = Log::new(arguments.hide_names);
-    probe.consume(&mut log)?;
+    let buffer = probe.buffer()?;
+    buffer.consume(&mut log)?;
     for pid in arguments.pid.into_iter().chain([command.pid()]) {
         machine::threads(pid).try_for_each(|tid| probe.trace(tid))?;
     }
@@ -104,7 +105,7 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
         std::thread::sleep(PAUSE);
         status = command.ended();
         let until = machine::now();
-        probe.consume(&mut log)?;
+        buffer.consume(&mut log)?;
         log.write(until, &mut writer).map_err(output)?;
         if counted.elapsed() > COUNTERS {
             counted = Instant::now();
@@ -114,7 +115,7 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
     probe.detach();
     // What runs on another CPU now still writes its event.
     std::thread::sleep(PAUSE);
-    probe.consume(&mut log)?;
+    buffer.consume(&mut log)?;
     log.write(u64::MAX, &mut writer).map_err(output)?;
     let status = status.or_else(|| command.interrupt());
     writer.end(&End { counts: log.counts(probe.counts()?), status }).map_err(output)?;

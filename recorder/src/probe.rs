@@ -4,10 +4,14 @@ use crate::calls;
 use crate::error::Error;
 use crate::log::{Log, by_name};
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
-use libbpf_rs::{Link, Map, MapCore, MapFlags, Object, ObjectBuilder, RingBufferBuilder};
-use recording::Counts;
+use libbpf_rs::{
+    Link, Map, MapCore, MapFlags, Object, ObjectBuilder, RingBuffer, RingBufferBuilder,
+};
+use recording::{Counts, Event};
 use std::cell::RefCell;
 use std::fs;
+use std::mem;
+use std::rc::Rc;
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.bpf.o"));
 
@@ -30,7 +34,7 @@ const TYPES: &str = "/sys/kernel/btf/vmlinux";
 const OPTIONAL: [&str; 5] =
     ["local_timer_", "reschedule_", "call_function_", "irq_work_", "irq_handler_"];
 
-/// The size of the counters of one CPU, in numbers of 8 bytes.
+/// The counters at the beginning of what a CPU has, in numbers of 8 bytes.
 const COUNTERS: usize = 16 + 16 + 8;
 
 /// The BPF program.
@@ -131,22 +135,22 @@ impl Probe {
             .map_err(|error| Error::Internal(format!("task {tid} was not traced: {error:#}")))
     }
 
-    /// Moves all events from the buffer into the log.
+    /// The buffer of events, mapped once: mapping its pages costs milliseconds.
     ///
     /// # Errors
-    /// If the buffer cannot be read.
-    pub fn consume(&self, log: &mut Log) -> Result<(), Error> {
-        let failed = |error| Error::Internal(format!("the buffer cannot be read: {error:#}"));
+    /// If it cannot be mapped.
+    pub fn buffer(&self) -> Result<Buffer, Error> {
+        let arrived = Rc::new(RefCell::new(Vec::new()));
+        let taken = Rc::clone(&arrived);
         let map = self.map("events")?;
-        let log = RefCell::new(log);
         let mut builder = RingBufferBuilder::new();
         builder
-            .add(&map, |bytes| {
-                log.borrow_mut().take(bytes);
+            .add(&map, move |bytes| {
+                taken.borrow_mut().extend(bytes);
                 0
             })
-            .map_err(failed)?;
-        builder.build().and_then(|buffer| buffer.consume()).map_err(failed)
+            .map_err(unreadable)?;
+        Ok(Buffer { ring: builder.build().map_err(unreadable)?, arrived })
     }
 
     /// The program's counters.
@@ -202,6 +206,30 @@ impl Probe {
             .find(|map| map.name() == name)
             .ok_or_else(|| Error::Internal(format!("the recorder has no map {name}")))
     }
+}
+
+/// The buffer that the kernel fills.
+pub struct Buffer {
+    ring: RingBuffer<'static>,
+    arrived: Rc<RefCell<Vec<u8>>>,
+}
+
+impl Buffer {
+    /// Moves all events from the buffer into the log.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn consume(&self, log: &mut Log) -> Result<(), Error> {
+        self.ring.consume().map_err(unreadable)?;
+        let arrived = mem::take(&mut *self.arrived.borrow_mut());
+        arrived.chunks(Event::SIZE).for_each(|bytes| log.take(bytes));
+        Ok(())
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
+fn unreadable(error: libbpf_rs::Error) -> Error {
+    Error::Internal(format!("the buffer cannot be read: {error:#}"))
 }
 
 fn contains(bytes: &[u8], wanted: &[u8]) -> bool {

@@ -98,7 +98,10 @@ fn this() -> String {
 fn known_operations(folder: &Path) {
     let (read, said) = record(&folder.join("operations.rec"), &[], &[&this(), "operations"]);
     assert_eq!(read.counts().disagreement(), None);
-    assert!(read.counts().lost() == 0 && read.machine.overhead.is_some());
+    assert_eq!(read.counts().lost(), 0);
+    let cost = read.machine.overhead.expect("it was measured");
+    let quartiles = [0.0, cost.call_ns_q1, cost.call_ns, cost.call_ns_q3];
+    assert!(cost.call_ns_q1 > 0.0 && quartiles.is_sorted(), "{cost:?}");
     let inodes: Vec<u64> =
         said.split_whitespace().map(|word| word.parse().expect("an inode")).collect();
     let mut objects = BTreeMap::new();
@@ -122,7 +125,9 @@ fn known_operations(folder: &Path) {
         .collect();
     let count = |object: u64, call| calls.get(&(object, number(call))).copied().unwrap_or(0);
     let to_a = times::WRITES_A + times::WRITES_A_DUPLICATED + times::WRITES_A_PASSED;
-    for (pipe, writes) in [(pipes[0], to_a), (pipes[1], times::WRITES_B)] {
+    let written = [to_a, times::WRITES_B].into_iter().chain(times::WRITES_REUSED);
+    assert_eq!(pipes.len(), 2 + times::WRITES_REUSED.len());
+    for (pipe, writes) in pipes.iter().copied().zip(written) {
         assert_eq!(count(pipe, libc::SYS_write), writes);
         assert_eq!(count(pipe, libc::SYS_read), writes);
     }

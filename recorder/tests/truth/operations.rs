@@ -10,6 +10,8 @@ pub mod times {
     pub const WRITES_A_DUPLICATED: u64 = 3;
     pub const WRITES_A_PASSED: u64 = 5;
     pub const WRITES_B: u64 = 7;
+    /// Of pipes that are closed again, so that the next has the same numbers and maybe places.
+    pub const WRITES_REUSED: [u64; 4] = [2, 5, 8, 11];
     pub const WAKES_X: u64 = 4;
     pub const WAKES_Y: u64 = 6;
     pub const EVENT_WRITES: u64 = 3;
@@ -23,7 +25,14 @@ pub fn run() {
     // SAFETY: all pointers are to values that live; what fails ends the program.
     unsafe {
         let (a, b) = (pipe(), pipe());
-        println!("{} {}", inode(a[0]), inode(b[0]));
+        print!("{} {}", inode(a[0]), inode(b[0]));
+        for writes in times::WRITES_REUSED {
+            let ends = pipe();
+            print!(" {}", inode(ends[0]));
+            write_and_read(ends[1], ends[0], writes);
+            ends.iter().for_each(|end| drop(sure(libc::close(*end))));
+        }
+        println!();
         write_and_read(a[1], a[0], times::WRITES_A);
         write_and_read(b[1], b[0], times::WRITES_B);
         let duplicate = sure(libc::dup(a[1]));
