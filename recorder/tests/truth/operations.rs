@@ -30,7 +30,9 @@ pub fn run() {
             let ends = pipe();
             print!(" {}", inode(ends[0]));
             write_and_read(ends[1], ends[0], writes);
-            ends.iter().for_each(|end| drop(sure(libc::close(*end))));
+            for end in ends {
+                sure(libc::close(end));
+            }
         }
         println!();
         write_and_read(a[1], a[0], times::WRITES_A);
