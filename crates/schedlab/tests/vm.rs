@@ -784,8 +784,8 @@ fn a_full_disk_where_kernels_are_kept_is_said_and_leaves_nothing_half_done() {
     let site = r#"test "$1" != indextargets || echo http://site.invalid trixie"#;
     let download = format!(r#"{site}; case "$*" in *download*) echo > linux.deb;; esac"#);
     let unpack = r#"mkdir -p "$3/boot" &&
-        head -c 4096 /dev/zero > "$3/boot/config-6.18.1" &&
-        head -c 300000 /dev/zero > "$3/boot/vmlinuz-6.18.1""#;
+        head -c 4096 /dev/zero > "$3/boot/config-6.18.1-cloud-amd64" &&
+        head -c 300000 /dev/zero > "$3/boot/vmlinuz-6.18.1-cloud-amd64""#;
     let names = "echo linux-image-6.18.1-cloud-amd64";
     let fakes = fakes(&[QEMU, ("apt-get", &download), ("apt-cache", names), ("dpkg", unpack)]);
     // Too small for the package unpacked, and then for a second copy of the kernel in it.
