@@ -751,7 +751,7 @@ fn what_a_guest_needs_and_this_machine_has_not_is_said_with_what_to_do() {
     refused(
         moved_on.path(),
         "6.17",
-        &["trixie-backports has no package linux-image-6.17*", "it has 6.19", "`--kernel PATH`"],
+        &["Debian has no kernel 6.17 in trixie-backports", "it has 6.19", "`--kernel PATH`"],
     );
     let offline = format!(
         r#"{site}
@@ -925,7 +925,9 @@ fn boots_differ_by_microseconds_and_a_simulation_is_as_near_as_another_boot() {
         "json",
     ]);
     let output = schedlab.output().expect("it runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    // 4: the 99th percentile of a latency, of two members, may miss its goal.
+    let answered = matches!(output.status.code(), Some(0 | 4));
+    assert!(answered, "{}", String::from_utf8_lossy(&output.stderr));
     let results: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let of = |metric: &str| -> Vec<(String, f64)> {
         let rows =
