@@ -34,7 +34,12 @@ enum object_class {
 	CLASS_ANONYMOUS, CLASS_FUTEX,
 };
 
-enum unresolved { NO_DESCRIPTOR, COMPAT, TOO_MANY_TASKS, MEMBERS, FAULT, PROBLEMS };
+enum unresolved {
+	NO_DESCRIPTOR, COMPAT, TOO_MANY_TASKS, MEMBERS, FAULT, SHED_ENTRIES, SHED_CALLS, PROBLEMS,
+};
+
+/* What is left out, with all that is before it. */
+enum level { ALL_DETAIL, NO_ENTRIES, WAITING_CALLS, NO_CALLS, NO_WAKEUPS };
 
 /* An argument of the call that begins: of pt_regs as the verifier knows them, or by a helper. */
 #ifdef __TARGET_ARCH_x86
@@ -68,7 +73,7 @@ struct call_state {
 	u64 argument[2];
 	u16 number; /* plus one; 0 outside calls */
 	u16 op;
-	u32 unused;
+	u32 waited; /* since the call began */
 };
 
 struct object_key {
@@ -101,6 +106,12 @@ struct resolved {
 
 const volatile u8 calls[CALLS] SEC(".rodata.calls");
 const volatile u8 trace_all SEC(".rodata.all") = 0;
+const volatile struct {
+	u64 id;
+	u32 level;
+} wanted_cgroup SEC(".rodata.cgroup") = {};
+/* The level: the loader raises it. */
+volatile u32 shed SEC(".data.shed") = 0;
 /* A canary for the tests: every such waking is dropped after it was counted. */
 const volatile u32 drop_every SEC(".rodata.canary") = 0;
 
@@ -473,6 +484,8 @@ static __always_inline void polls(u32 tid, u64 address, u64 count)
 {
 	struct polling polling = { .address = address, .tid = tid };
 
+	if (shed >= NO_ENTRIES)
+		return problem(SHED_ENTRIES);
 	if (count > MEMBERS_READ) {
 		problem(MEMBERS);
 		count = MEMBERS_READ;
@@ -516,15 +529,26 @@ static __always_inline bool is_compat(struct task_struct *task)
 #endif
 }
 
+/* Whether the calls of this task are recorded, though no traced task started it. */
+static __always_inline bool is_wanted(void)
+{
+	return trace_all ||
+	       (wanted_cgroup.id &&
+		bpf_get_current_ancestor_cgroup_id(wanted_cgroup.level) == wanted_cgroup.id);
+}
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 {
 	u32 tid = current_tid();
-	struct call_state *state = bpf_map_lookup_elem(&traced, &tid);
+	struct call_state *state;
 	u64 first;
 	u8 call;
 
-	if (!state && trace_all && tid) {
+	if (shed >= NO_CALLS)
+		return 0;
+	state = bpf_map_lookup_elem(&traced, &tid);
+	if (!state && tid && is_wanted()) {
 		struct call_state empty = {};
 
 		if (bpf_map_update_elem(&traced, &tid, &empty, BPF_ANY))
@@ -546,6 +570,7 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 	first = ARGUMENT(1);
 	state->object = 0;
 	state->op = 0;
+	state->waited = 0;
 	state->argument[0] = first;
 	state->argument[1] = ARGUMENT(2);
 	state->entered = bpf_ktime_get_ns();
@@ -616,6 +641,8 @@ int BPF_PROG(call_ends, struct pt_regs *regs, long result)
 		return 0;
 	number = state->number - 1;
 	state->number = 0;
+	if (shed >= NO_CALLS)
+		return 0;
 	now = bpf_ktime_get_ns();
 	duration = now - state->entered;
 	switch (calls[number & (CALLS - 1)]) {
@@ -647,6 +674,10 @@ int BPF_PROG(call_ends, struct pt_regs *regs, long result)
 			setting(tid, state->argument[0], 2, state->argument[1]);
 		break;
 	default:
+		if (shed >= WAITING_CALLS && !state->waited) {
+			state->object = 0;
+			return problem(SHED_CALLS), 0;
+		}
 		alone = true;
 	}
 	/* What a call made comes before it. */
@@ -686,6 +717,8 @@ int BPF_PROG(switched, bool preempt, struct task_struct *prev, struct task_struc
 	u64 left = preempt || !prev_state ? 0 : (prev_state | ends) & 0xb0 ? 2 : 1;
 	u64 prev_prio = (u16)prev->prio, next_prio = (u16)next->prio;
 
+	if (state && left)
+		state->waited = 1;
 	emit(EVENT_SWITCH, tid, left | prev_prio << 32 | next_prio << 48,
 	     (u32)next->pid | (u64)prev->tgid << 32,
 	     state && state->number ? state->object : 0);
@@ -709,6 +742,8 @@ int BPF_PROG(waking, struct task_struct *task)
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(wakeup, struct task_struct *task)
 {
+	if (shed >= NO_WAKEUPS)
+		return 0;
 	emit(EVENT_WAKEUP, current_tid(), named(task, task_cpu(task)), 0, 0);
 	return 0;
 }
@@ -761,6 +796,8 @@ int BPF_PROG(exited, struct task_struct *task)
 SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(migrated, struct task_struct *task, int to)
 {
+	if (shed >= NO_WAKEUPS)
+		return 0;
 	emit(EVENT_MIGRATE, current_tid(), named(task, 0), task_cpu(task) | (u64)(u32)to << 32, 0);
 	return 0;
 }

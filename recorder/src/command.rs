@@ -73,7 +73,7 @@ impl Command {
 
     /// Its wait status, once it has ended.
     pub fn ended(&mut self) -> Option<i32> {
-        self.wait(libc::WNOHANG)
+        self.reap(libc::WNOHANG)
     }
 
     /// Interrupts it, and waits for its end.
@@ -82,10 +82,15 @@ impl Command {
             // SAFETY: it is a child that was not waited for.
             unsafe { libc::kill(self.pid, libc::SIGINT) };
         }
-        self.wait(0)
+        self.reap(0)
     }
 
-    fn wait(&mut self, flags: libc::c_int) -> Option<i32> {
+    /// Waits for its end.
+    pub fn wait(&mut self) -> Option<i32> {
+        self.reap(0)
+    }
+
+    fn reap(&mut self, flags: libc::c_int) -> Option<i32> {
         let mut status = 0;
         // SAFETY: the status outlives the call.
         if self.status.is_none()

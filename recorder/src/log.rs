@@ -1,5 +1,6 @@
 //! Events on their way into the file: in order, and counted.
 
+use crate::ring::Ring;
 use recording::{Counts, Event, What, Writer};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -20,6 +21,12 @@ pub struct Log {
     discarded: [u64; 16],
     /// Events of the log's own: names at the beginning.
     own: [u64; 16],
+    /// Which task runs on each CPU, by its latest switch.
+    running: BTreeMap<u16, u32>,
+    /// Switches that did not come: by the task that left a CPU unseen.
+    unseen: BTreeMap<u32, u64>,
+    /// The last while, if only that is wanted.
+    ring: Option<Ring>,
     /// The number of each name, if names are hidden.
     hidden: Option<BTreeMap<[u8; 16], usize>>,
 }
@@ -28,6 +35,11 @@ impl Log {
     /// An empty one, which has `program-N` for the names of tasks if they are to be hidden.
     pub fn new(hide_names: bool) -> Log {
         Log { hidden: hide_names.then(BTreeMap::new), ..Log::default() }
+    }
+
+    /// The same, which keeps so many nanoseconds until [`Log::save`].
+    pub fn of_the_last(length: u64, hide_names: bool) -> Log {
+        Log { ring: Some(Ring::new(length)), ..Log::new(hide_names) }
     }
 
     /// Takes an event from the buffer.
@@ -68,6 +80,46 @@ impl Log {
     /// # Errors
     /// If it cannot be written.
     pub fn write<W: Write>(&mut self, until: u64, writer: &mut Writer<W>) -> io::Result<()> {
+        let events = self.ordered(until);
+        self.put(&events, writer)
+    }
+
+    /// Keeps the same in the ring, and drops what is too old by now.
+    pub fn keep(&mut self, until: u64, now: u64) {
+        let events = self.ordered(until);
+        let (ring, discarded) = (&mut self.ring, &mut self.discarded);
+        if let Some(ring) = ring {
+            ring.push(events, now, |event| discarded[usize::from(event.what.kind())] += 1);
+        }
+    }
+
+    /// When the ring begins.
+    pub fn first(&self, now: u64) -> u64 {
+        let start = self.start.unwrap_or(0);
+        self.ring.as_ref().map_or(start, |ring| ring.first(now).max(start))
+    }
+
+    /// Writes the ring, as if the recording had begun with its first event.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn save<W: Write>(&mut self, first: u64, writer: &mut Writer<W>) -> io::Result<()> {
+        let Some(ring) = &mut self.ring else { return Ok(()) };
+        let (mut before, events) = ring.take();
+        before.iter_mut().for_each(|event| event.time = first);
+        self.put(&before, writer)?;
+        self.put(&events, writer)
+    }
+
+    fn put<W: Write>(&mut self, events: &[Event], writer: &mut Writer<W>) -> io::Result<()> {
+        for event in events {
+            self.written[usize::from(event.what.kind())] += 1;
+        }
+        if events.is_empty() { Ok(()) } else { writer.events(events) }
+    }
+
+    /// All that is older than `until` by the slack, in order of time.
+    fn ordered(&mut self, until: u64) -> Vec<Event> {
         let start = self.start.unwrap_or(0);
         for event in &mut self.waiting {
             if matches!(event.what, What::Task { .. } | What::Object { .. }) {
@@ -88,9 +140,14 @@ impl Log {
             self.late += u64::from(event.time < self.latest);
             event.time = event.time.max(self.latest);
             self.latest = event.time;
-            self.written[usize::from(event.what.kind())] += 1;
+            if let What::Switch { next, .. } = event.what {
+                let came = self.running.insert(event.cpu, next);
+                if let Some(came) = came.filter(|came| *came != event.tid) {
+                    *self.unseen.entry(came).or_default() += 1;
+                }
+            }
         }
-        if events.is_empty() { Ok(()) } else { writer.events(&events) }
+        events
     }
 
     /// Adds what was counted here to what was counted in the kernel.
@@ -101,6 +158,18 @@ impl Log {
             *counts.emitted.entry(name).or_default() += count;
         }
         counts.late = self.late;
+        for (task, count) in &self.unseen {
+            *counts.lost_by_task.entry(*task).or_default() += count;
+        }
+        let forgotten = self.ring.as_ref().map_or(0, |ring| ring.forgotten);
+        for (what, count) in [
+            ("switches that the kernel did not hand over", self.unseen.values().sum()),
+            ("objects that were seen too long before the snapshot to be in it", forgotten),
+        ] {
+            if count > 0 {
+                counts.unresolved.insert(what.to_string(), count);
+            }
+        }
         if self.unknown > 0 {
             counts.unresolved.insert("events of unknown kinds".to_string(), self.unknown);
         }

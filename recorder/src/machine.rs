@@ -1,6 +1,8 @@
 //! What `/proc` and `/sys` say when a recording begins.
 
-use recording::{Event, Machine, Overhead, What};
+pub mod snapshot;
+
+use recording::{Conditions, Event, Machine, Overhead, What};
 use std::fs;
 use std::path::Path;
 
@@ -12,6 +14,11 @@ pub fn now() -> u64 {
 /// The CPU time of this thread, in nanoseconds.
 pub fn thread_time() -> u64 {
     read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// The CPU time of this process, in nanoseconds.
+pub fn process_time() -> u64 {
+    read_clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
 fn read_clock(clock: libc::clockid_t) -> u64 {
@@ -67,6 +74,7 @@ pub fn machine(start: u64, causes_of: &str, overhead: Option<Overhead>) -> Machi
         causes_of: causes_of.to_string(),
         start,
         overhead,
+        conditions: Conditions::default(),
     }
 }
 

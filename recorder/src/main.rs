@@ -1,5 +1,6 @@
 //! Records what this machine's scheduler does while a command runs, and why its tasks wait.
 
+mod budget;
 mod calibration;
 mod calls;
 mod command;
@@ -7,19 +8,26 @@ mod error;
 mod log;
 mod machine;
 mod probe;
+mod ring;
+mod trigger;
 
+use budget::Budget;
 use clap::Parser;
 use command::Command;
 use error::Error;
 use log::Log;
-use probe::Probe;
-use recording::{End, Event, Writer};
+use machine::snapshot;
+use probe::{Probe, Scope};
+use recording::{Counts, End, Event, Machine, Writer};
 use std::ffi::OsString;
-use std::fs::File;
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use trigger::Trigger;
 
 /// Records the scheduling events of all CPUs, and the calls of the command's tasks
 #[derive(Parser, Debug)]
@@ -34,12 +42,29 @@ struct Arguments {
     /// The calls of this process, too, and of all that it starts from now on
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
+    /// The calls of all tasks in this control group (version 2) and below, too: its path below the
+    /// root of the groups
+    #[arg(long, value_name = "GROUP")]
+    cgroup: Option<PathBuf>,
     /// The calls of all tasks
     #[arg(long)]
     all: bool,
+    /// Leave out detail, by name, to stay below this share of the CPU time of all CPUs: 3%
+    #[arg(long, value_name = "SHARE", value_parser = percent)]
+    budget: Option<f64>,
+    /// Keep only this last while, such as 10s, and write it when --when happens or the command ends
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    snapshot: Option<Duration>,
+    /// What to write the snapshot for: SIGUSR1, SIGUSR2 or SIGHUP to the recorder, or a command of
+    /// the shell, run once a second, that succeeds
+    #[arg(long, value_name = "SIGNAL|COMMAND", requires = "snapshot")]
+    when: Option<String>,
     /// Write program-N instead of the names of tasks
     #[arg(long)]
     hide_names: bool,
+    /// Write the paths of the files that are open at the beginning
+    #[arg(long)]
+    paths: bool,
     /// Drop every nth sched_waking behind the counters' back: the recording must be refused
     #[arg(long, value_name = "N", default_value_t = 0, hide = true)]
     canary: u32,
@@ -67,57 +92,164 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), Error> {
+    let scope = scope(arguments)?;
     if arguments.check {
-        return Probe::load(arguments.all, 0).map(drop);
+        return Probe::load(scope, 0).map(drop);
     }
     ctrlc::set_handler(|| ENDED.store(true, Relaxed))
         .map_err(|error| Error::Internal(error.to_string()))?;
-    let path = arguments.output.as_deref().unwrap_or(std::path::Path::new("recording.rec"));
-    let output = |error: std::io::Error| {
-        Error::Usage(format!("{}: cannot write it: {error}", path.display()))
-    };
+    let path = arguments.output.as_deref().unwrap_or(Path::new("recording.rec"));
+    let output =
+        |error: io::Error| Error::Usage(format!("{}: cannot write it: {error}", path.display()));
     let before = calibration::batches();
-    let mut probe = Probe::load(arguments.all, arguments.canary)?;
+    let mut probe = Probe::load(scope, arguments.canary)?;
     let file = File::create(path).map_err(output)?;
+    let mut trigger = arguments.when.as_deref().map(Trigger::new).transpose()?;
     let mut command = Command::hold(&arguments.command)?;
     probe.attach()?;
     let overhead = calibration::overhead(&before, &probe)?;
-    let mut log = Log::new(arguments.hide_names);
+    let mut log = match arguments.snapshot {
+        Some(length) => {
+            let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
+            Log::of_the_last(length, arguments.hide_names)
+        }
+        None => Log::new(arguments.hide_names),
+    };
     let buffer = probe.buffer()?;
     buffer.consume(&mut log)?;
-    for pid in arguments.pid.into_iter().chain([command.pid()]) {
-        machine::threads(pid).try_for_each(|tid| probe.trace(tid))?;
+    let processes: Vec<u32> = arguments.pid.into_iter().chain([command.pid()]).collect();
+    for pid in &processes {
+        machine::threads(*pid).try_for_each(|tid| probe.trace(tid))?;
     }
+    let _measured = arguments.budget.map(|_| Probe::measure()).transpose()?;
     let start = machine::now();
-    let causes_of = match (arguments.all, arguments.pid) {
-        (true, _) => "all",
-        (false, Some(_)) => "pid",
-        (false, None) => "command",
-    };
-    let machine = machine::machine(start, causes_of, overhead);
+    let mut machine = machine::machine(start, causes_of(arguments), overhead);
+    let cpus = machine.cpus;
+    machine.conditions = snapshot::conditions(&machine.release, cpus, &processes, arguments.paths);
     let mut writer = Writer::new(file, &machine).map_err(output)?;
-    let tasks: Vec<Event> = machine::tasks(start);
+    let mut tasks: Vec<Event> = machine::tasks(start);
+    tasks.extend(snapshot::settings(start, &tasks));
     log.begin(start, tasks);
+    let mut budget = arguments.budget.map(|percent| Budget::new(percent, &probe, start));
     command.release()?;
     let mut counted = Instant::now();
-    let mut status = None;
-    while status.is_none() && !ENDED.load(Relaxed) {
+    let (mut status, mut triggered) = (None, false);
+    while status.is_none() && !triggered && !ENDED.load(Relaxed) {
         std::thread::sleep(PAUSE);
         status = command.ended();
+        triggered = trigger.as_mut().map_or(Ok(false), Trigger::happened)?;
         let until = machine::now();
         buffer.consume(&mut log)?;
+        budget.as_mut().map_or(Ok(()), |budget| budget.keep(&probe))?;
+        if arguments.snapshot.is_some() {
+            log.keep(until, until);
+            continue;
+        }
         log.write(until, &mut writer).map_err(output)?;
         if counted.elapsed() > COUNTERS {
             counted = Instant::now();
-            writer.counts(&log.counts(probe.counts()?)).map_err(output)?;
+            let counts = counts(&log, &probe, budget.as_ref())?;
+            writer.counts(&counts).map_err(output)?;
         }
     }
     probe.detach();
     // What runs on another CPU now still writes its event.
     std::thread::sleep(PAUSE);
     buffer.consume(&mut log)?;
-    log.write(u64::MAX, &mut writer).map_err(output)?;
-    let status = status.or_else(|| command.interrupt());
-    writer.end(&End { counts: log.counts(probe.counts()?), status }).map_err(output)?;
+    if arguments.snapshot.is_some() {
+        let now = machine::now();
+        log.keep(u64::MAX, now);
+        writer = begin_again(path, &mut machine, log.first(now)).map_err(output)?;
+        log.save(machine.start, &mut writer).map_err(output)?;
+    } else {
+        log.write(u64::MAX, &mut writer).map_err(output)?;
+    }
+    if !triggered {
+        status = status.or_else(|| command.interrupt());
+    }
+    let counts = counts(&log, &probe, budget.as_ref())?;
+    writer.end(&End { counts, status }).map_err(output)?;
+    if triggered {
+        // The command is the program, or the time for which others were to be recorded.
+        if causes_of(arguments) == "command" {
+            command.wait()
+        } else {
+            command.interrupt()
+        };
+    }
     Ok(())
+}
+
+/// A snapshot's file begins when its first event is known.
+fn begin_again(path: &Path, machine: &mut Machine, start: u64) -> io::Result<Writer<File>> {
+    machine.start = start;
+    Writer::new(File::create(path)?, machine)
+}
+
+fn counts(log: &Log, probe: &Probe, budget: Option<&Budget>) -> Result<Counts, Error> {
+    let mut counts = log.counts(probe.counts()?);
+    if let Some(budget) = budget {
+        counts.shed.clone_from(&budget.shed);
+        if budget.exceeded > 0 {
+            let what =
+                "windows of 100 ms with recording above its budget, and nothing to leave out";
+            counts.unresolved.insert(what.to_string(), budget.exceeded);
+        }
+    }
+    Ok(counts)
+}
+
+fn causes_of(arguments: &Arguments) -> &'static str {
+    match (arguments.all, &arguments.cgroup, arguments.pid) {
+        (true, ..) => "all",
+        (false, Some(_), _) => "cgroup",
+        (false, None, Some(_)) => "pid",
+        (false, None, None) => "command",
+    }
+}
+
+fn scope(arguments: &Arguments) -> Result<Scope, Error> {
+    let Some(group) = arguments.cgroup.as_ref().filter(|_| !arguments.all) else {
+        return Ok(if arguments.all { Scope::All } else { Scope::Traced });
+    };
+    let root = snapshot::cgroup_root().ok_or_else(|| {
+        Error::Missing(
+            "--cgroup needs control groups of version 2: mount -t cgroup2 none FOLDER".into(),
+        )
+    })?;
+    let relative: PathBuf = group
+        .strip_prefix(&root)
+        .unwrap_or(group)
+        .components()
+        .filter(|part| matches!(part, std::path::Component::Normal(_)))
+        .collect();
+    let folder = root.join(&relative);
+    let id = fs::metadata(folder.join("cgroup.procs"))
+        .and_then(|_| fs::metadata(&folder))
+        .map_err(|_| Error::Usage(format!("{}: there is no such group", folder.display())))?
+        .ino();
+    Ok(Scope::Cgroup { id, level: relative.components().count() as u32 })
+}
+
+/// `3%`, of a number above zero.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').and_then(|number| number.parse().ok());
+    number
+        .filter(|number| *number > 0.0 && *number <= 100.0)
+        .ok_or_else(|| "a share is a number above 0 and up to 100 with its sign, as in 3%".into())
+}
+
+/// `10s`, `500ms`, `2min`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().unwrap_or(0);
+    let ms = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "min" => 60_000,
+        _ => 0,
+    };
+    let time = number.checked_mul(ms).filter(|time| *time > 0).map(Duration::from_millis);
+    time.ok_or_else(|| "a time is a number above 0 with a unit, as in 10s, 500ms or 2min".into())
 }

@@ -3,6 +3,7 @@
 use crate::calls;
 use crate::error::Error;
 use crate::log::{Log, by_name};
+use libbpf_rs::libbpf_sys;
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{
     Link, Map, MapCore, MapFlags, Object, ObjectBuilder, RingBuffer, RingBufferBuilder,
@@ -11,17 +12,21 @@ use recording::{Counts, Event};
 use std::cell::RefCell;
 use std::fs;
 use std::mem;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.bpf.o"));
 
 /// What is not resolved, in the order of the program's `enum unresolved`.
-const PROBLEMS: [&str; 5] = [
+const PROBLEMS: [&str; 7] = [
     "calls about a descriptor that was not open",
     "calls of 32-bit tasks, which are not recorded",
     "tasks beyond the recorder's table, whose calls are not recorded",
     "polls of more than 64 descriptors, of which the first 64 are recorded",
     "arguments of calls that could not be read",
+    "entries of polls that were left out to stay within the budget",
+    "calls that did not wait and were left out to stay within the budget",
 ];
 
 /// The name of events that the kernel did not hand over, among the lost ones.
@@ -37,6 +42,18 @@ const OPTIONAL: [&str; 5] =
 /// The counters at the beginning of what a CPU has, in numbers of 8 bytes.
 const COUNTERS: usize = 16 + 16 + 8;
 
+/// Whose calls are recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scope {
+    /// Of the tasks that are traced, and of what they start.
+    Traced,
+    /// Of these, and of the tasks in this control group and below: the inode of its folder, and how
+    /// many folders it is below the root.
+    Cgroup { id: u64, level: u32 },
+    /// Of all tasks.
+    All,
+}
+
 /// The BPF program.
 pub struct Probe {
     object: Object,
@@ -50,7 +67,7 @@ impl Probe {
     ///
     /// # Errors
     /// [`Error::Missing`] if this machine cannot have it.
-    pub fn load(all: bool, canary: u32) -> Result<Probe, Error> {
+    pub fn load(scope: Scope, canary: u32) -> Result<Probe, Error> {
         // SAFETY: it has no arguments.
         if unsafe { libc::geteuid() } != 0 {
             return Err(Error::Missing("recording causes needs root: run it with sudo".into()));
@@ -73,7 +90,15 @@ impl Probe {
                 name if name.ends_with(".rodata.calls") => {
                     value[..calls::CALLS].copy_from_slice(&calls::table());
                 }
-                name if name.ends_with(".rodata.all") => value[0] = u8::from(all),
+                name if name.ends_with(".rodata.all") => {
+                    value[0] = u8::from(scope == Scope::All);
+                }
+                name if name.ends_with(".rodata.cgroup") => {
+                    if let Scope::Cgroup { id, level } = scope {
+                        value[..8].copy_from_slice(&id.to_ne_bytes());
+                        value[8..12].copy_from_slice(&level.to_ne_bytes());
+                    }
+                }
                 name if name.ends_with(".rodata.canary") => {
                     value[..4].copy_from_slice(&canary.to_ne_bytes());
                 }
@@ -198,6 +223,39 @@ impl Probe {
         let infos = ProgInfoIter::with_query_opts(ProgInfoQueryOptions::default());
         let ours = infos.filter(|info| self.ids.contains(&info.id));
         ours.map(|info| info.recursion_misses).sum()
+    }
+
+    /// Lets the kernel measure how long its programs run, until the result is dropped.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if it cannot.
+    pub fn measure() -> Result<OwnedFd, Error> {
+        // SAFETY: a number in, a descriptor or an error out.
+        let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
+        if fd < 0 {
+            return Err(Error::Missing(
+                "a budget needs Linux 5.8 or newer, which measures programs in BPF".into(),
+            ));
+        }
+        // SAFETY: it was just opened, and nobody else has it.
+        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    }
+
+    /// Nanoseconds for which the programs ran, while it was measured.
+    pub fn run_time(&self) -> u64 {
+        let infos = ProgInfoIter::with_query_opts(ProgInfoQueryOptions::default());
+        infos.filter(|info| self.ids.contains(&info.id)).map(|info| info.run_time_ns).sum()
+    }
+
+    /// Leaves out detail: the level of the BPF program.
+    ///
+    /// # Errors
+    /// If the kernel does not take it.
+    pub fn shed(&self, level: u32) -> Result<(), Error> {
+        let failed = |error| Error::Internal(format!("detail cannot be left out: {error:#}"));
+        let maps = self.object.maps().find(|map| map.name().as_bytes().ends_with(b".data.shed"));
+        let map = maps.ok_or_else(|| Error::Internal("there is no map of levels".into()))?;
+        map.update(&0_u32.to_ne_bytes(), &level.to_ne_bytes(), MapFlags::ANY).map_err(failed)
     }
 
     fn map(&self, name: &str) -> Result<Map<'_>, Error> {

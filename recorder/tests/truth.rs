@@ -6,6 +6,8 @@
 
 #[path = "truth/operations.rs"]
 mod operations;
+#[path = "truth/options.rs"]
+mod options;
 #[path = "truth/witness.rs"]
 mod witness;
 
@@ -25,12 +27,16 @@ const RECORDER: &str = env!("CARGO_BIN_EXE_schedlab-recorder");
 /// What must hold, and how it is tried in a folder.
 type Test = (&'static str, fn(&Path));
 
-const TESTS: [Test; 5] = [
+const TESTS: [Test; 9] = [
     ("known operations are recorded, each about its object", known_operations),
     ("perf counts the same switches, wakeups and migrations", witness::same_as_perf),
     ("a dropped event is noticed", a_dropped_event_is_noticed),
     ("a killed recorder leaves a readable file and no probe", killed),
     ("names are hidden on request, equal ones alike", hidden_names),
+    ("a snapshot has the last while, and all to read it", options::snapshot),
+    ("a budget leaves out detail in order, by name", options::budget),
+    ("the calls of a control group are recorded, and no others", options::cgroup),
+    ("what was open and set before is in the recording", options::conditions),
 ];
 
 fn main() -> ExitCode {

@@ -29,11 +29,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod conditions;
 mod event;
 mod machine;
 mod reader;
 mod writer;
 
+pub use conditions::{Cgroup, Conditions, Descriptor, Frequency};
 pub use event::{Class, Event, What};
 pub use machine::{Counts, End, Machine, Overhead};
 pub use reader::{Damage, Outcome, Reader};
@@ -52,6 +54,11 @@ const MACHINE: u32 = 1;
 const EVENTS: u32 = 2;
 const COUNTS: u32 = 3;
 const END: u32 = 4;
+
+/// The XXH3-128 of some bytes, in hexadecimal digits.
+pub fn fingerprint(bytes: &[u8]) -> String {
+    format!("{:032x}", twox_hash::XxHash3_128::oneshot(bytes))
+}
 
 fn checksum(kind: u32, length: u32, content: &[u8]) -> u64 {
     let mut hasher = twox_hash::XxHash3_128::new();

@@ -1,5 +1,6 @@
 //! What a recording says beside its events.
 
+use crate::Conditions;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -23,6 +24,8 @@ pub struct Machine {
     pub start: u64,
     /// What one recorded call costs, measured before the recording.
     pub overhead: Option<Overhead>,
+    /// What the machine was set to, and what the tasks had open, when the recording began.
+    pub conditions: Conditions,
 }
 
 /// The cost of recording, from repeated batches of a calibrated loop.
@@ -56,6 +59,8 @@ pub struct Counts {
     pub lost_by_cpu: BTreeMap<u16, u64>,
     /// The same, by task.
     pub lost_by_task: BTreeMap<u32, u64>,
+    /// What was left out to stay within a budget, and from when on: nanoseconds after the start.
+    pub shed: BTreeMap<String, u64>,
     /// Events that came after a later one was written; they have that one's time.
     pub late: u64,
     /// Calls whose object was not resolved, calls of 32-bit tasks, tasks beyond the table's size,
