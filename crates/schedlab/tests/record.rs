@@ -39,6 +39,10 @@ impl Scratch {
 
     /// `schedlab record -o recording COMMAND` with this perf before all others, and this recorder.
     fn record(&self, output: &str, command: &[&str]) -> Output {
+        self.record_with(&[], output, command)
+    }
+
+    fn record_with(&self, options: &[&str], output: &str, command: &[&str]) -> Output {
         let path = format!("{}:/usr/bin:/bin:/usr/sbin:/sbin", self.0.join("bin").display());
         let mut schedlab = Command::new(env!("CARGO_BIN_EXE_schedlab"));
         let recorder = self.0.join("schedlab-recorder");
@@ -48,7 +52,9 @@ impl Scratch {
         schedlab
             .current_dir(&self.0)
             .env("PATH", path)
-            .args(["record", "-o", output, "--"])
+            .args(["record", "-o", output])
+            .args(options)
+            .arg("--")
             .args(command);
         schedlab.output().expect("the program starts")
     }
@@ -140,6 +146,26 @@ fn without_the_recorder_perf_records_and_the_output_says_so() {
     assert!(
         String::from_utf8_lossy(&output.stdout).starts_with("recorded without causes, by perf")
     );
+}
+
+/// Options that perf does not have are not dropped in silence, and reach the recorder.
+#[test]
+fn what_only_the_recorder_can_do_does_not_fall_back() {
+    let scratch =
+        Scratch::new("options").perf(&working_perf()).recorder("echo no BPF >&2; exit 77");
+    let options = ["--budget=3%", "--snapshot=10s", "--hide-names", "--paths", "--cgroup=a"];
+    for option in options {
+        let name = option.split('=').next().expect("a name");
+        let output = scratch.record_with(&[option], "a.rec", &["true"]);
+        says(&output, 77, &[name, "needs the recorder of causes", "no BPF"]);
+        let output = scratch.record_with(&[option], "perf.data", &["true"]);
+        says(&output, 2, &[name, "NAME.rec"]);
+    }
+    assert_eq!(scratch.files(), ["schedlab-recorder"], "nothing is recorded");
+    let scratch = scratch.recorder("[ \"$1\" = --check ] && exit 0; echo \"$*\" >&2; exit 1");
+    let given = ["--pid=1", "--budget=3%", "--snapshot=10s", "--when=test -e a", "--hide-names"];
+    let output = scratch.record_with(&given, "a.rec", &["true", "x"]);
+    says(&output, 1, &[&format!("-o a.rec {} -- true x", given.join(" "))]);
 }
 
 #[test]

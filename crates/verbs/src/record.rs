@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use worlds::host::record;
-use worlds::host::recorder::{Recorder, Scope, has_causes};
+use worlds::host::recorder::{Recorder, Request, Scope, has_causes};
 
 /// Records the scheduler of this machine while a command runs
 ///
@@ -20,7 +20,9 @@ use worlds::host::recorder::{Recorder, Scope, has_causes};
 /// Ctrl-C ends the recording and keeps it.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  sudo schedlab record -- make -j8\n  sudo schedlab record -o \
-                        server.rec --pid 4711 -- sleep 10\n  sudo schedlab record -o \
+                        server.rec --pid 4711 -- sleep 10\n  sudo \
+                        schedlab record -o slow.rec --pid 4711 --budget 3% --snapshot 10s --when \
+                        'test -e /run/slow' -- sleep 1d\n  sudo schedlab record -o \
                         build.perf.data.zst -- make -j8    # perf, without causes\n\nThen: \
                         schedlab inspect recording.rec, schedlab compare recording.rec -o \
                         results\nExit codes: 2 the command cannot be started or the file not be \
@@ -34,9 +36,31 @@ pub struct Record {
     /// Causes of this process and of all that it starts, too
     #[arg(long, value_name = "PID", conflicts_with = "all")]
     pid: Option<u32>,
+    /// Causes of the tasks in this control group (version 2) and below, too: its path below the
+    /// root of the groups
+    #[arg(long, value_name = "GROUP", conflicts_with_all = ["all", "pid"])]
+    cgroup: Option<PathBuf>,
     /// Causes of all tasks
     #[arg(long)]
     all: bool,
+    /// Leave out detail, by name, so that recording takes less than this share of the time of all
+    /// CPUs: 3%
+    #[arg(long, value_name = "SHARE")]
+    budget: Option<String>,
+    /// Keep only the last while, such as 10s, in memory; write it when --when happens, or the
+    /// command ends
+    #[arg(long, value_name = "TIME")]
+    snapshot: Option<String>,
+    /// Write the snapshot for this: SIGUSR1, SIGUSR2 or SIGHUP to schedlab-recorder, or a command of
+    /// the shell that succeeds; it runs once a second
+    #[arg(long, value_name = "SIGNAL|COMMAND", requires = "snapshot")]
+    when: Option<String>,
+    /// Write program-N instead of the names of tasks
+    #[arg(long)]
+    hide_names: bool,
+    /// Write the paths of the files that are open at the beginning
+    #[arg(long)]
+    paths: bool,
     /// The command, with its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -59,27 +83,53 @@ impl Record {
         if self.output.as_deref().is_none_or(has_causes) {
             return match Recorder::find() {
                 Ok(recorder) => Ok(Ok(recorder)),
+                // perf would record more than was asked for.
+                Err(Error::Missing(reason)) if let Some(option) = self.only_with_causes() => {
+                    Err(Error::Missing(format!("{option} needs the recorder of causes: {reason}")))
+                }
                 Err(Error::Missing(reason)) => Ok(Err(Some(reason))),
                 Err(error) => Err(error),
             };
         }
-        if self.pid.is_some() || self.all {
-            return Err(Error::Usage(
-                "--pid and --all are for recordings with causes: name the file NAME.rec"
-                    .to_string(),
-            ));
+        let scope = [("--pid", self.pid.is_some()), ("--all", self.all)];
+        let scope = scope.into_iter().find_map(|(option, given)| given.then_some(option));
+        if let Some(option) = scope.or(self.only_with_causes()) {
+            return Err(Error::Usage(format!(
+                "{option} is for recordings with causes: name the file NAME.rec"
+            )));
         }
         Ok(Err(None))
     }
 
+    /// An option without which the recording would be another one.
+    fn only_with_causes(&self) -> Option<&'static str> {
+        let given = [
+            ("--cgroup", self.cgroup.is_some()),
+            ("--budget", self.budget.is_some()),
+            ("--snapshot", self.snapshot.is_some()),
+            ("--hide-names", self.hide_names),
+            ("--paths", self.paths),
+        ];
+        given.into_iter().find_map(|(option, given)| given.then_some(option))
+    }
+
     fn with_causes(&self, recorder: &Recorder) -> Result<PathBuf, Error> {
         let file = self.output.clone().unwrap_or_else(|| PathBuf::from("recording.rec"));
-        let scope = match self.pid {
-            Some(pid) => Scope::Process(pid),
-            None if self.all => Scope::All,
-            None => Scope::Command,
+        let scope = match (self.pid, &self.cgroup) {
+            (Some(pid), _) => Scope::Process(pid),
+            (None, Some(group)) => Scope::Cgroup(group.clone()),
+            (None, None) if self.all => Scope::All,
+            (None, None) => Scope::Command,
         };
-        let status = recorder.record(&self.command, &file, &scope)?;
+        let request = Request {
+            scope,
+            budget: self.budget.clone(),
+            snapshot: self.snapshot.clone(),
+            when: self.when.clone(),
+            hide_names: self.hide_names,
+            paths: self.paths,
+        };
+        let status = recorder.record(&self.command, &file, &request)?;
         print("recorded with causes, by schedlab-recorder\n")?;
         report_status(status);
         Ok(file)

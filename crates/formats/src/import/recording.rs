@@ -133,6 +133,12 @@ impl Reading<'_, '_> {
         for (what, count) in &counts.unresolved {
             warnings.push(format!("{count} {what} (release {})", machine.release));
         }
+        for (what, from) in &counts.shed {
+            warnings.push(format!(
+                "from {:.1} s on it leaves out {what}, to stay within its budget",
+                *from as f64 / 1e9
+            ));
+        }
         self.recorder.lose(Lost::Records(counts.lost()));
         Ok(())
     }
@@ -225,6 +231,15 @@ mod tests {
     fn what_a_killed_recorder_leaves_is_read_with_a_warning() {
         let recording = outcome("cut", counts(), 1).unwrap();
         assert!(recording.report.warnings.iter().any(|warning| warning.contains("killed")));
+    }
+
+    #[test]
+    fn what_a_budget_left_out_is_a_warning() {
+        let mut counts = counts();
+        counts.shed.insert("entries of polls".to_string(), 1_250_000_000);
+        let recording = outcome("shed", counts, 0).unwrap();
+        let warned = |warning: &String| warning.contains("from 1.2 s on it leaves out entries");
+        assert!(recording.report.warnings.iter().any(warned), "{:?}", recording.report.warnings);
     }
 
     #[test]

@@ -29,8 +29,54 @@ pub enum Scope {
     Command,
     /// This process as well, and all that it starts.
     Process(u32),
+    /// The tasks of this control group and below as well.
+    Cgroup(PathBuf),
     /// All tasks.
     All,
+}
+
+/// What is recorded, and how much of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// Whose calls.
+    pub scope: Scope,
+    /// The share of the CPU time below which the recorder is to stay, such as `3%`.
+    pub budget: Option<String>,
+    /// The last while that is kept, such as `10s`.
+    pub snapshot: Option<String>,
+    /// The signal or command of the shell for which a snapshot is written.
+    pub when: Option<String>,
+    /// `program-N` stands for the names of tasks.
+    pub hide_names: bool,
+    /// The paths of open files are written.
+    pub paths: bool,
+}
+
+impl Request {
+    /// As options of the program.
+    fn options(&self) -> Vec<OsString> {
+        let mut options = Vec::new();
+        let mut add = |name: &str, value: &OsStr| {
+            let mut option = OsString::from(format!("--{name}="));
+            option.push(value);
+            options.push(option);
+        };
+        match &self.scope {
+            Scope::Command => {}
+            Scope::Process(pid) => add("pid", pid.to_string().as_ref()),
+            Scope::Cgroup(group) => add("cgroup", group.as_ref()),
+            Scope::All => options.push("--all".into()),
+        }
+        let mut add = |name: &str, value: &Option<String>| {
+            options.extend(value.iter().map(|value| format!("--{name}={value}").into()));
+        };
+        add("budget", &self.budget);
+        add("snapshot", &self.snapshot);
+        add("when", &self.when);
+        options.extend(self.hide_names.then(|| "--hide-names".into()));
+        options.extend(self.paths.then(|| "--paths".into()));
+        options
+    }
 }
 
 impl Recorder {
@@ -72,19 +118,13 @@ impl Recorder {
         &self,
         command: &[OsString],
         file: &Path,
-        scope: &Scope,
+        request: &Request,
     ) -> Result<Option<ExitStatus>, Error> {
         if let Some(program) = command.first() {
             find_command(program, "record")?;
         }
         let mut recorder = Command::new(&self.program);
-        recorder.arg("-o").arg(file);
-        match scope {
-            Scope::Command => {}
-            Scope::Process(pid) => drop(recorder.arg(format!("--pid={pid}"))),
-            Scope::All => drop(recorder.arg("--all")),
-        }
-        recorder.arg("--").args(command);
+        recorder.arg("-o").arg(file).args(request.options()).arg("--").args(command);
         let status = supervise(&mut recorder, PROGRAM)?.status;
         // It has already said why.
         let failed = |what| format!("{PROGRAM} {what}; its message is above");
