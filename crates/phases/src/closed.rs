@@ -65,6 +65,12 @@ pub struct Closed {
     /// Pipes with non-default options.
     #[serde(rename = "pipe", default, skip_serializing_if = "is_default")]
     pub pipes: BTreeMap<String, PipeOptions>,
+    /// Pairs of sockets with non-default options.
+    #[serde(rename = "socket", default, skip_serializing_if = "is_default")]
+    pub sockets: BTreeMap<String, SocketOptions>,
+    /// Event counters with non-default options.
+    #[serde(rename = "eventfd", default, skip_serializing_if = "is_default")]
+    pub eventfds: BTreeMap<String, EventfdOptions>,
     /// Devices with non-default options.
     #[serde(rename = "device", default, skip_serializing_if = "is_default")]
     pub devices: BTreeMap<String, DeviceOptions>,
@@ -173,6 +179,8 @@ pub enum Phase {
     Run(Nanos),
     /// Sleeps for this long.
     Sleep(Nanos),
+    /// Sleeps until this long after the start of the run; not at all if that is over.
+    SleepUntil(Nanos),
     /// Sleeps until the timer expires next, see [`TimerPhase`].
     Timer(TimerPhase),
     /// Gives up the CPU and stays runnable.
@@ -215,6 +223,53 @@ pub enum Phase {
         #[serde(deserialize_with = "admitted::<_, Bytes, _>")]
         #[cfg_attr(feature = "schema", schemars(with = "Bytes"))]
         bytes: u64,
+    },
+    /// Sends to the other end of a pair of Unix sockets, and blocks until all bytes are on their way.
+    Send {
+        /// The pair of sockets.
+        socket: String,
+        /// The number of bytes; of a datagram all, of a stream in messages of the kernel's size.
+        #[serde(deserialize_with = "admitted::<_, Bytes, _>")]
+        #[cfg_attr(feature = "schema", schemars(with = "Bytes"))]
+        bytes: u64,
+        /// Whether they go from the second end to the first. By default the first end sends.
+        #[serde(default, skip_serializing_if = "is_default")]
+        reply: bool,
+    },
+    /// Receives from the other end of a pair of Unix sockets.
+    Receive {
+        /// The pair of sockets.
+        socket: String,
+        /// The number of bytes; of datagrams the task receives one, of at most this size.
+        #[serde(deserialize_with = "admitted::<_, Bytes, _>")]
+        #[cfg_attr(feature = "schema", schemars(with = "Bytes"))]
+        bytes: u64,
+        /// Whether the task continues with as many of the bytes as are there, at least one, as
+        /// `recv(2)` does. By default it blocks until all have been received.
+        #[serde(default, skip_serializing_if = "is_default")]
+        partial: bool,
+        /// Whether it receives at the first end what the second sends as a reply.
+        #[serde(default, skip_serializing_if = "is_default")]
+        reply: bool,
+    },
+    /// Adds to an event counter (`eventfd`), and wakes all that wait for it.
+    Post {
+        /// The counter.
+        eventfd: String,
+        /// What is added.
+        #[serde(
+            default = "one_more",
+            deserialize_with = "admitted::<_, Bytes, _>",
+            skip_serializing_if = "is_one_more"
+        )]
+        #[cfg_attr(feature = "schema", schemars(with = "Bytes"))]
+        count: u64,
+    },
+    /// Takes all of an event counter (`eventfd`), or one if it is a semaphore; blocks while it is
+    /// zero.
+    Take {
+        /// The counter.
+        eventfd: String,
     },
     /// Sends a request to a device and waits for it.
     Io(IoPhase),
@@ -380,6 +435,38 @@ impl Default for PipeOptions {
     }
 }
 
+/// How a pair of sockets behaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct SocketOptions {
+    /// What it carries.
+    pub kind: SocketKind,
+}
+
+/// What a pair of sockets carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum SocketKind {
+    /// A stream of bytes (`SOCK_STREAM`).
+    #[default]
+    Stream,
+    /// Datagrams, each received as a whole (`SOCK_DGRAM`).
+    Datagram,
+}
+
+/// How an event counter behaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct EventfdOptions {
+    /// Whether a task takes one, not all (`EFD_SEMAPHORE`).
+    pub semaphore: bool,
+    /// The count at the start.
+    pub count: u32,
+}
+
 /// How a device behaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -462,6 +549,14 @@ impl Closed {
 
 fn one() -> u32 {
     1
+}
+
+fn one_more() -> u64 {
+    1
+}
+
+fn is_one_more(count: &u64) -> bool {
+    *count == 1
 }
 
 fn is_one(count: &u32) -> bool {

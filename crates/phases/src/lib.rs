@@ -10,9 +10,9 @@ mod invalid;
 mod time;
 
 pub use closed::{
-    BarrierOptions, CgroupOptions, Closed, DeviceOptions, IoOperation, IoPhase, LoopPhase,
-    MutexOptions, Phase, PipeOptions, Place, ReservationOptions, SchedulingPolicy, Tasks,
-    TimerMode, TimerPhase,
+    BarrierOptions, CgroupOptions, Closed, DeviceOptions, EventfdOptions, IoOperation, IoPhase,
+    LoopPhase, MutexOptions, Phase, PipeOptions, Place, ReservationOptions, SchedulingPolicy,
+    SocketKind, SocketOptions, Tasks, TimerMode, TimerPhase,
 };
 pub use invalid::Invalid;
 pub use time::{DurationError, Nanos, Time};

@@ -12,6 +12,8 @@ pub enum Failure {
     File,
     Mutex,
     Cgroup,
+    Socket,
+    Eventfd,
 }
 
 /// The message for a refused class, nice value or slice.
@@ -29,6 +31,8 @@ impl Failure {
             4 => "a task was to be forked more often than its count says",
             8 => "a task cannot be put into its control group",
             5 => "a pipe cannot be used",
+            9 => "a socket cannot be used",
+            10 => "an event counter cannot be used",
             7 => {
                 "a mutex that lets its holder inherit cannot be taken: the tasks wait for each \
                  other, or the kernel has no CONFIG_FUTEX_PI"

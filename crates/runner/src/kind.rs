@@ -15,13 +15,17 @@ pub enum Kind {
     Barrier,
     Write,
     Read,
+    Send,
+    Receive,
+    Post,
+    Take,
     Io,
     Fork,
     Join,
 }
 
 /// The names of the kinds, in the order of [`Kind`].
-pub const KINDS: [&str; 14] = [
+pub const KINDS: [&str; 18] = [
     "yield", "run", "sleep", "timer", "lock", "unlock", "wait", "signal", "barrier", "write",
-    "read", "io", "fork", "join",
+    "read", "send", "receive", "post", "take", "io", "fork", "join",
 ];

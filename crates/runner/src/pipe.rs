@@ -1,5 +1,6 @@
-//! Pipes between tasks.
+//! Pipes, pairs of sockets and event counters between tasks.
 
+use phases::{EventfdOptions, SocketKind};
 use std::io;
 
 /// A new pipe of this capacity: the end to read from and the end to write to.
@@ -17,6 +18,58 @@ pub fn open(capacity: u64) -> Result<(i32, i32), String> {
         ));
     }
     Ok((ends[0], ends[1]))
+}
+
+/// A new pair of connected Unix sockets.
+pub fn pair(kind: SocketKind) -> Result<[i32; 2], String> {
+    let kind = match kind {
+        SocketKind::Stream => libc::SOCK_STREAM,
+        SocketKind::Datagram => libc::SOCK_DGRAM,
+    };
+    let mut ends = [0; 2];
+    // SAFETY: the kernel writes two numbers.
+    if unsafe { libc::socketpair(libc::AF_UNIX, kind | libc::SOCK_CLOEXEC, 0, ends.as_mut_ptr()) }
+        != 0
+    {
+        let error = io::Error::last_os_error();
+        return Err(format!("a pair of sockets cannot be made: {error}"));
+    }
+    match ends.iter().all(|&end| has_buffer(end)) {
+        true => Ok(ends),
+        false => Err(format!("the kernel refuses a socket a buffer of {BUFFER} bytes")),
+    }
+}
+
+/// The buffer of a socket to send from: the kernel's default, which an administrator may change.
+const BUFFER: i32 = 212_992;
+
+/// Gives a socket the usual buffer; false if the kernel refuses.
+fn has_buffer(socket: i32) -> bool {
+    // The kernel doubles what it is given.
+    let (half, mut real) = (BUFFER / 2, 0i32);
+    let mut size = size_of::<i32>() as u32;
+    // SAFETY: the kernel reads one number, and writes one.
+    unsafe {
+        libc::setsockopt(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, (&raw const half).cast(), size);
+        libc::getsockopt(
+            socket,
+            libc::SOL_SOCKET,
+            libc::SO_SNDBUF,
+            (&raw mut real).cast(),
+            &raw mut size,
+        );
+    }
+    real == BUFFER
+}
+
+/// A new event counter.
+pub fn counter(options: EventfdOptions) -> Result<i32, String> {
+    let flags = if options.semaphore { libc::EFD_SEMAPHORE } else { 0 };
+    // SAFETY: it takes numbers only.
+    match unsafe { libc::eventfd(options.count, flags | libc::EFD_CLOEXEC) } {
+        -1 => Err(format!("an event counter cannot be made: {}", io::Error::last_os_error())),
+        eventfd => Ok(eventfd),
+    }
 }
 
 /// Writes all of `bytes`; false if the pipe fails.

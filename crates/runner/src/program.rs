@@ -3,7 +3,8 @@
 use crate::kind::Kind;
 use crate::sync::Heir;
 use phases::{
-    Closed, IoOperation, LoopPhase, MutexOptions, Phase, SchedulingPolicy, Tasks, TimerMode,
+    Closed, EventfdOptions, IoOperation, LoopPhase, MutexOptions, Phase, SchedulingPolicy,
+    SocketKind, Tasks, TimerMode,
 };
 use schedlab_runner::class::Class;
 use std::collections::BTreeMap;
@@ -41,6 +42,16 @@ pub enum Op {
     Write { pipe: usize, bytes: usize },
     /// Reads from a pipe: all bytes, or what is there.
     Read { pipe: usize, bytes: usize, partial: bool },
+    /// Sends from an end of a pair of sockets.
+    Send { end: End, bytes: usize },
+    /// Receives at an end of a pair of sockets: all bytes, or what is there.
+    Receive { end: End, bytes: usize, partial: bool },
+    /// Adds to an event counter.
+    Post { eventfd: usize, count: u64 },
+    /// Takes from an event counter.
+    Take(usize),
+    /// Sleeps until this time after the begin of the job, in nanoseconds.
+    SleepUntil(u64),
     /// Reads or writes a file.
     Io { file: usize, bytes: usize, write: bool },
     /// Starts the next instance of a task.
@@ -54,6 +65,15 @@ pub enum Op {
     Repeat { back: usize, times: u64, depth: usize },
     /// Ends.
     End,
+}
+
+/// An end of a pair of sockets.
+#[derive(Clone, Copy, Debug)]
+pub struct End {
+    /// The number of the pair.
+    pub pair: usize,
+    /// 0 or 1.
+    pub side: usize,
 }
 
 /// Where the state of a timer is.
@@ -113,6 +133,10 @@ pub struct Program {
     pub barriers: Vec<u32>,
     /// The capacity of each pipe.
     pub pipes: Vec<u64>,
+    /// What each pair of sockets carries.
+    pub sockets: Vec<SocketKind>,
+    /// The event counters.
+    pub eventfds: Vec<EventfdOptions>,
     /// The files' names.
     pub files: Vec<String>,
     /// The number of shared timers.
@@ -174,6 +198,18 @@ impl Program {
                 .iter()
                 .map(|name| workload.pipes.get(name).copied().unwrap_or_default().capacity)
                 .collect(),
+            sockets: names
+                .sockets
+                .names
+                .iter()
+                .map(|name| workload.sockets.get(name).copied().unwrap_or_default().kind)
+                .collect(),
+            eventfds: names
+                .eventfds
+                .names
+                .iter()
+                .map(|name| workload.eventfds.get(name).copied().unwrap_or_default())
+                .collect(),
             files: names.files.names.clone(),
             shared_timers: names.shared_timers.names.len(),
             duration: workload.duration.map(|duration| duration.0),
@@ -208,6 +244,11 @@ impl Op {
             Op::Barrier(_) => Kind::Barrier,
             Op::Write { .. } => Kind::Write,
             Op::Read { .. } => Kind::Read,
+            Op::Send { .. } => Kind::Send,
+            Op::Receive { .. } => Kind::Receive,
+            Op::Post { .. } => Kind::Post,
+            Op::Take(_) => Kind::Take,
+            Op::SleepUntil(_) => Kind::Sleep,
             Op::Io { .. } => Kind::Io,
             Op::Fork(_) => Kind::Fork,
             Op::Join(_) => Kind::Join,
@@ -218,7 +259,11 @@ impl Op {
     /// The size of the buffer that it needs.
     pub fn bytes(&self) -> usize {
         match *self {
-            Op::Write { bytes, .. } | Op::Read { bytes, .. } | Op::Io { bytes, .. } => bytes,
+            Op::Write { bytes, .. }
+            | Op::Read { bytes, .. }
+            | Op::Send { bytes, .. }
+            | Op::Receive { bytes, .. }
+            | Op::Io { bytes, .. } => bytes,
             _ => 0,
         }
     }
@@ -274,6 +319,8 @@ struct Names<'a> {
     conditions: Numbering,
     barriers: Numbering,
     pipes: Numbering,
+    sockets: Numbering,
+    eventfds: Numbering,
     files: Numbering,
     shared_timers: Numbering,
 }
@@ -292,6 +339,8 @@ impl<'a> Names<'a> {
             conditions: Numbering::default(),
             barriers: Numbering::default(),
             pipes: Numbering::default(),
+            sockets: Numbering::default(),
+            eventfds: Numbering::default(),
             files: Numbering::default(),
             shared_timers: Numbering::default(),
         }
@@ -302,6 +351,11 @@ impl<'a> Names<'a> {
         let names_it = |task: &&Tasks| mentions(&task.phases, name);
         let users = || self.workload.tasks.iter().filter(names_it).map(|task| task.count).sum();
         self.workload.barriers.get(name).and_then(|barrier| barrier.tasks).unwrap_or_else(users)
+    }
+
+    fn is_datagram(&self, socket: &str) -> bool {
+        let options = self.workload.sockets.get(socket).copied().unwrap_or_default();
+        options.kind == SocketKind::Datagram
     }
 
     /// The ops of a task.
@@ -381,6 +435,20 @@ impl<'a> Names<'a> {
                     bytes: *bytes as usize,
                     partial: *partial,
                 },
+                Phase::Send { socket, bytes, reply } => Op::Send {
+                    end: End { pair: self.sockets.number(socket), side: usize::from(*reply) },
+                    bytes: *bytes as usize,
+                },
+                Phase::Receive { socket, bytes, partial, reply } => Op::Receive {
+                    end: End { pair: self.sockets.number(socket), side: usize::from(!*reply) },
+                    bytes: *bytes as usize,
+                    partial: *partial || self.is_datagram(socket),
+                },
+                Phase::Post { eventfd, count } => {
+                    Op::Post { eventfd: self.eventfds.number(eventfd), count: *count }
+                }
+                Phase::Take { eventfd } => Op::Take(self.eventfds.number(eventfd)),
+                Phase::SleepUntil(after) => Op::SleepUntil(after.0),
                 Phase::Io(io) => Op::Io {
                     file: self.files.number(&io.device),
                     bytes: io.bytes as usize,

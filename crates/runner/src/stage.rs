@@ -22,6 +22,10 @@ pub struct Stage {
     pub windows: Option<Windows>,
     /// The ends of each pipe: to read, to write.
     pub pipes: Vec<(i32, i32)>,
+    /// The ends of each pair of sockets.
+    pub sockets: Vec<[i32; 2]>,
+    /// The event counters.
+    pub eventfds: Vec<i32>,
     /// The files that stand for devices.
     pub files: Vec<DeviceFile>,
     /// Whether tasks add up what they used; not in a guest.
@@ -55,6 +59,13 @@ impl Stage {
         );
         let pipes =
             program.pipes.iter().map(|&capacity| pipe::open(capacity)).collect::<Result<_, _>>()?;
+        let sockets =
+            program.sockets.iter().map(|&kind| pipe::pair(kind)).collect::<Result<_, _>>()?;
+        let eventfds = program
+            .eventfds
+            .iter()
+            .map(|&options| pipe::counter(options))
+            .collect::<Result<_, _>>()?;
         let files =
             program.files.iter().map(|name| DeviceFile::create(name)).collect::<Result<_, _>>()?;
         let is_detailed = host.is_some_and(|host| !host.bare) && program.instances <= FEW;
@@ -64,6 +75,8 @@ impl Stage {
             shared,
             windows: job.windows,
             pipes,
+            sockets,
+            eventfds,
             files,
             reports_usage,
             is_detailed,

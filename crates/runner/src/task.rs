@@ -184,6 +184,24 @@ impl Task {
                     let read = if partial { read_some } else { read_all };
                     stage.expect(read(stage.pipes[pipe].0, &mut buffer[..bytes]), Failure::Pipe)
                 }
+                Op::Send { end, bytes } => {
+                    let socket = stage.sockets[end.pair][end.side];
+                    stage.expect(write_all(socket, &buffer[..bytes]), Failure::Socket)
+                }
+                Op::Receive { end, bytes, partial } => {
+                    let socket = stage.sockets[end.pair][end.side];
+                    let receive = if partial { read_some } else { read_all };
+                    stage.expect(receive(socket, &mut buffer[..bytes]), Failure::Socket)
+                }
+                Op::Post { eventfd, count } => {
+                    let bytes = count.to_ne_bytes();
+                    stage.expect(write_all(stage.eventfds[eventfd], &bytes), Failure::Eventfd)
+                }
+                Op::Take(eventfd) => {
+                    let mut bytes = [0; size_of::<u64>()];
+                    stage.expect(read_all(stage.eventfds[eventfd], &mut bytes), Failure::Eventfd)
+                }
+                Op::SleepUntil(after) => sleep_until(stage.monotonic_begin() + after),
                 Op::Io { file, bytes, write } => stage
                     .expect(stage.files[file].transfer(&mut buffer[..bytes], write), Failure::File),
                 Op::Fork(template) => fork(stage, template),

@@ -7,17 +7,20 @@
 mod by_name;
 mod cpu_times;
 mod cpus;
+mod eventfds;
 mod inheritance;
 mod pipes;
 mod rates;
 mod sharing;
 mod slots;
+mod sockets;
 mod source;
 mod stall;
 mod step;
 mod sync;
 mod tasks;
 mod timers;
+mod wait_queue;
 
 pub use by_name::{simulate_named, simulate_open};
 pub use source::Source;

@@ -7,7 +7,10 @@
 )]
 
 use super::walk::Place;
-use super::{CgroupOptions, Closed, LoopPhase, Phase, ReservationOptions, SchedulingPolicy, Tasks};
+use super::{
+    CgroupOptions, Closed, LoopPhase, Phase, ReservationOptions, SchedulingPolicy, SocketKind,
+    Tasks,
+};
 use crate::admission::{Cpus, DEEPEST, TaskCount};
 use crate::{Invalid, Nanos};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +20,9 @@ const MOST_PHASES: u64 = 1 << 25;
 /// The maximum number of loop iterations that take no time. The engine executes all of them at one
 /// instant.
 const MOST_STILL_ROUNDS: u64 = 1_000_000_000;
+
+/// What fits the default buffer of a socket (`net.core.wmem_default`) with what the kernel keeps.
+const LARGEST_DATAGRAM: u64 = 212_992 - 32;
 
 /// The tasks by name.
 type Named<'c> = BTreeMap<&'c str, &'c Tasks>;
@@ -143,6 +149,22 @@ impl Closed {
             Phase::Read { bytes, .. } | Phase::Write { bytes, .. } => {
                 expect(*bytes > 0, key, || "give at least one byte".into())
             }
+            Phase::Send { socket, bytes, .. } => {
+                expect(*bytes > 0, key, || "give at least one byte".into())?;
+                let fits = !self.is_datagram(socket) || *bytes <= LARGEST_DATAGRAM;
+                expect(fits, key, || {
+                    format!("a datagram has at most {LARGEST_DATAGRAM} bytes, not {bytes}")
+                })
+            }
+            Phase::Receive { socket, bytes, partial, .. } => {
+                expect(*bytes > 0, key, || "give at least one byte".into())?;
+                expect(!partial || !self.is_datagram(socket), key, || {
+                    "a datagram is received as a whole; leave `partial` out".into()
+                })
+            }
+            Phase::Post { count, .. } => expect((1..u64::MAX).contains(count), key, || {
+                "give a count of at least one, and less than 2^64 - 1".into()
+            }),
             Phase::Timer(timer) => {
                 expect(timer.period > Nanos::ZERO, key, || "give a period above zero".into())?;
                 expect(!timer.shared || !timer.name.is_empty(), key, || {
@@ -161,6 +183,10 @@ impl Closed {
             }),
             _ => Ok(()),
         }
+    }
+
+    fn is_datagram(&self, socket: &str) -> bool {
+        self.sockets.get(socket).is_some_and(|options| options.kind == SocketKind::Datagram)
     }
 
     /// A list that leads back to itself must take some time, or the run would not advance.
@@ -220,6 +246,8 @@ impl Closed {
             ("mutex", self.mutexes.keys().collect::<Vec<_>>()),
             ("barrier", self.barriers.keys().collect()),
             ("pipe", self.pipes.keys().collect()),
+            ("socket", self.sockets.keys().collect()),
+            ("eventfd", self.eventfds.keys().collect()),
             ("device", self.devices.keys().collect()),
             ("list", self.lists.keys().collect()),
         ];
@@ -409,6 +437,8 @@ fn names(phase: &Phase) -> Vec<(&'static str, &str)> {
         }
         Phase::Barrier(barrier) => vec![("barrier", barrier)],
         Phase::Read { pipe, .. } | Phase::Write { pipe, .. } => vec![("pipe", pipe)],
+        Phase::Send { socket, .. } | Phase::Receive { socket, .. } => vec![("socket", socket)],
+        Phase::Post { eventfd, .. } | Phase::Take { eventfd } => vec![("eventfd", eventfd)],
         Phase::Io(io) => vec![("device", &io.device)],
         Phase::Exec(list) => vec![("list", list)],
         _ => Vec::new(),

@@ -8,7 +8,9 @@ use schedlab_runner::session::Job;
 use schedsim::engine::{self, Options};
 use schedsim::policy::PolicySpec;
 use schedsim::trace::{Event, EventKind, Trace};
-use schedsim::workload::{Closed, Phase, PipeOptions, Tasks, Workload};
+use schedsim::workload::{
+    Closed, EventfdOptions, Phase, PipeOptions, SocketKind, SocketOptions, Tasks, Workload,
+};
 use schedsim::{Machine, Nanos, TaskId, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use worlds::vm::boot;
@@ -165,6 +167,123 @@ fn pipes() -> Vec<(&'static str, Closed)> {
             ]),
         ),
     ]
+}
+
+fn send(socket: &str, bytes: u64) -> Phase {
+    Phase::Send { socket: socket.into(), bytes, reply: false }
+}
+
+fn receive(socket: &str, bytes: u64) -> Phase {
+    Phase::Receive { socket: socket.into(), bytes, partial: false, reply: false }
+}
+
+fn sockets() -> Vec<(&'static str, Closed)> {
+    let work = || Phase::Run(Nanos(5_000));
+    let datagrams = |of: Closed| Closed {
+        sockets: [("s".to_string(), SocketOptions { kind: SocketKind::Datagram })].into(),
+        ..of
+    };
+    let ask = Phase::Receive { socket: "s".into(), bytes: 700, partial: false, reply: true };
+    let answer = Phase::Send { socket: "s".into(), bytes: 700, reply: true };
+    let some = Phase::Receive { socket: "s".into(), bytes: 50_000, partial: true, reply: false };
+    vec![
+        (
+            "a stream of messages of 100 bytes, more senders than receivers",
+            closed(vec![
+                each("sender", 9, 200, &[send("s", 100)]),
+                each("receiver", 2, 900, &[receive("s", 100)]),
+            ]),
+        ),
+        (
+            "a stream of large messages",
+            closed(vec![
+                each("sender", 3, 5, &[send("s", 200_000), work()]),
+                each("receiver", 2, 100, &[receive("s", 15_000)]),
+            ]),
+        ),
+        (
+            "a stream of all sizes",
+            closed(vec![
+                each(
+                    "sender",
+                    4,
+                    20,
+                    &[send("s", 1), send("s", 193), send("s", 3_777), send("s", 8_000), work()],
+                ),
+                each("receiver", 1, 80, &[receive("s", 11_971)]),
+            ]),
+        ),
+        (
+            "questions and answers at one pair",
+            closed(vec![
+                each("client", 3, 40, &[send("s", 300), ask]),
+                each("server", 1, 120, &[receive("s", 300), work(), answer]),
+            ]),
+        ),
+        (
+            "what is there in a stream",
+            Closed {
+                duration: Some(Nanos::from_millis(500)),
+                ..closed(vec![
+                    each("sender", 5, 100, &[send("s", 2_000)]),
+                    serving("receiver", 2, &[some, work()]),
+                ])
+            },
+        ),
+        (
+            "datagrams, more receivers than senders",
+            datagrams(closed(vec![
+                each("receiver", 6, 100, &[receive("s", 65_536)]),
+                each("sender", 2, 150, &[send("s", 100), send("s", 20_000)]),
+            ])),
+        ),
+        (
+            "datagrams, more senders than receivers",
+            datagrams(closed(vec![
+                each("sender", 6, 100, &[send("s", 4_096)]),
+                each("receiver", 2, 300, &[receive("s", 4_096)]),
+            ])),
+        ),
+    ]
+}
+
+#[test]
+fn sockets_wake_and_run_whom_the_kernel_does_event_for_event() {
+    agree(&sockets());
+}
+
+fn eventfds() -> Vec<(&'static str, Closed)> {
+    let work = || Phase::Run(Nanos(5_000));
+    let post = |count| Phase::Post { eventfd: "e".into(), count };
+    let take = || Phase::Take { eventfd: "e".into() };
+    let semaphore = |of: Closed| Closed {
+        eventfds: [("e".to_string(), EventfdOptions { semaphore: true, count: 3 })].into(),
+        ..of
+    };
+    vec![
+        (
+            "a semaphore, more takers than posters",
+            semaphore(closed(vec![
+                each("taker", 7, 20, &[take(), work()]),
+                each("poster", 2, 23, &[post(1), work(), Phase::Yield, post(2)]),
+            ])),
+        ),
+        (
+            "a counter that all wait for",
+            Closed {
+                duration: Some(Nanos::from_millis(500)),
+                ..closed(vec![
+                    serving("taker", 4, &[take(), work()]),
+                    each("poster", 3, 60, &[post(1), Phase::Yield, work(), post(5), Phase::Yield]),
+                ])
+            },
+        ),
+    ]
+}
+
+#[test]
+fn event_counters_wake_and_run_whom_the_kernel_does_event_for_event() {
+    agree(&eventfds());
 }
 
 #[test]

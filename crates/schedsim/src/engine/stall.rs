@@ -45,6 +45,13 @@ enum Need {
     Barrier(u32),
     Data(u32),
     Room(u32),
+    /// A message from this end.
+    Message(u32),
+    /// Events of a counter, or room for more.
+    Events(u32),
+    Fewer(u32),
+    /// That a message is received which was sent from this end.
+    Receipt(u32),
     End(u32),
 }
 
@@ -177,6 +184,10 @@ fn need(waiter: Waiter) -> Option<Need> {
         Action::Do(Operation::Arrive(barrier)) => Need::Barrier(barrier),
         Action::Do(Operation::Read { pipe, .. }) => Need::Data(pipe),
         Action::Do(Operation::Write { pipe, .. }) => Need::Room(pipe),
+        Action::Do(Operation::Receive { end, .. }) => Need::Message(end ^ 1),
+        Action::Do(Operation::Send { end, .. }) => Need::Receipt(end),
+        Action::Do(Operation::Take(eventfd)) => Need::Events(eventfd),
+        Action::Do(Operation::Post { eventfd, .. }) => Need::Fewer(eventfd),
         Action::Do(Operation::Join(group)) => Need::End(group),
         _ => return None,
     })
@@ -192,6 +203,10 @@ fn gift(action: Action) -> Option<Need> {
         Action::Do(Operation::Arrive(barrier)) => Need::Barrier(barrier),
         Action::Do(Operation::Write { pipe, .. }) => Need::Data(pipe),
         Action::Do(Operation::Read { pipe, .. }) => Need::Room(pipe),
+        Action::Do(Operation::Send { end, .. }) => Need::Message(end),
+        Action::Do(Operation::Post { eventfd, .. }) => Need::Events(eventfd),
+        Action::Do(Operation::Take(eventfd)) => Need::Fewer(eventfd),
+        Action::Do(Operation::Receive { end, .. }) => Need::Receipt(end ^ 1),
         _ => return None,
     })
 }
@@ -214,6 +229,18 @@ fn of_another(workload: &Workload, then: Action) -> String {
         }
         Action::Do(Operation::Write { pipe, .. }) => {
             format!("room in the pipe {}, read by", shared.pipes[pipe as usize].name)
+        }
+        Action::Do(Operation::Receive { end, .. }) => {
+            format!("a message in the socket {} from", shared.sockets[end as usize / 2].name)
+        }
+        Action::Do(Operation::Send { end, .. }) => {
+            format!("room in the socket {}, read by", shared.sockets[end as usize / 2].name)
+        }
+        Action::Do(Operation::Take(eventfd)) => {
+            format!("an event of {} from", shared.eventfds[eventfd as usize].name)
+        }
+        Action::Do(Operation::Post { eventfd, .. }) => {
+            format!("room in the counter {}, taken by", shared.eventfds[eventfd as usize].name)
         }
         Action::Do(Operation::Join(_)) => "the end of".to_string(),
         _ => "a wakeup by".to_string(),
@@ -256,6 +283,30 @@ fn of_nobody(workload: &Workload, sync: &Sync, then: Action) -> String {
             format!(
                 "room in the pipe {}, which no task reads any more",
                 shared.pipes[pipe as usize].name
+            )
+        }
+        Action::Do(Operation::Receive { end, .. }) => {
+            format!(
+                "a message in the socket {}, to which no task sends any more",
+                shared.sockets[end as usize / 2].name
+            )
+        }
+        Action::Do(Operation::Send { end, .. }) => {
+            format!(
+                "room in the socket {}, from which no task receives any more",
+                shared.sockets[end as usize / 2].name
+            )
+        }
+        Action::Do(Operation::Take(eventfd)) => {
+            format!(
+                "an event of {}, to which no task posts any more",
+                shared.eventfds[eventfd as usize].name
+            )
+        }
+        Action::Do(Operation::Post { eventfd, .. }) => {
+            format!(
+                "room in the counter {}, from which no task takes any more",
+                shared.eventfds[eventfd as usize].name
             )
         }
         Action::Do(Operation::Join(group)) => {

@@ -3,10 +3,13 @@
 //!
 //! A task that cannot continue blocks in one queue. Either it receives what it waited for and wakes
 //! with its next step, or it wakes to try again, and another task may be faster, as with futexes
-//! and pipes. Pipes are in [`pipes`](super::pipes).
+//! and pipes. Pipes are in [`pipes`](super::pipes), sockets in
+//! [`sockets`](super::sockets), event counters in [`eventfds`](super::eventfds).
 
 use super::Engine;
+use super::eventfds::EventfdState;
 use super::pipes::PipeState;
+use super::sockets::EndState;
 use super::step::{Done, Off};
 use crate::policy::{Policy, Wake};
 use crate::trace::{EventKind, Sink};
@@ -23,6 +26,9 @@ pub struct Sync {
     /// The tasks that have arrived at a barrier.
     pub barriers: Vec<Vec<TaskId>>,
     pub pipes: Vec<PipeState>,
+    /// The two ends of each pair of sockets.
+    pub ends: Vec<EndState>,
+    pub eventfds: Vec<EventfdState>,
     /// When each channel of a device becomes free.
     devices: Vec<Vec<Time>>,
     /// The last time of each timer.
@@ -32,6 +38,8 @@ pub struct Sync {
     rounds: Vec<u64>,
     /// The number of tasks that are alive, or will start by themselves, and are no daemons.
     awaited: u64,
+    /// Empty memory for those who are woken together.
+    pub woken: Vec<TaskId>,
     /// The current priority of each task, if any mutex has priority inheritance.
     pub prios: Vec<u8>,
 }
@@ -53,8 +61,18 @@ struct GroupState {
 
 impl Sync {
     pub fn new(workload: &Workload) -> Sync {
-        let Shared { mutexes, conditions, barriers, pipes, devices, timers, groups, depth } =
-            &workload.shared;
+        let Shared {
+            mutexes,
+            conditions,
+            barriers,
+            pipes,
+            sockets,
+            eventfds,
+            devices,
+            timers,
+            groups,
+            depth,
+        } = &workload.shared;
         let daemon =
             |task: TaskId| workload.shared.group_of(task).is_some_and(|group| groups[group].daemon);
         let comes =
@@ -67,6 +85,11 @@ impl Sync {
             conditions: vec![VecDeque::new(); conditions.len()],
             barriers: vec![Vec::new(); barriers.len()],
             pipes: pipes.iter().map(|pipe| PipeState::new(pipe.capacity)).collect(),
+            ends: sockets
+                .iter()
+                .flat_map(|socket| [EndState::new(socket.kind), EndState::new(socket.kind)])
+                .collect(),
+            eventfds: eventfds.iter().map(EventfdState::new).collect(),
             devices: devices
                 .iter()
                 .map(|device| vec![Time::ZERO; usize::from(device.channels)])
@@ -75,6 +98,7 @@ impl Sync {
             groups: groups.iter().map(|_| GroupState::default()).collect(),
             rounds: vec![0; usize::from(*depth) * workload.tasks.len()],
             awaited: workload.ids().filter(comes).count() as u64,
+            woken: Vec::new(),
             prios: workload
                 .shared
                 .inheriting()
@@ -116,6 +140,17 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
             }
             Operation::Write { pipe, bytes, call } => {
                 return self.write(cpu, task, pipe, bytes, call);
+            }
+            Operation::Send { end, bytes } => return self.send(cpu, task, end, bytes),
+            Operation::Receive { end, bytes, until } => {
+                return self.receive(cpu, task, end, bytes, until);
+            }
+            Operation::Post { eventfd, count } => return self.post(cpu, task, eventfd, count),
+            Operation::Take(eventfd) => return self.take(cpu, task, eventfd),
+            Operation::SleepUntil(time) if time <= self.now() => {}
+            Operation::SleepUntil(time) => {
+                self.timers.insert(time, task);
+                return Done::Blocks(Off::Sleeps);
             }
             Operation::Timer { timer, period } => {
                 return self.sleep_until_next(task, timer, period);

@@ -52,23 +52,37 @@ impl Shared {
     /// Appends the objects that `count` tasks share, the first of which is now task `first`. All of
     /// them become daemons.
     fn append(&mut self, other: &Shared, first: u32, count: u32) {
-        self.mutexes.extend_from_slice(&other.mutexes);
-        self.conditions.extend_from_slice(&other.conditions);
-        self.barriers.extend_from_slice(&other.barriers);
-        self.pipes.extend_from_slice(&other.pipes);
-        self.devices.extend_from_slice(&other.devices);
-        self.timers.extend_from_slice(&other.timers);
+        let Shared {
+            mutexes,
+            conditions,
+            barriers,
+            pipes,
+            sockets,
+            eventfds,
+            devices,
+            timers,
+            groups,
+            depth,
+        } = other;
+        self.mutexes.extend_from_slice(mutexes);
+        self.conditions.extend_from_slice(conditions);
+        self.barriers.extend_from_slice(barriers);
+        self.pipes.extend_from_slice(pipes);
+        self.sockets.extend_from_slice(sockets);
+        self.eventfds.extend_from_slice(eventfds);
+        self.devices.extend_from_slice(devices);
+        self.timers.extend_from_slice(timers);
         let moved = |group: &Group| Group {
             first: TaskId(group.first.0 + first),
             daemon: true,
             ..group.clone()
         };
         let all = Group { name: "load".to_string(), first: TaskId(first), count, daemon: true };
-        if other.groups.is_empty() {
+        if groups.is_empty() {
             self.groups.push(all);
         } else {
-            self.groups.extend(other.groups.iter().map(moved));
+            self.groups.extend(groups.iter().map(moved));
         }
-        self.depth = self.depth.max(other.depth);
+        self.depth = self.depth.max(*depth);
     }
 }

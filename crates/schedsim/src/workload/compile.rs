@@ -20,11 +20,14 @@
 
 use crate::admission::LONGEST;
 use crate::trace::TaskInfo;
-use crate::workload::shared::{Barrier, Device, Group, Late, Mutex, Pipe, Shared, Timer};
+use crate::workload::shared::{
+    Barrier, Device, Eventfd, Group, Late, Mutex, Pipe, Shared, Socket, Timer,
+};
 use crate::workload::{
-    Action, Affinity, Attributes, Bandwidth, Call, Cgroup, CgroupOptions, Closed, Invalid,
-    Membership, MutexOptions, Operation, Phase, Reservation, SchedulingPolicy, Script, Slice,
-    Start, TaskClass, TaskSpec, Tasks, TimerMode, TimerPhase, Until, Workload,
+    Action, Affinity, Attributes, Bandwidth, Call, Cgroup, CgroupOptions, Closed, EventfdOptions,
+    Invalid, Membership, MutexOptions, Operation, Phase, Reservation, SchedulingPolicy, Script,
+    Slice, SocketOptions, Start, TaskClass, TaskSpec, Tasks, TimerMode, TimerPhase, Until,
+    Workload,
 };
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 use phases::Place;
@@ -78,6 +81,8 @@ struct Numbers<'c> {
     conditions: BTreeMap<&'c str, u32>,
     barriers: BTreeMap<&'c str, u32>,
     pipes: BTreeMap<&'c str, u32>,
+    sockets: BTreeMap<&'c str, u32>,
+    eventfds: BTreeMap<&'c str, u32>,
     devices: BTreeMap<&'c str, u32>,
     shared_timers: BTreeMap<&'c str, u32>,
     groups: BTreeMap<&'c str, u32>,
@@ -282,6 +287,19 @@ impl<'c> Writer<'_, 'c> {
             Phase::Write { pipe, bytes } => {
                 Operation::Write { pipe: self.pipe(pipe), bytes: *bytes, call: Call::Begins }
             }
+            Phase::Send { socket, bytes, reply } => {
+                Operation::Send { end: self.end(socket, *reply), bytes: *bytes }
+            }
+            Phase::Receive { socket, bytes, partial, reply } => Operation::Receive {
+                end: self.end(socket, !*reply),
+                bytes: *bytes,
+                until: if *partial { Until::Any } else { Until::All },
+            },
+            Phase::Post { eventfd, count } => {
+                Operation::Post { eventfd: self.eventfd(eventfd), count: *count }
+            }
+            Phase::Take { eventfd } => Operation::Take(self.eventfd(eventfd)),
+            Phase::SleepUntil(after) => Operation::SleepUntil(Time(after.0)),
             Phase::Timer(timer) => {
                 Operation::Timer { timer: self.timer(timer), period: timer.period }
             }
@@ -327,6 +345,26 @@ impl<'c> Writer<'_, 'c> {
         number(&mut numbers.pipes, &mut workload.shared.pipes, name, || Pipe {
             name: name.to_string(),
             capacity,
+        })
+    }
+
+    /// An end of a pair of sockets.
+    fn end(&mut self, name: &'c str, is_second: bool) -> u32 {
+        let Compiler { closed, workload, numbers, .. } = &mut *self.compiler;
+        let SocketOptions { kind } = closed.sockets.get(name).copied().unwrap_or_default();
+        let new = || Socket { name: name.to_string(), kind };
+        let pair = number(&mut numbers.sockets, &mut workload.shared.sockets, name, new);
+        pair.saturating_mul(2).saturating_add(is_second.into())
+    }
+
+    fn eventfd(&mut self, name: &'c str) -> u32 {
+        let Compiler { closed, workload, numbers, .. } = &mut *self.compiler;
+        let EventfdOptions { semaphore, count } =
+            closed.eventfds.get(name).copied().unwrap_or_default();
+        number(&mut numbers.eventfds, &mut workload.shared.eventfds, name, || Eventfd {
+            name: name.to_string(),
+            is_semaphore: semaphore,
+            count: count.into(),
         })
     }
 

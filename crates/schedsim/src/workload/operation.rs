@@ -1,7 +1,7 @@
 //! Operations on shared objects and on the order of a task's own steps.
 
 use super::Shared;
-use crate::Nanos;
+use crate::{Nanos, Time};
 
 /// A blocking or signalling call, a fork, or a jump. Numbers are indices into the lists of
 /// [`Shared`](super::Shared).
@@ -46,6 +46,33 @@ pub enum Operation {
         /// Always [`Call::Begins`] in a script.
         call: Call,
     },
+    /// Sends from an end of a pair of sockets, and blocks until all bytes are on their way.
+    Send {
+        /// Twice the number of the pair, and one more for its second end.
+        end: u32,
+        /// The number of bytes.
+        bytes: u64,
+    },
+    /// Receives at an end of a pair of sockets: bytes of a stream, or one datagram.
+    Receive {
+        /// Twice the number of the pair, and one more for its second end.
+        end: u32,
+        /// The number of bytes.
+        bytes: u64,
+        /// What it blocks for, at a stream.
+        until: Until,
+    },
+    /// Adds to an event counter, and wakes all that wait for it.
+    Post {
+        /// The counter.
+        eventfd: u32,
+        /// What is added.
+        count: u64,
+    },
+    /// Takes from an event counter, or waits while it is zero.
+    Take(u32),
+    /// Sleeps until a time, unless that is over.
+    SleepUntil(Time),
     /// Sleeps until a timer's next expiry, `period` after the last.
     Timer {
         /// The timer.
@@ -115,7 +142,10 @@ impl Operation {
 
     /// Whether the task may block.
     pub fn may_block(self) -> bool {
-        use Operation::{Arrive, Await, Io, Join, Lock, Read, Timer, Write};
+        use Operation::{
+            Arrive, Await, Io, Join, Lock, Post, Read, Receive, Send, SleepUntil, Take, Timer,
+            Write,
+        };
         matches!(
             self,
             Lock(_)
@@ -123,6 +153,11 @@ impl Operation {
                 | Arrive(_)
                 | Read { .. }
                 | Write { .. }
+                | Send { .. }
+                | Post { .. }
+                | Take(_)
+                | SleepUntil(_)
+                | Receive { .. }
                 | Timer { .. }
                 | Io { .. }
                 | Join(_)
@@ -152,6 +187,17 @@ impl Operation {
             Operation::Write { pipe, bytes, call } => {
                 Operation::Write { pipe: after(&others.pipes, pipe), bytes, call }
             }
+            Operation::Send { end, bytes } => {
+                Operation::Send { end: after(&others.sockets, 0) * 2 + end, bytes }
+            }
+            Operation::Receive { end, bytes, until } => {
+                Operation::Receive { end: after(&others.sockets, 0) * 2 + end, bytes, until }
+            }
+            Operation::Post { eventfd, count } => {
+                Operation::Post { eventfd: after(&others.eventfds, eventfd), count }
+            }
+            Operation::Take(eventfd) => Operation::Take(after(&others.eventfds, eventfd)),
+            Operation::SleepUntil(_) => self,
             Operation::Timer { timer, period } => {
                 Operation::Timer { timer: after(&others.timers, timer), period }
             }
@@ -189,6 +235,12 @@ impl Operation {
             Operation::Exec { .. } => (13, 0, None),
             Operation::Repeat { depth, times, .. } => (14, u32::from(depth), Some(times)),
             Operation::Read { pipe, bytes, until: Until::Any, .. } => (15, pipe, Some(bytes)),
+            Operation::Send { end, bytes } => (16, end, Some(bytes)),
+            Operation::Receive { end, bytes, until: Until::All } => (17, end, Some(bytes)),
+            Operation::Receive { end, bytes, until: Until::Any } => (18, end, Some(bytes)),
+            Operation::Post { eventfd, count } => (19, eventfd, Some(count)),
+            Operation::Take(eventfd) => (20, eventfd, None),
+            Operation::SleepUntil(time) => (21, 0, Some(time.0)),
         };
         Packed { code, index, second }
     }
@@ -220,6 +272,12 @@ impl Operation {
             13 => (Operation::Exec { begin }, 0),
             14 => (Operation::Repeat { begin, depth: index as u8, times: second }, 1),
             15 => read(Until::Any),
+            16 => (Operation::Send { end: index, bytes: second }, 1),
+            17 => (Operation::Receive { end: index, bytes: second, until: Until::All }, 1),
+            18 => (Operation::Receive { end: index, bytes: second, until: Until::Any }, 1),
+            19 => (Operation::Post { eventfd: index, count: second }, 1),
+            20 => (Operation::Take(index), 0),
+            21 => (Operation::SleepUntil(Time(second)), 1),
             _ => unreachable!("only packed operations are unpacked"),
         }
     }

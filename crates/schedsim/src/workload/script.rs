@@ -271,6 +271,7 @@ impl Iterator for Steps<'_> {
 mod tests {
     use super::super::{Call, Until};
     use super::*;
+    use crate::Time;
 
     #[test]
     fn every_step_is_read_as_it_was_pushed() {
@@ -297,6 +298,12 @@ mod tests {
             Operation::Read { pipe: 4, bytes: u64::MAX, until: Until::All, call: Call::Begins },
             Operation::Read { pipe: 4, bytes: 9, until: Until::Any, call: Call::Begins },
             Operation::Write { pipe: 5, bytes: 1, call: Call::Begins },
+            Operation::Send { end: most, bytes: 1 },
+            Operation::Post { eventfd: 6, count: u64::MAX - 1 },
+            Operation::Take(7),
+            Operation::SleepUntil(Time(u64::MAX)),
+            Operation::Receive { end: 2, bytes: u64::MAX, until: Until::All },
+            Operation::Receive { end: 3, bytes: 1, until: Until::Any },
             Operation::Timer { timer: 6, period: Nanos(u64::MAX) },
             Operation::Io { device: 7, service: Nanos(1) },
             Operation::Fork(8),

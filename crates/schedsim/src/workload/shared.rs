@@ -1,8 +1,9 @@
 //! The shared objects of a closed workload, which [`Operation`](super::Operation)s refer to.
 
+use super::SocketKind;
 use crate::{TaskId, Time};
 
-/// Mutexes, conditions, barriers, pipes, devices, timers, and the groups that tasks are forked
+/// Mutexes, conditions, barriers, pipes, sockets, event counters, devices, timers, and the groups that tasks are forked
 /// from. Recordings have none.
 #[derive(Clone, Debug, Default)]
 pub struct Shared {
@@ -14,6 +15,10 @@ pub struct Shared {
     pub barriers: Vec<Barrier>,
     /// See [`Pipe`].
     pub pipes: Vec<Pipe>,
+    /// See [`Socket`].
+    pub sockets: Vec<Socket>,
+    /// See [`Eventfd`].
+    pub eventfds: Vec<Eventfd>,
     /// See [`Device`].
     pub devices: Vec<Device>,
     /// See [`Timer`].
@@ -54,6 +59,26 @@ pub struct Pipe {
     pub name: String,
     /// Its capacity in bytes; pages, rounded up to a power of two.
     pub capacity: u64,
+}
+
+/// A pair of connected Unix sockets.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Socket {
+    /// Its name.
+    pub name: String,
+    /// What it carries.
+    pub kind: SocketKind,
+}
+
+/// An event counter.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Eventfd {
+    /// Its name.
+    pub name: String,
+    /// Whether a task takes one, not all.
+    pub is_semaphore: bool,
+    /// The count at the start.
+    pub count: u64,
 }
 
 /// Serves requests in order of arrival.
@@ -110,6 +135,8 @@ impl Shared {
         conditions: Vec::new(),
         barriers: Vec::new(),
         pipes: Vec::new(),
+        sockets: Vec::new(),
+        eventfds: Vec::new(),
         devices: Vec::new(),
         timers: Vec::new(),
         groups: Vec::new(),

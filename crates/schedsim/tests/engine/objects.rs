@@ -4,16 +4,40 @@
 mod kernel;
 
 use super::Collect;
-use kernel::{Kernel, Over, Pipe, Running, Seen, State};
+use kernel::{Kernel, Over, Pipe, Running, Seen, Socket, State};
 use proptest::prelude::*;
 use schedsim::engine::{self, Error, Options};
 use schedsim::policy::PolicySpec;
 use schedsim::trace::{EventKind, Trace};
-use schedsim::workload::{Closed, Phase, PipeOptions, Tasks, Workload};
+use schedsim::workload::{
+    Closed, EventfdOptions, Phase, PipeOptions, SocketKind, SocketOptions, Tasks, Workload,
+};
 use schedsim::{Machine, Nanos, TaskId, Time};
 
 /// The number of pipes, of which the first is a page, the second two, the third four.
 const PIPES: usize = 3;
+
+/// The number of pairs of sockets, of which the last carries datagrams.
+const SOCKETS: usize = 2;
+
+fn socket(number: usize) -> String {
+    format!("s{number}")
+}
+
+fn is_datagram(number: usize) -> bool {
+    number + 1 == SOCKETS
+}
+
+/// The number of event counters, of which the last is a semaphore.
+const EVENTFDS: usize = 2;
+
+fn eventfd(number: usize) -> String {
+    format!("e{number}")
+}
+
+fn is_semaphore(number: usize) -> bool {
+    number + 1 == EVENTFDS
+}
 
 fn pipe(number: usize) -> String {
     format!("p{number}")
@@ -29,7 +53,12 @@ fn simulated(tasks: &[Vec<Phase>]) -> Vec<Seen> {
         closed.pipes.insert(pipe(number), PipeOptions { capacity: 4096 << number });
     }
     let used = serde_json::to_string(&closed.tasks).unwrap();
+    closed.sockets.insert(socket(SOCKETS - 1), SocketOptions { kind: SocketKind::Datagram });
+    let semaphore = EventfdOptions { semaphore: true, count: 0 };
+    closed.eventfds.insert(eventfd(EVENTFDS - 1), semaphore);
+    closed.eventfds.retain(|name, _| used.contains(&format!("\"{name}\"")));
     closed.pipes.retain(|name, _| used.contains(&format!("\"{name}\"")));
+    closed.sockets.retain(|name, _| used.contains(&format!("\"{name}\"")));
     let workload = Workload::of(&closed, 1).unwrap();
     let mut collect = Collect::default();
     let policy = PolicySpec::parse("central:rr?quantum=1000s").unwrap();
@@ -55,8 +84,10 @@ fn simulated(tasks: &[Vec<Phase>]) -> Vec<Seen> {
 /// What the naive kernel does.
 fn real(tasks: &[Vec<Phase>]) -> Vec<Seen> {
     let pipes = (0..PIPES).map(|number| Pipe::new(1 << number)).collect();
+    let sockets =
+        (0..SOCKETS).flat_map(|number| [(); 2].map(|()| Socket::new(is_datagram(number))));
     let bodies = tasks.iter().map(|phases| |running: &mut Running| go(running, phases)).collect();
-    Kernel::run(State::of(pipes), bodies)
+    Kernel::run(State::of(pipes, sockets.collect(), EVENTFDS), bodies)
 }
 
 fn go(running: &mut Running, phases: &[Phase]) -> Result<(), Over> {
@@ -72,6 +103,25 @@ fn go(running: &mut Running, phases: &[Phase]) -> Result<(), Over> {
                 running.read_all(number(pipe), *bytes)?;
             }
             Phase::Write { pipe, bytes } => running.write(number(pipe), *bytes)?,
+            Phase::Send { socket, bytes, reply } => {
+                running.send(2 * number(socket) + usize::from(*reply), *bytes)?;
+            }
+            Phase::Receive { socket, bytes, partial, reply } => {
+                let (pair, bytes) = (number(socket), *bytes);
+                let end = 2 * pair + usize::from(!reply);
+                match (is_datagram(pair), partial) {
+                    (true, _) => running.receive_datagram(end)?,
+                    (false, true) => {
+                        running.receive(end, bytes)?;
+                    }
+                    (false, false) => running.receive_all(end, bytes)?,
+                }
+            }
+            Phase::Post { eventfd, count } => running.post(number(eventfd), *count),
+            Phase::Take { eventfd } => {
+                running.take(number(eventfd), is_semaphore(number(eventfd)))?;
+            }
+            Phase::SleepUntil(after) => running.sleep_until(after.0)?,
             other => panic!("{other:?}"),
         }
     }
@@ -84,6 +134,7 @@ fn size() -> impl Strategy<Value = u64> {
 
 fn any_phase() -> impl Strategy<Value = Phase> {
     let of = || (0..PIPES, size());
+    let at = || (0..SOCKETS, size(), proptest::bool::weighted(0.3));
     prop_oneof![
         2 => (1u64..5000).prop_map(|ns| Phase::Run(Nanos(ns))),
         1 => (1u64..50_000).prop_map(|ns| Phase::Sleep(Nanos(ns))),
@@ -92,6 +143,23 @@ fn any_phase() -> impl Strategy<Value = Phase> {
             pipe: pipe(number),
             bytes,
             partial
+        }),
+        3 => at().prop_map(|(number, bytes, reply)| Phase::Send {
+            socket: socket(number),
+            bytes,
+            reply
+        }),
+        2 => (0..EVENTFDS, 1u64..4).prop_map(|(number, count)| Phase::Post {
+            eventfd: eventfd(number),
+            count
+        }),
+        2 => (0..EVENTFDS).prop_map(|number| Phase::Take { eventfd: eventfd(number) }),
+        1 => (1u64..200_000).prop_map(|ns| Phase::SleepUntil(Nanos(ns))),
+        2 => (at(), any::<bool>()).prop_map(|((number, bytes, reply), partial)| Phase::Receive {
+            socket: socket(number),
+            bytes,
+            partial: partial && !is_datagram(number),
+            reply
         }),
     ]
 }

@@ -515,16 +515,19 @@ proptest! {
 fn a_load_beside_a_workload_behaves_as_alone_and_ends_with_it() {
     // Each shares one object of each kind, all on one CPU of its own.
     let closed = |cpu: u16, run: &str| {
-        let closed = tasks(&format!(
+        let mut closed = tasks(&format!(
             r#"[ {{ "name": "a", "affinity": [{cpu}], "phases": [
                     {{ "fork": "c" }}, {{ "lock": "m" }}, {{ "run": "{run}" }}, {{ "signal": "s" }}, {{ "unlock": "m" }}, {{ "barrier": "b" }},
-                    {{ "loop": {{ "times": 3, "phases": [ {{ "run": "{run}" }}, {{ "write": {{ "pipe": "p", "bytes": 10 }} }}, {{ "timer": {{ "period": "90us" }} }} ] }} }},
+                    {{ "loop": {{ "times": 3, "phases": [ {{ "run": "{run}" }}, {{ "write": {{ "pipe": "p", "bytes": 10 }} }}, {{ "send": {{ "socket": "k", "bytes": 10 }} }}, {{ "post": {{ "eventfd": "e" }} }}, {{ "timer": {{ "period": "90us" }} }} ] }} }},
                     {{ "join": "c" }}, {{ "run": "{run}" }} ] }},
                  {{ "name": "b", "affinity": [{cpu}], "phases": [
                     {{ "lock": "m" }}, {{ "wait": {{ "condition": "s", "mutex": "m" }} }}, {{ "unlock": "m" }}, {{ "barrier": "b" }},
-                    {{ "loop": {{ "times": 3, "phases": [ {{ "read": {{ "pipe": "p", "bytes": 10 }} }}, {{ "io": {{ "device": "d", "service": "7us" }} }} ] }} }} ] }},
+                    {{ "loop": {{ "times": 3, "phases": [ {{ "read": {{ "pipe": "p", "bytes": 10 }} }}, {{ "receive": {{ "socket": "k", "bytes": 10 }} }}, {{ "take": {{ "eventfd": "e" }} }}, {{ "io": {{ "device": "d", "service": "7us" }} }} ] }} }} ] }},
                  {{ "name": "c", "affinity": [{cpu}], "forked": true, "phases": [ {{ "broadcast": "s" }}, {{ "run": "5us" }} ] }} ]"#
         ));
+        // Each post is taken by itself, however many there are.
+        let semaphore = r#"{ "semaphore": true }"#;
+        closed.eventfds.insert("e".into(), serde_json::from_str(semaphore).unwrap());
         Workload::of(&closed, 2).unwrap()
     };
     let (mut first, load) = (closed(0, "1ms"), closed(1, "20us"));

@@ -16,7 +16,7 @@ struct Use {
     tasks: u64,
 }
 
-/// The first name of a pipe, a condition, a barrier or a device that must be an error.
+/// The first name of a pipe, a socket, a condition, a barrier or a device that must be an error.
 pub fn slip(closed: &Closed) -> Option<Invalid> {
     let mut uses: BTreeMap<(&str, &str), Use> = BTreeMap::new();
     for (index, tasks) in closed.tasks.iter().enumerate() {
@@ -35,6 +35,14 @@ pub fn slip(closed: &Closed) -> Option<Invalid> {
         let message = match *kind {
             "pipe" if !one.serves => format!("nothing writes to the pipe `{name}`"),
             "pipe" if !one.waits => format!("nothing reads from the pipe `{name}`"),
+            "socket" if !one.serves => format!("nothing sends to the socket `{name}`"),
+            "socket" if !one.waits => format!("nothing receives from the socket `{name}`"),
+            "reply" if !one.serves => format!("nothing replies at the socket `{name}`"),
+            "reply" if !one.waits => format!("nothing receives a reply at the socket `{name}`"),
+            "eventfd" if !one.serves && !closed.eventfds.contains_key(*name) => {
+                format!("nothing posts to the eventfd `{name}`")
+            }
+            "eventfd" if !one.waits => format!("nothing takes from the eventfd `{name}`"),
             "condition" if !one.serves => format!("nothing signals the condition `{name}`"),
             "condition" if !one.waits => format!("nothing waits for the condition `{name}`"),
             "barrier" if one.tasks < 2 && !closed.barriers.contains_key(*name) => {
@@ -68,6 +76,12 @@ fn named(phase: &Phase) -> Option<((&str, &str), bool)> {
     match phase {
         Phase::Read { pipe, .. } => Some((("pipe", pipe), true)),
         Phase::Write { pipe, .. } => Some((("pipe", pipe), false)),
+        Phase::Receive { socket, reply: false, .. } => Some((("socket", socket), true)),
+        Phase::Send { socket, reply: false, .. } => Some((("socket", socket), false)),
+        Phase::Receive { socket, reply: true, .. } => Some((("reply", socket), true)),
+        Phase::Send { socket, reply: true, .. } => Some((("reply", socket), false)),
+        Phase::Take { eventfd } => Some((("eventfd", eventfd), true)),
+        Phase::Post { eventfd, .. } => Some((("eventfd", eventfd), false)),
         Phase::Wait { condition, .. } => Some((("condition", condition), true)),
         Phase::Signal(condition) | Phase::Broadcast(condition) => {
             Some((("condition", condition), false))

@@ -45,6 +45,34 @@ impl Pipe {
     }
 }
 
+/// One of the two sockets of a pair.
+#[derive(Debug, Default)]
+pub struct Socket {
+    is_datagram: bool,
+    /// What can be received: unread bytes, and what the sender is charged.
+    received: VecDeque<(u64, u64)>,
+    /// What the kernel calls `sk_wmem_alloc`.
+    charged: u64,
+    /// Who waits, first in the list first; with whether it is exclusive and deaf to room.
+    waiters: Vec<(usize, bool)>,
+}
+
+impl Socket {
+    pub fn new(is_datagram: bool) -> Socket {
+        Socket { is_datagram, ..Socket::default() }
+    }
+}
+
+/// The size of a block of memory for so many bytes and what stands behind them, and of its header.
+fn block(bytes: u64) -> u64 {
+    let bytes = bytes.div_ceil(64) * 64 + 320;
+    [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536, 131_072, 262_144]
+        .into_iter()
+        .find(|&block| block >= bytes)
+        .expect("a datagram is not larger")
+        + 256
+}
+
 #[derive(Default)]
 pub struct State {
     now: u64,
@@ -55,11 +83,16 @@ pub struct State {
     over: bool,
     seen: Vec<Seen>,
     pipes: Vec<Pipe>,
+    /// Two for each pair.
+    sockets: Vec<Socket>,
+    /// Of each event counter its count, and who waits.
+    eventfds: Vec<(u64, VecDeque<usize>)>,
 }
 
 impl State {
-    pub fn of(pipes: Vec<Pipe>) -> State {
-        State { pipes, ..State::default() }
+    pub fn of(pipes: Vec<Pipe>, sockets: Vec<Socket>, eventfds: usize) -> State {
+        let eventfds = vec![(0, VecDeque::new()); eventfds];
+        State { pipes, sockets, eventfds, ..State::default() }
     }
 
     fn wake(&mut self, task: usize) {
@@ -70,6 +103,32 @@ impl State {
     fn wake_one(&mut self, queue: impl Fn(&mut State) -> &mut WaitQueue) {
         if let Some(task) = queue(self).0.pop_front() {
             self.wake(task);
+        }
+    }
+
+    /// Wakes who sleeps at a socket.
+    fn wake_socket(&mut self, socket: usize, is_room: bool) {
+        let mut at = 0;
+        while at < self.sockets[socket].waiters.len() {
+            let (task, is_exclusive) = self.sockets[socket].waiters[at];
+            if is_exclusive && is_room {
+                at += 1;
+                continue;
+            }
+            self.sockets[socket].waiters.remove(at);
+            self.wake(task);
+            if is_exclusive {
+                return;
+            }
+        }
+    }
+
+    /// A message has been read to its end.
+    fn free(&mut self, charge: u64, sender: usize) {
+        let of = &mut self.sockets[sender];
+        of.charged -= charge;
+        if 4 * (of.charged + 2) <= 212_992 {
+            self.wake_socket(sender, true);
         }
     }
 
@@ -268,6 +327,110 @@ impl Running<'_> {
         if has_waited && leaves_room {
             self.state().wake_one(|state| &mut state.pipes[pipe].writers);
         }
+        Ok(())
+    }
+
+    /// `send(2)`.
+    pub fn send(&mut self, socket: usize, bytes: u64) -> Result<(), Over> {
+        let mut sent = 0;
+        while sent < bytes {
+            let is_datagram = self.state().sockets[socket].is_datagram;
+            let (size, paged) = if is_datagram {
+                let beyond = bytes.saturating_sub(16_384 - 320);
+                (bytes, beyond.min(17 * 4096).div_ceil(4096) * 4096)
+            } else {
+                let size = (bytes - sent).min(212_992 / 2 - 64).min(4096 - 320 + 32_768);
+                (size, size.min(size.saturating_sub(4096 - 320).div_ceil(4096) * 4096))
+            };
+            while self.state().sockets[socket].charged >= 212_992 {
+                let task = self.task;
+                self.state().sockets[socket].waiters.insert(0, (task, false));
+                self.schedule()?;
+            }
+            let charge = block(size - paged) + paged.div_ceil(4096) * 4096;
+            let state = self.state();
+            state.sockets[socket].charged += charge;
+            state.sockets[socket ^ 1].received.push_back((size, charge));
+            state.wake_socket(socket ^ 1, false);
+            sent += size;
+        }
+        Ok(())
+    }
+
+    /// `recv(2)` from a stream.
+    pub fn receive(&mut self, socket: usize, bytes: u64) -> Result<u64, Over> {
+        let mut got = 0;
+        while got < bytes {
+            let state = self.state();
+            let Some((unread, charge)) = state.sockets[socket].received.front_mut() else {
+                if got > 0 {
+                    break;
+                }
+                let task = self.task;
+                self.state().sockets[socket].waiters.insert(0, (task, false));
+                self.schedule()?;
+                continue;
+            };
+            let (part, charge) = ((*unread).min(bytes - got), *charge);
+            *unread -= part;
+            got += part;
+            if *unread == 0 {
+                state.sockets[socket].received.pop_front();
+                state.free(charge, socket ^ 1);
+            }
+        }
+        Ok(got)
+    }
+
+    pub fn receive_all(&mut self, socket: usize, bytes: u64) -> Result<(), Over> {
+        let mut left = bytes;
+        while left > 0 {
+            left -= self.receive(socket, left)?;
+        }
+        Ok(())
+    }
+
+    /// `recv(2)` of a datagram.
+    pub fn receive_datagram(&mut self, socket: usize) -> Result<(), Over> {
+        loop {
+            let state = self.state();
+            if let Some((_, charge)) = state.sockets[socket].received.pop_front() {
+                state.free(charge, socket ^ 1);
+                return Ok(());
+            }
+            let task = self.task;
+            self.state().sockets[socket].waiters.push((task, true));
+            self.schedule()?;
+        }
+    }
+
+    pub fn sleep_until(&mut self, time: u64) -> Result<(), Over> {
+        let task = self.task;
+        let state = self.state();
+        if time <= state.now {
+            return Ok(());
+        }
+        state.sleepers.insert((time, task));
+        self.schedule()
+    }
+
+    /// `write(2)` to an event counter, which never overflows here.
+    pub fn post(&mut self, eventfd: usize, count: u64) {
+        let state = self.state();
+        state.eventfds[eventfd].0 += count;
+        let waiting = std::mem::take(&mut state.eventfds[eventfd].1);
+        waiting.into_iter().for_each(|task| state.wake(task));
+    }
+
+    /// `read(2)` from an event counter.
+    pub fn take(&mut self, eventfd: usize, is_semaphore: bool) -> Result<(), Over> {
+        while self.state().eventfds[eventfd].0 == 0 {
+            let task = self.task;
+            self.state().eventfds[eventfd].1.push_back(task);
+            self.schedule()?;
+        }
+        let count = &mut self.state().eventfds[eventfd].0;
+        *count = if is_semaphore { *count - 1 } else { 0 };
         Ok(())
     }
 }

@@ -1,0 +1,56 @@
+//! Event counters: some tasks add to them, others take what there is, or wait.
+//!
+//! All that wait are woken by each addition, first come first served; who comes too late waits again,
+//! behind the others. Source: Linux 6.18, `fs/eventfd.c`.
+
+use super::Engine;
+use super::step::{Done, Off};
+use super::wait_queue::{News, WaitQueue};
+use crate::policy::Policy;
+use crate::trace::Sink;
+use crate::workload::Eventfd;
+use crate::{CpuId, TaskId};
+
+#[derive(Debug)]
+pub struct EventfdState {
+    count: u64,
+    is_semaphore: bool,
+    waiters: WaitQueue,
+}
+
+impl EventfdState {
+    pub fn new(eventfd: &Eventfd) -> EventfdState {
+        let &Eventfd { is_semaphore, count, .. } = eventfd;
+        EventfdState { count, is_semaphore, waiters: WaitQueue::default() }
+    }
+}
+
+impl<P: Policy, S: Sink> Engine<'_, P, S> {
+    pub(super) fn post(&mut self, cpu: CpuId, task: TaskId, eventfd: u32, count: u64) -> Done {
+        let state = &mut self.sync.eventfds[eventfd as usize];
+        if u64::MAX - state.count <= count {
+            state.waiters.add_last(task);
+            return Done::Blocks(Off::Waits);
+        }
+        state.count += count;
+        self.announce(cpu, eventfd, News::In)
+    }
+
+    pub(super) fn take(&mut self, cpu: CpuId, task: TaskId, eventfd: u32) -> Done {
+        let state = &mut self.sync.eventfds[eventfd as usize];
+        if state.count == 0 {
+            state.waiters.add_last(task);
+            return Done::Blocks(Off::Waits);
+        }
+        state.count = if state.is_semaphore { state.count - 1 } else { 0 };
+        self.announce(cpu, eventfd, News::Out)
+    }
+
+    fn announce(&mut self, cpu: CpuId, eventfd: u32, news: News) -> Done {
+        let mut woken = std::mem::take(&mut self.sync.woken);
+        self.sync.eventfds[eventfd as usize].waiters.wake(news, &mut woken);
+        woken.drain(..).for_each(|task| self.wake_to_retry(task, cpu));
+        self.sync.woken = woken;
+        Done::Yes
+    }
+}

@@ -1,0 +1,90 @@
+//! Wait queues: who waits for an object, in the order in which the kernel wakes them.
+//!
+//! A waiter that is not exclusive stands at the head, so that the last to come is woken first, and
+//! all of them are. Exclusive ones stand behind them in order of arrival, and one is woken. A waiter
+//! that is woken leaves the queue, and stands in it anew if it has to wait again.
+//!
+//! Source: Linux, `kernel/sched/wait.c`.
+
+use crate::TaskId;
+use std::collections::VecDeque;
+
+/// What has happened to an object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum News {
+    /// There is something to receive.
+    In,
+    /// There is room to send.
+    Out,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Waiter {
+    task: TaskId,
+    /// The only news that wake it, if it chooses.
+    only: Option<News>,
+    is_exclusive: bool,
+}
+
+/// The tasks that wait for an object.
+#[derive(Debug, Default)]
+pub struct WaitQueue(VecDeque<Waiter>);
+
+impl WaitQueue {
+    /// `task` waits with all others, for any news.
+    pub fn add(&mut self, task: TaskId) {
+        self.0.push_front(Waiter { task, only: None, is_exclusive: false });
+    }
+
+    /// `task` waits with all others behind those who wait already.
+    pub fn add_last(&mut self, task: TaskId) {
+        self.0.push_back(Waiter { task, only: None, is_exclusive: false });
+    }
+
+    /// `task` waits for its turn to get such news.
+    pub fn add_exclusive(&mut self, task: TaskId, only: News) {
+        self.0.push_back(Waiter { task, only: Some(only), is_exclusive: true });
+    }
+
+    /// Removes those who are woken, all that are not exclusive and one that is, and adds them to
+    /// `woken`.
+    pub fn wake(&mut self, news: News, woken: &mut Vec<TaskId>) {
+        let mut is_served = false;
+        self.0.retain(|waiter| {
+            let hears = waiter.only.is_none_or(|only| only == news);
+            if !hears || is_served {
+                return true;
+            }
+            is_served = waiter.is_exclusive;
+            woken.push(waiter.task);
+            false
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_share_are_woken_last_first_and_one_that_is_exclusive() {
+        let mut queue = WaitQueue::default();
+        let wake = |queue: &mut WaitQueue, news| {
+            let mut woken = Vec::new();
+            queue.wake(news, &mut woken);
+            woken.into_iter().map(|task| task.0).collect::<Vec<u32>>()
+        };
+        for task in 0..3 {
+            queue.add_exclusive(TaskId(task), News::In);
+            queue.add(TaskId(10 + task));
+        }
+        assert_eq!(wake(&mut queue, News::Out), [12, 11, 10]);
+        queue.add(TaskId(9));
+        assert_eq!(wake(&mut queue, News::In), [9, 0]);
+        assert_eq!(wake(&mut queue, News::In), [1]);
+        queue.add_exclusive(TaskId(0), News::In);
+        assert_eq!(wake(&mut queue, News::In), [2]);
+        assert_eq!(wake(&mut queue, News::In), [0]);
+        assert!(wake(&mut queue, News::In).is_empty());
+    }
+}
