@@ -1,15 +1,18 @@
 //! The running program: its name and build, its errors and exit codes, the files that it writes,
-//! and the progress of its work.
+//! its temporary folders, its end by a signal, and the progress of its work.
 
 #![forbid(unsafe_code)]
 
+pub mod ending;
 mod error;
 mod files;
 mod identity;
 pub mod progress;
+mod scratch;
 
 pub use error::{Error, no_such};
 pub use files::{prepare_directory, print, write_whole};
 pub use identity::{
     VERSION, build, command_line, cpu_model, kernel, name, set_identity, shell_word,
 };
+pub use scratch::Scratch;
