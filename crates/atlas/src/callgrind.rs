@@ -10,6 +10,7 @@ use super::rig::Cell;
 use super::structure::Visitor;
 use super::subject::Subject;
 use indicatif::ProgressBar;
+use program::Scratch;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -97,8 +98,7 @@ impl Callgrind {
     ) -> Result<Vec<(usize, Counted)>, String> {
         let failed =
             |what: &str, error: std::io::Error| format!("callgrind: cannot {what}: {error}");
-        let dir =
-            tempfile::tempdir().map_err(|error| failed("make a temporary directory", error))?;
+        let dir = Scratch::new().map_err(|error| format!("callgrind: {error}"))?;
         let mut child = self.spawn(dir.path())?;
         let selected: Vec<&Cell> = hand.iter().map(|&index| &cells[index]).collect();
         let input = serde_json::to_vec(&selected)

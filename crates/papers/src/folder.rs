@@ -5,11 +5,10 @@
 
 use formats::toml_file::TomlFile;
 use formats::workload::{Workload, built_in};
-use program::{Error, no_such};
+use program::{Error, Scratch, no_such};
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::path::Path;
-use tempfile::TempDir;
 
 /// The built-in papers: name and files.
 const BUILT_IN: [(&str, &[(&str, &str)]); 5] = [
@@ -180,9 +179,8 @@ impl Folder {
     ///
     /// # Errors
     /// If they cannot be written.
-    pub fn unpacked(&self) -> Result<TempDir, Error> {
-        let directory =
-            tempfile::tempdir().map_err(|error| Error::output(&std::env::temp_dir(), error))?;
+    pub fn unpacked(&self) -> Result<Scratch, Error> {
+        let directory = Scratch::new()?;
         for (name, text) in &self.files {
             let path = directory.path().join(name);
             std::fs::write(&path, &**text).map_err(|error| Error::output(&path, error))?;

@@ -78,8 +78,7 @@ fn lock(path: &Path) -> Option<File> {
     let folder = File::open(path).ok()?;
     folder.try_lock().ok()?;
     let inode = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-    let is_there =
-        inode(fs::symlink_metadata(path).ok()?) == inode(folder.metadata().ok()?);
+    let is_there = inode(fs::symlink_metadata(path).ok()?) == inode(folder.metadata().ok()?);
     is_there.then_some(folder)
 }
 

@@ -64,6 +64,8 @@ pub fn main(policies: &[Descriptor]) -> ExitCode {
     let command = Arguments::command().name(program::name()).long_version(VERSION.as_str());
     let matches = command.get_matches();
     let done = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()).run();
+    // A signal that ends the program may just be at it: its removal of folders comes first.
+    program::ending::settle();
     done.map_or_else(|error| fail(&error, error.exit_code()), |()| ExitCode::SUCCESS)
 }
 

@@ -14,7 +14,7 @@ use crate::setting::Deployment;
 use formats::import::{Options, Recording};
 use formats::trace_file::{Header, Task, Writer};
 use indicatif::ProgressBar;
-use program::Error;
+use program::{Error, Scratch};
 use results::{Metric, Point, Row, SubjectKind, World as Name, registered};
 use schedlab_runner::class::Class;
 use schedsim::Time;
@@ -308,8 +308,7 @@ fn recorded(
     conditions: &Conditions,
     trace: Option<&Path>,
 ) -> Result<Run, Error> {
-    let scratch =
-        tempfile::tempdir().map_err(|error| Error::output(&std::env::temp_dir(), error))?;
+    let scratch = Scratch::new()?;
     let file = scratch.path().join("perf.data");
     let traced = Traced::record(place, name, subject, class, conditions, &file)?;
     let mut metrics = Metrics::new(conditions.cpus.len() as u16).with_parts();
@@ -349,8 +348,7 @@ fn kept(
     class: Class,
     conditions: &Conditions,
 ) -> Result<Run, Error> {
-    let scratch =
-        tempfile::tempdir().map_err(|error| Error::output(&std::env::temp_dir(), error))?;
+    let scratch = Scratch::new()?;
     let file = scratch.path().join("perf.data");
     let traced = Traced::record(place, name, subject, class, conditions, &file)?;
     // perf records all CPUs; those that the tasks may not use are no part of this machine.

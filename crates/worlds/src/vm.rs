@@ -7,6 +7,7 @@
 //!
 //! - [`kernel`]: the kernels and their sources ([`debian`]), by [`release`], with their
 //!   [`configuration`].
+//! - [`cache`]: where they are kept, for several programs at once.
 //! - [`qemu`]: the emulator: its version, hash and command line; [`newer_qemu`]: the one that
 //!   guests with more than one CPU need, which is fetched; [`lockstep`]: the reason.
 //! - [`shape`]: how its CPUs lie.
@@ -26,6 +27,7 @@ mod apt;
 pub mod as_recorded;
 pub mod background_load;
 pub mod boot;
+pub mod cache;
 pub mod catalogue;
 pub mod closed;
 pub mod configuration;

@@ -5,13 +5,12 @@
 
 use super::tracefs::Tracefs;
 use program::Error;
+use program::ending::Handover;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI32, Ordering};
 
 /// The tracepoints that an import reads.
 pub const EVENTS: [&str; 8] = [
@@ -24,9 +23,6 @@ pub const EVENTS: [&str; 8] = [
     "sched:sched_process_exit",
     "sched:sched_migrate_task",
 ];
-
-/// The process id of what records, to forward signals to it; 0 before and after.
-static RECORDER: AtomicI32 = AtomicI32::new(0);
 
 /// Runs `command` and records all CPUs into `file` until it ends. Returns the command's exit
 /// status.
@@ -83,26 +79,12 @@ fn record_with(
 /// # Errors
 /// [`Error::Internal`] if it cannot be run.
 pub(super) fn supervise(recorder: &mut Command, name: &str) -> Result<Output, Error> {
-    handle_signals()?;
     let failed = |error: std::io::Error| Error::Internal(format!("{name} cannot be run: {error}"));
     let child = recorder.spawn().map_err(failed)?;
-    RECORDER.store(child.id().cast_signed(), Ordering::Relaxed);
-    let output = child.wait_with_output().map_err(failed);
-    RECORDER.store(0, Ordering::Relaxed);
-    output
-}
-
-/// Ctrl-C reaches the recorder as well. Handling it here lets this program finish the recording and
-/// unmount what it mounted.
-fn handle_signals() -> Result<(), Error> {
-    static HANDLED: OnceLock<Result<(), String>> = OnceLock::new();
-    let handle = || match rustix::process::Pid::from_raw(RECORDER.load(Ordering::Relaxed)) {
-        Some(child) => drop(rustix::process::kill_process(child, rustix::process::Signal::INT)),
-        // Between recordings it has its usual effect.
-        None => std::process::exit(130),
-    };
-    let set = HANDLED.get_or_init(|| ctrlc::set_handler(handle).map_err(|error| error.to_string()));
-    set.clone().map_err(|error| Error::Internal(format!("cannot handle signals: {error}")))
+    // Ctrl-C ends the recorder, and lets this program finish the recording and unmount what it
+    // mounted.
+    let _handover = Handover::to(child.id());
+    child.wait_with_output().map_err(failed)
 }
 
 /// Makes an empty recording, to find what is missing before the command runs.

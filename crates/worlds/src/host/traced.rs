@@ -10,7 +10,7 @@ use super::run::{Conditions, Place, Subject, session};
 use super::runner::events;
 use formats::import;
 use formats::import::{Options, Recording};
-use program::Error;
+use program::{Error, Scratch};
 use schedlab_runner::class::Class;
 use schedlab_runner::event::Event as Report;
 use schedsim::TaskId;
@@ -38,14 +38,15 @@ impl Traced {
         conditions: &Conditions,
         file: &Path,
     ) -> Result<Traced, Error> {
-        let orders = tempfile::NamedTempFile::new()
-            .map_err(|error| Error::output(&std::env::temp_dir(), error))?;
+        let scratch = Scratch::new()?;
+        let orders = scratch.path().join("session.json");
         let failed = |error: &dyn std::fmt::Display| {
             Error::Internal(format!("the run cannot be recorded: {error}"))
         };
-        serde_json::to_writer(&orders, &session(name, subject, class, conditions))
+        let text = serde_json::to_vec(&session(name, subject, class, conditions))
             .map_err(|error| failed(&error))?;
-        let command = [place.runner.path().into(), orders.path().as_os_str().to_os_string()];
+        std::fs::write(&orders, text).map_err(|error| Error::output(&orders, error))?;
+        let command = [place.runner.path().into(), orders.into_os_string()];
         let output = record_into(&command, file)?;
         let reports = events(&output[..]);
         if let Some(message) = reports.iter().find_map(|report| match report {

@@ -2,19 +2,20 @@
 
 use super::initramfs::{self, GuestFile};
 use super::monitor::{self, Monitor};
-use super::qemu::{Loaded, Machine, Plugin};
+use super::qemu::{Limits, Loaded, Machine, Plugin};
 use super::shape::Shape;
-use super::{Kernel, Lockstep, Qemu, unpack};
-use program::Error;
+use super::{Kernel, Lockstep, Qemu, sha256, unpack};
+use program::{Error, Scratch};
+use rustix::process::Signal;
 use schedlab_runner::event::Event;
 use schedlab_runner::session::Session;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
-use tempfile::TempDir;
 
 /// A guest: what is booted and what it is to do.
 #[derive(Clone, Debug)]
@@ -67,7 +68,7 @@ pub fn boot(guest: &Guest, follow: &mut dyn FnMut(&Event)) -> Result<Transcript,
 
 /// What QEMU needs of a guest, in a directory of its own.
 pub(super) struct Files {
-    directory: TempDir,
+    directory: Scratch,
     kernel: PathBuf,
 }
 
@@ -96,8 +97,7 @@ impl Files {
     /// # Errors
     /// If there is no room for them, or something cannot be read.
     pub fn of(guest: &Guest) -> Result<Files, Error> {
-        let directory = tempfile::Builder::new().prefix("schedlab-vm-").tempdir();
-        let directory = directory.map_err(|error| Error::output(&std::env::temp_dir(), error))?;
+        let directory = Scratch::new()?;
         let at = |name: &str| directory.path().join(name);
         let instruction_ns = guest.lockstep.map_or(0, |lockstep| lockstep.instruction().0);
         let domains = guest.shape.is_some();
@@ -229,6 +229,12 @@ const STATE: &str = "state";
 fn bootable(kernel: &Kernel, unpacked: PathBuf) -> Result<PathBuf, Error> {
     let image = fs::read(&kernel.image)
         .map_err(|error| Error::Input(format!("{}: {error}", kernel.image.display())))?;
+    if sha256([image.as_slice()]) != kernel.sha256 {
+        return Err(Error::Input(format!(
+            "{}: the kernel was replaced while this program ran; run it again",
+            kernel.image.display()
+        )));
+    }
     let Some(elf) = unpack::unpacked(&image) else {
         return std::path::absolute(&kernel.image)
             .map_err(|error| Error::Input(format!("{}: {error}", kernel.image.display())));
@@ -338,7 +344,19 @@ impl Running {
             }
             _ => {}
         }
-        Err(Error::Input(if console.contains("NMI: Not continuing") {
+        let limits = Limits::of(guest.memory);
+        Err(Error::Input(if status.signal() == Some(Signal::XFSZ.as_raw()) {
+            let console = console.len() >> 20;
+            format!(
+                "{name} was ended: one of its files grew beyond {} MiB (its console has {console} \
+                 MiB); last report: {}{tail}",
+                limits.file,
+                self.last_report()
+            )
+        } else if said.contains("allocate") {
+            let said = said.trim();
+            format!("{name} was ended: QEMU needs more than {} MiB: {said}", limits.memory)
+        } else if console.contains("NMI: Not continuing") {
             let silence = guest.session.silence().as_secs();
             format!(
                 "{name} hung: no report for {silence} s of its time; last report: {}; what was \
@@ -393,7 +411,7 @@ fn backstop(limit: Duration, monitor: &Path, child: u32, body: impl FnOnce()) ->
             expired.then(|| {
                 let answer = monitor::where_cpus_are(monitor);
                 if let Some(child) = rustix::process::Pid::from_raw(child.cast_signed()) {
-                    let _ = rustix::process::kill_process(child, rustix::process::Signal::KILL);
+                    let _ = rustix::process::kill_process(child, Signal::KILL);
                 }
                 answer
             })

@@ -9,7 +9,7 @@ use super::conformance::{Collector, Turns};
 use super::{Transcript, kernel};
 use formats::import;
 use formats::import::{Options, Recording};
-use program::Error;
+use program::{Error, Scratch};
 use schedlab_runner::class::Class;
 use schedlab_runner::event::{Event, TaskResult};
 use schedlab_runner::session::Job;
@@ -165,11 +165,11 @@ pub fn shares(tasks: &[TaskResult]) -> Vec<(String, f64)> {
 
 impl Traced {
     pub(super) fn read(trace: &str, tasks: &[TaskResult]) -> Result<Traced, Error> {
-        let file = tempfile::NamedTempFile::new()
-            .map_err(|error| Error::output(&std::env::temp_dir(), error))?;
-        std::fs::write(file.path(), trace).map_err(|error| Error::output(file.path(), error))?;
+        let scratch = Scratch::new()?;
+        let file = scratch.path().join("trace");
+        std::fs::write(&file, trace).map_err(|error| Error::output(&file, error))?;
         let mut collector = Collector::default();
-        let recording = import::read(file.path(), &Options::default(), vec![&mut collector])?;
+        let recording = import::read(&file, &Options::default(), vec![&mut collector])?;
         let of: BTreeMap<u32, u32> =
             tasks.iter().zip(0..).map(|(task, number)| (task.tid, number)).collect();
         let numbers: Vec<Option<u32>> =

@@ -5,10 +5,11 @@
 //! configuration lie in `usr/lib/modules/V`, not in `boot`.
 
 use super::apt::Apt;
+use super::cache;
 use super::fetched::{Fetched, Package, remember};
 use super::release::{Release, releases};
 use super::sha256;
-use program::Error;
+use program::{Error, Scratch};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -32,7 +33,7 @@ pub fn fetch(release: &Release, directory: &Path) -> Result<(), Error> {
     fs::create_dir_all(parent).map_err(|error| Error::output(parent, error))?;
     let mut there = Vec::new();
     for suite in suites(release) {
-        let work = tempfile::tempdir_in(parent).map_err(|error| Error::output(parent, error))?;
+        let work = Scratch::within(parent)?;
         let apt = Apt::prepare(work.path(), &[suite], INSTEAD)?;
         let packages = apt.names("linux-")?;
         let Some(name) = release.newest(&packages) else {
@@ -40,9 +41,8 @@ pub fn fetch(release: &Release, directory: &Path) -> Result<(), Error> {
             continue;
         };
         let whole = download(&apt, work.path(), suite, &name, &packages)?;
-        // What lies there is incomplete or harmed, or another fetch has just been faster.
-        let _ = fs::remove_dir_all(directory);
-        return fs::rename(&whole, directory).map_err(|error| Error::output(directory, error));
+        // What lies there is incomplete or harmed.
+        return cache::replace(directory, &whole);
     }
     Err(no_such(release, &there))
 }
@@ -54,7 +54,7 @@ pub fn fetch(release: &Release, directory: &Path) -> Result<(), Error> {
 pub fn available(work: &Path) -> Result<Vec<(String, Vec<Release>)>, Error> {
     fs::create_dir_all(work).map_err(|error| Error::output(work, error))?;
     let of = |suite: &str| {
-        let work = tempfile::tempdir_in(work).map_err(|error| Error::output(work, error))?;
+        let work = Scratch::within(work)?;
         let packages = Apt::prepare(work.path(), &[suite], INSTEAD)?.names(PARTS[0])?;
         Ok((suite.to_string(), releases(&packages)))
     };

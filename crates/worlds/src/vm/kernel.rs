@@ -1,5 +1,6 @@
 //! The kernels of guests: a series of Debian by its number, or any bzImage by its path.
 
+use super::cache;
 use super::configuration::{Configuration, Need};
 use super::fetched::{Fetched, fetched};
 use super::image::{self, Image};
@@ -68,13 +69,12 @@ impl Kernel {
         if let Some(kernel) = cached(name, &directory) {
             return Ok(kernel);
         }
+        let _lock = cache::lock(&cache()?, say).map_err(with_place)?;
+        if let Some(kernel) = cached(name, &directory) {
+            return Ok(kernel);
+        }
         say(&format!("fetching kernel {name}"));
-        debian::fetch(&release, &directory).map_err(|error| match error {
-            Error::Output { .. } => {
-                Error::Usage(format!("{error}: XDG_CACHE_HOME says where kernels are kept"))
-            }
-            other => other,
-        })?;
+        debian::fetch(&release, &directory).map_err(with_place)?;
         cached(name, &directory).ok_or_else(|| {
             Error::Internal(format!("{} is not what was written there", directory.display()))
         })
@@ -166,15 +166,17 @@ impl Kernel {
 /// # Errors
 /// If the environment does not say where that is.
 pub fn cache() -> Result<PathBuf, Error> {
-    let variable =
-        |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let base = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
-    let base = base.ok_or_else(|| {
-        Error::Usage(
-            "neither XDG_CACHE_HOME nor HOME says where kernels can be kept; set one".to_string(),
-        )
-    })?;
-    Ok(base.join("schedlab/kernels"))
+    cache::folder("kernels")
+}
+
+/// `error`, with what says where kernels are kept.
+fn with_place(error: Error) -> Error {
+    match error {
+        Error::Output { .. } => {
+            Error::Usage(format!("{error}: XDG_CACHE_HOME says where kernels are kept"))
+        }
+        other => other,
+    }
 }
 
 /// The kernels in the cache, with what is known of them, by their releases.

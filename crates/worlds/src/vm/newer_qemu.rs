@@ -3,10 +3,10 @@
 //! through its own loader.
 
 use super::apt::Apt;
-use super::kernel;
+use super::cache;
 use super::qemu::{Plugin, Program, Qemu};
 use super::sha256;
-use program::Error;
+use program::{Error, Scratch};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
@@ -56,7 +56,11 @@ pub fn find(say: &dyn Fn(&str)) -> Result<Qemu, Error> {
     {
         return Ok(own);
     }
-    let directory = kernel::cache()?.with_file_name("qemu");
+    let directory = cache::folder("qemu")?;
+    if let Some(qemu) = cached(&directory) {
+        return Ok(qemu);
+    }
+    let _lock = cache::lock(directory.parent().unwrap_or(&directory), say)?;
     if let Some(qemu) = cached(&directory) {
         return Ok(qemu);
     }
@@ -99,7 +103,7 @@ fn open(directory: &Path) -> Result<Qemu, Error> {
 fn fetch(directory: &Path) -> Result<(), Error> {
     let parent = directory.parent().unwrap_or(directory);
     fs::create_dir_all(parent).map_err(|error| Error::output(parent, error))?;
-    let work = tempfile::tempdir_in(parent).map_err(|error| Error::output(parent, error))?;
+    let work = Scratch::within(parent)?;
     let apt = Apt::prepare(work.path(), &SUITES, INSTEAD)?;
     let (unpacked, whole) = (work.path().join("unpacked"), work.path().join("whole"));
     let mut packages = Vec::new();
@@ -121,7 +125,6 @@ fn fetch(directory: &Path) -> Result<(), Error> {
     let json =
         serde_json::to_vec_pretty(&fetched).map_err(|error| Error::Internal(error.to_string()))?;
     program::write_whole(&whole.join("package.json"), &json)?;
-    // What lies there is incomplete, harmed or too old, or another fetch has just been faster.
-    let _ = fs::remove_dir_all(directory);
-    fs::rename(&whole, directory).map_err(|error| Error::output(directory, error))
+    // What lies there is incomplete, harmed or too old.
+    cache::replace(directory, &whole)
 }

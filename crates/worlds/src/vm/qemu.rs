@@ -3,12 +3,13 @@
 use super::sha256;
 use super::shape::{self, Shape};
 use crate::host::cpus;
-use program::Error;
-use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
+use program::{Error, Scratch};
+use rustix::process::{
+    Resource, Rlimit, Signal, getpid, getppid, set_parent_process_death_signal, setrlimit,
+};
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use schedlab_runner::session::ORDERS;
 use std::ffi::OsString;
-use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -135,13 +136,17 @@ impl Plugin {
 
     /// Whether the emulator loads it, which it is asked.
     fn fits(self, program: &Program) -> bool {
-        let load = || -> std::io::Result<bool> {
-            let mut library = tempfile::NamedTempFile::with_prefix("schedlab-plugin-")?;
-            library.write_all(self.library())?;
+        let load = || -> Result<bool, Error> {
+            let scratch = Scratch::new()?;
+            let library = scratch.path().join("plugin.so");
+            std::fs::write(&library, self.library())
+                .map_err(|error| Error::output(&library, error))?;
             let mut command = program.command();
             command.args(["-machine", "none", "-nodefaults", "-display", "none", "-plugin"]);
-            command.arg(option("file=", library.path()) + ",probe=on").stdin(Stdio::null());
-            Ok(String::from_utf8_lossy(&command.output()?.stderr).contains(FITS))
+            command.arg(option("file=", &library) + ",probe=on").stdin(Stdio::null());
+            Ok(command
+                .output()
+                .is_ok_and(|output| String::from_utf8_lossy(&output.stderr).contains(FITS)))
         };
         load().unwrap_or(false)
     }
@@ -291,13 +296,40 @@ impl Qemu {
             command.arg("-plugin").arg(option("file=", plugin.library) + &counts + &lockstep);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        confine(&mut command);
+        confine(&mut command, Limits::of(machine.memory));
         command
     }
 }
 
+/// What an emulator may take of this machine; the kernel holds it to that.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Address space in MiB: the guest's memory, and what the emulator needs itself.
+    pub memory: u64,
+    /// The size of each of its files in MiB: the console, and the guest's state.
+    pub file: u64,
+}
+
+impl Limits {
+    /// Of a guest with so many MiB of memory.
+    pub fn of(memory: u32) -> Limits {
+        let memory = u64::from(memory);
+        Limits { memory: memory + 4096, file: memory + 256 }
+    }
+
+    fn apply(self) -> rustix::io::Result<()> {
+        let set = |resource, bytes| {
+            setrlimit(resource, Rlimit { current: Some(bytes), maximum: Some(bytes) })
+        };
+        set(Resource::As, self.memory << 20)?;
+        set(Resource::Fsize, self.file << 20)?;
+        set(Resource::Core, 0)
+    }
+}
+
 /// Keeps what `command` starts on one CPU of this machine, its main thread before its others, and
-/// has the kernel kill it when the thread that starts it ends, however this program ends.
+/// has the kernel kill it when the thread that starts it ends, however this program ends. It stays
+/// within `limits`.
 ///
 /// Where the guest idles, QEMU's main loop adds the time until the next timer to the clock. Beside
 /// a thread that runs the guest and has just halted it but not yet counted its last instructions,
@@ -306,7 +338,7 @@ impl Qemu {
 /// thread has something for the main loop it wakes it up, and on one CPU a main loop of
 /// real-time priority has mostly done its work before the guest goes on. docs/adr/0009 has the
 /// measurement.
-fn confine(command: &mut Command) {
+fn confine(command: &mut Command, limits: Limits) {
     let (parent, mut cpu) = (getpid(), CpuSet::new());
     let usable = cpus::usable();
     // As many guests as there are cores are started side by side, by a thread each.
@@ -314,6 +346,7 @@ fn confine(command: &mut Command) {
         usable[rayon::current_thread_index().unwrap_or_else(sched_getcpu) % usable.len()],
     ));
     let confined = move || {
+        limits.apply()?;
         // Where it may not choose its CPU or its priority, the proof has to tell.
         let _ = sched_setaffinity(None, &cpu);
         let first = libc::sched_param { sched_priority: 1 };
@@ -330,7 +363,7 @@ fn confine(command: &mut Command) {
         // The parent may have ended before that.
         if getppid() == Some(parent) { Ok(()) } else { Err(std::io::ErrorKind::BrokenPipe.into()) }
     };
-    // SAFETY: between fork and exec it makes four system calls and takes no memory.
+    // SAFETY: between fork and exec it makes seven system calls and takes no memory.
     unsafe { command.pre_exec(confined) };
 }
 
