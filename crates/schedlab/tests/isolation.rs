@@ -163,8 +163,16 @@ fn after_a_kill_the_next_start_removes_the_folder_and_spares_those_in_use() {
     let bench = Bench::new(BUSY);
     let mut killed = bench.start();
     wait_until("a guest at work", || !bench.folders().is_empty());
+    let guests = children(killed.0.id());
     killed.signal(libc::SIGKILL);
+    wait_until("the end of the guests", || guests.iter().all(is_over));
     let dead = bench.left();
+    // A child that was just being started still has the locks of its parent.
+    let is_free = |name: &String| {
+        let folder = fs::File::open(bench.at("tmp").join(name)).expect("a folder");
+        folder.try_lock().is_ok()
+    };
+    wait_until("the end of the locks", || dead.iter().all(is_free));
     assert!(!dead.is_empty(), "nothing is left, so nothing is tested");
     let mut second = bench.start();
     let others = || bench.left().into_iter().filter(|name| !dead.contains(name)).count();

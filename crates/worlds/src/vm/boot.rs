@@ -220,6 +220,8 @@ impl Files {
     }
 }
 
+/// What programs say that get no more memory.
+const OUT_OF_MEMORY: [&str; 2] = ["allocate", "memory exhausted"];
 const PLUGIN: &str = "plugin.so";
 /// Where the state of a guest that has paused is kept.
 const STATE: &str = "state";
@@ -353,7 +355,7 @@ impl Running {
                 limits.file,
                 self.last_report()
             )
-        } else if said.contains("allocate") {
+        } else if OUT_OF_MEMORY.iter().any(|words| said.contains(words)) {
             let said = said.trim();
             format!("{name} was ended: QEMU needs more than {} MiB: {said}", limits.memory)
         } else if console.contains("NMI: Not continuing") {
