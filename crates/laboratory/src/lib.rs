@@ -184,7 +184,8 @@ impl Experiment<'_> {
         }
         let end =
             sections.into_iter().map(|section| section.end).find(Result::is_err).unwrap_or(Ok(()));
-        Ok(Answer { results, text, end })
+        let inputs = worlds.iter().flat_map(|world| world.made_of()).collect();
+        Ok(Answer { results, inputs, text, end })
     }
 
     /// A single run of the first workload under the first candidate in the first world, with its

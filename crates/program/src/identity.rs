@@ -53,6 +53,31 @@ pub fn shell_word(word: &str) -> String {
     if plain { word.to_string() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
+/// The words of a command line that [`command_line`] has written. The error says what is wrong.
+pub fn shell_words(line: &str) -> Result<Vec<String>, String> {
+    let (mut words, mut word) = (Vec::new(), None::<String>);
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            ' ' => words.extend(word.take()),
+            '\'' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match letters.next() {
+                        Some('\'') => break,
+                        Some(letter) => word.push(letter),
+                        None => return Err(format!("a quote does not end: {line}")),
+                    }
+                }
+            }
+            '\\' => word.get_or_insert_default().extend(letters.next()),
+            _ => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    Ok(words)
+}
+
 /// The running kernel's release.
 pub fn kernel() -> &'static str {
     static KERNEL: LazyLock<String> = LazyLock::new(|| {
@@ -73,4 +98,17 @@ pub fn cpu_model() -> &'static str {
         model.map_or_else(|| std::env::consts::ARCH.to_string(), |(_, model)| model.to_string())
     });
     &CPU_MODEL
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_is_read_as_it_was_written() {
+        let all = ["compare", "a b", "", "it's", "'", "\\", "x?y=1&z='2'", "${HOME}", "ä"];
+        let line = command_line(all.iter().map(OsString::from));
+        assert_eq!(shell_words(&line).unwrap()[1..], all);
+        assert!(shell_words("schedlab 'compare").is_err());
+    }
 }

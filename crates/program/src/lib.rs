@@ -13,6 +13,6 @@ mod scratch;
 pub use error::{Error, no_such};
 pub use files::{prepare_directory, print, write_whole};
 pub use identity::{
-    VERSION, build, command_line, cpu_model, kernel, name, set_identity, shell_word,
+    VERSION, build, command_line, cpu_model, kernel, name, set_identity, shell_word, shell_words,
 };
 pub use scratch::Scratch;

@@ -1,6 +1,6 @@
 //! All results of a command: its rows, the data needed to repeat it, and its files.
 
-use crate::{Row, SCHEMA};
+use crate::{Input, Row, SCHEMA};
 use program::{Error, write_whole};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -131,6 +131,8 @@ impl Results {
 pub struct Answer {
     /// The rows.
     pub results: Results,
+    /// What the numbers were made of beside this program, where that is known by its hash.
+    pub inputs: Vec<Input>,
     /// Tables and sentences for people.
     pub text: String,
     /// An error if there are results but something is wrong with them.
@@ -140,7 +142,7 @@ pub struct Answer {
 impl Answer {
     /// An answer without an error.
     pub fn new(results: Results, text: String) -> Answer {
-        Answer { results, text, end: Ok(()) }
+        Answer { results, inputs: Vec::new(), text, end: Ok(()) }
     }
 }
 

@@ -26,6 +26,7 @@ mod csv_file;
 mod document;
 pub mod figure;
 pub mod findings;
+mod lock;
 mod metric;
 #[cfg(not(feature = "parquet"))]
 mod no_parquet;
@@ -41,6 +42,7 @@ mod world;
 pub use csv_file::{from_csv, to_csv};
 pub use document::{Answer, Results, Stamp, stamped};
 pub use findings::is_of;
+pub use lock::{Input, InputKind, InputLock, LOCK};
 pub use metric::{Description, Metric, registered};
 #[cfg(not(feature = "parquet"))]
 pub use no_parquet::{from_parquet, to_parquet};

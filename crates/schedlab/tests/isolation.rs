@@ -3,14 +3,17 @@
 //! Most tests run an emulator that is a script: it does what no guest of a test would do, and is
 //! there on every machine.
 
+use bench::Bench;
 use std::fs;
 use std::io::{Read, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
+
+#[path = "support/bench.rs"]
+mod bench;
 
 const PREFIX: &str = program::Scratch::PREFIX;
 
@@ -18,70 +21,34 @@ const PREFIX: &str = program::Scratch::PREFIX;
 /// between: emulators have a priority above that of all others.
 const BUSY: &str = "i=0; while :; do i=$((i + 1)); : > file-$i; sleep 0.002; done";
 
-/// Programs that stand in for those of this machine, a cache and a place for temporary files.
-struct Bench {
-    folder: tempfile::TempDir,
+/// The program, which boots a guest with `kernel`.
+fn booting(bench: &Bench, kernel: &Path) -> Command {
+    let mut schedlab = bench.command();
+    schedlab
+        .args(["compare", "yield:2", "--on", "vm", "--settle", "1000s", "--kernel"])
+        .arg(kernel)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    schedlab
 }
 
-impl Bench {
-    /// With an emulator that does `script` when it is to run a guest.
-    fn new(script: &str) -> Bench {
-        let bench = Bench { folder: tempfile::tempdir().unwrap() };
-        ["bin", "cache", "tmp"].iter().for_each(|name| fs::create_dir(bench.at(name)).unwrap());
-        bench.program(
-            "qemu-system-x86_64",
-            &format!(
-                "case \"$*\" in\n--version) echo 'QEMU emulator version 7.2.22 (Debian)';;\n\
-                 '-L help'|*'-machine none'*) ;;\n*) {script};;\nesac"
-            ),
-        );
-        fs::write(bench.at("vmlinuz"), image()).unwrap();
-        bench
-    }
+fn start(bench: &Bench) -> Running {
+    Running(booting(bench, &bench.at("vmlinuz")).spawn().expect("the program starts"))
+}
 
-    fn at(&self, path: &str) -> PathBuf {
-        self.folder.path().join(path)
-    }
+fn run(bench: &Bench) -> Output {
+    booting(bench, &bench.at("vmlinuz")).output().expect("the program starts")
+}
 
-    fn program(&self, name: &str, script: &str) {
-        let path = self.at("bin").join(name);
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    }
+/// The temporary folders in which an emulator is at work.
+fn folders(bench: &Bench) -> Vec<PathBuf> {
+    let entries = fs::read_dir(bench.at("tmp")).unwrap().flatten().map(|entry| entry.path());
+    entries.filter(|path| path.join("file-9").exists()).collect()
+}
 
-    /// The program, which boots a guest with `kernel`.
-    fn schedlab(&self, kernel: &Path) -> Command {
-        let mut schedlab = Command::new(env!("CARGO_BIN_EXE_schedlab"));
-        let path = std::env::var("PATH").unwrap_or_default();
-        schedlab
-            .args(["compare", "yield:2", "--on", "vm", "--settle", "1000s", "--kernel"])
-            .arg(kernel)
-            .env("PATH", format!("{}:{path}", self.at("bin").display()))
-            .env("XDG_CACHE_HOME", self.at("cache"))
-            .env("TMPDIR", self.at("tmp"))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        schedlab
-    }
-
-    fn start(&self) -> Running {
-        Running(self.schedlab(&self.at("vmlinuz")).spawn().expect("the program starts"))
-    }
-
-    fn run(&self) -> Output {
-        self.schedlab(&self.at("vmlinuz")).output().expect("the program starts")
-    }
-
-    /// The temporary folders in which an emulator is at work.
-    fn folders(&self) -> Vec<PathBuf> {
-        let entries = fs::read_dir(self.at("tmp")).unwrap().flatten().map(|entry| entry.path());
-        entries.filter(|path| path.join("file-9").exists()).collect()
-    }
-
-    fn left(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.at("tmp")).unwrap().flatten();
-        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
-    }
+fn left(bench: &Bench) -> Vec<String> {
+    let entries = fs::read_dir(bench.at("tmp")).unwrap().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
 /// A program that does not outlive its test.
@@ -100,22 +67,6 @@ impl Drop for Running {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-/// A file with the header of a kernel's image.
-fn image() -> Vec<u8> {
-    let parts: [(usize, &[u8]); 5] = [
-        (0x202, b"HdrS"),
-        (0x206, &[0x0f, 0x02]),
-        (0x20e, &[0x00, 0x01]),
-        (0x236, &[1, 0]),
-        (0x300, b"6.18.1-cloud-amd64 (builder) #1\0"),
-    ];
-    let mut bytes = vec![0; 0x400];
-    for (at, part) in parts {
-        bytes[at..at + part.len()].copy_from_slice(part);
-    }
-    bytes
 }
 
 /// Looks for a minute.
@@ -147,13 +98,13 @@ fn is_over(pid: &u32) -> bool {
 fn a_signal_ends_the_guest_and_removes_its_folder() {
     for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
         let bench = Bench::new(BUSY);
-        let mut schedlab = bench.start();
-        wait_until("a guest at work", || !bench.folders().is_empty());
+        let mut schedlab = start(&bench);
+        wait_until("a guest at work", || !folders(&bench).is_empty());
         let guests = children(schedlab.0.id());
         assert!(!guests.is_empty(), "no guest is seen");
         let status = schedlab.signal(signal);
         assert_eq!(status.signal(), Some(signal), "{status}");
-        assert_eq!(bench.left(), Vec::<String>::new(), "after signal {signal}");
+        assert_eq!(left(&bench), Vec::<String>::new(), "after signal {signal}");
         wait_until("the end of the guests", || guests.iter().all(is_over));
     }
 }
@@ -161,12 +112,12 @@ fn a_signal_ends_the_guest_and_removes_its_folder() {
 #[test]
 fn after_a_kill_the_next_start_removes_the_folder_and_spares_those_in_use() {
     let bench = Bench::new(BUSY);
-    let mut killed = bench.start();
-    wait_until("a guest at work", || !bench.folders().is_empty());
+    let mut killed = start(&bench);
+    wait_until("a guest at work", || !folders(&bench).is_empty());
     let guests = children(killed.0.id());
     killed.signal(libc::SIGKILL);
     wait_until("the end of the guests", || guests.iter().all(is_over));
-    let dead = bench.left();
+    let dead = left(&bench);
     // A child that was just being started still has the locks of its parent.
     let is_free = |name: &String| {
         let folder = fs::File::open(bench.at("tmp").join(name)).expect("a folder");
@@ -174,37 +125,37 @@ fn after_a_kill_the_next_start_removes_the_folder_and_spares_those_in_use() {
     };
     wait_until("the end of the locks", || dead.iter().all(is_free));
     assert!(!dead.is_empty(), "nothing is left, so nothing is tested");
-    let mut second = bench.start();
-    let others = || bench.left().into_iter().filter(|name| !dead.contains(name)).count();
+    let mut second = start(&bench);
+    let others = || left(&bench).into_iter().filter(|name| !dead.contains(name)).count();
     wait_until("the second's guests", || {
-        bench.folders().iter().any(|path| !dead.iter().any(|name| path.ends_with(name)))
+        folders(&bench).iter().any(|path| !dead.iter().any(|name| path.ends_with(name)))
     });
-    assert!(bench.left().iter().all(|name| !dead.contains(name)), "{:?} of {dead:?}", bench.left());
+    assert!(left(&bench).iter().all(|name| !dead.contains(name)), "{:?} of {dead:?}", left(&bench));
     let before = others();
-    let mut third = bench.start();
+    let mut third = start(&bench);
     wait_until("the third's guests", || others() > before);
     assert!(second.0.try_wait().expect("its status").is_none(), "the second has lost its folder");
     third.signal(libc::SIGTERM);
     second.signal(libc::SIGTERM);
-    assert_eq!(bench.left(), Vec::<String>::new());
+    assert_eq!(left(&bench), Vec::<String>::new());
 }
 
 #[test]
 fn a_signal_that_is_ignored_stays_ignored() {
     let bench = Bench::new(BUSY);
     let mut command = Command::new("nohup");
-    let inner = bench.schedlab(&bench.at("vmlinuz"));
+    let inner = booting(&bench, &bench.at("vmlinuz"));
     command.arg(inner.get_program()).args(inner.get_args()).stdin(Stdio::null());
     command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut schedlab = Running(command.spawn().expect("nohup"));
-    wait_until("a guest at work", || !bench.folders().is_empty());
+    wait_until("a guest at work", || !folders(&bench).is_empty());
     // SAFETY: it takes two numbers.
     assert_eq!(unsafe { libc::kill(schedlab.0.id().cast_signed(), libc::SIGHUP) }, 0);
     std::thread::sleep(Duration::from_millis(200));
     assert!(schedlab.0.try_wait().expect("its status").is_none(), "a hang-up ended it");
     assert_eq!(schedlab.signal(libc::SIGTERM).signal(), Some(libc::SIGTERM));
-    assert_eq!(bench.left(), Vec::<String>::new());
+    assert_eq!(left(&bench), Vec::<String>::new());
 }
 
 /// The exit code, and what is said.
@@ -215,13 +166,13 @@ fn said(output: &Output) -> (Option<i32>, String) {
 #[test]
 fn a_guest_that_takes_too_much_is_ended_and_the_limit_is_named() {
     let too_long = Bench::new("exec truncate -s 2G console");
-    let (code, text) = said(&too_long.run());
+    let (code, text) = said(&run(&too_long));
     assert!(code == Some(3) && text.contains("one of its files grew beyond 768 MiB"), "{text}");
     let too_big = Bench::new("exec dd if=/dev/zero of=/dev/null bs=8G count=1");
-    let (code, text) = said(&too_big.run());
+    let (code, text) = said(&run(&too_big));
     assert!(code == Some(3) && text.contains("QEMU needs more than 4608 MiB"), "{text}");
     for bench in [too_long, too_big] {
-        assert_eq!(bench.left(), Vec::<String>::new());
+        assert_eq!(left(&bench), Vec::<String>::new());
     }
 }
 
@@ -248,7 +199,7 @@ fn two_programs_at_once_fetch_a_kernel_once() {
             at("config")
         ),
     );
-    let start = || bench.schedlab(Path::new("6.18")).spawn().expect("the program starts");
+    let start = || booting(&bench, Path::new("6.18")).spawn().expect("the program starts");
     let outputs = [start(), start(), start()].map(|child| said(&child.wait_with_output().unwrap()));
     for (code, text) in &outputs {
         assert!(*code == Some(3) && text.contains("did not start the runner"), "{text}");
@@ -289,7 +240,7 @@ fn a_guest_has_no_network_and_its_emulator_writes_to_no_file_outside_its_folder(
     };
     let bench = Bench::new("exit 0");
     fs::remove_file(bench.at("bin/qemu-system-x86_64")).unwrap();
-    let schedlab = Running(bench.schedlab(&kernel.image).spawn().expect("the program starts"));
+    let schedlab = Running(booting(&bench, &kernel.image).spawn().expect("the program starts"));
     let monitor = || {
         let folders = fs::read_dir(bench.at("tmp")).unwrap().flatten();
         let inner = folders.flat_map(|folder| fs::read_dir(folder.path()).into_iter().flatten());

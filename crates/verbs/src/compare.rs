@@ -14,14 +14,15 @@ use clap::{Args, ValueEnum};
 use formats::workload::Parameters;
 use laboratory::{Against, Experiment, Settings};
 use program::Error;
-use results::Answer;
+use results::{Answer, InputLock};
 use schedsim::admission::Cpus;
 use schedsim::policy::PolicySpec;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use worlds::experiment::parse_policy;
 use worlds::guest::GuestWorld;
 use worlds::simulator::Simulator;
+use worlds::vm::pins;
 use worlds::{By, Candidate, World};
 
 /// Compares scheduling policies on workloads: simulated, in real kernels, and on this machine
@@ -185,7 +186,13 @@ impl Compare {
                 ..self.settings()
             },
         };
-        crate::output::reported(experiment.run()?, self.output.as_deref())
+        let mut answer = experiment.run()?;
+        let files = self.workload.iter().chain(&self.then);
+        answer.inputs.extend(files.filter_map(|file| pins::workload(Path::new(file))));
+        if let Some(directory) = &self.output {
+            InputLock::new(answer.inputs.clone()).write(directory)?;
+        }
+        crate::output::reported(answer, self.output.as_deref())
     }
 
     fn worlds(&self, caller: &Caller<'_>) -> Result<Vec<Box<dyn World>>, Error> {

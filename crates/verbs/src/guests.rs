@@ -6,9 +6,11 @@ use changes::ChangeArguments;
 use clap::Args;
 use formats::machine_file::MachineFile;
 use program::Error;
+use results::InputLock;
 use schedsim::Nanos;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 use worlds::guest::nudges::Kind;
 use worlds::guest::{CPUS, GuestSettings, Nudges};
 use worlds::vm::lockstep::INTERLEAVE;
@@ -42,6 +44,10 @@ pub struct GuestArguments {
     /// heap, data, span; a wrong name lists what each is [default: all]
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = Kind::from_str)]
     nudge: Vec<Kind>,
+    /// Take exactly the inputs of this lock file, by their hashes: the kernel, QEMU, its plugin, the
+    /// runner and schedulers; `-o DIR` writes DIR/inputs.lock
+    #[arg(long, value_name = "FILE")]
+    lock: Option<PathBuf>,
     #[command(flatten)]
     changes: ChangeArguments,
     #[arg(long, hide = true, num_args = 0, value_parser = needless, default_missing_value = "")]
@@ -69,6 +75,7 @@ impl GuestArguments {
         let kinds = if self.nudge.is_empty() { Kind::ALL.to_vec() } else { self.nudge.clone() };
         let nudges = Nudges::new(kinds);
         let changes = self.changes.changes()?;
+        let lock = self.lock.as_deref().map(InputLock::read).transpose()?.map(Arc::new);
         let of = |kernel: &String| {
             if !Kernel::is_series(kernel) && !Path::new(kernel).is_file() {
                 return Err(Error::Input(format!(
@@ -85,6 +92,7 @@ impl GuestArguments {
                 changes: changes.clone(),
                 functions: self.functions.is_some(),
                 nudges: nudges.clone(),
+                lock: lock.clone(),
             })
         };
         self.kernel.iter().map(of).collect()

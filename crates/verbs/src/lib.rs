@@ -22,6 +22,7 @@ mod repetition;
 pub mod report;
 pub mod run;
 pub mod sweep;
+pub mod verify;
 
 pub use compare::Coverage;
 

@@ -104,7 +104,7 @@ impl Sweep {
         directory.write(&results, Vec::new())?;
         crate::output::finish(directory)?;
         let text = text(&sweep, &dir, &results.rows);
-        Ok(Answer { results, text, end })
+        Ok(Answer { end, ..Answer::new(results, text) })
     }
 
     /// Computes a shard; returns a sentence on the result.

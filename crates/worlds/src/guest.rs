@@ -23,11 +23,11 @@ use super::{
 use crate::vm::lockstep::VALIDATED;
 use crate::vm::{
     Guest, Identity, Kernel, Lockstep, Orders, Proved, Qemu, Settled, Shape, closed, functions,
-    initramfs, kernel, newer_qemu, prove_each, shape, yields,
+    initramfs, kernel, newer_qemu, pins, prove_each, qemu, shape, yields,
 };
 use indicatif::ProgressBar;
 use program::{Error, progress};
-use results::{Better, Metric, World as Name, headline, registered};
+use results::{Better, Input, InputLock, Metric, World as Name, headline, registered};
 use schedlab_runner::class::Class;
 use schedlab_runner::event::Event;
 use schedlab_runner::nudge::Nudge;
@@ -57,6 +57,8 @@ pub struct GuestSettings {
     pub functions: bool,
     /// What members of an ensemble differ by.
     pub nudges: Nudges,
+    /// What its guests must be made of, if that is given.
+    pub lock: Option<Arc<InputLock>>,
 }
 
 /// Guests of one kernel.
@@ -66,6 +68,8 @@ pub struct GuestWorld {
     begin: Instant,
     /// Whether it has run members of an ensemble.
     has_members: bool,
+    /// What its guests are made of.
+    inputs: Vec<Input>,
 }
 
 /// What guests are made of.
@@ -119,7 +123,13 @@ const LONGEST_PERIOD: u64 = 500_000;
 impl GuestWorld {
     /// Guests with these settings; nothing is searched for yet.
     pub fn new(settings: GuestSettings) -> GuestWorld {
-        GuestWorld { settings, found: None, begin: Instant::now(), has_members: false }
+        GuestWorld {
+            settings,
+            found: None,
+            begin: Instant::now(),
+            has_members: false,
+            inputs: Vec::new(),
+        }
     }
 
     /// Boots what `sessions` need, twice each, and runs each session from the settled state: the
@@ -352,7 +362,8 @@ impl World for GuestWorld {
         let qemu = trials.iter().any(|trial| trial.cpus == 1).then(Qemu::find).transpose()?;
         let has_several = trials.iter().any(|trial| trial.cpus > 1);
         let lockstep = has_several.then(|| newer_qemu::find(&say)).transpose()?;
-        let kernel = Kernel::find(&self.settings.kernel, &say)?;
+        let lock = self.settings.lock.clone();
+        let kernel = pins::kernel(lock.as_deref(), &self.settings.kernel, &say)?;
         for trial in trials {
             kernel.require(if self.nodes() > 1 { &kernel::NUMA } else { &[] })?;
             kernel.require(if self.settings.shape.is_some() { &shape::DOMAINS } else { &[] })?;
@@ -363,6 +374,17 @@ impl World for GuestWorld {
             Driver::of(&trial.candidate)?.require(&kernel)?;
         }
         self.found = Some(Found { kernel, qemu, lockstep });
+        let mut seen: Vec<(Driver, u16)> = Vec::new();
+        for trial in trials {
+            let of = (Driver::of(&trial.candidate)?, trial.cpus);
+            if seen.contains(&of) {
+                continue;
+            }
+            let guest = self.guest(&of.0, of.1)?;
+            lock.as_deref().map_or(Ok(()), |lock| pins::expect(lock, &guest))?;
+            self.inputs.extend(pins::of(&guest));
+            seen.push(of);
+        }
         Ok(())
     }
 
@@ -387,8 +409,13 @@ impl World for GuestWorld {
         let settle = settle.0;
         format!(
             "settle {settle}, {nodes} nodes, interleave {interleave}, nudges \
-             {nudges}{changes}{shape}"
+             {nudges}{changes}{shape}, plugins {}",
+            qemu::plugins_sha256()
         )
+    }
+
+    fn made_of(&self) -> Vec<Input> {
+        self.inputs.clone()
     }
 
     fn clock(&self) -> Duration {

@@ -24,7 +24,7 @@ use crate::experiment::Recorded;
 use formats::trace_file::{Header, Task, Writer};
 use indicatif::ProgressBar;
 use program::Error;
-use results::{Better, Metric, Row, World as Name, counted, registered};
+use results::{Better, Input, Metric, Row, World as Name, counted, registered};
 use schedsim::Nanos;
 use schedsim::metrics::{CATALOGUE, Summary};
 use schedsim::trace::{Event, Observer, TaskInfo};
@@ -85,6 +85,11 @@ pub trait World {
     /// What its numbers depend on beside the session, where its rows do not show it.
     fn inputs(&self) -> String {
         String::new()
+    }
+
+    /// The files that its runs were made of, by their hashes, once it is prepared.
+    fn made_of(&self) -> Vec<Input> {
+        Vec::new()
     }
 
     /// The time that limits are compared with.

@@ -13,6 +13,7 @@
 //! - [`shape`]: how its CPUs lie.
 //! - [`initramfs`]: the files of a guest: the runner, its session, and further files.
 //! - [`identity`]: what the digits depend on.
+//! - [`pins`]: the inputs of a guest in a lock file.
 //! - [`mod@boot`]: one boot, from the first event to the last; [`settled`]: the state from which
 //!   sessions begin; [`proof`]: two that must be the same.
 //! - [`scheduler`]: one of our policies as the guest scheduler, through sched_ext.
@@ -43,6 +44,7 @@ pub mod kernel;
 pub mod lockstep;
 mod monitor;
 pub mod newer_qemu;
+pub mod pins;
 pub mod proof;
 pub mod qemu;
 pub mod release;

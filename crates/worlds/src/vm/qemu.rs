@@ -13,6 +13,7 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 
 /// The model of the CPUs: nothing random, and what programs of today expect.
 const CPU: &str = "qemu64,-rdrand,-rdseed,+ssse3,+sse4.1,+sse4.2,+popcnt";
@@ -150,6 +151,12 @@ impl Plugin {
         };
         load().unwrap_or(false)
     }
+}
+
+/// The SHA-256 of all plugins.
+pub fn plugins_sha256() -> &'static str {
+    static HASH: LazyLock<String> = LazyLock::new(|| sha256(Plugin::ALL.map(Plugin::library)));
+    &HASH
 }
 
 /// What the plugin says if it is loaded.
