@@ -138,3 +138,35 @@ impl Archive {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vm::qemu::Plugin;
+
+    /// Clones in different folders would build different files, and one guest's results would not
+    /// be another's.
+    #[test]
+    fn runner_and_plugins_hold_no_path_of_the_build() {
+        let home = |name: &str| std::env::var(name).unwrap_or_default();
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let root = here.ancestors().nth(2).unwrap().display().to_string();
+        let paths = [
+            root,
+            here.display().to_string(),
+            env!("OUT_DIR").to_string(),
+            home("CARGO_HOME"),
+            home("HOME"),
+            "registry/src".to_string(),
+            "/.cargo/".to_string(),
+        ];
+        let files = [RUNNER].into_iter().chain(Plugin::ALL.map(Plugin::library));
+        for (number, file) in files.enumerate() {
+            assert!(cfg!(not(feature = "runner")) || !file.is_empty(), "file {number} is empty");
+            for path in paths.iter().filter(|path| path.len() > 1) {
+                let is_in = file.windows(path.len()).any(|part| part == path.as_bytes());
+                assert!(!is_in, "file {number} holds {path}");
+            }
+        }
+    }
+}

@@ -119,7 +119,8 @@ pub enum Plugin {
 }
 
 impl Plugin {
-    const ALL: [Plugin; 3] = [Plugin::Version1, Plugin::Version3, Plugin::Version7];
+    /// All of them.
+    pub const ALL: [Plugin; 3] = [Plugin::Version1, Plugin::Version3, Plugin::Version7];
 
     /// Whether it runs several CPUs in lockstep.
     pub fn has_lockstep(self) -> bool {
