@@ -6,7 +6,9 @@ use clap::{Args, Subcommand};
 use laboratory::bisect::{Change, Judge, Shown, bisect};
 use program::Error;
 use results::{Align, Answer, Better, Metric, Results, Row, Table};
+use std::path::PathBuf;
 use worlds::vm::catalogue;
+use worlds::vm::commits::Commits;
 use worlds::vm::release::{Release, numbers};
 
 /// Finds the version in which a number changed
@@ -36,15 +38,19 @@ impl Bisect {
 ///
 /// A guest's counts are exact, so that each step is decided by one run. Releases between the two
 /// are those that Debian's mirror has; one that does not boot, or is gone, is skipped. The number
-/// of a release is bad on the bad one's side of the middle, or of --threshold.
+/// of a release is bad on the bad one's side of the middle, or of --threshold. With --git the
+/// commits between the two are built, each as a minimal kernel, along first parents; one that does
+/// not build is skipped.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  schedlab bisect kernel --good 6.12 --bad 7.3 -- compare \
                         yield:8\n  schedlab bisect kernel --good 6.17 --bad 7.3 --metric \
                         makespan_ns --threshold 20ms -- compare hackbench:1\n  schedlab bisect \
                         kernel --good a/bzImage --bad c/bzImage --among b/bzImage -- compare \
-                        yield:8")]
+                        yield:8\n  schedlab bisect kernel --git linux --good v6.5 --bad v6.6 -- \
+                        compare yield:8")]
 struct OfKernels {
-    /// A kernel whose number is good: a series or release of Debian's, or the path of a bzImage
+    /// A kernel whose number is good: a series or release of Debian's, or the path of a bzImage;
+    /// with --git a commit
     #[arg(long, value_name = "KERNEL")]
     good: String,
     /// A kernel whose number is bad, of the same flavour
@@ -54,6 +60,12 @@ struct OfKernels {
     /// between them]
     #[arg(long, value_name = "KERNEL,…", value_delimiter = ',')]
     among: Vec<String>,
+    /// A git tree of Linux, whose commits are built
+    #[arg(long, value_name = "DIR", conflicts_with = "among")]
+    git: Option<PathBuf>,
+    /// With --git: fragments of a configuration over the minimal one, separated by commas
+    #[arg(long, value_name = "FILE", value_delimiter = ',', requires = "git")]
+    kconfig: Vec<PathBuf>,
     /// The metric [default: instructions_per_yield, if that is measured, else makespan_ns]
     #[arg(long, value_name = "METRIC")]
     metric: Option<String>,
@@ -92,12 +104,22 @@ fn threshold(text: &str) -> Result<f64, String> {
 
 impl OfKernels {
     fn answer(&self) -> Result<Answer, Error> {
-        let kernels = self.kernels()?;
+        let open = |git: &PathBuf| Commits::between(git, &self.good, &self.bad, &self.kconfig);
+        let commits = self.git.as_ref().map(open).transpose()?;
+        let kernels = commits.as_ref().map_or_else(|| self.kernels(), |of| Ok(of.names()))?;
         let last = kernels.len() - 1;
         let mut rows: Vec<Row> = Vec::new();
+        let say = |what: &str| eprintln!("schedlab: {what}");
         let mut measure = |at: usize| -> Result<f64, Error> {
-            eprintln!("schedlab: measuring kernel {}", kernels[at]);
-            let row = self.measure(&kernels[at])?;
+            say(&format!("measuring kernel {}", kernels[at]));
+            let row = match &commits {
+                None => self.measure(&kernels[at])?,
+                Some(commits) => {
+                    let mut row = self.measure(&commits.kernel(at, &say)?.name)?;
+                    row.point.set("commit", commits.hash(at));
+                    row
+                }
+            };
             let value = row.value.unwrap_or_default();
             rows.push(row);
             Ok(value)
@@ -110,7 +132,7 @@ impl OfKernels {
         let judge = Judge::between(good, bad, self.threshold, better).map_err(Error::Usage)?;
         let change = bisect(last, judge, &mut |at| match measure(at) {
             Ok(number) => Ok(Shown::Number(number)),
-            // It does not boot, hangs, or is no longer to be had.
+            // It does not build, does not boot, hangs, or is no longer to be had.
             Err(why @ (Error::Input(_) | Error::Missing(_))) => Ok(Shown::Skipped(why.to_string())),
             Err(other) => Err(other),
         })?;
@@ -187,7 +209,7 @@ fn command(measurement: &[String], kernel: &str) -> Result<Vec<String>, Error> {
             "a measurement is a comparison, as in -- compare yield:8".to_string(),
         ));
     }
-    if has("--kernel") {
+    if has("--kernel") || has("--kernel-source") {
         return Err(Error::Usage("leave --kernel out: each step has its own".to_string()));
     }
     let mut words = measurement.to_vec();

@@ -1,6 +1,7 @@
 //! Options for workloads in guest kernels.
 
 mod changes;
+mod source;
 
 use changes::ChangeArguments;
 use clap::Args;
@@ -8,6 +9,7 @@ use formats::machine_file::MachineFile;
 use program::Error;
 use results::InputLock;
 use schedsim::Nanos;
+pub use source::SourceArguments;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -16,14 +18,20 @@ use worlds::guest::{CPUS, GuestSettings, Nudges};
 use worlds::vm::lockstep::INTERLEAVE;
 use worlds::vm::{Kernel, Shape};
 
+/// The kernel of a guest if none is named.
+const USUAL: &str = "6.18";
+
 /// Options of `--on vm`.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Options of guests (--on vm)")]
 pub struct GuestArguments {
     /// Kernels, separated by commas: series or releases of Debian's, as 6.18, 6.18.9 or 6.18-rt, or
-    /// paths of bzImages; `schedlab list kernels` lists them
-    #[arg(long, value_name = "KERNEL", value_delimiter = ',', default_value = "6.18")]
+    /// paths of bzImages; `schedlab list kernels` lists them [default: 6.18, or the one that
+    /// --kernel-source builds]
+    #[arg(long, value_name = "KERNEL", value_delimiter = ',')]
     kernel: Vec<String>,
+    #[command(flatten)]
+    source: SourceArguments,
     /// Idle time of a kernel between boot and measurement, on its own clock; longer if a scheduler
     /// of schedlab is not active by then
     #[arg(long, value_name = "DURATION", default_value = "2s")]
@@ -77,7 +85,10 @@ impl GuestArguments {
         let changes = self.changes.changes()?;
         let lock = self.lock.as_deref().map(InputLock::read).transpose()?.map(Arc::new);
         let of = |kernel: &String| {
-            if !Kernel::is_series(kernel) && !Path::new(kernel).is_file() {
+            let is_known = Kernel::is_series(kernel)
+                || Path::new(kernel).is_file()
+                || Kernel::built(kernel)?.is_some();
+            if !is_known {
                 return Err(Error::Input(format!(
                     "there is no kernel `{kernel}`; give the number of a series, as in 6.18 \
                      (`schedlab list kernels`), or the path of a bzImage"
@@ -95,7 +106,14 @@ impl GuestArguments {
                 lock: lock.clone(),
             })
         };
-        self.kernel.iter().map(of).collect()
+        self.kernels()?.iter().map(of).collect()
+    }
+
+    /// The names of the kernels.
+    fn kernels(&self) -> Result<Vec<String>, Error> {
+        let mut kernels = self.kernel.clone();
+        kernels.extend(self.source.kernel()?);
+        Ok(if kernels.is_empty() { vec![USUAL.to_string()] } else { kernels })
     }
 
     /// The number of functions to show, if yields are split by function.

@@ -6,7 +6,8 @@
 //! compares every line.
 //!
 //! - [`kernel`]: the kernels and their sources ([`debian`]), by [`release`], with their
-//!   [`configuration`].
+//!   [`configuration`]; [`built`]: those that are built out of a source tree, of fragments of
+//!   [`kconfig`], or out of [`commits`].
 //! - [`cache`]: where they are kept, for several programs at once.
 //! - [`qemu`]: the emulator: its version, hash and command line; [`newer_qemu`]: the one that
 //!   guests with more than one CPU need, which is fetched; [`lockstep`]: the reason.
@@ -28,9 +29,11 @@ mod apt;
 pub mod as_recorded;
 pub mod background_load;
 pub mod boot;
+pub mod built;
 pub mod cache;
 pub mod catalogue;
 pub mod closed;
+pub mod commits;
 pub mod configuration;
 pub mod conformance;
 pub mod debian;
@@ -40,6 +43,7 @@ pub mod functions;
 pub mod identity;
 mod image;
 pub mod initramfs;
+pub mod kconfig;
 pub mod kernel;
 pub mod lockstep;
 mod monitor;

@@ -62,7 +62,8 @@ impl Kernel {
     /// If there is none, or it cannot be fetched.
     pub fn find(name: &str, say: &dyn Fn(&str)) -> Result<Kernel, Error> {
         let Some(release) = Release::read(name) else {
-            return Kernel::open(Path::new(name));
+            let built = Kernel::built(name)?;
+            return built.map_or_else(|| Kernel::open(Path::new(name)), Ok);
         };
         let name = &release.to_string();
         let directory = cache()?.join(name);
@@ -78,6 +79,15 @@ impl Kernel {
         cached(name, &directory).ok_or_else(|| {
             Error::Internal(format!("{} is not what was written there", directory.display()))
         })
+    }
+
+    /// The kernel of this name that was built here (`built.rs`).
+    ///
+    /// # Errors
+    /// As of [`cache`].
+    pub fn built(name: &str) -> Result<Option<Kernel>, Error> {
+        let is_name = !name.contains('/') && !Path::new(name).exists();
+        Ok(if is_name { cached(name, &cache()?.join(name)) } else { None })
     }
 
     /// Whether `name` is the number of a series or release of Debian, as in 6.18 or 6.18-rt.
@@ -194,7 +204,7 @@ pub fn in_cache() -> Result<Vec<(Kernel, Fetched)>, Error> {
 }
 
 /// The kernel in `directory`, if it is there and intact.
-fn cached(name: &str, directory: &Path) -> Option<Kernel> {
+pub(super) fn cached(name: &str, directory: &Path) -> Option<Kernel> {
     let fetched = fetched(directory)?;
     let kernel = Kernel::open(&directory.join("vmlinuz")).ok()?;
     (kernel.sha256 == fetched.image_sha256).then(|| Kernel { name: name.to_string(), ..kernel })
