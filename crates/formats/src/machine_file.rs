@@ -21,7 +21,8 @@
 //! remote = "60us"
 //! ```
 //!
-//! CPUs are numbered node by node, cluster by cluster, core by core, thread by thread.
+//! CPUs are numbered node by node, cluster by cluster, core by core, thread by thread. Those that
+//! `offline` lists by these numbers are there, and switched off.
 #![deny(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -29,12 +30,13 @@
     clippy::arithmetic_side_effects
 )]
 
+mod online;
 mod presets;
 
 use crate::toml_file::TomlFile;
 use program::{Error, no_such};
 use schedsim::admission::Cpus;
-use schedsim::{Machine, MigrationCosts, Nanos, Place, Topology};
+use schedsim::{CpuId, Machine, MigrationCosts, Nanos, Place, Topology};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -47,8 +49,12 @@ pub const USUAL_SMT: f64 = 1.25;
 pub struct MachineFile {
     /// The name.
     pub name: String,
-    /// The topology of its CPUs.
+    /// The topology of its CPUs, without those that are offline.
     pub topology: Topology,
+    /// The places of all CPUs.
+    pub places: Vec<Place>,
+    /// The CPUs that are offline, by their number in `places`, in order.
+    pub offline: Vec<u16>,
     switch_cost: Option<Nanos>,
     migration_cost: Option<Nanos>,
     idle_exit: Option<Nanos>,
@@ -62,6 +68,8 @@ struct Described {
     nodes: Vec<Vec<String>>,
     #[serde(default)]
     distances: Vec<Vec<u16>>,
+    #[serde(default)]
+    offline: Vec<u16>,
     smt: Option<f64>,
     switch_cost: Option<Nanos>,
     idle_exit: Option<Nanos>,
@@ -94,9 +102,12 @@ impl MachineFile {
     /// A machine with this topology and no other known properties.
     pub fn of_topology(name: &str, topology: Topology) -> MachineFile {
         let (switch_cost, migration_cost, idle_exit, wake_cost) = (None, None, None, None);
+        let places = (0..topology.cpus()).map(|cpu| *topology.place(CpuId(cpu))).collect();
         MachineFile {
             name: name.to_string(),
             topology,
+            places,
+            offline: Vec::new(),
             switch_cost,
             migration_cost,
             idle_exit,
@@ -111,17 +122,30 @@ impl MachineFile {
     pub fn read(file: &TomlFile) -> Result<MachineFile, Error> {
         let described: Described = file.parse()?;
         let places = described.places(file)?;
-        let Described { distances, smt, switch_cost, idle_exit, wake_cost, migration, .. } =
-            described;
+        let Described {
+            distances,
+            mut offline,
+            smt,
+            switch_cost,
+            idle_exit,
+            wake_cost,
+            migration,
+            ..
+        } = described;
+        let online = online::places(&places, &offline)
+            .map_err(|(key, message)| file.wrong(&key, &message))?;
+        offline.sort_unstable();
         let Migration { core, cluster, node, remote } = migration;
         let costs = MigrationCosts { core, cluster, node, remote };
-        let topology = Topology::new(places, distances, smt.unwrap_or(USUAL_SMT), costs)
+        let topology = Topology::new(online, distances, smt.unwrap_or(USUAL_SMT), costs)
             .map_err(|wrong| file.wrong(&wrong.key, &wrong.message))?;
         let name =
             Path::new(file.name()).file_stem().unwrap_or_default().to_string_lossy().into_owned();
         Ok(MachineFile {
             name,
             topology,
+            places,
+            offline,
             switch_cost,
             migration_cost: cluster,
             idle_exit,
@@ -236,7 +260,7 @@ impl Described {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schedsim::{CpuId, Distance};
+    use schedsim::Distance;
 
     const TWO_NODES: &str = "nodes = [['big', 'big'], ['little']]\ndistances = [[10, 21], [21, \
                              10]]\nswitch-cost = '1us'\n[cluster.big]\ncores = 2\nthreads = \

@@ -148,9 +148,11 @@ pub enum Event {
     },
 }
 
-/// What a CPU belongs to. Each is a mask of CPUs as the kernel prints it; empty if it does not say.
+/// What a CPU belongs to that is online. Each is a mask of CPUs as the kernel prints it; empty if it does not say.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Domains {
+    /// The CPU.
+    pub cpu: u16,
     /// The hardware threads of its core.
     pub core: String,
     /// The CPUs with which it shares the last cache.

@@ -80,6 +80,7 @@ fn session(file: &str, report: &dyn Fn(&Event)) -> Result<(), String> {
     let session: Session =
         serde_json::from_str(&text).map_err(|error| format!("{file}: {error}"))?;
     guest::set_silence(session.silence());
+    machine::switch_off(&session.offline)?;
     clock::set_instruction(session.instruction_ns);
     report(&Event::Boot {
         kernel: machine::kernel(),
@@ -120,7 +121,7 @@ fn session(file: &str, report: &dyn Fn(&Event)) -> Result<(), String> {
         session.jobs
     };
     if session.instruction_ns > 0 {
-        lockstep::begin(machine::cpus());
+        lockstep::begin(&machine::online()?);
     }
     for (number, job) in jobs.iter().enumerate() {
         let done = in_a_process(|| job::run(number, job, host, &services, report), limit, report);

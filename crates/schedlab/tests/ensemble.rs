@@ -4,6 +4,7 @@
 use formats::machine_file::MachineFile;
 use formats::toml_file::TomlFile;
 use schedlab_runner::class::Class;
+use schedlab_runner::event::Event;
 use schedlab_runner::nudge::Nudge;
 use schedlab_runner::session::{Job, Session};
 use schedsim::Nanos;
@@ -111,7 +112,9 @@ fn each_kind_of_difference_makes_another_run_and_none_makes_the_same() {
         ("data", [1024, 3968].map(|data| Nudge { data, ..none })),
         ("span", [100, 900].map(|span| Nudge { span, ..none })),
     ];
-    assert_eq!(pairs.map(|(name, _)| name), Kind::ALL.map(Kind::name));
+    // That of several CPUs has a test of its own.
+    let of_one = Kind::ALL.into_iter().filter(|kind| *kind != Kind::Interleave).map(Kind::name);
+    assert!(pairs.iter().map(|(name, _)| *name).eq(of_one));
     let same: Vec<&str> = pairs
         .into_iter()
         .filter(|(_, [one, other])| reports(&run(*one)) == reports(&run(*other)))
@@ -121,27 +124,50 @@ fn each_kind_of_difference_makes_another_run_and_none_makes_the_same() {
 }
 
 #[test]
-fn the_domains_of_a_guests_kernel_are_those_of_the_machine_and_of_no_other() {
-    let qemu = match newer_qemu::of(8, &|_| {}) {
+fn members_on_several_cpus_differ_by_how_far_these_may_be_apart() {
+    let Some(guest) = shaped(&shape("nodes = [['c']]\n[cluster.c]\ncores = 2\n")) else { return };
+    let state = Settled::boot(&guest, &mut |_| {}).expect("it boots");
+    let jobs = jobs(Nudge::default());
+    let run = |interleave| {
+        let ran = state.run_interleaved(&jobs, interleave, &mut |_| {}).expect("it runs");
+        reports(&ran).to_vec()
+    };
+    let plain = run(None);
+    assert_eq!(plain, run(Some(INTERLEAVE)), "as the guest says");
+    assert_ne!(plain, run(Some(INTERLEAVE / 2)));
+}
+
+fn shape(text: &str) -> Shape {
+    let file = MachineFile::read(&TomlFile::of("m.toml", text)).expect("a machine");
+    Shape::of(&file, 64).expect("a shape")
+}
+
+/// A guest of this shape; `None`, with a message, without QEMU.
+fn shaped(shape: &Shape) -> Option<Guest> {
+    let qemu = match newer_qemu::of(shape.cpus(), &|_| {}) {
         Ok(qemu) => qemu,
-        Err(missing) => return eprintln!("skipped: machines of guests: {missing}"),
+        Err(missing) => {
+            eprintln!("skipped: machines of guests: {missing}");
+            return None;
+        }
     };
-    let Some(guest) = guest() else { return };
-    let shape = |text: &str| {
-        let file = MachineFile::read(&TomlFile::of("m.toml", text)).expect("a machine");
-        Shape::of(&file, 64).expect("a shape")
-    };
-    // Two nodes of two caches, each of one core with two threads.
-    let machine = shape("nodes = [['c', 'c'], ['c', 'c']]\n[cluster.c]\ncores = 1\nthreads = 2\n");
-    let guest = Guest {
+    let (cpus, nodes) = (shape.cpus(), shape.nodes());
+    Some(Guest {
         qemu,
         kernel: Kernel::find("6.18", &|_| {}).unwrap_or_else(|error| panic!("{error}")),
-        cpus: 8,
-        lockstep: Some(Lockstep { cpus: 8, interleave: INTERLEAVE }),
-        nodes: 2,
-        shape: Some(machine.clone()),
-        ..guest
-    };
+        cpus,
+        lockstep: Some(Lockstep { cpus, interleave: INTERLEAVE }),
+        nodes,
+        shape: Some(shape.clone()),
+        ..guest()?
+    })
+}
+
+#[test]
+fn the_domains_of_a_guests_kernel_are_those_of_the_machine_and_of_no_other() {
+    // Two nodes of two caches, each of one core with two threads.
+    let machine = shape("nodes = [['c', 'c'], ['c', 'c']]\n[cluster.c]\ncores = 1\nthreads = 2\n");
+    let Some(guest) = shaped(&machine) else { return };
     let mut events = Vec::new();
     Settled::boot(&guest, &mut |event| events.push(event.clone())).expect("the domains are these");
     machine.judge(&events).expect("they are");
@@ -157,4 +183,45 @@ fn the_domains_of_a_guests_kernel_are_those_of_the_machine_and_of_no_other() {
         let refused = shape(other).judge(&events).expect_err(other).to_string();
         assert!(refused.contains(says), "{says}: {refused}");
     }
+}
+
+#[test]
+fn a_guest_has_clusters_of_different_sizes_and_cpus_that_are_offline_and_keeps_time() {
+    // Two cores of two threads beside three cores on one node, and one core on another.
+    let text = "nodes = [['big', 'little'], ['one']]\n[cluster.big]\ncores = 2\nthreads = \
+                2\n[cluster.little]\ncores = 3\n[cluster.one]\ncores = 1\n";
+    let machine = shape(&format!("offline = [1, 3, 4, 6]\n{text}"));
+    let Some(guest) = shaped(&machine) else { return };
+    let mut events = Vec::new();
+    let state = Settled::boot(&guest, &mut |event| events.push(event.clone()));
+    let state = state.expect("the domains are these");
+    for (other, says) in [
+        (text.to_string(), "does not say"),
+        (format!("offline = [1, 3, 4, 5]\n{text}"), "does not say"),
+        // Three alike on the first node, and no threads.
+        (
+            "offline = [1, 3, 4, 6]\nnodes = [['c'], ['d']]\n[cluster.c]\ncores = \
+             7\n[cluster.d]\ncores = 1\n"
+                .to_string(),
+            "last-level caches",
+        ),
+    ] {
+        let refused = shape(&other).judge(&events).expect_err(&other).to_string();
+        assert!(refused.contains(says), "{says}: {refused}");
+    }
+    let work = |cpu| Tasks {
+        affinity: Some(vec![cpu]),
+        ..Tasks::new(&format!("on{cpu}"), vec![Phase::Run(Nanos(40_000_000))])
+    };
+    let online = [0, 2, 5, 7];
+    let pinned = Closed { tasks: online.map(work).to_vec(), ..Closed::default() };
+    let ran = state.run(&[Job::new("pinned", pinned, Class::Other)], &mut |_| {}).expect("it runs");
+    let tasks = ran.events.iter().find_map(|event| match event {
+        Event::JobEnd { tasks, .. } => Some(tasks),
+        _ => None,
+    });
+    let took: Vec<u64> = tasks.expect("it ends").iter().filter_map(|task| task.ended_ns).collect();
+    // 4 CPUs in lockstep, whatever is offline; with 8 it would be twice that.
+    let is_right = |ns: &u64| (40_000_000..42_000_000).contains(ns);
+    assert!(took.len() == 4 && took.iter().all(is_right), "{took:?}");
 }

@@ -102,7 +102,7 @@ fn times(guest: &Guest) -> Times {
         .into_iter()
         .map(|(name, workload)| Job::new(name, workload, Class::Other))
         .collect();
-    let orders = Orders { guest: 0, jobs, is_repeated: true };
+    let orders = Orders { guest: 0, jobs, interleave: None, is_repeated: true };
     let (_, proved) = prove_each(std::slice::from_ref(guest), &[orders], &|_, _| {})
         .unwrap_or_else(|error| panic!("{} on {} CPUs: {error}", guest.kernel.name, guest.cpus));
     let end = |number: usize| -> (f64, &[TaskResult]) {

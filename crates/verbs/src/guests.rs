@@ -49,7 +49,7 @@ pub struct GuestArguments {
     #[arg(long, value_name = "N", default_value_t = INTERLEAVE, value_parser = clap::value_parser!(u32).range(100..=100_000))]
     interleave: u32,
     /// What the members of an ensemble differ by, separated by commas: start, order, timers, stack,
-    /// heap, data, span; a wrong name lists what each is [default: all]
+    /// heap, data, span, interleave; a wrong name lists what each is [default: all]
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = Kind::from_str)]
     nudge: Vec<Kind>,
     /// Take exactly the inputs of this lock file, by their hashes: the kernel, QEMU, its plugin, the

@@ -34,6 +34,7 @@ use schedlab_runner::nudge::Nudge;
 use schedlab_runner::session::{Job, Session as RunnerSession};
 use schedsim::Nanos;
 use schedsim::metrics::CATALOGUE;
+use schedsim::workload::Closed;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -165,7 +166,10 @@ impl GuestWorld {
             let jobs = self.jobs_of(session, driver.class(), calibrated)?;
             // The members of one state differ by their jobs alone: one of them proves it.
             let is_repeated = session.member.is_none_or(|member| member == 1);
-            orders.push(Orders { guest: at, jobs, is_repeated });
+            let drawn = session.member.filter(|_| !calibrated && cpus > 1);
+            let interleave = drawn
+                .map(|_| self.settings.nudges.interleave(session.seed, self.settings.interleave));
+            orders.push(Orders { guest: at, jobs, interleave, is_repeated });
             drivers.push(driver);
         }
         let steps = orders.iter().map(|of| of.runs() * (2 * of.jobs.len() + 1)).sum::<usize>();
@@ -254,6 +258,9 @@ impl GuestWorld {
             Some(_) => self.settings.nudges.of(session.seed, interleave),
         };
         jobs.iter_mut().for_each(|job| job.nudge = nudge);
+        if let Some(shape) = &self.settings.shape {
+            jobs.iter_mut().for_each(|job| pin(&mut job.workload, &shape.online()));
+        }
         Ok(jobs)
     }
 }
@@ -347,7 +354,7 @@ impl World for GuestWorld {
         candidate.expect_for(program, *cpus)?;
         candidate.applied_to(workload).scripts(*cpus)?;
         let nodes = self.nodes();
-        if !cpus.is_multiple_of(nodes) {
+        if self.settings.shape.is_none() && !cpus.is_multiple_of(nodes) {
             return Err(Error::Usage(format!(
                 "{cpus} CPUs cannot be cut into {nodes} NUMA nodes: give --cpus {}",
                 2 * nodes
@@ -366,7 +373,10 @@ impl World for GuestWorld {
         let kernel = pins::kernel(lock.as_deref(), &self.settings.kernel, &say)?;
         for trial in trials {
             kernel.require(if self.nodes() > 1 { &kernel::NUMA } else { &[] })?;
-            kernel.require(if self.settings.shape.is_some() { &shape::DOMAINS } else { &[] })?;
+            let shape = self.settings.shape.as_ref();
+            kernel.require(if shape.is_some() { &shape::DOMAINS } else { &[] })?;
+            let has_offline = shape.is_some_and(|shape| !shape.offline().is_empty());
+            kernel.require(if has_offline { &shape::OFFLINE } else { &[] })?;
             let is_grouped =
                 |workload| !trial.candidate.applied_to(workload).description().cgroups.is_empty();
             let has_groups = trial.program.closed().is_some_and(is_grouped);
@@ -474,6 +484,13 @@ impl World for GuestWorld {
         identities.dedup();
         identities.iter().for_each(|identity| text += &format!("{identity}\n"));
         text
+    }
+}
+
+/// Numbers the CPUs of pinned tasks as the kernel does, which counts those that are offline.
+fn pin(workload: &mut Closed, online: &[u16]) {
+    for cpu in workload.tasks.iter_mut().filter_map(|task| task.affinity.as_mut()).flatten() {
+        *cpu = online.get(usize::from(*cpu)).copied().unwrap_or(*cpu);
     }
 }
 

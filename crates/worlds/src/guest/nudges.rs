@@ -24,6 +24,8 @@ pub enum Kind {
     Data,
     /// How far the CPU that starts the tasks is in its span; only with several CPUs.
     Span,
+    /// How far CPUs in lockstep may be apart; only with several CPUs.
+    Interleave,
 }
 
 /// The latest start of a timer, as the simulator nudges it: the default slack of Linux's timers.
@@ -32,14 +34,24 @@ const SLACK_NS: u64 = 50_000;
 const FRAMES: u64 = 40;
 /// The most pages that are left free: two tables of pages.
 const PAGES: u64 = 1024;
+/// Makes the interleave's draw independent of the others, whose values it does not change.
+const INTERLEAVE_SEED: u64 = 0x1e7e_71ea_7ed0_0001;
 /// The number and the size of the places in a page.
 const PLACES: u64 = 32;
 const PLACE: u64 = 128;
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 7] =
-        [Kind::Start, Kind::Order, Kind::Timers, Kind::Stack, Kind::Heap, Kind::Data, Kind::Span];
+    pub const ALL: [Kind; 8] = [
+        Kind::Start,
+        Kind::Order,
+        Kind::Timers,
+        Kind::Stack,
+        Kind::Heap,
+        Kind::Data,
+        Kind::Span,
+        Kind::Interleave,
+    ];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -51,6 +63,7 @@ impl Kind {
             Kind::Heap => "heap",
             Kind::Data => "data",
             Kind::Span => "span",
+            Kind::Interleave => "interleave",
         }
     }
 
@@ -64,6 +77,10 @@ impl Kind {
             Kind::Heap => "mapped memory, by up to 1024 pages",
             Kind::Data => "shared objects, anywhere in a page",
             Kind::Span => "where a CPU in lockstep is in its span; only with several CPUs",
+            Kind::Interleave => {
+                "how far CPUs in lockstep may be apart, from half of --interleave to all of it; \
+                 only with several CPUs"
+            }
         }
     }
 }
@@ -111,9 +128,20 @@ impl Nudges {
                 Kind::Heap => nudge.heap = heap,
                 Kind::Data => nudge.data = data * PLACE as u32,
                 Kind::Span => nudge.span = span,
+                // It is a setting of the emulator, and no part of a job.
+                Kind::Interleave => {}
             }
         }
         nudge
+    }
+
+    /// By how many instructions the CPUs of the member with this seed are interleaved, at `most`.
+    ///
+    /// Times must not depend on this number. As it is drawn, what depends on it widens the
+    /// intervals of all rows.
+    pub fn interleave(&self, seed: u64, most: u32) -> u32 {
+        let fewer = Random::new(seed ^ INTERLEAVE_SEED).below(u64::from(most / 2) + 1) as u32;
+        if self.0.contains(&Kind::Interleave) { most - fewer } else { most }
     }
 }
 
@@ -179,6 +207,14 @@ mod tests {
             assert!(values(of, Some(1000)) > 8);
         }
         assert_eq!(values(|nudge| nudge.span.into(), None), 1);
+    }
+
+    #[test]
+    fn cpus_are_interleaved_by_half_of_the_given_number_to_all_of_it() {
+        let all: Vec<u32> = (1..200).map(|seed| Nudges::default().interleave(seed, 1000)).collect();
+        assert!(all.iter().all(|drawn| (500..=1000).contains(drawn)), "{all:?}");
+        assert!(all.iter().any(|drawn| *drawn < 600) && all.iter().any(|drawn| *drawn > 900));
+        assert_eq!(Nudges::new(vec![Kind::Span]).interleave(7, 1000), 1000);
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub struct Guest {
     pub qemu: Qemu,
     /// The kernel.
     pub kernel: Kernel,
-    /// How many CPUs.
+    /// How many CPUs are online.
     pub cpus: u16,
     /// Whether they run in lockstep, once the guest has booted: what several need for time to mean
     /// anything.
@@ -81,13 +81,14 @@ pub(super) enum Start<'a> {
     Keep,
     /// With its kernel, and goes on with these jobs, a list in JSON, where it pauses.
     Unsaved(&'a [u8]),
-    /// With the state that was kept, these jobs to do, and whether instructions are counted by
-    /// address.
+    /// With the state that was kept, and these jobs to do.
     Restored {
         /// A list of jobs in JSON.
         jobs: &'a [u8],
         /// Whether to count.
         counts: bool,
+        /// By how many instructions CPUs in lockstep are interleaved, if not as the guest says.
+        interleave: Option<u32>,
     },
 }
 
@@ -101,7 +102,8 @@ impl Files {
         let at = |name: &str| directory.path().join(name);
         let instruction_ns = guest.lockstep.map_or(0, |lockstep| lockstep.instruction().0);
         let domains = guest.shape.is_some();
-        let session = Session { instruction_ns, domains, ..guest.session.clone() };
+        let offline = guest.shape.as_ref().map_or(Vec::new(), |shape| shape.offline().to_vec());
+        let session = Session { instruction_ns, domains, offline, ..guest.session.clone() };
         let session =
             serde_json::to_vec(&session).map_err(|error| Error::Internal(error.to_string()))?;
         let mut files = vec![("initramfs", initramfs::archive(&session, &guest.files)?)];
@@ -134,7 +136,7 @@ impl Files {
         let (console, monitor, jobs, counts) =
             (beside("console"), beside("monitor"), beside("jobs"), beside("counts"));
         let (orders, is_counted): (&[u8], bool) = match start {
-            Start::Restored { jobs, counts } => (jobs, counts),
+            Start::Restored { jobs, counts, .. } => (jobs, counts),
             Start::Unsaved(jobs) => (jobs, false),
             Start::Boot | Start::Keep => (b"[]", false),
         };
@@ -147,6 +149,12 @@ impl Files {
         let report = beside("lockstep");
         // QEMU does not keep the state of a guest whose time a plugin may set.
         let lockstep = guest.lockstep.filter(|_| !matches!(start, Start::Keep));
+        let lockstep = lockstep.map(|lockstep| match start {
+            Start::Restored { interleave: Some(interleave), .. } => {
+                Lockstep { interleave, ..lockstep }
+            }
+            _ => lockstep,
+        });
         if lockstep.is_some() && !guest.qemu.plugin.is_some_and(Plugin::has_lockstep) {
             return Err(no_lockstep(&guest.qemu));
         }

@@ -22,6 +22,8 @@ pub struct Orders {
     pub guest: usize,
     /// What it does.
     pub jobs: Vec<Job>,
+    /// By how many instructions the CPUs of the guest are interleaved, if not as the guest says.
+    pub interleave: Option<u32>,
     /// Whether it is run in both boots.
     pub is_repeated: bool,
 }
@@ -82,7 +84,11 @@ pub fn prove_each(
         .flat_map(|orders| (0..orders.runs()).map(move |boot| (orders, boot)))
         .collect();
     let run = |(orders, boot): &(&Orders, usize)| {
-        settled[2 * orders.guest + boot].run(&orders.jobs, &mut |event| follow(orders.guest, event))
+        settled[2 * orders.guest + boot].run_interleaved(
+            &orders.jobs,
+            orders.interleave,
+            &mut |event| follow(orders.guest, event),
+        )
     };
     let mut runs = runs
         .par_iter()

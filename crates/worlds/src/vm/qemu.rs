@@ -15,8 +15,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
-/// The model of the CPUs: nothing random, and what programs of today expect.
-const CPU: &str = "qemu64,-rdrand,-rdseed,+ssse3,+sse4.1,+sse4.2,+popcnt";
+/// The model of the CPUs.
+pub(super) const MODEL: &str = "qemu64";
+/// Its features: nothing random, and what programs of today expect.
+const FEATURES: &str = ",-rdrand,-rdseed,+ssse3,+sse4.1,+sse4.2,+popcnt";
 const PROGRAM: &str = "qemu-system-x86_64";
 const INSTALL: &str = "install it with: apt-get install --no-install-recommends qemu-system-x86";
 /// The oldest that this was tried with.
@@ -85,7 +87,7 @@ pub struct Machine<'a> {
     pub console: &'a Path,
     /// Where QEMU can be asked.
     pub monitor: &'a Path,
-    /// How many CPUs.
+    /// How many CPUs are online.
     pub cpus: u16,
     /// An instruction takes two to the power of this nanoseconds.
     pub shift: u32,
@@ -253,7 +255,7 @@ impl Qemu {
             "1",
         ]);
         let model = machine.shape.map_or(String::new(), |_| shape::CPU.to_string());
-        command.arg("-cpu").arg(CPU.to_string() + &model);
+        command.arg("-cpu").arg(MODEL.to_string() + FEATURES + &model);
         let flat = || format!("{},sockets={}", machine.cpus, machine.nodes);
         command.args([
             "-smp",
@@ -262,6 +264,9 @@ impl Qemu {
             &format!("{}M", machine.memory),
         ]);
         command.args(numa(machine));
+        for device in machine.shape.map(Shape::devices).unwrap_or_default() {
+            command.arg("-device").arg(device);
+        }
         command.args([
             "-nodefaults",
             "-no-user-config",
@@ -379,7 +384,8 @@ fn confine(command: &mut Command, limits: Limits) {
 /// far from the others as from itself; nothing takes longer for that.
 fn numa(machine: &Machine<'_>) -> Vec<String> {
     let (nodes, mut options) = (machine.nodes, Vec::new());
-    let (cpus, memory) = (machine.cpus / nodes, machine.memory / u32::from(nodes));
+    let cpus = machine.shape.map_or(machine.cpus / nodes, Shape::room_of_node);
+    let memory = machine.memory / u32::from(nodes);
     for node in (0..nodes).filter(|_| nodes > 1) {
         let (first, last) = (node * cpus, node * cpus + cpus - 1);
         options.extend([

@@ -31,7 +31,20 @@ impl Settled {
     /// # Errors
     /// As of [`boot`](super::boot()).
     pub fn run(&self, jobs: &[Job], follow: &mut dyn FnMut(&Event)) -> Result<Transcript, Error> {
-        self.go_on(jobs, false, follow)
+        self.run_interleaved(jobs, None, follow)
+    }
+
+    /// The same, with CPUs that are interleaved by so many instructions, if not as the guest says.
+    ///
+    /// # Errors
+    /// As of [`boot`](super::boot()).
+    pub fn run_interleaved(
+        &self,
+        jobs: &[Job],
+        interleave: Option<u32>,
+        follow: &mut dyn FnMut(&Event),
+    ) -> Result<Transcript, Error> {
+        self.go_on(jobs, false, interleave, follow)
     }
 
     /// The same, and counts the instructions of each address in the windows of the jobs. That takes
@@ -40,20 +53,21 @@ impl Settled {
     /// # Errors
     /// As of [`boot`](super::boot()), and if QEMU loads no plugin that counts.
     pub fn count(&self, jobs: &[Job]) -> Result<Transcript, Error> {
-        self.go_on(jobs, true, &mut |_| {})
+        self.go_on(jobs, true, None, &mut |_| {})
     }
 
     fn go_on(
         &self,
         jobs: &[Job],
         counts: bool,
+        interleave: Option<u32>,
         follow: &mut dyn FnMut(&Event),
     ) -> Result<Transcript, Error> {
         let orders =
             serde_json::to_vec(jobs).map_err(|error| Error::Internal(error.to_string()))?;
         self.files.run(
             &self.guest,
-            Start::Restored { jobs: &orders, counts },
+            Start::Restored { jobs: &orders, counts, interleave },
             self.said.clone(),
             follow,
         )
