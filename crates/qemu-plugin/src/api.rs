@@ -26,7 +26,7 @@ use std::ops::Deref;
 pub use registration::register;
 pub use version::{Counter, Counters};
 #[cfg(feature = "api-7")]
-pub use version_7::{Control, in_block, set_program_counter};
+pub use version_7::{Control, Value, in_block, set_program_counter};
 
 /// The interface that QEMU is to offer.
 pub const VERSION: c_int = if cfg!(feature = "api-7") { 7 } else { version::VERSION };
@@ -49,6 +49,9 @@ pub struct Callbacks {
 pub enum Registers {
     /// Nothing.
     Untouched = 0,
+    /// It reads them: from version 2 of the interface on.
+    #[cfg_attr(not(feature = "api-7"), expect(dead_code, reason = "only marks read them"))]
+    Read = 1,
     /// It sets the program counter: from version 6 of the interface on.
     #[cfg_attr(not(feature = "api-7"), expect(dead_code, reason = "only lockstep sets it"))]
     SetsCounter = 3,

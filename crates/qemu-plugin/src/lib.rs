@@ -8,7 +8,8 @@
 //! that it fits, and is not installed.
 //!
 //! With `interleave=` several CPUs run in lockstep from the instruction `LOCKSTEP` on: see
-//! `lockstep.rs`.
+//! `lockstep.rs`. With `marks=` any image says when something begins, ends or happens: see
+//! `marks.rs`.
 //!
 //! All virtual CPUs are in one thread, and there is one of them where instructions are counted: the
 //! counters need no locks but the one that keeps Rust's rules.
@@ -17,6 +18,8 @@ mod api;
 #[cfg(feature = "api-7")]
 mod lockstep;
 mod main_loop;
+#[cfg(feature = "api-7")]
+mod marks;
 
 use api::{Callbacks, Counter, Counters, Id, Instruction, Registers};
 use std::collections::HashMap;
@@ -99,6 +102,8 @@ pub unsafe extern "C" fn qemu_plugin_install(
         });
     }
     #[cfg(feature = "api-7")]
+    marks::prepare(&arguments);
+    #[cfg(feature = "api-7")]
     if let Err(error) = lockstep::prepare(&arguments) {
         eprintln!("schedlab's plugin: CPUs cannot run in lockstep: {error}");
         return 1;
@@ -114,6 +119,8 @@ fn translated(block: *mut c_void) {
     // SAFETY: it is QEMU's own, and nothing of it is kept.
     for instruction in unsafe { Instruction::all(block) } {
         let bytes = instruction.bytes();
+        #[cfg(feature = "api-7")]
+        marks::translated(instruction, &bytes);
         if *bytes == HALT && !idles_in_lockstep() {
             instruction.calls(halts, Registers::Untouched, 0);
         }
@@ -169,6 +176,8 @@ extern "C" fn end(_cpu: c_uint, _data: *mut c_void) {
 fn at_exit() {
     #[cfg(feature = "api-7")]
     lockstep::report();
+    #[cfg(feature = "api-7")]
+    marks::report();
     with_counts(|counts| {
         counts.closed.sort_unstable();
         let write = || -> std::io::Result<()> {

@@ -145,6 +145,13 @@ metrics! {
     instructions_per_yield_base: "instructions", Lower,
         "The constant of the fit base + per_doubling * log2 tasks.";
     instructions_per_yield_per_doubling: "instructions", Lower, "The slope of that fit.";
+    // Of an image that makes marks.
+    window_instructions: "instructions", Lower,
+        "Instructions from the begin of a window to its end.";
+    window_ns: "ns", Lower, "Time from the begin of a window to its end.";
+    event_instructions: "instructions", Neither,
+        "Instructions from the image's first mark to the event.";
+    event_ns: "ns", Neither, "Time from the image's first mark to the event.";
     // Of two runs that should be equal.
     equal_decisions: "1", Higher,
         "Share of the recorded decisions that the policy also takes, each in the recorded \

@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod export;
 mod guests;
 mod host;
+pub mod image;
 pub mod inspect;
 pub mod list;
 pub mod new;

@@ -22,6 +22,7 @@
 //!   kernel's functions that it consists of.
 //! - [`conformance`]: whether the kernel chose the task that the simulated policy chooses.
 //! - [`background_load`]: what ran there beside the workload, so that the simulator can repeat it.
+//! - [`marks`]: any image that is no Linux of ours, and what it marks.
 //! - [`closed`]: any workload of tasks in phases, undisturbed and with the kernel's scheduling
 //!   events.
 
@@ -46,6 +47,7 @@ pub mod initramfs;
 pub mod kconfig;
 pub mod kernel;
 pub mod lockstep;
+pub mod marks;
 mod monitor;
 pub mod newer_qemu;
 pub mod pins;

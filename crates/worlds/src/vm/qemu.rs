@@ -1,5 +1,9 @@
 //! The emulator: which one is there, what identifies it, and how it is started.
 
+mod bare;
+
+pub use bare::Bare;
+
 use super::sha256;
 use super::shape::{self, Shape};
 use crate::host::cpus;
