@@ -71,7 +71,7 @@ mod tests {
             [Distance::Core, Distance::Cluster, Distance::Node, Distance::Remote(20)]
         );
         assert_eq!([0, 1, 3].map(|cpu| topology.core(CpuId(cpu)).len()), [1, 2, 1]);
-        assert!(topology.clusters().iter().all(|cluster| cluster.len() > 0));
+        assert!(topology.clusters().iter().all(|cluster| !cluster.is_empty()));
         // A cluster and a core of which nothing is left are gone.
         let without = self::machine("[0, 1, 2, 3]").unwrap();
         assert_eq!(without.topology.clusters().len(), 2);

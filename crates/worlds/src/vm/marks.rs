@@ -110,7 +110,7 @@ impl Image {
         let child = self.qemu.bare(&bare).spawn();
         let child =
             child.map_err(|error| Error::Missing(format!("QEMU cannot be started: {error}")))?;
-        let Ended { text, error, status } = Running(child).to_its_end(self.limit)?;
+        let Ended { text, error, status } = Running(child).wait(self.limit)?;
         match status {
             Some(true) => {}
             Some(false) => return Err(Error::Input(format!("{name}: {}", error.trim()))),
@@ -155,7 +155,7 @@ struct Ended {
 
 impl Running {
     /// Waits for the end, and for no longer than `limit`.
-    fn to_its_end(mut self, limit: Duration) -> Result<Ended, Error> {
+    fn wait(mut self, limit: Duration) -> Result<Ended, Error> {
         let lost = |what: &dyn std::fmt::Display| Error::Internal(format!("QEMU was lost: {what}"));
         let none = || lost(&"it has no output");
         let out: ChildStdout = self.0.stdout.take().ok_or_else(none)?;
