@@ -8,6 +8,7 @@ mod atlas;
 mod contents;
 mod curves;
 mod findings;
+mod functions;
 mod page;
 pub mod papers;
 mod programs;

@@ -4,7 +4,7 @@ use super::atlas::{self, Chart};
 use super::curves::Curve;
 use super::tables::{self, escape};
 use super::timeline::Timelines;
-use super::{findings, papers};
+use super::{findings, functions, papers};
 use crate::contents::Contents;
 use program::Error;
 use results::figure::Figure;
@@ -71,6 +71,7 @@ pub fn render(contents: &Contents, timelines: &Timelines) -> Result<String, Erro
     html += &findings::decisions(&contents.findings.decision);
     html += &comparison(results);
     html += &super::programs::section(results);
+    html += &functions::section(results);
     if !data.curves.is_empty() {
         html += DISTRIBUTIONS;
     }

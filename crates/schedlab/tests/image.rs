@@ -64,7 +64,11 @@ fn an_image_gets_the_instructions_that_it_runs_and_their_time() {
     assert!(list > 10_000 && tree > 2 * list, "slices of two queues: {list} and {tree}");
     let is_timed = |(instructions, ns): &(i64, i64)| *ns == instructions + 1;
     assert!(all.iter().all(is_timed), "an instruction a nanosecond: {all:?}");
-    let text = image(&kernel, &[]);
+    let results = tempfile::tempdir().expect("a folder");
+    let directory = results.path().join("results");
+    let text = image(&kernel, &["-o", &directory.display().to_string()]);
+    let report = fs::read_to_string(directory.join("report.html")).expect("a report");
+    assert!(report.contains(&counted.to_string()), "the report has the window's instructions");
     let text = String::from_utf8_lossy(&text.stdout).into_owned();
     assert!(text.contains("8 tasks, 1000 slices, order"), "{text}");
 

@@ -11,7 +11,7 @@ use schedsim::Nanos;
 use schedsim::workload::{Closed, Phase, Tasks};
 use std::time::Duration;
 use worlds::vm::lockstep::INTERLEAVE;
-use worlds::vm::{Guest, Kernel, Lockstep, Orders, newer_qemu, prove_each};
+use worlds::vm::{Guest, Kernel, Lockstep, Orders, Settled, newer_qemu, prove_each};
 
 /// 20 million instructions.
 const WORK: Nanos = Nanos(160_000_000);
@@ -183,4 +183,46 @@ fn cpus_in_lockstep_keep_time_and_without_the_plugin_they_do_not() {
     eprintln!("without the plugin: {turns:?}");
     let wrong = wrong(turns, one, 2);
     assert!(wrong.len() >= 3, "{wrong:?}");
+}
+
+/// CPU time in seconds of all that has ended: QEMU's.
+fn spent() -> f64 {
+    // SAFETY: it is filled by the call, and zeros are valid.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the structure outlives the call.
+    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+}
+
+/// What a guest's instruction costs on this machine, in nanoseconds of CPU time: the difference of
+/// two runs, one of which does 3 times as much on each CPU.
+fn cost(guest: &Guest) -> f64 {
+    let state = Settled::boot(guest, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+    let took = |work: Nanos| {
+        let each = (0..guest.cpus)
+            .map(|cpu| on(cpu, tasks(&format!("t{cpu}"), vec![Phase::Run(work)])))
+            .collect();
+        let job = Job::new("work", Closed { tasks: each, ..Closed::default() }, Class::Other);
+        let before = spent();
+        state.run(&[job], &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+        spent() - before
+    };
+    let instruction = guest.lockstep.map_or(Nanos(1), Lockstep::instruction);
+    let instructions = 2 * WORK.0 / instruction.0 * u64::from(guest.cpus);
+    (took(Nanos(3 * WORK.0)) - took(WORK)) * 1e9 / instructions as f64
+}
+
+#[test]
+#[ignore = "measures this machine: by hand, for docs/figures/lockstep-cost.json"]
+fn an_instruction_in_lockstep_costs_at_most_three_times_one_of_a_single_cpu() {
+    let Some(one) = guest("6.18", 1, None) else { return };
+    let one = cost(&one);
+    println!("1 CPU without lockstep: {one:.2} ns an instruction");
+    for cpus in [2, 4, 8] {
+        let Some(several) = guest("6.18", cpus, lockstep(cpus)) else { return };
+        let several = cost(&several);
+        println!("{cpus} CPUs: {several:.2} ns, {:.2} times that", several / one);
+        assert!(several < 3.0 * one, "{cpus} CPUs: {several} and {one}");
+    }
 }

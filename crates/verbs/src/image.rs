@@ -2,6 +2,7 @@
 
 use crate::output::Format;
 use clap::Args;
+use laboratory::results_directory::ResultsDirectory;
 use program::Error;
 use results::{Align, Answer, Metric, Results, Row, Table, World, quantity};
 use schedsim::Nanos;
@@ -25,6 +26,9 @@ pub struct Image {
     /// The longest it may run, on this machine's clock
     #[arg(long, value_name = "DURATION", default_value = "60s")]
     limit: Nanos,
+    /// Also write results (JSON, CSV, Parquet) and report.html to this directory
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -38,6 +42,7 @@ impl Image {
 
     /// The result.
     fn answer(&self) -> Result<Answer, Error> {
+        let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
         let say = |what: &str| eprintln!("schedlab: {what}");
         let image = Started::open(&self.image, Duration::from_nanos(self.limit.0), &say)?;
         let said = image.run()?;
@@ -51,7 +56,12 @@ impl Image {
             table(&rows),
             console(&said)
         );
-        Ok(Answer::new(Results::new(rows), text))
+        let results = Results::new(rows);
+        if let Some(directory) = directory {
+            directory.write(&results, Vec::new())?;
+            crate::output::finish(directory)?;
+        }
+        Ok(Answer::new(results, text))
     }
 }
 

@@ -5,7 +5,7 @@ mod bare;
 pub use bare::Bare;
 
 use super::sha256;
-use super::shape::{self, Shape};
+use super::shape::{self, MODEL, Shape};
 use crate::host::cpus;
 use program::{Error, Scratch};
 use rustix::process::{
@@ -19,9 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
-/// The model of the CPUs.
-pub(super) const MODEL: &str = "qemu64";
-/// Its features: nothing random, and what programs of today expect.
+/// The features of the CPUs: nothing random, and what programs of today expect.
 const FEATURES: &str = ",-rdrand,-rdseed,+ssse3,+sse4.1,+sse4.2,+popcnt";
 const PROGRAM: &str = "qemu-system-x86_64";
 const INSTALL: &str = "install it with: apt-get install --no-install-recommends qemu-system-x86";

@@ -11,6 +11,7 @@ mod grid;
 use super::configuration::Need;
 use formats::machine_file::MachineFile;
 use grid::Grid;
+pub use grid::MODEL;
 use program::Error;
 use schedlab_runner::event::{Domains, Event};
 use schedsim::Place;

@@ -1,8 +1,10 @@
 //! Where QEMU puts the CPUs of a machine: its sockets are alike, and so are their dies, cores and
 //! threads. A machine whose clusters or nodes differ in size has some of these places only.
 
-use super::super::qemu::MODEL;
 use schedsim::Place;
+
+/// The model of QEMU's CPUs.
+pub const MODEL: &str = "qemu64";
 
 /// The places of QEMU's machine, and which of them have a CPU.
 #[derive(Clone, PartialEq, Debug)]

@@ -1,0 +1,120 @@
+//! The instructions of an operation by the kernel's functions, as bars on one scale.
+
+use super::tables::escape;
+use results::{Metric, Results, Row, SubjectKind};
+use std::fmt::Write;
+
+/// The most functions of one kernel and candidate that have a bar of their own.
+const MOST: usize = 24;
+
+/// What one candidate's operation consists of, in one kernel.
+struct Split<'a> {
+    of: &'a Row,
+    /// Functions with their instructions, the most first.
+    parts: Vec<(&'a str, f64)>,
+}
+
+/// The section; empty if nothing was split by function.
+pub fn section(results: &Results) -> String {
+    let splits = splits(&results.rows);
+    let most = splits.iter().filter_map(|split| split.parts.first()).map(|part| part.1);
+    let most = most.fold(0.0, f64::max);
+    if most == 0.0 {
+        return String::new();
+    }
+    let mut html = String::from(
+        "<section id=functions><h2>Instructions by function</h2>\n<p class=note>Of one yield, all \
+         code included. All bars have one scale.</p>\n",
+    );
+    for Split { of, parts } in splits {
+        let all: f64 = parts.iter().map(|(_, count)| count).sum();
+        let _ = write!(
+            html,
+            "<h3>{}, {}, {}: {all:.1}</h3>\n<table class=bars>",
+            escape(&of.workload),
+            escape(&of.world.to_string()),
+            escape(&of.candidate)
+        );
+        for (name, count) in parts.iter().take(MOST) {
+            html += &bar(name, *count, most, all);
+        }
+        let rest: f64 = parts.iter().skip(MOST).map(|(_, count)| count).sum();
+        if let Some(others) = parts.len().checked_sub(MOST).filter(|others| *others > 0) {
+            html += &bar(&format!("{others} others"), rest, most, all);
+        }
+        html += "</table>\n";
+    }
+    html + "</section>\n"
+}
+
+/// A row with the name, a bar as wide as `count` is of `most`, the number and its share of `all`.
+fn bar(name: &str, count: f64, most: f64, all: f64) -> String {
+    format!(
+        "<tr><th scope=row>{}<td><div style=\"width:{:.2}%\"></div><td class=number>{count:.1}<td \
+         class=number>{:.1} %\n",
+        escape(name),
+        (100.0 * count / most).min(100.0),
+        100.0 * count / all
+    )
+}
+
+fn splits(rows: &[Row]) -> Vec<Split<'_>> {
+    let mut splits: Vec<Split<'_>> = Vec::new();
+    for row in rows.iter().filter(|row| row.metric == Metric::instructions_per_yield_in_function) {
+        let (Some(function), Some(count)) = (row.subject_of(SubjectKind::Function), row.value)
+        else {
+            continue;
+        };
+        let is_same = |split: &&mut Split<'_>| {
+            let of = split.of;
+            (&of.workload, &of.world, &of.candidate) == (&row.workload, &row.world, &row.candidate)
+        };
+        match splits.iter_mut().find(is_same) {
+            Some(split) => split.parts.push((function, count)),
+            None => splits.push(Split { of: row, parts: vec![(function, count)] }),
+        }
+    }
+    for split in &mut splits {
+        split.parts.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
+    }
+    splits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use results::World;
+
+    fn row(candidate: &str, function: &str, count: f64) -> Row {
+        let world = World::Vm { kernel: "6.18".to_string() };
+        let row = Row::new(world, Metric::instructions_per_yield_in_function);
+        Row {
+            workload: "yield:2".to_string(),
+            candidate: candidate.to_string(),
+            value: Some(count),
+            ..row
+        }
+        .of(SubjectKind::Function, function)
+    }
+
+    #[test]
+    fn bars_of_all_candidates_have_one_scale_and_small_functions_are_summed_up() {
+        let mut rows = vec![row("kernel:other", "__schedule", 200.0), row("bpf:rr", "<b>", 100.0)];
+        rows.extend((0..30).map(|number| row("kernel:other", &format!("f{number}"), 10.0)));
+        let html = section(&Results::new(rows));
+        assert!(html.contains("kernel:other: 500.0") && html.contains("bpf:rr: 100.0"), "{html}");
+        assert!(html.contains("width:100.00%") && html.contains("width:50.00%"), "{html}");
+        // 23 of the 30 have a bar.
+        assert!(
+            html.contains("7 others") && html.contains("70.0<td class=number>14.0 %"),
+            "{html}"
+        );
+        assert!(html.contains("&lt;b>") || html.contains("&lt;b&gt;"), "{html}");
+    }
+
+    #[test]
+    fn without_functions_there_is_no_section() {
+        let row = Row { metric: Metric::instructions_per_yield, ..row("a", "f", 1.0) };
+        assert_eq!(section(&Results::new(vec![row])), "");
+    }
+}
