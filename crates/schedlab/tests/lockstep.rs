@@ -214,8 +214,8 @@ fn cost(guest: &Guest) -> f64 {
 }
 
 #[test]
-#[ignore = "measures this machine: by hand, for docs/figures/lockstep-cost.json"]
-fn an_instruction_in_lockstep_costs_at_most_three_times_one_of_a_single_cpu() {
+#[ignore = "measures this machine and judges nothing: by hand"]
+fn what_an_instruction_in_lockstep_costs_beside_one_of_a_single_cpu() {
     let Some(one) = guest("6.18", 1, None) else { return };
     let one = cost(&one);
     println!("1 CPU without lockstep: {one:.2} ns an instruction");
@@ -223,6 +223,5 @@ fn an_instruction_in_lockstep_costs_at_most_three_times_one_of_a_single_cpu() {
         let Some(several) = guest("6.18", cpus, lockstep(cpus)) else { return };
         let several = cost(&several);
         println!("{cpus} CPUs: {several:.2} ns, {:.2} times that", several / one);
-        assert!(several < 3.0 * one, "{cpus} CPUs: {several} and {one}");
     }
 }
