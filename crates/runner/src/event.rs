@@ -81,6 +81,35 @@ pub enum Event {
         /// The result of each task, in the order of the workload.
         tasks: Vec<TaskResult>,
     },
+    /// A part of what a command wrote.
+    Output {
+        /// The number of the job.
+        job: usize,
+        /// To which of its outputs.
+        stream: Stream,
+        /// The bytes, each as the character with its number: U+0000 to U+00FF.
+        bytes: String,
+    },
+    /// A command is over.
+    CommandEnd {
+        /// The number of the job.
+        job: usize,
+        /// From its release to its end.
+        ns: u64,
+        /// Its process id, as in the trace.
+        pid: u32,
+        /// How it ended, as `wait` has it.
+        wait_status: i32,
+    },
+    /// A command went beyond a limit and was ended.
+    Limit {
+        /// The number of the job.
+        job: usize,
+        /// Which limit.
+        limit: Limit,
+        /// The most that it allows: nanoseconds, tasks or bytes.
+        most: u64,
+    },
     /// What all tasks of a job together used; not in a guest.
     Usage {
         /// The number of the job.
@@ -146,6 +175,30 @@ pub enum Event {
         /// The clock.
         ns: u64,
     },
+}
+
+/// An output of a command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// A limit of a command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Limit {
+    /// Its time.
+    Time,
+    /// The number of its tasks at a time.
+    Tasks,
+    /// Its memory, with that of the files it wrote.
+    Memory,
+    /// What it writes to its outputs.
+    Output,
 }
 
 /// What a CPU belongs to that is online. Each is a mask of CPUs as the kernel prints it; empty if it does not say.

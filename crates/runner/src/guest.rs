@@ -7,7 +7,7 @@
 
 use schedlab_runner::event::Event;
 use schedlab_runner::session::{Job, LONGEST_SILENCE_S, ORDERS};
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
@@ -66,14 +66,35 @@ pub fn patience() -> Duration {
 
 /// Mounts a file system without a device.
 pub fn mount(kind: &CStr, at: &CStr) -> Result<(), String> {
-    // SAFETY: terminated strings, no data.
-    match unsafe { libc::mount(kind.as_ptr(), at.as_ptr(), kind.as_ptr(), 0, std::ptr::null()) } {
+    mount_with(kind, at, "")
+}
+
+/// The same with options.
+pub fn mount_with(kind: &CStr, at: &CStr, options: &str) -> Result<(), String> {
+    let options = CString::new(options).map_err(|error| error.to_string())?;
+    let options = options.as_ptr().cast();
+    // SAFETY: terminated strings.
+    match unsafe { libc::mount(kind.as_ptr(), at.as_ptr(), kind.as_ptr(), 0, options) } {
         0 => Ok(()),
         _ => Err(format!(
             "the guest cannot mount {}: {}",
             at.to_string_lossy(),
             io::Error::last_os_error()
         )),
+    }
+}
+
+/// Switches the network on that a program has with itself, `lo`, if the kernel has it.
+pub fn start_loopback() {
+    // SAFETY: zeros are a value of the request, which the kernel only reads; the socket is closed
+    // here.
+    unsafe {
+        let mut request: libc::ifreq = std::mem::zeroed();
+        request.ifr_name[..2].copy_from_slice(&[b'l', b'o'].map(u8::cast_signed));
+        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+        let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
+        libc::ioctl(socket, libc::SIOCSIFFLAGS as _, &raw const request);
+        libc::close(socket);
     }
 }
 

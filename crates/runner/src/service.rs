@@ -73,6 +73,11 @@ impl Service {
         unsafe { libc::kill(self.child.id().cast_signed(), libc::SIGUSR1) };
     }
 
+    /// Whether this is its process.
+    pub fn has_pid(&self, pid: i32) -> bool {
+        self.child.id().cast_signed() == pid
+    }
+
     /// Terminates it, waits, kills it if it does not end, and reports its output and how it ended.
     pub fn end(mut self, report: &dyn Fn(&Event)) {
         let by_itself = self.ended();
@@ -85,7 +90,8 @@ impl Service {
         let _ = std::fs::remove_file(&self.output);
     }
 
-    fn ended(&mut self) -> Option<ExitStatus> {
+    /// How it ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 

@@ -116,7 +116,32 @@ pub struct Job {
     /// What this run of it differs by.
     #[serde(default, skip_serializing_if = "Nudge::is_none")]
     pub nudge: Nudge,
+    /// A program to run in place of the workload; only in a guest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Command>,
 }
+
+/// Any program, as a shell would start it: in the folder [`DIRECTORY`] of the file system at
+/// [`ROOT`], with empty standard input.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Command {
+    /// The path of the program in its file system.
+    pub path: String,
+    /// Its name and its arguments.
+    pub words: Vec<String>,
+    /// The time after which it is ended, on the guest's clock.
+    pub limit_ns: u64,
+}
+
+/// Where the file system of a [`Command`] lies in the guest.
+pub const ROOT: &str = "/program";
+
+/// Where a [`Command`] starts in its file system.
+pub const DIRECTORY: &str = "/work";
+
+/// Where a [`Command`] looks for programs.
+pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 impl Job {
     /// Runs `workload` as described, to its end.
@@ -128,6 +153,7 @@ impl Job {
             windows: None,
             trace: false,
             nudge: Nudge::default(),
+            command: None,
         }
     }
 }

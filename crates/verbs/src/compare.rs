@@ -5,6 +5,7 @@ mod settings;
 
 pub use coverage::Coverage;
 
+use super::command::CommandArguments;
 use super::guests::GuestArguments;
 use super::host::HostArguments;
 use super::programs::Programs;
@@ -48,7 +49,8 @@ use worlds::{By, Candidate, World};
                         --kernel 6.1,6.18\n  schedlab compare yield:2,64,512 --on vm --policy \
                         kernel:other,bpf:ruler,take:ruler\n  sudo schedlab compare hackbench:1 \
                         --on host --policy kernel:other,kernel:fifo:50\n  schedlab compare --on \
-                        host --policy kernel:other,kernel:batch -- make -j8\n\nCells: value, ± \
+                        host --policy kernel:other,kernel:batch -- make -j8\n  schedlab compare --on vm \
+                        --policy kernel:other,bpf:rr -- sh -c 'xz -k data & sqlite3 db < q; wait'\n\nCells: value, ± \
                         half of its 95 % interval, then the difference from the baseline where \
                         it is decided, = equivalent, ~ undecided. Exit codes: 0 an answer, \
                         undecided and unwelcome ones included, 2 usage, 3 unusable input, 4 a \
@@ -119,6 +121,8 @@ pub struct Compare {
     guests: GuestArguments,
     #[command(flatten)]
     host: HostArguments,
+    #[command(flatten)]
+    command: CommandArguments,
 }
 
 /// The world of a workload.
@@ -158,7 +162,7 @@ impl Compare {
         for argument in self.workload.iter().chain(&self.then) {
             all.extend(programs.of(argument)?);
         }
-        match (&self.host.command[..], &self.workload[..]) {
+        match (&self.command.command[..], &self.workload[..]) {
             ([], _) => {}
             (words, []) => all.push(Programs::command(words)),
             (_, [workload, ..]) => {
@@ -168,6 +172,8 @@ impl Compare {
                 )));
             }
         }
+        // Its programs are not known before.
+        let is_in_guest = !self.command.command.is_empty() && self.on.contains(&Backend::Vm);
         let focus = self.setting.focus(&all)?;
         let mut candidates = self.candidates(caller)?;
         candidates.extend(self.setting.candidates(&all, &self.cpus)?);
@@ -181,7 +187,7 @@ impl Compare {
                 .map_or(Against::Usual, |policy| Against::Named(Candidate::Policy(policy))),
             cpus: self.cpus.clone(),
             settings: Settings {
-                by: self.by.or(focus.as_ref().map(|_| By::Comm)),
+                by: self.by.or((focus.is_some() || is_in_guest).then_some(By::Comm)),
                 focus,
                 ..self.settings()
             },
@@ -205,10 +211,15 @@ impl Compare {
             seen.push(*on);
             match on {
                 Backend::Sim => worlds.push(Box::new(Simulator::new())),
-                Backend::Host => worlds.push(Box::new(self.host.world(caller.directory)?)),
+                Backend::Host => worlds
+                    .push(Box::new(self.host.world(self.command.timeout(), caller.directory)?)),
                 Backend::Vm => worlds.extend(
                     self.guests
-                        .settings(self.machine.file()?.as_ref())?
+                        .settings(
+                            self.machine.file()?.as_ref(),
+                            Some(&self.command),
+                            caller.directory,
+                        )?
                         .into_iter()
                         .map(|of| Box::new(GuestWorld::new(of)) as Box<dyn World>),
                 ),

@@ -3,6 +3,7 @@
 mod changes;
 mod source;
 
+use super::command::CommandArguments;
 use changes::ChangeArguments;
 use clap::Args;
 use formats::machine_file::MachineFile;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use worlds::guest::nudges::Kind;
-use worlds::guest::{CPUS, GuestSettings, Nudges};
+use worlds::guest::{CPUS, GuestSettings, MEMORY, Nudges};
 use worlds::vm::lockstep::INTERLEAVE;
 use worlds::vm::{Kernel, Shape};
 
@@ -39,6 +40,10 @@ pub struct GuestArguments {
     /// Split the instructions of yields by the kernel's functions, and show this many
     #[arg(long, value_name = "N")]
     functions: Option<usize>,
+    /// Memory of the guest in MiB. A command may take half of it, and two tasks for each MiB
+    #[arg(long, value_name = "MIB", default_value_t = MEMORY,
+          value_parser = clap::value_parser!(u32).range(256..=65_536))]
+    memory: u32,
     /// Number of NUMA nodes of the guest. Artificial: the kernel sees nodes, but no memory is
     /// slower
     #[arg(long, value_name = "N", default_value_t = 1,
@@ -69,11 +74,17 @@ fn needless(_: &str) -> Result<String, String> {
 }
 
 impl GuestArguments {
-    /// The settings of a guest for each kernel, on `machine` if it is described.
+    /// The settings of a guest for each kernel, on `machine` if it is described, for `command`,
+    /// whose relative paths begin in `directory`.
     ///
     /// # Errors
     /// If a kernel is neither a series nor a file, or no guest can have that machine.
-    pub fn settings(&self, machine: Option<&MachineFile>) -> Result<Vec<GuestSettings>, Error> {
+    pub fn settings(
+        &self,
+        machine: Option<&MachineFile>,
+        command: Option<&CommandArguments>,
+        directory: Option<&Path>,
+    ) -> Result<Vec<GuestSettings>, Error> {
         let shape = machine.map(|machine| Shape::of(machine, CPUS)).transpose()?;
         if shape.is_some() && self.numa_nodes > 1 {
             return Err(Error::Usage(
@@ -97,6 +108,7 @@ impl GuestArguments {
             Ok(GuestSettings {
                 kernel: kernel.clone(),
                 settle: self.settle,
+                memory: self.memory,
                 nodes: self.numa_nodes,
                 shape: shape.clone(),
                 interleave: self.interleave,
@@ -104,6 +116,8 @@ impl GuestArguments {
                 functions: self.functions.is_some(),
                 nudges: nudges.clone(),
                 lock: lock.clone(),
+                origin: command.map(|command| command.origin(directory)).unwrap_or_default(),
+                limit: command.map_or(Nanos::ZERO, CommandArguments::timeout),
             })
         };
         self.kernels()?.iter().map(of).collect()

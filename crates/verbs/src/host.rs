@@ -21,9 +21,6 @@ pub struct HostArguments {
     /// The CPUs to use, as in 0,2-3 [default: the available ones, or the first --cpus of them]
     #[arg(long, value_name = "LIST", value_parser = parse_cpus)]
     affinity: Option<Cpus>,
-    /// Kill a run that takes longer, and leave it out
-    #[arg(long, value_name = "DURATION", default_value = "60s")]
-    timeout: Nanos,
     /// Warm-up rounds that are not counted
     #[arg(long, value_name = "N", default_value_t = 1)]
     warm_up: u32,
@@ -50,9 +47,6 @@ pub struct HostArguments {
     /// and traces in -o DIR. Needs root
     #[arg(long)]
     traced: bool,
-    /// The command to run instead of a workload, with its arguments
-    #[arg(last = true, index = 2, value_name = "COMMAND")]
-    pub command: Vec<String>,
 }
 
 /// A stopping rule.
@@ -72,13 +66,14 @@ fn parse_cpus(text: &str) -> Result<Cpus, String> {
 }
 
 impl HostArguments {
-    /// This machine as a world; commands run in `directory`.
-    pub fn world(&self, directory: Option<&Path>) -> Result<HostWorld, Error> {
+    /// This machine as a world. A run that takes longer than `limit` is killed; commands run in
+    /// `directory`.
+    pub fn world(&self, limit: Nanos, directory: Option<&Path>) -> Result<HostWorld, Error> {
         let affinity = self.affinity.as_ref().map_or(Vec::new(), |cpus| cpus.0.clone());
         Ok(HostWorld::new(HostSettings {
             affinity,
             nice: self.nice,
-            limit: Duration::from_nanos(self.timeout.0),
+            limit: Duration::from_nanos(limit.0),
             no_rt_throttling: self.no_rt_throttling,
             directory: directory.map(Path::to_path_buf),
         }))

@@ -4,7 +4,8 @@
 
 pub mod bisect;
 pub mod check;
-pub mod compare;
+mod command;
+mod compare;
 pub mod diff;
 pub mod doctor;
 pub mod export;
@@ -257,17 +258,6 @@ struct CommonArguments {
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-}
-
-/// A WORKLOAD and its changes.
-#[derive(Args, Clone, Debug)]
-struct WorkloadArguments {
-    /// A built-in workload, a workload file (.toml), or a recording: perf.data or the text of `perf
-    /// script`, plain or compressed with zstd
-    workload: OsString,
-    /// A parameter of a stochastic workload, as in tmc=2ms; `schedlab list workloads` shows them
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    set: Vec<Parameters>,
 }
 
 /// The given parameters, with those of the machine.

@@ -2,31 +2,45 @@
 
 mod reservations;
 
+use super::command::CommandArguments;
+use super::guests::GuestArguments;
 use super::programs::Programs;
-use super::{Caller, CommonArguments, MachineArguments, WorkloadArguments};
-use clap::Args;
+use super::{Caller, CommonArguments, MachineArguments, PolicyName};
+use clap::{Args, ValueEnum};
+use formats::workload::Parameters;
 use laboratory::{Against, Experiment, Settings};
 use program::Error;
 use results::{Align, Answer, Results, Row, Table, quantity};
+use schedlab_runner::class::Class;
 use schedsim::admission::Cpus;
-use schedsim::policy::PolicySpec;
-use std::path::PathBuf;
-use worlds::experiment::parse_policy;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use worlds::guest::GuestWorld;
 use worlds::simulator::Simulator;
-use worlds::{By, Candidate, Observed};
+use worlds::{By, Candidate, Ended, Observed, World};
 
-/// Runs a workload once under one policy, and writes its trace
+/// Runs a workload or a command once under one policy, and writes its trace
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  schedlab run workloads/redis.perf-script.txt.zst --policy \
                         take:rr\n  schedlab run workloads/redis.perf-script.txt.zst --policy \
                         eevdf --cpus 4 --trace redis-eevdf.trace --check\n  schedlab run \
-                        unix1990 --policy take:rr --set load=0.5")]
+                        unix1990 --policy take:rr --set load=0.5\n  schedlab run --on vm \
+                        --stdout answer.txt -- sqlite3 :memory: 'select 1 + 1'")]
 pub struct Run {
-    #[command(flatten)]
-    workload: WorkloadArguments,
-    /// The policy; see `schedlab list policies`
-    #[arg(long, value_parser = parse_policy)]
-    policy: PolicySpec,
+    /// A built-in workload, a workload file (.toml), or a recording: perf.data or the text of `perf
+    /// script`, plain or compressed with zstd
+    #[arg(required_unless_present = "command", index = 1)]
+    workload: Option<OsString>,
+    /// A parameter of a stochastic workload, as in tmc=2ms; `schedlab list workloads` shows them
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<Parameters>,
+    /// Where it runs: simulated, or in a real kernel
+    #[arg(long, value_enum, default_value = "sim")]
+    on: Backend,
+    /// The policy; see `schedlab list policies`. On vm also kernel:CLASS and bpf:NAME, as in
+    /// `schedlab compare` [default on vm: kernel:other]
+    #[arg(long, value_parser = PolicyName::parse)]
+    policy: Option<PolicyName>,
     /// Number of CPUs [default: as recorded, or as in the workload]
     #[arg(long, value_parser = Cpus::parse)]
     cpus: Option<u16>,
@@ -44,6 +58,25 @@ pub struct Run {
     /// Write every event to this file, for `schedlab diff`
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Write what a command writes to its standard output to this file, byte by byte
+    #[arg(long, value_name = "FILE", requires = "command")]
+    stdout: Option<PathBuf>,
+    /// The same for its standard error
+    #[arg(long, value_name = "FILE", requires = "command")]
+    stderr: Option<PathBuf>,
+    #[command(flatten)]
+    guests: GuestArguments,
+    #[command(flatten)]
+    command: CommandArguments,
+}
+
+/// The world of a run.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+enum Backend {
+    /// In the simulator.
+    Sim,
+    /// In a real kernel under QEMU, with a clock that counts instructions.
+    Vm,
 }
 
 impl Run {
@@ -55,7 +88,7 @@ impl Run {
     /// The result, under the policy of the `caller` if there is one.
     pub fn answer(&self, caller: &Caller<'_>) -> Result<Answer, Error> {
         let programs = Programs {
-            set: &self.workload.set,
+            set: &self.set,
             load: &[],
             cpus: self.cpus.as_slice(),
             machine: &self.machine,
@@ -63,35 +96,47 @@ impl Run {
             add_load: None,
             caller,
         };
-        let all = programs.of(&self.workload.workload)?;
+        let all = match (&self.workload, &self.command.command[..]) {
+            (Some(workload), []) => programs.of(workload)?,
+            (None, words) => vec![Programs::command(words)],
+            (Some(workload), _) => {
+                return Err(Error::Usage(format!(
+                    "give either the workload {} or a command behind --, not both",
+                    workload.to_string_lossy()
+                )));
+            }
+        };
         let [program] = &all[..] else {
             return Err(Error::Usage(
                 "a run has one workload: give one number of tasks".to_string(),
             ));
         };
         let program = program.clone();
-        let candidate = caller.policies.first().map_or_else(
-            || Candidate::Policy(self.policy.clone()),
-            |(_, policy)| Candidate::Own(*policy),
-        );
+        // The programs of a command are not known before.
+        let by = self.by.or(program.command().map(|_| By::Comm));
         let experiment = Experiment {
             programs: all,
-            worlds: vec![Box::new(Simulator::new())],
-            candidates: vec![candidate],
+            worlds: vec![self.world(caller)?],
+            candidates: vec![self.candidate(caller)?],
             against: Against::Nothing,
             cpus: self.cpus.into_iter().collect(),
-            settings: Settings {
-                check: self.check,
-                by: self.by,
-                ..Settings::once(self.common.seed)
-            },
+            settings: Settings { check: self.check, by, ..Settings::once(self.common.seed) },
         };
         let (run, mut rows) = experiment.once(Observed::Events, self.trace.clone())?;
-        let (events, hash) = run.trace.unwrap_or_default();
         for row in &mut rows {
-            row.point = std::mem::take(&mut row.point)
-                .without("machine")
-                .with("trace_hash", format!("{hash:016x}"));
+            let mut point = std::mem::take(&mut row.point);
+            if let Some((_, hash)) = run.trace {
+                point = point.without("machine").with("trace_hash", format!("{hash:016x}"));
+            }
+            if let Some(ended) = &run.ended {
+                point = point.with("exit_status", ended.status.to_string());
+            }
+            row.point = point;
+        }
+        if let Some(ended) = &run.ended {
+            for (to, bytes) in [(&self.stdout, &ended.stdout), (&self.stderr, &ended.stderr)] {
+                to.as_deref().map_or(Ok(()), |to| write(to, bytes))?;
+            }
         }
         let text = match run.summary.as_ref().zip(program.subject("")) {
             Some((summary, subject)) => {
@@ -101,11 +146,8 @@ impl Run {
                     true => String::new(),
                     false => reservations::text(summary, subject.workload, rows[0].cpus),
                 };
-                let parts = if self.by.is_some() {
-                    format!("\n{}", table(&of_tasks))
-                } else {
-                    String::new()
-                };
+                let parts =
+                    if by.is_some() { format!("\n{}", table(&of_tasks)) } else { String::new() };
                 let machine = program
                     .closed()
                     .and_then(|_| program.machine())
@@ -119,8 +161,62 @@ impl Run {
             }
             None => format!("{}\n{}", program.headline(), table(&rows.iter().collect::<Vec<_>>())),
         };
-        Ok(Answer::new(Results::new(rows), format!("{text}\n{events} events, trace {hash:016x}\n")))
+        let trace =
+            run.trace.map(|(events, hash)| format!("\n{events} events, trace {hash:016x}\n"));
+        let ended = run.ended.as_ref().map(outputs);
+        let text = text + &trace.unwrap_or_default() + &ended.unwrap_or_default();
+        Ok(Answer::new(Results::new(rows), text))
     }
+
+    fn world(&self, caller: &Caller<'_>) -> Result<Box<dyn World>, Error> {
+        if self.on == Backend::Sim {
+            return Ok(Box::new(Simulator::new()));
+        }
+        let machine = self.machine.file()?;
+        let settings =
+            self.guests.settings(machine.as_ref(), Some(&self.command), caller.directory)?;
+        let Ok([settings]) = <[_; 1]>::try_from(settings) else {
+            return Err(Error::Usage("a run has one kernel: give one".to_string()));
+        };
+        Ok(Box::new(GuestWorld::new(settings)))
+    }
+
+    fn candidate<'c>(&self, caller: &Caller<'c>) -> Result<Candidate<'c>, Error> {
+        if let Some((_, policy)) = caller.policies.first() {
+            return Ok(Candidate::Own(*policy));
+        }
+        match &self.policy {
+            Some(PolicyName::Ours(policy)) => Ok(Candidate::Policy(policy.clone())),
+            Some(PolicyName::Kernel(class)) => Ok(Candidate::Class(*class)),
+            Some(PolicyName::Bpf(name)) => Ok(Candidate::Bpf(name.clone())),
+            Some(PolicyName::All | PolicyName::Classic) => {
+                Err(Error::Usage("a run has one policy: give one, as in eevdf".to_string()))
+            }
+            None if self.on == Backend::Vm => Ok(Candidate::Class(Class::Other)),
+            None => Err(Error::Usage(
+                "a simulated run needs --policy, as in --policy eevdf; `schedlab list policies` \
+                 shows them"
+                    .to_string(),
+            )),
+        }
+    }
+}
+
+/// How a command ended, and what it wrote.
+fn outputs(ended: &Ended) -> String {
+    let mut text = format!("\n{}\n", ended.status);
+    for (name, bytes) in [("Standard output", &ended.stdout), ("Standard error", &ended.stderr)] {
+        if !bytes.is_empty() {
+            let (size, shown) = (bytes.len(), String::from_utf8_lossy(bytes));
+            text += &format!("\n{name}, {size} bytes:\n{shown}");
+            text += if shown.ends_with('\n') { "" } else { "\n" };
+        }
+    }
+    text
+}
+
+fn write(to: &Path, bytes: &[u8]) -> Result<(), Error> {
+    std::fs::write(to, bytes).map_err(|error| Error::output(to, error))
 }
 
 /// A line for each metric.

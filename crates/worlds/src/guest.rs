@@ -7,6 +7,7 @@
 //! compared byte for byte. Members of an ensemble differ by [`nudges`], which their seeds draw.
 
 mod changes;
+mod command;
 mod driver;
 pub mod nudges;
 mod reduce;
@@ -21,6 +22,7 @@ use super::{
     Trial, World,
 };
 use crate::vm::lockstep::VALIDATED;
+use crate::vm::program_files::{Origin, Packed};
 use crate::vm::{
     Guest, Identity, Kernel, Lockstep, Orders, Proved, Qemu, Settled, Shape, closed, functions,
     initramfs, kernel, newer_qemu, pins, prove_each, qemu, shape, yields,
@@ -35,7 +37,7 @@ use schedlab_runner::session::{Job, Session as RunnerSession};
 use schedsim::Nanos;
 use schedsim::metrics::CATALOGUE;
 use schedsim::workload::Closed;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -46,6 +48,8 @@ pub struct GuestSettings {
     pub kernel: String,
     /// How long it is left alone after its boot, on its own clock.
     pub settle: Nanos,
+    /// Its memory in MiB.
+    pub memory: u32,
     /// The number of its NUMA nodes, where no machine is described.
     pub nodes: u16,
     /// The machine, if it is described.
@@ -60,12 +64,18 @@ pub struct GuestSettings {
     pub nudges: Nudges,
     /// What its guests must be made of, if that is given.
     pub lock: Option<Arc<InputLock>>,
+    /// Where the files of a command come from.
+    pub origin: Origin,
+    /// How long a command may take, on the guest's clock.
+    pub limit: Nanos,
 }
 
 /// Guests of one kernel.
 pub struct GuestWorld {
     settings: GuestSettings,
     found: Option<Found>,
+    /// The files of each command.
+    packed: BTreeMap<Vec<String>, Packed>,
     begin: Instant,
     /// Whether it has run members of an ensemble.
     has_members: bool,
@@ -100,10 +110,12 @@ pub struct Booted<'s> {
     pub nudges: Option<Nudges>,
     /// What the guest reported.
     pub proved: Proved,
+    /// What it reported when a command ran again, with the kernel's scheduling events.
+    pub traced: Option<Proved>,
 }
 
-/// The guest's memory in MiB.
-const MEMORY: u32 = 512;
+/// The usual memory of a guest in MiB.
+pub const MEMORY: u32 = 512;
 /// The limit on this machine's clock, after which a guest is ended.
 const WALL_LIMIT: Duration = Duration::from_secs(900);
 /// The delay between the begins of two members of [`GuestWorld::boot`]'s calibrated sessions. Ticks
@@ -127,6 +139,7 @@ impl GuestWorld {
         GuestWorld {
             settings,
             found: None,
+            packed: BTreeMap::new(),
             begin: Instant::now(),
             has_members: false,
             inputs: Vec::new(),
@@ -146,20 +159,22 @@ impl GuestWorld {
         progress: &ProgressBar,
     ) -> Result<Vec<Booted<'s>>, Error> {
         let mut guests: Vec<Guest> = Vec::new();
-        let mut shared: Vec<(Driver, u16)> = Vec::new();
+        let mut shared: Vec<(Driver, u16, Option<&[String]>)> = Vec::new();
         let mut orders: Vec<Orders> = Vec::with_capacity(sessions.len());
         let mut drivers = Vec::with_capacity(sessions.len());
         for session in sessions {
             let (driver, cpus) = (Driver::of(&session.trial.candidate)?, session.trial.cpus);
+            let words = session.trial.program.command();
             // The kernel's own classes are attributes of tasks, and need nothing else in the guest.
-            let is_same = |(of, on): &(Driver, u16)| {
-                *on == cpus && (*of == driver || (!of.is_ours() && !driver.is_ours()))
+            let is_same = |(of, on, running): &(Driver, u16, Option<&[String]>)| {
+                let is_alike = *of == driver || (!of.is_ours() && !driver.is_ours());
+                *on == cpus && *running == words && is_alike
             };
             let at = match shared.iter().position(is_same) {
                 Some(at) => at,
                 None => {
-                    guests.push(self.guest(&driver, cpus)?);
-                    shared.push((driver.clone(), cpus));
+                    guests.push(self.guest(&driver, cpus, words)?);
+                    shared.push((driver.clone(), cpus, words));
                     guests.len() - 1
                 }
             };
@@ -169,7 +184,14 @@ impl GuestWorld {
             let drawn = session.member.filter(|_| !calibrated && cpus > 1);
             let interleave = drawn
                 .map(|_| self.settings.nudges.interleave(session.seed, self.settings.interleave));
-            orders.push(Orders { guest: at, jobs, interleave, is_repeated });
+            // A program may leave files behind: each of its jobs begins with the saved state.
+            let runs = if words.is_some() {
+                jobs.into_iter().map(|job| vec![job]).collect()
+            } else {
+                vec![jobs]
+            };
+            let orders_of = |jobs| Orders { guest: at, jobs, interleave, is_repeated };
+            orders.extend(runs.into_iter().map(orders_of));
             drivers.push(driver);
         }
         let steps = orders.iter().map(|of| of.runs() * (2 * of.jobs.len() + 1)).sum::<usize>();
@@ -180,15 +202,27 @@ impl GuestWorld {
         let settled: Vec<Arc<Settled>> = settled.into_iter().map(Arc::new).collect();
         let identities: Vec<Arc<Identity>> =
             guests.iter().map(|guest| Arc::new(Identity::of(guest))).collect();
-        let all = sessions.iter().zip(drivers).zip(orders).zip(proved);
-        let booted = all.map(|(((session, driver), Orders { guest, jobs, .. }), proved)| {
+        let mut runs = orders.into_iter().zip(proved);
+        let booted = sessions.iter().zip(drivers).map(|(session, driver)| {
+            let none = || Error::Internal("a session did not run".to_string());
+            let (Orders { guest, jobs, .. }, proved) = runs.next().ok_or_else(none)?;
+            let is_command = session.trial.program.command().is_some();
+            let traced = if is_command { runs.next().map(|(_, proved)| proved) } else { None };
             driver.judge(&proved.transcript)?;
             let (settled, identity) = (settled[guest].clone(), identities[guest].clone());
             let nudges = session.member.filter(|_| !calibrated);
-            let nudges = nudges.map(|_| self.settings.nudges.clone());
-            Ok(Booted { session, driver, settled, identity, jobs, nudges, proved })
+            let nudges = nudges.map(|_| self.nudges(session.trial.program));
+            Ok(Booted { session, driver, settled, identity, jobs, nudges, proved, traced })
         });
         booted.collect()
+    }
+
+    /// What members of an ensemble of `program` differ by.
+    fn nudges(&self, program: &Program) -> Nudges {
+        match program.command() {
+            None => self.settings.nudges.clone(),
+            Some(_) => self.settings.nudges.of_command(),
+        }
     }
 
     /// The number of NUMA nodes.
@@ -196,8 +230,25 @@ impl GuestWorld {
         self.settings.shape.as_ref().map_or(self.settings.nodes, Shape::nodes)
     }
 
-    /// A guest under `driver`.
-    fn guest(&self, driver: &Driver, cpus: u16) -> Result<Guest, Error> {
+    /// Refuses CPUs that nodes cannot share.
+    fn expect_nodes(&self, cpus: u16) -> Result<(), Error> {
+        let nodes = self.nodes();
+        match self.settings.shape.is_some() || cpus.is_multiple_of(nodes) {
+            true => Ok(()),
+            false => Err(Error::Usage(format!(
+                "{cpus} CPUs cannot be cut into {nodes} NUMA nodes: give --cpus {}",
+                2 * nodes
+            ))),
+        }
+    }
+
+    /// A guest under `driver`, with the files of a command.
+    fn guest(
+        &self,
+        driver: &Driver,
+        cpus: u16,
+        command: Option<&[String]>,
+    ) -> Result<Guest, Error> {
         let unready = || Error::Internal("no guest was made ready".to_string());
         let Found { kernel, qemu, lockstep: newer } = self.found.clone().ok_or_else(unready)?;
         let has_several = cpus > 1;
@@ -212,7 +263,7 @@ impl GuestWorld {
             kernel,
             cpus,
             lockstep,
-            memory: MEMORY,
+            memory: self.settings.memory,
             nodes: self.nodes(),
             shape,
             session,
@@ -221,6 +272,9 @@ impl GuestWorld {
         };
         driver.install(&mut guest)?;
         self.settings.changes.install(&mut guest)?;
+        if let Some(packed) = command.and_then(|words| self.packed.get(words)) {
+            guest.files.extend(packed.files.iter().cloned());
+        }
         Ok(guest)
     }
 }
@@ -234,7 +288,9 @@ impl GuestWorld {
         calibrated: bool,
     ) -> Result<Vec<Job>, Error> {
         let (trial, program) = (&session.trial, session.trial.program);
-        let mut jobs = if let Program::Yields(tasks, _) = program
+        let mut jobs = if let Some(words) = program.command() {
+            self.jobs_of_command(words, class)?
+        } else if let Program::Yields(tasks, _) = program
             && !calibrated
         {
             vec![yields::job(*tasks, class)]
@@ -255,7 +311,7 @@ impl GuestWorld {
             Some(member) if calibrated => {
                 Nudge { start_ns: (member - 1) * LATER.0, ..Nudge::default() }
             }
-            Some(_) => self.settings.nudges.of(session.seed, interleave),
+            Some(_) => self.nudges(program).of(session.seed, interleave),
         };
         jobs.iter_mut().for_each(|job| job.nudge = nudge);
         if let Some(shape) = &self.settings.shape {
@@ -277,7 +333,8 @@ impl World for GuestWorld {
             candidates: "kernel:other, batch, idle, fifo:PRIORITY, rr:PRIORITY, \
                          deadline:RUNTIME/DEADLINE/PERIOD, schedulers in BPF, as bpf:rr, and \
                          policies by name, which decide in user space",
-            workloads: "workloads of tasks, as yield:8, hackbench:1 or a file with [[task]]s",
+            workloads: "workloads of tasks, as yield:8, hackbench:1 or a file with [[task]]s, and \
+                        commands behind --",
             ensemble: 16,
         }
     }
@@ -317,14 +374,18 @@ impl World for GuestWorld {
 
     fn admit(&self, trial: &Trial<'_>) -> Result<(), Error> {
         let Trial { program, candidate, cpus } = trial;
+        let driver = Driver::of(candidate)?;
+        self.expect_nodes(*cpus)?;
+        if let Some(words) = program.command() {
+            return self.admit_command(words, trial);
+        }
         let workload = program.expect_closed(|name| {
             Error::Usage(format!(
                 "`{name}` does not run in a real kernel, which takes tasks that go through \
                  phases: a file with [[task]]s, or one of those that `schedlab list workloads` \
-                 shows, as yield:8, hackbench:1 or periodic:4"
+                 shows, as yield:8, hackbench:1 or periodic:4; or any program, behind --"
             ))
         })?;
-        let driver = Driver::of(candidate)?;
         match program {
             Program::Yields(tasks, _) => {
                 if !(1..=MOST_YIELDING).contains(tasks) {
@@ -353,13 +414,6 @@ impl World for GuestWorld {
         }
         candidate.expect_for(program, *cpus)?;
         candidate.applied_to(workload).scripts(*cpus)?;
-        let nodes = self.nodes();
-        if self.settings.shape.is_none() && !cpus.is_multiple_of(nodes) {
-            return Err(Error::Usage(format!(
-                "{cpus} CPUs cannot be cut into {nodes} NUMA nodes: give --cpus {}",
-                2 * nodes
-            )));
-        }
         Ok(())
     }
 
@@ -381,6 +435,10 @@ impl World for GuestWorld {
                 |workload| !trial.candidate.applied_to(workload).description().cgroups.is_empty();
             let has_groups = trial.program.closed().is_some_and(is_grouped);
             kernel.require(if has_groups { &kernel::CGROUPS } else { &[] })?;
+            if let Some(words) = trial.program.command() {
+                kernel.require(&kernel::LIMITS)?;
+                self.pack(words, trial.cpus)?;
+            }
             Driver::of(&trial.candidate)?.require(&kernel)?;
         }
         self.found = Some(Found { kernel, qemu, lockstep });
@@ -407,19 +465,22 @@ impl World for GuestWorld {
         let booted = self.boot(sessions, false, progress)?;
         let run = |one: &Booted<'_>| match one.session.trial.program {
             Program::Yields(tasks, _) => one.yields(*tasks, self.settings.functions).map(Ok),
+            Program::Command(_) => one.command(),
             _ => one.closed().map(Ok),
         };
         booted.iter().map(run).collect()
     }
 
     fn inputs(&self) -> String {
-        let GuestSettings { settle, nodes, interleave, changes, nudges, shape, .. } =
+        let GuestSettings { settle, nodes, interleave, changes, nudges, shape, memory, .. } =
             &self.settings;
         let shape = shape.as_ref().map_or(String::new(), |shape| format!(", {shape:?}"));
+        let memory =
+            if *memory == MEMORY { String::new() } else { format!(", memory {memory} MiB") };
         let settle = settle.0;
         format!(
             "settle {settle}, {nodes} nodes, interleave {interleave}, nudges \
-             {nudges}{changes}{shape}, plugins {}",
+             {nudges}{changes}{shape}{memory}, plugins {}",
             qemu::plugins_sha256()
         )
     }
@@ -439,7 +500,10 @@ impl World for GuestWorld {
         }
         text += "Booted twice, the first run of each candidate in both boots: the same bytes\n";
         if self.has_members {
-            text += &format!("Members differ by {}\n", self.settings.nudges);
+            let mut kinds: Vec<String> =
+                trials.iter().map(|trial| self.nudges(trial.program).to_string()).collect();
+            kinds.dedup();
+            text += &format!("Members differ by {}\n", kinds.join("; "));
         }
         let several: BTreeSet<u16> =
             trials.iter().map(|trial| trial.cpus).filter(|&cpus| cpus > 1).collect();
@@ -472,11 +536,10 @@ impl World for GuestWorld {
             text += &format!("Kernel{}; each was read back there\n", self.settings.changes);
         }
         let mut identities: Vec<String> = Vec::new();
-        let drivers = trials
-            .iter()
-            .filter_map(|trial| Some((Driver::of(&trial.candidate).ok()?, trial.cpus)));
-        for (driver, cpus) in drivers {
-            if let Ok(guest) = self.guest(&driver, cpus) {
+        for trial in trials {
+            let guest = Driver::of(&trial.candidate)
+                .and_then(|driver| self.guest(&driver, trial.cpus, trial.program.command()));
+            if let Ok(guest) = guest {
                 identities.push(Identity::of(&guest).to_string());
             }
         }
@@ -499,7 +562,7 @@ fn show(bar: &ProgressBar, kernel: &str, event: &Event) {
         Event::Boot { .. } => "booted".to_string(),
         Event::Settled { .. } => "settled".to_string(),
         Event::JobStart { name, .. } => format!("runs {name}"),
-        Event::JobEnd { .. } => "has measured".to_string(),
+        Event::JobEnd { .. } | Event::CommandEnd { .. } => "has measured".to_string(),
         Event::PowerOff { .. } => "is off".to_string(),
         Event::Failed { message } => message.clone(),
         Event::ServiceEnd { status, early: true, .. } => {

@@ -19,6 +19,7 @@ pub mod vm;
 pub use candidate::Candidate;
 pub use load::{Program, Replay};
 pub use parts::By;
+pub use vm::any_program::Ended;
 
 use crate::experiment::Recorded;
 use formats::trace_file::{Header, Task, Writer};
@@ -224,6 +225,8 @@ pub struct Run {
     pub trace: Option<(u64, u64)>,
     /// Its recording, if one was requested and the world can make one.
     pub recorded: Option<Arc<Recorded>>,
+    /// How its program ended and what it wrote, where that is kept.
+    pub ended: Option<Ended>,
 }
 
 /// `row` without a value that is a time shorter than `resolution`.

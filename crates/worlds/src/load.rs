@@ -160,6 +160,11 @@ impl Program {
         }
     }
 
+    /// The program and its arguments, if it is a command.
+    pub fn command(&self) -> Option<&[String]> {
+        if let Program::Command(words) = self { Some(words) } else { None }
+    }
+
     /// Whether its tasks are drawn. Candidates are then compared over equal draws.
     pub fn is_drawn(&self) -> bool {
         matches!(self, Program::Open(_))

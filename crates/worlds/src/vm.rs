@@ -25,7 +25,9 @@
 //! - [`marks`]: any image that is no Linux of ours, and what it marks.
 //! - [`closed`]: any workload of tasks in phases, undisturbed and with the kernel's scheduling
 //!   events.
+//! - [`any_program`]: any program, with its [`program_files`].
 
+pub mod any_program;
 mod apt;
 pub mod as_recorded;
 pub mod background_load;
@@ -39,6 +41,7 @@ pub mod configuration;
 pub mod conformance;
 pub mod debian;
 pub mod decisions;
+mod elf;
 pub mod fetched;
 pub mod functions;
 pub mod identity;
@@ -51,6 +54,7 @@ pub mod marks;
 mod monitor;
 pub mod newer_qemu;
 pub mod pins;
+pub mod program_files;
 pub mod proof;
 pub mod qemu;
 pub mod release;

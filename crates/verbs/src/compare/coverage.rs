@@ -115,8 +115,8 @@ impl Compare {
         coverage: &mut Coverage,
         resolve: &dyn Fn(&str) -> Result<Workload, Error>,
     ) -> Result<Option<Template>, Error> {
-        if !self.host.command.is_empty() {
-            coverage.workloads.push(self.host.command.join(" "));
+        if !self.command.command.is_empty() {
+            coverage.workloads.push(self.command.command.join(" "));
         }
         let mut stochastic = None;
         for name in self.workload.iter().chain(&self.then).map(|name| name.to_string_lossy()) {

@@ -20,7 +20,7 @@ impl Diff {
             .map(|argument| self.program(argument))
             .collect::<Result<Vec<Program>, Error>>()?;
         let worlds: Vec<GuestWorld> =
-            self.guests.settings(None)?.into_iter().map(GuestWorld::new).collect();
+            self.guests.settings(None, None, None)?.into_iter().map(GuestWorld::new).collect();
         let mut trials = Vec::new();
         for candidate in self.candidates()? {
             for program in &programs {

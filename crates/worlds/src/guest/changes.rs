@@ -94,7 +94,8 @@ mod tests {
             features: vec!["NO_RUN_TO_PARITY".to_string()],
             sysctls: [("kernel.a".to_string(), "1".to_string())].into(),
         };
-        let transcript = Transcript { lines: Vec::new(), events: vec![tuned], counts: None };
+        let (lines, console) = (Vec::new(), String::new());
+        let transcript = Transcript { lines, events: vec![tuned], counts: None, console };
         let mut point = Point::new();
         state(&transcript, &mut point);
         let of = |name: &str| point.get(name).map(ToString::to_string);

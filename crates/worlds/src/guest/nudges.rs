@@ -109,6 +109,13 @@ impl Nudges {
         Nudges(kinds)
     }
 
+    /// Those that a command can have: the others are in the runner's own tasks.
+    #[must_use]
+    pub fn of_command(&self) -> Nudges {
+        let kinds = self.0.iter().copied();
+        Nudges(kinds.filter(|kind| [Kind::Start, Kind::Span].contains(kind)).collect())
+    }
+
     /// The differences of the member with this seed on CPUs that are interleaved by so many
     /// instructions, if there are several.
     pub fn of(&self, seed: u64, interleave: Option<u32>) -> Nudge {

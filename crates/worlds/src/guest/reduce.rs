@@ -67,7 +67,7 @@ impl Booted<'_> {
         Measured::of(&self.proved.transcript, 0).ok_or_else(none)
     }
 
-    fn run(&self, rows: Vec<Row>, summary: Option<Summary>) -> Run {
+    pub(super) fn run(&self, rows: Vec<Row>, summary: Option<Summary>) -> Run {
         let summary = summary.filter(|_| self.guest().cpus <= VALIDATED);
         let resolution = self.guest().lockstep.map_or(Nanos::ZERO, Lockstep::resolution);
         let rows = rows.into_iter().map(|row| resolved(row, resolution)).collect();

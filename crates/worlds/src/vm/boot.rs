@@ -55,6 +55,8 @@ pub struct Transcript {
     /// What QEMU's plugin counted, if it was asked to: lines of a window's number, an address in
     /// hexadecimal, and a count.
     pub counts: Option<String>,
+    /// The last lines of its console, each after a line break; empty if it had nothing to say.
+    pub console: String,
 }
 
 /// Boots `guest` and hands each event to `follow` as it comes.
@@ -210,7 +212,7 @@ impl Files {
                 running.events.push(event);
             }
         });
-        running.judge(guest, &console, stuck)?;
+        let console = running.judge(guest, &console, stuck)?;
         if let Some(shape) = &guest.shape {
             shape.judge(&running.events)?;
         }
@@ -224,7 +226,7 @@ impl Files {
         } else {
             None
         };
-        Ok(Transcript { lines, events, counts })
+        Ok(Transcript { lines, events, counts, console })
     }
 }
 
@@ -312,8 +314,13 @@ impl Running {
             self.transcript.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
     }
 
-    /// Whether all went well; otherwise what did not.
-    fn judge(&mut self, guest: &Guest, console: &Path, stuck: Option<String>) -> Result<(), Error> {
+    /// The end of the console if all went well; otherwise what did not.
+    fn judge(
+        &mut self,
+        guest: &Guest,
+        console: &Path,
+        stuck: Option<String>,
+    ) -> Result<String, Error> {
         let name = format!("kernel {} ({})", guest.kernel.name, guest.kernel.release);
         let status = self
             .child
@@ -343,7 +350,7 @@ impl Running {
             (Some(Ok(_)), Some(Event::Paused { .. })) | (_, Some(Event::PowerOff { .. }))
                 if status.success() =>
             {
-                return Ok(());
+                return Ok(tail);
             }
             (Some(Err(message)), _) => {
                 let said = said.trim();
@@ -376,12 +383,25 @@ impl Running {
         } else if console.contains("Unable to mount root fs") {
             format!("{name} does not read an initramfs (CONFIG_BLK_DEV_INITRD):{tail}")
         } else if console.contains("Kernel panic") {
-            format!("{name} panicked; last report: {}; its last lines:{tail}", self.last_report())
+            let what = match self.job() {
+                Some(job) if console.contains("Attempted to kill init") => {
+                    format!("`{job}` killed the init of {name}, which panicked")
+                }
+                Some(job) => format!("{name} panicked while `{job}` ran"),
+                None => format!("{name} panicked"),
+            };
+            format!("{what}; last report: {}; its last lines:{tail}", self.last_report())
         } else if self.events.is_empty() {
             format!(
                 "{name} did not start the runner; has it a serial console \
                  (CONFIG_SERIAL_8250_CONSOLE)? QEMU says: {}{tail}",
                 said.trim()
+            )
+        } else if let Some(job) = self.job() {
+            let said = said.trim();
+            format!(
+                "{name} was switched off or restarted while `{job}` ran; QEMU says: {said}; its \
+                 last lines:{tail}"
             )
         } else {
             format!(
@@ -390,6 +410,16 @@ impl Running {
                 said.trim()
             )
         }))
+    }
+
+    /// The name of the job that was running.
+    fn job(&self) -> Option<&str> {
+        let latest = self.events.iter().rev().find_map(|event| match event {
+            Event::JobStart { name, .. } => Some(Some(name.as_str())),
+            Event::JobEnd { .. } | Event::CommandEnd { .. } | Event::Limit { .. } => Some(None),
+            _ => None,
+        });
+        latest.flatten()
     }
 
     fn last_report(&self) -> &str {

@@ -245,6 +245,11 @@ fn lines(transcript: &Transcript, number: usize) -> impl Iterator<Item = (&str, 
     })
 }
 
+/// The events of a job as `perf script` would print them.
+pub(super) fn trace_of(transcript: &Transcript, job: usize) -> String {
+    trace(lines(transcript, job))
+}
+
 /// The events as `perf script` would print them.
 fn trace<'a>(lines: impl Iterator<Item = (&'a str, u64, &'a str)>) -> String {
     let mut text = String::new();

@@ -117,7 +117,8 @@ mod tests {
                       100\n"
             .to_string();
         let events = vec![sample(0), sample(1)];
-        let transcript = Transcript { lines: Vec::new(), events, counts: Some(counts) };
+        let (lines, console) = (Vec::new(), String::new());
+        let transcript = Transcript { lines, events, counts: Some(counts), console };
         let named = |job| split(&transcript, &symbols, job);
         assert_eq!(
             named(0),

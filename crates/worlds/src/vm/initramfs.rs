@@ -9,15 +9,42 @@ use std::path::{Path, PathBuf};
 /// The runner: a static program.
 const RUNNER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/runner"));
 
+const DIRECTORY: u32 = 0o040_755;
+
 /// A further file of the guest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GuestFile {
     /// Its path in the guest, from the root.
     pub path: String,
-    /// Its content.
+    /// Its content; of a link the path that it leads to.
     pub bytes: Vec<u8>,
-    /// Whether it is executable.
-    pub executable: bool,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// What a file of the guest is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A file that is only read and written.
+    Data,
+    /// A file that can be executed.
+    Executable,
+    /// A symbolic link.
+    Link,
+    /// A directory.
+    Directory,
+}
+
+impl Kind {
+    /// As `stat` has it.
+    fn mode(self) -> u32 {
+        match self {
+            Kind::Data => 0o100_644,
+            Kind::Executable => 0o100_755,
+            Kind::Link => 0o120_777,
+            Kind::Directory => DIRECTORY,
+        }
+    }
 }
 
 impl GuestFile {
@@ -28,7 +55,7 @@ impl GuestFile {
     pub fn copy(from: &Path, path: &str) -> Result<GuestFile, Error> {
         let bytes = std::fs::read(from)
             .map_err(|error| Error::Input(format!("{}: {error}", from.display())))?;
-        Ok(GuestFile { path: path.to_string(), bytes, executable: true })
+        Ok(GuestFile { path: path.to_string(), bytes, kind: Kind::Executable })
     }
 
     /// A program of this machine as `/bin/NAME`, with the shared libraries that it needs at their
@@ -85,7 +112,6 @@ pub fn runner() -> Result<&'static [u8], Error> {
 /// # Errors
 /// If the program was built without the runner.
 pub fn archive(session: &[u8], files: &[GuestFile]) -> Result<Vec<u8>, Error> {
-    const DIRECTORY: u32 = 0o040_755;
     const DEVICE: u32 = 0o020_600;
     let mut archive = Archive::default();
     let mut directories: BTreeSet<String> =
@@ -103,8 +129,8 @@ pub fn archive(session: &[u8], files: &[GuestFile]) -> Result<Vec<u8>, Error> {
     archive.entry("init", 0o100_755, (0, 0), runner()?);
     archive.entry("session.json", 0o100_644, (0, 0), session);
     for file in files {
-        let mode = if file.executable { 0o100_755 } else { 0o100_644 };
-        archive.entry(file.path.trim_start_matches('/'), mode, (0, 0), &file.bytes);
+        let name = file.path.trim_start_matches('/');
+        archive.entry(name, file.kind.mode(), (0, 0), &file.bytes);
     }
     archive.entry("TRAILER!!!", 0, (0, 0), &[]);
     Ok(archive.bytes)

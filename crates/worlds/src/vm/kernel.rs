@@ -45,6 +45,10 @@ const BTF: Need = ("CONFIG_DEBUG_INFO_BTF", "BTF");
 pub const NUMA: [Need; 2] =
     [("CONFIG_NUMA", "NUMA"), ("CONFIG_ACPI_NUMA", "NUMA from the firmware's tables")];
 
+/// What the limits of programs need.
+pub const LIMITS: [Need; 2] =
+    [("CONFIG_MEMCG", "limits of memory"), ("CONFIG_CGROUP_PIDS", "limits of tasks")];
+
 /// What control groups with weights and quotas need.
 pub const CGROUPS: [Need; 2] = [
     ("CONFIG_FAIR_GROUP_SCHED", "weights of control groups"),

@@ -1,0 +1,41 @@
+//! A command behind `--`, and what it may take and take along.
+
+use clap::Args;
+use schedsim::Nanos;
+use std::path::{Path, PathBuf};
+use worlds::vm::program_files::Origin;
+
+/// A command and its options.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Options of commands (-- COMMAND)")]
+pub struct CommandArguments {
+    /// In a guest: the file system in which the command runs, a directory or an archive that tar
+    /// unpacks [default: the program, its libraries and interpreter, and the programs and files
+    /// that its arguments name, from this machine]
+    #[arg(long, value_name = "DIR|TAR")]
+    root: Option<PathBuf>,
+    /// In a guest: a further file or directory of this machine for the command; may be given
+    /// several times
+    #[arg(long, value_name = "PATH")]
+    with: Vec<PathBuf>,
+    /// End what takes longer. A run on this machine is left out; a command in a guest, on whose
+    /// clock this is, ends the comparison with exit code 5
+    #[arg(long, value_name = "DURATION", default_value = "60s")]
+    timeout: Nanos,
+    /// The command to run instead of a workload, with its arguments
+    #[arg(last = true, index = 2, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+impl CommandArguments {
+    /// The longest run.
+    pub fn timeout(&self) -> Nanos {
+        self.timeout
+    }
+
+    /// Where the files of the command come from in a guest; relative paths begin in `directory`.
+    pub fn origin(&self, directory: Option<&Path>) -> Origin {
+        let (root, with) = (self.root.clone(), self.with.clone());
+        Origin { root, with, directory: directory.map(Path::to_path_buf) }
+    }
+}
