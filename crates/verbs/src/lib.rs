@@ -5,7 +5,7 @@
 pub mod bisect;
 pub mod check;
 mod command;
-mod compare;
+pub mod compare;
 pub mod diff;
 pub mod doctor;
 pub mod export;
