@@ -374,3 +374,112 @@ fn plain(path: &Path) -> String {
     let names: Vec<_> = parts.iter().map(|part| part.to_string_lossy()).collect();
     format!("/{}", names.join("/"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &[&str]) -> Vec<String> {
+        text.iter().map(ToString::to_string).collect()
+    }
+
+    fn file(directory: &Path, name: &str, text: &str, mode: u32) {
+        let path = directory.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// The files of a packed program, without the folder that they are in.
+    fn kinds(packed: &Packed) -> BTreeMap<&str, Kind> {
+        let file = |file: &'_ GuestFile| file.kind;
+        packed
+            .files
+            .iter()
+            .map(|of| (of.path.strip_prefix(ROOT).expect("it lies in the root"), file(of)))
+            .collect()
+    }
+
+    #[test]
+    fn a_command_takes_its_libraries_interpreter_and_what_it_names_along() {
+        let directory = tempfile::tempdir().unwrap();
+        file(directory.path(), "job.sh", "#!/usr/bin/env sh\nsort \"$1\"\n", 0o755);
+        file(directory.path(), "data/in.txt", "b\na\n", 0o644);
+        file(directory.path(), "data/more", "x", 0o644);
+        let origin = Origin { directory: Some(directory.path().into()), ..Origin::default() };
+        let packed =
+            origin.pack(&words(&["./job.sh", "data/in.txt", "sort;uniq </dev/null"])).unwrap();
+        assert_eq!(packed.path, "/work/job.sh");
+        let files = kinds(&packed);
+        for (path, kind) in [
+            ("/work/job.sh", Kind::Executable),
+            ("/work/data/in.txt", Kind::Data),
+            ("/usr/bin/env", Kind::Executable),
+            ("/etc/passwd", Kind::Data),
+        ] {
+            assert_eq!(files.get(path), Some(&kind), "{path}: {:?}", files.keys());
+        }
+        let has = |end: &str| files.keys().any(|path| path.ends_with(end));
+        assert!(["/sh", "/sort", "/uniq", "/libc.so.6"].iter().all(|end| has(end)), "{files:?}");
+        assert!(!has("/data/more") && !has("/null"), "nobody names it: {files:?}");
+        let whole = origin.pack(&words(&["./job.sh", "data"])).unwrap();
+        assert!(kinds(&whole).contains_key("/work/data/more"), "a directory is meant as a whole");
+        // The names of the folder on this machine are nowhere.
+        let here = directory.path().to_string_lossy().into_owned();
+        assert!(!packed.files.iter().any(|file| file.path.contains(&here)));
+        assert_eq!(
+            packed,
+            origin.pack(&words(&["./job.sh", "data/in.txt", "sort;uniq </dev/null"])).unwrap()
+        );
+    }
+
+    #[test]
+    fn what_is_missing_or_of_another_architecture_is_told_by_name() {
+        let directory = tempfile::tempdir().unwrap();
+        file(directory.path(), "lost", "#!/no/such/interpreter\n", 0o755);
+        file(directory.path(), "lost-env", "#!/usr/bin/env no-such-interpreter\n", 0o755);
+        file(directory.path(), "foreign", "\x7fELF\x01\x01\x01", 0o755);
+        let origin = Origin { directory: Some(directory.path().into()), ..Origin::default() };
+        for (program, code, word) in [
+            ("./lost", 77, "/no/such/interpreter"),
+            ("./lost-env", 77, "no-such-interpreter"),
+            ("./foreign", 3, "another architecture"),
+            ("no-such-command", 2, "no such command"),
+        ] {
+            let error = origin.pack(&words(&[program])).unwrap_err();
+            assert_eq!(error.exit_code(), code, "{error}");
+            assert!(error.to_string().contains(word), "{error}");
+        }
+        let with = Origin { with: vec!["/no/such/file".into()], ..origin };
+        assert_eq!(with.pack(&words(&["sh"])).unwrap_err().exit_code(), 3);
+    }
+
+    #[test]
+    fn a_root_is_taken_whole_from_a_directory_or_an_archive() {
+        let root = tempfile::tempdir().unwrap();
+        file(root.path(), "usr/bin/tool-1.0", "#!/bin/sh\n", 0o755);
+        std::os::unix::fs::symlink("tool-1.0", root.path().join("usr/bin/tool")).unwrap();
+        std::os::unix::fs::symlink("usr/bin", root.path().join("bin")).unwrap();
+        file(root.path(), "etc/passwd", "nobody\n", 0o644);
+        file(root.path(), "proc/left-out", "", 0o644);
+        let from = |root: &Path| Origin { root: Some(root.to_path_buf()), ..Origin::default() };
+        let packed = from(root.path()).pack(&words(&["tool"])).unwrap();
+        assert_eq!(packed.path, "/usr/bin/tool");
+        let files = kinds(&packed);
+        assert_eq!((files["/bin"], files["/usr/bin/tool"]), (Kind::Link, Kind::Link));
+        assert!(!files.contains_key("/proc/left-out"), "the guest mounts its own");
+        let passwd = packed.files.iter().find(|file| file.path.ends_with("/etc/passwd"));
+        assert_eq!(passwd.map(|file| &file.bytes[..]), Some(b"nobody\n".as_slice()));
+        let archive = root.path().with_extension("tar.gz");
+        let mut tar = Command::new("tar");
+        tar.args(["-czf"]).arg(&archive).arg("-C").arg(root.path()).arg(".");
+        assert!(tar.status().unwrap().success());
+        assert_eq!(from(&archive).pack(&words(&["/bin/tool"])).unwrap().files, packed.files);
+        fs::remove_file(&archive).unwrap();
+        assert_eq!(from(root.path()).pack(&words(&["sh"])).unwrap_err().exit_code(), 2);
+        assert_eq!(
+            from(Path::new("/etc/passwd")).pack(&words(&["sh"])).unwrap_err().exit_code(),
+            3
+        );
+    }
+}
