@@ -23,6 +23,8 @@ const ARRIVAL: Duration = Duration::from_millis(20);
 const EXIT: Duration = Duration::from_micros(300);
 /// How long killed processes may take to end.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How often to look whether there is room for output; nothing reports that.
+const LOOK: Duration = Duration::from_secs(1);
 /// The most that a program may write to its outputs.
 const OUTPUT: u64 = 8 << 20;
 /// Where its outputs are kept, outside its file system.
@@ -51,18 +53,18 @@ pub fn run(
     services.iter().for_each(Service::announce_job);
     let begin = clock::now();
     child.release()?;
-    let limit = child.wait(&ends, &limits, begin + command.limit_ns, services);
+    let is_late = child.wait(&ends, &limits, begin + command.limit_ns, services);
     let ns = clock::now() - begin;
     std::thread::sleep(EXIT);
     tracing.as_ref().map_or(Ok(()), Tracing::stop)?;
     end_the_rest(&limits, services, &mut child)?;
     child.expect_started(command)?;
-    let is_full = report_outputs(number, report)?;
-    let limit = limit
-        .then(|| (Limit::Time, command.limit_ns))
-        .filter(|_| limits.reached().is_none())
-        .or_else(|| limits.reached())
-        .or_else(|| is_full.then_some((Limit::Output, OUTPUT)));
+    let is_full = are_full();
+    report_outputs(number, report)?;
+    let limit = limits
+        .reached()
+        .or_else(|| is_full.then_some((Limit::Output, OUTPUT)))
+        .or_else(|| is_late.then_some((Limit::Time, command.limit_ns)));
     if let Some(tracing) = tracing {
         match tracing.lost()? {
             0 => {}
@@ -146,14 +148,14 @@ impl Child {
     fn wait(&mut self, ends: &Ends, limits: &Limits, end: u64, services: &mut [Service]) -> bool {
         loop {
             self.reap(services);
-            if self.status.is_some() || limits.reached().is_some() {
+            if self.status.is_some() || limits.reached().is_some() || are_full() {
                 return false;
             }
             let left = Duration::from_nanos(end.saturating_sub(clock::now()));
             if left.is_zero() {
                 return true;
             }
-            ends.wait(limits, left.min(guest::patience()));
+            ends.wait(limits, left.min(LOOK));
             guest::reassure();
         }
     }
@@ -277,7 +279,7 @@ fn end_the_rest(
     services: &mut [Service],
     child: &mut Child,
 ) -> Result<(), String> {
-    const LOOK: Duration = Duration::from_millis(1);
+    const SHORTLY: Duration = Duration::from_millis(1);
     let begin = clock::now();
     limits.kill()?;
     loop {
@@ -288,26 +290,32 @@ fn end_the_rest(
         if Duration::from_nanos(clock::now() - begin) > PATIENCE {
             return Err("the processes of a program do not end".to_string());
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(SHORTLY);
         guest::reassure();
     }
 }
 
-/// Reports both outputs; true if there was no room for more.
-fn report_outputs(job: usize, report: &dyn Fn(&Event)) -> Result<bool, String> {
+/// Whether there is no room for more output.
+fn are_full() -> bool {
+    const PAGE: u64 = 4096;
+    let size = |stream| fs::metadata(output(stream)).map_or(0, |file| file.len());
+    let pages = |stream| size(stream).next_multiple_of(PAGE);
+    pages(Stream::Stdout) + pages(Stream::Stderr) >= OUTPUT
+}
+
+/// Reports both outputs.
+fn report_outputs(job: usize, report: &dyn Fn(&Event)) -> Result<(), String> {
     const AT_A_TIME: usize = 4096;
-    let mut used = 0;
     for stream in [Stream::Stdout, Stream::Stderr] {
         let path = output(stream);
         let mut bytes = Vec::new();
         File::open(&path)
             .and_then(|file| file.take(OUTPUT).read_to_end(&mut bytes))
             .map_err(|error| format!("{path}: {error}"))?;
-        used += bytes.len().next_multiple_of(AT_A_TIME) as u64;
         for part in bytes.chunks(AT_A_TIME) {
             let bytes = part.iter().map(|&byte| char::from(byte)).collect();
             report(&Event::Output { job, stream, bytes });
         }
     }
-    Ok(used >= OUTPUT)
+    Ok(())
 }
