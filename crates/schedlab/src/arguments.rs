@@ -33,7 +33,7 @@ enum Verb {
     Bisect(verbs::bisect::Bisect),
     Check(verbs::check::Check),
     Compare(Box<verbs::compare::Compare>),
-    Run(verbs::run::Run),
+    Run(Box<verbs::run::Run>),
     Sweep(verbs::sweep::Sweep),
     Inspect(verbs::inspect::Inspect),
     Diff(verbs::diff::Diff),

@@ -57,7 +57,7 @@ pub struct Measuring {
 #[derive(Subcommand, Debug)]
 enum MeasuringVerb {
     Compare(Box<compare::Compare>),
-    Run(run::Run),
+    Run(Box<run::Run>),
     Sweep(sweep::Sweep),
     Queue(queue::Queue),
 }
