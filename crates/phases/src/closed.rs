@@ -71,6 +71,9 @@ pub struct Closed {
     /// Event counters with non-default options.
     #[serde(rename = "eventfd", default, skip_serializing_if = "is_default")]
     pub eventfds: BTreeMap<String, EventfdOptions>,
+    /// Sets of objects that tasks wait for together.
+    #[serde(rename = "epoll", default, skip_serializing_if = "is_default")]
+    pub epolls: BTreeMap<String, EpollOptions>,
     /// Devices with non-default options.
     #[serde(rename = "device", default, skip_serializing_if = "is_default")]
     pub devices: BTreeMap<String, DeviceOptions>,
@@ -273,6 +276,8 @@ pub enum Phase {
     },
     /// Sends a request to a device and waits for it.
     Io(IoPhase),
+    /// Waits until an object of a set has data, then handles each that has.
+    Serve(ServePhase),
     /// Creates the next task of that name.
     Fork(String),
     /// Waits until every task created so far under that name has exited.
@@ -347,6 +352,18 @@ pub enum IoOperation {
     Read,
     /// Writes.
     Write,
+}
+
+/// One `epoll_wait(2)`, and what the task does for each object that it returns.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ServePhase {
+    /// The set, which has a table.
+    pub epoll: String,
+    /// For each source of the set, in its order, the phases that handle it. It is returned again as
+    /// long as data is left in it.
+    pub handle: Vec<Vec<Phase>>,
 }
 
 /// Phases that are repeated.
@@ -465,6 +482,46 @@ pub struct EventfdOptions {
     pub semaphore: bool,
     /// The count at the start.
     pub count: u32,
+}
+
+/// A set of objects that tasks wait for together (`epoll`, level-triggered).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct EpollOptions {
+    /// The objects, in the order in which they are added to the set.
+    pub sources: Vec<EpollSource>,
+    /// The largest number of objects that one wait returns; 64 by default.
+    #[serde(
+        default = "most_events",
+        deserialize_with = "admitted::<_, Channels, _>",
+        skip_serializing_if = "is_most_events"
+    )]
+    #[cfg_attr(feature = "schema", schemars(with = "Channels"))]
+    pub events: u16,
+}
+
+/// An object from which there may be something to read.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum EpollSource {
+    /// A pipe.
+    Pipe(String),
+    /// What is sent at a pair of sockets.
+    Socket(String),
+    /// What is replied at a pair of sockets.
+    Reply(String),
+    /// An event counter.
+    Eventfd(String),
+}
+
+fn most_events() -> u16 {
+    64
+}
+
+fn is_most_events(events: &u16) -> bool {
+    *events == 64
 }
 
 /// How a device behaves.

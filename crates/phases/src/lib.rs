@@ -10,9 +10,10 @@ mod invalid;
 mod time;
 
 pub use closed::{
-    BarrierOptions, CgroupOptions, Closed, DeviceOptions, EventfdOptions, IoOperation, IoPhase,
-    LoopPhase, MutexOptions, Phase, PipeOptions, Place, ReservationOptions, SchedulingPolicy,
-    SocketKind, SocketOptions, Tasks, TimerMode, TimerPhase,
+    BarrierOptions, CgroupOptions, Closed, DeviceOptions, EpollOptions, EpollSource,
+    EventfdOptions, IoOperation, IoPhase, LoopPhase, MutexOptions, Phase, PipeOptions, Place,
+    ReservationOptions, SchedulingPolicy, ServePhase, SocketKind, SocketOptions, Tasks, TimerMode,
+    TimerPhase,
 };
 pub use invalid::Invalid;
 pub use time::{DurationError, Nanos, Time};

@@ -14,6 +14,7 @@ pub enum Failure {
     Cgroup,
     Socket,
     Eventfd,
+    Epoll,
 }
 
 /// The message for a refused class, nice value or slice.
@@ -33,6 +34,7 @@ impl Failure {
             5 => "a pipe cannot be used",
             9 => "a socket cannot be used",
             10 => "an event counter cannot be used",
+            11 => "a set of objects cannot be waited for",
             7 => {
                 "a mutex that lets its holder inherit cannot be taken: the tasks wait for each \
                  other, or the kernel has no CONFIG_FUTEX_PI"

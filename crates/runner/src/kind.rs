@@ -19,13 +19,14 @@ pub enum Kind {
     Receive,
     Post,
     Take,
+    Serve,
     Io,
     Fork,
     Join,
 }
 
 /// The names of the kinds, in the order of [`Kind`].
-pub const KINDS: [&str; 18] = [
+pub const KINDS: [&str; 19] = [
     "yield", "run", "sleep", "timer", "lock", "unlock", "wait", "signal", "barrier", "write",
-    "read", "send", "receive", "post", "take", "io", "fork", "join",
+    "read", "send", "receive", "post", "take", "serve", "io", "fork", "join",
 ];

@@ -11,6 +11,7 @@ mod cgroups;
 mod clock;
 mod command;
 mod device_file;
+mod epoll;
 mod failure;
 mod guard;
 mod guest;

@@ -3,8 +3,8 @@
 use crate::kind::Kind;
 use crate::sync::Heir;
 use phases::{
-    Closed, EventfdOptions, IoOperation, LoopPhase, MutexOptions, Phase, SchedulingPolicy,
-    SocketKind, Tasks, TimerMode,
+    Closed, EpollSource, EventfdOptions, IoOperation, LoopPhase, MutexOptions, Phase,
+    SchedulingPolicy, ServePhase, SocketKind, Tasks, TimerMode,
 };
 use schedlab_runner::class::Class;
 use std::collections::BTreeMap;
@@ -50,6 +50,10 @@ pub enum Op {
     Post { eventfd: usize, count: u64 },
     /// Takes from an event counter.
     Take(usize),
+    /// Waits until an object of a set has data.
+    Serve(usize),
+    /// Goes to the handler of the next object that has, or behind all handlers.
+    Handle(usize),
     /// Sleeps until this time after the begin of the job, in nanoseconds.
     SleepUntil(u64),
     /// Reads or writes a file.
@@ -74,6 +78,37 @@ pub struct End {
     pub pair: usize,
     /// 0 or 1.
     pub side: usize,
+}
+
+/// An object in a set, from which there may be something to read.
+#[derive(Clone, Copy, Debug)]
+pub enum Source {
+    /// A pipe.
+    Pipe(usize),
+    /// An end of a pair of sockets.
+    Socket(End),
+    /// An event counter.
+    Eventfd(usize),
+}
+
+/// A set of objects.
+#[derive(Clone, Debug)]
+pub struct Epoll {
+    /// The objects, in the order in which they are added.
+    pub sources: Vec<Source>,
+    /// The largest number of objects that one wait returns.
+    pub events: usize,
+}
+
+/// What a task does for the objects of a set.
+#[derive(Clone, Debug)]
+pub struct Serve {
+    /// The number of the set.
+    pub epoll: usize,
+    /// For each object, the first op of its handler.
+    pub handlers: Vec<usize>,
+    /// The op behind all handlers.
+    pub after: usize,
 }
 
 /// Where the state of a timer is.
@@ -137,6 +172,10 @@ pub struct Program {
     pub sockets: Vec<SocketKind>,
     /// The event counters.
     pub eventfds: Vec<EventfdOptions>,
+    /// The sets of objects.
+    pub epolls: Vec<Epoll>,
+    /// What tasks do for the objects of a set.
+    pub serves: Vec<Serve>,
     /// The files' names.
     pub files: Vec<String>,
     /// The number of shared timers.
@@ -177,6 +216,7 @@ impl Program {
                 ops,
             });
         }
+        let epolls = names.sets();
         let barriers = names.barriers.names.iter().map(|name| names.meeting(name)).collect();
         let sampled = templates
             .first()
@@ -210,6 +250,8 @@ impl Program {
                 .iter()
                 .map(|name| workload.eventfds.get(name).copied().unwrap_or_default())
                 .collect(),
+            epolls,
+            serves: names.serves,
             files: names.files.names.clone(),
             shared_timers: names.shared_timers.names.len(),
             duration: workload.duration.map(|duration| duration.0),
@@ -248,11 +290,12 @@ impl Op {
             Op::Receive { .. } => Kind::Receive,
             Op::Post { .. } => Kind::Post,
             Op::Take(_) => Kind::Take,
+            Op::Serve(_) => Kind::Serve,
             Op::SleepUntil(_) => Kind::Sleep,
             Op::Io { .. } => Kind::Io,
             Op::Fork(_) => Kind::Fork,
             Op::Join(_) => Kind::Join,
-            Op::Goto(_) | Op::Repeat { .. } | Op::End => return None,
+            Op::Handle(_) | Op::Goto(_) | Op::Repeat { .. } | Op::End => return None,
         })
     }
 
@@ -321,6 +364,8 @@ struct Names<'a> {
     pipes: Numbering,
     sockets: Numbering,
     eventfds: Numbering,
+    epolls: Numbering,
+    serves: Vec<Serve>,
     files: Numbering,
     shared_timers: Numbering,
 }
@@ -341,6 +386,8 @@ impl<'a> Names<'a> {
             pipes: Numbering::default(),
             sockets: Numbering::default(),
             eventfds: Numbering::default(),
+            epolls: Numbering::default(),
+            serves: Vec::new(),
             files: Numbering::default(),
             shared_timers: Numbering::default(),
         }
@@ -351,6 +398,47 @@ impl<'a> Names<'a> {
         let names_it = |task: &&Tasks| mentions(&task.phases, name);
         let users = || self.workload.tasks.iter().filter(names_it).map(|task| task.count).sum();
         self.workload.barriers.get(name).and_then(|barrier| barrier.tasks).unwrap_or_else(users)
+    }
+
+    /// A wait, and behind it the handlers, each of which goes on with the next.
+    fn serve(
+        &mut self,
+        layout: &mut Layout,
+        phase: &ServePhase,
+        depth: usize,
+    ) -> Result<(), String> {
+        let (serve, epoll) = (self.serves.len(), self.epolls.number(&phase.epoll));
+        self.serves.push(Serve { epoll, handlers: Vec::new(), after: 0 });
+        layout.ops.extend([Op::Serve(serve), Op::Handle(serve)]);
+        let mut handlers = Vec::new();
+        for phases in &phase.handle {
+            handlers.push(layout.ops.len());
+            self.append(layout, phases, depth)?;
+            layout.ops.push(Op::Handle(serve));
+        }
+        self.serves[serve] = Serve { epoll, handlers, after: layout.ops.len() };
+        Ok(())
+    }
+
+    /// The sets that tasks wait for.
+    fn sets(&mut self) -> Vec<Epoll> {
+        let mut sets = Vec::new();
+        for name in &self.epolls.names {
+            let Some(options) = self.workload.epolls.get(name) else { continue };
+            let source = |source: &EpollSource| match source {
+                EpollSource::Pipe(pipe) => Source::Pipe(self.pipes.number(pipe)),
+                EpollSource::Socket(socket) => {
+                    Source::Socket(End { pair: self.sockets.number(socket), side: 1 })
+                }
+                EpollSource::Reply(socket) => {
+                    Source::Socket(End { pair: self.sockets.number(socket), side: 0 })
+                }
+                EpollSource::Eventfd(eventfd) => Source::Eventfd(self.eventfds.number(eventfd)),
+            };
+            let sources = options.sources.iter().map(source).collect();
+            sets.push(Epoll { sources, events: options.events.into() });
+        }
+        sets
     }
 
     fn is_datagram(&self, socket: &str) -> bool {
@@ -448,6 +536,10 @@ impl<'a> Names<'a> {
                     Op::Post { eventfd: self.eventfds.number(eventfd), count: *count }
                 }
                 Phase::Take { eventfd } => Op::Take(self.eventfds.number(eventfd)),
+                Phase::Serve(phase) => {
+                    self.serve(layout, phase, depth)?;
+                    continue;
+                }
                 Phase::SleepUntil(after) => Op::SleepUntil(after.0),
                 Phase::Io(io) => Op::Io {
                     file: self.files.number(&io.device),
@@ -497,6 +589,7 @@ fn mentions(phases: &[Phase], barrier: &str) -> bool {
     phases.iter().any(|phase| match phase {
         Phase::Barrier(name) => name == barrier,
         Phase::Loop(looped) => mentions(&looped.phases, barrier),
+        Phase::Serve(serve) => serve.handle.iter().any(|phases| mentions(phases, barrier)),
         _ => false,
     })
 }

@@ -2,9 +2,9 @@
 
 use crate::device_file::DeviceFile;
 use crate::failure::Failure;
-use crate::program::{Program, Template};
+use crate::program::{Epoll, Program, Source, Template};
 use crate::shared::{self, Instance, Places, Shared};
-use crate::{clock, pipe, sync};
+use crate::{clock, epoll, pipe, sync};
 use schedlab_runner::nudge::Nudge;
 use schedlab_runner::session::{Host, Job, Windows};
 use std::io;
@@ -26,6 +26,8 @@ pub struct Stage {
     pub sockets: Vec<[i32; 2]>,
     /// The event counters.
     pub eventfds: Vec<i32>,
+    /// The sets of objects.
+    pub epolls: Vec<i32>,
     /// The files that stand for devices.
     pub files: Vec<DeviceFile>,
     /// Whether tasks add up what they used; not in a guest.
@@ -57,15 +59,22 @@ impl Stage {
             places,
             nudge.data,
         );
-        let pipes =
+        let pipes: Vec<(i32, i32)> =
             program.pipes.iter().map(|&capacity| pipe::open(capacity)).collect::<Result<_, _>>()?;
-        let sockets =
+        let sockets: Vec<[i32; 2]> =
             program.sockets.iter().map(|&kind| pipe::pair(kind)).collect::<Result<_, _>>()?;
-        let eventfds = program
+        let eventfds: Vec<i32> = program
             .eventfds
             .iter()
             .map(|&options| pipe::counter(options))
             .collect::<Result<_, _>>()?;
+        let descriptor = |source: &Source| match *source {
+            Source::Pipe(pipe) => pipes[pipe].0,
+            Source::Socket(end) => sockets[end.pair][end.side],
+            Source::Eventfd(eventfd) => eventfds[eventfd],
+        };
+        let set = |epoll: &Epoll| epoll::open(epoll.sources.iter().map(descriptor));
+        let epolls = program.epolls.iter().map(set).collect::<Result<_, _>>()?;
         let files =
             program.files.iter().map(|name| DeviceFile::create(name)).collect::<Result<_, _>>()?;
         let is_detailed = host.is_some_and(|host| !host.bare) && program.instances <= FEW;
@@ -77,6 +86,7 @@ impl Stage {
             pipes,
             sockets,
             eventfds,
+            epolls,
             files,
             reports_usage,
             is_detailed,

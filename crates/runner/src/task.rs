@@ -2,12 +2,12 @@
 
 use crate::failure::Failure;
 use crate::pipe::{read_all, read_some, write_all};
-use crate::program::{MAX_DEPTH, MAX_TIMERS, Op, Template, TimerSlot};
+use crate::program::{MAX_DEPTH, MAX_TIMERS, Op, Serve, Template, TimerSlot};
 use crate::shared::{Places, Reading};
 use crate::stage::Stage;
 use crate::sync::{self, ALL};
 use crate::usage::{self, Usage};
-use crate::{attributes, cgroups, clock, guest};
+use crate::{attributes, cgroups, clock, epoll, guest};
 use schedlab_runner::session::Windows;
 use std::hint::black_box;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -136,6 +136,8 @@ impl Task {
         let mut passes = [0u64; MAX_DEPTH];
         let mut own_timers = [0u64; MAX_TIMERS];
         let mut buffer = vec![0u8; template.ops.iter().map(Op::bytes).max().unwrap_or(0)];
+        let program = &stage.program;
+        let mut returned = Vec::new().into_iter();
         let mut at = 0;
         loop {
             let op = &template.ops[at];
@@ -200,6 +202,17 @@ impl Task {
                 Op::Take(eventfd) => {
                     let mut bytes = [0; size_of::<u64>()];
                     stage.expect(read_all(stage.eventfds[eventfd], &mut bytes), Failure::Eventfd)
+                }
+                Op::Serve(serve) => {
+                    let set = program.serves[serve].epoll;
+                    match epoll::wait(stage.epolls[set], program.epolls[set].events) {
+                        Some(places) => returned = places.into_iter(),
+                        None => stage.fail(Failure::Epoll),
+                    }
+                }
+                Op::Handle(serve) => {
+                    let Serve { handlers, after, .. } = &program.serves[serve];
+                    at = returned.next().map_or(*after, |place| handlers[place]);
                 }
                 Op::SleepUntil(after) => sleep_until(stage.monotonic_begin() + after),
                 Op::Io { file, bytes, write } => stage

@@ -7,6 +7,7 @@
 mod by_name;
 mod cpu_times;
 mod cpus;
+mod epolls;
 mod eventfds;
 mod inheritance;
 mod pipes;

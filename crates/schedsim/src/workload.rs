@@ -25,9 +25,10 @@ pub(crate) use nudge::Jitter;
 pub use nudge::Nudge;
 pub use operation::{Call, Operation, Until};
 pub use phases::{
-    BarrierOptions, CgroupOptions, Closed, DeviceOptions, EventfdOptions, Invalid, IoOperation,
-    IoPhase, LoopPhase, MutexOptions, Phase, PipeOptions, ReservationOptions, SchedulingPolicy,
-    SocketKind, SocketOptions, Tasks, TimerMode, TimerPhase,
+    BarrierOptions, CgroupOptions, Closed, DeviceOptions, EpollOptions, EpollSource,
+    EventfdOptions, Invalid, IoOperation, IoPhase, LoopPhase, MutexOptions, Phase, PipeOptions,
+    ReservationOptions, SchedulingPolicy, ServePhase, SocketKind, SocketOptions, Tasks, TimerMode,
+    TimerPhase,
 };
 pub use replay::{
     EdgeCounts, Recorded, ReplayBuilder, ReplayOptions, ReplayReport, TaskMatch, UntilEnded,
@@ -36,7 +37,10 @@ pub use reservation::{Reservation, Schedulability, reservable};
 pub(crate) use script::Words;
 pub use script::{Action, Script, Step, Steps};
 pub use setting::Setting;
-pub use shared::{Barrier, Device, Eventfd, Group, Late, Mutex, Pipe, Shared, Socket, Timer};
+pub use shared::{
+    Barrier, Device, Epoll, Eventfd, Group, Late, Mutex, Pipe, Serve, Shared, Socket, Timer,
+    Watched,
+};
 
 use crate::trace::TaskInfo;
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};

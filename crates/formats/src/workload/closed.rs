@@ -10,7 +10,7 @@ mod names;
 
 use crate::toml_file::TomlFile;
 use program::Error;
-use schedsim::workload::{self, Closed, Invalid, LoopPhase, Phase};
+use schedsim::workload::{self, Closed, Invalid, LoopPhase, Phase, ServePhase};
 use schedsim::{Nanos, Time};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -215,6 +215,10 @@ fn with_calls(phases: Vec<Phase>, cost: Nanos) -> Vec<Phase> {
         Phase::Run(_) | Phase::Exec(_) => vec![phase],
         Phase::Loop(inner) => {
             vec![Phase::Loop(LoopPhase { phases: with_calls(inner.phases, cost), ..inner })]
+        }
+        Phase::Serve(serve) => {
+            let handle = serve.handle.into_iter().map(|phases| with_calls(phases, cost)).collect();
+            vec![Phase::Run(cost), Phase::Serve(ServePhase { handle, ..serve })]
         }
         call => vec![Phase::Run(cost), call],
     };

@@ -8,8 +8,8 @@
 
 use super::walk::Place;
 use super::{
-    CgroupOptions, Closed, LoopPhase, Phase, ReservationOptions, SchedulingPolicy, SocketKind,
-    Tasks,
+    CgroupOptions, Closed, EpollSource, LoopPhase, Phase, ReservationOptions, SchedulingPolicy,
+    SocketKind, Tasks,
 };
 use crate::admission::{Cpus, DEEPEST, TaskCount};
 use crate::{Invalid, Nanos};
@@ -162,6 +162,15 @@ impl Closed {
                     "a datagram is received as a whole; leave `partial` out".into()
                 })
             }
+            Phase::Serve(serve) => {
+                let Some(epoll) = self.epolls.get(&serve.epoll) else {
+                    return invalid(key, format!("there is no table [epoll.{}]", serve.epoll));
+                };
+                let (sources, handled) = (epoll.sources.len(), serve.handle.len());
+                expect(sources == handled, key, || {
+                    format!("the set has {sources} sources, and {handled} are handled")
+                })
+            }
             Phase::Post { count, .. } => expect((1..u64::MAX).contains(count), key, || {
                 "give a count of at least one, and less than 2^64 - 1".into()
             }),
@@ -242,12 +251,20 @@ impl Closed {
                 used.extend(names(place.phase));
             }
         }
+        for epoll in self.epolls.values() {
+            used.extend(epoll.sources.iter().map(|source| match source {
+                EpollSource::Pipe(pipe) => ("pipe", pipe.as_str()),
+                EpollSource::Socket(pair) | EpollSource::Reply(pair) => ("socket", pair.as_str()),
+                EpollSource::Eventfd(eventfd) => ("eventfd", eventfd.as_str()),
+            }));
+        }
         let tables = [
             ("mutex", self.mutexes.keys().collect::<Vec<_>>()),
             ("barrier", self.barriers.keys().collect()),
             ("pipe", self.pipes.keys().collect()),
             ("socket", self.sockets.keys().collect()),
             ("eventfd", self.eventfds.keys().collect()),
+            ("epoll", self.epolls.keys().collect()),
             ("device", self.devices.keys().collect()),
             ("list", self.lists.keys().collect()),
         ];
@@ -267,6 +284,17 @@ impl Closed {
             expect(pipe.capacity > 0, &format!("pipe.{name}.capacity"), || {
                 "give room for at least one byte".into()
             })?;
+        }
+        for (name, epoll) in &self.epolls {
+            expect(!epoll.sources.is_empty(), &format!("epoll.{name}.sources"), || {
+                "name at least one source".into()
+            })?;
+            for (index, source) in epoll.sources.iter().enumerate() {
+                let key = format!("epoll.{name}.sources[{index}]");
+                expect(!epoll.sources[..index].contains(source), &key, || {
+                    "the set has this source already".into()
+                })?;
+            }
         }
         for (name, device) in &self.devices {
             expect(device.channels > 0, &format!("device.{name}.channels"), || {
@@ -409,6 +437,12 @@ fn check_order(phases: &[Phase], key: &str, nest: Nest) -> Verdict {
             };
             expect(advances, &key, message)?;
         }
+        if let Phase::Serve(serve) = phase {
+            for (source, handler) in serve.handle.iter().enumerate() {
+                let nest = Nest { depth: nest.depth.saturating_add(1), ..nest };
+                check_order(handler, &format!("{key}.serve.handle[{source}]"), nest)?;
+            }
+        }
         let ends_here =
             matches!(phase, Phase::Exec(_) | Phase::Loop(LoopPhase { times: None, .. }));
         expect(!ends_here || index.saturating_add(1) == phases.len(), &key, || {
@@ -425,6 +459,7 @@ fn takes_time(phases: &[Phase]) -> bool {
         Phase::Io(io) => io.service > Nanos::ZERO,
         Phase::Timer(_) => true,
         Phase::Loop(inner) => takes_time(&inner.phases),
+        Phase::Serve(serve) => serve.handle.iter().all(|handler| takes_time(handler)),
         _ => false,
     })
 }
@@ -439,6 +474,7 @@ fn names(phase: &Phase) -> Vec<(&'static str, &str)> {
         Phase::Read { pipe, .. } | Phase::Write { pipe, .. } => vec![("pipe", pipe)],
         Phase::Send { socket, .. } | Phase::Receive { socket, .. } => vec![("socket", socket)],
         Phase::Post { eventfd, .. } | Phase::Take { eventfd } => vec![("eventfd", eventfd)],
+        Phase::Serve(serve) => vec![("epoll", &serve.epoll)],
         Phase::Io(io) => vec![("device", &io.device)],
         Phase::Exec(list) => vec![("list", list)],
         _ => Vec::new(),
@@ -485,6 +521,16 @@ impl<'c> Locks<'c> {
                     self.walk(&inner.phases, &key, held)?;
                     if inner.times.is_none_or(|times| times > 1) && *held != before {
                         self.walk(&inner.phases, &key, held)?;
+                    }
+                }
+                Phase::Serve(serve) => {
+                    for (source, handler) in serve.handle.iter().enumerate() {
+                        let (key, mut after) =
+                            (format!("{key}.serve.handle[{source}]"), held.clone());
+                        self.walk(handler, &key, &mut after)?;
+                        expect(after == *held, &key, || {
+                            "a handler gives back the mutexes that it takes, and no others".into()
+                        })?;
                     }
                 }
                 Phase::Exec(name) => {

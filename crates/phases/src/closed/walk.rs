@@ -49,6 +49,11 @@ fn collect<'c>(phases: &'c [Phase], key: &str, times: u64, places: &mut Vec<Plac
             let times = times.saturating_mul(inner.times.unwrap_or(u64::MAX));
             places.push(Place { phase, key: key.clone(), times });
             collect(&inner.phases, &format!("{key}.loop.phases"), times, places);
+        } else if let Phase::Serve(serve) = phase {
+            places.push(Place { phase, key: key.clone(), times });
+            for (source, phases) in serve.handle.iter().enumerate() {
+                collect(phases, &format!("{key}.serve.handle[{source}]"), times, places);
+            }
         } else {
             places.push(Place { phase, key, times });
         }

@@ -9,7 +9,8 @@ use schedsim::engine::{self, Options};
 use schedsim::policy::PolicySpec;
 use schedsim::trace::{Event, EventKind, Trace};
 use schedsim::workload::{
-    Closed, EventfdOptions, Phase, PipeOptions, SocketKind, SocketOptions, Tasks, Workload,
+    Closed, EpollOptions, EpollSource, EventfdOptions, Phase, PipeOptions, ServePhase, SocketKind,
+    SocketOptions, Tasks, Workload,
 };
 use schedsim::{Machine, Nanos, TaskId, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -284,6 +285,98 @@ fn eventfds() -> Vec<(&'static str, Closed)> {
 #[test]
 fn event_counters_wake_and_run_whom_the_kernel_does_event_for_event() {
     agree(&eventfds());
+}
+
+fn epolls() -> Vec<(&'static str, Closed)> {
+    let work = || Phase::Run(Nanos(5_000));
+    let some = |bytes, reply| Phase::Receive { socket: "s".into(), bytes, partial: true, reply };
+    let take = || Phase::Take { eventfd: "e".into() };
+    let post = || Phase::Post { eventfd: "e".into(), count: 1 };
+    let set = |events, sources: &[EpollSource], of: Closed| Closed {
+        epolls: [("w".to_string(), EpollOptions { sources: sources.to_vec(), events })].into(),
+        duration: Some(Nanos::from_millis(500)),
+        ..of
+    };
+    let serve = |handle: &[Vec<Phase>]| {
+        [Phase::Serve(ServePhase { epoll: "w".into(), handle: handle.to_vec() })]
+    };
+    let (pipe, socket, eventfd) = (
+        || EpollSource::Pipe("p".into()),
+        || EpollSource::Socket("s".into()),
+        || EpollSource::Eventfd("e".into()),
+    );
+    let three = [pipe(), socket(), eventfd()];
+    let handle = [
+        vec![read_some("p", 3_000), work()],
+        vec![some(1_000, false), work()],
+        vec![take(), work()],
+    ];
+    let answer = Phase::Send { socket: "s".into(), bytes: 100, reply: true };
+    vec![
+        (
+            "one task serves a pipe, a socket and a counter",
+            set(
+                64,
+                &three,
+                closed(vec![
+                    serving("server", 1, &serve(&handle)),
+                    each("writer", 3, 40, &[write("p", 2_000), Phase::Yield]),
+                    each("sender", 2, 40, &[send("s", 700), Phase::Yield, work()]),
+                    each("poster", 2, 40, &[post(), Phase::Yield]),
+                ]),
+            ),
+        ),
+        (
+            "three tasks serve one set, an object a wait",
+            set(
+                1,
+                &three,
+                closed(vec![
+                    serving("server", 3, &serve(&handle)),
+                    each("writer", 2, 30, &[write("p", 5_000), work(), Phase::Yield]),
+                    each("sender", 3, 30, &[send("s", 9_000), Phase::Yield]),
+                    // One post for each take, as a task that comes too late would wait for one.
+                ]),
+            ),
+        ),
+        (
+            "a server that answers",
+            set(
+                64,
+                &[socket(), pipe()],
+                closed(vec![
+                    serving(
+                        "server",
+                        1,
+                        &serve(&[
+                            vec![receive("s", 100), work(), answer],
+                            vec![read_some("p", 4_096)],
+                        ]),
+                    ),
+                    each(
+                        "client",
+                        4,
+                        30,
+                        &[
+                            send("s", 100),
+                            Phase::Receive {
+                                socket: "s".into(),
+                                bytes: 100,
+                                partial: false,
+                                reply: true,
+                            },
+                        ],
+                    ),
+                    each("logger", 2, 60, &[write("p", 300), Phase::Yield]),
+                ]),
+            ),
+        ),
+    ]
+}
+
+#[test]
+fn sets_wake_and_run_whom_the_kernel_does_event_for_event() {
+    agree(&epolls());
 }
 
 #[test]

@@ -23,6 +23,14 @@ impl EventfdState {
         let &Eventfd { is_semaphore, count, .. } = eventfd;
         EventfdState { count, is_semaphore, waiters: WaitQueue::default() }
     }
+
+    pub fn has_data(&self) -> bool {
+        self.count > 0
+    }
+
+    pub fn watch(&mut self, source: u32) {
+        self.waiters.watch(source);
+    }
 }
 
 impl<P: Policy, S: Sink> Engine<'_, P, S> {
@@ -49,7 +57,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     fn announce(&mut self, cpu: CpuId, eventfd: u32, news: News) -> Done {
         let mut woken = std::mem::take(&mut self.sync.woken);
         self.sync.eventfds[eventfd as usize].waiters.wake(news, &mut woken);
-        woken.drain(..).for_each(|task| self.wake_to_retry(task, cpu));
+        woken.drain(..).for_each(|who| self.tell(who, cpu));
         self.sync.woken = woken;
         Done::Yes
     }

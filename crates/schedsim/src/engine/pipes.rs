@@ -14,6 +14,7 @@ mod pages;
 
 use super::Engine;
 use super::step::{Done, Off};
+use super::wait_queue::Who;
 use crate::policy::Policy;
 use crate::trace::Sink;
 use crate::workload::{Action, Call, Operation, Until};
@@ -26,6 +27,8 @@ pub struct PipeState {
     pages: Pages,
     readers: VecDeque<TaskId>,
     writers: VecDeque<TaskId>,
+    /// The sources of sets that are told what there is to read, the last to come first.
+    watchers: Vec<u32>,
 }
 
 impl PipeState {
@@ -34,7 +37,16 @@ impl PipeState {
             pages: Pages::new(capacity),
             readers: VecDeque::new(),
             writers: VecDeque::new(),
+            watchers: Vec::new(),
         }
+    }
+
+    pub fn has_data(&self) -> bool {
+        !self.pages.is_empty()
+    }
+
+    pub fn watch(&mut self, source: u32) {
+        self.watchers.insert(0, source);
     }
 }
 
@@ -53,15 +65,19 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         let left = bytes - taken.bytes;
         let is_done = left == 0 || until == Until::Any && taken.bytes > 0;
         let writer = if taken.made_room { state.writers.pop_front() } else { None };
-        let reader = if call == Call::HasWaited && !state.pages.is_empty() {
-            state.readers.pop_front()
-        } else {
-            None
-        };
+        let has_more = call == Call::HasWaited && !state.pages.is_empty();
+        let reader = if has_more { state.readers.pop_front() } else { None };
+        let is_watched = has_more && !state.watchers.is_empty();
         if !is_done {
             state.readers.push_back(task);
         }
-        writer.into_iter().chain(reader).for_each(|other| self.wake_to_retry(other, cpu));
+        if is_watched {
+            writer.into_iter().for_each(|other| self.wake_to_retry(other, cpu));
+            self.tell_watchers(cpu, pipe);
+            reader.into_iter().for_each(|other| self.wake_to_retry(other, cpu));
+        } else {
+            writer.into_iter().chain(reader).for_each(|other| self.wake_to_retry(other, cpu));
+        }
         if is_done {
             return Done::Yes;
         }
@@ -83,7 +99,9 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         let merged = if call == Call::Begins { state.pages.merge(bytes) } else { 0 };
         let left = bytes - merged;
         let left = left - state.pages.append(left);
-        let reader = if was_empty { state.readers.pop_front() } else { None };
+        // Whoever watches a pipe is told each write, even if there is something to read already.
+        let is_watched = !state.watchers.is_empty() && (was_empty || left == 0);
+        let reader = if was_empty || is_watched { state.readers.pop_front() } else { None };
         let writer = if call == Call::HasWaited && left == 0 && !state.pages.is_full() {
             state.writers.pop_front()
         } else {
@@ -92,12 +110,24 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         if left > 0 {
             state.writers.push_back(task);
         }
+        if is_watched {
+            self.tell_watchers(cpu, pipe);
+        }
         reader.into_iter().chain(writer).for_each(|other| self.wake_to_retry(other, cpu));
         if left == 0 {
             return Done::Yes;
         }
         let rest = Operation::Write { pipe, bytes: left, call: Call::HasWaited };
         self.wait_to_go_on(task, rest)
+    }
+
+    /// The sources that watch a pipe are told that there is something to read.
+    #[cold]
+    fn tell_watchers(&mut self, cpu: CpuId, pipe: u32) {
+        for index in 0..self.sync.pipes[pipe as usize].watchers.len() {
+            let source = self.sync.pipes[pipe as usize].watchers[index];
+            self.tell(Who::Source(source), cpu);
+        }
     }
 
     /// `task` blocks, and continues with `rest` when it is woken.

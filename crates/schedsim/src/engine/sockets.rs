@@ -56,6 +56,14 @@ impl EndState {
     pub fn new(kind: SocketKind) -> EndState {
         EndState { kind, messages: VecDeque::new(), charged: 0, waiters: WaitQueue::default() }
     }
+
+    pub fn has_data(&self) -> bool {
+        !self.messages.is_empty()
+    }
+
+    pub fn watch(&mut self, source: u32) {
+        self.waiters.watch(source);
+    }
 }
 
 /// The next message of what is left to send.
@@ -148,7 +156,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     fn report(&mut self, end: usize, news: News, cpu: CpuId) {
         let mut woken = std::mem::take(&mut self.sync.woken);
         self.sync.ends[end].waiters.wake(news, &mut woken);
-        woken.drain(..).for_each(|task| self.wake_to_retry(task, cpu));
+        woken.drain(..).for_each(|who| self.tell(who, cpu));
         self.sync.woken = woken;
     }
 }

@@ -5,7 +5,7 @@ use super::{Engine, Error, sync::Sync};
 use crate::admission::LAST;
 use crate::policy::Policy;
 use crate::trace::Sink;
-use crate::workload::{Action, Operation, Script, Workload};
+use crate::workload::{Action, Operation, Script, Shared, Workload};
 use crate::{Nanos, TaskId, Time};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -147,7 +147,7 @@ fn helpers(workload: &Workload, sync: &Sync, waiting: &[Waiter]) -> BTreeMap<Nee
         let script = &workload.tasks[waiter.task.index()].script;
         let own = need(*waiter);
         let gives = script
-            .steps_from(first_step_to_come(script, waiter.cursor))
+            .steps_from(first_step_to_come(&workload.shared, script, waiter.cursor))
             .filter_map(|step| gift(step.then));
         for gift in gives.filter(|&gift| !matches!(gift, Need::Barrier(_)) || own != Some(gift)) {
             helpers.entry(gift).or_insert(index);
@@ -165,13 +165,13 @@ fn helpers(workload: &Workload, sync: &Sync, waiting: &[Waiter]) -> BTreeMap<Nee
 }
 
 /// The earliest step that a task at `cursor` may reach; loops lead back.
-fn first_step_to_come(script: &Script, cursor: u32) -> u32 {
-    let back = |action: Action| {
-        if let Action::Do(Operation::Repeat { begin, .. } | Operation::Exec { begin }) = action {
-            Some(begin)
-        } else {
-            None
+fn first_step_to_come(shared: &Shared, script: &Script, cursor: u32) -> u32 {
+    let back = |action: Action| match action {
+        Action::Do(Operation::Repeat { begin, .. } | Operation::Exec { begin }) => Some(begin),
+        Action::Do(Operation::Handle(serve)) => {
+            shared.serves[serve as usize].handlers.iter().copied().min()
         }
+        _ => None,
     };
     script.steps_from(cursor).filter_map(|step| back(step.then)).fold(cursor, u32::min)
 }
@@ -307,6 +307,13 @@ fn of_nobody(workload: &Workload, sync: &Sync, then: Action) -> String {
             format!(
                 "room in the counter {}, from which no task takes any more",
                 shared.eventfds[eventfd as usize].name
+            )
+        }
+        Action::Do(Operation::Serve(serve)) => {
+            let epoll = shared.serves[serve as usize].epoll;
+            format!(
+                "data in the set {}, to which no task adds any more",
+                shared.epolls[epoll as usize].name
             )
         }
         Action::Do(Operation::Join(group)) => {

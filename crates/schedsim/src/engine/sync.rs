@@ -4,13 +4,16 @@
 //! A task that cannot continue blocks in one queue. Either it receives what it waited for and wakes
 //! with its next step, or it wakes to try again, and another task may be faster, as with futexes
 //! and pipes. Pipes are in [`pipes`](super::pipes), sockets in
-//! [`sockets`](super::sockets), event counters in [`eventfds`](super::eventfds).
+//! [`sockets`](super::sockets), event counters in [`eventfds`](super::eventfds), sets of
+//! objects in [`epolls`](super::epolls).
 
 use super::Engine;
+use super::epolls::Epolls;
 use super::eventfds::EventfdState;
 use super::pipes::PipeState;
 use super::sockets::EndState;
 use super::step::{Done, Off};
+use super::wait_queue::Who;
 use crate::policy::{Policy, Wake};
 use crate::trace::{EventKind, Sink};
 use crate::workload::{Action, Late, Operation, Shared, Start, Workload};
@@ -29,6 +32,7 @@ pub struct Sync {
     /// The two ends of each pair of sockets.
     pub ends: Vec<EndState>,
     pub eventfds: Vec<EventfdState>,
+    pub epolls: Epolls,
     /// When each channel of a device becomes free.
     devices: Vec<Vec<Time>>,
     /// The last time of each timer.
@@ -39,7 +43,7 @@ pub struct Sync {
     /// The number of tasks that are alive, or will start by themselves, and are no daemons.
     awaited: u64,
     /// Empty memory for those who are woken together.
-    pub woken: Vec<TaskId>,
+    pub woken: Vec<Who>,
     /// The current priority of each task, if any mutex has priority inheritance.
     pub prios: Vec<u8>,
 }
@@ -68,6 +72,8 @@ impl Sync {
             pipes,
             sockets,
             eventfds,
+            epolls: _,
+            serves: _,
             devices,
             timers,
             groups,
@@ -77,7 +83,7 @@ impl Sync {
             |task: TaskId| workload.shared.group_of(task).is_some_and(|group| groups[group].daemon);
         let comes =
             |task: &TaskId| workload.tasks[task.index()].start != Start::Forked && !daemon(*task);
-        Sync {
+        let mut sync = Sync {
             mutexes: mutexes
                 .iter()
                 .map(|_| MutexState { owner: TaskId::NONE, waiters: VecDeque::new() })
@@ -89,6 +95,7 @@ impl Sync {
                 .iter()
                 .flat_map(|socket| [EndState::new(socket.kind), EndState::new(socket.kind)])
                 .collect(),
+            epolls: Epolls::default(),
             eventfds: eventfds.iter().map(EventfdState::new).collect(),
             devices: devices
                 .iter()
@@ -103,7 +110,9 @@ impl Sync {
                 .shared
                 .inheriting()
                 .map_or(Vec::new(), |_| workload.tasks.iter().map(|task| task.info.prio).collect()),
-        }
+        };
+        sync.watch(&workload.shared);
+        sync
     }
 
     /// Whether starts and ends of tasks have to be counted.
@@ -147,6 +156,8 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
             }
             Operation::Post { eventfd, count } => return self.post(cpu, task, eventfd, count),
             Operation::Take(eventfd) => return self.take(cpu, task, eventfd),
+            Operation::Serve(serve) => return self.serve(cpu, task, serve),
+            Operation::Handle(serve) => self.handle(task, serve),
             Operation::SleepUntil(time) if time <= self.now() => {}
             Operation::SleepUntil(time) => {
                 self.timers.insert(time, task);
@@ -321,7 +332,7 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
         self.make_ready(task, Wake { new: false, waker: Some(waker) });
     }
 
-    fn shared(&self) -> &'w Shared {
+    pub(super) fn shared(&self) -> &'w Shared {
         self.load.shared()
     }
 

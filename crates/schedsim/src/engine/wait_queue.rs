@@ -18,9 +18,17 @@ pub enum News {
     Out,
 }
 
+/// Who is told news.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Who {
+    Task(TaskId),
+    /// A source of a set, which stays in the queue.
+    Source(u32),
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Waiter {
-    task: TaskId,
+    who: Who,
     /// The only news that wake it, if it chooses.
     only: Option<News>,
     is_exclusive: bool,
@@ -33,22 +41,28 @@ pub struct WaitQueue(VecDeque<Waiter>);
 impl WaitQueue {
     /// `task` waits with all others, for any news.
     pub fn add(&mut self, task: TaskId) {
-        self.0.push_front(Waiter { task, only: None, is_exclusive: false });
+        self.0.push_front(Waiter { who: Who::Task(task), only: None, is_exclusive: false });
+    }
+
+    /// A source of a set is told all that there is to receive.
+    pub fn watch(&mut self, source: u32) {
+        let who = Who::Source(source);
+        self.0.push_front(Waiter { who, only: Some(News::In), is_exclusive: false });
     }
 
     /// `task` waits with all others behind those who wait already.
     pub fn add_last(&mut self, task: TaskId) {
-        self.0.push_back(Waiter { task, only: None, is_exclusive: false });
+        self.0.push_back(Waiter { who: Who::Task(task), only: None, is_exclusive: false });
     }
 
     /// `task` waits for its turn to get such news.
     pub fn add_exclusive(&mut self, task: TaskId, only: News) {
-        self.0.push_back(Waiter { task, only: Some(only), is_exclusive: true });
+        self.0.push_back(Waiter { who: Who::Task(task), only: Some(only), is_exclusive: true });
     }
 
     /// Removes those who are woken, all that are not exclusive and one that is, and adds them to
     /// `woken`.
-    pub fn wake(&mut self, news: News, woken: &mut Vec<TaskId>) {
+    pub fn wake(&mut self, news: News, woken: &mut Vec<Who>) {
         let mut is_served = false;
         self.0.retain(|waiter| {
             let hears = waiter.only.is_none_or(|only| only == news);
@@ -56,8 +70,8 @@ impl WaitQueue {
                 return true;
             }
             is_served = waiter.is_exclusive;
-            woken.push(waiter.task);
-            false
+            woken.push(waiter.who);
+            matches!(waiter.who, Who::Source(_))
         });
     }
 }
@@ -72,19 +86,25 @@ mod tests {
         let wake = |queue: &mut WaitQueue, news| {
             let mut woken = Vec::new();
             queue.wake(news, &mut woken);
-            woken.into_iter().map(|task| task.0).collect::<Vec<u32>>()
+            let number = |who| match who {
+                Who::Task(task) => task.0,
+                Who::Source(source) => source,
+            };
+            woken.into_iter().map(number).collect::<Vec<u32>>()
         };
+        queue.watch(77);
         for task in 0..3 {
             queue.add_exclusive(TaskId(task), News::In);
             queue.add(TaskId(10 + task));
         }
         assert_eq!(wake(&mut queue, News::Out), [12, 11, 10]);
         queue.add(TaskId(9));
-        assert_eq!(wake(&mut queue, News::In), [9, 0]);
-        assert_eq!(wake(&mut queue, News::In), [1]);
+        assert_eq!(wake(&mut queue, News::In), [9, 77, 0]);
+        assert_eq!(wake(&mut queue, News::In), [77, 1]);
         queue.add_exclusive(TaskId(0), News::In);
-        assert_eq!(wake(&mut queue, News::In), [2]);
-        assert_eq!(wake(&mut queue, News::In), [0]);
-        assert!(wake(&mut queue, News::In).is_empty());
+        assert_eq!(wake(&mut queue, News::In), [77, 2]);
+        assert_eq!(wake(&mut queue, News::In), [77, 0]);
+        assert_eq!(wake(&mut queue, News::In), [77]);
+        assert!(wake(&mut queue, News::Out).is_empty());
     }
 }

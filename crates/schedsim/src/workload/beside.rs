@@ -3,7 +3,7 @@
 //! The tasks of the first keep their ids, those of the second follow. The second one's tasks are
 //! daemons: the run is over when all tasks of the first have ended.
 
-use super::{Action, Affinity, Group, Membership, Script, Shared, Workload};
+use super::{Action, Affinity, Epoll, Group, Membership, Script, Serve, Shared, Watched, Workload};
 use crate::TaskId;
 
 impl Workload {
@@ -59,6 +59,8 @@ impl Shared {
             pipes,
             sockets,
             eventfds,
+            epolls,
+            serves,
             devices,
             timers,
             groups,
@@ -67,6 +69,22 @@ impl Shared {
         self.mutexes.extend_from_slice(mutexes);
         self.conditions.extend_from_slice(conditions);
         self.barriers.extend_from_slice(barriers);
+        let (before, sets) = (
+            [self.pipes.len(), self.sockets.len(), self.eventfds.len()].map(|count| count as u32),
+            self.epolls.len() as u32,
+        );
+        let watched = |&source: &Watched| match source {
+            Watched::Pipe(pipe) => Watched::Pipe(pipe + before[0]),
+            Watched::End(end) => Watched::End(end + 2 * before[1]),
+            Watched::Eventfd(eventfd) => Watched::Eventfd(eventfd + before[2]),
+        };
+        self.epolls.extend(epolls.iter().map(|epoll| Epoll {
+            sources: epoll.sources.iter().map(watched).collect(),
+            ..epoll.clone()
+        }));
+        self.serves.extend(
+            serves.iter().map(|serve| Serve { epoll: serve.epoll + sets, ..serve.clone() }),
+        );
         self.pipes.extend_from_slice(pipes);
         self.sockets.extend_from_slice(sockets);
         self.eventfds.extend_from_slice(eventfds);

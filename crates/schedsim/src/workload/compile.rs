@@ -21,13 +21,14 @@
 use crate::admission::LONGEST;
 use crate::trace::TaskInfo;
 use crate::workload::shared::{
-    Barrier, Device, Eventfd, Group, Late, Mutex, Pipe, Shared, Socket, Timer,
+    Barrier, Device, Epoll, Eventfd, Group, Late, Mutex, Pipe, Serve, Shared, Socket, Timer,
+    Watched,
 };
 use crate::workload::{
-    Action, Affinity, Attributes, Bandwidth, Call, Cgroup, CgroupOptions, Closed, EventfdOptions,
-    Invalid, Membership, MutexOptions, Operation, Phase, Reservation, SchedulingPolicy, Script,
-    Slice, SocketOptions, Start, TaskClass, TaskSpec, Tasks, TimerMode, TimerPhase, Until,
-    Workload,
+    Action, Affinity, Attributes, Bandwidth, Call, Cgroup, CgroupOptions, Closed, EpollSource,
+    EventfdOptions, Invalid, Membership, MutexOptions, Operation, Phase, Reservation,
+    SchedulingPolicy, Script, ServePhase, Slice, SocketOptions, Start, TaskClass, TaskSpec, Tasks,
+    TimerMode, TimerPhase, Until, Workload,
 };
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 use phases::Place;
@@ -83,6 +84,7 @@ struct Numbers<'c> {
     pipes: BTreeMap<&'c str, u32>,
     sockets: BTreeMap<&'c str, u32>,
     eventfds: BTreeMap<&'c str, u32>,
+    epolls: BTreeMap<&'c str, u32>,
     devices: BTreeMap<&'c str, u32>,
     shared_timers: BTreeMap<&'c str, u32>,
     groups: BTreeMap<&'c str, u32>,
@@ -194,11 +196,13 @@ impl<'c> Compiler<'c> {
             origin,
             timers: BTreeMap::new(),
             begins: BTreeMap::new(),
+            serves: Vec::new(),
+            served: 0,
             script: Script::new(),
             run: Nanos::ZERO,
         };
         for _ in 0..2 {
-            writer.script = Script::new();
+            (writer.script, writer.served) = (Script::new(), 0);
             writer.list(&tasks.phases);
             for &name in &lists {
                 writer.begins.insert(name, writer.script.end());
@@ -219,6 +223,10 @@ struct Writer<'a, 'c> {
     timers: BTreeMap<&'c str, u32>,
     /// The cursors of the lists.
     begins: BTreeMap<&'c str, u32>,
+    /// Its waits for sets, in order.
+    serves: Vec<u32>,
+    /// How many of them are written.
+    served: usize,
     script: Script,
     /// The run time since the last step.
     run: Nanos,
@@ -256,12 +264,61 @@ impl<'c> Writer<'_, 'c> {
                     let deepest = &mut self.compiler.workload.shared.depth;
                     *deepest = (*deepest).max(inside);
                 }
+                Phase::Serve(serve) => self.serve(serve, depth),
                 phase => {
                     let operation = self.operation(phase);
                     self.step(Action::Do(operation));
                 }
             }
         }
+    }
+
+    /// A wait, and behind it the handlers, each of which goes on with the next.
+    fn serve(&mut self, phase: &'c ServePhase, depth: u8) {
+        let epoll = self.epoll(&phase.epoll);
+        let serve = match self.serves.get(self.served) {
+            Some(&serve) => serve,
+            None => {
+                let new = Serve { epoll, handlers: Vec::new(), after: 0 };
+                let serve = add(&mut self.compiler.workload.shared.serves, new);
+                self.serves.push(serve);
+                serve
+            }
+        };
+        self.served = self.served.saturating_add(1);
+        self.step(Action::Do(Operation::Serve(serve)));
+        self.step(Action::Do(Operation::Handle(serve)));
+        let mut handlers = Vec::new();
+        for phases in &phase.handle {
+            handlers.push(self.script.end());
+            self.phases(phases, depth);
+            self.step(Action::Do(Operation::Handle(serve)));
+        }
+        let after = self.script.end();
+        if let Some(of) = self.compiler.workload.shared.serves.get_mut(serve as usize) {
+            *of = Serve { epoll, handlers, after };
+        }
+    }
+
+    fn epoll(&mut self, name: &'c str) -> u32 {
+        if let Some(&known) = self.compiler.numbers.epolls.get(name) {
+            return known;
+        }
+        let closed = self.compiler.closed;
+        let options = closed.epolls.get(name);
+        let sources =
+            options.iter().flat_map(|options| &options.sources).map(|source| match source {
+                EpollSource::Pipe(pipe) => Watched::Pipe(self.pipe(pipe)),
+                EpollSource::Socket(socket) => Watched::End(self.end(socket, true)),
+                EpollSource::Reply(socket) => Watched::End(self.end(socket, false)),
+                EpollSource::Eventfd(eventfd) => Watched::Eventfd(self.eventfd(eventfd)),
+            });
+        let sources = sources.collect();
+        let events = options.map_or(1, |options| options.events);
+        let new = Epoll { name: name.to_string(), sources, events };
+        let number = add(&mut self.compiler.workload.shared.epolls, new);
+        self.compiler.numbers.epolls.insert(name, number);
+        number
     }
 
     fn step(&mut self, then: Action) {
@@ -309,7 +366,7 @@ impl<'c> Writer<'_, 'c> {
             Phase::Exec(list) => {
                 Operation::Exec { begin: self.begins.get(list.as_str()).copied().unwrap_or(0) }
             }
-            Phase::Run(_) | Phase::Sleep(_) | Phase::Yield | Phase::Loop(_) => {
+            Phase::Run(_) | Phase::Sleep(_) | Phase::Yield | Phase::Loop(_) | Phase::Serve(_) => {
                 unreachable!("these are no operations")
             }
         }

@@ -71,6 +71,10 @@ pub enum Operation {
     },
     /// Takes from an event counter, or waits while it is zero.
     Take(u32),
+    /// Waits until an object of a set has data.
+    Serve(u32),
+    /// Goes on with the handler of the next object that has, or behind all handlers.
+    Handle(u32),
     /// Sleeps until a time, unless that is over.
     SleepUntil(Time),
     /// Sleeps until a timer's next expiry, `period` after the last.
@@ -143,8 +147,8 @@ impl Operation {
     /// Whether the task may block.
     pub fn may_block(self) -> bool {
         use Operation::{
-            Arrive, Await, Io, Join, Lock, Post, Read, Receive, Send, SleepUntil, Take, Timer,
-            Write,
+            Arrive, Await, Io, Join, Lock, Post, Read, Receive, Send, Serve, SleepUntil, Take,
+            Timer, Write,
         };
         matches!(
             self,
@@ -156,6 +160,7 @@ impl Operation {
                 | Send { .. }
                 | Post { .. }
                 | Take(_)
+                | Serve(_)
                 | SleepUntil(_)
                 | Receive { .. }
                 | Timer { .. }
@@ -197,6 +202,8 @@ impl Operation {
                 Operation::Post { eventfd: after(&others.eventfds, eventfd), count }
             }
             Operation::Take(eventfd) => Operation::Take(after(&others.eventfds, eventfd)),
+            Operation::Serve(serve) => Operation::Serve(after(&others.serves, serve)),
+            Operation::Handle(serve) => Operation::Handle(after(&others.serves, serve)),
             Operation::SleepUntil(_) => self,
             Operation::Timer { timer, period } => {
                 Operation::Timer { timer: after(&others.timers, timer), period }
@@ -241,6 +248,8 @@ impl Operation {
             Operation::Post { eventfd, count } => (19, eventfd, Some(count)),
             Operation::Take(eventfd) => (20, eventfd, None),
             Operation::SleepUntil(time) => (21, 0, Some(time.0)),
+            Operation::Serve(serve) => (22, serve, None),
+            Operation::Handle(serve) => (23, serve, None),
         };
         Packed { code, index, second }
     }
@@ -278,6 +287,8 @@ impl Operation {
             19 => (Operation::Post { eventfd: index, count: second }, 1),
             20 => (Operation::Take(index), 0),
             21 => (Operation::SleepUntil(Time(second)), 1),
+            22 => (Operation::Serve(index), 0),
+            23 => (Operation::Handle(index), 0),
             _ => unreachable!("only packed operations are unpacked"),
         }
     }

@@ -165,7 +165,7 @@ impl Script {
         Steps { script: self, cursor }
     }
 
-    /// The CPU time of the script with all loop iterations; [`Nanos::MAX`] if it is infinite.
+    /// The CPU time of the script with all loop iterations, and each handler of a set once a wait; [`Nanos::MAX`] if it is infinite.
     pub fn demand(&self) -> Nanos {
         let repeat = |step: Step| {
             if let Action::Do(Operation::Repeat { begin, .. }) = step.then {
@@ -301,6 +301,8 @@ mod tests {
             Operation::Send { end: most, bytes: 1 },
             Operation::Post { eventfd: 6, count: u64::MAX - 1 },
             Operation::Take(7),
+            Operation::Serve(most),
+            Operation::Handle(0),
             Operation::SleepUntil(Time(u64::MAX)),
             Operation::Receive { end: 2, bytes: u64::MAX, until: Until::All },
             Operation::Receive { end: 3, bytes: 1, until: Until::Any },

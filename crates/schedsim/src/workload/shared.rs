@@ -3,8 +3,8 @@
 use super::SocketKind;
 use crate::{TaskId, Time};
 
-/// Mutexes, conditions, barriers, pipes, sockets, event counters, devices, timers, and the groups that tasks are forked
-/// from. Recordings have none.
+/// Mutexes, conditions, barriers, pipes, sockets, event counters, sets of them, devices, timers, and the
+/// groups that tasks are forked from. Recordings have none.
 #[derive(Clone, Debug, Default)]
 pub struct Shared {
     /// See [`Mutex`].
@@ -19,6 +19,10 @@ pub struct Shared {
     pub sockets: Vec<Socket>,
     /// See [`Eventfd`].
     pub eventfds: Vec<Eventfd>,
+    /// See [`Epoll`].
+    pub epolls: Vec<Epoll>,
+    /// See [`Serve`].
+    pub serves: Vec<Serve>,
     /// See [`Device`].
     pub devices: Vec<Device>,
     /// See [`Timer`].
@@ -81,6 +85,39 @@ pub struct Eventfd {
     pub count: u64,
 }
 
+/// A set of objects that tasks wait for together, level-triggered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Epoll {
+    /// Its name.
+    pub name: String,
+    /// The objects, in the order in which they were added.
+    pub sources: Vec<Watched>,
+    /// The largest number of objects that one wait returns.
+    pub events: u16,
+}
+
+/// An object from which there may be something to read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Watched {
+    /// A pipe.
+    Pipe(u32),
+    /// An end of a pair of sockets: twice the number of the pair, and one more for the second.
+    End(u32),
+    /// An event counter.
+    Eventfd(u32),
+}
+
+/// What a script does for the objects of a set.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Serve {
+    /// The set.
+    pub epoll: u32,
+    /// For each object, the cursor of its handler.
+    pub handlers: Vec<u32>,
+    /// The cursor behind all handlers.
+    pub after: u32,
+}
+
 /// Serves requests in order of arrival.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Device {
@@ -137,6 +174,8 @@ impl Shared {
         pipes: Vec::new(),
         sockets: Vec::new(),
         eventfds: Vec::new(),
+        epolls: Vec::new(),
+        serves: Vec::new(),
         devices: Vec::new(),
         timers: Vec::new(),
         groups: Vec::new(),

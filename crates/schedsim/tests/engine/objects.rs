@@ -4,13 +4,14 @@
 mod kernel;
 
 use super::Collect;
-use kernel::{Kernel, Over, Pipe, Running, Seen, Socket, State};
+use kernel::{Kernel, Object, Over, Pipe, Running, Seen, Socket, State};
 use proptest::prelude::*;
 use schedsim::engine::{self, Error, Options};
 use schedsim::policy::PolicySpec;
 use schedsim::trace::{EventKind, Trace};
 use schedsim::workload::{
-    Closed, EventfdOptions, Phase, PipeOptions, SocketKind, SocketOptions, Tasks, Workload,
+    Closed, EpollOptions, EpollSource, EventfdOptions, Phase, PipeOptions, ServePhase, SocketKind,
+    SocketOptions, Tasks, Workload,
 };
 use schedsim::{Machine, Nanos, TaskId, Time};
 
@@ -39,6 +40,47 @@ fn is_semaphore(number: usize) -> bool {
     number + 1 == EVENTFDS
 }
 
+/// The most that a wait for a set returns. The first set has one object of each kind and both ends
+/// of a pair of sockets, the second an object that is in both.
+const MOST: usize = 2;
+
+fn epoll(number: usize) -> String {
+    format!("w{number}")
+}
+
+fn sources(number: usize) -> Vec<EpollSource> {
+    match number {
+        0 => vec![
+            EpollSource::Pipe(pipe(2)),
+            EpollSource::Socket(socket(0)),
+            EpollSource::Reply(socket(0)),
+            EpollSource::Eventfd(eventfd(1)),
+        ],
+        _ => vec![EpollSource::Socket(socket(1)), EpollSource::Pipe(pipe(2))],
+    }
+}
+
+/// What a task does with an object that has data: it may leave some, or do nothing with it.
+fn handler(source: &EpollSource, bytes: u64) -> Vec<Phase> {
+    let run = Phase::Run(Nanos(700));
+    if bytes.is_multiple_of(7) {
+        return vec![run];
+    }
+    let receive = |socket: &String, reply| Phase::Receive {
+        socket: socket.clone(),
+        bytes,
+        partial: *socket == self::socket(0),
+        reply,
+    };
+    let take = match source {
+        EpollSource::Pipe(pipe) => Phase::Read { pipe: pipe.clone(), bytes, partial: true },
+        EpollSource::Socket(socket) => receive(socket, false),
+        EpollSource::Reply(socket) => receive(socket, true),
+        EpollSource::Eventfd(eventfd) => Phase::Take { eventfd: eventfd.clone() },
+    };
+    vec![run, take]
+}
+
 fn pipe(number: usize) -> String {
     format!("p{number}")
 }
@@ -56,6 +98,12 @@ fn simulated(tasks: &[Vec<Phase>]) -> Vec<Seen> {
     closed.sockets.insert(socket(SOCKETS - 1), SocketOptions { kind: SocketKind::Datagram });
     let semaphore = EventfdOptions { semaphore: true, count: 0 };
     closed.eventfds.insert(eventfd(EVENTFDS - 1), semaphore);
+    for number in 0..2 {
+        let options = EpollOptions { sources: sources(number), events: MOST as u16 };
+        closed.epolls.insert(epoll(number), options);
+    }
+    closed.epolls.retain(|name, _| used.contains(&format!("\"{name}\"")));
+    let used = format!("{used}{}", serde_json::to_string(&closed.epolls).unwrap());
     closed.eventfds.retain(|name, _| used.contains(&format!("\"{name}\"")));
     closed.pipes.retain(|name, _| used.contains(&format!("\"{name}\"")));
     closed.sockets.retain(|name, _| used.contains(&format!("\"{name}\"")));
@@ -86,12 +134,34 @@ fn real(tasks: &[Vec<Phase>]) -> Vec<Seen> {
     let pipes = (0..PIPES).map(|number| Pipe::new(1 << number)).collect();
     let sockets =
         (0..SOCKETS).flat_map(|number| [(); 2].map(|()| Socket::new(is_datagram(number))));
-    let bodies = tasks.iter().map(|phases| |running: &mut Running| go(running, phases)).collect();
-    Kernel::run(State::of(pipes, sockets.collect(), EVENTFDS), bodies)
+    let mut state = State::of(pipes, sockets.collect(), EVENTFDS);
+    // A set that no task waits for does not exist.
+    let used = serde_json::to_string(&tasks).unwrap();
+    let firsts = [0, 1].map(|number| used.find(&format!("\"{}\"", epoll(number))));
+    let mut order: Vec<usize> = (0..2).filter(|&number| firsts[number].is_some()).collect();
+    order.sort_by_key(|&number| firsts[number]);
+    for &number in &order {
+        let object = |source: &EpollSource| match source {
+            EpollSource::Pipe(name) => Object::Pipe(self::number(name)),
+            EpollSource::Socket(name) => Object::Socket(2 * self::number(name) + 1),
+            EpollSource::Reply(name) => Object::Socket(2 * self::number(name)),
+            EpollSource::Eventfd(name) => Object::Eventfd(self::number(name)),
+        };
+        state = state.with_epoll(sources(number).iter().map(object).collect());
+    }
+    let order = &order;
+    let bodies = tasks
+        .iter()
+        .map(|phases| move |running: &mut Running| go(running, phases, order))
+        .collect();
+    Kernel::run(state, bodies)
 }
 
-fn go(running: &mut Running, phases: &[Phase]) -> Result<(), Over> {
-    let number = |name: &String| name[1..].parse::<usize>().unwrap();
+fn number(name: &str) -> usize {
+    name[1..].parse().unwrap()
+}
+
+fn go(running: &mut Running, phases: &[Phase], sets: &[usize]) -> Result<(), Over> {
     for phase in phases {
         match phase {
             Phase::Run(span) => running.compute(span.0),
@@ -122,6 +192,12 @@ fn go(running: &mut Running, phases: &[Phase]) -> Result<(), Over> {
                 running.take(number(eventfd), is_semaphore(number(eventfd)))?;
             }
             Phase::SleepUntil(after) => running.sleep_until(after.0)?,
+            Phase::Serve(serve) => {
+                let set = sets.iter().position(|&set| epoll(set) == serve.epoll).unwrap();
+                for place in running.epoll_wait(set, MOST)? {
+                    go(running, &serve.handle[place], sets)?;
+                }
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -152,6 +228,10 @@ fn any_phase() -> impl Strategy<Value = Phase> {
         2 => (0..EVENTFDS, 1u64..4).prop_map(|(number, count)| Phase::Post {
             eventfd: eventfd(number),
             count
+        }),
+        3 => (0..2usize, size()).prop_map(|(number, bytes)| {
+            let handle = sources(number).iter().map(|source| handler(source, bytes)).collect();
+            Phase::Serve(ServePhase { epoll: epoll(number), handle })
         }),
         2 => (0..EVENTFDS).prop_map(|number| Phase::Take { eventfd: eventfd(number) }),
         1 => (1u64..200_000).prop_map(|ns| Phase::SleepUntil(Nanos(ns))),

@@ -47,6 +47,9 @@ fn follow(phases: &[Phase], alive: &mut BTreeMap<String, u64>, most: &mut BTreeM
                     *most = (*most).max(*count);
                 }
             }
+            Phase::Serve(serve) => {
+                serve.handle.iter().for_each(|phases| follow(phases, alive, most));
+            }
             _ => {}
         }
     }

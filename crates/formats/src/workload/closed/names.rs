@@ -1,7 +1,7 @@
 //! Checks the names of objects that tasks share. A name that only one side uses is a typing error,
 //! and no other check finds it.
 
-use schedsim::workload::{Closed, Invalid, Phase};
+use schedsim::workload::{Closed, EpollSource, Invalid, Phase};
 use std::collections::BTreeMap;
 
 /// How tasks use a shared object, and where it is named first.
@@ -22,12 +22,15 @@ pub fn slip(closed: &Closed) -> Option<Invalid> {
     for (index, tasks) in closed.tasks.iter().enumerate() {
         let mut counted: Vec<(&str, &str)> = Vec::new();
         for place in closed.reached_by(tasks, &format!("task[{index}]")) {
-            let Some((name, waits)) = named(place.phase) else { continue };
-            let one = uses.entry(name).or_insert_with(|| Use { key: place.key, ..Use::default() });
-            (one.waits, one.serves) = (one.waits || waits, one.serves || !waits);
-            if !counted.contains(&name) {
-                one.tasks = one.tasks.saturating_add(u64::from(tasks.count));
-                counted.push(name);
+            for (name, waits) in named(closed, place.phase) {
+                let one = uses
+                    .entry(name)
+                    .or_insert_with(|| Use { key: place.key.clone(), ..Use::default() });
+                (one.waits, one.serves) = (one.waits || waits, one.serves || !waits);
+                if !counted.contains(&name) {
+                    one.tasks = one.tasks.saturating_add(u64::from(tasks.count));
+                    counted.push(name);
+                }
             }
         }
     }
@@ -71,9 +74,9 @@ pub fn slip(closed: &Closed) -> Option<Invalid> {
     uses.iter().find_map(wrong)
 }
 
-/// The object that a phase names, and whether the phase waits for another task there.
-fn named(phase: &Phase) -> Option<((&str, &str), bool)> {
-    match phase {
+/// The objects that a phase names, each with whether the phase waits for another task there.
+fn named<'c>(closed: &'c Closed, phase: &'c Phase) -> Vec<((&'static str, &'c str), bool)> {
+    let one = match phase {
         Phase::Read { pipe, .. } => Some((("pipe", pipe), true)),
         Phase::Write { pipe, .. } => Some((("pipe", pipe), false)),
         Phase::Receive { socket, reply: false, .. } => Some((("socket", socket), true)),
@@ -88,8 +91,23 @@ fn named(phase: &Phase) -> Option<((&str, &str), bool)> {
         }
         Phase::Barrier(barrier) => Some((("barrier", barrier), true)),
         Phase::Io(io) => Some((("device", &io.device), false)),
+        Phase::Serve(serve) => {
+            let sources = closed.epolls.get(&serve.epoll).map(|epoll| &epoll.sources);
+            let named = |source: &'c EpollSource| match source {
+                EpollSource::Pipe(name) => (("pipe", name.as_str()), true),
+                EpollSource::Socket(name) => (("socket", name.as_str()), true),
+                EpollSource::Reply(name) => (("reply", name.as_str()), true),
+                EpollSource::Eventfd(name) => (("eventfd", name.as_str()), true),
+            };
+            return sources.into_iter().flatten().map(named).collect();
+        }
         _ => None,
-    }
+    };
+    one.map(|((kind, name), waits): ((&'static str, &'c String), bool)| {
+        ((kind, name.as_str()), waits)
+    })
+    .into_iter()
+    .collect()
 }
 
 #[cfg(test)]

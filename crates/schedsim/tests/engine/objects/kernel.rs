@@ -28,6 +28,8 @@ pub struct Pipe {
     pages: VecDeque<(u64, u64)>,
     readers: WaitQueue,
     writers: WaitQueue,
+    /// Items of sets, as of [`ITEM`]; the first is called first.
+    polled: Vec<usize>,
 }
 
 impl Pipe {
@@ -37,6 +39,7 @@ impl Pipe {
             pages: VecDeque::new(),
             readers: WaitQueue::default(),
             writers: WaitQueue::default(),
+            polled: Vec::new(),
         }
     }
 
@@ -73,6 +76,25 @@ fn block(bytes: u64) -> u64 {
         + 256
 }
 
+/// In a wait queue the item of a set is this number and more, a hundred for each set.
+const ITEM: usize = 1000;
+
+/// An object in a set.
+#[derive(Clone, Copy, Debug)]
+pub enum Object {
+    Pipe(usize),
+    Socket(usize),
+    Eventfd(usize),
+}
+
+/// A set of objects.
+#[derive(Clone, Debug)]
+pub struct Epoll {
+    objects: Vec<Object>,
+    ready: VecDeque<usize>,
+    waiters: VecDeque<usize>,
+}
+
 #[derive(Default)]
 pub struct State {
     now: u64,
@@ -87,6 +109,7 @@ pub struct State {
     sockets: Vec<Socket>,
     /// Of each event counter its count, and who waits.
     eventfds: Vec<(u64, VecDeque<usize>)>,
+    epolls: Vec<Epoll>,
 }
 
 impl State {
@@ -95,9 +118,50 @@ impl State {
         State { pipes, sockets, eventfds, ..State::default() }
     }
 
+    /// Adds a set of objects, which are empty.
+    pub fn with_epoll(mut self, objects: Vec<Object>) -> State {
+        let set = self.epolls.len();
+        for (place, &object) in objects.iter().enumerate() {
+            let item = ITEM + 100 * set + place;
+            match object {
+                Object::Pipe(pipe) => self.pipes[pipe].polled.insert(0, item),
+                Object::Socket(socket) => self.sockets[socket].waiters.insert(0, (item, false)),
+                Object::Eventfd(eventfd) => self.eventfds[eventfd].1.push_front(item),
+            }
+        }
+        self.epolls.push(Epoll { objects, ready: VecDeque::new(), waiters: VecDeque::new() });
+        self
+    }
+
+    fn is_readable(&self, object: Object) -> bool {
+        match object {
+            Object::Pipe(pipe) => !self.pipes[pipe].pages.is_empty(),
+            Object::Socket(socket) => !self.sockets[socket].received.is_empty(),
+            Object::Eventfd(eventfd) => self.eventfds[eventfd].0 > 0,
+        }
+    }
+
     fn wake(&mut self, task: usize) {
+        if task >= ITEM {
+            let (set, place) = ((task - ITEM) / 100, (task - ITEM) % 100);
+            if !self.epolls[set].ready.contains(&place) {
+                self.epolls[set].ready.push_back(place);
+            }
+            if let Some(waiter) = self.epolls[set].waiters.pop_front() {
+                self.wake(waiter);
+            }
+            return;
+        }
         self.seen.push(Seen::Wakes(self.now, task));
         self.ready.push_back(task);
+    }
+
+    /// Wakes a reader of a pipe, after the sets that it is in.
+    fn wake_reader(&mut self, pipe: usize) {
+        for item in self.pipes[pipe].polled.clone() {
+            self.wake(item);
+        }
+        self.wake_one(|state| &mut state.pipes[pipe].readers);
     }
 
     fn wake_one(&mut self, queue: impl Fn(&mut State) -> &mut WaitQueue) {
@@ -111,11 +175,16 @@ impl State {
         let mut at = 0;
         while at < self.sockets[socket].waiters.len() {
             let (task, is_exclusive) = self.sockets[socket].waiters[at];
-            if is_exclusive && is_room {
+            let is_item = task >= ITEM;
+            if (is_exclusive || is_item) && is_room {
                 at += 1;
                 continue;
             }
-            self.sockets[socket].waiters.remove(at);
+            if is_item {
+                at += 1;
+            } else {
+                self.sockets[socket].waiters.remove(at);
+            }
             self.wake(task);
             if is_exclusive {
                 return;
@@ -276,7 +345,7 @@ impl Running<'_> {
             self.state().wake_one(|state| &mut state.pipes[pipe].writers);
         }
         if has_waited && leaves_some {
-            self.state().wake_one(|state| &mut state.pipes[pipe].readers);
+            self.state().wake_reader(pipe);
         }
         Ok(got)
     }
@@ -311,7 +380,7 @@ impl Running<'_> {
                 continue;
             }
             if was_empty {
-                self.state().wake_one(|state| &mut state.pipes[pipe].readers);
+                self.state().wake_reader(pipe);
             }
             self.wait_exclusive(
                 |state| &mut state.pipes[pipe].writers,
@@ -321,8 +390,8 @@ impl Running<'_> {
             has_waited = true;
         }
         let leaves_room = !self.state().pipes[pipe].is_full();
-        if was_empty {
-            self.state().wake_one(|state| &mut state.pipes[pipe].readers);
+        if was_empty || !self.state().pipes[pipe].polled.is_empty() {
+            self.state().wake_reader(pipe);
         }
         if has_waited && leaves_room {
             self.state().wake_one(|state| &mut state.pipes[pipe].writers);
@@ -419,6 +488,7 @@ impl Running<'_> {
         let state = self.state();
         state.eventfds[eventfd].0 += count;
         let waiting = std::mem::take(&mut state.eventfds[eventfd].1);
+        state.eventfds[eventfd].1.extend(waiting.iter().filter(|&&task| task >= ITEM));
         waiting.into_iter().for_each(|task| state.wake(task));
     }
 
@@ -432,5 +502,33 @@ impl Running<'_> {
         let count = &mut self.state().eventfds[eventfd].0;
         *count = if is_semaphore { *count - 1 } else { 0 };
         Ok(())
+    }
+
+    /// `epoll_wait(2)`: the places of objects that can be read.
+    pub fn epoll_wait(&mut self, set: usize, most: usize) -> Result<Vec<usize>, Over> {
+        loop {
+            let state = self.state();
+            let listed = std::mem::take(&mut state.epolls[set].ready);
+            let (mut found, mut unread) = (Vec::new(), Vec::new());
+            for place in listed {
+                if found.len() == most {
+                    unread.push(place);
+                } else if state.is_readable(state.epolls[set].objects[place]) {
+                    found.push(place);
+                }
+            }
+            state.epolls[set].ready = unread.into_iter().chain(found.iter().copied()).collect();
+            if !state.epolls[set].ready.is_empty()
+                && let Some(waiter) = state.epolls[set].waiters.pop_front()
+            {
+                state.wake(waiter);
+            }
+            if !found.is_empty() {
+                return Ok(found);
+            }
+            let task = self.task;
+            self.state().epolls[set].waiters.push_back(task);
+            self.schedule()?;
+        }
     }
 }
