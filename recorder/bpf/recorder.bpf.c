@@ -558,15 +558,16 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 	if (!state)
 		return 0;
 	state->number = 0;
+	/* Its numbers are others. */
+	if (is_compat(bpf_get_current_task_btf())) {
+		problem(COMPAT);
+		return 0;
+	}
 	if ((u64)number >= CALLS)
 		return 0;
 	call = calls[number & (CALLS - 1)];
 	if (call == CALL_IGNORED)
 		return 0;
-	if (is_compat(bpf_get_current_task_btf())) {
-		problem(COMPAT);
-		return 0;
-	}
 	first = ARGUMENT(1);
 	state->object = 0;
 	state->op = 0;

@@ -27,8 +27,10 @@ const RECORDER: &str = env!("CARGO_BIN_EXE_schedlab-recorder");
 /// What must hold, and how it is tried in a folder.
 type Test = (&'static str, fn(&Path));
 
-const TESTS: [Test; 9] = [
+const TESTS: [Test; 11] = [
     ("known operations are recorded, each about its object", known_operations),
+    ("a thread that execs is the same task under another number", exec_in_a_thread),
+    ("calls of 32-bit programs are counted", calls_of_32_bits),
     ("perf counts the same switches, wakeups and migrations", witness::same_as_perf),
     ("a dropped event is noticed", a_dropped_event_is_noticed),
     ("a killed recorder leaves a readable file and no probe", killed),
@@ -40,10 +42,16 @@ const TESTS: [Test; 9] = [
 ];
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() == Some("operations") {
-        operations::run();
-        return ExitCode::SUCCESS;
+    match std::env::args().nth(1).as_deref() {
+        Some("operations") => operations::run(),
+        Some("exec") => operations::exec_in_a_thread(),
+        Some("32-bit") => println!("{}", operations::calls_of_32_bits()),
+        _ => return test(),
     }
+    ExitCode::SUCCESS
+}
+
+fn test() -> ExitCode {
     let checked = Command::new(RECORDER).arg("--check").output().expect("the recorder starts");
     if checked.status.code() == Some(77) {
         println!("skipped: {}", String::from_utf8_lossy(&checked.stderr).trim());
@@ -144,6 +152,10 @@ fn known_operations(folder: &Path) {
         assert_eq!(all.len(), 1, "{class:?}");
         all[0]
     };
+    for pipe in &pipes[..2] {
+        let is_entry = |event: &&Event| matches!(event.what, What::Member { set: 0, object, op: 0, events } if object == *pipe && events == 1);
+        assert_eq!(read.events.iter().filter(is_entry).count() as u64, times::POLLS);
+    }
     let (event, set, timer) = (one(Class::Eventfd), one(Class::Epoll), one(Class::Timerfd));
     assert_eq!(count(event, libc::SYS_write), times::EVENT_WRITES);
     let waits = count(set, libc::SYS_epoll_wait) + count(set, libc::SYS_epoll_pwait);
@@ -151,14 +163,46 @@ fn known_operations(folder: &Path) {
     assert_eq!(members, [(set, event, 1), (set, pipes[1], 1)]);
     assert_eq!(count(timer, libc::SYS_timerfd_settime), times::TIMER_SETS);
     assert_eq!(timers.get(&timer), Some(&times::TIMER_SETS));
+    // The time of a poll is one of no object, too.
     let sleeps = count(0, libc::SYS_nanosleep) + count(0, libc::SYS_clock_nanosleep);
-    assert_eq!((sleeps, timers.get(&0)), (times::SLEEPS, Some(&times::SLEEPS)));
+    assert_eq!(
+        (sleeps, timers.get(&0).copied()),
+        (times::SLEEPS, Some(times::SLEEPS + times::POLLS))
+    );
     let mut wakes: Vec<u64> = of(Class::Futex)
         .map(|(id, _)| count(*id, libc::SYS_futex))
         .filter(|count| *count > 0)
         .collect();
     wakes.sort_unstable();
     assert_eq!(wakes, [times::WAKES_X, times::WAKES_Y]);
+}
+
+fn exec_in_a_thread(folder: &Path) {
+    let (read, _) = record(&folder.join("exec.rec"), &[], &[&this(), "exec"]);
+    let execs = read.events.iter().enumerate().filter_map(|(at, event)| match event.what {
+        What::Exec { task, old } if task != old => Some((at, task)),
+        _ => None,
+    });
+    let execs: Vec<(usize, u32)> = execs.collect();
+    let [(at, task)] = execs[..] else { panic!("{execs:?}") };
+    let call = |event: &Event, tid: u32, wanted| {
+        let wanted = number(wanted);
+        event.tid == tid && matches!(event.what, What::Call { number: of, .. } if of == wanted)
+    };
+    // The shell goes on under that number, and waits for what it starts.
+    let waits = read.events[at..].iter().filter(|event| call(event, task, libc::SYS_wait4));
+    assert!(waits.count() > 0);
+}
+
+fn calls_of_32_bits(folder: &Path) {
+    let (read, said) = record(&folder.join("32-bit.rec"), &[], &[&this(), "32-bit"]);
+    if said.trim() != "true" {
+        println!("      skipped: this kernel runs no 32-bit programs");
+        return;
+    }
+    let unresolved = &read.counts().unresolved;
+    let counted = unresolved.iter().find(|(what, _)| what.contains("32-bit"));
+    assert_eq!(counted.map(|(_, count)| *count), Some(times::CALLS_32_BIT), "{unresolved:?}");
 }
 
 fn a_dropped_event_is_noticed(folder: &Path) {

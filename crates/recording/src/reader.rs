@@ -281,6 +281,22 @@ mod tests {
         assert!(seen.is_sorted() && seen.contains(&0) && seen.contains(&60));
     }
 
+    /// Also when a chunk is written every 20 ms, as the recorder does.
+    #[test]
+    fn a_million_events_take_little_more_than_40_bytes_each() {
+        let what = What::Exit { task: 1, prio: 120 };
+        let event = Event { time: 0, cpu: 0, context: 0, tid: 1, what };
+        for chunk in [1_000_000, 10_000] {
+            let mut writer = Writer::new(Vec::new(), &Machine::default()).unwrap();
+            let events = vec![event; chunk];
+            for _ in 0..1_000_000 / chunk {
+                writer.events(&events).unwrap();
+            }
+            let size = writer.end(&End::default()).unwrap().len();
+            assert!((40_000_000..40_010_000).contains(&size), "{size} bytes");
+        }
+    }
+
     #[test]
     fn another_version_is_named_and_another_file_refused() {
         let mut bytes = sample();

@@ -16,6 +16,8 @@ pub mod times {
     pub const WAKES_Y: u64 = 6;
     pub const EVENT_WRITES: u64 = 3;
     pub const EPOLL_WAITS: u64 = 2;
+    pub const POLLS: u64 = 4;
+    pub const CALLS_32_BIT: u64 = 3;
     pub const TIMER_SETS: u64 = 2;
     pub const SLEEPS: u64 = 2;
 }
@@ -49,6 +51,12 @@ pub fn run() {
             }
         }
 
+        for _ in 0..times::POLLS {
+            let entry = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+            let mut entries = [entry(a[0]), entry(-1), entry(b[0])];
+            sure(libc::poll(entries.as_mut_ptr(), 3, 1));
+        }
+
         let event = sure(libc::eventfd(0, 0));
         for _ in 0..times::EVENT_WRITES {
             libc::write(event, (&raw const ONE).cast(), 8);
@@ -74,6 +82,42 @@ pub fn run() {
             libc::nanosleep(&raw const nap, ptr::null_mut());
         }
     }
+}
+
+/// A thread that is not the first execs: it gets the number of the first.
+pub fn exec_in_a_thread() {
+    let exec = || {
+        let mut command = std::process::Command::new("sh");
+        panic!(
+            "{}",
+            std::os::unix::process::CommandExt::exec(command.args(["-c", "echo a | cat"]))
+        );
+    };
+    let _ = std::thread::spawn(exec).join();
+}
+
+/// Calls of a 32-bit program, in a child that a kernel without them kills: whether it did not.
+#[cfg(target_arch = "x86_64")]
+pub fn calls_of_32_bits() -> bool {
+    // SAFETY: the child makes system calls without pointers only.
+    unsafe {
+        let child = sure(libc::fork());
+        if child == 0 {
+            for _ in 0..times::CALLS_32_BIT {
+                // `getpid`, whose number is another call's in 64 bits.
+                std::arch::asm!("int 0x80", inout("eax") 20 => _, clobber_abi("C"));
+            }
+            libc::_exit(0);
+        }
+        let mut status = 0;
+        libc::waitpid(child, &raw mut status, 0);
+        status == 0
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub fn calls_of_32_bits() -> bool {
+    false
 }
 
 static ONE: u64 = 1;
