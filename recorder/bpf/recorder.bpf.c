@@ -603,6 +603,7 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 		sleeps_until(tid, 0, first, false);
 		break;
 	case CALL_CLOCK_NANOSLEEP:
+		state->op = state->argument[1] & 1;
 		sleeps_until(tid, 0, ARGUMENT(3), state->argument[1] & 1);
 		break;
 	case CALL_TIMERFD_SETTIME:

@@ -10,10 +10,12 @@ mod occupancy;
 mod perf_script;
 mod perfetto;
 mod queue_lengths;
+mod recording;
 
 pub use names::Names;
 pub use occupancy::{Interval, Occupancy};
 pub use queue_lengths::QueueLengths;
+pub use recording::RecordingWriter;
 
 use crate::trace_source::TraceSource;
 use program::Error;

@@ -43,6 +43,7 @@ use std::path::Path;
 
 use schedsim::Nanos;
 use schedsim::trace::{Observer, TaskInfo, Trace};
+use schedsim::workload::Shared;
 
 pub use error::{Error, Place, Problem};
 pub use report::{CpuReport, EventCounts, Format, Report, WakeContexts};
@@ -80,6 +81,8 @@ pub struct Recording {
     pub cpus: u16,
     /// From the first event to the last.
     pub duration: Nanos,
+    /// The objects of the operations in its calls; empty if it has none, or nobody wants them.
+    pub objects: Shared,
     /// Numbers of read, skipped and lost events, and warnings.
     pub report: Report,
 }

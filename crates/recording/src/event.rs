@@ -52,23 +52,44 @@ pub enum What {
     Migrate { task: u32, prio: u16, from: u16, to: u16 },
     /// [`Event::tid`] has this name from now on; it is filled up with zeros.
     Task { comm: [u8; 16], tgid: u32 },
-    /// The object `id` is seen for the first time. `peer` is the other end of a socket pair, or of
-    /// an internet socket its ports (`local << 16 | remote`).
+    /// The object `id` is seen for the first time. `peer` is the other end of a socket pair, of an
+    /// internet socket its ports (`local << 16 | remote`), of a pipe its capacity in bytes, of a
+    /// simulated device the number of requests that it serves at a time; 0 is unknown.
     Object { id: u64, class: Class, inode: u64, peer: u64 },
-    /// A system call ends: its object, result, number, operation (of `futex`, `epoll_ctl`) and
-    /// duration in nanoseconds (44 bits).
+    /// A system call ends: its object, result, number, operation (of `futex` and `epoll_ctl`; of
+    /// `clock_nanosleep` 1 if its time is absolute) and duration in nanoseconds (44 bits).
     Call { object: u64, result: i64, number: u16, op: u16, duration: u64 },
     /// What belongs to the call that begins: an entry of `poll` (`op` 0), of `epoll_ctl` (its
-    /// operation, 1 to 3), the second address of a futex operation (16), an accepted socket (17).
+    /// operation, 1 to 3), the second address of a futex operation (16), an accepted socket (17),
+    /// the tasks `set` to `object` whose end a simulated `waitid` waits for (18).
     Member { set: u64, object: u64, events: u32, op: u8 },
     /// A call sleeps, or a timer is armed, until `expiry` (`CLOCK_MONOTONIC`; `u64::MAX` disarms).
+    /// Of a simulated device, `interval` is the service time of the request that begins.
     Timer { object: u64, expiry: u64, interval: u64 },
     /// A setting of a task changes: `which` is 0 affinity (the first 64 CPUs), 1 policy, 2 nice.
     Setting { task: u32, which: u8, value: u64 },
 }
 
+/// Operations of `futex` calls from this number on are no system calls: they are calls of a library
+/// of locks, which makes none unless it must wait. The object is a [`Class::Futex`].
+pub mod lock {
+    /// Locks a mutex; its `peer` has bit 0 if unlocking passes it to the longest waiting task, and
+    /// bit 1 if it has priority inheritance.
+    pub const LOCK: u16 = 256;
+    /// Unlocks it.
+    pub const UNLOCK: u16 = 257;
+    /// Waits for a signal; a [`What::Member`](super::What::Member) with `op` 16 names the mutex.
+    pub const WAIT: u16 = 258;
+    /// Wakes one waiting task.
+    pub const SIGNAL: u16 = 259;
+    /// Wakes all.
+    pub const BROADCAST: u16 = 260;
+    /// Arrives at a barrier; its `peer` is the number of tasks.
+    pub const ARRIVE: u16 = 261;
+}
+
 /// What an object is.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[expect(missing_docs, reason = "the names of Linux")]
 pub enum Class {
     Pipe = 1,

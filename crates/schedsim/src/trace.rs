@@ -5,8 +5,10 @@
 //! Linux's tracepoints, plus `job_*` and `overhead` for producers that know more than a kernel
 //! reports. Time starts at zero with the first event and never goes backwards.
 
+mod call;
 mod words;
 
+pub use call::{Call, CallKind, Returned};
 pub use words::TraceHash;
 
 use crate::{CpuId, Nanos, TaskId, Time};
@@ -215,6 +217,14 @@ pub struct TaskInfo {
 pub trait Observer {
     /// Takes the next events. Chunks come in order of time; the last one may be short.
     fn events(&mut self, chunk: &[Event]);
+
+    /// Whether it wants calls as well.
+    fn hears_calls(&self) -> bool {
+        false
+    }
+
+    /// Takes a call, after all events before it.
+    fn call(&mut self, _call: &Call) {}
 }
 
 /// The destination of a producer's events. [`Trace`] passes them to any number of observers;
@@ -222,6 +232,10 @@ pub trait Observer {
 pub trait Sink {
     /// The next event.
     fn push(&mut self, time: Time, cpu: CpuId, kind: EventKind);
+
+    /// The next moment in a call. By default nobody wants it, and it costs nothing.
+    #[inline(always)]
+    fn call(&mut self, _call: Call) {}
 
     /// Ends the stream; a producer calls it once.
     fn flush(&mut self) {}
@@ -245,6 +259,7 @@ pub struct Trace<'a> {
     /// The first `len` events are valid.
     chunk: Box<[Event; CHUNK]>,
     len: usize,
+    hears_calls: bool,
     observers: Vec<&'a mut dyn Observer>,
 }
 
@@ -256,7 +271,21 @@ impl<'a> Trace<'a> {
             cpu: CpuId(0),
             kind: EventKind::JobRelease { task: TaskId::NONE },
         };
-        Trace { chunk: Box::new([nothing; CHUNK]), len: 0, observers }
+        let hears_calls = observers.iter().any(|observer| observer.hears_calls());
+        Trace { chunk: Box::new([nothing; CHUNK]), len: 0, hears_calls, observers }
+    }
+
+    /// Whether an observer wants calls.
+    pub fn hears_calls(&self) -> bool {
+        self.hears_calls
+    }
+
+    #[cold]
+    fn pass_on(&mut self, call: &Call) {
+        self.flush();
+        for observer in &mut self.observers {
+            observer.call(call);
+        }
     }
 }
 
@@ -272,6 +301,13 @@ impl Sink for Trace<'_> {
         }
         self.chunk[self.len] = Event { time, cpu, kind };
         self.len += 1;
+    }
+
+    #[inline]
+    fn call(&mut self, call: Call) {
+        if self.hears_calls {
+            self.pass_on(&call);
+        }
     }
 
     /// Passes on the gathered events.

@@ -31,7 +31,8 @@ pub use phases::{
     TimerPhase,
 };
 pub use replay::{
-    EdgeCounts, Recorded, ReplayBuilder, ReplayOptions, ReplayReport, TaskMatch, UntilEnded,
+    EdgeCounts, Explained, Recorded, ReplayBuilder, ReplayOptions, ReplayReport, TaskMatch,
+    UntilEnded,
 };
 pub use reservation::{Reservation, Schedulability, reservable};
 pub(crate) use script::Words;

@@ -1,7 +1,8 @@
 //! Converts the records of any format into the event stream and the report.
 
 use schedsim::admission::LONGEST;
-use schedsim::trace::{EventKind, PrevState, Sink, Trace};
+use schedsim::trace::{Call, CallKind, EventKind, PrevState, Sink, Trace};
+use schedsim::workload::Shared;
 use schedsim::{CpuId, Nanos, TaskId, Time};
 
 use super::Recording;
@@ -25,6 +26,8 @@ pub(super) struct Recorder<'a> {
     lost_samples: u64,
     /// The number of CPUs in the file's header.
     pub cpus_online: u16,
+    /// The objects of the operations in the file's calls.
+    pub objects: Shared,
     pub report: Report,
 }
 
@@ -47,6 +50,7 @@ impl<'a> Recorder<'a> {
             lost_records: 0,
             lost_samples: 0,
             cpus_online: 0,
+            objects: Shared::default(),
             report: Report::default(),
         }
     }
@@ -106,6 +110,27 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
+    /// Whether an observer wants calls.
+    pub fn wants_calls(&self) -> bool {
+        self.trace.hears_calls()
+    }
+
+    /// The task that has this thread id now, if it was seen.
+    pub fn task_of(&self, tid: u32) -> Option<TaskId> {
+        self.tasks.known(tid)
+    }
+
+    /// A clock since the first scheduling event, once there is one.
+    pub fn since(&self, clock: u64) -> Option<Time> {
+        self.first.map(|first| Time(clock.saturating_sub(first)))
+    }
+
+    /// Passes on a moment in a call of a task that was seen.
+    pub fn call(&mut self, clock: u64, cpu: CpuId, tid: u32, kind: CallKind) {
+        let Some((time, task)) = self.since(clock).zip(self.task_of(tid)) else { return };
+        self.trace.call(Call { time, cpu, task, kind });
+    }
+
     /// Counts events that are not imported.
     pub fn skip(&mut self, name: &[u8], events: u64) {
         self.report.records = self.report.records.saturating_add(events);
@@ -160,6 +185,7 @@ impl<'a> Recorder<'a> {
             tasks: self.tasks.into_infos(),
             cpus,
             duration: Nanos(self.latest.saturating_sub(first)),
+            objects: self.objects,
             report,
         })
     }

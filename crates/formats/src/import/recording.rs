@@ -1,14 +1,18 @@
-//! Reads the file of schedlab's own recorder: its scheduling events, in the order of the file.
+//! Reads the file of schedlab's own recorder: scheduling events and calls, in the order of the file.
 //!
-//! Names come in events of their own. Calls, objects and timers are counted by name as skipped:
-//! the event stream has none of them.
+//! Names come in events of their own. Settings are counted as skipped. Calls are, too, unless an
+//! observer wants them.
+
+mod calls;
+mod numbers;
 
 use super::error::{Place, Problem};
 use super::record::{self, Current, NamedTask, Record, Sched};
 use super::recorder::{Lost, Recorder};
 use ::recording::{Counts, Damage, Event, Machine, Outcome, Reader, What};
+use calls::{Calls, Ended};
 use schedsim::CpuId;
-use schedsim::trace::{PrevState, WakeContext};
+use schedsim::trace::{CallKind, PrevState, WakeContext};
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 
@@ -19,8 +23,17 @@ pub(super) fn read(file: impl Read, recorder: &mut Recorder<'_>) -> Result<(), (
     recorder.cpus_online = cpu(u64::from(machine.cpus.saturating_sub(1)), 0)?
         .0
         .saturating_add(u16::from(machine.cpus > 0));
-    let mut reading = Reading { recorder, names: HashMap::new(), counts: BTreeMap::new() };
+    let (calls, is_known) = Calls::new(&machine.architecture);
+    if !is_known {
+        recorder.report.warnings.push(format!(
+            "the numbers of system calls of the architecture {} are not known: their causes are \
+             not used",
+            machine.architecture
+        ));
+    }
+    let mut reading = Reading { recorder, calls, names: HashMap::new(), counts: BTreeMap::new() };
     let outcome = reader.try_read(|at, event| reading.take(at, event))?;
+    reading.recorder.objects = std::mem::take(&mut reading.calls.shared);
     reading.finish(&machine, outcome)?;
     Ok(())
 }
@@ -42,6 +55,7 @@ impl From<Failure> for (Place, Problem) {
 
 struct Reading<'r, 'a> {
     recorder: &'r mut Recorder<'a>,
+    calls: Calls,
     /// The name of each task, filled up with zeros.
     names: HashMap<u32, [u8; 16]>,
     /// The events in the file, by kind.
@@ -93,11 +107,39 @@ impl Reading<'_, '_> {
                 self.names.insert(tid, comm);
                 return Ok(());
             }
+            What::Call { object, result, number, op, duration } => {
+                self.call(
+                    event,
+                    Ended {
+                        tid,
+                        entered: event.time.saturating_sub(duration),
+                        since: schedsim::Time::ZERO,
+                        object,
+                        result,
+                        number,
+                        op,
+                    },
+                    on(event.cpu)?,
+                );
+                return Ok(());
+            }
+            What::Object { .. } | What::Member { .. } | What::Timer { .. }
+                if self.recorder.wants_calls() =>
+            {
+                self.calls.take(tid, &event.what);
+                self.recorder.report.count_cause();
+                return Ok(());
+            }
             _ => {
                 self.recorder.skip(event.what.name().as_bytes(), 1);
                 return Ok(());
             }
         };
+        if let What::Switch { object, .. } | What::Waking { object, .. } = event.what
+            && let Ok(object @ 1..) = u32::try_from(object)
+        {
+            self.recorder.call(event.time, on(event.cpu)?, tid, CallKind::Within(object));
+        }
         let context = match event.context {
             0 => WakeContext::Task,
             1 => WakeContext::Softirq,
@@ -105,6 +147,17 @@ impl Reading<'_, '_> {
         };
         let record = Record { time: event.time, cpu: on(event.cpu)?, context, current, what };
         self.recorder.record(&record).map_err(|problem| Failure(Place::Byte(at), problem))
+    }
+
+    fn call(&mut self, event: &Event, mut ended: Ended, cpu: CpuId) {
+        if !self.recorder.wants_calls() {
+            return self.recorder.skip(b"call", 1);
+        }
+        self.recorder.report.count_cause();
+        let Some(since) = self.recorder.since(ended.entered) else { return };
+        ended.since = since;
+        let returned = self.calls.end(&ended, |pid| self.recorder.task_of(pid));
+        self.recorder.call(event.time, cpu, ended.tid, CallKind::Ends { since, returned });
     }
 
     /// Holds the file against the recorder's own counters.

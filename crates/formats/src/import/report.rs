@@ -22,6 +22,8 @@ pub struct Report {
     pub lines: u64,
     /// Imported events by kind.
     pub events: EventCounts,
+    /// Events of calls and their objects that were used.
+    pub causes: u64,
     /// Other events, by name.
     pub skipped: BTreeMap<String, u64>,
     /// The contexts of wakeups.
@@ -48,6 +50,13 @@ impl Report {
     /// Switch-outs of a task whose switch-in is missing, on all CPUs.
     pub fn unseen_switch_ins(&self) -> u64 {
         self.cpus.iter().map(|cpu| cpu.unseen_switch_ins).sum()
+    }
+
+    /// Counts an event of a call.
+    #[inline]
+    pub(super) fn count_cause(&mut self) {
+        count(&mut self.causes);
+        count(&mut self.records);
     }
 
     /// Adds warnings that follow from the counts.
@@ -90,6 +99,9 @@ impl fmt::Display for Report {
         writeln!(f, "imported: {} of {} records", self.events.total(), self.records)?;
         for (name, count) in self.events.by_name() {
             writeln!(f, "  {name}: {count}")?;
+        }
+        if self.causes > 0 {
+            writeln!(f, "  calls and their objects: {}", self.causes)?;
         }
         for (name, count) in &self.skipped {
             writeln!(f, "  {name}: {count} skipped")?;

@@ -78,6 +78,12 @@ impl Tasks {
         }
     }
 
+    /// The task of this pid, if it was seen.
+    #[inline]
+    pub fn known(&self, pid: u32) -> Option<TaskId> {
+        self.by_pid.get(pid as usize).copied().filter(|task| *task != TaskId::NONE)
+    }
+
     /// The task of this pid; a new one has no name.
     pub fn id_of_pid(&mut self, pid: u32) -> TaskId {
         match self.by_pid.get(pid as usize) {

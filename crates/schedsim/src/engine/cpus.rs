@@ -4,7 +4,7 @@ use super::sharing::{lost, part};
 use super::step::{Done, Off};
 use super::{Engine, NOBODY};
 use crate::policy::{Dispatch, Enqueue, Policy, Scan, Stop};
-use crate::trace::{EventKind, OverheadKind, PrevState, Sink};
+use crate::trace::{Call, CallKind, EventKind, OverheadKind, PrevState, Sink};
 use crate::workload::Action;
 use crate::{CpuId, Nanos, TaskId, Time};
 
@@ -151,12 +151,16 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
                     }
                     *tokens -= 1;
                 }
-                Action::Do(operation) => match self.perform(cpu, task, operation) {
-                    Done::Yes => {}
-                    Done::Blocks(off) => return self.leave(cpu, task, off),
-                    Done::Never => return,
-                },
+                Action::Do(operation) => {
+                    self.calls(cpu, task, CallKind::Performs(operation));
+                    match self.perform(cpu, task, operation) {
+                        Done::Yes => self.calls(cpu, task, CallKind::Done),
+                        Done::Blocks(off) => return self.leave(cpu, task, off),
+                        Done::Never => return,
+                    }
+                }
                 Action::Yield => {
+                    self.calls(cpu, task, CallKind::Yields);
                     self.next_step(task);
                     return self.stop(cpu, Stop::Yielded);
                 }
@@ -175,6 +179,11 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
                 return self.plan(cpu);
             }
         }
+    }
+
+    #[inline(always)]
+    fn calls(&mut self, cpu: CpuId, task: TaskId, kind: CallKind) {
+        self.trace.call(Call { time: self.seat.cx().now, cpu, task, kind });
     }
 
     /// The task of `cpu` pauses for `cost`, even if the CPU is about to stop it. It also pauses for

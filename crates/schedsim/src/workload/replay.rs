@@ -30,6 +30,8 @@
 //! ```
 
 mod assemble;
+mod calls;
+mod groups;
 mod kernel_threads;
 mod log;
 mod report;
@@ -37,11 +39,11 @@ mod task;
 mod until_ended;
 mod verdict;
 
-pub use report::{EdgeCounts, ReplayReport};
+pub use report::{EdgeCounts, Explained, ReplayReport};
 pub use until_ended::UntilEnded;
 
-use super::{Start, Workload};
-use crate::trace::{Event, EventKind, Observer, PrevState, TaskInfo, WakeContext};
+use super::{Shared, Start, Workload};
+use crate::trace::{Call, Event, EventKind, Observer, PrevState, TaskInfo, WakeContext};
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 use log::{Deed, Kind};
 use task::{Pending, Status, Task};
@@ -52,6 +54,8 @@ pub struct ReplayOptions {
     /// The affinity of tasks, which scheduling events do not show; the first match of a task
     /// counts.
     pub affinities: Vec<(TaskMatch, CpuSet)>,
+    /// Replay the recorded schedule even if the recording has calls.
+    pub schedule: bool,
 }
 
 /// Matches tasks of a recording.
@@ -88,6 +92,10 @@ pub struct ReplayBuilder {
     /// The mean of all completely recorded runs, as the guess for a run with an unseen start.
     runs: Mean,
     report: ReplayReport,
+    /// The object of the call in which the next event happens.
+    within: Option<(TaskId, u32)>,
+    edges: Vec<calls::Edge>,
+    shared: Shared,
 }
 
 /// A CPU of the recorded machine.
@@ -147,12 +155,27 @@ impl Observer for ReplayBuilder {
             self.event(event);
         }
     }
+
+    fn hears_calls(&self) -> bool {
+        !self.options.schedule
+    }
+
+    fn call(&mut self, call: &Call) {
+        if !self.options.schedule {
+            self.called(call);
+        }
+    }
 }
 
 impl ReplayBuilder {
     /// A builder without events.
     pub fn new(options: ReplayOptions) -> ReplayBuilder {
         ReplayBuilder { options, ..ReplayBuilder::default() }
+    }
+
+    /// The objects that the recording's operations name.
+    pub fn share(&mut self, shared: Shared) {
+        self.shared = shared;
     }
 
     /// The workload of the recording, and what is uncertain about it.
@@ -167,7 +190,10 @@ impl ReplayBuilder {
             }
         }
         self.tasks.resize_with(self.tasks.len().max(recorded.tasks.len()), Task::default);
-        assemble::assemble(self.tasks, &self.options, recorded, self.report)
+        let shared = std::mem::take(&mut self.shared);
+        let doubted = self.doubt_pipes(&shared);
+        let program = assemble::Program { shared, doubted };
+        assemble::assemble(self.tasks, program, &self.options, recorded, self.report)
     }
 
     fn event(&mut self, event: &Event) {
@@ -177,7 +203,10 @@ impl ReplayBuilder {
         }
         match kind {
             EventKind::SchedSwitch { prev, next, prev_state } => {
+                let object = self.object_of(prev);
                 if self.meet(prev) {
+                    self.tasks[prev.index()].calls.asleep_on =
+                        object.filter(|_| prev_state == PrevState::Blocked);
                     self.is_on(cpu, prev, time);
                     self.switched_out(cpu, prev, prev_state, time);
                 } else {
@@ -199,6 +228,7 @@ impl ReplayBuilder {
                 self.wakeup(task, time);
             }
             EventKind::SchedWakeupNew { task, target } if self.meet(task) => {
+                self.tasks[task.index()].created_on.get_or_insert(cpu);
                 self.tasks[task.index()].live_on(target);
                 self.wakeup_new(task, time);
             }
@@ -320,9 +350,10 @@ impl ReplayBuilder {
             if prev_state == PrevState::Runnable { Status::Ready } else { Status::Asleep };
         // It was woken while it went to sleep.
         if task_state.status == Status::Asleep
-            && let Some(pending) = task_state.pending.take()
+            && let Some(Pending { waker, kind, at, object }) = task_state.pending.take()
         {
-            task_state.wake(pending.waker, pending.kind, now);
+            let slept = task_state.wake(waker, kind, now);
+            task_state.calls.slept(slept, now, (waker, at), object);
         }
         self.cpus[cpu.index()].current = Current::Idle;
     }
@@ -357,24 +388,31 @@ impl ReplayBuilder {
             Current::Task(waker) if waker != task && context != WakeContext::Hardirq => waker,
             _ => TaskId::NONE,
         };
+        let object = self.object_of(waker);
         let state = &self.tasks[task.index()];
-        let sleeps = matches!(state.status, Status::Unknown | Status::Unborn | Status::Asleep);
+        let sleeps = state.may_sleep();
         if !sleeps && state.pending.is_some() {
             return;
         }
-        let at = if waker == TaskId::NONE {
+        let woken_at = if waker == TaskId::NONE {
             0
         } else {
             let waker = &mut self.tasks[waker.index()];
             waker.charge(now);
-            waker.put(Deed::Woke { task, kind })
+            let at = waker.put(Deed::Woke { task, kind });
+            if object.is_some() {
+                waker.calls.woke(at);
+            }
+            at
         };
         let state = &mut self.tasks[task.index()];
         if !sleeps {
-            state.pending = Some(Pending { waker, kind, at });
+            state.pending = Some(Pending { waker, kind, at: woken_at, object });
             return;
         }
+        let start = state.since;
         let at = state.wake(waker, kind, now);
+        state.calls.slept(at, start, (waker, woken_at), object);
         if !matches!(current, Current::Task(_)) && context != WakeContext::Hardirq {
             self.cpus[cpu.index()].unclaimed.push(Unclaimed { time: now, task, kind, at });
         }
@@ -382,7 +420,7 @@ impl ReplayBuilder {
 
     fn wakeup(&mut self, task: TaskId, now: Time) {
         let state = &mut self.tasks[task.index()];
-        if matches!(state.status, Status::Unknown | Status::Unborn | Status::Asleep) {
+        if state.may_sleep() {
             self.report.unseen_wakings += 1;
             state.wake(TaskId::NONE, Kind::Unknown, now);
         } else if let Some(pending) = state.pending.take() {

@@ -1,17 +1,29 @@
 //! Writes the scripts from the logs of the tasks, one task at a time.
 
-use super::log::Deed;
+use super::calls;
+use super::groups::Groups;
+use super::log::{Deed, Did};
 use super::report::EdgeCounts;
 use super::task::{Ending, Task};
 use super::verdict::{Sure, Verdict, Verdicts};
 use super::{Recorded, ReplayOptions, ReplayReport, TaskMatch, kernel_threads};
 use crate::trace::TaskInfo;
-use crate::workload::{Action, Affinity, Attributes, Script, TaskSpec, Workload};
+use crate::workload::{
+    Action, Affinity, Attributes, Operation, Script, Shared, Start, TaskSpec, Workload,
+};
 use crate::{CpuId, CpuSet, Nanos, TaskId};
+
+/// The objects of a program.
+pub(super) struct Program {
+    pub shared: Shared,
+    /// Pipes that explain nothing.
+    pub doubted: Vec<bool>,
+}
 
 /// Writes the scripts.
 pub(super) fn assemble(
     mut tasks: Vec<Task>,
+    program: Program,
     options: &ReplayOptions,
     recorded: Recorded,
     mut report: ReplayReport,
@@ -23,8 +35,16 @@ pub(super) fn assemble(
         Nanos(recorded.end.0.saturating_mul(u64::from(recorded.cpus))),
     );
     let cpu_sets = options.affinities.iter().map(|(_, set)| set.clone()).collect();
-    let mut workload =
-        Workload { tasks: Vec::with_capacity(tasks.len()), cpu_sets, ..Workload::default() };
+    let Program { mut shared, doubted } = program;
+    let forked: Vec<bool> = tasks.iter().map(|task| task.start == Start::Forked).collect();
+    let is_program = report.operations > 0;
+    let groups = Groups::arrange(&mut shared.groups, &forked);
+    let mut workload = Workload {
+        tasks: Vec::with_capacity(tasks.len()),
+        cpu_sets,
+        shared,
+        ..Workload::default()
+    };
     for ((index, task), ending) in tasks.into_iter().enumerate().zip(endings) {
         let nameless = || TaskInfo { name: String::new(), pid: 0, tgid: 0, prio: 120 };
         let info = recorded.tasks.get(index).cloned().unwrap_or_else(nameless);
@@ -43,13 +63,23 @@ pub(super) fn assemble(
             switch_cost: recorded.switch_cost,
             owed: recorded.switch_cost,
             verdicts: &verdicts,
+            groups: &groups,
+            timed: task.calls.timed,
+            traced: task.calls.traced,
             report: &mut report,
         };
-        task.log.entries().for_each(|(run, deed)| writer.add(run, deed));
+        let mut operations = calls::operations(&task.log, &doubted).into_iter().peekable();
+        for (place, run, deed) in task.log.places() {
+            writer.run(run, deed);
+            while let Some((_, did)) = operations.next_if(|(at, _)| *at <= place) {
+                writer.does(did);
+            }
+            writer.add(deed);
+        }
         let script = writer.finish(ending);
         workload.tasks.push(TaskSpec {
             attributes: Attributes::default(),
-            cpu: task.first_cpu.unwrap_or(CpuId(0)),
+            cpu: task.created_on.filter(|_| is_program).or(task.first_cpu).unwrap_or(CpuId(0)),
             start: task.start,
             info,
             affinity,
@@ -90,11 +120,16 @@ struct Writer<'a> {
     /// cannot have contained a complete one.
     owed: Nanos,
     verdicts: &'a Verdicts,
+    groups: &'a Groups,
+    /// Sleeps that are known to last for a time.
+    timed: u64,
+    /// Whether its calls were recorded.
+    traced: bool,
     report: &'a mut ReplayReport,
 }
 
 impl Writer<'_> {
-    fn add(&mut self, run: Nanos, deed: Deed) {
+    fn run(&mut self, run: Nanos, deed: Deed) {
         if let Deed::Ran { switches } = deed {
             self.owed += Nanos(self.switch_cost.0.saturating_mul(u64::from(switches)));
         }
@@ -103,8 +138,27 @@ impl Writer<'_> {
         self.owed -= paid;
         self.report.switch_time += paid;
         self.run += run - paid;
+    }
+
+    fn does(&mut self, did: Did) {
+        match did {
+            Did::Yield => self.step(Action::Yield),
+            Did::Operation(Operation::Join(range)) => {
+                for group in self.groups.of(range) {
+                    self.step(Action::Do(Operation::Join(group)));
+                }
+            }
+            Did::Operation(operation) => self.step(Action::Do(operation)),
+        }
+    }
+
+    fn add(&mut self, deed: Deed) {
         match deed {
-            Deed::Ran { .. } => {}
+            Deed::Ran { .. } | Deed::Called { .. } | Deed::Explained { slept: false } => {}
+            Deed::Explained { slept: true } => {
+                self.report.wakeups.objects += 1;
+                self.owed = self.switch_cost;
+            }
             Deed::Woke { task, kind } => {
                 if self.verdicts.of(self.id, task, kind).dependency {
                     self.step(Action::Wake(task));
@@ -119,9 +173,14 @@ impl Writer<'_> {
                 };
                 if verdict.dependency {
                     count(&mut self.report.dependencies, verdict.sure);
+                    self.report.wakeups.tokens += u64::from(self.traced);
                     self.step(Action::Wait);
                 } else {
                     count(&mut self.report.delays, verdict.sure);
+                    let is_timed = self.timed > 0;
+                    self.timed = self.timed.saturating_sub(1);
+                    self.report.wakeups.objects += u64::from(self.traced && is_timed);
+                    self.report.wakeups.pauses += u64::from(self.traced && !is_timed);
                     self.step(Action::Sleep(pause));
                 }
                 self.owed = self.switch_cost;

@@ -1,6 +1,7 @@
 //! The recorded deeds of a task, in order. The scripts are written at the end, when all wakings are
 //! classified as dependencies or delays.
 
+use crate::workload::Operation;
 use crate::{Nanos, TaskId};
 
 /// The recorded context of a waking, as far as the classification needs it.
@@ -24,14 +25,26 @@ pub(super) enum Deed {
     Woke { task: TaskId, kind: Kind },
     /// Forked a task.
     Forked(TaskId),
+    /// A waking that a call explains, or a sleep (`slept`): the operation stands for it.
+    Explained { slept: bool },
+    /// Ended a call. Its operation takes place before the entry at `at`.
+    Called { at: u32, did: Did },
     /// Slept, until `waker` ended it (`NONE`: an interrupt, or an unrecorded event).
     Slept { waker: TaskId, kind: Kind, pause: Nanos },
+}
+
+/// What a call did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Did {
+    Yield,
+    Operation(Operation),
 }
 
 /// The log of one task.
 ///
 /// A word is `tag (3 bits) | argument (29 bits) | run (32 bits)`; a sleep has a second word, `kind
-/// (2 bits) | pause (62 bits)`; a run of 4.3 s or more stands in a word of its own before the deed.
+/// (2 bits) | pause (62 bits)`; a run of 4.3 s or more stands in a word of its own before the deed. A
+/// call has two more words, `at (32 bits) | index (32 bits)` and the operation's second word.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     words: Vec<u64>,
@@ -46,6 +59,13 @@ const RAN_LONG: u64 = 1;
 const WOKE: u64 = 2; // + kind
 const FORKED: u64 = 5;
 const SLEPT: u64 = 6;
+const WOKE_EXPLAINED: u64 = 7;
+/// In place of a [`Kind`].
+const SLEPT_EXPLAINED: u64 = 3;
+/// In the argument of a run: a call ends it.
+const CALLED: u32 = 1 << 28;
+const MOST_SWITCHES: u32 = CALLED - 1;
+const YIELDED: u32 = 0;
 
 /// Task ids from this number on do not fit a word.
 pub(super) const TASK_LIMIT: u32 = NOBODY;
@@ -59,10 +79,16 @@ impl Log {
             run = 0;
         }
         let (tag, argument) = match deed {
-            Deed::Ran { switches } => (RAN, switches.min(NOBODY)),
+            Deed::Ran { switches } => (RAN, switches.min(MOST_SWITCHES)),
             Deed::Woke { task, kind } => (WOKE + kind as u64, task.0),
             Deed::Forked(task) => (FORKED, task.0),
             Deed::Slept { waker, .. } => (SLEPT, waker.0.min(NOBODY)),
+            Deed::Explained { slept: true } => (SLEPT, NOBODY),
+            Deed::Explained { slept: false } => (WOKE_EXPLAINED, NOBODY),
+            Deed::Called { did: Did::Yield, .. } => (RAN, CALLED | YIELDED),
+            Deed::Called { did: Did::Operation(operation), .. } => {
+                (RAN, CALLED | u32::from(operation.pack().code))
+            }
         };
         debug_assert!(argument <= NOBODY);
         let at = self.words.len() as u32;
@@ -70,7 +96,50 @@ impl Log {
         if let Deed::Slept { kind, pause, .. } = deed {
             self.words.push((kind as u64) << 62 | pause.0.min(PAUSE_LIMIT - 1));
         }
+        if let Deed::Called { at, did } = deed {
+            let (index, second) = match did {
+                Did::Yield => (0, None),
+                Did::Operation(operation) => (operation.pack().index, operation.pack().second),
+            };
+            self.words.push(u64::from(at) << 32 | u64::from(index));
+            self.words.push(second.unwrap_or_default());
+        }
+        if let Deed::Explained { slept: true } = deed {
+            self.words.push(SLEPT_EXPLAINED << 62);
+        }
         at
+    }
+
+    /// A call explains the waking at `at`.
+    pub fn explain_waking(&mut self, at: u32) {
+        if let Some(word) = self.words.get_mut(at as usize)
+            && (WOKE..FORKED).contains(&(*word >> 61))
+        {
+            *word |= WOKE_EXPLAINED << 61;
+        }
+    }
+
+    /// A call explains the sleep at `at`.
+    pub fn explain_sleep(&mut self, at: u32) {
+        if let Some(word) = self.words.get_mut(at as usize + 1) {
+            *word |= SLEPT_EXPLAINED << 62;
+        }
+    }
+
+    /// Nothing explains the waking at `at` after all; a task did it.
+    pub fn doubt_waking(&mut self, at: u32) {
+        if let Some(word) = self.words.get_mut(at as usize)
+            && *word >> 61 == WOKE_EXPLAINED
+        {
+            *word = WOKE << 61 | *word & ((1 << 61) - 1);
+        }
+    }
+
+    /// Nothing explains the sleep at `at` after all.
+    pub fn doubt_sleep(&mut self, at: u32) {
+        if let Some(word) = self.words.get_mut(at as usize + 1) {
+            *word &= PAUSE_LIMIT - 1;
+        }
     }
 
     /// Whether the task has done nothing yet.
@@ -93,18 +162,38 @@ impl Log {
 
     /// All runs with their deeds.
     pub fn entries(&self) -> impl Iterator<Item = (Nanos, Deed)> + '_ {
+        self.places().map(|(_, run, deed)| (run, deed))
+    }
+
+    /// All runs with their deeds, and where they are.
+    pub fn places(&self) -> impl Iterator<Item = (u32, Nanos, Deed)> + '_ {
         let mut words = self.words.iter();
         std::iter::from_fn(move || {
+            let at = (self.words.len() - words.as_slice().len()) as u32;
             let word = *words.next()?;
             let argument = (word >> 32) as u32 & NOBODY;
             let deed = match word >> 61 {
+                RAN if argument & CALLED != 0 => {
+                    let (place, second) = (words.next()?, words.next().copied());
+                    let (at, index) = ((place >> 32) as u32, *place as u32);
+                    let did = match argument & !CALLED {
+                        YIELDED => Did::Yield,
+                        code => Did::Operation(Operation::unpack(code as u8, index, 0, second).0),
+                    };
+                    Deed::Called { at, did }
+                }
                 RAN => Deed::Ran { switches: argument },
                 RAN_LONG => {
-                    return Some((Nanos(word & ((1 << 61) - 1)), Deed::Ran { switches: 0 }));
+                    return Some((at, Nanos(word & ((1 << 61) - 1)), Deed::Ran { switches: 0 }));
                 }
+                WOKE_EXPLAINED => Deed::Explained { slept: false },
                 FORKED => Deed::Forked(TaskId(argument)),
                 SLEPT => {
                     let second = words.next().copied().unwrap_or(0);
+                    if second >> 62 == SLEPT_EXPLAINED {
+                        let run = Nanos(word & (RUN_LIMIT - 1));
+                        return Some((at, run, Deed::Explained { slept: true }));
+                    }
                     Deed::Slept {
                         waker: if argument == NOBODY { TaskId::NONE } else { TaskId(argument) },
                         kind: Kind::from_bits(second >> 62),
@@ -113,7 +202,7 @@ impl Log {
                 }
                 tag => Deed::Woke { task: TaskId(argument), kind: Kind::from_bits(tag - WOKE) },
             };
-            Some((Nanos(word & (RUN_LIMIT - 1)), deed))
+            Some((at, Nanos(word & (RUN_LIMIT - 1)), deed))
         })
     }
 }
@@ -141,8 +230,14 @@ mod tests {
     #[test]
     fn every_deed_is_read_as_it_was_pushed() {
         let kinds = [Kind::Task, Kind::Softirq, Kind::Unknown];
+        let read = Operation::Read { pipe: 5, bytes: u64::MAX };
         let mut deeds = vec![
             Deed::Ran { switches: 3 },
+            Deed::Explained { slept: true },
+            Deed::Called { at: 2, did: Did::Operation(read) },
+            Deed::Called { at: u32::MAX, did: Did::Operation(Operation::Lock(9)) },
+            Deed::Called { at: 0, did: Did::Yield },
+            Deed::Explained { slept: false },
             Deed::Forked(TaskId(7)),
             Deed::Slept { waker: TaskId::NONE, kind: Kind::Task, pause: Nanos(PAUSE_LIMIT - 1) },
         ];
@@ -173,5 +268,26 @@ mod tests {
             log.entries().collect::<Vec<_>>(),
             [(Nanos(5), Deed::Ran { switches: 0 }), (Nanos(6), expected)]
         );
+    }
+
+    #[test]
+    fn what_a_call_explains_can_be_doubted_later() {
+        let mut log = Log::default();
+        let woke = log.push(Nanos(5), Deed::Woke { task: TaskId(3), kind: Kind::Task });
+        let slept =
+            log.push(Nanos(6), Deed::Slept { waker: TaskId(4), kind: Kind::Task, pause: Nanos(9) });
+        let before: Vec<_> = log.entries().collect();
+        log.explain_waking(woke);
+        log.explain_sleep(slept);
+        assert_eq!(
+            log.entries().collect::<Vec<_>>(),
+            [
+                (Nanos(5), Deed::Explained { slept: false }),
+                (Nanos(6), Deed::Explained { slept: true })
+            ]
+        );
+        log.doubt_waking(woke);
+        log.doubt_sleep(slept);
+        assert_eq!(log.entries().collect::<Vec<_>>(), before);
     }
 }

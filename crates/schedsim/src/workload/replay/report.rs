@@ -39,6 +39,37 @@ pub struct ReplayReport {
     pub uncertain_run: Nanos,
     /// CPU time taken off the recorded runs for the switches in them.
     pub switch_time: Nanos,
+    /// Operations on shared objects, from the calls of the recording.
+    pub operations: u64,
+    /// How the sleeps of tasks with recorded calls ended.
+    pub wakeups: Explained,
+    /// Pipes from which more was read than was written.
+    pub doubted_objects: u64,
+}
+
+/// Wakeups of tasks with recorded calls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Explained {
+    /// By an operation on an object that the replay has, or by a timer that the task set.
+    pub objects: u64,
+    /// By another task, and replayed as a token: the same task wakes it once at the same point of
+    /// its own work.
+    pub tokens: u64,
+    /// By an interrupt for another reason; the sleep has its recorded length.
+    pub pauses: u64,
+}
+
+impl Explained {
+    /// All.
+    pub fn total(&self) -> u64 {
+        self.objects + self.tokens + self.pauses
+    }
+
+    /// The share of the explained wakeups and that of the tokens, 0…1; `None` without wakeups.
+    pub fn shares(&self) -> Option<(f64, f64)> {
+        let all = self.total() as f64;
+        (all > 0.0).then(|| (self.objects as f64 / all, self.tokens as f64 / all))
+    }
 }
 
 /// Sleeps by the certainty of their end.

@@ -1,6 +1,7 @@
 //! The state of a recorded task during the conversion.
 
 use super::Mean;
+use super::calls::Calls;
 use super::log::{Deed, Kind, Log};
 use crate::workload::Start;
 use crate::{CpuId, Nanos, TaskId, Time};
@@ -30,8 +31,11 @@ pub(super) struct Task {
     pub cpu: CpuId,
     /// Where it was first.
     pub first_cpu: Option<CpuId>,
+    /// Where it was created, before a CPU was chosen for it.
+    pub created_on: Option<CpuId>,
     /// The mean of its completely recorded runs.
     pub runs: Mean,
+    pub calls: Calls,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,6 +57,8 @@ pub(super) struct Pending {
     pub kind: Kind,
     /// The position in the log of the waker.
     pub at: u32,
+    /// What the waker's call is about.
+    pub object: Option<u32>,
 }
 
 impl Default for Task {
@@ -70,7 +76,9 @@ impl Default for Task {
             parent: TaskId::NONE,
             cpu: CpuId(0),
             first_cpu: None,
+            created_on: None,
             runs: Mean::default(),
+            calls: Calls::default(),
         }
     }
 }

@@ -200,7 +200,10 @@ impl Verdicts {
                         sums[index].slept += pause;
                         sums[index].woken_by_nobody += u32::from(waker == TaskId::NONE);
                     }
-                    Deed::Ran { .. } | Deed::Forked(_) => {}
+                    Deed::Ran { .. }
+                    | Deed::Forked(_)
+                    | Deed::Explained { .. }
+                    | Deed::Called { .. } => {}
                 }
             }
             woken.sort_unstable();

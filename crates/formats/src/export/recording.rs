@@ -1,0 +1,401 @@
+//! Writes a simulation as a recording with causes, as schedlab's recorder writes one of a real
+//! machine.
+//!
+//! An operation becomes a system call on an object, or a call of a library of locks. A replay of
+//! the file must do what the simulated workload does, under any policy; the tests hold it to that.
+
+use ::recording::{Class, Counts, End, Event as Recorded, Machine, What, Writer, lock};
+use schedsim::trace::{
+    Call, CallKind, Event, EventKind, Observer, PrevState, TaskInfo, WakeContext,
+};
+use schedsim::workload::{Late, Operation, Shared};
+use schedsim::{CpuId, Nanos, TaskId, Time};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// The architecture by whose numbers calls are written.
+const ARCHITECTURE: &str = "x86_64";
+const READ: u16 = 0;
+const WRITE: u16 = 1;
+const PREAD: u16 = 17;
+const YIELD: u16 = 24;
+const FUTEX: u16 = 202;
+const CLOCK_NANOSLEEP: u16 = 230;
+const WAITID: u16 = 247;
+
+/// Writes the events and calls of one simulation.
+pub struct RecordingWriter<'w, W: Write> {
+    writer: Option<Writer<W>>,
+    tasks: Vec<TaskInfo>,
+    shared: &'w Shared,
+    /// By object: its number.
+    objects: BTreeMap<(Class, u32), u64>,
+    /// The last expiry of each timer.
+    timers: Vec<Option<Time>>,
+    /// By CPU: the task that runs.
+    running: Vec<TaskId>,
+    /// By task: the call in which it is.
+    calls: Vec<Option<InCall>>,
+    events: Vec<Recorded>,
+    counts: BTreeMap<String, u64>,
+    failure: Option<io::Error>,
+}
+
+#[derive(Clone, Copy)]
+struct InCall {
+    begun: Time,
+    /// What it was called for.
+    operation: Operation,
+    /// What it tries now: a task that was signalled locks its mutex again.
+    tries: Operation,
+    /// Whether it left its CPU in this call.
+    has_blocked: bool,
+}
+
+impl<'w, W: Write> RecordingWriter<'w, W> {
+    /// A recording of tasks that share these objects, on this many CPUs.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn new(to: W, tasks: &[TaskInfo], shared: &'w Shared, cpus: u16) -> io::Result<Self> {
+        let machine = Machine {
+            release: "simulated".to_string(),
+            architecture: ARCHITECTURE.to_string(),
+            cpus,
+            topology: (0..u32::from(cpus)).map(|cpu| (cpu, 0)).collect(),
+            scheduler: "simulated".to_string(),
+            causes_of: "all".to_string(),
+            start: 0,
+            overhead: None,
+        };
+        let mut writer = RecordingWriter {
+            writer: Some(Writer::new(to, &machine)?),
+            tasks: tasks.to_vec(),
+            shared,
+            objects: BTreeMap::new(),
+            timers: shared.timers.iter().map(|timer| timer.origin).collect(),
+            running: vec![TaskId::NONE; usize::from(cpus)],
+            calls: vec![None; tasks.len()],
+            events: Vec::new(),
+            counts: BTreeMap::new(),
+            failure: None,
+        };
+        for (index, info) in tasks.iter().enumerate() {
+            let mut comm = [0; 16];
+            comm.iter_mut().zip(info.name.bytes().take(15)).for_each(|(to, from)| *to = from);
+            let tid = tid(TaskId(index as u32));
+            writer.emit(Time::ZERO, CpuId(0), 0, tid, What::Task { comm, tgid: info.tgid });
+        }
+        Ok(writer)
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// If it could not be written.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.hand_over();
+        let counts =
+            Counts { emitted: self.counts.clone(), written: self.counts, ..Counts::default() };
+        match (self.failure, self.writer) {
+            (Some(failure), _) => Err(failure),
+            (None, Some(writer)) => writer.end(&End { counts, status: Some(0) }),
+            (None, None) => Err(io::Error::other("the recording has ended")),
+        }
+    }
+
+    fn emit(&mut self, time: Time, cpu: CpuId, context: u8, tid: u32, what: What) {
+        *self.counts.entry(what.name().to_string()).or_default() += 1;
+        self.events.push(Recorded { time: time.0, cpu: cpu.0, context, tid, what });
+        if self.events.len() >= 4096 {
+            self.hand_over();
+        }
+    }
+
+    fn hand_over(&mut self) {
+        let events = std::mem::take(&mut self.events);
+        if let (Some(writer), None) = (&mut self.writer, &self.failure)
+            && let Err(failure) = writer.events(&events)
+        {
+            self.failure = Some(failure);
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        let Event { time, cpu, kind } = *event;
+        let current = self.running[cpu.index()];
+        match kind {
+            EventKind::SchedSwitch { prev, next, prev_state } => {
+                let object = self.leaves(prev, prev_state, time, cpu);
+                let state = match prev_state {
+                    PrevState::Runnable => 0,
+                    PrevState::Blocked => 1,
+                    PrevState::Dead => 2,
+                };
+                let what = What::Switch {
+                    state,
+                    prev_prio: self.prio(prev),
+                    next: tid(next),
+                    next_prio: self.prio(next),
+                    prev_tgid: self.tgid(prev),
+                    object,
+                };
+                self.emit(time, cpu, 0, tid(prev), what);
+                self.running[cpu.index()] = next;
+                self.comes_back(next, time, cpu);
+            }
+            EventKind::SchedWaking { task, target, context } => {
+                let by_task = context == WakeContext::Task;
+                let of = self.call_of(current).filter(|_| by_task);
+                let (call, object) = of.map_or((0, 0), |call| {
+                    (number(call.operation).saturating_add(1), self.object_of(call, time, cpu))
+                });
+                let what = What::Waking {
+                    task: tid(task),
+                    target: target.0,
+                    prio: self.prio(task),
+                    call,
+                    object,
+                };
+                self.emit(time, cpu, if by_task { 0 } else { 2 }, tid(current), what);
+            }
+            EventKind::SchedWakeupNew { task, target } => {
+                let what =
+                    What::WakeupNew { task: tid(task), target: target.0, prio: self.prio(task) };
+                self.emit(time, cpu, 0, tid(current), what);
+            }
+            EventKind::SchedProcessFork { parent, child } => {
+                let child_tgid = self.tgid(child);
+                let what = What::Fork { parent: tid(parent), child: tid(child), child_tgid };
+                self.emit(time, cpu, 0, tid(parent), what);
+            }
+            EventKind::SchedProcessExec { task } => {
+                let what = What::Exec { task: tid(task), old: tid(task) };
+                self.emit(time, cpu, 0, tid(task), what);
+            }
+            EventKind::SchedProcessExit { task } => {
+                let what = What::Exit { task: tid(task), prio: self.prio(task) };
+                self.emit(time, cpu, 0, tid(task), what);
+            }
+            EventKind::SchedMigrateTask { task, from, to } => {
+                let what = What::Migrate {
+                    task: tid(task),
+                    prio: self.prio(task),
+                    from: from.0,
+                    to: to.0,
+                };
+                self.emit(time, cpu, 0, tid(current), what);
+            }
+            EventKind::SchedWakeup { .. }
+            | EventKind::SchedPiSetprio { .. }
+            | EventKind::ContentionBegin { .. }
+            | EventKind::JobRelease { .. }
+            | EventKind::JobComplete { .. }
+            | EventKind::Overhead { .. } => {}
+        }
+    }
+
+    /// A task leaves its CPU. Returns the object that its call is about.
+    fn leaves(&mut self, task: TaskId, state: PrevState, time: Time, cpu: CpuId) -> u64 {
+        if state != PrevState::Blocked {
+            return 0;
+        }
+        let Some(call) = self.calls.get_mut(task.index()).and_then(Option::as_mut) else {
+            return 0;
+        };
+        call.has_blocked = true;
+        let call = *call;
+        self.object_of(call, time, cpu)
+    }
+
+    /// A task runs again. If it has received what it waited for, its call ends.
+    fn comes_back(&mut self, task: TaskId, time: Time, cpu: CpuId) {
+        let Some(call) = self.call_of(task).filter(|call| call.has_blocked) else { return };
+        let receives = match call.tries {
+            Operation::Lock(mutex) => {
+                let mutex = &self.shared.mutexes[mutex as usize];
+                mutex.handoff || mutex.inherit
+            }
+            Operation::Arrive(_)
+            | Operation::Join(_)
+            | Operation::Timer { .. }
+            | Operation::Io { .. } => true,
+            _ => false,
+        };
+        if receives {
+            self.ends(task, time, cpu);
+        }
+    }
+
+    fn call_of(&self, task: TaskId) -> Option<InCall> {
+        self.calls.get(task.index()).copied().flatten()
+    }
+
+    fn begins(&mut self, task: TaskId, operation: Operation, time: Time, cpu: CpuId) {
+        match operation {
+            Operation::Fork(_) | Operation::Exec { .. } | Operation::Repeat { .. } => return,
+            Operation::Io { service: Nanos::ZERO, .. } => return,
+            _ => {}
+        }
+        let Some(place) = self.calls.get_mut(task.index()) else { return };
+        if let Some(call) = place {
+            call.tries = operation;
+            return;
+        }
+        let call = InCall { begun: time, operation, tries: operation, has_blocked: false };
+        *place = Some(call);
+        let object = self.object_of(call, time, cpu);
+        match operation {
+            Operation::Await { mutex, .. } => {
+                let mutex = self.object(Class::Futex, mutex, time, cpu);
+                let what = What::Member { set: object, object: mutex, events: 0, op: 16 };
+                self.emit(time, cpu, 0, tid(task), what);
+            }
+            Operation::Timer { timer, period } => {
+                let what = What::Timer {
+                    object: 0,
+                    expiry: self.expiry(timer, period, time).0,
+                    interval: 0,
+                };
+                self.emit(time, cpu, 0, tid(task), what);
+            }
+            Operation::Io { service, .. } => {
+                let what = What::Timer { object, expiry: u64::MAX, interval: service.0 };
+                self.emit(time, cpu, 0, tid(task), what);
+            }
+            Operation::Join(group) => {
+                let group = &self.shared.groups[group as usize];
+                let first = u64::from(tid(group.first));
+                let last = (first + u64::from(group.count)).saturating_sub(1);
+                let what = What::Member { set: first, object: last, events: 0, op: 18 };
+                self.emit(time, cpu, 0, tid(task), what);
+            }
+            _ => {}
+        }
+    }
+
+    /// The next expiry of a timer, as the engine has it.
+    fn expiry(&mut self, timer: u32, period: Nanos, now: Time) -> Time {
+        let last = &mut self.timers[timer as usize];
+        let next = last.unwrap_or(now) + period;
+        let restarts = next <= now && self.shared.timers[timer as usize].late == Late::Restart;
+        *last = Some(if restarts { now } else { next });
+        next
+    }
+
+    fn ends(&mut self, task: TaskId, time: Time, cpu: CpuId) {
+        let Some(call) = self.calls.get_mut(task.index()).and_then(Option::take) else { return };
+        let object = self.object_of(InCall { tries: call.operation, ..call }, time, cpu);
+        let (result, op) = match call.operation {
+            Operation::Read { bytes, .. } | Operation::Write { bytes, .. } => {
+                (bytes.try_into().unwrap_or(i64::MAX), 0)
+            }
+            Operation::Lock(_) => (0, lock::LOCK),
+            Operation::Unlock(_) => (0, lock::UNLOCK),
+            Operation::Await { .. } => (0, lock::WAIT),
+            Operation::Signal(_) => (0, lock::SIGNAL),
+            Operation::Broadcast(_) => (0, lock::BROADCAST),
+            Operation::Arrive(_) => (0, lock::ARRIVE),
+            Operation::Timer { .. } => (0, 1),
+            _ => (0, 0),
+        };
+        let duration = time.since(call.begun).0;
+        let what = What::Call { object, result, number: number(call.operation), op, duration };
+        self.emit(time, cpu, 0, tid(task), what);
+    }
+
+    /// The number of the object that a call is about; 0 if it is about none.
+    fn object_of(&mut self, call: InCall, time: Time, cpu: CpuId) -> u64 {
+        // Mutexes, conditions and barriers are futexes: their places do not overlap.
+        let (class, place) = match call.tries {
+            Operation::Lock(mutex) | Operation::Unlock(mutex) => (Class::Futex, mutex),
+            Operation::Await { condition, .. }
+            | Operation::Signal(condition)
+            | Operation::Broadcast(condition) => (Class::Futex, self.conditions() + condition),
+            Operation::Arrive(barrier) => (Class::Futex, self.barriers() + barrier),
+            Operation::Read { pipe, .. } | Operation::Write { pipe, .. } => (Class::Pipe, pipe),
+            Operation::Io { device, .. } => (Class::Device, device),
+            _ => return 0,
+        };
+        self.object(class, place, time, cpu)
+    }
+
+    fn conditions(&self) -> u32 {
+        self.shared.mutexes.len() as u32
+    }
+
+    fn barriers(&self) -> u32 {
+        self.conditions() + self.shared.conditions.len() as u32
+    }
+
+    fn object(&mut self, class: Class, place: u32, time: Time, cpu: CpuId) -> u64 {
+        if let Some(known) = self.objects.get(&(class, place)) {
+            return *known;
+        }
+        let id = self.objects.len() as u64 + 1;
+        self.objects.insert((class, place), id);
+        let shared = self.shared;
+        let peer = match class {
+            Class::Pipe => shared.pipes[place as usize].capacity,
+            Class::Device => shared.devices[place as usize].channels.into(),
+            _ if place < self.conditions() => {
+                let mutex = &shared.mutexes[place as usize];
+                u64::from(mutex.handoff) | u64::from(mutex.inherit) << 1
+            }
+            _ if place < self.barriers() => 0,
+            _ => shared.barriers[(place - self.barriers()) as usize].tasks.into(),
+        };
+        let what = What::Object { id, class, inode: id, peer };
+        let tid = tid(self.running[cpu.index()]);
+        self.emit(time, cpu, 0, tid, what);
+        id
+    }
+
+    fn prio(&self, task: TaskId) -> u16 {
+        self.tasks.get(task.index()).map_or(120, |task| u16::from(task.prio))
+    }
+
+    fn tgid(&self, task: TaskId) -> u32 {
+        self.tasks.get(task.index()).map_or(0, |task| task.tgid)
+    }
+}
+
+impl<W: Write> Observer for RecordingWriter<'_, W> {
+    fn events(&mut self, chunk: &[Event]) {
+        chunk.iter().for_each(|event| self.event(event));
+    }
+
+    fn hears_calls(&self) -> bool {
+        true
+    }
+
+    fn call(&mut self, call: &Call) {
+        let Call { time, cpu, task, kind } = *call;
+        match kind {
+            CallKind::Performs(operation) => self.begins(task, operation, time, cpu),
+            CallKind::Done => self.ends(task, time, cpu),
+            CallKind::Yields => {
+                let what = What::Call { object: 0, result: 0, number: YIELD, op: 0, duration: 0 };
+                self.emit(time, cpu, 0, tid(task), what);
+            }
+            CallKind::Within(_) | CallKind::Ends { .. } => {}
+        }
+    }
+}
+
+/// The thread id of a task: its number, from 1 on.
+fn tid(task: TaskId) -> u32 {
+    if task == TaskId::NONE { 0 } else { task.0 + 1 }
+}
+
+/// The number of the call that does an operation.
+fn number(operation: Operation) -> u16 {
+    match operation {
+        Operation::Read { .. } => READ,
+        Operation::Write { .. } => WRITE,
+        Operation::Io { .. } => PREAD,
+        Operation::Timer { .. } => CLOCK_NANOSLEEP,
+        Operation::Join(_) => WAITID,
+        _ => FUTEX,
+    }
+}

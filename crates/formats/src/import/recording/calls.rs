@@ -1,0 +1,269 @@
+//! From recorded calls to operations on shared objects.
+//!
+//! Pipes, locks, timers, and the ends of tasks are understood. What a call on another object waits
+//! for and whom it wakes stays as recorded.
+
+use super::numbers::{self, Name};
+use ::recording::{Class, What, lock};
+use schedsim::trace::Returned;
+use schedsim::workload::{Barrier, Device, Group, Late, Mutex, Operation, Pipe, Shared, Timer};
+use schedsim::{Nanos, TaskId, Time};
+use std::collections::HashMap;
+
+/// The capacity of a pipe that nobody changed.
+const PIPE_CAPACITY: u64 = 65_536;
+/// A script can name this many objects of a kind.
+const MOST_OBJECTS: usize = 1 << 24;
+
+/// The objects and calls of a recording.
+pub(super) struct Calls {
+    numbers: &'static [(u16, Name)],
+    objects: HashMap<u64, Object>,
+    /// By thread id: what was recorded since its last call ended, and its absolute timer.
+    tasks: HashMap<u32, Task>,
+    pub shared: Shared,
+}
+
+struct Object {
+    class: Class,
+    inode: u64,
+    peer: u64,
+    /// Its place in the list of its kind, once it has one.
+    place: Option<Place>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Pipe(u32),
+    Mutex(u32),
+    Condition(u32),
+    Barrier(u32),
+    Device(u32),
+}
+
+#[derive(Default)]
+struct Task {
+    /// The time until which the call sleeps, and its interval.
+    timer: Option<(u64, u64)>,
+    /// The second address of a futex operation.
+    second: Option<u64>,
+    /// The tasks that it waits for.
+    awaited: Option<(u32, u32)>,
+    periodic: Option<Periodic>,
+}
+
+/// The absolute sleeps of a task.
+#[derive(Clone, Copy)]
+struct Periodic {
+    timer: u32,
+    expiry: u64,
+    period: u64,
+    entered: u64,
+}
+
+/// A call that ends.
+pub(super) struct Ended {
+    pub tid: u32,
+    pub entered: u64,
+    /// `entered`, since the recording's first event.
+    pub since: Time,
+    pub object: u64,
+    pub result: i64,
+    pub number: u16,
+    pub op: u16,
+}
+
+impl Calls {
+    /// Those of an architecture, and whether it is known.
+    pub fn new(architecture: &str) -> (Calls, bool) {
+        let numbers = numbers::of(architecture);
+        let calls = Calls {
+            numbers: numbers.unwrap_or_default(),
+            objects: HashMap::new(),
+            tasks: HashMap::new(),
+            shared: Shared::default(),
+        };
+        (calls, numbers.is_some())
+    }
+
+    /// An event that belongs to a call.
+    pub fn take(&mut self, tid: u32, what: &What) {
+        match *what {
+            What::Object { id, class, inode, peer } => {
+                self.objects.insert(id, Object { class, inode, peer, place: None });
+            }
+            What::Timer { expiry, interval, .. } => {
+                self.tasks.entry(tid).or_default().timer = Some((expiry, interval));
+            }
+            What::Member { object, op: 16, .. } => {
+                self.tasks.entry(tid).or_default().second = Some(object);
+            }
+            What::Member { set, object, op: 18, .. } => {
+                let pid = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+                self.tasks.entry(tid).or_default().awaited = Some((pid(set), pid(object)));
+            }
+            _ => {}
+        }
+    }
+
+    /// What a call has done. `tasks` finds the task of a thread id.
+    pub fn end(&mut self, call: &Ended, tasks: impl Fn(u32) -> Option<TaskId>) -> Returned {
+        let task = self.tasks.get_mut(&call.tid);
+        let (timer, second, awaited) = task.map_or((None, None, None), |task| {
+            (task.timer.take(), task.second.take(), task.awaited.take())
+        });
+        let Some((_, name)) = self.numbers.iter().find(|(number, _)| *number == call.number) else {
+            return Returned::Unknown;
+        };
+        let operation = match name {
+            Name::Yield => return Returned::Yielded,
+            Name::Nanosleep => return Returned::Slept,
+            Name::ClockNanosleep if call.op != 1 => return Returned::Slept,
+            Name::ClockNanosleep => timer.and_then(|(expiry, _)| self.sleep_until(call, expiry)),
+            Name::Read | Name::Write => self.transfer(call, *name),
+            Name::ReadAt => timer.and_then(|(_, service)| self.request(call, Nanos(service))),
+            Name::Futex if call.op >= lock::LOCK => self.lock(call, second),
+            Name::Futex => None,
+            Name::Wait4 => {
+                let ended = u32::try_from(call.result).ok().filter(|pid| *pid > 0);
+                ended.and_then(|pid| self.join((pid, pid), tasks))
+            }
+            Name::Waitid => awaited.and_then(|range| self.join(range, tasks)),
+        };
+        operation.map_or(Returned::Unknown, Returned::Did)
+    }
+
+    fn transfer(&mut self, call: &Ended, name: Name) -> Option<Operation> {
+        let bytes = u64::try_from(call.result).ok().filter(|bytes| *bytes > 0)?;
+        let place = self.place(call.object, Class::Pipe, |object, shared| {
+            let capacity = if object.peer > 0 { object.peer } else { PIPE_CAPACITY };
+            let name = format!("pipe {}", object.inode);
+            add(&mut shared.pipes, Pipe { name, capacity }).map(Place::Pipe)
+        })?;
+        let Place::Pipe(pipe) = place else { return None };
+        Some(match name {
+            Name::Write => Operation::Write { pipe, bytes },
+            _ => Operation::Read { pipe, bytes },
+        })
+    }
+
+    /// A request to a simulated device.
+    fn request(&mut self, call: &Ended, service: Nanos) -> Option<Operation> {
+        let place = self.place(call.object, Class::Device, |object, shared| {
+            let channels = u16::try_from(object.peer).ok().filter(|channels| *channels > 0)?;
+            let name = format!("device {}", object.inode);
+            add(&mut shared.devices, Device { name, channels }).map(Place::Device)
+        })?;
+        let Place::Device(device) = place else { return None };
+        Some(Operation::Io { device, service })
+    }
+
+    fn lock(&mut self, call: &Ended, second: Option<u64>) -> Option<Operation> {
+        let condition = |object: &Object, shared: &mut Shared| {
+            let name = format!("condition {}", object.inode);
+            add(&mut shared.conditions, name).map(Place::Condition)
+        };
+        let of = call.object;
+        Some(match call.op {
+            lock::LOCK => Operation::Lock(self.mutex(of)?),
+            lock::UNLOCK => Operation::Unlock(self.mutex(of)?),
+            lock::ARRIVE => {
+                let place = self.place(of, Class::Futex, |object, shared| {
+                    let tasks = u32::try_from(object.peer).ok()?;
+                    let name = format!("barrier {}", object.inode);
+                    add(&mut shared.barriers, Barrier { name, tasks }).map(Place::Barrier)
+                })?;
+                let Place::Barrier(barrier) = place else { return None };
+                Operation::Arrive(barrier)
+            }
+            op => {
+                let Place::Condition(condition) = self.place(of, Class::Futex, condition)? else {
+                    return None;
+                };
+                match op {
+                    lock::WAIT => Operation::Await { condition, mutex: self.mutex(second?)? },
+                    lock::SIGNAL => Operation::Signal(condition),
+                    lock::BROADCAST => Operation::Broadcast(condition),
+                    _ => return None,
+                }
+            }
+        })
+    }
+
+    fn mutex(&mut self, object: u64) -> Option<u32> {
+        let place = self.place(object, Class::Futex, |object, shared| {
+            let name = format!("mutex {}", object.inode);
+            let (handoff, inherit) = (object.peer & 1 != 0, object.peer & 2 != 0);
+            add(&mut shared.mutexes, Mutex { name, handoff, inherit }).map(Place::Mutex)
+        })?;
+        if let Place::Mutex(mutex) = place { Some(mutex) } else { None }
+    }
+
+    /// A sleep until a time: the next expiry of a timer of this task. If the last one was over
+    /// before the task waited for it and this one is a period after that, late periods restart.
+    fn sleep_until(&mut self, call: &Ended, expiry: u64) -> Option<Operation> {
+        let task = self.tasks.entry(call.tid).or_default();
+        let (timer, period) = match task.periodic {
+            None => {
+                let origin = Some(call.since);
+                let new = Timer { origin, late: Late::CatchUp };
+                (add(&mut self.shared.timers, new)?, expiry.saturating_sub(call.entered))
+            }
+            Some(Periodic { timer, expiry: last, period, entered }) => {
+                let restarts = last <= entered && expiry.checked_sub(entered) == Some(period);
+                if restarts && let Some(timer) = self.shared.timers.get_mut(timer as usize) {
+                    timer.late = Late::Restart;
+                }
+                (timer, if restarts { period } else { expiry.saturating_sub(last) })
+            }
+        };
+        let is_first = task.periodic.is_none();
+        task.periodic = Some(Periodic {
+            timer,
+            expiry,
+            period: if is_first { 0 } else { period },
+            entered: call.entered,
+        });
+        Some(Operation::Timer { timer, period: Nanos(period) })
+    }
+
+    /// Waits until the tasks of a range of thread ids have ended, as far as they were seen.
+    fn join(
+        &mut self,
+        (first, last): (u32, u32),
+        tasks: impl Fn(u32) -> Option<TaskId>,
+    ) -> Option<Operation> {
+        const MOST: u32 = 1 << 20;
+        let range = first..=last.min(first.saturating_add(MOST));
+        let (mut least, mut most, mut count) = (u32::MAX, 0, 0_u32);
+        for task in range.filter_map(tasks) {
+            least = least.min(task.0);
+            most = most.max(task.0);
+            count = count.saturating_add(1);
+        }
+        if count == 0 || most.checked_sub(least)? != count.checked_sub(1)? {
+            return None;
+        }
+        let group = Group { name: String::new(), first: TaskId(least), count, daemon: false };
+        add(&mut self.shared.groups, group).map(Operation::Join)
+    }
+
+    fn place(
+        &mut self,
+        object: u64,
+        class: Class,
+        new: impl FnOnce(&Object, &mut Shared) -> Option<Place>,
+    ) -> Option<Place> {
+        let object = self.objects.get_mut(&object).filter(|object| object.class == class)?;
+        if object.place.is_none() {
+            object.place = new(object, &mut self.shared);
+        }
+        object.place
+    }
+}
+
+fn add<T>(list: &mut Vec<T>, new: T) -> Option<u32> {
+    let place = u32::try_from(list.len()).ok().filter(|_| list.len() < MOST_OBJECTS)?;
+    list.push(new);
+    Some(place)
+}
