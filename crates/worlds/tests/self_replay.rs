@@ -6,11 +6,9 @@ use formats::export::RecordingWriter;
 use formats::import::{self, Options as ImportOptions};
 use formats::workload::Workload as Named;
 use schedsim::engine::{Options, simulate_named};
-use schedsim::metrics::{CATALOGUE, Metrics};
-use schedsim::trace::{Observer, TaskInfo, Trace};
+use schedsim::trace::{Event, EventKind, Observer, TaskInfo, Trace};
 use schedsim::workload::{Nudge, Recorded, ReplayBuilder, ReplayOptions, ReplayReport, Workload};
-use schedsim::{Machine, Nanos, Time};
-use std::collections::BTreeMap;
+use schedsim::{Machine, TaskId, Time};
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::PathBuf;
@@ -25,8 +23,6 @@ struct Original {
 }
 
 const NUDGE: u64 = 7;
-
-type Numbers = BTreeMap<&'static str, Option<f64>>;
 
 impl Original {
     fn named(name: &str, cpus: u16) -> Original {
@@ -52,13 +48,8 @@ impl Original {
         }
     }
 
-    fn with_costs(self) -> Original {
-        let machine = Machine { switch_cost: Nanos(1_500), ..self.machine };
-        Original { machine, ..self }
-    }
-
-    fn run(&self, policy: &str) -> Numbers {
-        measure(&self.workload, Some(Nudge::new(NUDGE)), self, policy)
+    fn events(&self, policy: &str) -> Vec<Seen> {
+        events(&self.workload, Some(Nudge::new(NUDGE)), self, policy)
     }
 
     /// The recording of a run under `policy`, read as a program or as a schedule.
@@ -80,8 +71,7 @@ impl Original {
         simulate(&self.workload, nudge, self, policy, &mut writer);
         writer.finish().unwrap();
         let mut builder = ReplayBuilder::new(ReplayOptions { schedule, ..Default::default() });
-        let recording =
-            import::read(&path, &ImportOptions::default(), vec![&mut builder]).unwrap();
+        let recording = import::read(&path, &ImportOptions::default(), vec![&mut builder]).unwrap();
         fs::remove_file(&path).unwrap();
         builder.share(recording.objects);
         builder.finish(Recorded {
@@ -105,45 +95,70 @@ fn simulate(
     observer: &mut dyn Observer,
 ) -> Time {
     let policy = parse_policy(policy).unwrap();
-    let machine = nudge.map_or(of.machine.clone(), |_| of.machine.clone());
     let options = Options { seed: 1, until: of.until };
     let trace = Trace::new(vec![observer]);
-    let outcome = simulate_named((workload, nudge), &machine, &policy, options, trace);
+    let outcome = simulate_named((workload, nudge), &of.machine, &policy, options, trace);
     outcome.unwrap_or_else(|error| panic!("{error}")).end
 }
 
-fn measure(workload: &Workload, nudge: Option<Nudge>, of: &Original, policy: &str) -> Numbers {
-    let tasks = workload.tasks.iter().map(|task| (task.info.prio, task.attributes.class));
-    let mut metrics = Metrics::new(of.machine.cpus).with_tasks(tasks);
-    let end = simulate(workload, nudge, of, policy, &mut metrics);
-    let summary = metrics.finish(end);
-    CATALOGUE.iter().map(|metric| (metric.id, metric.read(&summary).value)).collect()
+/// The events of a run, with thread ids in place of task ids: those of a program have another order.
+struct Events<'t>(&'t [TaskInfo], Vec<Seen>);
+
+type Seen = (u64, u16, String);
+
+impl Observer for Events<'_> {
+    fn events(&mut self, chunk: &[Event]) {
+        let pid = |task: TaskId| self.0.get(task.index()).map_or(0, |info| info.pid);
+        for event in chunk {
+            let what = match event.kind {
+                EventKind::SchedSwitch { prev, next, prev_state } => {
+                    format!("switch {} {} {prev_state:?}", pid(prev), pid(next))
+                }
+                EventKind::SchedWaking { task, target, context } => {
+                    format!("waking {} {target:?} {context:?}", pid(task))
+                }
+                EventKind::SchedWakeupNew { task, target } => {
+                    format!("new {} {target:?}", pid(task))
+                }
+                EventKind::SchedProcessFork { parent, child } => {
+                    format!("fork {} {}", pid(parent), pid(child))
+                }
+                EventKind::SchedMigrateTask { task, from, to } => {
+                    format!("migrate {} {from:?} {to:?}", pid(task))
+                }
+                EventKind::SchedProcessExit { task } => format!("exit {}", pid(task)),
+                EventKind::ContentionBegin { task, owner, .. } => {
+                    format!("contention {} {}", pid(task), pid(owner))
+                }
+                EventKind::SchedPiSetprio { task, old, new } => {
+                    format!("prio {} {old} {new}", pid(task))
+                }
+                other => format!("{other:?}"),
+            };
+            self.1.push((event.time.0, event.cpu.0, what));
+        }
+    }
 }
 
-/// The metrics that must be the same, to the last digit.
-const SAME: [&str; 12] = [
-    "makespan_ns",
-    "cpu_time_ns",
-    "switches",
-    "dispatches",
-    "wakeups",
-    "run_delay_ns",
-    "run_delay_ns_max",
-    "wakeup_latency_ns_mean",
-    "wakeup_latency_ns_max",
-    "migrations",
-    "burst_ns_p50",
-    "pause_ns_p99",
-];
-
-fn differences(one: &Numbers, other: &Numbers) -> Vec<String> {
-    SAME.iter()
-        .filter(|id| one[*id] != other[*id])
-        .map(|id| format!("{id}: {:?}, and {:?}", one[*id], other[*id]))
-        .collect()
+fn events(workload: &Workload, nudge: Option<Nudge>, of: &Original, policy: &str) -> Vec<Seen> {
+    let tasks = infos(workload);
+    let mut events = Events(&tasks, Vec::new());
+    simulate(workload, nudge, of, policy, &mut events);
+    events.1
 }
 
 const POLICIES: [&str; 4] = ["eevdf", "take:rr", "central:rr", "fifo"];
+
+/// The first event in which two runs differ, with those around it.
+fn difference(one: &[Seen], other: &[Seen]) -> Option<String> {
+    let first = one.iter().zip(other).position(|(one, other)| one != other);
+    let first = first.or((one.len() != other.len()).then_some(one.len().min(other.len())))?;
+    let around = |of: &[Seen]| {
+        let (begin, end) = (first.saturating_sub(5), (first + 5).min(of.len()));
+        of[begin.min(end)..end].iter().map(|seen| format!("{seen:?}")).collect::<Vec<_>>()
+    };
+    Some(format!("{:#?}, and {:#?}", around(one), around(other)))
+}
 
 /// Recorded under each of the first two policies, it is the same under all.
 fn is_exact(name: &str, original: &Original) {
@@ -151,11 +166,11 @@ fn is_exact(name: &str, original: &Original) {
         let (program, report) = original.recorded(recorded, false);
         assert_eq!((report.wakeups.tokens, report.doubted_objects), (0, 0), "{name}: {report:?}");
         for policy in POLICIES {
-            let found = differences(
-                &original.run(policy),
-                &measure(&program, None, original, policy),
-            );
-            assert!(found.is_empty(), "{name}, from {recorded}, under {policy}: {found:#?}");
+            let wanted = original.events(policy);
+            let found = events(&program, None, original, policy);
+            if let Some(difference) = difference(&wanted, &found) {
+                panic!("{name}, from {recorded}, under {policy}: {difference}");
+            }
         }
     }
 }
@@ -164,4 +179,93 @@ fn is_exact(name: &str, original: &Original) {
 fn pipes_are_replayed_exactly_under_any_policy() {
     is_exact("ping-pong", &Original::named("ping-pong:3?times=200", 2));
     is_exact("hackbench", &Original::named("hackbench:2?pairs=5&loops=20", 2));
+}
+
+#[test]
+fn locks_conditions_and_barriers_are_replayed_exactly_under_any_policy() {
+    for options in ["", r#", "handoff": true"#, r#", "inherit": true"#] {
+        let text = format!(
+            r#"{{ "mutex": {{ "m": {{ "handoff": false{options} }} }},
+              "barrier": {{ "meet": {{ "tasks": 3 }} }},
+              "task": [
+                {{ "name": "worker", "count": 3, "phases": [ {{ "loop": {{ "times": 40, "phases": [
+                    {{ "run": "13us" }}, {{ "lock": "m" }}, {{ "run": "31us" }},
+                    {{ "unlock": "m" }}, {{ "sleep": "5us" }}, {{ "barrier": "meet" }} ] }} }} ] }},
+                {{ "name": "waiter", "phases": [ {{ "loop": {{ "times": 40, "phases": [
+                    {{ "lock": "m" }}, {{ "wait": {{ "condition": "c", "mutex": "m" }} }},
+                    {{ "run": "7us" }}, {{ "unlock": "m" }} ] }} }} ] }},
+                {{ "name": "signaller", "phases": [ {{ "run": "1us" }}, {{ "loop": {{ "times": 200, "phases": [
+                    {{ "sleep": "90us" }}, {{ "lock": "m" }}, {{ "run": "3us" }},
+                    {{ "signal": "c" }}, {{ "unlock": "m" }} ] }} }} ] }} ] }}"#
+        )
+        .replacen(r#""handoff": false, "#, "", 1);
+        is_exact(&format!("locks{options}"), &Original::of(&text, 2));
+    }
+}
+
+#[test]
+fn sleeps_timers_devices_and_yields_are_replayed_exactly_under_any_policy() {
+    let kinds = [
+        (
+            "asleep",
+            r#"{ "name": "asleep", "count": 4, "phases": [ { "loop": { "times": 50, "phases": [
+                { "run": "70us" }, { "sleep": "100us" }, "yield" ] } } ] }"#,
+        ),
+        (
+            "restarting",
+            r#"{ "name": "restarting", "count": 3, "phases": [ { "loop": { "times": 50, "phases": [
+                { "run": "60us" }, { "timer": { "period": "150us" } }, "yield" ] } } ] }"#,
+        ),
+        (
+            "absolute",
+            r#"{ "name": "absolute", "count": 1, "phases": [ { "loop": { "times": 50, "phases": [
+                { "run": "60us" }, { "timer": { "period": "140us", "mode": "absolute" } } ] } } ] },
+            { "name": "other", "count": 1, "phases": [ { "loop": { "times": 50, "phases": [
+                { "run": "60us" }, { "timer": { "period": "111us", "mode": "absolute" } } ] } } ] },
+            { "name": "third", "count": 1, "phases": [ { "loop": { "times": 50, "phases": [
+                { "run": "60us" }, { "timer": { "period": "129us", "mode": "absolute" } } ] } } ] }"#,
+        ),
+        (
+            "reader",
+            r#"{ "name": "reader", "count": 5, "phases": [ { "loop": { "times": 50, "phases": [
+                { "run": "9us" }, { "io": { "device": "disk", "service": "80us" } } ] } } ] }"#,
+        ),
+    ];
+    let of = |tasks: &str| {
+        let devices = if tasks.contains("disk") {
+            r#""device": { "disk": { "channels": 2 } }, "#
+        } else {
+            ""
+        };
+        Original::of(&format!(r#"{{ {devices}"task": [ {tasks} ] }}"#), 2)
+    };
+    for (name, tasks) in kinds {
+        is_exact(name, &of(tasks));
+    }
+    let all = kinds.map(|(_, tasks)| tasks).join(", ");
+    is_exact("all", &of(&all));
+}
+
+#[test]
+fn forks_and_their_ends_are_replayed_exactly_under_any_policy() {
+    for variant in ["threads", "processes", "sleepers"] {
+        let name = format!("pythagoras:40?variant={variant}&alive=15&work=20ms&sleep=90us");
+        is_exact(&name, &Original::named(&name, 2));
+    }
+    is_exact("two-threads", &Original::named("two-threads", 2));
+}
+
+/// What the test is for: the replay of a recorded schedule does something else under another
+/// policy.
+#[test]
+fn the_replay_of_the_schedule_is_another_run_under_another_policy() {
+    let original = Original::named("hackbench:2?pairs=5&loops=20", 2);
+    let (schedule, report) = original.recorded("fifo", true);
+    assert_eq!((report.operations, report.wakeups.total()), (0, 0));
+    let switches = |events: &[Seen]| {
+        events.iter().filter(|(_, _, what)| what.starts_with("switch")).count() as f64
+    };
+    let wanted = switches(&original.events("eevdf"));
+    let found = switches(&events(&schedule, None, &original, "eevdf"));
+    assert!((found / wanted - 1.0).abs() > 0.1, "{found} switches, and {wanted}");
 }

@@ -65,7 +65,7 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
             topology: (0..u32::from(cpus)).map(|cpu| (cpu, 0)).collect(),
             scheduler: "simulated".to_string(),
             causes_of: "all".to_string(),
-            start: 0,
+            start: START,
             overhead: None,
         };
         let mut writer = RecordingWriter {
@@ -106,7 +106,7 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
 
     fn emit(&mut self, time: Time, cpu: CpuId, context: u8, tid: u32, what: What) {
         *self.counts.entry(what.name().to_string()).or_default() += 1;
-        self.events.push(Recorded { time: time.0, cpu: cpu.0, context, tid, what });
+        self.events.push(Recorded { time: clock(time), cpu: cpu.0, context, tid, what });
         if self.events.len() >= 4096 {
             self.hand_over();
         }
@@ -148,7 +148,13 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
                 let by_task = context == WakeContext::Task;
                 let of = self.call_of(current).filter(|_| by_task);
                 let (call, object) = of.map_or((0, 0), |call| {
-                    (number(call.operation).saturating_add(1), self.object_of(call, time, cpu))
+                    // Who waits for a signal wakes nobody but who waits for the mutex.
+                    let tries = match call.tries {
+                        Operation::Await { mutex, .. } => Operation::Unlock(mutex),
+                        tries => tries,
+                    };
+                    let object = self.object_of(InCall { tries, ..call }, time, cpu);
+                    (number(call.operation).saturating_add(1), object)
                 });
                 let what = What::Waking {
                     task: tid(task),
@@ -254,7 +260,7 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
             Operation::Timer { timer, period } => {
                 let what = What::Timer {
                     object: 0,
-                    expiry: self.expiry(timer, period, time).0,
+                    expiry: clock(self.expiry(timer, period, time)),
                     interval: 0,
                 };
                 self.emit(time, cpu, 0, tid(task), what);
@@ -381,6 +387,13 @@ impl<W: Write> Observer for RecordingWriter<'_, W> {
             CallKind::Within(_) | CallKind::Ends { .. } => {}
         }
     }
+}
+
+/// The clock at the beginning; 0 would be unknown.
+const START: u64 = 1;
+
+fn clock(time: Time) -> u64 {
+    time.0.saturating_add(START)
 }
 
 /// The thread id of a task: its number, from 1 on.

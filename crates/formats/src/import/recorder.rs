@@ -17,7 +17,9 @@ pub(super) struct Recorder<'a> {
     tasks: Tasks,
     /// By CPU: the task that was switched in last, once known.
     running: Vec<Option<TaskId>>,
-    /// The clock at the first and at the latest event.
+    /// The clock when the recording began, if that is known; 0 if not.
+    began: u64,
+    /// The clock at the beginning and at the latest event.
     first: Option<u64>,
     latest: u64,
     /// Losses from `PERF_RECORD_LOST` and from `PERF_RECORD_LOST_SAMPLES`: newer kernels count the
@@ -45,6 +47,7 @@ impl<'a> Recorder<'a> {
             trace,
             tasks: Tasks::default(),
             running: Vec::new(),
+            began: 0,
             first: None,
             latest: 0,
             lost_records: 0,
@@ -108,6 +111,11 @@ impl<'a> Recorder<'a> {
         self.report.events.count(&kind);
         self.trace.push(time, record.cpu, kind);
         Ok(())
+    }
+
+    /// The clock when the recording began, before its first event.
+    pub fn begin(&mut self, clock: u64) {
+        self.began = clock;
     }
 
     /// Whether an observer wants calls.
@@ -192,7 +200,8 @@ impl<'a> Recorder<'a> {
 
     #[inline]
     fn advance(&mut self, clock: u64) -> Result<Time, Problem> {
-        let first = *self.first.get_or_insert(clock);
+        let began = Some(self.began).filter(|&began| began > 0 && began <= clock);
+        let first = *self.first.get_or_insert(began.unwrap_or(clock));
         if clock < self.latest {
             return Err(Problem::TimeBackwards { by: Nanos(self.latest.saturating_sub(clock)) });
         }

@@ -23,6 +23,7 @@ pub(super) fn read(file: impl Read, recorder: &mut Recorder<'_>) -> Result<(), (
     recorder.cpus_online = cpu(u64::from(machine.cpus.saturating_sub(1)), 0)?
         .0
         .saturating_add(u16::from(machine.cpus > 0));
+    recorder.begin(machine.start);
     let (calls, is_known) = Calls::new(&machine.architecture);
     if !is_known {
         recorder.report.warnings.push(format!(

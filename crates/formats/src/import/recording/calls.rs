@@ -57,8 +57,9 @@ struct Task {
 struct Periodic {
     timer: u32,
     expiry: u64,
-    period: u64,
     entered: u64,
+    /// The last distance of two expiries.
+    period: Option<u64>,
 }
 
 /// A call that ends.
@@ -200,30 +201,31 @@ impl Calls {
     }
 
     /// A sleep until a time: the next expiry of a timer of this task. If the last one was over
-    /// before the task waited for it and this one is a period after that, late periods restart.
+    /// before the task waited for it, the next one is a period after that, or after then.
     fn sleep_until(&mut self, call: &Ended, expiry: u64) -> Option<Operation> {
+        let Ended { entered, since, .. } = *call;
         let task = self.tasks.entry(call.tid).or_default();
-        let (timer, period) = match task.periodic {
-            None => {
-                let origin = Some(call.since);
-                let new = Timer { origin, late: Late::CatchUp };
-                (add(&mut self.shared.timers, new)?, expiry.saturating_sub(call.entered))
-            }
-            Some(Periodic { timer, expiry: last, period, entered }) => {
-                let restarts = last <= entered && expiry.checked_sub(entered) == Some(period);
-                if restarts && let Some(timer) = self.shared.timers.get_mut(timer as usize) {
-                    timer.late = Late::Restart;
-                }
-                (timer, if restarts { period } else { expiry.saturating_sub(last) })
-            }
+        let Some(known) = task.periodic else {
+            let expiry_since = Time(expiry.saturating_sub(entered.saturating_sub(since.0)));
+            let origin = since.min(expiry_since);
+            let new = Timer { origin: Some(origin), late: Late::CatchUp };
+            let timer = add(&mut self.shared.timers, new)?;
+            task.periodic = Some(Periodic { timer, expiry, entered, period: None });
+            return Some(Operation::Timer { timer, period: expiry_since.since(origin) });
         };
-        let is_first = task.periodic.is_none();
-        task.periodic = Some(Periodic {
-            timer,
-            expiry,
-            period: if is_first { 0 } else { period },
-            entered: call.entered,
-        });
+        let (was_late, timer) = (known.expiry <= known.entered, known.timer);
+        let after = |time: u64| expiry.saturating_sub(time);
+        let (after_expiry, after_call) = (after(known.expiry), after(known.entered));
+        let is_period = |distance| match known.period {
+            Some(period) => distance == period,
+            None => distance % 1_000 == 0, // people give round periods
+        };
+        let restarts = was_late && is_period(after_call) && !is_period(after_expiry);
+        if was_late && let Some(timer) = self.shared.timers.get_mut(timer as usize) {
+            timer.late = if restarts { Late::Restart } else { Late::CatchUp };
+        }
+        let period = if restarts { after_call } else { after_expiry };
+        task.periodic = Some(Periodic { timer, expiry, entered, period: Some(period) });
         Some(Operation::Timer { timer, period: Nanos(period) })
     }
 

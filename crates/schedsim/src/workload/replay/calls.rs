@@ -50,8 +50,9 @@ pub(super) struct Edge {
     woken_at: u32,
 }
 
-/// More sleeps in one call than this are not explained.
-const MOST_SLEEPS: usize = 64;
+/// The most sleeps that are kept of a task of which no call was seen, and of one with calls. More
+/// in one call are not explained.
+const MOST_SLEEPS: [usize; 2] = [64, 1 << 20];
 
 impl Calls {
     /// The task sleeps no more. `start` is when it began, `at` and `woken_at` are the places in both
@@ -60,8 +61,9 @@ impl Calls {
         let asleep_on = self.asleep_on.take();
         if asleep_on.is_some() {
             self.first.get_or_insert(at);
+            self.traced = true;
         }
-        if self.sleeps.len() >= MOST_SLEEPS {
+        if self.sleeps.len() >= MOST_SLEEPS[usize::from(self.traced)] {
             self.sleeps.clear();
         }
         self.sleeps.push(Sleep {
