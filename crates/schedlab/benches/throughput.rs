@@ -17,7 +17,7 @@ use schedsim::{CpuId, Machine, Nanos, Random, TaskId, Time};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use worlds::experiment::{CostOverrides, Recorded, simulate};
+use worlds::experiment::{CostOverrides, Reading, Recorded, simulate};
 
 const RUNS: usize = 7;
 
@@ -95,7 +95,7 @@ fn load(path: &Path) -> Recorded {
     let read = |path: &Path, options: Options, observers: Vec<&mut dyn Observer>| {
         Ok(import::read(path, &options, observers)?)
     };
-    Recorded::load(path, false, CostOverrides::default(), read).expect("a recording")
+    Recorded::load(path, Reading::default(), CostOverrides::default(), read).expect("a recording")
 }
 
 fn replay(recorded: &Recorded, policy: &str) {

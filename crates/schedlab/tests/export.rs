@@ -12,7 +12,7 @@ use schedsim::{Nanos, Time};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use worlds::experiment::{CostOverrides, Recorded, simulate};
+use worlds::experiment::{CostOverrides, Reading, Recorded, simulate};
 
 const WORKLOADS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads");
 const RECORDINGS: [&str; 4] = [
@@ -58,7 +58,7 @@ fn simulate_hackbench(to: &Path) {
         wake: Some(Nanos(2_000)),
     };
     let path = Path::new(WORKLOADS).join(RECORDINGS[1]);
-    let recorded = Recorded::load(&path, false, costs, |path, options, observers| {
+    let recorded = Recorded::load(&path, Reading::default(), costs, |path, options, observers| {
         Ok(import::read(path, &options, observers)?)
     })
     .expect("a recording");

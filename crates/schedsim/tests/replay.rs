@@ -205,7 +205,8 @@ fn kernel_threads_of_a_cpu_stay_there_and_options_restrict_others() {
     let set: CpuSet = [CpuId(1)].into_iter().collect();
     let affinities =
         vec![(TaskMatch::Name("a".into()), set.clone()), (TaskMatch::Process(40), set)];
-    let (workload, report) = build_with(ReplayOptions { affinities }, &infos, 0, &[]);
+    let (workload, report) =
+        build_with(ReplayOptions { affinities, ..Default::default() }, &infos, 0, &[]);
     let places: Vec<Affinity> = workload.tasks.iter().map(|task| task.affinity).collect();
     assert_eq!(
         places,

@@ -43,7 +43,9 @@ use schedsim::trace::Observer;
 use schedsim::{Machine, Nanos};
 use std::ffi::OsString;
 use std::path::Path;
-use worlds::experiment::{Candidate, CostOverrides, Recorded, all_policies, parse_policy};
+use worlds::experiment::{
+    Candidate, CostOverrides, Reading, Recorded, ReplayOf, all_policies, parse_policy,
+};
 use worlds::simulator;
 
 /// A command line with a table as its answer.
@@ -255,9 +257,18 @@ struct CommonArguments {
     /// Use a recording even if it lost more than one event in a hundred
     #[arg(long)]
     allow_lost: bool,
+    /// What of a recording with calls is replayed
+    #[arg(long, value_enum, default_value_t)]
+    replay: ReplayOf,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+}
+
+impl CommonArguments {
+    fn reading(&self) -> Reading {
+        Reading { allow_lost: self.allow_lost, replay: self.replay }
+    }
 }
 
 /// The given parameters, with those of the machine.
@@ -283,7 +294,7 @@ fn load(
     common: &CommonArguments,
     machine: &MachineArguments,
 ) -> Result<Recorded, Error> {
-    Recorded::load(path, common.allow_lost, machine.overrides(), read_with_progress)
+    Recorded::load(path, common.reading(), machine.overrides(), read_with_progress)
 }
 
 /// Reads a recording and shows the progress.

@@ -107,6 +107,25 @@ impl<'a> Subject<'a> {
     }
 }
 
+/// How a recording is read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reading {
+    /// Accept one that lost more than one event in a hundred.
+    pub allow_lost: bool,
+    /// What is replayed.
+    pub replay: ReplayOf,
+}
+
+/// What is replayed of a recording with calls. Other recordings have only a schedule.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
+pub enum ReplayOf {
+    /// The operations of its tasks on shared objects
+    #[default]
+    Program,
+    /// Who slept for how long and who woke whom
+    Schedule,
+}
+
 /// The costs that a user gives, in place of those estimated.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CostOverrides {

@@ -5,7 +5,7 @@ use super::{
     Baseline, Candidate, Capabilities, Defaults, Determinism, Measure, Observed, Program, Run,
     Session, Trial, World, rows_of,
 };
-use crate::experiment::{CostOverrides, Recorded};
+use crate::experiment::{CostOverrides, Reading, Recorded};
 use crate::host::measured::{HostMetric, METRICS, Measured};
 use crate::host::run::{Conditions, Place, Subject};
 use crate::host::traced::Traced;
@@ -353,10 +353,14 @@ fn kept(
     let traced = Traced::record(place, name, subject, class, conditions, &file)?;
     // perf records all CPUs; those that the tasks may not use are no part of this machine.
     let cpus = conditions.cpus.len() as u16;
-    let recorded =
-        Recorded::load(&file, false, CostOverrides::default(), |path, options, observers| {
+    let recorded = Recorded::load(
+        &file,
+        Reading::default(),
+        CostOverrides::default(),
+        |path, options, observers| {
             Ok(Recording { cpus, ..traced.read(path, &options, observers)? })
-        })?;
+        },
+    )?;
     let rows = rows_of(&recorded.summary, &Name::Host)
         .into_iter()
         .map(|row| row.at("recorded", "perf"))

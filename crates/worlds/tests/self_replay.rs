@@ -53,7 +53,7 @@ impl Original {
     }
 
     /// The recording of a run under `policy`, read as a program or as a schedule.
-    fn recorded(&self, policy: &str, schedule: bool) -> (Workload, ReplayReport) {
+    fn recorded(&self, policy: &str, program: bool) -> (Workload, ReplayReport) {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir()
@@ -70,7 +70,7 @@ impl Original {
         let nudge = Some(Nudge::new(NUDGE));
         simulate(&self.workload, nudge, self, policy, &mut writer);
         writer.finish().unwrap();
-        let mut builder = ReplayBuilder::new(ReplayOptions { schedule, ..Default::default() });
+        let mut builder = ReplayBuilder::new(ReplayOptions { program, ..Default::default() });
         let recording = import::read(&path, &ImportOptions::default(), vec![&mut builder]).unwrap();
         fs::remove_file(&path).unwrap();
         builder.share(recording.objects);
@@ -163,7 +163,7 @@ fn difference(one: &[Seen], other: &[Seen]) -> Option<String> {
 /// Recorded under each of the first two policies, it is the same under all.
 fn is_exact(name: &str, original: &Original) {
     for recorded in &POLICIES[..2] {
-        let (program, report) = original.recorded(recorded, false);
+        let (program, report) = original.recorded(recorded, true);
         assert_eq!((report.wakeups.tokens, report.doubted_objects), (0, 0), "{name}: {report:?}");
         for policy in POLICIES {
             let wanted = original.events(policy);
@@ -260,7 +260,7 @@ fn forks_and_their_ends_are_replayed_exactly_under_any_policy() {
 #[test]
 fn the_replay_of_the_schedule_is_another_run_under_another_policy() {
     let original = Original::named("hackbench:2?pairs=5&loops=20", 2);
-    let (schedule, report) = original.recorded("fifo", true);
+    let (schedule, report) = original.recorded("fifo", false);
     assert_eq!((report.operations, report.wakeups.total()), (0, 0));
     let switches = |events: &[Seen]| {
         events.iter().filter(|(_, _, what)| what.starts_with("switch")).count() as f64

@@ -8,7 +8,7 @@ use schedsim::workload::Workload;
 use std::cell::RefCell;
 use std::path::Path;
 use worlds::Determinism;
-use worlds::experiment::{CostOverrides, Subject, simulate};
+use worlds::experiment::{CostOverrides, Reading, Subject, simulate};
 use worlds::load::Closed;
 use worlds::mock::{Mock, command, run};
 use worlds::simulator::Simulator;
@@ -34,10 +34,12 @@ fn program(tasks: &str) -> Program {
 fn recorded() -> Arc<Recorded> {
     let file =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/sqlite-and-xz.perf.data.zst");
-    let recorded =
-        Recorded::load(&file, false, CostOverrides::default(), |path, options, observers| {
-            Ok(import::read(path, &options, observers)?)
-        });
+    let recorded = Recorded::load(
+        &file,
+        Reading::default(),
+        CostOverrides::default(),
+        |path, options, observers| Ok(import::read(path, &options, observers)?),
+    );
     Arc::new(recorded.expect("the recording is bundled"))
 }
 

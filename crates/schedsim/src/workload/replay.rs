@@ -54,8 +54,8 @@ pub struct ReplayOptions {
     /// The affinity of tasks, which scheduling events do not show; the first match of a task
     /// counts.
     pub affinities: Vec<(TaskMatch, CpuSet)>,
-    /// Replay the recorded schedule even if the recording has calls.
-    pub schedule: bool,
+    /// Use the calls of the recording, if it has any: replay the program, not the schedule.
+    pub program: bool,
 }
 
 /// Matches tasks of a recording.
@@ -157,11 +157,11 @@ impl Observer for ReplayBuilder {
     }
 
     fn hears_calls(&self) -> bool {
-        !self.options.schedule
+        self.options.program
     }
 
     fn call(&mut self, call: &Call) {
-        if !self.options.schedule {
+        if self.options.program {
             self.called(call);
         }
     }
@@ -173,7 +173,7 @@ impl ReplayBuilder {
         ReplayBuilder { options, ..ReplayBuilder::default() }
     }
 
-    /// The objects that the recording's operations name.
+    /// The objects that the recording's operations name: needed if it is replayed as a program.
     pub fn share(&mut self, shared: Shared) {
         self.shared = shared;
     }

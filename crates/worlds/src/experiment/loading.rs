@@ -1,8 +1,9 @@
 //! Makes a recording on disk ready for an experiment.
 
-use super::{CostOverrides, Recorded, Subject};
+use super::{CostOverrides, Reading, Recorded, ReplayOf, Subject};
 use formats::import::{Options, Recording};
 use program::Error;
+use results::counted;
 use schedsim::metrics::Metrics;
 use schedsim::trace::Observer;
 use schedsim::workload::{self, CostEstimator, ReplayBuilder, ReplayOptions, UntilEnded};
@@ -18,14 +19,16 @@ impl Recorded {
     /// has ended, as its replays will be.
     pub fn load(
         path: &Path,
-        allow_lost: bool,
+        reading: Reading,
         given: CostOverrides,
         read: impl Fn(&Path, Options, Vec<&mut dyn Observer>) -> Result<Recording, Error>,
     ) -> Result<Recorded, Error> {
+        let Reading { allow_lost, replay } = reading;
         let options = || Options { allow_lost, ..Options::default() };
-        let (mut builder, mut costs) =
-            (ReplayBuilder::new(ReplayOptions::default()), CostEstimator::new());
-        let recording = read(path, options(), vec![&mut builder, &mut costs])?;
+        let program = replay == ReplayOf::Program;
+        let mut builder = ReplayBuilder::new(ReplayOptions { program, ..Default::default() });
+        let mut costs = CostEstimator::new();
+        let mut recording = read(path, options(), vec![&mut builder, &mut costs])?;
         let costs = costs.finish();
         let machine = Machine {
             cpus: recording.cpus,
@@ -35,6 +38,7 @@ impl Recorded {
             wake_cost: given.wake.unwrap_or(costs.wake_cost()),
             ..Machine::ideal(recording.cpus)
         };
+        builder.share(std::mem::take(&mut recording.objects));
         let end = Time(recording.duration.0);
         let (workload, replay) = builder.finish(workload::Recorded {
             tasks: &recording.tasks,
@@ -77,8 +81,12 @@ impl Recorded {
     /// What a reader must know first: lost events, size, and how much of it is guessed.
     pub fn headline(&self) -> String {
         let report = &self.recording.report;
-        let mut text =
-            format!("{}: {} on {} CPUs, ", self.name, self.recording.duration, self.recording.cpus);
+        let mut text = self.explained();
+        let _ = write!(
+            text,
+            "{}: {} on {} CPUs, ",
+            self.name, self.recording.duration, self.recording.cpus
+        );
         let _ = writeln!(
             text,
             "{} tasks, {} events, {} lost; {} bursts, {} of CPU time",
@@ -99,5 +107,32 @@ impl Recorded {
             );
         }
         text
+    }
+
+    /// How much of a program is understood; empty if the schedule is replayed.
+    fn explained(&self) -> String {
+        let report = &self.replay;
+        let Some((explained, tokens)) = report.wakeups.shares().filter(|_| report.operations > 0)
+        else {
+            return String::new();
+        };
+        let pauses = (1.0 - explained - tokens).max(0.0);
+        let mut text = format!(
+            "Replays the program: explained {:.1} % of {} wake-ups; {:.1} % as tokens",
+            100.0 * explained,
+            report.wakeups.total(),
+            100.0 * tokens
+        );
+        if pauses > 0.0 {
+            let _ = write!(text, ", {:.1} % as pauses of their recorded length", 100.0 * pauses);
+        }
+        if report.doubted_objects > 0 {
+            let _ = write!(
+                text,
+                "; from {} more was read than written, which explain nothing",
+                counted(report.doubted_objects as usize, "pipe")
+            );
+        }
+        text + "\n"
     }
 }
