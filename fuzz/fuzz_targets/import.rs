@@ -28,7 +28,7 @@ fuzz_target!(|bytes: &[u8]| {
     let (mut metrics, mut hash, mut costs) =
         (Metrics::new(0), TraceHash::new(), CostEstimator::new());
     let (mut replay, mut intervals) =
-        (ReplayBuilder::new(ReplayOptions::default()), Intervals::default());
+        (ReplayBuilder::new(ReplayOptions { program: true, ..ReplayOptions::default() }), Intervals::default());
     let options = Options { allow_lost: true, ..Options::default() };
     let recording = match read(
         &path,
@@ -48,6 +48,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert!(summary.tasks.iter().all(|task| task.cpu_time <= recording.duration));
     let recorded =
         Recorded { tasks: &recording.tasks, cpus: recording.cpus, end, switch_cost: Nanos::ZERO };
+    replay.share(recording.objects);
     let (workload, _) = replay.finish(recorded);
     assert!(
         workload.demand() <= Nanos(recording.duration.0.saturating_mul(u64::from(recording.cpus)))

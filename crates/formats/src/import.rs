@@ -39,6 +39,7 @@ mod recording;
 mod report;
 mod tasks;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use schedsim::Nanos;
@@ -83,6 +84,8 @@ pub struct Recording {
     pub duration: Nanos,
     /// The objects of the operations in its calls; empty if it has none, or nobody wants them.
     pub objects: Shared,
+    /// The names of the objects of its calls, by the number in [`CallKind::Within`](schedsim::trace::CallKind::Within).
+    pub object_names: BTreeMap<u32, String>,
     /// Numbers of read, skipped and lost events, and warnings.
     pub report: Report,
 }

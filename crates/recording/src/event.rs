@@ -88,6 +88,13 @@ pub mod lock {
     pub const ARRIVE: u16 = 261;
 }
 
+/// Operations of calls that read.
+pub mod read {
+    /// The result is the size of the buffer: the call took as much as there was. Only simulations
+    /// say it.
+    pub const UP_TO: u16 = 1;
+}
+
 /// What an object is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[expect(missing_docs, reason = "the names of Linux")]

@@ -126,6 +126,10 @@ metrics! {
     cpu_ready_length_max: "tasks", Lower, "The largest number of tasks that wait on the CPU.";
     wakes: "count", Neither, "Number of times that one task wakes another.";
     lost_events: "count", Lower, "Events that the recording lost.";
+    explained_wakeups: "1", Higher, "Share of wake-ups of which the replay has the cause.";
+    token_wakeups: "1", Lower, "Share of wake-ups that are replayed as tokens.";
+    object_sleeps: "count", Neither, "Sleeps of tasks in calls about the object.";
+    object_slept_ns: "ns", Neither, "How long tasks slept in calls about the object.";
     // Of a description of a workload.
     offered_load: "1", Neither, "CPU time that arrives per unit of time, over the number of CPUs.";
     gap_ns_mean: "ns", Neither, "Mean time between two arrivals.";

@@ -176,6 +176,8 @@ pub enum SubjectKind {
     Priority,
     /// A CPU.
     Cpu,
+    /// A pipe, socket, futex or another object of system calls.
+    Object,
     /// A kind of difference between two runs.
     Difference,
 }

@@ -20,7 +20,7 @@ use laboratory::sweep::Sweep;
 use program::Error;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use schedsim::metrics::Metrics;
-use schedsim::trace::{Event, Observer, TraceHash};
+use schedsim::trace::{Call, Event, Observer, TraceHash};
 use schedsim::workload::{CostEstimator, Recorded, ReplayBuilder, ReplayOptions};
 use schedsim::{Machine, Nanos, Time};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -89,6 +89,14 @@ impl Observer for Consumers {
             self.lengths.event(event, |_| ());
         }
     }
+
+    fn hears_calls(&self) -> bool {
+        true
+    }
+
+    fn call(&mut self, call: &Call) {
+        self.replay.call(call);
+    }
 }
 
 fn recording(path: &Path) -> Result<(), Error> {
@@ -96,7 +104,7 @@ fn recording(path: &Path) -> Result<(), Error> {
         metrics: Metrics::new(0),
         hash: TraceHash::new(),
         costs: CostEstimator::new(),
-        replay: ReplayBuilder::new(ReplayOptions::default()),
+        replay: ReplayBuilder::new(ReplayOptions { program: true, ..ReplayOptions::default() }),
         occupancy: Occupancy::new(),
         lengths: QueueLengths::new(0),
     };
@@ -106,6 +114,7 @@ fn recording(path: &Path) -> Result<(), Error> {
     consumers.metrics.finish(end);
     let recorded =
         Recorded { tasks: &recording.tasks, cpus: recording.cpus, end, switch_cost: Nanos::ZERO };
+    consumers.replay.share(recording.objects);
     consumers.replay.finish(recorded);
     Ok(())
 }

@@ -10,8 +10,10 @@ use formats::import::{Options, Recording};
 use formats::workload::{Parameters, Workload};
 use program::{Error, print, write_whole};
 use results::{Align, Metric, Results, Row, SubjectKind, Table, World, quantity, registered};
-use schedsim::metrics::{CATALOGUE, Histogram, Metrics, Summary, WakeGraph};
-use schedsim::workload::{CostEstimator, Costs};
+use schedsim::metrics::{CATALOGUE, Histogram, Metrics, ObjectGraph, Summary, WakeGraph};
+use schedsim::workload::{
+    CostEstimator, Costs, Recorded, ReplayBuilder, ReplayOptions, ReplayReport,
+};
 use schedsim::{Nanos, TaskId, Time};
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -58,7 +60,9 @@ struct Inspection {
     recording: Recording,
     summary: Summary,
     graph: WakeGraph,
+    objects: ObjectGraph,
     costs: Costs,
+    replay: ReplayReport,
 }
 
 impl Inspect {
@@ -86,10 +90,24 @@ impl Inspect {
         let (mut metrics, mut graph, mut costs) =
             (Metrics::new(0), WakeGraph::new(), CostEstimator::new());
         let options = Options { allow_lost: self.allow_lost, ..Options::default() };
-        let recording =
-            read_with_progress(path, options, vec![&mut metrics, &mut graph, &mut costs])?;
-        let summary = metrics.finish(Time(recording.duration.0));
-        let inspection = Inspection { recording, summary, graph, costs: costs.finish() };
+        let mut objects = ObjectGraph::new();
+        let mut builder =
+            ReplayBuilder::new(ReplayOptions { program: true, ..ReplayOptions::default() });
+        let mut recording = read_with_progress(
+            path,
+            options,
+            vec![&mut metrics, &mut graph, &mut objects, &mut costs, &mut builder],
+        )?;
+        let end = Time(recording.duration.0);
+        let (summary, costs) = (metrics.finish(end), costs.finish());
+        builder.share(std::mem::take(&mut recording.objects));
+        let (_, replay) = builder.finish(Recorded {
+            tasks: &recording.tasks,
+            cpus: recording.cpus,
+            end,
+            switch_cost: costs.switch_cost(),
+        });
+        let inspection = Inspection { recording, summary, graph, objects, costs, replay };
         let results = Results::new(self.rows(&inspection));
         self.format.print(&results, || self.text(&inspection))
     }
@@ -109,6 +127,27 @@ impl Inspect {
             let value = metric.read(summary);
             Row { note: value.note.map(str::to_string), ..row(registered(metric.id), value.value) }
         }));
+        if let Some((explained, tokens)) = inspection.shares() {
+            rows.push(row(Metric::explained_wakeups, Some(explained)));
+            rows.push(row(Metric::token_wakeups, Some(tokens)));
+        }
+        for (object, waits) in inspection.objects.longest(self.tasks) {
+            let numbers = [
+                (Metric::object_sleeps, waits.count as f64),
+                (Metric::object_slept_ns, waits.slept.0 as f64),
+            ];
+            rows.extend(numbers.map(|(metric, value)| {
+                row(metric, Some(value)).of(SubjectKind::Object, object_name(recording, object))
+            }));
+        }
+        for edge in inspection.objects.strongest(self.tasks) {
+            rows.push(
+                row(Metric::wakes, Some(edge.count as f64))
+                    .of(SubjectKind::Object, object_name(recording, edge.object))
+                    .at("waker", name(recording, edge.waker))
+                    .at("wakee", name(recording, edge.wakee)),
+            );
+        }
         for task in &summary.tasks {
             let info = &recording.tasks[task.task.index()];
             let numbers = [
@@ -142,8 +181,9 @@ impl Inspect {
     }
 
     fn text(&self, inspection: &Inspection) -> String {
-        let Inspection { recording, summary, graph, costs } = inspection;
-        let mut text = recording.report.to_string();
+        let Inspection { recording, summary, graph, costs, .. } = inspection;
+        let mut text = inspection.explained();
+        text += &recording.report.to_string();
         let _ = writeln!(
             text,
             "\n{} on {} CPUs, {} tasks, {}",
@@ -228,6 +268,7 @@ impl Inspect {
         }
         text += &table.to_string();
 
+        text += &self.objects(inspection);
         text += "\nAs a whole\n\n";
         let mut table =
             Table::new([("  metric", Align::Left), ("value", Align::Right), ("", Align::Left)]);
@@ -241,6 +282,64 @@ impl Inspect {
         }
         text + &table.to_string()
     }
+
+    /// Which object woke whom, and what tasks slept on; empty without calls.
+    fn objects(&self, inspection: &Inspection) -> String {
+        let Inspection { recording, objects, .. } = inspection;
+        if recording.report.causes == 0 {
+            return String::new();
+        }
+        let mut text = format!("\nWakeups through objects ({} edges)\n\n", objects.len());
+        let columns = [("  object", Align::Left), ("waker", Align::Left), ("wakee", Align::Left)];
+        let mut table = Table::new(columns.into_iter().chain([("wakes", Align::Right)]));
+        for edge in objects.strongest(self.tasks) {
+            table.row([
+                format!("  {}", object_name(recording, edge.object)),
+                name(recording, edge.waker),
+                name(recording, edge.wakee),
+                edge.count.to_string(),
+            ]);
+        }
+        text += &table.to_string();
+        text += "\nSleeps by object\n\n";
+        let columns = ["sleeps", "slept", "mean"].map(|title| (title, Align::Right));
+        let mut table = Table::new([("  object", Align::Left)].into_iter().chain(columns));
+        for (object, waits) in objects.longest(self.tasks) {
+            table.row([
+                format!("  {}", object_name(recording, object)),
+                waits.count.to_string(),
+                waits.slept.to_string(),
+                Nanos(waits.slept.0 / waits.count.max(1)).to_string(),
+            ]);
+        }
+        text + &table.to_string()
+    }
+}
+
+impl Inspection {
+    /// The shares of explained wake-ups and of tokens, if the recording has calls.
+    fn shares(&self) -> Option<(f64, f64)> {
+        self.replay.wakeups.shares().filter(|_| self.recording.report.causes > 0)
+    }
+
+    fn explained(&self) -> String {
+        let Some((explained, tokens)) = self.shares() else { return String::new() };
+        format!(
+            "explained {:.1} % of {} wake-ups; {:.1} % as tokens\n",
+            100.0 * explained,
+            self.replay.wakeups.total(),
+            100.0 * tokens
+        )
+    }
+}
+
+/// The name of an object of calls.
+fn object_name(recording: &Recording, object: u32) -> String {
+    if object == 0 {
+        return "no object".to_string();
+    }
+    let name = recording.object_names.get(&object).cloned();
+    name.unwrap_or_else(|| format!("object {object}"))
 }
 
 /// The task's name and pid.

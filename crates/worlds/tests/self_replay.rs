@@ -52,24 +52,24 @@ impl Original {
         events(&self.workload, Some(Nudge::new(NUDGE)), self, policy)
     }
 
-    /// The recording of a run under `policy`, read as a program or as a schedule.
-    fn recorded(&self, policy: &str, program: bool) -> (Workload, ReplayReport) {
+    /// Writes the recording of a run under `policy`.
+    fn record(&self, policy: &str) -> PathBuf {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir()
             .join(format!("schedlab-self-replay-{}-{number}.rec", std::process::id()));
-        let tasks = infos(&self.workload);
-        let cpus = self.machine.cpus;
-        let mut writer = RecordingWriter::new(
-            BufWriter::new(File::create(&path).unwrap()),
-            &tasks,
-            &self.workload.shared,
-            cpus,
-        )
-        .unwrap();
+        let (tasks, shared) = (infos(&self.workload), &self.workload.shared);
+        let file = BufWriter::new(File::create(&path).unwrap());
+        let mut writer = RecordingWriter::new(file, &tasks, shared, self.machine.cpus).unwrap();
         let nudge = Some(Nudge::new(NUDGE));
         simulate(&self.workload, nudge, self, policy, &mut writer);
         writer.finish().unwrap();
+        path
+    }
+
+    /// The recording of a run under `policy`, read as a program or as a schedule.
+    fn recorded(&self, policy: &str, program: bool) -> (Workload, ReplayReport) {
+        let (path, cpus) = (self.record(policy), self.machine.cpus);
         let mut builder = ReplayBuilder::new(ReplayOptions { program, ..Default::default() });
         let recording = import::read(&path, &ImportOptions::default(), vec![&mut builder]).unwrap();
         fs::remove_file(&path).unwrap();
@@ -179,6 +179,13 @@ fn is_exact(name: &str, original: &Original) {
 fn pipes_are_replayed_exactly_under_any_policy() {
     is_exact("ping-pong", &Original::named("ping-pong:3?times=200", 2));
     is_exact("hackbench", &Original::named("hackbench:2?pairs=5&loops=20", 2));
+    let partial = r#"{ "pipe": { "p": { "capacity": 1048576 } }, "task": [
+        { "name": "writer", "count": 3, "phases": [ { "loop": { "times": 60, "phases": [
+            { "run": "5us" }, { "write": { "pipe": "p", "bytes": 3000 } } ] } } ] },
+        { "name": "reader", "phases": [ { "loop": { "times": 40, "phases": [
+            { "run": "20us" },
+            { "read": { "pipe": "p", "bytes": 9000, "partial": true } } ] } } ] } ] }"#;
+    is_exact("partial", &Original::of(partial, 2));
 }
 
 #[test]
@@ -268,4 +275,75 @@ fn the_replay_of_the_schedule_is_another_run_under_another_policy() {
     let wanted = switches(&original.events("eevdf"));
     let found = switches(&events(&schedule, None, &original, "eevdf"));
     assert!((found / wanted - 1.0).abs() > 0.1, "{found} switches, and {wanted}");
+}
+
+/// Any events at all, in the form of a recording: read and simulated, or refused, without a panic.
+#[test]
+fn a_changed_recording_is_replayed_or_refused_without_a_panic() {
+    let original = Original::of(
+        r#"{ "task": [
+            { "name": "a", "count": 2, "phases": [ { "loop": { "times": 5, "phases": [
+                { "run": "9us" }, { "lock": "m" }, { "write": { "pipe": "p", "bytes": 10 } },
+                { "unlock": "m" }, { "timer": { "period": "30us" } }, { "barrier": "b" } ] } } ] },
+            { "name": "b", "phases": [ { "fork": "c" }, { "loop": { "times": 5, "phases": [
+                { "read": { "pipe": "p", "bytes": 20 } } ] } }, { "join": "c" } ] },
+            { "name": "c", "forked": true, "phases": [ { "run": "50us" } ] } ] }"#,
+        2,
+    );
+    let path = original.record("eevdf");
+    let mut events = Vec::new();
+    let mut reader = recording::Reader::new(File::open(&path).unwrap()).unwrap();
+    reader.read(|_, event| events.push(*event)).unwrap();
+    let machine = reader.machine().clone();
+    let mut random = 1u64;
+    let mut draw = move |below: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (random >> 33) as usize % below
+    };
+    let mut replayed = 0;
+    for _ in 0..400 {
+        let mut changed = events.clone();
+        for _ in 0..1 + draw(6) {
+            let (at, from) = (draw(changed.len()), draw(events.len()));
+            match draw(4) {
+                0 => drop(changed.remove(at)),
+                1 => changed[at].what = events[from].what,
+                2 => changed[at].tid = events[from].tid,
+                _ => {
+                    let mut bytes = changed[at].bytes();
+                    bytes[16 + draw(24)] = [0, 1, 2, 0xff][draw(4)];
+                    if let Some(event) = recording::Event::parse(&bytes) {
+                        changed[at] = event;
+                    }
+                }
+            }
+        }
+        let mut writer = recording::Writer::new(File::create(&path).unwrap(), &machine).unwrap();
+        writer.events(&changed).unwrap();
+        writer.end(&recording::End::default()).unwrap();
+        let mut builder = ReplayBuilder::new(ReplayOptions { program: true, ..Default::default() });
+        let options = ImportOptions { allow_lost: true, ..ImportOptions::default() };
+        let Ok(read) = import::read(&path, &options, vec![&mut builder]) else { continue };
+        builder.share(read.objects);
+        let end = Time(read.duration.0);
+        let recorded = Recorded {
+            tasks: &read.tasks,
+            cpus: read.cpus.max(1),
+            end,
+            switch_cost: schedsim::Nanos::ZERO,
+        };
+        let (program, _) = builder.finish(recorded);
+        let policy = parse_policy("take:rr").unwrap();
+        let options = Options { seed: 1, until: Time(100_000_000) };
+        let outcome = simulate_named(
+            (&program, None),
+            &Machine::ideal(2),
+            &policy,
+            options,
+            Trace::new(vec![]),
+        );
+        replayed += u32::from(outcome.is_ok());
+    }
+    fs::remove_file(&path).unwrap();
+    assert!(replayed > 100, "{replayed} of 400 are replayed");
 }

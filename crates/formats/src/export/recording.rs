@@ -4,11 +4,11 @@
 //! An operation becomes a system call on an object, or a call of a library of locks. A replay of
 //! the file must do what the simulated workload does, under any policy; the tests hold it to that.
 
-use ::recording::{Class, Counts, End, Event as Recorded, Machine, What, Writer, lock};
+use ::recording::{Class, Counts, End, Event as Recorded, Machine, What, Writer, lock, read};
 use schedsim::trace::{
     Call, CallKind, Event, EventKind, Observer, PrevState, TaskInfo, WakeContext,
 };
-use schedsim::workload::{Late, Operation, Shared};
+use schedsim::workload::{Late, Operation, Shared, Until};
 use schedsim::{CpuId, Nanos, TaskId, Time};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -293,9 +293,11 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
         let Some(call) = self.calls.get_mut(task.index()).and_then(Option::take) else { return };
         let object = self.object_of(InCall { tries: call.operation, ..call }, time, cpu);
         let (result, op) = match call.operation {
-            Operation::Read { bytes, .. } | Operation::Write { bytes, .. } => {
-                (bytes.try_into().unwrap_or(i64::MAX), 0)
+            Operation::Read { bytes, until, .. } => {
+                let op = if until == Until::Any { read::UP_TO } else { 0 };
+                (bytes.try_into().unwrap_or(i64::MAX), op)
             }
+            Operation::Write { bytes, .. } => (bytes.try_into().unwrap_or(i64::MAX), 0),
             Operation::Lock(_) => (0, lock::LOCK),
             Operation::Unlock(_) => (0, lock::UNLOCK),
             Operation::Await { .. } => (0, lock::WAIT),

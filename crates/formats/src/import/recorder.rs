@@ -4,6 +4,7 @@ use schedsim::admission::LONGEST;
 use schedsim::trace::{Call, CallKind, EventKind, PrevState, Sink, Trace};
 use schedsim::workload::Shared;
 use schedsim::{CpuId, Nanos, TaskId, Time};
+use std::collections::BTreeMap;
 
 use super::Recording;
 use super::error::{Place, Problem};
@@ -30,6 +31,8 @@ pub(super) struct Recorder<'a> {
     pub cpus_online: u16,
     /// The objects of the operations in the file's calls.
     pub objects: Shared,
+    /// The names of the objects of its calls.
+    pub object_names: BTreeMap<u32, String>,
     pub report: Report,
 }
 
@@ -54,6 +57,7 @@ impl<'a> Recorder<'a> {
             lost_samples: 0,
             cpus_online: 0,
             objects: Shared::default(),
+            object_names: BTreeMap::new(),
             report: Report::default(),
         }
     }
@@ -194,6 +198,7 @@ impl<'a> Recorder<'a> {
             cpus,
             duration: Nanos(self.latest.saturating_sub(first)),
             objects: self.objects,
+            object_names: self.object_names,
             report,
         })
     }

@@ -11,8 +11,8 @@ use super::record::{self, Current, NamedTask, Record, Sched};
 use super::recorder::{Lost, Recorder};
 use ::recording::{Counts, Damage, Event, Machine, Outcome, Reader, What};
 use calls::{Calls, Ended};
-use schedsim::CpuId;
 use schedsim::trace::{CallKind, PrevState, WakeContext};
+use schedsim::{CpuId, Nanos};
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 
@@ -32,8 +32,11 @@ pub(super) fn read(file: impl Read, recorder: &mut Recorder<'_>) -> Result<(), (
             machine.architecture
         ));
     }
-    let mut reading = Reading { recorder, calls, names: HashMap::new(), counts: BTreeMap::new() };
+    let cost = machine.overhead.map_or(Nanos::ZERO, |overhead| cost_of(overhead.call_ns));
+    let mut reading =
+        Reading { recorder, calls, cost, names: HashMap::new(), counts: BTreeMap::new() };
     let outcome = reader.try_read(|at, event| reading.take(at, event))?;
+    reading.recorder.object_names = reading.calls.names();
     reading.recorder.objects = std::mem::take(&mut reading.calls.shared);
     reading.finish(&machine, outcome)?;
     Ok(())
@@ -57,6 +60,8 @@ impl From<Failure> for (Place, Problem) {
 struct Reading<'r, 'a> {
     recorder: &'r mut Recorder<'a>,
     calls: Calls,
+    /// What recording a call took.
+    cost: Nanos,
     /// The name of each task, filled up with zeros.
     names: HashMap<u32, [u8; 16]>,
     /// The events in the file, by kind.
@@ -158,7 +163,12 @@ impl Reading<'_, '_> {
         let Some(since) = self.recorder.since(ended.entered) else { return };
         ended.since = since;
         let returned = self.calls.end(&ended, |pid| self.recorder.task_of(pid));
-        self.recorder.call(event.time, cpu, ended.tid, CallKind::Ends { since, returned });
+        self.recorder.call(
+            event.time,
+            cpu,
+            ended.tid,
+            CallKind::Ends { since, returned, recording: self.cost },
+        );
     }
 
     /// Holds the file against the recorder's own counters.
@@ -196,6 +206,15 @@ impl Reading<'_, '_> {
         self.recorder.lose(Lost::Records(counts.lost()));
         Ok(())
     }
+}
+
+/// The CPU time that recording a call took. No recorder needs a hundred microseconds.
+fn cost_of(call_ns: f64) -> Nanos {
+    const MOST: f64 = 100_000.0;
+    let is_plausible = (0.0..MOST).contains(&call_ns);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is in range")]
+    let cost = if is_plausible { Nanos(call_ns.round() as u64) } else { Nanos::ZERO };
+    cost
 }
 
 /// Refuses a file of which the recorder counted other events than there are.

@@ -5,7 +5,7 @@
 //! call has done when it ends. [`Observer::call`](super::Observer::call) receives both.
 
 use crate::workload::Operation;
-use crate::{CpuId, TaskId, Time};
+use crate::{CpuId, Nanos, TaskId, Time};
 
 /// A moment in a call of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,6 +38,8 @@ pub enum CallKind {
         since: Time,
         /// What it did.
         returned: Returned,
+        /// The CPU time that recording it took, which is not the task's.
+        recording: Nanos,
     },
 }
 

@@ -7,7 +7,7 @@ use results::counted;
 use schedsim::metrics::Metrics;
 use schedsim::trace::Observer;
 use schedsim::workload::{self, CostEstimator, ReplayBuilder, ReplayOptions, UntilEnded};
-use schedsim::{Machine, Time};
+use schedsim::{Machine, Nanos, Time};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -133,6 +133,14 @@ impl Recorded {
                 counted(report.doubted_objects as usize, "pipe")
             );
         }
-        text + "\n"
+        text += "\n";
+        if report.recording_time > Nanos::ZERO {
+            let _ = writeln!(
+                text,
+                "{} of CPU time are taken off: recording the calls took it",
+                report.recording_time
+            );
+        }
+        text
     }
 }

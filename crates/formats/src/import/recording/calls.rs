@@ -4,11 +4,14 @@
 //! for and whom it wakes stays as recorded.
 
 use super::numbers::{self, Name};
-use ::recording::{Class, What, lock};
+use ::recording::{Class, What, lock, read};
 use schedsim::trace::Returned;
-use schedsim::workload::{Barrier, Device, Group, Late, Mutex, Operation, Pipe, Shared, Timer};
+use schedsim::workload::Call::Begins;
+use schedsim::workload::{
+    Barrier, Device, Group, Late, Mutex, Operation, Pipe, Shared, Timer, Until,
+};
 use schedsim::{Nanos, TaskId, Time};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// The capacity of a pipe that nobody changed.
 const PIPE_CAPACITY: u64 = 65_536;
@@ -87,6 +90,34 @@ impl Calls {
         (calls, numbers.is_some())
     }
 
+    /// The names of the objects, by number: what each is, and its inode if it has one.
+    pub fn names(&self) -> BTreeMap<u32, String> {
+        let name = |(id, object): (&u64, &Object)| {
+            let number = u32::try_from(*id).ok()?;
+            let what = match object.class {
+                Class::Pipe => "pipe",
+                Class::UnixSocket => "unix socket",
+                Class::InternetSocket => "internet socket",
+                Class::Socket => "socket",
+                Class::File => "file",
+                Class::Device => "device",
+                Class::Eventfd => "eventfd",
+                Class::Epoll => "epoll set",
+                Class::Timerfd => "timerfd",
+                Class::Signalfd => "signalfd",
+                Class::Pidfd => "pidfd",
+                Class::Anonymous => "anonymous file",
+                Class::Futex => "futex",
+            };
+            // Anonymous files share one inode, and a futex has none.
+            let has_inode =
+                matches!(object.class, Class::Pipe | Class::File | Class::Device | Class::Socket);
+            let which = if has_inode { object.inode } else { *id };
+            Some((number, format!("{what} {which}")))
+        };
+        self.objects.iter().filter_map(name).collect()
+    }
+
     /// An event that belongs to a call.
     pub fn take(&mut self, tid: u32, what: &What) {
         match *what {
@@ -143,8 +174,11 @@ impl Calls {
         })?;
         let Place::Pipe(pipe) = place else { return None };
         Some(match name {
-            Name::Write => Operation::Write { pipe, bytes },
-            _ => Operation::Read { pipe, bytes },
+            Name::Write => Operation::Write { pipe, bytes, call: Begins },
+            _ => {
+                let until = if call.op == read::UP_TO { Until::Any } else { Until::All };
+                Operation::Read { pipe, bytes, until, call: Begins }
+            }
         })
     }
 

@@ -9,7 +9,7 @@ use super::log::{Deed, Did};
 use super::task::{Status, Task};
 use super::{ReplayBuilder, log};
 use crate::trace::{Call, CallKind, Returned};
-use crate::workload::{Operation, Shared};
+use crate::workload::{Operation, Shared, Until};
 use crate::{TaskId, Time};
 use std::collections::BTreeMap;
 
@@ -91,9 +91,12 @@ impl ReplayBuilder {
         let Call { time, cpu, task, kind } = *call;
         match kind {
             CallKind::Within(object) => self.within = Some((task, object)),
-            CallKind::Ends { since, returned } if self.meet(task) => {
+            CallKind::Ends { since, returned, recording } if self.meet(task) => {
                 self.is_on_if_new(cpu, task, time);
-                self.returned(task, time, since, returned);
+                let state = &mut self.tasks[task.index()];
+                state.charge(time);
+                self.report.recording_time += state.take_off(recording);
+                self.returned(task, since, returned);
             }
             CallKind::Ends { .. } | CallKind::Performs(_) | CallKind::Done | CallKind::Yields => {}
         }
@@ -107,10 +110,9 @@ impl ReplayBuilder {
         self.is_on(cpu, task, time);
     }
 
-    fn returned(&mut self, task: TaskId, time: Time, since: Time, returned: Returned) {
+    fn returned(&mut self, task: TaskId, since: Time, returned: Returned) {
         let state = &mut self.tasks[task.index()];
         state.calls.traced = true;
-        state.charge(time);
         let sleeps = std::mem::take(&mut state.calls.sleeps);
         let first = state.calls.first.take();
         let inside = || sleeps.iter().filter(|sleep| sleep.start >= since);
@@ -165,12 +167,14 @@ impl ReplayBuilder {
     pub(super) fn doubt_pipes(&mut self, shared: &Shared) -> Vec<bool> {
         let mut balance: BTreeMap<u32, i128> = BTreeMap::new();
         for (_, _, deed) in self.tasks.iter().flat_map(|task| task.log.places()) {
-            match deed {
-                Deed::Called { did: Did::Operation(Operation::Write { pipe, bytes }), .. } => {
+            let Deed::Called { did: Did::Operation(operation), .. } = deed else { continue };
+            match operation {
+                Operation::Write { pipe, bytes, .. } => {
                     *balance.entry(pipe).or_default() += i128::from(bytes);
                 }
-                Deed::Called { did: Did::Operation(Operation::Read { pipe, bytes }), .. } => {
-                    *balance.entry(pipe).or_default() -= i128::from(bytes);
+                Operation::Read { pipe, bytes, until, .. } => {
+                    let least = if until == Until::Any { 1 } else { bytes };
+                    *balance.entry(pipe).or_default() -= i128::from(least);
                 }
                 _ => {}
             }

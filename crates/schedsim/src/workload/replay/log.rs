@@ -226,11 +226,13 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::{Call, Until};
 
     #[test]
     fn every_deed_is_read_as_it_was_pushed() {
         let kinds = [Kind::Task, Kind::Softirq, Kind::Unknown];
-        let read = Operation::Read { pipe: 5, bytes: u64::MAX };
+        let read =
+            Operation::Read { pipe: 5, bytes: u64::MAX, until: Until::Any, call: Call::Begins };
         let mut deeds = vec![
             Deed::Ran { switches: 3 },
             Deed::Explained { slept: true },

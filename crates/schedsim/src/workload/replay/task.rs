@@ -93,6 +93,13 @@ impl Task {
         }
     }
 
+    /// Takes up to `time` off its run since the last deed. Returns how much that was.
+    pub fn take_off(&mut self, time: Nanos) -> Nanos {
+        let taken = time.min(self.run);
+        self.run -= taken;
+        taken
+    }
+
     /// Logs a deed, with the run since the last one.
     #[inline]
     pub fn put(&mut self, deed: Deed) -> u32 {
