@@ -3,6 +3,7 @@
 //!
 //! An operation becomes a system call on an object, or a call of a library of locks. A replay of
 //! the file must do what the simulated workload does, under any policy; the tests hold it to that.
+//! Sockets and event counters become calls without an object: they are replayed as tokens.
 
 use ::recording::{Class, Counts, End, Event as Recorded, Machine, What, Writer, lock, read};
 use schedsim::trace::{
@@ -66,7 +67,7 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
             scheduler: "simulated".to_string(),
             causes_of: "all".to_string(),
             start: START,
-            overhead: None,
+            ..Machine::default()
         };
         let mut writer = RecordingWriter {
             writer: Some(Writer::new(to, &machine)?),
@@ -225,6 +226,7 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
             Operation::Arrive(_)
             | Operation::Join(_)
             | Operation::Timer { .. }
+            | Operation::SleepUntil(_)
             | Operation::Io { .. } => true,
             _ => false,
         };
@@ -263,6 +265,10 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
                     expiry: clock(self.expiry(timer, period, time)),
                     interval: 0,
                 };
+                self.emit(time, cpu, 0, tid(task), what);
+            }
+            Operation::SleepUntil(until) => {
+                let what = What::Timer { object: 0, expiry: clock(until), interval: 0 };
                 self.emit(time, cpu, 0, tid(task), what);
             }
             Operation::Io { service, .. } => {
@@ -304,7 +310,7 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
             Operation::Signal(_) => (0, lock::SIGNAL),
             Operation::Broadcast(_) => (0, lock::BROADCAST),
             Operation::Arrive(_) => (0, lock::ARRIVE),
-            Operation::Timer { .. } => (0, 1),
+            Operation::Timer { .. } | Operation::SleepUntil(_) => (0, 1),
             _ => (0, 0),
         };
         let duration = time.since(call.begun).0;
@@ -409,7 +415,7 @@ fn number(operation: Operation) -> u16 {
         Operation::Read { .. } => READ,
         Operation::Write { .. } => WRITE,
         Operation::Io { .. } => PREAD,
-        Operation::Timer { .. } => CLOCK_NANOSLEEP,
+        Operation::Timer { .. } | Operation::SleepUntil(_) => CLOCK_NANOSLEEP,
         Operation::Join(_) => WAITID,
         _ => FUTEX,
     }
