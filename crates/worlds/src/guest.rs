@@ -442,13 +442,13 @@ impl World for GuestWorld {
             Driver::of(&trial.candidate)?.require(&kernel)?;
         }
         self.found = Some(Found { kernel, qemu, lockstep });
-        let mut seen: Vec<(Driver, u16)> = Vec::new();
+        let mut seen: Vec<(Driver, u16, Option<&[String]>)> = Vec::new();
         for trial in trials {
-            let of = (Driver::of(&trial.candidate)?, trial.cpus);
+            let of = (Driver::of(&trial.candidate)?, trial.cpus, trial.program.command());
             if seen.contains(&of) {
                 continue;
             }
-            let guest = self.guest(&of.0, of.1)?;
+            let guest = self.guest(&of.0, of.1, of.2)?;
             lock.as_deref().map_or(Ok(()), |lock| pins::expect(lock, &guest))?;
             self.inputs.extend(pins::of(&guest));
             seen.push(of);

@@ -1,6 +1,6 @@
 //! How an image is started that is no Linux of ours: nothing is added to it.
 
-use super::{FEATURES, MODEL, Qemu, confine, option};
+use super::{FEATURES, Limits, MODEL, Qemu, confine, option};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -32,7 +32,7 @@ impl Qemu {
         let marks = option(",marks=", bare.marks);
         command.arg("-plugin").arg(option("file=", bare.library) + &marks);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        confine(&mut command);
+        confine(&mut command, Limits::of(bare.memory));
         command
     }
 }
