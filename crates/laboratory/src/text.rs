@@ -157,6 +157,7 @@ impl ExperimentText<'_, '_> {
         }
         text += &parts::recorded(section);
         text += &parts::shares(section);
+        text += &parts::functions(&[section], self.settings.parts);
         if !section.notes.is_empty() {
             let _ = write!(text, "\n{}", section.notes);
         }

@@ -146,6 +146,8 @@ metrics! {
         "Instructions from one yield to the next, all code included.";
     instructions_per_yield_in_function: "instructions", Lower,
         "The part of these instructions in one function.";
+    instructions_in_function: "instructions", Neither,
+        "Instructions of a whole workload in one function, on one CPU.";
     instructions_per_yield_base: "instructions", Lower,
         "The constant of the fit base + per_doubling * log2 tasks.";
     instructions_per_yield_per_doubling: "instructions", Lower, "The slope of that fit.";

@@ -53,6 +53,11 @@ pub fn run(
     report(&Event::JobStart { job: number, name: job.name.clone(), ns: clock::now() });
     tracing.as_ref().map_or(Ok(()), Tracing::start)?;
     let before = Usage::of_process();
+    let marked = job.marked.then(|| {
+        let begin = clock::now();
+        clock::mark(true);
+        begin
+    });
     services.iter().for_each(Service::announce_job);
     // Beside real-time tasks an ordinary thread does not run in time to end them. Elsewhere this one
     // stays ordinary: a scheduler sees its tasks begin as those of any program.
@@ -67,6 +72,10 @@ pub fn run(
         open_gate(stage);
         wait_until_done(stage);
     }
+    let marked = marked.map(|begin| {
+        clock::mark(false);
+        clock::now() - begin
+    });
     let used = stage.shared.used.with(Usage::of_process().since(before));
     if let Some(tracing) = &tracing {
         if guest::is_guest() && !guest::has_one_cpu() && stage.program.duration.is_none() {
@@ -78,6 +87,10 @@ pub fn run(
     let end = outcome::end(stage, number);
     stage.failure()?;
     outcome::samples(stage, number).iter().for_each(report);
+    if let Some(ns) = marked {
+        let operations = stage.shared.total(stage.program.sampled);
+        report(&Event::Sample { job: number, ns, operations });
+    }
     if let Some(tracing) = tracing {
         match tracing.lost()? {
             0 => {}

@@ -113,6 +113,10 @@ pub struct Job {
     /// Whether to record the kernel's scheduling events, which takes instructions.
     #[serde(default)]
     pub trace: bool,
+    /// Whether instructions can be counted by address from the release of the tasks to their end:
+    /// one window, which is reported as a sample.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub marked: bool,
     /// What this run of it differs by.
     #[serde(default, skip_serializing_if = "Nudge::is_none")]
     pub nudge: Nudge,
@@ -152,6 +156,7 @@ impl Job {
             class,
             windows: None,
             trace: false,
+            marked: false,
             nudge: Nudge::default(),
             command: None,
         }

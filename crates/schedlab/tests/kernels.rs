@@ -25,10 +25,16 @@ impl Laboratory {
     fn new() -> Laboratory {
         let place = Laboratory(tempfile::tempdir().unwrap());
         for tool in ["flex", "bison", "bc"] {
-            let path = place.file(&format!("bin/{tool}"), "#!/bin/sh\n");
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+            place.program(tool, "");
         }
         place
+    }
+
+    /// A script by this name in its path.
+    fn program(&self, name: &str, script: &str) -> PathBuf {
+        let path = self.file(&format!("bin/{name}"), format!("#!/bin/sh\n{script}\n"));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -56,15 +62,26 @@ bzImage:\n\t@echo $(KBUILD_BUILD_TIMESTAMP) $(ARCH) >> $(O)/built\n\
         self.at(name)
     }
 
-    fn run(&self, arguments: &[&str], more: &[&Path]) -> Output {
+    fn command(&self, arguments: &[&str], more: &[&Path]) -> Command {
         let path = std::env::var("PATH").unwrap();
-        Command::new(env!("CARGO_BIN_EXE_schedlab"))
-            .args(arguments)
-            .args(more)
-            .env("PATH", format!("{path}:{}", self.at("bin").display()))
-            .env("XDG_CACHE_HOME", self.at("cache"))
-            .output()
-            .expect("the program starts")
+        let mut command = Command::new(env!("CARGO_BIN_EXE_schedlab"));
+        command.args(arguments).args(more).env("XDG_CACHE_HOME", self.at("cache"));
+        command.env("PATH", format!("{path}:{}", self.at("bin").display()));
+        command
+    }
+
+    fn run(&self, arguments: &[&str], more: &[&Path]) -> Output {
+        self.command(arguments, more).output().expect("the program starts")
+    }
+
+    /// With the schedulers' program `scx`, and with its own programs before all others.
+    fn fails_under(&self, scx: &Path, arguments: &[&str], more: &[&Path], words: &[&str]) {
+        let path = format!("{}:{}", self.at("bin").display(), std::env::var("PATH").unwrap());
+        let mut command = self.command(arguments, more);
+        let output = command.env("SCHEDLAB_SCX", scx).env("PATH", path).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        words.iter().for_each(|word| assert!(said.contains(word), "{word:?} is not in {said}"));
     }
 
     fn fails(&self, code: i32, arguments: &[&str], more: &[&Path], words: &[&str]) {
@@ -151,6 +168,41 @@ fn what_a_kernel_does_not_know_is_refused_by_name() {
     }
 }
 
+/// What is counted by function is what the clock counts, and counting changes no number.
+#[test]
+fn the_functions_of_a_workload_add_up_to_its_makespan() {
+    if image("6.18").is_none() {
+        return;
+    }
+    let workload = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/kernels/wake-up.toml");
+    let of = |more: &[&str]| {
+        let mut schedlab = Command::new(env!("CARGO_BIN_EXE_schedlab"));
+        schedlab.args(["compare", workload, "--on", "vm", "--ensemble", "1", "--format", "json"]);
+        rows(&schedlab.args(more).output().unwrap())
+    };
+    let makespan = |rows: &[Value]| {
+        let row =
+            rows.iter().find(|row| row["metric"] == "makespan_ns" && row["subject"].is_null());
+        row.unwrap()["value"].as_f64().unwrap()
+    };
+    let (plain, split) = (of(&[]), of(&["--functions", "5"]));
+    let functions: Vec<(String, f64)> = split
+        .iter()
+        .filter(|row| row["metric"] == "instructions_in_function")
+        .map(|row| (row["subject"].as_str().unwrap().to_string(), row["value"].as_f64().unwrap()))
+        .collect();
+    let all: f64 = functions.iter().map(|(_, count)| count).sum();
+    let apart = all / makespan(&split) - 1.0;
+    assert!(apart.abs() < 0.02, "{all} instructions are {apart} apart from the makespan");
+    // The two no-operations that mark the window are all that is added.
+    assert!((makespan(&split) / makespan(&plain) - 1.0).abs() < 0.005);
+    let count = |name: &str| functions.iter().find(|(of, _)| of == name).map_or(0.0, |(_, n)| *n);
+    for name in ["try_to_wake_up", "__schedule", "anon_pipe_write"] {
+        assert!(count(name) > 2_000.0 * 10.0, "{name}: {}", count(name));
+    }
+    assert!(!plain.iter().any(|row| row["metric"] == "instructions_in_function"));
+}
+
 #[test]
 fn sources_are_built_once_for_each_content_and_configuration() {
     let place = Laboratory::new();
@@ -212,6 +264,53 @@ fn a_configuration_that_the_sources_do_not_take_is_refused_by_name() {
     fs::remove_file(tree.join("image")).unwrap();
     place.fails(3, &base, &[&tree], &["kernel 6.1.192 in", "does not build", "image"]);
     assert_eq!(fs::read_dir(place.at("cache/schedlab/kernels")).unwrap().count(), 0, "all gone");
+}
+
+#[test]
+fn a_file_that_guests_cannot_boot_is_refused_with_what_it_is() {
+    let place = Laboratory::new();
+    place.program("qemu-system-x86_64", "echo QEMU emulator version 7.2.22");
+    let scx = place.program("schedlab-scx", "echo bpf:rr");
+    let refused = |file: &Path, policy: &str, words: &[&str]| {
+        let policy = ["--policy", policy, "--kernel"].map(Path::new);
+        place.fails_under(&scx, &YIELD, &[&policy[..], &[file]].concat(), words);
+    };
+    let mut arm = vec![0; 4096];
+    arm[0x38..0x3c].copy_from_slice(b"ARM\x64");
+    refused(&place.file("arm", arm), "kernel:other", &["arm: a kernel for arm64", "x86-64"]);
+    let mut old = hollow();
+    old[0x236] = 0;
+    refused(&place.file("old", old), "kernel:other", &["a kernel for 32-bit x86"]);
+    refused(&place.file("text", "a text"), "kernel:other", &["not a bzImage"]);
+    // What it was built with says its configuration, which lies beside it.
+    let needs = "CONFIG_SERIAL_8250_CONSOLE CONFIG_BLK_DEV_INITRD CONFIG_X86_IOPL_IOPERM \
+                 CONFIG_BINFMT_ELF CONFIG_DEVTMPFS";
+    let config: String = needs.split(' ').map(|option| format!("{option}=y\n")).collect();
+    let kernel = place.file("own/bzImage", hollow());
+    place.file("own/.config", config.replace("CONFIG_DEVTMPFS=y", "CONFIG_DEVTMPFS=m"));
+    refused(&kernel, "kernel:other", &["without device files (CONFIG_DEVTMPFS=y)"]);
+    place.file("own/.config", format!("{config}CONFIG_SCHED_CLASS_EXT=y\n"));
+    refused(&kernel, "bpf:rr", &["built without BTF (CONFIG_DEBUG_INFO_BTF=y)"]);
+    place.file("own/.config", &config);
+    refused(&kernel, "bpf:rr", &["built without sched_ext (CONFIG_SCHED_CLASS_EXT=y)"]);
+}
+
+#[test]
+fn without_qemu_or_with_an_old_one_nothing_is_fetched_or_built_in_vain() {
+    let place = Laboratory::new();
+    let kernel = place.file("bzImage", hollow());
+    let kernel = ["--kernel".as_ref(), kernel.as_path()];
+    let said = |path: &Path| {
+        let mut schedlab = Command::new(env!("CARGO_BIN_EXE_schedlab"));
+        let output = schedlab.args(YIELD).args(kernel).env("PATH", path).output().unwrap();
+        assert_eq!(output.status.code(), Some(77));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let missing = said(&place.at("bin"));
+    assert!(missing.contains("qemu-system-x86_64 is missing; install it with"), "{missing}");
+    place.program("qemu-system-x86_64", "echo QEMU emulator version 6.2.0");
+    let old = said(&place.at("bin"));
+    assert!(old.contains("version 6.2.0 is too old, 7.2 is the oldest"), "{old}");
 }
 
 /// A tree that makes Debian's own kernel gives its numbers.

@@ -37,7 +37,8 @@ pub struct GuestArguments {
     /// of schedlab is not active by then
     #[arg(long, value_name = "DURATION", default_value = "2s")]
     settle: Nanos,
-    /// Split the instructions of yields by the kernel's functions, and show this many
+    /// Split the instructions of yields, and of workloads on one CPU, by the kernel's functions, and
+    /// show this many
     #[arg(long, value_name = "N")]
     functions: Option<usize>,
     /// Memory of the guest in MiB. A command may take half of it, and two tasks for each MiB

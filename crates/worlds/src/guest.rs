@@ -300,10 +300,9 @@ impl GuestWorld {
                 .ok_or_else(|| Error::Internal(format!("{} has no tasks", program.name())))?;
             let workload = trial.candidate.applied_to(workload);
             let switching = calibrated.then(|| closed::switching(class));
-            closed::jobs(workload.name(), workload.description(), class)
-                .into_iter()
-                .chain(switching)
-                .collect()
+            let mut jobs = closed::jobs(workload.name(), workload.description(), class);
+            jobs[0].marked = self.settings.functions && !calibrated;
+            jobs.into_iter().chain(switching).collect()
         };
         let interleave = (trial.cpus > 1).then_some(self.settings.interleave);
         let nudge = match session.member {
@@ -412,6 +411,11 @@ impl World for GuestWorld {
             _ if driver.is_ours() => workload.expect_for_sched_ext(&driver)?,
             _ => {}
         }
+        if self.settings.functions && *cpus != 1 {
+            return Err(Error::Usage(
+                "--functions counts the instructions of one virtual CPU: give --cpus 1".to_string(),
+            ));
+        }
         candidate.expect_for(program, *cpus)?;
         candidate.applied_to(workload).scripts(*cpus)?;
         Ok(())
@@ -466,7 +470,7 @@ impl World for GuestWorld {
         let run = |one: &Booted<'_>| match one.session.trial.program {
             Program::Yields(tasks, _) => one.yields(*tasks, self.settings.functions).map(Ok),
             Program::Command(_) => one.command(),
-            _ => one.closed().map(Ok),
+            _ => one.closed(self.settings.functions).map(Ok),
         };
         booted.iter().map(run).collect()
     }

@@ -98,13 +98,17 @@ pub fn fits(sections: &[&Section<'_>]) -> String {
 pub fn functions(sections: &[&Section<'_>], show: usize) -> String {
     let mut text = String::new();
     let Some(last) = sections.last().filter(|_| show > 0) else { return text };
-    text += "\nInstructions per yield by function, counted in a separate boot that gave the \
-             same digits:\n";
+    let metrics = [Metric::instructions_per_yield_in_function, Metric::instructions_in_function];
+    let has = |metric: &Metric| last.rows.iter().any(|row| row.metric == *metric);
+    let Some(metric) = metrics.into_iter().find(has) else { return text };
+    let of_what = if metric == metrics[0] { " per yield" } else { "" };
+    let _ = writeln!(
+        text,
+        "\nInstructions{of_what} by function, counted in a separate boot that gave the same digits:"
+    );
     for trial in &last.trials {
         let of = |section: &Section<'_>| -> BTreeMap<String, f64> {
-            let own = section.rows.iter().filter(|row| {
-                row.metric == Metric::instructions_per_yield_in_function && is_of(row, trial)
-            });
+            let own = section.rows.iter().filter(|row| row.metric == metric && is_of(row, trial));
             own.filter_map(|row| Some((row.subject.clone()?, row.value?))).collect()
         };
         let split: Vec<BTreeMap<String, f64>> =

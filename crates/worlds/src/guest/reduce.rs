@@ -48,14 +48,20 @@ impl Booted<'_> {
         Ok(self.run(rows, None))
     }
 
-    /// The result of a workload: undisturbed, and with the kernel's scheduling events.
-    pub(super) fn closed(&self) -> Result<Run, Error> {
+    /// The result of a workload: undisturbed, with the kernel's scheduling events, and, if requested,
+    /// by function.
+    pub(super) fn closed(&self, by_function: bool) -> Result<Run, Error> {
         let measured = self.measured()?;
         let traced = measured.events()?;
         if let (Some(traced), Some(to)) = (&traced, &self.session.trace) {
             write_trace(to, self.session, &traced.recording.tasks, &traced.events)?;
         }
-        let rows = real(self, &measured, traced.as_ref());
+        let mut rows = real(self, &measured, traced.as_ref());
+        let split = if by_function { self.functions()? } else { Vec::new() };
+        rows.extend(split.into_iter().map(|(function, count)| {
+            let row = self.row(Metric::instructions_in_function);
+            Row { value: Some(count as f64), ..row }.of(SubjectKind::Function, function)
+        }));
         let (summary, tasks) = traced
             .map_or((None, Vec::new()), |traced| (Some(traced.summary), traced.recording.tasks));
         Ok(Run { tasks, ..self.run(rows, summary) })

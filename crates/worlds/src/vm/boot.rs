@@ -108,7 +108,9 @@ impl Files {
         let session = Session { instruction_ns, domains, offline, ..guest.session.clone() };
         let session =
             serde_json::to_vec(&session).map_err(|error| Error::Internal(error.to_string()))?;
-        let mut files = vec![("initramfs", initramfs::archive(&session, &guest.files)?)];
+        let archive = initramfs::archive(&session, &guest.files)?;
+        expect_room(archive.len(), guest.memory)?;
+        let mut files = vec![("initramfs", archive)];
         files.extend(guest.qemu.plugin.map(|plugin| (PLUGIN, plugin.library().to_vec())));
         for (name, bytes) in files {
             fs::write(at(name), bytes).map_err(|error| Error::output(&at(name), error))?;
@@ -235,6 +237,22 @@ const OUT_OF_MEMORY: [&str; 2] = ["allocate", "memory exhausted"];
 const PLUGIN: &str = "plugin.so";
 /// Where the state of a guest that has paused is kept.
 const STATE: &str = "state";
+
+/// Checks that a guest with so many MiB of `memory` can unpack an archive of so many `bytes`: both
+/// it and the files that come of it lie in memory then, beside the kernel.
+fn expect_room(bytes: usize, memory: u32) -> Result<(), Error> {
+    /// What a kernel and its own data take, in MiB.
+    const KERNEL: u64 = 64;
+    let files = (bytes as u64).div_ceil(1 << 20);
+    let needed = 2 * files + KERNEL;
+    if needed <= memory.into() {
+        return Ok(());
+    }
+    Err(Error::Input(format!(
+        "the files of the guest take {files} MiB, for which it needs {needed} MiB of memory while it \
+         boots, and it has {memory}; give it fewer or smaller files"
+    )))
+}
 
 /// What QEMU is to boot: the kernel's image, or, where it can be unpacked, that in the file
 /// `unpacked`.
@@ -460,4 +478,19 @@ fn backstop(limit: Duration, monitor: &Path, child: u32, body: impl FnOnce()) ->
         drop(done);
         watch.join().ok().flatten()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_for_which_there_is_no_room_are_refused_with_both_sizes() {
+        assert!(expect_room(224 << 20, 512).is_ok());
+        let error = expect_room((224 << 20) + 1, 512).unwrap_err();
+        assert_eq!(error.exit_code(), 3);
+        for word in ["take 225 MiB", "needs 514 MiB", "it has 512"] {
+            assert!(error.to_string().contains(word), "{word:?} is not in {error}");
+        }
+    }
 }
