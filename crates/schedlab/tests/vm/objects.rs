@@ -311,67 +311,19 @@ fn epolls() -> Vec<(&'static str, Closed)> {
         vec![some(1_000, false), work()],
         vec![take(), work()],
     ];
-    let answer = Phase::Send { socket: "s".into(), bytes: 100, reply: true };
-    vec![
-        (
-            "one task serves a pipe, a socket and a counter",
-            set(
-                64,
-                &three,
-                closed(vec![
-                    serving("server", 1, &serve(&handle)),
-                    each("writer", 3, 40, &[write("p", 2_000), Phase::Yield]),
-                    each("sender", 2, 40, &[send("s", 700), Phase::Yield, work()]),
-                    each("poster", 2, 40, &[post(), Phase::Yield]),
-                ]),
-            ),
+    vec![(
+        "one task serves a pipe, a socket and a counter",
+        set(
+            64,
+            &three,
+            closed(vec![
+                serving("server", 1, &serve(&handle)),
+                each("writer", 3, 40, &[write("p", 2_000), Phase::Yield]),
+                each("sender", 2, 40, &[send("s", 700), Phase::Yield, work()]),
+                each("poster", 2, 40, &[post(), Phase::Yield]),
+            ]),
         ),
-        (
-            "three tasks serve one set, an object a wait",
-            set(
-                1,
-                &three,
-                closed(vec![
-                    serving("server", 3, &serve(&handle)),
-                    each("writer", 2, 30, &[write("p", 5_000), work(), Phase::Yield]),
-                    each("sender", 3, 30, &[send("s", 9_000), Phase::Yield]),
-                    // One post for each take, as a task that comes too late would wait for one.
-                ]),
-            ),
-        ),
-        (
-            "a server that answers",
-            set(
-                64,
-                &[socket(), pipe()],
-                closed(vec![
-                    serving(
-                        "server",
-                        1,
-                        &serve(&[
-                            vec![receive("s", 100), work(), answer],
-                            vec![read_some("p", 4_096)],
-                        ]),
-                    ),
-                    each(
-                        "client",
-                        4,
-                        30,
-                        &[
-                            send("s", 100),
-                            Phase::Receive {
-                                socket: "s".into(),
-                                bytes: 100,
-                                partial: false,
-                                reply: true,
-                            },
-                        ],
-                    ),
-                    each("logger", 2, 60, &[write("p", 300), Phase::Yield]),
-                ]),
-            ),
-        ),
-    ]
+    )]
 }
 
 #[test]

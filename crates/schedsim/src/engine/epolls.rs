@@ -1,8 +1,8 @@
 //! Sets of objects that tasks wait for together, level-triggered.
 //!
-//! An object that has data puts itself on the set's list and wakes the task that has waited longest.
-//! The task takes the list, as far as one wait returns it, and leaves out what others have emptied
-//! since. What it takes is on the list again at once, behind the rest, and if the list is not empty
+//! An object that has data puts itself on the set's list and wakes one task, the last that has come
+//! to wait. The task takes the list, as far as one wait returns it, and leaves out what others have
+//! emptied since. What it takes is on the list again at once, behind the rest, and if the list is not empty
 //! the next task is woken. So several tasks that wait for one set may wake for the same object.
 //!
 //! Source: Linux 6.18, `fs/eventpoll.c`.
@@ -33,6 +33,7 @@ struct EpollState {
     /// The most that a wait returns.
     events: usize,
     ready: VecDeque<u32>,
+    /// The last to come is woken first (`__add_wait_queue_exclusive`).
     waiters: VecDeque<TaskId>,
 }
 
@@ -108,7 +109,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             self.wake_waiter(set, cpu);
         }
         if taken.is_empty() {
-            self.sync.epolls.sets[set].waiters.push_back(task);
+            self.sync.epolls.sets[set].waiters.push_front(task);
             return Done::Blocks(Off::Waits);
         }
         self.sync.epolls.returned.insert(task, taken);

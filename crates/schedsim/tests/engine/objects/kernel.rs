@@ -527,7 +527,7 @@ impl Running<'_> {
                 return Ok(found);
             }
             let task = self.task;
-            self.state().epolls[set].waiters.push_back(task);
+            self.state().epolls[set].waiters.push_front(task);
             self.schedule()?;
         }
     }
