@@ -23,20 +23,18 @@ fn main() {
     } else {
         "x86"
     };
-    let include = |path: PathBuf| format!("-I{}", path.display());
+    let folder = folder(&headers);
+    // What clang reads and writes has a path of the same length in every build (see `folder`).
+    env::set_current_dir(folder.path()).expect("it was just made");
     let arguments = [
-        include(headers.join("arch").join(architecture)),
-        include(headers.clone()),
-        include(headers.join("bpf-compat")),
+        format!("-Iheaders/arch/{architecture}"),
+        "-Iheaders".to_string(),
+        "-Iheaders/bpf-compat".to_string(),
         "-mcpu=v4".to_string(),
         "-Wall".to_string(),
         "-Wno-compare-distinct-pointer-types".to_string(),
-        // The kernel receives these names, too: they contain no folder of this machine.
-        format!("-ffile-prefix-map={}=", out.display()),
-        format!(
-            "-ffile-prefix-map={}=",
-            env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR")
-        ),
+        // The kernel receives names of files, too: they contain no folder of this machine.
+        "-ffile-compilation-dir=/".to_string(),
     ];
     let mut table = String::from("&[\n");
     for source in sources() {
@@ -57,6 +55,36 @@ fn main() {
     println!("cargo::rustc-link-arg-bins=-Wl,--strip-debug");
     println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-env-changed=BPF_CLANG");
+}
+
+/// A folder with the sources and `headers`.
+///
+/// clang orders types that are declared and not defined by their addresses in its memory, and where
+/// those are depends on the lengths of the paths that it sees. So two clones build the same bytes
+/// only where these paths are of the same length: here, and for what libbpf-cargo unpacks.
+fn folder(headers: &Path) -> tempfile::TempDir {
+    // SAFETY: this program has one thread.
+    unsafe { env::set_var("TMPDIR", "/tmp") };
+    let folder = tempfile::Builder::new().prefix("schedlab-bpf-").tempdir_in("/tmp");
+    let folder = folder.expect("/tmp can be written to");
+    for (from, to) in [(Path::new("bpf"), "bpf"), (headers, "headers")] {
+        copy(from, &folder.path().join(to)).unwrap_or_else(|error| panic!("{to}: {error}"));
+    }
+    folder
+}
+
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
+        let into = to.join(path.file_name().unwrap_or_default());
+        if path.is_dir() {
+            copy(&path, &into)?;
+        } else {
+            fs::copy(path, into)?;
+        }
+    }
+    Ok(())
 }
 
 /// The newest installed clang.
