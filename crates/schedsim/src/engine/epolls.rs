@@ -7,6 +7,8 @@
 //!
 //! Source: Linux 6.18, `fs/eventpoll.c`.
 
+pub mod state;
+
 use super::Engine;
 use super::step::{Done, Off};
 use super::sync::Sync;
@@ -15,36 +17,8 @@ use crate::policy::Policy;
 use crate::trace::Sink;
 use crate::workload::{Shared, Watched};
 use crate::{CpuId, TaskId};
-use std::collections::{BTreeMap, VecDeque};
-
-/// All sets.
-#[derive(Debug, Default)]
-pub struct Epolls {
-    sets: Vec<EpollState>,
-    sources: Vec<SourceState>,
-    /// What the last wait of a task returned, as far as it is not handled.
-    returned: BTreeMap<TaskId, VecDeque<u32>>,
-}
-
-#[derive(Debug)]
-struct EpollState {
-    /// The number of the first source among all.
-    first: u32,
-    /// The most that a wait returns.
-    events: usize,
-    ready: VecDeque<u32>,
-    /// The last to come is woken first (`__add_wait_queue_exclusive`).
-    waiters: VecDeque<TaskId>,
-}
-
-/// An object in a set.
-#[derive(Debug)]
-struct SourceState {
-    set: u32,
-    object: Watched,
-    /// Whether it is on the set's list.
-    is_listed: bool,
-}
+use state::{EpollState, SourceState};
+use std::collections::VecDeque;
 
 impl Sync {
     /// Adds all objects to their sets.

@@ -8,7 +8,7 @@
 //! objects in [`epolls`](super::epolls).
 
 use super::Engine;
-use super::epolls::Epolls;
+use super::epolls::state::Epolls;
 use super::eventfds::EventfdState;
 use super::pipes::PipeState;
 use super::sockets::EndState;

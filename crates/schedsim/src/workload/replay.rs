@@ -35,6 +35,7 @@ mod groups;
 mod kernel_threads;
 mod log;
 mod report;
+mod sleeps;
 mod task;
 mod until_ended;
 mod verdict;

@@ -88,7 +88,7 @@ impl Kernel {
     /// The kernel of this name that was built here (`built.rs`).
     ///
     /// # Errors
-    /// As of [`cache`].
+    /// As of [`cache()`].
     pub fn built(name: &str) -> Result<Option<Kernel>, Error> {
         let is_name = !name.contains('/') && !Path::new(name).exists();
         Ok(if is_name { cached(name, &cache()?.join(name)) } else { None })
@@ -196,7 +196,7 @@ fn with_place(error: Error) -> Error {
 /// The kernels in the cache, with what is known of them, by their releases.
 ///
 /// # Errors
-/// As of [`cache`].
+/// As of [`cache()`].
 pub fn in_cache() -> Result<Vec<(Kernel, Fetched)>, Error> {
     let entries = fs::read_dir(cache()?).into_iter().flatten().flatten();
     let named =

@@ -6,39 +6,13 @@
 //! not, or find what it needs.
 
 use super::log::{Deed, Did};
+use super::sleeps::Sleep;
 use super::task::{Status, Task};
 use super::{ReplayBuilder, log};
 use crate::trace::{Call, CallKind, Returned};
 use crate::workload::{Operation, Shared, Until};
 use crate::{TaskId, Time};
 use std::collections::BTreeMap;
-
-/// The calls of a task, since the last one ended.
-#[derive(Debug, Default)]
-pub(super) struct Calls {
-    /// Whether any call of it was recorded.
-    pub traced: bool,
-    /// The object of the call in which it sleeps.
-    pub asleep_on: Option<u32>,
-    /// Its sleeps since its last call ended.
-    sleeps: Vec<Sleep>,
-    /// Where the first waking or sleep in this call is in its log.
-    first: Option<u32>,
-    /// Sleeps in calls that sleep for a time.
-    pub timed: u64,
-}
-
-/// A sleep that has ended.
-#[derive(Clone, Copy, Debug)]
-struct Sleep {
-    at: u32,
-    start: Time,
-    waker: TaskId,
-    /// The waking in the log of the waker.
-    woken_at: u32,
-    /// Whether sleeper and waker were in calls about the same object.
-    same_object: bool,
-}
 
 /// A sleep and the waking that ended it, explained by what a pipe has in it.
 #[derive(Clone, Copy, Debug)]
@@ -48,37 +22,6 @@ pub(super) struct Edge {
     slept_at: u32,
     waker: TaskId,
     woken_at: u32,
-}
-
-/// The most sleeps that are kept of a task of which no call was seen, and of one with calls. More
-/// in one call are not explained.
-const MOST_SLEEPS: [usize; 2] = [64, 1 << 20];
-
-impl Calls {
-    /// The task sleeps no more. `start` is when it began, `at` and `woken_at` are the places in both
-    /// logs, `object` is what the waker's call is about.
-    pub fn slept(&mut self, at: u32, start: Time, by: (TaskId, u32), object: Option<u32>) {
-        let asleep_on = self.asleep_on.take();
-        if asleep_on.is_some() {
-            self.first.get_or_insert(at);
-            self.traced = true;
-        }
-        if self.sleeps.len() >= MOST_SLEEPS[usize::from(self.traced)] {
-            self.sleeps.clear();
-        }
-        self.sleeps.push(Sleep {
-            at,
-            start,
-            waker: by.0,
-            woken_at: by.1,
-            same_object: asleep_on.is_some() && asleep_on == object,
-        });
-    }
-
-    /// The task has woken another in a call.
-    pub fn woke(&mut self, at: u32) {
-        self.first.get_or_insert(at);
-    }
 }
 
 impl ReplayBuilder {

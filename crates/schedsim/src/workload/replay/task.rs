@@ -1,8 +1,8 @@
 //! The state of a recorded task during the conversion.
 
 use super::Mean;
-use super::calls::Calls;
 use super::log::{Deed, Kind, Log};
+use super::sleeps::Calls;
 use crate::workload::Start;
 use crate::{CpuId, Nanos, TaskId, Time};
 

@@ -1,0 +1,34 @@
+//! What sets of objects hold.
+
+use crate::TaskId;
+use crate::workload::Watched;
+use std::collections::{BTreeMap, VecDeque};
+
+/// All sets.
+#[derive(Debug, Default)]
+pub struct Epolls {
+    pub sets: Vec<EpollState>,
+    pub sources: Vec<SourceState>,
+    /// What the last wait of a task returned, as far as it is not handled.
+    pub returned: BTreeMap<TaskId, VecDeque<u32>>,
+}
+
+#[derive(Debug)]
+pub struct EpollState {
+    /// The number of the first source among all.
+    pub first: u32,
+    /// The most that a wait returns.
+    pub events: usize,
+    pub ready: VecDeque<u32>,
+    /// The last to come is woken first (`__add_wait_queue_exclusive`).
+    pub waiters: VecDeque<TaskId>,
+}
+
+/// An object in a set.
+#[derive(Debug)]
+pub struct SourceState {
+    pub set: u32,
+    pub object: Watched,
+    /// Whether it is on the set's list.
+    pub is_listed: bool,
+}

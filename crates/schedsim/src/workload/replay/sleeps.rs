@@ -1,0 +1,61 @@
+//! What a recorded task's calls have shown since the last one ended.
+
+use crate::{TaskId, Time};
+
+/// The calls of a task, since the last one ended.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    /// Whether any call of it was recorded.
+    pub traced: bool,
+    /// The object of the call in which it sleeps.
+    pub asleep_on: Option<u32>,
+    /// Its sleeps since its last call ended.
+    pub sleeps: Vec<Sleep>,
+    /// Where the first waking or sleep in this call is in its log.
+    pub first: Option<u32>,
+    /// Sleeps in calls that sleep for a time.
+    pub timed: u64,
+}
+
+/// A sleep that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sleep {
+    pub at: u32,
+    pub start: Time,
+    pub waker: TaskId,
+    /// The waking in the log of the waker.
+    pub woken_at: u32,
+    /// Whether sleeper and waker were in calls about the same object.
+    pub same_object: bool,
+}
+
+/// The most sleeps that are kept of a task of which no call was seen, and of one with calls. More
+/// in one call are not explained.
+const MOST_SLEEPS: [usize; 2] = [64, 1 << 20];
+
+impl Calls {
+    /// The task sleeps no more. `start` is when it began, `at` and `woken_at` are the places in both
+    /// logs, `object` is what the waker's call is about.
+    pub fn slept(&mut self, at: u32, start: Time, by: (TaskId, u32), object: Option<u32>) {
+        let asleep_on = self.asleep_on.take();
+        if asleep_on.is_some() {
+            self.first.get_or_insert(at);
+            self.traced = true;
+        }
+        if self.sleeps.len() >= MOST_SLEEPS[usize::from(self.traced)] {
+            self.sleeps.clear();
+        }
+        self.sleeps.push(Sleep {
+            at,
+            start,
+            waker: by.0,
+            woken_at: by.1,
+            same_object: asleep_on.is_some() && asleep_on == object,
+        });
+    }
+
+    /// The task has woken another in a call.
+    pub fn woke(&mut self, at: u32) {
+        self.first.get_or_insert(at);
+    }
+}
