@@ -321,7 +321,8 @@ fn of_a_kernel_that_ends_before_it_starts_the_runner_it_is_asked_for_its_console
     image[begin..begin + 0x400].copy_from_slice(&[0x0f, 0x0b].repeat(0x200));
     let faults = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(faults.path(), image).expect("a kernel that faults");
-    guest.kernel.image = faults.path().to_path_buf();
+    let opened = Kernel::open(faults.path()).unwrap_or_else(|error| panic!("{error}"));
+    guest.kernel = Kernel { name: guest.kernel.name, release: guest.kernel.release, ..opened };
     let said = failure(&guest);
     for word in ["kernel 6.1 (6.1.", "did not start the runner", "CONFIG_SERIAL_8250_CONSOLE"] {
         assert!(said.contains(word), "{word:?} is not in {said}");
