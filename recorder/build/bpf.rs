@@ -1,0 +1,1 @@
+../../scx/build/bpf.rs
