@@ -6,6 +6,7 @@
 pub mod export;
 pub mod import;
 pub mod machine_file;
+mod system_calls;
 pub mod toml_file;
 pub mod trace_file;
 pub mod trace_source;

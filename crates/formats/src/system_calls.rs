@@ -2,7 +2,7 @@
 
 /// A system call that is understood.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Name {
+pub enum Name {
     /// `read`, `readv`.
     Read,
     /// `write`, `writev`.
@@ -20,7 +20,7 @@ pub(super) enum Name {
 
 use Name::{ClockNanosleep, Futex, Nanosleep, Read, ReadAt, Wait4, Waitid, Write, Yield};
 
-const X86_64: [(u16, Name); 11] = [
+pub const X86_64: [(u16, Name); 11] = [
     (0, Read),
     (1, Write),
     (17, ReadAt),
@@ -49,8 +49,17 @@ const GENERIC: [(u16, Name); 11] = [
     (260, Wait4),
 ];
 
+/// The first number of a call in a table.
+///
+/// # Panics
+/// If the table does not have it.
+pub fn number(table: &[(u16, Name)], name: Name) -> u16 {
+    let entry = table.iter().find(|(_, entry)| *entry == name);
+    entry.unwrap_or_else(|| panic!("the table has no {name:?}")).0
+}
+
 /// The calls of an architecture; `None` if it is unknown.
-pub(super) fn of(architecture: &str) -> Option<&'static [(u16, Name)]> {
+pub fn of(architecture: &str) -> Option<&'static [(u16, Name)]> {
     match architecture {
         "x86_64" => Some(&X86_64),
         "aarch64" | "arm64" | "riscv64" => Some(&GENERIC),

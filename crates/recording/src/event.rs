@@ -60,8 +60,7 @@ pub enum What {
     /// `clock_nanosleep` 1 if its time is absolute) and duration in nanoseconds (44 bits).
     Call { object: u64, result: i64, number: u16, op: u16, duration: u64 },
     /// What belongs to the call that begins: an entry of `poll` (`op` 0), of `epoll_ctl` (its
-    /// operation, 1 to 3), the second address of a futex operation (16), an accepted socket (17),
-    /// the tasks `set` to `object` whose end a simulated `waitid` waits for (18).
+    /// operation, 1 to 3), or one of [`member`].
     Member { set: u64, object: u64, events: u32, op: u8 },
     /// A call sleeps, or a timer is armed, until `expiry` (`CLOCK_MONOTONIC`; `u64::MAX` disarms).
     /// Of a simulated device, `interval` is the service time of the request that begins.
@@ -78,7 +77,8 @@ pub mod lock {
     pub const LOCK: u16 = 256;
     /// Unlocks it.
     pub const UNLOCK: u16 = 257;
-    /// Waits for a signal; a [`What::Member`](super::What::Member) with `op` 16 names the mutex.
+    /// Waits for a signal; a [`What::Member`](super::What::Member) with `op`
+    /// [`SECOND`](super::member::SECOND) names the mutex.
     pub const WAIT: u16 = 258;
     /// Wakes one waiting task.
     pub const SIGNAL: u16 = 259;
@@ -86,6 +86,16 @@ pub mod lock {
     pub const BROADCAST: u16 = 260;
     /// Arrives at a barrier; its `peer` is the number of tasks.
     pub const ARRIVE: u16 = 261;
+}
+
+/// What a [`What::Member`] is, beside an entry of `poll` (0) or of `epoll_ctl`.
+pub mod member {
+    /// The second address of a futex operation.
+    pub const SECOND: u8 = 16;
+    /// An accepted socket.
+    pub const ACCEPTED: u8 = 17;
+    /// The tasks `set` to `object`, whose end a simulated `waitid` waits for.
+    pub const AWAITED: u8 = 18;
 }
 
 /// Operations of calls that read.

@@ -5,7 +5,10 @@
 //! the file must do what the simulated workload does, under any policy; the tests hold it to that.
 //! Sockets and event counters become calls without an object: they are replayed as tokens.
 
-use ::recording::{Class, Counts, End, Event as Recorded, Machine, What, Writer, lock, read};
+use crate::system_calls::{self, Name, X86_64};
+use ::recording::{
+    Class, Counts, End, Event as Recorded, Machine, What, Writer, lock, member, read,
+};
 use schedsim::trace::{
     Call, CallKind, Event, EventKind, Observer, PrevState, TaskInfo, WakeContext,
 };
@@ -16,13 +19,6 @@ use std::io::{self, Write};
 
 /// The architecture by whose numbers calls are written.
 const ARCHITECTURE: &str = "x86_64";
-const READ: u16 = 0;
-const WRITE: u16 = 1;
-const PREAD: u16 = 17;
-const YIELD: u16 = 24;
-const FUTEX: u16 = 202;
-const CLOCK_NANOSLEEP: u16 = 230;
-const WAITID: u16 = 247;
 
 /// Writes the events and calls of one simulation.
 pub struct RecordingWriter<'w, W: Write> {
@@ -256,7 +252,8 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
         match operation {
             Operation::Await { mutex, .. } => {
                 let mutex = self.object(Class::Futex, mutex, time, cpu);
-                let what = What::Member { set: object, object: mutex, events: 0, op: 16 };
+                let what =
+                    What::Member { set: object, object: mutex, events: 0, op: member::SECOND };
                 self.emit(time, cpu, 0, tid(task), what);
             }
             Operation::Timer { timer, period } => {
@@ -279,7 +276,8 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
                 let group = &self.shared.groups[group as usize];
                 let first = u64::from(tid(group.first));
                 let last = (first + u64::from(group.count)).saturating_sub(1);
-                let what = What::Member { set: first, object: last, events: 0, op: 18 };
+                let what =
+                    What::Member { set: first, object: last, events: 0, op: member::AWAITED };
                 self.emit(time, cpu, 0, tid(task), what);
             }
             _ => {}
@@ -389,7 +387,8 @@ impl<W: Write> Observer for RecordingWriter<'_, W> {
             CallKind::Performs(operation) => self.begins(task, operation, time, cpu),
             CallKind::Done => self.ends(task, time, cpu),
             CallKind::Yields => {
-                let what = What::Call { object: 0, result: 0, number: YIELD, op: 0, duration: 0 };
+                let number = system_calls::number(&X86_64, Name::Yield);
+                let what = What::Call { object: 0, result: 0, number, op: 0, duration: 0 };
                 self.emit(time, cpu, 0, tid(task), what);
             }
             CallKind::Within(_) | CallKind::Ends { .. } => {}
@@ -411,12 +410,13 @@ fn tid(task: TaskId) -> u32 {
 
 /// The number of the call that does an operation.
 fn number(operation: Operation) -> u16 {
-    match operation {
-        Operation::Read { .. } => READ,
-        Operation::Write { .. } => WRITE,
-        Operation::Io { .. } => PREAD,
-        Operation::Timer { .. } | Operation::SleepUntil(_) => CLOCK_NANOSLEEP,
-        Operation::Join(_) => WAITID,
-        _ => FUTEX,
-    }
+    let name = match operation {
+        Operation::Read { .. } => Name::Read,
+        Operation::Write { .. } => Name::Write,
+        Operation::Io { .. } => Name::ReadAt,
+        Operation::Timer { .. } | Operation::SleepUntil(_) => Name::ClockNanosleep,
+        Operation::Join(_) => Name::Waitid,
+        _ => Name::Futex,
+    };
+    system_calls::number(&X86_64, name)
 }

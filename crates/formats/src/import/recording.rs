@@ -4,7 +4,6 @@
 //! observer wants them.
 
 mod calls;
-mod numbers;
 
 use super::error::{Place, Problem};
 use super::record::{self, Current, NamedTask, Record, Sched};

@@ -3,8 +3,8 @@
 //! Pipes, locks, timers, and the ends of tasks are understood. What a call on another object waits
 //! for and whom it wakes stays as recorded.
 
-use super::numbers::{self, Name};
-use ::recording::{Class, What, lock, read};
+use crate::system_calls::{self, Name};
+use ::recording::{Class, What, lock, member, read};
 use schedsim::trace::Returned;
 use schedsim::workload::Call::Begins;
 use schedsim::workload::{
@@ -80,7 +80,7 @@ pub(super) struct Ended {
 impl Calls {
     /// Those of an architecture, and whether it is known.
     pub fn new(architecture: &str) -> (Calls, bool) {
-        let numbers = numbers::of(architecture);
+        let numbers = system_calls::of(architecture);
         let calls = Calls {
             numbers: numbers.unwrap_or_default(),
             objects: HashMap::new(),
@@ -127,10 +127,10 @@ impl Calls {
             What::Timer { expiry, interval, .. } => {
                 self.tasks.entry(tid).or_default().timer = Some((expiry, interval));
             }
-            What::Member { object, op: 16, .. } => {
+            What::Member { object, op: member::SECOND, .. } => {
                 self.tasks.entry(tid).or_default().second = Some(object);
             }
-            What::Member { set, object, op: 18, .. } => {
+            What::Member { set, object, op: member::AWAITED, .. } => {
                 let pid = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
                 self.tasks.entry(tid).or_default().awaited = Some((pid(set), pid(object)));
             }
