@@ -8,11 +8,11 @@ use super::closed::{self, Traced};
 use program::Error;
 use results::counted;
 use schedlab_runner::class::Class;
-use schedlab_runner::event::{Event, Limit, Stream, TaskResult};
+use schedlab_runner::event::{Event, Limit, Stream};
 use schedlab_runner::session::{Command, Job};
 use schedsim::Nanos;
 use schedsim::workload::Closed;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
@@ -138,17 +138,7 @@ pub fn traced(transcript: &Transcript, pid: u32) -> Result<Result<Traced, u64>, 
         return Ok(Err(lost));
     }
     let trace = closed::trace_of(transcript, 0);
-    let task = |tid| TaskResult {
-        name: String::new(),
-        tasks: 1,
-        cpu_ns: 0,
-        began_ns: None,
-        ended_ns: None,
-        operations: BTreeMap::new(),
-        tid,
-    };
-    let tasks: Vec<TaskResult> = descendants(&trace, pid).into_iter().map(task).collect();
-    Traced::read(&trace, &tasks).map(Ok)
+    Traced::read(&trace, descendants(&trace, pid)).map(Ok)
 }
 
 /// `pid` and all that its tasks forked, by the events of a trace.

@@ -49,7 +49,8 @@ impl SwitchCost {
     /// If the trace is none that an import reads.
     pub fn of(transcript: &Transcript, job: usize) -> Result<Option<SwitchCost>, Error> {
         let Some((_, tasks)) = end(transcript, job) else { return Ok(None) };
-        let traced = Traced::read(&trace(lines(transcript, job)), &tasks)?;
+        let threads = tasks.iter().map(|task| task.tid);
+        let traced = Traced::read(&trace(lines(transcript, job)), threads)?;
         let is_own = |task| traced.number(task).is_some();
         let begin = |event: &schedsim::trace::Event| match event.kind {
             EventKind::SchedSwitch { next, .. } if is_own(next) => Some(event.time),
@@ -152,7 +153,8 @@ impl Measured {
     /// # Errors
     /// If it is none that an import reads.
     pub fn read(&self) -> Result<Traced, Error> {
-        let traced = Traced::read(&self.trace, &self.tasks_traced)?;
+        let threads = self.tasks_traced.iter().map(|task| task.tid);
+        let traced = Traced::read(&self.trace, threads)?;
         Ok(Traced { ticks: self.ticks.clone().unwrap_or(traced.ticks), ..traced })
     }
 }
@@ -164,14 +166,17 @@ pub fn shares(tasks: &[TaskResult]) -> Vec<(String, f64)> {
 }
 
 impl Traced {
-    pub(super) fn read(trace: &str, tasks: &[TaskResult]) -> Result<Traced, Error> {
+    /// The scheduling events of the threads with these ids, in the order of the workload's tasks.
+    pub(super) fn read(
+        trace: &str,
+        threads: impl IntoIterator<Item = u32>,
+    ) -> Result<Traced, Error> {
         let scratch = Scratch::new()?;
         let file = scratch.path().join("trace");
         std::fs::write(&file, trace).map_err(|error| Error::output(&file, error))?;
         let mut collector = Collector::default();
         let recording = import::read(&file, &Options::default(), vec![&mut collector])?;
-        let of: BTreeMap<u32, u32> =
-            tasks.iter().zip(0..).map(|(task, number)| (task.tid, number)).collect();
+        let of: BTreeMap<u32, u32> = threads.into_iter().zip(0..).collect();
         let numbers: Vec<Option<u32>> =
             recording.tasks.iter().map(|task| of.get(&task.pid).copied()).collect();
         let others = (0..)

@@ -359,16 +359,7 @@ mod tests {
             }
             now += lasts;
         }
-        let task = |tid| TaskResult {
-            name: "t".to_string(),
-            tasks: 1,
-            cpu_ns: 0,
-            began_ns: None,
-            ended_ns: None,
-            operations: BTreeMap::new(),
-            tid,
-        };
-        let mut traced = Traced::read(&text, &[task(1), task(2)]).expect("a trace");
+        let mut traced = Traced::read(&text, [1, 2]).expect("a trace");
         traced.ticks =
             Ticks { cost: Nanos(5_000), ..Ticks::new(Nanos(4_000_000), Time(1_030_000)) };
         let timing = Timing::of(&traced, SwitchCost { all: Nanos(0), own: Nanos(0) }, None);
