@@ -10,6 +10,7 @@ mod changes;
 mod command;
 mod driver;
 pub mod nudges;
+mod purpose;
 mod reduce;
 
 pub use changes::Changes;
@@ -29,6 +30,7 @@ use crate::vm::{
 };
 use indicatif::ProgressBar;
 use program::{Error, progress};
+use purpose::{Purpose, Purposes};
 use results::{Better, Input, InputLock, Metric, World as Name, headline, registered};
 use schedlab_runner::class::Class;
 use schedlab_runner::event::Event;
@@ -158,26 +160,14 @@ impl GuestWorld {
         calibrated: bool,
         progress: &ProgressBar,
     ) -> Result<Vec<Booted<'s>>, Error> {
-        let mut guests: Vec<Guest> = Vec::new();
-        let mut shared: Vec<(Driver, u16, Option<&[String]>)> = Vec::new();
+        let mut purposes = Purposes::default();
         let mut orders: Vec<Orders> = Vec::with_capacity(sessions.len());
         let mut drivers = Vec::with_capacity(sessions.len());
         for session in sessions {
-            let (driver, cpus) = (Driver::of(&session.trial.candidate)?, session.trial.cpus);
-            let words = session.trial.program.command();
-            // The kernel's own classes are attributes of tasks, and need nothing else in the guest.
-            let is_same = |(of, on, running): &(Driver, u16, Option<&[String]>)| {
-                let is_alike = *of == driver || (!of.is_ours() && !driver.is_ours());
-                *on == cpus && *running == words && is_alike
-            };
-            let at = match shared.iter().position(is_same) {
-                Some(at) => at,
-                None => {
-                    guests.push(self.guest(&driver, cpus, words)?);
-                    shared.push((driver.clone(), cpus, words));
-                    guests.len() - 1
-                }
-            };
+            let purpose = Purpose::of(&session.trial)?;
+            let (cpus, words) = (purpose.cpus, purpose.command);
+            let driver = purpose.driver.clone();
+            let at = purposes.place(purpose);
             let jobs = self.jobs_of(session, driver.class(), calibrated)?;
             // The members of one state differ by their jobs alone: one of them proves it.
             let is_repeated = session.member.is_none_or(|member| member == 1);
@@ -194,6 +184,8 @@ impl GuestWorld {
             orders.extend(runs.into_iter().map(orders_of));
             drivers.push(driver);
         }
+        let guests =
+            purposes.0.iter().map(|of| self.guest(of)).collect::<Result<Vec<Guest>, Error>>()?;
         let steps = orders.iter().map(|of| of.runs() * (2 * of.jobs.len() + 1)).sum::<usize>();
         progress.set_length((6 * guests.len() + steps) as u64);
         let (settled, proved) = prove_each(&guests, &orders, &|guest, event| {
@@ -242,13 +234,10 @@ impl GuestWorld {
         }
     }
 
-    /// A guest under `driver`, with the files of a command.
-    fn guest(
-        &self,
-        driver: &Driver,
-        cpus: u16,
-        command: Option<&[String]>,
-    ) -> Result<Guest, Error> {
+    /// A guest for a purpose.
+    fn guest(&self, purpose: &Purpose<'_>) -> Result<Guest, Error> {
+        let Purpose { driver, cpus, command } = purpose;
+        let cpus = *cpus;
         let unready = || Error::Internal("no guest was made ready".to_string());
         let Found { kernel, qemu, lockstep: newer } = self.found.clone().ok_or_else(unready)?;
         let has_several = cpus > 1;
@@ -446,16 +435,12 @@ impl World for GuestWorld {
             Driver::of(&trial.candidate)?.require(&kernel)?;
         }
         self.found = Some(Found { kernel, qemu, lockstep });
-        let mut seen: Vec<(Driver, u16, Option<&[String]>)> = Vec::new();
-        for trial in trials {
-            let of = (Driver::of(&trial.candidate)?, trial.cpus, trial.program.command());
-            if seen.contains(&of) {
-                continue;
-            }
-            let guest = self.guest(&of.0, of.1, of.2)?;
+        let purposes: Purposes<'_> =
+            trials.iter().map(Purpose::of).collect::<Result<_, Error>>()?;
+        for purpose in purposes.0 {
+            let guest = self.guest(&purpose)?;
             lock.as_deref().map_or(Ok(()), |lock| pins::expect(lock, &guest))?;
             self.inputs.extend(pins::of(&guest));
-            seen.push(of);
         }
         Ok(())
     }
@@ -539,14 +524,10 @@ impl World for GuestWorld {
         if !self.settings.changes.is_none() {
             text += &format!("Kernel{}; each was read back there\n", self.settings.changes);
         }
-        let mut identities: Vec<String> = Vec::new();
-        for trial in trials {
-            let guest = Driver::of(&trial.candidate)
-                .and_then(|driver| self.guest(&driver, trial.cpus, trial.program.command()));
-            if let Ok(guest) = guest {
-                identities.push(Identity::of(&guest).to_string());
-            }
-        }
+        let purposes: Purposes<'_> = trials.iter().flat_map(Purpose::of).collect();
+        let guests = purposes.0.iter().flat_map(|purpose| self.guest(purpose));
+        let mut identities: Vec<String> =
+            guests.map(|guest| Identity::of(&guest).to_string()).collect();
         identities.sort();
         identities.dedup();
         identities.iter().for_each(|identity| text += &format!("{identity}\n"));
