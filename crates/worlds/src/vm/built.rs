@@ -10,8 +10,8 @@ mod sources;
 use super::configuration::Configuration;
 use super::fetched::{Fetched, remember};
 use super::kconfig::Fragment;
-use super::{Kernel, kernel, sha256};
-use program::Error;
+use super::{Kernel, cache, kernel, sha256};
+use program::{Error, Scratch};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -66,7 +66,8 @@ impl Recipe<'_> {
         let compiler = compiler()?;
         let version = self.version(tree)?;
         let sources = sources::identity(tree)?;
-        let all = Fragment::minimal()?.with(asked.clone());
+        let minimal = Fragment::minimal()?;
+        let all = minimal.clone().with(asked.clone());
         let parts = [&sources, &compiler.version, &all.text()];
         let key = sha256(parts.iter().flat_map(|part| [part.as_bytes(), b"\0"]));
         let name = format!("{version}-built-{}", &key[..12]);
@@ -77,14 +78,13 @@ impl Recipe<'_> {
         say(&format!("building kernel {name} out of {}, which takes minutes", tree.display()));
         let parent = directory.parent().unwrap_or(&directory);
         fs::create_dir_all(parent).map_err(|error| Error::output(parent, error))?;
-        let work = tempfile::tempdir_in(parent).map_err(|error| Error::output(parent, error))?;
+        let work = Scratch::within(parent)?;
         let own = work.path().join("out");
         let out = self.folder.unwrap_or(&own);
         let configuration = configure(tree, out, &all, &compiler)?;
         asked.expect_in(&configuration, tree)?;
-        let minimal = Fragment::minimal()?;
-        let lost: Vec<&str> = minimal.lost(&configuration);
-        let lost: Vec<&str> = lost.into_iter().filter(|symbol| !asked.has(symbol)).collect();
+        let mut lost = minimal.lost(&configuration);
+        lost.retain(|symbol| !asked.has(symbol));
         if !lost.is_empty() {
             say(&format!("{version} has no {}, as newer or older kernels do", lost.join(", ")));
         }
@@ -95,8 +95,7 @@ impl Recipe<'_> {
         let package = format!("linux {version}, {}", compiler.version);
         lay_out(out, &whole, package, key)?;
         // What lies there is incomplete or harmed, or another build has just been faster.
-        let _ = fs::remove_dir_all(&directory);
-        fs::rename(&whole, &directory).map_err(|error| Error::output(&directory, error))?;
+        cache::replace(&directory, &whole)?;
         kernel::cached(&name, &directory).ok_or_else(|| {
             Error::Internal(format!("{} is not what was written there", directory.display()))
         })

@@ -6,18 +6,17 @@
 
 use super::built::Recipe;
 use super::{Kernel, kernel};
-use program::Error;
+use program::{Error, Scratch};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use tempfile::TempDir;
 
 /// The commits from a good to a bad one, along first parents.
 pub struct Commits {
     /// Their hashes and subjects.
     all: Vec<(String, String)>,
     fragments: Vec<PathBuf>,
-    work: TempDir,
+    work: Scratch,
 }
 
 impl Commits {
@@ -63,7 +62,7 @@ impl Commits {
         all.extend(lines(&["log", "--first-parent", "--reverse", "--format=%H %s", &range])?);
         let parent = kernel::cache()?;
         fs::create_dir_all(&parent).map_err(|error| Error::output(&parent, error))?;
-        let work = tempfile::tempdir_in(&parent).map_err(|error| Error::output(&parent, error))?;
+        let work = Scratch::within(&parent)?;
         let (from, to) = (fs::canonicalize(git), work.path().join("tree"));
         let from = from.map_err(|error| wrong(git, &error.to_string()))?;
         let (from, to) = (from.display().to_string(), to.display().to_string());

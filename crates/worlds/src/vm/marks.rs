@@ -3,7 +3,7 @@
 use super::newer_qemu;
 use super::qemu::{Bare, Plugin, Qemu};
 use super::sha256;
-use program::Error;
+use program::{Error, Scratch};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -101,8 +101,7 @@ impl Image {
     /// The lines of the marks, and behind them those of the text.
     fn once(&self) -> Result<Vec<String>, Error> {
         let name = self.path.display();
-        let scratch = tempfile::Builder::new().prefix("schedlab-vm-").tempdir();
-        let scratch = scratch.map_err(|error| Error::output(&std::env::temp_dir(), error))?;
+        let scratch = Scratch::new()?;
         let (library, marks) = (scratch.path().join("plugin.so"), scratch.path().join("marks"));
         let bytes = self.qemu.plugin.map_or(&[][..], Plugin::library);
         std::fs::write(&library, bytes).map_err(|error| Error::output(&library, error))?;

@@ -3,7 +3,7 @@
 
 use super::elf::{self, Start};
 use super::initramfs::{GuestFile, Kind};
-use program::Error;
+use program::{Error, Scratch};
 use schedlab_runner::session::{DIRECTORY, PATH, ROOT};
 use std::collections::BTreeMap;
 use std::fs;
@@ -282,8 +282,7 @@ impl Files<'_> {
         if root.is_dir() {
             return self.tree(&root, "/");
         }
-        let scratch =
-            tempfile::tempdir().map_err(|error| Error::output(&std::env::temp_dir(), error))?;
+        let scratch = Scratch::new()?;
         let mut tar = Command::new("tar");
         tar.args(["--no-same-owner", "--exclude=dev/*", "--exclude=./dev/*", "-xf"]).arg(&root);
         tar.arg("-C").arg(scratch.path()).stdin(Stdio::null());
