@@ -142,7 +142,7 @@ pub struct Command {
 pub const ROOT: &str = "/program";
 
 /// Where a [`Command`] starts in its file system.
-pub const DIRECTORY: &str = "/work";
+pub const DIRECTORY: &str = "/here";
 
 /// Where a [`Command`] looks for programs.
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

@@ -408,11 +408,11 @@ mod tests {
         let origin = Origin { directory: Some(directory.path().into()), ..Origin::default() };
         let packed =
             origin.pack(&words(&["./job.sh", "data/in.txt", "sort;uniq </dev/null"])).unwrap();
-        assert_eq!(packed.path, "/work/job.sh");
+        assert_eq!(packed.path, "/here/job.sh");
         let files = kinds(&packed);
         for (path, kind) in [
-            ("/work/job.sh", Kind::Executable),
-            ("/work/data/in.txt", Kind::Data),
+            ("/here/job.sh", Kind::Executable),
+            ("/here/data/in.txt", Kind::Data),
             ("/usr/bin/env", Kind::Executable),
             ("/etc/passwd", Kind::Data),
         ] {
@@ -422,7 +422,7 @@ mod tests {
         assert!(["/sh", "/sort", "/uniq", "/libc.so.6"].iter().all(|end| has(end)), "{files:?}");
         assert!(!has("/data/more") && !has("/null"), "nobody names it: {files:?}");
         let whole = origin.pack(&words(&["./job.sh", "data"])).unwrap();
-        assert!(kinds(&whole).contains_key("/work/data/more"), "a directory is meant as a whole");
+        assert!(kinds(&whole).contains_key("/here/data/more"), "a directory is meant as a whole");
         // The names of the folder on this machine are nowhere.
         let here = directory.path().to_string_lossy().into_owned();
         assert!(!packed.files.iter().any(|file| file.path.contains(&here)));
