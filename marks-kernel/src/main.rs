@@ -1,5 +1,5 @@
 //! The smallest kernel that schedules: eight tasks, a ready queue of `readyq`, no hardware but a
-//! timer that nobody sets. It marks what it does for `schedlab image` (docs/marks.md).
+//! timer that is never set. It marks what it does for `schedlab image` (docs/marks.md).
 //!
 //! ```sh
 //! (cd marks-kernel && cargo build --offline)

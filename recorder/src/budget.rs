@@ -44,7 +44,7 @@ impl Cost {
 }
 
 impl Budget {
-    /// One of so many per cent.
+    /// A budget in per cent.
     pub fn new(percent: f64, probe: &Probe, start: u64) -> Budget {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         Budget {

@@ -37,7 +37,7 @@ impl Log {
         Log { hidden: hide_names.then(BTreeMap::new), ..Log::default() }
     }
 
-    /// The same, which keeps so many nanoseconds until [`Log::save`].
+    /// The same, which keeps the last `length` nanoseconds until [`Log::save`].
     pub fn of_the_last(length: u64, hide_names: bool) -> Log {
         Log { ring: Some(Ring::new(length)), ..Log::new(hide_names) }
     }

@@ -237,7 +237,7 @@ impl Probe {
                 "a budget needs Linux 5.8 or newer, which measures programs in BPF".into(),
             ));
         }
-        // SAFETY: it was just opened, and nobody else has it.
+        // SAFETY: it was just opened, and has no other owner.
         Ok(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 

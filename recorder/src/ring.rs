@@ -19,7 +19,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// An empty one for so many nanoseconds.
+    /// An empty one for `length` nanoseconds.
     pub fn new(length: u64) -> Ring {
         Ring {
             length,

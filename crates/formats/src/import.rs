@@ -82,7 +82,7 @@ pub struct Recording {
     pub cpus: u16,
     /// From the first event to the last.
     pub duration: Nanos,
-    /// The objects of the operations in its calls; empty if it has none, or nobody wants them.
+    /// The objects of the operations in its calls; empty if it has none, or a schedule is read.
     pub objects: Shared,
     /// The names of the objects of its calls, by the number in [`CallKind::Within`](schedsim::trace::CallKind::Within).
     pub object_names: BTreeMap<u32, String>,

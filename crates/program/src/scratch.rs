@@ -94,7 +94,7 @@ fn sweep(parent: &Path) {
     let user = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let is_named = entry.file_name().to_string_lossy().starts_with(Scratch::PREFIX);
-        // A link is no folder, and nobody else can replace a folder of this user by one.
+        // A link is no folder, and no other user can replace a folder of this one by it.
         let is_own = |metadata: fs::Metadata| metadata.is_dir() && metadata.uid() == user;
         if is_named && entry.metadata().is_ok_and(is_own) {
             let folder = entry.path();

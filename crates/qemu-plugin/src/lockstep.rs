@@ -137,7 +137,7 @@ extern "C" fn pauses(_cpu: c_uint, behind: *mut c_void) {
     }
 }
 
-/// A block of so many instructions begins.
+/// A block of this many instructions begins.
 extern "C" fn runs(_cpu: c_uint, instructions: *mut c_void) {
     let current = CURRENT.load(Relaxed);
     if current.is_null() {

@@ -400,7 +400,7 @@ impl<'a> Names<'a> {
         self.workload.barriers.get(name).and_then(|barrier| barrier.tasks).unwrap_or_else(users)
     }
 
-    /// A wait, and behind it the handlers, each of which goes on with the next.
+    /// A wait, and behind it the handlers, each of which continues with the next.
     fn serve(
         &mut self,
         layout: &mut Layout,

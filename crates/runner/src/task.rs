@@ -55,7 +55,7 @@ fn fork(stage: &'static Stage, template: usize) {
     begin(stage, template.first + place, false);
 }
 
-/// Calls `body` with so many more frames on the stack.
+/// Calls `body` with this many more frames on the stack.
 #[inline(never)]
 fn deeper(frames: u32, body: &mut dyn FnMut()) {
     let frame = black_box([0u8; FRAME]);

@@ -233,7 +233,7 @@ pub trait Sink {
     /// The next event.
     fn push(&mut self, time: Time, cpu: CpuId, kind: EventKind);
 
-    /// The next moment in a call. By default nobody wants it, and it costs nothing.
+    /// The next moment in a call. Optional: by default it is ignored, and costs nothing.
     #[inline(always)]
     fn call(&mut self, _call: Call) {}
 

@@ -73,7 +73,7 @@ fn words(command: &str, lock: Option<&Path>) -> Result<Vec<String>, String> {
     while let Some(word) = words.next() {
         match &*word {
             "-o" => drop(words.next()),
-            // A file of somebody else's must not start programs here.
+            // A file from elsewhere must not start programs here.
             "--" => return Err("its command runs a program of this machine".to_string()),
             _ => kept.push(word),
         }

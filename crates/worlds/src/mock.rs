@@ -58,7 +58,7 @@ impl<'a> Mock<'a> {
         Mock { refused: Some(candidate), ..self }
     }
 
-    /// As [`Mock::new`], with so many CPUs where no number is requested.
+    /// As [`Mock::new`], with this many CPUs where no number is requested.
     #[must_use]
     pub fn with_cpus(self, cpus: u16) -> Mock<'a> {
         Mock { cpus, ..self }

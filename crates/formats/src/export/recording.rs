@@ -145,7 +145,7 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
                 let by_task = context == WakeContext::Task;
                 let of = self.call_of(current).filter(|_| by_task);
                 let (call, object) = of.map_or((0, 0), |call| {
-                    // Who waits for a signal wakes nobody but who waits for the mutex.
+                    // A task that waits for a signal wakes only those that wait for the mutex.
                     let tries = match call.tries {
                         Operation::Await { mutex, .. } => Operation::Unlock(mutex),
                         tries => tries,

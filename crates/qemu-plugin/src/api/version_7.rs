@@ -50,7 +50,7 @@ pub unsafe fn in_block(
     }
 }
 
-/// The CPU goes on at `address`. It does not return: QEMU jumps back into its loop.
+/// The CPU continues at `address`. It does not return: QEMU jumps back into its loop.
 pub fn set_program_counter(address: u64) {
     // SAFETY: it is called in callbacks that are registered for it, and leaves nothing to drop.
     unsafe { qemu_plugin_set_pc(address) }

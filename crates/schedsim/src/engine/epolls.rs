@@ -90,7 +90,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         Done::Yes
     }
 
-    /// Goes on with the handler of the next object, or behind all handlers.
+    /// Continues with the handler of the next object, or behind all handlers.
     pub(super) fn handle(&mut self, task: TaskId, serve: u32) {
         let serve = &self.shared().serves[serve as usize];
         let first = self.sync.epolls.sets[serve.epoll as usize].first;

@@ -27,7 +27,7 @@ pub struct PipeState {
     pages: Pages,
     readers: VecDeque<TaskId>,
     writers: VecDeque<TaskId>,
-    /// The sources of sets that are told what there is to read, the last to come first.
+    /// The sources of sets that receive what there is to read, the last to come first.
     watchers: Vec<u32>,
 }
 
@@ -99,7 +99,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         let merged = if call == Call::Begins { state.pages.merge(bytes) } else { 0 };
         let left = bytes - merged;
         let left = left - state.pages.append(left);
-        // Whoever watches a pipe is told each write, even if there is something to read already.
+        // Each write is news to the watchers of a pipe, even if there is something to read already.
         let is_watched = !state.watchers.is_empty() && (was_empty || left == 0);
         let reader = if was_empty || is_watched { state.readers.pop_front() } else { None };
         let writer = if call == Call::HasWaited && left == 0 && !state.pages.is_full() {
@@ -121,7 +121,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         self.wait_to_go_on(task, rest)
     }
 
-    /// The sources that watch a pipe are told that there is something to read.
+    /// The sources that watch a pipe learn that there is something to read.
     #[cold]
     fn tell_watchers(&mut self, cpu: CpuId, pipe: u32) {
         for index in 0..self.sync.pipes[pipe as usize].watchers.len() {

@@ -18,7 +18,7 @@ pub enum News {
     Out,
 }
 
-/// Who is told news.
+/// A receiver of news.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Who {
     Task(TaskId),
@@ -44,7 +44,7 @@ impl WaitQueue {
         self.0.push_front(Waiter { who: Who::Task(task), only: None, is_exclusive: false });
     }
 
-    /// A source of a set is told all that there is to receive.
+    /// A source of a set, which receives all that there is.
     pub fn watch(&mut self, source: u32) {
         let who = Who::Source(source);
         self.0.push_front(Waiter { who, only: Some(News::In), is_exclusive: false });

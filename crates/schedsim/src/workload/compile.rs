@@ -273,7 +273,7 @@ impl<'c> Writer<'_, 'c> {
         }
     }
 
-    /// A wait, and behind it the handlers, each of which goes on with the next.
+    /// A wait, and behind it the handlers, each of which continues with the next.
     fn serve(&mut self, phase: &'c ServePhase, depth: u8) {
         let epoll = self.epoll(&phase.epoll);
         let serve = match self.serves.get(self.served) {

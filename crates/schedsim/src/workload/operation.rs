@@ -73,7 +73,7 @@ pub enum Operation {
     Take(u32),
     /// Waits until an object of a set has data.
     Serve(u32),
-    /// Goes on with the handler of the next object that has, or behind all handlers.
+    /// Continues with the handler of the next object that has, or behind all handlers.
     Handle(u32),
     /// Sleeps until a time, unless that is over.
     SleepUntil(Time),
@@ -126,7 +126,7 @@ pub enum Until {
 pub enum Call {
     /// It has not blocked yet.
     Begins,
-    /// It has blocked, and goes on.
+    /// It has blocked, and continues.
     HasWaited,
 }
 

@@ -116,7 +116,7 @@ impl Nudges {
         Nudges(kinds.filter(|kind| [Kind::Start, Kind::Span].contains(kind)).collect())
     }
 
-    /// The differences of the member with this seed on CPUs that are interleaved by so many
+    /// The differences of the member with this seed on CPUs that are interleaved by this many
     /// instructions, if there are several.
     pub fn of(&self, seed: u64, interleave: Option<u32>) -> Nudge {
         // Each kind is drawn whether or not it is used, so that it is the same beside any others.

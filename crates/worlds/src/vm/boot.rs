@@ -81,7 +81,7 @@ pub(super) enum Start<'a> {
     Boot,
     /// With its kernel, and runs until it pauses; its state is kept beside its files.
     Keep,
-    /// With its kernel, and goes on with these jobs, a list in JSON, where it pauses.
+    /// With its kernel, and continues with these jobs, a list in JSON, where it pauses.
     Unsaved(&'a [u8]),
     /// With the state that was kept, and these jobs to do.
     Restored {
@@ -238,7 +238,7 @@ const PLUGIN: &str = "plugin.so";
 /// Where the state of a guest that has paused is kept.
 const STATE: &str = "state";
 
-/// Checks that a guest with so many MiB of `memory` can unpack an archive of so many `bytes`: both
+/// Checks that a guest with this `memory` in MiB can unpack an archive of `bytes`: both
 /// it and the files that come of it lie in memory then, beside the kernel.
 fn expect_room(bytes: usize, memory: u32) -> Result<(), Error> {
     /// What a kernel and its own data take, in MiB.

@@ -46,7 +46,7 @@ const IMAGE: &str = "arch/x86/boot/bzImage";
 pub const SUITE: &str = "built here";
 
 impl Recipe<'_> {
-    /// The kernel: from the cache, or built, which `say` is told and which takes minutes.
+    /// The kernel: from the cache, or built in minutes, which `say` announces.
     ///
     /// # Errors
     /// [`Error::Missing`] if a tool is missing; [`Error::Input`] if the tree is none of Linux's, the

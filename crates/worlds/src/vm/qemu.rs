@@ -28,9 +28,9 @@ const OLDEST: (u32, u32) = (7, 2);
 /// What runs before the kernel, from QEMU's own directories.
 const FIRMWARE: [&str; 3] = ["bios-256k.bin", "linuxboot_dma.bin", "pvh.bin"];
 
-/// What every guest's kernel is told: where to print, that the time stamp counter counts
+/// The arguments of every guest's kernel: where to print, that the time stamp counter counts
 /// nanoseconds, no random layout, no time lost on hardware that is not there, and
-/// nobody (`damon_stat`, in Debian from Linux 6.17 on) who looks for used memory in the background,
+/// no `damon_stat` (in Debian from Linux 6.17 on), which looks for used memory in the background,
 /// for 0.3 ms each 40 ms.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 unknown_nmi_panic mitigations=off \
                                 tsc=reliable tsc_early_khz=1000000 nokaslr norandmaps \
@@ -103,7 +103,7 @@ pub struct Machine<'a> {
     pub shape: Option<&'a Shape>,
     /// The plugin, if there is one.
     pub plugin: Option<Loaded<'a>>,
-    /// The jobs of a guest that goes on, in JSON.
+    /// The jobs of a guest that continues, in JSON.
     pub jobs: &'a Path,
     /// The file in the directory in which QEMU runs that has the state to go on from; none if the
     /// kernel is booted.
@@ -326,7 +326,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Of a guest with so many MiB of memory.
+    /// Of a guest with this memory in MiB.
     pub fn of(memory: u32) -> Limits {
         let memory = u64::from(memory);
         Limits { memory: memory + 4096, file: memory + 256 }
@@ -351,7 +351,7 @@ impl Limits {
 /// the main loop adds too much, by up to a microsecond. The plugin keeps the guest from halting
 /// before the main loop is asleep. Where QEMU loads none, this makes it rare: whenever the guest's
 /// thread has something for the main loop it wakes it up, and on one CPU a main loop of
-/// real-time priority has mostly done its work before the guest goes on. docs/adr/0009 has the
+/// real-time priority has mostly done its work before the guest continues. docs/adr/0009 has the
 /// measurement.
 fn confine(command: &mut Command, limits: Limits) {
     let (parent, mut cpu) = (getpid(), CpuSet::new());

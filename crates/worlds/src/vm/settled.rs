@@ -34,7 +34,7 @@ impl Settled {
         self.run_interleaved(jobs, None, follow)
     }
 
-    /// The same, with CPUs that are interleaved by so many instructions, if not as the guest says.
+    /// The same, with CPUs interleaved by this many instructions, if not as the guest says.
     ///
     /// # Errors
     /// As of [`boot`](super::boot()).

@@ -13,7 +13,7 @@ use schedsim::workload::{
 use schedsim::{Nanos, TaskId, Time};
 use std::collections::{BTreeMap, HashMap};
 
-/// The capacity of a pipe that nobody changed.
+/// The capacity of a pipe, unless it was changed.
 const PIPE_CAPACITY: u64 = 65_536;
 /// A script can name this many objects of a kind.
 const MOST_OBJECTS: usize = 1 << 24;
