@@ -26,7 +26,7 @@ use std::ops::Deref;
 pub use registration::register;
 pub use version::{Counter, Counters};
 #[cfg(feature = "api-7")]
-pub use version_7::{Control, Value, in_block, set_program_counter};
+pub use version_7::{Value, in_block, set_program_counter};
 
 /// The interface that QEMU is to offer.
 pub const VERSION: c_int = if cfg!(feature = "api-7") { 7 } else { version::VERSION };

@@ -9,9 +9,10 @@
 //! them run. So virtual time passes alike for all: with N of them each runs an instruction in N
 //! times the nanoseconds of one.
 //!
-//! A span ends where the plugin sets the time back, which changes nothing under instruction
-//! counting. Which CPU runs is read from QEMU's variable `current_cpu`, as what the interface hands
-//! over as its number is, with one thread, the number of the CPU that translated the block.
+//! A span ends as QEMU itself ends one, by its function `cpu_exit`. (The interface could only set
+//! the time for that, which wakes the main loop: 14 us a span.) Which CPU runs is read from QEMU's
+//! variable `current_cpu`, as what the interface hands over as its number is, with one thread, the
+//! number of the CPU that translated the block.
 //!
 //! A `pause` in user space ends a span, too: its address is not known for certain, as blocks are
 //! shared between programs. The CPU lags behind while others run a block at least in each span.
@@ -19,7 +20,7 @@
 //! CPUs took part, how many instructions at most were between two of them, and how many spans
 //! there were.
 
-use crate::api::{Control, Instruction, Registers, in_block, set_program_counter};
+use crate::api::{Instruction, Registers, in_block, set_program_counter};
 use crate::main_loop;
 use std::ffi::{c_char, c_uint, c_void};
 use std::ptr::null_mut;
@@ -48,7 +49,7 @@ static SETTINGS: OnceLock<Settings> = OnceLock::new();
 struct Settings {
     interleave: i64,
     out: Option<String>,
-    time: Control,
+    end_span: extern "C" fn(Cpu),
 }
 
 /// How far the CPUs are.
@@ -74,9 +75,9 @@ pub fn prepare(arguments: &[String]) -> Result<(), String> {
     if current_cpu().is_null() {
         return Err("this QEMU does not say which CPU runs".to_string());
     }
-    let time = Control::request().ok_or("another plugin controls the time")?;
+    let end_span = cpu_exit().ok_or("this QEMU does not let a CPU make way")?;
     let out = value("lockstep=").map(str::to_string);
-    SETTINGS.get_or_init(|| Settings { interleave, out, time });
+    SETTINGS.get_or_init(|| Settings { interleave, out, end_span });
     Ok(())
 }
 
@@ -124,6 +125,14 @@ fn current_cpu() -> *mut Cpu {
     unsafe { dlsym(null_mut(), c"current_cpu".as_ptr()).cast() }
 }
 
+/// QEMU's `void cpu_exit(CPUState *)`: that CPU leaves its loop behind the block that begins.
+fn cpu_exit() -> Option<extern "C" fn(Cpu)> {
+    // SAFETY: a name with an end.
+    let address = unsafe { dlsym(null_mut(), c"cpu_exit".as_ptr()) };
+    // SAFETY: it is null, or that function.
+    unsafe { std::mem::transmute::<*mut c_void, Option<extern "C" fn(Cpu)>>(address) }
+}
+
 extern "C" fn idles(_cpu: c_uint, behind: *mut c_void) {
     if CURRENT.load(Relaxed).is_null() {
         return main_loop::wait_until_asleep();
@@ -166,7 +175,7 @@ fn changes(cpu: Cpu, instructions: i64) {
     LEFT.store(left, Relaxed);
     if left <= 0 {
         IS_ENDED.store(true, Relaxed);
-        settings.time.end_span();
+        (settings.end_span)(cpu);
     }
 }
 

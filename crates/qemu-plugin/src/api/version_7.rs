@@ -24,8 +24,6 @@ unsafe extern "C" {
     fn g_array_get_element_size(array: *mut Array<Described>) -> c_uint;
     fn g_byte_array_new() -> *mut Array<u8>;
     fn g_byte_array_set_size(array: *mut Array<u8>, length: c_uint) -> *mut Array<u8>;
-    fn qemu_plugin_request_time_control() -> *const c_void;
-    fn qemu_plugin_update_ns(handle: *const c_void, ns: i64);
     fn qemu_plugin_set_pc(address: u64);
     fn qemu_plugin_register_vcpu_tb_exec_cb(
         block: *mut c_void,
@@ -54,30 +52,6 @@ pub unsafe fn in_block(
 pub fn set_program_counter(address: u64) {
     // SAFETY: it is called in callbacks that are registered for it, and leaves nothing to drop.
     unsafe { qemu_plugin_set_pc(address) }
-}
-
-/// The right to set the time.
-pub struct Control(*const c_void);
-
-// SAFETY: it is a token.
-unsafe impl Send for Control {}
-// SAFETY: as above.
-unsafe impl Sync for Control {}
-
-impl Control {
-    /// One plugin may have it. Called by QEMU's main thread. Its state can be kept no more.
-    pub fn request() -> Option<Control> {
-        // SAFETY: it has no arguments.
-        let handle = unsafe { qemu_plugin_request_time_control() };
-        (!handle.is_null()).then_some(Control(handle))
-    }
-
-    /// The CPU that runs makes way for the next one behind the block that begins.
-    pub fn end_span(&self) {
-        // SAFETY: the handle is QEMU's. The clock is ahead of this time and stays as it is; to
-        // look, QEMU leaves the CPU.
-        unsafe { qemu_plugin_update_ns(self.0, 0) }
-    }
 }
 
 /// A register of the CPU, and room for its value.
