@@ -122,11 +122,6 @@ mod tests {
                 && error.exit_code() == 3,
             "{error}"
         );
-        let error = wrong("unix1990:7");
-        assert!(
-            error.to_string().contains("takes no argument") && error.exit_code() == 2,
-            "{error}"
-        );
         assert!(matches!(Workload::resolve(OsStr::new("unix1990")), Ok(Workload::Stochastic(_))));
     }
 }

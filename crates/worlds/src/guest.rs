@@ -371,7 +371,7 @@ impl World for GuestWorld {
             Error::Usage(format!(
                 "`{name}` does not run in a real kernel, which takes tasks that go through \
                  phases: a file with [[task]]s, or one of those that `schedlab list workloads` \
-                 shows, as yield:8, hackbench:1 or periodic:4; or any program, behind --"
+                 shows, as yield:8, hackbench:1 or unix1990:100; or any program, behind --"
             ))
         })?;
         match program {

@@ -6,6 +6,7 @@
     clippy::arithmetic_side_effects
 )]
 
+mod drawn;
 mod programs;
 
 use super::{ClosedWorkload, Template, Workload};
@@ -21,7 +22,7 @@ use std::collections::BTreeMap;
 pub struct BuiltIn {
     /// Its name.
     pub name: &'static str,
-    /// The argument after a colon, the value of the first option; empty if there is none.
+    /// The argument after a colon, the value of the first option.
     pub argument: &'static str,
     /// A one-sentence summary.
     pub summary: &'static str,
@@ -59,10 +60,10 @@ struct Given<'a> {
 pub const ALL: &[BuiltIn] = &[
     BuiltIn {
         name: "unix1990",
-        argument: "",
+        argument: "TASKS",
         summary: "Curran & Stumm's Baseline System: tasks of a Unix of 1990 on four processors, \
                   drawn at random; its parameters are below",
-        options: &[],
+        options: drawn::OPTIONS,
         make: Make::Stochastic("base = \"unix1990\"\n"),
     },
     programs::YIELD,
@@ -94,9 +95,13 @@ impl BuiltIn {
     ) -> Result<Workload, Error> {
         let given = self.given(argument, options)?;
         match self.make {
-            Make::Stochastic(file) => {
+            Make::Stochastic(file) if text == self.name => {
                 Template::read(TomlFile::of(self.name, file)).map(Workload::Stochastic)
             }
+            Make::Stochastic(file) => Ok(Workload::Closed(Box::new(ClosedWorkload::built_in(
+                text.to_string(),
+                drawn::draw(&given, file)?,
+            )))),
             Make::Closed(make) => Ok(Workload::Closed(Box::new(ClosedWorkload::built_in(
                 text.to_string(),
                 make(&given)?,
@@ -109,16 +114,10 @@ impl BuiltIn {
         argument: Option<&'a str>,
         options: impl Iterator<Item = (&'a str, Option<&'a str>)>,
     ) -> Result<Given<'a>, Error> {
-        let see = "see `schedlab list workloads`";
         let name = self.name;
         let mut values: BTreeMap<&str, &str> =
             self.options.iter().map(|option| (option.name, option.default)).collect();
         if let Some(argument) = argument {
-            if self.argument.is_empty() {
-                return Err(Error::Usage(format!(
-                    "the workload {name} takes no argument, but got `{argument}`; {see}"
-                )));
-            }
             values.insert(self.options[0].name, argument);
         }
         for (key, value) in options {

@@ -74,7 +74,7 @@ impl Diff {
             _ => Err(Error::Usage(format!(
                 "`{}` does not run in a real kernel, which needs tasks that go through phases: a \
                  file with [[task]]s, or one of those in `schedlab list workloads`, as \
-                 yield:8, hackbench:1 or periodic:4",
+                 yield:8, hackbench:1 or unix1990:100",
                 argument.to_string_lossy()
             ))),
         }
