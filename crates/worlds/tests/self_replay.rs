@@ -189,6 +189,42 @@ fn pipes_are_replayed_exactly_under_any_policy() {
 }
 
 #[test]
+fn sockets_and_event_counters_are_replayed_exactly_under_any_policy() {
+    for kind in ["stream", "datagram"] {
+        // 150 senders' messages fill a buffer before the receiver takes one.
+        let text = format!(
+            r#"{{ "socket": {{ "s": {{ "kind": "{kind}" }} }}, "task": [
+                {{ "name": "sender", "count": 3, "phases": [ {{ "loop": {{ "times": 150, "phases": [
+                    {{ "run": "3us" }}, {{ "send": {{ "socket": "s", "bytes": 100 }} }} ] }} }} ] }},
+                {{ "name": "receiver", "count": 2, "phases": [ {{ "loop": {{ "times": 225, "phases": [
+                    {{ "run": "9us" }},
+                    {{ "receive": {{ "socket": "s", "bytes": 100 }} }} ] }} }} ] }},
+                {{ "name": "asks", "phases": [ {{ "loop": {{ "times": 40, "phases": [
+                    {{ "run": "7us" }}, {{ "send": {{ "socket": "q", "bytes": 900 }} }},
+                    {{ "receive": {{ "socket": "q", "bytes": 30, "reply": true }} }} ] }} }} ] }},
+                {{ "name": "answers", "phases": [ {{ "loop": {{ "times": 40, "phases": [
+                    {{ "receive": {{ "socket": "q", "bytes": 900 }} }}, {{ "run": "5us" }},
+                    {{ "send": {{ "socket": "q", "bytes": 30, "reply": true }} }} ] }} }} ] }} ] }}"#
+        );
+        is_exact(kind, &Original::of(&text, 2));
+    }
+    let semaphore = r#"{ "eventfd": { "e": { "semaphore": true, "count": 5 } }, "task": [
+        { "name": "posts", "count": 2, "phases": [ { "loop": { "times": 60, "phases": [
+            { "run": "8us" }, { "post": { "eventfd": "e", "count": 2 } } ] } } ] },
+        { "name": "takes", "count": 3, "phases": [ { "loop": { "times": 80, "phases": [
+            { "take": { "eventfd": "e" } }, { "run": "5us" } ] } } ] } ] }"#;
+    is_exact("semaphore", &Original::of(semaphore, 2));
+    let answered = r#"{ "task": [
+        { "name": "posts", "count": 1, "phases": [ { "loop": { "times": 60, "phases": [
+            { "post": { "eventfd": "e", "count": 7 } }, { "run": "8us" },
+            { "take": { "eventfd": "back" } } ] } } ] },
+        { "name": "takes", "count": 1, "phases": [ { "loop": { "times": 60, "phases": [
+            { "take": { "eventfd": "e" } }, { "run": "9us" },
+            { "post": { "eventfd": "back" } } ] } } ] } ] }"#;
+    is_exact("counter", &Original::of(answered, 2));
+}
+
+#[test]
 fn locks_conditions_and_barriers_are_replayed_exactly_under_any_policy() {
     for options in ["", r#", "handoff": true"#, r#", "inherit": true"#] {
         let text = format!(
@@ -284,9 +320,11 @@ fn a_changed_recording_is_replayed_or_refused_without_a_panic() {
         r#"{ "task": [
             { "name": "a", "count": 2, "phases": [ { "loop": { "times": 5, "phases": [
                 { "run": "9us" }, { "lock": "m" }, { "write": { "pipe": "p", "bytes": 10 } },
-                { "unlock": "m" }, { "timer": { "period": "30us" } }, { "barrier": "b" } ] } } ] },
+                { "unlock": "m" }, { "timer": { "period": "30us" } }, { "barrier": "b" },
+                { "send": { "socket": "s", "bytes": 9 } }, { "post": { "eventfd": "e" } } ] } } ] },
             { "name": "b", "phases": [ { "fork": "c" }, { "loop": { "times": 5, "phases": [
-                { "read": { "pipe": "p", "bytes": 20 } } ] } }, { "join": "c" } ] },
+                { "read": { "pipe": "p", "bytes": 20 } }, { "take": { "eventfd": "e" } },
+                { "receive": { "socket": "s", "bytes": 18 } } ] } }, { "join": "c" } ] },
             { "name": "c", "forked": true, "phases": [ { "run": "50us" } ] } ] }"#,
         2,
     );

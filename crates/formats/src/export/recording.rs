@@ -3,16 +3,16 @@
 //!
 //! An operation becomes a system call on an object, or a call of a library of locks. A replay of
 //! the file must do what the simulated workload does, under any policy; the tests hold it to that.
-//! Sockets and event counters become calls without an object: they are replayed as tokens.
+//! Waits for sets become calls without an object: they are replayed as tokens.
 
 use crate::system_calls::{self, Name, X86_64};
 use ::recording::{
-    Class, Counts, End, Event as Recorded, Machine, What, Writer, lock, member, read,
+    Class, Counts, End, Event as Recorded, Machine, What, Writer, lock, member, read, socket,
 };
 use schedsim::trace::{
     Call, CallKind, Event, EventKind, Observer, PrevState, TaskInfo, WakeContext,
 };
-use schedsim::workload::{Late, Operation, Shared, Until};
+use schedsim::workload::{Late, Operation, Shared, SocketKind, Until};
 use schedsim::{CpuId, Nanos, TaskId, Time};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -297,11 +297,15 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
         let Some(call) = self.calls.get_mut(task.index()).and_then(Option::take) else { return };
         let object = self.object_of(InCall { tries: call.operation, ..call }, time, cpu);
         let (result, op) = match call.operation {
-            Operation::Read { bytes, until, .. } => {
+            Operation::Read { bytes, until, .. } | Operation::Receive { bytes, until, .. } => {
                 let op = if until == Until::Any { read::UP_TO } else { 0 };
                 (bytes.try_into().unwrap_or(i64::MAX), op)
             }
-            Operation::Write { bytes, .. } => (bytes.try_into().unwrap_or(i64::MAX), 0),
+            Operation::Write { bytes, .. } | Operation::Send { bytes, .. } => {
+                (bytes.try_into().unwrap_or(i64::MAX), 0)
+            }
+            Operation::Post { count, .. } => (IN_A_COUNTER, count.try_into().unwrap_or(u16::MAX)),
+            Operation::Take(_) => (IN_A_COUNTER, 0),
             Operation::Lock(_) => (0, lock::LOCK),
             Operation::Unlock(_) => (0, lock::UNLOCK),
             Operation::Await { .. } => (0, lock::WAIT),
@@ -326,6 +330,10 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
             | Operation::Broadcast(condition) => (Class::Futex, self.conditions() + condition),
             Operation::Arrive(barrier) => (Class::Futex, self.barriers() + barrier),
             Operation::Read { pipe, .. } | Operation::Write { pipe, .. } => (Class::Pipe, pipe),
+            Operation::Send { end, .. } | Operation::Receive { end, .. } => {
+                (Class::UnixSocket, end)
+            }
+            Operation::Post { eventfd, .. } | Operation::Take(eventfd) => (Class::Eventfd, eventfd),
             Operation::Io { device, .. } => (Class::Device, device),
             _ => return 0,
         };
@@ -344,12 +352,32 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
         if let Some(known) = self.objects.get(&(class, place)) {
             return *known;
         }
+        if class == Class::UnixSocket && !self.objects.contains_key(&(class, place ^ 1)) {
+            self.announce(class, place ^ 1, time, cpu);
+        }
+        self.announce(class, place, time, cpu)
+    }
+
+    fn announce(&mut self, class: Class, place: u32, time: Time, cpu: CpuId) -> u64 {
         let id = self.objects.len() as u64 + 1;
         self.objects.insert((class, place), id);
         let shared = self.shared;
         let peer = match class {
             Class::Pipe => shared.pipes[place as usize].capacity,
             Class::Device => shared.devices[place as usize].channels.into(),
+            Class::Eventfd => {
+                let eventfd = &shared.eventfds[place as usize];
+                u64::from(eventfd.is_semaphore) | eventfd.count << 1
+            }
+            Class::UnixSocket => {
+                let kind = match shared.sockets[place as usize / 2].kind {
+                    SocketKind::Stream => socket::STREAM,
+                    SocketKind::Datagram => socket::DATAGRAM,
+                };
+                // The first end that is announced does not know the other one's number.
+                let peer = self.objects.get(&(class, place ^ 1)).copied().unwrap_or_default();
+                peer | kind << socket::TYPE.trailing_zeros()
+            }
             _ if place < self.conditions() => {
                 let mutex = &shared.mutexes[place as usize];
                 u64::from(mutex.handoff) | u64::from(mutex.inherit) << 1
@@ -391,10 +419,13 @@ impl<W: Write> Observer for RecordingWriter<'_, W> {
                 let what = What::Call { object: 0, result: 0, number, op: 0, duration: 0 };
                 self.emit(time, cpu, 0, tid(task), what);
             }
-            CallKind::Within(_) | CallKind::Ends { .. } => {}
+            CallKind::Within { .. } | CallKind::Ends { .. } => {}
         }
     }
 }
+
+/// What a call reads from an event counter, or writes to it.
+const IN_A_COUNTER: i64 = 8;
 
 /// The clock at the beginning; 0 would be unknown.
 const START: u64 = 1;
@@ -411,8 +442,10 @@ fn tid(task: TaskId) -> u32 {
 /// The number of the call that does an operation.
 fn number(operation: Operation) -> u16 {
     let name = match operation {
-        Operation::Read { .. } => Name::Read,
-        Operation::Write { .. } => Name::Write,
+        Operation::Read { .. } | Operation::Take(_) => Name::Read,
+        Operation::Write { .. } | Operation::Post { .. } => Name::Write,
+        Operation::Send { .. } => Name::Send,
+        Operation::Receive { .. } => Name::Receive,
         Operation::Io { .. } => Name::ReadAt,
         Operation::Timer { .. } | Operation::SleepUntil(_) => Name::ClockNanosleep,
         Operation::Join(_) => Name::Waitid,

@@ -141,9 +141,11 @@ impl Reading<'_, '_> {
             }
         };
         if let What::Switch { object, .. } | What::Waking { object, .. } = event.what
-            && let Ok(object @ 1..) = u32::try_from(object)
+            && let Ok(number @ 1..) = u32::try_from(object)
         {
-            self.recorder.call(event.time, on(event.cpu)?, tid, CallKind::Within(object));
+            let channel = u32::try_from(self.calls.channel(object)).unwrap_or(number);
+            let kind = CallKind::Within { object: number, channel };
+            self.recorder.call(event.time, on(event.cpu)?, tid, kind);
         }
         let context = match event.context {
             0 => WakeContext::Task,

@@ -129,8 +129,8 @@ impl Recorded {
         if report.doubted_objects > 0 {
             let _ = write!(
                 text,
-                "; from {} more was read than written, which explain nothing",
-                counted(report.doubted_objects as usize, "pipe")
+                "; of {} only one side was recorded, which explain nothing",
+                counted(report.doubted_objects as usize, "object")
             );
         }
         text += "\n";

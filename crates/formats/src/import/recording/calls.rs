@@ -1,20 +1,18 @@
 //! From recorded calls to operations on shared objects.
 //!
-//! Pipes, locks, timers, and the ends of tasks are understood. What a call on another object waits
-//! for and whom it wakes stays as recorded.
+//! Pipes, sockets of which both ends are seen, event counters, locks, timers, and the ends of tasks
+//! are understood. What a call on another object waits for and whom it wakes stays as recorded.
+
+mod data;
+mod sockets;
 
 use crate::system_calls::{self, Name};
-use ::recording::{Class, What, lock, member, read};
+use ::recording::{Class, What, lock, member};
 use schedsim::trace::Returned;
-use schedsim::workload::Call::Begins;
-use schedsim::workload::{
-    Barrier, Device, Group, Late, Mutex, Operation, Pipe, Shared, Timer, Until,
-};
+use schedsim::workload::{Barrier, Device, Group, Late, Mutex, Operation, Shared, Timer};
 use schedsim::{Nanos, TaskId, Time};
 use std::collections::{BTreeMap, HashMap};
 
-/// The capacity of a pipe, unless it was changed.
-const PIPE_CAPACITY: u64 = 65_536;
 /// A script can name this many objects of a kind.
 const MOST_OBJECTS: usize = 1 << 24;
 
@@ -22,6 +20,8 @@ const MOST_OBJECTS: usize = 1 << 24;
 pub(super) struct Calls {
     numbers: &'static [(u16, Name)],
     objects: HashMap<u64, Object>,
+    /// Internet sockets by their own port and the other one.
+    ports: HashMap<(u16, u16), u64>,
     /// By thread id: what was recorded since its last call ended, and its absolute timer.
     tasks: HashMap<u32, Task>,
     pub shared: Shared,
@@ -38,6 +38,9 @@ struct Object {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Pipe(u32),
+    /// An end of a pair of sockets.
+    End(u32),
+    Eventfd(u32),
     Mutex(u32),
     Condition(u32),
     Barrier(u32),
@@ -84,6 +87,7 @@ impl Calls {
         let calls = Calls {
             numbers: numbers.unwrap_or_default(),
             objects: HashMap::new(),
+            ports: HashMap::new(),
             tasks: HashMap::new(),
             shared: Shared::default(),
         };
@@ -122,7 +126,7 @@ impl Calls {
     pub fn take(&mut self, tid: u32, what: &What) {
         match *what {
             What::Object { id, class, inode, peer } => {
-                self.objects.insert(id, Object { class, inode, peer, place: None });
+                self.meet(id, Object { class, inode, peer, place: None });
             }
             What::Timer { expiry, interval, .. } => {
                 self.tasks.entry(tid).or_default().timer = Some((expiry, interval));
@@ -152,10 +156,12 @@ impl Calls {
             Name::Nanosleep => return Returned::Slept,
             Name::ClockNanosleep if call.op != 1 => return Returned::Slept,
             Name::ClockNanosleep => timer.and_then(|(expiry, _)| self.sleep_until(call, expiry)),
-            Name::Read | Name::Write => self.transfer(call, *name),
+            Name::Read | Name::Receive => self.takes(call),
+            Name::Write | Name::Send => self.puts(call),
             Name::ReadAt => timer.and_then(|(_, service)| self.request(call, Nanos(service))),
             Name::Futex if call.op >= lock::LOCK => self.lock(call, second),
             Name::Futex => None,
+            Name::Poll | Name::Ppoll | Name::EpollWait | Name::EpollCtl | Name::Accept => None,
             Name::Wait4 => {
                 let ended = u32::try_from(call.result).ok().filter(|pid| *pid > 0);
                 ended.and_then(|pid| self.join((pid, pid), tasks))
@@ -163,23 +169,6 @@ impl Calls {
             Name::Waitid => awaited.and_then(|range| self.join(range, tasks)),
         };
         operation.map_or(Returned::Unknown, Returned::Did)
-    }
-
-    fn transfer(&mut self, call: &Ended, name: Name) -> Option<Operation> {
-        let bytes = u64::try_from(call.result).ok().filter(|bytes| *bytes > 0)?;
-        let place = self.place(call.object, Class::Pipe, |object, shared| {
-            let capacity = if object.peer > 0 { object.peer } else { PIPE_CAPACITY };
-            let name = format!("pipe {}", object.inode);
-            add(&mut shared.pipes, Pipe { name, capacity }).map(Place::Pipe)
-        })?;
-        let Place::Pipe(pipe) = place else { return None };
-        Some(match name {
-            Name::Write => Operation::Write { pipe, bytes, call: Begins },
-            _ => {
-                let until = if call.op == read::UP_TO { Until::Any } else { Until::All };
-                Operation::Read { pipe, bytes, until, call: Begins }
-            }
-        })
     }
 
     /// A request to a simulated device.

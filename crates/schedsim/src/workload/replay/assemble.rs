@@ -1,6 +1,7 @@
 //! Writes the scripts from the logs of the tasks, one task at a time.
 
 use super::calls;
+use super::carriers::Doubted;
 use super::groups::Groups;
 use super::log::{Deed, Did};
 use super::report::EdgeCounts;
@@ -16,8 +17,8 @@ use crate::{CpuId, CpuSet, Nanos, TaskId};
 /// The objects of a program.
 pub(super) struct Program {
     pub shared: Shared,
-    /// Pipes that explain nothing.
-    pub doubted: Vec<bool>,
+    /// Objects that explain nothing.
+    pub doubted: Doubted,
 }
 
 /// Writes the scripts.

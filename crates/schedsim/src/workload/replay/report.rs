@@ -45,7 +45,8 @@ pub struct ReplayReport {
     pub operations: u64,
     /// How the sleeps of tasks with recorded calls ended.
     pub wakeups: Explained,
-    /// Pipes from which more was read than was written.
+    /// Pipes, pairs of sockets and event counters from which more was taken than was put in, or
+    /// the reverse: the recording does not have both sides.
     pub doubted_objects: u64,
 }
 
