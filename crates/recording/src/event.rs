@@ -59,8 +59,8 @@ pub enum What {
     /// at a time; 0 is unknown.
     Object { id: u64, class: Class, inode: u64, peer: u64 },
     /// A system call ends: its object, result, number, operation (of `futex` and `epoll_ctl`; of
-    /// `clock_nanosleep` 1 if its time is absolute, of a simulated `write` to an event counter what
-    /// it adds) and duration in nanoseconds (44 bits).
+    /// `clock_nanosleep` 1 if its time is absolute, of `epoll_wait` the most that it
+    /// returns, at most 1,023, of a simulated `write` to an event counter what it adds) and duration in nanoseconds (44 bits).
     Call { object: u64, result: i64, number: u16, op: u16, duration: u64 },
     /// What belongs to the call that begins: an entry of `poll` (`op` 0), of `epoll_ctl` (its
     /// operation, 1 to 3), or one of [`member`].
