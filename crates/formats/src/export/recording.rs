@@ -3,7 +3,6 @@
 //!
 //! An operation becomes a system call on an object, or a call of a library of locks. A replay of
 //! the file must do what the simulated workload does, under any policy; the tests hold it to that.
-//! Waits for sets become calls without an object: they are replayed as tokens.
 
 use crate::system_calls::{self, Name, X86_64};
 use ::recording::{
@@ -12,7 +11,7 @@ use ::recording::{
 use schedsim::trace::{
     Call, CallKind, Event, EventKind, Observer, PrevState, TaskInfo, WakeContext,
 };
-use schedsim::workload::{Late, Operation, Shared, SocketKind, Until};
+use schedsim::workload::{Late, Operation, Shared, SocketKind, Until, Watched};
 use schedsim::{CpuId, Nanos, TaskId, Time};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -237,7 +236,10 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
 
     fn begins(&mut self, task: TaskId, operation: Operation, time: Time, cpu: CpuId) {
         match operation {
-            Operation::Fork(_) | Operation::Exec { .. } | Operation::Repeat { .. } => return,
+            Operation::Fork(_)
+            | Operation::Exec { .. }
+            | Operation::Repeat { .. }
+            | Operation::Handle(_) => return,
             Operation::Io { service: Nanos::ZERO, .. } => return,
             _ => {}
         }
@@ -271,6 +273,12 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
             Operation::Io { service, .. } => {
                 let what = What::Timer { object, expiry: u64::MAX, interval: service.0 };
                 self.emit(time, cpu, 0, tid(task), what);
+            }
+            Operation::Poll(set) => {
+                for object in self.sources(set, time, cpu) {
+                    let what = What::Member { set: 0, object, events: IN, op: 0 };
+                    self.emit(time, cpu, 0, tid(task), what);
+                }
             }
             Operation::Join(group) => {
                 let group = &self.shared.groups[group as usize];
@@ -306,6 +314,12 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
             }
             Operation::Post { count, .. } => (IN_A_COUNTER, count.try_into().unwrap_or(u16::MAX)),
             Operation::Take(_) => (IN_A_COUNTER, 0),
+            // At least one object has data.
+            Operation::Serve(serve) => {
+                let epoll = self.shared.serves.get(serve as usize).map_or(0, |of| of.epoll);
+                (1, self.shared.epolls[epoll as usize].events.min(0x3ff))
+            }
+            Operation::Poll(_) => (1, 0),
             Operation::Lock(_) => (0, lock::LOCK),
             Operation::Unlock(_) => (0, lock::UNLOCK),
             Operation::Await { .. } => (0, lock::WAIT),
@@ -334,6 +348,9 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
                 (Class::UnixSocket, end)
             }
             Operation::Post { eventfd, .. } | Operation::Take(eventfd) => (Class::Eventfd, eventfd),
+            Operation::Serve(serve) => {
+                (Class::Epoll, self.shared.serves.get(serve as usize).map_or(0, |of| of.epoll))
+            }
             Operation::Io { device, .. } => (Class::Device, device),
             _ => return 0,
         };
@@ -358,12 +375,24 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
         self.announce(class, place, time, cpu)
     }
 
+    /// The objects of a set.
+    fn sources(&mut self, set: u32, time: Time, cpu: CpuId) -> Vec<u64> {
+        let shared = self.shared;
+        let source = |source: &Watched| match *source {
+            Watched::Pipe(pipe) => self.object(Class::Pipe, pipe, time, cpu),
+            Watched::End(end) => self.object(Class::UnixSocket, end, time, cpu),
+            Watched::Eventfd(eventfd) => self.object(Class::Eventfd, eventfd, time, cpu),
+        };
+        shared.epolls[set as usize].sources.iter().map(source).collect()
+    }
+
     fn announce(&mut self, class: Class, place: u32, time: Time, cpu: CpuId) -> u64 {
         let id = self.objects.len() as u64 + 1;
         self.objects.insert((class, place), id);
         let shared = self.shared;
         let peer = match class {
             Class::Pipe => shared.pipes[place as usize].capacity,
+            Class::Epoll => 0,
             Class::Device => shared.devices[place as usize].channels.into(),
             Class::Eventfd => {
                 let eventfd = &shared.eventfds[place as usize];
@@ -388,6 +417,12 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
         let what = What::Object { id, class, inode: id, peer };
         let tid = tid(self.running[cpu.index()]);
         self.emit(time, cpu, 0, tid, what);
+        if class == Class::Epoll {
+            for object in self.sources(place, time, cpu) {
+                let what = What::Member { set: id, object, events: IN, op: ADD };
+                self.emit(time, cpu, 0, tid, what);
+            }
+        }
         id
     }
 
@@ -424,6 +459,11 @@ impl<W: Write> Observer for RecordingWriter<'_, W> {
     }
 }
 
+/// `POLLIN` and `EPOLLIN`.
+const IN: u32 = 1;
+/// `EPOLL_CTL_ADD`.
+const ADD: u8 = 1;
+
 /// What a call reads from an event counter, or writes to it.
 const IN_A_COUNTER: i64 = 8;
 
@@ -444,6 +484,8 @@ fn number(operation: Operation) -> u16 {
     let name = match operation {
         Operation::Read { .. } | Operation::Take(_) => Name::Read,
         Operation::Write { .. } | Operation::Post { .. } => Name::Write,
+        Operation::Serve(_) => Name::EpollWait,
+        Operation::Poll(_) => Name::Poll,
         Operation::Send { .. } => Name::Send,
         Operation::Receive { .. } => Name::Receive,
         Operation::Io { .. } => Name::ReadAt,

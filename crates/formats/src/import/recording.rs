@@ -36,7 +36,7 @@ pub(super) fn read(file: impl Read, recorder: &mut Recorder<'_>) -> Result<(), (
         Reading { recorder, calls, cost, names: HashMap::new(), counts: BTreeMap::new() };
     let outcome = reader.try_read(|at, event| reading.take(at, event))?;
     reading.recorder.object_names = reading.calls.names();
-    reading.recorder.objects = std::mem::take(&mut reading.calls.shared);
+    reading.recorder.objects = reading.calls.finish();
     reading.finish(&machine, outcome)?;
     Ok(())
 }

@@ -32,6 +32,7 @@
 mod assemble;
 mod calls;
 mod carriers;
+mod event_loops;
 mod groups;
 mod kernel_threads;
 mod log;

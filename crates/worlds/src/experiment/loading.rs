@@ -133,6 +133,13 @@ impl Recorded {
                 counted(report.doubted_objects as usize, "object")
             );
         }
+        if report.doubted_waits > 0 {
+            let _ = write!(
+                text,
+                "; {} for several objects ended without data in a recorded one",
+                counted(report.doubted_waits as usize, "wait")
+            );
+        }
         text += "\n";
         if report.recording_time > Nanos::ZERO {
             let _ = writeln!(

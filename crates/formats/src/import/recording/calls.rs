@@ -4,6 +4,7 @@
 //! are understood. What a call on another object waits for and whom it wakes stays as recorded.
 
 mod data;
+mod sets;
 mod sockets;
 
 use crate::system_calls::{self, Name};
@@ -11,6 +12,7 @@ use ::recording::{Class, What, lock, member};
 use schedsim::trace::Returned;
 use schedsim::workload::{Barrier, Device, Group, Late, Mutex, Operation, Shared, Timer};
 use schedsim::{Nanos, TaskId, Time};
+use sets::Sets;
 use std::collections::{BTreeMap, HashMap};
 
 /// A script can name this many objects of a kind.
@@ -24,6 +26,7 @@ pub(super) struct Calls {
     ports: HashMap<(u16, u16), u64>,
     /// By thread id: what was recorded since its last call ended, and its absolute timer.
     tasks: HashMap<u32, Task>,
+    sets: Sets,
     pub shared: Shared,
 }
 
@@ -51,6 +54,8 @@ enum Place {
 struct Task {
     /// The time until which the call sleeps, and its interval.
     timer: Option<(u64, u64)>,
+    /// What it polls.
+    polled: Vec<u64>,
     /// The second address of a futex operation.
     second: Option<u64>,
     /// The tasks that it waits for.
@@ -89,6 +94,7 @@ impl Calls {
             objects: HashMap::new(),
             ports: HashMap::new(),
             tasks: HashMap::new(),
+            sets: Sets::default(),
             shared: Shared::default(),
         };
         (calls, numbers.is_some())
@@ -131,6 +137,9 @@ impl Calls {
             What::Timer { expiry, interval, .. } => {
                 self.tasks.entry(tid).or_default().timer = Some((expiry, interval));
             }
+            What::Member { set, object, events, op: op @ 0..=3 } => {
+                self.joins(tid, (set, object), (events, op));
+            }
             What::Member { object, op: member::SECOND, .. } => {
                 self.tasks.entry(tid).or_default().second = Some(object);
             }
@@ -145,8 +154,9 @@ impl Calls {
     /// What a call has done. `tasks` finds the task of a thread id.
     pub fn end(&mut self, call: &Ended, tasks: impl Fn(u32) -> Option<TaskId>) -> Returned {
         let task = self.tasks.get_mut(&call.tid);
-        let (timer, second, awaited) = task.map_or((None, None, None), |task| {
-            (task.timer.take(), task.second.take(), task.awaited.take())
+        let (timer, second, awaited, polled) = task.map_or_else(Default::default, |task| {
+            let Task { timer, second, awaited, polled, .. } = task;
+            (timer.take(), second.take(), awaited.take(), std::mem::take(polled))
         });
         let Some((_, name)) = self.numbers.iter().find(|(number, _)| *number == call.number) else {
             return Returned::Unknown;
@@ -161,7 +171,12 @@ impl Calls {
             Name::ReadAt => timer.and_then(|(_, service)| self.request(call, Nanos(service))),
             Name::Futex if call.op >= lock::LOCK => self.lock(call, second),
             Name::Futex => None,
-            Name::Poll | Name::Ppoll | Name::EpollWait | Name::EpollCtl | Name::Accept => None,
+            Name::Poll | Name::Ppoll | Name::EpollWait if call.result == 0 => {
+                return Returned::Slept;
+            }
+            Name::Poll | Name::Ppoll => self.polls(call, polled),
+            Name::EpollWait => self.waits(call),
+            Name::EpollCtl | Name::Accept => None,
             Name::Wait4 => {
                 let ended = u32::try_from(call.result).ok().filter(|pid| *pid > 0);
                 ended.and_then(|pid| self.join((pid, pid), tasks))

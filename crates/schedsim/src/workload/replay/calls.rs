@@ -5,7 +5,7 @@
 //! it explains: in a replay under another order of events the same operation may block where it had
 //! not, or find what it needs.
 
-use super::carriers::{Doubted, Edge, carrier};
+use super::carriers::{Doubted, Edge, Reason, carrier};
 use super::log::{Deed, Did};
 use super::sleeps::{By, Sleep};
 use super::task::{Status, Task};
@@ -59,7 +59,7 @@ impl ReplayBuilder {
             Returned::Yielded => Did::Yield,
             Returned::Did(operation) => Did::Operation(operation),
         };
-        let mut at = first;
+        let (mut at, mut explained) = (first, Vec::new());
         for sleep in inside() {
             let explains = match did {
                 Did::Yield => false,
@@ -70,44 +70,57 @@ impl ReplayBuilder {
                 Did::Operation(Operation::Send { .. } | Operation::Receive { .. }) => {
                     matches!(sleep.by, By::SameObject | By::Softirq)
                 }
+                Did::Operation(Operation::Serve(_) | Operation::Poll(_)) => sleep.by != By::Other,
                 Did::Operation(_) => sleep.by == By::SameObject,
             };
             if explains {
-                self.explain(task, sleep, did);
+                explained.push(*sleep);
                 at.get_or_insert(sleep.at);
             }
         }
         self.report.operations += 1;
         let state = &mut self.tasks[task.index()];
         let at = at.unwrap_or(u32::MAX);
-        state.put(Deed::Called { at, did });
+        let place = state.put(Deed::Called { at, did });
+        let reason = match did {
+            Did::Operation(Operation::Serve(_) | Operation::Poll(_)) => {
+                Some(Reason::Wait(task, place))
+            }
+            Did::Operation(operation) => carrier(operation).map(Reason::Carrier),
+            Did::Yield => None,
+        };
+        for sleep in explained {
+            self.explain(task, sleep, reason);
+        }
+        let state = &mut self.tasks[task.index()];
         state.calls.sleeps = sleeps;
         state.calls.sleeps.clear();
     }
 
-    fn explain(&mut self, sleeper: TaskId, sleep: &Sleep, did: Did) {
-        let Sleep { at: slept_at, waker, woken_at, .. } = *sleep;
+    fn explain(&mut self, sleeper: TaskId, sleep: Sleep, reason: Option<Reason>) {
+        let Sleep { at: slept_at, waker, woken_at, .. } = sleep;
         self.tasks[sleeper.index()].log.explain_sleep(slept_at);
         if waker != TaskId::NONE {
             self.tasks[waker.index()].log.explain_waking(woken_at);
-            if let Did::Operation(operation) = did
-                && let Some(carrier) = carrier(operation)
-            {
-                self.edges.push(Edge { carrier, sleeper, slept_at, waker, woken_at });
+            if let Some(reason) = reason {
+                self.edges.push(Edge { reason, sleeper, slept_at, waker, woken_at });
             }
         }
     }
 }
 
 /// The operations of a log, each with the place of the entry before which it takes place.
-pub(super) fn operations(log: &log::Log, doubted: &Doubted) -> Vec<(u32, Did)> {
-    let is_doubted = |did: Did| match did {
-        Did::Operation(operation) => carrier(operation).is_some_and(|of| doubted.contains(of)),
+pub(super) fn operations(task: TaskId, log: &log::Log, doubted: &Doubted) -> Vec<(u32, Did)> {
+    let is_doubted = |did: Did, place: u32| match did {
+        Did::Operation(operation) => {
+            doubted.contains(Reason::Wait(task, place))
+                || carrier(operation).is_some_and(|of| doubted.contains(Reason::Carrier(of)))
+        }
         Did::Yield => false,
     };
     log.places()
         .filter_map(|(place, _, deed)| match deed {
-            Deed::Called { at, did } if !is_doubted(did) => Some((at.min(place), did)),
+            Deed::Called { at, did } if !is_doubted(did, place) => Some((at.min(place), did)),
             _ => None,
         })
         .collect()

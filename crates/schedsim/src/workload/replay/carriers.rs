@@ -7,7 +7,7 @@
 use super::ReplayBuilder;
 use super::log::{Deed, Did};
 use crate::TaskId;
-use crate::workload::{Operation, Shared, Until};
+use crate::workload::{Epoll, Operation, Shared, Until, Watched};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An object that carries data from task to task.
@@ -19,23 +19,31 @@ pub(super) enum Carrier {
     Eventfd(u32),
 }
 
-/// A sleep and the waking that ended it, explained by what a carrier has in it.
+/// What explains a sleep.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Reason {
+    Carrier(Carrier),
+    /// The wait of a task for several objects, by its place in the log.
+    Wait(TaskId, u32),
+}
+
+/// A sleep and the waking that ended it, explained by what an object has in it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edge {
-    pub carrier: Carrier,
+    pub reason: Reason,
     pub sleeper: TaskId,
     pub slept_at: u32,
     pub waker: TaskId,
     pub woken_at: u32,
 }
 
-/// The carriers that explain nothing.
+/// What explains nothing.
 #[derive(Debug, Default)]
-pub(super) struct Doubted(BTreeSet<Carrier>);
+pub(super) struct Doubted(BTreeSet<Reason>);
 
 impl Doubted {
-    pub fn contains(&self, carrier: Carrier) -> bool {
-        self.0.contains(&carrier)
+    pub fn contains(&self, reason: Reason) -> bool {
+        self.0.contains(&reason)
     }
 }
 
@@ -106,21 +114,85 @@ impl ReplayBuilder {
             Carrier::Eventfd(of) => shared.eventfds.get(of as usize).map_or(0, |of| of.count),
             _ => 0,
         };
-        let mut doubted = BTreeSet::new();
+        let mut doubted = Doubted::default();
         for ((carrier, _), mut way) in ways {
             way.put = way.put.saturating_add(initial(carrier));
-            if way.is_odd(capacity(carrier)) && doubted.insert(carrier) {
+            if way.is_odd(capacity(carrier)) && doubted.0.insert(Reason::Carrier(carrier)) {
                 self.report.doubted_objects += 1;
             }
         }
-        let doubted = Doubted(doubted);
+        self.doubt_waits(shared, &mut doubted);
         for edge in std::mem::take(&mut self.edges) {
-            if doubted.contains(edge.carrier) {
+            if doubted.contains(edge.reason) {
                 self.tasks[edge.sleeper.index()].log.doubt_sleep(edge.slept_at);
                 self.tasks[edge.waker.index()].log.doubt_waking(edge.woken_at);
             }
         }
         doubted
+    }
+}
+
+impl ReplayBuilder {
+    /// The waits for several objects after which the task takes nothing from any of them: something
+    /// else ended them, or what is not recorded. Of one object there is no doubt.
+    fn doubt_waits(&mut self, shared: &Shared, doubted: &mut Doubted) {
+        let set = |operation: Operation| {
+            let epoll = match operation {
+                Operation::Poll(epoll) => Some(epoll),
+                Operation::Serve(serve) => shared.serves.get(serve as usize).map(|of| of.epoll),
+                _ => None,
+            };
+            epoll.and_then(|epoll| shared.epolls.get(epoll as usize))
+        };
+        let is_sure = |operation: Operation, doubted: &Doubted| match (operation, set(operation)) {
+            // An array of one object.
+            (Operation::Poll(_), Some(Epoll { sources, events: 1, .. })) => sources
+                .first()
+                .is_some_and(|one| !doubted.contains(Reason::Carrier(carried_by(*one)))),
+            _ => false,
+        };
+        let mut found = Vec::new();
+        for (index, task) in self.tasks.iter().enumerate() {
+            let mut open: Option<(u32, Operation)> = None;
+            for (place, _, deed) in task.log.places() {
+                let Deed::Called { did: Did::Operation(operation), .. } = deed else { continue };
+                if matches!(operation, Operation::Serve(_) | Operation::Poll(_)) {
+                    found.extend(open.take().map(|(place, _)| (index, place)));
+                    open = Some((place, operation)).filter(|_| !is_sure(operation, doubted));
+                } else if let Some((wait, of)) = open
+                    && let Some(taken) = taken_from(operation)
+                {
+                    open = None;
+                    let is_member = set(of).is_some_and(|set| set.sources.contains(&taken));
+                    if !is_member || doubted.contains(Reason::Carrier(carried_by(taken))) {
+                        found.push((index, wait));
+                    }
+                }
+            }
+            found.extend(open.map(|(place, _)| (index, place)));
+        }
+        self.report.doubted_waits += found.len() as u64;
+        let wait = |(index, place): (usize, u32)| Reason::Wait(TaskId(index as u32), place);
+        doubted.0.extend(found.into_iter().map(wait));
+    }
+}
+
+/// Where an operation takes data from.
+pub(super) fn taken_from(operation: Operation) -> Option<Watched> {
+    Some(match operation {
+        Operation::Read { pipe, .. } => Watched::Pipe(pipe),
+        Operation::Receive { end, .. } => Watched::End(end),
+        Operation::Take(eventfd) => Watched::Eventfd(eventfd),
+        _ => return None,
+    })
+}
+
+/// What an object with data is.
+pub(super) fn carried_by(source: Watched) -> Carrier {
+    match source {
+        Watched::Pipe(pipe) => Carrier::Pipe(pipe),
+        Watched::End(end) => Carrier::Pair(end / 2),
+        Watched::Eventfd(eventfd) => Carrier::Eventfd(eventfd),
     }
 }
 

@@ -60,11 +60,11 @@ impl Calls {
             self.sleeps.clear();
         }
         let (waker, woken_at, kind) = by;
-        let by = match (asleep_on, object) {
-            (Some(on), Some(object)) if on == object => By::SameObject,
-            (Some(_), Some(_)) => By::OtherObject,
-            (Some(_), None) if kind == Kind::Softirq && waker != TaskId::NONE => By::Softirq,
-            _ => By::Other,
+        let by = match object {
+            Some(_) if asleep_on == object => By::SameObject,
+            Some(_) => By::OtherObject,
+            None if kind == Kind::Softirq && waker != TaskId::NONE => By::Softirq,
+            None => By::Other,
         };
         self.sleeps.push(Sleep { at, start, waker, woken_at, by });
     }
