@@ -26,6 +26,7 @@ enum call_class {
 	CALL_IGNORED, CALL_DESCRIPTOR, CALL_CREATES, CALL_CREATES_PAIR, CALL_ACCEPTS, CALL_FUTEX,
 	CALL_EPOLL_CTL, CALL_EPOLL_WAIT, CALL_POLL, CALL_PPOLL, CALL_NANOSLEEP, CALL_CLOCK_NANOSLEEP,
 	CALL_TIMERFD_SETTIME, CALL_AFFINITY, CALL_POLICY, CALL_NICE, CALL_PLAIN, CALL_SOCKETPAIR,
+	CALL_CONNECTS,
 };
 
 enum object_class {
@@ -310,6 +311,12 @@ static __always_inline u32 anonymous_class(struct file *file)
 	return name[1] == 'p' && name[2] == 'i' ? CLASS_PIDFD : CLASS_ANONYMOUS;
 }
 
+/* The type of a socket, where its object's peer has it. */
+static __always_inline u64 type_of(struct socket *socket)
+{
+	return (u64)(u8)BPF_CORE_READ(socket, type) << 56;
+}
+
 static __always_inline u64 unix_peer(struct sock *sk)
 {
 	struct unix_sock *from = (struct unix_sock *)sk;
@@ -322,7 +329,7 @@ static __always_inline u64 unix_peer(struct sock *sk)
 		return 0;
 	key.where = BPF_CORE_READ(file, f_inode, i_ino);
 	key.device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
-	return number_of(&key, key.where, 0, false);
+	return number_of(&key, key.where, type_of(socket), false);
 }
 
 static __always_inline void socket_key(struct file *file, struct object_key *key, u64 *peer,
@@ -336,12 +343,26 @@ static __always_inline void socket_key(struct file *file, struct object_key *key
 	if (family == 1) {
 		key->class = CLASS_UNIX_SOCKET;
 		if (renew || !bpf_map_lookup_elem(&objects, key))
-			*peer = unix_peer(sk);
+			*peer = unix_peer(sk) | type_of(socket);
 	} else if (family == 2 || family == 10) {
 		key->class = CLASS_INTERNET_SOCKET;
 		*peer = (u64)BPF_CORE_READ(sk, __sk_common.skc_num) << 16 |
-			bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
+			bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport)) | type_of(socket);
 	}
+}
+
+/* Not every header of types has it. */
+struct eventfd_ctx___here {
+	u64 count;
+	unsigned int flags;
+} __attribute__((preserve_access_index));
+
+/* Whether an event counter is a semaphore, and twice its count. */
+static __always_inline u64 counter_of(struct file *file)
+{
+	struct eventfd_ctx___here *counter = BPF_CORE_READ(file, private_data);
+
+	return (BPF_CORE_READ(counter, flags) & 1) | BPF_CORE_READ(counter, count) << 1;
 }
 
 /* The object of an open file, in full. */
@@ -357,6 +378,8 @@ static __always_inline u64 object_of(struct file *file, struct inode *inode, u64
 		/* One inode serves them all: the open file is the object. */
 		key.where = (u64)file;
 		key.class = anonymous_class(file);
+		if (key.class == CLASS_EVENTFD)
+			peer = counter_of(file);
 	} else if (magic == PIDFS_MAGIC) {
 		key.class = CLASS_PIDFD;
 	} else if (type == 0140000) {
@@ -404,6 +427,27 @@ static __noinline u64 resolve(u32 fd, u32 renew)
 	known->generation = now;
 	known->object = object;
 	return object;
+}
+
+/* A socket has got its ports: it is announced again, with the same number. */
+static __noinline int connects(u32 fd, u64 object)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct fdtable *table = task->files->fdt;
+	struct object_key key = {};
+	struct file *file = NULL;
+	u64 peer = 0;
+
+	if (!object || fd >= table->max_fds)
+		return 0;
+	bpf_probe_read_kernel(&file, sizeof(file), (const void *)((u64)table->fd + fd * 8ULL));
+	if (!file || (BPF_CORE_READ(file, f_inode, i_mode) & 0170000) != 0140000)
+		return 0;
+	socket_key(file, &key, &peer, false);
+	if (key.class == CLASS_INTERNET_SOCKET)
+		emit(EVENT_OBJECT, current_tid(), object,
+		     key.class | (u64)BPF_CORE_READ(file, f_inode, i_ino) << 8, peer);
+	return 0;
 }
 
 static __always_inline u64 descriptor(u64 fd)
@@ -579,6 +623,7 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 	switch (call) {
 	case CALL_DESCRIPTOR:
 	case CALL_ACCEPTS:
+	case CALL_CONNECTS:
 		state->object = descriptor(first);
 		break;
 	case CALL_FUTEX:
@@ -589,6 +634,7 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 		break;
 	case CALL_EPOLL_WAIT:
 		state->object = descriptor(first);
+		state->op = ARGUMENT(3) < 0x3ff ? ARGUMENT(3) : 0x3ff;
 		sleeps_for_ms(tid, state->object, (int)ARGUMENT(4));
 		break;
 	case CALL_POLL:
@@ -655,6 +701,11 @@ int BPF_PROG(call_ends, struct pt_regs *regs, long result)
 	case CALL_ACCEPTS:
 		if (result >= 0)
 			emit(EVENT_MEMBER, tid, state->object, resolve(result, 1), 17ULL << 32);
+		break;
+	case CALL_CONNECTS:
+		/* Or goes on in the background (EINPROGRESS). */
+		if (!result || result == -115)
+			connects(state->argument[0], state->object);
 		break;
 	case CALL_CREATES_PAIR:
 	case CALL_SOCKETPAIR:

@@ -11,6 +11,7 @@ const CREATES_PAIR: u8 = 3;
 const ACCEPTS: u8 = 4;
 const PLAIN: u8 = 16;
 const SOCKETPAIR: u8 = 17;
+const CONNECTS: u8 = 18;
 
 /// Calls of every architecture: those that may block, create, close or duplicate descriptors, and
 /// those that change a task's settings.
@@ -34,7 +35,7 @@ const EVERYWHERE: &[(c_long, u8)] = &[
     (SYS_sendfile, DESCRIPTOR),
     (SYS_splice, DESCRIPTOR),
     (SYS_tee, DESCRIPTOR),
-    (SYS_connect, DESCRIPTOR),
+    (SYS_connect, CONNECTS),
     (SYS_shutdown, DESCRIPTOR),
     (SYS_fsync, DESCRIPTOR),
     (SYS_fdatasync, DESCRIPTOR),

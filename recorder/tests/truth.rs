@@ -12,7 +12,7 @@ mod options;
 mod witness;
 
 use operations::{number, times};
-use recording::{Class, Counts, Event, Machine, Outcome, Reader, What};
+use recording::{Class, Counts, Event, Machine, Outcome, Reader, What, socket};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::BufReader;
@@ -119,15 +119,18 @@ fn known_operations(folder: &Path) {
     let inodes: Vec<u64> =
         said.split_whitespace().map(|word| word.parse().expect("an inode")).collect();
     let mut objects = BTreeMap::new();
+    let mut peers = BTreeMap::new();
     let mut calls: BTreeMap<(u64, u16), u64> = BTreeMap::new();
     let mut members = Vec::new();
     let mut timers: BTreeMap<u64, u64> = BTreeMap::new();
     for event in &read.events {
         match event.what {
-            What::Object { id, class, inode, .. } => drop(objects.insert(id, (class, inode))),
+            What::Object { id, class, inode, peer } => {
+                objects.insert(id, (class, inode));
+                peers.insert(id, peer);
+            }
             What::Call { object, number, .. } => *calls.entry((object, number)).or_default() += 1,
-            // Without a set it is an entry of a poll: Rust begins with one of descriptors 0 to 2.
-            What::Member { set, object, op, .. } if set > 0 => members.push((set, object, op)),
+            What::Member { set, object, op: op @ 1..=3, .. } => members.push((set, object, op)),
             What::Timer { object, .. } => *timers.entry(object).or_default() += 1,
             _ => {}
         }
@@ -156,8 +159,12 @@ fn known_operations(folder: &Path) {
         let is_entry = |event: &&Event| matches!(event.what, What::Member { set: 0, object, op: 0, events } if object == *pipe && events == 1);
         assert_eq!(read.events.iter().filter(is_entry).count() as u64, times::POLLS);
     }
+    ends_and_types(&objects, &peers);
     let (event, set, timer) = (one(Class::Eventfd), one(Class::Epoll), one(Class::Timerfd));
     assert_eq!(count(event, libc::SYS_write), times::EVENT_WRITES);
+    assert_eq!(peers[&event], u64::from(1 | times::COUNT << 1));
+    let is_wait = |event: &&Event| matches!(event.what, What::Call { object, number: call, op: 1, .. } if object == set && call == number(libc::SYS_epoll_wait));
+    assert!(cfg!(not(target_arch = "x86_64")) || read.events.iter().any(|event| is_wait(&event)));
     let waits = count(set, libc::SYS_epoll_wait) + count(set, libc::SYS_epoll_pwait);
     assert_eq!(waits, times::EPOLL_WAITS);
     assert_eq!(members, [(set, event, 1), (set, pipes[1], 1)]);
@@ -175,6 +182,24 @@ fn known_operations(folder: &Path) {
         .collect();
     wakes.sort_unstable();
     assert_eq!(wakes, [times::WAKES_X, times::WAKES_Y]);
+}
+
+/// Two internet sockets have the same ports, exchanged; two Unix sockets know each other; and each
+/// knows its type.
+fn ends_and_types(objects: &BTreeMap<u64, (Class, u64)>, peers: &BTreeMap<u64, u64>) {
+    let of = |class: Class, kind: u64| {
+        let is = move |id: &&u64| objects[id].0 == class && peers[id] & socket::TYPE == kind << 56;
+        objects.keys().filter(is).map(|id| (*id, peers[id] & !socket::TYPE)).collect::<Vec<_>>()
+    };
+    let connected = of(Class::InternetSocket, socket::STREAM);
+    let exchanged = |ports: u64| ports >> 16 | (ports & 0xffff) << 16;
+    let ports: Vec<u64> =
+        connected.iter().map(|(_, ports)| *ports).filter(|ports| ports & 0xffff > 0).collect();
+    let [one, other] = ports[..] else { panic!("{connected:?}") };
+    assert_eq!(one, exchanged(other));
+    let pair = of(Class::UnixSocket, socket::SEQPACKET);
+    let [(one, _), (other, peer)] = pair[..] else { panic!("{pair:?}") };
+    assert!(peer == one && other != one, "{pair:?}");
 }
 
 fn exec_in_a_thread(folder: &Path) {

@@ -9,6 +9,17 @@ pub enum Name {
     Write,
     /// `pread64`.
     ReadAt,
+    /// `sendto`, `sendmsg`.
+    Send,
+    /// `recvfrom`, `recvmsg`.
+    Receive,
+    Poll,
+    Ppoll,
+    /// `epoll_wait`, `epoll_pwait`.
+    EpollWait,
+    EpollCtl,
+    /// `accept`, `accept4`.
+    Accept,
     Futex,
     Nanosleep,
     ClockNanosleep,
@@ -18,34 +29,57 @@ pub enum Name {
     Waitid,
 }
 
-use Name::{ClockNanosleep, Futex, Nanosleep, Read, ReadAt, Wait4, Waitid, Write, Yield};
+use Name::{
+    Accept, ClockNanosleep, EpollCtl, EpollWait, Futex, Nanosleep, Poll, Ppoll, Read, ReadAt,
+    Receive, Send, Wait4, Waitid, Write, Yield,
+};
 
-pub const X86_64: [(u16, Name); 11] = [
+pub const X86_64: [(u16, Name); 22] = [
     (0, Read),
     (1, Write),
+    (7, Poll),
     (17, ReadAt),
     (19, Read),
     (20, Write),
     (24, Yield),
     (35, Nanosleep),
+    (43, Accept),
+    (44, Send),
+    (45, Receive),
+    (46, Send),
+    (47, Receive),
     (61, Wait4),
     (202, Futex),
     (230, ClockNanosleep),
+    (232, EpollWait),
+    (233, EpollCtl),
     (247, Waitid),
+    (271, Ppoll),
+    (281, EpollWait),
+    (288, Accept),
 ];
 
 /// Of arm64, riscv64 and other architectures with the generic table.
-const GENERIC: [(u16, Name); 11] = [
+const GENERIC: [(u16, Name); 20] = [
+    (21, EpollCtl),
+    (22, EpollWait),
     (63, Read),
     (64, Write),
     (65, Read),
     (66, Write),
     (67, ReadAt),
+    (73, Ppoll),
     (95, Waitid),
     (98, Futex),
     (101, Nanosleep),
     (115, ClockNanosleep),
     (124, Yield),
+    (202, Accept),
+    (206, Send),
+    (207, Receive),
+    (211, Send),
+    (212, Receive),
+    (242, Accept),
     (260, Wait4),
 ];
 

@@ -278,6 +278,8 @@ pub enum Phase {
     Io(IoPhase),
     /// Waits until an object of a set has data, then handles each that has.
     Serve(ServePhase),
+    /// Waits until an object of a set has data, and takes nothing: `poll(2)` with the set's sources.
+    Poll(String),
     /// Creates the next task of that name.
     Fork(String),
     /// Waits until every task created so far under that name has exited.

@@ -52,12 +52,15 @@ pub enum What {
     Migrate { task: u32, prio: u16, from: u16, to: u16 },
     /// [`Event::tid`] has this name from now on; it is filled up with zeros.
     Task { comm: [u8; 16], tgid: u32 },
-    /// The object `id` is seen for the first time. `peer` is the other end of a socket pair, of an
-    /// internet socket its ports (`local << 16 | remote`), of a pipe its capacity in bytes, of a
-    /// simulated device the number of requests that it serves at a time; 0 is unknown.
+    /// The object `id` is seen for the first time, or more is known of it. `peer` is the other end
+    /// of a socket pair, of an internet socket its ports (`local << 16 | remote`), both with the
+    /// type as in [`socket`]; of a pipe its capacity in bytes, of an event counter 1 if it is a
+    /// semaphore and twice its count, of a simulated device the number of requests that it serves
+    /// at a time; 0 is unknown.
     Object { id: u64, class: Class, inode: u64, peer: u64 },
     /// A system call ends: its object, result, number, operation (of `futex` and `epoll_ctl`; of
-    /// `clock_nanosleep` 1 if its time is absolute) and duration in nanoseconds (44 bits).
+    /// `clock_nanosleep` 1 if its time is absolute, of `epoll_wait` the most that it
+    /// returns, at most 1,023, of a simulated `write` to an event counter what it adds) and duration in nanoseconds (44 bits).
     Call { object: u64, result: i64, number: u16, op: u16, duration: u64 },
     /// What belongs to the call that begins: an entry of `poll` (`op` 0), of `epoll_ctl` (its
     /// operation, 1 to 3), or one of [`member`].
@@ -96,6 +99,18 @@ pub mod member {
     pub const ACCEPTED: u8 = 17;
     /// The tasks `set` to `object`, whose end a simulated `waitid` waits for.
     pub const AWAITED: u8 = 18;
+}
+
+/// The types of sockets, in the highest byte of their `peer`; 0 is unknown.
+pub mod socket {
+    /// The bits of the type.
+    pub const TYPE: u64 = 0xff << 56;
+    /// `SOCK_STREAM`.
+    pub const STREAM: u64 = 1;
+    /// `SOCK_DGRAM`.
+    pub const DATAGRAM: u64 = 2;
+    /// `SOCK_SEQPACKET`.
+    pub const SEQPACKET: u64 = 5;
 }
 
 /// Operations of calls that read.

@@ -20,6 +20,24 @@ pub fn open(descriptors: impl Iterator<Item = i32>) -> Result<i32, String> {
     }
 }
 
+/// Waits until one of these descriptors has data; `false` if the kernel refuses.
+pub fn poll(descriptors: &[i32]) -> bool {
+    let entry = |&fd: &i32| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut entries: Vec<libc::pollfd> = descriptors.iter().map(entry).collect();
+    loop {
+        // SAFETY: the kernel writes into as many entries as there are.
+        let count = unsafe {
+            libc::poll(entries.as_mut_ptr(), entries.len() as libc::nfds_t, -1 /* for ever */)
+        };
+        if count > 0 {
+            return true;
+        }
+        if io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
+            return false;
+        }
+    }
+}
+
 /// Waits until some descriptors have data, and returns the places of up to `most`; `None` if the
 /// kernel refuses.
 pub fn wait(epoll: i32, most: usize) -> Option<Vec<usize>> {

@@ -20,13 +20,14 @@ pub enum Kind {
     Post,
     Take,
     Serve,
+    Poll,
     Io,
     Fork,
     Join,
 }
 
 /// The names of the kinds, in the order of [`Kind`].
-pub const KINDS: [&str; 19] = [
+pub const KINDS: [&str; 20] = [
     "yield", "run", "sleep", "timer", "lock", "unlock", "wait", "signal", "barrier", "write",
-    "read", "send", "receive", "post", "take", "serve", "io", "fork", "join",
+    "read", "send", "receive", "post", "take", "serve", "poll", "io", "fork", "join",
 ];

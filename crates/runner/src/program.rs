@@ -54,6 +54,8 @@ pub enum Op {
     Serve(usize),
     /// Goes to the handler of the next object that has, or behind all handlers.
     Handle(usize),
+    /// Waits until an object of a set has data, and takes nothing.
+    Poll(usize),
     /// Sleeps until this time after the begin of the job, in nanoseconds.
     SleepUntil(u64),
     /// Reads or writes a file.
@@ -291,6 +293,7 @@ impl Op {
             Op::Post { .. } => Kind::Post,
             Op::Take(_) => Kind::Take,
             Op::Serve(_) => Kind::Serve,
+            Op::Poll(_) => Kind::Poll,
             Op::SleepUntil(_) => Kind::Sleep,
             Op::Io { .. } => Kind::Io,
             Op::Fork(_) => Kind::Fork,
@@ -540,6 +543,7 @@ impl<'a> Names<'a> {
                     self.serve(layout, phase, depth)?;
                     continue;
                 }
+                Phase::Poll(epoll) => Op::Poll(self.epolls.number(epoll)),
                 Phase::SleepUntil(after) => Op::SleepUntil(after.0),
                 Phase::Io(io) => Op::Io {
                     file: self.files.number(&io.device),

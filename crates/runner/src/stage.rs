@@ -28,6 +28,8 @@ pub struct Stage {
     pub eventfds: Vec<i32>,
     /// The sets of objects.
     pub epolls: Vec<i32>,
+    /// The objects of each set.
+    pub polled: Vec<Vec<i32>>,
     /// The files that stand for devices.
     pub files: Vec<DeviceFile>,
     /// Whether tasks add up what they used; not in a guest.
@@ -73,8 +75,10 @@ impl Stage {
             Source::Socket(end) => sockets[end.pair][end.side],
             Source::Eventfd(eventfd) => eventfds[eventfd],
         };
-        let set = |epoll: &Epoll| epoll::open(epoll.sources.iter().map(descriptor));
-        let epolls = program.epolls.iter().map(set).collect::<Result<_, _>>()?;
+        let set = |epoll: &Epoll| epoll.sources.iter().map(descriptor).collect();
+        let polled: Vec<Vec<i32>> = program.epolls.iter().map(set).collect();
+        let set = |sources: &Vec<i32>| epoll::open(sources.iter().copied());
+        let epolls = polled.iter().map(set).collect::<Result<_, _>>()?;
         let files =
             program.files.iter().map(|name| DeviceFile::create(name)).collect::<Result<_, _>>()?;
         let is_detailed = host.is_some_and(|host| !host.bare) && program.instances <= FEW;
@@ -87,6 +91,7 @@ impl Stage {
             sockets,
             eventfds,
             epolls,
+            polled,
             files,
             reports_usage,
             is_detailed,

@@ -214,6 +214,9 @@ impl Task {
                     let Serve { handlers, after, .. } = &program.serves[serve];
                     at = returned.next().map_or(*after, |place| handlers[place]);
                 }
+                Op::Poll(set) => {
+                    stage.expect(epoll::poll(&stage.polled[set]), Failure::Epoll);
+                }
                 Op::SleepUntil(after) => sleep_until(stage.monotonic_begin() + after),
                 Op::Io { file, bytes, write } => stage
                     .expect(stage.files[file].transfer(&mut buffer[..bytes], write), Failure::File),

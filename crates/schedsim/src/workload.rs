@@ -39,8 +39,8 @@ pub(crate) use script::Words;
 pub use script::{Action, Script, Step, Steps};
 pub use setting::Setting;
 pub use shared::{
-    Barrier, Device, Epoll, Eventfd, Group, Late, Mutex, Pipe, Serve, Shared, Socket, Timer,
-    Watched,
+    Barrier, Device, Epoll, Eventfd, Group, Late, Mutex, Pipe, Rounds, Serve, Shared, Socket,
+    Timer, Watched,
 };
 
 use crate::trace::TaskInfo;

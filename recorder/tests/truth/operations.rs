@@ -15,6 +15,8 @@ pub mod times {
     pub const WAKES_X: u64 = 4;
     pub const WAKES_Y: u64 = 6;
     pub const EVENT_WRITES: u64 = 3;
+    /// What is in the event counter at first.
+    pub const COUNT: u32 = 5;
     pub const EPOLL_WAITS: u64 = 2;
     pub const POLLS: u64 = 4;
     pub const CALLS_32_BIT: u64 = 3;
@@ -57,7 +59,8 @@ pub fn run() {
             sure(libc::poll(entries.as_mut_ptr(), 3, 1));
         }
 
-        let event = sure(libc::eventfd(0, 0));
+        loopback().expect("the loopback works");
+        let event = sure(libc::eventfd(times::COUNT, libc::EFD_SEMAPHORE));
         for _ in 0..times::EVENT_WRITES {
             libc::write(event, (&raw const ONE).cast(), 8);
         }
@@ -133,12 +136,21 @@ unsafe fn write_and_read(to: c_int, from: c_int, count: u64) {
     }
 }
 
+/// A connection over the loopback, both ends of which are here.
+fn loopback() -> std::io::Result<()> {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let mut client = std::net::TcpStream::connect(listener.local_addr()?)?;
+    let mut server = listener.accept()?.0;
+    std::io::Write::write_all(&mut client, b"question")?;
+    std::io::Read::read_exact(&mut server, &mut [0; 8])
+}
+
 /// A child that closed `writer` receives it by SCM_RIGHTS, and writes.
 unsafe fn pass(writer: c_int, reader: c_int) {
     // SAFETY: as of `run`.
     unsafe {
         let mut pair = [0; 2];
-        sure(libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM, 0, pair.as_mut_ptr()));
+        sure(libc::socketpair(libc::AF_UNIX, libc::SOCK_SEQPACKET, 0, pair.as_mut_ptr()));
         let child = sure(libc::fork());
         if child == 0 {
             libc::close(writer);

@@ -3,16 +3,15 @@
 //!
 //! An operation becomes a system call on an object, or a call of a library of locks. A replay of
 //! the file must do what the simulated workload does, under any policy; the tests hold it to that.
-//! Sockets and event counters become calls without an object: they are replayed as tokens.
 
 use crate::system_calls::{self, Name, X86_64};
 use ::recording::{
-    Class, Counts, End, Event as Recorded, Machine, What, Writer, lock, member, read,
+    Class, Counts, End, Event as Recorded, Machine, What, Writer, lock, member, read, socket,
 };
 use schedsim::trace::{
     Call, CallKind, Event, EventKind, Observer, PrevState, TaskInfo, WakeContext,
 };
-use schedsim::workload::{Late, Operation, Shared, Until};
+use schedsim::workload::{Late, Operation, Shared, SocketKind, Until, Watched};
 use schedsim::{CpuId, Nanos, TaskId, Time};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -237,7 +236,10 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
 
     fn begins(&mut self, task: TaskId, operation: Operation, time: Time, cpu: CpuId) {
         match operation {
-            Operation::Fork(_) | Operation::Exec { .. } | Operation::Repeat { .. } => return,
+            Operation::Fork(_)
+            | Operation::Exec { .. }
+            | Operation::Repeat { .. }
+            | Operation::Handle(_) => return,
             Operation::Io { service: Nanos::ZERO, .. } => return,
             _ => {}
         }
@@ -272,6 +274,12 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
                 let what = What::Timer { object, expiry: u64::MAX, interval: service.0 };
                 self.emit(time, cpu, 0, tid(task), what);
             }
+            Operation::Poll(set) => {
+                for object in self.sources(set, time, cpu) {
+                    let what = What::Member { set: 0, object, events: IN, op: 0 };
+                    self.emit(time, cpu, 0, tid(task), what);
+                }
+            }
             Operation::Join(group) => {
                 let group = &self.shared.groups[group as usize];
                 let first = u64::from(tid(group.first));
@@ -297,11 +305,21 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
         let Some(call) = self.calls.get_mut(task.index()).and_then(Option::take) else { return };
         let object = self.object_of(InCall { tries: call.operation, ..call }, time, cpu);
         let (result, op) = match call.operation {
-            Operation::Read { bytes, until, .. } => {
+            Operation::Read { bytes, until, .. } | Operation::Receive { bytes, until, .. } => {
                 let op = if until == Until::Any { read::UP_TO } else { 0 };
                 (bytes.try_into().unwrap_or(i64::MAX), op)
             }
-            Operation::Write { bytes, .. } => (bytes.try_into().unwrap_or(i64::MAX), 0),
+            Operation::Write { bytes, .. } | Operation::Send { bytes, .. } => {
+                (bytes.try_into().unwrap_or(i64::MAX), 0)
+            }
+            Operation::Post { count, .. } => (IN_A_COUNTER, count.try_into().unwrap_or(u16::MAX)),
+            Operation::Take(_) => (IN_A_COUNTER, 0),
+            // At least one object has data.
+            Operation::Serve(serve) => {
+                let epoll = self.shared.serves.get(serve as usize).map_or(0, |of| of.epoll);
+                (1, self.shared.epolls[epoll as usize].events.min(0x3ff))
+            }
+            Operation::Poll(_) => (1, 0),
             Operation::Lock(_) => (0, lock::LOCK),
             Operation::Unlock(_) => (0, lock::UNLOCK),
             Operation::Await { .. } => (0, lock::WAIT),
@@ -326,6 +344,13 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
             | Operation::Broadcast(condition) => (Class::Futex, self.conditions() + condition),
             Operation::Arrive(barrier) => (Class::Futex, self.barriers() + barrier),
             Operation::Read { pipe, .. } | Operation::Write { pipe, .. } => (Class::Pipe, pipe),
+            Operation::Send { end, .. } | Operation::Receive { end, .. } => {
+                (Class::UnixSocket, end)
+            }
+            Operation::Post { eventfd, .. } | Operation::Take(eventfd) => (Class::Eventfd, eventfd),
+            Operation::Serve(serve) => {
+                (Class::Epoll, self.shared.serves.get(serve as usize).map_or(0, |of| of.epoll))
+            }
             Operation::Io { device, .. } => (Class::Device, device),
             _ => return 0,
         };
@@ -344,12 +369,44 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
         if let Some(known) = self.objects.get(&(class, place)) {
             return *known;
         }
+        if class == Class::UnixSocket && !self.objects.contains_key(&(class, place ^ 1)) {
+            self.announce(class, place ^ 1, time, cpu);
+        }
+        self.announce(class, place, time, cpu)
+    }
+
+    /// The objects of a set.
+    fn sources(&mut self, set: u32, time: Time, cpu: CpuId) -> Vec<u64> {
+        let shared = self.shared;
+        let source = |source: &Watched| match *source {
+            Watched::Pipe(pipe) => self.object(Class::Pipe, pipe, time, cpu),
+            Watched::End(end) => self.object(Class::UnixSocket, end, time, cpu),
+            Watched::Eventfd(eventfd) => self.object(Class::Eventfd, eventfd, time, cpu),
+        };
+        shared.epolls[set as usize].sources.iter().map(source).collect()
+    }
+
+    fn announce(&mut self, class: Class, place: u32, time: Time, cpu: CpuId) -> u64 {
         let id = self.objects.len() as u64 + 1;
         self.objects.insert((class, place), id);
         let shared = self.shared;
         let peer = match class {
             Class::Pipe => shared.pipes[place as usize].capacity,
+            Class::Epoll => 0,
             Class::Device => shared.devices[place as usize].channels.into(),
+            Class::Eventfd => {
+                let eventfd = &shared.eventfds[place as usize];
+                u64::from(eventfd.is_semaphore) | eventfd.count << 1
+            }
+            Class::UnixSocket => {
+                let kind = match shared.sockets[place as usize / 2].kind {
+                    SocketKind::Stream => socket::STREAM,
+                    SocketKind::Datagram => socket::DATAGRAM,
+                };
+                // The first end that is announced does not know the other one's number.
+                let peer = self.objects.get(&(class, place ^ 1)).copied().unwrap_or_default();
+                peer | kind << socket::TYPE.trailing_zeros()
+            }
             _ if place < self.conditions() => {
                 let mutex = &shared.mutexes[place as usize];
                 u64::from(mutex.handoff) | u64::from(mutex.inherit) << 1
@@ -360,6 +417,12 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
         let what = What::Object { id, class, inode: id, peer };
         let tid = tid(self.running[cpu.index()]);
         self.emit(time, cpu, 0, tid, what);
+        if class == Class::Epoll {
+            for object in self.sources(place, time, cpu) {
+                let what = What::Member { set: id, object, events: IN, op: ADD };
+                self.emit(time, cpu, 0, tid, what);
+            }
+        }
         id
     }
 
@@ -391,10 +454,18 @@ impl<W: Write> Observer for RecordingWriter<'_, W> {
                 let what = What::Call { object: 0, result: 0, number, op: 0, duration: 0 };
                 self.emit(time, cpu, 0, tid(task), what);
             }
-            CallKind::Within(_) | CallKind::Ends { .. } => {}
+            CallKind::Within { .. } | CallKind::Ends { .. } => {}
         }
     }
 }
+
+/// `POLLIN` and `EPOLLIN`.
+const IN: u32 = 1;
+/// `EPOLL_CTL_ADD`.
+const ADD: u8 = 1;
+
+/// What a call reads from an event counter, or writes to it.
+const IN_A_COUNTER: i64 = 8;
 
 /// The clock at the beginning; 0 would be unknown.
 const START: u64 = 1;
@@ -411,8 +482,12 @@ fn tid(task: TaskId) -> u32 {
 /// The number of the call that does an operation.
 fn number(operation: Operation) -> u16 {
     let name = match operation {
-        Operation::Read { .. } => Name::Read,
-        Operation::Write { .. } => Name::Write,
+        Operation::Read { .. } | Operation::Take(_) => Name::Read,
+        Operation::Write { .. } | Operation::Post { .. } => Name::Write,
+        Operation::Serve(_) => Name::EpollWait,
+        Operation::Poll(_) => Name::Poll,
+        Operation::Send { .. } => Name::Send,
+        Operation::Receive { .. } => Name::Receive,
         Operation::Io { .. } => Name::ReadAt,
         Operation::Timer { .. } | Operation::SleepUntil(_) => Name::ClockNanosleep,
         Operation::Join(_) => Name::Waitid,

@@ -36,7 +36,7 @@ pub(super) fn read(file: impl Read, recorder: &mut Recorder<'_>) -> Result<(), (
         Reading { recorder, calls, cost, names: HashMap::new(), counts: BTreeMap::new() };
     let outcome = reader.try_read(|at, event| reading.take(at, event))?;
     reading.recorder.object_names = reading.calls.names();
-    reading.recorder.objects = std::mem::take(&mut reading.calls.shared);
+    reading.recorder.objects = reading.calls.finish();
     reading.finish(&machine, outcome)?;
     Ok(())
 }
@@ -141,9 +141,11 @@ impl Reading<'_, '_> {
             }
         };
         if let What::Switch { object, .. } | What::Waking { object, .. } = event.what
-            && let Ok(object @ 1..) = u32::try_from(object)
+            && let Ok(number @ 1..) = u32::try_from(object)
         {
-            self.recorder.call(event.time, on(event.cpu)?, tid, CallKind::Within(object));
+            let channel = u32::try_from(self.calls.channel(object)).unwrap_or(number);
+            let kind = CallKind::Within { object: number, channel };
+            self.recorder.call(event.time, on(event.cpu)?, tid, kind);
         }
         let context = match event.context {
             0 => WakeContext::Task,

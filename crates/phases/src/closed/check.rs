@@ -9,7 +9,7 @@
 use super::walk::Place;
 use super::{
     CgroupOptions, Closed, EpollSource, LoopPhase, Phase, ReservationOptions, SchedulingPolicy,
-    SocketKind, Tasks,
+    ServePhase, SocketKind, Tasks,
 };
 use crate::admission::{Cpus, DEEPEST, TaskCount};
 use crate::{Invalid, Nanos};
@@ -171,6 +171,9 @@ impl Closed {
                     format!("the set has {sources} sources, and {handled} are handled")
                 })
             }
+            Phase::Poll(epoll) => expect(self.epolls.contains_key(epoll), key, || {
+                format!("there is no table [epoll.{epoll}]")
+            }),
             Phase::Post { count, .. } => expect((1..u64::MAX).contains(count), key, || {
                 "give a count of at least one, and less than 2^64 - 1".into()
             }),
@@ -474,7 +477,7 @@ fn names(phase: &Phase) -> Vec<(&'static str, &str)> {
         Phase::Read { pipe, .. } | Phase::Write { pipe, .. } => vec![("pipe", pipe)],
         Phase::Send { socket, .. } | Phase::Receive { socket, .. } => vec![("socket", socket)],
         Phase::Post { eventfd, .. } | Phase::Take { eventfd } => vec![("eventfd", eventfd)],
-        Phase::Serve(serve) => vec![("epoll", &serve.epoll)],
+        Phase::Serve(ServePhase { epoll, .. }) | Phase::Poll(epoll) => vec![("epoll", epoll)],
         Phase::Io(io) => vec![("device", &io.device)],
         Phase::Exec(list) => vec![("list", list)],
         _ => Vec::new(),

@@ -5,7 +5,10 @@
 //! emptied since. What it takes is on the list again at once, behind the rest, and if the list is not empty
 //! the next task is woken. So several tasks that wait for one set may wake for the same object.
 //!
-//! Source: Linux 6.18, `fs/eventpoll.c`.
+//! A task that polls stands in the queues of all objects itself, and is woken with all others that
+//! do, the last to come first.
+//!
+//! Source: Linux 6.18, `fs/eventpoll.c`, `fs/select.c`.
 
 pub mod state;
 
@@ -43,6 +46,20 @@ impl Sync {
         }
     }
 
+    /// `task` stands in the queues of all objects of a set (`is_polling`), or in none.
+    fn poll_all(&mut self, shared: &Shared, set: u32, task: TaskId, is_polling: bool) {
+        for &object in &shared.epolls[set as usize].sources {
+            match (object, is_polling) {
+                (Watched::Pipe(pipe), true) => self.pipes[pipe as usize].poll(task),
+                (Watched::Pipe(pipe), false) => self.pipes[pipe as usize].leave(task),
+                (Watched::End(end), true) => self.ends[end as usize].poll(task),
+                (Watched::End(end), false) => self.ends[end as usize].leave(task),
+                (Watched::Eventfd(eventfd), true) => self.eventfds[eventfd as usize].poll(task),
+                (Watched::Eventfd(eventfd), false) => self.eventfds[eventfd as usize].leave(task),
+            }
+        }
+    }
+
     fn has_data(&self, object: Watched) -> bool {
         match object {
             Watched::Pipe(pipe) => self.pipes[pipe as usize].has_data(),
@@ -51,8 +68,8 @@ impl Sync {
         }
     }
 
-    /// Takes up to `events` sources with data from a set's list.
-    fn take_ready(&mut self, set: usize) -> VecDeque<u32> {
+    /// Takes up to `events` sources with data from a set's list, unless `is_over` leaves them there.
+    fn take_ready(&mut self, set: usize, is_over: impl Fn(u32) -> bool) -> VecDeque<u32> {
         let mut listed = std::mem::take(&mut self.epolls.sets[set].ready);
         let (mut taken, mut rest) = (VecDeque::new(), VecDeque::new());
         while let Some(source) = listed.pop_front() {
@@ -64,8 +81,10 @@ impl Sync {
             let has_data = self.has_data(state.object);
             self.epolls.sources[source as usize].is_listed = has_data;
             if has_data {
-                taken.push_back(source);
                 rest.push_back(source);
+                if !is_over(source) {
+                    taken.push_back(source);
+                }
             }
         }
         listed.append(&mut rest);
@@ -77,8 +96,23 @@ impl Sync {
 impl<P: Policy, S: Sink> Engine<'_, P, S> {
     /// Waits until an object of a set has data.
     pub(super) fn serve(&mut self, cpu: CpuId, task: TaskId, serve: u32) -> Done {
-        let set = self.shared().serves[serve as usize].epoll as usize;
-        let taken = self.sync.take_ready(set);
+        let number = serve;
+        let serve = &self.shared().serves[number as usize];
+        let set = serve.epoll as usize;
+        let taken = match &serve.rounds {
+            None => self.sync.take_ready(set, |_| false),
+            Some(rounds) => {
+                let cursors = self.sync.epolls.cursors.entry(number);
+                let cursors = cursors.or_insert_with(|| serve.handlers.clone()).clone();
+                if cursors == rounds.ends {
+                    self.tasks[task.index()].cursor = serve.after;
+                    return Done::Yes;
+                }
+                let first = self.sync.epolls.sets[set].first;
+                let place = |source: u32| (source - first) as usize;
+                self.sync.take_ready(set, |of| cursors[place(of)] == rounds.ends[place(of)])
+            }
+        };
         if !self.sync.epolls.sets[set].ready.is_empty() {
             self.wake_waiter(set, cpu);
         }
@@ -90,13 +124,46 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         Done::Yes
     }
 
+    /// Waits until an object of a set has data. The task stands in the queues of all of them until
+    /// then: it does not lose its places when it wakes in vain.
+    pub(super) fn poll(&mut self, task: TaskId, set: u32) -> Done {
+        let shared = self.shared();
+        let mut sources = shared.epolls[set as usize].sources.iter();
+        let has_data = sources.any(|&source| self.sync.has_data(source));
+        let is_polling = self.sync.epolls.polling.contains_key(&task);
+        if has_data {
+            if is_polling {
+                self.sync.poll_all(shared, set, task, false);
+                self.sync.epolls.polling.remove(&task);
+            }
+            return Done::Yes;
+        }
+        if !is_polling {
+            self.sync.poll_all(shared, set, task, true);
+        }
+        self.sync.epolls.polling.insert(task, true);
+        Done::Blocks(Off::Waits)
+    }
+
     /// Continues with the handler of the next object, or behind all handlers.
     pub(super) fn handle(&mut self, task: TaskId, serve: u32) {
-        let serve = &self.shared().serves[serve as usize];
-        let first = self.sync.epolls.sets[serve.epoll as usize].first;
-        let next = self.sync.epolls.returned.get_mut(&task).and_then(VecDeque::pop_front);
-        let handler = next.map(|source| serve.handlers[(source - first) as usize]);
-        self.tasks[task.index()].cursor = handler.unwrap_or(serve.after);
+        let number = serve;
+        let serve = &self.shared().serves[number as usize];
+        let epolls = &mut self.sync.epolls;
+        let first = epolls.sets[serve.epoll as usize].first;
+        let next = epolls.returned.get_mut(&task).and_then(VecDeque::pop_front);
+        let next = next.map(|source| source - first);
+        let cursor = &mut self.tasks[task.index()].cursor;
+        let Some(rounds) = &serve.rounds else {
+            *cursor = next.map_or(serve.after, |next| serve.handlers[next as usize]);
+            return;
+        };
+        let cursors = epolls.cursors.entry(number).or_insert_with(|| serve.handlers.clone());
+        if let Some(last) = epolls.handling.remove(&task) {
+            cursors[last as usize] = *cursor;
+        }
+        *cursor = next.map_or(rounds.begin, |next| cursors[next as usize]);
+        epolls.handling.extend(next.map(|next| (task, next)));
     }
 
     /// `who` hears that something has happened to an object.
@@ -104,6 +171,14 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         let source = match who {
             Who::Task(task) => return self.wake_to_retry(task, cpu),
             Who::Source(source) => source,
+            // One that is awake looks at its objects anyway.
+            Who::Poller(task) => {
+                if let Some(sleeps @ true) = self.sync.epolls.polling.get_mut(&task) {
+                    *sleeps = false;
+                    self.wake_to_retry(task, cpu);
+                }
+                return;
+            }
         };
         let state = &mut self.sync.epolls.sources[source as usize];
         let set = state.set as usize;

@@ -31,6 +31,14 @@ impl EventfdState {
     pub fn watch(&mut self, source: u32) {
         self.waiters.watch(source);
     }
+
+    pub fn poll(&mut self, task: TaskId) {
+        self.waiters.poll(task);
+    }
+
+    pub fn leave(&mut self, task: TaskId) {
+        self.waiters.leave(task);
+    }
 }
 
 impl<P: Policy, S: Sink> Engine<'_, P, S> {

@@ -27,8 +27,11 @@ pub struct PipeState {
     pages: Pages,
     readers: VecDeque<TaskId>,
     writers: VecDeque<TaskId>,
-    /// The sources of sets that receive what there is to read, the last to come first.
-    watchers: Vec<u32>,
+    /// The sources of sets, and the tasks that poll, which hear what there is to read, the last to
+    /// come first.
+    watchers: Vec<Who>,
+    /// Whether it was ever polled (`poll_usage`): then each write is news.
+    is_polled: bool,
 }
 
 impl PipeState {
@@ -38,6 +41,7 @@ impl PipeState {
             readers: VecDeque::new(),
             writers: VecDeque::new(),
             watchers: Vec::new(),
+            is_polled: false,
         }
     }
 
@@ -46,7 +50,17 @@ impl PipeState {
     }
 
     pub fn watch(&mut self, source: u32) {
-        self.watchers.insert(0, source);
+        self.watchers.insert(0, Who::Source(source));
+        self.is_polled = true;
+    }
+
+    pub fn poll(&mut self, task: TaskId) {
+        self.watchers.insert(0, Who::Poller(task));
+        self.is_polled = true;
+    }
+
+    pub fn leave(&mut self, task: TaskId) {
+        self.watchers.retain(|who| *who != Who::Poller(task));
     }
 }
 
@@ -67,7 +81,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         let writer = if taken.made_room { state.writers.pop_front() } else { None };
         let has_more = call == Call::HasWaited && !state.pages.is_empty();
         let reader = if has_more { state.readers.pop_front() } else { None };
-        let is_watched = has_more && !state.watchers.is_empty();
+        let is_watched = has_more && state.is_polled;
         if !is_done {
             state.readers.push_back(task);
         }
@@ -99,8 +113,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         let merged = if call == Call::Begins { state.pages.merge(bytes) } else { 0 };
         let left = bytes - merged;
         let left = left - state.pages.append(left);
-        // Each write is news to the watchers of a pipe, even if there is something to read already.
-        let is_watched = !state.watchers.is_empty() && (was_empty || left == 0);
+        let is_watched = state.is_polled && (was_empty || left == 0);
         let reader = if was_empty || is_watched { state.readers.pop_front() } else { None };
         let writer = if call == Call::HasWaited && left == 0 && !state.pages.is_full() {
             state.writers.pop_front()
@@ -121,12 +134,12 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         self.wait_to_go_on(task, rest)
     }
 
-    /// The sources that watch a pipe learn that there is something to read.
+    /// Who watches a pipe hears that there is something to read.
     #[cold]
     fn tell_watchers(&mut self, cpu: CpuId, pipe: u32) {
         for index in 0..self.sync.pipes[pipe as usize].watchers.len() {
-            let source = self.sync.pipes[pipe as usize].watchers[index];
-            self.tell(Who::Source(source), cpu);
+            let who = self.sync.pipes[pipe as usize].watchers[index];
+            self.tell(who, cpu);
         }
     }
 

@@ -64,6 +64,14 @@ impl EndState {
     pub fn watch(&mut self, source: u32) {
         self.waiters.watch(source);
     }
+
+    pub fn poll(&mut self, task: TaskId) {
+        self.waiters.poll(task);
+    }
+
+    pub fn leave(&mut self, task: TaskId) {
+        self.waiters.leave(task);
+    }
 }
 
 /// The next message of what is left to send.

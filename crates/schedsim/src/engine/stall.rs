@@ -309,8 +309,12 @@ fn of_nobody(workload: &Workload, sync: &Sync, then: Action) -> String {
                 shared.eventfds[eventfd as usize].name
             )
         }
-        Action::Do(Operation::Serve(serve)) => {
-            let epoll = shared.serves[serve as usize].epoll;
+        Action::Do(operation @ (Operation::Serve(_) | Operation::Poll(_))) => {
+            let epoll = match operation {
+                Operation::Serve(serve) => shared.serves[serve as usize].epoll,
+                Operation::Poll(epoll) => epoll,
+                _ => unreachable!("it is one of the two"),
+            };
             format!(
                 "data in the set {}, to which no task adds any more",
                 shared.epolls[epoll as usize].name

@@ -158,6 +158,7 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
             Operation::Take(eventfd) => return self.take(cpu, task, eventfd),
             Operation::Serve(serve) => return self.serve(cpu, task, serve),
             Operation::Handle(serve) => self.handle(task, serve),
+            Operation::Poll(set) => return self.poll(task, set),
             Operation::SleepUntil(time) if time <= self.now() => {}
             Operation::SleepUntil(time) => {
                 self.timers.insert(time, task);

@@ -24,6 +24,8 @@ pub enum Who {
     Task(TaskId),
     /// A source of a set, which stays in the queue.
     Source(u32),
+    /// A task that polls several objects, which stays in the queue until one has data.
+    Poller(TaskId),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +52,17 @@ impl WaitQueue {
         self.0.push_front(Waiter { who, only: Some(News::In), is_exclusive: false });
     }
 
+    /// `task` polls this object among others.
+    pub fn poll(&mut self, task: TaskId) {
+        let who = Who::Poller(task);
+        self.0.push_front(Waiter { who, only: Some(News::In), is_exclusive: false });
+    }
+
+    /// `task` polls no more.
+    pub fn leave(&mut self, task: TaskId) {
+        self.0.retain(|waiter| waiter.who != Who::Poller(task));
+    }
+
     /// `task` waits with all others behind those who wait already.
     pub fn add_last(&mut self, task: TaskId) {
         self.0.push_back(Waiter { who: Who::Task(task), only: None, is_exclusive: false });
@@ -71,7 +84,7 @@ impl WaitQueue {
             }
             is_served = waiter.is_exclusive;
             woken.push(waiter.who);
-            matches!(waiter.who, Who::Source(_))
+            matches!(waiter.who, Who::Source(_) | Who::Poller(_))
         });
     }
 }
@@ -87,7 +100,7 @@ mod tests {
             let mut woken = Vec::new();
             queue.wake(news, &mut woken);
             let number = |who| match who {
-                Who::Task(task) => task.0,
+                Who::Task(task) | Who::Poller(task) => task.0,
                 Who::Source(source) => source,
             };
             woken.into_iter().map(number).collect::<Vec<u32>>()

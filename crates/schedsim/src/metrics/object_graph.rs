@@ -132,7 +132,7 @@ impl Observer for ObjectGraph {
     }
 
     fn call(&mut self, call: &Call) {
-        if let CallKind::Within(object) = call.kind {
+        if let CallKind::Within { object, .. } = call.kind {
             self.within = Some((call.task, object));
         }
     }
@@ -152,7 +152,7 @@ mod tests {
             time: Time(time),
             cpu: CpuId(0),
             task,
-            kind: CallKind::Within(object),
+            kind: CallKind::Within { object, channel: object },
         };
         let switch = |prev, next, prev_state| EventKind::SchedSwitch { prev, next, prev_state };
         for round in 0..3 {
@@ -179,7 +179,7 @@ mod tests {
             time: Time(1),
             cpu: CpuId(0),
             task: TaskId(5),
-            kind: CallKind::Within(7),
+            kind: CallKind::Within { object: 7, channel: 7 },
         });
         let (target, context) = (CpuId(0), WakeContext::Task);
         let kind = EventKind::SchedWaking { task: TaskId(1), target, context };

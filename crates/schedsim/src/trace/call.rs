@@ -29,9 +29,14 @@ pub enum CallKind {
     Done,
     /// The simulator: the task gives up the rest of its slice.
     Yields,
-    /// A recording: the task is in a call about this object, by its number. The switch or the
-    /// waking that happens in the call follows.
-    Within(u32),
+    /// A recording: the task is in a call about an object. The switch or the waking that happens in
+    /// the call follows.
+    Within {
+        /// The object's number.
+        object: u32,
+        /// The same number for both ends of a pair of sockets; otherwise the object's.
+        channel: u32,
+    },
     /// A recording: a call ends that began at `since`.
     Ends {
         /// When it began.

@@ -279,7 +279,7 @@ impl<'c> Writer<'_, 'c> {
         let serve = match self.serves.get(self.served) {
             Some(&serve) => serve,
             None => {
-                let new = Serve { epoll, handlers: Vec::new(), after: 0 };
+                let new = Serve { epoll, handlers: Vec::new(), after: 0, rounds: None };
                 let serve = add(&mut self.compiler.workload.shared.serves, new);
                 self.serves.push(serve);
                 serve
@@ -296,7 +296,7 @@ impl<'c> Writer<'_, 'c> {
         }
         let after = self.script.end();
         if let Some(of) = self.compiler.workload.shared.serves.get_mut(serve as usize) {
-            *of = Serve { epoll, handlers, after };
+            *of = Serve { epoll, handlers, after, rounds: None };
         }
     }
 
@@ -356,6 +356,7 @@ impl<'c> Writer<'_, 'c> {
                 Operation::Post { eventfd: self.eventfd(eventfd), count: *count }
             }
             Phase::Take { eventfd } => Operation::Take(self.eventfd(eventfd)),
+            Phase::Poll(epoll) => Operation::Poll(self.epoll(epoll)),
             Phase::SleepUntil(after) => Operation::SleepUntil(Time(after.0)),
             Phase::Timer(timer) => {
                 Operation::Timer { timer: self.timer(timer), period: timer.period }

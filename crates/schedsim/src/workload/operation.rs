@@ -75,6 +75,8 @@ pub enum Operation {
     Serve(u32),
     /// Continues with the handler of the next object that has, or behind all handlers.
     Handle(u32),
+    /// Waits until an object of a set has data, as `poll(2)`, and takes nothing.
+    Poll(u32),
     /// Sleeps until a time, unless that is over.
     SleepUntil(Time),
     /// Sleeps until a timer's next expiry, `period` after the last.
@@ -147,8 +149,8 @@ impl Operation {
     /// Whether the task may block.
     pub fn may_block(self) -> bool {
         use Operation::{
-            Arrive, Await, Io, Join, Lock, Post, Read, Receive, Send, Serve, SleepUntil, Take,
-            Timer, Write,
+            Arrive, Await, Io, Join, Lock, Poll, Post, Read, Receive, Send, Serve, SleepUntil,
+            Take, Timer, Write,
         };
         matches!(
             self,
@@ -161,6 +163,7 @@ impl Operation {
                 | Post { .. }
                 | Take(_)
                 | Serve(_)
+                | Poll(_)
                 | SleepUntil(_)
                 | Receive { .. }
                 | Timer { .. }
@@ -204,6 +207,7 @@ impl Operation {
             Operation::Take(eventfd) => Operation::Take(after(&others.eventfds, eventfd)),
             Operation::Serve(serve) => Operation::Serve(after(&others.serves, serve)),
             Operation::Handle(serve) => Operation::Handle(after(&others.serves, serve)),
+            Operation::Poll(epoll) => Operation::Poll(after(&others.epolls, epoll)),
             Operation::SleepUntil(_) => self,
             Operation::Timer { timer, period } => {
                 Operation::Timer { timer: after(&others.timers, timer), period }
@@ -250,6 +254,7 @@ impl Operation {
             Operation::SleepUntil(time) => (21, 0, Some(time.0)),
             Operation::Serve(serve) => (22, serve, None),
             Operation::Handle(serve) => (23, serve, None),
+            Operation::Poll(epoll) => (30, epoll, None),
         };
         Packed { code, index, second }
     }
@@ -289,6 +294,7 @@ impl Operation {
             21 => (Operation::SleepUntil(Time(second)), 1),
             22 => (Operation::Serve(index), 0),
             23 => (Operation::Handle(index), 0),
+            30 => (Operation::Poll(index), 0),
             _ => unreachable!("only packed operations are unpacked"),
         }
     }

@@ -31,6 +31,8 @@
 
 mod assemble;
 mod calls;
+mod carriers;
+mod event_loops;
 mod groups;
 mod kernel_threads;
 mod log;
@@ -95,7 +97,7 @@ pub struct ReplayBuilder {
     report: ReplayReport,
     /// The object of the call in which the next event happens.
     within: Option<(TaskId, u32)>,
-    edges: Vec<calls::Edge>,
+    edges: Vec<carriers::Edge>,
     shared: Shared,
 }
 
@@ -192,7 +194,7 @@ impl ReplayBuilder {
         }
         self.tasks.resize_with(self.tasks.len().max(recorded.tasks.len()), Task::default);
         let shared = std::mem::take(&mut self.shared);
-        let doubted = self.doubt_pipes(&shared);
+        let doubted = self.doubt(&shared);
         let program = assemble::Program { shared, doubted };
         assemble::assemble(self.tasks, program, &self.options, recorded, self.report)
     }
@@ -354,7 +356,7 @@ impl ReplayBuilder {
             && let Some(Pending { waker, kind, at, object }) = task_state.pending.take()
         {
             let slept = task_state.wake(waker, kind, now);
-            task_state.calls.slept(slept, now, (waker, at), object);
+            task_state.calls.slept(slept, now, (waker, at, kind), object);
         }
         self.cpus[cpu.index()].current = Current::Idle;
     }
@@ -413,7 +415,7 @@ impl ReplayBuilder {
         }
         let start = state.since;
         let at = state.wake(waker, kind, now);
-        state.calls.slept(at, start, (waker, woken_at), object);
+        state.calls.slept(at, start, (waker, woken_at, kind), object);
         if !matches!(current, Current::Task(_)) && context != WakeContext::Hardirq {
             self.cpus[cpu.index()].unclaimed.push(Unclaimed { time: now, task, kind, at });
         }

@@ -303,6 +303,7 @@ mod tests {
             Operation::Take(7),
             Operation::Serve(most),
             Operation::Handle(0),
+            Operation::Poll(most),
             Operation::SleepUntil(Time(u64::MAX)),
             Operation::Receive { end: 2, bytes: u64::MAX, until: Until::All },
             Operation::Receive { end: 3, bytes: 1, until: Until::Any },

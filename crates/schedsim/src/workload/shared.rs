@@ -92,12 +92,13 @@ pub struct Epoll {
     pub name: String,
     /// The objects, in the order in which they were added.
     pub sources: Vec<Watched>,
-    /// The largest number of objects that one wait returns.
+    /// The largest number of objects that one wait returns. Of a recorded array of `poll` the number
+    /// of all its objects.
     pub events: u16,
 }
 
 /// An object from which there may be something to read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Watched {
     /// A pipe.
     Pipe(u32),
@@ -116,6 +117,18 @@ pub struct Serve {
     pub handlers: Vec<u32>,
     /// The cursor behind all handlers.
     pub after: u32,
+    /// Whether handlers differ from round to round. If so, the task waits until all are done.
+    pub rounds: Option<Rounds>,
+}
+
+/// Handlers that do something else each time: each continues where it ended, and one that is at its
+/// end is not called any more.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rounds {
+    /// The cursor of the wait, to which the last handler of a round leads back.
+    pub begin: u32,
+    /// For each object, the cursor behind its handler.
+    pub ends: Vec<u32>,
 }
 
 /// Serves requests in order of arrival.

@@ -198,6 +198,10 @@ fn go(running: &mut Running, phases: &[Phase], sets: &[usize]) -> Result<(), Ove
                     go(running, &serve.handle[place], sets)?;
                 }
             }
+            Phase::Poll(name) => {
+                let set = sets.iter().position(|&set| epoll(set) == *name).unwrap();
+                running.poll(set)?;
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -233,6 +237,7 @@ fn any_phase() -> impl Strategy<Value = Phase> {
             let handle = sources(number).iter().map(|source| handler(source, bytes)).collect();
             Phase::Serve(ServePhase { epoll: epoll(number), handle })
         }),
+        2 => (0..2usize).prop_map(|number| Phase::Poll(epoll(number))),
         2 => (0..EVENTFDS).prop_map(|number| Phase::Take { eventfd: eventfd(number) }),
         1 => (1u64..200_000).prop_map(|ns| Phase::SleepUntil(Nanos(ns))),
         2 => (at(), any::<bool>()).prop_map(|((number, bytes, reply), partial)| Phase::Receive {

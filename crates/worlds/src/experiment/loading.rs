@@ -129,8 +129,15 @@ impl Recorded {
         if report.doubted_objects > 0 {
             let _ = write!(
                 text,
-                "; from {} more was read than written, which explain nothing",
-                counted(report.doubted_objects as usize, "pipe")
+                "; of {} only one side was recorded, which explain nothing",
+                counted(report.doubted_objects as usize, "object")
+            );
+        }
+        if report.doubted_waits > 0 {
+            let _ = write!(
+                text,
+                "; {} for several objects ended without data in a recorded one",
+                counted(report.doubted_waits as usize, "wait")
             );
         }
         text += "\n";

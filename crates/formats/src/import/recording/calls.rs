@@ -1,20 +1,20 @@
 //! From recorded calls to operations on shared objects.
 //!
-//! Pipes, locks, timers, and the ends of tasks are understood. What a call on another object waits
-//! for and whom it wakes stays as recorded.
+//! Pipes, sockets of which both ends are seen, event counters, locks, timers, and the ends of tasks
+//! are understood. What a call on another object waits for and whom it wakes stays as recorded.
+
+mod data;
+mod sets;
+mod sockets;
 
 use crate::system_calls::{self, Name};
-use ::recording::{Class, What, lock, member, read};
+use ::recording::{Class, What, lock, member};
 use schedsim::trace::Returned;
-use schedsim::workload::Call::Begins;
-use schedsim::workload::{
-    Barrier, Device, Group, Late, Mutex, Operation, Pipe, Shared, Timer, Until,
-};
+use schedsim::workload::{Barrier, Device, Group, Late, Mutex, Operation, Shared, Timer};
 use schedsim::{Nanos, TaskId, Time};
+use sets::Sets;
 use std::collections::{BTreeMap, HashMap};
 
-/// The capacity of a pipe, unless it was changed.
-const PIPE_CAPACITY: u64 = 65_536;
 /// A script can name this many objects of a kind.
 const MOST_OBJECTS: usize = 1 << 24;
 
@@ -22,8 +22,11 @@ const MOST_OBJECTS: usize = 1 << 24;
 pub(super) struct Calls {
     numbers: &'static [(u16, Name)],
     objects: HashMap<u64, Object>,
+    /// Internet sockets by their own port and the other one.
+    ports: HashMap<(u16, u16), u64>,
     /// By thread id: what was recorded since its last call ended, and its absolute timer.
     tasks: HashMap<u32, Task>,
+    sets: Sets,
     pub shared: Shared,
 }
 
@@ -38,6 +41,9 @@ struct Object {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Pipe(u32),
+    /// An end of a pair of sockets.
+    End(u32),
+    Eventfd(u32),
     Mutex(u32),
     Condition(u32),
     Barrier(u32),
@@ -48,6 +54,8 @@ enum Place {
 struct Task {
     /// The time until which the call sleeps, and its interval.
     timer: Option<(u64, u64)>,
+    /// What it polls.
+    polled: Vec<u64>,
     /// The second address of a futex operation.
     second: Option<u64>,
     /// The tasks that it waits for.
@@ -84,7 +92,9 @@ impl Calls {
         let calls = Calls {
             numbers: numbers.unwrap_or_default(),
             objects: HashMap::new(),
+            ports: HashMap::new(),
             tasks: HashMap::new(),
+            sets: Sets::default(),
             shared: Shared::default(),
         };
         (calls, numbers.is_some())
@@ -122,10 +132,13 @@ impl Calls {
     pub fn take(&mut self, tid: u32, what: &What) {
         match *what {
             What::Object { id, class, inode, peer } => {
-                self.objects.insert(id, Object { class, inode, peer, place: None });
+                self.meet(id, Object { class, inode, peer, place: None });
             }
             What::Timer { expiry, interval, .. } => {
                 self.tasks.entry(tid).or_default().timer = Some((expiry, interval));
+            }
+            What::Member { set, object, events, op: op @ 0..=3 } => {
+                self.joins(tid, (set, object), (events, op));
             }
             What::Member { object, op: member::SECOND, .. } => {
                 self.tasks.entry(tid).or_default().second = Some(object);
@@ -141,8 +154,9 @@ impl Calls {
     /// What a call has done. `tasks` finds the task of a thread id.
     pub fn end(&mut self, call: &Ended, tasks: impl Fn(u32) -> Option<TaskId>) -> Returned {
         let task = self.tasks.get_mut(&call.tid);
-        let (timer, second, awaited) = task.map_or((None, None, None), |task| {
-            (task.timer.take(), task.second.take(), task.awaited.take())
+        let (timer, second, awaited, polled) = task.map_or_else(Default::default, |task| {
+            let Task { timer, second, awaited, polled, .. } = task;
+            (timer.take(), second.take(), awaited.take(), std::mem::take(polled))
         });
         let Some((_, name)) = self.numbers.iter().find(|(number, _)| *number == call.number) else {
             return Returned::Unknown;
@@ -152,10 +166,17 @@ impl Calls {
             Name::Nanosleep => return Returned::Slept,
             Name::ClockNanosleep if call.op != 1 => return Returned::Slept,
             Name::ClockNanosleep => timer.and_then(|(expiry, _)| self.sleep_until(call, expiry)),
-            Name::Read | Name::Write => self.transfer(call, *name),
+            Name::Read | Name::Receive => self.takes(call),
+            Name::Write | Name::Send => self.puts(call),
             Name::ReadAt => timer.and_then(|(_, service)| self.request(call, Nanos(service))),
             Name::Futex if call.op >= lock::LOCK => self.lock(call, second),
             Name::Futex => None,
+            Name::Poll | Name::Ppoll | Name::EpollWait if call.result == 0 => {
+                return Returned::Slept;
+            }
+            Name::Poll | Name::Ppoll => self.polls(call, polled),
+            Name::EpollWait => self.waits(call),
+            Name::EpollCtl | Name::Accept => None,
             Name::Wait4 => {
                 let ended = u32::try_from(call.result).ok().filter(|pid| *pid > 0);
                 ended.and_then(|pid| self.join((pid, pid), tasks))
@@ -163,23 +184,6 @@ impl Calls {
             Name::Waitid => awaited.and_then(|range| self.join(range, tasks)),
         };
         operation.map_or(Returned::Unknown, Returned::Did)
-    }
-
-    fn transfer(&mut self, call: &Ended, name: Name) -> Option<Operation> {
-        let bytes = u64::try_from(call.result).ok().filter(|bytes| *bytes > 0)?;
-        let place = self.place(call.object, Class::Pipe, |object, shared| {
-            let capacity = if object.peer > 0 { object.peer } else { PIPE_CAPACITY };
-            let name = format!("pipe {}", object.inode);
-            add(&mut shared.pipes, Pipe { name, capacity }).map(Place::Pipe)
-        })?;
-        let Place::Pipe(pipe) = place else { return None };
-        Some(match name {
-            Name::Write => Operation::Write { pipe, bytes, call: Begins },
-            _ => {
-                let until = if call.op == read::UP_TO { Until::Any } else { Until::All };
-                Operation::Read { pipe, bytes, until, call: Begins }
-            }
-        })
     }
 
     /// A request to a simulated device.

@@ -11,6 +11,12 @@ pub struct Epolls {
     pub sources: Vec<SourceState>,
     /// What the last wait of a task returned, as far as it is not handled.
     pub returned: BTreeMap<TaskId, VecDeque<u32>>,
+    /// Of handlers that differ from round to round: where each continues, by the number of the wait.
+    pub cursors: BTreeMap<u32, Vec<u32>>,
+    /// Which of them each task does now.
+    pub handling: BTreeMap<TaskId, u32>,
+    /// The tasks that poll, and whether each sleeps.
+    pub polling: BTreeMap<TaskId, bool>,
 }
 
 #[derive(Debug)]

@@ -1,6 +1,8 @@
 //! Writes the scripts from the logs of the tasks, one task at a time.
 
 use super::calls;
+use super::carriers::Doubted;
+use super::event_loops::Takers;
 use super::groups::Groups;
 use super::log::{Deed, Did};
 use super::report::EdgeCounts;
@@ -16,8 +18,8 @@ use crate::{CpuId, CpuSet, Nanos, TaskId};
 /// The objects of a program.
 pub(super) struct Program {
     pub shared: Shared,
-    /// Pipes that explain nothing.
-    pub doubted: Vec<bool>,
+    /// Objects that explain nothing.
+    pub doubted: Doubted,
 }
 
 /// Writes the scripts.
@@ -38,6 +40,7 @@ pub(super) fn assemble(
     let Program { mut shared, doubted } = program;
     let forked: Vec<bool> = tasks.iter().map(|task| task.start == Start::Forked).collect();
     let is_program = report.operations > 0;
+    let takers = Takers::of(&tasks, &shared);
     let groups = Groups::arrange(&mut shared.groups, &forked);
     let mut workload = Workload {
         tasks: Vec::with_capacity(tasks.len()),
@@ -68,7 +71,8 @@ pub(super) fn assemble(
             traced: task.calls.traced,
             report: &mut report,
         };
-        let mut operations = calls::operations(&task.log, &doubted).into_iter().peekable();
+        let id = TaskId(index as u32);
+        let mut operations = calls::operations(id, &task.log, &doubted).into_iter().peekable();
         for (place, run, deed) in task.log.places() {
             writer.run(run, deed);
             while let Some((_, did)) = operations.next_if(|(at, _)| *at <= place) {
@@ -76,7 +80,10 @@ pub(super) fn assemble(
             }
             writer.add(deed);
         }
-        let script = writer.finish(ending);
+        let mut script = writer.finish(ending);
+        if takers.waits(id) {
+            script = takers.find_loops(id, &script, &mut workload.shared, &mut report);
+        }
         workload.tasks.push(TaskSpec {
             attributes: Attributes::default(),
             cpu: task.created_on.filter(|_| is_program).or(task.first_cpu).unwrap_or(CpuId(0)),

@@ -5,24 +5,14 @@
 //! it explains: in a replay under another order of events the same operation may block where it had
 //! not, or find what it needs.
 
+use super::carriers::{Doubted, Edge, Reason, carrier};
 use super::log::{Deed, Did};
-use super::sleeps::Sleep;
+use super::sleeps::{By, Sleep};
 use super::task::{Status, Task};
 use super::{ReplayBuilder, log};
 use crate::trace::{Call, CallKind, Returned};
-use crate::workload::{Operation, Shared, Until};
+use crate::workload::Operation;
 use crate::{TaskId, Time};
-use std::collections::BTreeMap;
-
-/// A sleep and the waking that ended it, explained by what a pipe has in it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Edge {
-    pipe: u32,
-    sleeper: TaskId,
-    slept_at: u32,
-    waker: TaskId,
-    woken_at: u32,
-}
 
 impl ReplayBuilder {
     /// The object of the call in which `task` is at this event, which it takes.
@@ -33,7 +23,7 @@ impl ReplayBuilder {
     pub(super) fn called(&mut self, call: &Call) {
         let Call { time, cpu, task, kind } = *call;
         match kind {
-            CallKind::Within(object) => self.within = Some((task, object)),
+            CallKind::Within { channel, .. } => self.within = Some((task, channel)),
             CallKind::Ends { since, returned, recording } if self.meet(task) => {
                 self.is_on_if_new(cpu, task, time);
                 let state = &mut self.tasks[task.index()];
@@ -69,7 +59,7 @@ impl ReplayBuilder {
             Returned::Yielded => Did::Yield,
             Returned::Did(operation) => Did::Operation(operation),
         };
-        let mut at = first;
+        let (mut at, mut explained) = (first, Vec::new());
         for sleep in inside() {
             let explains = match did {
                 Did::Yield => false,
@@ -77,79 +67,60 @@ impl ReplayBuilder {
                     sleep.waker == TaskId::NONE
                 }
                 Did::Operation(Operation::Join(_)) => sleep.waker != TaskId::NONE,
-                Did::Operation(_) => sleep.same_object,
+                Did::Operation(Operation::Send { .. } | Operation::Receive { .. }) => {
+                    matches!(sleep.by, By::SameObject | By::Softirq)
+                }
+                Did::Operation(Operation::Serve(_) | Operation::Poll(_)) => sleep.by != By::Other,
+                Did::Operation(_) => sleep.by == By::SameObject,
             };
             if explains {
-                self.explain(task, sleep, did);
+                explained.push(*sleep);
                 at.get_or_insert(sleep.at);
             }
         }
         self.report.operations += 1;
         let state = &mut self.tasks[task.index()];
         let at = at.unwrap_or(u32::MAX);
-        state.put(Deed::Called { at, did });
+        let place = state.put(Deed::Called { at, did });
+        let reason = match did {
+            Did::Operation(Operation::Serve(_) | Operation::Poll(_)) => {
+                Some(Reason::Wait(task, place))
+            }
+            Did::Operation(operation) => carrier(operation).map(Reason::Carrier),
+            Did::Yield => None,
+        };
+        for sleep in explained {
+            self.explain(task, sleep, reason);
+        }
+        let state = &mut self.tasks[task.index()];
         state.calls.sleeps = sleeps;
         state.calls.sleeps.clear();
     }
 
-    fn explain(&mut self, sleeper: TaskId, sleep: &Sleep, did: Did) {
-        let Sleep { at: slept_at, waker, woken_at, .. } = *sleep;
+    fn explain(&mut self, sleeper: TaskId, sleep: Sleep, reason: Option<Reason>) {
+        let Sleep { at: slept_at, waker, woken_at, .. } = sleep;
         self.tasks[sleeper.index()].log.explain_sleep(slept_at);
         if waker != TaskId::NONE {
             self.tasks[waker.index()].log.explain_waking(woken_at);
-            if let Did::Operation(Operation::Read { pipe, .. } | Operation::Write { pipe, .. }) =
-                did
-            {
-                self.edges.push(Edge { pipe, sleeper, slept_at, waker, woken_at });
+            if let Some(reason) = reason {
+                self.edges.push(Edge { reason, sleeper, slept_at, waker, woken_at });
             }
         }
-    }
-
-    /// Pipes from which more was read than written: something else wrote to them, or was lost. They
-    /// explain nothing.
-    pub(super) fn doubt_pipes(&mut self, shared: &Shared) -> Vec<bool> {
-        let mut balance: BTreeMap<u32, i128> = BTreeMap::new();
-        for (_, _, deed) in self.tasks.iter().flat_map(|task| task.log.places()) {
-            let Deed::Called { did: Did::Operation(operation), .. } = deed else { continue };
-            match operation {
-                Operation::Write { pipe, bytes, .. } => {
-                    *balance.entry(pipe).or_default() += i128::from(bytes);
-                }
-                Operation::Read { pipe, bytes, until, .. } => {
-                    let least = if until == Until::Any { 1 } else { bytes };
-                    *balance.entry(pipe).or_default() -= i128::from(least);
-                }
-                _ => {}
-            }
-        }
-        let mut doubted = vec![false; shared.pipes.len()];
-        for (pipe, _) in balance.into_iter().filter(|(_, balance)| *balance < 0) {
-            if let Some(place) = doubted.get_mut(pipe as usize) {
-                *place = true;
-                self.report.doubted_objects += 1;
-            }
-        }
-        for edge in std::mem::take(&mut self.edges) {
-            if doubted.get(edge.pipe as usize).copied().unwrap_or(true) {
-                self.tasks[edge.sleeper.index()].log.doubt_sleep(edge.slept_at);
-                self.tasks[edge.waker.index()].log.doubt_waking(edge.woken_at);
-            }
-        }
-        doubted
     }
 }
 
 /// The operations of a log, each with the place of the entry before which it takes place.
-pub(super) fn operations(log: &log::Log, doubted: &[bool]) -> Vec<(u32, Did)> {
-    let is_doubted = |did: Did| match did {
-        Did::Operation(Operation::Read { pipe, .. } | Operation::Write { pipe, .. }) => {
-            doubted.get(pipe as usize).copied().unwrap_or(true)
+pub(super) fn operations(task: TaskId, log: &log::Log, doubted: &Doubted) -> Vec<(u32, Did)> {
+    let is_doubted = |did: Did, place: u32| match did {
+        Did::Operation(operation) => {
+            doubted.contains(Reason::Wait(task, place))
+                || carrier(operation).is_some_and(|of| doubted.contains(Reason::Carrier(of)))
         }
-        _ => false,
+        Did::Yield => false,
     };
     log.places()
         .filter_map(|(place, _, deed)| match deed {
-            Deed::Called { at, did } if !is_doubted(did) => Some((at.min(place), did)),
+            Deed::Called { at, did } if !is_doubted(did, place) => Some((at.min(place), did)),
             _ => None,
         })
         .collect()

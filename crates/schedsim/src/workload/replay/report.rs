@@ -45,8 +45,15 @@ pub struct ReplayReport {
     pub operations: u64,
     /// How the sleeps of tasks with recorded calls ended.
     pub wakeups: Explained,
-    /// Pipes from which more was read than was written.
+    /// Pipes, pairs of sockets and event counters from which more was taken than was put in, or
+    /// the reverse: the recording does not have both sides.
     pub doubted_objects: u64,
+    /// Event loops: their handlers run when data is there, not in the recorded order.
+    pub event_loops: u64,
+    /// The rounds that they had in the recording.
+    pub loop_rounds: u64,
+    /// Waits for several objects that ended for another reason than data in a recorded one.
+    pub doubted_waits: u64,
 }
 
 /// Wakeups of tasks with recorded calls.

@@ -1,5 +1,6 @@
 //! What a recorded task's calls have shown since the last one ended.
 
+use super::log::Kind;
 use crate::{TaskId, Time};
 
 /// The calls of a task, since the last one ended.
@@ -25,8 +26,21 @@ pub(super) struct Sleep {
     pub waker: TaskId,
     /// The waking in the log of the waker.
     pub woken_at: u32,
-    /// Whether sleeper and waker were in calls about the same object.
-    pub same_object: bool,
+    /// What it was woken by.
+    pub by: By,
+}
+
+/// The relation between what a sleeper waits for and what woke it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum By {
+    /// A call about the same object.
+    SameObject,
+    /// A call about another object: a set of objects may contain it.
+    OtherObject,
+    /// A softirq that ran in the waker: a packet over the loopback.
+    Softirq,
+    /// Anything else.
+    Other,
 }
 
 /// The most sleeps that are kept of a task of which no call was seen, and of one with calls. More
@@ -36,7 +50,7 @@ const MOST_SLEEPS: [usize; 2] = [64, 1 << 20];
 impl Calls {
     /// The task sleeps no more. `start` is when it began, `at` and `woken_at` are the places in both
     /// logs, `object` is what the waker's call is about.
-    pub fn slept(&mut self, at: u32, start: Time, by: (TaskId, u32), object: Option<u32>) {
+    pub fn slept(&mut self, at: u32, start: Time, by: (TaskId, u32, Kind), object: Option<u32>) {
         let asleep_on = self.asleep_on.take();
         if asleep_on.is_some() {
             self.first.get_or_insert(at);
@@ -45,13 +59,14 @@ impl Calls {
         if self.sleeps.len() >= MOST_SLEEPS[usize::from(self.traced)] {
             self.sleeps.clear();
         }
-        self.sleeps.push(Sleep {
-            at,
-            start,
-            waker: by.0,
-            woken_at: by.1,
-            same_object: asleep_on.is_some() && asleep_on == object,
-        });
+        let (waker, woken_at, kind) = by;
+        let by = match object {
+            Some(_) if asleep_on == object => By::SameObject,
+            Some(_) => By::OtherObject,
+            None if kind == Kind::Softirq && waker != TaskId::NONE => By::Softirq,
+            None => By::Other,
+        };
+        self.sleeps.push(Sleep { at, start, waker, woken_at, by });
     }
 
     /// The task has woken another in a call.

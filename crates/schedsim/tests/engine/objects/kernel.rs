@@ -78,6 +78,8 @@ fn block(bytes: u64) -> u64 {
 
 /// In a wait queue the item of a set is this number and more, a hundred for each set.
 const ITEM: usize = 1000;
+/// That of a task that polls is its number and this.
+const POLLER: usize = 1_000_000;
 
 /// An object in a set.
 #[derive(Clone, Copy, Debug)]
@@ -110,6 +112,8 @@ pub struct State {
     /// Of each event counter its count, and who waits.
     eventfds: Vec<(u64, VecDeque<usize>)>,
     epolls: Vec<Epoll>,
+    /// The tasks that sleep in a poll.
+    asleep: BTreeSet<usize>,
 }
 
 impl State {
@@ -142,6 +146,13 @@ impl State {
     }
 
     fn wake(&mut self, task: usize) {
+        if task >= POLLER {
+            // A task that runs, or is to run, is not woken.
+            if self.asleep.remove(&(task - POLLER)) {
+                self.wake(task - POLLER);
+            }
+            return;
+        }
         if task >= ITEM {
             let (set, place) = ((task - ITEM) / 100, (task - ITEM) % 100);
             if !self.epolls[set].ready.contains(&place) {
@@ -501,6 +512,30 @@ impl Running<'_> {
         }
         let count = &mut self.state().eventfds[eventfd].0;
         *count = if is_semaphore { *count - 1 } else { 0 };
+        Ok(())
+    }
+
+    /// `poll(2)` of the objects of a set, for ever. The task stands in all queues while it waits.
+    pub fn poll(&mut self, set: usize) -> Result<(), Over> {
+        let (task, item) = (self.task, POLLER + self.task);
+        let objects = self.state().epolls[set].objects.clone();
+        for object in &objects {
+            match *object {
+                Object::Pipe(pipe) => self.state().pipes[pipe].polled.insert(0, item),
+                Object::Socket(socket) => {
+                    self.state().sockets[socket].waiters.insert(0, (item, false));
+                }
+                Object::Eventfd(eventfd) => self.state().eventfds[eventfd].1.push_front(item),
+            }
+        }
+        while !objects.iter().any(|object| self.state().is_readable(*object)) {
+            self.state().asleep.insert(task);
+            self.schedule()?;
+        }
+        let state = self.state();
+        state.pipes.iter_mut().for_each(|pipe| pipe.polled.retain(|other| *other != item));
+        state.sockets.iter_mut().for_each(|of| of.waiters.retain(|(other, _)| *other != item));
+        state.eventfds.iter_mut().for_each(|of| of.1.retain(|other| *other != item));
         Ok(())
     }
 

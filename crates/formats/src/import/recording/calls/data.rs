@@ -1,0 +1,61 @@
+//! Calls that put data into an object, or take it from one.
+
+use super::{Calls, Ended, Place, add};
+use ::recording::{Class, read};
+use schedsim::workload::Call::Begins;
+use schedsim::workload::{Eventfd, Operation, Pipe, Until};
+
+/// The capacity of a pipe, unless it was changed.
+const PIPE_CAPACITY: u64 = 65_536;
+
+impl Calls {
+    /// `read` and its kin: as many bytes as recorded, and no more.
+    pub(super) fn takes(&mut self, call: &Ended) -> Option<Operation> {
+        let bytes = transferred(call)?;
+        let until = if call.op == read::UP_TO { Until::Any } else { Until::All };
+        Some(match self.carrier(call.object)? {
+            Place::Pipe(pipe) => Operation::Read { pipe, bytes, until, call: Begins },
+            Place::End(end) => Operation::Receive { end, bytes, until },
+            Place::Eventfd(eventfd) => Operation::Take(eventfd),
+            _ => return None,
+        })
+    }
+
+    /// `write` and its kin.
+    pub(super) fn puts(&mut self, call: &Ended) -> Option<Operation> {
+        let bytes = transferred(call)?;
+        Some(match self.carrier(call.object)? {
+            Place::Pipe(pipe) => Operation::Write { pipe, bytes, call: Begins },
+            Place::End(end) => Operation::Send { end, bytes },
+            // The number is in the task's memory: only simulations say it.
+            Place::Eventfd(eventfd) => {
+                Operation::Post { eventfd, count: u64::from(call.op).max(1) }
+            }
+            _ => return None,
+        })
+    }
+
+    /// The place of an object that carries data.
+    pub(super) fn carrier(&mut self, object: u64) -> Option<Place> {
+        match self.objects.get(&object)?.class {
+            Class::Pipe => self.place(object, Class::Pipe, |object, shared| {
+                let capacity = if object.peer > 0 { object.peer } else { PIPE_CAPACITY };
+                let name = format!("pipe {}", object.inode);
+                add(&mut shared.pipes, Pipe { name, capacity }).map(Place::Pipe)
+            }),
+            Class::Eventfd => self.place(object, Class::Eventfd, |of, shared| {
+                let (is_semaphore, count) = (of.peer & 1 != 0, of.peer >> 1);
+                let name = format!("eventfd {object}");
+                let new = Eventfd { name, is_semaphore, count };
+                add(&mut shared.eventfds, new).map(Place::Eventfd)
+            }),
+            Class::UnixSocket | Class::InternetSocket => self.end_of(object).map(Place::End),
+            _ => None,
+        }
+    }
+}
+
+/// The bytes that a call transferred, if any.
+fn transferred(call: &Ended) -> Option<u64> {
+    u64::try_from(call.result).ok().filter(|bytes| *bytes > 0)
+}

@@ -1,0 +1,84 @@
+//! Pairs of sockets, from what is known of their ends.
+//!
+//! One end of two Unix sockets names the other; two internet sockets on one machine have the same
+//! two ports. An end may be used before the other one is known.
+
+use super::{Calls, Object, Place, add};
+use ::recording::{Class, socket};
+use schedsim::workload::{Socket, SocketKind};
+
+impl Calls {
+    /// An object is announced, or more is known of it.
+    pub(super) fn meet(&mut self, id: u64, mut object: Object) {
+        if let Some(known) = self.objects.get(&id)
+            && known.class == object.class
+        {
+            object.place = known.place;
+            if object.peer & !socket::TYPE == 0 {
+                object.peer |= known.peer & !socket::TYPE;
+            }
+        }
+        let other = match object.class {
+            Class::UnixSocket => Some(object.peer & !socket::TYPE).filter(|peer| *peer > 0),
+            Class::InternetSocket => self.other_of_ports(id, object.peer & !socket::TYPE),
+            _ => None,
+        };
+        if object.class == Class::InternetSocket {
+            object.peer = object.peer & socket::TYPE | other.unwrap_or_default();
+        }
+        let class = object.class;
+        self.objects.insert(id, object);
+        let Some(other) = other.filter(|other| *other != id) else { return };
+        if let Some(end) = self.objects.get_mut(&other).filter(|end| end.class == class)
+            && end.peer & !socket::TYPE == 0
+        {
+            end.peer |= id & !socket::TYPE;
+        }
+    }
+
+    /// The internet socket with the same ports.
+    fn other_of_ports(&mut self, id: u64, ports: u64) -> Option<u64> {
+        let port = |number: u64| u16::try_from(number & 0xffff).unwrap_or_default();
+        let (own, other) = (port(ports >> 16), port(ports));
+        if own == 0 || other == 0 {
+            return None;
+        }
+        self.ports.insert((own, other), id);
+        self.ports.get(&(other, own)).copied()
+    }
+
+    /// What both ends of a pair have in common: the lower one's number. Any other object's own one.
+    pub fn channel(&self, object: u64) -> u64 {
+        match self.objects.get(&object) {
+            Some(Object { class: Class::UnixSocket | Class::InternetSocket, peer, .. }) => {
+                let peer = peer & !socket::TYPE;
+                if peer > 0 { object.min(peer) } else { object }
+            }
+            _ => object,
+        }
+    }
+
+    /// The number of an end among those of all pairs.
+    pub(super) fn end_of(&mut self, id: u64) -> Option<u32> {
+        let object = self.objects.get(&id)?;
+        if let Some(Place::End(end)) = object.place {
+            return Some(end);
+        }
+        let peer = object.peer & !socket::TYPE;
+        let kind = match object.peer >> socket::TYPE.trailing_zeros() {
+            socket::DATAGRAM | socket::SEQPACKET => SocketKind::Datagram,
+            _ => SocketKind::Stream,
+        };
+        let class = object.class;
+        let of_peer = self.objects.get(&peer).filter(|peer| peer.class == class);
+        let end = match of_peer.and_then(|peer| peer.place) {
+            Some(Place::End(end)) => end ^ 1,
+            _ => {
+                let name = format!("sockets {}", self.channel(id));
+                add(&mut self.shared.sockets, Socket { name, kind })?.checked_mul(2)?
+            }
+        };
+        self.objects.get_mut(&id)?.place = Some(Place::End(end));
+        Some(end)
+    }
+}

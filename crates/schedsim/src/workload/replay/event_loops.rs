@@ -1,0 +1,212 @@
+//! Finds event loops: waits for a set, each followed by calls on the objects that had data.
+//!
+//! A recording has the order in which data came. In the replay the loop is "for each object with
+//! data: handle it", so that batches follow the schedule. What a handler does, and what it costs,
+//! is what was recorded for its object, in order: the third time that an object is handled is its
+//! third time in the recording. A loop ends when all that was recorded is done.
+//!
+//! A round is what happens between two waits. Its part for an object begins with the work before the
+//! first read from it and contains all reads from it. A write is part of the object that was read
+//! last, unless it is an answer: always to an object that was read before in the same round, and
+//! not always after the same one. All that a task does otherwise
+//! (sleeps, tokens, locks, reads elsewhere) ends the loop, as its order is not that of the objects.
+
+use super::carriers::{Carrier, carried_by, carrier, taken_from};
+use super::log::{Deed, Did};
+use super::report::ReplayReport;
+use super::task::Task;
+use crate::workload::{Action, Operation, Rounds, Script, Serve, Shared, Step, Watched};
+use crate::{Nanos, TaskId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Fewer rounds are no loop.
+const FEWEST: usize = 2;
+
+/// Who takes data from what.
+pub(super) struct Takers {
+    /// The only task that takes data from an object; `None` if several do.
+    only: BTreeMap<Watched, Option<TaskId>>,
+    /// The tasks that wait for sets.
+    waiting: BTreeSet<TaskId>,
+}
+
+/// What a task does for each object of a set, in parts: one for each round.
+type Parts = BTreeMap<Watched, Vec<Vec<Step>>>;
+
+impl Takers {
+    pub fn of(tasks: &[Task], shared: &Shared) -> Takers {
+        let mut takers = Takers { only: BTreeMap::new(), waiting: BTreeSet::new() };
+        if shared.serves.is_empty() {
+            return takers;
+        }
+        for (task, state) in (0..).map(TaskId).zip(tasks) {
+            for (_, deed) in state.log.entries() {
+                let Deed::Called { did: Did::Operation(operation), .. } = deed else { continue };
+                if matches!(operation, Operation::Serve(_)) {
+                    takers.waiting.insert(task);
+                }
+                if let Some(taken) = taken_from(operation) {
+                    let only = takers.only.entry(taken).or_insert(Some(task));
+                    *only = only.filter(|only| *only == task);
+                }
+            }
+        }
+        takers
+    }
+
+    /// Whether a task waits for a set.
+    pub fn waits(&self, task: TaskId) -> bool {
+        self.waiting.contains(&task)
+    }
+
+    /// A script that does the same in loops, where there are any.
+    pub fn find_loops(
+        &self,
+        task: TaskId,
+        script: &Script,
+        shared: &mut Shared,
+        report: &mut ReplayReport,
+    ) -> Script {
+        let steps: Vec<Step> = script.steps().collect();
+        let mut found = Script::new();
+        let mut at = 0;
+        while let Some(step) = steps.get(at) {
+            let rounds = self.rounds(task, &steps[at..], shared);
+            let Some((serve, end, count)) = rounds.filter(|(_, _, count)| *count >= FEWEST) else {
+                found.push(step.run, step.then);
+                at += 1;
+                continue;
+            };
+            if step.run > Nanos::ZERO {
+                found.push(step.run, Action::Continue);
+            }
+            let (parts, rest) = parts(&steps[at..at + end]);
+            write(&mut found, serve, parts, shared);
+            rest.into_iter().for_each(|step| found.push(step.run, step.then));
+            report.event_loops += 1;
+            report.loop_rounds += count as u64;
+            at += end;
+        }
+        found.shrink();
+        found
+    }
+
+    /// If these steps begin with a loop: its wait, how many steps it has, and how many rounds.
+    fn rounds(&self, task: TaskId, steps: &[Step], shared: &Shared) -> Option<(u32, usize, usize)> {
+        let Action::Do(Operation::Serve(serve)) = steps.first()?.then else { return None };
+        let epoll = shared.serves.get(serve as usize)?.epoll;
+        let sources = &shared.epolls.get(epoll as usize)?.sources;
+        let is_own = |source: Watched| {
+            sources.contains(&source) && self.only.get(&source) == Some(&Some(task))
+        };
+        let is_part = |step: &&Step| match step.then {
+            Action::Continue | Action::Wake(_) => true,
+            Action::Do(Operation::Serve(other)) => other == serve,
+            Action::Do(operation) => match taken_from(operation) {
+                Some(source) => is_own(source),
+                None => carrier(operation).is_some(),
+            },
+            _ => false,
+        };
+        let end = steps.iter().take_while(is_part).count();
+        // What follows the last read or write stands behind the loop.
+        let is_last = |step: &Step| matches!(step.then, Action::Do(operation) if carrier(operation).is_some());
+        let end = steps[..end].iter().rposition(is_last)? + 1;
+        let is_wait = |step: &&Step| step.then == Action::Do(Operation::Serve(serve));
+        Some((serve, end, steps[..end].iter().filter(is_wait).count()))
+    }
+}
+
+/// The steps of a loop by object, and what is left.
+fn parts(steps: &[Step]) -> (Parts, Vec<Step>) {
+    let answered = answered(steps);
+    let mut parts = Parts::new();
+    // Of this round: which objects were handled, the last of them, and steps before the first.
+    let mut handled: BTreeMap<Watched, usize> = BTreeMap::new();
+    let mut last: Option<Watched> = None;
+    let mut before: Vec<Step> = Vec::new();
+    for (number, &step) in steps.iter().enumerate() {
+        let Action::Do(operation) = step.then else {
+            push(&mut parts, last, &mut before, step);
+            continue;
+        };
+        if let Operation::Serve(_) = operation {
+            // The work before the wait is the last handler's; before the first one it was written.
+            if number > 0 && step.run > Nanos::ZERO {
+                let run = Step { run: step.run, then: Action::Continue };
+                push(&mut parts, last, &mut before, run);
+            }
+            handled.clear();
+            last = None;
+            continue;
+        }
+        if let Some(source) = taken_from(operation) {
+            let of = parts.entry(source).or_default();
+            handled.entry(source).or_insert_with(|| {
+                of.push(std::mem::take(&mut before));
+                of.len()
+            });
+            last = Some(source);
+            push(&mut parts, last, &mut before, step);
+            continue;
+        }
+        let is_same = |source: &Watched| carrier(operation) == Some(carried_by(*source));
+        let is_answer = carrier(operation).is_some_and(|of| answered.contains(&of));
+        let same = handled.keys().copied().filter(|_| is_answer).find(is_same);
+        push(&mut parts, same.or(last), &mut before, step);
+    }
+    (parts, before)
+}
+
+/// What answers are written to: each time it was read before in the round, and not always last.
+fn answered(steps: &[Step]) -> BTreeSet<Carrier> {
+    let (mut unasked, mut read) = (BTreeSet::new(), BTreeSet::new());
+    let mut last = None;
+    let mut behind: BTreeMap<Carrier, BTreeSet<Option<Carrier>>> = BTreeMap::new();
+    for step in steps {
+        let Action::Do(operation) = step.then else { continue };
+        if let Operation::Serve(_) = operation {
+            read.clear();
+        } else if let Some(of) = carrier(operation) {
+            if taken_from(operation).is_some() {
+                read.insert(of);
+                last = Some(of);
+            } else {
+                behind.entry(of).or_default().insert(last);
+                if !read.contains(&of) {
+                    unasked.insert(of);
+                }
+            }
+        }
+    }
+    let answers = behind.into_iter().filter(|(of, last)| last.len() > 1 && !unasked.contains(of));
+    answers.map(|(of, _)| of).collect()
+}
+
+/// Adds a step to the latest part of an object, or to what stands before the next one.
+fn push(parts: &mut Parts, of: Option<Watched>, before: &mut Vec<Step>, step: Step) {
+    match of.and_then(|of| parts.get_mut(&of)).and_then(|parts| parts.last_mut()) {
+        Some(part) => part.push(step),
+        None => before.push(step),
+    }
+}
+
+/// Writes a loop.
+fn write(script: &mut Script, recorded: u32, mut parts: Parts, shared: &mut Shared) {
+    let number = shared.serves.len() as u32;
+    let epoll = shared.serves[recorded as usize].epoll;
+    let begin = script.end();
+    script.push(Nanos::ZERO, Action::Do(Operation::Serve(number)));
+    script.push(Nanos::ZERO, Action::Do(Operation::Handle(number)));
+    let (mut handlers, mut ends) = (Vec::new(), Vec::new());
+    for source in &shared.epolls[epoll as usize].sources {
+        handlers.push(script.end());
+        for part in parts.remove(source).unwrap_or_default() {
+            part.into_iter().for_each(|step| script.push(step.run, step.then));
+            script.push(Nanos::ZERO, Action::Do(Operation::Handle(number)));
+        }
+        ends.push(script.end());
+    }
+    let rounds = Some(Rounds { begin, ends });
+    shared.serves.push(Serve { epoll, handlers, after: script.end(), rounds });
+}
