@@ -35,6 +35,7 @@ pub(super) fn read(file: impl Read, recorder: &mut Recorder<'_>) -> Result<(), (
     let mut reading =
         Reading { recorder, calls, cost, names: HashMap::new(), counts: BTreeMap::new() };
     let outcome = reader.try_read(|at, event| reading.take(at, event))?;
+    reading.calls.judge_futexes();
     reading.recorder.object_names = reading.calls.names();
     reading.recorder.objects = std::mem::take(&mut reading.calls.shared);
     reading.finish(&machine, outcome)?;

@@ -57,6 +57,12 @@ pub enum Returned {
     Slept,
     /// Gave up the rest of the slice.
     Yielded,
+    /// A futex call. If a task's end ended the wait, the wait was for that end. Whatever else it was
+    /// is known only in a library's call around it, or if all calls on the futex form a barrier.
+    Futex {
+        /// The barrier that it would be an arrival at. One of no tasks turned out to be none.
+        barrier: Option<u32>,
+    },
     /// An operation on a shared object.
     Did(Operation),
 }

@@ -32,6 +32,7 @@
 mod assemble;
 mod calls;
 mod carriers;
+mod futexes;
 mod groups;
 mod kernel_threads;
 mod log;
@@ -97,6 +98,8 @@ pub struct ReplayBuilder {
     /// The object of the call in which the next event happens.
     within: Option<(TaskId, u32)>,
     edges: Vec<carriers::Edge>,
+    /// Sleeps that a barrier or a thread's end may explain.
+    waits: Vec<carriers::Edge>,
     shared: Shared,
 }
 
@@ -193,7 +196,7 @@ impl ReplayBuilder {
         }
         self.tasks.resize_with(self.tasks.len().max(recorded.tasks.len()), Task::default);
         let shared = std::mem::take(&mut self.shared);
-        let doubted = self.doubt(&shared);
+        let doubted = self.doubt(&shared, recorded.tasks);
         let program = assemble::Program { shared, doubted };
         assemble::assemble(self.tasks, program, &self.options, recorded, self.report)
     }
@@ -403,7 +406,7 @@ impl ReplayBuilder {
             waker.charge(now);
             let at = waker.put(Deed::Woke { task, kind });
             if object.is_some() {
-                waker.calls.woke(at);
+                waker.calls.woke(at, now);
             }
             at
         };

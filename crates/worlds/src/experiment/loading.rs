@@ -123,6 +123,10 @@ impl Recorded {
             report.wakeups.total(),
             100.0 * tokens
         );
+        let futexes = report.wakeups.futex_tokens as f64 / report.wakeups.total() as f64;
+        if futexes > 0.0 {
+            let _ = write!(text, " ({:.1} % futex tokens)", 100.0 * futexes);
+        }
         if pauses > 0.0 {
             let _ = write!(text, ", {:.1} % as pauses of their recorded length", 100.0 * pauses);
         }

@@ -4,6 +4,7 @@
 //! are understood. What a call on another object waits for and whom it wakes stays as recorded.
 
 mod data;
+mod futexes;
 mod sockets;
 
 use crate::system_calls::{self, Name};
@@ -24,6 +25,8 @@ pub(super) struct Calls {
     ports: HashMap<(u16, u16), u64>,
     /// By thread id: what was recorded since its last call ended, and its absolute timer.
     tasks: HashMap<u32, Task>,
+    /// The futexes that may be barriers, by object.
+    words: HashMap<u64, futexes::Word>,
     pub shared: Shared,
 }
 
@@ -55,6 +58,8 @@ struct Task {
     second: Option<u64>,
     /// The tasks that it waits for.
     awaited: Option<(u32, u32)>,
+    /// The last futex call: its object, and when it began.
+    futex: Option<(u64, u64)>,
     periodic: Option<Periodic>,
 }
 
@@ -89,6 +94,7 @@ impl Calls {
             objects: HashMap::new(),
             ports: HashMap::new(),
             tasks: HashMap::new(),
+            words: HashMap::new(),
             shared: Shared::default(),
         };
         (calls, numbers.is_some())
@@ -144,13 +150,18 @@ impl Calls {
 
     /// What a call has done. `tasks` finds the task of a thread id.
     pub fn end(&mut self, call: &Ended, tasks: impl Fn(u32) -> Option<TaskId>) -> Returned {
+        let name = self.numbers.iter().find(|(number, _)| *number == call.number);
+        if let Some((_, Name::Futex)) = name
+            && call.op < lock::LOCK
+        {
+            // What was recorded may belong to a library's call around this one.
+            return self.futex(call);
+        }
         let task = self.tasks.get_mut(&call.tid);
         let (timer, second, awaited) = task.map_or((None, None, None), |task| {
             (task.timer.take(), task.second.take(), task.awaited.take())
         });
-        let Some((_, name)) = self.numbers.iter().find(|(number, _)| *number == call.number) else {
-            return Returned::Unknown;
-        };
+        let Some((_, name)) = name else { return Returned::Unknown };
         let operation = match name {
             Name::Yield => return Returned::Yielded,
             Name::Nanosleep => return Returned::Slept,
@@ -159,8 +170,10 @@ impl Calls {
             Name::Read | Name::Receive => self.takes(call),
             Name::Write | Name::Send => self.puts(call),
             Name::ReadAt => timer.and_then(|(_, service)| self.request(call, Nanos(service))),
-            Name::Futex if call.op >= lock::LOCK => self.lock(call, second),
-            Name::Futex => None,
+            Name::Futex => {
+                self.is_around(call);
+                self.lock(call, second)
+            }
             Name::Poll | Name::Ppoll | Name::EpollWait | Name::EpollCtl | Name::Accept => None,
             Name::Wait4 => {
                 let ended = u32::try_from(call.result).ok().filter(|pid| *pid > 0);

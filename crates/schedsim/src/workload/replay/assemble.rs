@@ -39,7 +39,12 @@ pub(super) fn assemble(
     let Program { mut shared, doubted } = program;
     let forked: Vec<bool> = tasks.iter().map(|task| task.start == Start::Forked).collect();
     let is_program = report.operations > 0;
-    let groups = Groups::arrange(&mut shared.groups, &forked);
+    let joined = tasks.iter().flat_map(|task| calls::operations(&task.log, &doubted));
+    let joined = joined.filter_map(|(_, did)| match did {
+        Did::Joined(task) => Some(task),
+        _ => None,
+    });
+    let groups = Groups::arrange(&mut shared.groups, &forked, &joined.collect());
     let mut workload = Workload {
         tasks: Vec::with_capacity(tasks.len()),
         cpu_sets,
@@ -144,6 +149,11 @@ impl Writer<'_> {
     fn does(&mut self, did: Did) {
         match did {
             Did::Yield => self.step(Action::Yield),
+            Did::Joined(task) => {
+                for group in self.groups.end_of(task) {
+                    self.step(Action::Do(Operation::Join(group)));
+                }
+            }
             Did::Operation(Operation::Join(range)) => {
                 for group in self.groups.of(range) {
                     self.step(Action::Do(Operation::Join(group)));
@@ -166,7 +176,7 @@ impl Writer<'_> {
                 }
             }
             Deed::Forked(task) => self.step(Action::Fork(task)),
-            Deed::Slept { waker, kind, pause } => {
+            Deed::Slept { waker, kind, pause, futex } => {
                 let verdict = if waker == TaskId::NONE {
                     Verdict::INTERRUPT
                 } else {
@@ -175,6 +185,7 @@ impl Writer<'_> {
                 if verdict.dependency {
                     count(&mut self.report.dependencies, verdict.sure);
                     self.report.wakeups.tokens += u64::from(self.traced);
+                    self.report.wakeups.futex_tokens += u64::from(self.traced && futex);
                     self.step(Action::Wait);
                 } else {
                     count(&mut self.report.delays, verdict.sure);

@@ -46,11 +46,15 @@ impl ReplayBuilder {
     fn returned(&mut self, task: TaskId, since: Time, returned: Returned) {
         let state = &mut self.tasks[task.index()];
         state.calls.traced = true;
+        if let Returned::Futex { barrier } = returned {
+            return self.futex_returned(task, since, barrier);
+        }
         let sleeps = std::mem::take(&mut state.calls.sleeps);
-        let first = state.calls.first.take();
+        let first = state.calls.first(since);
+        state.calls.clear();
         let inside = || sleeps.iter().filter(|sleep| sleep.start >= since);
         let did = match returned {
-            Returned::Unknown => return,
+            Returned::Unknown | Returned::Futex { .. } => return,
             Returned::Slept => {
                 let by_interrupts = inside().filter(|sleep| sleep.waker == TaskId::NONE);
                 state.calls.timed += by_interrupts.count() as u64;
@@ -62,7 +66,7 @@ impl ReplayBuilder {
         let mut at = first;
         for sleep in inside() {
             let explains = match did {
-                Did::Yield => false,
+                Did::Yield | Did::Joined(_) => false,
                 Did::Operation(Operation::Timer { .. } | Operation::Io { .. }) => {
                     sleep.waker == TaskId::NONE
                 }
@@ -90,9 +94,7 @@ impl ReplayBuilder {
         self.tasks[sleeper.index()].log.explain_sleep(slept_at);
         if waker != TaskId::NONE {
             self.tasks[waker.index()].log.explain_waking(woken_at);
-            if let Did::Operation(operation) = did
-                && let Some(carrier) = carrier(operation)
-            {
+            if let Some(carrier) = carrier(did) {
                 self.edges.push(Edge { carrier, sleeper, slept_at, waker, woken_at });
             }
         }
@@ -101,10 +103,7 @@ impl ReplayBuilder {
 
 /// The operations of a log, each with the place of the entry before which it takes place.
 pub(super) fn operations(log: &log::Log, doubted: &Doubted) -> Vec<(u32, Did)> {
-    let is_doubted = |did: Did| match did {
-        Did::Operation(operation) => carrier(operation).is_some_and(|of| doubted.contains(of)),
-        Did::Yield => false,
-    };
+    let is_doubted = |did: Did| carrier(did).is_some_and(|of| doubted.contains(of));
     log.places()
         .filter_map(|(place, _, deed)| match deed {
             Deed::Called { at, did } if !is_doubted(did) => Some((at.min(place), did)),

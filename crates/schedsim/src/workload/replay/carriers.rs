@@ -2,11 +2,13 @@
 //!
 //! A pipe, a pair of sockets or an event counter explains sleeps only if the recording has both
 //! sides of it. Who reads more than was written has another source; what is never read goes to a
-//! task that was not recorded, and would fill the buffer.
+//! task that was not recorded, and would fill the buffer. Likewise a mutex explains sleeps only if
+//! every task that unlocks it has locked it.
 
 use super::ReplayBuilder;
 use super::log::{Deed, Did};
 use crate::TaskId;
+use crate::trace::TaskInfo;
 use crate::workload::{Operation, Shared, Until};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,6 +19,10 @@ pub(super) enum Carrier {
     /// A pair of sockets.
     Pair(u32),
     Eventfd(u32),
+    Mutex(u32),
+    Barrier(u32),
+    /// The end of a task.
+    End(TaskId),
 }
 
 /// A sleep and the waking that ended it, explained by what a carrier has in it.
@@ -39,9 +45,18 @@ impl Doubted {
     }
 }
 
-/// The object that an operation puts data into or takes it from.
-pub(super) fn carrier(operation: Operation) -> Option<Carrier> {
+/// The object that an operation needs.
+pub(super) fn carrier(did: Did) -> Option<Carrier> {
+    let operation = match did {
+        Did::Operation(operation) => operation,
+        Did::Joined(task) => return Some(Carrier::End(task)),
+        Did::Yield => return None,
+    };
     Some(match operation {
+        Operation::Lock(mutex) | Operation::Unlock(mutex) | Operation::Await { mutex, .. } => {
+            Carrier::Mutex(mutex)
+        }
+        Operation::Arrive(barrier) => Carrier::Barrier(barrier),
         Operation::Read { pipe, .. } | Operation::Write { pipe, .. } => Carrier::Pipe(pipe),
         Operation::Send { end, .. } | Operation::Receive { end, .. } => Carrier::Pair(end / 2),
         Operation::Post { eventfd, .. } | Operation::Take(eventfd) => Carrier::Eventfd(eventfd),
@@ -85,11 +100,11 @@ impl Way {
 
 impl ReplayBuilder {
     /// The carriers of which the recording does not have both sides.
-    pub(super) fn doubt(&mut self, shared: &Shared) -> Doubted {
+    pub(super) fn doubt(&mut self, shared: &Shared, tasks: &[TaskInfo]) -> Doubted {
         let mut ways: BTreeMap<(Carrier, u32), Way> = BTreeMap::new();
         for (_, _, deed) in self.tasks.iter().flat_map(|task| task.log.places()) {
-            let Deed::Called { did: Did::Operation(operation), .. } = deed else { continue };
-            let Some(carrier) = carrier(operation) else { continue };
+            let Deed::Called { did: did @ Did::Operation(operation), .. } = deed else { continue };
+            let Some(carrier) = carrier(did) else { continue };
             let way = match operation {
                 Operation::Send { end, .. } => end & 1,
                 Operation::Receive { end, .. } => end & 1 ^ 1,
@@ -100,7 +115,7 @@ impl ReplayBuilder {
         let capacity = |carrier: Carrier| match carrier {
             Carrier::Pipe(pipe) => shared.pipes.get(pipe as usize).map_or(0, |pipe| pipe.capacity),
             Carrier::Pair(_) => IN_A_SOCKET,
-            Carrier::Eventfd(_) => u64::MAX,
+            _ => u64::MAX,
         };
         let initial = |carrier: Carrier| match carrier {
             Carrier::Eventfd(of) => shared.eventfds.get(of as usize).map_or(0, |of| of.count),
@@ -113,6 +128,13 @@ impl ReplayBuilder {
                 self.report.doubted_objects += 1;
             }
         }
+        let mutexes =
+            if shared.mutexes.is_empty() { BTreeSet::new() } else { self.unpaired_mutexes() };
+        for mutex in mutexes {
+            self.report.doubted_objects += 1;
+            doubted.insert(Carrier::Mutex(mutex));
+        }
+        doubted.extend(self.doubtful_waits(shared, tasks));
         let doubted = Doubted(doubted);
         for edge in std::mem::take(&mut self.edges) {
             if doubted.contains(edge.carrier) {
@@ -120,6 +142,7 @@ impl ReplayBuilder {
                 self.tasks[edge.waker.index()].log.doubt_waking(edge.woken_at);
             }
         }
+        self.explain_waits(&doubted);
         doubted
     }
 }

@@ -117,7 +117,7 @@ impl Task {
         if self.log.is_empty() && !self.expects_switch && self.run == Nanos::ZERO {
             self.put(Deed::Ran { switches: 0 }); // it ran before it slept, if only for an instant
         }
-        let at = self.put(Deed::Slept { waker, kind, pause });
+        let at = self.put(Deed::Slept { waker, kind, pause, futex: false });
         self.status = Status::Ready;
         self.since = now;
         self.dead = false;
