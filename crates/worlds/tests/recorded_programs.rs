@@ -6,7 +6,7 @@
 use formats::import;
 use schedsim::metrics::{Summary, TaskSummary};
 use schedsim::trace::Observer;
-use schedsim::workload::{Action, Operation};
+use schedsim::workload::{Action, Operation, Step};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use worlds::experiment::{CostOverrides, Reading, Recorded, parse_policy, simulate};
@@ -29,14 +29,11 @@ impl Drop for Scratch {
     }
 }
 
-/// Compiles a program and records a run of it; `None` where that is not possible.
+/// Compiles a program and records a run of it, with its scratch folder as its argument; `None` where
+/// that is not possible.
 fn recorded(name: &str) -> Option<(Scratch, PathBuf)> {
-    let Some(recorder) = std::env::var_os("SCHEDLAB_RECORDER") else {
-        eprintln!("skipped: SCHEDLAB_RECORDER names no recorder");
-        return None;
-    };
     let scratch = Scratch::new(name);
-    let (program, recording) = (scratch.0.join(name), scratch.0.join("a.rec"));
+    let program = scratch.0.join(name);
     let source = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/recorded_programs")
         .join(name)
@@ -50,8 +47,21 @@ fn recorded(name: &str) -> Option<(Scratch, PathBuf)> {
             return None;
         }
     }
-    let run = Command::new(recorder).arg("-o").arg(&recording).arg("--").arg(&program).output();
-    let output = run.expect("the recorder starts");
+    let mut command = Command::new(program);
+    command.arg(&scratch.0);
+    run_of(scratch, &command)
+}
+
+/// Records a run of a command.
+fn run_of(scratch: Scratch, command: &Command) -> Option<(Scratch, PathBuf)> {
+    let Some(recorder) = std::env::var_os("SCHEDLAB_RECORDER") else {
+        eprintln!("skipped: SCHEDLAB_RECORDER names no recorder");
+        return None;
+    };
+    let recording = scratch.0.join("a.rec");
+    let mut run = Command::new(recorder);
+    run.arg("-o").arg(&recording).arg("--").arg(command.get_program()).args(command.get_args());
+    let output = run.output().expect("the recorder starts");
     if output.status.code() == Some(77) {
         eprintln!("skipped: {}", String::from_utf8_lossy(&output.stderr));
         return None;
@@ -138,4 +148,72 @@ fn locks_without_the_calls_of_a_library_are_futex_tokens() {
     for policy in ["eevdf", "fifo"] {
         replayed(&read, policy, 2);
     }
+}
+
+/// The requests of a program's tasks by device, without those that take no time.
+fn requests(recorded: &Recorded) -> Vec<(String, u16, usize)> {
+    let steps = || recorded.workload.tasks.iter().flat_map(|task| task.script.steps());
+    let of = |number: usize| {
+        let is_its = |step: &Step| match step.then {
+            Action::Do(Operation::Io { device, .. }) => device as usize == number,
+            _ => false,
+        };
+        steps().filter(is_its).count()
+    };
+    let devices = recorded.workload.shared.devices.iter().enumerate();
+    let all = devices.map(|(number, device)| (device.name.clone(), device.channels, of(number)));
+    all.filter(|(_, _, requests)| *requests > 0).collect()
+}
+
+/// Whether files of this folder are on a device.
+fn is_on_a_device(folder: &Path) -> bool {
+    let output = Command::new("stat").args(["-f", "-c", "%T"]).arg(folder).output();
+    let kind = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_string());
+    let is = kind.is_ok_and(|kind| !["tmpfs", "ramfs", ""].contains(&kind.as_str()));
+    if !is {
+        eprintln!("skipped: the temporary folder is in memory");
+    }
+    is
+}
+
+/// `requests` are to one file system, and nearly all of what the program waits for.
+fn waits_for_the_device(read: &Recorded, name: &str, at_least: usize) {
+    let (requests, wakeups) = (requests(read), read.replay.wakeups);
+    println!("{}{requests:?}", read.headline());
+    let [(device, channels, count)] = requests.as_slice() else {
+        panic!("one device, not {requests:?}")
+    };
+    assert!(device.starts_with("file system ") && *channels <= 4, "{requests:?}");
+    assert!(*count >= at_least, "{requests:?}");
+    assert!(wakeups.objects * 5 >= wakeups.total() * 4, "{wakeups:?}");
+    for (policy, cpus) in [("eevdf", 2), ("fifo", 1)] {
+        wakes_as_often(read, name, policy, cpus);
+    }
+}
+
+#[test]
+fn synced_writes_are_requests_to_the_file_systems_device() {
+    if !is_on_a_device(&std::env::temp_dir()) {
+        return;
+    }
+    let Some((_scratch, path)) = recorded("files") else { return };
+    // Each of 60 syncs waits at least once.
+    waits_for_the_device(&read(&path), "files", 60);
+}
+
+#[test]
+fn a_database_that_syncs_waits_for_a_device() {
+    if !is_on_a_device(&std::env::temp_dir()) {
+        return;
+    }
+    if Command::new("sqlite3").arg("--version").output().is_err() {
+        eprintln!("skipped: no sqlite3");
+        return;
+    }
+    let scratch = Scratch::new("sqlite");
+    let mut command = Command::new("sqlite3");
+    let inserts = "create table t(a); ".to_string() + &"insert into t values(1); ".repeat(30);
+    command.arg(scratch.0.join("a.db")).arg(inserts);
+    let Some((_scratch, path)) = run_of(scratch, &command) else { return };
+    waits_for_the_device(&read(&path), "sqlite3", 60);
 }

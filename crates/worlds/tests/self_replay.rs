@@ -5,7 +5,7 @@
 use formats::export::RecordingWriter;
 use formats::import::{self, Options as ImportOptions};
 use formats::workload::Workload as Named;
-use recording::{What, lock};
+use recording::{What, lock, storage};
 use schedsim::engine::{Options, simulate_named};
 use schedsim::trace::{Event, EventKind, Observer, TaskInfo, Trace};
 use schedsim::workload::{Nudge, Recorded, ReplayBuilder, ReplayOptions, ReplayReport, Workload};
@@ -375,6 +375,39 @@ fn futex_calls_inside_calls_of_a_library_change_nothing() {
     });
     assert_eq!(report.doubted_objects, 1);
     assert!(report.wakeups.tokens > 50, "{:?}", report.wakeups);
+}
+
+/// What a kernel sees of a device: calls on a file in which tasks sleep until an interrupt.
+#[test]
+fn synced_files_are_replayed_exactly_under_any_policy() {
+    let original = Original::of(
+        r#"{ "device": { "disk": { "channels": 5 } }, "task": [
+            { "name": "writer", "count": 5, "phases": [ { "loop": { "times": 50, "phases": [
+                { "run": "9us" }, { "io": { "device": "disk", "service": "80us" } },
+                { "run": "5us" }, { "io": { "device": "disk", "service": "7us" } } ] } } ] } ] }"#,
+        2,
+    );
+    let of_files = |_: &[recording::Event], event: recording::Event| {
+        let what = match event.what {
+            What::Object { id, inode, .. } => {
+                let peer = 8 << storage::MINOR_BITS | 1;
+                What::Object { id, class: recording::Class::File, inode, peer }
+            }
+            What::Call { object, result, duration, .. } => {
+                What::Call { object, result, number: 75, op: 0, duration }
+            }
+            What::Timer { .. } => return Vec::new(),
+            what => what,
+        };
+        vec![recording::Event { what, ..event }]
+    };
+    is_exact_with("files", &original, |policy| {
+        let (program, report) = original.rewritten(policy, true, of_files);
+        let devices: Vec<_> = program.shared.devices.iter().collect();
+        assert_eq!((devices[0].name.as_str(), devices.len()), ("file system 8:1", 1));
+        assert!((2..=5).contains(&devices[0].channels), "{devices:?}");
+        (program, report)
+    });
 }
 
 #[test]

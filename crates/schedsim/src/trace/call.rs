@@ -63,6 +63,12 @@ pub enum Returned {
         /// The barrier that it would be an arrival at. One of no tasks turned out to be none.
         barrier: Option<u32>,
     },
+    /// A call on a file or a disk. Where an interrupt or a thread of the kernel ended its sleeps, it
+    /// waited for the device. Devices without channels have as many as were ever used at once.
+    Stored {
+        /// The device.
+        device: u32,
+    },
     /// An operation on a shared object.
     Did(Operation),
 }

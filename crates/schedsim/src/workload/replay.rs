@@ -32,6 +32,7 @@
 mod assemble;
 mod calls;
 mod carriers;
+mod files;
 mod futexes;
 mod groups;
 mod kernel_threads;
@@ -49,6 +50,7 @@ use super::{Shared, Start, Workload};
 use crate::trace::{Call, Event, EventKind, Observer, PrevState, TaskInfo, WakeContext};
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 use log::{Deed, Kind};
+use std::collections::BTreeMap;
 use task::{Pending, Status, Task};
 
 /// Facts that the recording lacks.
@@ -100,6 +102,8 @@ pub struct ReplayBuilder {
     edges: Vec<carriers::Edge>,
     /// Sleeps that a barrier or a thread's end may explain.
     waits: Vec<carriers::Edge>,
+    /// By device: the sleeps for it.
+    requests: BTreeMap<u32, Vec<files::Request>>,
     shared: Shared,
 }
 
@@ -195,7 +199,8 @@ impl ReplayBuilder {
             }
         }
         self.tasks.resize_with(self.tasks.len().max(recorded.tasks.len()), Task::default);
-        let shared = std::mem::take(&mut self.shared);
+        let mut shared = std::mem::take(&mut self.shared);
+        self.count_channels(&mut shared);
         let doubted = self.doubt(&shared, recorded.tasks);
         let program = assemble::Program { shared, doubted };
         assemble::assemble(self.tasks, program, &self.options, recorded, self.report)
@@ -358,7 +363,7 @@ impl ReplayBuilder {
             && let Some(Pending { waker, kind, at, object }) = task_state.pending.take()
         {
             let slept = task_state.wake(waker, kind, now);
-            task_state.calls.slept(slept, now, (waker, at, kind), object);
+            task_state.calls.slept(slept, (now, Nanos::ZERO), (waker, at, kind), object);
         }
         self.cpus[cpu.index()].current = Current::Idle;
     }
@@ -399,6 +404,10 @@ impl ReplayBuilder {
         if !sleeps && state.pending.is_some() {
             return;
         }
+        // How late the waker was, as it waited for a CPU after that time.
+        let (woken, delay) =
+            self.tasks.get(waker.index()).map_or((Time::ZERO, Nanos::ZERO), |of| of.lateness());
+        let late = |start: Time| if woken >= start { delay } else { Nanos::ZERO };
         let woken_at = if waker == TaskId::NONE {
             0
         } else {
@@ -417,7 +426,8 @@ impl ReplayBuilder {
         }
         let start = state.since;
         let at = state.wake(waker, kind, now);
-        state.calls.slept(at, start, (waker, woken_at, kind), object);
+        let length = now.since(start).saturating_sub(late(start));
+        state.calls.slept(at, (start, length), (waker, woken_at, kind), object);
         if !matches!(current, Current::Task(_)) && context != WakeContext::Hardirq {
             self.cpus[cpu.index()].unclaimed.push(Unclaimed { time: now, task, kind, at });
         }

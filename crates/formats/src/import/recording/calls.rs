@@ -4,6 +4,7 @@
 //! are understood. What a call on another object waits for and whom it wakes stays as recorded.
 
 mod data;
+mod files;
 mod futexes;
 mod sockets;
 
@@ -27,6 +28,8 @@ pub(super) struct Calls {
     tasks: HashMap<u32, Task>,
     /// The futexes that may be barriers, by object.
     words: HashMap<u64, futexes::Word>,
+    /// The devices behind files, by their number; 0 is unknown.
+    storage: BTreeMap<u64, u32>,
     pub shared: Shared,
 }
 
@@ -95,6 +98,7 @@ impl Calls {
             ports: HashMap::new(),
             tasks: HashMap::new(),
             words: HashMap::new(),
+            storage: BTreeMap::new(),
             shared: Shared::default(),
         };
         (calls, numbers.is_some())
@@ -161,6 +165,9 @@ impl Calls {
         let (timer, second, awaited) = task.map_or((None, None, None), |task| {
             (task.timer.take(), task.second.take(), task.awaited.take())
         });
+        if let Some(device) = self.storage(call.object) {
+            return Returned::Stored { device };
+        }
         let Some((_, name)) = name else { return Returned::Unknown };
         let operation = match name {
             Name::Yield => return Returned::Yielded,
@@ -173,6 +180,10 @@ impl Calls {
             Name::Futex => {
                 self.is_around(call);
                 self.lock(call, second)
+            }
+            Name::FileSystem => {
+                let device = self.only_storage();
+                return device.map_or(Returned::Unknown, |device| Returned::Stored { device });
             }
             Name::Poll | Name::Ppoll | Name::EpollWait | Name::EpollCtl | Name::Accept => None,
             Name::Wait4 => {

@@ -49,12 +49,15 @@ impl ReplayBuilder {
         if let Returned::Futex { barrier } = returned {
             return self.futex_returned(task, since, barrier);
         }
+        if let Returned::Stored { device } = returned {
+            return self.stored(task, since, device);
+        }
         let sleeps = std::mem::take(&mut state.calls.sleeps);
         let first = state.calls.first(since);
         state.calls.clear();
         let inside = || sleeps.iter().filter(|sleep| sleep.start >= since);
         let did = match returned {
-            Returned::Unknown | Returned::Futex { .. } => return,
+            Returned::Unknown | Returned::Futex { .. } | Returned::Stored { .. } => return,
             Returned::Slept => {
                 let by_interrupts = inside().filter(|sleep| sleep.waker == TaskId::NONE);
                 state.calls.timed += by_interrupts.count() as u64;

@@ -1,7 +1,7 @@
 //! What a recorded task's calls have shown since the last one ended.
 
 use super::log::Kind;
-use crate::{TaskId, Time};
+use crate::{Nanos, TaskId, Time};
 
 /// The calls of a task, since the last one ended.
 #[derive(Debug, Default)]
@@ -23,6 +23,8 @@ pub(super) struct Calls {
 pub(super) struct Sleep {
     pub at: u32,
     pub start: Time,
+    /// How long it was, without the time that the waker waited for a CPU in it.
+    pub length: Nanos,
     pub waker: TaskId,
     /// The waking in the log of the waker.
     pub woken_at: u32,
@@ -54,9 +56,15 @@ const MOST_AROUND: usize = 16;
 const MOST_PLACES: usize = 4 * MOST_AROUND;
 
 impl Calls {
-    /// The task sleeps no more. `start` is when it began, `at` and `woken_at` are the places in both
-    /// logs, `object` is what the waker's call is about.
-    pub fn slept(&mut self, at: u32, start: Time, by: (TaskId, u32, Kind), object: Option<u32>) {
+    /// The task sleeps no more. `at` and `woken_at` are the places in both logs, `object` is what the
+    /// waker's call is about.
+    pub fn slept(
+        &mut self,
+        at: u32,
+        (start, length): (Time, Nanos),
+        by: (TaskId, u32, Kind),
+        object: Option<u32>,
+    ) {
         let asleep_on = self.asleep_on.take();
         if asleep_on.is_some() {
             self.is_at(at, start);
@@ -73,7 +81,7 @@ impl Calls {
             (Some(_), None) if waker != TaskId::NONE && kind == Kind::Task => By::NoObject,
             _ => By::Other,
         };
-        self.sleeps.push(Sleep { at, start, waker, woken_at, by });
+        self.sleeps.push(Sleep { at, start, length, waker, woken_at, by });
     }
 
     /// The task has woken another in a call.

@@ -20,6 +20,8 @@ pub(super) struct Task {
     /// When the unaccounted part of its run started, if it runs; otherwise when its status
     /// started.
     pub since: Time,
+    /// When it last woke, and how long it has waited for a CPU since.
+    woken: (Time, Nanos),
     /// Its run time since its last deed.
     run: Nanos,
     pub log: Log,
@@ -69,6 +71,7 @@ impl Default for Task {
             expects_switch: true,
             switches: 0,
             since: Time::ZERO,
+            woken: (Time::ZERO, Nanos::ZERO),
             run: Nanos::ZERO,
             log: Log::default(),
             pending: None,
@@ -120,6 +123,7 @@ impl Task {
         let at = self.put(Deed::Slept { waker, kind, pause, futex: false });
         self.status = Status::Ready;
         self.since = now;
+        self.woken = (now, Nanos::ZERO);
         self.dead = false;
         self.expects_switch = true;
         at
@@ -128,12 +132,20 @@ impl Task {
     /// It runs from now on.
     pub fn switch_in(&mut self, cpu: CpuId, now: Time) {
         self.live_on(cpu);
+        if self.status == Status::Ready {
+            self.woken.1 += now.since(self.since);
+        }
         self.status = Status::Running;
         self.since = now;
         self.cpu = cpu;
         if !std::mem::replace(&mut self.expects_switch, false) {
             self.switches += 1;
         }
+    }
+
+    /// When it last woke, and how long it has waited for a CPU since.
+    pub fn lateness(&self) -> (Time, Nanos) {
+        self.woken
     }
 
     /// It is or will be on this CPU.
