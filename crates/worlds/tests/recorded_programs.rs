@@ -6,7 +6,7 @@
 use formats::import;
 use schedsim::metrics::{Summary, TaskSummary};
 use schedsim::trace::Observer;
-use schedsim::workload::{Action, Operation, Step};
+use schedsim::workload::{Action, Affinity, Operation, Step, TaskClass};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use worlds::experiment::{CostOverrides, Reading, Recorded, parse_policy, simulate};
@@ -216,4 +216,30 @@ fn a_database_that_syncs_waits_for_a_device() {
     command.arg(scratch.0.join("a.db")).arg(inserts);
     let Some((_scratch, path)) = run_of(scratch, &command) else { return };
     waits_for_the_device(&read(&path), "sqlite3", 60);
+}
+
+#[test]
+fn what_is_set_for_tasks_is_theirs_in_the_replay() {
+    let Some((_scratch, path)) = recorded("settings") else { return };
+    let read = read(&path);
+    println!("{}", read.headline());
+    let tasks = || read.workload.tasks.iter().zip(&read.recording.tasks);
+    for (name, prio, class) in [
+        ("is-nice", 130, TaskClass::ByPriority),
+        ("is-batch", 120, TaskClass::Batch),
+        ("is-fifo", 94, TaskClass::Fifo),
+        ("is-round-robin", 93, TaskClass::RoundRobin),
+        ("is-back", 120, TaskClass::ByPriority),
+    ] {
+        let (task, _) = tasks().find(|(_, info)| info.name == name).expect(name);
+        assert_eq!((task.info.prio, task.attributes.class), (prio, class), "{name}");
+        if read.recording.cpus > 1 {
+            assert!(matches!(task.affinity, Affinity::Pinned(_)), "{name}: {:?}", task.affinity);
+        }
+    }
+    if read.recording.cpus > 1 {
+        assert!(read.replay.changed_settings >= 1, "{:?}", read.replay);
+        assert!(read.headline().contains("CPUs or policy changed while"), "{}", read.headline());
+    }
+    replayed(&read, "eevdf", 2);
 }

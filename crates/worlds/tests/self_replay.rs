@@ -8,7 +8,9 @@ use formats::workload::Workload as Named;
 use recording::{What, lock, storage};
 use schedsim::engine::{Options, simulate_named};
 use schedsim::trace::{Event, EventKind, Observer, TaskInfo, Trace};
-use schedsim::workload::{Nudge, Recorded, ReplayBuilder, ReplayOptions, ReplayReport, Workload};
+use schedsim::workload::{
+    Nudge, Recorded, ReplayBuilder, ReplayOptions, ReplayReport, Setting, Workload,
+};
 use schedsim::{Machine, TaskId, Time};
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -62,6 +64,7 @@ impl Original {
         let (tasks, shared) = (infos(&self.workload), &self.workload.shared);
         let file = BufWriter::new(File::create(&path).unwrap());
         let mut writer = RecordingWriter::new(file, &tasks, shared, self.machine.cpus).unwrap();
+        writer.settings(&self.workload);
         let nudge = Some(Nudge::new(NUDGE));
         simulate(&self.workload, nudge, self, policy, &mut writer);
         writer.finish().unwrap();
@@ -408,6 +411,35 @@ fn synced_files_are_replayed_exactly_under_any_policy() {
         assert!((2..=5).contains(&devices[0].channels), "{devices:?}");
         (program, report)
     });
+}
+
+#[test]
+fn settings_are_replayed_exactly_under_any_policy() {
+    let mut original = Original::of(
+        r#"{ "mutex": { "m": {} }, "task": [
+            { "name": "plain", "count": 2, "phases": [ { "loop": { "times": 60, "phases": [
+                { "run": "70us" }, { "sleep": "100us" }, { "lock": "m" }, { "run": "9us" },
+                { "unlock": "m" } ] } } ] },
+            { "name": "nice", "nice": 5, "phases": [ { "loop": { "times": 60, "phases": [
+                { "run": "900us" }, { "sleep": "10us" } ] } } ] },
+            { "name": "set", "count": 4, "phases": [ { "loop": { "times": 60, "phases": [
+                { "run": "300us" }, { "sleep": "300us" } ] } } ] } ] }"#,
+        2,
+    );
+    let plain = original.recorded("eevdf", true).0;
+    let set = [
+        Setting::Batch,
+        Setting::Idle,
+        Setting::RoundRobin(40),
+        Setting::Cpus(vec![schedsim::CpuId(1)]),
+    ];
+    for (task, setting) in set.iter().enumerate() {
+        original.workload.set(&[TaskId(task as u32 + 3)], setting, "");
+    }
+    is_exact("settings", &original);
+    // Without its settings it is another program.
+    let wanted = original.events("eevdf");
+    assert!(difference(&wanted, &events(&plain, None, &original, "eevdf")).is_some());
 }
 
 #[test]

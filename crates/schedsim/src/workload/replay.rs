@@ -38,6 +38,7 @@ mod groups;
 mod kernel_threads;
 mod log;
 mod report;
+mod settings;
 mod sleeps;
 mod task;
 mod until_ended;
@@ -466,7 +467,9 @@ impl ReplayBuilder {
         }
         self.tasks[parent.index()].charge(now);
         self.tasks[parent.index()].put(Deed::Forked(child));
+        let settings = self.tasks[parent.index()].settings.inherited();
         let state = &mut self.tasks[child.index()];
+        state.settings = settings;
         state.status = Status::Unborn;
         state.start = Start::Forked;
         state.since = now;

@@ -138,6 +138,13 @@ impl Recorded {
             );
         }
         text += "\n";
+        if report.changed_settings > 0 {
+            let _ = writeln!(
+                text,
+                "CPUs or policy changed while {} ran: what held for most of the CPU time is replayed",
+                counted(report.changed_settings as usize, "task")
+            );
+        }
         if report.recording_time > Nanos::ZERO {
             let _ = writeln!(
                 text,

@@ -54,7 +54,11 @@ pub(super) fn assemble(
     for ((index, task), ending) in tasks.into_iter().enumerate().zip(endings) {
         let nameless = || TaskInfo { name: String::new(), pid: 0, tgid: 0, prio: 120 };
         let info = recorded.tasks.get(index).cloned().unwrap_or_else(nameless);
-        let affinity = affinity(&info, options, recorded.cpus);
+        let (held, has_changed) = task.usual_settings();
+        report.changed_settings += u64::from(has_changed);
+        let affinity = given_affinity(&info, options)
+            .or_else(|| held.affinity(recorded.cpus, &mut workload.cpu_sets))
+            .unwrap_or_else(|| affinity(&info, recorded.cpus));
         report.pinned += u64::from(matches!(affinity, Affinity::Pinned(_)));
         report.restricted += u64::from(matches!(affinity, Affinity::Set(_)));
         report.unfinished += u64::from(ending == Ending::Unfinished);
@@ -84,7 +88,7 @@ pub(super) fn assemble(
         }
         let script = writer.finish(ending);
         workload.tasks.push(TaskSpec {
-            attributes: Attributes::default(),
+            attributes: Attributes { class: held.class(info.prio), ..Attributes::default() },
             cpu: task.created_on.filter(|_| is_program).or(task.first_cpu).unwrap_or(CpuId(0)),
             start: task.start,
             info,
@@ -98,19 +102,21 @@ pub(super) fn assemble(
     (workload, report)
 }
 
-/// The affinity of a task: from an option, or one CPU for per-CPU kernel threads, or all CPUs.
-fn affinity(task: &TaskInfo, options: &ReplayOptions, cpus: u16) -> Affinity {
+/// The affinity of a task that an option gives.
+fn given_affinity(task: &TaskInfo, options: &ReplayOptions) -> Option<Affinity> {
     let fits = |(which, _): &(TaskMatch, CpuSet)| match which {
         TaskMatch::Name(name) => *name == task.name,
         TaskMatch::Pid(pid) => *pid == task.pid,
         TaskMatch::Process(tgid) => *tgid == task.tgid,
     };
-    match options.affinities.iter().position(fits) {
-        Some(index) => Affinity::Set(index as u32),
-        None => kernel_threads::bound_cpu(task)
-            .filter(|cpu| cpu.0 < cpus)
-            .map_or(Affinity::Any, Affinity::Pinned),
-    }
+    options.affinities.iter().position(fits).map(|index| Affinity::Set(index as u32))
+}
+
+/// The affinity of a task of which none was recorded: one CPU for per-CPU kernel threads, or all.
+fn affinity(task: &TaskInfo, cpus: u16) -> Affinity {
+    kernel_threads::bound_cpu(task)
+        .filter(|cpu| cpu.0 < cpus)
+        .map_or(Affinity::Any, Affinity::Pinned)
 }
 
 /// Writes a script from the entries of a log.

@@ -31,7 +31,12 @@ impl ReplayBuilder {
                 self.report.recording_time += state.take_off(recording);
                 self.returned(task, since, returned);
             }
-            CallKind::Ends { .. } | CallKind::Performs(_) | CallKind::Done | CallKind::Yields => {}
+            CallKind::Sets(set) if self.meet(task) => self.tasks[task.index()].set(set, time),
+            CallKind::Sets(_)
+            | CallKind::Ends { .. }
+            | CallKind::Performs(_)
+            | CallKind::Done
+            | CallKind::Yields => {}
         }
     }
 

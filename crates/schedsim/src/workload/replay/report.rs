@@ -21,6 +21,9 @@ pub struct ReplayReport {
     pub pinned: u64,
     /// Tasks that an option restricts to some CPUs.
     pub restricted: u64,
+    /// Tasks whose CPUs or scheduling policy changed after they had run: what held for most of their
+    /// CPU time counts.
+    pub changed_settings: u64,
     /// The tasks that ended. The recorded work is done when they have; see
     /// [`UntilEnded`](super::UntilEnded).
     pub ended: Vec<TaskId>,

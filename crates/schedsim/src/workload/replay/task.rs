@@ -2,7 +2,9 @@
 
 use super::Mean;
 use super::log::{Deed, Kind, Log};
+use super::settings::{Held, Settings};
 use super::sleeps::Calls;
+use crate::trace::Set;
 use crate::workload::Start;
 use crate::{CpuId, Nanos, TaskId, Time};
 
@@ -38,6 +40,9 @@ pub(super) struct Task {
     /// The mean of its completely recorded runs.
     pub runs: Mean,
     pub calls: Calls,
+    pub settings: Settings,
+    /// All its run time so far.
+    ran: Nanos,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,6 +87,8 @@ impl Default for Task {
             created_on: None,
             runs: Mean::default(),
             calls: Calls::default(),
+            settings: Settings::default(),
+            ran: Nanos::ZERO,
         }
     }
 }
@@ -92,6 +99,7 @@ impl Task {
     pub fn charge(&mut self, now: Time) {
         if self.status == Status::Running && now > self.since {
             self.run += now.since(self.since);
+            self.ran += now.since(self.since);
             self.since = now;
         }
     }
@@ -101,6 +109,17 @@ impl Task {
         let taken = time.min(self.run);
         self.run -= taken;
         taken
+    }
+
+    /// Something is set for it.
+    pub fn set(&mut self, set: Set, now: Time) {
+        self.charge(now);
+        self.settings.change(set, self.ran);
+    }
+
+    /// What was set for most of its run time, and whether that changed on the way.
+    pub fn usual_settings(&self) -> (Held, bool) {
+        self.settings.usual(self.ran)
     }
 
     /// Logs a deed, with the run since the last one.
