@@ -55,6 +55,7 @@ enum level { ALL_DETAIL, NO_ENTRIES, WAITING_CALLS, NO_CALLS, NO_WAKEUPS };
 #define ANON_INODE_MAGIC 0x09041934
 #define PIDFS_MAGIC 0x50494446
 #define SECOND 1000000000ULL
+#define DISK (1ULL << 32)
 #define NEVER (~0ULL)
 
 struct event {
@@ -388,6 +389,10 @@ static __always_inline u64 object_of(struct file *file, struct inode *inode, u64
 		key.class = CLASS_PIPE;
 	} else {
 		key.class = type == 0020000 || type == 0060000 ? CLASS_DEVICE : CLASS_FILE;
+		if (key.class == CLASS_FILE)
+			peer = key.device;
+		else if (type == 0060000)
+			peer = DISK | BPF_CORE_READ(inode, i_rdev);
 		renew = 0;
 	}
 	if (renew)

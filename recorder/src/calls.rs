@@ -40,6 +40,7 @@ const EVERYWHERE: &[(c_long, u8)] = &[
     (SYS_fsync, DESCRIPTOR),
     (SYS_fdatasync, DESCRIPTOR),
     (SYS_fallocate, DESCRIPTOR),
+    (SYS_ftruncate, DESCRIPTOR),
     (SYS_flock, DESCRIPTOR),
     (SYS_fcntl, DESCRIPTOR),
     (SYS_ioctl, DESCRIPTOR),
@@ -82,6 +83,10 @@ const EVERYWHERE: &[(c_long, u8)] = &[
     (SYS_mq_timedsend, PLAIN),
     (SYS_mq_timedreceive, PLAIN),
     (SYS_sync, PLAIN),
+    (SYS_unlinkat, PLAIN),
+    (SYS_renameat2, PLAIN),
+    (SYS_mkdirat, PLAIN),
+    (SYS_truncate, PLAIN),
     (SYS_io_uring_enter, PLAIN),
 ];
 
@@ -98,6 +103,10 @@ const HERE: &[(c_long, u8)] = &[
     (SYS_epoll_wait, 7),
     (SYS_poll, 8),
     (SYS_pause, PLAIN),
+    (SYS_unlink, PLAIN),
+    (SYS_rename, PLAIN),
+    (SYS_mkdir, PLAIN),
+    (SYS_rmdir, PLAIN),
     (SYS_select, PLAIN),
     (SYS_vfork, PLAIN),
 ];

@@ -21,6 +21,9 @@ pub enum Name {
     /// `accept`, `accept4`.
     Accept,
     Futex,
+    /// Changes a file system by a path, or writes all of it to its device: `unlink`, `rename`,
+    /// `sync`.
+    FileSystem,
     Nanosleep,
     ClockNanosleep,
     Yield,
@@ -30,11 +33,11 @@ pub enum Name {
 }
 
 use Name::{
-    Accept, ClockNanosleep, EpollCtl, EpollWait, Futex, Nanosleep, Poll, Ppoll, Read, ReadAt,
-    Receive, Send, Wait4, Waitid, Write, Yield,
+    Accept, ClockNanosleep, EpollCtl, EpollWait, FileSystem, Futex, Nanosleep, Poll, Ppoll, Read,
+    ReadAt, Receive, Send, Wait4, Waitid, Write, Yield,
 };
 
-pub const X86_64: [(u16, Name); 22] = [
+pub const X86_64: [(u16, Name); 31] = [
     (0, Read),
     (1, Write),
     (7, Poll),
@@ -49,26 +52,39 @@ pub const X86_64: [(u16, Name); 22] = [
     (46, Send),
     (47, Receive),
     (61, Wait4),
+    (76, FileSystem),
+    (82, FileSystem),
+    (83, FileSystem),
+    (84, FileSystem),
+    (87, FileSystem),
+    (162, FileSystem),
     (202, Futex),
     (230, ClockNanosleep),
     (232, EpollWait),
     (233, EpollCtl),
     (247, Waitid),
+    (258, FileSystem),
+    (263, FileSystem),
     (271, Ppoll),
     (281, EpollWait),
     (288, Accept),
+    (316, FileSystem),
 ];
 
 /// Of arm64, riscv64 and other architectures with the generic table.
-const GENERIC: [(u16, Name); 20] = [
+const GENERIC: [(u16, Name); 25] = [
     (21, EpollCtl),
     (22, EpollWait),
+    (34, FileSystem),
+    (35, FileSystem),
+    (45, FileSystem),
     (63, Read),
     (64, Write),
     (65, Read),
     (66, Write),
     (67, ReadAt),
     (73, Ppoll),
+    (81, FileSystem),
     (95, Waitid),
     (98, Futex),
     (101, Nanosleep),
@@ -81,6 +97,7 @@ const GENERIC: [(u16, Name); 20] = [
     (212, Receive),
     (242, Accept),
     (260, Wait4),
+    (276, FileSystem),
 ];
 
 /// The first number of a call in a table.

@@ -56,7 +56,7 @@ pub enum What {
     /// of a socket pair, of an internet socket its ports (`local << 16 | remote`), both with the
     /// type as in [`socket`]; of a pipe its capacity in bytes, of an event counter 1 if it is a
     /// semaphore and twice its count, of a simulated device the number of requests that it serves
-    /// at a time; 0 is unknown.
+    /// at a time, of a file or a disk what [`storage`] says; 0 is unknown.
     Object { id: u64, class: Class, inode: u64, peer: u64 },
     /// A system call ends: its object, result, number, operation (of `futex` and `epoll_ctl`; of
     /// `clock_nanosleep` 1 if its time is absolute, of `epoll_wait` the most that it
@@ -89,6 +89,17 @@ pub mod lock {
     pub const BROADCAST: u16 = 260;
     /// Arrives at a barrier; its `peer` is the number of tasks.
     pub const ARRIVE: u16 = 261;
+}
+
+/// The `peer` of a file is the number of its file system's device, that of a disk its own with
+/// [`DISK`](storage::DISK): the kernel's `dev_t`, a major number and 20 bits of a minor one.
+pub mod storage {
+    /// The object is a disk.
+    pub const DISK: u64 = 1 << 32;
+    /// The bits of a minor number.
+    pub const MINOR_BITS: u32 = 20;
+    /// All of them.
+    pub const MINOR: u64 = (1 << MINOR_BITS) - 1;
 }
 
 /// What a [`What::Member`] is, beside an entry of `poll` (0) or of `epoll_ctl`.

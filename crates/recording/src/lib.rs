@@ -36,7 +36,7 @@ mod reader;
 mod writer;
 
 pub use conditions::{Cgroup, Conditions, Descriptor, Frequency};
-pub use event::{Class, Event, What, lock, member, read, socket};
+pub use event::{Class, Event, What, lock, member, read, socket, storage};
 pub use machine::{Counts, End, Machine, Overhead};
 pub use reader::{Damage, Outcome, Reader};
 pub use writer::Writer;

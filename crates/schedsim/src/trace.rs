@@ -8,7 +8,7 @@
 mod call;
 mod words;
 
-pub use call::{Call, CallKind, Returned};
+pub use call::{Call, CallKind, Returned, Set};
 pub use words::TraceHash;
 
 use crate::{CpuId, Nanos, TaskId, Time};

@@ -324,10 +324,14 @@ impl Inspection {
 
     fn explained(&self) -> String {
         let Some((explained, tokens)) = self.shares() else { return String::new() };
+        let wakeups = self.replay.wakeups;
+        let futexes = 100.0 * wakeups.futex_tokens as f64 / wakeups.total() as f64;
+        let futexes =
+            if futexes > 0.0 { format!(" ({futexes:.1} % futex tokens)") } else { String::new() };
         format!(
-            "explained {:.1} % of {} wake-ups; {:.1} % as tokens\n",
+            "explained {:.1} % of {} wake-ups; {:.1} % as tokens{futexes}\n",
             100.0 * explained,
-            self.replay.wakeups.total(),
+            wakeups.total(),
             100.0 * tokens
         )
     }

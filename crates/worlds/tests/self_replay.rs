@@ -5,15 +5,16 @@
 use formats::export::RecordingWriter;
 use formats::import::{self, Options as ImportOptions};
 use formats::workload::Workload as Named;
+use recording::{What, lock, storage};
 use schedsim::engine::{Options, simulate_named};
 use schedsim::trace::{Event, EventKind, Observer, TaskInfo, Trace};
 use schedsim::workload::{
-    Closed, Nudge, Recorded, ReplayBuilder, ReplayOptions, ReplayReport, Workload,
+    Closed, Nudge, Recorded, ReplayBuilder, ReplayOptions, ReplayReport, Setting, Workload,
 };
 use schedsim::{Machine, TaskId, Time};
 use std::fs::{self, File};
 use std::io::BufWriter;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use worlds::experiment::parse_policy;
 
@@ -67,6 +68,7 @@ impl Original {
         let (tasks, shared) = (infos(&self.workload), &self.workload.shared);
         let file = BufWriter::new(File::create(&path).unwrap());
         let mut writer = RecordingWriter::new(file, &tasks, shared, self.machine.cpus).unwrap();
+        writer.settings(&self.workload);
         simulate(&self.workload, self.nudge, self, policy, &mut writer);
         writer.finish().unwrap();
         path
@@ -74,7 +76,20 @@ impl Original {
 
     /// The recording of a run under `policy`, read as a program or as a schedule.
     fn recorded(&self, policy: &str, program: bool) -> (Workload, ReplayReport) {
+        self.rewritten(policy, program, |_, event| vec![event])
+    }
+
+    /// The same, of a recording in which other events stand in the place of each.
+    fn rewritten(
+        &self,
+        policy: &str,
+        program: bool,
+        mut instead: impl FnMut(&[recording::Event], recording::Event) -> Vec<recording::Event>,
+    ) -> (Workload, ReplayReport) {
         let (path, cpus) = (self.record(policy), self.machine.cpus);
+        let (events, machine) = all_events(&path);
+        let events: Vec<_> = events.iter().flat_map(|event| instead(&events, *event)).collect();
+        write(&path, &machine, &events);
         let mut builder = ReplayBuilder::new(ReplayOptions { program, ..Default::default() });
         let recording = import::read(&path, &ImportOptions::default(), vec![&mut builder]).unwrap();
         fs::remove_file(&path).unwrap();
@@ -86,6 +101,24 @@ impl Original {
             switch_cost: self.machine.switch_cost,
         })
     }
+}
+
+fn all_events(path: &Path) -> (Vec<recording::Event>, recording::Machine) {
+    let mut events = Vec::new();
+    let mut reader = recording::Reader::new(File::open(path).unwrap()).unwrap();
+    reader.read(|_, event| events.push(*event)).unwrap();
+    (events, reader.machine().clone())
+}
+
+fn write(path: &Path, machine: &recording::Machine, events: &[recording::Event]) {
+    let mut writer = recording::Writer::new(File::create(path).unwrap(), machine).unwrap();
+    writer.events(events).unwrap();
+    let mut counts = recording::Counts::default();
+    for event in events {
+        *counts.written.entry(event.what.name().to_string()).or_default() += 1;
+    }
+    counts.emitted = counts.written.clone();
+    writer.end(&recording::End { counts, status: Some(0) }).unwrap();
 }
 
 fn infos(workload: &Workload) -> Vec<TaskInfo> {
@@ -171,8 +204,12 @@ fn difference(one: &[Seen], other: &[Seen]) -> Option<String> {
 
 /// Recorded under each of the first two policies, it is the same under all.
 fn is_exact(name: &str, original: &Original) {
+    is_exact_with(name, original, |policy| original.recorded(policy, true));
+}
+
+fn is_exact_with(name: &str, original: &Original, read: impl Fn(&str) -> (Workload, ReplayReport)) {
     for recorded in &POLICIES[..2] {
-        let (program, report) = original.recorded(recorded, true);
+        let (program, report) = read(recorded);
         assert_eq!((report.wakeups.tokens, report.doubted_objects), (0, 0), "{name}: {report:?}");
         for policy in POLICIES {
             let wanted = original.events(policy);
@@ -300,6 +337,163 @@ fn locks_conditions_and_barriers_are_replayed_exactly_under_any_policy() {
     }
 }
 
+/// A call on a futex in the place of a library's call.
+fn futex(event: recording::Event, op: u16, result: i64) -> recording::Event {
+    let What::Call { object, number, duration, .. } = event.what else { unreachable!() };
+    recording::Event { what: What::Call { object, result, number, op, duration }, ..event }
+}
+
+/// Tasks that meet, of which another one is last each time, and a pair that does not.
+const MEETING: &str = r#"{ "barrier": { "meet": { "tasks": 4 } },
+    "task": [
+        { "name": "worker", "count": 2, "phases": [ { "loop": { "times": 40, "phases": [
+            { "run": "13us" }, { "sleep": "20us" }, { "run": "9us" }, { "barrier": "meet" } ] } } ] },
+        { "name": "sleeper", "phases": [ { "run": "1us" }, { "loop": { "times": 20, "phases": [
+            { "sleep": "90us" }, { "barrier": "meet" }, { "run": "7us" }, { "barrier": "meet" } ] } } ] },
+        { "name": "runner", "phases": [ { "loop": { "times": 40, "phases": [
+            { "run": "46us" }, { "barrier": "meet" } ] } } ] } ] }"#;
+
+/// What a kernel sees of a barrier: tasks that wait on a futex, and one that wakes them all.
+#[test]
+fn a_barrier_of_futex_calls_is_replayed_exactly_under_any_policy() {
+    let original = Original::of(MEETING, 2);
+    is_exact("library", &original);
+    let of_futexes = |events: &[recording::Event], event: recording::Event| {
+        let tasks = match event.what {
+            What::Call { op: lock::ARRIVE, duration, .. } if duration > 0 => {
+                return vec![futex(event, 0, 0)];
+            }
+            What::Call { op: lock::ARRIVE, .. } => 3,
+            What::Object { id, class, inode, .. } => {
+                return vec![recording::Event {
+                    what: What::Object { id, class, inode, peer: 0 },
+                    ..event
+                }];
+            }
+            _ => return vec![event],
+        };
+        assert!(!events.is_empty());
+        vec![futex(event, 1, tasks)]
+    };
+    is_exact_with("futexes", &original, |policy| original.rewritten(policy, true, of_futexes));
+
+    // One arrival makes no call: the futex is no barrier, and all is as recorded.
+    let mut is_first = true;
+    let (program, report) = original.rewritten("eevdf", true, |events, event| {
+        let drops = matches!(event.what, What::Call { op: lock::ARRIVE, .. })
+            && std::mem::take(&mut is_first);
+        if drops { Vec::new() } else { of_futexes(events, event) }
+    });
+    assert!(program.shared.barriers.iter().all(|barrier| barrier.tasks == 0));
+    let wakeups = report.wakeups;
+    assert!(wakeups.tokens > 100 && wakeups.tokens == wakeups.futex_tokens, "{wakeups:?}");
+}
+
+/// The library's call says what the futex calls in it are for.
+#[test]
+fn futex_calls_inside_calls_of_a_library_change_nothing() {
+    let locks = r#"{ "task": [
+        { "name": "worker", "count": 3, "phases": [ { "loop": { "times": 40, "phases": [
+            { "run": "13us" }, { "lock": "m" }, { "run": "31us" }, { "unlock": "m" } ] } } ] },
+        { "name": "waiter", "phases": [ { "loop": { "times": 40, "phases": [
+            { "lock": "m" }, { "wait": { "condition": "c", "mutex": "m" } },
+            { "run": "7us" }, { "unlock": "m" } ] } } ] },
+        { "name": "signaller", "phases": [ { "run": "1us" }, { "loop": { "times": 200, "phases": [
+            { "sleep": "90us" }, { "lock": "m" }, { "run": "3us" },
+            { "signal": "c" }, { "unlock": "m" } ] } } ] } ] }"#;
+    for text in [MEETING, locks] {
+        let original = Original::of(text, 2);
+        is_exact_with("nested", &original, |policy| {
+            original.rewritten(policy, true, |_, event| match event.what {
+                What::Call { op: lock::UNLOCK | lock::SIGNAL | lock::BROADCAST, .. } => {
+                    vec![futex(event, 1, 1), event]
+                }
+                What::Call { op: lock::ARRIVE, duration: 0, .. } => {
+                    vec![futex(event, 1, 3), event]
+                }
+                What::Call { op: lock::LOCK | lock::WAIT | lock::ARRIVE, duration, .. }
+                    if duration > 0 =>
+                {
+                    vec![futex(event, 0, 0), event]
+                }
+                _ => vec![event],
+            })
+        });
+    }
+    // A task that unlocks what it has not locked: a call is missing, and the mutex explains nothing.
+    let original = Original::of(locks, 2);
+    let mut is_first = true;
+    let (_, report) = original.rewritten("eevdf", true, |_, event| {
+        let drops = matches!(event.what, What::Call { op: lock::LOCK, .. })
+            && std::mem::take(&mut is_first);
+        if drops { Vec::new() } else { vec![event] }
+    });
+    assert_eq!(report.doubted_objects, 1);
+    assert!(report.wakeups.tokens > 50, "{:?}", report.wakeups);
+}
+
+/// What a kernel sees of a device: calls on a file in which tasks sleep until an interrupt.
+#[test]
+fn synced_files_are_replayed_exactly_under_any_policy() {
+    let original = Original::of(
+        r#"{ "device": { "disk": { "channels": 5 } }, "task": [
+            { "name": "writer", "count": 5, "phases": [ { "loop": { "times": 50, "phases": [
+                { "run": "9us" }, { "io": { "device": "disk", "service": "80us" } },
+                { "run": "5us" }, { "io": { "device": "disk", "service": "7us" } } ] } } ] } ] }"#,
+        2,
+    );
+    let of_files = |_: &[recording::Event], event: recording::Event| {
+        let what = match event.what {
+            What::Object { id, inode, .. } => {
+                let peer = 8 << storage::MINOR_BITS | 1;
+                What::Object { id, class: recording::Class::File, inode, peer }
+            }
+            What::Call { object, result, duration, .. } => {
+                What::Call { object, result, number: 75, op: 0, duration }
+            }
+            What::Timer { .. } => return Vec::new(),
+            what => what,
+        };
+        vec![recording::Event { what, ..event }]
+    };
+    is_exact_with("files", &original, |policy| {
+        let (program, report) = original.rewritten(policy, true, of_files);
+        let devices: Vec<_> = program.shared.devices.iter().collect();
+        assert_eq!((devices[0].name.as_str(), devices.len()), ("file system 8:1", 1));
+        assert!((2..=5).contains(&devices[0].channels), "{devices:?}");
+        (program, report)
+    });
+}
+
+#[test]
+fn settings_are_replayed_exactly_under_any_policy() {
+    let mut original = Original::of(
+        r#"{ "mutex": { "m": {} }, "task": [
+            { "name": "plain", "count": 2, "phases": [ { "loop": { "times": 60, "phases": [
+                { "run": "70us" }, { "sleep": "100us" }, { "lock": "m" }, { "run": "9us" },
+                { "unlock": "m" } ] } } ] },
+            { "name": "nice", "nice": 5, "phases": [ { "loop": { "times": 60, "phases": [
+                { "run": "900us" }, { "sleep": "10us" } ] } } ] },
+            { "name": "set", "count": 4, "phases": [ { "loop": { "times": 60, "phases": [
+                { "run": "300us" }, { "sleep": "300us" } ] } } ] } ] }"#,
+        2,
+    );
+    let plain = original.recorded("eevdf", true).0;
+    let set = [
+        Setting::Batch,
+        Setting::Idle,
+        Setting::RoundRobin(40),
+        Setting::Cpus(vec![schedsim::CpuId(1)]),
+    ];
+    for (task, setting) in set.iter().enumerate() {
+        original.workload.set(&[TaskId(task as u32 + 3)], setting, "");
+    }
+    is_exact("settings", &original);
+    // Without its settings it is another program.
+    let wanted = original.events("eevdf");
+    assert!(difference(&wanted, &events(&plain, None, &original, "eevdf")).is_some());
+}
+
 #[test]
 fn sleeps_timers_devices_and_yields_are_replayed_exactly_under_any_policy() {
     let kinds = [
@@ -394,10 +588,7 @@ fn a_changed_recording_is_replayed_or_refused_without_a_panic() {
         2,
     );
     let path = original.record("eevdf");
-    let mut events = Vec::new();
-    let mut reader = recording::Reader::new(File::open(&path).unwrap()).unwrap();
-    reader.read(|_, event| events.push(*event)).unwrap();
-    let machine = reader.machine().clone();
+    let (events, machine) = all_events(&path);
     let mut random = 1u64;
     let mut draw = move |below: usize| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -11,7 +11,9 @@ use ::recording::{
 use schedsim::trace::{
     Call, CallKind, Event, EventKind, Observer, PrevState, TaskInfo, WakeContext,
 };
-use schedsim::workload::{Late, Operation, Shared, SocketKind, Until, Watched};
+use schedsim::workload::{
+    Affinity, Late, Operation, Shared, SocketKind, TaskClass, Until, Watched, Workload,
+};
 use schedsim::{CpuId, Nanos, TaskId, Time};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -83,6 +85,39 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
             writer.emit(Time::ZERO, CpuId(0), 0, tid, What::Task { comm, tgid: info.tgid });
         }
         Ok(writer)
+    }
+
+    /// Writes what is set for the tasks of `workload`, before the first event: `SCHED_BATCH` and the
+    /// like, and up to 64 CPUs.
+    pub fn settings(&mut self, workload: &Workload) {
+        for (index, task) in workload.tasks.iter().enumerate() {
+            let cpus = match task.affinity {
+                Affinity::Any => None,
+                Affinity::Pinned(cpu) => Some(1 << (cpu.index() % self.running.len().clamp(1, 64))),
+                Affinity::Set(set) => {
+                    let set = &workload.cpu_sets[set as usize];
+                    Some(
+                        (0..64)
+                            .filter(|cpu| set.contains(CpuId(*cpu)))
+                            .fold(0, |mask, cpu| mask | 1 << cpu),
+                    )
+                }
+            };
+            let policy = match task.attributes.class {
+                TaskClass::ByPriority => None,
+                TaskClass::Fifo => Some(1),
+                TaskClass::RoundRobin => Some(2),
+                TaskClass::Batch => Some(3),
+                TaskClass::Idle => Some(5),
+            };
+            for (which, value) in [(0, cpus), (1, policy)] {
+                if let Some(value) = value {
+                    let task = tid(TaskId(index as u32));
+                    let what = What::Setting { task, which, value };
+                    self.emit(Time::ZERO, CpuId(0), 0, task, what);
+                }
+            }
+        }
     }
 
     /// Ends the file.
@@ -454,7 +489,7 @@ impl<W: Write> Observer for RecordingWriter<'_, W> {
                 let what = What::Call { object: 0, result: 0, number, op: 0, duration: 0 };
                 self.emit(time, cpu, 0, tid(task), what);
             }
-            CallKind::Within { .. } | CallKind::Ends { .. } => {}
+            CallKind::Within { .. } | CallKind::Sets(_) | CallKind::Ends { .. } => {}
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Reads the file of schedlab's own recorder: scheduling events and calls, in the order of the file.
 //!
-//! Names come in events of their own. Settings are counted as skipped. Calls are, too, unless an
-//! observer wants them.
+//! Names come in events of their own. Settings and calls are counted as skipped unless an observer
+//! wants them.
 
 mod calls;
+mod settings;
 
 use super::error::{Place, Problem};
 use super::record::{self, Current, NamedTask, Record, Sched};
@@ -12,6 +13,7 @@ use ::recording::{Counts, Damage, Event, Machine, Outcome, Reader, What};
 use calls::{Calls, Ended};
 use schedsim::trace::{CallKind, PrevState, WakeContext};
 use schedsim::{CpuId, Nanos};
+use settings::Settings;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 
@@ -32,9 +34,16 @@ pub(super) fn read(file: impl Read, recorder: &mut Recorder<'_>) -> Result<(), (
         ));
     }
     let cost = machine.overhead.map_or(Nanos::ZERO, |overhead| cost_of(overhead.call_ns));
-    let mut reading =
-        Reading { recorder, calls, cost, names: HashMap::new(), counts: BTreeMap::new() };
+    let mut reading = Reading {
+        recorder,
+        calls,
+        cost,
+        names: HashMap::new(),
+        counts: BTreeMap::new(),
+        settings: Settings::default(),
+    };
     let outcome = reader.try_read(|at, event| reading.take(at, event))?;
+    reading.calls.judge_futexes();
     reading.recorder.object_names = reading.calls.names();
     reading.recorder.objects = reading.calls.finish();
     reading.finish(&machine, outcome)?;
@@ -63,6 +72,7 @@ struct Reading<'r, 'a> {
     cost: Nanos,
     /// The name of each task, filled up with zeros.
     names: HashMap<u32, [u8; 16]>,
+    settings: Settings,
     /// The events in the file, by kind.
     counts: BTreeMap<&'static str, u64>,
 }
@@ -135,6 +145,12 @@ impl Reading<'_, '_> {
                 self.recorder.report.count_cause();
                 return Ok(());
             }
+            What::Setting { task, which, value } if self.recorder.wants_calls() => {
+                self.recorder.report.count_cause();
+                self.settings.take(on(event.cpu)?, task, which, value);
+                self.settings_hold(event.time, &[task]);
+                return Ok(());
+            }
             _ => {
                 self.recorder.skip(event.what.name().as_bytes(), 1);
                 return Ok(());
@@ -153,7 +169,13 @@ impl Reading<'_, '_> {
             _ => WakeContext::Hardirq,
         };
         let record = Record { time: event.time, cpu: on(event.cpu)?, context, current, what };
-        self.recorder.record(&record).map_err(|problem| Failure(Place::Byte(at), problem))
+        self.recorder.record(&record).map_err(|problem| Failure(Place::Byte(at), problem))?;
+        match event.what {
+            What::Switch { next, .. } => self.settings_hold(event.time, &[tid, next]),
+            What::Fork { parent, .. } => self.settings_hold(event.time, &[parent]),
+            _ => {}
+        }
+        Ok(())
     }
 
     fn call(&mut self, event: &Event, mut ended: Ended, cpu: CpuId) {

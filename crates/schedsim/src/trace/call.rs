@@ -4,7 +4,7 @@
 //! causes says about which object the call is in which a task sleeps or wakes another, and what a
 //! call has done when it ends. [`Observer::call`](super::Observer::call) receives both.
 
-use crate::workload::Operation;
+use crate::workload::{Operation, TaskClass};
 use crate::{CpuId, Nanos, TaskId, Time};
 
 /// A moment in a call of a task.
@@ -37,6 +37,8 @@ pub enum CallKind {
         /// The same number for both ends of a pair of sockets; otherwise the object's.
         channel: u32,
     },
+    /// A recording: from now on this holds for the task, and for the tasks that it creates.
+    Sets(Set),
     /// A recording: a call ends that began at `since`.
     Ends {
         /// When it began.
@@ -45,6 +47,20 @@ pub enum CallKind {
         returned: Returned,
         /// The CPU time that recording it took, which is not the task's.
         recording: Nanos,
+    },
+}
+
+/// A setting of a task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Set {
+    /// The CPUs on which it may run: a bit for each of the first 64.
+    Cpus(u64),
+    /// Its scheduling policy, and whether the tasks that it creates have the default one.
+    Class {
+        /// The policy.
+        class: TaskClass,
+        /// `SCHED_RESET_ON_FORK`.
+        resets: bool,
     },
 }
 
@@ -57,6 +73,18 @@ pub enum Returned {
     Slept,
     /// Gave up the rest of the slice.
     Yielded,
+    /// A futex call. If a task's end ended the wait, the wait was for that end. Whatever else it was
+    /// is known only in a library's call around it, or if all calls on the futex form a barrier.
+    Futex {
+        /// The barrier that it would be an arrival at. One of no tasks turned out to be none.
+        barrier: Option<u32>,
+    },
+    /// A call on a file or a disk. Where an interrupt or a thread of the kernel ended its sleeps, it
+    /// waited for the device. Devices without channels have as many as were ever used at once.
+    Stored {
+        /// The device.
+        device: u32,
+    },
     /// An operation on a shared object.
     Did(Operation),
 }

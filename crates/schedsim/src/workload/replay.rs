@@ -33,10 +33,13 @@ mod assemble;
 mod calls;
 mod carriers;
 mod event_loops;
+mod files;
+mod futexes;
 mod groups;
 mod kernel_threads;
 mod log;
 mod report;
+mod settings;
 mod sleeps;
 mod task;
 mod until_ended;
@@ -49,6 +52,7 @@ use super::{Shared, Start, Workload};
 use crate::trace::{Call, Event, EventKind, Observer, PrevState, TaskInfo, WakeContext};
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 use log::{Deed, Kind};
+use std::collections::BTreeMap;
 use task::{Pending, Status, Task};
 
 /// Facts that the recording lacks.
@@ -98,6 +102,10 @@ pub struct ReplayBuilder {
     /// The object of the call in which the next event happens.
     within: Option<(TaskId, u32)>,
     edges: Vec<carriers::Edge>,
+    /// Sleeps that a barrier or a thread's end may explain.
+    waits: Vec<carriers::Edge>,
+    /// By device: the sleeps for it.
+    requests: BTreeMap<u32, Vec<files::Request>>,
     shared: Shared,
 }
 
@@ -193,8 +201,9 @@ impl ReplayBuilder {
             }
         }
         self.tasks.resize_with(self.tasks.len().max(recorded.tasks.len()), Task::default);
-        let shared = std::mem::take(&mut self.shared);
-        let doubted = self.doubt(&shared);
+        let mut shared = std::mem::take(&mut self.shared);
+        self.count_channels(&mut shared);
+        let doubted = self.doubt(&shared, recorded.tasks);
         let program = assemble::Program { shared, doubted };
         assemble::assemble(self.tasks, program, &self.options, recorded, self.report)
     }
@@ -356,7 +365,7 @@ impl ReplayBuilder {
             && let Some(Pending { waker, kind, at, object }) = task_state.pending.take()
         {
             let slept = task_state.wake(waker, kind, now);
-            task_state.calls.slept(slept, now, (waker, at, kind), object);
+            task_state.calls.slept(slept, (now, Nanos::ZERO), (waker, at, kind), object);
         }
         self.cpus[cpu.index()].current = Current::Idle;
     }
@@ -397,6 +406,10 @@ impl ReplayBuilder {
         if !sleeps && state.pending.is_some() {
             return;
         }
+        // How late the waker was, as it waited for a CPU after that time.
+        let (woken, delay) =
+            self.tasks.get(waker.index()).map_or((Time::ZERO, Nanos::ZERO), |of| of.lateness());
+        let late = |start: Time| if woken >= start { delay } else { Nanos::ZERO };
         let woken_at = if waker == TaskId::NONE {
             0
         } else {
@@ -404,7 +417,7 @@ impl ReplayBuilder {
             waker.charge(now);
             let at = waker.put(Deed::Woke { task, kind });
             if object.is_some() {
-                waker.calls.woke(at);
+                waker.calls.woke(at, now);
             }
             at
         };
@@ -415,7 +428,8 @@ impl ReplayBuilder {
         }
         let start = state.since;
         let at = state.wake(waker, kind, now);
-        state.calls.slept(at, start, (waker, woken_at, kind), object);
+        let length = now.since(start).saturating_sub(late(start));
+        state.calls.slept(at, (start, length), (waker, woken_at, kind), object);
         if !matches!(current, Current::Task(_)) && context != WakeContext::Hardirq {
             self.cpus[cpu.index()].unclaimed.push(Unclaimed { time: now, task, kind, at });
         }
@@ -454,7 +468,9 @@ impl ReplayBuilder {
         }
         self.tasks[parent.index()].charge(now);
         self.tasks[parent.index()].put(Deed::Forked(child));
+        let settings = self.tasks[parent.index()].settings.inherited();
         let state = &mut self.tasks[child.index()];
+        state.settings = settings;
         state.status = Status::Unborn;
         state.start = Start::Forked;
         state.since = now;

@@ -123,6 +123,10 @@ impl Recorded {
             report.wakeups.total(),
             100.0 * tokens
         );
+        let futexes = report.wakeups.futex_tokens as f64 / report.wakeups.total() as f64;
+        if futexes > 0.0 {
+            let _ = write!(text, " ({:.1} % futex tokens)", 100.0 * futexes);
+        }
         if pauses > 0.0 {
             let _ = write!(text, ", {:.1} % as pauses of their recorded length", 100.0 * pauses);
         }
@@ -141,6 +145,13 @@ impl Recorded {
             );
         }
         text += "\n";
+        if report.changed_settings > 0 {
+            let _ = writeln!(
+                text,
+                "CPUs or policy changed while {} ran: what held for most of the CPU time is replayed",
+                counted(report.changed_settings as usize, "task")
+            );
+        }
         if report.recording_time > Nanos::ZERO {
             let _ = writeln!(
                 text,

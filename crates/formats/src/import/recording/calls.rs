@@ -4,6 +4,8 @@
 //! are understood. What a call on another object waits for and whom it wakes stays as recorded.
 
 mod data;
+mod files;
+mod futexes;
 mod sets;
 mod sockets;
 
@@ -27,6 +29,10 @@ pub(super) struct Calls {
     /// By thread id: what was recorded since its last call ended, and its absolute timer.
     tasks: HashMap<u32, Task>,
     sets: Sets,
+    /// The futexes that may be barriers, by object.
+    words: HashMap<u64, futexes::Word>,
+    /// The devices behind files, by their number; 0 is unknown.
+    storage: BTreeMap<u64, u32>,
     pub shared: Shared,
 }
 
@@ -60,6 +66,8 @@ struct Task {
     second: Option<u64>,
     /// The tasks that it waits for.
     awaited: Option<(u32, u32)>,
+    /// The last futex call: its object, and when it began.
+    futex: Option<(u64, u64)>,
     periodic: Option<Periodic>,
 }
 
@@ -95,6 +103,8 @@ impl Calls {
             ports: HashMap::new(),
             tasks: HashMap::new(),
             sets: Sets::default(),
+            words: HashMap::new(),
+            storage: BTreeMap::new(),
             shared: Shared::default(),
         };
         (calls, numbers.is_some())
@@ -153,14 +163,22 @@ impl Calls {
 
     /// What a call has done. `tasks` finds the task of a thread id.
     pub fn end(&mut self, call: &Ended, tasks: impl Fn(u32) -> Option<TaskId>) -> Returned {
+        let name = self.numbers.iter().find(|(number, _)| *number == call.number);
+        if let Some((_, Name::Futex)) = name
+            && call.op < lock::LOCK
+        {
+            // What was recorded may belong to a library's call around this one.
+            return self.futex(call);
+        }
         let task = self.tasks.get_mut(&call.tid);
         let (timer, second, awaited, polled) = task.map_or_else(Default::default, |task| {
             let Task { timer, second, awaited, polled, .. } = task;
             (timer.take(), second.take(), awaited.take(), std::mem::take(polled))
         });
-        let Some((_, name)) = self.numbers.iter().find(|(number, _)| *number == call.number) else {
-            return Returned::Unknown;
-        };
+        if let Some(device) = self.storage(call.object) {
+            return Returned::Stored { device };
+        }
+        let Some((_, name)) = name else { return Returned::Unknown };
         let operation = match name {
             Name::Yield => return Returned::Yielded,
             Name::Nanosleep => return Returned::Slept,
@@ -169,8 +187,14 @@ impl Calls {
             Name::Read | Name::Receive => self.takes(call),
             Name::Write | Name::Send => self.puts(call),
             Name::ReadAt => timer.and_then(|(_, service)| self.request(call, Nanos(service))),
-            Name::Futex if call.op >= lock::LOCK => self.lock(call, second),
-            Name::Futex => None,
+            Name::Futex => {
+                self.is_around(call);
+                self.lock(call, second)
+            }
+            Name::FileSystem => {
+                let device = self.only_storage();
+                return device.map_or(Returned::Unknown, |device| Returned::Stored { device });
+            }
             Name::Poll | Name::Ppoll | Name::EpollWait if call.result == 0 => {
                 return Returned::Slept;
             }

@@ -41,7 +41,15 @@ pub(super) fn assemble(
     let forked: Vec<bool> = tasks.iter().map(|task| task.start == Start::Forked).collect();
     let is_program = report.operations > 0;
     let takers = Takers::of(&tasks, &shared);
-    let groups = Groups::arrange(&mut shared.groups, &forked);
+    let joined = tasks
+        .iter()
+        .enumerate()
+        .flat_map(|(index, task)| calls::operations(TaskId(index as u32), &task.log, &doubted));
+    let joined = joined.filter_map(|(_, did)| match did {
+        Did::Joined(task) => Some(task),
+        _ => None,
+    });
+    let groups = Groups::arrange(&mut shared.groups, &forked, &joined.collect());
     let mut workload = Workload {
         tasks: Vec::with_capacity(tasks.len()),
         cpu_sets,
@@ -51,7 +59,11 @@ pub(super) fn assemble(
     for ((index, task), ending) in tasks.into_iter().enumerate().zip(endings) {
         let nameless = || TaskInfo { name: String::new(), pid: 0, tgid: 0, prio: 120 };
         let info = recorded.tasks.get(index).cloned().unwrap_or_else(nameless);
-        let affinity = affinity(&info, options, recorded.cpus);
+        let (held, has_changed) = task.usual_settings();
+        report.changed_settings += u64::from(has_changed);
+        let affinity = given_affinity(&info, options)
+            .or_else(|| held.affinity(recorded.cpus, &mut workload.cpu_sets))
+            .unwrap_or_else(|| affinity(&info, recorded.cpus));
         report.pinned += u64::from(matches!(affinity, Affinity::Pinned(_)));
         report.restricted += u64::from(matches!(affinity, Affinity::Set(_)));
         report.unfinished += u64::from(ending == Ending::Unfinished);
@@ -85,7 +97,7 @@ pub(super) fn assemble(
             script = takers.find_loops(id, &script, &mut workload.shared, &mut report);
         }
         workload.tasks.push(TaskSpec {
-            attributes: Attributes::default(),
+            attributes: Attributes { class: held.class(info.prio), ..Attributes::default() },
             cpu: task.created_on.filter(|_| is_program).or(task.first_cpu).unwrap_or(CpuId(0)),
             start: task.start,
             info,
@@ -99,19 +111,21 @@ pub(super) fn assemble(
     (workload, report)
 }
 
-/// The affinity of a task: from an option, or one CPU for per-CPU kernel threads, or all CPUs.
-fn affinity(task: &TaskInfo, options: &ReplayOptions, cpus: u16) -> Affinity {
+/// The affinity of a task that an option gives.
+fn given_affinity(task: &TaskInfo, options: &ReplayOptions) -> Option<Affinity> {
     let fits = |(which, _): &(TaskMatch, CpuSet)| match which {
         TaskMatch::Name(name) => *name == task.name,
         TaskMatch::Pid(pid) => *pid == task.pid,
         TaskMatch::Process(tgid) => *tgid == task.tgid,
     };
-    match options.affinities.iter().position(fits) {
-        Some(index) => Affinity::Set(index as u32),
-        None => kernel_threads::bound_cpu(task)
-            .filter(|cpu| cpu.0 < cpus)
-            .map_or(Affinity::Any, Affinity::Pinned),
-    }
+    options.affinities.iter().position(fits).map(|index| Affinity::Set(index as u32))
+}
+
+/// The affinity of a task of which none was recorded: one CPU for per-CPU kernel threads, or all.
+fn affinity(task: &TaskInfo, cpus: u16) -> Affinity {
+    kernel_threads::bound_cpu(task)
+        .filter(|cpu| cpu.0 < cpus)
+        .map_or(Affinity::Any, Affinity::Pinned)
 }
 
 /// Writes a script from the entries of a log.
@@ -150,6 +164,11 @@ impl Writer<'_> {
     fn does(&mut self, did: Did) {
         match did {
             Did::Yield => self.step(Action::Yield),
+            Did::Joined(task) => {
+                for group in self.groups.end_of(task) {
+                    self.step(Action::Do(Operation::Join(group)));
+                }
+            }
             Did::Operation(Operation::Join(range)) => {
                 for group in self.groups.of(range) {
                     self.step(Action::Do(Operation::Join(group)));
@@ -172,7 +191,7 @@ impl Writer<'_> {
                 }
             }
             Deed::Forked(task) => self.step(Action::Fork(task)),
-            Deed::Slept { waker, kind, pause } => {
+            Deed::Slept { waker, kind, pause, futex } => {
                 let verdict = if waker == TaskId::NONE {
                     Verdict::INTERRUPT
                 } else {
@@ -181,6 +200,7 @@ impl Writer<'_> {
                 if verdict.dependency {
                     count(&mut self.report.dependencies, verdict.sure);
                     self.report.wakeups.tokens += u64::from(self.traced);
+                    self.report.wakeups.futex_tokens += u64::from(self.traced && futex);
                     self.step(Action::Wait);
                 } else {
                     count(&mut self.report.delays, verdict.sure);

@@ -5,7 +5,7 @@
 //! it explains: in a replay under another order of events the same operation may block where it had
 //! not, or find what it needs.
 
-use super::carriers::{Doubted, Edge, Reason, carrier};
+use super::carriers::{Doubted, Edge, Reason, needed};
 use super::log::{Deed, Did};
 use super::sleeps::{By, Sleep};
 use super::task::{Status, Task};
@@ -31,7 +31,12 @@ impl ReplayBuilder {
                 self.report.recording_time += state.take_off(recording);
                 self.returned(task, since, returned);
             }
-            CallKind::Ends { .. } | CallKind::Performs(_) | CallKind::Done | CallKind::Yields => {}
+            CallKind::Sets(set) if self.meet(task) => self.tasks[task.index()].set(set, time),
+            CallKind::Sets(_)
+            | CallKind::Ends { .. }
+            | CallKind::Performs(_)
+            | CallKind::Done
+            | CallKind::Yields => {}
         }
     }
 
@@ -46,11 +51,18 @@ impl ReplayBuilder {
     fn returned(&mut self, task: TaskId, since: Time, returned: Returned) {
         let state = &mut self.tasks[task.index()];
         state.calls.traced = true;
+        if let Returned::Futex { barrier } = returned {
+            return self.futex_returned(task, since, barrier);
+        }
+        if let Returned::Stored { device } = returned {
+            return self.stored(task, since, device);
+        }
         let sleeps = std::mem::take(&mut state.calls.sleeps);
-        let first = state.calls.first.take();
+        let first = state.calls.first(since);
+        state.calls.clear();
         let inside = || sleeps.iter().filter(|sleep| sleep.start >= since);
         let did = match returned {
-            Returned::Unknown => return,
+            Returned::Unknown | Returned::Futex { .. } | Returned::Stored { .. } => return,
             Returned::Slept => {
                 let by_interrupts = inside().filter(|sleep| sleep.waker == TaskId::NONE);
                 state.calls.timed += by_interrupts.count() as u64;
@@ -62,7 +74,7 @@ impl ReplayBuilder {
         let (mut at, mut explained) = (first, Vec::new());
         for sleep in inside() {
             let explains = match did {
-                Did::Yield => false,
+                Did::Yield | Did::Joined(_) => false,
                 Did::Operation(Operation::Timer { .. } | Operation::Io { .. }) => {
                     sleep.waker == TaskId::NONE
                 }
@@ -70,7 +82,9 @@ impl ReplayBuilder {
                 Did::Operation(Operation::Send { .. } | Operation::Receive { .. }) => {
                     matches!(sleep.by, By::SameObject | By::Softirq)
                 }
-                Did::Operation(Operation::Serve(_) | Operation::Poll(_)) => sleep.by != By::Other,
+                Did::Operation(Operation::Serve(_) | Operation::Poll(_)) => {
+                    matches!(sleep.by, By::SameObject | By::OtherObject | By::Softirq)
+                }
                 Did::Operation(_) => sleep.by == By::SameObject,
             };
             if explains {
@@ -86,8 +100,7 @@ impl ReplayBuilder {
             Did::Operation(Operation::Serve(_) | Operation::Poll(_)) => {
                 Some(Reason::Wait(task, place))
             }
-            Did::Operation(operation) => carrier(operation).map(Reason::Carrier),
-            Did::Yield => None,
+            _ => needed(did).map(Reason::Carrier),
         };
         for sleep in explained {
             self.explain(task, sleep, reason);
@@ -111,12 +124,9 @@ impl ReplayBuilder {
 
 /// The operations of a log, each with the place of the entry before which it takes place.
 pub(super) fn operations(task: TaskId, log: &log::Log, doubted: &Doubted) -> Vec<(u32, Did)> {
-    let is_doubted = |did: Did, place: u32| match did {
-        Did::Operation(operation) => {
-            doubted.contains(Reason::Wait(task, place))
-                || carrier(operation).is_some_and(|of| doubted.contains(Reason::Carrier(of)))
-        }
-        Did::Yield => false,
+    let is_doubted = |did: Did, place: u32| {
+        doubted.contains(Reason::Wait(task, place))
+            || needed(did).is_some_and(|of| doubted.contains(Reason::Carrier(of)))
     };
     log.places()
         .filter_map(|(place, _, deed)| match deed {

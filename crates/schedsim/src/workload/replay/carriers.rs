@@ -2,11 +2,13 @@
 //!
 //! A pipe, a pair of sockets or an event counter explains sleeps only if the recording has both
 //! sides of it. Who reads more than was written has another source; what is never read goes to a
-//! task that was not recorded, and would fill the buffer.
+//! task that was not recorded, and would fill the buffer. Likewise a mutex explains sleeps only if
+//! every task that unlocks it has locked it.
 
 use super::ReplayBuilder;
 use super::log::{Deed, Did};
 use crate::TaskId;
+use crate::trace::TaskInfo;
 use crate::workload::{Epoll, Operation, Shared, Until, Watched};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,6 +19,10 @@ pub(super) enum Carrier {
     /// A pair of sockets.
     Pair(u32),
     Eventfd(u32),
+    Mutex(u32),
+    Barrier(u32),
+    /// The end of a task.
+    End(TaskId),
 }
 
 /// What explains a sleep.
@@ -47,7 +53,20 @@ impl Doubted {
     }
 }
 
-/// The object that an operation puts data into or takes it from.
+/// What an operation or the end of a task needs, to explain a sleep.
+pub(super) fn needed(did: Did) -> Option<Carrier> {
+    match did {
+        Did::Operation(
+            Operation::Lock(mutex) | Operation::Unlock(mutex) | Operation::Await { mutex, .. },
+        ) => Some(Carrier::Mutex(mutex)),
+        Did::Operation(Operation::Arrive(barrier)) => Some(Carrier::Barrier(barrier)),
+        Did::Operation(operation) => carrier(operation),
+        Did::Joined(task) => Some(Carrier::End(task)),
+        Did::Yield => None,
+    }
+}
+
+/// The carrier that an operation puts data into, or takes it from.
 pub(super) fn carrier(operation: Operation) -> Option<Carrier> {
     Some(match operation {
         Operation::Read { pipe, .. } | Operation::Write { pipe, .. } => Carrier::Pipe(pipe),
@@ -93,7 +112,7 @@ impl Way {
 
 impl ReplayBuilder {
     /// The carriers of which the recording does not have both sides.
-    pub(super) fn doubt(&mut self, shared: &Shared) -> Doubted {
+    pub(super) fn doubt(&mut self, shared: &Shared, tasks: &[TaskInfo]) -> Doubted {
         let mut ways: BTreeMap<(Carrier, u32), Way> = BTreeMap::new();
         for (_, _, deed) in self.tasks.iter().flat_map(|task| task.log.places()) {
             let Deed::Called { did: Did::Operation(operation), .. } = deed else { continue };
@@ -108,7 +127,7 @@ impl ReplayBuilder {
         let capacity = |carrier: Carrier| match carrier {
             Carrier::Pipe(pipe) => shared.pipes.get(pipe as usize).map_or(0, |pipe| pipe.capacity),
             Carrier::Pair(_) => IN_A_SOCKET,
-            Carrier::Eventfd(_) => u64::MAX,
+            _ => u64::MAX,
         };
         let initial = |carrier: Carrier| match carrier {
             Carrier::Eventfd(of) => shared.eventfds.get(of as usize).map_or(0, |of| of.count),
@@ -122,12 +141,20 @@ impl ReplayBuilder {
             }
         }
         self.doubt_waits(shared, &mut doubted);
+        let mutexes =
+            if shared.mutexes.is_empty() { BTreeSet::new() } else { self.unpaired_mutexes() };
+        for mutex in mutexes {
+            self.report.doubted_objects += 1;
+            doubted.0.insert(Reason::Carrier(Carrier::Mutex(mutex)));
+        }
+        doubted.0.extend(self.doubtful_waits(shared, tasks).into_iter().map(Reason::Carrier));
         for edge in std::mem::take(&mut self.edges) {
             if doubted.contains(edge.reason) {
                 self.tasks[edge.sleeper.index()].log.doubt_sleep(edge.slept_at);
                 self.tasks[edge.waker.index()].log.doubt_waking(edge.woken_at);
             }
         }
+        self.explain_waits(&doubted);
         doubted
     }
 }

@@ -30,20 +30,23 @@ pub(super) enum Deed {
     /// Ended a call. Its operation takes place before the entry at `at`.
     Called { at: u32, did: Did },
     /// Slept, until `waker` ended it (`NONE`: an interrupt, or an unrecorded event).
-    Slept { waker: TaskId, kind: Kind, pause: Nanos },
+    /// `futex`: both were in calls on the same futex.
+    Slept { waker: TaskId, kind: Kind, pause: Nanos, futex: bool },
 }
 
 /// What a call did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Did {
     Yield,
+    /// Waited for the end of a task.
+    Joined(TaskId),
     Operation(Operation),
 }
 
 /// The log of one task.
 ///
 /// A word is `tag (3 bits) | argument (29 bits) | run (32 bits)`; a sleep has a second word, `kind
-/// (2 bits) | pause (62 bits)`; a run of 4.3 s or more stands in a word of its own before the deed. A
+/// (2 bits) | futex (1 bit) | pause (61 bits)`; a run of 4.3 s or more stands in a word of its own before the deed. A
 /// call has two more words, `at (32 bits) | index (32 bits)` and the operation's second word.
 #[derive(Debug, Default)]
 pub(super) struct Log {
@@ -52,7 +55,9 @@ pub(super) struct Log {
 
 const NOBODY: u32 = (1 << 29) - 1;
 const RUN_LIMIT: u64 = 1 << 32;
-const PAUSE_LIMIT: u64 = 1 << 62;
+const PAUSE_LIMIT: u64 = 1 << 61;
+const FUTEX: u64 = 1 << 61;
+const KIND_SHIFT: u32 = 62;
 
 const RAN: u64 = 0;
 const RAN_LONG: u64 = 1;
@@ -66,6 +71,8 @@ const SLEPT_EXPLAINED: u64 = 3;
 const CALLED: u32 = 1 << 28;
 const MOST_SWITCHES: u32 = CALLED - 1;
 const YIELDED: u32 = 0;
+/// Operations have lower codes.
+const JOINED: u32 = 1 << 8;
 
 /// Task ids from this number on do not fit a word.
 pub(super) const TASK_LIMIT: u32 = NOBODY;
@@ -86,6 +93,7 @@ impl Log {
             Deed::Explained { slept: true } => (SLEPT, NOBODY),
             Deed::Explained { slept: false } => (WOKE_EXPLAINED, NOBODY),
             Deed::Called { did: Did::Yield, .. } => (RAN, CALLED | YIELDED),
+            Deed::Called { did: Did::Joined(_), .. } => (RAN, CALLED | JOINED),
             Deed::Called { did: Did::Operation(operation), .. } => {
                 (RAN, CALLED | u32::from(operation.pack().code))
             }
@@ -93,19 +101,21 @@ impl Log {
         debug_assert!(argument <= NOBODY);
         let at = self.words.len() as u32;
         self.words.push(tag << 61 | u64::from(argument) << 32 | run);
-        if let Deed::Slept { kind, pause, .. } = deed {
-            self.words.push((kind as u64) << 62 | pause.0.min(PAUSE_LIMIT - 1));
+        if let Deed::Slept { kind, pause, futex, .. } = deed {
+            let flag = if futex { FUTEX } else { 0 };
+            self.words.push((kind as u64) << KIND_SHIFT | flag | pause.0.min(PAUSE_LIMIT - 1));
         }
         if let Deed::Called { at, did } = deed {
             let (index, second) = match did {
                 Did::Yield => (0, None),
+                Did::Joined(task) => (task.0, None),
                 Did::Operation(operation) => (operation.pack().index, operation.pack().second),
             };
             self.words.push(u64::from(at) << 32 | u64::from(index));
             self.words.push(second.unwrap_or_default());
         }
         if let Deed::Explained { slept: true } = deed {
-            self.words.push(SLEPT_EXPLAINED << 62);
+            self.words.push(SLEPT_EXPLAINED << KIND_SHIFT);
         }
         at
     }
@@ -122,7 +132,14 @@ impl Log {
     /// A call explains the sleep at `at`.
     pub fn explain_sleep(&mut self, at: u32) {
         if let Some(word) = self.words.get_mut(at as usize + 1) {
-            *word |= SLEPT_EXPLAINED << 62;
+            *word |= SLEPT_EXPLAINED << KIND_SHIFT;
+        }
+    }
+
+    /// The sleep at `at` was on a futex, and ended by a call on that futex.
+    pub fn is_on_futex(&mut self, at: u32) {
+        if let Some(word) = self.words.get_mut(at as usize + 1) {
+            *word |= FUTEX;
         }
     }
 
@@ -138,7 +155,7 @@ impl Log {
     /// Nothing explains the sleep at `at` after all.
     pub fn doubt_sleep(&mut self, at: u32) {
         if let Some(word) = self.words.get_mut(at as usize + 1) {
-            *word &= PAUSE_LIMIT - 1;
+            *word &= (1 << KIND_SHIFT) - 1;
         }
     }
 
@@ -178,6 +195,7 @@ impl Log {
                     let (at, index) = ((place >> 32) as u32, *place as u32);
                     let did = match argument & !CALLED {
                         YIELDED => Did::Yield,
+                        JOINED => Did::Joined(TaskId(index)),
                         code => Did::Operation(Operation::unpack(code as u8, index, 0, second).0),
                     };
                     Deed::Called { at, did }
@@ -190,14 +208,15 @@ impl Log {
                 FORKED => Deed::Forked(TaskId(argument)),
                 SLEPT => {
                     let second = words.next().copied().unwrap_or(0);
-                    if second >> 62 == SLEPT_EXPLAINED {
+                    if second >> KIND_SHIFT == SLEPT_EXPLAINED {
                         let run = Nanos(word & (RUN_LIMIT - 1));
                         return Some((at, run, Deed::Explained { slept: true }));
                     }
                     Deed::Slept {
                         waker: if argument == NOBODY { TaskId::NONE } else { TaskId(argument) },
-                        kind: Kind::from_bits(second >> 62),
+                        kind: Kind::from_bits(second >> KIND_SHIFT),
                         pause: Nanos(second & (PAUSE_LIMIT - 1)),
+                        futex: second & FUTEX != 0,
                     }
                 }
                 tag => Deed::Woke { task: TaskId(argument), kind: Kind::from_bits(tag - WOKE) },
@@ -228,6 +247,10 @@ mod tests {
     use super::*;
     use crate::workload::{Call, Until};
 
+    fn slept_by(waker: TaskId, kind: Kind) -> Deed {
+        Deed::Slept { waker, kind, pause: Nanos(9), futex: false }
+    }
+
     #[test]
     fn every_deed_is_read_as_it_was_pushed() {
         let kinds = [Kind::Task, Kind::Softirq, Kind::Unknown];
@@ -239,13 +262,20 @@ mod tests {
             Deed::Called { at: 2, did: Did::Operation(read) },
             Deed::Called { at: u32::MAX, did: Did::Operation(Operation::Lock(9)) },
             Deed::Called { at: 0, did: Did::Yield },
+            Deed::Called { at: 7, did: Did::Joined(TaskId(TASK_LIMIT - 1)) },
             Deed::Explained { slept: false },
             Deed::Forked(TaskId(7)),
-            Deed::Slept { waker: TaskId::NONE, kind: Kind::Task, pause: Nanos(PAUSE_LIMIT - 1) },
+            Deed::Slept {
+                waker: TaskId::NONE,
+                kind: Kind::Task,
+                pause: Nanos(PAUSE_LIMIT - 1),
+                futex: false,
+            },
         ];
         for kind in kinds {
             let (task, pause) = (TaskId(TASK_LIMIT - 1), Nanos(0));
-            deeds.extend([Deed::Woke { task, kind }, Deed::Slept { waker: task, kind, pause }]);
+            let slept = Deed::Slept { waker: task, kind, pause, futex: true };
+            deeds.extend([Deed::Woke { task, kind }, slept]);
         }
         let mut log = Log::default();
         deeds.iter().for_each(|&deed| _ = log.push(Nanos(RUN_LIMIT - 1), deed));
@@ -259,13 +289,10 @@ mod tests {
     fn a_waking_can_be_forgotten_and_a_waker_be_named_later() {
         let mut log = Log::default();
         let woke = log.push(Nanos(5), Deed::Woke { task: TaskId(3), kind: Kind::Unknown });
-        let slept = log.push(
-            Nanos(6),
-            Deed::Slept { waker: TaskId::NONE, kind: Kind::Unknown, pause: Nanos(9) },
-        );
+        let slept = log.push(Nanos(6), slept_by(TaskId::NONE, Kind::Unknown));
         log.forget_waking(woke);
         log.name_waker(slept, TaskId(4));
-        let expected = Deed::Slept { waker: TaskId(4), kind: Kind::Unknown, pause: Nanos(9) };
+        let expected = slept_by(TaskId(4), Kind::Unknown);
         assert_eq!(
             log.entries().collect::<Vec<_>>(),
             [(Nanos(5), Deed::Ran { switches: 0 }), (Nanos(6), expected)]
@@ -276,8 +303,8 @@ mod tests {
     fn what_a_call_explains_can_be_doubted_later() {
         let mut log = Log::default();
         let woke = log.push(Nanos(5), Deed::Woke { task: TaskId(3), kind: Kind::Task });
-        let slept =
-            log.push(Nanos(6), Deed::Slept { waker: TaskId(4), kind: Kind::Task, pause: Nanos(9) });
+        let slept = log.push(Nanos(6), slept_by(TaskId(4), Kind::Task));
+        log.is_on_futex(slept);
         let before: Vec<_> = log.entries().collect();
         log.explain_waking(woke);
         log.explain_sleep(slept);

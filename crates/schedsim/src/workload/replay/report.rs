@@ -21,6 +21,9 @@ pub struct ReplayReport {
     pub pinned: u64,
     /// Tasks that an option restricts to some CPUs.
     pub restricted: u64,
+    /// Tasks whose CPUs or scheduling policy changed after they had run: what held for most of their
+    /// CPU time counts.
+    pub changed_settings: u64,
     /// The tasks that ended. The recorded work is done when they have; see
     /// [`UntilEnded`](super::UntilEnded).
     pub ended: Vec<TaskId>,
@@ -64,6 +67,8 @@ pub struct Explained {
     /// By another task, and replayed as a token: the same task wakes it once at the same point of
     /// its own work.
     pub tokens: u64,
+    /// Of these, by a call on the futex that the task slept on.
+    pub futex_tokens: u64,
     /// By an interrupt for another reason; the sleep has its recorded length.
     pub pauses: u64,
 }

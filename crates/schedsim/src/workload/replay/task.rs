@@ -2,7 +2,9 @@
 
 use super::Mean;
 use super::log::{Deed, Kind, Log};
+use super::settings::{Held, Settings};
 use super::sleeps::Calls;
+use crate::trace::Set;
 use crate::workload::Start;
 use crate::{CpuId, Nanos, TaskId, Time};
 
@@ -20,6 +22,8 @@ pub(super) struct Task {
     /// When the unaccounted part of its run started, if it runs; otherwise when its status
     /// started.
     pub since: Time,
+    /// When it last woke, and how long it has waited for a CPU since.
+    woken: (Time, Nanos),
     /// Its run time since its last deed.
     run: Nanos,
     pub log: Log,
@@ -36,6 +40,9 @@ pub(super) struct Task {
     /// The mean of its completely recorded runs.
     pub runs: Mean,
     pub calls: Calls,
+    pub settings: Settings,
+    /// All its run time so far.
+    ran: Nanos,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,6 +76,7 @@ impl Default for Task {
             expects_switch: true,
             switches: 0,
             since: Time::ZERO,
+            woken: (Time::ZERO, Nanos::ZERO),
             run: Nanos::ZERO,
             log: Log::default(),
             pending: None,
@@ -79,6 +87,8 @@ impl Default for Task {
             created_on: None,
             runs: Mean::default(),
             calls: Calls::default(),
+            settings: Settings::default(),
+            ran: Nanos::ZERO,
         }
     }
 }
@@ -89,6 +99,7 @@ impl Task {
     pub fn charge(&mut self, now: Time) {
         if self.status == Status::Running && now > self.since {
             self.run += now.since(self.since);
+            self.ran += now.since(self.since);
             self.since = now;
         }
     }
@@ -98,6 +109,17 @@ impl Task {
         let taken = time.min(self.run);
         self.run -= taken;
         taken
+    }
+
+    /// Something is set for it.
+    pub fn set(&mut self, set: Set, now: Time) {
+        self.charge(now);
+        self.settings.change(set, self.ran);
+    }
+
+    /// What was set for most of its run time, and whether that changed on the way.
+    pub fn usual_settings(&self) -> (Held, bool) {
+        self.settings.usual(self.ran)
     }
 
     /// Logs a deed, with the run since the last one.
@@ -117,9 +139,10 @@ impl Task {
         if self.log.is_empty() && !self.expects_switch && self.run == Nanos::ZERO {
             self.put(Deed::Ran { switches: 0 }); // it ran before it slept, if only for an instant
         }
-        let at = self.put(Deed::Slept { waker, kind, pause });
+        let at = self.put(Deed::Slept { waker, kind, pause, futex: false });
         self.status = Status::Ready;
         self.since = now;
+        self.woken = (now, Nanos::ZERO);
         self.dead = false;
         self.expects_switch = true;
         at
@@ -128,12 +151,20 @@ impl Task {
     /// It runs from now on.
     pub fn switch_in(&mut self, cpu: CpuId, now: Time) {
         self.live_on(cpu);
+        if self.status == Status::Ready {
+            self.woken.1 += now.since(self.since);
+        }
         self.status = Status::Running;
         self.since = now;
         self.cpu = cpu;
         if !std::mem::replace(&mut self.expects_switch, false) {
             self.switches += 1;
         }
+    }
+
+    /// When it last woke, and how long it has waited for a CPU since.
+    pub fn lateness(&self) -> (Time, Nanos) {
+        self.woken
     }
 
     /// It is or will be on this CPU.

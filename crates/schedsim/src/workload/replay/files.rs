@@ -1,0 +1,76 @@
+//! Calls on files: what they slept for is a request to a device.
+
+use super::ReplayBuilder;
+use super::log::{Deed, Did};
+use super::sleeps::By;
+use crate::workload::{Operation, Shared};
+use crate::{TaskId, Time};
+
+/// A sleep for a device.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    begin: Time,
+    end: Time,
+}
+
+impl ReplayBuilder {
+    /// A call on a file that began at `since` has ended. Sleeps that an interrupt or a thread of the
+    /// kernel ended were for its device: what the cache has makes no sleep.
+    pub(super) fn stored(&mut self, sleeper: TaskId, since: Time, device: u32) {
+        let mut sleeps = std::mem::take(&mut self.tasks[sleeper.index()].calls.sleeps);
+        for sleep in sleeps.iter().filter(|sleep| sleep.start >= since) {
+            let waker = self.tasks.get(sleep.waker.index());
+            let is_by_device = match sleep.by {
+                By::Softirq => true,
+                // A task without calls is none of the program.
+                _ if sleep.waker != TaskId::NONE => waker.is_some_and(|of| !of.calls.traced),
+                _ => true,
+            };
+            if !is_by_device {
+                continue;
+            }
+            let begin = sleep.start;
+            self.requests
+                .entry(device)
+                .or_default()
+                .push(Request { begin, end: begin + sleep.length });
+            self.tasks[sleeper.index()].log.explain_sleep(sleep.at);
+            if sleep.waker != TaskId::NONE {
+                self.tasks[sleep.waker.index()].log.explain_waking(sleep.woken_at);
+            }
+            let did = Did::Operation(Operation::Io { device, service: sleep.length });
+            self.report.operations += 1;
+            self.tasks[sleeper.index()].put(Deed::Called { at: sleep.at, did });
+        }
+        sleeps.clear();
+        let calls = &mut self.tasks[sleeper.index()].calls;
+        calls.sleeps = sleeps;
+        calls.clear();
+    }
+
+    /// A device serves as many requests at a time as it ever had: what was recorded contains no
+    /// waiting for others then.
+    pub(super) fn count_channels(&mut self, shared: &mut Shared) {
+        for (number, requests) in std::mem::take(&mut self.requests) {
+            let Some(device) = shared.devices.get_mut(number as usize) else { continue };
+            if device.channels > 0 {
+                continue;
+            }
+            let begins = requests.iter().map(|request| (request.begin, true));
+            let mut moments: Vec<(Time, bool)> =
+                begins.chain(requests.iter().map(|request| (request.end, false))).collect();
+            moments.sort_unstable(); // an end comes before a begin at the same time
+            let (mut at_once, mut most) = (0_u16, 1);
+            for (_, begins) in moments {
+                at_once =
+                    if begins { at_once.saturating_add(1) } else { at_once.saturating_sub(1) };
+                most = most.max(at_once);
+            }
+            device.channels = most;
+        }
+        // A device that was never waited for serves nobody.
+        for device in &mut shared.devices {
+            device.channels = device.channels.max(1);
+        }
+    }
+}

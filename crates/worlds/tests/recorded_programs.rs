@@ -1,0 +1,245 @@
+//! Real programs: compiled here, recorded with causes, read as programs, and simulated.
+//!
+//! They need schedlab's recorder (`SCHEDLAB_RECORDER`), the right to use it, and a C compiler. Where
+//! one is missing, the tests say which, and pass.
+
+use formats::import;
+use schedsim::metrics::{Summary, TaskSummary};
+use schedsim::trace::Observer;
+use schedsim::workload::{Action, Affinity, Operation, Step, TaskClass};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use worlds::experiment::{CostOverrides, Reading, Recorded, parse_policy, simulate};
+
+/// A folder of a test's own, removed when it is dropped.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let name = format!("schedlab-recorded-{name}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).expect("a scratch folder");
+        Scratch(folder)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Compiles a program and records a run of it, with its scratch folder as its argument; `None` where
+/// that is not possible.
+fn recorded(name: &str) -> Option<(Scratch, PathBuf)> {
+    let scratch = Scratch::new(name);
+    let program = scratch.0.join(name);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/recorded_programs")
+        .join(name)
+        .with_extension("c");
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-pthread", "-o"]).args([&program, &source]);
+    match cc.status() {
+        Ok(status) => assert!(status.success(), "{name}.c does not compile"),
+        Err(error) => {
+            eprintln!("skipped: no C compiler: {error}");
+            return None;
+        }
+    }
+    let mut command = Command::new(program);
+    command.arg(&scratch.0);
+    run_of(scratch, &command)
+}
+
+/// Records a run of a command.
+fn run_of(scratch: Scratch, command: &Command) -> Option<(Scratch, PathBuf)> {
+    let Some(recorder) = std::env::var_os("SCHEDLAB_RECORDER") else {
+        eprintln!("skipped: SCHEDLAB_RECORDER names no recorder");
+        return None;
+    };
+    let recording = scratch.0.join("a.rec");
+    let mut run = Command::new(recorder);
+    run.arg("-o").arg(&recording).arg("--").arg(command.get_program()).args(command.get_args());
+    let output = run.output().expect("the recorder starts");
+    if output.status.code() == Some(77) {
+        eprintln!("skipped: {}", String::from_utf8_lossy(&output.stderr));
+        return None;
+    }
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some((scratch, recording))
+}
+
+fn read(path: &Path) -> Recorded {
+    let reading = Reading { allow_lost: true, ..Reading::default() };
+    let read = |path: &Path, options, observers: Vec<&mut dyn Observer>| {
+        import::read(path, &options, observers)
+            .map_err(|error| program::Error::Input(error.to_string()))
+    };
+    Recorded::load(path, reading, CostOverrides::default(), read).expect("a recording")
+}
+
+/// Wake-ups of the tasks of this name.
+fn wakeups(recorded: &Recorded, name: &str, summary: &Summary) -> u32 {
+    let is_named = |task: &&TaskSummary| {
+        recorded.recording.tasks.get(task.task.index()).is_some_and(|info| info.name == name)
+    };
+    summary.tasks.iter().filter(is_named).map(|task| task.wakeups).sum()
+}
+
+fn replayed(recorded: &Recorded, policy: &str, cpus: u16) -> Summary {
+    let subject = recorded.subject();
+    let policy = parse_policy(policy).unwrap();
+    let run = simulate(subject, &subject.machine(cpus), &policy, (1, None), false, None);
+    run.unwrap_or_else(|error| panic!("{policy}: {error}")).summary
+}
+
+/// Whether the wake-ups of a replay are as many as the recorded ones, but for a few.
+fn wakes_as_often(recorded: &Recorded, name: &str, policy: &str, cpus: u16) {
+    let wanted = wakeups(recorded, name, &recorded.summary);
+    let found = wakeups(recorded, name, &replayed(recorded, policy, cpus));
+    let allowed = wanted / 20;
+    assert!(
+        found.abs_diff(wanted) <= allowed,
+        "{found} of {wanted} wake-ups under {policy} on {cpus} CPUs"
+    );
+}
+
+#[test]
+fn barriers_and_joins_of_a_pthread_program_are_recognised() {
+    // A thread that is preempted between its arrival and its call arrives unseen: very seldom.
+    for attempt in 1..=3 {
+        let Some((_scratch, path)) = recorded("barrier") else { return };
+        let read = read(&path);
+        println!("{}", read.headline());
+        let barriers = &read.workload.shared.barriers;
+        if attempt < 3 && barriers.iter().all(|barrier| barrier.tasks == 0) {
+            continue;
+        }
+        let tasks: Vec<u32> = barriers.iter().map(|barrier| barrier.tasks).collect();
+        assert_eq!(tasks.iter().filter(|tasks| **tasks > 0).collect::<Vec<_>>(), [&4], "{tasks:?}");
+        let joins = read
+            .workload
+            .tasks
+            .iter()
+            .flat_map(|task| task.script.steps())
+            .filter(|step| matches!(step.then, Action::Do(Operation::Join(_))));
+        assert!(joins.count() >= 1, "the main thread waits for the end of another");
+        let (explained, _) = read.replay.wakeups.shares().unwrap();
+        assert!(explained > 0.95, "{:?}", read.replay);
+        for (policy, cpus) in [("eevdf", 2), ("fifo", 1), ("take:rr", 2)] {
+            wakes_as_often(&read, "barrier", policy, cpus);
+        }
+        return;
+    }
+}
+
+/// Most calls of a lock reach no kernel. Those that do are no barrier and no mutex: they stay tokens,
+/// and are named.
+#[test]
+fn locks_without_the_calls_of_a_library_are_futex_tokens() {
+    let Some((_scratch, path)) = recorded("locks") else { return };
+    let read = read(&path);
+    let wakeups = read.replay.wakeups;
+    println!("{}", read.headline());
+    assert!(read.workload.shared.barriers.iter().all(|barrier| barrier.tasks == 0));
+    assert!(wakeups.futex_tokens > 100, "{wakeups:?}");
+    assert!(read.headline().contains("% futex tokens)"), "{}", read.headline());
+    for policy in ["eevdf", "fifo"] {
+        replayed(&read, policy, 2);
+    }
+}
+
+/// The requests of a program's tasks by device, without those that take no time.
+fn requests(recorded: &Recorded) -> Vec<(String, u16, usize)> {
+    let steps = || recorded.workload.tasks.iter().flat_map(|task| task.script.steps());
+    let of = |number: usize| {
+        let is_its = |step: &Step| match step.then {
+            Action::Do(Operation::Io { device, .. }) => device as usize == number,
+            _ => false,
+        };
+        steps().filter(is_its).count()
+    };
+    let devices = recorded.workload.shared.devices.iter().enumerate();
+    let all = devices.map(|(number, device)| (device.name.clone(), device.channels, of(number)));
+    all.filter(|(_, _, requests)| *requests > 0).collect()
+}
+
+/// Whether files of this folder are on a device.
+fn is_on_a_device(folder: &Path) -> bool {
+    let output = Command::new("stat").args(["-f", "-c", "%T"]).arg(folder).output();
+    let kind = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_string());
+    let is = kind.is_ok_and(|kind| !["tmpfs", "ramfs", ""].contains(&kind.as_str()));
+    if !is {
+        eprintln!("skipped: the temporary folder is in memory");
+    }
+    is
+}
+
+/// `requests` are to one file system, and nearly all of what the program waits for.
+fn waits_for_the_device(read: &Recorded, name: &str, at_least: usize) {
+    let (requests, wakeups) = (requests(read), read.replay.wakeups);
+    println!("{}{requests:?}", read.headline());
+    let [(device, channels, count)] = requests.as_slice() else {
+        panic!("one device, not {requests:?}")
+    };
+    assert!(device.starts_with("file system ") && *channels <= 4, "{requests:?}");
+    assert!(*count >= at_least, "{requests:?}");
+    assert!(wakeups.objects * 5 >= wakeups.total() * 4, "{wakeups:?}");
+    for (policy, cpus) in [("eevdf", 2), ("fifo", 1)] {
+        wakes_as_often(read, name, policy, cpus);
+    }
+}
+
+#[test]
+fn synced_writes_are_requests_to_the_file_systems_device() {
+    if !is_on_a_device(&std::env::temp_dir()) {
+        return;
+    }
+    let Some((_scratch, path)) = recorded("files") else { return };
+    // Each of 60 syncs waits at least once.
+    waits_for_the_device(&read(&path), "files", 60);
+}
+
+#[test]
+fn a_database_that_syncs_waits_for_a_device() {
+    if !is_on_a_device(&std::env::temp_dir()) {
+        return;
+    }
+    if Command::new("sqlite3").arg("--version").output().is_err() {
+        eprintln!("skipped: no sqlite3");
+        return;
+    }
+    let scratch = Scratch::new("sqlite");
+    let mut command = Command::new("sqlite3");
+    let inserts = "create table t(a); ".to_string() + &"insert into t values(1); ".repeat(30);
+    command.arg(scratch.0.join("a.db")).arg(inserts);
+    let Some((_scratch, path)) = run_of(scratch, &command) else { return };
+    waits_for_the_device(&read(&path), "sqlite3", 60);
+}
+
+#[test]
+fn what_is_set_for_tasks_is_theirs_in_the_replay() {
+    let Some((_scratch, path)) = recorded("settings") else { return };
+    let read = read(&path);
+    println!("{}", read.headline());
+    let tasks = || read.workload.tasks.iter().zip(&read.recording.tasks);
+    for (name, prio, class) in [
+        ("is-nice", 130, TaskClass::ByPriority),
+        ("is-batch", 120, TaskClass::Batch),
+        ("is-fifo", 94, TaskClass::Fifo),
+        ("is-round-robin", 93, TaskClass::RoundRobin),
+        ("is-back", 120, TaskClass::ByPriority),
+    ] {
+        let (task, _) = tasks().find(|(_, info)| info.name == name).expect(name);
+        assert_eq!((task.info.prio, task.attributes.class), (prio, class), "{name}");
+        if read.recording.cpus > 1 {
+            assert!(matches!(task.affinity, Affinity::Pinned(_)), "{name}: {:?}", task.affinity);
+        }
+    }
+    if read.recording.cpus > 1 {
+        assert!(read.replay.changed_settings >= 1, "{:?}", read.replay);
+        assert!(read.headline().contains("CPUs or policy changed while"), "{}", read.headline());
+    }
+    replayed(&read, "eevdf", 2);
+}
