@@ -74,6 +74,7 @@ pub fn machine(start: u64, causes_of: &str, overhead: Option<Overhead>) -> Machi
         causes_of: causes_of.to_string(),
         start,
         overhead,
+        light: None,
         conditions: Conditions::default(),
     }
 }
