@@ -2,9 +2,11 @@
 
 mod budget;
 mod calibration;
+mod calibrator;
 mod calls;
 mod command;
 mod error;
+mod light;
 mod log;
 mod machine;
 mod probe;
@@ -65,6 +67,16 @@ struct Arguments {
     /// Write the paths of the files that are open at the beginning
     #[arg(long)]
     paths: bool,
+    /// Measure what a yield, a round trip, a fork and a sleep cost here, before the command: with the
+    /// recorder and without
+    #[arg(long)]
+    calibrate: bool,
+    /// First run the command N times without the recorder and N times with it, and write what
+    /// recording does to its time
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true,
+          default_missing_value = "6", value_parser = clap::value_parser!(u32).range(1..=1000),
+          conflicts_with_all = ["pid", "cgroup", "snapshot"])]
+    light_run: Option<u32>,
     /// Drop every nth sched_waking behind the counters' back: the recording must be refused
     #[arg(long, value_name = "N", default_value_t = 0, hide = true)]
     canary: u32,
@@ -101,6 +113,14 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
     let path = arguments.output.as_deref().unwrap_or(Path::new("recording.rec"));
     let output =
         |error: io::Error| Error::Usage(format!("{}: cannot write it: {error}", path.display()));
+    let light = arguments
+        .light_run
+        .map(|count| light::pairs(count, scope, &arguments.command))
+        .transpose()?;
+    let mut calibrations = Vec::new();
+    if arguments.calibrate {
+        calibrations.extend(calibrator::run(false, |_| Ok(()))?);
+    }
     let before = calibration::batches();
     let mut probe = Probe::load(scope, arguments.canary)?;
     let file = File::create(path).map_err(output)?;
@@ -108,6 +128,9 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
     let mut command = Command::hold(&arguments.command)?;
     probe.attach()?;
     let overhead = calibration::overhead(&before, &probe)?;
+    if arguments.calibrate {
+        calibrations.extend(calibrator::run(true, |pid| probe.trace(pid))?);
+    }
     let mut log = match arguments.snapshot {
         Some(length) => {
             let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
@@ -125,7 +148,9 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
     let start = machine::now();
     let mut machine = machine::machine(start, causes_of(arguments), overhead);
     let cpus = machine.cpus;
+    machine.light = light;
     machine.conditions = snapshot::conditions(&machine.release, cpus, &processes, arguments.paths);
+    machine.conditions.calibrations = calibrations;
     let mut writer = Writer::new(file, &machine).map_err(output)?;
     let mut tasks: Vec<Event> = machine::tasks(start);
     tasks.extend(snapshot::settings(start, &tasks));
@@ -135,8 +160,7 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
     let mut counted = Instant::now();
     let (mut status, mut triggered) = (None, false);
     while status.is_none() && !triggered && !ENDED.load(Relaxed) {
-        std::thread::sleep(PAUSE);
-        status = command.ended();
+        status = command.ended_within(PAUSE);
         triggered = trigger.as_mut().map_or(Ok(false), Trigger::happened)?;
         let until = machine::now();
         buffer.consume(&mut log)?;

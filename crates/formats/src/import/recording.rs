@@ -4,6 +4,7 @@
 //! observer wants them.
 
 mod calls;
+mod measured;
 
 use super::error::{Place, Problem};
 use super::record::{self, Current, NamedTask, Record, Sched};
@@ -31,6 +32,7 @@ pub(super) fn read(file: impl Read, recorder: &mut Recorder<'_>) -> Result<(), (
             machine.architecture
         ));
     }
+    recorder.report.measured = measured::lines(&machine);
     let cost = machine.overhead.map_or(Nanos::ZERO, |overhead| cost_of(overhead.call_ns));
     let mut reading =
         Reading { recorder, calls, cost, names: HashMap::new(), counts: BTreeMap::new() };
