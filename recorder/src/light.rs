@@ -4,7 +4,7 @@ use crate::command::Command;
 use crate::error::Error;
 use crate::log::Log;
 use crate::machine::{self, process_time};
-use crate::probe::{Probe, Scope};
+use crate::probe::{Probe, Wanted};
 use crate::{ENDED, PAUSE};
 use recording::{LightRun, Machine, Ratio, Writer};
 use std::ffi::OsString;
@@ -22,14 +22,14 @@ struct Cost {
 ///
 /// # Errors
 /// If the command cannot be started, or this machine cannot record.
-pub fn pairs(count: u32, scope: Scope, command: &[OsString]) -> Result<LightRun, Error> {
+pub fn pairs(count: u32, wanted: Wanted, command: &[OsString]) -> Result<LightRun, Error> {
     let (mut wall, mut cpu, mut own) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..count {
         let (light, full) = if number % 2 == 0 {
             let light = run(None, command)?;
-            (light, run(Some(scope), command)?)
+            (light, run(Some(wanted), command)?)
         } else {
-            let full = run(Some(scope), command)?;
+            let full = run(Some(wanted), command)?;
             (run(None, command)?, full)
         };
         if ENDED.load(Relaxed) {
@@ -43,9 +43,9 @@ pub fn pairs(count: u32, scope: Scope, command: &[OsString]) -> Result<LightRun,
     Ok(LightRun { pairs: count, wall, cpu, own_cpu })
 }
 
-/// Runs the command once; with a scope, recorded, and the events written to nowhere.
-fn run(scope: Option<Scope>, command: &[OsString]) -> Result<Cost, Error> {
-    let mut probe = scope.map(|scope| Probe::load(scope, 0)).transpose()?;
+/// Runs the command once; recorded if that is wanted, and the events written to nowhere.
+fn run(wanted: Option<Wanted>, command: &[OsString]) -> Result<Cost, Error> {
+    let mut probe = wanted.map(Probe::load).transpose()?;
     let mut command = Command::hold(command)?;
     if let Some(probe) = &mut probe {
         probe.attach()?;

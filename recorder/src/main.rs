@@ -19,7 +19,7 @@ use command::Command;
 use error::Error;
 use log::Log;
 use machine::snapshot;
-use probe::{Probe, Scope};
+use probe::{Probe, Scope, Wanted};
 use recording::{Counts, End, Event, Machine, Writer};
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -80,6 +80,13 @@ struct Arguments {
     /// Drop every nth sched_waking behind the counters' back: the recording must be refused
     #[arg(long, value_name = "N", default_value_t = 0, hide = true)]
     canary: u32,
+    /// Record no calls: only reach the programs on them. The cost of a recorded call is its floor
+    #[arg(long, hide = true)]
+    empty_calls: bool,
+    /// The most tasks whose calls are recorded at a time: a power of two
+    #[arg(long, value_name = "N", default_value_t = 1 << 17, hide = true,
+          value_parser = power_of_two)]
+    places: u32,
     /// The command, with its arguments
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "check")]
     command: Vec<OsString>,
@@ -104,9 +111,14 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), Error> {
-    let scope = scope(arguments)?;
+    let wanted = Wanted {
+        scope: scope(arguments)?,
+        places: arguments.places,
+        empty_calls: arguments.empty_calls,
+        canary: arguments.canary,
+    };
     if arguments.check {
-        return Probe::load(scope, 0).map(drop);
+        return Probe::load(wanted).map(drop);
     }
     ctrlc::set_handler(|| ENDED.store(true, Relaxed))
         .map_err(|error| Error::Internal(error.to_string()))?;
@@ -115,14 +127,14 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
         |error: io::Error| Error::Usage(format!("{}: cannot write it: {error}", path.display()));
     let light = arguments
         .light_run
-        .map(|count| light::pairs(count, scope, &arguments.command))
+        .map(|count| light::pairs(count, wanted, &arguments.command))
         .transpose()?;
     let mut calibrations = Vec::new();
     if arguments.calibrate {
         calibrations.extend(calibrator::run(false, |_| Ok(()))?);
     }
     let before = calibration::batches();
-    let mut probe = Probe::load(scope, arguments.canary)?;
+    let mut probe = Probe::load(wanted)?;
     let file = File::create(path).map_err(output)?;
     let mut trigger = arguments.when.as_deref().map(Trigger::new).transpose()?;
     let mut command = Command::hold(&arguments.command)?;
@@ -261,6 +273,11 @@ fn percent(text: &str) -> Result<f64, String> {
     number
         .filter(|number| *number > 0.0 && *number <= 100.0)
         .ok_or_else(|| "a share is a number above 0 and up to 100 with its sign, as in 3%".into())
+}
+
+fn power_of_two(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number: &u32| number.is_power_of_two());
+    number.ok_or_else(|| "the number of places is a power of two".into())
 }
 
 /// `10s`, `500ms`, `2min`.

@@ -29,7 +29,7 @@ const RECORDER: &str = env!("CARGO_BIN_EXE_schedlab-recorder");
 /// What must hold, and how it is tried in a folder.
 type Test = (&'static str, fn(&Path));
 
-const TESTS: [Test; 13] = [
+const TESTS: [Test; 15] = [
     ("known operations are recorded, each about its object", known_operations),
     ("a thread that execs is the same task under another number", exec_in_a_thread),
     ("calls of 32-bit programs are counted", calls_of_32_bits),
@@ -42,6 +42,8 @@ const TESTS: [Test; 13] = [
     ("the calls of a control group are recorded, and no others", options::cgroup),
     ("calibrations do the operations they say", measured::calibrations),
     ("light runs are runs of the command, and see its calls", measured::light_runs),
+    ("programs that record nothing cost less", measured::floor),
+    ("tasks without a place in the table are counted", measured::places),
     ("what was open and set before is in the recording", options::conditions),
 ];
 

@@ -1,6 +1,8 @@
 //! What the recorder measures before it records: costs of operations, and its own.
 
 use super::{Read, record};
+use recording::What;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -54,4 +56,40 @@ pub fn light_runs(folder: &Path) {
     assert!(light.cpu.median > 1.2, "{light:?}");
     let (read, _) = record(&file, &[], &["true"]);
     assert_eq!(read.machine.light, None);
+}
+
+/// The floor: what it takes to reach a program on a call. It is below the cost of recording it.
+pub fn floor(folder: &Path) {
+    let file = folder.join("floor.rec");
+    let (empty, _) = record(&file, &["--empty-calls"], &["true"]);
+    assert!(
+        !empty.counts().emitted.contains_key("call") && empty.counts().disagreement().is_none()
+    );
+    let (full, _) = record(&file, &[], &["true"]);
+    let cost = |read: &Read| read.machine.overhead.expect("it was measured");
+    let (floor, cost) = (cost(&empty), cost(&full));
+    println!("      floor {:.0} ns a call, recorded {:.0} ns", floor.call_ns, cost.call_ns);
+    assert!(floor.call_ns_q3 < cost.call_ns_q1, "{floor:?} {cost:?}");
+}
+
+/// 40 tasks at a time, and places for 8: the calls of the rest are not recorded, and counted.
+pub fn places(folder: &Path) {
+    let file = folder.join("places.rec");
+    let command = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 \
+                   28 29 30 31 32 33 34 35 36 37 38 39 40; do (read x; exec true) & done; wait";
+    let without = |read: &Read| {
+        let found = read.counts().unresolved.iter().find(|(what, _)| what.contains("table"));
+        found.map_or(0, |(_, count)| *count)
+    };
+    let callers = |read: &Read| {
+        let calls = read.events.iter().filter(|event| matches!(event.what, What::Call { .. }));
+        calls.map(|event| event.tid).collect::<BTreeSet<u32>>().len() as u64
+    };
+    let (read, _) = record(&file, &[], &["sh", "-c", command]);
+    assert_eq!(without(&read), 0);
+    let (read, _) = record(&file, &["--places=8"], &["sh", "-c", command]);
+    assert_eq!(read.counts().disagreement(), None);
+    assert!(without(&read) > 0 && callers(&read) > 0, "{:?}", read.counts());
+    // The shell and its children: each either has a place, or is counted.
+    assert!(callers(&read) + without(&read) >= 41, "{:?}", read.counts());
 }
