@@ -2,14 +2,21 @@
 
 use crate::error::Error;
 use std::ffi::{CString, OsString};
-use std::io::Error as SystemError;
+use std::fs::File;
+use std::io::{Error as SystemError, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
 
 /// The command's process.
 pub struct Command {
     pid: libc::pid_t,
-    gate: libc::c_int,
+    gate: File,
+    /// Readable once the process has ended; kernels before 5.3 have none.
+    end: Option<OwnedFd>,
     status: Option<i32>,
+    /// CPU time of the process and of the children it waited for, in nanoseconds.
+    cpu: u64,
 }
 
 /// What the process ends with if there is no such command.
@@ -49,9 +56,17 @@ impl Command {
                 }
             }
             _ => {
-                // SAFETY: it is ours.
-                unsafe { libc::close(gate[0]) };
-                Ok(Command { pid, gate: gate[1], status: None })
+                // SAFETY: both ends are ours; one is closed, and the other has one owner.
+                let gate = unsafe {
+                    libc::close(gate[0]);
+                    File::from_raw_fd(gate[1])
+                };
+                // SAFETY: numbers in, a new descriptor or an error out.
+                let end = unsafe {
+                    let end = libc::syscall(libc::SYS_pidfd_open, pid, 0) as libc::c_int;
+                    (end >= 0).then(|| OwnedFd::from_raw_fd(end))
+                };
+                Ok(Command { pid, gate, end, status: None, cpu: 0 })
             }
         }
     }
@@ -66,14 +81,32 @@ impl Command {
     /// # Errors
     /// If the process is gone.
     pub fn release(&mut self) -> Result<(), Error> {
-        // SAFETY: one byte is read from a byte that lives.
-        let count = unsafe { libc::write(self.gate, [1_u8].as_ptr().cast(), 1) };
-        if count == 1 { Ok(()) } else { Err(failed("the command is gone: write")) }
+        self.gate.write_all(&[1]).map_err(|_| failed("the command is gone: write"))
     }
 
     /// Its wait status, once it has ended.
     pub fn ended(&mut self) -> Option<i32> {
         self.reap(libc::WNOHANG)
+    }
+
+    /// The same, after it ended or after this while.
+    pub fn ended_within(&mut self, time: Duration) -> Option<i32> {
+        match &self.end {
+            Some(end) => {
+                let mut end =
+                    libc::pollfd { fd: end.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+                let time = i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
+                // SAFETY: one entry, which outlives the call.
+                unsafe { libc::poll(&raw mut end, 1, time) };
+            }
+            None => std::thread::sleep(time),
+        }
+        self.ended()
+    }
+
+    /// The CPU time that it took with the children it waited for, once it has ended: nanoseconds.
+    pub fn cpu_time(&self) -> u64 {
+        self.cpu
     }
 
     /// Interrupts it, and waits for its end.
@@ -92,11 +125,16 @@ impl Command {
 
     fn reap(&mut self, flags: libc::c_int) -> Option<i32> {
         let mut status = 0;
-        // SAFETY: the status outlives the call.
+        // SAFETY: zeros are a value of it.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: status and usage outlive the call.
         if self.status.is_none()
-            && unsafe { libc::waitpid(self.pid, &raw mut status, flags) } == self.pid
+            && unsafe { libc::wait4(self.pid, &raw mut status, flags, &raw mut usage) } == self.pid
         {
             self.status = Some(status);
+            let us =
+                [usage.ru_utime, usage.ru_stime].map(|time| time.tv_sec * 1_000_000 + time.tv_usec);
+            self.cpu = us.iter().sum::<i64>().cast_unsigned() * 1_000;
         }
         self.status
     }

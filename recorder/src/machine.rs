@@ -21,7 +21,8 @@ pub fn process_time() -> u64 {
     read_clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-fn read_clock(clock: libc::clockid_t) -> u64 {
+/// A clock of the system, in nanoseconds.
+pub fn read_clock(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the time outlives the call.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
@@ -74,6 +75,7 @@ pub fn machine(start: u64, causes_of: &str, overhead: Option<Overhead>) -> Machi
         causes_of: causes_of.to_string(),
         start,
         overhead,
+        light: None,
         conditions: Conditions::default(),
     }
 }

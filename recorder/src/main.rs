@@ -2,9 +2,11 @@
 
 mod budget;
 mod calibration;
+mod calibrator;
 mod calls;
 mod command;
 mod error;
+mod light;
 mod log;
 mod machine;
 mod probe;
@@ -17,7 +19,7 @@ use command::Command;
 use error::Error;
 use log::Log;
 use machine::snapshot;
-use probe::{Probe, Scope};
+use probe::{Probe, Scope, Wanted};
 use recording::{Counts, End, Event, Machine, Writer};
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -65,9 +67,26 @@ struct Arguments {
     /// Write the paths of the files that are open at the beginning
     #[arg(long)]
     paths: bool,
+    /// Measure what a yield, a round trip, a fork and a sleep cost here, before the command: with the
+    /// recorder and without
+    #[arg(long)]
+    calibrate: bool,
+    /// First run the command N times without the recorder and N times with it, and write what
+    /// recording does to its time
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true,
+          default_missing_value = "6", value_parser = clap::value_parser!(u32).range(1..=1000),
+          conflicts_with_all = ["pid", "cgroup", "snapshot"])]
+    light_run: Option<u32>,
     /// Drop every nth sched_waking behind the counters' back: the recording must be refused
     #[arg(long, value_name = "N", default_value_t = 0, hide = true)]
     canary: u32,
+    /// Record no calls: only reach the programs on them. The cost of a recorded call is its floor
+    #[arg(long, hide = true)]
+    empty_calls: bool,
+    /// The most tasks whose calls are recorded at a time: a power of two
+    #[arg(long, value_name = "N", default_value_t = 1 << 17, hide = true,
+          value_parser = power_of_two)]
+    places: u32,
     /// The command, with its arguments
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "check")]
     command: Vec<OsString>,
@@ -92,22 +111,38 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), Error> {
-    let scope = scope(arguments)?;
+    let wanted = Wanted {
+        scope: scope(arguments)?,
+        places: arguments.places,
+        empty_calls: arguments.empty_calls,
+        canary: arguments.canary,
+    };
     if arguments.check {
-        return Probe::load(scope, 0).map(drop);
+        return Probe::load(wanted).map(drop);
     }
     ctrlc::set_handler(|| ENDED.store(true, Relaxed))
         .map_err(|error| Error::Internal(error.to_string()))?;
     let path = arguments.output.as_deref().unwrap_or(Path::new("recording.rec"));
     let output =
         |error: io::Error| Error::Usage(format!("{}: cannot write it: {error}", path.display()));
+    let light = arguments
+        .light_run
+        .map(|count| light::pairs(count, wanted, &arguments.command))
+        .transpose()?;
+    let mut calibrations = Vec::new();
+    if arguments.calibrate {
+        calibrations.extend(calibrator::run(false, |_| Ok(()))?);
+    }
     let before = calibration::batches();
-    let mut probe = Probe::load(scope, arguments.canary)?;
+    let mut probe = Probe::load(wanted)?;
     let file = File::create(path).map_err(output)?;
     let mut trigger = arguments.when.as_deref().map(Trigger::new).transpose()?;
     let mut command = Command::hold(&arguments.command)?;
     probe.attach()?;
     let overhead = calibration::overhead(&before, &probe)?;
+    if arguments.calibrate {
+        calibrations.extend(calibrator::run(true, |pid| probe.trace(pid))?);
+    }
     let mut log = match arguments.snapshot {
         Some(length) => {
             let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
@@ -125,7 +160,9 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
     let start = machine::now();
     let mut machine = machine::machine(start, causes_of(arguments), overhead);
     let cpus = machine.cpus;
+    machine.light = light;
     machine.conditions = snapshot::conditions(&machine.release, cpus, &processes, arguments.paths);
+    machine.conditions.calibrations = calibrations;
     let mut writer = Writer::new(file, &machine).map_err(output)?;
     let mut tasks: Vec<Event> = machine::tasks(start);
     tasks.extend(snapshot::settings(start, &tasks));
@@ -135,8 +172,7 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
     let mut counted = Instant::now();
     let (mut status, mut triggered) = (None, false);
     while status.is_none() && !triggered && !ENDED.load(Relaxed) {
-        std::thread::sleep(PAUSE);
-        status = command.ended();
+        status = command.ended_within(PAUSE);
         triggered = trigger.as_mut().map_or(Ok(false), Trigger::happened)?;
         let until = machine::now();
         buffer.consume(&mut log)?;
@@ -237,6 +273,11 @@ fn percent(text: &str) -> Result<f64, String> {
     number
         .filter(|number| *number > 0.0 && *number <= 100.0)
         .ok_or_else(|| "a share is a number above 0 and up to 100 with its sign, as in 3%".into())
+}
+
+fn power_of_two(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number: &u32| number.is_power_of_two());
+    number.ok_or_else(|| "the number of places is a power of two".into())
 }
 
 /// `10s`, `500ms`, `2min`.

@@ -54,6 +54,19 @@ pub enum Scope {
     All,
 }
 
+/// What the program is loaded for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wanted {
+    /// Whose calls are recorded.
+    pub scope: Scope,
+    /// The most tasks that are traced at a time: a power of two.
+    pub places: u32,
+    /// Programs of calls that return at once.
+    pub empty_calls: bool,
+    /// Every such waking is dropped behind the counters' back; 0 is none.
+    pub canary: u32,
+}
+
 /// The BPF program.
 pub struct Probe {
     object: Object,
@@ -67,7 +80,8 @@ impl Probe {
     ///
     /// # Errors
     /// [`Error::Missing`] if this machine cannot have it.
-    pub fn load(scope: Scope, canary: u32) -> Result<Probe, Error> {
+    pub fn load(wanted: Wanted) -> Result<Probe, Error> {
+        let scope = wanted.scope;
         // SAFETY: it has no arguments.
         if unsafe { libc::geteuid() } != 0 {
             return Err(Error::Missing("recording causes needs root: run it with sudo".into()));
@@ -85,6 +99,9 @@ impl Probe {
             .map_err(failed)?;
         for mut map in object.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
+            if name == "traced" {
+                map.set_max_entries(wanted.places).map_err(failed)?;
+            }
             let Some(value) = map.initial_value_mut() else { continue };
             match name.as_str() {
                 name if name.ends_with(".rodata.calls") => {
@@ -99,8 +116,14 @@ impl Probe {
                         value[8..12].copy_from_slice(&level.to_ne_bytes());
                     }
                 }
+                name if name.ends_with(".rodata.empty") => {
+                    value[..4].copy_from_slice(&u32::from(wanted.empty_calls).to_ne_bytes());
+                }
+                name if name.ends_with(".rodata.tasks") => {
+                    value[..4].copy_from_slice(&(wanted.places - 1).to_ne_bytes());
+                }
                 name if name.ends_with(".rodata.canary") => {
-                    value[..4].copy_from_slice(&canary.to_ne_bytes());
+                    value[..4].copy_from_slice(&wanted.canary.to_ne_bytes());
                 }
                 _ => {}
             }
@@ -109,8 +132,8 @@ impl Probe {
         for mut program in object.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
             if OPTIONAL.iter().any(|vector| name.starts_with(vector)) {
-                let wanted = format!("\0btf_trace_{name}\0");
-                program.set_autoload(contains(&types, wanted.as_bytes()));
+                let named = format!("\0btf_trace_{name}\0");
+                program.set_autoload(contains(&types, named.as_bytes()));
             }
         }
         Ok(Probe { object: object.load().map_err(failed)?, links: Vec::new(), ids: Vec::new() })
@@ -142,12 +165,20 @@ impl Probe {
     /// Records the calls of this task, and of what it starts.
     ///
     /// # Errors
-    /// If the table is full.
+    /// If another task has its place.
     pub fn trace(&self, tid: u32) -> Result<(), Error> {
+        let failed = |why: String| Error::Internal(format!("task {tid} cannot be traced: {why}"));
+        let place = self.place(tid)?;
         let map = self.map("traced")?;
-        let empty = vec![0; map.value_size() as usize];
-        map.update(&tid.to_ne_bytes(), &empty, MapFlags::ANY)
-            .map_err(|error| Error::Internal(format!("task {tid} cannot be traced: {error:#}")))
+        let found = map.lookup(&place, MapFlags::ANY).map_err(|error| failed(error.to_string()))?;
+        let mut state = found.ok_or_else(|| failed("it has no place".into()))?;
+        let before = tid_of(&state);
+        if before != 0 && before != tid {
+            return Err(failed(format!("task {before} has its place")));
+        }
+        state.fill(0);
+        state[..4].copy_from_slice(&tid.to_ne_bytes());
+        map.update(&place, &state, MapFlags::ANY).map_err(|error| failed(error.to_string()))
     }
 
     /// Ends that.
@@ -155,9 +186,20 @@ impl Probe {
     /// # Errors
     /// If it was not traced.
     pub fn forget(&self, tid: u32) -> Result<(), Error> {
-        self.map("traced")?
-            .delete(&tid.to_ne_bytes())
-            .map_err(|error| Error::Internal(format!("task {tid} was not traced: {error:#}")))
+        let failed = |why: String| Error::Internal(format!("task {tid} was not traced: {why}"));
+        let place = self.place(tid)?;
+        let map = self.map("traced")?;
+        let found = map.lookup(&place, MapFlags::ANY).map_err(|error| failed(error.to_string()))?;
+        let mut state = found
+            .filter(|state| tid_of(state) == tid)
+            .ok_or_else(|| failed("another is".into()))?;
+        state.fill(0);
+        map.update(&place, &state, MapFlags::ANY).map_err(|error| failed(error.to_string()))
+    }
+
+    /// Where the table has a task.
+    fn place(&self, tid: u32) -> Result<[u8; 4], Error> {
+        Ok((tid & (self.map("traced")?.max_entries() - 1)).to_ne_bytes())
     }
 
     /// The buffer of events, mapped once: mapping its pages costs milliseconds.
@@ -288,6 +330,11 @@ impl Buffer {
 #[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
 fn unreadable(error: libbpf_rs::Error) -> Error {
     Error::Internal(format!("the buffer cannot be read: {error:#}"))
+}
+
+/// The task of a place in the table.
+fn tid_of(state: &[u8]) -> u32 {
+    state.first_chunk().map_or(0, |tid| u32::from_ne_bytes(*tid))
 }
 
 fn contains(bytes: &[u8], wanted: &[u8]) -> bool {

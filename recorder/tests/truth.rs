@@ -4,6 +4,8 @@
 //! These tests need root and BPF; without, they say that they were skipped. They run one after
 //! another, in one process, which is also the program with known operations.
 
+#[path = "truth/measured.rs"]
+mod measured;
 #[path = "truth/operations.rs"]
 mod operations;
 #[path = "truth/options.rs"]
@@ -27,7 +29,7 @@ const RECORDER: &str = env!("CARGO_BIN_EXE_schedlab-recorder");
 /// What must hold, and how it is tried in a folder.
 type Test = (&'static str, fn(&Path));
 
-const TESTS: [Test; 11] = [
+const TESTS: [Test; 15] = [
     ("known operations are recorded, each about its object", known_operations),
     ("a thread that execs is the same task under another number", exec_in_a_thread),
     ("calls of 32-bit programs are counted", calls_of_32_bits),
@@ -38,6 +40,10 @@ const TESTS: [Test; 11] = [
     ("a snapshot has the last while, and all to read it", options::snapshot),
     ("a budget leaves out detail in order, by name", options::budget),
     ("the calls of a control group are recorded, and no others", options::cgroup),
+    ("calibrations do the operations they say", measured::calibrations),
+    ("light runs are runs of the command, and see its calls", measured::light_runs),
+    ("programs that record nothing cost less", measured::floor),
+    ("tasks without a place in the table are counted", measured::places),
     ("what was open and set before is in the recording", options::conditions),
 ];
 

@@ -35,9 +35,9 @@ mod machine;
 mod reader;
 mod writer;
 
-pub use conditions::{Cgroup, Conditions, Descriptor, Frequency};
+pub use conditions::{Calibration, Cgroup, Conditions, Descriptor, Frequency};
 pub use event::{Class, Event, What, lock, member, read, socket, storage};
-pub use machine::{Counts, End, Machine, Overhead};
+pub use machine::{Counts, End, LightRun, Machine, Overhead, Ratio};
 pub use reader::{Damage, Outcome, Reader};
 pub use writer::Writer;
 

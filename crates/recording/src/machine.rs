@@ -24,6 +24,9 @@ pub struct Machine {
     pub start: u64,
     /// What one recorded call costs, measured before the recording.
     pub overhead: Option<Overhead>,
+    /// What recording does to the whole command, if it was run without the recorder, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub light: Option<LightRun>,
     /// What the machine was set to, and what the tasks had open, when the recording began.
     pub conditions: Conditions,
 }
@@ -40,6 +43,50 @@ pub struct Overhead {
     pub call_ns_q3: f64,
     /// The number of batches.
     pub batches: u32,
+}
+
+/// The command with and without the recorder: what of the second is how much of the first. Pairs of
+/// runs before the recording.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LightRun {
+    /// The number of pairs.
+    pub pairs: u32,
+    /// Elapsed time, recorded ÷ not recorded.
+    pub wall: Ratio,
+    /// CPU time of the command and its children, recorded ÷ not recorded.
+    pub cpu: Ratio,
+    /// CPU time of the recorder itself, in a recorded run, ÷ that of the command without it.
+    pub own_cpu: Ratio,
+}
+
+/// A ratio over pairs of runs.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ratio {
+    /// The median of the pairs.
+    pub median: f64,
+    /// The smallest of the pairs: with [`Ratio::high`] an interval that holds the true median with a
+    /// probability of 1 − 2^(1 − pairs): 97 % with six pairs. One pair has no interval: all three
+    /// are equal.
+    pub low: f64,
+    /// The largest.
+    pub high: f64,
+}
+
+impl Ratio {
+    /// Of some pairs; 0 without any.
+    pub fn of(mut pairs: Vec<f64>) -> Ratio {
+        pairs.sort_by(f64::total_cmp);
+        let at = |place: usize| pairs.get(place).copied().unwrap_or(0.0);
+        let (last, half) = (pairs.len().saturating_sub(1), pairs.len() / 2);
+        let median = if pairs.len() % 2 == 1 {
+            at(half)
+        } else {
+            f64::midpoint(at(half.saturating_sub(1)), at(half))
+        };
+        Ratio { median, low: at(0), high: at(last) }
+    }
 }
 
 /// The recorder's counters. Counts by kind have the names of [`What::name`](crate::What::name).
@@ -95,4 +142,20 @@ pub struct End {
     pub counts: Counts,
     /// The wait status of the command, as `waitpid` gives it; absent without a command.
     pub status: Option<i32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_has_the_median_of_its_pairs_and_their_range() {
+        let of = |pairs: &[f64]| {
+            let Ratio { median, low, high } = Ratio::of(pairs.to_vec());
+            (median, low, high)
+        };
+        assert_eq!(of(&[3.0, 1.0, 2.0]), (2.0, 1.0, 3.0));
+        assert_eq!(of(&[4.0, 1.0, 2.0, 3.0]), (2.5, 1.0, 4.0));
+        assert_eq!((of(&[1.5]), of(&[])), ((1.5, 1.5, 1.5), (0.0, 0.0, 0.0)));
+    }
 }

@@ -32,8 +32,9 @@ impl<W: Write> Writer<W> {
     /// If they cannot be written.
     pub fn events(&mut self, events: &[Event]) -> io::Result<()> {
         for events in events.chunks(LARGEST_CHUNK / Event::SIZE) {
-            let content: Vec<u8> = events.iter().flat_map(Event::bytes).collect();
-            self.chunk(EVENTS, &content)?;
+            let mut chunk = with_head(events.len() * Event::SIZE);
+            events.iter().for_each(|event| chunk.extend_from_slice(&event.bytes()));
+            self.chunk(EVENTS, chunk)?;
         }
         Ok(())
     }
@@ -57,17 +58,29 @@ impl<W: Write> Writer<W> {
     }
 
     fn json(&mut self, kind: u32, value: &impl Serialize) -> io::Result<()> {
-        self.chunk(kind, &serde_json::to_vec(value)?)
+        let mut chunk = with_head(0);
+        serde_json::to_writer(&mut chunk, value)?;
+        self.chunk(kind, chunk)
     }
 
-    fn chunk(&mut self, kind: u32, content: &[u8]) -> io::Result<()> {
+    /// Writes a chunk whose content comes after room for its head.
+    fn chunk(&mut self, kind: u32, mut chunk: Vec<u8>) -> io::Result<()> {
+        let (head, content) = chunk.split_at_mut(HEAD);
         let length = u32::try_from(content.len()).ok().filter(|_| content.len() <= LARGEST_CHUNK);
         let length = length.ok_or_else(|| io::Error::other("a chunk is too large"))?;
-        let mut chunk = Vec::with_capacity(content.len() + 16);
-        chunk.extend(kind.to_le_bytes());
-        chunk.extend(length.to_le_bytes());
-        chunk.extend(checksum(kind, length, content).to_le_bytes());
-        chunk.extend(content);
+        head[..4].copy_from_slice(&kind.to_le_bytes());
+        head[4..8].copy_from_slice(&length.to_le_bytes());
+        head[8..].copy_from_slice(&checksum(kind, length, content).to_le_bytes());
         self.file.write_all(&chunk)
     }
+}
+
+/// The kind, length and checksum of a chunk.
+const HEAD: usize = 16;
+
+/// A chunk that begins with room for its head.
+fn with_head(content: usize) -> Vec<u8> {
+    let mut chunk = Vec::with_capacity(HEAD + content);
+    chunk.resize(HEAD, 0);
+    chunk
 }

@@ -153,7 +153,15 @@ fn without_the_recorder_perf_records_and_the_output_says_so() {
 fn what_only_the_recorder_can_do_does_not_fall_back() {
     let scratch =
         Scratch::new("options").perf(&working_perf()).recorder("echo no BPF >&2; exit 77");
-    let options = ["--budget=3%", "--snapshot=10s", "--hide-names", "--paths", "--cgroup=a"];
+    let options = [
+        "--budget=3%",
+        "--snapshot=10s",
+        "--hide-names",
+        "--paths",
+        "--cgroup=a",
+        "--calibrate",
+        "--light-run=2",
+    ];
     for option in options {
         let name = option.split('=').next().expect("a name");
         let output = scratch.record_with(&[option], "a.rec", &["true"]);

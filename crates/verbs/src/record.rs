@@ -61,6 +61,16 @@ pub struct Record {
     /// Write the paths of the files that are open at the beginning
     #[arg(long)]
     paths: bool,
+    /// Measure what a yield, a round trip through a pipe or a futex, a fork and a sleep cost on this
+    /// machine, before the command: without the recorder and with it
+    #[arg(long)]
+    calibrate: bool,
+    /// First run the command N times (6 unless given) without the recorder and N times with it, in
+    /// pairs: the recording says what recording does to its time, with an interval
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true,
+          default_missing_value = "6", value_parser = clap::value_parser!(u32).range(1..=1000),
+          conflicts_with_all = ["pid", "cgroup", "snapshot"])]
+    light_run: Option<u32>,
     /// The command, with its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -109,6 +119,8 @@ impl Record {
             ("--snapshot", self.snapshot.is_some()),
             ("--hide-names", self.hide_names),
             ("--paths", self.paths),
+            ("--calibrate", self.calibrate),
+            ("--light-run", self.light_run.is_some()),
         ];
         given.into_iter().find_map(|(option, given)| given.then_some(option))
     }
@@ -128,6 +140,8 @@ impl Record {
             when: self.when.clone(),
             hide_names: self.hide_names,
             paths: self.paths,
+            calibrate: self.calibrate,
+            light_run: self.light_run,
         };
         let status = recorder.record(&self.command, &file, &request)?;
         print("recorded with causes, by schedlab-recorder\n")?;

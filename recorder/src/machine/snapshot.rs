@@ -21,6 +21,7 @@ pub fn conditions(release: &str, cpus: u16, processes: &[u32], paths: bool) -> C
             .map(|config| recording::fingerprint(&config)),
         cgroups: cgroups(processes),
         descriptors: processes.iter().flat_map(|tgid| descriptors(*tgid, paths)).collect(),
+        calibrations: Vec::new(),
     }
 }
 

@@ -4,6 +4,7 @@
 //! wants them.
 
 mod calls;
+mod measured;
 mod settings;
 
 use super::error::{Place, Problem};
@@ -33,6 +34,7 @@ pub(super) fn read(file: impl Read, recorder: &mut Recorder<'_>) -> Result<(), (
             machine.architecture
         ));
     }
+    recorder.report.measured = measured::lines(&machine);
     let cost = machine.overhead.map_or(Nanos::ZERO, |overhead| cost_of(overhead.call_ns));
     let mut reading = Reading {
         recorder,

@@ -34,6 +34,8 @@ pub struct Report {
     pub start: Nanos,
     /// The number of pids that more than one task used.
     pub pids_reused: u64,
+    /// What the recorder measured about itself and the machine, as lines.
+    pub measured: Vec<String>,
     /// Warnings, as sentences.
     pub warnings: Vec<String>,
 }
@@ -111,6 +113,7 @@ impl fmt::Display for Report {
             f,
             "woken by: task {task}, softirq {softirq}, hardirq {hardirq}, unknown {unknown}"
         )?;
+        self.measured.iter().try_for_each(|line| writeln!(f, "{line}"))?;
         self.warnings.iter().try_for_each(|warning| writeln!(f, "warning: {warning}"))
     }
 }

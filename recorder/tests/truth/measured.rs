@@ -1,0 +1,95 @@
+//! What the recorder measures before it records: costs of operations, and its own.
+
+use super::{Read, record};
+use recording::What;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// The probes count what the calibrator does while they are attached; without it they count nothing.
+pub fn calibrations(folder: &Path) {
+    let file = folder.join("calibrated.rec");
+    let discarded =
+        |read: &Read, kind: &str| read.counts().discarded.get(kind).copied().unwrap_or(0);
+    let (plain, _) = record(&file, &[], &["true"]);
+    assert!(plain.machine.conditions.calibrations.is_empty());
+    assert_eq!(discarded(&plain, "timer"), 0);
+    let (read, _) = record(&file, &["--calibrate"], &["true"]);
+    assert_eq!(read.counts().disagreement(), None);
+    let calibrations = &read.machine.conditions.calibrations;
+    let names: Vec<&str> =
+        calibrations.iter().filter(|of| of.recorded).map(|of| of.name.as_str()).collect();
+    assert!(names.len() * 2 == calibrations.len() && [5, 7].contains(&names.len()), "{names:?}");
+    for of in calibrations {
+        let values: Vec<f64> = of.quantiles.iter().map(|(_, value)| *value).collect();
+        assert!(of.n == 400 && of.unit == "ns" && values.is_sorted(), "{of:?}");
+        assert!(of.name == "sleep-late" || values[0] > 0.0, "{of:?}");
+    }
+    // 50 samples before the 400 are not kept. Others make events meanwhile, so these are the least.
+    let (sleeps, forks) = (450, 450 + names.len() as u64);
+    assert!(discarded(&read, "timer") >= sleeps);
+    assert!(discarded(&read, "fork") >= discarded(&plain, "fork") + forks);
+    let round_trips = 450 * 16 * (names.len() as u64 - 3);
+    assert!(discarded(&read, "call") >= 4 * round_trips + 450 * 64, "{:?}", read.counts());
+    // Across CPUs a task may find its byte before it sleeps; on one CPU it cannot.
+    let on_one_cpu = 450 * 16 * 2;
+    assert!(discarded(&read, "waking") >= 2 * on_one_cpu, "{:?}", read.counts());
+    assert!(discarded(&read, "switch") >= 450 * 64 + 2 * on_one_cpu, "{:?}", read.counts());
+}
+
+/// The command runs twice for each pair, and once more.
+pub fn light_runs(folder: &Path) {
+    let file = folder.join("light.rec");
+    let runs = folder.join("runs");
+    let command = format!(
+        "echo >>{}; dd if=/dev/zero of=/dev/null bs=1 count=200000 2>/dev/null",
+        runs.display()
+    );
+    let (read, _) = record(&file, &["--light-run=2"], &["sh", "-c", &command]);
+    assert_eq!(fs::read(&runs).expect("the command ran").len(), 5);
+    let light = read.machine.light.expect("it was measured");
+    let ratios = [light.wall, light.cpu, light.own_cpu];
+    let in_order =
+        |of: &recording::Ratio| of.low > 0.0 && of.low <= of.median && of.median <= of.high;
+    assert!(light.pairs == 2 && ratios.iter().all(in_order), "{light:?}");
+    // 400,000 calls that do nothing: recording them takes more than they do.
+    assert!(light.cpu.median > 1.2, "{light:?}");
+    let (read, _) = record(&file, &[], &["true"]);
+    assert_eq!(read.machine.light, None);
+}
+
+/// The floor: what it takes to reach a program on a call. It is below the cost of recording it.
+pub fn floor(folder: &Path) {
+    let file = folder.join("floor.rec");
+    let (empty, _) = record(&file, &["--empty-calls"], &["true"]);
+    assert!(
+        !empty.counts().emitted.contains_key("call") && empty.counts().disagreement().is_none()
+    );
+    let (full, _) = record(&file, &[], &["true"]);
+    let cost = |read: &Read| read.machine.overhead.expect("it was measured");
+    let (floor, cost) = (cost(&empty), cost(&full));
+    println!("      floor {:.0} ns a call, recorded {:.0} ns", floor.call_ns, cost.call_ns);
+    assert!(floor.call_ns_q3 < cost.call_ns_q1, "{floor:?} {cost:?}");
+}
+
+/// 40 tasks at a time, and places for 8: the calls of the rest are not recorded, and counted.
+pub fn places(folder: &Path) {
+    let file = folder.join("places.rec");
+    let command = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 \
+                   28 29 30 31 32 33 34 35 36 37 38 39 40; do (read x; exec true) & done; wait";
+    let without = |read: &Read| {
+        let found = read.counts().unresolved.iter().find(|(what, _)| what.contains("table"));
+        found.map_or(0, |(_, count)| *count)
+    };
+    let callers = |read: &Read| {
+        let calls = read.events.iter().filter(|event| matches!(event.what, What::Call { .. }));
+        calls.map(|event| event.tid).collect::<BTreeSet<u32>>().len() as u64
+    };
+    let (read, _) = record(&file, &[], &["sh", "-c", command]);
+    assert_eq!(without(&read), 0);
+    let (read, _) = record(&file, &["--places=8"], &["sh", "-c", command]);
+    assert_eq!(read.counts().disagreement(), None);
+    assert!(without(&read) > 0 && callers(&read) > 0, "{:?}", read.counts());
+    // The shell and its children: each either has a place, or is counted.
+    assert!(callers(&read) + without(&read) >= 41, "{:?}", read.counts());
+}
