@@ -17,6 +17,7 @@ use std::sync::Arc;
 use worlds::guest::nudges::Kind;
 use worlds::guest::{CPUS, GuestSettings, MEMORY, Nudges};
 use worlds::vm::lockstep::INTERLEAVE;
+use worlds::vm::source_package::build_command;
 use worlds::vm::{Kernel, Shape};
 
 /// The kernel of a guest if none is named.
@@ -99,6 +100,7 @@ impl GuestArguments {
         let of = |kernel: &String| {
             let is_known = Kernel::is_series(kernel)
                 || Path::new(kernel).is_file()
+                || build_command(kernel).is_some()
                 || Kernel::built(kernel)?.is_some();
             if !is_known {
                 return Err(Error::Input(format!(

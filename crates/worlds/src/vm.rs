@@ -61,6 +61,7 @@ pub mod release;
 pub mod scheduler;
 pub mod settled;
 pub mod shape;
+pub mod source_package;
 pub mod timing;
 pub mod unpack;
 pub mod yields;

@@ -8,7 +8,7 @@
 mod sources;
 
 use super::configuration::Configuration;
-use super::fetched::{Fetched, remember};
+use super::fetched::{Fetched, fetched, remember};
 use super::kconfig::Fragment;
 use super::{Kernel, cache, kernel, sha256};
 use program::{Error, Scratch};
@@ -26,6 +26,8 @@ pub struct Recipe<'a> {
     /// A folder in which an earlier build of other sources of the same tree has left what it made;
     /// none for a new one.
     pub folder: Option<&'a Path>,
+    /// What is known of the sources; of none the tree is read.
+    pub origin: Option<&'a Origin>,
 }
 
 /// What a build starts, and the packages of Debian's that have it.
@@ -45,6 +47,58 @@ const IMAGE: &str = "arch/x86/boot/bzImage";
 /// The suite that the cache names for what was built here.
 pub const SUITE: &str = "built here";
 
+/// What is known of sources that were fetched for a build.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Origin {
+    /// The name of the kernel in the cache; of none it is made of its version and the key.
+    pub name: Option<String>,
+    /// What they are, in words.
+    pub source: String,
+    /// What identifies them.
+    pub identity: String,
+}
+
+/// What a build is made with, and the key of all that it depends on.
+struct Plan {
+    compiler: Compiler,
+    minimal: Fragment,
+    asked: Fragment,
+    all: Fragment,
+    key: String,
+}
+
+impl Plan {
+    fn new(identity: &str, fragments: &[PathBuf]) -> Result<Plan, Error> {
+        let asked = Fragment::read(fragments)?;
+        expect_tools(std::env::var_os("PATH").unwrap_or_default().as_os_str())?;
+        let compiler = compiler()?;
+        let minimal = Fragment::minimal()?;
+        let all = minimal.clone().with(asked.clone());
+        let parts = [identity, &compiler.version, &all.text()];
+        let key = sha256(parts.iter().flat_map(|part| [part.as_bytes(), b"\0"]));
+        Ok(Plan { compiler, minimal, asked, all, key })
+    }
+}
+
+impl Origin {
+    /// The kernel that was built of these sources and `fragments`, if it is in the cache.
+    ///
+    /// # Errors
+    /// As of [`Recipe::kernel`].
+    pub fn cached(&self, fragments: &[PathBuf]) -> Result<Option<Kernel>, Error> {
+        let plan = Plan::new(&self.identity, fragments)?;
+        let Some(name) = &self.name else { return Ok(None) };
+        in_cache(name, &plan.key)
+    }
+}
+
+/// The kernel by this name that has this key.
+fn in_cache(name: &str, key: &str) -> Result<Option<Kernel>, Error> {
+    let directory = kernel::cache()?.join(name);
+    let is_same = fetched(&directory).is_some_and(|fetched| fetched.package_sha256 == key);
+    Ok(if is_same { kernel::cached(name, &directory) } else { None })
+}
+
 impl Recipe<'_> {
     /// The kernel: from the cache, or built in minutes, which `say` announces.
     ///
@@ -52,35 +106,33 @@ impl Recipe<'_> {
     /// [`Error::Missing`] if a tool is missing; [`Error::Input`] if the tree is none of Linux's, the
     /// fragments ask for what it does not have, or it does not build.
     pub fn kernel(&self, say: &dyn Fn(&str)) -> Result<Kernel, Error> {
-        let Recipe { tree, fragments, .. } = *self;
-        let asked = Fragment::read(fragments)?;
-        let tree = &fs::canonicalize(tree)
-            .map_err(|error| Error::Input(format!("{}: {error}", tree.display())))?;
+        let tree = &fs::canonicalize(self.tree)
+            .map_err(|error| Error::Input(format!("{}: {error}", self.tree.display())))?;
         if !["Makefile", "Kconfig"].iter().all(|file| tree.join(file).is_file()) {
             return Err(Error::Input(format!(
                 "{} is no source tree of Linux: it has no Makefile and Kconfig",
                 tree.display()
             )));
         }
-        expect_tools(std::env::var_os("PATH").unwrap_or_default().as_os_str())?;
-        let compiler = compiler()?;
         let version = self.version(tree)?;
-        let sources = sources::identity(tree)?;
-        let minimal = Fragment::minimal()?;
-        let all = minimal.clone().with(asked.clone());
-        let parts = [&sources, &compiler.version, &all.text()];
-        let key = sha256(parts.iter().flat_map(|part| [part.as_bytes(), b"\0"]));
-        let name = format!("{version}-built-{}", &key[..12]);
-        let directory = kernel::cache()?.join(&name);
-        if let Some(kernel) = kernel::cached(&name, &directory) {
+        let of_tree = || -> Result<Origin, Error> {
+            let identity = sources::identity(tree)?;
+            Ok(Origin { name: None, source: format!("linux {version}"), identity })
+        };
+        let origin = self.origin.cloned().map_or_else(of_tree, Ok)?;
+        let plan = Plan::new(&origin.identity, self.fragments)?;
+        let name = origin.name.unwrap_or_else(|| format!("{version}-built-{}", &plan.key[..12]));
+        if let Some(kernel) = in_cache(&name, &plan.key)? {
             return Ok(kernel);
         }
-        say(&format!("building kernel {name} out of {}, which takes minutes", tree.display()));
+        say(&format!("building kernel {name} out of {}, which takes minutes", origin.source));
+        let directory = kernel::cache()?.join(&name);
         let parent = directory.parent().unwrap_or(&directory);
         fs::create_dir_all(parent).map_err(|error| Error::output(parent, error))?;
         let work = Scratch::within(parent)?;
         let own = work.path().join("out");
         let out = self.folder.unwrap_or(&own);
+        let Plan { compiler, minimal, asked, all, key } = plan;
         let configuration = configure(tree, out, &all, &compiler)?;
         asked.expect_in(&configuration, tree)?;
         let mut lost = minimal.lost(&configuration);
@@ -92,7 +144,7 @@ impl Recipe<'_> {
         let done = make(tree, out, &compiler, &[&format!("-j{jobs}"), "bzImage"])?;
         succeeded(done, &format!("kernel {version} in {} does not build", tree.display()))?;
         let whole = work.path().join("whole");
-        let package = format!("linux {version}, {}", compiler.version);
+        let package = format!("{}, {}", origin.source, compiler.version);
         lay_out(out, &whole, package, key)?;
         // What lies there is incomplete or harmed, or another build has just been faster.
         cache::replace(&directory, &whole)?;
@@ -247,7 +299,7 @@ mod tests {
     fn what_is_no_source_tree_is_refused() {
         let tree = tempfile::tempdir().unwrap();
         fs::write(tree.path().join("Makefile"), "all:\n").unwrap();
-        let recipe = Recipe { tree: tree.path(), fragments: &[], folder: None };
+        let recipe = Recipe { tree: tree.path(), fragments: &[], folder: None, origin: None };
         let error = recipe.kernel(&|_| {}).unwrap_err();
         assert_eq!(error.exit_code(), 3);
         assert!(error.to_string().contains("no source tree of Linux"), "{error}");

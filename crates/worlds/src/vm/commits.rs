@@ -89,7 +89,8 @@ impl Commits {
         let (tree, out) = (self.work.path().join("tree"), self.work.path().join("out"));
         let words = ["checkout", "--quiet", "--force", "--detach", self.hash(at)];
         run(&tree, &words)?.map_err(|said| wrong(&tree, &said))?;
-        Recipe { tree: &tree, fragments: &self.fragments, folder: Some(&out) }.kernel(say)
+        let fragments = &self.fragments;
+        Recipe { tree: &tree, fragments, folder: Some(&out), origin: None }.kernel(say)
     }
 }
 

@@ -5,7 +5,7 @@ use super::configuration::{Configuration, Need};
 use super::fetched::{Fetched, fetched};
 use super::image::{self, Image};
 use super::release::{Release, numbers};
-use super::{debian, sha256, unpack};
+use super::{debian, sha256, source_package, unpack};
 use program::Error;
 use schedsim::Nanos;
 use std::fs;
@@ -67,7 +67,13 @@ impl Kernel {
     pub fn find(name: &str, say: &dyn Fn(&str)) -> Result<Kernel, Error> {
         let Some(release) = Release::read(name) else {
             let built = Kernel::built(name)?;
-            return built.map_or_else(|| Kernel::open(Path::new(name)), Ok);
+            return match (built, source_package::build_command(name)) {
+                (Some(kernel), _) => Ok(kernel),
+                (None, Some(command)) => Err(Error::Missing(format!(
+                    "kernel {name} is not in the cache; this builds it, in minutes: {command}"
+                ))),
+                (None, None) => Kernel::open(Path::new(name)),
+            };
         };
         let name = &release.to_string();
         let directory = cache()?.join(name);
