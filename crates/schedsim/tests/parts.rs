@@ -53,6 +53,11 @@ fn two_tasks_have_their_hand_computed_numbers() {
     );
     let second = s.part([TaskId(1)]);
     assert_eq!(
+        (value(&first, "wakeups").value, value(&second, "wakeups").value),
+        (Some(0.0), Some(1.0)),
+        "a new task is not woken up"
+    );
+    assert_eq!(
         (value(&second, "run_delay_ns").value, value(&second, "run_delay_ns_max").value),
         (Some(75.0), Some(40.0))
     );

@@ -108,6 +108,11 @@ pub static PART_CATALOGUE: &[PartMetric] = &[
         },
     },
     PartMetric {
+        id: "wakeups",
+        better: Neither,
+        read: |part| Value::of(part.count(|task| task.wakeups)),
+    },
+    PartMetric {
         id: "dispatches",
         better: Neither,
         read: |part| Value::of(part.count(|task| task.dispatches)),
