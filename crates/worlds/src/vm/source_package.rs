@@ -228,9 +228,9 @@ mod tests {
 
     #[test]
     fn the_kernel_and_its_control_differ_by_the_patch_alone() {
-        let [kernel, control] = &all().map(|path| SourcePackage::read(&path).unwrap())[..] else {
-            panic!("two kernels")
-        };
+        let all: Vec<SourcePackage> =
+            all().into_iter().map(|path| SourcePackage::read(&path).unwrap()).collect();
+        let [kernel, control] = &all[..] else { panic!("two kernels") };
         assert_eq!(
             [&kernel, &control].map(|of| &*of.written.name),
             DESCRIBED.map(|(name, _)| name)
