@@ -137,6 +137,13 @@ impl Recorded {
                 counted(report.doubted_objects as usize, "object")
             );
         }
+        if report.ordered_objects > 0 {
+            let _ = write!(
+                text,
+                "; {} shared in an order that tokens decide explain nothing",
+                counted(report.ordered_objects as usize, "object")
+            );
+        }
         if report.doubted_waits > 0 {
             let _ = write!(
                 text,

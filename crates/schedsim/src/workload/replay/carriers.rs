@@ -110,19 +110,56 @@ impl Way {
     }
 }
 
+/// Who uses a carrier one way, and how.
+#[derive(Debug, Default)]
+struct Users {
+    way: Way,
+    /// The size of all that was put in, if it was always the same.
+    size: Option<u64>,
+    sizes_differ: bool,
+    /// Where in its log each task first and last took something, or put something in.
+    takers: BTreeMap<TaskId, (u32, u32)>,
+    putters: BTreeMap<TaskId, (u32, u32)>,
+}
+
+impl Users {
+    fn add(&mut self, task: TaskId, place: u32, operation: Operation) {
+        self.way.add(operation);
+        let users = if taken_from(operation).is_some() {
+            &mut self.takers
+        } else {
+            if let Operation::Write { bytes, .. } | Operation::Send { bytes, .. } = operation {
+                self.sizes_differ |= self.size.is_some_and(|size| size != bytes);
+                self.size = Some(bytes);
+            }
+            &mut self.putters
+        };
+        users.entry(task).or_insert((place, place)).1 = place;
+    }
+
+    /// Whether who takes what depends on the order of several tasks, so that in another order one
+    /// may wait for what another has.
+    fn depends_on_order(&self) -> bool {
+        self.takers.len() > 1 || self.putters.len() > 1 && self.sizes_differ
+    }
+}
+
 impl ReplayBuilder {
-    /// The carriers of which the recording does not have both sides.
+    /// The carriers of which the recording does not have both sides, and those whose order is that
+    /// of tokens.
     pub(super) fn doubt(&mut self, shared: &Shared, tasks: &[TaskInfo]) -> Doubted {
-        let mut ways: BTreeMap<(Carrier, u32), Way> = BTreeMap::new();
-        for (_, _, deed) in self.tasks.iter().flat_map(|task| task.log.places()) {
-            let Deed::Called { did: Did::Operation(operation), .. } = deed else { continue };
-            let Some(carrier) = carrier(operation) else { continue };
-            let way = match operation {
-                Operation::Send { end, .. } => end & 1,
-                Operation::Receive { end, .. } => end & 1 ^ 1,
-                _ => 0,
-            };
-            ways.entry((carrier, way)).or_default().add(operation);
+        let mut all: BTreeMap<(Carrier, u32), Users> = BTreeMap::new();
+        for (task, state) in (0..).map(TaskId).zip(&self.tasks) {
+            for (place, _, deed) in state.log.places() {
+                let Deed::Called { did: Did::Operation(operation), .. } = deed else { continue };
+                let Some(carrier) = carrier(operation) else { continue };
+                let way = match operation {
+                    Operation::Send { end, .. } => end & 1,
+                    Operation::Receive { end, .. } => end & 1 ^ 1,
+                    _ => 0,
+                };
+                all.entry((carrier, way)).or_default().add(task, place, operation);
+            }
         }
         let capacity = |carrier: Carrier| match carrier {
             Carrier::Pipe(pipe) => shared.pipes.get(pipe as usize).map_or(0, |pipe| pipe.capacity),
@@ -134,13 +171,13 @@ impl ReplayBuilder {
             _ => 0,
         };
         let mut doubted = Doubted::default();
-        for ((carrier, _), mut way) in ways {
-            way.put = way.put.saturating_add(initial(carrier));
-            if way.is_odd(capacity(carrier)) && doubted.0.insert(Reason::Carrier(carrier)) {
+        for ((carrier, _), users) in &all {
+            let mut way = users.way;
+            way.put = way.put.saturating_add(initial(*carrier));
+            if way.is_odd(capacity(*carrier)) && doubted.0.insert(Reason::Carrier(*carrier)) {
                 self.report.doubted_objects += 1;
             }
         }
-        self.doubt_waits(shared, &mut doubted);
         let mutexes =
             if shared.mutexes.is_empty() { BTreeSet::new() } else { self.unpaired_mutexes() };
         for mutex in mutexes {
@@ -148,14 +185,61 @@ impl ReplayBuilder {
             doubted.0.insert(Reason::Carrier(Carrier::Mutex(mutex)));
         }
         doubted.0.extend(self.doubtful_waits(shared, tasks).into_iter().map(Reason::Carrier));
-        for edge in std::mem::take(&mut self.edges) {
-            if doubted.contains(edge.reason) {
-                self.tasks[edge.sleeper.index()].log.doubt_sleep(edge.slept_at);
-                self.tasks[edge.waker.index()].log.doubt_waking(edge.woken_at);
+        self.explain_waits(&doubted);
+        all.retain(|_, users| users.depends_on_order());
+        loop {
+            self.doubt_waits(shared, &mut doubted);
+            self.doubt_edges(&doubted);
+            if !self.doubt_ordered(&all, &mut doubted) {
+                return doubted;
             }
         }
-        self.explain_waits(&doubted);
-        doubted
+    }
+
+    /// Takes back what the doubted explained.
+    fn doubt_edges(&mut self, doubted: &Doubted) {
+        let tasks = &mut self.tasks;
+        self.edges.retain(|edge| {
+            let is_doubted = doubted.contains(edge.reason);
+            if is_doubted {
+                tasks[edge.sleeper.index()].log.doubt_sleep(edge.slept_at);
+                tasks[edge.waker.index()].log.doubt_waking(edge.woken_at);
+            }
+            !is_doubted
+        });
+    }
+
+    /// Doubts the carriers whose users wait for tokens while they use them: tokens keep the recorded
+    /// order, and in any other one tasks might wait for each other. Whether there are any.
+    fn doubt_ordered(
+        &mut self,
+        ordered: &BTreeMap<(Carrier, u32), Users>,
+        doubted: &mut Doubted,
+    ) -> bool {
+        let tokens = |task: &TaskId| -> Vec<u32> {
+            let is_token =
+                |deed| matches!(deed, Deed::Slept { waker, .. } if waker != TaskId::NONE);
+            let places = self.tasks[task.index()].log.places();
+            places.filter(|(_, _, deed)| is_token(*deed)).map(|(place, ..)| place).collect()
+        };
+        let mut of_tasks: BTreeMap<TaskId, Vec<u32>> = BTreeMap::new();
+        let mut found = BTreeSet::new();
+        for ((carrier, _), users) in ordered {
+            if doubted.contains(Reason::Carrier(*carrier)) {
+                continue;
+            }
+            let waits = users.takers.iter().chain(&users.putters).any(|(task, (first, last))| {
+                let tokens = of_tasks.entry(*task).or_insert_with(|| tokens(task));
+                tokens.iter().any(|place| (first..=last).contains(&place))
+            });
+            if waits {
+                found.insert(Reason::Carrier(*carrier));
+            }
+        }
+        self.report.ordered_objects += found.len() as u64;
+        let is_new = !found.is_empty();
+        doubted.0.extend(found);
+        is_new
     }
 }
 
@@ -183,6 +267,9 @@ impl ReplayBuilder {
             let mut open: Option<(u32, Operation)> = None;
             for (place, _, deed) in task.log.places() {
                 let Deed::Called { did: Did::Operation(operation), .. } = deed else { continue };
+                if doubted.contains(Reason::Wait(TaskId(index as u32), place)) {
+                    continue;
+                }
                 if matches!(operation, Operation::Serve(_) | Operation::Poll(_)) {
                     found.extend(open.take().map(|(place, _)| (index, place)));
                     open = Some((place, operation)).filter(|_| !is_sure(operation, doubted));

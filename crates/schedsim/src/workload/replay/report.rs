@@ -51,6 +51,8 @@ pub struct ReplayReport {
     /// Pipes, pairs of sockets and event counters from which more was taken than was put in, or
     /// the reverse: the recording does not have both sides.
     pub doubted_objects: u64,
+    /// Such objects whose order tokens decide, which keep the recorded order.
+    pub ordered_objects: u64,
     /// Event loops: their handlers run when data is there, not in the recorded order.
     pub event_loops: u64,
     /// The rounds that they had in the recording.

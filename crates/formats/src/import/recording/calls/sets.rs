@@ -1,6 +1,8 @@
 //! Sets of objects that tasks wait for together: those of `epoll`, and the arrays of `poll`.
 
 use super::{Calls, Ended, Place, add};
+use ::recording::Class::{InternetSocket, UnixSocket};
+use ::recording::socket;
 use schedsim::workload::{Epoll, Operation, Serve, Shared, Watched};
 use std::collections::HashMap;
 
@@ -88,11 +90,23 @@ impl Calls {
         Some(Operation::Serve(serve))
     }
 
+    /// Where an object is, though nothing was read from it: where the other end of its pair is.
+    fn place_of(&self, object: u64) -> Option<Place> {
+        let object = self.objects.get(&object)?;
+        object.place.or_else(|| match self.objects.get(&(object.peer & !socket::TYPE))?.place? {
+            Place::End(end) if matches!(object.class, UnixSocket | InternetSocket) => {
+                Some(Place::End(end ^ 1))
+            }
+            _ => None,
+        })
+    }
+
     /// The objects of all operations. What a set has in it is known at the end only; what carried
     /// nothing is never ready.
     pub fn finish(&mut self) -> Shared {
+        let mut shared = std::mem::take(&mut self.shared);
         let sources = |members: &[u64]| -> Vec<Watched> {
-            let watched = |member: &u64| match self.objects.get(member)?.place? {
+            let watched = |member: &u64| match self.place_of(*member)? {
                 Place::Pipe(pipe) => Some(Watched::Pipe(pipe)),
                 Place::End(end) => Some(Watched::End(end)),
                 Place::Eventfd(eventfd) => Some(Watched::Eventfd(eventfd)),
@@ -102,16 +116,16 @@ impl Calls {
         };
         for set in self.sets.of_epoll.values() {
             let Some((place, _)) = set.place else { continue };
-            if let Some(epoll) = self.shared.epolls.get_mut(place as usize) {
+            if let Some(epoll) = shared.epolls.get_mut(place as usize) {
                 epoll.sources = sources(&set.members);
                 epoll.events = if set.events > 0 { set.events } else { EVENTS };
             }
         }
         for (objects, place) in &self.sets.arrays {
-            if let Some(epoll) = self.shared.epolls.get_mut(*place as usize) {
+            if let Some(epoll) = shared.epolls.get_mut(*place as usize) {
                 epoll.sources = sources(objects);
             }
         }
-        std::mem::take(&mut self.shared)
+        shared
     }
 }
