@@ -23,6 +23,8 @@ pub(super) enum Carrier {
     Barrier(u32),
     /// The end of a task.
     End(TaskId),
+    /// The ends of a range of tasks.
+    Ends(u32),
 }
 
 /// A sleep and the waking that ended it, explained by what a carrier has in it.
@@ -57,6 +59,7 @@ pub(super) fn carrier(did: Did) -> Option<Carrier> {
             Carrier::Mutex(mutex)
         }
         Operation::Arrive(barrier) => Carrier::Barrier(barrier),
+        Operation::Join(range) => Carrier::Ends(range),
         Operation::Read { pipe, .. } | Operation::Write { pipe, .. } => Carrier::Pipe(pipe),
         Operation::Send { end, .. } | Operation::Receive { end, .. } => Carrier::Pair(end / 2),
         Operation::Post { eventfd, .. } | Operation::Take(eventfd) => Carrier::Eventfd(eventfd),
@@ -133,6 +136,10 @@ impl ReplayBuilder {
         for mutex in mutexes {
             self.report.doubted_objects += 1;
             doubted.insert(Carrier::Mutex(mutex));
+        }
+        for range in self.endless(shared) {
+            self.report.doubted_objects += 1;
+            doubted.insert(Carrier::Ends(range));
         }
         doubted.extend(self.doubtful_waits(shared, tasks));
         let doubted = Doubted(doubted);
