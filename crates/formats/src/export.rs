@@ -5,13 +5,16 @@
 //! [`Omitted`], never dropped silently.
 
 mod chrome;
+mod description;
 mod names;
 mod occupancy;
 mod perf_script;
 mod perfetto;
 mod queue_lengths;
+
 mod recording;
 
+pub use description::{described, write_description};
 pub use names::Names;
 pub use occupancy::{Interval, Occupancy};
 pub use queue_lengths::QueueLengths;

@@ -126,6 +126,12 @@ pub fn read_text(path: &Path) -> Result<String, Error> {
     let wrong = |what: String| Error::Input(format!("{}: {what}", path.display()));
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
+    let is_compressed = path.extension().is_some_and(|extension| extension == "zst");
+    let file: Box<dyn Read> = if is_compressed {
+        Box::new(zstd::Decoder::new(file).map_err(|error| wrong(error.to_string()))?)
+    } else {
+        Box::new(file)
+    };
     file.take(LARGEST_TEXT.saturating_add(1))
         .read_to_end(&mut bytes)
         .map_err(|error| wrong(error.to_string()))?;

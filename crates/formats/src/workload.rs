@@ -44,6 +44,10 @@ impl Workload {
         if !path.exists() {
             return Err(unknown(path));
         }
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        if name.ends_with(".toml.zst") {
+            return Workload::described(TomlFile::read(path)?);
+        }
         match path.extension().and_then(OsStr::to_str) {
             Some("toml") => Workload::described(TomlFile::read(path)?),
             Some("json") => {

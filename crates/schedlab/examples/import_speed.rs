@@ -1,9 +1,12 @@
-//! Measures the speed and the memory of a trace import: `import_speed TRACE`.
+//! Measures the speed and the memory of a trace import: `import_speed TRACE [program]`. With
+//! `program`, the program of a recording with causes is built, too.
 
 use std::time::Instant;
 
 use formats::import::{Options, read};
 use schedsim::trace::{Event, Observer};
+use schedsim::workload::{Recorded, ReplayBuilder, ReplayOptions};
+use schedsim::{Nanos, Time};
 
 /// Reads every event, so that none is optimised away.
 #[derive(Default)]
@@ -19,13 +22,36 @@ impl Observer for Fold {
 
 fn main() {
     let path = std::env::args_os().nth(1).unwrap_or_else(|| {
-        eprintln!("usage: import_speed TRACE");
+        eprintln!("usage: import_speed TRACE [program]");
         std::process::exit(2)
     });
     let mut fold = Fold::default();
+    let program = std::env::args_os().nth(2).is_some_and(|word| word == "program");
+    let mut builder = ReplayBuilder::new(ReplayOptions { program, ..ReplayOptions::default() });
+    let mut observers: Vec<&mut dyn Observer> = vec![&mut fold];
+    if program {
+        observers.push(&mut builder);
+    }
     let start = Instant::now();
-    match read(path.as_ref(), &Options { allow_lost: true, progress: None }, vec![&mut fold]) {
-        Ok(recording) => {
+    match read(path.as_ref(), &Options { allow_lost: true, progress: None }, observers) {
+        Ok(mut recording) => {
+            if program {
+                builder.share(std::mem::take(&mut recording.objects));
+                let (workload, replay) = builder.finish(Recorded {
+                    tasks: &recording.tasks,
+                    cpus: recording.cpus,
+                    end: Time(recording.duration.0),
+                    switch_cost: Nanos::ZERO,
+                });
+                let steps: usize =
+                    workload.tasks.iter().map(|task| task.script.steps().count()).sum();
+                println!(
+                    "{steps} steps, {} bytes in memory: {:.2} a step; the file has {} bytes",
+                    replay.script_bytes,
+                    replay.script_bytes as f64 / steps as f64,
+                    std::fs::metadata(&path).map_or(0, |file| file.len()),
+                );
+            }
             let seconds = start.elapsed().as_secs_f64();
             print!("{}", recording.report);
             println!(

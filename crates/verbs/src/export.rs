@@ -1,19 +1,24 @@
-//! `schedlab export`: converts a trace to another program's format.
+//! `schedlab export`: converts a trace to another program's format, or writes out what a recorded
+//! program does.
 
+use crate::read_with_progress;
 use clap::Args;
-use formats::export::{Format, Omitted, export};
+use formats::export::{Format, Omitted, export, write_description};
 use formats::trace_source::TraceSource;
 use program::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use worlds::experiment::{CostOverrides, Reading, Recorded};
 
-/// Writes a trace in another program's format: Perfetto, Chrome JSON or the text of perf script
+/// Writes a trace in another program's format, or a recording's program as a workload
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
                   schedlab export workloads/redis.perf-script.txt.zst -o redis.pftrace\n  \
                   schedlab export redis-eevdf.trace -o redis-eevdf.json\n  \
-                  schedlab export redis-eevdf.trace -o redis-eevdf.txt.zst\n\n\
+                  schedlab export redis-eevdf.trace -o redis-eevdf.txt.zst\n  \
+                  schedlab export program.rec -o program.toml\n\n\
                   Open a .pftrace at https://ui.perfetto.dev; it stays in the browser. The \
-                  extension sets the format: .pftrace, .json, .txt; add .zst to compress.")]
+                  extension sets the format: .pftrace, .json, .txt; .toml is a workload that does \
+                  what the recorded tasks do; add .zst to compress.")]
 pub struct Export {
     /// A trace of schedlab (`schedlab run … --trace FILE`), or a recording of perf
     trace: PathBuf,
@@ -28,11 +33,14 @@ pub struct Export {
 impl Export {
     /// Converts the trace.
     pub fn run(self) -> Result<(), Error> {
+        if self.to.is_none() && names_a_workload(&self.output) {
+            return self.describe();
+        }
         let format = self.to.or_else(|| Format::of_name(&self.output)).ok_or_else(|| {
             let name = self.output.display();
             Error::Usage(format!(
-                "the format of {name} is unknown; use the extension .pftrace, .json or .txt, or \
-                 say --to perfetto|chrome|perf-script"
+                "the format of {name} is unknown; use the extension .pftrace, .json, .txt or \
+                 .toml, or say --to perfetto|chrome|perf-script"
             ))
         })?;
         let omitted = export(&TraceSource::open(&self.trace)?, format, &self.output)?;
@@ -45,4 +53,27 @@ impl Export {
         }
         Ok(())
     }
+
+    /// Writes what the recorded tasks do as a workload.
+    fn describe(self) -> Result<(), Error> {
+        let costs = CostOverrides::default();
+        let recorded = Recorded::load(&self.trace, Reading::default(), costs, read_with_progress)?;
+        let Recorded { workload, replay, machine, .. } = &recorded;
+        let described = formats::export::described(workload, &replay.ended, machine.cpus);
+        let mut closed = described.map_err(|what| {
+            Error::Missing(format!("{}: {what}: run the recording itself", self.trace.display()))
+        })?;
+        let tokens = replay.wakeups.shares().map_or(0.0, |(_, tokens)| 100.0 * tokens);
+        closed.description = Some(format!(
+            "What the tasks of {} do. {tokens:.1} % of the wake-ups of those with recorded calls are \
+             tokens. A switch took {}, which is not in the runs.",
+            recorded.name, machine.switch_cost
+        ));
+        write_description(&closed, &self.output)
+    }
+}
+
+fn names_a_workload(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.strip_suffix(".zst").unwrap_or(name).ends_with(".toml")
 }

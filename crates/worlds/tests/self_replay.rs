@@ -2,7 +2,7 @@
 //! it as a program, and simulates that. Under the recorded policy and under any other one the
 //! program must do what the workload does. The replay of the recorded schedule does not.
 
-use formats::export::RecordingWriter;
+use formats::export::{RecordingWriter, described};
 use formats::import::{self, Options as ImportOptions};
 use formats::workload::Workload as Named;
 use recording::{What, lock, storage};
@@ -207,6 +207,19 @@ fn is_exact(name: &str, original: &Original) {
     is_exact_with(name, original, |policy| original.recorded(policy, true));
 }
 
+/// The program as a workload that a person could have written.
+fn written_out(program: &Workload, report: &ReplayReport, of: &Original) -> Workload {
+    let closed = described(program, &report.ended, of.machine.cpus).unwrap();
+    let text = toml::to_string(&closed).unwrap();
+    let closed: Closed = toml::from_str(&text).unwrap();
+    let mut workload =
+        Workload::of(&closed, of.machine.cpus).unwrap_or_else(|error| panic!("{error:?}: {text}"));
+    for (task, tasks) in workload.tasks.iter_mut().zip(&closed.tasks) {
+        task.info.pid = tasks.name.rsplit('/').next().unwrap().parse().unwrap();
+    }
+    workload
+}
+
 fn is_exact_with(name: &str, original: &Original, read: impl Fn(&str) -> (Workload, ReplayReport)) {
     for recorded in &POLICIES[..2] {
         let (program, report) = read(recorded);
@@ -216,6 +229,14 @@ fn is_exact_with(name: &str, original: &Original, read: impl Fn(&str) -> (Worklo
             let found = events(&program, None, original, policy);
             if let Some(difference) = difference(&wanted, &found) {
                 panic!("{name}, from {recorded}, under {policy}: {difference}");
+            }
+            // Written out, a wait for the ends of many is one for each in turn.
+            if program.shared.groups.iter().any(|group| group.count > 1) {
+                continue;
+            }
+            let found = events(&written_out(&program, &report, original), None, original, policy);
+            if let Some(difference) = difference(&wanted, &found) {
+                panic!("{name}, from {recorded}, written out, under {policy}: {difference}");
             }
         }
     }

@@ -23,6 +23,8 @@ pub(super) enum Carrier {
     Barrier(u32),
     /// The end of a task.
     End(TaskId),
+    /// The ends of a range of tasks.
+    Ends(u32),
 }
 
 /// What explains a sleep.
@@ -60,6 +62,7 @@ pub(super) fn needed(did: Did) -> Option<Carrier> {
             Operation::Lock(mutex) | Operation::Unlock(mutex) | Operation::Await { mutex, .. },
         ) => Some(Carrier::Mutex(mutex)),
         Did::Operation(Operation::Arrive(barrier)) => Some(Carrier::Barrier(barrier)),
+        Did::Operation(Operation::Join(range)) => Some(Carrier::Ends(range)),
         Did::Operation(operation) => carrier(operation),
         Did::Joined(task) => Some(Carrier::End(task)),
         Did::Yield => None,
@@ -183,6 +186,10 @@ impl ReplayBuilder {
         for mutex in mutexes {
             self.report.doubted_objects += 1;
             doubted.0.insert(Reason::Carrier(Carrier::Mutex(mutex)));
+        }
+        for range in self.endless(shared) {
+            self.report.doubted_objects += 1;
+            doubted.0.insert(Reason::Carrier(Carrier::Ends(range)));
         }
         doubted.0.extend(self.doubtful_waits(shared, tasks).into_iter().map(Reason::Carrier));
         self.explain_waits(&doubted);

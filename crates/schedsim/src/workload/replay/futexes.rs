@@ -69,6 +69,20 @@ impl ReplayBuilder {
         ends.chain(barriers.map(Carrier::Barrier)).collect()
     }
 
+    /// The ranges of tasks that have not all ended, and yet a call that waits for their end did: it
+    /// named them by the numbers of another namespace.
+    pub(super) fn endless(&self, shared: &Shared) -> Vec<u32> {
+        let has_ended = |task: u32| self.tasks.get(task as usize).is_some_and(|task| task.dead);
+        let ranges = shared.groups.iter().enumerate();
+        ranges
+            .filter(|(_, range)| {
+                let end = range.first.0.saturating_add(range.count);
+                !(range.first.0..end).all(has_ended)
+            })
+            .map(|(range, _)| range as u32)
+            .collect()
+    }
+
     /// Barriers and ends of threads explain the waits for them.
     pub(super) fn explain_waits(&mut self, doubted: &Doubted) {
         for edge in std::mem::take(&mut self.waits) {
