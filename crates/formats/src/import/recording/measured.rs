@@ -66,6 +66,7 @@ mod tests {
                 call_ns_q1: 410.0,
                 call_ns_q3: 440.0,
                 batches: 32,
+                lock_ns: None,
             }),
             light: Some(LightRun {
                 pairs: 6,
