@@ -36,8 +36,19 @@ enum object_class {
 };
 
 enum unresolved {
-	NO_DESCRIPTOR, COMPAT, TOO_MANY_TASKS, MEMBERS, FAULT, SHED_ENTRIES, SHED_CALLS, PROBLEMS,
+	NO_DESCRIPTOR, COMPAT, TOO_MANY_TASKS, MEMBERS, FAULT, SHED_ENTRIES, SHED_CALLS, IO_URING,
+	PROBLEMS,
 };
+
+/* Calls of a library of locks: the cookies of its probes, as the reader has them. */
+enum library_call { LIBRARY_LOCK = 256, LIBRARY_UNLOCK, LIBRARY_WAIT, LIBRARY_ARRIVE = 261 };
+
+/* A lock that may fail, or a wait that may end by its time, counts if it returns 0. */
+#define MAY_FAIL (1 << 16)
+/* Of a pthread_mutex_t: bits of its kind. */
+#define RECURSIVE 1
+#define KINDS 3
+#define INHERITS 32
 
 /* What is left out, with all that is before it. */
 enum level { ALL_DETAIL, NO_ENTRIES, WAITING_CALLS, NO_CALLS, NO_WAKEUPS };
@@ -78,6 +89,10 @@ struct call_state {
 	u64 argument[2];
 	u16 number; /* plus one; 0 outside calls */
 	u16 op;
+	u16 library; /* the call of a library of locks; 0 outside */
+	u64 library_object;
+	u64 library_entered;
+	u64 library_address;
 };
 
 struct object_key {
@@ -120,6 +135,7 @@ volatile u32 shed SEC(".data.shed") = 0;
 const volatile u32 last_place SEC(".rodata.tasks") = TASKS - 1;
 /* Only what it takes to come here and go: the floor of what a recorded call costs. */
 const volatile u32 empty_calls SEC(".rodata.empty") = 0;
+const volatile u32 futex_call SEC(".rodata.futex") = 0;
 /* A canary for the tests: every such waking is dropped after it was counted. */
 const volatile u32 drop_every SEC(".rodata.canary") = 0;
 
@@ -544,12 +560,17 @@ static __always_inline u64 descriptor(u64 fd)
 	return object;
 }
 
-static __always_inline u64 futex(u64 address)
+static __always_inline u64 futex_with(u64 address, u64 peer)
 {
 	struct object_key key = { .where = address, .class = CLASS_FUTEX };
 
 	key.device = bpf_get_current_pid_tgid() >> 32;
-	return number_of(&key, 0, 0, false);
+	return number_of(&key, 0, peer, false);
+}
+
+static __always_inline u64 futex(u64 address)
+{
+	return futex_with(address, 0);
 }
 
 static __always_inline u64 read_time(u64 address, bool *there)
@@ -809,6 +830,13 @@ int BPF_PROG(call_ends, struct pt_regs *regs, long result)
 		if (result >= 0)
 			setting(tid, state->argument[0], 2, state->argument[1]);
 		break;
+	case CALL_FUTEX:
+		/* A part of the library's call. */
+		if (state->library) {
+			state->object = 0;
+			return 0;
+		}
+		/* fall through */
 	default:
 		if (shed >= WAITING_CALLS && !state->waited) {
 			state->object = 0;
@@ -823,6 +851,13 @@ int BPF_PROG(call_ends, struct pt_regs *regs, long result)
 		(number & 0x3ff) | (u64)(state->op & 0x3ff) << 10 | duration << 20);
 	state->object = 0;
 	return 0;
+}
+
+/* What the task that runs is about: the lock before the word on which the lock waits. */
+static __always_inline u64 about(const struct call_state *state)
+{
+	return !state ? 0 : state->library ? state->library_object :
+	       state->number ? state->object : 0;
 }
 
 static __always_inline u64 named(struct task_struct *task, u64 cpu)
@@ -857,7 +892,7 @@ int BPF_PROG(switched, bool preempt, struct task_struct *prev, struct task_struc
 		state->waited = 1;
 	emit(EVENT_SWITCH, tid, left | prev_prio << 32 | next_prio << 48,
 	     (u32)next->pid | (u64)prev->tgid << 32,
-	     state && state->number ? state->object : 0);
+	     about(state));
 	return 0;
 }
 
@@ -867,10 +902,10 @@ int BPF_PROG(waking, struct task_struct *task)
 	u32 tid = current_tid();
 	struct here *cpu = here();
 	struct call_state *state = context_of(cpu) ? NULL : state_of(tid);
-	bool in_call = state && state->number;
+	u16 number = !state ? 0 : state->library ? futex_call + 1 : state->number;
 
 	emit_at(cpu, bpf_ktime_get_ns(), EVENT_WAKING, tid, named(task, task_cpu(task)),
-		in_call ? state->number : 0, in_call ? state->object : 0);
+		number, about(state));
 	return 0;
 }
 
@@ -938,5 +973,94 @@ SEC("tp_btf/task_rename")
 int BPF_PROG(renamed, struct task_struct *task, const char *comm)
 {
 	name(task, comm);
+	return 0;
+}
+
+static __always_inline u32 user_word(u64 address)
+{
+	u32 word = 0;
+
+	if (bpf_probe_read_user(&word, sizeof(word), (void *)address))
+		problem(FAULT);
+	return word;
+}
+
+/* Whether a mutex that its owner may lock again is locked more than once. */
+static __always_inline bool is_locked_again(u64 mutex)
+{
+	return (user_word(mutex + 16) & KINDS) == RECURSIVE && user_word(mutex + 4) > 1;
+}
+
+static __always_inline u64 mutex(u64 address)
+{
+	return futex_with(address, user_word(address + 16) & INHERITS ? 2 : 0);
+}
+
+/*
+ * A call of a library of locks: without a system call if nothing has to wait. The layouts are
+ * glibc's: of a mutex the lock, the count at 4, the kind at 16; of a barrier the tasks at 8.
+ */
+SEC("uprobe")
+int library_begins(struct pt_regs *regs)
+{
+	u32 tid = current_tid();
+	struct call_state *state = state_of(tid);
+	u64 address = PT_REGS_PARM1(regs);
+	u16 op = bpf_get_attach_cookie(regs);
+
+	if (!state || empty_calls || shed >= NO_CALLS)
+		return 0;
+	/* One that did not return was left by a jump or a cancellation. */
+	state->library = 0;
+	if (op == LIBRARY_UNLOCK && is_locked_again(address))
+		return 0;
+	if (op == LIBRARY_LOCK || op == LIBRARY_UNLOCK)
+		state->library_object = mutex(address);
+	else if (op == LIBRARY_ARRIVE)
+		state->library_object = futex_with(address, user_word(address + 8));
+	else
+		state->library_object = futex(address);
+	if (op == LIBRARY_WAIT)
+		emit(EVENT_MEMBER, tid, state->library_object, mutex(PT_REGS_PARM2(regs)),
+		     16ULL << 32);
+	state->library_address = address;
+	state->waited = 0;
+	state->library_entered = bpf_ktime_get_ns();
+	state->library = op;
+	return 0;
+}
+
+SEC("uretprobe")
+int library_ends(struct pt_regs *regs)
+{
+	u32 tid = current_tid();
+	struct call_state *state = state_of(tid);
+	u64 now, cookie = bpf_get_attach_cookie(regs), op = cookie & 0xffff;
+	int result = PT_REGS_RC(regs);
+
+	if (!state || state->library != op)
+		return 0;
+	state->library = 0;
+	if (shed >= WAITING_CALLS && !state->waited)
+		return problem(SHED_CALLS), 0;
+	if (result && cookie & MAY_FAIL) {
+		if (op != LIBRARY_WAIT)
+			return 0;
+		op = 9; /* FUTEX_WAIT_BITSET: it slept, and none woke it */
+	}
+	if (op == LIBRARY_LOCK && is_locked_again(state->library_address))
+		return 0;
+	now = bpf_ktime_get_ns();
+	emit_at(here(), now, EVENT_CALL, tid, state->library_object, -(long)result,
+		(futex_call & 0x3ff) | op << 10 | (now - state->library_entered) << 20);
+	return 0;
+}
+
+/* Its requests are no calls: what they do is not recorded, and counted. */
+SEC("tp_btf/io_uring_submit_req")
+int io_uring_submit_req(void *arguments)
+{
+	if (state_of(current_tid()))
+		problem(IO_URING);
 	return 0;
 }

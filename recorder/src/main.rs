@@ -7,6 +7,7 @@ mod calls;
 mod command;
 mod error;
 mod light;
+mod locks;
 mod log;
 mod machine;
 mod probe;
@@ -61,6 +62,10 @@ struct Arguments {
     /// the shell, run once a second, that succeeds
     #[arg(long, value_name = "SIGNAL|COMMAND", requires = "snapshot")]
     when: Option<String>,
+    /// The calls of the C library's locks, too: they make no system call if nothing has to wait. Each
+    /// costs microseconds
+    #[arg(long)]
+    uprobes: bool,
     /// Write program-N instead of the names of tasks
     #[arg(long)]
     hide_names: bool,
@@ -114,6 +119,7 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
     let wanted = Wanted {
         scope: scope(arguments)?,
         places: arguments.places,
+        locks: arguments.uprobes,
         empty_calls: arguments.empty_calls,
         canary: arguments.canary,
     };
@@ -139,7 +145,7 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
     let mut trigger = arguments.when.as_deref().map(Trigger::new).transpose()?;
     let mut command = Command::hold(&arguments.command)?;
     probe.attach()?;
-    let overhead = calibration::overhead(&before, &probe)?;
+    let overhead = calibration::overhead(&before, &probe, arguments.uprobes)?;
     if arguments.calibrate {
         calibrations.extend(calibrator::run(true, |pid| probe.trace(pid))?);
     }

@@ -2,14 +2,16 @@
 
 use crate::calls;
 use crate::error::Error;
+use crate::locks;
 use crate::log::{Log, by_name};
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{
-    Link, Map, MapCore, MapFlags, Object, ObjectBuilder, RingBuffer, RingBufferBuilder,
+    Link, Map, MapCore, MapFlags, Object, ObjectBuilder, RingBuffer, RingBufferBuilder, UprobeOpts,
 };
 use recording::{Counts, Event};
 use std::cell::RefCell;
+use std::ffi::OsStr;
 use std::fs;
 use std::mem;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -19,7 +21,7 @@ use std::rc::Rc;
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.bpf.o"));
 
 /// What is not resolved, in the order of the program's `enum unresolved`.
-const PROBLEMS: [&str; 7] = [
+const PROBLEMS: [&str; 8] = [
     "calls about a descriptor that was not open",
     "calls of 32-bit tasks, which are not recorded",
     "tasks beyond the recorder's table, whose calls are not recorded",
@@ -27,6 +29,7 @@ const PROBLEMS: [&str; 7] = [
     "arguments of calls that could not be read",
     "entries of polls that were left out to stay within the budget",
     "calls that did not wait and were left out to stay within the budget",
+    "requests of io_uring, of which only the submitting calls are recorded",
 ];
 
 /// The name of events that the kernel did not hand over, among the lost ones.
@@ -35,9 +38,12 @@ const MISSED: &str = "missed";
 /// The kernel's description of its types.
 const TYPES: &str = "/sys/kernel/btf/vmlinux";
 
-/// The interrupt vectors whose tracepoints some kernels have.
-const OPTIONAL: [&str; 5] =
-    ["local_timer_", "reschedule_", "call_function_", "irq_work_", "irq_handler_"];
+/// What only some kernels have tracepoints for.
+const OPTIONAL: [&str; 6] =
+    ["local_timer_", "reschedule_", "call_function_", "irq_work_", "irq_handler_", "io_uring_"];
+
+/// The programs on the calls of the C library's locks.
+const LIBRARY: [&str; 2] = ["library_begins", "library_ends"];
 
 /// The counters at the beginning of what a CPU has, in numbers of 8 bytes.
 const COUNTERS: usize = 16 + 16 + 8;
@@ -61,6 +67,8 @@ pub struct Wanted {
     pub scope: Scope,
     /// The most tasks that are traced at a time: a power of two.
     pub places: u32,
+    /// The calls of the C library's locks are recorded.
+    pub locks: bool,
     /// Programs of calls that return at once.
     pub empty_calls: bool,
     /// Every such waking is dropped behind the counters' back; 0 is none.
@@ -119,6 +127,10 @@ impl Probe {
                 name if name.ends_with(".rodata.empty") => {
                     value[..4].copy_from_slice(&u32::from(wanted.empty_calls).to_ne_bytes());
                 }
+                name if name.ends_with(".rodata.futex") => {
+                    let number = u32::try_from(libc::SYS_futex).unwrap_or(0);
+                    value[..4].copy_from_slice(&number.to_ne_bytes());
+                }
                 name if name.ends_with(".rodata.tasks") => {
                     value[..4].copy_from_slice(&(wanted.places - 1).to_ne_bytes());
                 }
@@ -135,6 +147,9 @@ impl Probe {
                 let named = format!("\0btf_trace_{name}\0");
                 program.set_autoload(contains(&types, named.as_bytes()));
             }
+            if LIBRARY.contains(&name.as_str()) {
+                program.set_autoload(wanted.locks);
+            }
         }
         Ok(Probe { object: object.load().map_err(failed)?, links: Vec::new(), ids: Vec::new() })
     }
@@ -144,15 +159,25 @@ impl Probe {
     /// # Errors
     /// [`Error::Missing`] if the kernel has not all the tracepoints.
     pub fn attach(&mut self) -> Result<(), Error> {
+        let is_on_a_tracepoint = |name: &OsStr| !LIBRARY.iter().any(|library| name == *library);
         for program in self.object.progs_mut().filter(|program| program.autoload()) {
-            let link = program.attach().map_err(|error| {
-                Error::Missing(format!(
-                    "{} cannot be attached: {error:#}",
-                    program.name().display()
-                ))
-            })?;
-            self.ids.extend(link.info().ok().map(|info| info.prog_id));
-            self.links.push(link);
+            if is_on_a_tracepoint(program.name()) {
+                let attached = program.attach();
+                keep(&mut self.links, &mut self.ids, program.name(), attached)?;
+            }
+        }
+        // An end before its beginning, so that none is without.
+        for name in LIBRARY.iter().rev() {
+            let program = self.object.progs_mut().find(|program| program.name() == *name);
+            let Some(program) = program.filter(|program| program.autoload()) else { continue };
+            for place in locks::places()? {
+                let retprobe = *name == "library_ends";
+                let options =
+                    UprobeOpts { cookie: place.cookie, retprobe, ..UprobeOpts::default() };
+                let attached =
+                    program.attach_uprobe_with_opts(-1, &place.file, place.offset, options);
+                keep(&mut self.links, &mut self.ids, program.name(), attached)?;
+            }
         }
         Ok(())
     }
@@ -330,6 +355,25 @@ impl Buffer {
 #[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
 fn unreadable(error: libbpf_rs::Error) -> Error {
     Error::Internal(format!("the buffer cannot be read: {error:#}"))
+}
+
+/// Keeps the link of a program that was attached.
+fn keep(
+    links: &mut Vec<Link>,
+    ids: &mut Vec<u32>,
+    name: &OsStr,
+    attached: libbpf_rs::Result<Link>,
+) -> Result<(), Error> {
+    let link = attached.map_err(|error| {
+        Error::Missing(format!("{} cannot be attached: {error:#}", name.display()))
+    })?;
+    if let Ok(info) = link.info()
+        && !ids.contains(&info.prog_id)
+    {
+        ids.push(info.prog_id);
+    }
+    links.push(link);
+    Ok(())
 }
 
 /// The task of a place in the table.

@@ -4,6 +4,8 @@
 //! These tests need root and BPF; without, they say that they were skipped. They run one after
 //! another, in one process, which is also the program with known operations.
 
+#[path = "truth/locks.rs"]
+mod locks;
 #[path = "truth/measured.rs"]
 mod measured;
 #[path = "truth/operations.rs"]
@@ -29,10 +31,12 @@ const RECORDER: &str = env!("CARGO_BIN_EXE_schedlab-recorder");
 /// What must hold, and how it is tried in a folder.
 type Test = (&'static str, fn(&Path));
 
-const TESTS: [Test; 15] = [
+const TESTS: [Test; 17] = [
     ("known operations are recorded, each about its object", known_operations),
+    ("calls of locks are recorded, also those that nothing waits for", locks::known_locks),
     ("a thread that execs is the same task under another number", exec_in_a_thread),
     ("calls of 32-bit programs are counted", calls_of_32_bits),
+    ("requests of io_uring are counted", requests_of_io_uring),
     ("perf counts the same switches, wakeups and migrations", witness::same_as_perf),
     ("a dropped event is noticed", a_dropped_event_is_noticed),
     ("a killed recorder leaves a readable file and no probe", killed),
@@ -50,7 +54,9 @@ const TESTS: [Test; 15] = [
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
         Some("operations") => operations::run(),
+        Some("locks") => operations::locks(),
         Some("exec") => operations::exec_in_a_thread(),
+        Some("io_uring") => println!("{}", operations::io_uring()),
         Some("32-bit") => println!("{}", operations::calls_of_32_bits()),
         _ => return test(),
     }
@@ -234,6 +240,17 @@ fn calls_of_32_bits(folder: &Path) {
     let unresolved = &read.counts().unresolved;
     let counted = unresolved.iter().find(|(what, _)| what.contains("32-bit"));
     assert_eq!(counted.map(|(_, count)| *count), Some(times::CALLS_32_BIT), "{unresolved:?}");
+}
+
+fn requests_of_io_uring(folder: &Path) {
+    let (read, said) = record(&folder.join("io_uring.rec"), &[], &[&this(), "io_uring"]);
+    if said.trim() != "true" {
+        println!("      skipped: this kernel has no io_uring for this user");
+        return;
+    }
+    let unresolved = &read.counts().unresolved;
+    let counted = unresolved.iter().find(|(what, _)| what.contains("io_uring"));
+    assert_eq!(counted.map(|(_, count)| *count), Some(times::REQUESTS), "{unresolved:?}");
 }
 
 fn a_dropped_event_is_noticed(folder: &Path) {

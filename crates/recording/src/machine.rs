@@ -43,6 +43,9 @@ pub struct Overhead {
     pub call_ns_q3: f64,
     /// The number of batches.
     pub batches: u32,
+    /// The same of one recorded call of the C library's locks, if they are recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lock_ns: Option<f64>,
 }
 
 /// The command with and without the recorder: what of the second is how much of the first. Pairs of

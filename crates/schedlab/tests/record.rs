@@ -159,6 +159,7 @@ fn what_only_the_recorder_can_do_does_not_fall_back() {
         "--hide-names",
         "--paths",
         "--cgroup=a",
+        "--uprobes",
         "--calibrate",
         "--light-run=2",
     ];

@@ -55,6 +55,10 @@ pub struct Record {
     /// the shell that succeeds; it runs once a second
     #[arg(long, value_name = "SIGNAL|COMMAND", requires = "snapshot")]
     when: Option<String>,
+    /// The calls of the C library's locks, too: they make no system call if nothing has to wait. Each
+    /// costs microseconds
+    #[arg(long)]
+    uprobes: bool,
     /// Write program-N instead of the names of tasks
     #[arg(long)]
     hide_names: bool,
@@ -119,6 +123,7 @@ impl Record {
             ("--snapshot", self.snapshot.is_some()),
             ("--hide-names", self.hide_names),
             ("--paths", self.paths),
+            ("--uprobes", self.uprobes),
             ("--calibrate", self.calibrate),
             ("--light-run", self.light_run.is_some()),
         ];
@@ -140,6 +145,7 @@ impl Record {
             when: self.when.clone(),
             hide_names: self.hide_names,
             paths: self.paths,
+            uprobes: self.uprobes,
             calibrate: self.calibrate,
             light_run: self.light_run,
         };

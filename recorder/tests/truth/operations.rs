@@ -22,6 +22,17 @@ pub mod times {
     pub const CALLS_32_BIT: u64 = 3;
     pub const TIMER_SETS: u64 = 2;
     pub const SLEEPS: u64 = 2;
+    /// Unlike what the C library itself does.
+    pub const LOCKS: u64 = 25;
+    pub const TRIES: u64 = 2;
+    pub const LOCKED_TWICE: u64 = 17;
+    pub const LOCKS_INHERITING: u64 = 13;
+    pub const SIGNALS: u64 = 4;
+    pub const BROADCASTS: u64 = 3;
+    pub const WAITS_IN_VAIN: u64 = 2;
+    pub const REQUESTS: u64 = 6;
+    /// Of two threads.
+    pub const MEETINGS: u64 = 3;
 }
 
 /// Does them.
@@ -217,4 +228,101 @@ fn sure(result: c_int) -> c_int {
 /// The numbers of calls, as recordings have them.
 pub fn number(call: c_long) -> u16 {
     u16::try_from(call).expect("a call's number")
+}
+
+/// Locks that nobody else has, and two threads that meet at a barrier. Of a condition no thread hears.
+pub fn locks() {
+    // SAFETY: all pointers are to values that live and do not move; zeros are values of them.
+    unsafe {
+        let mut mutex = libc::PTHREAD_MUTEX_INITIALIZER;
+        let at = &raw mut mutex;
+        for _ in 0..times::LOCKS {
+            libc::pthread_mutex_lock(at);
+            libc::pthread_mutex_unlock(at);
+        }
+        for _ in 0..times::TRIES {
+            assert_eq!(libc::pthread_mutex_trylock(at), 0);
+            // One that does not succeed.
+            assert_eq!(libc::pthread_mutex_trylock(at), libc::EBUSY);
+            libc::pthread_mutex_unlock(at);
+        }
+        let mut attributes: libc::pthread_mutexattr_t = mem::zeroed();
+        libc::pthread_mutexattr_init(&raw mut attributes);
+        libc::pthread_mutexattr_settype(&raw mut attributes, libc::PTHREAD_MUTEX_RECURSIVE);
+        let mut twice: libc::pthread_mutex_t = mem::zeroed();
+        libc::pthread_mutex_init(&raw mut twice, &raw const attributes);
+        for _ in 0..times::LOCKED_TWICE {
+            libc::pthread_mutex_lock(&raw mut twice);
+            libc::pthread_mutex_lock(&raw mut twice);
+            libc::pthread_mutex_unlock(&raw mut twice);
+            libc::pthread_mutex_unlock(&raw mut twice);
+        }
+        libc::pthread_mutexattr_init(&raw mut attributes);
+        libc::pthread_mutexattr_setprotocol(&raw mut attributes, libc::PTHREAD_PRIO_INHERIT);
+        let mut inherits: libc::pthread_mutex_t = mem::zeroed();
+        libc::pthread_mutex_init(&raw mut inherits, &raw const attributes);
+        for _ in 0..times::LOCKS_INHERITING {
+            libc::pthread_mutex_lock(&raw mut inherits);
+            libc::pthread_mutex_unlock(&raw mut inherits);
+        }
+        let mut condition = libc::PTHREAD_COND_INITIALIZER;
+        for _ in 0..times::SIGNALS {
+            libc::pthread_cond_signal(&raw mut condition);
+        }
+        for _ in 0..times::BROADCASTS {
+            libc::pthread_cond_broadcast(&raw mut condition);
+        }
+        for _ in 0..times::WAITS_IN_VAIN {
+            let mut until: libc::timespec = mem::zeroed();
+            libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut until);
+            until.tv_nsec = (until.tv_nsec + 2_000_000) % 1_000_000_000;
+            libc::pthread_mutex_lock(at);
+            let waited = libc::pthread_cond_timedwait(&raw mut condition, at, &raw const until);
+            assert_eq!(waited, libc::ETIMEDOUT);
+            libc::pthread_mutex_unlock(at);
+        }
+        let mut barrier: libc::pthread_barrier_t = mem::zeroed();
+        libc::pthread_barrier_init(&raw mut barrier, ptr::null(), 2);
+        let at = &raw mut barrier as usize;
+        let meet = move || {
+            for _ in 0..times::MEETINGS {
+                libc::pthread_barrier_wait(at as *mut libc::pthread_barrier_t);
+            }
+        };
+        let other = std::thread::spawn(meet);
+        meet();
+        other.join().expect("the other thread ends");
+    }
+}
+
+/// Requests that do nothing, through io_uring. Whether this kernel takes them.
+pub fn io_uring() -> bool {
+    const ENTRIES: usize = 8;
+    const FETCH: u32 = 1;
+    // SAFETY: the layouts are the kernel's: of `io_uring_params` 120 bytes, with the offsets of the
+    // ring's parts from byte 40 on; of an entry 64 bytes, of which zeros are a request of nothing.
+    unsafe {
+        let mut parameters = [0_u32; 30];
+        let ring = libc::syscall(libc::SYS_io_uring_setup, ENTRIES, parameters.as_mut_ptr());
+        if ring < 0 {
+            return false;
+        }
+        let map = |size: usize, at: libc::off_t| {
+            let (both, shared) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
+            libc::mmap(ptr::null_mut(), size, both, shared, ring as c_int, at)
+        };
+        let queue = map(4096, 0).cast::<u8>();
+        assert!(
+            map(64 * ENTRIES, 0x1000_0000) != libc::MAP_FAILED && queue != libc::MAP_FAILED.cast()
+        );
+        let part = |which: usize| queue.add(parameters[10 + which] as usize).cast::<u32>();
+        let (tail, array) = (part(1), part(6));
+        for entry in 0..times::REQUESTS {
+            array.add(entry as usize).write_volatile(entry as u32);
+        }
+        tail.write_volatile(times::REQUESTS as u32);
+        let none = ptr::null::<c_void>();
+        let (count, enter) = (times::REQUESTS, libc::SYS_io_uring_enter);
+        libc::syscall(enter, ring, count, count, FETCH, none, 0) == count as c_long
+    }
 }

@@ -10,7 +10,7 @@ mod settings;
 use super::error::{Place, Problem};
 use super::record::{self, Current, NamedTask, Record, Sched};
 use super::recorder::{Lost, Recorder};
-use ::recording::{Counts, Damage, Event, Machine, Outcome, Reader, What};
+use ::recording::{Counts, Damage, Event, Machine, Outcome, Reader, What, lock};
 use calls::{Calls, Ended};
 use schedsim::trace::{CallKind, PrevState, WakeContext};
 use schedsim::{CpuId, Nanos};
@@ -36,10 +36,12 @@ pub(super) fn read(file: impl Read, recorder: &mut Recorder<'_>) -> Result<(), (
     }
     recorder.report.measured = measured::lines(&machine);
     let cost = machine.overhead.map_or(Nanos::ZERO, |overhead| cost_of(overhead.call_ns));
+    let locks = machine.overhead.and_then(|overhead| overhead.lock_ns);
     let mut reading = Reading {
         recorder,
         calls,
         cost,
+        lock_cost: locks.map_or(cost, cost_of),
         names: HashMap::new(),
         counts: BTreeMap::new(),
         settings: Settings::default(),
@@ -72,6 +74,8 @@ struct Reading<'r, 'a> {
     calls: Calls,
     /// What recording a call took.
     cost: Nanos,
+    /// What recording a call of the C library's locks took.
+    lock_cost: Nanos,
     /// The name of each task, filled up with zeros.
     names: HashMap<u32, [u8; 16]>,
     settings: Settings,
@@ -187,12 +191,13 @@ impl Reading<'_, '_> {
         self.recorder.report.count_cause();
         let Some(since) = self.recorder.since(ended.entered) else { return };
         ended.since = since;
+        let recording = if ended.op >= lock::LOCK { self.lock_cost } else { self.cost };
         let returned = self.calls.end(&ended, |pid| self.recorder.task_of(pid));
         self.recorder.call(
             event.time,
             cpu,
             ended.tid,
-            CallKind::Ends { since, returned, recording: self.cost },
+            CallKind::Ends { since, returned, recording },
         );
     }
 

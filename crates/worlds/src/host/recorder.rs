@@ -50,6 +50,8 @@ pub struct Request {
     pub hide_names: bool,
     /// The paths of open files are written.
     pub paths: bool,
+    /// The calls of the C library's locks are recorded.
+    pub uprobes: bool,
     /// The costs of operations are measured first.
     pub calibrate: bool,
     /// How often the command runs first, without the recorder and with it.
@@ -79,6 +81,7 @@ impl Request {
         add("when", &self.when);
         options.extend(self.hide_names.then(|| "--hide-names".into()));
         options.extend(self.paths.then(|| "--paths".into()));
+        options.extend(self.uprobes.then(|| "--uprobes".into()));
         options.extend(self.calibrate.then(|| "--calibrate".into()));
         options.extend(self.light_run.map(|count| format!("--light-run={count}").into()));
         options

@@ -11,6 +11,9 @@ pub(super) fn lines(machine: &Machine) -> Vec<String> {
             of.call_ns, of.call_ns_q1, of.call_ns_q3, of.batches
         ));
     }
+    if let Some(lock_ns) = machine.overhead.and_then(|of| of.lock_ns) {
+        lines.push(format!("recording a call of a lock takes {lock_ns:.0} ns, taken off"));
+    }
     if let Some(light) = machine.light {
         let [wall, cpu, own] = [light.wall, light.cpu, light.own_cpu].map(|ratio| {
             let Ratio { median, low, high } = ratio;
@@ -63,6 +66,7 @@ mod tests {
                 call_ns_q1: 410.0,
                 call_ns_q3: 440.0,
                 batches: 32,
+                lock_ns: None,
             }),
             light: Some(LightRun {
                 pairs: 6,
