@@ -32,6 +32,7 @@
 //! then on.
 
 mod catalogue;
+mod critical_path;
 pub(crate) mod deadlines;
 mod fairness;
 mod follow;
@@ -50,6 +51,7 @@ mod value;
 mod wake_graph;
 
 pub use catalogue::{CATALOGUE, Metric};
+pub use critical_path::{CriticalPath, Doing, Piece, shares};
 pub use deadlines::TaskDeadlines;
 pub use fairness::FairnessSummary;
 pub use histogram::{Bucket, Histogram};
