@@ -16,7 +16,10 @@ mod shared;
 
 pub use attributes::{Attributes, Membership, Slice, TaskClass};
 pub use cgroup::{Bandwidth, Cgroup};
-pub use costs::{CostEstimator, Costs, Estimate, LONGEST_SWITCH, USUAL_SWITCH};
+pub use costs::{
+    CallCost, CallCostEstimator, CallEstimates, CostEstimator, Costs, Estimate, LONGEST_SWITCH,
+    USUAL_SWITCH, Unknown,
+};
 pub(crate) use model::Population;
 pub use model::{
     After, Bin, Bursts, Class, Distribution, Kind, Model, Priorities, RunLength, Stream, Unix1990,
@@ -31,8 +34,8 @@ pub use phases::{
     TimerPhase,
 };
 pub use replay::{
-    EdgeCounts, Explained, Recorded, ReplayBuilder, ReplayOptions, ReplayReport, TaskMatch,
-    UntilEnded,
+    EdgeCounts, Explained, KernelWork, Recorded, ReplayBuilder, ReplayOptions, ReplayReport,
+    TaskMatch, UntilEnded,
 };
 pub use reservation::{Reservation, Schedulability, reservable};
 pub(crate) use script::Words;

@@ -161,12 +161,13 @@ impl Reading<'_, '_> {
         self.recorder.report.count_cause();
         let Some(since) = self.recorder.since(ended.entered) else { return };
         ended.since = since;
+        let kind = u32::from(ended.number) << 16 | u32::from(ended.op);
         let returned = self.calls.end(&ended, |pid| self.recorder.task_of(pid));
         self.recorder.call(
             event.time,
             cpu,
             ended.tid,
-            CallKind::Ends { since, returned, recording: self.cost },
+            CallKind::Ends { since, call: kind, returned, recording: self.cost },
         );
     }
 

@@ -97,6 +97,17 @@ pub struct ReplayBuilder {
     within: Option<(TaskId, u32)>,
     edges: Vec<calls::Edge>,
     shared: Shared,
+    kernel_work: KernelWork,
+}
+
+/// What the scheduler's work in a task's calls takes, in the mean: it is taken off the task's own
+/// work, because the engine charges it again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct KernelWork {
+    /// In each call that blocks.
+    pub block: Nanos,
+    /// For each task that is woken.
+    pub wake: Nanos,
 }
 
 /// A CPU of the recorded machine.
@@ -179,6 +190,11 @@ impl ReplayBuilder {
         self.shared = shared;
     }
 
+    /// Takes the scheduler's work in calls off the runs of tasks.
+    pub fn take_off(&mut self, work: KernelWork) {
+        self.kernel_work = work;
+    }
+
     /// The workload of the recording, and what is uncertain about it.
     ///
     /// Its tasks have the recording's ids. Tasks that have no place in `recorded.tasks` get an
@@ -193,7 +209,7 @@ impl ReplayBuilder {
         self.tasks.resize_with(self.tasks.len().max(recorded.tasks.len()), Task::default);
         let shared = std::mem::take(&mut self.shared);
         let doubted = self.doubt_pipes(&shared);
-        let program = assemble::Program { shared, doubted };
+        let program = assemble::Program { shared, doubted, kernel_work: self.kernel_work };
         assemble::assemble(self.tasks, program, &self.options, recorded, self.report)
     }
 

@@ -6,7 +6,9 @@ use program::Error;
 use results::counted;
 use schedsim::metrics::Metrics;
 use schedsim::trace::Observer;
-use schedsim::workload::{self, CostEstimator, ReplayBuilder, ReplayOptions, UntilEnded};
+use schedsim::workload::{
+    self, CallCostEstimator, CostEstimator, ReplayBuilder, ReplayOptions, UntilEnded,
+};
 use schedsim::{Machine, Nanos, Time};
 use std::fmt::Write;
 use std::path::Path;
@@ -28,7 +30,8 @@ impl Recorded {
         let program = replay == ReplayOf::Program;
         let mut builder = ReplayBuilder::new(ReplayOptions { program, ..Default::default() });
         let mut costs = CostEstimator::new();
-        let mut recording = read(path, options(), vec![&mut builder, &mut costs])?;
+        let mut calls = CallCostEstimator::new(program);
+        let mut recording = read(path, options(), vec![&mut builder, &mut costs, &mut calls])?;
         let costs = costs.finish();
         let machine = Machine {
             cpus: recording.cpus,
@@ -38,6 +41,9 @@ impl Recorded {
             wake_cost: given.wake.unwrap_or(costs.wake_cost()),
             ..Machine::ideal(recording.cpus)
         };
+        let calls = calls.finish(machine.switch_cost);
+        let machine = Machine { calls: calls.costs(), ..machine };
+        builder.take_off(calls.kernel_work());
         builder.share(std::mem::take(&mut recording.objects));
         let end = Time(recording.duration.0);
         let (workload, replay) = builder.finish(workload::Recorded {
@@ -57,6 +63,7 @@ impl Recorded {
             workload,
             replay,
             costs,
+            calls,
             machine,
             mips: given.mips,
             summary,
@@ -134,6 +141,14 @@ impl Recorded {
             );
         }
         text += "\n";
+        let _ = writeln!(text, "In calls, {}", self.calls);
+        if report.kernel_time > Nanos::ZERO {
+            let _ = writeln!(
+                text,
+                "{} of CPU time are taken off: blocking and waking took it",
+                report.kernel_time
+            );
+        }
         if report.recording_time > Nanos::ZERO {
             let _ = writeln!(
                 text,

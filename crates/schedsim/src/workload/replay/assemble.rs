@@ -6,7 +6,7 @@ use super::log::{Deed, Did};
 use super::report::EdgeCounts;
 use super::task::{Ending, Task};
 use super::verdict::{Sure, Verdict, Verdicts};
-use super::{Recorded, ReplayOptions, ReplayReport, TaskMatch, kernel_threads};
+use super::{KernelWork, Recorded, ReplayOptions, ReplayReport, TaskMatch, kernel_threads};
 use crate::trace::TaskInfo;
 use crate::workload::{
     Action, Affinity, Attributes, Operation, Script, Shared, Start, TaskSpec, Workload,
@@ -18,6 +18,7 @@ pub(super) struct Program {
     pub shared: Shared,
     /// Pipes that explain nothing.
     pub doubted: Vec<bool>,
+    pub kernel_work: KernelWork,
 }
 
 /// Writes the scripts.
@@ -35,7 +36,7 @@ pub(super) fn assemble(
         Nanos(recorded.end.0.saturating_mul(u64::from(recorded.cpus))),
     );
     let cpu_sets = options.affinities.iter().map(|(_, set)| set.clone()).collect();
-    let Program { mut shared, doubted } = program;
+    let Program { mut shared, doubted, kernel_work } = program;
     let forked: Vec<bool> = tasks.iter().map(|task| task.start == Start::Forked).collect();
     let is_program = report.operations > 0;
     let groups = Groups::arrange(&mut shared.groups, &forked);
@@ -62,6 +63,8 @@ pub(super) fn assemble(
             has_run: false,
             switch_cost: recorded.switch_cost,
             owed: recorded.switch_cost,
+            kernel_work,
+            owed_to_kernel: Nanos::ZERO,
             verdicts: &verdicts,
             groups: &groups,
             timed: task.calls.timed,
@@ -119,6 +122,10 @@ struct Writer<'a> {
     /// The time of switches to subtract from later runs. A run that is shorter than a switch
     /// cannot have contained a complete one.
     owed: Nanos,
+    kernel_work: KernelWork,
+    /// The kernel's work in calls to subtract from this run and later ones. It is a mean: what a run
+    /// has less of it, another one has more.
+    owed_to_kernel: Nanos,
     verdicts: &'a Verdicts,
     groups: &'a Groups,
     /// Sleeps that are known to last for a time.
@@ -137,6 +144,15 @@ impl Writer<'_> {
         let paid = run.min(self.owed);
         self.owed -= paid;
         self.report.switch_time += paid;
+        let run = run - paid;
+        self.owed_to_kernel += match deed {
+            Deed::Slept { .. } | Deed::Explained { slept: true } => self.kernel_work.block,
+            Deed::Woke { .. } | Deed::Explained { slept: false } => self.kernel_work.wake,
+            Deed::Ran { .. } | Deed::Forked(_) | Deed::Called { .. } => Nanos::ZERO,
+        };
+        let paid = run.min(self.owed_to_kernel);
+        self.owed_to_kernel -= paid;
+        self.report.kernel_time += paid;
         self.run += run - paid;
     }
 

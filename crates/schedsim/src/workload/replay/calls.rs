@@ -34,7 +34,7 @@ impl ReplayBuilder {
         let Call { time, cpu, task, kind } = *call;
         match kind {
             CallKind::Within(object) => self.within = Some((task, object)),
-            CallKind::Ends { since, returned, recording } if self.meet(task) => {
+            CallKind::Ends { since, returned, recording, .. } if self.meet(task) => {
                 self.is_on_if_new(cpu, task, time);
                 let state = &mut self.tasks[task.index()];
                 state.charge(time);

@@ -39,6 +39,8 @@ pub struct ReplayReport {
     pub uncertain_run: Nanos,
     /// CPU time taken off the recorded runs for the switches in them.
     pub switch_time: Nanos,
+    /// CPU time taken off the recorded runs for blocking and waking in them.
+    pub kernel_time: Nanos,
     /// CPU time taken off the recorded runs for the recording of calls.
     pub recording_time: Nanos,
     /// Operations on shared objects, from the calls of the recording.
