@@ -255,6 +255,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     fn exit(&mut self, cpu: CpuId, task: TaskId) -> Off {
         self.depart(cpu, task);
         self.disinherit(task);
+        self.load.ended(task);
         self.trace.push(self.now(), cpu, EventKind::SchedProcessExit { task });
         if self.sync.counts_tasks() {
             self.ended(task, cpu);

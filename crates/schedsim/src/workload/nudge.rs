@@ -43,6 +43,11 @@ impl Nudge {
         Nudge { seed }
     }
 
+    /// What seeds it.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
     /// `machine` with varied costs.
     pub fn machine(&self, machine: &Machine) -> Machine {
         let mut random = Random::new(self.seed);

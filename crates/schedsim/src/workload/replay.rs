@@ -34,13 +34,14 @@ mod calls;
 mod groups;
 mod kernel_threads;
 mod log;
+mod outside;
 mod report;
 mod sleeps;
 mod task;
 mod until_ended;
 mod verdict;
 
-pub use report::{EdgeCounts, Explained, ReplayReport};
+pub use report::{EdgeCounts, Explained, Outside, ReplayReport};
 pub use until_ended::UntilEnded;
 
 use super::{Shared, Start, Workload};
@@ -57,6 +58,21 @@ pub struct ReplayOptions {
     pub affinities: Vec<(TaskMatch, CpuSet)>,
     /// Use the calls of the recording, if it has any: replay the program, not the schedule.
     pub program: bool,
+    /// What becomes of the tasks that are not of the program, if the recording's calls show which
+    /// these are.
+    pub background: BackgroundOf,
+}
+
+/// What becomes of tasks beside a recorded program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum BackgroundOf {
+    /// They do what they did.
+    #[default]
+    Recorded,
+    /// They are drawn anew in each run, as stationary processes.
+    Fitted,
+    /// They are left out.
+    Nothing,
 }
 
 /// Matches tasks of a recording.

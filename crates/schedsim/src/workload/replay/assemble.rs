@@ -3,15 +3,18 @@
 use super::calls;
 use super::groups::Groups;
 use super::log::{Deed, Did};
+use super::outside;
 use super::report::EdgeCounts;
 use super::task::{Ending, Task};
 use super::verdict::{Sure, Verdict, Verdicts};
-use super::{KernelWork, Recorded, ReplayOptions, ReplayReport, TaskMatch, kernel_threads};
+use super::{
+    BackgroundOf, KernelWork, Recorded, ReplayOptions, ReplayReport, TaskMatch, kernel_threads,
+};
 use crate::trace::TaskInfo;
 use crate::workload::{
-    Action, Affinity, Attributes, Operation, Script, Shared, Start, TaskSpec, Workload,
+    Action, Affinity, Attributes, NoiseClass, Operation, Script, Shared, Start, TaskSpec, Workload,
 };
-use crate::{CpuId, CpuSet, Nanos, TaskId};
+use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 
 /// The objects of a program.
 pub(super) struct Program {
@@ -20,6 +23,9 @@ pub(super) struct Program {
     pub doubted: Vec<bool>,
     pub kernel_work: KernelWork,
 }
+
+/// A background load ends at the latest after this many times the length of the recording.
+const MOST_TIMES: u64 = 64;
 
 /// Writes the scripts.
 pub(super) fn assemble(
@@ -35,6 +41,11 @@ pub(super) fn assemble(
         recorded.tasks,
         Nanos(recorded.end.0.saturating_mul(u64::from(recorded.cpus))),
     );
+    let outside = match options.background {
+        BackgroundOf::Recorded => Vec::new(),
+        _ => outside::classes(&tasks, recorded.tasks, &verdicts),
+    };
+    let outside = |task: TaskId| outside.get(task.index()).copied().flatten();
     let cpu_sets = options.affinities.iter().map(|(_, set)| set.clone()).collect();
     let Program { mut shared, doubted, kernel_work } = program;
     let forked: Vec<bool> = tasks.iter().map(|task| task.start == Start::Forked).collect();
@@ -49,6 +60,23 @@ pub(super) fn assemble(
     for ((index, task), ending) in tasks.into_iter().enumerate().zip(endings) {
         let nameless = || TaskInfo { name: String::new(), pid: 0, tgid: 0, prio: 120 };
         let info = recorded.tasks.get(index).cloned().unwrap_or_else(nameless);
+        if let Some(class) = outside(TaskId(index as u32)) {
+            let (id, costs) = (TaskId(index as u32), (recorded.switch_cost, kernel_work));
+            let noise = outside::noise(id, class, &task, costs, Nanos(recorded.end.0));
+            report.outside.add(id, class, &task);
+            let noise = noise.filter(|_| options.background == BackgroundOf::Fitted);
+            workload.tasks.push(TaskSpec {
+                attributes: Attributes::default(),
+                cpu: task.first_cpu.unwrap_or(CpuId(0)),
+                // Nobody forks it.
+                start: if noise.is_some() { Start::At(Time::ZERO) } else { Start::Forked },
+                affinity: affinity(&info, options, recorded.cpus),
+                info,
+                script: Script::new(),
+            });
+            workload.background.noise.extend(noise);
+            continue;
+        }
         let affinity = affinity(&info, options, recorded.cpus);
         report.pinned += u64::from(matches!(affinity, Affinity::Pinned(_)));
         report.restricted += u64::from(matches!(affinity, Affinity::Set(_)));
@@ -67,6 +95,7 @@ pub(super) fn assemble(
             owed_to_kernel: Nanos::ZERO,
             verdicts: &verdicts,
             groups: &groups,
+            outside: &outside,
             timed: task.calls.timed,
             traced: task.calls.traced,
             report: &mut report,
@@ -89,6 +118,10 @@ pub(super) fn assemble(
             script,
         });
     }
+    // What the program waits for may never come, and then nothing of it ends.
+    workload.background.awaited = report.ended.clone();
+    let times = if report.ended.is_empty() { 1 } else { MOST_TIMES };
+    workload.background.until = Time(recorded.end.0.saturating_mul(times));
     report.bursts = workload.bursts();
     report.demand = workload.demand();
     report.script_bytes = workload.script_bytes();
@@ -128,6 +161,7 @@ struct Writer<'a> {
     owed_to_kernel: Nanos,
     verdicts: &'a Verdicts,
     groups: &'a Groups,
+    outside: &'a dyn Fn(TaskId) -> Option<NoiseClass>,
     /// Sleeps that are known to last for a time.
     timed: u64,
     /// Whether its calls were recorded.
@@ -176,10 +210,12 @@ impl Writer<'_> {
                 self.owed = self.switch_cost;
             }
             Deed::Woke { task, kind } => {
-                if self.verdicts.of(self.id, task, kind).dependency {
+                let is_drawn = (self.outside)(task).is_some();
+                if !is_drawn && self.verdicts.of(self.id, task, kind).dependency {
                     self.step(Action::Wake(task));
                 }
             }
+            Deed::Forked(task) if (self.outside)(task).is_some() => {}
             Deed::Forked(task) => self.step(Action::Fork(task)),
             Deed::Slept { waker, kind, pause } => {
                 let verdict = if waker == TaskId::NONE {
