@@ -455,9 +455,10 @@ impl<'w> Checks<'w> {
         let late = self.nudge.map_or(Nanos::ZERO, |nudge| nudge.latest_start());
         for task in self.workload.ids() {
             let spec = &self.workload.tasks[task.index()];
-            let pauses_first = spec.script.steps().next().is_some_and(|step| {
-                step.run == Nanos::ZERO && matches!(step.then, Action::Sleep(_) | Action::Wait)
-            });
+            let pauses_first = self.workload.background.has(task)
+                || spec.script.steps().next().is_some_and(|step| {
+                    step.run == Nanos::ZERO && matches!(step.then, Action::Sleep(_) | Action::Wait)
+                });
             match (self.tasks[task.index()], spec.start) {
                 (Phase::Waiting, _)
                     if self.conservation.is_lost(task, self.now)
@@ -488,6 +489,9 @@ impl<'w> Checks<'w> {
     /// A task that has ended did all work of its script; no task did more.
     fn expect_scripts_done(&mut self) {
         for task in self.workload.ids() {
+            if self.workload.background.has(task) {
+                continue; // what it does is drawn
+            }
             let (useful, demand) =
                 (self.accounts.useful(task), self.workload.tasks[task.index()].script.demand());
             let dead = self.tasks[task.index()] == Phase::Dead;

@@ -5,6 +5,7 @@
 //! next event (ties in order of CPU number). The order is total, so a seed determines the trace.
 
 mod by_name;
+mod call_costs;
 mod cpu_times;
 mod cpus;
 mod epolls;
@@ -32,6 +33,7 @@ use crate::policy::{Context, Policy};
 use crate::seat::{self, Breach, Ended, Seat, TaskState};
 use crate::trace::Sink;
 use crate::{CpuId, Machine, Nanos, Random, TaskId, Ticks, Time};
+use call_costs::CallWork;
 use cpu_times::CpuTimes;
 use cpus::Cpu;
 use rates::Rates;
@@ -127,6 +129,8 @@ struct Engine<'w, P, S> {
     locks: Vec<Time>,
     /// The distance between two ticks that matter, if any does.
     tick: Option<Nanos>,
+    /// What blocking and waking cost, if anything.
+    call_work: Option<Box<CallWork>>,
     /// Whether the machine has costs beyond switches, migrations and leaving idle.
     costs_are_special: bool,
     slowdown: Slowdown,
@@ -162,7 +166,9 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
             costs_are_special: machine.queue_cost.is_some()
                 || machine.lock_hold > Nanos::ZERO
                 || interrupts
+                || !machine.calls.are_free()
                 || !rates.are_even(),
+            call_work: CallWork::new(&machine.calls),
             slowdown: Slowdown::new(machine, policy.migrates()),
             rates,
             seat: Seat::with_context(policy, cx),

@@ -18,7 +18,8 @@ pub mod trace;
 pub mod workload;
 
 pub use machine::{
-    CpuSet, Distance, Machine, MigrationCosts, Place, QueueCost, Sharing, Slows, Ticks, Topology,
+    CallCosts, CpuSet, Distance, Machine, MigrationCosts, Place, QueueCost, Sharing, Slows, Spread,
+    Ticks, Topology,
 };
 pub use phases::{Nanos, Time, admission};
 pub use random::Random;

@@ -1,11 +1,13 @@
 //! The machine: its CPUs, its scheduling costs, and its topology. [`Ticks`] are its kernel's ticks.
 
+mod call_costs;
 mod cpu_set;
 mod queue_cost;
 mod ticks;
 mod topology;
 
 use crate::{CpuId, Nanos, Time};
+pub use call_costs::{CallCosts, Spread};
 pub use cpu_set::CpuSet;
 pub use queue_cost::QueueCost;
 pub use ticks::Ticks;
@@ -40,6 +42,8 @@ pub struct Machine {
     /// How long a timer interrupt that wakes a task interrupts the task of its CPU, which then
     /// continues. Part of the slice.
     pub timer_cost: Nanos,
+    /// What blocking and waking take of the task that does it.
+    pub calls: CallCosts,
     /// The costs of memory shared between CPUs.
     pub sharing: Sharing,
     /// The cost of the insert and the pop of each dispatch; nothing by default. The CPU that
@@ -99,6 +103,7 @@ impl Machine {
             wake_cost: Nanos::ZERO,
             interruption: Nanos::ZERO,
             timer_cost: Nanos::ZERO,
+            calls: CallCosts::default(),
             sharing: Sharing::default(),
             queue_cost: None,
             lock_hold: Nanos::ZERO,

@@ -172,6 +172,8 @@ pub enum OverheadKind {
     Queue,
     /// Working slower than on the fastest CPU: this one is slow, or a busy thread shares its core.
     Slow,
+    /// Blocking, and waking others: the kernel's work in the task's calls.
+    Calls,
 }
 
 impl OverheadKind {
@@ -179,12 +181,13 @@ impl OverheadKind {
     pub const ALL: &'static [OverheadKind] = OverheadKind::VARIANTS;
 
     /// The kinds that are costs of scheduling.
-    pub const OF_SCHEDULING: [OverheadKind; 5] = [
+    pub const OF_SCHEDULING: [OverheadKind; 6] = [
         OverheadKind::Switch,
         OverheadKind::Migration,
         OverheadKind::IdleExit,
         OverheadKind::Sharing,
         OverheadKind::Queue,
+        OverheadKind::Calls,
     ];
 
     /// Its name in reports.
@@ -196,6 +199,7 @@ impl OverheadKind {
             OverheadKind::Sharing => "shared memory",
             OverheadKind::Queue => "ready queue",
             OverheadKind::Slow => "slow CPU",
+            OverheadKind::Calls => "blocking and waking",
         }
     }
 }

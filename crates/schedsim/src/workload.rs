@@ -1,6 +1,7 @@
 //! Workloads: tasks, their affinity, and their scripts.
 
 mod attributes;
+mod background;
 mod beside;
 mod cgroup;
 mod compile;
@@ -15,8 +16,13 @@ mod setting;
 mod shared;
 
 pub use attributes::{Attributes, Membership, Slice, TaskClass};
+pub(crate) use background::Noises;
+pub use background::{Background, Noise, NoiseClass};
 pub use cgroup::{Bandwidth, Cgroup};
-pub use costs::{CostEstimator, Costs, Estimate, LONGEST_SWITCH, USUAL_SWITCH};
+pub use costs::{
+    CallCost, CallCostEstimator, CallEstimates, CostEstimator, Costs, Estimate, LONGEST_SWITCH,
+    USUAL_SWITCH, Unknown,
+};
 pub(crate) use model::Population;
 pub use model::{
     After, Bin, Bursts, Class, Distribution, Kind, Model, Priorities, RunLength, Stream, Unix1990,
@@ -31,8 +37,8 @@ pub use phases::{
     TimerPhase,
 };
 pub use replay::{
-    EdgeCounts, Explained, Recorded, ReplayBuilder, ReplayOptions, ReplayReport, TaskMatch,
-    UntilEnded,
+    BackgroundOf, EdgeCounts, Explained, KernelWork, Outside, Recorded, ReplayBuilder,
+    ReplayOptions, ReplayReport, TaskMatch, UntilEnded,
 };
 pub use reservation::{Reservation, Schedulability, reservable};
 pub(crate) use script::Words;
@@ -59,6 +65,8 @@ pub struct Workload {
     pub reservations: Vec<Option<Reservation>>,
     /// The objects of the scripts' [`Operation`]s.
     pub shared: Shared,
+    /// The tasks beside the program, which are drawn anew in each run; they have no scripts.
+    pub background: Background,
 }
 
 /// One task of a workload.

@@ -12,7 +12,8 @@ use program::{Error, print, write_whole};
 use results::{Align, Metric, Results, Row, SubjectKind, Table, World, quantity, registered};
 use schedsim::metrics::{CATALOGUE, Histogram, Metrics, ObjectGraph, Summary, WakeGraph};
 use schedsim::workload::{
-    CostEstimator, Costs, Recorded, ReplayBuilder, ReplayOptions, ReplayReport,
+    CallCostEstimator, CallEstimates, CostEstimator, Costs, Recorded, ReplayBuilder, ReplayOptions,
+    ReplayReport,
 };
 use schedsim::{Nanos, TaskId, Time};
 use std::ffi::OsString;
@@ -55,6 +56,9 @@ pub struct Inspect {
     output: Option<PathBuf>,
 }
 
+/// The kinds of system calls whose cost is shown.
+const MOST_CALLS: usize = 5;
+
 /// The result of one pass over a recording.
 struct Inspection {
     recording: Recording,
@@ -62,6 +66,7 @@ struct Inspection {
     graph: WakeGraph,
     objects: ObjectGraph,
     costs: Costs,
+    calls: CallEstimates,
     replay: ReplayReport,
 }
 
@@ -91,15 +96,18 @@ impl Inspect {
             (Metrics::new(0), WakeGraph::new(), CostEstimator::new());
         let options = Options { allow_lost: self.allow_lost, ..Options::default() };
         let mut objects = ObjectGraph::new();
+        let mut calls = CallCostEstimator::new(true);
         let mut builder =
             ReplayBuilder::new(ReplayOptions { program: true, ..ReplayOptions::default() });
         let mut recording = read_with_progress(
             path,
             options,
-            vec![&mut metrics, &mut graph, &mut objects, &mut costs, &mut builder],
+            vec![&mut metrics, &mut graph, &mut objects, &mut costs, &mut calls, &mut builder],
         )?;
         let end = Time(recording.duration.0);
         let (summary, costs) = (metrics.finish(end), costs.finish());
+        let calls = calls.finish(costs.switch_cost());
+        builder.take_off(calls.kernel_work());
         builder.share(std::mem::take(&mut recording.objects));
         let (_, replay) = builder.finish(Recorded {
             tasks: &recording.tasks,
@@ -107,7 +115,7 @@ impl Inspect {
             end,
             switch_cost: costs.switch_cost(),
         });
-        let inspection = Inspection { recording, summary, graph, objects, costs, replay };
+        let inspection = Inspection { recording, summary, graph, objects, costs, calls, replay };
         let results = Results::new(self.rows(&inspection));
         self.format.print(&results, || self.text(&inspection))
     }
@@ -193,6 +201,7 @@ impl Inspect {
             costs
         );
 
+        text += &inspection.costs_of_calls();
         text += "\nTasks by CPU time\n\n";
         let columns = ["CPU time", "bursts", "run delay", "wakeups", "dispatches", "migrations"]
             .map(|title| (title, Align::Right));
@@ -317,6 +326,25 @@ impl Inspect {
 }
 
 impl Inspection {
+    /// What blocking, waking, and calls that do neither take; empty without calls.
+    fn costs_of_calls(&self) -> String {
+        if self.recording.report.causes == 0 {
+            return String::new();
+        }
+        let mut text = format!("In calls, {}\n", self.calls);
+        let own: Vec<String> = self
+            .calls
+            .own
+            .iter()
+            .take(MOST_CALLS)
+            .map(|(call, cost)| format!("number {}: {cost}", call >> 16))
+            .collect();
+        if !own.is_empty() {
+            let _ = writeln!(text, "System calls that neither block nor wake: {}", own.join("; "));
+        }
+        text
+    }
+
     /// The shares of explained wake-ups and of tokens, if the recording has calls.
     fn shares(&self) -> Option<(f64, f64)> {
         self.replay.wakeups.shares().filter(|_| self.recording.report.causes > 0)

@@ -40,6 +40,7 @@ use schedlab_runner::class::Class;
 use schedsim::admission::Seed;
 use schedsim::policy::PolicySpec;
 use schedsim::trace::Observer;
+use schedsim::workload::BackgroundOf;
 use schedsim::{Machine, Nanos};
 use std::ffi::OsString;
 use std::path::Path;
@@ -260,6 +261,9 @@ struct CommonArguments {
     /// What of a recording with calls is replayed
     #[arg(long, value_enum, default_value_t)]
     replay: ReplayOf,
+    /// Leave out what ran beside the recorded program: kernel threads and other programs
+    #[arg(long)]
+    without_background: bool,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -267,7 +271,9 @@ struct CommonArguments {
 
 impl CommonArguments {
     fn reading(&self) -> Reading {
-        Reading { allow_lost: self.allow_lost, replay: self.replay }
+        let background =
+            if self.without_background { BackgroundOf::Nothing } else { BackgroundOf::Fitted };
+        Reading { allow_lost: self.allow_lost, replay: self.replay, background }
     }
 }
 

@@ -21,7 +21,7 @@ use formats::import::Recording;
 use formats::trace_file::{Header, Task};
 use formats::workload::ClosedWorkload;
 use schedsim::metrics::Summary;
-use schedsim::workload::{Costs, ReplayReport, Workload};
+use schedsim::workload::{BackgroundOf, CallEstimates, Costs, ReplayReport, Workload};
 use schedsim::{Machine, Nanos, TaskId, Time};
 use std::fmt::Display;
 
@@ -38,6 +38,10 @@ pub struct Recorded {
     pub replay: ReplayReport,
     /// The costs of scheduling on the recorded machine, as far as the events show them.
     pub costs: Costs,
+    /// What blocking and waking take, as far as its calls show it.
+    pub calls: CallEstimates,
+    /// What became of the tasks beside the program.
+    pub background: BackgroundOf,
     /// The machine of its replay: the recorded CPUs, with the estimated or given costs.
     pub machine: Machine,
     /// The speed of its CPUs in million instructions per second, if operations on ready queues are
@@ -114,6 +118,8 @@ pub struct Reading {
     pub allow_lost: bool,
     /// What is replayed.
     pub replay: ReplayOf,
+    /// What becomes of the tasks beside a recorded program.
+    pub background: BackgroundOf,
 }
 
 /// What is replayed of a recording with calls. Other recordings have only a schedule.

@@ -9,7 +9,7 @@ use ::recording::{
     Class, Counts, End, Event as Recorded, Machine, What, Writer, lock, member, read, socket,
 };
 use schedsim::trace::{
-    Call, CallKind, Event, EventKind, Observer, PrevState, TaskInfo, WakeContext,
+    Call, CallKind, Event, EventKind, Observer, OverheadKind, PrevState, TaskInfo, WakeContext,
 };
 use schedsim::workload::{
     Affinity, Late, Operation, Shared, SocketKind, TaskClass, Until, Watched, Workload,
@@ -34,9 +34,20 @@ pub struct RecordingWriter<'w, W: Write> {
     running: Vec<TaskId>,
     /// By task: the call in which it is.
     calls: Vec<Option<InCall>>,
+    /// Calls that have done all, and may still have to pay for what they woke.
+    ending: Vec<Ending>,
     events: Vec<Recorded>,
     counts: BTreeMap<String, u64>,
     failure: Option<io::Error>,
+}
+
+/// The end of a call.
+#[derive(Clone, Copy)]
+struct Ending {
+    end: Time,
+    cpu: CpuId,
+    task: TaskId,
+    what: What,
 }
 
 #[derive(Clone, Copy)]
@@ -74,6 +85,7 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
             timers: shared.timers.iter().map(|timer| timer.origin).collect(),
             running: vec![TaskId::NONE; usize::from(cpus)],
             calls: vec![None; tasks.len()],
+            ending: Vec::new(),
             events: Vec::new(),
             counts: BTreeMap::new(),
             failure: None,
@@ -125,6 +137,7 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
     /// # Errors
     /// If it could not be written.
     pub fn finish(mut self) -> io::Result<W> {
+        self.end_until(Time::NEVER);
         self.hand_over();
         let counts =
             Counts { emitted: self.counts.clone(), written: self.counts, ..Counts::default() };
@@ -136,6 +149,33 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
     }
 
     fn emit(&mut self, time: Time, cpu: CpuId, context: u8, tid: u32, what: What) {
+        if !self.ending.is_empty() {
+            self.end_until(time);
+        }
+        self.write(time, cpu, context, tid, what);
+    }
+
+    /// Writes the ends of calls up to `time`, in order.
+    fn end_until(&mut self, time: Time) {
+        self.ending.sort_by_key(|ending| ending.end);
+        let due = self.ending.partition_point(|ending| ending.end <= time);
+        for Ending { end, cpu, task, what } in self.ending.drain(..due).collect::<Vec<_>>() {
+            self.write(end, cpu, 0, tid(task), what);
+        }
+    }
+
+    /// The call that `task` has just ended lasts longer: the scheduler works in it.
+    fn lasts_longer(&mut self, task: TaskId, now: Time, by: Nanos) {
+        let ended = self.call_of(task).is_none();
+        let ending = self.ending.iter_mut().rev().find(|of| of.task == task && of.end == now);
+        if let (true, Some(Ending { end, what: What::Call { duration, .. }, .. })) = (ended, ending)
+        {
+            *end = *end + by;
+            *duration = duration.saturating_add(by.0);
+        }
+    }
+
+    fn write(&mut self, time: Time, cpu: CpuId, context: u8, tid: u32, what: What) {
         *self.counts.entry(what.name().to_string()).or_default() += 1;
         self.events.push(Recorded { time: clock(time), cpu: cpu.0, context, tid, what });
         if self.events.len() >= 4096 {
@@ -227,8 +267,13 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
             | EventKind::SchedPiSetprio { .. }
             | EventKind::ContentionBegin { .. }
             | EventKind::JobRelease { .. }
-            | EventKind::JobComplete { .. }
-            | EventKind::Overhead { .. } => {}
+            | EventKind::JobComplete { .. } => {}
+            EventKind::Overhead {
+                task,
+                kind: OverheadKind::Calls | OverheadKind::Switch,
+                spent,
+            } => self.lasts_longer(task, time, spent),
+            EventKind::Overhead { .. } => {}
         }
     }
 
@@ -366,7 +411,7 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
         };
         let duration = time.since(call.begun).0;
         let what = What::Call { object, result, number: number(call.operation), op, duration };
-        self.emit(time, cpu, 0, tid(task), what);
+        self.ending.push(Ending { end: time, cpu, task, what });
     }
 
     /// The number of the object that a call is about; 0 if it is about none.

@@ -192,12 +192,13 @@ impl Reading<'_, '_> {
         let Some(since) = self.recorder.since(ended.entered) else { return };
         ended.since = since;
         let recording = if ended.op >= lock::LOCK { self.lock_cost } else { self.cost };
+        let kind = u32::from(ended.number) << 16 | u32::from(ended.op);
         let returned = self.calls.end(&ended, |pid| self.recorder.task_of(pid));
         self.recorder.call(
             event.time,
             cpu,
             ended.tid,
-            CallKind::Ends { since, returned, recording },
+            CallKind::Ends { since, call: kind, returned, recording },
         );
     }
 

@@ -1,5 +1,6 @@
 //! The events of a CPU: dispatch, switch, tick, end of a burst or slice.
 
+use super::call_costs::Leaving;
 use super::sharing::{lost, part};
 use super::step::{Done, Off};
 use super::{Engine, NOBODY};
@@ -124,6 +125,9 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     #[inline(always)]
     fn act(&mut self, cpu: CpuId, task: TaskId) {
         let off = match self.tasks[task.index()].then {
+            _ if self.costs_are_special && self.call_work.is_some() => {
+                return self.act_in_full(cpu, task);
+            }
             Action::Sleep(pause) => self.sleep(task, pause),
             Action::Exit => self.exit(cpu, task),
             _ => return self.act_in_full(cpu, task),
@@ -135,6 +139,9 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     /// As [`act`](Self::act), for tasks that may do more than sleep and end.
     #[inline(never)]
     fn act_in_full(&mut self, cpu: CpuId, task: TaskId) {
+        if let Leaving::As(off) = self.tasks[task.index()].leaving {
+            return self.leave_now(cpu, task, off);
+        }
         loop {
             match self.tasks[task.index()].then {
                 Action::Continue => {}
@@ -172,6 +179,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             self.next_step(task);
             if self.costs_are_special {
                 self.resume_late(cpu, task);
+                self.pay_for_wakings(cpu, task);
             }
             if self.tasks[task.index()].work > Nanos::ZERO
                 || self.cpus[cpu.index()].run_from > self.now()
@@ -182,7 +190,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     }
 
     #[inline(always)]
-    fn calls(&mut self, cpu: CpuId, task: TaskId, kind: CallKind) {
+    pub(super) fn calls(&mut self, cpu: CpuId, task: TaskId, kind: CallKind) {
         self.trace.call(Call { time: self.seat.cx().now, cpu, task, kind });
     }
 
@@ -203,12 +211,12 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             // It is about to act, or is acting now. Whether it continues is not known yet.
             self.kept[cpu.index()] = self.kept[cpu.index()].max(now) + cost;
         } else {
-            self.pause(cpu, task, cost);
+            self.pause(cpu, task, cost, OverheadKind::Switch);
         }
     }
 
     /// The task of `cpu` continues `cost` later.
-    fn pause(&mut self, cpu: CpuId, task: TaskId, cost: Nanos) {
+    pub(super) fn pause(&mut self, cpu: CpuId, task: TaskId, cost: Nanos, kind: OverheadKind) {
         let now = self.now();
         let state = &mut self.cpus[cpu.index()];
         let from = state.run_from.max(now);
@@ -218,11 +226,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         if state.resched_at < Time::NEVER {
             state.resched_at = state.resched_at.max(state.run_from);
         }
-        self.trace.push(
-            self.now(),
-            cpu,
-            EventKind::Overhead { task, kind: OverheadKind::Switch, spent },
-        );
+        self.trace.push(self.now(), cpu, EventKind::Overhead { task, kind, spent });
         self.plan(cpu);
     }
 
@@ -232,7 +236,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         let kept = self.kept.get(cpu.index()).map_or(Nanos::ZERO, |until| until.since(self.now()));
         if kept > Nanos::ZERO {
             self.kept[cpu.index()] = Time::ZERO;
-            self.pause(cpu, task, kept);
+            self.pause(cpu, task, kept, OverheadKind::Switch);
         }
     }
 
@@ -251,6 +255,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     fn exit(&mut self, cpu: CpuId, task: TaskId) -> Off {
         self.depart(cpu, task);
         self.disinherit(task);
+        self.load.ended(task);
         self.trace.push(self.now(), cpu, EventKind::SchedProcessExit { task });
         if self.sync.counts_tasks() {
             self.ended(task, cpu);
@@ -260,6 +265,13 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
 
     /// The running task leaves the CPU and is not runnable.
     fn leave(&mut self, cpu: CpuId, task: TaskId, off: Off) {
+        if !(self.costs_are_special && self.pays_before_it_leaves(cpu, task, off)) {
+            self.leave_now(cpu, task, off);
+        }
+    }
+
+    fn leave_now(&mut self, cpu: CpuId, task: TaskId, off: Off) {
+        self.tasks[task.index()].leaving = Leaving::No;
         let prev_state = self.retire(cpu, task, off);
         self.dispatch(cpu, prev_state);
     }

@@ -1,7 +1,9 @@
 //! The engine's source of tasks: scripts known in advance, or a model that is drawn during the run.
 
 use super::Options;
-use crate::workload::{Action, Jitter, Model, Nudge, Population, Shared, Start, Words, Workload};
+use crate::workload::{
+    Action, Jitter, Model, Noises, Nudge, Population, Shared, Start, Words, Workload,
+};
 use crate::{Nanos, TaskId, Time};
 
 /// The input of a simulation. A `&Workload` and a `&Model` convert into it.
@@ -44,6 +46,8 @@ pub struct Scripts<'w> {
     /// The scripts of its tasks, which are read more often than the rest.
     words: Vec<Words<'w>>,
     jitter: Option<Jitter>,
+    /// The tasks without scripts that are drawn, if there are any.
+    noises: Option<Box<Noises<'w>>>,
 }
 
 impl Scripts<'_> {
@@ -61,6 +65,7 @@ impl<'w> Load<'w> {
                 Load::Scripts(Scripts {
                     workload,
                     words,
+                    noises: Noises::of(workload, nudge),
                     jitter: nudge.map(|nudge| Jitter::new(nudge, workload, options.until)),
                 })
             }
@@ -73,13 +78,14 @@ impl<'w> Load<'w> {
     #[inline(always)]
     pub fn next_step(&mut self, task: TaskId, cursor: &mut u32, then: &mut Action) -> Nanos {
         match self {
-            Load::Scripts(Scripts { words, jitter, .. }) => {
-                let step = words[task.index()].next(cursor);
-                *then = step.map_or(Action::Exit, |step| step.then);
-                let run = step.map_or(Nanos::ZERO, |step| step.run);
+            Load::Scripts(Scripts { words, jitter, noises, .. }) => {
+                let Some(step) = words[task.index()].next(cursor) else {
+                    return beyond_script(noises, task, then);
+                };
+                *then = step.then;
                 match jitter {
-                    None => run,
-                    Some(jitter) => jitter.step(task, run, then),
+                    None => step.run,
+                    Some(jitter) => jitter.step(task, step.run, then),
                 }
             }
             Load::Drawn(population) => {
@@ -90,6 +96,14 @@ impl<'w> Load<'w> {
                 }
                 burst
             }
+        }
+    }
+
+    /// A task has ended.
+    #[inline(always)]
+    pub fn ended(&mut self, task: TaskId) {
+        if let Load::Scripts(Scripts { noises: Some(noises), .. }) = self {
+            noises.ended(task);
         }
     }
 
@@ -123,4 +137,11 @@ impl<'w> Load<'w> {
             Load::Drawn(_) => format!("task {}", task.0),
         }
     }
+}
+
+/// A task whose script is over ends; one that has none may be drawn.
+#[cold]
+fn beyond_script(noises: &mut Option<Box<Noises<'_>>>, task: TaskId, then: &mut Action) -> Nanos {
+    *then = Action::Exit;
+    noises.as_mut().map_or(Nanos::ZERO, |noises| noises.next_step(task, then))
 }

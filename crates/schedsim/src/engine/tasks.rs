@@ -1,5 +1,6 @@
 //! Creation and wakeup of tasks.
 
+use super::call_costs::Leaving;
 use super::cpus::CpuState;
 use super::sharing::part;
 use super::source::Load;
@@ -37,6 +38,8 @@ pub struct Task {
     pub has_run: bool,
     /// Whether the current step has not run yet.
     pub is_fresh: bool,
+    /// Whether it has still to leave its CPU.
+    pub leaving: Leaving,
 }
 
 const _: () = assert!(size_of::<Task>() == 64);
@@ -55,6 +58,7 @@ impl Task {
         waits: false,
         has_run: false,
         is_fresh: false,
+        leaving: Leaving::No,
     };
 
     /// CPU time until the step is done.
@@ -182,12 +186,18 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     #[inline]
     pub(super) fn wake(&mut self, task: TaskId, waker: Option<CpuId>) {
         self.events += 1;
+        if self.costs_are_special {
+            self.end_call_of_one_who_stays(task);
+        }
         self.next_step(task);
         self.make_ready(task, Wake { new: false, waker });
     }
 
     #[inline(always)]
     pub(super) fn make_ready(&mut self, task: TaskId, wake: Wake) {
+        if self.costs_are_special && self.stays(task) {
+            return;
+        }
         let last = self.seat.cx().task(task).cpu;
         let target = self.seat.select_cpu(task, wake);
         let kind = match wake {
@@ -206,6 +216,9 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             let timer =
                 if self.interrupted == NOBODY { Nanos::ZERO } else { self.machine().timer_cost };
             self.interrupt(last, timer, self.machine().interruption);
+            if let Wake { new: false, waker: Some(waker) } = wake {
+                self.charge_waking(waker, target);
+            }
         }
     }
 

@@ -122,9 +122,7 @@ impl CriticalPath {
             _ => None,
         };
         let longest = steps.windows(3).filter_map(wait).max_by_key(|(length, ..)| *length);
-        longest.map_or(Vec::new(), |(_, begin, runs)| {
-            self.walk(task, runs.place, runs.time, begin)
-        })
+        longest.map_or(Vec::new(), |(_, begin, runs)| self.walk(task, runs.place, runs.time, begin))
     }
 
     /// Backwards from `end`, where the task enters the step at `place`.
@@ -251,7 +249,7 @@ impl Observer for CriticalPath {
 
     fn call(&mut self, call: &Call) {
         match call.kind {
-            CallKind::Within(object) => self.within = Some((call.task, object)),
+            CallKind::Within { object, .. } => self.within = Some((call.task, object)),
             CallKind::Ends { .. } if call.task != TaskId::NONE => {
                 if call.task.index() >= self.steps.len() {
                     self.steps.resize_with(call.task.index() + 1, Vec::new);

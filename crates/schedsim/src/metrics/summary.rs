@@ -58,7 +58,7 @@ pub struct Totals {
     pub wakeups_without_waking: u64,
     /// `overhead` events.
     pub overheads: u64,
-    pub(super) overhead: [Nanos; 6],
+    pub(super) overhead: [Nanos; OverheadKind::ALL.len()],
 }
 
 impl Totals {

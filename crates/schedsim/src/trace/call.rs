@@ -43,6 +43,8 @@ pub enum CallKind {
     Ends {
         /// When it began.
         since: Time,
+        /// Which call it was: its number, and what it was called for in the lower 16 bits.
+        call: u32,
         /// What it did.
         returned: Returned,
         /// The CPU time that recording it took, which is not the task's.

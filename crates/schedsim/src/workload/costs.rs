@@ -1,5 +1,9 @@
 //! Estimates the scheduling costs of a recorded machine from its events.
 
+mod calls;
+
+pub use calls::{CallCost, CallCostEstimator, CallEstimates, Unknown};
+
 use crate::metrics::Histogram;
 use crate::trace::{Event, EventKind, Observer, PrevState};
 use crate::{CpuId, Nanos, TaskId, Time};
@@ -288,12 +292,17 @@ impl Task {
 impl Estimate {
     /// A percentile of `samples`, with a 95 % interval by the normal approximation of the binomial.
     fn of_percentile(samples: &Histogram, percent: f64) -> Estimate {
+        Estimate::of_percentile_within(samples, percent, 196.0)
+    }
+
+    /// The same with an interval of `width` hundredths of a standard deviation to each side.
+    fn of_percentile_within(samples: &Histogram, percent: f64, width: f64) -> Estimate {
         let count = samples.count();
         let Some(value) = samples.percentile(percent).filter(|_| count >= ENOUGH) else {
             return Estimate { samples: count, ..Estimate::default() };
         };
         let share = percent / 100.0;
-        let spread = 196.0 * (share * (1.0 - share) / count as f64).sqrt();
+        let spread = width * (share * (1.0 - share) / count as f64).sqrt();
         let at = |percent: f64| samples.percentile(percent.clamp(0.0, 100.0)).unwrap_or(value);
         Estimate {
             value: Some(value),

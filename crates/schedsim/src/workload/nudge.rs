@@ -15,7 +15,8 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 ///
 /// | what | by how much |
 /// |---|---|
-/// | each cost of the machine: switch, migration, leaving idle, waking, interrupts | ±2 % |
+/// | each cost of the machine: switch, migration, leaving idle, waking, interrupts, blocking | ±2 % |
+/// | which of its possible values each blocking and waking costs | drawn anew |
 /// | each CPU burst; none of tasks with a reservation, which a longer one would overrun | ±2 % |
 /// | all CPU bursts together: the speed of the CPUs | ±0.5 % |
 /// | each sleep (timer slack) and each request to a device | ±2 %, sleeps 50 us at most |
@@ -42,6 +43,11 @@ impl Nudge {
         Nudge { seed }
     }
 
+    /// What seeds it.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
     /// `machine` with varied costs.
     pub fn machine(&self, machine: &Machine) -> Machine {
         let mut random = Random::new(self.seed);
@@ -61,6 +67,14 @@ impl Nudge {
         }
         if let Some(ticks) = &mut machine.ticks {
             ticks.first.0 = ticks.first.0.saturating_add(random.below(ticks.period.0.max(1)));
+        }
+        if !machine.calls.are_free() {
+            let calls = &mut machine.calls;
+            for spread in [&mut calls.block, &mut calls.wake_here, &mut calls.wake_away] {
+                let by = 1.0 + SHARE * signed(random.bits());
+                spread.each(|cost| scaled(cost, by));
+            }
+            calls.seed = random.bits();
         }
         machine
     }

@@ -38,6 +38,7 @@ mod futexes;
 mod groups;
 mod kernel_threads;
 mod log;
+mod outside;
 mod report;
 mod settings;
 mod sleeps;
@@ -45,7 +46,7 @@ mod task;
 mod until_ended;
 mod verdict;
 
-pub use report::{EdgeCounts, Explained, ReplayReport};
+pub use report::{EdgeCounts, Explained, Outside, ReplayReport};
 pub use until_ended::UntilEnded;
 
 use super::{Shared, Start, Workload};
@@ -63,6 +64,21 @@ pub struct ReplayOptions {
     pub affinities: Vec<(TaskMatch, CpuSet)>,
     /// Use the calls of the recording, if it has any: replay the program, not the schedule.
     pub program: bool,
+    /// What becomes of the tasks that are not of the program, if the recording's calls show which
+    /// these are.
+    pub background: BackgroundOf,
+}
+
+/// What becomes of tasks beside a recorded program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum BackgroundOf {
+    /// They do what they did.
+    #[default]
+    Recorded,
+    /// They are drawn anew in each run, as stationary processes.
+    Fitted,
+    /// They are left out.
+    Nothing,
 }
 
 /// Matches tasks of a recording.
@@ -107,6 +123,17 @@ pub struct ReplayBuilder {
     /// By device: the sleeps for it.
     requests: BTreeMap<u32, Vec<files::Request>>,
     shared: Shared,
+    kernel_work: KernelWork,
+}
+
+/// What the scheduler's work in a task's calls takes, in the mean: it is taken off the task's own
+/// work, because the engine charges it again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct KernelWork {
+    /// In each call that blocks.
+    pub block: Nanos,
+    /// For each task that is woken.
+    pub wake: Nanos,
 }
 
 /// A CPU of the recorded machine.
@@ -189,6 +216,11 @@ impl ReplayBuilder {
         self.shared = shared;
     }
 
+    /// Takes the scheduler's work in calls off the runs of tasks.
+    pub fn take_off(&mut self, work: KernelWork) {
+        self.kernel_work = work;
+    }
+
     /// The workload of the recording, and what is uncertain about it.
     ///
     /// Its tasks have the recording's ids. Tasks that have no place in `recorded.tasks` get an
@@ -204,7 +236,7 @@ impl ReplayBuilder {
         let mut shared = std::mem::take(&mut self.shared);
         self.count_channels(&mut shared);
         let doubted = self.doubt(&shared, recorded.tasks);
-        let program = assemble::Program { shared, doubted };
+        let program = assemble::Program { shared, doubted, kernel_work: self.kernel_work };
         assemble::assemble(self.tasks, program, &self.options, recorded, self.report)
     }
 

@@ -6,7 +6,9 @@ use program::Error;
 use results::counted;
 use schedsim::metrics::Metrics;
 use schedsim::trace::Observer;
-use schedsim::workload::{self, CostEstimator, ReplayBuilder, ReplayOptions, UntilEnded};
+use schedsim::workload::{
+    self, BackgroundOf, CallCostEstimator, CostEstimator, ReplayBuilder, ReplayOptions, UntilEnded,
+};
 use schedsim::{Machine, Nanos, Time};
 use std::fmt::Write;
 use std::path::Path;
@@ -23,12 +25,14 @@ impl Recorded {
         given: CostOverrides,
         read: impl Fn(&Path, Options, Vec<&mut dyn Observer>) -> Result<Recording, Error>,
     ) -> Result<Recorded, Error> {
-        let Reading { allow_lost, replay } = reading;
+        let Reading { allow_lost, replay, background } = reading;
         let options = || Options { allow_lost, ..Options::default() };
         let program = replay == ReplayOf::Program;
-        let mut builder = ReplayBuilder::new(ReplayOptions { program, ..Default::default() });
+        let mut builder =
+            ReplayBuilder::new(ReplayOptions { program, background, ..Default::default() });
         let mut costs = CostEstimator::new();
-        let mut recording = read(path, options(), vec![&mut builder, &mut costs])?;
+        let mut calls = CallCostEstimator::new(program);
+        let mut recording = read(path, options(), vec![&mut builder, &mut costs, &mut calls])?;
         let costs = costs.finish();
         let machine = Machine {
             cpus: recording.cpus,
@@ -38,6 +42,9 @@ impl Recorded {
             wake_cost: given.wake.unwrap_or(costs.wake_cost()),
             ..Machine::ideal(recording.cpus)
         };
+        let calls = calls.finish(machine.switch_cost);
+        let machine = Machine { calls: calls.costs(), ..machine };
+        builder.take_off(calls.kernel_work());
         builder.share(std::mem::take(&mut recording.objects));
         let end = Time(recording.duration.0);
         let (workload, replay) = builder.finish(workload::Recorded {
@@ -47,6 +54,9 @@ impl Recorded {
             switch_cost: machine.switch_cost,
         });
         let mut metrics = Metrics::new(recording.cpus).with_parts();
+        if background == BackgroundOf::Nothing {
+            metrics = metrics.excluding(replay.outside.ids.iter().copied());
+        }
         let mut until = UntilEnded::new(&replay.ended, &mut metrics);
         read(path, options(), vec![&mut until])?;
         let end = until.end().unwrap_or(end);
@@ -57,10 +67,12 @@ impl Recorded {
             workload,
             replay,
             costs,
+            calls,
             machine,
             mips: given.mips,
             summary,
             recording,
+            background,
         })
     }
 
@@ -82,6 +94,7 @@ impl Recorded {
     pub fn headline(&self) -> String {
         let report = &self.recording.report;
         let mut text = self.explained();
+        text += &self.background();
         let _ = write!(
             text,
             "{}: {} on {} CPUs, ",
@@ -159,6 +172,14 @@ impl Recorded {
                 counted(report.changed_settings as usize, "task")
             );
         }
+        let _ = writeln!(text, "In calls, {}", self.calls);
+        if report.kernel_time > Nanos::ZERO {
+            let _ = writeln!(
+                text,
+                "{} of CPU time are taken off: blocking and waking took it",
+                report.kernel_time
+            );
+        }
         if report.recording_time > Nanos::ZERO {
             let _ = writeln!(
                 text,
@@ -167,5 +188,34 @@ impl Recorded {
             );
         }
         text
+    }
+
+    /// The tasks beside the program, and what becomes of them; empty if there are none.
+    fn background(&self) -> String {
+        let outside = &self.replay.outside;
+        let is_out = self.background == BackgroundOf::Nothing;
+        if is_out && self.recording.report.causes == 0 {
+            return "--without-background leaves out nothing: without calls the recording does not \
+                    say which tasks are the program's\n"
+                .to_string();
+        }
+        if self.background == BackgroundOf::Recorded || outside.tasks() == 0 {
+            return String::new();
+        }
+        let time = (self.recording.duration.0 as f64 * f64::from(self.recording.cpus)).max(1.0);
+        let part = |(count, time_of): (u64, Nanos), one: &str| {
+            let share = 100.0 * time_of.0 as f64 / time;
+            format!("{} with {share:.1} % of CPU time", counted(count as usize, one))
+        };
+        format!(
+            "Background: {}, {}; {}\n",
+            part(outside.kernel_threads, "kernel thread"),
+            part(outside.programs, "task of another program"),
+            if is_out {
+                "left out"
+            } else {
+                "drawn anew in each run (--without-background leaves it out)"
+            }
+        )
     }
 }

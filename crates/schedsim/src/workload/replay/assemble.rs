@@ -5,22 +5,29 @@ use super::carriers::Doubted;
 use super::event_loops::Takers;
 use super::groups::Groups;
 use super::log::{Deed, Did};
+use super::outside;
 use super::report::EdgeCounts;
 use super::task::{Ending, Task};
 use super::verdict::{Sure, Verdict, Verdicts};
-use super::{Recorded, ReplayOptions, ReplayReport, TaskMatch, kernel_threads};
+use super::{
+    BackgroundOf, KernelWork, Recorded, ReplayOptions, ReplayReport, TaskMatch, kernel_threads,
+};
 use crate::trace::TaskInfo;
 use crate::workload::{
-    Action, Affinity, Attributes, Operation, Script, Shared, Start, TaskSpec, Workload,
+    Action, Affinity, Attributes, NoiseClass, Operation, Script, Shared, Start, TaskSpec, Workload,
 };
-use crate::{CpuId, CpuSet, Nanos, TaskId};
+use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 
 /// The objects of a program.
 pub(super) struct Program {
     pub shared: Shared,
     /// Objects that explain nothing.
     pub doubted: Doubted,
+    pub kernel_work: KernelWork,
 }
+
+/// A background load ends at the latest after this many times the length of the recording.
+const MOST_TIMES: u64 = 64;
 
 /// Writes the scripts.
 pub(super) fn assemble(
@@ -36,8 +43,13 @@ pub(super) fn assemble(
         recorded.tasks,
         Nanos(recorded.end.0.saturating_mul(u64::from(recorded.cpus))),
     );
+    let outside = match options.background {
+        BackgroundOf::Recorded => Vec::new(),
+        _ => outside::classes(&tasks, recorded.tasks, &verdicts),
+    };
+    let outside = |task: TaskId| outside.get(task.index()).copied().flatten();
     let cpu_sets = options.affinities.iter().map(|(_, set)| set.clone()).collect();
-    let Program { mut shared, doubted } = program;
+    let Program { mut shared, doubted, kernel_work } = program;
     let forked: Vec<bool> = tasks.iter().map(|task| task.start == Start::Forked).collect();
     let is_program = report.operations > 0;
     let takers = Takers::of(&tasks, &shared);
@@ -60,10 +72,27 @@ pub(super) fn assemble(
         let nameless = || TaskInfo { name: String::new(), pid: 0, tgid: 0, prio: 120 };
         let info = recorded.tasks.get(index).cloned().unwrap_or_else(nameless);
         let (held, has_changed) = task.usual_settings();
-        report.changed_settings += u64::from(has_changed);
         let affinity = given_affinity(&info, options)
             .or_else(|| held.affinity(recorded.cpus, &mut workload.cpu_sets))
             .unwrap_or_else(|| affinity(&info, recorded.cpus));
+        if let Some(class) = outside(TaskId(index as u32)) {
+            let (id, costs) = (TaskId(index as u32), (recorded.switch_cost, kernel_work));
+            let noise = outside::noise(id, class, &task, costs, Nanos(recorded.end.0));
+            report.outside.add(id, class, &task);
+            let noise = noise.filter(|_| options.background == BackgroundOf::Fitted);
+            workload.tasks.push(TaskSpec {
+                attributes: Attributes::default(),
+                cpu: task.first_cpu.unwrap_or(CpuId(0)),
+                // Nobody forks it.
+                start: if noise.is_some() { Start::At(Time::ZERO) } else { Start::Forked },
+                affinity,
+                info,
+                script: Script::new(),
+            });
+            workload.background.noise.extend(noise);
+            continue;
+        }
+        report.changed_settings += u64::from(has_changed);
         report.pinned += u64::from(matches!(affinity, Affinity::Pinned(_)));
         report.restricted += u64::from(matches!(affinity, Affinity::Set(_)));
         report.unfinished += u64::from(ending == Ending::Unfinished);
@@ -77,8 +106,11 @@ pub(super) fn assemble(
             has_run: false,
             switch_cost: recorded.switch_cost,
             owed: recorded.switch_cost,
+            kernel_work,
+            owed_to_kernel: Nanos::ZERO,
             verdicts: &verdicts,
             groups: &groups,
+            outside: &outside,
             timed: task.calls.timed,
             traced: task.calls.traced,
             report: &mut report,
@@ -105,6 +137,10 @@ pub(super) fn assemble(
             script,
         });
     }
+    // What the program waits for may never come, and then nothing of it ends.
+    workload.background.awaited = report.ended.clone();
+    let times = if report.ended.is_empty() { 1 } else { MOST_TIMES };
+    workload.background.until = Time(recorded.end.0.saturating_mul(times));
     report.bursts = workload.bursts();
     report.demand = workload.demand();
     report.script_bytes = workload.script_bytes();
@@ -140,8 +176,13 @@ struct Writer<'a> {
     /// The time of switches to subtract from later runs. A run that is shorter than a switch
     /// cannot have contained a complete one.
     owed: Nanos,
+    kernel_work: KernelWork,
+    /// The kernel's work in calls to subtract from this run and later ones. It is a mean: what a run
+    /// has less of it, another one has more.
+    owed_to_kernel: Nanos,
     verdicts: &'a Verdicts,
     groups: &'a Groups,
+    outside: &'a dyn Fn(TaskId) -> Option<NoiseClass>,
     /// Sleeps that are known to last for a time.
     timed: u64,
     /// Whether its calls were recorded.
@@ -158,6 +199,15 @@ impl Writer<'_> {
         let paid = run.min(self.owed);
         self.owed -= paid;
         self.report.switch_time += paid;
+        let run = run - paid;
+        self.owed_to_kernel += match deed {
+            Deed::Slept { .. } | Deed::Explained { slept: true } => self.kernel_work.block,
+            Deed::Woke { .. } | Deed::Explained { slept: false } => self.kernel_work.wake,
+            Deed::Ran { .. } | Deed::Forked(_) | Deed::Called { .. } => Nanos::ZERO,
+        };
+        let paid = run.min(self.owed_to_kernel);
+        self.owed_to_kernel -= paid;
+        self.report.kernel_time += paid;
         self.run += run - paid;
     }
 
@@ -186,10 +236,12 @@ impl Writer<'_> {
                 self.owed = self.switch_cost;
             }
             Deed::Woke { task, kind } => {
-                if self.verdicts.of(self.id, task, kind).dependency {
+                let is_drawn = (self.outside)(task).is_some();
+                if !is_drawn && self.verdicts.of(self.id, task, kind).dependency {
                     self.step(Action::Wake(task));
                 }
             }
+            Deed::Forked(task) if (self.outside)(task).is_some() => {}
             Deed::Forked(task) => self.step(Action::Fork(task)),
             Deed::Slept { waker, kind, pause, futex } => {
                 let verdict = if waker == TaskId::NONE {

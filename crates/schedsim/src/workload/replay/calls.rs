@@ -24,7 +24,7 @@ impl ReplayBuilder {
         let Call { time, cpu, task, kind } = *call;
         match kind {
             CallKind::Within { channel, .. } => self.within = Some((task, channel)),
-            CallKind::Ends { since, returned, recording } if self.meet(task) => {
+            CallKind::Ends { since, returned, recording, .. } if self.meet(task) => {
                 self.is_on_if_new(cpu, task, time);
                 let state = &mut self.tasks[task.index()];
                 state.charge(time);

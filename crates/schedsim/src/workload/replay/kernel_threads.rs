@@ -46,6 +46,26 @@ pub(super) fn is_woken_by_interrupts(name: &str) -> bool {
         || name.starts_with("irq/")
 }
 
+/// Whether it is a thread of the kernel, by its name.
+pub(super) fn is_kernel_thread(task: &TaskInfo) -> bool {
+    const NAMES: [&str; 9] = [
+        "kthreadd",
+        "kworker",
+        "kswapd",
+        "kauditd",
+        "oom_reaper",
+        "jbd2",
+        "rcu_",
+        "psimon",
+        "khungtaskd",
+    ];
+    let is_thread = task.tgid == 0 || task.tgid == task.pid;
+    is_thread
+        && (is_woken_by_interrupts(&task.name)
+            || bound_cpu(task).is_some()
+            || NAMES.iter().any(|name| task.name.starts_with(name)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

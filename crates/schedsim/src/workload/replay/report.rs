@@ -1,5 +1,7 @@
 //! What is uncertain about a reconstructed workload.
 
+use super::task::Task;
+use crate::workload::NoiseClass;
 use crate::{Nanos, TaskId};
 
 /// The numbers of a conversion from a recording to a workload, and its uncertain parts.
@@ -42,8 +44,12 @@ pub struct ReplayReport {
     pub uncertain_run: Nanos,
     /// CPU time taken off the recorded runs for the switches in them.
     pub switch_time: Nanos,
+    /// CPU time taken off the recorded runs for blocking and waking in them.
+    pub kernel_time: Nanos,
     /// CPU time taken off the recorded runs for the recording of calls.
     pub recording_time: Nanos,
+    /// The tasks that are not of the program.
+    pub outside: Outside,
     /// Operations on shared objects, from the calls of the recording.
     pub operations: u64,
     /// How the sleeps of tasks with recorded calls ended.
@@ -59,6 +65,34 @@ pub struct ReplayReport {
     pub loop_rounds: u64,
     /// Waits for several objects that ended for another reason than data in a recorded one.
     pub doubted_waits: u64,
+}
+
+/// The recorded tasks beside the program.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Outside {
+    /// Which, in order.
+    pub ids: Vec<TaskId>,
+    /// Kernel threads: how many, and their CPU time.
+    pub kernel_threads: (u64, Nanos),
+    /// Tasks of other programs.
+    pub programs: (u64, Nanos),
+}
+
+impl Outside {
+    pub(super) fn add(&mut self, id: TaskId, class: NoiseClass, task: &Task) {
+        self.ids.push(id);
+        let (count, time) = match class {
+            NoiseClass::KernelThread => &mut self.kernel_threads,
+            NoiseClass::Program => &mut self.programs,
+        };
+        *count += 1;
+        *time += task.log.entries().map(|(run, _)| run).sum();
+    }
+
+    /// How many tasks.
+    pub fn tasks(&self) -> u64 {
+        self.kernel_threads.0 + self.programs.0
+    }
 }
 
 /// Wakeups of tasks with recorded calls.

@@ -1,0 +1,362 @@
+//! Estimates what blocking and waking take, from the calls of a recording.
+//!
+//! A call of a kind that neither blocked nor woke anybody shows what such a call does for its task.
+//! What a call of the same kind takes beyond that, if it blocked once or woke one task, is the
+//! work of the scheduler. Where a kind of call always blocks or wakes, all calls that do neither
+//! stand in for it, and the interval reaches from nothing to twice as much.
+
+use super::{ENOUGH, Estimate};
+use crate::machine::{CallCosts, Spread};
+use crate::metrics::Histogram;
+use crate::trace::{Call, CallKind, Event, EventKind, Observer, PrevState, WakeContext};
+use crate::workload::KernelWork;
+use crate::{CpuId, Nanos, TaskId, Time};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Observes the events and calls of a recording.
+#[derive(Clone, Debug, Default)]
+pub struct CallCostEstimator {
+    hears: bool,
+    tasks: Vec<InCall>,
+    running: Vec<TaskId>,
+    kinds: BTreeMap<u32, Kind>,
+}
+
+/// What blocking and waking take on a recorded machine, with the calls that show it.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct CallEstimates {
+    /// Of blocking and being switched to again, beyond the call's own work.
+    pub block: CallCost,
+    /// Of waking a task on the waker's CPU.
+    pub wake_here: CallCost,
+    /// Of waking a task on another CPU.
+    pub wake_away: CallCost,
+    /// By the number and operation of the call: one that neither blocked nor woke anybody.
+    pub own: Vec<(u32, Estimate)>,
+}
+
+/// An estimated cost. Values of the recorder's own work are taken off.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct CallCost {
+    /// Its distribution; empty where it is unknown.
+    pub spread: Spread,
+    /// Its median with the 99 % interval.
+    pub median: Estimate,
+    /// Why there is none.
+    pub unknown: Option<Unknown>,
+}
+
+/// Why a recording cannot tell a cost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unknown {
+    /// It has no calls.
+    NoCalls,
+    /// Too few calls that blocked or woke.
+    TooFew,
+    /// All calls block or wake, so that nothing shows what they do besides.
+    NothingToCompare,
+    /// The samples are too long for a cost: they hold other work.
+    Work,
+}
+
+/// What is known of a task since its last call ended.
+#[derive(Clone, Copy, Debug)]
+struct InCall {
+    /// It runs since.
+    since: Option<Time>,
+    /// When it first left its CPU to sleep, and how often.
+    left: Time,
+    blocks: u32,
+    /// When it first woke another, how often, and whether on another CPU.
+    woke: Time,
+    wakings: u32,
+    away: bool,
+    /// When it was last preempted, or interrupted by a waking.
+    disturbed: Option<Time>,
+}
+
+/// The calls of one kind.
+#[derive(Clone, Debug, Default)]
+struct Kind {
+    own: Histogram,
+    block: Histogram,
+    wake: [Histogram; 2],
+}
+
+/// Costs of one kind of call, before its own work is taken off.
+type Of = fn(&Kind) -> &Histogram;
+
+/// The longest plausible cost: what takes longer is work.
+const LONGEST: Nanos = Nanos(50_000);
+/// The number of values of a distribution.
+const VALUES: usize = 32;
+/// The quantile of the normal distribution for 99 % intervals.
+const WIDTH: f64 = 257.6;
+
+impl InCall {
+    const NEW: InCall = InCall {
+        since: None,
+        left: Time::ZERO,
+        blocks: 0,
+        woke: Time::ZERO,
+        wakings: 0,
+        away: false,
+        disturbed: None,
+    };
+}
+
+impl Observer for CallCostEstimator {
+    fn events(&mut self, chunk: &[Event]) {
+        if self.hears {
+            chunk.iter().for_each(|event| self.event(event));
+        }
+    }
+
+    fn hears_calls(&self) -> bool {
+        self.hears
+    }
+
+    fn call(&mut self, call: &Call) {
+        let Call { time, task, kind, .. } = *call;
+        if let (true, CallKind::Ends { since, recording, call, .. }) = (self.hears, kind) {
+            self.ends(task, call, (since, time), recording);
+        }
+    }
+}
+
+impl CallCostEstimator {
+    /// An estimator without calls; it takes none unless `hears`.
+    pub fn new(hears: bool) -> CallCostEstimator {
+        CallCostEstimator { hears, ..CallCostEstimator::default() }
+    }
+
+    fn task(&mut self, task: TaskId) -> Option<&mut InCall> {
+        if task == TaskId::NONE {
+            return None;
+        }
+        if task.index() >= self.tasks.len() {
+            self.tasks.resize(task.index() + 1, InCall::NEW);
+        }
+        self.tasks.get_mut(task.index())
+    }
+
+    fn current(&mut self, cpu: CpuId) -> &mut TaskId {
+        if cpu.index() >= self.running.len() {
+            self.running.resize(cpu.index() + 1, TaskId::NONE);
+        }
+        &mut self.running[cpu.index()]
+    }
+
+    fn event(&mut self, event: &Event) {
+        let Event { time, cpu, kind } = *event;
+        match kind {
+            EventKind::SchedSwitch { prev, next, prev_state } => {
+                if let Some(task) = self.task(prev) {
+                    task.since = None;
+                    if prev_state == PrevState::Blocked {
+                        if task.blocks == 0 {
+                            task.left = time;
+                        }
+                        task.blocks += 1;
+                    } else {
+                        task.disturbed = Some(time);
+                    }
+                }
+                if let Some(task) = self.task(next) {
+                    task.since = Some(time);
+                }
+                *self.current(cpu) = next;
+            }
+            EventKind::SchedWaking { task: woken, target, context } => {
+                let current = *self.current(cpu);
+                let Some(waker) = self.task(current).filter(|_| woken != current) else { return };
+                if context != WakeContext::Task {
+                    waker.disturbed = Some(time);
+                    return;
+                }
+                if waker.wakings == 0 {
+                    (waker.woke, waker.away) = (time, target != cpu);
+                }
+                waker.wakings += 1;
+            }
+            _ => {}
+        }
+    }
+
+    /// A call of `task` ends that lasted from `begun` to `ended`.
+    fn ends(&mut self, task: TaskId, call: u32, (begun, ended): (Time, Time), recording: Nanos) {
+        let Some(state) = self.task(task) else { return };
+        let now = std::mem::replace(state, InCall { since: state.since, ..InCall::NEW });
+        let before = |time: Time, count: u32| count > 0 && time < begun;
+        if now.disturbed.is_some_and(|time| time >= begun)
+            || before(now.left, now.blocks)
+            || before(now.woke, now.wakings)
+        {
+            return;
+        }
+        let kind = self.kinds.entry(call).or_default();
+        let whole = || ended.since(begun).saturating_sub(recording);
+        match (now.blocks, now.wakings, now.since) {
+            (0, 0, _) => kind.own.record(whole()),
+            (0, 1, _) => kind.wake[usize::from(now.away)].record(whole()),
+            (1, 0, Some(since)) if since >= now.left => {
+                let on_cpu = now.left.since(begun) + ended.since(since);
+                kind.block.record(on_cpu.saturating_sub(recording));
+            }
+            _ => {}
+        }
+    }
+
+    /// The estimates. A replay charges `switch` for the switch back to a task that has blocked; that
+    /// is no part of the cost of blocking.
+    pub fn finish(self, switch: Nanos) -> CallEstimates {
+        let mut all = Histogram::default();
+        self.kinds.values().for_each(|kind| all.merge(&kind.own));
+        let all = Estimate::of_median(&all, WIDTH);
+        let cost = |of: Of, besides| self.cost(of, all, besides);
+        CallEstimates {
+            block: cost(|kind| &kind.block, switch),
+            wake_here: cost(|kind| &kind.wake[0], Nanos::ZERO),
+            wake_away: cost(|kind| &kind.wake[1], Nanos::ZERO),
+            own: self.own(),
+        }
+    }
+
+    /// The calls that neither blocked nor woke anybody, the most frequent first.
+    fn own(&self) -> Vec<(u32, Estimate)> {
+        let mut own: Vec<(u32, Estimate)> = self
+            .kinds
+            .iter()
+            .map(|(call, kind)| (*call, Estimate::of_median(&kind.own, WIDTH)))
+            .filter(|(_, estimate)| estimate.value.is_some())
+            .collect();
+        own.sort_by_key(|(call, estimate)| (std::cmp::Reverse(estimate.samples), *call));
+        own
+    }
+
+    fn cost(&self, of: Of, all: Estimate, besides: Nanos) -> CallCost {
+        let (mut pooled, mut slack, mut uncompared) = (Histogram::default(), 0.0, 0);
+        for kind in self.kinds.values() {
+            let samples = of(kind);
+            let (usual, low, high) = match Estimate::of_median(&kind.own, WIDTH).bounds() {
+                Some(bounds) => bounds,
+                // Another kind of call does something else: it is between nothing and twice this.
+                None => match all.value {
+                    Some(usual) => (usual, Nanos::ZERO, usual + usual),
+                    None => {
+                        uncompared += samples.count();
+                        continue;
+                    }
+                },
+            };
+            slack += samples.count() as f64 * high.saturating_sub(low).0 as f64 / 2.0;
+            for bucket in samples.buckets() {
+                let middle = Nanos(bucket.low.0.midpoint(bucket.high.0));
+                let beyond = middle.saturating_sub(usual).saturating_sub(besides);
+                (0..bucket.count).for_each(|_| pooled.record(beyond));
+            }
+        }
+        let count = pooled.count();
+        let nothing = |unknown| CallCost {
+            median: Estimate { samples: count, ..Estimate::default() },
+            unknown: Some(unknown),
+            spread: Spread::default(),
+        };
+        let slack = Nanos((slack / (count as f64).max(1.0)) as u64);
+        let Some((value, low, high)) = Estimate::of_median(&pooled, WIDTH).bounds() else {
+            return nothing(match () {
+                () if self.kinds.is_empty() => Unknown::NoCalls,
+                () if uncompared >= ENOUGH => Unknown::NothingToCompare,
+                () => Unknown::TooFew,
+            });
+        };
+        let interval = (low.saturating_sub(slack), high + slack);
+        if interval.1 > LONGEST {
+            return nothing(Unknown::Work);
+        }
+        let at = |place: usize| {
+            let percent = 100.0 * (place as f64 + 0.5) / VALUES as f64;
+            pooled.percentile(percent).unwrap_or(value).min(LONGEST)
+        };
+        CallCost {
+            spread: Spread::of((0..VALUES).map(at).collect()),
+            median: Estimate { value: Some(value), interval: Some(interval), samples: count },
+            unknown: None,
+        }
+    }
+}
+
+impl CallEstimates {
+    /// The costs for a machine; what is unknown is nothing.
+    pub fn costs(&self) -> CallCosts {
+        CallCosts {
+            block: self.block.spread.clone(),
+            wake_here: self.wake_here.spread.clone(),
+            wake_away: self.wake_away.spread.clone(),
+            seed: 0,
+        }
+    }
+
+    /// The means, by which a replay shortens the recorded runs.
+    pub fn kernel_work(&self) -> KernelWork {
+        KernelWork { block: self.block.spread.mean(), wake: self.waking() }
+    }
+
+    /// The mean of a waking, on this CPU or another one.
+    fn waking(&self) -> Nanos {
+        let parts = [&self.wake_here, &self.wake_away]
+            .map(|cost| (cost.median.samples, cost.spread.mean()))
+            .into_iter()
+            .filter(|(_, mean)| *mean > Nanos::ZERO);
+        let (count, sum) = parts.fold((0, 0u128), |(count, sum), (samples, mean)| {
+            (count + samples, sum + u128::from(samples) * u128::from(mean.0))
+        });
+        Nanos((sum / u128::from(count.max(1))) as u64)
+    }
+}
+
+impl Estimate {
+    /// The median and its interval, `width` hundredths of a standard deviation to each side.
+    fn of_median(samples: &Histogram, width: f64) -> Estimate {
+        Estimate::of_percentile_within(samples, 50.0, width)
+    }
+
+    fn bounds(self) -> Option<(Nanos, Nanos, Nanos)> {
+        let (low, high) = self.interval?;
+        Some((self.value?, low, high))
+    }
+}
+
+impl fmt::Display for CallEstimates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CallEstimates { block, wake_here, wake_away, .. } = self;
+        write!(
+            f,
+            "blocking costs {block}, a waking on the same CPU {wake_here}, on another CPU \
+             {wake_away}"
+        )
+    }
+}
+
+impl fmt::Display for CallCost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.unknown {
+            None => write!(f, "{}", self.median),
+            Some(unknown) => {
+                write!(f, "an unknown time ({} samples: {unknown})", self.median.samples)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Unknown::NoCalls => "no calls are recorded",
+            Unknown::TooFew => "too few calls",
+            Unknown::NothingToCompare => "no call does neither",
+            Unknown::Work => "they hold other work",
+        })
+    }
+}

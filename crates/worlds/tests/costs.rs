@@ -1,0 +1,231 @@
+//! Costs are found again: simulates with known costs of blocking and waking, writes a recording of
+//! it, and estimates the costs from that file.
+
+use formats::export::RecordingWriter;
+use formats::import::{self, Options as ImportOptions};
+use formats::workload::Workload as Named;
+use schedsim::checks::Checks;
+use schedsim::engine::{Options, simulate_named};
+use schedsim::trace::{Observer, TaskInfo, Trace};
+use schedsim::workload::{
+    CallCost, CallCostEstimator, CallEstimates, KernelWork, Nudge, Recorded, ReplayBuilder,
+    ReplayOptions, Unknown, Workload,
+};
+use schedsim::{CallCosts, Machine, Nanos, Spread, Time};
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use worlds::experiment::parse_policy;
+
+/// Writers of which every third write finds a reader asleep, readers that sometimes find data, and
+/// tasks that sleep.
+const MIXED: &str = r#"{ "pipe": { "p": { "capacity": 65536 } }, "task": [
+    { "name": "writer", "count": 2, "phases": [ { "loop": { "times": 150, "phases": [
+        { "run": "11us" }, { "write": { "pipe": "p", "bytes": 100 } },
+        { "run": "2us" }, { "write": { "pipe": "p", "bytes": 100 } },
+        { "run": "2us" }, { "write": { "pipe": "p", "bytes": 100 } }, { "run": "40us" },
+        { "sleep": "60us" } ] } } ] },
+    { "name": "reader", "count": 2, "phases": [ { "loop": { "times": 450, "phases": [
+        { "run": "3us" }, { "read": { "pipe": "p", "bytes": 100 } } ] } } ] } ] }"#;
+
+fn scripts(text: &str, cpus: u16) -> Workload {
+    Workload::of(&serde_json::from_str(text).unwrap(), cpus).unwrap()
+}
+
+/// Values around `middle`: half of it to one and a half, the median of which it is.
+fn around(middle: u64) -> Spread {
+    Spread::of((0..33).map(|part| Nanos(middle / 2 + middle * part / 32)).collect())
+}
+
+fn machine(seed: u64) -> Machine {
+    Machine {
+        switch_cost: Nanos(1_000),
+        calls: CallCosts {
+            block: around(3_000),
+            wake_here: around(900),
+            wake_away: around(1_200),
+            seed,
+        },
+        ..Machine::ideal(2)
+    }
+}
+
+fn simulate(
+    workload: &Workload,
+    machine: &Machine,
+    nudge: Option<Nudge>,
+    policy: &str,
+    observers: Vec<&mut dyn Observer>,
+) -> Time {
+    let options = Options { seed: 1, until: Time::NEVER };
+    let policy = parse_policy(policy).unwrap();
+    let trace = Trace::new(observers);
+    simulate_named((workload, nudge), machine, &policy, options, trace).unwrap().end
+}
+
+fn record(workload: &Workload, machine: &Machine, nudge: Option<Nudge>, policy: &str) -> PathBuf {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let path =
+        std::env::temp_dir().join(format!("schedlab-costs-{}-{number}.rec", std::process::id()));
+    let infos: Vec<TaskInfo> = workload.tasks.iter().map(|task| task.info.clone()).collect();
+    let file = BufWriter::new(File::create(&path).unwrap());
+    let mut writer = RecordingWriter::new(file, &infos, &workload.shared, machine.cpus).unwrap();
+    simulate(workload, machine, nudge, policy, vec![&mut writer]);
+    writer.finish().unwrap();
+    path
+}
+
+fn estimated(path: &PathBuf, switch: Nanos) -> CallEstimates {
+    let mut estimator = CallCostEstimator::new(true);
+    import::read(path, &ImportOptions::default(), vec![&mut estimator]).unwrap();
+    estimator.finish(switch)
+}
+
+fn holds(cost: &CallCost, truth: u64) -> bool {
+    let (low, high) = cost.median.interval.unwrap_or_else(|| panic!("{cost}"));
+    // A histogram distinguishes 0.4 %.
+    low.0 as f64 * 0.996 <= truth as f64 && truth as f64 <= high.0 as f64 * 1.004
+}
+
+#[test]
+fn the_intervals_of_known_costs_hold_them() {
+    let workload = scripts(MIXED, 2);
+    let mut held = [0; 3];
+    for seed in 0..100 {
+        let path = record(&workload, &machine(seed), Some(Nudge::new(seed)), "eevdf");
+        // The nudge changes the costs themselves by up to 2 %, alike in a member.
+        let costs = Nudge::new(seed).machine(&machine(seed)).calls;
+        let middle = |spread: &Spread| spread.values()[16].0;
+        let found = estimated(&path, Nudge::new(seed).machine(&machine(seed)).switch_cost);
+        fs::remove_file(&path).unwrap();
+        let pairs = [
+            (&found.block, middle(&costs.block)),
+            (&found.wake_here, middle(&costs.wake_here)),
+            (&found.wake_away, middle(&costs.wake_away)),
+        ];
+        for (held, (cost, truth)) in held.iter_mut().zip(pairs) {
+            *held += u32::from(holds(cost, truth));
+        }
+        if seed == 0 {
+            println!("{found}");
+        }
+    }
+    println!("{held:?} of 100 intervals hold the truth");
+    assert!(held.iter().all(|held| *held >= 95), "{held:?} of 100");
+}
+
+#[test]
+fn the_work_of_tasks_does_not_change_the_costs() {
+    let of = |text: &str| {
+        let path = record(&scripts(text, 2), &machine(3), None, "eevdf");
+        let found = estimated(&path, Nanos(1_000));
+        fs::remove_file(&path).unwrap();
+        [found.block, found.wake_here, found.wake_away].map(|cost| cost.median)
+    };
+    let usual = of(MIXED);
+    for text in [MIXED.replace("40us", "90us"), MIXED.replace("11us", "200us")] {
+        for (one, other) in usual.iter().zip(of(&text)) {
+            let (low, high) = one.interval.unwrap();
+            let value = other.value.unwrap();
+            assert!(
+                low.0 * 97 / 100 <= value.0 && value.0 <= high.0 * 103 / 100,
+                "{one} and {other}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_a_recording_cannot_tell_is_unknown() {
+    let hogs = r#"{ "task": [ { "name": "hog", "count": 4, "phases": [ { "run": "300ms" } ] } ] }"#;
+    let path = record(&scripts(hogs, 2), &machine(1), None, "eevdf");
+    let found = estimated(&path, Nanos(1_000));
+    fs::remove_file(&path).unwrap();
+    for cost in [&found.block, &found.wake_here, &found.wake_away] {
+        assert_eq!((cost.median.value, cost.unknown), (None, Some(Unknown::NoCalls)), "{cost}");
+    }
+    assert!(found.costs().are_free());
+    // Two that answer each other: every call blocks or wakes, so that nothing shows what it does
+    // besides.
+    let Ok(Named::Closed(closed)) = Named::resolve("ping-pong:2?times=2000".as_ref()) else {
+        panic!("ping-pong is no closed workload")
+    };
+    let alone = Machine { cpus: 1, ..machine(1) };
+    let path = record(&closed.scripts(1).unwrap(), &alone, None, "fifo");
+    let found = estimated(&path, Nanos(1_000));
+    fs::remove_file(&path).unwrap();
+    assert_eq!(found.block.unknown, Some(Unknown::NothingToCompare), "{found}");
+}
+
+/// The replay of a recording with costs, on a machine with the estimated ones, takes as long; one
+/// that leaves the costs in the tasks' work takes longer.
+#[test]
+fn a_replay_pays_for_blocking_and_waking_once() {
+    let (workload, machine) = (scripts(MIXED, 2), machine(5));
+    let path = record(&workload, &machine, None, "eevdf");
+    let found = estimated(&path, machine.switch_cost);
+    let replayed = |work: KernelWork| {
+        let mut builder = ReplayBuilder::new(ReplayOptions { program: true, ..Default::default() });
+        let read = import::read(&path, &ImportOptions::default(), vec![&mut builder]).unwrap();
+        builder.share(read.objects);
+        builder.take_off(work);
+        let end = Time(read.duration.0);
+        let switch_cost = machine.switch_cost;
+        builder.finish(Recorded { tasks: &read.tasks, cpus: 2, end, switch_cost })
+    };
+    let on = Machine { calls: found.costs(), ..machine.clone() };
+    let ((once, report), (twice, _)) =
+        (replayed(found.kernel_work()), replayed(KernelWork::default()));
+    fs::remove_file(&path).unwrap();
+    let mean = |workload: &Workload, machine: &Machine| {
+        let end = |seed| {
+            let nudge = Nudge::new(seed);
+            simulate(workload, &nudge.machine(machine), Some(nudge), "eevdf", vec![]).0
+        };
+        (0..32).map(end).sum::<u64>() as f64 / 32.0
+    };
+    let truth = mean(&workload, &machine);
+    let (once, twice) = (mean(&once, &on) / truth, mean(&twice, &on) / truth);
+    println!("once {once:.4}, twice {twice:.4}, taken off {}", report.kernel_time);
+    assert!((once - 1.0).abs() < 0.01, "{once}");
+    assert!(twice > 1.05, "{twice}");
+}
+
+/// Time is conserved, nobody runs while asleep, and nobody is lost, with costs in calls.
+#[test]
+fn costs_in_calls_pass_the_checks_under_all_policies() {
+    let workload = scripts(MIXED, 2);
+    let locks = scripts(
+        r#"{ "mutex": { "m": { "handoff": true } }, "task": [
+        { "name": "worker", "count": 3, "phases": [ { "loop": { "times": 60, "phases": [
+            { "run": "13us" }, { "lock": "m" }, { "run": "9us" }, { "unlock": "m" },
+            { "sleep": "4us" }, { "barrier": "meet" } ] } } ] },
+        { "name": "waiter", "phases": [ { "loop": { "times": 40, "phases": [
+            { "lock": "n" }, { "wait": { "condition": "c", "mutex": "n" } }, { "run": "2us" },
+            { "unlock": "n" } ] } } ] },
+        { "name": "signaller", "phases": [ { "loop": { "times": 300, "phases": [
+            { "sleep": "3us" }, { "lock": "n" }, { "signal": "c" }, { "unlock": "n" } ] } } ] } ] }"#,
+        2,
+    );
+    for policy in ["eevdf", "cfs", "take:rr", "central:rr", "fifo", "initial:rr"] {
+        for (seed, workload) in [(1, &workload), (2, &locks), (3, &workload), (4, &locks)] {
+            let (nudge, spec) = (Nudge::new(seed), parse_policy(policy).unwrap());
+            let machine = nudge.machine(&machine(seed));
+            let mut checks =
+                Checks::new(workload, &machine, spec.promises(2)).with_nudge(Some(nudge));
+            let options = Options { seed: 1, until: Time::NEVER };
+            let outcome = simulate_named(
+                (workload, Some(nudge)),
+                &machine,
+                &spec,
+                options,
+                Trace::new(vec![&mut checks]),
+            )
+            .unwrap();
+            let violations = checks.finish(&outcome);
+            assert!(violations.is_empty(), "{policy}: {violations:?}");
+        }
+    }
+}
