@@ -52,7 +52,8 @@ fn path_of(workload: &Workload, cpus: u16) -> (Vec<Piece>, f64) {
 /// The path of the recording of the run, with the names of the objects.
 fn path_of_recording(workload: &Workload) -> (Vec<Piece>, Vec<TaskInfo>, HashMap<u32, String>) {
     let tasks: Vec<TaskInfo> = workload.tasks.iter().map(|task| task.info.clone()).collect();
-    let place = tempfile::Builder::new().suffix(".rec").tempfile().expect("a file").into_temp_path();
+    let place =
+        tempfile::Builder::new().suffix(".rec").tempfile().expect("a file").into_temp_path();
     let file = File::create(&place).expect("a file");
     let mut writer =
         RecordingWriter::new(file, &tasks, &workload.shared, CPUS).expect("a recording");
@@ -120,8 +121,9 @@ fn the_slack_decides_to_the_microsecond() {
 fn on_one_cpu_the_path_waits_for_it_and_is_still_the_makespan() {
     let (path, makespan) = path_of(&chain("2ms"), 1);
     is_whole(&path, makespan);
-    assert!(path.iter().any(|piece| matches!(piece.doing, Doing::WaitsForCpu(_))
-        && piece.length() > Nanos(100_000)));
+    assert!(path.iter().any(
+        |piece| matches!(piece.doing, Doing::WaitsForCpu(_)) && piece.length() > Nanos(100_000)
+    ));
 }
 
 #[test]

@@ -122,9 +122,7 @@ impl CriticalPath {
             _ => None,
         };
         let longest = steps.windows(3).filter_map(wait).max_by_key(|(length, ..)| *length);
-        longest.map_or(Vec::new(), |(_, begin, runs)| {
-            self.walk(task, runs.place, runs.time, begin)
-        })
+        longest.map_or(Vec::new(), |(_, begin, runs)| self.walk(task, runs.place, runs.time, begin))
     }
 
     /// Backwards from `end`, where the task enters the step at `place`.
