@@ -6,6 +6,7 @@
 //! | `results.json`, `results.csv`, `results.parquet` | the rows; version and provenance too |
 //! | `distributions.json` | latencies, CPU bursts and pauses: percentiles, histogram |
 //! | `figures.json`, `P-FIG01.csv`, … | the figures of a paper: ours beside the printed numbers |
+//! | `critical-paths.json` | the critical paths of a recording, piece by piece |
 //! | `findings.json` | the findings of papers beyond their claims |
 //! | `traces/*.trace`, `traces/*.pftrace` | the first run of each case: schedlab, Perfetto |
 //! | `report.html` | the report |
@@ -22,6 +23,7 @@ use indicatif::ProgressBar;
 use program::{Error, prepare_directory, write_whole};
 use rayon::prelude::*;
 use results::Results;
+use results::critical_path::CRITICAL_PATHS;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -41,7 +43,7 @@ impl ResultsDirectory {
         prepare_directory(dir)?;
         write_whole(&dir.join(UNFINISHED), (Results::new(vec![]).command + "\n").as_bytes())?;
         // Files of an earlier command would be taken for those of this one.
-        for file in [FIGURES, FINDINGS].map(|file| dir.join(file)) {
+        for file in [FIGURES, FINDINGS, CRITICAL_PATHS].map(|file| dir.join(file)) {
             match fs::remove_file(&file) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     return Err(Error::output(&file, error));

@@ -5,6 +5,7 @@ use laboratory::results_directory::{
     Distribution, Distributions, FIGURES, FINDINGS, UNFINISHED, traces_in,
 };
 use program::Error;
+use results::critical_path::{CRITICAL_PATHS, CriticalPath, CriticalPaths};
 use results::figure::{Figure, Figures};
 use results::findings::{AllFindings, Findings};
 use results::{Results, Stamp, stamped};
@@ -20,6 +21,8 @@ pub struct Contents {
     pub distributions: Vec<Distribution>,
     /// Figures of a paper, if any were written.
     pub figures: Vec<Figure>,
+    /// Critical paths of a recording, if any were written.
+    pub paths: Vec<CriticalPath>,
     /// The findings of papers, if any were measured.
     pub findings: Findings,
     /// Traces with their headers: recordings first, then in the order of the rows.
@@ -50,6 +53,7 @@ impl Contents {
         let distributions: Option<Distributions> =
             read_optional(dir, "distributions.json", &stamp, &results)?;
         let figures: Option<Figures> = read_optional(dir, FIGURES, &stamp, &results)?;
+        let paths: Option<CriticalPaths> = read_optional(dir, CRITICAL_PATHS, &stamp, &results)?;
         let findings: Option<AllFindings> = read_optional(dir, FINDINGS, &stamp, &results)?;
         let mut traces = Vec::new();
         for path in traces_in(dir) {
@@ -67,6 +71,7 @@ impl Contents {
         Ok(Contents {
             results,
             distributions: distributions.map(|file| file.distributions).unwrap_or_default(),
+            paths: paths.map(|file| file.paths).unwrap_or_default(),
             figures: figures.map(|file| file.figures).unwrap_or_default(),
             findings: findings.map(|file| file.findings).unwrap_or_default(),
             traces,

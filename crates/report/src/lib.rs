@@ -6,9 +6,11 @@
 
 mod atlas;
 mod contents;
+mod critical_path;
 mod curves;
 mod findings;
 mod functions;
+mod objects;
 mod page;
 pub mod papers;
 mod programs;

@@ -4,7 +4,7 @@ use super::atlas::{self, Chart};
 use super::curves::Curve;
 use super::tables::{self, escape};
 use super::timeline::Timelines;
-use super::{findings, functions, papers};
+use super::{critical_path, findings, functions, objects, papers};
 use crate::contents::Contents;
 use program::Error;
 use results::figure::Figure;
@@ -72,6 +72,8 @@ pub fn render(contents: &Contents, timelines: &Timelines) -> Result<String, Erro
     html += &comparison(results);
     html += &super::programs::section(results);
     html += &functions::section(results);
+    html += &critical_path::section(&contents.paths);
+    html += &objects::section(results);
     if !data.curves.is_empty() {
         html += DISTRIBUTIONS;
     }

@@ -22,6 +22,7 @@
 #![deny(missing_docs)]
 
 mod columns;
+pub mod critical_path;
 mod csv_file;
 mod document;
 pub mod figure;

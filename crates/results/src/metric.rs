@@ -130,6 +130,7 @@ metrics! {
     token_wakeups: "1", Lower, "Share of wake-ups that are replayed as tokens.";
     object_sleeps: "count", Neither, "Sleeps of tasks in calls about the object.";
     object_slept_ns: "ns", Neither, "How long tasks slept in calls about the object.";
+    critical_path_ns: "ns", Neither, "How long the task does this on the critical path.";
     // Of a description of a workload.
     offered_load: "1", Neither, "CPU time that arrives per unit of time, over the number of CPUs.";
     gap_ns_mean: "ns", Neither, "Mean time between two arrivals.";

@@ -1,16 +1,20 @@
 //! `schedlab inspect`: the content of a workload.
 
 mod closed;
+mod critical;
 mod stochastic;
 
 use super::read_with_progress;
-use crate::output::Format;
+use crate::output::{Format, finish};
 use clap::Args;
 use formats::import::{Options, Recording};
 use formats::workload::{Parameters, Workload};
+use laboratory::results_directory::ResultsDirectory;
 use program::{Error, print, write_whole};
 use results::{Align, Metric, Results, Row, SubjectKind, Table, World, quantity, registered};
-use schedsim::metrics::{CATALOGUE, Histogram, Metrics, ObjectGraph, Summary, WakeGraph};
+use schedsim::metrics::{
+    CATALOGUE, CriticalPath, Histogram, Metrics, ObjectGraph, Summary, WakeGraph,
+};
 use schedsim::workload::{
     CallCostEstimator, CallEstimates, CostEstimator, Costs, Recorded, ReplayBuilder, ReplayOptions,
     ReplayReport,
@@ -22,14 +26,15 @@ use std::path::{Path, PathBuf};
 use worlds::experiment::fit;
 
 /// Shows the content of a recording: tasks, bursts, pauses, ready queues, wakeups between tasks,
-/// latencies; or the classes of a stochastic workload
+/// latencies, the critical path; or the classes of a stochastic workload
 ///
-/// Lost events are reported first. The file is read once, as a stream: memory grows with the number
-/// of tasks.
+/// Lost events are reported first. The file is read once, as a stream. The critical path needs
+/// memory for every switch and wakeup: 32 bytes each.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  schedlab inspect workloads/hackbench.perf-script.txt.zst\n  \
                         schedlab inspect perf.data --tasks 50 --format json\n  schedlab inspect \
-                        perf.data --fit -o like-it.toml\n\nRecord with: perf record -a -e \
+                        perf.data --fit -o like-it.toml\n  \
+                        schedlab inspect server.rec --request client --report explained\n\nRecord with: perf record -a -e \
                         'sched:sched_*' -- COMMAND")]
 pub struct Inspect {
     /// A recording: perf.data or the text of `perf script`, plain or compressed with zstd. Or a
@@ -41,6 +46,13 @@ pub struct Inspect {
     /// Accept a recording that lost more than one event in a hundred
     #[arg(long)]
     allow_lost: bool,
+    /// Also show the critical path of the longest wait of this task, a name or name/tid: from
+    /// where it begins to sleep to where it runs again
+    #[arg(long, value_name = "TASK", conflicts_with = "fit")]
+    request: Option<String>,
+    /// Write the results to this directory, with a report that draws the objects and the path
+    #[arg(long, value_name = "DIR", conflicts_with = "fit")]
+    report: Option<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -65,6 +77,7 @@ struct Inspection {
     summary: Summary,
     graph: WakeGraph,
     objects: ObjectGraph,
+    path: CriticalPath,
     costs: Costs,
     calls: CallEstimates,
     replay: ReplayReport,
@@ -81,6 +94,13 @@ impl Inspect {
                     .map_or_else(|| print(&text), |to| write_whole(to, text.as_bytes()))
             }
             Workload::Recording(path) => self.recording(&path),
+            Workload::Stochastic(_) | Workload::Closed(_)
+                if self.request.is_some() || self.report.is_some() =>
+            {
+                Err(Error::Usage(
+                    "--request and --report take a recording; this is a description".to_string(),
+                ))
+            }
             Workload::Stochastic(_) | Workload::Closed(_) if self.fit => Err(Error::Usage(
                 "--fit takes a recording; this is a description already".to_string(),
             )),
@@ -95,14 +115,22 @@ impl Inspect {
         let (mut metrics, mut graph, mut costs) =
             (Metrics::new(0), WakeGraph::new(), CostEstimator::new());
         let options = Options { allow_lost: self.allow_lost, ..Options::default() };
-        let mut objects = ObjectGraph::new();
+        let (mut objects, mut path_of) = (ObjectGraph::new(), CriticalPath::new());
         let mut calls = CallCostEstimator::new(true);
         let mut builder =
             ReplayBuilder::new(ReplayOptions { program: true, ..ReplayOptions::default() });
         let mut recording = read_with_progress(
             path,
             options,
-            vec![&mut metrics, &mut graph, &mut objects, &mut costs, &mut calls, &mut builder],
+            vec![
+                &mut metrics,
+                &mut graph,
+                &mut objects,
+                &mut path_of,
+                &mut costs,
+                &mut calls,
+                &mut builder,
+            ],
         )?;
         let end = Time(recording.duration.0);
         let (summary, costs) = (metrics.finish(end), costs.finish());
@@ -115,12 +143,21 @@ impl Inspect {
             end,
             switch_cost: costs.switch_cost(),
         });
-        let inspection = Inspection { recording, summary, graph, objects, costs, calls, replay };
-        let results = Results::new(self.rows(&inspection));
-        self.format.print(&results, || self.text(&inspection))
+        let path = path_of;
+        let inspection =
+            Inspection { recording, summary, graph, objects, path, costs, calls, replay };
+        let paths = critical::paths(&inspection, self.request.as_deref())?;
+        let results = Results::new(self.rows(&inspection, &paths));
+        if let Some(dir) = &self.report {
+            let directory = ResultsDirectory::begin(dir)?;
+            directory.write(&results, vec![])?;
+            critical::drawn(&inspection, &paths).write(dir)?;
+            finish(directory)?;
+        }
+        self.format.print(&results, || self.text(&inspection, &paths))
     }
 
-    fn rows(&self, inspection: &Inspection) -> Vec<Row> {
+    fn rows(&self, inspection: &Inspection, paths: &[critical::Path]) -> Vec<Row> {
         let Inspection { recording, summary, .. } = inspection;
         let row = |metric: Metric, value: Option<f64>| Row {
             workload: self.workload.to_string_lossy().into_owned(),
@@ -156,6 +193,7 @@ impl Inspect {
                     .at("wakee", name(recording, edge.wakee)),
             );
         }
+        rows.extend(critical::rows(inspection, paths, row));
         for task in &summary.tasks {
             let info = &recording.tasks[task.task.index()];
             let numbers = [
@@ -188,7 +226,7 @@ impl Inspect {
         rows
     }
 
-    fn text(&self, inspection: &Inspection) -> String {
+    fn text(&self, inspection: &Inspection, paths: &[critical::Path]) -> String {
         let Inspection { recording, summary, graph, costs, .. } = inspection;
         let mut text = inspection.explained();
         text += &recording.report.to_string();
@@ -278,6 +316,7 @@ impl Inspect {
         text += &table.to_string();
 
         text += &self.objects(inspection);
+        text += &critical::text(self, inspection, paths);
         text += "\nAs a whole\n\n";
         let mut table =
             Table::new([("  metric", Align::Left), ("value", Align::Right), ("", Align::Left)]);
