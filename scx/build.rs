@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    let compiler = Compiler::new(&out);
+    let compiler = Compiler::new(&out, "v4");
     let mut table = String::from("&[\n");
     for source in sources() {
         let name = source

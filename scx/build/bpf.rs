@@ -18,11 +18,12 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// The newest clang, with headers that are unpacked into `out`.
+    /// The newest clang, with headers that are unpacked into `out`, for a version of the instruction
+    /// set: `v4` needs Linux 6.6, `v3` any that has BPF with types.
     ///
     /// # Panics
     /// If there is none, with the command that installs it.
-    pub fn new(out: &Path) -> Compiler {
+    pub fn new(out: &Path, instructions: &str) -> Compiler {
         let clang = clang();
         // SAFETY: this program has one thread.
         unsafe { env::set_var("BPF_CLANG", &clang) };
@@ -41,7 +42,7 @@ impl Compiler {
             format!("-Iheaders/arch/{architecture}"),
             "-Iheaders".to_string(),
             "-Iheaders/bpf-compat".to_string(),
-            "-mcpu=v4".to_string(),
+            format!("-mcpu={instructions}"),
             "-Wall".to_string(),
             "-Wno-compare-distinct-pointer-types".to_string(),
             // The kernel receives names of files, too: they contain no folder of this machine.

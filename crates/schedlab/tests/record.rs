@@ -177,6 +177,23 @@ fn what_only_the_recorder_can_do_does_not_fall_back() {
     says(&output, 1, &[&format!("-o a.rec {} -- true x", given.join(" "))]);
 }
 
+/// What is asked for by name is used, or its absence is the answer.
+#[test]
+fn a_recorder_by_name_does_not_fall_back() {
+    let scratch =
+        Scratch::new("by-name").perf(&working_perf()).recorder("echo no BPF >&2; exit 77");
+    says(&scratch.record_with(&["--recorder=bpf"], "a.rec", &["true"]), 77, &["no BPF"]);
+    says(&scratch.record_with(&["--recorder=bpf"], "a.data", &["true"]), 2, &["NAME.rec"]);
+    says(&scratch.record_with(&["--recorder=perf"], "a.rec", &["true"]), 2, &["no causes"]);
+    let both = ["--recorder=perf", "--all"];
+    says(&scratch.record_with(&both, "a.data", &["true"]), 2, &["--all", "--recorder perf"]);
+    assert_eq!(scratch.files(), ["schedlab-recorder"], "nothing is recorded");
+    if tracepoints() {
+        says(&scratch.record_with(&["--recorder=perf"], "a.data", &["true"]), 0, &[]);
+        assert_eq!(scratch.files(), ["a.data", "schedlab-recorder"]);
+    }
+}
+
 #[test]
 fn a_recorder_that_fails_is_reported_and_perf_does_not_take_its_place() {
     let scratch = Scratch::new("failing").perf(&working_perf());

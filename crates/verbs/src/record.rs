@@ -33,6 +33,10 @@ pub struct Record {
     /// perf, compressed if it ends in .zst. Default: recording.rec, or perf.data without causes
     #[arg(short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Record with this and nothing else: BPF records causes, perf scheduling events alone. Default:
+    /// BPF where it works, else perf
+    #[arg(long = "recorder", value_enum, value_name = "RECORDER")]
+    by: Option<By>,
     /// Causes of this process and of all that it starts, too
     #[arg(long, value_name = "PID", conflicts_with = "all")]
     pid: Option<u32>,
@@ -80,6 +84,15 @@ pub struct Record {
     command: Vec<OsString>,
 }
 
+/// What records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum By {
+    /// schedlab-recorder: causes
+    Bpf,
+    /// perf: scheduling events
+    Perf,
+}
+
 impl Record {
     /// Records the command.
     pub fn run(self) -> Result<(), Error> {
@@ -94,7 +107,31 @@ impl Record {
 
     /// What records causes, or why nothing does; without a reason, the file's name is one of perf.
     fn recorder(&self) -> Result<Result<Recorder, Option<String>>, Error> {
-        if self.output.as_deref().is_none_or(has_causes) {
+        let is_recording = self.output.as_deref().is_none_or(has_causes);
+        match self.by {
+            Some(By::Bpf) if is_recording => return Recorder::find().map(Ok),
+            Some(By::Bpf) => {
+                return Err(Error::Usage(
+                    "--recorder bpf writes recordings with causes: name the file NAME.rec".into(),
+                ));
+            }
+            Some(By::Perf) if self.output.as_deref().is_some_and(has_causes) => {
+                return Err(Error::Usage(
+                    "--recorder perf writes no causes: name the file something else than NAME.rec"
+                        .into(),
+                ));
+            }
+            Some(By::Perf) => {
+                return match self.only_with_causes().or(self.scope()) {
+                    Some(option) => {
+                        Err(Error::Usage(format!("{option} is not for --recorder perf")))
+                    }
+                    None => Ok(Err(None)),
+                };
+            }
+            None => {}
+        }
+        if is_recording {
             return match Recorder::find() {
                 Ok(recorder) => Ok(Ok(recorder)),
                 // perf would record more than was asked for.
@@ -105,14 +142,18 @@ impl Record {
                 Err(error) => Err(error),
             };
         }
-        let scope = [("--pid", self.pid.is_some()), ("--all", self.all)];
-        let scope = scope.into_iter().find_map(|(option, given)| given.then_some(option));
-        if let Some(option) = scope.or(self.only_with_causes()) {
+        if let Some(option) = self.scope().or(self.only_with_causes()) {
             return Err(Error::Usage(format!(
                 "{option} is for recordings with causes: name the file NAME.rec"
             )));
         }
         Ok(Err(None))
+    }
+
+    /// An option that says whose causes are recorded.
+    fn scope(&self) -> Option<&'static str> {
+        let scope = [("--pid", self.pid.is_some()), ("--all", self.all)];
+        scope.into_iter().find_map(|(option, given)| given.then_some(option))
     }
 
     /// An option without which the recording would be another one.
