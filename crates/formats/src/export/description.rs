@@ -33,7 +33,7 @@ pub fn described(workload: &Workload, ended: &[TaskId], cpus: u16) -> Result<Clo
         let is_daemon = !ended.is_empty() && !ended.contains(&task);
         let tasks = describing.task(task, spec, is_daemon)?;
         // A task that the recording only mentions does nothing.
-        if !tasks.phases.is_empty() || tasks.forked {
+        if !tasks.phases.is_empty() {
             describing.closed.tasks.push(tasks);
         }
     }
@@ -118,6 +118,9 @@ impl Describing<'_> {
             let phases = self.phases(task, spec, then, &mut script);
             let phases = phases.map_err(|what| format!("{name}: {what}"))?;
             phases.into_iter().for_each(|phase| script.push(begin, phase));
+        }
+        if script.phases.is_empty() && spec.start == Start::Forked {
+            script.phases.push(Phase::Run(Nanos::ZERO)); // it ended at once
         }
         let real_time = spec.info.prio < 100;
         let policy = match (spec.attributes.class, real_time) {
