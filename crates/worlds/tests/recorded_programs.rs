@@ -3,13 +3,16 @@
 //! They need schedlab's recorder (`SCHEDLAB_RECORDER`), the right to use it, and a C compiler. Where
 //! one is missing, the tests say which, and pass.
 
+use formats::export::{described, write_description};
 use formats::import;
+use formats::workload::Workload as Named;
+use schedsim::TaskId;
 use schedsim::metrics::{Summary, TaskSummary};
 use schedsim::trace::Observer;
 use schedsim::workload::{Action, Affinity, Operation, Step, TaskClass};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use worlds::experiment::{CostOverrides, Reading, Recorded, parse_policy, simulate};
+use worlds::experiment::{CostOverrides, Reading, Recorded, Subject, parse_policy, simulate};
 
 /// A folder of a test's own, removed when it is dropped.
 struct Scratch(PathBuf);
@@ -242,4 +245,41 @@ fn what_is_set_for_tasks_is_theirs_in_the_replay() {
         assert!(read.headline().contains("CPUs or policy changed while"), "{}", read.headline());
     }
     replayed(&read, "eevdf", 2);
+}
+
+/// What a recorded program does, written out, read again and run, is the same program: every script
+/// has its work, and a compressed file is much smaller than the recording.
+#[test]
+fn a_recorded_program_is_written_out_and_read_again() {
+    for name in ["barrier", "files"] {
+        let Some((scratch, path)) = recorded(name) else { return };
+        let read = read(&path);
+        let closed = described(&read.workload, &read.replay.ended, read.recording.cpus).unwrap();
+        let operations: usize =
+            read.workload.tasks.iter().map(|task| task.script.steps().count()).sum();
+        let recording = std::fs::metadata(&path).expect("the recording").len();
+        for (file, is_compressed) in [("program.toml", false), ("program.toml.zst", true)] {
+            let file = scratch.0.join(file);
+            write_description(&closed, &file).unwrap();
+            let size = std::fs::metadata(&file).expect("the program").len();
+            println!("{name}: {operations} operations, {size} bytes; recorded {recording}");
+            if is_compressed {
+                assert!(size * 4 < recording, "{size} bytes, and the recording has {recording}");
+            }
+            let again = Named::resolve(file.as_os_str()).unwrap();
+            let Named::Closed(again) = again else { panic!("no closed workload") };
+            let again = again.scripts(read.recording.cpus).unwrap();
+            assert_eq!(again.demand(), read.workload.demand());
+            // Run alone, it wakes as often.
+            let policy = parse_policy("eevdf").unwrap();
+            let subject = read.subject();
+            let subject = Subject { workload: &again, ended: &[], ..subject };
+            let run = simulate(subject, subject.machine, &policy, (1, None), false, None).unwrap();
+            let tasks = again.ids().filter(|task| again.tasks[task.index()].info.name == name);
+            let of = |task: TaskId| run.summary.tasks.iter().find(|of| of.task == task);
+            let found: u32 = tasks.filter_map(of).map(|task| task.wakeups).sum();
+            let wanted = wakeups(&read, name, &replayed(&read, "eevdf", read.recording.cpus));
+            assert!(found.abs_diff(wanted) <= wanted / 20, "{found} wake-ups, and {wanted}");
+        }
+    }
 }

@@ -9,9 +9,10 @@
 use program::Error;
 use schedsim::admission::LARGEST_TEXT;
 use schedsim::workload::{
-    Action, Affinity, BarrierOptions, Closed, DeviceOptions, EventfdOptions, IoPhase, Late,
-    LoopPhase, MutexOptions, Operation, Phase, PipeOptions, SchedulingPolicy, Shared,
-    SocketOptions, Start, Step, TaskClass, TaskSpec, Tasks, TimerMode, TimerPhase, Until, Workload,
+    Action, Affinity, BarrierOptions, Closed, DeviceOptions, EpollOptions, EpollSource,
+    EventfdOptions, IoPhase, Late, LoopPhase, MutexOptions, Operation, Phase, PipeOptions,
+    SchedulingPolicy, Shared, SocketOptions, Start, Step, TaskClass, TaskSpec, Tasks, TimerMode,
+    TimerPhase, Until, Watched, Workload,
 };
 use schedsim::{CpuId, Nanos, TaskId, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +34,7 @@ pub fn described(workload: &Workload, ended: &[TaskId], cpus: u16) -> Result<Clo
         let is_daemon = !ended.is_empty() && !ended.contains(&task);
         let tasks = describing.task(task, spec, is_daemon)?;
         // A task that the recording only mentions does nothing.
-        if !tasks.phases.is_empty() || tasks.forked {
+        if !tasks.phases.is_empty() {
             describing.closed.tasks.push(tasks);
         }
     }
@@ -118,6 +119,9 @@ impl Describing<'_> {
             let phases = self.phases(task, spec, then, &mut script);
             let phases = phases.map_err(|what| format!("{name}: {what}"))?;
             phases.into_iter().for_each(|phase| script.push(begin, phase));
+        }
+        if script.phases.is_empty() && spec.start == Start::Forked {
+            script.phases.push(Phase::Run(Nanos::ZERO)); // it ended at once
         }
         let real_time = spec.info.prio < 100;
         let policy = match (spec.attributes.class, real_time) {
@@ -226,8 +230,9 @@ impl Describing<'_> {
     }
 
     fn operation(&mut self, operation: Operation) -> Result<Phase, String> {
-        let Shared { mutexes, conditions, barriers, pipes, sockets, eventfds, devices, .. } =
-            &self.workload.shared;
+        let Shared {
+            mutexes, conditions, barriers, pipes, sockets, eventfds, epolls, devices, ..
+        } = &self.workload.shared;
         let closed = &mut self.closed;
         let mut mutex = |number: u32| -> Result<String, String> {
             let of = of(mutexes, number)?;
@@ -293,6 +298,24 @@ impl Describing<'_> {
                 Phase::Post { eventfd: eventfd(closed, of)?, count }
             }
             Operation::Take(of) => Phase::Take { eventfd: eventfd(closed, of)? },
+            Operation::Poll(number) => {
+                let of = of(epolls, number)?;
+                let name = unique(&of.name, "set", number);
+                let mut source = |watched: &Watched| {
+                    Ok::<_, String>(match *watched {
+                        Watched::Pipe(of) => EpollSource::Pipe(pipe(closed, of)?),
+                        Watched::Eventfd(of) => EpollSource::Eventfd(eventfd(closed, of)?),
+                        Watched::End(end) if end & 1 == 0 => {
+                            EpollSource::Reply(socket(closed, end)?)
+                        }
+                        Watched::End(end) => EpollSource::Socket(socket(closed, end)?),
+                    })
+                };
+                let sources = of.sources.iter().map(source).collect::<Result<_, _>>()?;
+                let options = EpollOptions { sources, events: of.events };
+                closed.epolls.insert(name.clone(), options);
+                Phase::Poll(name)
+            }
             Operation::SleepUntil(time) => Phase::SleepUntil(Nanos(time.0)),
             Operation::Io { device, service } => {
                 let of = of(devices, device)?;
