@@ -23,6 +23,7 @@ pub enum Name {
     Futex,
     Nanosleep,
     ClockNanosleep,
+    TimerfdSettime,
     Yield,
     /// `wait4`: its result is the task that ended.
     Wait4,
@@ -31,10 +32,10 @@ pub enum Name {
 
 use Name::{
     Accept, ClockNanosleep, EpollCtl, EpollWait, Futex, Nanosleep, Poll, Ppoll, Read, ReadAt,
-    Receive, Send, Wait4, Waitid, Write, Yield,
+    Receive, Send, TimerfdSettime, Wait4, Waitid, Write, Yield,
 };
 
-pub const X86_64: [(u16, Name); 22] = [
+pub const X86_64: [(u16, Name); 23] = [
     (0, Read),
     (1, Write),
     (7, Poll),
@@ -56,11 +57,12 @@ pub const X86_64: [(u16, Name); 22] = [
     (247, Waitid),
     (271, Ppoll),
     (281, EpollWait),
+    (286, TimerfdSettime),
     (288, Accept),
 ];
 
 /// Of arm64, riscv64 and other architectures with the generic table.
-const GENERIC: [(u16, Name); 20] = [
+const GENERIC: [(u16, Name); 21] = [
     (21, EpollCtl),
     (22, EpollWait),
     (63, Read),
@@ -69,6 +71,7 @@ const GENERIC: [(u16, Name); 20] = [
     (66, Write),
     (67, ReadAt),
     (73, Ppoll),
+    (86, TimerfdSettime),
     (95, Waitid),
     (98, Futex),
     (101, Nanosleep),
