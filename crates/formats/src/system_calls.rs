@@ -26,6 +26,7 @@ pub enum Name {
     FileSystem,
     Nanosleep,
     ClockNanosleep,
+    TimerfdSettime,
     Yield,
     /// `wait4`: its result is the task that ended.
     Wait4,
@@ -34,10 +35,10 @@ pub enum Name {
 
 use Name::{
     Accept, ClockNanosleep, EpollCtl, EpollWait, FileSystem, Futex, Nanosleep, Poll, Ppoll, Read,
-    ReadAt, Receive, Send, Wait4, Waitid, Write, Yield,
+    ReadAt, Receive, Send, TimerfdSettime, Wait4, Waitid, Write, Yield,
 };
 
-pub const X86_64: [(u16, Name); 31] = [
+pub const X86_64: [(u16, Name); 32] = [
     (0, Read),
     (1, Write),
     (7, Poll),
@@ -67,12 +68,13 @@ pub const X86_64: [(u16, Name); 31] = [
     (263, FileSystem),
     (271, Ppoll),
     (281, EpollWait),
+    (286, TimerfdSettime),
     (288, Accept),
     (316, FileSystem),
 ];
 
 /// Of arm64, riscv64 and other architectures with the generic table.
-const GENERIC: [(u16, Name); 25] = [
+const GENERIC: [(u16, Name); 26] = [
     (21, EpollCtl),
     (22, EpollWait),
     (34, FileSystem),
@@ -85,6 +87,7 @@ const GENERIC: [(u16, Name); 25] = [
     (67, ReadAt),
     (73, Ppoll),
     (81, FileSystem),
+    (86, TimerfdSettime),
     (95, Waitid),
     (98, Futex),
     (101, Nanosleep),

@@ -285,7 +285,10 @@ fn out_of_range(what: &str, number: u64, at: u64) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::super::{Options, read};
-    use ::recording::{Counts, End, Event, Machine, What, Writer};
+    use crate::system_calls::{self, Name};
+    use ::recording::{Class, Counts, End, Event, Machine, What, Writer};
+    use schedsim::workload::{Recorded, ReplayBuilder, ReplayOptions, ReplayReport};
+    use schedsim::{Nanos, Time};
     use std::fs;
 
     const TASK: What = What::Task { comm: *b"worker\0\0\0\0\0\0\0\0\0\0", tgid: 7 };
@@ -344,6 +347,60 @@ mod tests {
         let recording = outcome("shed", counts, 0).unwrap();
         let warned = |warning: &String| warning.contains("from 1.2 s on it leaves out entries");
         assert!(recording.report.warnings.iter().any(warned), "{:?}", recording.report.warnings);
+    }
+
+    /// A task that arms a timer with this interval, and reads it.
+    fn reads_a_timer(interval: u64) -> ReplayReport {
+        let call = |number, result| What::Call { object: 1, result, number, op: 0, duration: 1 };
+        let object = What::Object { id: 1, class: Class::Timerfd, inode: 1, peer: 0 };
+        let timer = What::Timer { object: 1, expiry: 2_000, interval };
+        let waking = What::Waking { task: 7, target: 1, prio: 120, call: 0, object: 0 };
+        let event = |time, tid, what| Event { time, cpu: 1, context: 0, tid, what };
+        let expires = Event { context: 2, ..event(2_000, 0, waking) };
+        let settime = system_calls::number(&system_calls::X86_64, Name::TimerfdSettime);
+        let events = [
+            event(1, 7, TASK),
+            event(2, 0, IN),
+            event(100, 7, object),
+            event(101, 7, timer),
+            event(102, 7, call(settime, 0)),
+            event(200, 7, AWAY),
+            expires,
+            event(2_001, 0, IN),
+            Event { time: 2_010, ..event(0, 7, call(0, 8)) },
+            event(2_020, 7, AWAY),
+        ];
+        // The read began before the task slept.
+        let events = events.map(|event| match event.what {
+            What::Call { object, result: 8, number, op, .. } => Event {
+                what: What::Call { object, result: 8, number, op, duration: 1_850 },
+                ..event
+            },
+            _ => event,
+        });
+        let machine = Machine { cpus: 2, architecture: "x86_64".to_string(), ..Machine::default() };
+        let mut writer = Writer::new(Vec::new(), &machine).unwrap();
+        writer.events(&events).unwrap();
+        let bytes = writer.end(&End::default()).unwrap();
+        let path =
+            std::env::temp_dir().join(format!("recording-timer-{interval}-{}", std::process::id()));
+        fs::write(&path, bytes).unwrap();
+        let mut builder = ReplayBuilder::new(ReplayOptions { program: true, ..Default::default() });
+        let options = Options { allow_lost: true, ..Options::default() };
+        let read = read(&path, &options, vec![&mut builder]).unwrap();
+        fs::remove_file(&path).unwrap();
+        builder.share(read.objects);
+        let end = Time(read.duration.0);
+        let recorded = Recorded { tasks: &read.tasks, cpus: 2, end, switch_cost: Nanos(0) };
+        builder.finish(recorded).1
+    }
+
+    #[test]
+    fn a_timer_that_expires_again_and_again_is_an_operation() {
+        let report = reads_a_timer(500);
+        assert_eq!((report.operations, report.wakeups.objects), (1, 1), "{report:?}");
+        let report = reads_a_timer(0);
+        assert_eq!((report.operations, report.wakeups.pauses), (0, 1), "{report:?}");
     }
 
     #[test]

@@ -311,19 +311,32 @@ fn epolls() -> Vec<(&'static str, Closed)> {
         vec![some(1_000, false), work()],
         vec![take(), work()],
     ];
-    vec![(
-        "one task serves a pipe, a socket and a counter",
-        set(
-            64,
-            &three,
-            closed(vec![
-                serving("server", 1, &serve(&handle)),
-                each("writer", 3, 40, &[write("p", 2_000), Phase::Yield]),
-                each("sender", 2, 40, &[send("s", 700), Phase::Yield, work()]),
-                each("poster", 2, 40, &[post(), Phase::Yield]),
-            ]),
+    vec![
+        (
+            "one task serves a pipe, a socket and a counter",
+            set(
+                64,
+                &three,
+                closed(vec![
+                    serving("server", 1, &serve(&handle)),
+                    each("writer", 3, 40, &[write("p", 2_000), Phase::Yield]),
+                    each("sender", 2, 40, &[send("s", 700), Phase::Yield, work()]),
+                    each("poster", 2, 40, &[post(), Phase::Yield]),
+                ]),
+            ),
         ),
-    )]
+        (
+            "tasks that poll a pipe and a counter are all woken, the last to come first",
+            set(
+                64,
+                &[pipe(), eventfd()],
+                closed(vec![
+                    serving("poller", 4, &[Phase::Poll("w".into()), work(), read_some("p", 100)]),
+                    each("writer", 2, 40, &[write("p", 100), Phase::Yield, work()]),
+                ]),
+            ),
+        ),
+    ]
 }
 
 #[test]

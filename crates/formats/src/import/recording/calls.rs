@@ -8,6 +8,7 @@ mod files;
 mod futexes;
 mod sets;
 mod sockets;
+mod timerfds;
 
 use crate::system_calls::{self, Name};
 use ::recording::{Class, What, lock, member};
@@ -54,6 +55,11 @@ enum Place {
     Condition(u32),
     Barrier(u32),
     Device(u32),
+    /// A timer that expires again and again.
+    Timer {
+        timer: u32,
+        period: Nanos,
+    },
 }
 
 #[derive(Default)]
@@ -201,6 +207,10 @@ impl Calls {
             Name::Poll | Name::Ppoll => self.polls(call, polled),
             Name::EpollWait => self.waits(call),
             Name::EpollCtl | Name::Accept => None,
+            Name::TimerfdSettime => {
+                self.arms(call, timer);
+                None
+            }
             Name::Wait4 => {
                 let ended = u32::try_from(call.result).ok().filter(|pid| *pid > 0);
                 ended.and_then(|pid| self.join((pid, pid), tasks))

@@ -17,6 +17,7 @@ impl Calls {
             Place::Pipe(pipe) => Operation::Read { pipe, bytes, until, call: Begins },
             Place::End(end) => Operation::Receive { end, bytes, until },
             Place::Eventfd(eventfd) => Operation::Take(eventfd),
+            Place::Timer { timer, period } => Operation::Timer { timer, period },
             _ => return None,
         })
     }
@@ -50,6 +51,7 @@ impl Calls {
                 add(&mut shared.eventfds, new).map(Place::Eventfd)
             }),
             Class::UnixSocket | Class::InternetSocket => self.end_of(object).map(Place::End),
+            Class::Timerfd => self.objects.get(&object)?.place,
             _ => None,
         }
     }
