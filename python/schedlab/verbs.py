@@ -50,6 +50,7 @@ def compare(
     wake_cost: str | None = None,
     mips: float | None = None,
     allow_lost: bool = False,
+    without_background: bool = False,
     output: str | PathLike[str] | None = None,
     progress: bool = True,
 ) -> Results:
@@ -60,7 +61,7 @@ def compare(
 
     `workload` is a name (`schedlab list workloads`), the path of a workload file or a recording, or a `schedlab.Workload`. `cpus` and `load` may be lists. `parameters`
     are those of a stochastic workload, as in `{"tmc": "2ms"}`. `machine` is the path of a machine file, or `"host"`; `add_load` is a workload to run beside a recording.
-    Durations are texts with a unit. `output` is a directory for results, traces and a report.
+    `without_background` leaves out what ran beside a recorded program. Durations are texts with a unit. `output` is a directory for results, traces and a report.
     """
     names, own = _policies(policies)
     with contextlib.ExitStack() as stack:
@@ -70,7 +71,7 @@ def compare(
         words += [*_list("--policy", names), *_option("--baseline", baseline), *_list("--cpus", cpus), *_list("--load", load)]
         words += [*_set(parameters), *_option("--ci", ci), *_option("--max-runs", max_runs), *_option("--max-time", max_time)]
         words += [*_option("--add-load", beside), *_machine(machine, switch_cost, migration_cost, idle_exit, wake_cost, mips), *_option("--seed", seed), *_option("-o", output)]
-        return _results([*words, *_flag("--check", check), *_flag("--allow-lost", allow_lost)], policies=own, progress=progress)
+        return _results([*words, *_flag("--check", check), *_flag("--allow-lost", allow_lost), *_flag("--without-background", without_background)], policies=own, progress=progress)
 
 
 def simulate(
@@ -89,6 +90,7 @@ def simulate(
     wake_cost: str | None = None,
     mips: float | None = None,
     allow_lost: bool = False,
+    without_background: bool = False,
     progress: bool = True,
 ) -> Any:
     """One run of `workload` under `policy`: `schedlab run`. With `trace`, gives the results and the run as a `schedlab.Trace`.
@@ -100,7 +102,7 @@ def simulate(
         file = pathlib.Path(scratch) / "run.trace"
         words = ["run", name, "--policy", names[0] if names else "rr", *_option("--cpus", cpus), *_set(parameters)]
         words += [*_machine(machine, switch_cost, migration_cost, idle_exit, wake_cost, mips), *_option("--seed", seed)]
-        words += [*_flag("--check", check), *_flag("--allow-lost", allow_lost), *(["--trace", str(file)] if trace else [])]
+        words += [*_flag("--check", check), *_flag("--allow-lost", allow_lost), *_flag("--without-background", without_background), *(["--trace", str(file)] if trace else [])]
         results = _results(words, policies=own, progress=progress)
         return (results, read_trace(file)) if trace else results
 

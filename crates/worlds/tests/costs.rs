@@ -14,7 +14,7 @@ use schedsim::workload::{
 use schedsim::{CallCosts, Machine, Nanos, Spread, Time};
 use std::fs::{self, File};
 use std::io::BufWriter;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use worlds::experiment::parse_policy;
 
@@ -77,7 +77,7 @@ fn record(workload: &Workload, machine: &Machine, nudge: Option<Nudge>, policy: 
     path
 }
 
-fn estimated(path: &PathBuf, switch: Nanos) -> CallEstimates {
+fn estimated(path: &Path, switch: Nanos) -> CallEstimates {
     let mut estimator = CallCostEstimator::new(true);
     import::read(path, &ImportOptions::default(), vec![&mut estimator]).unwrap();
     estimator.finish(switch)

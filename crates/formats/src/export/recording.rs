@@ -170,7 +170,7 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
         let ending = self.ending.iter_mut().rev().find(|of| of.task == task && of.end == now);
         if let (true, Some(Ending { end, what: What::Call { duration, .. }, .. })) = (ended, ending)
         {
-            *end = *end + by;
+            *end += by;
             *duration = duration.saturating_add(by.0);
         }
     }

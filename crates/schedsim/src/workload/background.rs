@@ -153,7 +153,7 @@ impl<'w> Noises<'w> {
             pause = Nanos((pause.0 as f64 * share) as u64);
         }
         *then = Action::Sleep(pause.max(Nanos(1)));
-        *time = *time + burst + pause.max(Nanos(1));
+        *time += burst + pause.max(Nanos(1));
         if begins { Nanos::ZERO } else { burst }
     }
 }
