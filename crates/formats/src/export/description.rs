@@ -301,7 +301,7 @@ impl Describing<'_> {
             Operation::Poll(number) => {
                 let of = of(epolls, number)?;
                 let name = unique(&of.name, "set", number);
-                let mut source = |watched: &Watched| {
+                let source = |watched: &Watched| {
                     Ok::<_, String>(match *watched {
                         Watched::Pipe(of) => EpollSource::Pipe(pipe(closed, of)?),
                         Watched::Eventfd(of) => EpollSource::Eventfd(eventfd(closed, of)?),
