@@ -1,6 +1,7 @@
 //! `schedlab export`: converts a trace to another program's format, or writes out what a recorded
 //! program does.
 
+use crate::programs::written_out;
 use crate::read_with_progress;
 use clap::Args;
 use formats::export::{Format, Omitted, export, write_description};
@@ -58,17 +59,7 @@ impl Export {
     fn describe(self) -> Result<(), Error> {
         let costs = CostOverrides::default();
         let recorded = Recorded::load(&self.trace, Reading::default(), costs, read_with_progress)?;
-        let Recorded { workload, replay, machine, .. } = &recorded;
-        let described = formats::export::described(workload, &replay.ended, machine.cpus);
-        let mut closed = described.map_err(|what| {
-            Error::Missing(format!("{}: {what}: run the recording itself", self.trace.display()))
-        })?;
-        let tokens = replay.wakeups.shares().map_or(0.0, |(_, tokens)| 100.0 * tokens);
-        closed.description = Some(format!(
-            "What the tasks of {} do. {tokens:.1} % of the wake-ups of those with recorded calls are \
-             tokens. A switch took {}, which is not in the runs.",
-            recorded.name, machine.switch_cost
-        ));
+        let closed = written_out(&recorded, &self.trace)?;
         write_description(&closed, &self.output)
     }
 }

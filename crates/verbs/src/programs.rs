@@ -6,11 +6,13 @@ use program::Error;
 use results::Point;
 use schedsim::{Time, workload};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 use toml::Value;
 use worlds::Program;
+use worlds::experiment::Recorded;
 use worlds::load::{Changed, Closed, Replay};
 
 /// The options for all workloads.
@@ -26,6 +28,8 @@ pub struct Programs<'a> {
     pub common: &'a CommonArguments,
     /// The workload beside a recording.
     pub add_load: Option<&'a OsStr>,
+    /// Whether real threads run them: then a recording is its program, written out.
+    pub is_real: bool,
     pub caller: &'a Caller<'a>,
 }
 
@@ -38,6 +42,26 @@ pub fn parse_percent(text: &str) -> Result<f64, String> {
     number
         .map(|percent| percent / 100.0)
         .ok_or_else(|| "give a percentage above 0% and up to 100%, as in 2%".to_string())
+}
+
+/// What the tasks of a recording do, as a workload that a person could have written.
+///
+/// # Errors
+/// [`Error::Missing`] if the format has no words for something.
+pub fn written_out(recorded: &Recorded, path: &Path) -> Result<schedsim::workload::Closed, Error> {
+    let Recorded { workload, replay, machine, .. } = recorded;
+    let described = formats::export::described(workload, &replay.ended, machine.cpus);
+    let mut closed = described.map_err(|what| {
+        let path = path.display();
+        Error::Missing(format!("{path}: {what}: run the recording itself in the simulator"))
+    })?;
+    let tokens = replay.wakeups.shares().map_or(0.0, |(_, tokens)| 100.0 * tokens);
+    closed.description = Some(format!(
+        "What the tasks of {} do. {tokens:.1} % of the wake-ups of those with recorded calls are \
+         tokens. A switch took {}, which is not in the runs.",
+        recorded.name, machine.switch_cost
+    ));
+    Ok(closed)
 }
 
 impl Programs<'_> {
@@ -57,6 +81,7 @@ impl Programs<'_> {
             return counts.split(',').map(|count| self.yields(count, counts)).collect();
         }
         match Workload::resolve(&self.located(argument))? {
+            Workload::Recording(path) if self.is_real => Ok(vec![self.written(&path)?]),
             Workload::Recording(path) => self.replay(&path).map(|program| vec![program]),
             Workload::Stochastic(template) => self.variants(&template),
             Workload::Closed(workload) => {
@@ -139,7 +164,16 @@ impl Programs<'_> {
             .collect()
     }
 
-    fn replay(&self, path: &Path) -> Result<Program, Error> {
+    /// The program of a recording as tasks that go through phases.
+    fn written(&self, path: &Path) -> Result<Program, Error> {
+        let recorded = self.recorded(path)?;
+        let closed = written_out(&recorded, path)?;
+        let (name, file) = (recorded.name.clone(), path.display().to_string());
+        let workload = ClosedWorkload::translated(name, closed, &file, BTreeMap::new(), Vec::new());
+        Ok(Program::Closed(Box::new(self.closed(workload, path.as_os_str())?)))
+    }
+
+    fn recorded(&self, path: &Path) -> Result<Recorded, Error> {
         if !self.load.is_empty() {
             return Err(Error::Usage(format!(
                 "{} is a recording, whose load is fixed: leave --load out",
@@ -152,7 +186,11 @@ impl Programs<'_> {
                 path.display()
             )));
         }
-        let recorded = load(path, self.common, self.machine)?;
+        load(path, self.common, self.machine)
+    }
+
+    fn replay(&self, path: &Path) -> Result<Program, Error> {
+        let recorded = self.recorded(path)?;
         self.machine.cpus(self.cpus, recorded.recording.cpus)?;
         let schedsim::Machine { switch_cost, migration_cost, idle_exit, wake_cost, .. } =
             recorded.machine;
@@ -176,7 +214,7 @@ impl Programs<'_> {
     }
 
     /// The changes of the command line to a recording, if any.
-    fn changed(&self, recorded: &worlds::experiment::Recorded) -> Result<Option<Changed>, Error> {
+    fn changed(&self, recorded: &Recorded) -> Result<Option<Changed>, Error> {
         let file = self.machine.file()?;
         if file.is_none() && self.add_load.is_none() {
             return Ok(None);

@@ -116,6 +116,7 @@ impl Verdicts {
             machine: &self.machine,
             common: &self.common,
             add_load: None,
+            is_real: false,
             caller: &caller,
         };
         let mut all = Vec::new();

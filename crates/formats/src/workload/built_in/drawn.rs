@@ -56,7 +56,7 @@ pub(super) fn draw(given: &Given, file: &str) -> Result<Closed, Error> {
         };
         Tasks {
             program: Some(task.info.name.clone()),
-            nice: Some(i32::from(task.info.prio) - 120).filter(|nice| *nice != 0),
+            nice: Some(i32::from(task.info.prio).saturating_sub(120)).filter(|nice| *nice != 0),
             start,
             ..Tasks::new(&format!("{}.{number}", task.info.name), phases.collect())
         }
