@@ -702,3 +702,32 @@ fn what_unseen_locks_order_keeps_its_order() {
         assert!(!replayed(&program, &original, policy).is_empty());
     }
 }
+
+/// A handler that waits for another task is no part of an event loop: its order is the recorded one.
+#[test]
+fn a_server_that_waits_elsewhere_keeps_its_order() {
+    let text = r#"{ "duration": "1s",
+        "epoll": { "w": { "sources": [ { "pipe": "p" }, { "eventfd": "e" } ] } },
+        "task": [
+        { "name": "server", "daemon": true, "phases": [ { "loop": { "phases": [
+            { "serve": { "epoll": "w", "handle": [
+                [ { "run": "3us" }, { "read": { "pipe": "p", "bytes": 20 } },
+                  { "write": { "pipe": "question", "bytes": 8 } },
+                  { "read": { "pipe": "answer", "bytes": 8 } } ],
+                [ { "run": "2us" }, { "take": { "eventfd": "e" } } ] ] } } ] } } ] },
+        { "name": "backend", "phases": [ { "loop": { "times": 60, "phases": [
+            { "read": { "pipe": "question", "bytes": 8 } }, { "run": "11us" },
+            { "write": { "pipe": "answer", "bytes": 8 } } ] } } ] },
+        { "name": "asks", "count": 2, "phases": [ { "loop": { "times": 30, "phases": [
+            { "run": "6us" }, { "write": { "pipe": "p", "bytes": 20 } } ] } } ] },
+        { "name": "posts", "phases": [ { "loop": { "times": 30, "phases": [
+            { "run": "9us" }, { "post": { "eventfd": "e" } } ] } } ] } ] }"#;
+    let original = Original::of(text, 2);
+    let (program, report) = original.recorded("eevdf", true);
+    // Rounds that handle the counter alone may be loops.
+    assert!(report.loop_rounds < 20 && report.operations > 200, "{report:?}");
+    assert_eq!((report.wakeups.tokens, report.doubted_objects), (0, 0), "{report:?}");
+    for policy in POLICIES {
+        assert!(!replayed(&program, &original, policy).is_empty());
+    }
+}
