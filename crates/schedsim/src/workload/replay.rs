@@ -489,5 +489,6 @@ impl ReplayBuilder {
         state.start = Start::Forked;
         state.since = now;
         state.parent = parent;
+        state.born = now;
     }
 }
