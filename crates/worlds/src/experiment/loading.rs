@@ -187,7 +187,7 @@ impl Recorded {
         format!(
             "Background: {}, {}; {}\n",
             part(outside.kernel_threads, "kernel thread"),
-            part(outside.programs, "task of another program"),
+            part(outside.programs, "other task"),
             if is_out {
                 "left out"
             } else {
