@@ -133,8 +133,10 @@ impl Inspect {
             ],
         )?;
         let end = Time(recording.duration.0);
-        let (summary, costs) = (metrics.finish(end), costs.finish());
-        let calls = calls.finish(costs.switch_cost());
+        let (summary, mut costs, calls) = (metrics.finish(end), costs.finish(), calls.finish());
+        if calls.switch.unknown.is_none() {
+            costs.switch = calls.switch.median;
+        }
         builder.take_off(calls.kernel_work());
         builder.share(std::mem::take(&mut recording.objects));
         let (_, replay) = builder.finish(Recorded {

@@ -77,10 +77,10 @@ fn record(workload: &Workload, machine: &Machine, nudge: Option<Nudge>, policy: 
     path
 }
 
-fn estimated(path: &Path, switch: Nanos) -> CallEstimates {
+fn estimated(path: &Path) -> CallEstimates {
     let mut estimator = CallCostEstimator::new(true);
     import::read(path, &ImportOptions::default(), vec![&mut estimator]).unwrap();
-    estimator.finish(switch)
+    estimator.finish()
 }
 
 fn holds(cost: &CallCost, truth: u64) -> bool {
@@ -92,24 +92,24 @@ fn holds(cost: &CallCost, truth: u64) -> bool {
 #[test]
 fn the_intervals_of_known_costs_hold_them() {
     let workload = scripts(MIXED, 2);
-    let mut held = [0; 3];
+    let mut held = [0; 4];
     for seed in 0..100 {
         let path = record(&workload, &machine(seed), Some(Nudge::new(seed)), "eevdf");
-        // The nudge changes the costs themselves by up to 2 %, alike in a member.
-        let costs = Nudge::new(seed).machine(&machine(seed)).calls;
+        let Machine { calls: costs, switch_cost, .. } = machine(seed);
         let middle = |spread: &Spread| spread.values()[16].0;
-        let found = estimated(&path, Nudge::new(seed).machine(&machine(seed)).switch_cost);
+        let found = estimated(&path);
         fs::remove_file(&path).unwrap();
         let pairs = [
             (&found.block, middle(&costs.block)),
             (&found.wake_here, middle(&costs.wake_here)),
             (&found.wake_away, middle(&costs.wake_away)),
+            (&found.switch, switch_cost.0),
         ];
         for (held, (cost, truth)) in held.iter_mut().zip(pairs) {
             *held += u32::from(holds(cost, truth));
         }
-        if seed == 0 {
-            println!("{found}");
+        if seed < 8 {
+            println!("{found}; a switch {} for {switch_cost}", found.switch);
         }
     }
     println!("{held:?} of 100 intervals hold the truth");
@@ -120,7 +120,7 @@ fn the_intervals_of_known_costs_hold_them() {
 fn the_work_of_tasks_does_not_change_the_costs() {
     let of = |text: &str| {
         let path = record(&scripts(text, 2), &machine(3), None, "eevdf");
-        let found = estimated(&path, Nanos(1_000));
+        let found = estimated(&path);
         fs::remove_file(&path).unwrap();
         [found.block, found.wake_here, found.wake_away].map(|cost| cost.median)
     };
@@ -141,7 +141,7 @@ fn the_work_of_tasks_does_not_change_the_costs() {
 fn what_a_recording_cannot_tell_is_unknown() {
     let hogs = r#"{ "task": [ { "name": "hog", "count": 4, "phases": [ { "run": "300ms" } ] } ] }"#;
     let path = record(&scripts(hogs, 2), &machine(1), None, "eevdf");
-    let found = estimated(&path, Nanos(1_000));
+    let found = estimated(&path);
     fs::remove_file(&path).unwrap();
     for cost in [&found.block, &found.wake_here, &found.wake_away] {
         assert_eq!((cost.median.value, cost.unknown), (None, Some(Unknown::NoCalls)), "{cost}");
@@ -154,7 +154,7 @@ fn what_a_recording_cannot_tell_is_unknown() {
     };
     let alone = Machine { cpus: 1, ..machine(1) };
     let path = record(&closed.scripts(1).unwrap(), &alone, None, "fifo");
-    let found = estimated(&path, Nanos(1_000));
+    let found = estimated(&path);
     fs::remove_file(&path).unwrap();
     assert_eq!(found.block.unknown, Some(Unknown::NothingToCompare), "{found}");
 }
@@ -165,17 +165,21 @@ fn what_a_recording_cannot_tell_is_unknown() {
 fn a_replay_pays_for_blocking_and_waking_once() {
     let (workload, machine) = (scripts(MIXED, 2), machine(5));
     let path = record(&workload, &machine, None, "eevdf");
-    let found = estimated(&path, machine.switch_cost);
+    let found = estimated(&path);
     let replayed = |work: KernelWork| {
         let mut builder = ReplayBuilder::new(ReplayOptions { program: true, ..Default::default() });
         let read = import::read(&path, &ImportOptions::default(), vec![&mut builder]).unwrap();
         builder.share(read.objects);
         builder.take_off(work);
         let end = Time(read.duration.0);
-        let switch_cost = machine.switch_cost;
+        let switch_cost = found.switch.median.value.unwrap();
         builder.finish(Recorded { tasks: &read.tasks, cpus: 2, end, switch_cost })
     };
-    let on = Machine { calls: found.costs(), ..machine.clone() };
+    let on = Machine {
+        switch_cost: found.switch.median.value.unwrap(),
+        calls: found.costs(),
+        ..machine.clone()
+    };
     let ((once, report), (twice, _)) =
         (replayed(found.kernel_work()), replayed(KernelWork::default()));
     fs::remove_file(&path).unwrap();

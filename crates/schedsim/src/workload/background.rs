@@ -60,18 +60,16 @@ const VALUES: u64 = 64;
 const ENOUGH: u64 = 8;
 
 impl Noise {
-    /// The fit to the pauses and bursts of a task that was recorded for `duration`.
+    /// The fit to the pauses and bursts of a task. One that never pauses is always ready.
     pub(crate) fn fit(
         task: TaskId,
         class: NoiseClass,
         (pauses, bursts): (&Histogram, &Histogram),
-        duration: Nanos,
     ) -> Noise {
         let pause = if pauses.count() >= ENOUGH {
             in_groups(pauses)
         } else {
-            let idle = duration.saturating_sub(bursts.total()).0 as f64;
-            exponential(idle / bursts.count().max(1) as f64)
+            exponential(pauses.mean().unwrap_or(0.0))
         };
         Noise { task, class, pause, burst: in_groups(bursts) }
     }

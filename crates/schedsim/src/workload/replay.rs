@@ -507,5 +507,6 @@ impl ReplayBuilder {
         state.start = Start::Forked;
         state.since = now;
         state.parent = parent;
+        state.born = now;
     }
 }

@@ -33,7 +33,10 @@ impl Recorded {
         let mut costs = CostEstimator::new();
         let mut calls = CallCostEstimator::new(program);
         let mut recording = read(path, options(), vec![&mut builder, &mut costs, &mut calls])?;
-        let costs = costs.finish();
+        let (mut costs, calls) = (costs.finish(), calls.finish());
+        if calls.switch.unknown.is_none() {
+            costs.switch = calls.switch.median;
+        }
         let machine = Machine {
             cpus: recording.cpus,
             switch_cost: given.switch.unwrap_or(costs.switch_cost()),
@@ -42,7 +45,6 @@ impl Recorded {
             wake_cost: given.wake.unwrap_or(costs.wake_cost()),
             ..Machine::ideal(recording.cpus)
         };
-        let calls = calls.finish(machine.switch_cost);
         let machine = Machine { calls: calls.costs(), ..machine };
         builder.take_off(calls.kernel_work());
         builder.share(std::mem::take(&mut recording.objects));
@@ -210,7 +212,7 @@ impl Recorded {
         format!(
             "Background: {}, {}; {}\n",
             part(outside.kernel_threads, "kernel thread"),
-            part(outside.programs, "task of another program"),
+            part(outside.programs, "other task"),
             if is_out {
                 "left out"
             } else {

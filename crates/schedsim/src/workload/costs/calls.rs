@@ -2,7 +2,8 @@
 //!
 //! A call of a kind that neither blocked nor woke anybody shows what such a call does for its task.
 //! What a call of the same kind takes beyond that, if it blocked once or woke one task, is the
-//! work of the scheduler. Where a kind of call always blocks or wakes, all calls that do neither
+//! work of the scheduler: before the switch away, it is that of blocking, and after the switch back
+//! that of the switch. Where a kind of call always blocks or wakes, all calls that do neither
 //! stand in for it, and the interval reaches from nothing to twice as much.
 
 use super::{ENOUGH, Estimate};
@@ -21,13 +22,17 @@ pub struct CallCostEstimator {
     tasks: Vec<InCall>,
     running: Vec<TaskId>,
     kinds: BTreeMap<u32, Kind>,
+    /// What recording a call takes.
+    recording: Nanos,
 }
 
 /// What blocking and waking take on a recorded machine, with the calls that show it.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct CallEstimates {
-    /// Of blocking and being switched to again, beyond the call's own work.
+    /// Of blocking, until the switch away, beyond the call's own work.
     pub block: CallCost,
+    /// Of the switch back, from its event to the end of the call, beyond the call's own work.
+    pub switch: CallCost,
     /// Of waking a task on the waker's CPU.
     pub wake_here: CallCost,
     /// Of waking a task on another CPU.
@@ -36,7 +41,8 @@ pub struct CallEstimates {
     pub own: Vec<(u32, Estimate)>,
 }
 
-/// An estimated cost. Values of the recorder's own work are taken off.
+/// An estimated cost. It is a difference of calls, all of which are recorded: recording them is not
+/// in it.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct CallCost {
     /// Its distribution; empty where it is unknown.
@@ -80,7 +86,9 @@ struct InCall {
 #[derive(Clone, Debug, Default)]
 struct Kind {
     own: Histogram,
+    /// From the begin of the call to the switch away, and from the switch back to its end.
     block: Histogram,
+    back: Histogram,
     wake: [Histogram; 2],
 }
 
@@ -186,6 +194,7 @@ impl CallCostEstimator {
 
     /// A call of `task` ends that lasted from `begun` to `ended`.
     fn ends(&mut self, task: TaskId, call: u32, (begun, ended): (Time, Time), recording: Nanos) {
+        self.recording = recording;
         let Some(state) = self.task(task) else { return };
         let now = std::mem::replace(state, InCall { since: state.since, ..InCall::NEW });
         let before = |time: Time, count: u32| count > 0 && time < begun;
@@ -196,29 +205,28 @@ impl CallCostEstimator {
             return;
         }
         let kind = self.kinds.entry(call).or_default();
-        let whole = || ended.since(begun).saturating_sub(recording);
         match (now.blocks, now.wakings, now.since) {
-            (0, 0, _) => kind.own.record(whole()),
-            (0, 1, _) => kind.wake[usize::from(now.away)].record(whole()),
+            (0, 0, _) => kind.own.record(ended.since(begun)),
+            (0, 1, _) => kind.wake[usize::from(now.away)].record(ended.since(begun)),
             (1, 0, Some(since)) if since >= now.left => {
-                let on_cpu = now.left.since(begun) + ended.since(since);
-                kind.block.record(on_cpu.saturating_sub(recording));
+                kind.block.record(now.left.since(begun));
+                kind.back.record(ended.since(since));
             }
             _ => {}
         }
     }
 
-    /// The estimates. A replay charges `switch` for the switch back to a task that has blocked; that
-    /// is no part of the cost of blocking.
-    pub fn finish(self, switch: Nanos) -> CallEstimates {
+    /// The estimates.
+    pub fn finish(self) -> CallEstimates {
         let mut all = Histogram::default();
         self.kinds.values().for_each(|kind| all.merge(&kind.own));
         let all = Estimate::of_median(&all, WIDTH);
-        let cost = |of: Of, besides| self.cost(of, all, besides);
         CallEstimates {
-            block: cost(|kind| &kind.block, switch),
-            wake_here: cost(|kind| &kind.wake[0], Nanos::ZERO),
-            wake_away: cost(|kind| &kind.wake[1], Nanos::ZERO),
+            // Which half of a call's own work is done before it blocks is not known.
+            block: self.cost(|kind| &kind.block, all, 2),
+            switch: self.cost(|kind| &kind.back, all, 2),
+            wake_here: self.cost(|kind| &kind.wake[0], all, 1),
+            wake_away: self.cost(|kind| &kind.wake[1], all, 1),
             own: self.own(),
         }
     }
@@ -228,32 +236,34 @@ impl CallCostEstimator {
         let mut own: Vec<(u32, Estimate)> = self
             .kinds
             .iter()
-            .map(|(call, kind)| (*call, Estimate::of_median(&kind.own, WIDTH)))
+            .map(|(call, kind)| (*call, Estimate::of_median(&kind.own, WIDTH).less(self.recording)))
             .filter(|(_, estimate)| estimate.value.is_some())
             .collect();
         own.sort_by_key(|(call, estimate)| (std::cmp::Reverse(estimate.samples), *call));
         own
     }
 
-    fn cost(&self, of: Of, all: Estimate, besides: Nanos) -> CallCost {
+    /// The cost beyond a call's own work, or beyond a half of it if `parts` is two.
+    fn cost(&self, of: Of, all: Estimate, parts: u64) -> CallCost {
         let (mut pooled, mut slack, mut uncompared) = (Histogram::default(), 0.0, 0);
         for kind in self.kinds.values() {
             let samples = of(kind);
-            let (usual, low, high) = match Estimate::of_median(&kind.own, WIDTH).bounds() {
-                Some(bounds) => bounds,
+            let (usual, [low, high]) = match Estimate::of_median(&kind.own, WIDTH).bounds() {
+                Some((usual, low, high)) => (Nanos(usual.0 / parts), [low, high]),
                 // Another kind of call does something else: it is between nothing and twice this.
                 None => match all.value {
-                    Some(usual) => (usual, Nanos::ZERO, usual + usual),
+                    Some(usual) => (Nanos(usual.0 / parts), [Nanos::ZERO, usual + usual]),
                     None => {
                         uncompared += samples.count();
                         continue;
                     }
                 },
             };
-            slack += samples.count() as f64 * high.saturating_sub(low).0 as f64 / 2.0;
+            slack +=
+                samples.count() as f64 * high.saturating_sub(low).0 as f64 / (2 * parts) as f64;
             for bucket in samples.buckets() {
                 let middle = Nanos(bucket.low.0.midpoint(bucket.high.0));
-                let beyond = middle.saturating_sub(usual).saturating_sub(besides);
+                let beyond = middle.saturating_sub(usual);
                 (0..bucket.count).for_each(|_| pooled.record(beyond));
             }
         }
@@ -263,7 +273,7 @@ impl CallCostEstimator {
             unknown: Some(unknown),
             spread: Spread::default(),
         };
-        let slack = Nanos((slack / (count as f64).max(1.0)) as u64);
+        let mut slack = Nanos((slack / (count as f64).max(1.0)) as u64);
         let Some((value, low, high)) = Estimate::of_median(&pooled, WIDTH).bounds() else {
             return nothing(match () {
                 () if self.kinds.is_empty() => Unknown::NoCalls,
@@ -271,6 +281,8 @@ impl CallCostEstimator {
                 () => Unknown::TooFew,
             });
         };
+        // Samples and what is taken off them are known to one part in 256.
+        slack += Nanos((value + all.value.unwrap_or_default()).0 / 256 + 1);
         let interval = (low.saturating_sub(slack), high + slack);
         if interval.1 > LONGEST {
             return nothing(Unknown::Work);
@@ -320,6 +332,13 @@ impl Estimate {
     /// The median and its interval, `width` hundredths of a standard deviation to each side.
     fn of_median(samples: &Histogram, width: f64) -> Estimate {
         Estimate::of_percentile_within(samples, 50.0, width)
+    }
+
+    /// The same, shorter by `time`.
+    fn less(self, time: Nanos) -> Estimate {
+        let less = |value: Nanos| value.saturating_sub(time);
+        let interval = self.interval.map(|(low, high)| (less(low), less(high)));
+        Estimate { value: self.value.map(less), interval, ..self }
     }
 
     fn bounds(self) -> Option<(Nanos, Nanos, Nanos)> {

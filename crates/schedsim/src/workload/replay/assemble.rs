@@ -77,7 +77,7 @@ pub(super) fn assemble(
             .unwrap_or_else(|| affinity(&info, recorded.cpus));
         if let Some(class) = outside(TaskId(index as u32)) {
             let (id, costs) = (TaskId(index as u32), (recorded.switch_cost, kernel_work));
-            let noise = outside::noise(id, class, &task, costs, Nanos(recorded.end.0));
+            let noise = outside::noise(id, class, &task, costs, recorded.end);
             report.outside.add(id, class, &task);
             let noise = noise.filter(|_| options.background == BackgroundOf::Fitted);
             workload.tasks.push(TaskSpec {

@@ -13,7 +13,7 @@ use super::verdict::Verdicts;
 use crate::metrics::Histogram;
 use crate::trace::TaskInfo;
 use crate::workload::{Noise, NoiseClass};
-use crate::{Nanos, TaskId};
+use crate::{Nanos, TaskId, Time};
 use std::collections::BTreeMap;
 
 /// By task: its class, if it is not of the program. Empty if the recording has no calls.
@@ -102,12 +102,12 @@ pub(super) fn noise(
     class: NoiseClass,
     task: &Task,
     (switch, work): (Nanos, KernelWork),
-    duration: Nanos,
+    end: Time,
 ) -> Option<Noise> {
     let (mut pauses, mut bursts) = (Histogram::default(), Histogram::default());
     let mut burst = None;
     let besides = switch + work.block;
-    let mut end = |burst: &mut Option<Nanos>| {
+    let mut end_burst = |burst: &mut Option<Nanos>| {
         if let Some(burst) = burst.take() {
             bursts.record(burst.saturating_sub(besides));
         }
@@ -117,10 +117,16 @@ pub(super) fn noise(
             *burst.get_or_insert(Nanos::ZERO) += run;
         }
         if let Deed::Slept { pause, .. } = deed {
-            end(&mut burst);
+            end_burst(&mut burst);
             pauses.record(pause);
         }
     }
-    end(&mut burst);
-    (bursts.count() > 0).then(|| Noise::fit(id, class, (&pauses, &bursts), duration))
+    end_burst(&mut burst);
+    // Before it was born and after its end it is as if it slept.
+    let died = if task.dead { task.since.min(end) } else { end };
+    let absent = end.since(Time::ZERO).saturating_sub(died.since(task.born));
+    if absent > Nanos::ZERO {
+        pauses.record(absent);
+    }
+    (bursts.count() > 0).then(|| Noise::fit(id, class, (&pauses, &bursts)))
 }

@@ -31,6 +31,8 @@ pub(super) struct Task {
     pub pending: Option<Pending>,
     pub start: Start,
     pub parent: TaskId,
+    /// When it was forked; zero if it was there before.
+    pub born: Time,
     /// Where it runs or ran last.
     pub cpu: CpuId,
     /// Where it was first.
@@ -82,6 +84,7 @@ impl Default for Task {
             pending: None,
             start: Start::At(Time::ZERO),
             parent: TaskId::NONE,
+            born: Time::ZERO,
             cpu: CpuId(0),
             first_cpu: None,
             created_on: None,
