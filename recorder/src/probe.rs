@@ -67,6 +67,8 @@ pub struct Wanted {
     pub scope: Scope,
     /// The most tasks that are traced at a time: a power of two.
     pub places: u32,
+    /// The size of the buffer in bytes: a power of two, and whole pages.
+    pub buffer: u32,
     /// The calls of the C library's locks are recorded.
     pub locks: bool,
     /// Programs of calls that return at once.
@@ -109,6 +111,9 @@ impl Probe {
             let name = map.name().to_string_lossy().into_owned();
             if name == "traced" {
                 map.set_max_entries(wanted.places).map_err(failed)?;
+            }
+            if name == "events" {
+                map.set_max_entries(wanted.buffer).map_err(failed)?;
             }
             let Some(value) = map.initial_value_mut() else { continue };
             match name.as_str() {
