@@ -88,6 +88,10 @@ struct Arguments {
     /// Record no calls: only reach the programs on them. The cost of a recorded call is its floor
     #[arg(long, hide = true)]
     empty_calls: bool,
+    /// The bytes that hold events until they are read: a power of two
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 25, hide = true,
+          value_parser = power_of_two)]
+    buffer: u32,
     /// The most tasks whose calls are recorded at a time: a power of two
     #[arg(long, value_name = "N", default_value_t = 1 << 17, hide = true,
           value_parser = power_of_two)]
@@ -119,6 +123,7 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
     let wanted = Wanted {
         scope: scope(arguments)?,
         places: arguments.places,
+        buffer: arguments.buffer,
         locks: arguments.uprobes,
         empty_calls: arguments.empty_calls,
         canary: arguments.canary,
@@ -283,7 +288,7 @@ fn percent(text: &str) -> Result<f64, String> {
 
 fn power_of_two(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number: &u32| number.is_power_of_two());
-    number.ok_or_else(|| "the number of places is a power of two".into())
+    number.ok_or_else(|| "this is no power of two".into())
 }
 
 /// `10s`, `500ms`, `2min`.

@@ -67,6 +67,8 @@ pub struct Wanted {
     pub scope: Scope,
     /// The most tasks that are traced at a time: a power of two.
     pub places: u32,
+    /// The size of the buffer in bytes: a power of two, and whole pages.
+    pub buffer: u32,
     /// The calls of the C library's locks are recorded.
     pub locks: bool,
     /// Programs of calls that return at once.
@@ -109,6 +111,9 @@ impl Probe {
             let name = map.name().to_string_lossy().into_owned();
             if name == "traced" {
                 map.set_max_entries(wanted.places).map_err(failed)?;
+            }
+            if name == "events" {
+                map.set_max_entries(wanted.buffer).map_err(failed)?;
             }
             let Some(value) = map.initial_value_mut() else { continue };
             match name.as_str() {
@@ -383,4 +388,30 @@ fn tid_of(state: &[u8]) -> u32 {
 
 fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
     bytes.windows(wanted.len()).any(|window| window == wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Linux 6.1 to 6.5 refuse a program with one instruction of version 4 of the instruction set.
+    #[test]
+    fn no_instruction_is_newer_than_the_oldest_kernel() {
+        let mut builder = ObjectBuilder::default();
+        let object = builder.open_memory(OBJECT).unwrap();
+        let mut count = 0;
+        for program in object.progs() {
+            for instruction in program.insns() {
+                let (class, mode) = (instruction.code & 7, instruction.code & 0xe0);
+                let is_swap = instruction.code == 0xd7;
+                let is_long_jump = instruction.code == 0x06;
+                let loads_signed = class == 1 && mode == 0x80;
+                let is_signed = instruction.off != 0 && matches!(class, 4 | 7);
+                let is_newer = is_swap || is_long_jump || loads_signed || is_signed;
+                assert!(!is_newer, "{}: {:#x}", program.name().display(), instruction.code);
+                count += 1;
+            }
+        }
+        assert!(count > 1_000, "{count} instructions");
+    }
 }

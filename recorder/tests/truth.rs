@@ -31,7 +31,7 @@ const RECORDER: &str = env!("CARGO_BIN_EXE_schedlab-recorder");
 /// What must hold, and how it is tried in a folder.
 type Test = (&'static str, fn(&Path));
 
-const TESTS: [Test; 17] = [
+const TESTS: [Test; 19] = [
     ("known operations are recorded, each about its object", known_operations),
     ("calls of locks are recorded, also those that nothing waits for", locks::known_locks),
     ("a thread that execs is the same task under another number", exec_in_a_thread),
@@ -39,6 +39,8 @@ const TESTS: [Test; 17] = [
     ("requests of io_uring are counted", requests_of_io_uring),
     ("perf counts the same switches, wakeups and migrations", witness::same_as_perf),
     ("a dropped event is noticed", a_dropped_event_is_noticed),
+    ("events for which the buffer has no room are counted", measured::overrun),
+    ("a task that never sleeps is recorded as one", never_sleeps),
     ("a killed recorder leaves a readable file and no probe", killed),
     ("names are hidden on request, equal ones alike", hidden_names),
     ("a snapshot has the last while, and all to read it", options::snapshot),
@@ -251,6 +253,26 @@ fn requests_of_io_uring(folder: &Path) {
     let unresolved = &read.counts().unresolved;
     let counted = unresolved.iter().find(|(what, _)| what.contains("io_uring"));
     assert_eq!(counted.map(|(_, count)| *count), Some(times::REQUESTS), "{unresolved:?}");
+}
+
+fn never_sleeps(folder: &Path) {
+    let command = ["timeout", "0.3", "sh", "-c", "echo $$; while :; do :; done"];
+    let (read, said) = record(&folder.join("busy.rec"), &[], &command);
+    assert_eq!(read.counts().disagreement(), None);
+    // The status that `timeout` ends with.
+    let Outcome::Complete(end) = &read.outcome else { panic!("the file is cut off") };
+    assert_eq!(end.status, Some(124 << 8));
+    let busy: u32 = said.trim().parse().expect("its number");
+    let own = |event: &&Event| event.tid == busy;
+    // It says its number, and calls nothing from then on.
+    let calls =
+        read.events.iter().filter(own).filter(|event| matches!(event.what, What::Call { .. }));
+    let said = calls.map(|event| event.time).max().expect("it wrote");
+    let blocked = |event: &&Event| matches!(event.what, What::Switch { state: 1, .. });
+    let after = read.events.iter().filter(own).filter(|event| event.time > said);
+    assert_eq!(after.filter(blocked).count(), 0);
+    let exits = |event: &Event| matches!(event.what, What::Exit { task, .. } if task == busy);
+    assert!(read.events.iter().any(exits));
 }
 
 fn a_dropped_event_is_noticed(folder: &Path) {

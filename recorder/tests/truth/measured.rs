@@ -2,7 +2,7 @@
 
 use super::{Read, record};
 use recording::What;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -92,4 +92,23 @@ pub fn places(folder: &Path) {
     assert!(without(&read) > 0 && callers(&read) > 0, "{:?}", read.counts());
     // The shell and its children: each either has a place, or is counted.
     assert!(callers(&read) + without(&read) >= 41, "{:?}", read.counts());
+}
+
+/// A buffer of a page: most calls of a program that does nothing else find no room.
+pub fn overrun(folder: &Path) {
+    let file = folder.join("overrun.rec");
+    let command = ["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=50000", "status=none"];
+    let (read, _) = record(&file, &["--buffer=4096"], &command);
+    let counts = read.counts();
+    // What was handed over arrived, and what was not is known.
+    assert_eq!(counts.disagreement(), None);
+    let calls = |all: &BTreeMap<String, u64>| all.get("call").copied().unwrap_or(0);
+    assert!(calls(&counts.lost) > 1_000, "{counts:?}");
+    assert!(calls(&counts.lost) + calls(&counts.emitted) >= 100_000, "{counts:?}");
+    let by_cpu: u64 = counts.lost_by_cpu.values().sum();
+    assert!(by_cpu >= calls(&counts.lost) && by_cpu <= counts.lost(), "{counts:?}");
+    let most = counts.lost_by_task.values().max().copied().unwrap_or(0);
+    assert!(most > 1_000, "{counts:?}");
+    let (read, _) = record(&file, &[], &["true"]);
+    assert_eq!(calls(&read.counts().lost), 0);
 }
