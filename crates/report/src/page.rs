@@ -59,8 +59,8 @@ pub fn render(contents: &Contents, timelines: &Timelines) -> Result<String, Erro
          content=\"width=device-width\">\n<meta http-equiv=Content-Security-Policy \
          content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
          img-src data:\">\n<link rel=icon href=\"data:,\">\n<title>{0} – \
-         schedlab</title>\n<style>{UPLOT_STYLE}\n{STYLE}</style>\n<body>\n<header><h1>{0}</h1>\\
-         n<p>schedlab {1}</p></header>\n<main>\n",
+         schedlab</title>\n<style>{UPLOT_STYLE}\n{STYLE}</style>\n<body>\n<header><h1>{0}</h1>\n\
+         <p>schedlab {1}</p></header>\n<main>\n",
         escape(title),
         escape(&results.version)
     );

@@ -68,8 +68,8 @@ pub struct Piece {
 pub enum Doing {
     /// It runs.
     Runs,
-    /// It waits for a CPU. If the task of the piece before woke it: through which object, 0 if none
-    /// is known.
+    /// It waits for a CPU. If the task of the piece before woke it: through which object, if one is
+    /// known.
     WaitsForCpu(Option<u32>),
     /// It sleeps on this object, 0 if none is known, until no task wakes it.
     Sleeps(u32),
@@ -140,7 +140,9 @@ impl CriticalPath {
                 Some(State::Preempted | State::New(_) | State::Woken(None)) => {
                     Doing::WaitsForCpu(None)
                 }
-                Some(State::Woken(Some((_, object)))) => Doing::WaitsForCpu(Some(object)),
+                Some(State::Woken(Some((_, object)))) => {
+                    Doing::WaitsForCpu((object > 0).then_some(object))
+                }
                 Some(State::Sleeps(object)) => Doing::Sleeps(object),
             };
             if end > start || matches!(doing, Doing::WaitsForCpu(Some(_))) {
