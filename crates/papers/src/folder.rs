@@ -41,6 +41,8 @@ const BUILT_IN: [(&str, &[(&str, &str)]); 5] = [
             ("findings.toml", include_str!("../papers/pslist/findings.toml")),
             ("cut-short.toml", include_str!("../papers/pslist/cut-short.toml")),
             ("desktop.toml", include_str!("../papers/pslist/desktop.toml")),
+            ("read-apart.toml", include_str!("../papers/pslist/read-apart.toml")),
+            ("write-apart.toml", include_str!("../papers/pslist/write-apart.toml")),
             ("pslist-steps.svg", include_str!("../papers/pslist/pslist-steps.svg")),
             ("pslist-100-steps.svg", include_str!("../papers/pslist/pslist-100-steps.svg")),
         ],

@@ -78,7 +78,9 @@ fn of_value(key: &str, value: &Spanned<DeValue<'_>>, text: &str, places: &mut Ve
             if let Some(end) = text[span.clone()].find(" -- ").filter(|_| key == "run") {
                 span.end = span.start + end;
             }
-            places.extend(words(text, span));
+            // An argument of a kernel is that kernel's to know; it refuses another when it boots.
+            let is_kernels = |place: &Range<usize>| text[..place.start].ends_with("--kernel-arg ");
+            places.extend(words(text, span).into_iter().filter(|place| !is_kernels(place)));
         }
         _ => {}
     }

@@ -16,8 +16,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 use worlds::guest::nudges::Kind;
 use worlds::guest::{CPUS, GuestSettings, MEMORY, Nudges};
+use worlds::vm::described::build_command;
 use worlds::vm::lockstep::INTERLEAVE;
-use worlds::vm::source_package::build_command;
 use worlds::vm::{Kernel, Shape};
 
 /// The kernel of a guest if none is named.

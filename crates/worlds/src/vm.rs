@@ -41,6 +41,7 @@ pub mod configuration;
 pub mod conformance;
 pub mod debian;
 pub mod decisions;
+pub mod described;
 mod elf;
 pub mod fetched;
 pub mod functions;

@@ -2,10 +2,11 @@
 
 use super::cache;
 use super::configuration::{Configuration, Need};
+use super::described::build_command;
 use super::fetched::{Fetched, fetched};
 use super::image::{self, Image};
 use super::release::{Release, numbers};
-use super::{debian, sha256, source_package, unpack};
+use super::{debian, sha256, unpack};
 use program::Error;
 use schedsim::Nanos;
 use std::fs;
@@ -67,7 +68,7 @@ impl Kernel {
     pub fn find(name: &str, say: &dyn Fn(&str)) -> Result<Kernel, Error> {
         let Some(release) = Release::read(name) else {
             let built = Kernel::built(name)?;
-            return match (built, source_package::build_command(name)) {
+            return match (built, build_command(name)) {
                 (Some(kernel), _) => Ok(kernel),
                 (None, Some(command)) => Err(Error::Missing(format!(
                     "kernel {name} is not in the cache; this builds it, in minutes: {command}"

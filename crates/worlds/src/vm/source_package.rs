@@ -12,15 +12,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const TOOLS: &str = "apt-get install tar xz-utils patch";
-/// The kernels that the repository describes, and their files there.
-const DESCRIBED: [(&str, &str); 2] =
-    [("pslist-6.1", "kernel/pslist/kernel.toml"), ("cfs-6.1", "kernel/pslist/control.toml")];
-
-/// What builds the kernel `name`, if the repository describes it.
-pub fn build_command(name: &str) -> Option<String> {
-    let (_, file) = DESCRIBED.iter().find(|(described, _)| *described == name)?;
-    Some(format!("schedlab compare yield:2 --on vm --kernel-source {file}"))
-}
 
 /// The file.
 #[derive(Deserialize)]
@@ -162,6 +153,8 @@ impl SourcePackage {
         let archive = unpacked.join(format!("usr/src/{package}.tar.xz"));
         let mut tar = Command::new("tar");
         tar.args(["--extract", "--xz", "--directory"]).arg(work).arg("--file").arg(&archive);
+        // With members it ends as soon as it has all of them.
+        tar.args((!members.is_empty()).then_some("--occurrence"));
         tar.args(members.iter().map(|member| format!("{package}/{member}")));
         let what = || Error::Input(format!("{} does not unpack", archive.display()));
         run(&mut tar)?.map_err(|said| Error::Input(format!("{}: {said}", what())))?;
@@ -213,6 +206,7 @@ fn run(command: &mut Command) -> Result<Result<(), String>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vm::described::DESCRIBED;
 
     /// The kernels of the repository.
     fn all() -> [PathBuf; 2] {
