@@ -35,6 +35,10 @@ impl Drop for Scratch {
 /// Compiles a program and records a run of it, with its scratch folder as its argument; `None` where
 /// that is not possible.
 fn recorded(name: &str) -> Option<(Scratch, PathBuf)> {
+    recorded_with(name, &[])
+}
+
+fn recorded_with(name: &str, options: &[&str]) -> Option<(Scratch, PathBuf)> {
     let scratch = Scratch::new(name);
     let program = scratch.0.join(name);
     let source = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -52,18 +56,23 @@ fn recorded(name: &str) -> Option<(Scratch, PathBuf)> {
     }
     let mut command = Command::new(program);
     command.arg(&scratch.0);
-    run_of(scratch, &command)
+    run_of(scratch, &command, options)
 }
 
 /// Records a run of a command.
-fn run_of(scratch: Scratch, command: &Command) -> Option<(Scratch, PathBuf)> {
+fn run_of(scratch: Scratch, command: &Command, options: &[&str]) -> Option<(Scratch, PathBuf)> {
     let Some(recorder) = std::env::var_os("SCHEDLAB_RECORDER") else {
         eprintln!("skipped: SCHEDLAB_RECORDER names no recorder");
         return None;
     };
     let recording = scratch.0.join("a.rec");
     let mut run = Command::new(recorder);
-    run.arg("-o").arg(&recording).arg("--").arg(command.get_program()).args(command.get_args());
+    run.args(options)
+        .arg("-o")
+        .arg(&recording)
+        .arg("--")
+        .arg(command.get_program())
+        .args(command.get_args());
     let output = run.output().expect("the recorder starts");
     if output.status.code() == Some(77) {
         eprintln!("skipped: {}", String::from_utf8_lossy(&output.stderr));
@@ -217,7 +226,7 @@ fn a_database_that_syncs_waits_for_a_device() {
     let mut command = Command::new("sqlite3");
     let inserts = "create table t(a); ".to_string() + &"insert into t values(1); ".repeat(30);
     command.arg(scratch.0.join("a.db")).arg(inserts);
-    let Some((_scratch, path)) = run_of(scratch, &command) else { return };
+    let Some((_scratch, path)) = run_of(scratch, &command, &[]) else { return };
     waits_for_the_device(&read(&path), "sqlite3", 60);
 }
 
@@ -281,5 +290,18 @@ fn a_recorded_program_is_written_out_and_read_again() {
             let wanted = wakeups(&read, name, &replayed(&read, "eevdf", read.recording.cpus));
             assert!(found.abs_diff(wanted) <= wanted / 20, "{found} wake-ups, and {wanted}");
         }
+    }
+}
+
+/// What a task finds under a mutex decides whether it waits for a signal. A signal must not be lost
+/// under another order of events: such a mutex and its signals are tokens, and the replay goes on.
+#[test]
+fn a_mutex_with_signals_is_replayed_as_tokens_and_does_not_stall() {
+    let Some((_scratch, path)) = recorded_with("locks", &["--uprobes"]) else { return };
+    let read = read(&path);
+    println!("{} {:?}", read.headline(), read.replay.wakeups);
+    assert!(read.replay.doubted_objects >= 1, "{:?}", read.replay);
+    for (policy, cpus) in [("eevdf", 2), ("fifo", 1), ("take:rr", 2)] {
+        replayed(&read, policy, cpus);
     }
 }

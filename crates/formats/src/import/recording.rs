@@ -26,7 +26,8 @@ pub(super) fn read(file: impl Read, recorder: &mut Recorder<'_>) -> Result<(), (
         .0
         .saturating_add(u16::from(machine.cpus > 0));
     recorder.begin(machine.start);
-    let (calls, is_known) = Calls::new(&machine.architecture);
+    let (mut calls, is_known) = Calls::new(&machine.architecture);
+    calls.is_simulated = machine.release == "simulated";
     if !is_known {
         recorder.report.warnings.push(format!(
             "the numbers of system calls of the architecture {} are not known: their causes are \

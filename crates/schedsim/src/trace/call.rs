@@ -87,6 +87,12 @@ pub enum Returned {
         /// The device.
         device: u32,
     },
+    /// A wait for a signal in a real program. Whether it waits depends on what it finds, so a signal
+    /// must not be lost in a replay: it is a token, and so is what the mutex does.
+    Waited {
+        /// The mutex.
+        mutex: u32,
+    },
     /// An operation on a shared object.
     Did(Operation),
 }

@@ -118,6 +118,8 @@ pub struct ReplayBuilder {
     /// The object of the call in which the next event happens.
     within: Option<(TaskId, u32)>,
     edges: Vec<carriers::Edge>,
+    /// Mutexes with which real tasks waited for signals.
+    waited: std::collections::BTreeSet<u32>,
     /// Sleeps that a barrier or a thread's end may explain.
     waits: Vec<carriers::Edge>,
     /// By device: the sleeps for it.

@@ -34,6 +34,8 @@ pub(super) struct Calls {
     words: HashMap<u64, futexes::Word>,
     /// The devices behind files, by their number; 0 is unknown.
     storage: BTreeMap<u64, u32>,
+    /// Whether its tasks wait for signals as recorded, whatever they find.
+    pub is_simulated: bool,
     pub shared: Shared,
 }
 
@@ -111,6 +113,7 @@ impl Calls {
             sets: Sets::default(),
             words: HashMap::new(),
             storage: BTreeMap::new(),
+            is_simulated: false,
             shared: Shared::default(),
         };
         (calls, numbers.is_some())
@@ -195,7 +198,15 @@ impl Calls {
             Name::ReadAt => timer.and_then(|(_, service)| self.request(call, Nanos(service))),
             Name::Futex => {
                 self.is_around(call);
-                self.lock(call, second)
+                match call.op {
+                    lock::WAIT if !self.is_simulated => {
+                        let mutex = second.and_then(|second| self.mutex(second));
+                        return mutex.map_or(Returned::Unknown, |mutex| Returned::Waited { mutex });
+                    }
+                    // A real signal is a token of the task that it woke.
+                    lock::SIGNAL | lock::BROADCAST if !self.is_simulated => None,
+                    _ => self.lock(call, second),
+                }
             }
             Name::FileSystem => {
                 let device = self.only_storage();

@@ -54,6 +54,9 @@ impl ReplayBuilder {
         if let Returned::Futex { barrier } = returned {
             return self.futex_returned(task, since, barrier);
         }
+        if let Returned::Waited { mutex } = returned {
+            return self.waited(task, mutex);
+        }
         if let Returned::Stored { device } = returned {
             return self.stored(task, since, device);
         }
@@ -62,7 +65,10 @@ impl ReplayBuilder {
         state.calls.clear();
         let inside = || sleeps.iter().filter(|sleep| sleep.start >= since);
         let did = match returned {
-            Returned::Unknown | Returned::Futex { .. } | Returned::Stored { .. } => return,
+            Returned::Unknown
+            | Returned::Futex { .. }
+            | Returned::Stored { .. }
+            | Returned::Waited { .. } => return,
             Returned::Slept => {
                 let by_interrupts = inside().filter(|sleep| sleep.waker == TaskId::NONE);
                 state.calls.timed += by_interrupts.count() as u64;
