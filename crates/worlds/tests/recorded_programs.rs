@@ -12,6 +12,7 @@ use schedsim::trace::Observer;
 use schedsim::workload::{Action, Affinity, Operation, Step, TaskClass};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use worlds::experiment::{CostOverrides, Reading, Recorded, Subject, parse_policy, simulate};
 
 /// A folder of a test's own, removed when it is dropped.
@@ -19,7 +20,10 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new(name: &str) -> Scratch {
-        let name = format!("schedlab-recorded-{name}-{}", std::process::id());
+        // Two tests may record the same program at once.
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let (process, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let name = format!("schedlab-recorded-{name}-{process}-{number}");
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).expect("a scratch folder");
         Scratch(folder)

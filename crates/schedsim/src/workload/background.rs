@@ -56,6 +56,8 @@ pub(crate) struct Noises<'w> {
 
 /// The number of values of a distribution.
 const VALUES: u64 = 64;
+/// A task sleeps at least this long if it does not run.
+const SHORTEST: Nanos = Nanos(100_000);
 /// With fewer bursts, only the mean of the pauses is known.
 const ENOUGH: u64 = 8;
 
@@ -150,8 +152,10 @@ impl<'w> Noises<'w> {
             let share = (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
             pause = Nanos((pause.0 as f64 * share) as u64);
         }
-        *then = Action::Sleep(pause.max(Nanos(1)));
-        *time += burst + pause.max(Nanos(1));
+        // A task that neither runs nor sleeps would stop the clock.
+        let pause = pause.max(if burst == Nanos::ZERO { SHORTEST } else { Nanos(1) });
+        *then = Action::Sleep(pause);
+        *time += burst + pause;
         if begins { Nanos::ZERO } else { burst }
     }
 }
@@ -198,5 +202,25 @@ mod tests {
         [5, 7, 9].into_iter().for_each(|n| few.record(Nanos(n)));
         assert_eq!(in_groups(&few).values(), [5, 7, 9].map(Nanos));
         assert!((exponential(1e6).mean().0 as f64 / 1e6 - 1.0).abs() < 1e-4);
+    }
+
+    #[test]
+    fn a_task_that_neither_runs_nor_sleeps_does_not_stop_the_clock() {
+        let still = Noise {
+            task: TaskId(0),
+            class: NoiseClass::Program,
+            pause: Spread::of(vec![Nanos::ZERO]),
+            burst: Spread::of(vec![Nanos::ZERO]),
+        };
+        let until = Time(1_000_000);
+        let background = Background { noise: vec![still], awaited: vec![], until };
+        let workload = Workload { background, ..Workload::default() };
+        let mut noises = Noises::of(&workload, None).unwrap();
+        let mut then = Action::Continue;
+        let steps = (0..100).take_while(|_| {
+            noises.next_step(TaskId(0), &mut then);
+            then != Action::Exit
+        });
+        assert_eq!(steps.count(), 10);
     }
 }

@@ -96,6 +96,9 @@ fn edges(tasks: &[Task], verdicts: &Verdicts) -> Edges {
     edges
 }
 
+/// Less than one part in this of its time.
+const HARDLY: u64 = 64;
+
 /// The noise that a task makes; `None` if it never ran.
 pub(super) fn noise(
     id: TaskId,
@@ -124,9 +127,15 @@ pub(super) fn noise(
     end_burst(&mut burst);
     // Before it was born and after its end it is as if it slept.
     let died = if task.dead { task.since.min(end) } else { end };
-    let absent = end.since(Time::ZERO).saturating_sub(died.since(task.born));
+    let lived = died.since(task.born);
+    let absent = end.since(Time::ZERO).saturating_sub(lived);
     if absent > Nanos::ZERO {
         pauses.record(absent);
+    }
+    // One that is never seen to sleep and hardly ran was not ready all the time.
+    let ran = bursts.total();
+    if pauses.count() == 0 && ran.0.saturating_mul(HARDLY) < lived.0 {
+        pauses.record(lived - ran);
     }
     (bursts.count() > 0).then(|| Noise::fit(id, class, (&pauses, &bursts)))
 }
