@@ -156,7 +156,7 @@ impl Compare {
             machine: &self.machine,
             common: &self.common,
             add_load: self.add_load.as_deref(),
-            is_real: self.on.iter().any(|on| *on != Backend::Sim),
+            in_guest: self.on.contains(&Backend::Vm),
             caller,
         };
         let mut all = Vec::new();

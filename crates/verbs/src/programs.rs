@@ -28,8 +28,8 @@ pub struct Programs<'a> {
     pub common: &'a CommonArguments,
     /// The workload beside a recording.
     pub add_load: Option<&'a OsStr>,
-    /// Whether real threads run them: then a recording is its program, written out.
-    pub is_real: bool,
+    /// Whether a guest runs them: then a recording is its program, written out.
+    pub in_guest: bool,
     pub caller: &'a Caller<'a>,
 }
 
@@ -81,7 +81,7 @@ impl Programs<'_> {
             return counts.split(',').map(|count| self.yields(count, counts)).collect();
         }
         match Workload::resolve(&self.located(argument))? {
-            Workload::Recording(path) if self.is_real => Ok(vec![self.written(&path)?]),
+            Workload::Recording(path) if self.in_guest => Ok(vec![self.written(&path)?]),
             Workload::Recording(path) => self.replay(&path).map(|program| vec![program]),
             Workload::Stochastic(template) => self.variants(&template),
             Workload::Closed(workload) => {

@@ -94,7 +94,7 @@ impl Run {
             machine: &self.machine,
             common: &self.common,
             add_load: None,
-            is_real: self.on != Backend::Sim,
+            in_guest: self.on == Backend::Vm,
             caller,
         };
         let all = match (&self.workload, &self.command.command[..]) {

@@ -116,7 +116,7 @@ impl Verdicts {
             machine: &self.machine,
             common: &self.common,
             add_load: None,
-            is_real: false,
+            in_guest: false,
             caller: &caller,
         };
         let mut all = Vec::new();
