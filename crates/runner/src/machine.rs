@@ -27,23 +27,22 @@ pub fn online() -> Result<Vec<u16>, String> {
     list(text.trim()).ok_or_else(|| wrong(&text))
 }
 
-/// Brings all CPUs online but these. A guest boots on one CPU, so that its boot does not depend on
-/// how QEMU takes turns.
+/// Switches these CPUs off.
 ///
 /// # Errors
-/// If the kernel refuses to, or others are online afterwards.
-pub fn bring_online_but(offline: &[u16]) -> Result<(), String> {
-    let path = format!("{CPUS}/present");
-    let text = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-    let present = list(text.trim()).ok_or_else(|| format!("{path}: {text}"))?;
-    let wanted: Vec<u16> = present.into_iter().filter(|cpu| !offline.contains(cpu)).collect();
-    let already = online()?;
-    for cpu in wanted.iter().filter(|cpu| !already.contains(cpu)) {
-        std::fs::write(format!("{CPUS}/cpu{cpu}/online"), "1")
-            .map_err(|error| format!("the kernel does not bring CPU {cpu} online: {error}"))?;
+/// If the kernel refuses to, or they are online afterwards.
+pub fn switch_off(cpus: &[u16]) -> Result<(), String> {
+    for cpu in cpus {
+        std::fs::write(format!("{CPUS}/cpu{cpu}/online"), "0")
+            .map_err(|error| format!("the kernel does not switch CPU {cpu} off: {error}"))?;
     }
-    let online = online()?;
-    if online == wanted { Ok(()) } else { Err(format!("CPUs {online:?} are online")) }
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    match online()?.iter().find(|cpu| cpus.contains(cpu)) {
+        None => Ok(()),
+        Some(cpu) => Err(format!("the kernel has not switched CPU {cpu} off")),
+    }
 }
 
 /// The numbers of a list as `0,2-3`.

@@ -83,9 +83,7 @@ fn session(file: &str, report: &dyn Fn(&Event)) -> Result<(), String> {
     let session: Session =
         serde_json::from_str(&text).map_err(|error| format!("{file}: {error}"))?;
     guest::set_silence(session.silence());
-    if guest::is_guest() {
-        machine::bring_online_but(&session.offline)?;
-    }
+    machine::switch_off(&session.offline)?;
     clock::set_instruction(session.instruction_ns);
     report(&Event::Boot {
         kernel: machine::kernel(),

@@ -29,7 +29,7 @@ pub struct Session {
     /// Whether to report the kernel's scheduling domains.
     #[serde(default, skip_serializing_if = "is_no")]
     pub domains: bool,
-    /// The CPUs of a guest that stay offline.
+    /// The CPUs of a guest that are switched off first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offline: Vec<u16>,
     /// Whether a guest pauses when it has settled, so that QEMU can save its state. It then reads

@@ -38,9 +38,6 @@ const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 unknown_nmi_panic m
 /// One CPU takes its ticks from the HPET: the trial that finds the speed of the APIC's timer polls
 /// the clock for 100 ms, which takes more than half of a boot.
 const ONE_CPU: &str = " noapictimer";
-/// Several CPUs boot on one, or the boot depends on when QEMU's other threads interrupt the turn of
-/// a CPU. The runner brings the others online.
-const SEVERAL_CPUS: &str = " maxcpus=1";
 
 /// The emulator of this machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -296,7 +293,7 @@ impl Qemu {
         command.arg("-serial").arg(option("file:", machine.console)).args(["-debugcon", "stdio"]);
         command.arg("-monitor").arg(option("unix:", machine.monitor) + ",server=on,wait=off");
         let mut arguments = KERNEL_ARGUMENTS.to_string();
-        arguments += if machine.cpus == 1 { ONE_CPU } else { SEVERAL_CPUS };
+        arguments += if machine.cpus == 1 { ONE_CPU } else { "" };
         for argument in machine.arguments {
             arguments += &format!(" {argument}");
         }

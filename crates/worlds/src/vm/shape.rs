@@ -4,7 +4,7 @@
 //!
 //! A node is a socket, a cluster is a die: CPUs of a die share the last cache. The kernel sees all
 //! this; no cache is smaller, no memory slower and no thread shares a core for it. CPUs that are
-//! offline are there, and the runner leaves them so.
+//! offline are there, and the runner switches them off.
 
 mod grid;
 
