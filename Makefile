@@ -8,7 +8,7 @@ LAB := target/lab/schedlab
 lab: ## build, then find out what would help a recorded load
 	@tools/setup lab
 	cargo build --profile lab --locked -p schedlab --no-default-features
-	$(LAB) compare workloads/groff.rec.zst -o results/lab
+	$(LAB) compare workloads/causes/groff.rec.zst -o results/lab
 	@echo "The program is $(LAB), built quickly. All of it, optimised: cargo install --path crates/schedlab" >&2
 
 test: ## everything that CI runs
