@@ -1,6 +1,7 @@
 """What the Python tests share: the repository's root and the program."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -31,3 +32,29 @@ def schedlab(program):
         return done.stdout if done.returncode == 0 else done.stderr
 
     return run
+
+
+@pytest.fixture
+def copy_of_docs(root, tmp_path):
+    """Copies files of docs/ to a checkout that a test may change."""
+
+    def copy(*names):
+        (tmp_path / "docs").mkdir()
+        for name in names:
+            shutil.copy(root / "docs" / name, tmp_path / "docs")
+        return tmp_path
+
+    return copy
+
+
+@pytest.fixture
+def code_of(root):
+    """Runs a tool on a checkout, and gives its exit code."""
+
+    def of(tool):
+        def run(checkout, *options):
+            return subprocess.run([root / "tools" / tool, "--root", checkout, *options], capture_output=True, text=True).returncode
+
+        return run
+
+    return of

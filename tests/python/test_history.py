@@ -1,28 +1,18 @@
 """tools/history: the tables of docs/kernels.md are what docs/kernels.json gives, and nothing else is."""
 
 import json
-import shutil
-import subprocess
 
 import pytest
 
 
 @pytest.fixture
-def checkout(root, tmp_path):
-    (tmp_path / "docs").mkdir()
-    for name in ("kernels.json", "kernels.md"):
-        shutil.copy(root / "docs" / name, tmp_path / "docs")
-    return tmp_path
+def checkout(copy_of_docs):
+    return copy_of_docs("kernels.json", "kernels.md")
 
 
 @pytest.fixture
-def history(root):
-    """Runs the tool on a checkout, and gives its exit code."""
-
-    def run(checkout, *options):
-        return subprocess.run([root / "tools" / "history", "--root", checkout, *options], capture_output=True, text=True).returncode
-
-    return run
+def history(code_of):
+    return code_of("history")
 
 
 def data(checkout):

@@ -3,28 +3,19 @@
 import importlib.machinery
 import importlib.util
 import json
-import shutil
 import subprocess
 
 import pytest
 
 
 @pytest.fixture
-def checkout(root, tmp_path):
-    (tmp_path / "docs").mkdir()
-    for name in ("truth.json", "METHODOLOGY.md"):
-        shutil.copy(root / "docs" / name, tmp_path / "docs")
-    return tmp_path
+def checkout(copy_of_docs):
+    return copy_of_docs("truth.json", "METHODOLOGY.md")
 
 
 @pytest.fixture
-def truth(root):
-    """Runs the tool on a checkout, and gives its exit code."""
-
-    def run(checkout, *options):
-        return subprocess.run([root / "tools" / "truth", "--root", checkout, *options], capture_output=True, text=True).returncode
-
-    return run
+def truth(code_of):
+    return code_of("truth")
 
 
 @pytest.fixture

@@ -133,10 +133,8 @@ impl Inspect {
             ],
         )?;
         let end = Time(recording.duration.0);
-        let (summary, mut costs, calls) = (metrics.finish(end), costs.finish(), calls.finish());
-        if calls.switch.unknown.is_none() {
-            costs.switch = calls.switch.median;
-        }
+        let (summary, calls) = (metrics.finish(end), calls.finish());
+        let costs = costs.finish().with_calls(&calls);
         builder.take_off(calls.kernel_work());
         builder.share(std::mem::take(&mut recording.objects));
         let (_, replay) = builder.finish(Recorded {
@@ -392,17 +390,8 @@ impl Inspection {
     }
 
     fn explained(&self) -> String {
-        let Some((explained, tokens)) = self.shares() else { return String::new() };
-        let wakeups = self.replay.wakeups;
-        let futexes = 100.0 * wakeups.futex_tokens as f64 / wakeups.total() as f64;
-        let futexes =
-            if futexes > 0.0 { format!(" ({futexes:.1} % futex tokens)") } else { String::new() };
-        format!(
-            "explained {:.1} % of {} wake-ups; {:.1} % as tokens{futexes}\n",
-            100.0 * explained,
-            wakeups.total(),
-            100.0 * tokens
-        )
+        let sentence = self.shares().and_then(|_| self.replay.wakeups.sentence());
+        sentence.map_or_else(String::new, |sentence| sentence + "\n")
     }
 }
 

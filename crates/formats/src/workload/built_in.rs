@@ -42,6 +42,10 @@ pub struct BuiltInOption {
     pub meaning: &'static str,
 }
 
+const fn option(name: &'static str, default: &'static str, meaning: &'static str) -> BuiltInOption {
+    BuiltInOption { name, default, meaning }
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Make {
     /// The text of a file.

@@ -181,7 +181,7 @@ impl Workload {
     /// This workload without its background load.
     pub fn without_background(mut self) -> Workload {
         for Noise { task, .. } in std::mem::take(&mut self.background).noise {
-            self.tasks[task.index()].start = Start::Forked; // nobody forks it
+            self.tasks[task.index()].start = Start::Forked; // no task forks it
         }
         self
     }

@@ -321,6 +321,15 @@ impl Estimate {
 }
 
 impl Costs {
+    /// These with what calls show better than runs: the cost of a switch.
+    #[must_use]
+    pub fn with_calls(mut self, calls: &CallEstimates) -> Costs {
+        if calls.switch.unknown.is_none() {
+            self.switch = calls.switch.median;
+        }
+        self
+    }
+
     /// The cost of a switch; [`USUAL_SWITCH`] without an estimate.
     pub fn switch_cost(&self) -> Nanos {
         self.switch.value.unwrap_or(USUAL_SWITCH)

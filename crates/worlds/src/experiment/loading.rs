@@ -33,10 +33,8 @@ impl Recorded {
         let mut costs = CostEstimator::new();
         let mut calls = CallCostEstimator::new(program);
         let mut recording = read(path, options(), vec![&mut builder, &mut costs, &mut calls])?;
-        let (mut costs, calls) = (costs.finish(), calls.finish());
-        if calls.switch.unknown.is_none() {
-            costs.switch = calls.switch.median;
-        }
+        let calls = calls.finish();
+        let costs = costs.finish().with_calls(&calls);
         let machine = Machine {
             cpus: recording.cpus,
             switch_cost: given.switch.unwrap_or(costs.switch_cost()),
@@ -127,21 +125,14 @@ impl Recorded {
     /// How much of a program is understood; empty if the schedule is replayed.
     fn explained(&self) -> String {
         let report = &self.replay;
-        let Some((explained, tokens)) = report.wakeups.shares().filter(|_| report.operations > 0)
+        let wakeups = &report.wakeups;
+        let Some((sentence, (explained, tokens))) =
+            wakeups.sentence().zip(wakeups.shares()).filter(|_| report.operations > 0)
         else {
             return String::new();
         };
         let pauses = (1.0 - explained - tokens).max(0.0);
-        let mut text = format!(
-            "Replays the program: explained {:.1} % of {} wake-ups; {:.1} % as tokens",
-            100.0 * explained,
-            report.wakeups.total(),
-            100.0 * tokens
-        );
-        let futexes = report.wakeups.futex_tokens as f64 / report.wakeups.total() as f64;
-        if futexes > 0.0 {
-            let _ = write!(text, " ({:.1} % futex tokens)", 100.0 * futexes);
-        }
+        let mut text = format!("Replays the program: {sentence}");
         if pauses > 0.0 {
             let _ = write!(text, ", {:.1} % as pauses of their recorded length", 100.0 * pauses);
         }

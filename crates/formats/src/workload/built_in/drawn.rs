@@ -1,7 +1,7 @@
 //! The first tasks of a stochastic workload, drawn once: tasks that go through phases, which real
 //! threads can do, too.
 
-use super::{BuiltInOption, Given};
+use super::{BuiltInOption, Given, option};
 use crate::toml_file::TomlFile;
 use crate::workload::{Parameters, Template};
 use program::Error;
@@ -11,10 +11,6 @@ use schedsim::workload::{Action, Closed, Phase, Start, Tasks};
 const MOST_TASKS: u64 = 10_000;
 /// Options that are parameters of the stochastic workload.
 const PARAMETERS: [&str; 4] = ["load", "cpus", "bursts", "pause"];
-
-const fn option(name: &'static str, default: &'static str, meaning: &'static str) -> BuiltInOption {
-    BuiltInOption { name, default, meaning }
-}
 
 pub(super) const OPTIONS: &[BuiltInOption] = &[
     option("tasks", "", "only the first so many tasks, drawn once: for real kernels, too"),

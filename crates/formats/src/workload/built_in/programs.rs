@@ -4,7 +4,7 @@
 //! calls, an option sets their cost. The defaults are only of the order seen on machines of the
 //! 2020s.
 
-use super::{BuiltIn, BuiltInOption, Given, Make};
+use super::{BuiltIn, Given, Make, option};
 use program::Error;
 use schedsim::Nanos;
 use schedsim::admission::duration;
@@ -18,10 +18,6 @@ const MOST_TASKS: u64 = 1_000_000;
 const MOST_TIMES: u64 = 1_000_000_000;
 /// The limit on sender-receiver pairs in all groups of hackbench together.
 const MOST_MESSAGES: u64 = 10_000_000;
-
-const fn option(name: &'static str, default: &'static str, meaning: &'static str) -> BuiltInOption {
-    BuiltInOption { name, default, meaning }
-}
 
 pub(super) const YIELD: BuiltIn = BuiltIn {
     name: "yield",

@@ -83,7 +83,7 @@ pub(super) fn assemble(
             workload.tasks.push(TaskSpec {
                 attributes: Attributes::default(),
                 cpu: task.first_cpu.unwrap_or(CpuId(0)),
-                // Nobody forks it.
+                // No task forks it.
                 start: if noise.is_some() { Start::At(Time::ZERO) } else { Start::Forked },
                 affinity,
                 info,

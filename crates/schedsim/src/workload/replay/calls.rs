@@ -116,7 +116,7 @@ impl ReplayBuilder {
         state.calls.sleeps.clear();
     }
 
-    fn explain(&mut self, sleeper: TaskId, sleep: Sleep, reason: Option<Reason>) {
+    pub(super) fn explain(&mut self, sleeper: TaskId, sleep: Sleep, reason: Option<Reason>) {
         let Sleep { at: slept_at, waker, woken_at, .. } = sleep;
         self.tasks[sleeper.index()].log.explain_sleep(slept_at);
         if waker != TaskId::NONE {

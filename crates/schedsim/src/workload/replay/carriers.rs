@@ -183,13 +183,11 @@ impl ReplayBuilder {
         }
         let mutexes =
             if shared.mutexes.is_empty() { BTreeSet::new() } else { self.unpaired_mutexes() };
-        for mutex in mutexes {
+        let endless = self.endless(shared);
+        let mutexes = mutexes.into_iter().map(Carrier::Mutex);
+        for carrier in mutexes.chain(endless.into_iter().map(Carrier::Ends)) {
             self.report.doubted_objects += 1;
-            doubted.0.insert(Reason::Carrier(Carrier::Mutex(mutex)));
-        }
-        for range in self.endless(shared) {
-            self.report.doubted_objects += 1;
-            doubted.0.insert(Reason::Carrier(Carrier::Ends(range)));
+            doubted.0.insert(Reason::Carrier(carrier));
         }
         doubted.0.extend(self.doubtful_waits(shared, tasks).into_iter().map(Reason::Carrier));
         self.explain_waits(&doubted);
@@ -248,9 +246,7 @@ impl ReplayBuilder {
         doubted.0.extend(found);
         is_new
     }
-}
 
-impl ReplayBuilder {
     /// The waits for several objects after which the task takes nothing from any of them: something
     /// else ended them, or what is not recorded. Of one object there is no doubt.
     fn doubt_waits(&mut self, shared: &Shared, doubted: &mut Doubted) {

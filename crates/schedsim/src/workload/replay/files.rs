@@ -17,7 +17,7 @@ impl ReplayBuilder {
     /// A call on a file that began at `since` has ended. Sleeps that an interrupt or a thread of the
     /// kernel ended were for its device: what the cache has makes no sleep.
     pub(super) fn stored(&mut self, sleeper: TaskId, since: Time, device: u32) {
-        let mut sleeps = std::mem::take(&mut self.tasks[sleeper.index()].calls.sleeps);
+        let sleeps = std::mem::take(&mut self.tasks[sleeper.index()].calls.sleeps);
         for sleep in sleeps.iter().filter(|sleep| sleep.start >= since) {
             let waker = self.tasks.get(sleep.waker.index());
             let is_by_device = match sleep.by {
@@ -34,15 +34,11 @@ impl ReplayBuilder {
                 .entry(device)
                 .or_default()
                 .push(Request { begin, end: begin + sleep.length });
-            self.tasks[sleeper.index()].log.explain_sleep(sleep.at);
-            if sleep.waker != TaskId::NONE {
-                self.tasks[sleep.waker.index()].log.explain_waking(sleep.woken_at);
-            }
+            self.explain(sleeper, *sleep, None);
             let did = Did::Operation(Operation::Io { device, service: sleep.length });
             self.report.operations += 1;
             self.tasks[sleeper.index()].put(Deed::Called { at: sleep.at, did });
         }
-        sleeps.clear();
         let calls = &mut self.tasks[sleeper.index()].calls;
         calls.sleeps = sleeps;
         calls.clear();
@@ -68,7 +64,7 @@ impl ReplayBuilder {
             }
             device.channels = most;
         }
-        // A device that was never waited for serves nobody.
+        // A device for which no task waited has one channel.
         for device in &mut shared.devices {
             device.channels = device.channels.max(1);
         }

@@ -120,6 +120,20 @@ impl Explained {
         let all = self.total() as f64;
         (all > 0.0).then(|| (self.objects as f64 / all, self.tokens as f64 / all))
     }
+
+    /// What is explained and what is a token, in words; `None` without wakeups.
+    pub fn sentence(&self) -> Option<String> {
+        let (explained, tokens) = self.shares()?;
+        let futexes = 100.0 * self.futex_tokens as f64 / self.total() as f64;
+        let futexes =
+            if futexes > 0.0 { format!(" ({futexes:.1} % futex tokens)") } else { String::new() };
+        Some(format!(
+            "explained {:.1} % of {} wake-ups; {:.1} % as tokens{futexes}",
+            100.0 * explained,
+            self.total(),
+            100.0 * tokens
+        ))
+    }
 }
 
 /// Sleeps by the certainty of their end.
