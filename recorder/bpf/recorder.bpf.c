@@ -807,7 +807,7 @@ int BPF_PROG(call_ends, struct pt_regs *regs, long result)
 			emit(EVENT_MEMBER, tid, state->object, resolve(result, 1), 17ULL << 32);
 		break;
 	case CALL_CONNECTS:
-		/* Or goes on in the background (EINPROGRESS). */
+		/* Or continues in the background (EINPROGRESS). */
 		if (!result || result == -115)
 			connects(state->argument[0], state->object);
 		break;

@@ -28,7 +28,7 @@ pub fn batches() -> Vec<f64> {
     (0..BATCHES).map(|_| batch()).collect()
 }
 
-/// Nanoseconds a call of a lock, by batch: a mutex that nobody else has.
+/// Nanoseconds a call of a lock, by batch: a mutex that no other task has.
 fn locks() -> Vec<f64> {
     let mut mutex = libc::PTHREAD_MUTEX_INITIALIZER;
     let mut batch = || {

@@ -143,7 +143,7 @@ fn samples(
         File::from_raw_fd(results[0])
     };
     let begun = traced(pid.cast_unsigned());
-    // SAFETY: it is ours; the child goes on at the end of the file as with a byte.
+    // SAFETY: it is ours; the child continues at the end of the file as with a byte.
     unsafe { libc::close(gate[1]) };
     let mut bytes = Vec::new();
     let read = from.read_to_end(&mut bytes);

@@ -30,7 +30,7 @@ impl Tape {
         self
     }
 
-    /// `next` runs in place of `prev`, which goes on (0), sleeps (1) or has ended (2).
+    /// `next` runs in place of `prev`, which stays runnable (0), sleeps (1) or has ended (2).
     fn switch(&mut self, prev: u32, state: u8, next: u32, object: u64) -> &mut Tape {
         let (prev_prio, next_prio) = (120, 120);
         self.push(prev, What::Switch { state, prev_prio, next, next_prio, prev_tgid: prev, object })

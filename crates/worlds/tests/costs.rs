@@ -197,7 +197,7 @@ fn a_replay_pays_for_blocking_and_waking_once() {
     assert!(twice > 1.05, "{twice}");
 }
 
-/// Time is conserved, nobody runs while asleep, and nobody is lost, with costs in calls.
+/// Time is conserved, no task runs while asleep, and none is lost, with costs in calls.
 #[test]
 fn costs_in_calls_pass_the_checks_under_all_policies() {
     let workload = scripts(MIXED, 2);

@@ -298,7 +298,7 @@ fn a_recorded_program_is_written_out_and_read_again() {
 }
 
 /// What a task finds under a mutex decides whether it waits for a signal. A signal must not be lost
-/// under another order of events: such a mutex and its signals are tokens, and the replay goes on.
+/// under another order of events: such a mutex and its signals are tokens, and the replay continues.
 #[test]
 fn a_mutex_with_signals_is_replayed_as_tokens_and_does_not_stall() {
     let Some((_scratch, path)) = recorded_with("locks", &["--uprobes"]) else { return };

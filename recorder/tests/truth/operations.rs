@@ -230,7 +230,7 @@ pub fn number(call: c_long) -> u16 {
     u16::try_from(call).expect("a call's number")
 }
 
-/// Locks that nobody else has, and two threads that meet at a barrier. Of a condition no thread hears.
+/// Locks that no other thread has, and two threads that meet at a barrier. Of a condition no thread hears.
 pub fn locks() {
     // SAFETY: all pointers are to values that live and do not move; zeros are values of them.
     unsafe {
