@@ -39,6 +39,7 @@ pub fn run(host: &Host, report: &dyn Fn(&Event)) -> Result<(), String> {
         run_delay_ns: None,
     });
     let said = errors.read()?;
+    let output = output.as_mut().map(Kept::read).transpose()?;
     if !status.success() {
         let said = String::from_utf8_lossy(&said)
             .lines()
@@ -46,8 +47,8 @@ pub fn run(host: &Host, report: &dyn Fn(&Event)) -> Result<(), String> {
             .map_or(String::new(), |line| format!("; its output ends: {}", line.trim()));
         return Err(format!("{program} ended with {status}{said}"));
     }
-    if let Some(output) = &mut output {
-        for (stream, bytes) in [(Stream::Stdout, output.read()?), (Stream::Stderr, said)] {
+    if let Some(output) = output {
+        for (stream, bytes) in [(Stream::Stdout, output), (Stream::Stderr, said)] {
             let bytes = bytes.into_iter().map(char::from).collect();
             report(&Event::Output { job: 0, stream, bytes });
         }

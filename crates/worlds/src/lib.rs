@@ -232,14 +232,7 @@ pub struct Run {
 
 /// `row` without a value that is a time shorter than `resolution`.
 fn resolved(row: Row, resolution: Nanos) -> Row {
-    let nanoseconds = match row.metric.unit() {
-        "ns" => 1.0,
-        "us" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        _ => 0.0,
-    };
-    match row.value.map(|value| value * nanoseconds) {
+    match row.value.map(|value| value * results::nanoseconds(row.metric.unit())) {
         Some(ns) if ns > 0.0 && ns < resolution.0 as f64 => {
             let note = format!(
                 "below {resolution}: the clocks of two CPUs may be as far apart; --interleave \
