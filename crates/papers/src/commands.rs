@@ -365,6 +365,10 @@ impl Binding {
             let given = given.as_ref().filter(|given| !names.contains(given))?;
             wrong(key, none_of(key, given, names, &command))
         };
+        let printed = matches!(self.metric, Metric::printed(_)).then(|| self.metric.to_string());
+        if let Some(fault) = one_of("metric", &printed, &covered.printed) {
+            return Some(fault);
+        }
         let world = self.world.as_ref().map(World::to_string);
         if let Some(fault) = one_of("policy", &self.policy, &covered.candidates)
             .or_else(|| one_of("world", &world, &covered.worlds))

@@ -177,9 +177,13 @@ impl World for HostWorld {
             Program::Command(_) if trial.candidate.deployment().is_some() => {
                 trial.candidate.expect_for(trial.program, trial.cpus)
             }
-            Program::Command(words) => words
-                .first()
-                .map_or(Ok(()), |program| record::find_command(program.as_ref(), "run").map(drop)),
+            Program::Command(words) => words.first().map_or(Ok(()), |program| {
+                // A path begins where the command runs.
+                let directory = self.settings.directory.as_ref().filter(|_| program.contains('/'));
+                let program =
+                    directory.map_or(PathBuf::from(program), |directory| directory.join(program));
+                record::find_command(program.as_os_str(), "run").map(drop)
+            }),
             program => {
                 let workload = program.expect_closed(not_here)?;
                 trial.candidate.expect_for(program, trial.cpus)?;
