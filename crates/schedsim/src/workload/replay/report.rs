@@ -3,6 +3,7 @@
 use super::task::Task;
 use crate::workload::NoiseClass;
 use crate::{Nanos, TaskId};
+use std::collections::BTreeMap;
 
 /// The numbers of a conversion from a recording to a workload, and its uncertain parts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -65,6 +66,59 @@ pub struct ReplayReport {
     pub loop_rounds: u64,
     /// Waits for several objects that ended for another reason than data in a recorded one.
     pub doubted_waits: u64,
+    /// The tokens by what the sleep was in.
+    pub tokens_within: BTreeMap<Within, u64>,
+}
+
+/// What a sleep was in that a token stands for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum Within {
+    /// No recorded call: a page fault, a lock of the kernel, or a call that is not recorded.
+    Nothing,
+    /// A call that is not understood.
+    Call,
+    /// A call on a futex whose use is not known.
+    Futex,
+    /// A call on a pipe, a socket or an event counter of which one side is missing, or whose order
+    /// tokens decide.
+    Carrier,
+    /// A wait for several objects.
+    Set,
+    /// A wait for a signal, or for the end of a task.
+    Process,
+    /// A call on a file.
+    File,
+}
+
+impl Within {
+    /// All.
+    const ALL: [Within; 7] = [
+        Within::Nothing,
+        Within::Call,
+        Within::Futex,
+        Within::Carrier,
+        Within::Set,
+        Within::Process,
+        Within::File,
+    ];
+
+    pub(super) fn from_bits(bits: u64) -> Within {
+        Within::ALL.get(bits as usize).copied().unwrap_or(Within::Nothing)
+    }
+
+    /// In words, behind "a token".
+    pub fn name(self) -> &'static str {
+        match self {
+            Within::Nothing => "outside recorded calls",
+            Within::Call => "in calls that are not understood",
+            Within::Futex => "on futexes",
+            Within::Carrier => "on pipes, sockets and event counters",
+            Within::Set => "in waits for several objects",
+            Within::Process => "in waits for signals and tasks",
+            Within::File => "on files",
+        }
+    }
 }
 
 /// The recorded tasks beside the program.
@@ -155,6 +209,16 @@ impl EdgeCounts {
 }
 
 impl ReplayReport {
+    /// What the sleeps were in that tokens stand for, in words; `None` without tokens.
+    pub fn tokens_in_words(&self) -> Option<String> {
+        let mut all: Vec<(Within, u64)> =
+            self.tokens_within.iter().map(|(of, n)| (*of, *n)).collect();
+        all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let each: Vec<String> =
+            all.iter().map(|(within, count)| format!("{count} {}", within.name())).collect();
+        (!each.is_empty()).then(|| format!("tokens: {}", each.join(", ")))
+    }
+
     /// The share of sleeps with an uncertain end, 0…1; `None` if there are no sleeps.
     pub fn doubtful_share(&self) -> Option<f64> {
         let all = self.dependencies.total() + self.delays.total();
