@@ -46,9 +46,11 @@ mod sleeps;
 mod task;
 mod until_ended;
 mod verdict;
+mod within;
 
-pub use report::{EdgeCounts, Explained, Outside, ReplayReport, Within};
+pub use report::{EdgeCounts, Explained, Outside, ReplayReport};
 pub use until_ended::UntilEnded;
+pub use within::Within;
 
 use super::{Shared, Start, Workload};
 use crate::trace::{Call, Event, EventKind, Observer, PrevState, TaskInfo, WakeContext};

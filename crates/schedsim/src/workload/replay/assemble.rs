@@ -7,9 +7,10 @@ use super::groups::Groups;
 use super::latches::Placed;
 use super::log::{Deed, Did};
 use super::outside;
-use super::report::{EdgeCounts, Within};
+use super::report::EdgeCounts;
 use super::task::{Ending, Task};
 use super::verdict::{Sure, Verdict, Verdicts};
+use super::within::Within;
 use super::{
     BackgroundOf, KernelWork, Recorded, ReplayOptions, ReplayReport, TaskMatch, kernel_threads,
 };

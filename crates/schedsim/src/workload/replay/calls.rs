@@ -8,9 +8,9 @@
 use super::carriers::{Doubted, Edge, Reason, needed};
 use super::latches::Latch;
 use super::log::{Deed, Did};
-use super::report::Within;
 use super::sleeps::{By, Sleep};
 use super::task::{Status, Task};
+use super::within::Within;
 use super::{ReplayBuilder, log};
 use crate::trace::{Call, CallKind, Returned};
 use crate::workload::Operation;

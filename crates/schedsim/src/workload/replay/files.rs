@@ -2,8 +2,8 @@
 
 use super::ReplayBuilder;
 use super::log::{Deed, Did};
-use super::report::Within;
 use super::sleeps::By;
+use super::within::Within;
 use crate::workload::{Operation, Shared};
 use crate::{TaskId, Time};
 

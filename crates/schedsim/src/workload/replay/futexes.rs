@@ -8,8 +8,8 @@
 use super::ReplayBuilder;
 use super::carriers::{Carrier, Doubted, Edge, Reason};
 use super::log::{Deed, Did};
-use super::report::Within;
 use super::sleeps::By;
+use super::within::Within;
 use crate::trace::TaskInfo;
 use crate::workload::{Operation, Shared};
 use crate::{TaskId, Time};

@@ -10,8 +10,8 @@
 
 use super::ReplayBuilder;
 use super::log::{Deed, Did};
-use super::report::Within;
 use super::sleeps::{By, Sleep};
+use super::within::Within;
 use crate::workload::{Device, Epoll, Eventfd, Operation, Shared, Watched};
 use crate::{TaskId, Time};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! The recorded deeds of a task, in order. The scripts are written at the end, when all wakings are
 //! classified as dependencies or delays.
 
-use super::report::Within;
+use super::within::Within;
 use crate::workload::Operation;
 use crate::{Nanos, TaskId};
 

@@ -2,9 +2,9 @@
 
 use super::Mean;
 use super::log::{Deed, Kind, Log};
-use super::report::Within;
 use super::settings::{Held, Settings};
 use super::sleeps::Calls;
+use super::within::Within;
 use crate::trace::Set;
 use crate::workload::Start;
 use crate::{CpuId, Nanos, TaskId, Time};
