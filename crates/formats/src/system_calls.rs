@@ -13,6 +13,7 @@ pub enum Name {
     Send,
     /// `recvfrom`, `recvmsg`.
     Receive,
+    Close,
     Poll,
     Ppoll,
     /// `epoll_wait`, `epoll_pwait`.
@@ -26,6 +27,8 @@ pub enum Name {
     FileSystem,
     Nanosleep,
     ClockNanosleep,
+    /// `rt_sigtimedwait`: its result is the signal.
+    SignalWait,
     TimerfdSettime,
     Yield,
     /// `wait4`: its result is the task that ended.
@@ -34,13 +37,14 @@ pub enum Name {
 }
 
 use Name::{
-    Accept, ClockNanosleep, EpollCtl, EpollWait, FileSystem, Futex, Nanosleep, Poll, Ppoll, Read,
-    ReadAt, Receive, Send, TimerfdSettime, Wait4, Waitid, Write, Yield,
+    Accept, ClockNanosleep, Close, EpollCtl, EpollWait, FileSystem, Futex, Nanosleep, Poll, Ppoll,
+    Read, ReadAt, Receive, Send, SignalWait, TimerfdSettime, Wait4, Waitid, Write, Yield,
 };
 
-pub const X86_64: [(u16, Name); 32] = [
+pub const X86_64: [(u16, Name); 34] = [
     (0, Read),
     (1, Write),
+    (3, Close),
     (7, Poll),
     (17, ReadAt),
     (19, Read),
@@ -58,6 +62,7 @@ pub const X86_64: [(u16, Name); 32] = [
     (83, FileSystem),
     (84, FileSystem),
     (87, FileSystem),
+    (128, SignalWait),
     (162, FileSystem),
     (202, Futex),
     (230, ClockNanosleep),
@@ -74,12 +79,13 @@ pub const X86_64: [(u16, Name); 32] = [
 ];
 
 /// Of arm64, riscv64 and other architectures with the generic table.
-const GENERIC: [(u16, Name); 26] = [
+const GENERIC: [(u16, Name); 28] = [
     (21, EpollCtl),
     (22, EpollWait),
     (34, FileSystem),
     (35, FileSystem),
     (45, FileSystem),
+    (57, Close),
     (63, Read),
     (64, Write),
     (65, Read),
@@ -93,6 +99,7 @@ const GENERIC: [(u16, Name); 26] = [
     (101, Nanosleep),
     (115, ClockNanosleep),
     (124, Yield),
+    (137, SignalWait),
     (202, Accept),
     (206, Send),
     (207, Receive),

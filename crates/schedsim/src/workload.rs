@@ -38,7 +38,7 @@ pub use phases::{
 };
 pub use replay::{
     BackgroundOf, EdgeCounts, Explained, KernelWork, Outside, Recorded, ReplayBuilder,
-    ReplayOptions, ReplayReport, TaskMatch, UntilEnded,
+    ReplayOptions, ReplayReport, TaskMatch, UntilEnded, Within,
 };
 pub use reservation::{Reservation, Schedulability, reservable};
 pub(crate) use script::Words;

@@ -2,6 +2,9 @@
 //! it as a program, and simulates that. Under the recorded policy and under any other one the
 //! program must do what the workload does. The replay of the recorded schedule does not.
 
+#[path = "self_replay/latches.rs"]
+mod latches;
+
 use formats::export::{RecordingWriter, described};
 use formats::import::{self, Options as ImportOptions};
 use formats::workload::Workload as Named;

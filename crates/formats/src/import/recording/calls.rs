@@ -21,6 +21,10 @@ use std::collections::{BTreeMap, HashMap};
 /// A script can name this many objects of a kind.
 const MOST_OBJECTS: usize = 1 << 24;
 
+/// `EINTR`, and what the kernel has in its place for calls that it may begin again: `ERESTARTSYS`,
+/// `ERESTARTNOINTR`, `ERESTARTNOHAND`, `ERESTART_RESTARTBLOCK`.
+const INTERRUPTED: [i64; 5] = [-4, -512, -513, -514, -516];
+
 /// The objects and calls of a recording.
 pub(super) struct Calls {
     numbers: &'static [(u16, Name)],
@@ -187,7 +191,21 @@ impl Calls {
         if let Some(device) = self.storage(call.object) {
             return Returned::Stored { device };
         }
+        if INTERRUPTED.contains(&call.result) {
+            return Returned::Signalled;
+        }
         let Some((_, name)) = name else { return Returned::Unknown };
+        let over = match name {
+            Name::Read | Name::Receive if self.is_signalfd(call) => Some(Returned::Signalled),
+            Name::SignalWait => Some(Returned::Signalled),
+            Name::Read | Name::Receive => self.is_over(call, false),
+            Name::Write | Name::Send => self.is_over(call, true),
+            Name::Close => self.closes(call),
+            _ => None,
+        };
+        if let Some(over) = over {
+            return over;
+        }
         let operation = match name {
             Name::Yield => return Returned::Yielded,
             Name::Nanosleep => return Returned::Slept,
@@ -217,7 +235,7 @@ impl Calls {
             }
             Name::Poll | Name::Ppoll => self.polls(call, polled),
             Name::EpollWait => self.waits(call),
-            Name::EpollCtl | Name::Accept => None,
+            Name::EpollCtl | Name::Accept | Name::Close | Name::SignalWait => None,
             Name::TimerfdSettime => {
                 self.arms(call, timer);
                 None
@@ -229,6 +247,12 @@ impl Calls {
             Name::Waitid => awaited.and_then(|range| self.join(range, tasks)),
         };
         operation.map_or(Returned::Unknown, Returned::Did)
+    }
+
+    /// Whether it has read a signal.
+    fn is_signalfd(&self, call: &Ended) -> bool {
+        let object = self.objects.get(&call.object);
+        call.result > 0 && object.is_some_and(|object| object.class == Class::Signalfd)
     }
 
     /// A request to a simulated device.

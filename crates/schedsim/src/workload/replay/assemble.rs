@@ -4,11 +4,13 @@ use super::calls;
 use super::carriers::Doubted;
 use super::event_loops::Takers;
 use super::groups::Groups;
+use super::latches::Placed;
 use super::log::{Deed, Did};
 use super::outside;
 use super::report::EdgeCounts;
 use super::task::{Ending, Task};
 use super::verdict::{Sure, Verdict, Verdicts};
+use super::within::Within;
 use super::{
     BackgroundOf, KernelWork, Recorded, ReplayOptions, ReplayReport, TaskMatch, kernel_threads,
 };
@@ -23,6 +25,7 @@ pub(super) struct Program {
     pub shared: Shared,
     /// Objects that explain nothing.
     pub doubted: Doubted,
+    pub placed: Placed,
     pub kernel_work: KernelWork,
 }
 
@@ -49,7 +52,7 @@ pub(super) fn assemble(
     };
     let outside = |task: TaskId| outside.get(task.index()).copied().flatten();
     let cpu_sets = options.affinities.iter().map(|(_, set)| set.clone()).collect();
-    let Program { mut shared, doubted, kernel_work } = program;
+    let Program { mut shared, doubted, placed, kernel_work } = program;
     let forked: Vec<bool> = tasks.iter().map(|task| task.start == Start::Forked).collect();
     let is_program = report.operations > 0;
     let takers = Takers::of(&tasks, &shared);
@@ -110,13 +113,16 @@ pub(super) fn assemble(
             owed_to_kernel: Nanos::ZERO,
             verdicts: &verdicts,
             groups: &groups,
+            placed: &placed,
             outside: &outside,
             timed: task.calls.timed,
             traced: task.calls.traced,
             report: &mut report,
         };
         let id = TaskId(index as u32);
-        let mut operations = calls::operations(id, &task.log, &doubted).into_iter().peekable();
+        let mut operations = calls::operations(id, &task.log, &doubted);
+        placed.add(id, &mut operations);
+        let mut operations = operations.into_iter().peekable();
         for (place, run, deed) in task.log.places() {
             writer.run(run, deed);
             while let Some((_, did)) = operations.next_if(|(at, _)| *at <= place) {
@@ -124,6 +130,7 @@ pub(super) fn assemble(
             }
             writer.add(deed);
         }
+        operations.for_each(|(_, did)| writer.does(did));
         let mut script = writer.finish(ending);
         if takers.waits(id) {
             script = takers.find_loops(id, &script, &mut workload.shared, &mut report);
@@ -182,6 +189,7 @@ struct Writer<'a> {
     owed_to_kernel: Nanos,
     verdicts: &'a Verdicts,
     groups: &'a Groups,
+    placed: &'a Placed,
     outside: &'a dyn Fn(TaskId) -> Option<NoiseClass>,
     /// Sleeps that are known to last for a time.
     timed: u64,
@@ -225,6 +233,11 @@ impl Writer<'_> {
                 }
             }
             Did::Operation(operation) => self.step(Action::Do(operation)),
+            Did::Passed(_) | Did::Took(_) | Did::Paged(_) => {
+                if let Some(operation) = self.placed.wait(did) {
+                    self.step(Action::Do(operation));
+                }
+            }
         }
     }
 
@@ -243,7 +256,7 @@ impl Writer<'_> {
             }
             Deed::Forked(task) if (self.outside)(task).is_some() => {}
             Deed::Forked(task) => self.step(Action::Fork(task)),
-            Deed::Slept { waker, kind, pause, futex } => {
+            Deed::Slept { waker, kind, pause, within } => {
                 let verdict = if waker == TaskId::NONE {
                     Verdict::INTERRUPT
                 } else {
@@ -252,7 +265,11 @@ impl Writer<'_> {
                 if verdict.dependency {
                     count(&mut self.report.dependencies, verdict.sure);
                     self.report.wakeups.tokens += u64::from(self.traced);
-                    self.report.wakeups.futex_tokens += u64::from(self.traced && futex);
+                    self.report.wakeups.futex_tokens +=
+                        u64::from(self.traced && within == Within::Futex);
+                    if self.traced {
+                        *self.report.tokens_within.entry(within).or_default() += 1;
+                    }
                     self.step(Action::Wait);
                 } else {
                     count(&mut self.report.delays, verdict.sure);

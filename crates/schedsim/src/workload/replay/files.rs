@@ -3,14 +3,22 @@
 use super::ReplayBuilder;
 use super::log::{Deed, Did};
 use super::sleeps::By;
+use super::within::Within;
 use crate::workload::{Operation, Shared};
 use crate::{TaskId, Time};
 
-/// A sleep for a device.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Request {
-    begin: Time,
-    end: Time,
+/// How many sleeps for a device there were at the same time. Each has its begin and its end.
+pub(super) fn most_at_once(requests: &[(Time, Time)]) -> u16 {
+    let begins = requests.iter().map(|(begin, _)| (*begin, true));
+    let mut moments: Vec<(Time, bool)> =
+        begins.chain(requests.iter().map(|(_, end)| (*end, false))).collect();
+    moments.sort_unstable(); // an end comes before a begin at the same time
+    let (mut at_once, mut most) = (0_u16, 1);
+    for (_, begins) in moments {
+        at_once = if begins { at_once.saturating_add(1) } else { at_once.saturating_sub(1) };
+        most = most.max(at_once);
+    }
+    most
 }
 
 impl ReplayBuilder {
@@ -27,13 +35,11 @@ impl ReplayBuilder {
                 _ => true,
             };
             if !is_by_device {
+                self.tasks[sleeper.index()].log.is_within(sleep.at, Within::File);
                 continue;
             }
             let begin = sleep.start;
-            self.requests
-                .entry(device)
-                .or_default()
-                .push(Request { begin, end: begin + sleep.length });
+            self.requests.entry(device).or_default().push((begin, begin + sleep.length));
             self.explain(sleeper, *sleep, None);
             let did = Did::Operation(Operation::Io { device, service: sleep.length });
             self.report.operations += 1;
@@ -52,17 +58,7 @@ impl ReplayBuilder {
             if device.channels > 0 {
                 continue;
             }
-            let begins = requests.iter().map(|request| (request.begin, true));
-            let mut moments: Vec<(Time, bool)> =
-                begins.chain(requests.iter().map(|request| (request.end, false))).collect();
-            moments.sort_unstable(); // an end comes before a begin at the same time
-            let (mut at_once, mut most) = (0_u16, 1);
-            for (_, begins) in moments {
-                at_once =
-                    if begins { at_once.saturating_add(1) } else { at_once.saturating_sub(1) };
-                most = most.max(at_once);
-            }
-            device.channels = most;
+            device.channels = most_at_once(&requests);
         }
         // A device for which no task waited has one channel.
         for device in &mut shared.devices {

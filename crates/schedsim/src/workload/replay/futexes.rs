@@ -9,6 +9,7 @@ use super::ReplayBuilder;
 use super::carriers::{Carrier, Doubted, Edge, Reason};
 use super::log::{Deed, Did};
 use super::sleeps::By;
+use super::within::Within;
 use crate::trace::TaskInfo;
 use crate::workload::{Operation, Shared};
 use crate::{TaskId, Time};
@@ -22,7 +23,7 @@ impl ReplayBuilder {
         for sleep in state.calls.sleeps.iter().filter(|sleep| sleep.start >= since) {
             let carrier = match sleep.by {
                 By::SameObject => {
-                    state.log.is_on_futex(sleep.at);
+                    state.log.is_within(sleep.at, Within::Futex);
                     barrier.map(Carrier::Barrier)
                 }
                 By::NoObject => {

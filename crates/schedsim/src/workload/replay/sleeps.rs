@@ -16,6 +16,10 @@ pub(super) struct Calls {
     pub places: Vec<(u32, Time)>,
     /// Sleeps in calls that sleep for a time.
     pub timed: u64,
+    /// The last task that it created, and when, if no call has begun since.
+    pub forked: Option<(TaskId, Time)>,
+    /// The last task of those that it created that has ended, since the last signal.
+    pub ended: Option<TaskId>,
 }
 
 /// A sleep that has ended.
@@ -30,6 +34,10 @@ pub(super) struct Sleep {
     pub woken_at: u32,
     /// What it was woken by.
     pub by: By,
+    /// Whether its call is about an object.
+    pub is_on_object: bool,
+    /// Whether a softirq ended it.
+    pub is_by_softirq: bool,
 }
 
 /// The relation between what a sleeper waits for and what woke it.
@@ -43,6 +51,8 @@ pub(super) enum By {
     Softirq,
     /// A task that was in no call about an object: a thread that ends is in none.
     NoObject,
+    /// A task that was in no call about an object, and neither was the sleeper.
+    Task,
     /// Anything else.
     Other,
 }
@@ -79,9 +89,12 @@ impl Calls {
             (_, Some(_)) => By::OtherObject,
             (_, None) if waker != TaskId::NONE && kind == Kind::Softirq => By::Softirq,
             (Some(_), None) if waker != TaskId::NONE && kind == Kind::Task => By::NoObject,
+            (None, None) if waker != TaskId::NONE && kind == Kind::Task => By::Task,
             _ => By::Other,
         };
-        self.sleeps.push(Sleep { at, start, length, waker, woken_at, by });
+        let (is_on_object, is_by_softirq) = (asleep_on.is_some(), kind == Kind::Softirq);
+        let sleep = Sleep { at, start, length, waker, woken_at, by, is_on_object, is_by_softirq };
+        self.sleeps.push(sleep);
     }
 
     /// The task has woken another in a call.
