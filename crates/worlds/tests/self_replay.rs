@@ -230,9 +230,8 @@ fn is_exact_with(name: &str, original: &Original, read: impl Fn(&str) -> (Worklo
             if let Some(difference) = difference(&wanted, &found) {
                 panic!("{name}, from {recorded}, under {policy}: {difference}");
             }
-            // Written out, a wait for the ends of many is one for each in turn; event loops are not
-            // written.
-            if program.shared.groups.iter().any(|group| group.count > 1) || report.event_loops > 0 {
+            // Written out, a wait for the ends of many is one for each in turn.
+            if program.shared.groups.iter().any(|group| group.count > 1) {
                 continue;
             }
             let found = events(&written_out(&program, &report, original), None, original, policy);
