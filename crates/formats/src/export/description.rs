@@ -28,6 +28,7 @@ pub fn described(workload: &Workload, ended: &[TaskId], cpus: u16) -> Result<Clo
     let mut describing = Describing {
         workload,
         names: names(workload),
+        forked: forked(workload),
         closed: Closed { cpus: Some(cpus), ..Closed::default() },
     };
     for (task, spec) in workload.ids().zip(&workload.tasks) {
@@ -60,6 +61,12 @@ pub fn write_description(closed: &Closed, to: &Path) -> Result<(), Error> {
     bytes.and_then(|bytes| fs::write(to, bytes)).map_err(|error| Error::output(to, error))
 }
 
+/// The tasks that another one forks.
+fn forked(workload: &Workload) -> BTreeSet<TaskId> {
+    let child = |step: Step| if let Action::Fork(child) = step.then { Some(child) } else { None };
+    workload.tasks.iter().flat_map(|task| task.script.steps()).filter_map(child).collect()
+}
+
 /// A name for each task that no other has: its own with its pid.
 fn names(workload: &Workload) -> Vec<String> {
     let mut known = BTreeSet::new();
@@ -76,6 +83,7 @@ fn names(workload: &Workload) -> Vec<String> {
 struct Describing<'w> {
     workload: &'w Workload,
     names: Vec<String>,
+    forked: BTreeSet<TaskId>,
     closed: Closed,
 }
 
@@ -109,7 +117,7 @@ impl Describing<'_> {
         let mut cursor = 0;
         self.steps((task, spec), &mut cursor, &mut script, |then| then == Action::Exit)
             .map_err(|what| format!("{name}: {what}"))?;
-        if script.phases.is_empty() && spec.start == Start::Forked {
+        if script.phases.is_empty() && self.forked.contains(&task) {
             script.phases.push(Phase::Run(Nanos::ZERO)); // it ended at once
         }
         let real_time = spec.info.prio < 100;

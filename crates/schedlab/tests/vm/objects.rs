@@ -387,7 +387,6 @@ fn event_loops() -> Vec<(&'static str, Closed)> {
         event_loop([rounds(40, &|round| of_p(round + 2)), vec![], rounds(1, &of_e)]),
     );
     let again = Phase::repeat(3, vec![event_loop([rounds(20, &of_p), vec![], vec![]]), work(7)]);
-    let of = |events, phases| set(events, closed([clients(), vec![server(phases)]].concat()));
     let rest_of_q: Vec<Phase> = (3..=10).map(|round| read("q", 50 * round)).collect();
     let rest_of_all = [rounds(10, &of_q).concat(), vec![write("back", 2), take()]].concat();
     let of = |events, phases| set(events, closed([clients(), vec![server(phases)]].concat()));
