@@ -12,6 +12,7 @@ mod clock;
 mod command;
 mod device_file;
 mod epoll;
+mod event_loop;
 mod failure;
 mod guard;
 mod guest;

@@ -32,9 +32,9 @@ pub use nudge::Nudge;
 pub use operation::{Call, Operation, Until};
 pub use phases::{
     BarrierOptions, CgroupOptions, Closed, DeviceOptions, EpollOptions, EpollSource,
-    EventfdOptions, Invalid, IoOperation, IoPhase, LoopPhase, MutexOptions, Phase, PipeOptions,
-    ReservationOptions, SchedulingPolicy, ServePhase, SocketKind, SocketOptions, Tasks, TimerMode,
-    TimerPhase,
+    EventLoopPhase, EventfdOptions, Invalid, IoOperation, IoPhase, LoopPhase, MutexOptions, Phase,
+    PipeOptions, ReservationOptions, SchedulingPolicy, ServePhase, SocketKind, SocketOptions,
+    Tasks, TimerMode, TimerPhase,
 };
 pub use replay::{
     BackgroundOf, EdgeCounts, Explained, KernelWork, Outside, Recorded, ReplayBuilder,
