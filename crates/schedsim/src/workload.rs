@@ -25,7 +25,8 @@ pub use costs::{
 };
 pub(crate) use model::Population;
 pub use model::{
-    After, Bin, Bursts, Class, Distribution, Kind, Model, Priorities, RunLength, Stream, Unix1990,
+    After, Bin, Bursts, Class, Counts, Distribution, Histogram, Kind, Model, Priorities, RunLength,
+    Stream, Unix1990,
 };
 pub(crate) use nudge::Jitter;
 pub use nudge::Nudge;
