@@ -647,7 +647,7 @@ fn any_scheduler_of_sched_ext_runs_as_it_is() {
     let workload = Closed { tasks: vec![Tasks { count: 2, ..worker }], ..Closed::default() };
     let work = vec![Job::new("work", workload, Class::Other)];
     for (arguments, words) in [
-        ("--list", ["ended by itself (exit status: 0)", "bpf:ruler"]),
+        ("--list", ["ended by itself (exit status: 0)", "mlfq"]),
         ("canary:never --this-machine", ["the kernel ended its scheduler", "stall"]),
     ] {
         let (scheduler, guest) = foreign(arguments, work.clone());

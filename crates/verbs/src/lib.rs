@@ -349,11 +349,13 @@ impl PolicyNames {
     fn parse(text: &str) -> Result<PolicyNames, String> {
         let begins = |at: &usize| *at == 0 || text.as_bytes()[at - 1] == b',';
         let program = text.match_indices(PREFIX).map(|(at, _)| at).find(begins);
-        let (names, program) = text.split_at(program.unwrap_or(text.len()));
-        let names = names.strip_suffix(',').unwrap_or(names).split(',');
-        let names = names.filter(|name| !(name.is_empty() && !program.is_empty()));
-        let program = Some(program).filter(|program| !program.is_empty());
-        names.chain(program).map(PolicyName::parse).collect::<Result<_, _>>().map(PolicyNames)
+        let (names, program) = match program {
+            None => (text, None),
+            Some(0) => return PolicyName::parse(text).map(|name| PolicyNames(vec![name])),
+            Some(at) => (&text[..at - 1], Some(&text[at..])),
+        };
+        let all = names.split(',').chain(program);
+        all.map(PolicyName::parse).collect::<Result<_, _>>().map(PolicyNames)
     }
 }
 
