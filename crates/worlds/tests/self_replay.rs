@@ -619,12 +619,28 @@ fn a_changed_recording_is_replayed_or_refused_without_a_panic() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (random >> 33) as usize % below
     };
-    let (rounds, mut replayed) = (400, 0);
+    let (rounds, mut replayed) = (800, 0);
     for _ in 0..rounds {
         let mut changed = events.clone();
         for _ in 0..1 + draw(6) {
             let (at, from) = (draw(changed.len()), draw(events.len()));
-            match draw(4) {
+            match draw(6) {
+                // Ends, connections, and waits for signals and children.
+                4 => {
+                    if let What::Call { object, duration, .. } = changed[at].what {
+                        let number = [0, 1, 3, 42, 43, 58, 61, 128, 130, 202][draw(10)];
+                        let result = [0, 1, 2, 3, -4, -32, -115, -514][draw(8)];
+                        let op = draw(2) as u16;
+                        changed[at].what = What::Call { object, result, number, op, duration };
+                    }
+                }
+                5 => {
+                    if let What::Object { id, inode, .. } = changed[at].what {
+                        let class = recording::Class::ALL[draw(13)];
+                        let peer = (draw(3) as u64) << 16 | draw(3) as u64 | 1 << 56;
+                        changed[at].what = What::Object { id, class, inode, peer };
+                    }
+                }
                 0 => drop(changed.remove(at)),
                 1 => changed[at].what = events[from].what,
                 2 => changed[at].tid = events[from].tid,
