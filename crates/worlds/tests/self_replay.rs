@@ -87,13 +87,22 @@ impl Original {
         &self,
         policy: &str,
         program: bool,
+        instead: impl FnMut(&[recording::Event], recording::Event) -> Vec<recording::Event>,
+    ) -> (Workload, ReplayReport) {
+        self.rewritten_with(policy, ReplayOptions { program, ..Default::default() }, instead)
+    }
+
+    fn rewritten_with(
+        &self,
+        policy: &str,
+        options: ReplayOptions,
         mut instead: impl FnMut(&[recording::Event], recording::Event) -> Vec<recording::Event>,
     ) -> (Workload, ReplayReport) {
         let (path, cpus) = (self.record(policy), self.machine.cpus);
         let (events, machine) = all_events(&path);
         let events: Vec<_> = events.iter().flat_map(|event| instead(&events, *event)).collect();
         write(&path, &machine, &events);
-        let mut builder = ReplayBuilder::new(ReplayOptions { program, ..Default::default() });
+        let mut builder = ReplayBuilder::new(options);
         let recording = import::read(&path, &ImportOptions::default(), vec![&mut builder]).unwrap();
         fs::remove_file(&path).unwrap();
         builder.share(recording.objects);

@@ -382,3 +382,42 @@ fn connections_and_ends_in_a_set_are_replayed_exactly_under_any_policy() {
         (program, report)
     });
 }
+
+/// A task that wakes the program is part of it. Its creator is not, and yet it must come.
+#[test]
+fn a_task_of_the_program_that_others_created_comes_by_itself() {
+    let original = Original::of(
+        r#"{ "task": [
+        { "name": "program", "phases": [ "yield", { "take": { "eventfd": "e" } },
+            { "run": "9us" }, "yield" ] },
+        { "name": "creator", "phases": [ { "run": "30us" }, { "fork": "wakes" },
+            { "run": "20us" } ] },
+        { "name": "wakes", "forked": true, "phases": [ { "run": "40us" },
+            { "post": { "eventfd": "e" } } ] } ] }"#,
+        2,
+    );
+    let options = schedsim::workload::ReplayOptions {
+        program: true,
+        background: schedsim::workload::BackgroundOf::Nothing,
+        ..Default::default()
+    };
+    let (program, report) = original.rewritten_with("fifo", options, |_, event| {
+        let what = match event.what {
+            What::Object { .. } | What::Call { number: 0 | 1, .. } => return Vec::new(),
+            What::Waking { task, target, prio, .. } => {
+                What::Waking { task, target, prio, call: 0, object: 0 }
+            }
+            What::Switch { state, prev_prio, next, next_prio, prev_tgid, .. } => {
+                What::Switch { state, prev_prio, next, next_prio, prev_tgid, object: 0 }
+            }
+            what => what,
+        };
+        vec![Recorded { what, ..event }]
+    });
+    assert_eq!((report.outside.programs.0, report.wakeups.tokens), (1, 1), "{report:?}");
+    for policy in POLICIES {
+        let ends = replayed(&program, &original, policy);
+        let exits = ends.iter().filter(|(_, _, what)| what.starts_with("exit"));
+        assert_eq!(exits.count(), 2, "{policy}");
+    }
+}

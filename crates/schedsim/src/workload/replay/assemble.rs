@@ -138,7 +138,11 @@ pub(super) fn assemble(
         workload.tasks.push(TaskSpec {
             attributes: Attributes { class: held.class(info.prio), ..Attributes::default() },
             cpu: task.created_on.filter(|_| is_program).or(task.first_cpu).unwrap_or(CpuId(0)),
-            start: task.start,
+            start: match task.start {
+                // Its creator is not of the program, and so creates nothing.
+                Start::Forked if outside(task.parent).is_some() => Start::At(task.born),
+                start => start,
+            },
             info,
             affinity,
             script,

@@ -85,7 +85,7 @@ impl Latches {
 
 impl ReplayBuilder {
     /// Sleeps before a call that began at `since`: in no recorded call. One that the last created
-    /// task ended is that of `vfork`. One that a softirq or a kernel thread ended is a page fault.
+    /// task ended is that of `vfork`. One that a softirq ended is a page fault.
     pub(super) fn before_call(&mut self, task: TaskId, since: Time) {
         let calls = &mut self.tasks[task.index()].calls;
         let forked = calls.forked;
@@ -110,7 +110,7 @@ impl ReplayBuilder {
             });
             match child {
                 Some((child, _)) => explained.push((sleep, Some(child))),
-                None if is_outside && self.is_by_device(&sleep) => explained.push((sleep, None)),
+                None if is_outside && sleep.is_by_softirq => explained.push((sleep, None)),
                 None if is_outside => {}
                 None => rest.push(sleep),
             }
@@ -126,12 +126,6 @@ impl ReplayBuilder {
                 }
             }
         }
-    }
-
-    fn is_by_device(&self, sleep: &Sleep) -> bool {
-        let is_thread =
-            || self.tasks.get(sleep.waker.index()).is_some_and(|waker| !waker.calls.traced);
-        sleep.is_by_softirq || sleep.by == By::Task && is_thread()
     }
 
     fn did(&mut self, task: TaskId, at: u32, did: Did) {
