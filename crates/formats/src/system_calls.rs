@@ -14,6 +14,7 @@ pub enum Name {
     /// `recvfrom`, `recvmsg`.
     Receive,
     Close,
+    Connect,
     Poll,
     Ppoll,
     /// `epoll_wait`, `epoll_pwait`.
@@ -37,11 +38,12 @@ pub enum Name {
 }
 
 use Name::{
-    Accept, ClockNanosleep, Close, EpollCtl, EpollWait, FileSystem, Futex, Nanosleep, Poll, Ppoll,
-    Read, ReadAt, Receive, Send, SignalWait, TimerfdSettime, Wait4, Waitid, Write, Yield,
+    Accept, ClockNanosleep, Close, Connect, EpollCtl, EpollWait, FileSystem, Futex, Nanosleep,
+    Poll, Ppoll, Read, ReadAt, Receive, Send, SignalWait, TimerfdSettime, Wait4, Waitid, Write,
+    Yield,
 };
 
-pub const X86_64: [(u16, Name); 34] = [
+pub const X86_64: [(u16, Name); 35] = [
     (0, Read),
     (1, Write),
     (3, Close),
@@ -51,6 +53,7 @@ pub const X86_64: [(u16, Name); 34] = [
     (20, Write),
     (24, Yield),
     (35, Nanosleep),
+    (42, Connect),
     (43, Accept),
     (44, Send),
     (45, Receive),
@@ -79,7 +82,7 @@ pub const X86_64: [(u16, Name); 34] = [
 ];
 
 /// Of arm64, riscv64 and other architectures with the generic table.
-const GENERIC: [(u16, Name); 28] = [
+const GENERIC: [(u16, Name); 29] = [
     (21, EpollCtl),
     (22, EpollWait),
     (34, FileSystem),
@@ -101,6 +104,7 @@ const GENERIC: [(u16, Name); 28] = [
     (124, Yield),
     (137, SignalWait),
     (202, Accept),
+    (203, Connect),
     (206, Send),
     (207, Receive),
     (211, Send),

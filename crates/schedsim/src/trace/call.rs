@@ -95,6 +95,8 @@ pub enum Returned {
     },
     /// A signal ended it, or is what it waited for.
     Signalled,
+    /// It has waited for the end of any task that its task created, and it was this one's.
+    Reaped(TaskId),
     /// It has found that nothing more comes from an object: end of file.
     Ended(Watched),
     /// It has found that nothing more is taken from an object: a broken pipe. The object is named as

@@ -254,3 +254,170 @@ fn page_faults_are_replayed_exactly_under_any_policy() {
         (program, report)
     });
 }
+
+/// A parent that waits for any child goes on when the first has ended, whichever that is.
+#[test]
+fn waits_for_any_child_are_replayed_exactly_under_any_policy() {
+    const WAIT4: u16 = 61;
+    let mut original = Original::of(
+        r#"{ "eventfd": { "c": { "semaphore": true } }, "task": [
+        { "name": "parent", "phases": [ { "run": "9us" }, { "fork": "long" }, { "fork": "short" },
+            { "run": "5us" }, { "take": { "eventfd": "c" } }, { "run": "30us" },
+            { "fork": "next" }, { "take": { "eventfd": "c" } }, { "run": "8us" },
+            { "take": { "eventfd": "c" } }, { "run": "3us" } ] },
+        { "name": "long", "forked": true, "phases": [ { "run": "300us" }, { "sleep": "150us" },
+            { "run": "90us" }, { "post": { "eventfd": "c" } } ] },
+        { "name": "short", "forked": true, "phases": [ { "run": "200us" },
+            { "post": { "eventfd": "c" } } ] },
+        { "name": "next", "forked": true, "phases": [ { "run": "70us" },
+            { "post": { "eventfd": "c" } } ] },
+        { "name": "hog", "count": 2, "phases": [ { "loop": { "times": 9, "phases": [
+            { "run": "70us" }, { "sleep": "20us" } ] } } ] } ] }"#,
+        2,
+    );
+    original.nudge = None;
+    is_exact_with("any child", &original, |policy| {
+        let mut reaped = 0;
+        original.rewritten(policy, true, |events, event| {
+            let counter = object(events, Class::Eventfd, 0);
+            let is_counter = |of: u64| of == counter;
+            let posts = events.iter().filter(
+                |of| matches!(of.what, What::Call { object, number: 1, .. } if is_counter(object)),
+            );
+            let ended: Vec<u32> = posts.map(|of| of.tid).collect();
+            let what = match event.what {
+                What::Object { .. } => return Vec::new(),
+                What::Call { object, number: 0, duration, .. } if is_counter(object) => {
+                    reaped += 1;
+                    let result = i64::from(ended[reaped - 1]);
+                    What::Call { object: 0, result, number: WAIT4, op: 1, duration }
+                }
+                What::Call { object, .. } if is_counter(object) => return Vec::new(),
+                What::Waking { task, target, prio, object, .. } if is_counter(object) => {
+                    What::Waking { task, target, prio, call: 0, object: 0 }
+                }
+                What::Switch { state, prev_prio, next, next_prio, prev_tgid, .. } => {
+                    What::Switch { state, prev_prio, next, next_prio, prev_tgid, object: 0 }
+                }
+                what => what,
+            };
+            vec![Recorded { what, ..event }]
+        })
+    });
+}
+
+/// A server whose set has the place where connections come in, and a pipe that ends.
+#[test]
+fn connections_and_ends_in_a_set_are_replayed_exactly_under_any_policy() {
+    const CONNECT: u16 = 42;
+    const ACCEPT: u16 = 43;
+    let mut original = Original::of(
+        r#"{ "duration": "1s", "eventfd": { "listens": { "semaphore": true } },
+        "epoll": { "w": { "sources": [
+            { "pipe": "p" }, { "eventfd": "listens" }, { "eventfd": "closed" } ] } },
+        "task": [
+        { "name": "server", "daemon": true, "phases": [ { "loop": { "phases": [
+            { "serve": { "epoll": "w", "handle": [
+                [ { "run": "3001ns" }, { "read": { "pipe": "p", "bytes": 20 } } ],
+                [ { "run": "5003ns" }, { "take": { "eventfd": "listens" } } ],
+                [ { "run": "2us" }, { "take": { "eventfd": "closed" } } ] ] } } ] } } ] },
+        { "name": "connects", "count": 3, "phases": [ { "loop": { "times": 20, "phases": [
+            { "run": "6151ns" }, { "sleep": "23us" }, { "post": { "eventfd": "listens" } } ] } },
+            { "sleep": "9ms" } ] },
+        { "name": "writes", "phases": [ { "loop": { "times": 25, "phases": [
+            { "run": "8377ns" }, { "write": { "pipe": "p", "bytes": 20 } }, { "sleep": "9us" } ] } },
+            { "run": "9us" }, { "post": { "eventfd": "closed" } }, { "run": "80us" } ] } ] }"#,
+        2,
+    );
+    // A nudge goes with the place in the original's order, so another order has other costs.
+    original.nudge = None;
+    is_exact_with("connections", &original, |policy| {
+        let (mut connected, mut accepted) = (0, 0);
+        let (program, report) = original.rewritten(policy, true, |events, event| {
+            let pipe = object(events, Class::Pipe, 0);
+            let listener = object(events, Class::Eventfd, 0);
+            let closed = object(events, Class::Eventfd, 1);
+            let socket = |id: u64, own: u64, other: u64| {
+                let peer = own << 16 | other | 1 << 56;
+                let what = What::Object { id, class: Class::InternetSocket, inode: id, peer };
+                Recorded { what, ..event }
+            };
+            let of = |what| Recorded { what, ..event };
+            let call = |object, result, number, duration| {
+                of(What::Call { object, result, number, op: 0, duration })
+            };
+            match event.what {
+                What::Object { id, .. } if id == listener => vec![socket(id, 0, 0)],
+                What::Object { id, .. } if id == closed => Vec::new(),
+                What::Member { object, .. } if object == closed => Vec::new(),
+                What::Call { object, number, duration, .. } if object == listener => {
+                    let is_accept = number == 0;
+                    let count = if is_accept { &mut accepted } else { &mut connected };
+                    *count += 1;
+                    let (number_of, port) = (*count, 5000 + *count);
+                    if !is_accept {
+                        let id = 1000 + number_of;
+                        return vec![socket(id, port, 80), call(id, 0, CONNECT, duration)];
+                    }
+                    let id = 2000 + number_of;
+                    let what = What::Member { set: listener, object: id, events: 0, op: 17 };
+                    vec![socket(id, 80, port), of(what), call(listener, 9, ACCEPT, duration)]
+                }
+                What::Call { object, number, duration, .. } if object == closed => {
+                    vec![call(pipe, 0, if number == 0 { 0 } else { CLOSE }, duration)]
+                }
+                What::Waking { task, target, prio, object, .. } if object == listener => {
+                    let what = What::Waking { task, target, prio, call: 0, object: 0 };
+                    vec![Recorded { what, context: 1, ..event }]
+                }
+                What::Waking { task, target, prio, object, .. } if object == closed => {
+                    vec![of(What::Waking { task, target, prio, call: CLOSE + 1, object: pipe })]
+                }
+                _ => vec![event],
+            }
+        });
+        let names: Vec<_> = program.shared.eventfds.iter().map(|of| of.name.as_str()).collect();
+        assert_eq!(names[0], "connections to port 80");
+        assert!(report.event_loops == 1 && report.doubted_waits == 0, "{report:?}");
+        (program, report)
+    });
+}
+
+/// A task that wakes the program is part of it. Its creator is not, and yet it must come.
+#[test]
+fn a_task_of_the_program_that_others_created_comes_by_itself() {
+    let original = Original::of(
+        r#"{ "task": [
+        { "name": "program", "phases": [ "yield", { "take": { "eventfd": "e" } },
+            { "run": "9us" }, "yield" ] },
+        { "name": "creator", "phases": [ { "run": "30us" }, { "fork": "wakes" },
+            { "run": "20us" } ] },
+        { "name": "wakes", "forked": true, "phases": [ { "run": "40us" },
+            { "post": { "eventfd": "e" } } ] } ] }"#,
+        2,
+    );
+    let options = schedsim::workload::ReplayOptions {
+        program: true,
+        background: schedsim::workload::BackgroundOf::Nothing,
+        ..Default::default()
+    };
+    let (program, report) = original.rewritten_with("fifo", options, |_, event| {
+        let what = match event.what {
+            What::Object { .. } | What::Call { number: 0 | 1, .. } => return Vec::new(),
+            What::Waking { task, target, prio, .. } => {
+                What::Waking { task, target, prio, call: 0, object: 0 }
+            }
+            What::Switch { state, prev_prio, next, next_prio, prev_tgid, .. } => {
+                What::Switch { state, prev_prio, next, next_prio, prev_tgid, object: 0 }
+            }
+            what => what,
+        };
+        vec![Recorded { what, ..event }]
+    });
+    assert_eq!((report.outside.programs.0, report.wakeups.tokens), (1, 1), "{report:?}");
+    for policy in POLICIES {
+        let ends = replayed(&program, &original, policy);
+        let exits = ends.iter().filter(|(_, _, what)| what.starts_with("exit"));
+        assert_eq!(exits.count(), 2, "{policy}");
+    }
+}

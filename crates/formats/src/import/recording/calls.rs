@@ -11,7 +11,7 @@ mod sockets;
 mod timerfds;
 
 use crate::system_calls::{self, Name};
-use ::recording::{Class, What, lock, member};
+use ::recording::{Class, What, lock, member, wait};
 use schedsim::trace::Returned;
 use schedsim::workload::{Barrier, Device, Group, Late, Mutex, Operation, Shared, Timer};
 use schedsim::{Nanos, TaskId, Time};
@@ -31,6 +31,8 @@ pub(super) struct Calls {
     objects: HashMap<u64, Object>,
     /// Internet sockets by their own port and the other one.
     ports: HashMap<(u16, u16), u64>,
+    /// By port: the connections that wait there to be accepted.
+    listeners: HashMap<u16, u32>,
     /// By thread id: what was recorded since its last call ended, and its absolute timer.
     tasks: HashMap<u32, Task>,
     sets: Sets,
@@ -47,6 +49,8 @@ struct Object {
     class: Class,
     inode: u64,
     peer: u64,
+    /// The own port of an internet socket and the other one.
+    ports: (u16, u16),
     /// Its place in the list of its kind, once it has one.
     place: Option<Place>,
 }
@@ -76,6 +80,8 @@ struct Task {
     polled: Vec<u64>,
     /// The second address of a futex operation.
     second: Option<u64>,
+    /// The socket that it accepts.
+    accepted: Option<u64>,
     /// The tasks that it waits for.
     awaited: Option<(u32, u32)>,
     /// The last futex call: its object, and when it began.
@@ -113,6 +119,7 @@ impl Calls {
             numbers: numbers.unwrap_or_default(),
             objects: HashMap::new(),
             ports: HashMap::new(),
+            listeners: HashMap::new(),
             tasks: HashMap::new(),
             sets: Sets::default(),
             words: HashMap::new(),
@@ -155,7 +162,7 @@ impl Calls {
     pub fn take(&mut self, tid: u32, what: &What) {
         match *what {
             What::Object { id, class, inode, peer } => {
-                self.meet(id, Object { class, inode, peer, place: None });
+                self.meet(id, Object { class, inode, peer, ports: (0, 0), place: None });
             }
             What::Timer { expiry, interval, .. } => {
                 self.tasks.entry(tid).or_default().timer = Some((expiry, interval));
@@ -165,6 +172,9 @@ impl Calls {
             }
             What::Member { object, op: member::SECOND, .. } => {
                 self.tasks.entry(tid).or_default().second = Some(object);
+            }
+            What::Member { object, op: member::ACCEPTED, .. } => {
+                self.tasks.entry(tid).or_default().accepted = Some(object);
             }
             What::Member { set, object, op: member::AWAITED, .. } => {
                 let pid = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
@@ -235,13 +245,19 @@ impl Calls {
             }
             Name::Poll | Name::Ppoll => self.polls(call, polled),
             Name::EpollWait => self.waits(call),
-            Name::EpollCtl | Name::Accept | Name::Close | Name::SignalWait => None,
+            Name::Accept => self.accepts(call),
+            Name::Connect => self.connects(call),
+            Name::EpollCtl | Name::Close | Name::SignalWait => None,
             Name::TimerfdSettime => {
                 self.arms(call, timer);
                 None
             }
             Name::Wait4 => {
                 let ended = u32::try_from(call.result).ok().filter(|pid| *pid > 0);
+                let any = ended.filter(|_| call.op == wait::ANY).and_then(&tasks);
+                if let Some(task) = any {
+                    return Returned::Reaped(task);
+                }
                 ended.and_then(|pid| self.join((pid, pid), tasks))
             }
             Name::Waitid => awaited.and_then(|range| self.join(range, tasks)),

@@ -55,13 +55,13 @@ pub(super) fn assemble(
     let Program { mut shared, doubted, placed, kernel_work } = program;
     let forked: Vec<bool> = tasks.iter().map(|task| task.start == Start::Forked).collect();
     let is_program = report.operations > 0;
-    let takers = Takers::of(&tasks, &shared);
+    let takers = Takers::of(&tasks, &shared, &placed);
     let joined = tasks
         .iter()
         .enumerate()
         .flat_map(|(index, task)| calls::operations(TaskId(index as u32), &task.log, &doubted));
     let joined = joined.filter_map(|(_, did)| match did {
-        Did::Joined(task) => Some(task),
+        Did::Joined(task) if placed.wait(did).is_none() => Some(task),
         _ => None,
     });
     let groups = Groups::arrange(&mut shared.groups, &forked, &joined.collect());
@@ -138,7 +138,11 @@ pub(super) fn assemble(
         workload.tasks.push(TaskSpec {
             attributes: Attributes { class: held.class(info.prio), ..Attributes::default() },
             cpu: task.created_on.filter(|_| is_program).or(task.first_cpu).unwrap_or(CpuId(0)),
-            start: task.start,
+            start: match task.start {
+                // Its creator is not of the program, and so creates nothing.
+                Start::Forked if outside(task.parent).is_some() => Start::At(task.born),
+                start => start,
+            },
             info,
             affinity,
             script,
@@ -222,7 +226,7 @@ impl Writer<'_> {
     fn does(&mut self, did: Did) {
         match did {
             Did::Yield => self.step(Action::Yield),
-            Did::Joined(task) => {
+            Did::Joined(task) if self.placed.wait(did).is_none() => {
                 for group in self.groups.end_of(task) {
                     self.step(Action::Do(Operation::Join(group)));
                 }
@@ -233,7 +237,7 @@ impl Writer<'_> {
                 }
             }
             Did::Operation(operation) => self.step(Action::Do(operation)),
-            Did::Passed(_) | Did::Took(_) | Did::Paged(_) => {
+            Did::Joined(_) | Did::Passed(_) | Did::Took(_) | Did::Paged(_) => {
                 if let Some(operation) = self.placed.wait(did) {
                     self.step(Action::Do(operation));
                 }

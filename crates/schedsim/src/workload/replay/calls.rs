@@ -69,6 +69,7 @@ impl ReplayBuilder {
             Returned::Signalled => return self.signalled(task, since),
             Returned::Ended(object) => return self.over(task, since, Latch::Ends(object)),
             Returned::Broken(object) => return self.over(task, since, Latch::Breaks(object)),
+            Returned::Reaped(child) if self.meet(child) => return self.reaped(task, since, child),
             Returned::Closed(object) => self.closed(task, object),
             _ => {}
         }
@@ -83,6 +84,7 @@ impl ReplayBuilder {
             | Returned::Ended(_)
             | Returned::Broken(_)
             | Returned::Signalled
+            | Returned::Reaped(_)
             | Returned::Futex { .. }
             | Returned::Stored { .. }
             | Returned::Waited { .. } => {
@@ -115,7 +117,10 @@ impl ReplayBuilder {
                     sleep.waker == TaskId::NONE
                 }
                 Did::Operation(Operation::Join(_)) => sleep.waker != TaskId::NONE,
-                Did::Operation(Operation::Send { .. } | Operation::Receive { .. }) => {
+                // A connection over the loopback is made in a softirq.
+                Did::Operation(
+                    Operation::Send { .. } | Operation::Receive { .. } | Operation::Take(_),
+                ) => {
                     matches!(sleep.by, By::SameObject | By::Softirq)
                 }
                 Did::Operation(Operation::Serve(_) | Operation::Poll(_)) => {

@@ -288,9 +288,11 @@ impl ReplayBuilder {
                 let is_member = set(of).is_some_and(|set| set.sources.contains(&taken));
                 let is_known = is_member && !doubted.contains(Reason::Carrier(carried_by(taken)));
                 let explains = match (is_data, did, of) {
-                    // Only an array has the ends of its objects, too.
-                    (false, Did::Passed(latch), Operation::Poll(_)) => {
-                        is_member && self.latches.opens(latch)
+                    (false, Did::Passed(latch), of) => {
+                        let is_array = matches!(of, Operation::Poll(_));
+                        is_member
+                            && self.latches.opens(latch)
+                            && (is_array || self.latches.has_one_wait(latch))
                     }
                     (false, ..) => false,
                     (true, ..) => is_known || is_sure(of, doubted),

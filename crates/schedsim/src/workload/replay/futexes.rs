@@ -21,11 +21,9 @@ impl ReplayBuilder {
         let state = &mut self.tasks[sleeper.index()];
         let mut joined = None;
         for sleep in state.calls.sleeps.iter().filter(|sleep| sleep.start >= since) {
+            state.log.is_within(sleep.at, Within::Futex);
             let carrier = match sleep.by {
-                By::SameObject => {
-                    state.log.is_within(sleep.at, Within::Futex);
-                    barrier.map(Carrier::Barrier)
-                }
+                By::SameObject => barrier.map(Carrier::Barrier),
                 By::NoObject => {
                     joined = Some((sleep.waker, sleep.at));
                     Some(Carrier::End(sleep.waker))

@@ -14,7 +14,7 @@ use super::sleeps::{By, Sleep};
 use super::within::Within;
 use crate::workload::{Device, Epoll, Eventfd, Operation, Shared, Watched};
 use crate::{TaskId, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What has happened.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -27,6 +27,15 @@ pub(super) enum Latch {
     Breaks(Watched),
     /// A task has received a signal.
     Signals(TaskId),
+    /// A child of a task has ended, whichever.
+    Children(TaskId),
+}
+
+impl Latch {
+    /// Whether each wait takes one of those that have happened.
+    fn is_counted(self) -> bool {
+        matches!(self, Latch::Signals(_) | Latch::Children(_))
+    }
 }
 
 /// All latches, by number, and where they are opened.
@@ -35,6 +44,10 @@ pub(super) struct Latches {
     numbers: BTreeMap<Latch, u32>,
     all: Vec<Latch>,
     opened: Vec<Vec<(TaskId, u32)>>,
+    /// How often each is waited for.
+    waits: Vec<u32>,
+    /// Tasks that their creators waited for without a choice: whichever ends first.
+    reaped: BTreeMap<TaskId, u32>,
     /// By task and object: where the task closed it.
     closes: BTreeMap<(TaskId, u64), Vec<u32>>,
 }
@@ -46,6 +59,7 @@ impl Latches {
         if number == next {
             self.all.push(latch);
             self.opened.push(Vec::new());
+            self.waits.push(0);
         }
         number
     }
@@ -58,6 +72,11 @@ impl Latches {
         }
     }
 
+    /// Whether one wait is all that there is for it: then that one may take it.
+    pub fn has_one_wait(&self, number: u32) -> bool {
+        self.waits.get(number as usize) == Some(&1)
+    }
+
     /// Whether it ever opens.
     pub fn opens(&self, number: u32) -> bool {
         self.opened.get(number as usize).is_some_and(|places| !places.is_empty())
@@ -66,7 +85,7 @@ impl Latches {
 
 impl ReplayBuilder {
     /// Sleeps before a call that began at `since`: in no recorded call. One that the last created
-    /// task ended is that of `vfork`. One that a softirq or a kernel thread ended is a page fault.
+    /// task ended is that of `vfork`. One that a softirq ended is a page fault.
     pub(super) fn before_call(&mut self, task: TaskId, since: Time) {
         let calls = &mut self.tasks[task.index()].calls;
         let forked = calls.forked;
@@ -91,7 +110,7 @@ impl ReplayBuilder {
             });
             match child {
                 Some((child, _)) => explained.push((sleep, Some(child))),
-                None if is_outside && self.is_by_device(&sleep) => explained.push((sleep, None)),
+                None if is_outside && sleep.is_by_softirq => explained.push((sleep, None)),
                 None if is_outside => {}
                 None => rest.push(sleep),
             }
@@ -109,22 +128,37 @@ impl ReplayBuilder {
         }
     }
 
-    fn is_by_device(&self, sleep: &Sleep) -> bool {
-        let is_thread =
-            || self.tasks.get(sleep.waker.index()).is_some_and(|waker| !waker.calls.traced);
-        sleep.is_by_softirq || sleep.by == By::Task && is_thread()
-    }
-
     fn did(&mut self, task: TaskId, at: u32, did: Did) {
         self.report.operations += 1;
+        if let Did::Passed(latch) = did {
+            self.latches.waits[latch as usize] += 1;
+        }
         self.tasks[task.index()].put(Deed::Called { at, did });
+    }
+
+    /// A task has waited for the end of any child, and it was this one's. In a replay it may be
+    /// another's.
+    pub(super) fn reaped(&mut self, task: TaskId, since: Time, child: TaskId) {
+        let number = self.latches.number(Latch::Children(task));
+        if self.latches.reaped.insert(child, number).is_none() {
+            self.latches.opened[number as usize].push((child, u32::MAX));
+            let mut at = u32::MAX;
+            for sleep in std::mem::take(&mut self.tasks[task.index()].calls.sleeps) {
+                if sleep.start >= since && sleep.waker != TaskId::NONE {
+                    self.explain(task, sleep, None);
+                    at = at.min(sleep.at);
+                }
+            }
+            self.did(task, at, Did::Took(number));
+        }
+        self.tasks[task.index()].calls.clear();
     }
 
     /// A sleep was a wait for a latch, which its waker opened.
     fn wait_for(&mut self, task: TaskId, sleep: Sleep, latch: Latch, did: fn(u32) -> Did) {
         let number = self.latches.number(latch);
         let places = &mut self.latches.opened[number as usize];
-        if matches!(latch, Latch::Signals(_)) || places.is_empty() {
+        if latch.is_counted() || places.is_empty() {
             places.push((sleep.waker, sleep.woken_at));
         }
         self.explain(task, sleep, None);
@@ -259,23 +293,35 @@ fn put_into(operation: Operation) -> Option<Watched> {
 /// The latches as objects of the workload.
 #[derive(Debug, Default)]
 pub(super) struct Placed {
-    /// By latch: its event counter and the set with it alone.
-    places: Vec<Option<(u32, u32)>>,
+    places: Vec<Option<Place>>,
     /// By task: where it opens which counters.
     opened: BTreeMap<TaskId, Vec<(u32, u32)>>,
+    /// By task that any wait of its creator may be for: the set of that wait.
+    reaped: BTreeMap<TaskId, u32>,
     /// What page faults wait for.
     pages: u32,
 }
 
+/// Where a latch is.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    eventfd: u32,
+    /// A set with it alone.
+    epoll: u32,
+    /// Whether its only wait takes it: a set that it is in is not ready for ever.
+    is_taken: bool,
+}
+
 impl Placed {
-    /// Adds the objects that the latches need. Sets of `poll` with an object that ends have its end,
-    /// too: it can be read.
+    /// Adds the objects that the latches need. Sets with an object that ends have its end, too: it
+    /// can be read.
     pub fn new(latches: &Latches, paged: &[(Time, Time)], shared: &mut Shared) -> Placed {
         let mut placed = Placed { pages: shared.devices.len() as u32, ..Placed::default() };
         if !paged.is_empty() {
             let channels = super::files::most_at_once(paged);
             shared.devices.push(Device { name: "page faults".to_string(), channels });
         }
+        let served: BTreeSet<u32> = shared.serves.iter().map(|serve| serve.epoll).collect();
         for (number, latch) in (0..).zip(latches.all.iter().copied()) {
             if !latches.opens(number) {
                 placed.places.push(None);
@@ -286,37 +332,62 @@ impl Placed {
                 Latch::Ends(object) => format!("end of {}", name_of(object, shared)),
                 Latch::Breaks(object) => format!("no reader of {}", name_of(object, shared)),
                 Latch::Signals(task) => format!("signals to task {}", task.0),
+                Latch::Children(task) => format!("ended children of task {}", task.0),
             };
             let eventfd = shared.eventfds.len() as u32;
-            let is_semaphore = matches!(latch, Latch::Signals(_));
-            let source = Watched::Eventfd(eventfd);
+            let is_semaphore = latch.is_counted();
             shared.eventfds.push(Eventfd { name: name.clone(), is_semaphore, count: 0 });
+            let mut is_taken = false;
             if let Latch::Ends(object) = latch {
-                let arrays = shared.epolls.iter_mut().filter(|of| of.name.starts_with("array "));
-                for array in arrays.filter(|array| array.sources.contains(&object)) {
-                    array.sources.push(source);
-                    array.events = array.events.saturating_add(1);
+                let has_one_wait = latches.has_one_wait(number);
+                for (epoll, set) in (0..).zip(&mut shared.epolls) {
+                    let is_served = served.contains(&epoll);
+                    if set.sources.contains(&object) && (!is_served || has_one_wait) {
+                        is_taken |= is_served;
+                        set.sources.push(Watched::Eventfd(eventfd));
+                        // An array returns all.
+                        set.events = set.events.saturating_add(u16::from(!is_served));
+                    }
                 }
             }
             let epoll = shared.epolls.len() as u32;
-            if !is_semaphore {
-                shared.epolls.push(Epoll { name, sources: vec![source], events: 1 });
-            }
-            placed.places.push(Some((eventfd, epoll)));
+            let sources = vec![Watched::Eventfd(eventfd)];
+            shared.epolls.push(Epoll { name, sources, events: 1 });
+            placed.places.push(Some(Place { eventfd, epoll, is_taken }));
             for (task, at) in &latches.opened[number as usize] {
                 placed.opened.entry(*task).or_default().push((*at, eventfd));
+            }
+        }
+        for (child, latch) in &latches.reaped {
+            if let Some(Some(place)) = placed.places.get(*latch as usize) {
+                placed.reaped.insert(*child, place.epoll);
             }
         }
         placed
     }
 
-    /// The operation of a wait; `None` if what it waits for never comes.
+    fn place(&self, latch: u32) -> Option<Place> {
+        self.places.get(latch as usize).copied().flatten()
+    }
+
+    /// The operation of a wait; `None` if what it waits for never comes, or is waited for elsewhere.
     pub fn wait(&self, did: Did) -> Option<Operation> {
-        let place = |latch: u32| self.places.get(latch as usize).copied().flatten();
         match did {
-            Did::Passed(latch) => place(latch).map(|(_, epoll)| Operation::Poll(epoll)),
-            Did::Took(latch) => place(latch).map(|(eventfd, _)| Operation::Take(eventfd)),
+            Did::Passed(latch) => self.place(latch).map(|place| match place.is_taken {
+                true => Operation::Take(place.eventfd),
+                false => Operation::Poll(place.epoll),
+            }),
+            Did::Took(latch) => self.place(latch).map(|place| Operation::Take(place.eventfd)),
             Did::Paged(service) => Some(Operation::Io { device: self.pages, service }),
+            Did::Joined(child) => self.reaped.get(&child).map(|epoll| Operation::Poll(*epoll)),
+            _ => None,
+        }
+    }
+
+    /// What a wait takes from.
+    pub fn taken(&self, did: Did) -> Option<Watched> {
+        match self.wait(did)? {
+            Operation::Take(eventfd) => Some(Watched::Eventfd(eventfd)),
             _ => None,
         }
     }

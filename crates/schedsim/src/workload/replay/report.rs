@@ -107,7 +107,7 @@ pub struct Explained {
     /// By another task, and replayed as a token: the same task wakes it once at the same point of
     /// its own work.
     pub tokens: u64,
-    /// Of these, by a call on the futex that the task slept on.
+    /// Of these, in calls on futexes.
     pub futex_tokens: u64,
     /// By an interrupt for another reason; the sleep has its recorded length.
     pub pauses: u64,
