@@ -70,6 +70,8 @@ pub struct ReplayOptions {
     /// What becomes of the tasks that are not of the program, if the recording's calls show which
     /// these are.
     pub background: BackgroundOf,
+    /// The tasks that made the recording: they are no part of the background.
+    pub recorder: Option<TaskMatch>,
 }
 
 /// What becomes of tasks beside a recorded program.
@@ -93,6 +95,16 @@ pub enum TaskMatch {
     Pid(u32),
     /// All tasks of this process.
     Process(u32),
+}
+
+impl TaskMatch {
+    fn fits(&self, task: &TaskInfo) -> bool {
+        match self {
+            TaskMatch::Name(name) => *name == task.name,
+            TaskMatch::Pid(pid) => *pid == task.pid,
+            TaskMatch::Process(tgid) => *tgid == task.tgid,
+        }
+    }
 }
 
 /// Facts known at the end of a recording.
