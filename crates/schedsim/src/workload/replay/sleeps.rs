@@ -1,7 +1,7 @@
 //! What a recorded task's calls have shown since the last one ended.
 
 use super::log::Kind;
-use crate::{Nanos, TaskId, Time};
+use crate::{CpuId, Nanos, TaskId, Time};
 
 /// The calls of a task, since the last one ended.
 #[derive(Debug, Default)]
@@ -16,6 +16,9 @@ pub(super) struct Calls {
     pub places: Vec<(u32, Time)>,
     /// Sleeps in calls that sleep for a time.
     pub timed: u64,
+    /// The CPU of the waking that ends the sleep, and the one on which the task ran last; only of
+    /// the sleep that is put in next.
+    pub on: Option<(CpuId, CpuId)>,
 }
 
 /// A sleep that has ended.
@@ -30,6 +33,9 @@ pub(super) struct Sleep {
     pub woken_at: u32,
     /// What it was woken by.
     pub by: By,
+    /// The CPU of the waking, and the one on which the task ran last.
+    pub woken_on: CpuId,
+    pub ran_on: CpuId,
 }
 
 /// The relation between what a sleeper waits for and what woke it.
@@ -81,7 +87,8 @@ impl Calls {
             (Some(_), None) if waker != TaskId::NONE && kind == Kind::Task => By::NoObject,
             _ => By::Other,
         };
-        self.sleeps.push(Sleep { at, start, length, waker, woken_at, by });
+        let (woken_on, ran_on) = self.on.take().unwrap_or_default();
+        self.sleeps.push(Sleep { at, start, length, waker, woken_at, by, woken_on, ran_on });
     }
 
     /// The task has woken another in a call.
