@@ -21,7 +21,7 @@ pub use background::{Background, Noise, NoiseClass};
 pub use cgroup::{Bandwidth, Cgroup};
 pub use costs::{
     CallCost, CallCostEstimator, CallEstimates, CostEstimator, Costs, Estimate, LONGEST_SWITCH,
-    USUAL_SWITCH, Unknown,
+    LatencyEstimates, USUAL_SWITCH, Unknown,
 };
 pub(crate) use model::Population;
 pub use model::{

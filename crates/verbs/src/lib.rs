@@ -43,9 +43,9 @@ use schedsim::trace::Observer;
 use schedsim::workload::BackgroundOf;
 use schedsim::{Machine, Nanos};
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use worlds::experiment::{
-    Candidate, CostOverrides, Reading, Recorded, ReplayOf, all_policies, parse_policy,
+    Candidate, CostOverrides, KnownCosts, Reading, Recorded, ReplayOf, all_policies, parse_policy,
 };
 use worlds::simulator;
 use worlds::vm::foreign::PREFIX;
@@ -150,6 +150,10 @@ struct MachineArguments {
     /// recording]
     #[arg(long, value_name = "DURATION")]
     wake_cost: Option<Nanos>,
+    /// A recording made on the machine of the others (`schedlab record`): what they cannot tell of
+    /// its costs is taken from it
+    #[arg(long, value_name = "FILE")]
+    costs: Option<PathBuf>,
     /// Charge each insert and pop of a ready queue the instructions counted by the cost atlas, on
     /// CPUs with this many million instructions per second [default: they cost nothing]
     #[arg(long, value_name = "NUMBER", value_parser = parse_mips)]
@@ -197,6 +201,13 @@ impl MachineArguments {
 
     /// The machine of a closed workload: costs that are not given are zero.
     fn of_closed(&self, cpus: u16) -> Result<Machine, Error> {
+        if let Some(costs) = &self.costs {
+            return Err(Error::Usage(format!(
+                "{} has the costs of a recorded machine, and the workload is not recorded: leave \
+                 --costs out",
+                costs.display()
+            )));
+        }
         Ok(self.applied(self.file()?.as_ref(), &Machine::ideal(cpus)))
     }
 
@@ -301,7 +312,15 @@ fn load(
     common: &CommonArguments,
     machine: &MachineArguments,
 ) -> Result<Recorded, Error> {
-    Recorded::load(path, common.reading(), machine.overrides(), read_with_progress)
+    let known = machine.costs.as_deref().map(|path| KnownCosts::load(path, read_with_progress));
+    let known = known.transpose()?;
+    Recorded::load_with(
+        path,
+        common.reading(),
+        machine.overrides(),
+        known.as_ref(),
+        read_with_progress,
+    )
 }
 
 /// Reads a recording and shows the progress.

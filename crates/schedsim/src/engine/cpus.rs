@@ -389,6 +389,9 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             ..*state
         };
         self.seat.idle(cpu);
+        if self.costs_are_special {
+            self.idles_from_now(cpu);
+        }
         let alarm = self.alarms.get(cpu.index()).copied().unwrap_or(Time::NEVER);
         self.cpu_times.set(cpu, if alarm < self.now() { Time::NEVER } else { alarm });
     }

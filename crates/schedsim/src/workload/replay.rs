@@ -480,6 +480,7 @@ impl ReplayBuilder {
             at
         };
         let state = &mut self.tasks[task.index()];
+        let ran_on = state.cpu;
         if !sleeps {
             state.pending = Some(Pending { waker, kind, at: woken_at, object });
             return;
@@ -487,6 +488,7 @@ impl ReplayBuilder {
         let start = state.since;
         let at = state.wake(waker, kind, now);
         let length = now.since(start).saturating_sub(late(start));
+        state.calls.on = Some((cpu, ran_on));
         state.calls.slept(at, (start, length), (waker, woken_at, kind), object);
         if !matches!(current, Current::Task(_)) && context != WakeContext::Hardirq {
             self.cpus[cpu.index()].unclaimed.push(Unclaimed { time: now, task, kind, at });

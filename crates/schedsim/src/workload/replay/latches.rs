@@ -318,7 +318,7 @@ impl Placed {
     pub fn new(latches: &Latches, paged: &[(Time, Time)], shared: &mut Shared) -> Placed {
         let mut placed = Placed { pages: shared.devices.len() as u32, ..Placed::default() };
         if !paged.is_empty() {
-            let channels = super::files::most_at_once(paged);
+            let channels = super::files::most_at_once(paged.iter().copied());
             shared.devices.push(Device { name: "page faults".to_string(), channels });
         }
         let served: BTreeSet<u32> = shared.serves.iter().map(|serve| serve.epoll).collect();
