@@ -25,10 +25,10 @@ use crate::workload::shared::{
     Timer, Watched,
 };
 use crate::workload::{
-    Action, Affinity, Attributes, Bandwidth, Call, Cgroup, CgroupOptions, Closed, DeviceOptions, EpollSource,
-    EventLoopPhase, EventfdOptions, Invalid, Membership, MutexOptions, Operation, Phase,
-    Reservation, SchedulingPolicy, Script, ServePhase, Slice, SocketOptions, Start, TaskClass,
-    TaskSpec, Tasks, TimerMode, TimerPhase, Until, Workload,
+    Action, Affinity, Attributes, Bandwidth, Call, Cgroup, CgroupOptions, Closed, DeviceOptions,
+    EpollSource, EventLoopPhase, EventfdOptions, Invalid, Membership, MutexOptions, Operation,
+    Phase, Reservation, SchedulingPolicy, Script, ServePhase, Slice, SocketOptions, Start,
+    TaskClass, TaskSpec, Tasks, TimerMode, TimerPhase, Until, Workload,
 };
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 use phases::Place;

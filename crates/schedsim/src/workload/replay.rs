@@ -138,7 +138,7 @@ pub struct ReplayBuilder {
     /// Sleeps that a barrier or a thread's end may explain.
     waits: Vec<carriers::Edge>,
     /// By device: the sleeps for it.
-    requests: BTreeMap<u32, Vec<(Time, Time)>>,
+    requests: BTreeMap<u32, Vec<files::Request>>,
     /// The sleeps for pages.
     paged: Vec<(Time, Time)>,
     latches: latches::Latches,

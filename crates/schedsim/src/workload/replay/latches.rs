@@ -319,7 +319,8 @@ impl Placed {
         let mut placed = Placed { pages: shared.devices.len() as u32, ..Placed::default() };
         if !paged.is_empty() {
             let channels = super::files::most_at_once(paged.iter().copied());
-            shared.devices.push(Device { name: "page faults".to_string(), channels });
+            let name = "page faults".to_string();
+            shared.devices.push(Device { name, channels, interrupts: None });
         }
         let served: BTreeSet<u32> = shared.serves.iter().map(|serve| serve.epoll).collect();
         for (number, latch) in (0..).zip(latches.all.iter().copied()) {
