@@ -254,10 +254,11 @@ impl ReplayBuilder {
         }
         self.tasks.resize_with(self.tasks.len().max(recorded.tasks.len()), Task::default);
         let mut shared = std::mem::take(&mut self.shared);
+        let pages = self.device_of_pages(&shared);
         self.count_channels(&mut shared);
         self.find_last_users();
         let doubted = self.doubt(&shared, recorded.tasks);
-        let placed = latches::Placed::new(&self.latches, &self.paged, &mut shared);
+        let placed = latches::Placed::new(&self.latches, (&self.paged, pages), &mut shared);
         let program = assemble::Program { shared, doubted, placed, kernel_work: self.kernel_work };
         assemble::assemble(self.tasks, program, &self.options, recorded, self.report)
     }

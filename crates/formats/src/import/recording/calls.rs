@@ -283,18 +283,18 @@ impl Calls {
     }
 
     fn lock(&mut self, call: &Ended, second: Option<u64>) -> Option<Operation> {
-        let condition = |object: &Object, shared: &mut Shared| {
-            let name = format!("condition {}", object.inode);
+        let of = call.object;
+        let condition = |_: &Object, shared: &mut Shared| {
+            let name = format!("condition {of}");
             add(&mut shared.conditions, name).map(Place::Condition)
         };
-        let of = call.object;
         Some(match call.op {
             lock::LOCK => Operation::Lock(self.mutex(of)?),
             lock::UNLOCK => Operation::Unlock(self.mutex(of)?),
             lock::ARRIVE => {
                 let place = self.place(of, Class::Futex, |object, shared| {
                     let tasks = u32::try_from(object.peer).ok()?;
-                    let name = format!("barrier {}", object.inode);
+                    let name = format!("barrier {of}");
                     add(&mut shared.barriers, Barrier { name, tasks }).map(Place::Barrier)
                 })?;
                 let Place::Barrier(barrier) = place else { return None };
@@ -315,8 +315,9 @@ impl Calls {
     }
 
     fn mutex(&mut self, object: u64) -> Option<u32> {
+        // A futex has no inode: its number tells it from others.
+        let name = format!("mutex {object}");
         let place = self.place(object, Class::Futex, |object, shared| {
-            let name = format!("mutex {}", object.inode);
             let (handoff, inherit) = (object.peer & 1 != 0, object.peer & 2 != 0);
             add(&mut shared.mutexes, Mutex { name, handoff, inherit }).map(Place::Mutex)
         })?;

@@ -66,6 +66,16 @@ impl ReplayBuilder {
         calls.clear();
     }
 
+    /// The device that page faults wait for, if there is only one.
+    pub(super) fn device_of_pages(&mut self, shared: &Shared) -> Option<u32> {
+        let is_only = shared.devices.len() == 1 && shared.devices[0].channels == 0;
+        if !is_only || self.paged.is_empty() {
+            return None;
+        }
+        self.requests.entry(0).or_default().extend(&self.paged);
+        Some(0)
+    }
+
     /// A device serves as many requests at a time as it ever had: what was recorded contains no
     /// waiting for others then.
     pub(super) fn count_channels(&mut self, shared: &mut Shared) {

@@ -315,9 +315,14 @@ struct Place {
 impl Placed {
     /// Adds the objects that the latches need. Sets with an object that ends have its end, too: it
     /// can be read.
-    pub fn new(latches: &Latches, paged: &[(Time, Time)], shared: &mut Shared) -> Placed {
-        let mut placed = Placed { pages: shared.devices.len() as u32, ..Placed::default() };
-        if !paged.is_empty() {
+    pub fn new(
+        latches: &Latches,
+        (paged, device): (&[(Time, Time)], Option<u32>),
+        shared: &mut Shared,
+    ) -> Placed {
+        let pages = device.unwrap_or(shared.devices.len() as u32);
+        let mut placed = Placed { pages, ..Placed::default() };
+        if !paged.is_empty() && device.is_none() {
             let channels = super::files::most_at_once(paged.iter().copied());
             let name = "page faults".to_string();
             shared.devices.push(Device { name, channels, interrupts: None });
