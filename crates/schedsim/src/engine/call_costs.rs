@@ -3,7 +3,6 @@
 //! A task that has to wait leaves its CPU only after that work. If it is woken in between, it stays,
 //! as in Linux: it has not slept.
 
-use super::cpus::CpuState;
 use super::step::Off;
 use super::{Engine, TaskState};
 use crate::machine::CallCosts;
@@ -47,7 +46,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     #[cold]
     pub(super) fn charge_waking(&mut self, waker: CpuId, target: CpuId) {
         let Some(work) = &mut self.call_work else { return };
-        let idles = self.cpus[target.index()].state != CpuState::Busy;
+        let idles = !self.cpus[target.index()].is_busy();
         let spread =
             if waker == target { &work.costs.wake_here } else { work.costs.wake_other(idles) };
         work.waking += spread.draw(work.random.next_u64());

@@ -40,6 +40,11 @@ impl Cpu {
         slice_end: Time::NEVER,
         next_tick: Time::NEVER,
     };
+
+    /// Whether it runs a task. It does not while it leaves idle.
+    pub fn is_busy(&self) -> bool {
+        self.state == CpuState::Busy
+    }
 }
 
 impl<P: Policy, S: Sink> Engine<'_, P, S> {
