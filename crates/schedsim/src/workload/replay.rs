@@ -140,7 +140,7 @@ pub struct ReplayBuilder {
     /// By device: the sleeps for it.
     requests: BTreeMap<u32, Vec<files::Request>>,
     /// The sleeps for pages.
-    paged: Vec<(Time, Time)>,
+    paged: Vec<files::Request>,
     latches: latches::Latches,
     shared: Shared,
     kernel_work: KernelWork,

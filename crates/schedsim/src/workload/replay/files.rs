@@ -2,7 +2,7 @@
 
 use super::ReplayBuilder;
 use super::log::{Deed, Did};
-use super::sleeps::By;
+use super::sleeps::{By, Sleep};
 use super::within::Within;
 use crate::workload::{Operation, Shared};
 use crate::{CpuId, TaskId, Time};
@@ -19,10 +19,18 @@ pub(super) struct Request {
     ran_on: CpuId,
 }
 
+impl Request {
+    /// What a task slept for.
+    pub(super) fn of(sleep: &Sleep) -> Request {
+        let Sleep { start, length, woken_on, ran_on, .. } = *sleep;
+        Request { begin: start, end: start + length, woken_on, ran_on }
+    }
+}
+
 /// How many sleeps for a device there were at the same time. Each has its begin and its end.
-pub(super) fn most_at_once(requests: impl Iterator<Item = (Time, Time)>) -> u16 {
-    let mut moments: Vec<(Time, bool)> =
-        requests.flat_map(|(begin, end)| [(begin, true), (end, false)]).collect();
+pub(super) fn most_at_once(requests: &[Request]) -> u16 {
+    let moments = requests.iter().flat_map(|of| [(of.begin, true), (of.end, false)]);
+    let mut moments: Vec<(Time, bool)> = moments.collect();
     moments.sort_unstable(); // an end comes before a begin at the same time
     let (mut at_once, mut most) = (0_u16, 1);
     for (_, begins) in moments {
@@ -49,13 +57,7 @@ impl ReplayBuilder {
                 self.tasks[sleeper.index()].log.is_within(sleep.at, Within::File);
                 continue;
             }
-            let begin = sleep.start;
-            self.requests.entry(device).or_default().push(Request {
-                begin,
-                end: begin + sleep.length,
-                woken_on: sleep.woken_on,
-                ran_on: sleep.ran_on,
-            });
+            self.requests.entry(device).or_default().push(Request::of(sleep));
             self.explain(sleeper, *sleep, None);
             let did = Did::Operation(Operation::Io { device, service: sleep.length });
             self.report.operations += 1;
@@ -72,7 +74,7 @@ impl ReplayBuilder {
         if !is_only || self.paged.is_empty() {
             return None;
         }
-        self.requests.entry(0).or_default().extend(&self.paged);
+        self.requests.entry(0).or_default().extend(self.paged.iter().copied());
         Some(0)
     }
 
@@ -85,7 +87,7 @@ impl ReplayBuilder {
             if device.channels > 0 {
                 continue;
             }
-            device.channels = most_at_once(requests.iter().map(|of| (of.begin, of.end)));
+            device.channels = most_at_once(&requests);
         }
         // A device for which no task waited has one channel.
         for device in &mut shared.devices {
