@@ -24,6 +24,7 @@ mod sync;
 mod tasks;
 mod timers;
 mod wait_queue;
+mod wake_latency;
 
 pub use by_name::{simulate_named, simulate_open};
 pub use source::Source;
@@ -46,6 +47,7 @@ use std::hint::black_box;
 use sync::Sync;
 use tasks::Task;
 use timers::Timers;
+use wake_latency::Lateness;
 
 /// Options of a simulation.
 #[derive(Clone, Copy, Debug)]
@@ -133,6 +135,8 @@ struct Engine<'w, P, S> {
     tick: Option<Nanos>,
     /// What blocking and waking cost, if anything.
     call_work: Option<Box<CallWork>>,
+    /// How late CPUs choose after wakings, where that is drawn.
+    lateness: Option<Box<Lateness>>,
     /// Whether the machine has costs beyond switches, migrations and leaving idle.
     costs_are_special: bool,
     slowdown: Slowdown,
@@ -169,8 +173,10 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
                 || machine.lock_hold > Nanos::ZERO
                 || interrupts
                 || !machine.calls.are_free()
+                || !machine.latency.is_unknown()
                 || !rates.are_even(),
             call_work: CallWork::new(&machine.calls),
+            lateness: Lateness::new(&machine.latency, machine.cpus),
             slowdown: Slowdown::new(machine, policy.migrates()),
             rates,
             seat: Seat::with_context(policy, cx),
@@ -215,7 +221,7 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
                 match self.seat.state(task) {
                     TaskState::Absent => self.arrive(task),
                     _ => {
-                        self.interrupted = self.seat.cx().task(task).cpu;
+                        self.interrupted = self.interrupted_for(task);
                         self.wake(task, None);
                         self.interrupted = NOBODY;
                     }

@@ -5,6 +5,7 @@ mod cpu_set;
 mod queue_cost;
 mod ticks;
 mod topology;
+mod wake_latency;
 
 use crate::{CpuId, Nanos, Time};
 pub use call_costs::{CallCosts, Spread};
@@ -13,6 +14,7 @@ pub use queue_cost::QueueCost;
 use std::num::NonZero;
 pub use ticks::Ticks;
 pub use topology::{Distance, MigrationCosts, Place, Topology};
+pub use wake_latency::{ByIdleTime, IdleTime, WakeLatency};
 
 /// N CPUs and the costs of moving work between tasks and between CPUs.
 #[derive(Clone, PartialEq, Debug)]
@@ -35,6 +37,9 @@ pub struct Machine {
     /// an interrupt ended, or one that will preempt its task, which runs until then. It is the
     /// rest of the interrupt and the path through the scheduler.
     pub wake_cost: Nanos,
+    /// Both as distributions, by what the CPU does and who wakes; where they are unknown, the two
+    /// numbers hold.
+    pub latency: WakeLatency,
     /// How long a waking, or a tick that the policy receives, interrupts the task of its CPU,
     /// which then continues: the time of a policy in a user-space program, to which the CPU
     /// switches and back. It is not paid while the program runs already, nor where the CPU
@@ -109,6 +114,7 @@ impl Machine {
             migration_cost: Nanos::ZERO,
             idle_exit: Nanos::ZERO,
             wake_cost: Nanos::ZERO,
+            latency: WakeLatency::default(),
             interruption: Nanos::ZERO,
             timer_cost: Nanos::ZERO,
             calls: CallCosts::default(),
@@ -137,6 +143,11 @@ impl Machine {
         self.topology.as_ref().map_or(self.migration_cost, |topology| {
             topology.migration_cost(from, to, self.migration_cost)
         })
+    }
+
+    /// The longest time from a waking to the choice of the next task of a CPU that is to run it.
+    pub fn longest_wake(&self) -> Nanos {
+        self.idle_exit.max(self.wake_cost).max(self.latency.most())
     }
 
     /// When a slice that is used up on `cpu` at `due` ends.

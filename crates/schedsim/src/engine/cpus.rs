@@ -40,6 +40,11 @@ impl Cpu {
         slice_end: Time::NEVER,
         next_tick: Time::NEVER,
     };
+
+    /// Whether it runs a task. It does not while it leaves idle.
+    pub fn is_busy(&self) -> bool {
+        self.state == CpuState::Busy
+    }
 }
 
 impl<P: Policy, S: Sink> Engine<'_, P, S> {
@@ -389,6 +394,9 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             ..*state
         };
         self.seat.idle(cpu);
+        if self.costs_are_special {
+            self.idles_from_now(cpu);
+        }
         let alarm = self.alarms.get(cpu.index()).copied().unwrap_or(Time::NEVER);
         self.cpu_times.set(cpu, if alarm < self.now() { Time::NEVER } else { alarm });
     }
