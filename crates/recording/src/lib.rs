@@ -44,6 +44,9 @@ pub use writer::Writer;
 /// The first bytes of a file.
 pub const MAGIC: [u8; 8] = *b"SCHEDREC";
 
+/// The name of the recorder's own tasks in every recording, also where names are hidden.
+pub const RECORDER: &str = "schedlab-record";
+
 /// The version that is written and read.
 pub const VERSION: u32 = 1;
 

@@ -70,6 +70,8 @@ pub struct ReplayOptions {
     /// What becomes of the tasks that are not of the program, if the recording's calls show which
     /// these are.
     pub background: BackgroundOf,
+    /// The tasks that made the recording: they are no part of the background.
+    pub recorder: Option<TaskMatch>,
 }
 
 /// What becomes of tasks beside a recorded program.
@@ -93,6 +95,16 @@ pub enum TaskMatch {
     Pid(u32),
     /// All tasks of this process.
     Process(u32),
+}
+
+impl TaskMatch {
+    fn fits(&self, task: &TaskInfo) -> bool {
+        match self {
+            TaskMatch::Name(name) => *name == task.name,
+            TaskMatch::Pid(pid) => *pid == task.pid,
+            TaskMatch::Process(tgid) => *tgid == task.tgid,
+        }
+    }
 }
 
 /// Facts known at the end of a recording.
@@ -126,9 +138,9 @@ pub struct ReplayBuilder {
     /// Sleeps that a barrier or a thread's end may explain.
     waits: Vec<carriers::Edge>,
     /// By device: the sleeps for it.
-    requests: BTreeMap<u32, Vec<(Time, Time)>>,
+    requests: BTreeMap<u32, Vec<files::Request>>,
     /// The sleeps for pages.
-    paged: Vec<(Time, Time)>,
+    paged: Vec<files::Request>,
     latches: latches::Latches,
     shared: Shared,
     kernel_work: KernelWork,
@@ -469,6 +481,7 @@ impl ReplayBuilder {
             at
         };
         let state = &mut self.tasks[task.index()];
+        let ran_on = state.cpu;
         if !sleeps {
             state.pending = Some(Pending { waker, kind, at: woken_at, object });
             return;
@@ -476,6 +489,7 @@ impl ReplayBuilder {
         let start = state.since;
         let at = state.wake(waker, kind, now);
         let length = now.since(start).saturating_sub(late(start));
+        state.calls.on = Some((cpu, ran_on));
         state.calls.slept(at, (start, length), (waker, woken_at, kind), object);
         if !matches!(current, Current::Task(_)) && context != WakeContext::Hardirq {
             self.cpus[cpu.index()].unclaimed.push(Unclaimed { time: now, task, kind, at });

@@ -276,7 +276,7 @@ impl Calls {
         let place = self.place(call.object, Class::Device, |object, shared| {
             let channels = u16::try_from(object.peer).ok().filter(|channels| *channels > 0)?;
             let name = format!("device {}", object.inode);
-            add(&mut shared.devices, Device { name, channels }).map(Place::Device)
+            add(&mut shared.devices, Device { name, channels, interrupts: None }).map(Place::Device)
         })?;
         let Place::Device(device) = place else { return None };
         Some(Operation::Io { device, service })

@@ -80,9 +80,16 @@ pub(super) fn assemble(
             .unwrap_or_else(|| affinity(&info, recorded.cpus));
         if let Some(class) = outside(TaskId(index as u32)) {
             let (id, costs) = (TaskId(index as u32), (recorded.switch_cost, kernel_work));
+            let is_recorder =
+                options.recorder.as_ref().is_some_and(|recorder| recorder.fits(&info));
             let noise = outside::noise(id, class, &task, costs, recorded.end);
-            report.outside.add(id, class, &task);
-            let noise = noise.filter(|_| options.background == BackgroundOf::Fitted);
+            if is_recorder {
+                report.outside.recorder.push(id);
+            } else {
+                report.outside.add(id, class, &task);
+            }
+            let is_drawn = options.background == BackgroundOf::Fitted && !is_recorder;
+            let noise = noise.filter(|_| is_drawn);
             workload.tasks.push(TaskSpec {
                 attributes: Attributes::default(),
                 cpu: task.first_cpu.unwrap_or(CpuId(0)),
@@ -160,11 +167,7 @@ pub(super) fn assemble(
 
 /// The affinity of a task that an option gives.
 fn given_affinity(task: &TaskInfo, options: &ReplayOptions) -> Option<Affinity> {
-    let fits = |(which, _): &(TaskMatch, CpuSet)| match which {
-        TaskMatch::Name(name) => *name == task.name,
-        TaskMatch::Pid(pid) => *pid == task.pid,
-        TaskMatch::Process(tgid) => *tgid == task.tgid,
-    };
+    let fits = |(which, _): &(TaskMatch, CpuSet)| which.fits(task);
     options.affinities.iter().position(fits).map(|index| Affinity::Set(index as u32))
 }
 

@@ -9,6 +9,7 @@
 //! that ever put data into it: at its first `close` after that, or with its end.
 
 use super::ReplayBuilder;
+use super::files::{Request, most_at_once};
 use super::log::{Deed, Did};
 use super::sleeps::{By, Sleep};
 use super::within::Within;
@@ -121,7 +122,7 @@ impl ReplayBuilder {
                 Some(child) => self.wait_for(task, sleep, Latch::Runs(child), Did::Passed),
                 None => {
                     self.explain(task, sleep, None);
-                    self.paged.push((sleep.start, sleep.start + sleep.length));
+                    self.paged.push(Request::of(&sleep));
                     self.did(task, sleep.at, Did::Paged(sleep.length));
                 }
             }
@@ -317,14 +318,15 @@ impl Placed {
     /// can be read.
     pub fn new(
         latches: &Latches,
-        (paged, device): (&[(Time, Time)], Option<u32>),
+        (paged, device): (&[Request], Option<u32>),
         shared: &mut Shared,
     ) -> Placed {
         let pages = device.unwrap_or(shared.devices.len() as u32);
         let mut placed = Placed { pages, ..Placed::default() };
         if !paged.is_empty() && device.is_none() {
-            let channels = super::files::most_at_once(paged);
-            shared.devices.push(Device { name: "page faults".to_string(), channels });
+            let channels = most_at_once(paged);
+            let name = "page faults".to_string();
+            shared.devices.push(Device { name, channels, interrupts: None });
         }
         let served: BTreeSet<u32> = shared.serves.iter().map(|serve| serve.epoll).collect();
         for (number, latch) in (0..).zip(latches.all.iter().copied()) {

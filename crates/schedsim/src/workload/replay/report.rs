@@ -80,6 +80,8 @@ pub struct Outside {
     pub kernel_threads: (u64, Nanos),
     /// Tasks of other programs.
     pub programs: (u64, Nanos),
+    /// The tasks that made the recording, which are in none of the above: they are left out.
+    pub recorder: Vec<TaskId>,
 }
 
 impl Outside {

@@ -1,7 +1,7 @@
 //! What a recorded task's calls have shown since the last one ended.
 
 use super::log::Kind;
-use crate::{Nanos, TaskId, Time};
+use crate::{CpuId, Nanos, TaskId, Time};
 
 /// The calls of a task, since the last one ended.
 #[derive(Debug, Default)]
@@ -20,6 +20,9 @@ pub(super) struct Calls {
     pub forked: Option<(TaskId, Time)>,
     /// The last task of those that it created that has ended, since the last signal.
     pub ended: Option<TaskId>,
+    /// The CPU of the waking that ends the sleep, and the one on which the task ran last; only of
+    /// the sleep that is put in next.
+    pub on: Option<(CpuId, CpuId)>,
 }
 
 /// A sleep that has ended.
@@ -38,6 +41,9 @@ pub(super) struct Sleep {
     pub is_on_object: bool,
     /// Whether a softirq ended it.
     pub is_by_softirq: bool,
+    /// The CPU of the waking, and the one on which the task ran last.
+    pub woken_on: CpuId,
+    pub ran_on: CpuId,
 }
 
 /// The relation between what a sleeper waits for and what woke it.
@@ -92,9 +98,19 @@ impl Calls {
             (None, None) if waker != TaskId::NONE && kind == Kind::Task => By::Task,
             _ => By::Other,
         };
-        let (is_on_object, is_by_softirq) = (asleep_on.is_some(), kind == Kind::Softirq);
-        let sleep = Sleep { at, start, length, waker, woken_at, by, is_on_object, is_by_softirq };
-        self.sleeps.push(sleep);
+        let (woken_on, ran_on) = self.on.take().unwrap_or_default();
+        self.sleeps.push(Sleep {
+            at,
+            start,
+            length,
+            waker,
+            woken_at,
+            by,
+            is_on_object: asleep_on.is_some(),
+            is_by_softirq: kind == Kind::Softirq,
+            woken_on,
+            ran_on,
+        });
     }
 
     /// The task has woken another in a call.
