@@ -26,7 +26,7 @@ enum call_class {
 	CALL_IGNORED, CALL_DESCRIPTOR, CALL_CREATES, CALL_CREATES_PAIR, CALL_ACCEPTS, CALL_FUTEX,
 	CALL_EPOLL_CTL, CALL_EPOLL_WAIT, CALL_POLL, CALL_PPOLL, CALL_NANOSLEEP, CALL_CLOCK_NANOSLEEP,
 	CALL_TIMERFD_SETTIME, CALL_AFFINITY, CALL_POLICY, CALL_NICE, CALL_PLAIN, CALL_SOCKETPAIR,
-	CALL_CONNECTS,
+	CALL_CONNECTS, CALL_WAITS,
 };
 
 enum object_class {
@@ -207,6 +207,16 @@ static __always_inline u64 futex(u64 address)
 	return futex_with(address, 0);
 }
 
+/* One that processes share has no process. They have it at one address if they were forked. */
+static __always_inline u64 futex_of(u64 address, bool private)
+{
+	struct object_key key = { .where = address, .class = CLASS_FUTEX };
+
+	if (!private)
+		return number_of(&key, 0, 0, false);
+	return futex(address);
+}
+
 static __always_inline u64 read_time(u64 address, bool *there)
 {
 	struct __kernel_timespec time = {};
@@ -280,12 +290,14 @@ static __always_inline void polls(u32 tid, u64 address, u64 count)
 static __always_inline void futex_begins(struct call_state *state, u32 tid, struct pt_regs *regs)
 {
 	u32 op = ARGUMENT(2) & 0x7f;
+	bool private = ARGUMENT(2) & 0x80;
 
 	state->op = op;
-	state->object = futex(ARGUMENT(1));
+	state->object = futex_of(ARGUMENT(1), private);
 	/* FUTEX_REQUEUE, CMP_REQUEUE, WAKE_OP and the two with priority inheritance */
 	if (op == 3 || op == 4 || op == 5 || op == 11 || op == 12)
-		emit(EVENT_MEMBER, tid, state->object, futex(ARGUMENT(5)), 16ULL << 32);
+		emit(EVENT_MEMBER, tid, state->object, futex_of(ARGUMENT(5), private),
+		     16ULL << 32);
 	if (op == 0)
 		sleeps_until(tid, state->object, ARGUMENT(4), false);
 	else if (op == 9 || op == 6 || op == 11 || op == 13)
@@ -397,6 +409,10 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 		break;
 	case CALL_SOCKETPAIR:
 		state->argument[0] = ARGUMENT(4);
+		break;
+	case CALL_WAITS:
+		/* For any child. */
+		state->op = (int)first == -1;
 		break;
 	case CALL_NICE:
 		state->argument[0] = state->argument[1];

@@ -15,6 +15,7 @@
 //! available (exit code 77), the message becomes the reason.
 
 use super::cache::Cache;
+use super::compiler;
 use super::evidence::Curves;
 use super::fault::{Fault, MOST_SEEDS, metric, none_of};
 use super::folder::Folder;
@@ -204,7 +205,7 @@ impl CommandData {
             let policy = run.words.iter().position(|word| word == "--policy");
             let place = policy.map_or(run.words.len(), |place| place + 1);
             run.words[place] = policies.to_string();
-            let rows = run.rows(directory.path())?.map_err(Error::Missing)?;
+            let rows = run.rows(folder, directory.path())?.map_err(Error::Missing)?;
             Ok((run.x, rows))
         };
         self.runs(false).into_iter().filter(|run| run.x <= most).map(under).collect()
@@ -286,7 +287,9 @@ impl Run {
     /// All inputs besides this program: the words, and the content of the files that they name and
     /// of the scheduler for a guest.
     fn description(&self, folder: &Folder) -> String {
-        let files = self.words.iter().filter_map(|word| folder.text(word)).map(str::as_bytes);
+        let of_word =
+            |word: &String| folder.text(word).or_else(|| folder.source(word).map(|(_, text)| text));
+        let files = self.words.iter().filter_map(of_word).map(str::as_bytes);
         let scheduler =
             self.scheduler().and_then(|scheduler| std::fs::read(scheduler.program()).ok());
         let contents: Vec<&[u8]> = files.chain(scheduler.as_deref()).collect();
@@ -308,8 +311,14 @@ impl Run {
             .and_then(|policy| Scheduler::find(policy).ok())
     }
 
-    /// Runs it, with the paper's files in `directory`.
-    fn rows(&self, directory: &Path) -> Result<Result<Vec<Row>, String>, Error> {
+    /// Runs it, with the paper's files in `directory`. A program of the paper's in C is built there
+    /// before, static, so that a guest needs no libraries.
+    fn rows(&self, folder: &Folder, directory: &Path) -> Result<Result<Vec<Row>, String>, Error> {
+        for (file, _) in self.words.iter().filter_map(|word| folder.source(word)) {
+            if let Err(why) = compiler::build(directory, &folder.path(&file), &file)? {
+                return Ok(Err(why));
+            }
+        }
         let caller = Caller { directory: Some(directory), ..Caller::default() };
         let mut words = self.words.clone();
         if let Some((place, machine)) = self.machine() {
@@ -356,6 +365,10 @@ impl Binding {
             let given = given.as_ref().filter(|given| !names.contains(given))?;
             wrong(key, none_of(key, given, names, &command))
         };
+        let printed = matches!(self.metric, Metric::printed(_)).then(|| self.metric.to_string());
+        if let Some(fault) = one_of("metric", &printed, &covered.printed) {
+            return Some(fault);
+        }
         let world = self.world.as_ref().map(World::to_string);
         if let Some(fault) = one_of("policy", &self.policy, &covered.candidates)
             .or_else(|| one_of("world", &world, &covered.worlds))
@@ -471,7 +484,8 @@ impl<'a> Measured<'a> {
             let of = run.description(self.folder);
             let known = cache.get::<Vec<Row>>(&of);
             let is_new = known.is_none();
-            let rows = known.map_or_else(|| run.rows(directory.path()), |rows| Ok(Ok(rows)))?;
+            let rows = known
+                .map_or_else(|| run.rows(self.folder, directory.path()), |rows| Ok(Ok(rows)))?;
             if let (true, Ok(rows)) = (is_new, &rows) {
                 cache.put(&of, rows)?;
             }

@@ -64,6 +64,7 @@ const BUILT_IN: [(&str, &[(&str, &str)]); 5] = [
             ("experiments.toml", include_str!("../papers/td-tp/experiments.toml")),
             ("claims.toml", include_str!("../papers/td-tp/claims.toml")),
             ("findings.toml", include_str!("../papers/td-tp/findings.toml")),
+            ("terminal.c", include_str!("../papers/td-tp/terminal.c")),
             ("terminal.sh", include_str!("../papers/td-tp/terminal.sh")),
             ("alike.toml", include_str!("../papers/td-tp/alike.toml")),
             ("waker-fifo.toml", include_str!("../papers/td-tp/waker-fifo.toml")),
@@ -124,7 +125,7 @@ impl Folder {
         for entry in std::fs::read_dir(dir).map_err(|error| input(dir, error))? {
             let path = entry.map_err(|error| input(dir, error))?.path();
             if path.extension().is_some_and(|extension| {
-                ["toml", "csv", "svg", "sh"].iter().any(|known| extension == *known)
+                ["toml", "csv", "svg", "sh", "c"].iter().any(|known| extension == *known)
             }) {
                 let text = std::fs::read_to_string(&path).map_err(|error| input(&path, error))?;
                 files.push((
@@ -175,6 +176,14 @@ impl Folder {
     /// The text of a file, if the paper has it.
     pub fn text(&self, file: &str) -> Option<&str> {
         self.files.iter().find(|(name, _)| name == file).map(|(_, text)| &**text)
+    }
+
+    /// The source in C of the program that a command runs as `./NAME`, if the paper has it, and its
+    /// file's name.
+    pub fn source(&self, word: &str) -> Option<(String, &str)> {
+        let file = format!("{}.c", word.strip_prefix("./")?);
+        let text = self.text(&file)?;
+        Some((file, text))
     }
 
     /// Its files, in a directory that is removed on drop.

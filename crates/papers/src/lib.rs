@@ -13,6 +13,7 @@ pub mod check;
 pub mod citation;
 pub mod claim;
 pub mod commands;
+mod compiler;
 pub mod diagram;
 pub mod evidence;
 pub mod experiments;

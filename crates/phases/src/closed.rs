@@ -552,11 +552,19 @@ pub struct DeviceOptions {
     #[serde(deserialize_with = "admitted::<_, Channels, _>")]
     #[cfg_attr(feature = "schema", schemars(with = "Channels"))]
     pub channels: u16,
+    /// The CPU on which its interrupts arrive, modulo the CPUs there are; by default the one on
+    /// which the waiting task ran.
+    #[serde(
+        deserialize_with = "admitted_if_given::<_, CpuNumber, _>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<CpuNumber>"))]
+    pub interrupts: Option<u16>,
 }
 
 impl Default for DeviceOptions {
     fn default() -> DeviceOptions {
-        DeviceOptions { channels: 1 }
+        DeviceOptions { channels: 1, interrupts: None }
     }
 }
 

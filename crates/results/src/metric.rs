@@ -1,5 +1,6 @@
 //! The list of all metrics.
 
+use crate::printed::{Printed, SUMMARY};
 use schedsim::metrics::{Better, CATALOGUE, OPEN_CATALOGUE};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -29,10 +30,12 @@ macro_rules! metrics {
         pub enum Metric {
             $(#[doc = "Described in `schedsim::metrics`."] $traced,)*
             $(#[doc = $summary] $id,)*
+            /// A command prints it itself.
+            printed(&'static Printed),
         }
 
         impl Metric {
-            /// All metrics, by source.
+            /// All metrics, by source, but those that commands print themselves.
             pub const ALL: &'static [Metric] = &[$(Metric::$traced,)* $(Metric::$id,)*];
 
             /// The id: `snake_case`, the unit, then the statistic.
@@ -40,6 +43,7 @@ macro_rules! metrics {
                 match self {
                     $(Metric::$traced => stringify!($traced),)*
                     $(Metric::$id => stringify!($id),)*
+                    Metric::printed(printed) => printed.id(),
                 }
             }
 
@@ -52,6 +56,11 @@ macro_rules! metrics {
                         direction: Better::$direction,
                         summary: $summary,
                     },)*
+                    Metric::printed(printed) => Description {
+                        unit: printed.unit(),
+                        direction: printed.direction(),
+                        summary: SUMMARY,
+                    },
                 }
             }
         }
@@ -241,7 +250,8 @@ metrics! {
 impl Metric {
     /// The metric with this id.
     pub fn named(id: &str) -> Option<Metric> {
-        Metric::ALL.iter().copied().find(|metric| metric.id() == id)
+        let known = Metric::ALL.iter().copied().find(|metric| metric.id() == id);
+        known.or_else(|| Printed::named(id).map(Metric::printed))
     }
 
     /// Its unit.
@@ -253,7 +263,11 @@ impl Metric {
     /// whose variance is infinite for exponential demand. Medians and ranks describe it better.
     pub fn is_heavy_tailed(self) -> bool {
         let is_ratio = matches!(self, Metric::apr | Metric::job_apr | Metric::starvation_ns);
-        is_ratio || ["_max", "_p95", "_p99"].iter().any(|end| self.id().ends_with(end))
+        let name = match self {
+            Metric::printed(printed) => printed.name(),
+            metric => metric.id(),
+        };
+        is_ratio || ["max", "p95", "p99"].iter().any(|end| name.rsplit('_').next() == Some(end))
     }
 
     /// The metric for the prediction error of this metric, if predictions of it are tested.
@@ -293,7 +307,12 @@ impl JsonSchema for Metric {
             let description = format!("{summary} Unit: {unit}.");
             json_schema!({ "const": metric.id(), "description": description })
         };
-        let all: Vec<_> = Metric::ALL.iter().map(one).collect();
+        let printed = json_schema!({
+            "type": "string",
+            "pattern": "^printed:[A-Za-z0-9_.-]+:[^:]+:(lower|higher|neither)$",
+            "description": "A metric that the command prints: its name, unit and better direction.",
+        });
+        let all: Vec<_> = Metric::ALL.iter().map(one).chain([printed]).collect();
         json_schema!({ "description": "What a number measures.", "oneOf": all })
     }
 }

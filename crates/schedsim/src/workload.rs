@@ -21,11 +21,12 @@ pub use background::{Background, Noise, NoiseClass};
 pub use cgroup::{Bandwidth, Cgroup};
 pub use costs::{
     CallCost, CallCostEstimator, CallEstimates, CostEstimator, Costs, Estimate, LONGEST_SWITCH,
-    USUAL_SWITCH, Unknown,
+    LatencyEstimates, USUAL_SWITCH, Unknown,
 };
 pub(crate) use model::Population;
 pub use model::{
-    After, Bin, Bursts, Class, Distribution, Kind, Model, Priorities, RunLength, Stream, Unix1990,
+    After, Bin, Bursts, Class, Counts, Distribution, Histogram, Kind, Model, Priorities, RunLength,
+    Stream, Unix1990,
 };
 pub(crate) use nudge::Jitter;
 pub use nudge::Nudge;
@@ -38,7 +39,7 @@ pub use phases::{
 };
 pub use replay::{
     BackgroundOf, EdgeCounts, Explained, KernelWork, Outside, Recorded, ReplayBuilder,
-    ReplayOptions, ReplayReport, TaskMatch, UntilEnded,
+    ReplayOptions, ReplayReport, TaskMatch, UntilEnded, Within,
 };
 pub use reservation::{Reservation, Schedulability, reservable};
 pub(crate) use script::Words;

@@ -10,6 +10,8 @@ mod machines;
 mod objects;
 #[path = "engine/phases.rs"]
 mod phases;
+#[path = "engine/wakes.rs"]
+mod wakes;
 
 use schedsim::engine::{self, Options, Outcome};
 use schedsim::policy::PolicySpec;

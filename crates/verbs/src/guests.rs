@@ -121,6 +121,7 @@ impl GuestArguments {
                 lock: lock.clone(),
                 origin: command.map(|command| command.origin(directory)).unwrap_or_default(),
                 limit: command.map_or(Nanos::ZERO, CommandArguments::timeout),
+                printed: command.map_or(Vec::new(), CommandArguments::printed),
             })
         };
         self.kernels()?.iter().map(of).collect()

@@ -393,7 +393,8 @@ impl Inspection {
 
     fn explained(&self) -> String {
         let sentence = self.shares().and_then(|_| self.replay.wakeups.sentence());
-        sentence.map_or_else(String::new, |sentence| sentence + "\n")
+        let tokens = sentence.as_ref().and_then(|_| self.replay.tokens_in_words());
+        sentence.into_iter().chain(tokens).map(|line| line + "\n").collect()
     }
 }
 

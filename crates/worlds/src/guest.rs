@@ -22,6 +22,7 @@ use super::{
     Baseline, Candidate, Capabilities, Defaults, Determinism, Measure, Program, Run, Session,
     Trial, World,
 };
+use crate::printed::Reader;
 use crate::vm::lockstep::VALIDATED;
 use crate::vm::program_files::{Origin, Packed};
 use crate::vm::{
@@ -70,6 +71,8 @@ pub struct GuestSettings {
     pub origin: Origin,
     /// How long a command may take, on the guest's clock.
     pub limit: Nanos,
+    /// The numbers that commands print themselves.
+    pub printed: Vec<Reader>,
 }
 
 /// Guests of one kernel.
@@ -342,7 +345,13 @@ impl World for GuestWorld {
             let metric = registered(metric.id);
             Measure { metric, direction: metric.description().direction, title, missing }
         };
-        CATALOGUE.iter().map(measure).collect()
+        let printed: &[Reader] =
+            if program.command().is_some() { &self.settings.printed } else { &[] };
+        let printed = printed.iter().map(|reading| Measure {
+            missing: if cpus > VALIDATED { Some(NO_TIME) } else { reading.measure().missing },
+            ..reading.measure()
+        });
+        CATALOGUE.iter().map(measure).chain(printed).collect()
     }
 
     fn defaults(&self, _program: &Program) -> Result<Defaults, Error> {
@@ -397,7 +406,7 @@ impl World for GuestWorld {
                 }
                 driver.expect_short_period(LONGEST_PERIOD)?;
             }
-            _ if driver.is_ours() => workload.expect_for_sched_ext(&driver)?,
+            _ if driver.is_sched_ext() => workload.expect_for_sched_ext(&driver)?,
             _ => {}
         }
         if self.settings.functions && *cpus != 1 {
@@ -454,7 +463,7 @@ impl World for GuestWorld {
         let booted = self.boot(sessions, false, progress)?;
         let run = |one: &Booted<'_>| match one.session.trial.program {
             Program::Yields(tasks, _) => one.yields(*tasks, self.settings.functions).map(Ok),
-            Program::Command(_) => one.command(),
+            Program::Command(_) => one.command(&self.settings.printed),
             _ => one.closed(self.settings.functions).map(Ok),
         };
         booted.iter().map(run).collect()

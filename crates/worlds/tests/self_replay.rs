@@ -2,6 +2,8 @@
 //! it as a program, and simulates that. Under the recorded policy and under any other one the
 //! program must do what the workload does. The replay of the recorded schedule does not.
 
+#[path = "self_replay/latches.rs"]
+mod latches;
 #[path = "support/seen.rs"]
 mod seen;
 
@@ -88,13 +90,22 @@ impl Original {
         &self,
         policy: &str,
         program: bool,
+        instead: impl FnMut(&[recording::Event], recording::Event) -> Vec<recording::Event>,
+    ) -> (Workload, ReplayReport) {
+        self.rewritten_with(policy, ReplayOptions { program, ..Default::default() }, instead)
+    }
+
+    fn rewritten_with(
+        &self,
+        policy: &str,
+        options: ReplayOptions,
         mut instead: impl FnMut(&[recording::Event], recording::Event) -> Vec<recording::Event>,
     ) -> (Workload, ReplayReport) {
         let (path, cpus) = (self.record(policy), self.machine.cpus);
         let (events, machine) = all_events(&path);
         let events: Vec<_> = events.iter().flat_map(|event| instead(&events, *event)).collect();
         write(&path, &machine, &events);
-        let mut builder = ReplayBuilder::new(ReplayOptions { program, ..Default::default() });
+        let mut builder = ReplayBuilder::new(options);
         let recording = import::read(&path, &ImportOptions::default(), vec![&mut builder]).unwrap();
         fs::remove_file(&path).unwrap();
         builder.share(recording.objects);
@@ -569,12 +580,28 @@ fn a_changed_recording_is_replayed_or_refused_without_a_panic() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (random >> 33) as usize % below
     };
-    let (rounds, mut replayed) = (400, 0);
+    let (rounds, mut replayed) = (800, 0);
     for _ in 0..rounds {
         let mut changed = events.clone();
         for _ in 0..1 + draw(6) {
             let (at, from) = (draw(changed.len()), draw(events.len()));
-            match draw(4) {
+            match draw(6) {
+                // Ends, connections, and waits for signals and children.
+                4 => {
+                    if let What::Call { object, duration, .. } = changed[at].what {
+                        let number = [0, 1, 3, 42, 43, 58, 61, 128, 130, 202][draw(10)];
+                        let result = [0, 1, 2, 3, -4, -32, -115, -514][draw(8)];
+                        let op = draw(2) as u16;
+                        changed[at].what = What::Call { object, result, number, op, duration };
+                    }
+                }
+                5 => {
+                    if let What::Object { id, inode, .. } = changed[at].what {
+                        let class = recording::Class::ALL[draw(13)];
+                        let peer = (draw(3) as u64) << 16 | draw(3) as u64 | 1 << 56;
+                        changed[at].what = What::Object { id, class, inode, peer };
+                    }
+                }
                 0 => drop(changed.remove(at)),
                 1 => changed[at].what = events[from].what,
                 2 => changed[at].tid = events[from].tid,

@@ -367,7 +367,10 @@ impl Describing<'_> {
             Operation::Io { device, service } => {
                 let of = of(devices, device)?;
                 let name = unique(&of.name, "device", device);
-                let options = DeviceOptions { channels: of.channels };
+                let options = DeviceOptions {
+                    channels: of.channels,
+                    interrupts: of.interrupts.map(|cpu| cpu.0),
+                };
                 closed.devices.insert(name.clone(), options);
                 let operation = Default::default();
                 Phase::Io(IoPhase { device: name, service, bytes: 0, operation })

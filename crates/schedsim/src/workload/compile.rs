@@ -25,10 +25,10 @@ use crate::workload::shared::{
     Timer, Watched,
 };
 use crate::workload::{
-    Action, Affinity, Attributes, Bandwidth, Call, Cgroup, CgroupOptions, Closed, EpollSource,
-    EventLoopPhase, EventfdOptions, Invalid, Membership, MutexOptions, Operation, Phase,
-    Reservation, SchedulingPolicy, Script, ServePhase, Slice, SocketOptions, Start, TaskClass,
-    TaskSpec, Tasks, TimerMode, TimerPhase, Until, Workload,
+    Action, Affinity, Attributes, Bandwidth, Call, Cgroup, CgroupOptions, Closed, DeviceOptions,
+    EpollSource, EventLoopPhase, EventfdOptions, Invalid, Membership, MutexOptions, Operation,
+    Phase, Reservation, SchedulingPolicy, Script, ServePhase, Slice, SocketOptions, Start,
+    TaskClass, TaskSpec, Tasks, TimerMode, TimerPhase, Until, Workload,
 };
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 use phases::Place;
@@ -463,10 +463,12 @@ impl<'c> Writer<'_, 'c> {
 
     fn device(&mut self, name: &'c str) -> u32 {
         let Compiler { closed, workload, numbers, .. } = &mut *self.compiler;
-        let channels = closed.devices.get(name).copied().unwrap_or_default().channels;
+        let DeviceOptions { channels, interrupts } =
+            closed.devices.get(name).copied().unwrap_or_default();
         number(&mut numbers.devices, &mut workload.shared.devices, name, || Device {
             name: name.to_string(),
             channels,
+            interrupts: interrupts.map(CpuId),
         })
     }
 

@@ -1,7 +1,7 @@
 //! The shared objects of a closed workload, which [`Operation`](super::Operation)s refer to.
 
 use super::SocketKind;
-use crate::{TaskId, Time};
+use crate::{CpuId, TaskId, Time};
 
 /// Mutexes, conditions, barriers, pipes, sockets, event counters, sets of them, devices, timers, and the
 /// groups that tasks are forked from. Recordings have none.
@@ -139,6 +139,9 @@ pub struct Device {
     pub name: String,
     /// The number of requests that it serves at a time.
     pub channels: u16,
+    /// The CPU on which its interrupts arrive, modulo the CPUs there are; `None`: the one on which
+    /// the waiting task ran.
+    pub interrupts: Option<CpuId>,
 }
 
 /// A periodic timer, independent of the tasks' run times.

@@ -9,6 +9,7 @@ use results::SubjectKind;
 use std::sync::Arc;
 use worlds::experiment::{all_policies, parse_policy};
 use worlds::simulator::POLICIES;
+use worlds::vm::foreign::PREFIX;
 use worlds::{Baseline, Candidate, Program};
 
 /// What the rows of a comparison can be about.
@@ -26,6 +27,8 @@ pub struct Coverage {
     pub tasks: Vec<String>,
     /// The names of coordinates.
     pub coordinates: Vec<String>,
+    /// The metrics that commands print.
+    pub printed: Vec<String>,
 }
 
 /// Coordinates that rows of any comparison can have, besides the kind of their subject.
@@ -48,19 +51,21 @@ const COORDINATES: [&str; 13] = [
 impl Coverage {
     /// Adds what another run's rows can be about.
     pub fn add(&mut self, other: Coverage) {
-        let Coverage { workloads, candidates, worlds, cpus, tasks, coordinates } = other;
+        let Coverage { workloads, candidates, worlds, cpus, tasks, coordinates, printed } = other;
         self.workloads.extend(workloads);
         self.candidates.extend(candidates);
         self.worlds.extend(worlds);
         self.cpus.extend(cpus);
         self.tasks.extend(tasks);
         self.coordinates.extend(coordinates);
+        self.printed.extend(printed);
         for names in [
             &mut self.workloads,
             &mut self.candidates,
             &mut self.worlds,
             &mut self.tasks,
             &mut self.coordinates,
+            &mut self.printed,
         ] {
             names.sort();
             names.dedup();
@@ -77,7 +82,9 @@ impl Compare {
         &self,
         resolve: &dyn Fn(&str) -> Result<Workload, Error>,
     ) -> Result<Coverage, Error> {
-        let mut coverage = Coverage { cpus: self.cpus.clone(), ..Coverage::default() };
+        let printed = self.command.printed();
+        let printed = printed.iter().map(|reader| reader.metric().to_string()).collect();
+        let mut coverage = Coverage { cpus: self.cpus.clone(), printed, ..Coverage::default() };
         coverage.coordinates = SubjectKind::ALL
             .iter()
             .map(|kind| kind.word())
@@ -85,8 +92,8 @@ impl Compare {
             .map(str::to_string)
             .collect();
         let stochastic = self.cover_workloads(&mut coverage, resolve)?;
-        self.policy.iter().try_for_each(PolicyName::require_original)?;
-        let mut candidates: Vec<String> = self.policy.iter().flat_map(PolicyName::names).collect();
+        self.policies().try_for_each(PolicyName::require_original)?;
+        let mut candidates: Vec<String> = self.policies().flat_map(PolicyName::names).collect();
         let kind = match stochastic {
             Some(template) => Program::Open(Arc::new(template.with(&Parameters::default())?)),
             None => Program::Command(Vec::new()),
@@ -169,6 +176,9 @@ impl PolicyName {
     /// all BPF schedulers may not be installed.
     fn require_original(&self) -> Result<(), Error> {
         let PolicyName::Bpf(name) = self else { return Ok(()) };
+        if name.starts_with(PREFIX) {
+            return Ok(());
+        }
         let order = name.trim_start_matches("bpf:");
         if order == "pslist" || parse_policy(&format!("central:{order}")).is_ok() {
             return Ok(());

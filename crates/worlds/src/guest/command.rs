@@ -2,6 +2,7 @@
 
 use super::{Booted, GuestWorld, NO_TIME, UNTIMED};
 use crate::host::record;
+use crate::printed::{Reader, Written};
 use crate::vm::any_program::{self, Ended};
 use crate::vm::lockstep::VALIDATED;
 use crate::{Observed, Run, Trial, rows_of, write_trace};
@@ -73,12 +74,12 @@ impl GuestWorld {
 }
 
 impl Booted<'_> {
-    /// The result of a command. The inner error is that of a program that failed, where numbers are
+    /// The result of a command, with the numbers that it prints itself. The inner error is that of a program that failed, where numbers are
     /// compared.
     ///
     /// # Errors
     /// If it went beyond a limit.
-    pub(super) fn command(&self) -> Result<Result<Run, String>, Error> {
+    pub(super) fn command(&self, printed: &[Reader]) -> Result<Result<Run, String>, Error> {
         let name = self.session.trial.program.name();
         let none = || Error::Internal(format!("`{name}` was not recorded"));
         let again = &self.traced.as_ref().ok_or_else(none)?.transcript;
@@ -106,6 +107,7 @@ impl Booted<'_> {
                 (Metric::makespan_ns, _) => {
                     Row { value: Some(ended.makespan.0 as f64), note: None, ..row }
                 }
+                (Metric::printed(_), _) => row,
                 (_, Err(lost)) => note(format!(
                     "the guest's buffer had no room for {lost} events; give the program less to do"
                 )),
@@ -114,7 +116,10 @@ impl Booted<'_> {
             row.point.extend(point.clone());
             row
         };
-        let rows = rows_of(&summary, &name).into_iter().map(row).collect();
+        let written = Written { stdout: &ended.stdout, stderr: &ended.stderr };
+        let readings = printed.iter();
+        let printed = readings.map(|reading| reading.row(name.clone(), written));
+        let rows = rows_of(&summary, &name).into_iter().map(row).chain(printed.map(row)).collect();
         let (summary, tasks) = traced
             .map_or((None, Vec::new()), |traced| (Some(traced.summary), traced.recording.tasks));
         Ok(Ok(Run { tasks, ended: Some(ended), ..self.run(rows, summary) }))

@@ -8,7 +8,7 @@ use super::closed::{self, Traced};
 use program::Error;
 use results::counted;
 use schedlab_runner::class::Class;
-use schedlab_runner::event::{Event, Limit, Stream};
+use schedlab_runner::event::{self, Event, Limit, Stream};
 use schedlab_runner::session::{Command, Job};
 use schedsim::Nanos;
 use schedsim::workload::Closed;
@@ -119,8 +119,7 @@ fn written(transcript: &Transcript, of: Stream) -> Vec<u8> {
         Event::Output { job: 0, stream, bytes } if *stream == of => Some(bytes),
         _ => None,
     });
-    // Each character is the number of a byte.
-    parts.flat_map(|part| part.chars().map(|byte| byte as u8)).collect()
+    parts.flat_map(|part| event::written(part)).collect()
 }
 
 /// The trace of the first job of a transcript, if no event was lost, with the metrics of the
