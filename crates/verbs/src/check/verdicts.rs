@@ -31,7 +31,7 @@ use worlds::simulator::ENSEMBLE;
                         of them does not hold.")]
 pub struct Verdicts {
     /// Recordings and workloads of tasks [default: all in the folders workloads/ and
-    /// workloads/causes/, and some built-in ones; of causes/ only redis with --quick]
+    /// workloads/causes/, and some built-in ones]
     workload: Vec<OsString>,
     /// Policies, each compared with itself
     #[arg(long, value_delimiter = ',', default_value = "eevdf,take:rr",
@@ -64,8 +64,6 @@ pub struct Verdicts {
 const FOLDER: &str = "workloads";
 /// The folder in it of recordings with causes.
 const CAUSES: &str = "causes";
-/// The only one of them in a quick check: a replay of a program takes longer than one of a schedule.
-const QUICK: &str = "redis.rec.zst";
 /// Built-in workloads that are also used.
 const BUILT_IN: [&str; 4] = ["yield:8", "hackbench:1", "periodic:4", "two-threads:other"];
 
@@ -90,7 +88,7 @@ impl Verdicts {
 
     fn count(&self) -> Result<Tally, Error> {
         let programs = if self.workload.is_empty() {
-            let bundled = self.programs(&bundled(Path::new(FOLDER), self.quick)?)?;
+            let bundled = self.programs(&bundled(Path::new(FOLDER))?)?;
             bundled.into_iter().filter(|program| !program.is_drawn()).collect()
         } else {
             expect_scripts(self.programs(&self.workload)?)?
@@ -161,11 +159,9 @@ fn expect_scripts(programs: Vec<Program>) -> Result<Vec<Program>, Error> {
 
 /// The recordings and workload files in `folder` and its folder of recordings with causes, each
 /// sorted by name, and built-in workloads.
-fn bundled(folder: &Path, is_quick: bool) -> Result<Vec<OsString>, Error> {
-    let mut causes = files(&folder.join(CAUSES))?;
-    causes.retain(|path| !is_quick || path.ends_with(QUICK));
-    let paths = files(folder)?.into_iter().chain(causes).map(PathBuf::into_os_string);
-    Ok(paths.chain(BUILT_IN.map(OsString::from)).collect())
+fn bundled(folder: &Path) -> Result<Vec<OsString>, Error> {
+    let paths = files(folder)?.into_iter().chain(files(&folder.join(CAUSES))?);
+    Ok(paths.map(PathBuf::into_os_string).chain(BUILT_IN.map(OsString::from)).collect())
 }
 
 fn files(folder: &Path) -> Result<Vec<PathBuf>, Error> {

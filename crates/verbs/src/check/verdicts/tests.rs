@@ -92,7 +92,11 @@ fn the_committed_counts_pass_include_all_bundled_workloads_and_match_the_picture
     let committed = Tally::from_csv(COMMITTED).expect("lines");
     committed.assess().expect().expect("the gate passes");
     let folder = file("");
-    for path in bundled(Path::new(&folder), false).expect("workloads") {
+    let all = bundled(Path::new(&folder)).expect("workloads");
+    let is_of_causes = |path: &OsString| path.to_string_lossy().ends_with(".rec.zst");
+    assert_eq!(all.iter().filter(|path| is_of_causes(path)).count(), 5);
+    // Recordings with causes are in the check, and not yet in the committed counts.
+    for path in all.into_iter().filter(|path| !is_of_causes(path)) {
         let path = path.to_string_lossy().into_owned();
         let name = path.rsplit('/').next().unwrap_or(&path);
         let name = name.trim_end_matches(".toml").trim_end_matches(".json");
