@@ -11,6 +11,7 @@ mod cpus;
 mod epolls;
 mod eventfds;
 mod inheritance;
+mod locks;
 mod pipes;
 mod rates;
 mod sharing;
@@ -37,6 +38,7 @@ use crate::{CpuId, Machine, Nanos, Random, TaskId, Ticks, Time};
 use call_costs::CallWork;
 use cpu_times::CpuTimes;
 use cpus::Cpu;
+use locks::Locks;
 use rates::Rates;
 use sharing::Slowdown;
 use source::Load;
@@ -127,8 +129,8 @@ struct Engine<'w, P, S> {
     /// Until when an interruption keeps each CPU, if its task was about to act at that moment;
     /// empty if nothing interrupts.
     kept: Vec<Time>,
-    /// When the lock of each queue becomes free; empty if holding a lock takes no time.
-    locks: Vec<Time>,
+    /// The locks of queues, if holding one takes time.
+    locks: Option<Box<Locks>>,
     /// The distance between two ticks that matter, if any does.
     tick: Option<Nanos>,
     /// What blocking and waking cost, if anything.
@@ -191,11 +193,7 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
             interrupted: NOBODY,
             alarms: Vec::new(),
             kept: if interrupts { vec![Time::ZERO; usize::from(machine.cpus)] } else { Vec::new() },
-            locks: if machine.lock_hold > Nanos::ZERO {
-                vec![Time::ZERO; usize::from(machine.cpus)]
-            } else {
-                Vec::new()
-            },
+            locks: Locks::new(machine).map(Box::new),
             until: options.until.min(LAST),
             trace,
             events: 0,

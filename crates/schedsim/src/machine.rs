@@ -11,6 +11,7 @@ use crate::{CpuId, Nanos, Time};
 pub use call_costs::{CallCosts, Spread};
 pub use cpu_set::CpuSet;
 pub use queue_cost::QueueCost;
+use std::num::NonZero;
 pub use ticks::Ticks;
 pub use topology::{Distance, MigrationCosts, Place, Topology};
 pub use wake_latency::{ByIdleTime, IdleTime, WakeLatency};
@@ -59,6 +60,13 @@ pub struct Machine {
     /// that want the same lock spin. Nothing by default, as Curran & Stumm assume; Ni & Wu name it
     /// as the limit of a central queue. Insertions hold no lock.
     pub lock_hold: Nanos,
+    /// The share by which a hold lengthens for each other CPU that is at the lock already (Anderson
+    /// 1990). Nothing by default.
+    pub lock_contention: f64,
+    /// How many CPUs make scheduling decisions (Wendorf 1987): at most so many dispatches are at
+    /// locks at a time. By default every CPU decides for itself. What decisions for others take of
+    /// a decider's own task is not modelled.
+    pub deciders: Option<NonZero<u16>>,
     /// The topology of the CPUs. By default all CPUs are alike and share one cache.
     pub topology: Option<Topology>,
     /// The kernel's ticks. By default only a policy's own ticks come, and a slice ends when it is
@@ -113,6 +121,8 @@ impl Machine {
             sharing: Sharing::default(),
             queue_cost: None,
             lock_hold: Nanos::ZERO,
+            lock_contention: 0.0,
+            deciders: None,
             topology: None,
             ticks: None,
         }

@@ -1,5 +1,7 @@
 //! Tests the engine with small workloads, event by event.
 
+#[path = "engine/event_loops.rs"]
+mod event_loops;
 #[path = "engine/inheritance.rs"]
 mod inheritance;
 #[path = "engine/machines.rs"]

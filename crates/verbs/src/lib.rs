@@ -48,6 +48,7 @@ use worlds::experiment::{
     Candidate, CostOverrides, KnownCosts, Reading, Recorded, ReplayOf, all_policies, parse_policy,
 };
 use worlds::simulator;
+use worlds::vm::foreign::PREFIX;
 
 /// A command line with a table as its answer.
 #[derive(Parser, Debug)]
@@ -353,19 +354,39 @@ enum PolicyName {
     Classic,
     Ours(PolicySpec),
     Kernel(Class),
-    /// A scheduler in BPF, `bpf:NAME`.
+    /// A scheduler in BPF, `bpf:NAME` or `scx:PROGRAM`.
     Bpf(String),
 }
 
+/// The policies of one `--policy`.
+#[derive(Clone, Debug)]
+struct PolicyNames(Vec<PolicyName>);
+
+impl PolicyNames {
+    /// Names, separated by commas. `scx:` and all after it is one: a program may have commas in its
+    /// arguments.
+    fn parse(text: &str) -> Result<PolicyNames, String> {
+        let begins = |at: &usize| *at == 0 || text.as_bytes()[at - 1] == b',';
+        let program = text.match_indices(PREFIX).map(|(at, _)| at).find(begins);
+        let (names, program) = match program {
+            None => (text, None),
+            Some(0) => return PolicyName::parse(text).map(|name| PolicyNames(vec![name])),
+            Some(at) => (&text[..at - 1], Some(&text[at..])),
+        };
+        let all = names.split(',').chain(program);
+        all.map(PolicyName::parse).collect::<Result<_, _>>().map(PolicyNames)
+    }
+}
+
 impl PolicyName {
-    /// `all`, `classic`, `kernel:CLASS`, `bpf:NAME`, or what
+    /// `all`, `classic`, `kernel:CLASS`, `bpf:NAME`, `scx:PROGRAM`, or what
     /// [`experiment::parse_policy`](worlds::experiment::parse_policy) reads.
     fn parse(text: &str) -> Result<PolicyName, String> {
         match text.split_once(':') {
             None if text == "all" => Ok(PolicyName::All),
             None if text == "classic" => Ok(PolicyName::Classic),
             Some(("kernel", class)) => class.parse().map(PolicyName::Kernel),
-            Some(("bpf", _)) => Ok(PolicyName::Bpf(text.to_string())),
+            Some(("bpf" | "scx", _)) => Ok(PolicyName::Bpf(text.to_string())),
             _ => parse_policy(text).map(PolicyName::Ours),
         }
     }
@@ -395,8 +416,32 @@ impl PolicyName {
             ))),
             PolicyName::Bpf(name) => Err(Error::Usage(format!(
                 "{name} is a scheduler in BPF, which runs in a real kernel only: add --on vm, or \
-                 leave `bpf:` out"
+                 name a policy of `schedlab list policies`"
             ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_takes_all_that_follows_it() {
+        let of = |text: &str| {
+            let PolicyNames(all) = PolicyNames::parse(text).unwrap();
+            let name = |name: &PolicyName| match name {
+                PolicyName::Kernel(class) => format!("kernel:{class}"),
+                PolicyName::Bpf(name) => name.clone(),
+                other => panic!("{other:?}"),
+            };
+            all.iter().map(name).collect::<Vec<_>>()
+        };
+        assert_eq!(of("kernel:other,bpf:rr"), ["kernel:other", "bpf:rr"]);
+        assert_eq!(of("kernel:batch,scx:./a -l 1,2"), ["kernel:batch", "scx:./a -l 1,2"]);
+        assert_eq!(of("scx:./a"), ["scx:./a"]);
+        for wrong in ["", "kernel:other,", ",kernel:other", "eevdfx", "kernel:other,eevdfx"] {
+            assert!(PolicyNames::parse(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -121,8 +121,9 @@ pub struct Serve {
     pub rounds: Option<Rounds>,
 }
 
-/// Handlers that do something else each time: each continues where it ended, and one that is at its
-/// end is not called any more.
+/// Handlers that do something else each time: each continues where it ended. The task does not hear
+/// of an object whose handler is at its end. When all are, it continues behind them, and the loop is
+/// as new.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rounds {
     /// The cursor of the wait, to which the last handler of a round leads back.

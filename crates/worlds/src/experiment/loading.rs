@@ -1,13 +1,14 @@
 //! Makes a recording on disk ready for an experiment.
 
 use super::{CostOverrides, CostsFrom, KnownCosts, Reading, Recorded, ReplayOf, Subject};
-use formats::import::{Options, Recording};
+use formats::import::{Options, RECORDER, Recording};
 use program::Error;
 use results::counted;
 use schedsim::metrics::Metrics;
 use schedsim::trace::Observer;
 use schedsim::workload::{
-    self, BackgroundOf, CallCostEstimator, CostEstimator, ReplayBuilder, ReplayOptions, UntilEnded,
+    self, BackgroundOf, CallCostEstimator, CostEstimator, Outside, ReplayBuilder, ReplayOptions,
+    TaskMatch, UntilEnded,
 };
 use schedsim::{Machine, Nanos, Time, WakeLatency};
 use std::fmt::Write;
@@ -39,8 +40,12 @@ impl Recorded {
         let Reading { allow_lost, replay, background } = reading;
         let options = || Options { allow_lost, ..Options::default() };
         let program = replay == ReplayOf::Program;
-        let mut builder =
-            ReplayBuilder::new(ReplayOptions { program, background, ..Default::default() });
+        let mut builder = ReplayBuilder::new(ReplayOptions {
+            program,
+            background,
+            recorder: Some(TaskMatch::Name(RECORDER.to_string())),
+            ..Default::default()
+        });
         let mut costs = CostEstimator::new();
         let mut calls = CallCostEstimator::new(program);
         let mut recording = read(path, options(), vec![&mut builder, &mut costs, &mut calls])?;
@@ -74,9 +79,9 @@ impl Recorded {
             switch_cost: machine.switch_cost,
         });
         let mut metrics = Metrics::new(recording.cpus).with_parts();
-        if background == BackgroundOf::Nothing {
-            metrics = metrics.excluding(replay.outside.ids.iter().copied());
-        }
+        let Outside { ids, recorder, .. } = &replay.outside;
+        let others = ids.iter().filter(|_| background == BackgroundOf::Nothing);
+        metrics = metrics.excluding(others.chain(recorder).copied());
         let mut until = UntilEnded::new(&replay.ended, &mut metrics);
         read(path, options(), vec![&mut until])?;
         let end = until.end().unwrap_or(end);
@@ -226,8 +231,9 @@ impl Recorded {
             let share = 100.0 * time_of.0 as f64 / time;
             format!("{} with {share:.1} % of CPU time", counted(count as usize, one))
         };
+        let without = if outside.recorder.is_empty() { "" } else { " (without the recorder)" };
         format!(
-            "Background: {}, {}; {}\n",
+            "Background: {}, {}{without}; {}\n",
             part(outside.kernel_threads, "kernel thread"),
             part(outside.programs, "other task"),
             if is_out {

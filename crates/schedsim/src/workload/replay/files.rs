@@ -2,7 +2,8 @@
 
 use super::ReplayBuilder;
 use super::log::{Deed, Did};
-use super::sleeps::By;
+use super::sleeps::{By, Sleep};
+use super::within::Within;
 use crate::workload::{Operation, Shared};
 use crate::{CpuId, TaskId, Time};
 use std::cmp::Reverse;
@@ -16,6 +17,27 @@ pub(super) struct Request {
     /// Where the waking was, and the task had run.
     woken_on: CpuId,
     ran_on: CpuId,
+}
+
+impl Request {
+    /// What a task slept for.
+    pub(super) fn of(sleep: &Sleep) -> Request {
+        let Sleep { start, length, woken_on, ran_on, .. } = *sleep;
+        Request { begin: start, end: start + length, woken_on, ran_on }
+    }
+}
+
+/// How many sleeps for a device there were at the same time. Each has its begin and its end.
+pub(super) fn most_at_once(requests: &[Request]) -> u16 {
+    let moments = requests.iter().flat_map(|of| [(of.begin, true), (of.end, false)]);
+    let mut moments: Vec<(Time, bool)> = moments.collect();
+    moments.sort_unstable(); // an end comes before a begin at the same time
+    let (mut at_once, mut most) = (0_u16, 1);
+    for (_, begins) in moments {
+        at_once = if begins { at_once.saturating_add(1) } else { at_once.saturating_sub(1) };
+        most = most.max(at_once);
+    }
+    most
 }
 
 impl ReplayBuilder {
@@ -32,15 +54,10 @@ impl ReplayBuilder {
                 _ => true,
             };
             if !is_by_device {
+                self.tasks[sleeper.index()].log.is_within(sleep.at, Within::File);
                 continue;
             }
-            let begin = sleep.start;
-            self.requests.entry(device).or_default().push(Request {
-                begin,
-                end: begin + sleep.length,
-                woken_on: sleep.woken_on,
-                ran_on: sleep.ran_on,
-            });
+            self.requests.entry(device).or_default().push(Request::of(sleep));
             self.explain(sleeper, *sleep, None);
             let did = Did::Operation(Operation::Io { device, service: sleep.length });
             self.report.operations += 1;
@@ -49,6 +66,16 @@ impl ReplayBuilder {
         let calls = &mut self.tasks[sleeper.index()].calls;
         calls.sleeps = sleeps;
         calls.clear();
+    }
+
+    /// The device that page faults wait for, if there is only one.
+    pub(super) fn device_of_pages(&mut self, shared: &Shared) -> Option<u32> {
+        let is_only = shared.devices.len() == 1 && shared.devices[0].channels == 0;
+        if !is_only || self.paged.is_empty() {
+            return None;
+        }
+        self.requests.entry(0).or_default().extend(self.paged.iter().copied());
+        Some(0)
     }
 
     /// A device serves as many requests at a time as it ever had: what was recorded contains no
@@ -60,17 +87,7 @@ impl ReplayBuilder {
             if device.channels > 0 {
                 continue;
             }
-            let begins = requests.iter().map(|request| (request.begin, true));
-            let mut moments: Vec<(Time, bool)> =
-                begins.chain(requests.iter().map(|request| (request.end, false))).collect();
-            moments.sort_unstable(); // an end comes before a begin at the same time
-            let (mut at_once, mut most) = (0_u16, 1);
-            for (_, begins) in moments {
-                at_once =
-                    if begins { at_once.saturating_add(1) } else { at_once.saturating_sub(1) };
-                most = most.max(at_once);
-            }
-            device.channels = most;
+            device.channels = most_at_once(&requests);
         }
         // A device for which no task waited has one channel.
         for device in &mut shared.devices {
