@@ -200,7 +200,7 @@ impl CostEstimator {
                         let was_idle = idle_since.is_some();
                         let (is_here, after) = (waker_cpu == cpu, time.since(since));
                         if let Some(idle_since) = idle_since {
-                            self.latencies.from_idle(is_here, since.since(idle_since), after);
+                            self.latencies.left_idle(is_here, since.since(idle_since), after);
                         } else if preempts && since >= switched {
                             self.latencies.when_busy(is_here, after);
                         }

@@ -39,7 +39,7 @@ const LATEST: Nanos = Nanos(50_000);
 
 impl LatencySamples {
     /// A CPU that had been idle for `idle` chose the woken task `after` the waking.
-    pub fn from_idle(&mut self, is_here: bool, idle: Nanos, after: Nanos) {
+    pub fn left_idle(&mut self, is_here: bool, idle: Nanos, after: Nanos) {
         let of = if is_here { &mut self.idle_here } else { &mut self.idle_away };
         of[IdleTime::of(idle).index()].record(after);
     }
@@ -148,15 +148,15 @@ mod tests {
 
     fn samples(time: u64, count: u64) -> LatencySamples {
         let mut samples = LatencySamples::default();
-        (0..count).for_each(|n| samples.from_idle(false, Nanos(10_000), Nanos(time + n)));
+        (0..count).for_each(|n| samples.left_idle(false, Nanos(10_000), Nanos(time + n)));
         samples
     }
 
     #[test]
     fn a_class_with_few_samples_has_the_distribution_of_the_next() {
         let mut samples = samples(14_000, 40);
-        (0..20).for_each(|n| samples.from_idle(false, Nanos(2_000), Nanos(8_000 + n)));
-        samples.from_idle(false, Nanos(1_000_000), Nanos(30_000)); // alone in its class
+        (0..20).for_each(|n| samples.left_idle(false, Nanos(2_000), Nanos(8_000 + n)));
+        samples.left_idle(false, Nanos(1_000_000), Nanos(30_000)); // alone in its class
         let of = samples.finish().latency.idle_away;
         let median = |idle| of.of(IdleTime::of(Nanos(idle))).values()[16].0;
         assert!((7_900..8_100).contains(&median(100)), "{of:?}");
