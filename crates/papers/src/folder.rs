@@ -40,9 +40,12 @@ const BUILT_IN: [(&str, &[(&str, &str)]); 5] = [
             ("claims.toml", include_str!("../papers/pslist/claims.toml")),
             ("findings.toml", include_str!("../papers/pslist/findings.toml")),
             ("cut-short.toml", include_str!("../papers/pslist/cut-short.toml")),
+            ("yields.c", include_str!("../papers/pslist/yields.c")),
+            ("files.c", include_str!("../papers/pslist/files.c")),
+            ("spread.c", include_str!("../papers/pslist/spread.c")),
+            ("checked.c", include_str!("../papers/pslist/checked.c")),
+            ("cut-short-in-linux.toml", include_str!("../papers/pslist/cut-short-in-linux.toml")),
             ("desktop.toml", include_str!("../papers/pslist/desktop.toml")),
-            ("read-apart.toml", include_str!("../papers/pslist/read-apart.toml")),
-            ("write-apart.toml", include_str!("../papers/pslist/write-apart.toml")),
             ("pslist-steps.svg", include_str!("../papers/pslist/pslist-steps.svg")),
             ("pslist-100-steps.svg", include_str!("../papers/pslist/pslist-100-steps.svg")),
         ],
@@ -124,7 +127,7 @@ impl Folder {
         for entry in std::fs::read_dir(dir).map_err(|error| input(dir, error))? {
             let path = entry.map_err(|error| input(dir, error))?.path();
             if path.extension().is_some_and(|extension| {
-                ["toml", "csv", "svg", "sh"].iter().any(|known| extension == *known)
+                ["toml", "csv", "svg", "sh", "c"].iter().any(|known| extension == *known)
             }) {
                 let text = std::fs::read_to_string(&path).map_err(|error| input(&path, error))?;
                 files.push((
@@ -188,6 +191,12 @@ impl Folder {
             std::fs::write(&path, &**text).map_err(|error| Error::output(&path, error))?;
         }
         Ok(directory)
+    }
+
+    /// The files whose names end like this.
+    pub fn named(&self, ending: &str) -> Vec<String> {
+        let names = self.files.iter().map(|(name, _)| name.clone());
+        names.filter(|name| name.ends_with(ending)).collect()
     }
 
     /// A TOML file of the paper.

@@ -31,7 +31,7 @@ impl<'a> Measurements<'a> {
             grids::Measured::new(&paper.grids, settings.grids)?,
         );
         let commands =
-            commands::Measured::new(&paper.experiments.command, &paper.folder, settings.commands);
+            commands::Measured::new(&paper.experiments, &paper.folder, settings.commands);
         Ok(Measurements { queues, grids, commands, paper })
     }
 
@@ -102,6 +102,17 @@ impl<'a> Measurements<'a> {
             }
         }
         evidence
+    }
+
+    /// The rows of commands behind these series, each once.
+    pub fn rows_of<'b>(&self, bindings: impl Iterator<Item = &'b Binding>) -> Vec<Row> {
+        let mut rows: Vec<Row> = Vec::new();
+        for binding in bindings {
+            let Binding::Command(binding) = binding else { continue };
+            let own = self.commands.rows_of(binding);
+            rows.extend(own.into_iter().filter(|row| !rows.contains(row)).collect::<Vec<Row>>());
+        }
+        rows
     }
 
     fn row(&self, bindings: &BTreeMap<String, Binding>) -> Row {

@@ -1,7 +1,7 @@
 //! The canary of all name checks: misspells each name in the papers' files, in grids, machines and
 //! workloads, one at a time. Every misspelling must be refused.
 
-use super::check::{check_regimes, cover};
+use super::check::{check_programs, check_regimes, cover};
 use super::claim::Claim;
 use super::experiments::Experiments;
 use super::folder::{self, Folder};
@@ -244,6 +244,7 @@ fn every_misspelt_name_in_a_papers_experiments_is_refused() {
             let mut done: Experiments = file.parse()?;
             paper.check_tables(&file, &done.table)?;
             check_regimes(&file, &done.regime)?;
+            check_programs(&file, &done, &paper.folder)?;
             cover(&file, &mut done.command, &paper.folder)?;
             paper.formulas(&file, &done.figure).map(drop)
         };

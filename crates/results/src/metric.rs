@@ -110,6 +110,9 @@ metrics! {
     same_makespan_difference: "1", Neither, "The same for the baseline against itself.";
     measurement_overhead: "1", Neither,
         "Increase of makespan_ns by the measurement, as a share of it.";
+    // Of a command.
+    printed_number: "1", Neither,
+        "The number that the program prints as the last line of its standard output.";
     // Of one task or CPU.
     task_cpu_time_ns: "ns", Neither, "CPU time of the task.";
     task_began_ns: "ns", Neither, "Start of the task, from the common release of the tasks.";

@@ -70,6 +70,8 @@ pub struct GuestSettings {
     pub origin: Origin,
     /// How long a command may take, on the guest's clock.
     pub limit: Nanos,
+    /// Whether a command runs a second time, with the kernel's scheduling events.
+    pub has_events: bool,
 }
 
 /// Guests of one kernel.
@@ -199,7 +201,8 @@ impl GuestWorld {
             let none = || Error::Internal("a session did not run".to_string());
             let (Orders { guest, jobs, .. }, proved) = runs.next().ok_or_else(none)?;
             let is_command = session.trial.program.command().is_some();
-            let traced = if is_command { runs.next().map(|(_, proved)| proved) } else { None };
+            let is_traced = is_command && self.settings.has_events;
+            let traced = if is_traced { runs.next().map(|(_, proved)| proved) } else { None };
             driver.judge(&proved.transcript)?;
             let (settled, identity) = (settled[guest].clone(), identities[guest].clone());
             let nudges = session.member.filter(|_| !calibrated);
@@ -336,13 +339,20 @@ impl World for GuestWorld {
                 missing: None,
             }];
         }
+        let printed = Measure {
+            metric: Metric::printed_number,
+            direction: Better::Neither,
+            title: None,
+            missing: Some("the last line of the program's output is no number"),
+        };
         let measure = |metric: &schedsim::metrics::Metric| {
             let title = headline().find(|(of, _)| of.id() == metric.id).map(|(_, title)| title);
             let missing = (cpus > VALIDATED && !UNTIMED.contains(&metric.id)).then_some(NO_TIME);
             let metric = registered(metric.id);
             Measure { metric, direction: metric.description().direction, title, missing }
         };
-        CATALOGUE.iter().map(measure).collect()
+        let printed = program.command().map(|_| printed);
+        CATALOGUE.iter().map(measure).chain(printed).collect()
     }
 
     fn defaults(&self, _program: &Program) -> Result<Defaults, Error> {
