@@ -98,7 +98,7 @@ impl ExperimentText<'_, '_> {
         measures.into_iter().filter_map(|measure| Some((measure, measure.title?))).collect()
     }
 
-    /// The metrics of these that have a value.
+    /// The metrics of these that have a value, or that were asked for.
     fn columns(&self, section: &Section<'_>) -> Vec<(Measure, &'static str)> {
         let has_value = |metric: Metric| {
             section
@@ -106,7 +106,8 @@ impl ExperimentText<'_, '_> {
                 .iter()
                 .any(|row| row.metric == metric && row.subject.is_none() && row.value.is_some())
         };
-        self.titled(section).into_iter().filter(|(measure, _)| has_value(measure.metric)).collect()
+        let is_wanted = |metric: Metric| matches!(metric, Metric::printed(_)) || has_value(metric);
+        self.titled(section).into_iter().filter(|(measure, _)| is_wanted(measure.metric)).collect()
     }
 
     fn section(&self, section: &Section<'_>) -> String {
@@ -307,7 +308,14 @@ fn table(trials: &[&Trial<'_>], rows: &[&Row], columns: &[(Measure, &'static str
             .iter()
             .filter_map(|(measure, _)| of(measure.metric))
             .filter(|row| row.value.is_none());
-        let missing: Vec<&str> = missing.filter_map(|row| row.note.as_deref()).collect();
+        let missing: Vec<&Row> = missing.collect();
+        for row in &missing {
+            if let (Metric::printed(printed), Some(note)) = (row.metric, &row.note) {
+                let _ = writeln!(notes, "{}: {}: {note}", trial.candidate, printed.name());
+            }
+        }
+        let missing: Vec<&str> =
+            missing.into_iter().filter_map(|row| row.note.as_deref()).collect();
         if let Some(most) = missing
             .iter()
             .find(|note| 2 * missing.iter().filter(|other| other == note).count() > columns.len())

@@ -3,7 +3,6 @@
 use super::Paper;
 use super::binding::{Binding, Bindings, unused};
 use super::commands::CommandData;
-use super::experiments::Experiments;
 use super::expression::{Formula, Known, KnownSeries};
 use super::fault::Fault;
 use super::figure::{CurveData, FigureData};
@@ -20,7 +19,6 @@ impl Paper {
         self.check_tables(file, &self.experiments.table)?;
         self.printed.check(&self.experiments.table)?;
         check_regimes(file, &self.experiments.regime)?;
-        check_programs(file, &self.experiments, &self.folder)?;
         cover(file, &mut self.experiments.command, &self.folder)?;
         let formulas = self.formulas(file, &self.experiments.figure)?;
         self.experiments
@@ -81,18 +79,13 @@ impl Paper {
     /// Checks that each table, figure, regime and command has a unique name.
     fn check_names(&self, file: &TomlFile) -> Result<(), Error> {
         let experiments = &self.experiments;
-        let kinds: [(&str, &str, Vec<&str>); 5] = [
+        let kinds: [(&str, &str, Vec<&str>); 4] = [
             ("table", "id", experiments.table.iter().map(|table| table.id.as_str()).collect()),
             ("figure", "id", experiments.figure.iter().map(|figure| figure.id.as_str()).collect()),
             (
                 "regime",
                 "name",
                 experiments.regime.iter().map(|regime| regime.name.as_str()).collect(),
-            ),
-            (
-                "program",
-                "source",
-                experiments.program.iter().map(|program| program.source.as_str()).collect(),
             ),
             (
                 "command",
@@ -149,19 +142,6 @@ pub(super) fn check_regimes(file: &TomlFile, regimes: &[Regime]) -> Result<(), E
     fault.map_or(Ok(()), |(index, (key, why))| {
         Err(file.wrong(&format!("regime[{index}].{key}"), &why))
     })
-}
-
-/// Checks that each program has a source.
-pub(super) fn check_programs(
-    file: &TomlFile,
-    experiments: &Experiments,
-    folder: &Folder,
-) -> Result<(), Error> {
-    for (index, program) in experiments.program.iter().enumerate() {
-        let wrong = |(key, why): Fault| file.wrong(&format!("program[{index}].{key}"), &why);
-        program.fault(folder).map_or(Ok(()), |fault| Err(wrong(fault)))?;
-    }
-    Ok(())
 }
 
 /// Finds what the rows of each command can be about.

@@ -14,10 +14,9 @@
 //! name a workload file beside `experiments.toml`. Its rows are what a user sees. If a world is not
 //! available (exit code 77), the message becomes the reason.
 
-use super::c_programs::ProgramData;
 use super::cache::Cache;
+use super::compiler;
 use super::evidence::Curves;
-use super::experiments::Experiments;
 use super::fault::{Fault, MOST_SEEDS, metric, none_of};
 use super::folder::Folder;
 use super::series::Series;
@@ -113,7 +112,6 @@ struct Run {
 /// All runs for a paper.
 pub struct Measured<'a> {
     commands: &'a [CommandData],
-    programs: &'a [ProgramData],
     folder: &'a Folder,
     settings: Settings,
     wanted: BTreeMap<String, Run>,
@@ -207,16 +205,10 @@ impl CommandData {
             let policy = run.words.iter().position(|word| word == "--policy");
             let place = policy.map_or(run.words.len(), |place| place + 1);
             run.words[place] = policies.to_string();
-            let rows = run.rows(directory.path())?;
+            let rows = run.rows(folder, directory.path())?;
             Ok((run.x, rows))
         };
         self.runs(false).into_iter().filter(|run| run.x <= most).map(under).collect()
-    }
-
-    /// Whether it runs this program.
-    #[cfg(test)]
-    pub fn runs_program(&self, program: &ProgramData) -> bool {
-        program.is_in(self.run.split_whitespace())
     }
 
     /// Why it is skipped.
@@ -294,10 +286,10 @@ impl Run {
 
     /// All inputs besides this program: the words, and the content of the files that they name and
     /// of the scheduler for a guest.
-    fn description(&self, folder: &Folder, programs: &[&ProgramData]) -> String {
-        let sources = programs.iter().map(|program| &program.source);
-        let files = self.words.iter().chain(sources);
-        let files = files.filter_map(|word| folder.text(word)).map(str::as_bytes);
+    fn description(&self, folder: &Folder) -> String {
+        let of_word =
+            |word: &String| folder.text(word).or_else(|| folder.source(word).map(|(_, text)| text));
+        let files = self.words.iter().filter_map(of_word).map(str::as_bytes);
         let scheduler =
             self.scheduler().and_then(|scheduler| std::fs::read(scheduler.program()).ok());
         let contents: Vec<&[u8]> = files.chain(scheduler.as_deref()).collect();
@@ -319,9 +311,13 @@ impl Run {
             .and_then(|policy| Scheduler::find(policy).ok())
     }
 
-    /// Runs it, with the paper's files in `directory`. The rows of its members follow those of the
-    /// whole.
-    fn rows(&self, directory: &Path) -> Result<Vec<Row>, Error> {
+    /// Runs it, with the paper's files in `directory`. A program of the paper's in C is built there
+    /// before, static, so that a guest needs no libraries. The rows of an ensemble's members follow
+    /// those of the whole.
+    fn rows(&self, folder: &Folder, directory: &Path) -> Result<Vec<Row>, Error> {
+        for (file, _) in self.words.iter().filter_map(|word| folder.source(word)) {
+            compiler::build(directory, &folder.path(&file), &file)?.map_err(Error::Missing)?;
+        }
         let caller = Caller { directory: Some(directory), ..Caller::default() };
         let mut words = self.words.clone();
         if let Some((place, machine)) = self.machine() {
@@ -382,6 +378,10 @@ impl Binding {
             let given = given.as_ref().filter(|given| !names.contains(given))?;
             wrong(key, none_of(key, given, names, &command))
         };
+        let printed = matches!(self.metric, Metric::printed(_)).then(|| self.metric.to_string());
+        if let Some(fault) = one_of("metric", &printed, &covered.printed) {
+            return Some(fault);
+        }
         let world = self.world.as_ref().map(World::to_string);
         if let Some(fault) = one_of("policy", &self.policy, &covered.candidates)
             .or_else(|| one_of("world", &world, &covered.worlds))
@@ -479,10 +479,8 @@ impl Binding {
 
 impl<'a> Measured<'a> {
     /// No measurements yet.
-    pub fn new(experiments: &'a Experiments, folder: &'a Folder, settings: Settings) -> Self {
-        let Experiments { command: commands, program: programs, .. } = experiments;
-        let (wanted, rows) = (BTreeMap::new(), BTreeMap::new());
-        Measured { commands, programs, folder, settings, wanted, rows }
+    pub fn new(commands: &'a [CommandData], folder: &'a Folder, settings: Settings) -> Self {
+        Measured { commands, folder, settings, wanted: BTreeMap::new(), rows: BTreeMap::new() }
     }
 
     fn command(&self, binding: &Binding) -> Option<&'a CommandData> {
@@ -506,18 +504,10 @@ impl<'a> Measured<'a> {
         }
         let directory = self.folder.unpacked()?;
         for (key, run) in &self.wanted {
-            let programs: Vec<&ProgramData> = self
-                .programs
-                .iter()
-                .filter(|program| program.is_in(run.words.iter().map(String::as_str)))
-                .collect();
-            let of = run.description(self.folder, &programs);
+            let of = run.description(self.folder);
             let known = cache.get::<Vec<Row>>(&of);
             let is_new = known.is_none();
-            let measure = || {
-                let lacks = programs.iter().find_map(|program| program.build(directory.path()));
-                lacks.map_or_else(|| run.rows(directory.path()), Err)
-            };
+            let measure = || run.rows(self.folder, directory.path());
             let rows = known.map_or_else(|| absent(measure()), |rows| Ok(Ok(rows)));
             let rows = rows.map_err(|error| run.failed(error))?;
             if let (true, Ok(rows)) = (is_new, &rows) {
@@ -681,8 +671,7 @@ mod tests {
     #[test]
     fn a_quick_run_says_what_it_leaves_out() {
         let long =
-            vec![command("name = 'y'\nrun = 'compare yield'\nquick.skipped = 'it takes an hour'")];
-        let long = Experiments { command: long, ..Experiments::default() };
+            [command("name = 'y'\nrun = 'compare yield'\nquick.skipped = 'it takes an hour'")];
         let binding: Binding = toml::from_str("command = 'y'\nmetric = 'cpu_share'").unwrap();
         let folder = Folder::find("pslist").unwrap();
         let why = |quick| {
@@ -693,7 +682,7 @@ mod tests {
             [why(true), why(false)],
             ["--quick leaves it out, --full does not: it takes an hour", "was not run"]
         );
-        assert!(long.command[0].replicates(Settings { quick: true, seed: 1 }).is_empty());
+        assert!(long[0].replicates(Settings { quick: true, seed: 1 }).is_empty());
     }
 
     #[test]

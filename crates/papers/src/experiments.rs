@@ -1,6 +1,5 @@
 //! The experiments of a paper.
 
-use super::c_programs::ProgramData;
 use super::commands::CommandData;
 use super::figure::FigureData;
 use super::grids::Regime;
@@ -20,9 +19,6 @@ pub struct Experiments {
     /// Regimes: the length and number of simulations.
     #[serde(default)]
     pub regime: Vec<Regime>,
-    /// Programs in C that commands run.
-    #[serde(default)]
-    pub program: Vec<ProgramData>,
     /// Commands.
     #[serde(default)]
     pub command: Vec<CommandData>,

@@ -67,6 +67,7 @@ const BUILT_IN: [(&str, &[(&str, &str)]); 5] = [
             ("experiments.toml", include_str!("../papers/td-tp/experiments.toml")),
             ("claims.toml", include_str!("../papers/td-tp/claims.toml")),
             ("findings.toml", include_str!("../papers/td-tp/findings.toml")),
+            ("terminal.c", include_str!("../papers/td-tp/terminal.c")),
             ("terminal.sh", include_str!("../papers/td-tp/terminal.sh")),
             ("alike.toml", include_str!("../papers/td-tp/alike.toml")),
             ("waker-fifo.toml", include_str!("../papers/td-tp/waker-fifo.toml")),
@@ -180,6 +181,14 @@ impl Folder {
         self.files.iter().find(|(name, _)| name == file).map(|(_, text)| &**text)
     }
 
+    /// The source in C of the program that a command runs as `./NAME`, if the paper has it, and its
+    /// file's name.
+    pub fn source(&self, word: &str) -> Option<(String, &str)> {
+        let file = format!("{}.c", word.strip_prefix("./")?);
+        let text = self.text(&file)?;
+        Some((file, text))
+    }
+
     /// Its files, in a directory that is removed on drop.
     ///
     /// # Errors
@@ -191,12 +200,6 @@ impl Folder {
             std::fs::write(&path, &**text).map_err(|error| Error::output(&path, error))?;
         }
         Ok(directory)
-    }
-
-    /// The files whose names end like this.
-    pub fn named(&self, ending: &str) -> Vec<String> {
-        let names = self.files.iter().map(|(name, _)| name.clone());
-        names.filter(|name| name.ends_with(ending)).collect()
     }
 
     /// A TOML file of the paper.

@@ -8,12 +8,12 @@
 //! [`cache`].
 
 pub mod binding;
-pub mod c_programs;
 pub mod cache;
 pub mod check;
 pub mod citation;
 pub mod claim;
 pub mod commands;
+mod compiler;
 pub mod diagram;
 pub mod evidence;
 pub mod experiments;

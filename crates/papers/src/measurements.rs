@@ -31,7 +31,7 @@ impl<'a> Measurements<'a> {
             grids::Measured::new(&paper.grids, settings.grids)?,
         );
         let commands =
-            commands::Measured::new(&paper.experiments, &paper.folder, settings.commands);
+            commands::Measured::new(&paper.experiments.command, &paper.folder, settings.commands);
         Ok(Measurements { queues, grids, commands, paper })
     }
 

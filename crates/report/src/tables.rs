@@ -2,6 +2,7 @@
 
 use results::{Metric, Point, Results, Row, Verdict, World, headline, quantity, signed_difference};
 use schedsim::metrics::CATALOGUE;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Escapes text for HTML.
@@ -22,7 +23,7 @@ pub fn comparison(results: &Results) -> String {
     );
     varying.titles().for_each(|title| html += &format!("<th scope=col>{title}"));
     html += "<th scope=col>CPUs";
-    for (metric, title) in headline() {
+    for (metric, title) in columns(results) {
         let _ = write!(
             html,
             "<th scope=col class=number title=\"{}\">{title}",
@@ -35,7 +36,7 @@ pub fn comparison(results: &Results) -> String {
         let _ = write!(html, "<tr{class}><th scope=row>{}", escape(case.candidate));
         varying.cells(case).into_iter().for_each(|cell| html += &format!("<td>{}", escape(&cell)));
         let _ = write!(html, "<td data-value={0} class=number>{0}", case.cpus);
-        headline().for_each(|(metric, _)| html += &cell(case.row(results, metric.id())));
+        columns(results).for_each(|(metric, _)| html += &cell(case.row(results, metric.id())));
         html += "\n";
     }
     html + "</tbody></table></div>\n"
@@ -59,25 +60,41 @@ pub fn all_metrics(results: &Results) -> String {
         );
     }
     html += "<th scope=col>what it is</thead><tbody>\n";
-    for metric in CATALOGUE {
-        let rows: Vec<Option<&Row>> =
-            cases.iter().map(|case| case.row(results, metric.id)).collect();
+    let of_catalogue = CATALOGUE.iter().map(|metric| (metric.id, metric.definition));
+    let of_command = printed(results).map(|metric| (metric.id(), metric.description().summary));
+    for (id, definition) in of_catalogue.chain(of_command) {
+        let rows: Vec<Option<&Row>> = cases.iter().map(|case| case.row(results, id)).collect();
         if rows.iter().all(Option::is_none) {
             continue;
         }
-        let _ = write!(html, "<tr><th scope=row>{}", metric.id);
+        let _ = write!(html, "<tr><th scope=row>{}", escape(id));
         rows.into_iter().for_each(|row| html += &cell(row));
         let note = results
             .rows
             .iter()
-            .find(|row| row.metric.id() == metric.id && row.value.is_none())
+            .find(|row| row.metric.id() == id && row.value.is_none())
             .and_then(|row| row.note.as_deref());
         let note = note.map_or(String::new(), |note| {
             format!(" <i>Where it is missing: {}.</i>", escape(note))
         });
-        let _ = writeln!(html, "<td>{}{note}", escape(metric.definition));
+        let _ = writeln!(html, "<td>{}{note}", escape(definition));
     }
     html + "</tbody></table></div>\n"
+}
+
+/// The metrics that commands printed themselves.
+fn printed(results: &Results) -> impl Iterator<Item = Metric> {
+    let all: BTreeSet<Metric> = results.rows.iter().map(|row| row.metric).collect();
+    all.into_iter().filter(|metric| matches!(metric, Metric::printed(_)))
+}
+
+/// The metrics of the comparison, each with its title.
+fn columns(results: &Results) -> impl Iterator<Item = (Metric, &'static str)> {
+    let titled = |metric| match metric {
+        Metric::printed(printed) => Some((metric, printed.name())),
+        _ => None,
+    };
+    headline().chain(printed(results).filter_map(titled))
 }
 
 /// A candidate in a place: everything that identifies a row besides its metric.

@@ -34,6 +34,7 @@ mod no_parquet;
 #[cfg(feature = "parquet")]
 mod parquet_file;
 mod point;
+mod printed;
 mod row;
 pub mod standing;
 mod text;
@@ -50,10 +51,11 @@ pub use no_parquet::{from_parquet, to_parquet};
 #[cfg(feature = "parquet")]
 pub use parquet_file::{from_parquet, to_parquet};
 pub use point::{Coordinate, Point};
+pub use printed::Printed;
 pub use row::{Row, SubjectKind, Unit};
 pub use schedsim::metrics::Better;
 pub use text::{
-    Align, Table, counted, headline, is_headline, open_cell, open_headline, quantity,
+    Align, Table, counted, headline, is_headline, nanoseconds, open_cell, open_headline, quantity,
     signed_difference,
 };
 pub use verdict::Verdict;

@@ -1,5 +1,6 @@
 //! The list of all metrics.
 
+use crate::printed::{Printed, SUMMARY};
 use schedsim::metrics::{Better, CATALOGUE, OPEN_CATALOGUE};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -29,10 +30,12 @@ macro_rules! metrics {
         pub enum Metric {
             $(#[doc = "Described in `schedsim::metrics`."] $traced,)*
             $(#[doc = $summary] $id,)*
+            /// A command prints it itself.
+            printed(&'static Printed),
         }
 
         impl Metric {
-            /// All metrics, by source.
+            /// All metrics, by source, but those that commands print themselves.
             pub const ALL: &'static [Metric] = &[$(Metric::$traced,)* $(Metric::$id,)*];
 
             /// The id: `snake_case`, the unit, then the statistic.
@@ -40,6 +43,7 @@ macro_rules! metrics {
                 match self {
                     $(Metric::$traced => stringify!($traced),)*
                     $(Metric::$id => stringify!($id),)*
+                    Metric::printed(printed) => printed.id(),
                 }
             }
 
@@ -52,6 +56,11 @@ macro_rules! metrics {
                         direction: Better::$direction,
                         summary: $summary,
                     },)*
+                    Metric::printed(printed) => Description {
+                        unit: printed.unit(),
+                        direction: printed.direction(),
+                        summary: SUMMARY,
+                    },
                 }
             }
         }
@@ -110,9 +119,6 @@ metrics! {
     same_makespan_difference: "1", Neither, "The same for the baseline against itself.";
     measurement_overhead: "1", Neither,
         "Increase of makespan_ns by the measurement, as a share of it.";
-    // Of a command.
-    printed_number: "1", Neither,
-        "The number that the program prints as the last line of its standard output.";
     // Of one task or CPU.
     task_cpu_time_ns: "ns", Neither, "CPU time of the task.";
     task_began_ns: "ns", Neither, "Start of the task, from the common release of the tasks.";
@@ -237,7 +243,8 @@ metrics! {
 impl Metric {
     /// The metric with this id.
     pub fn named(id: &str) -> Option<Metric> {
-        Metric::ALL.iter().copied().find(|metric| metric.id() == id)
+        let known = Metric::ALL.iter().copied().find(|metric| metric.id() == id);
+        known.or_else(|| Printed::named(id).map(Metric::printed))
     }
 
     /// Its unit.
@@ -249,7 +256,11 @@ impl Metric {
     /// whose variance is infinite for exponential demand. Medians and ranks describe it better.
     pub fn is_heavy_tailed(self) -> bool {
         let is_ratio = matches!(self, Metric::apr | Metric::job_apr | Metric::starvation_ns);
-        is_ratio || ["_max", "_p95", "_p99"].iter().any(|end| self.id().ends_with(end))
+        let name = match self {
+            Metric::printed(printed) => printed.name(),
+            metric => metric.id(),
+        };
+        is_ratio || ["max", "p95", "p99"].iter().any(|end| name.rsplit('_').next() == Some(end))
     }
 
     /// The metric for the prediction error of this metric, if predictions of it are tested.
@@ -289,7 +300,12 @@ impl JsonSchema for Metric {
             let description = format!("{summary} Unit: {unit}.");
             json_schema!({ "const": metric.id(), "description": description })
         };
-        let all: Vec<_> = Metric::ALL.iter().map(one).collect();
+        let printed = json_schema!({
+            "type": "string",
+            "pattern": "^printed:[A-Za-z0-9_.-]+:[^:]+:(lower|higher|neither)$",
+            "description": "A metric that the command prints: its name, unit and better direction.",
+        });
+        let all: Vec<_> = Metric::ALL.iter().map(one).chain([printed]).collect();
         json_schema!({ "description": "What a number measures.", "oneOf": all })
     }
 }

@@ -97,6 +97,11 @@ fn lay_out() -> Result<(), String> {
         let at = inside(name);
         fs::create_dir_all(&at).map_err(|error| format!("{at}: {error}"))?;
     }
+    let terminals = inside("dev/pts");
+    if let (Ok(()), Ok(at)) = (fs::create_dir_all(&terminals), CString::new(terminals)) {
+        // A kernel may have none; a program that needs one says so.
+        let _ = guest::mount(c"devpts", &at);
+    }
     let outputs = OUTPUTS.to_string_lossy();
     fs::create_dir_all(&*outputs).map_err(|error| format!("{outputs}: {error}"))?;
     guest::mount_with(c"tmpfs", OUTPUTS, &format!("size={OUTPUT}"))?;

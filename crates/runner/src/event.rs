@@ -177,6 +177,11 @@ pub enum Event {
     },
 }
 
+/// The bytes of a part of what a command wrote: each character is the number of a byte.
+pub fn written(part: &str) -> impl Iterator<Item = u8> {
+    part.chars().map(|byte| byte as u8)
+}
+
 /// An output of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

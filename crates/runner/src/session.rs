@@ -65,6 +65,9 @@ pub struct Host {
     pub bare: bool,
     /// A program and its arguments, to run in `class` in place of jobs.
     pub command: Vec<String>,
+    /// Whether to report what it writes.
+    #[serde(default)]
+    pub keeps_output: bool,
     /// The class of the command.
     pub class: Class,
 }

@@ -68,6 +68,32 @@ fn a_program_writes_and_ends_as_it_does_here_and_the_same_bytes_twice() {
     assert_eq!(first, run(""), "the same digits and bytes");
 }
 
+/// What a program prints is a metric: with an interval over members, or a reason. It prints on a
+/// terminal of its own, which a guest has as well.
+#[test]
+fn a_number_that_a_program_prints_is_a_metric() {
+    if !has_guests() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let script = "test -c /dev/pts/ptmx && echo '{\"a\": [1, 41.5]}'; echo b=7 >&2";
+    let mut arguments = vec!["compare", "--on", "vm", "--format", "json", "--ensemble", "2"];
+    for metric in ["a=json:/a/1,us,lower", "b=regex:b=(.*),count,higher", "c=json:/c,s,lower"] {
+        arguments.extend(["--metric", metric]);
+    }
+    arguments.extend(["--", "sh", "-c", script]);
+    let rows = rows(&schedlab(directory.path(), &arguments));
+    let of = |metric: &str| {
+        let row = rows.iter().find(|row| row["metric"] == metric);
+        row.unwrap_or_else(|| panic!("no {metric}")).clone()
+    };
+    let (a, b, c) =
+        (of("printed:a:us:lower"), of("printed:b:count:higher"), of("printed:c:s:lower"));
+    assert_eq!((&a["value"], &a["unit"], &a["runs"]), (&41.5.into(), &"us".into(), &2.into()));
+    assert_eq!(b["value"], 7.0);
+    assert!(c["value"].is_null() && c["note"].to_string().contains("has no /c"), "{c}");
+}
+
 /// Each task is there by name, and none of the guest's own: the CPU time of all is that of the
 /// programs together, and work that is done four times takes four times as long.
 #[test]

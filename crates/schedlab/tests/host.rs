@@ -548,3 +548,34 @@ fn killed_or_interrupted_it_leaves_no_task_and_no_setting_behind() {
         });
     }
 }
+
+/// What a command prints is a metric with an interval and a verdict; what it does not print has the
+/// reason in place of a number.
+#[test]
+fn a_number_that_a_command_prints_is_compared() {
+    let script =
+        "n=$(cat n 2>/dev/null || echo 0); echo $((n + 1)) > n; echo \"t=$n\"; echo bye >&2";
+    let directory = tempfile::tempdir().unwrap();
+    let run = |script: &str, metrics: &[&str]| {
+        let mut schedlab = Command::new(SCHEDLAB);
+        schedlab.current_dir(directory.path()).args(["compare", "--on", "host"]);
+        schedlab.args(["--no-self-comparison", "--policy", "kernel:other"]).args(QUICK);
+        for metric in metrics {
+            schedlab.args(["--metric", metric]);
+        }
+        schedlab.args(["--", "sh", "-c", script]).output().expect("the program starts")
+    };
+    // The first run shows whether it runs at all; two more count: 1 and 2.
+    let output = run(script, &["t=regex:t=([0-9]+),ms,lower", "u=json:/u,us,lower"]);
+    let rows = rows(&output);
+    let row = find(&rows, "kernel:other", "printed:t:ms:lower");
+    assert_eq!((&row["value"], &row["unit"], &row["runs"]), (&1.5.into(), &"ms".into(), &2.into()));
+    let row = find(&rows, "kernel:other", "printed:u:us:lower");
+    assert!(row["value"].is_null() && row["note"].to_string().contains("no JSON"), "{row}");
+    // Output without end, a name twice, what is no reader, and no command.
+    fails(&run("yes", &["hackbench"]), 3, &["more than 64 MiB of output"]);
+    fails(&run("true", &["hackbench", "time=json:/t,s,lower"]), 2, &["`time` twice"]);
+    fails(&run("true", &["t=json:t,s,lower"]), 2, &["slash"]);
+    let none = compare(&["hackbench:1", "--metric", "hackbench"]);
+    fails(&none, 2, &["COMMAND"]);
+}

@@ -1,8 +1,10 @@
 //! A command behind `--`, and what it may take and take along.
 
 use clap::Args;
+use program::Error;
 use schedsim::Nanos;
 use std::path::{Path, PathBuf};
+use worlds::printed::{self, Reader, Readers};
 use worlds::vm::program_files::Origin;
 
 /// A command and its options.
@@ -22,6 +24,12 @@ pub struct CommandArguments {
     /// clock this is, ends the comparison with exit code 5
     #[arg(long, value_name = "DURATION", default_value = "60s")]
     timeout: Nanos,
+    /// A number that the command prints: NAME=json:/POINTER,UNIT,DIRECTION or
+    /// NAME=regex:PATTERN,UNIT,DIRECTION, where the first group of the last match is the number and
+    /// DIRECTION is lower, higher or neither; or a benchmark whose output is known: perf-bench,
+    /// hackbench, cyclictest, schbench, redis-benchmark, fio. May be given several times
+    #[arg(long, value_name = "READING", value_parser = Readers::parse, requires = "command")]
+    metric: Vec<Readers>,
     /// The command to run instead of a workload, with its arguments
     #[arg(last = true, index = 2, value_name = "COMMAND")]
     pub command: Vec<String>,
@@ -31,6 +39,19 @@ impl CommandArguments {
     /// The longest run.
     pub fn timeout(&self) -> Nanos {
         self.timeout
+    }
+
+    /// The numbers that the command prints itself.
+    pub fn printed(&self) -> Vec<Reader> {
+        self.metric.iter().flat_map(|readings| readings.0.clone()).collect()
+    }
+
+    /// Refuses two numbers of one name.
+    ///
+    /// # Errors
+    /// The name.
+    pub fn check(&self) -> Result<(), Error> {
+        printed::expect_distinct(&self.printed()).map_err(Error::Usage)
     }
 
     /// Where the files of the command come from in a guest; relative paths begin in `directory`.

@@ -159,6 +159,7 @@ impl Compare {
             in_guest: self.on.contains(&Backend::Vm),
             caller,
         };
+        self.command.check()?;
         let mut all = Vec::new();
         for argument in self.workload.iter().chain(&self.then) {
             all.extend(programs.of(argument)?);
@@ -212,8 +213,9 @@ impl Compare {
             seen.push(*on);
             match on {
                 Backend::Sim => worlds.push(Box::new(Simulator::new())),
-                Backend::Host => worlds
-                    .push(Box::new(self.host.world(self.command.timeout(), caller.directory)?)),
+                Backend::Host => {
+                    worlds.push(Box::new(self.host.world(&self.command, caller.directory)?))
+                }
                 Backend::Vm => worlds.extend(
                     self.guests
                         .settings(

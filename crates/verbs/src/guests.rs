@@ -126,6 +126,7 @@ impl GuestArguments {
                 origin: command.map(|command| command.origin(directory)).unwrap_or_default(),
                 has_events: !self.no_events,
                 limit: command.map_or(Nanos::ZERO, CommandArguments::timeout),
+                printed: command.map_or(Vec::new(), CommandArguments::printed),
             })
         };
         self.kernels()?.iter().map(of).collect()

@@ -1,5 +1,6 @@
 //! Options for workloads on this machine.
 
+use super::command::CommandArguments;
 use super::programs::parse_percent;
 use clap::{Args, ValueEnum};
 use laboratory::{RoundSettings, Stopping};
@@ -66,16 +67,20 @@ fn parse_cpus(text: &str) -> Result<Cpus, String> {
 }
 
 impl HostArguments {
-    /// This machine as a world. A run that takes longer than `limit` is killed; commands run in
-    /// `directory`.
-    pub fn world(&self, limit: Nanos, directory: Option<&Path>) -> Result<HostWorld, Error> {
+    /// This machine as a world, for `command`, which runs in `directory`.
+    pub fn world(
+        &self,
+        command: &CommandArguments,
+        directory: Option<&Path>,
+    ) -> Result<HostWorld, Error> {
         let affinity = self.affinity.as_ref().map_or(Vec::new(), |cpus| cpus.0.clone());
         Ok(HostWorld::new(HostSettings {
             affinity,
             nice: self.nice,
-            limit: Duration::from_nanos(limit.0),
+            limit: Duration::from_nanos(command.timeout().0),
             no_rt_throttling: self.no_rt_throttling,
             directory: directory.map(Path::to_path_buf),
+            printed: command.printed(),
         }))
     }
 

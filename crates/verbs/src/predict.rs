@@ -95,6 +95,7 @@ impl Predict {
             limit,
             no_rt_throttling: false,
             directory: None,
+            printed: Vec::new(),
         };
         let (mut host, mut simulator) = (HostWorld::new(settings), Simulator::new());
         let trials: Vec<Trial<'_>> = programs

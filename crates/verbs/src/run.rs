@@ -97,6 +97,7 @@ impl Run {
             in_guest: self.on == Backend::Vm,
             caller,
         };
+        self.command.check()?;
         let all = match (&self.workload, &self.command.command[..]) {
             (Some(workload), []) => programs.of(workload)?,
             (None, words) => vec![Programs::command(words)],

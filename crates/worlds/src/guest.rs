@@ -22,6 +22,7 @@ use super::{
     Baseline, Candidate, Capabilities, Defaults, Determinism, Measure, Program, Run, Session,
     Trial, World,
 };
+use crate::printed::Reader;
 use crate::vm::lockstep::VALIDATED;
 use crate::vm::program_files::{Origin, Packed};
 use crate::vm::{
@@ -72,6 +73,8 @@ pub struct GuestSettings {
     pub limit: Nanos,
     /// Whether a command runs a second time, with the kernel's scheduling events.
     pub has_events: bool,
+    /// The numbers that commands print themselves.
+    pub printed: Vec<Reader>,
 }
 
 /// Guests of one kernel.
@@ -339,19 +342,18 @@ impl World for GuestWorld {
                 missing: None,
             }];
         }
-        let printed = Measure {
-            metric: Metric::printed_number,
-            direction: Better::Neither,
-            title: None,
-            missing: Some("the last line of the program's output is no number"),
-        };
         let measure = |metric: &schedsim::metrics::Metric| {
             let title = headline().find(|(of, _)| of.id() == metric.id).map(|(_, title)| title);
             let missing = (cpus > VALIDATED && !UNTIMED.contains(&metric.id)).then_some(NO_TIME);
             let metric = registered(metric.id);
             Measure { metric, direction: metric.description().direction, title, missing }
         };
-        let printed = program.command().map(|_| printed);
+        let printed: &[Reader] =
+            if program.command().is_some() { &self.settings.printed } else { &[] };
+        let printed = printed.iter().map(|reading| Measure {
+            missing: if cpus > VALIDATED { Some(NO_TIME) } else { reading.measure().missing },
+            ..reading.measure()
+        });
         CATALOGUE.iter().map(measure).chain(printed).collect()
     }
 
@@ -464,7 +466,7 @@ impl World for GuestWorld {
         let booted = self.boot(sessions, false, progress)?;
         let run = |one: &Booted<'_>| match one.session.trial.program {
             Program::Yields(tasks, _) => one.yields(*tasks, self.settings.functions).map(Ok),
-            Program::Command(_) => one.command(),
+            Program::Command(_) => one.command(&self.settings.printed),
             _ => one.closed(self.settings.functions).map(Ok),
         };
         booted.iter().map(run).collect()

@@ -11,6 +11,7 @@ pub mod host;
 pub mod load;
 pub mod mock;
 pub mod parts;
+pub mod printed;
 pub mod setting;
 pub mod simulator;
 pub mod this_machine;
@@ -231,9 +232,8 @@ pub struct Run {
 
 /// `row` without a value that is a time shorter than `resolution`.
 fn resolved(row: Row, resolution: Nanos) -> Row {
-    let is_time = row.metric.description().unit == "ns";
-    match row.value {
-        Some(ns) if is_time && ns > 0.0 && ns < resolution.0 as f64 => {
+    match row.value.map(|value| value * results::nanoseconds(row.metric.unit())) {
+        Some(ns) if ns > 0.0 && ns < resolution.0 as f64 => {
             let note = format!(
                 "below {resolution}: the clocks of two CPUs may be as far apart; --interleave \
                  makes it less"

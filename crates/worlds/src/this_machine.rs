@@ -10,6 +10,7 @@ use crate::host::measured::{HostMetric, METRICS, Measured};
 use crate::host::run::{Conditions, Place, Subject};
 use crate::host::traced::Traced;
 use crate::host::{cpus, limits, record};
+use crate::printed::{Reader, Written};
 use crate::setting::Deployment;
 use formats::import::{Options, Recording};
 use formats::trace_file::{Header, Task, Writer};
@@ -37,6 +38,8 @@ pub struct HostSettings {
     pub no_rt_throttling: bool,
     /// Where commands run; by default where this program runs.
     pub directory: Option<PathBuf>,
+    /// The numbers that commands print themselves.
+    pub printed: Vec<Reader>,
 }
 
 /// This machine.
@@ -67,7 +70,13 @@ impl HostWorld {
             nice: self.settings.nice,
             limit: self.settings.limit,
             bare: false,
+            keeps_output: false,
         })
+    }
+
+    /// The numbers that a program prints itself.
+    fn printed(&self, program: &Program) -> &[Reader] {
+        if program.command().is_some() { &self.settings.printed } else { &[] }
     }
 
     fn run_one(&mut self, session: &Session<'_>) -> Result<Result<Run, String>, Error> {
@@ -83,6 +92,7 @@ impl HostWorld {
         };
         let conditions = Conditions {
             bare: session.observed == Observed::Bare,
+            keeps_output: trial.program.command().is_some() && !self.settings.printed.is_empty(),
             ..self.conditions(Some(trial.cpus))?
         };
         let point = point(&conditions);
@@ -100,7 +110,7 @@ impl HostWorld {
         }
         Ok(place
             .run(&name, &subject, class, &conditions)?
-            .map(|measured| stamped(Run::of(&measured), &point)))
+            .map(|measured| stamped(Run::of(&measured, self.printed(trial.program)), &point)))
     }
 }
 
@@ -121,14 +131,15 @@ impl World for HostWorld {
         }
     }
 
-    fn measures(&self, _program: &Program, _cpus: u16) -> Vec<Measure> {
+    fn measures(&self, program: &Program, _cpus: u16) -> Vec<Measure> {
         let measure = |metric: &HostMetric| Measure {
             metric: registered(metric.id),
             direction: metric.better,
             title: Some(metric.title),
             missing: Some(metric.missing),
         };
-        METRICS.iter().map(measure).collect()
+        let printed = self.printed(program).iter().map(Reader::measure);
+        METRICS.iter().map(measure).chain(printed).collect()
     }
 
     fn defaults(&self, _program: &Program) -> Result<Defaults, Error> {
@@ -166,9 +177,13 @@ impl World for HostWorld {
             Program::Command(_) if trial.candidate.deployment().is_some() => {
                 trial.candidate.expect_for(trial.program, trial.cpus)
             }
-            Program::Command(words) => words
-                .first()
-                .map_or(Ok(()), |program| record::find_command(program.as_ref(), "run").map(drop)),
+            Program::Command(words) => words.first().map_or(Ok(()), |program| {
+                // A path begins where the command runs.
+                let directory = self.settings.directory.as_ref().filter(|_| program.contains('/'));
+                let program =
+                    directory.map_or(PathBuf::from(program), |directory| directory.join(program));
+                record::find_command(program.as_os_str(), "run").map(drop)
+            }),
             program => {
                 let workload = program.expect_closed(not_here)?;
                 trial.candidate.expect_for(program, trial.cpus)?;
@@ -269,15 +284,17 @@ fn stamped(mut run: Run, point: &Point) -> Run {
 }
 
 impl Run {
-    /// The numbers of a run on this machine: its metrics, and for each kind of task CPU time, first
-    /// begin and last end.
-    fn of(measured: &Measured) -> Run {
+    /// The numbers of a run on this machine: its metrics, those that it printed, and for each kind of
+    /// task CPU time, first begin and last end.
+    fn of(measured: &Measured, printed: &[Reader]) -> Run {
         let metric = |metric: &HostMetric| {
             let value = measured.value(metric.id).filter(|value| value.is_finite());
             let note = value.is_none().then(|| metric.missing.to_string());
             Row { value, note, ..Row::new(Name::Host, registered(metric.id)) }
         };
-        let mut rows: Vec<Row> = METRICS.iter().map(metric).collect();
+        let written = Written { stdout: &measured.stdout, stderr: &measured.stderr };
+        let printed = printed.iter().map(|reading| reading.row(Name::Host, written));
+        let mut rows: Vec<Row> = METRICS.iter().map(metric).chain(printed).collect();
         let mut tasks: BTreeMap<(&str, Metric), f64> = BTreeMap::new();
         for task in &measured.tasks {
             *tasks.entry((&task.name, Metric::task_cpu_time_ns)).or_default() += task.cpu_ns as f64;

@@ -93,10 +93,22 @@ pub fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
+/// How many nanoseconds a unit of time has; 0 for other units.
+pub fn nanoseconds(unit: &str) -> f64 {
+    match unit {
+        "ns" => 1.0,
+        "us" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        _ => 0.0,
+    }
+}
+
 /// A value with its unit, in three or four digits.
 pub fn quantity(value: f64, unit: &str) -> String {
     match unit {
         "ns" => Nanos(value.round().max(0.0) as u64).to_string(),
+        "us" | "ms" | "s" => quantity(value * nanoseconds(unit), "ns"),
         "1" => format!("{value:.4}"),
         _ if value.fract() == 0.0 => format!("{value}"),
         _ => format!("{value:.1}"),

@@ -26,6 +26,8 @@ pub struct Coverage {
     pub tasks: Vec<String>,
     /// The names of coordinates.
     pub coordinates: Vec<String>,
+    /// The metrics that commands print.
+    pub printed: Vec<String>,
 }
 
 /// Coordinates that rows of any comparison can have, besides the kind of their subject.
@@ -48,19 +50,21 @@ const COORDINATES: [&str; 13] = [
 impl Coverage {
     /// Adds what another run's rows can be about.
     pub fn add(&mut self, other: Coverage) {
-        let Coverage { workloads, candidates, worlds, cpus, tasks, coordinates } = other;
+        let Coverage { workloads, candidates, worlds, cpus, tasks, coordinates, printed } = other;
         self.workloads.extend(workloads);
         self.candidates.extend(candidates);
         self.worlds.extend(worlds);
         self.cpus.extend(cpus);
         self.tasks.extend(tasks);
         self.coordinates.extend(coordinates);
+        self.printed.extend(printed);
         for names in [
             &mut self.workloads,
             &mut self.candidates,
             &mut self.worlds,
             &mut self.tasks,
             &mut self.coordinates,
+            &mut self.printed,
         ] {
             names.sort();
             names.dedup();
@@ -77,7 +81,9 @@ impl Compare {
         &self,
         resolve: &dyn Fn(&str) -> Result<Workload, Error>,
     ) -> Result<Coverage, Error> {
-        let mut coverage = Coverage { cpus: self.cpus.clone(), ..Coverage::default() };
+        let printed = self.command.printed();
+        let printed = printed.iter().map(|reader| reader.metric().to_string()).collect();
+        let mut coverage = Coverage { cpus: self.cpus.clone(), printed, ..Coverage::default() };
         coverage.coordinates = SubjectKind::ALL
             .iter()
             .map(|kind| kind.word())

@@ -2,6 +2,7 @@
 
 use super::{Booted, GuestWorld, NO_TIME, UNTIMED};
 use crate::host::record;
+use crate::printed::{Reader, Written};
 use crate::vm::any_program::{self, Ended};
 use crate::vm::closed::Traced;
 use crate::vm::lockstep::VALIDATED;
@@ -75,12 +76,12 @@ impl GuestWorld {
 }
 
 impl Booted<'_> {
-    /// The result of a command. The inner error is that of a program that failed, where numbers are
+    /// The result of a command, with the numbers that it prints itself. The inner error is that of a program that failed, where numbers are
     /// compared.
     ///
     /// # Errors
     /// If it went beyond a limit.
-    pub(super) fn command(&self) -> Result<Result<Run, String>, Error> {
+    pub(super) fn command(&self, printed: &[Reader]) -> Result<Result<Run, String>, Error> {
         let name = self.session.trial.program.name();
         let ended = Ended::of(&self.proved.transcript, &name)?;
         if self.session.observed != Observed::Events
@@ -104,18 +105,17 @@ impl Booted<'_> {
                 (Metric::makespan_ns, _) => {
                     Row { value: Some(ended.makespan.0 as f64), note: None, ..row }
                 }
+                (Metric::printed(_), _) => row,
                 (_, Err(why)) => note(why.clone()),
                 _ => row,
             };
             row.point.extend(point.clone());
             row
         };
-        let printed = ended.printed_number().map(|number| Row {
-            value: Some(number),
-            point: point.clone(),
-            ..Row::new(name.clone(), Metric::printed_number)
-        });
-        let rows = rows_of(&summary, &name).into_iter().map(row).chain(printed).collect();
+        let written = Written { stdout: &ended.stdout, stderr: &ended.stderr };
+        let readings = printed.iter();
+        let printed = readings.map(|reading| reading.row(name.clone(), written));
+        let rows = rows_of(&summary, &name).into_iter().map(row).chain(printed.map(row)).collect();
         let (summary, tasks) = traced
             .map_or((None, Vec::new()), |traced| (Some(traced.summary), traced.recording.tasks));
         Ok(Ok(Run { tasks, ended: Some(ended), ..self.run(rows, summary) }))

@@ -1,6 +1,6 @@
 //! The numbers of one run on this machine.
 
-use schedlab_runner::event::{Event, TaskResult};
+use schedlab_runner::event::{self, Event, Stream, TaskResult};
 use schedsim::metrics::Better;
 use std::collections::BTreeMap;
 
@@ -138,6 +138,10 @@ pub struct Measured {
     pub values: BTreeMap<&'static str, f64>,
     /// The result of each task.
     pub tasks: Vec<TaskResult>,
+    /// What a command wrote to its standard output, if that was wanted.
+    pub stdout: Vec<u8>,
+    /// And to its standard error.
+    pub stderr: Vec<u8>,
 }
 
 impl Measured {
@@ -151,6 +155,13 @@ impl Measured {
         for event in events {
             match event {
                 Event::Failed { message } => return Err(message.clone()),
+                Event::Output { stream, bytes, .. } => {
+                    let to = match stream {
+                        Stream::Stdout => &mut measured.stdout,
+                        Stream::Stderr => &mut measured.stderr,
+                    };
+                    to.extend(event::written(bytes));
+                }
                 Event::Usage {
                     user_ns,
                     system_ns,

@@ -32,6 +32,8 @@ pub struct Conditions {
     pub limit: Duration,
     /// Whether to leave out everything that takes time to measure.
     pub bare: bool,
+    /// Whether what a command writes is wanted.
+    pub keeps_output: bool,
 }
 
 /// This machine, ready for runs.
@@ -88,6 +90,7 @@ pub fn session(name: &str, subject: &Subject, class: Class, conditions: &Conditi
         nice: conditions.nice,
         bare: conditions.bare,
         command: Vec::new(),
+        keeps_output: conditions.keeps_output,
         class,
     };
     let mut jobs = Vec::new();

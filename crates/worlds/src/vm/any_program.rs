@@ -8,7 +8,7 @@ use super::closed::{self, Traced};
 use program::Error;
 use results::counted;
 use schedlab_runner::class::Class;
-use schedlab_runner::event::{Event, Limit, Stream};
+use schedlab_runner::event::{self, Event, Limit, Stream};
 use schedlab_runner::session::{Command, Job};
 use schedsim::Nanos;
 use schedsim::workload::Closed;
@@ -66,13 +66,6 @@ impl Ended {
         Err(Error::Internal(format!("the guest does not say how `{name}` ended")))
     }
 
-    /// The number that is the last line of its standard output.
-    pub fn printed_number(&self) -> Option<f64> {
-        let text = String::from_utf8_lossy(&self.stdout);
-        let number = text.lines().next_back()?.trim().parse::<f64>().ok();
-        number.filter(|number| number.is_finite())
-    }
-
     /// Why the run gives no numbers, if the program failed.
     pub fn failure(&self, name: &str) -> Option<String> {
         const ILLEGAL_INSTRUCTION: i32 = 4;
@@ -126,8 +119,7 @@ fn written(transcript: &Transcript, of: Stream) -> Vec<u8> {
         Event::Output { job: 0, stream, bytes } if *stream == of => Some(bytes),
         _ => None,
     });
-    // Each character is the number of a byte.
-    parts.flat_map(|part| part.chars().map(|byte| byte as u8)).collect()
+    parts.flat_map(|part| event::written(part)).collect()
 }
 
 /// The trace of the first job of a transcript, if no event was lost, with the metrics of the
@@ -218,20 +210,6 @@ mod tests {
             killed.failure("p").is_some_and(|why| why.contains("SIGILL") && why.contains("no AVX"))
         );
         assert_eq!(Ended::of(&transcript(vec![end(0)]), "p").unwrap().failure("p"), None);
-    }
-
-    #[test]
-    fn the_number_of_the_last_line_is_read_and_nothing_else() {
-        let printed = |text: &str| {
-            let part = Event::Output { job: 0, stream: Stream::Stdout, bytes: text.to_string() };
-            let end = Event::CommandEnd { job: 0, ns: 5, pid: 80, wait_status: 0 };
-            Ended::of(&transcript(vec![part, end]), "p").unwrap().printed_number()
-        };
-        assert_eq!(printed("of three files:\n 12.5 \n"), Some(12.5));
-        assert_eq!(printed("7"), Some(7.0));
-        for text in ["", "7\nrows\n", "7 KB/s\n", "7\n\n", "inf\n", "NaN\n"] {
-            assert_eq!(printed(text), None, "{text:?}");
-        }
     }
 
     #[test]
