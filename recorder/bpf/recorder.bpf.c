@@ -26,7 +26,7 @@ enum call_class {
 	CALL_IGNORED, CALL_DESCRIPTOR, CALL_CREATES, CALL_CREATES_PAIR, CALL_ACCEPTS, CALL_FUTEX,
 	CALL_EPOLL_CTL, CALL_EPOLL_WAIT, CALL_POLL, CALL_PPOLL, CALL_NANOSLEEP, CALL_CLOCK_NANOSLEEP,
 	CALL_TIMERFD_SETTIME, CALL_AFFINITY, CALL_POLICY, CALL_NICE, CALL_PLAIN, CALL_SOCKETPAIR,
-	CALL_CONNECTS,
+	CALL_CONNECTS, CALL_WAITS,
 };
 
 enum object_class {
@@ -182,374 +182,8 @@ u64 latest_object = 0;
 u64 generation = 0;
 u64 drawn = 0;
 
-static __always_inline struct here *here(void)
-{
-	u32 zero = 0;
-
-	return bpf_map_lookup_elem(&counters, &zero);
-}
-
-static __always_inline u8 context_of(const struct here *cpu)
-{
-	return !cpu ? 0 : cpu->hard ? 2 : cpu->soft ? 1 : 0;
-}
-
-static __always_inline int leave_hard(void)
-{
-	struct here *cpu = here();
-
-	if (cpu && cpu->hard)
-		cpu->hard--;
-	return 0;
-}
-
-static __always_inline int enter_hard(void)
-{
-	struct here *cpu = here();
-
-	if (cpu)
-		cpu->hard++;
-	return 0;
-}
-
-static __always_inline int set_soft(u32 soft)
-{
-	struct here *cpu = here();
-
-	if (cpu)
-		cpu->soft = soft;
-	return 0;
-}
-
-/* Exits stand first and are attached first, so that no entry is without its exit. */
-#define EXIT_OF(name) SEC("tp_btf/" #name) int name(void *arguments) { return leave_hard(); }
-#define ENTRY_OF(name) SEC("tp_btf/" #name) int name(void *arguments) { return enter_hard(); }
-
-EXIT_OF(irq_handler_exit)
-EXIT_OF(local_timer_exit)
-EXIT_OF(reschedule_exit)
-EXIT_OF(call_function_exit)
-EXIT_OF(call_function_single_exit)
-EXIT_OF(irq_work_exit)
-
-SEC("tp_btf/softirq_exit")
-int softirq_exit(void *arguments)
-{
-	return set_soft(0);
-}
-
-ENTRY_OF(irq_handler_entry)
-ENTRY_OF(local_timer_entry)
-ENTRY_OF(reschedule_entry)
-ENTRY_OF(call_function_entry)
-ENTRY_OF(call_function_single_entry)
-ENTRY_OF(irq_work_entry)
-
-SEC("tp_btf/softirq_entry")
-int softirq_entry(void *arguments)
-{
-	return set_soft(1);
-}
-
-/* An interrupt may come between, so all additions to counters are atomic. */
-static __always_inline void problem(enum unresolved which)
-{
-	struct here *cpu = here();
-
-	if (cpu)
-		__sync_fetch_and_add(&cpu->problem[which], 1);
-}
-
-static __always_inline struct call_state *place_of(u32 tid)
-{
-	u32 place = tid & last_place;
-
-	return bpf_map_lookup_elem(&traced, &place);
-}
-
-/* The state of a task, if it is traced. */
-static __always_inline struct call_state *state_of(u32 tid)
-{
-	struct call_state *state = place_of(tid);
-
-	return tid && state && state->tid == tid ? state : NULL;
-}
-
-static __always_inline struct call_state *trace(u32 tid)
-{
-	struct call_state *state = place_of(tid);
-	u32 before;
-
-	if (!tid || !state)
-		return NULL;
-	before = __sync_val_compare_and_swap(&state->tid, 0, tid);
-	if (before && before != tid) {
-		problem(TOO_MANY_TASKS);
-		return NULL;
-	}
-	state->number = 0;
-	return state;
-}
-
-static __always_inline void forget(u32 tid)
-{
-	struct call_state *state = state_of(tid);
-
-	if (state)
-		state->tid = 0;
-}
-
-static __noinline void lost(u32 tid)
-{
-	u64 one = 1, *count = bpf_map_lookup_elem(&lost_tasks, &tid);
-
-	if (count)
-		__sync_fetch_and_add(count, 1);
-	else
-		bpf_map_update_elem(&lost_tasks, &tid, &one, BPF_ANY);
-}
-
-static __always_inline void emit_at(struct here *cpu, u64 now, u8 kind, u32 tid, u64 a, u64 b,
-				    u64 c)
-{
-	struct event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
-
-	if (!event) {
-		if (cpu)
-			__sync_fetch_and_add(&cpu->lost[kind & (EVENT_KINDS - 1)], 1);
-		lost(tid);
-		return;
-	}
-	if (cpu)
-		__sync_fetch_and_add(&cpu->emitted[kind & (EVENT_KINDS - 1)], 1);
-	event->time = now;
-	event->cpu = bpf_get_smp_processor_id();
-	event->kind = kind;
-	event->context = context_of(cpu);
-	event->tid = tid;
-	event->word[0] = a;
-	event->word[1] = b;
-	event->word[2] = c;
-	if (drop_every && kind == EVENT_WAKING && __sync_fetch_and_add(&drawn, 1) % drop_every == 0)
-		bpf_ringbuf_discard(event, BPF_RB_NO_WAKEUP);
-	else
-		bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
-}
-
-static __always_inline void emit(u8 kind, u32 tid, u64 a, u64 b, u64 c)
-{
-	emit_at(here(), bpf_ktime_get_ns(), kind, tid, a, b, c);
-}
-
-static __always_inline u32 current_tid(void)
-{
-	return (u32)bpf_get_current_pid_tgid();
-}
-
-/* The number of an object. A new one is announced; `renew` forgets what was at its place. */
-static __always_inline u64 number_of(struct object_key *key, u64 inode, u64 peer, bool renew)
-{
-	u64 id, *known = renew ? NULL : bpf_map_lookup_elem(&objects, key);
-
-	if (known)
-		return *known;
-	id = __sync_fetch_and_add(&latest_object, 1) + 1;
-	bpf_map_update_elem(&objects, key, &id, BPF_ANY);
-	emit(EVENT_OBJECT, current_tid(), id, key->class | inode << 8, peer);
-	return id;
-}
-
-static __always_inline u32 anonymous_class(struct file *file)
-{
-	char name[8] = {};
-	const unsigned char *at = BPF_CORE_READ(file, f_path.dentry, d_name.name);
-
-	bpf_probe_read_kernel_str(name, sizeof(name), at);
-	if (name[0] != '[')
-		return CLASS_ANONYMOUS;
-	if (name[1] == 'e' && name[6] == 'f')
-		return CLASS_EVENTFD;
-	if (name[1] == 'e' && name[6] == 'p')
-		return CLASS_EPOLL;
-	if (name[1] == 't')
-		return CLASS_TIMERFD;
-	if (name[1] == 's')
-		return CLASS_SIGNALFD;
-	return name[1] == 'p' && name[2] == 'i' ? CLASS_PIDFD : CLASS_ANONYMOUS;
-}
-
-/* The type of a socket, where its object's peer has it. */
-static __always_inline u64 type_of(struct socket *socket)
-{
-	return (u64)(u8)BPF_CORE_READ(socket, type) << 56;
-}
-
-static __always_inline u64 unix_peer(struct sock *sk)
-{
-	struct unix_sock *from = (struct unix_sock *)sk;
-	struct sock *to = BPF_CORE_READ(from, peer);
-	struct socket *socket = to ? BPF_CORE_READ(to, sk_socket) : NULL;
-	struct file *file = socket ? BPF_CORE_READ(socket, file) : NULL;
-	struct object_key key = { .class = CLASS_UNIX_SOCKET };
-
-	if (!file)
-		return 0;
-	key.where = BPF_CORE_READ(file, f_inode, i_ino);
-	key.device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
-	return number_of(&key, key.where, type_of(socket), false);
-}
-
-static __always_inline void socket_key(struct file *file, struct object_key *key, u64 *peer,
-				       bool renew)
-{
-	struct socket *socket = BPF_CORE_READ(file, private_data);
-	struct sock *sk = BPF_CORE_READ(socket, sk);
-	u16 family = sk ? BPF_CORE_READ(sk, __sk_common.skc_family) : 0;
-
-	key->class = CLASS_SOCKET;
-	if (family == 1) {
-		key->class = CLASS_UNIX_SOCKET;
-		if (renew || !bpf_map_lookup_elem(&objects, key))
-			*peer = unix_peer(sk) | type_of(socket);
-	} else if (family == 2 || family == 10) {
-		key->class = CLASS_INTERNET_SOCKET;
-		*peer = (u64)BPF_CORE_READ(sk, __sk_common.skc_num) << 16 |
-			bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport)) | type_of(socket);
-	}
-}
-
-/* Not every header of types has it. */
-struct eventfd_ctx___here {
-	u64 count;
-	unsigned int flags;
-} __attribute__((preserve_access_index));
-
-/* Whether an event counter is a semaphore, and twice its count. */
-static __always_inline u64 counter_of(struct file *file)
-{
-	struct eventfd_ctx___here *counter = BPF_CORE_READ(file, private_data);
-
-	return (BPF_CORE_READ(counter, flags) & 1) | BPF_CORE_READ(counter, count) << 1;
-}
-
-/* The object of an open file, in full. */
-static __always_inline u64 object_of(struct file *file, struct inode *inode, u64 number, u32 renew)
-{
-	struct object_key key = { .where = number };
-	u32 type = BPF_CORE_READ(inode, i_mode) & 0170000;
-	u32 magic = BPF_CORE_READ(inode, i_sb, s_magic);
-	u64 peer = 0;
-
-	key.device = BPF_CORE_READ(inode, i_sb, s_dev);
-	if (magic == ANON_INODE_MAGIC) {
-		/* One inode serves them all: the open file is the object. */
-		key.where = (u64)file;
-		key.class = anonymous_class(file);
-		if (key.class == CLASS_EVENTFD)
-			peer = counter_of(file);
-	} else if (magic == PIDFS_MAGIC) {
-		key.class = CLASS_PIDFD;
-	} else if (type == 0140000) {
-		socket_key(file, &key, &peer, renew);
-	} else if (type == 0010000) {
-		key.class = CLASS_PIPE;
-	} else {
-		key.class = type == 0020000 || type == 0060000 ? CLASS_DEVICE : CLASS_FILE;
-		if (key.class == CLASS_FILE)
-			peer = key.device;
-		else if (type == 0060000)
-			peer = DISK | BPF_CORE_READ(inode, i_rdev);
-		renew = 0;
-	}
-	if (renew)
-		__sync_fetch_and_add(&generation, 1);
-	return number_of(&key, number, peer, renew);
-}
-
-extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;
-
-/*
- * The file of a descriptor, its inode and that one's number. Since Linux 6.2 a load from an address
- * is an instruction; before, it is a call of a helper.
- */
-static __always_inline struct file *open_file(struct fdtable *table, u32 fd, struct inode **inode,
-					      u64 *number)
-{
-	const void *at = (const void *)((u64)table->fd + fd * 8ULL);
-	struct file *file = NULL;
-
-	if (bpf_ksym_exists(bpf_rdonly_cast)) {
-		/* A structure of one pointer. */
-		struct hlist_head *slot =
-			bpf_rdonly_cast(at, bpf_core_type_id_kernel(struct hlist_head));
-
-		file = bpf_rdonly_cast(slot->first, bpf_core_type_id_kernel(struct file));
-		if (!file)
-			return NULL;
-		*inode = file->f_inode;
-		*number = (*inode)->i_ino;
-		return file;
-	}
-	bpf_probe_read_kernel(&file, sizeof(file), at);
-	if (!file)
-		return NULL;
-	*inode = BPF_CORE_READ(file, f_inode);
-	*number = BPF_CORE_READ(*inode, i_ino);
-	return file;
-}
-
-static __noinline u64 resolve(u32 fd, u32 renew)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct fdtable *table = task->files->fdt;
-	struct file *file = NULL;
-	struct resolved *known;
-	struct inode *inode;
-	u64 object, number, now = generation;
-	u32 place;
-
-	if (fd >= table->max_fds)
-		return 0;
-	file = open_file(table, fd, &inode, &number);
-	if (!file)
-		return 0;
-	/* Slabs align files to 64 bytes and more. */
-	place = ((u64)file >> 6 ^ (u64)file >> 15) & (RESOLVED - 1);
-	known = bpf_map_lookup_elem(&resolved_files, &place);
-	if (!known)
-		return object_of(file, inode, number, renew);
-	if (!renew && known->file == (u64)file && known->inode == (u64)inode &&
-	    known->number == number && known->generation == now)
-		return known->object;
-	object = object_of(file, inode, number, renew);
-	known->file = (u64)file;
-	known->inode = (u64)inode;
-	known->number = number;
-	known->generation = now;
-	known->object = object;
-	return object;
-}
-
-/* A socket has got its ports: it is announced again, with the same number. */
-static __noinline int connects(u32 fd, u64 object)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct fdtable *table = task->files->fdt;
-	struct object_key key = {};
-	struct file *file = NULL;
-	u64 peer = 0;
-
-	if (!object || fd >= table->max_fds)
-		return 0;
-	bpf_probe_read_kernel(&file, sizeof(file), (const void *)((u64)table->fd + fd * 8ULL));
-	if (!file || (BPF_CORE_READ(file, f_inode, i_mode) & 0170000) != 0140000)
-		return 0;
-	socket_key(file, &key, &peer, false);
-	if (key.class == CLASS_INTERNET_SOCKET)
-		emit(EVENT_OBJECT, current_tid(), object,
-		     key.class | (u64)BPF_CORE_READ(file, f_inode, i_ino) << 8, peer);
-	return 0;
-}
+#include "events.bpf.h"
+#include "objects.bpf.h"
 
 static __always_inline u64 descriptor(u64 fd)
 {
@@ -571,6 +205,16 @@ static __always_inline u64 futex_with(u64 address, u64 peer)
 static __always_inline u64 futex(u64 address)
 {
 	return futex_with(address, 0);
+}
+
+/* One that processes share has no process. They have it at one address if they were forked. */
+static __always_inline u64 futex_of(u64 address, bool private)
+{
+	struct object_key key = { .where = address, .class = CLASS_FUTEX };
+
+	if (!private)
+		return number_of(&key, 0, 0, false);
+	return futex(address);
 }
 
 static __always_inline u64 read_time(u64 address, bool *there)
@@ -646,12 +290,14 @@ static __always_inline void polls(u32 tid, u64 address, u64 count)
 static __always_inline void futex_begins(struct call_state *state, u32 tid, struct pt_regs *regs)
 {
 	u32 op = ARGUMENT(2) & 0x7f;
+	bool private = ARGUMENT(2) & 0x80;
 
 	state->op = op;
-	state->object = futex(ARGUMENT(1));
+	state->object = futex_of(ARGUMENT(1), private);
 	/* FUTEX_REQUEUE, CMP_REQUEUE, WAKE_OP and the two with priority inheritance */
 	if (op == 3 || op == 4 || op == 5 || op == 11 || op == 12)
-		emit(EVENT_MEMBER, tid, state->object, futex(ARGUMENT(5)), 16ULL << 32);
+		emit(EVENT_MEMBER, tid, state->object, futex_of(ARGUMENT(5), private),
+		     16ULL << 32);
 	if (op == 0)
 		sleeps_until(tid, state->object, ARGUMENT(4), false);
 	else if (op == 9 || op == 6 || op == 11 || op == 13)
@@ -764,6 +410,10 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 	case CALL_SOCKETPAIR:
 		state->argument[0] = ARGUMENT(4);
 		break;
+	case CALL_WAITS:
+		/* For any child. */
+		state->op = (int)first == -1;
+		break;
 	case CALL_NICE:
 		state->argument[0] = state->argument[1];
 		state->argument[1] = ARGUMENT(3);
@@ -853,214 +503,5 @@ int BPF_PROG(call_ends, struct pt_regs *regs, long result)
 	return 0;
 }
 
-/* What the task that runs is about: the lock before the word on which the lock waits. */
-static __always_inline u64 about(const struct call_state *state)
-{
-	return !state ? 0 : state->library ? state->library_object :
-	       state->number ? state->object : 0;
-}
-
-static __always_inline u64 named(struct task_struct *task, u64 cpu)
-{
-	return (u32)task->pid | cpu << 32 | (u64)(u16)task->prio << 48;
-}
-
-/* A waking names its target CPU: where the task is now. */
-static __always_inline u64 task_cpu(struct task_struct *task)
-{
-	return task->thread_info.cpu;
-}
-
-static __always_inline void name(struct task_struct *task, const char *comm)
-{
-	u64 word[2] = {};
-
-	bpf_probe_read_kernel_str(word, sizeof(word), comm);
-	emit(EVENT_TASK, task->pid, word[0], word[1], (u32)task->tgid);
-}
-
-SEC("tp_btf/sched_switch")
-int BPF_PROG(switched, bool preempt, struct task_struct *prev, struct task_struct *next,
-	     unsigned int prev_state)
-{
-	u32 tid = prev->pid, ends = prev->exit_state;
-	struct call_state *state = state_of(tid);
-	u64 left = preempt || !prev_state ? 0 : (prev_state | ends) & 0xb0 ? 2 : 1;
-	u64 prev_prio = (u16)prev->prio, next_prio = (u16)next->prio;
-
-	if (state && left)
-		state->waited = 1;
-	emit(EVENT_SWITCH, tid, left | prev_prio << 32 | next_prio << 48,
-	     (u32)next->pid | (u64)prev->tgid << 32,
-	     about(state));
-	return 0;
-}
-
-SEC("tp_btf/sched_waking")
-int BPF_PROG(waking, struct task_struct *task)
-{
-	u32 tid = current_tid();
-	struct here *cpu = here();
-	struct call_state *state = context_of(cpu) ? NULL : state_of(tid);
-	u16 number = !state ? 0 : state->library ? futex_call + 1 : state->number;
-
-	emit_at(cpu, bpf_ktime_get_ns(), EVENT_WAKING, tid, named(task, task_cpu(task)),
-		number, about(state));
-	return 0;
-}
-
-SEC("tp_btf/sched_wakeup")
-int BPF_PROG(wakeup, struct task_struct *task)
-{
-	if (shed >= NO_WAKEUPS)
-		return 0;
-	emit(EVENT_WAKEUP, current_tid(), named(task, task_cpu(task)), 0, 0);
-	return 0;
-}
-
-SEC("tp_btf/sched_wakeup_new")
-int BPF_PROG(wakeup_new, struct task_struct *task)
-{
-	emit(EVENT_WAKEUP_NEW, current_tid(), named(task, task_cpu(task)), 0, 0);
-	return 0;
-}
-
-SEC("tp_btf/sched_process_fork")
-int BPF_PROG(forked, struct task_struct *parent, struct task_struct *child)
-{
-	u32 from = parent->pid, to = child->pid;
-
-	/* A place may still have the number's last task, if its end was missed. */
-	forget(to);
-	if (state_of(from))
-		trace(to);
-	emit(EVENT_FORK, current_tid(), from | (u64)to << 32, (u32)child->tgid, 0);
-	name(child, (const char *)child->comm);
-	return 0;
-}
-
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(executed, struct task_struct *task, int old)
-{
-	u32 tid = task->pid, before = old;
-
-	if (tid != before && state_of(before)) {
-		trace(tid);
-		forget(before);
-	}
-	emit(EVENT_EXEC, current_tid(), tid | (u64)before << 32, 0, 0);
-	return 0;
-}
-
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(exited, struct task_struct *task)
-{
-	forget(task->pid);
-	emit(EVENT_EXIT, current_tid(), named(task, 0), 0, 0);
-	return 0;
-}
-
-SEC("tp_btf/sched_migrate_task")
-int BPF_PROG(migrated, struct task_struct *task, int to)
-{
-	if (shed >= NO_WAKEUPS)
-		return 0;
-	emit(EVENT_MIGRATE, current_tid(), named(task, 0), task_cpu(task) | (u64)(u32)to << 32, 0);
-	return 0;
-}
-
-SEC("tp_btf/task_rename")
-int BPF_PROG(renamed, struct task_struct *task, const char *comm)
-{
-	name(task, comm);
-	return 0;
-}
-
-static __always_inline u32 user_word(u64 address)
-{
-	u32 word = 0;
-
-	if (bpf_probe_read_user(&word, sizeof(word), (void *)address))
-		problem(FAULT);
-	return word;
-}
-
-/* Whether a mutex that its owner may lock again is locked more than once. */
-static __always_inline bool is_locked_again(u64 mutex)
-{
-	return (user_word(mutex + 16) & KINDS) == RECURSIVE && user_word(mutex + 4) > 1;
-}
-
-static __always_inline u64 mutex(u64 address)
-{
-	return futex_with(address, user_word(address + 16) & INHERITS ? 2 : 0);
-}
-
-/*
- * A call of a library of locks: without a system call if nothing has to wait. The layouts are
- * glibc's: of a mutex the lock, the count at 4, the kind at 16; of a barrier the tasks at 8.
- */
-SEC("uprobe")
-int library_begins(struct pt_regs *regs)
-{
-	u32 tid = current_tid();
-	struct call_state *state = state_of(tid);
-	u64 address = PT_REGS_PARM1(regs);
-	u16 op = bpf_get_attach_cookie(regs);
-
-	if (!state || empty_calls || shed >= NO_CALLS)
-		return 0;
-	/* One that did not return was left by a jump or a cancellation. */
-	state->library = 0;
-	if (op == LIBRARY_UNLOCK && is_locked_again(address))
-		return 0;
-	if (op == LIBRARY_LOCK || op == LIBRARY_UNLOCK)
-		state->library_object = mutex(address);
-	else if (op == LIBRARY_ARRIVE)
-		state->library_object = futex_with(address, user_word(address + 8));
-	else
-		state->library_object = futex(address);
-	if (op == LIBRARY_WAIT)
-		emit(EVENT_MEMBER, tid, state->library_object, mutex(PT_REGS_PARM2(regs)),
-		     16ULL << 32);
-	state->library_address = address;
-	state->waited = 0;
-	state->library_entered = bpf_ktime_get_ns();
-	state->library = op;
-	return 0;
-}
-
-SEC("uretprobe")
-int library_ends(struct pt_regs *regs)
-{
-	u32 tid = current_tid();
-	struct call_state *state = state_of(tid);
-	u64 now, cookie = bpf_get_attach_cookie(regs), op = cookie & 0xffff;
-	int result = PT_REGS_RC(regs);
-
-	if (!state || state->library != op)
-		return 0;
-	state->library = 0;
-	if (shed >= WAITING_CALLS && !state->waited)
-		return problem(SHED_CALLS), 0;
-	if (result && cookie & MAY_FAIL) {
-		if (op != LIBRARY_WAIT)
-			return 0;
-		op = 9; /* FUTEX_WAIT_BITSET: it slept, and none woke it */
-	}
-	if (op == LIBRARY_LOCK && is_locked_again(state->library_address))
-		return 0;
-	now = bpf_ktime_get_ns();
-	emit_at(here(), now, EVENT_CALL, tid, state->library_object, -(long)result,
-		(futex_call & 0x3ff) | op << 10 | (now - state->library_entered) << 20);
-	return 0;
-}
-
-/* Its requests are no calls: what they do is not recorded, and counted. */
-SEC("tp_btf/io_uring_submit_req")
-int io_uring_submit_req(void *arguments)
-{
-	if (state_of(current_tid()))
-		problem(IO_URING);
-	return 0;
-}
+#include "scheduling.bpf.h"
+#include "locks.bpf.h"

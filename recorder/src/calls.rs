@@ -12,6 +12,7 @@ const ACCEPTS: u8 = 4;
 const PLAIN: u8 = 16;
 const SOCKETPAIR: u8 = 17;
 const CONNECTS: u8 = 18;
+const WAITS: u8 = 19;
 
 /// Calls of every architecture: those that may block, create, close or duplicate descriptors, and
 /// those that change a task's settings.
@@ -72,7 +73,7 @@ const EVERYWHERE: &[(c_long, u8)] = &[
     (SYS_sched_setattr, PLAIN),
     (SYS_sched_yield, PLAIN),
     (SYS_pselect6, PLAIN),
-    (SYS_wait4, PLAIN),
+    (SYS_wait4, WAITS),
     (SYS_waitid, PLAIN),
     (SYS_rt_sigtimedwait, PLAIN),
     (SYS_rt_sigsuspend, PLAIN),

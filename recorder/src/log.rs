@@ -1,7 +1,7 @@
 //! Events on their way into the file: in order, and counted.
 
 use crate::ring::Ring;
-use recording::{Counts, Event, What, Writer};
+use recording::{Counts, Event, RECORDER, What, Writer};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -65,7 +65,9 @@ impl Log {
 
     /// The event without a name, if names are hidden. Tasks of one name still have one name.
     fn named(&mut self, mut event: Event) -> Event {
-        if let (Some(hidden), What::Task { comm, .. }) = (&mut self.hidden, &mut event.what) {
+        if let (Some(hidden), What::Task { comm, .. }) = (&mut self.hidden, &mut event.what)
+            && !comm.starts_with(RECORDER.as_bytes())
+        {
             let next = hidden.len() + 1;
             let number = *hidden.entry(*comm).or_insert(next);
             *comm = [0; 16];

@@ -46,6 +46,7 @@ use schedsim::Nanos;
 use schedsim::trace::{Observer, TaskInfo, Trace};
 use schedsim::workload::Shared;
 
+pub use ::recording::RECORDER;
 pub use error::{Error, Place, Problem};
 pub use report::{CpuReport, EventCounts, Format, Report, WakeContexts};
 
@@ -86,8 +87,48 @@ pub struct Recording {
     pub objects: Shared,
     /// The names of the objects of its calls, by the number in [`CallKind::Within`](schedsim::trace::CallKind::Within).
     pub object_names: BTreeMap<u32, String>,
+    /// What the recorder measured about itself and the machine.
+    pub measurements: Vec<Measurement>,
     /// Numbers of read, skipped and lost events, and warnings.
     pub report: Report,
+}
+
+/// A number that the recorder measured beside the recording.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Measurement {
+    /// What.
+    pub of: Measured,
+    /// The median of the samples.
+    pub median: f64,
+    /// Of calls the quartiles, of ratios the smallest and the largest pair, of calibrations the ends
+    /// of the middle 90 %; `None` where the recording does not have them.
+    pub range: Option<(f64, f64)>,
+    /// The number of samples.
+    pub samples: u64,
+}
+
+/// What the recorder measured.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Measured {
+    /// Nanoseconds that recording takes for each call.
+    Call,
+    /// The same for each call of a lock.
+    Lock,
+    /// Elapsed time, recorded ÷ not recorded.
+    Time,
+    /// CPU time, recorded ÷ not recorded.
+    CpuTime,
+    /// CPU time of the recorder ÷ that of the command.
+    OwnCpuTime,
+    /// Nanoseconds that an operation of the scheduler takes.
+    Calibrated {
+        /// Its name.
+        operation: String,
+        /// `cpu` or `wall`.
+        clock: String,
+        /// Whether it was recorded meanwhile.
+        recorded: bool,
+    },
 }
 
 /// Reads the recording at `path` and passes its events to `observers`.

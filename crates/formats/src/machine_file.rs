@@ -161,6 +161,7 @@ impl MachineFile {
             migration_cost: self.migration_cost.unwrap_or(flat.migration_cost),
             idle_exit: self.idle_exit.unwrap_or(flat.idle_exit),
             wake_cost: self.wake_cost.unwrap_or(flat.wake_cost),
+            latency: flat.latency.clone().beside(self.idle_exit, self.wake_cost),
             topology: Some(self.topology.clone()),
             ..flat.clone()
         }

@@ -13,6 +13,8 @@ pub enum Name {
     Send,
     /// `recvfrom`, `recvmsg`.
     Receive,
+    Close,
+    Connect,
     Poll,
     Ppoll,
     /// `epoll_wait`, `epoll_pwait`.
@@ -26,6 +28,8 @@ pub enum Name {
     FileSystem,
     Nanosleep,
     ClockNanosleep,
+    /// `rt_sigtimedwait`: its result is the signal.
+    SignalWait,
     TimerfdSettime,
     Yield,
     /// `wait4`: its result is the task that ended.
@@ -34,19 +38,22 @@ pub enum Name {
 }
 
 use Name::{
-    Accept, ClockNanosleep, EpollCtl, EpollWait, FileSystem, Futex, Nanosleep, Poll, Ppoll, Read,
-    ReadAt, Receive, Send, TimerfdSettime, Wait4, Waitid, Write, Yield,
+    Accept, ClockNanosleep, Close, Connect, EpollCtl, EpollWait, FileSystem, Futex, Nanosleep,
+    Poll, Ppoll, Read, ReadAt, Receive, Send, SignalWait, TimerfdSettime, Wait4, Waitid, Write,
+    Yield,
 };
 
-pub const X86_64: [(u16, Name); 32] = [
+pub const X86_64: [(u16, Name); 35] = [
     (0, Read),
     (1, Write),
+    (3, Close),
     (7, Poll),
     (17, ReadAt),
     (19, Read),
     (20, Write),
     (24, Yield),
     (35, Nanosleep),
+    (42, Connect),
     (43, Accept),
     (44, Send),
     (45, Receive),
@@ -58,6 +65,7 @@ pub const X86_64: [(u16, Name); 32] = [
     (83, FileSystem),
     (84, FileSystem),
     (87, FileSystem),
+    (128, SignalWait),
     (162, FileSystem),
     (202, Futex),
     (230, ClockNanosleep),
@@ -74,12 +82,13 @@ pub const X86_64: [(u16, Name); 32] = [
 ];
 
 /// Of arm64, riscv64 and other architectures with the generic table.
-const GENERIC: [(u16, Name); 26] = [
+const GENERIC: [(u16, Name); 29] = [
     (21, EpollCtl),
     (22, EpollWait),
     (34, FileSystem),
     (35, FileSystem),
     (45, FileSystem),
+    (57, Close),
     (63, Read),
     (64, Write),
     (65, Read),
@@ -93,7 +102,9 @@ const GENERIC: [(u16, Name); 26] = [
     (101, Nanosleep),
     (115, ClockNanosleep),
     (124, Yield),
+    (137, SignalWait),
     (202, Accept),
+    (203, Connect),
     (206, Send),
     (207, Receive),
     (211, Send),

@@ -278,6 +278,8 @@ pub enum Phase {
     Io(IoPhase),
     /// Waits until an object of a set has data, then handles each that has.
     Serve(ServePhase),
+    /// Serves a set until all that is written for its objects is done, see [`EventLoopPhase`].
+    EventLoop(EventLoopPhase),
     /// Waits until an object of a set has data, and takes nothing: `poll(2)` with the set's sources.
     Poll(String),
     /// Creates the next task of that name.
@@ -364,8 +366,23 @@ pub struct ServePhase {
     /// The set, which has a table.
     pub epoll: String,
     /// For each source of the set, in its order, the phases that handle it. It is returned again as
-    /// long as data is left in it.
+    /// long as data is left in it. If absent, the task only waits, and what follows handles them.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub handle: Vec<Vec<Phase>>,
+}
+
+/// An event loop whose handlers do something else each time. The task waits until an object of a set
+/// has data and handles each that has, again and again. It hears no more of an object of which all
+/// rounds are done, and continues when all rounds of all objects are.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct EventLoopPhase {
+    /// The set, which has a table. No other task waits for it.
+    pub epoll: String,
+    /// For each source of the set, in its order, its rounds: the phases that handle it the first
+    /// time, those that handle it the second time, and so on.
+    pub handle: Vec<Vec<Vec<Phase>>>,
 }
 
 /// Phases that are repeated.
@@ -535,11 +552,19 @@ pub struct DeviceOptions {
     #[serde(deserialize_with = "admitted::<_, Channels, _>")]
     #[cfg_attr(feature = "schema", schemars(with = "Channels"))]
     pub channels: u16,
+    /// The CPU on which its interrupts arrive, modulo the CPUs there are; by default the one on
+    /// which the waiting task ran.
+    #[serde(
+        deserialize_with = "admitted_if_given::<_, CpuNumber, _>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<CpuNumber>"))]
+    pub interrupts: Option<u16>,
 }
 
 impl Default for DeviceOptions {
     fn default() -> DeviceOptions {
-        DeviceOptions { channels: 1 }
+        DeviceOptions { channels: 1, interrupts: None }
     }
 }
 

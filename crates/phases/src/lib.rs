@@ -11,9 +11,9 @@ mod time;
 
 pub use closed::{
     BarrierOptions, CgroupOptions, Closed, DeviceOptions, EpollOptions, EpollSource,
-    EventfdOptions, IoOperation, IoPhase, LoopPhase, MutexOptions, Phase, PipeOptions, Place,
-    ReservationOptions, SchedulingPolicy, ServePhase, SocketKind, SocketOptions, Tasks, TimerMode,
-    TimerPhase,
+    EventLoopPhase, EventfdOptions, IoOperation, IoPhase, LoopPhase, MutexOptions, Phase,
+    PipeOptions, Place, ReservationOptions, SchedulingPolicy, ServePhase, SocketKind,
+    SocketOptions, Tasks, TimerMode, TimerPhase,
 };
 pub use invalid::Invalid;
 pub use time::{DurationError, Nanos, Time};

@@ -58,8 +58,8 @@ pub enum What {
     /// semaphore and twice its count, of a simulated device the number of requests that it serves
     /// at a time, of a file or a disk what [`storage`] says; 0 is unknown.
     Object { id: u64, class: Class, inode: u64, peer: u64 },
-    /// A system call ends: its object, result, number, operation (of `futex` and `epoll_ctl`; of
-    /// `clock_nanosleep` 1 if its time is absolute, of `epoll_wait` the most that it
+    /// A system call ends: its object, result, number, operation (of `futex` and `epoll_ctl`; of `wait4` as in
+    /// [`wait`]; of `clock_nanosleep` 1 if its time is absolute, of `epoll_wait` the most that it
     /// returns, at most 1,023, of a simulated `write` to an event counter what it adds) and duration in nanoseconds (44 bits).
     Call { object: u64, result: i64, number: u16, op: u16, duration: u64 },
     /// What belongs to the call that begins: an entry of `poll` (`op` 0), of `epoll_ctl` (its
@@ -122,6 +122,12 @@ pub mod socket {
     pub const DATAGRAM: u64 = 2;
     /// `SOCK_SEQPACKET`.
     pub const SEQPACKET: u64 = 5;
+}
+
+/// Operations of `wait4`.
+pub mod wait {
+    /// It waits for any child. Older recorders do not say it.
+    pub const ANY: u16 = 1;
 }
 
 /// Operations of calls that read.

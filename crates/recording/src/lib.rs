@@ -36,13 +36,16 @@ mod reader;
 mod writer;
 
 pub use conditions::{Calibration, Cgroup, Conditions, Descriptor, Frequency};
-pub use event::{Class, Event, What, lock, member, read, socket, storage};
+pub use event::{Class, Event, What, lock, member, read, socket, storage, wait};
 pub use machine::{Counts, End, LightRun, Machine, Overhead, Ratio};
 pub use reader::{Damage, Outcome, Reader};
 pub use writer::Writer;
 
 /// The first bytes of a file.
 pub const MAGIC: [u8; 8] = *b"SCHEDREC";
+
+/// The name of the recorder's own tasks in every recording, also where names are hidden.
+pub const RECORDER: &str = "schedlab-record";
 
 /// The version that is written and read.
 pub const VERSION: u32 = 1;

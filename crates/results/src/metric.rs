@@ -137,6 +137,13 @@ metrics! {
     lost_events: "count", Lower, "Events that the recording lost.";
     explained_wakeups: "1", Higher, "Share of wake-ups of which the replay has the cause.";
     token_wakeups: "1", Lower, "Share of wake-ups that are replayed as tokens.";
+    recorded_call_ns: "ns", Lower, "Time that recording takes for each call.";
+    recorded_lock_ns: "ns", Lower, "Time that recording takes for each call of a lock.";
+    recorded_time_ratio: "1", Lower, "Elapsed time of the command recorded over not recorded.";
+    recorded_cpu_time_ratio: "1", Lower, "CPU time of the command recorded over not recorded.";
+    recorder_cpu_time_ratio: "1", Lower,
+        "CPU time of the recorder over that of the command without it.";
+    calibrated_ns: "ns", Neither, "Median time of an operation of the scheduler, calibrated.";
     object_sleeps: "count", Neither, "Sleeps of tasks in calls about the object.";
     object_slept_ns: "ns", Neither, "How long tasks slept in calls about the object.";
     critical_path_ns: "ns", Neither, "How long the task does this on the critical path.";

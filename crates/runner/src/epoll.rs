@@ -20,6 +20,22 @@ pub fn open(descriptors: impl Iterator<Item = i32>) -> Result<i32, String> {
     }
 }
 
+/// Watches objects of a set, or does not; each is given by its place and descriptor. One that comes
+/// back with data is ready at once. `None` if the kernel refuses.
+pub fn watch(
+    epoll: i32,
+    mut objects: impl Iterator<Item = (usize, i32)>,
+    is_watched: bool,
+) -> Option<()> {
+    let events = if is_watched { libc::EPOLLIN as u32 } else { 0 };
+    let is_changed = |(place, descriptor): (usize, i32)| {
+        let mut event = libc::epoll_event { events, u64: place as u64 };
+        // SAFETY: the kernel only reads the event.
+        unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_MOD, descriptor, &raw mut event) == 0 }
+    };
+    objects.all(is_changed).then_some(())
+}
+
 /// Waits until one of these descriptors has data; `false` if the kernel refuses.
 pub fn poll(descriptors: &[i32]) -> bool {
     let entry = |&fd: &i32| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };

@@ -165,6 +165,12 @@ pub enum Event {
         /// Whether it ended before the runner ended it, after the last job.
         early: bool,
     },
+    /// What the kernel says of sched_ext: once the guest's scheduler is ready, and after the last
+    /// job.
+    SchedExt {
+        /// Its files.
+        now: SchedExt,
+    },
     /// The runner cannot continue.
     Failed {
         /// The reason, and what to do.
@@ -180,6 +186,22 @@ pub enum Event {
 /// The bytes of a part of what a command wrote: each character is the number of a byte.
 pub fn written(part: &str) -> impl Iterator<Item = u8> {
     part.chars().map(|byte| byte as u8)
+}
+
+/// What the kernel says of sched_ext; empty where it says nothing.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct SchedExt {
+    /// `/sys/kernel/sched_ext/state`.
+    pub state: String,
+    /// `/sys/kernel/sched_ext/root/ops`: the name of the scheduler.
+    pub ops: String,
+}
+
+impl SchedExt {
+    /// Whether a scheduler is at work.
+    pub fn is_enabled(&self) -> bool {
+        self.state == "enabled" && !self.ops.is_empty()
+    }
 }
 
 /// An output of a command.

@@ -12,6 +12,7 @@ mod clock;
 mod command;
 mod device_file;
 mod epoll;
+mod event_loop;
 mod failure;
 mod guard;
 mod guest;
@@ -23,6 +24,7 @@ mod machine;
 mod outcome;
 mod pipe;
 mod program;
+mod sched_ext;
 mod service;
 mod shared;
 mod stage;
@@ -100,8 +102,11 @@ fn session(file: &str, report: &dyn Fn(&Event)) -> Result<(), String> {
         attributes::become_experimenter();
     }
     let mut services = Service::start_all(&session.services)?;
+    if !session.scheduler.is_empty() {
+        services.push(Service::foreign(services.len(), &session.scheduler)?);
+    }
     std::thread::sleep(Duration::from_millis(session.settle_ms));
-    services.iter_mut().try_for_each(Service::expect_ready)?;
+    services.iter_mut().try_for_each(|service| service.expect_ready(report))?;
     report(&Event::Settled { ns: clock::now() });
     if session.domains {
         report(&Event::Domains { cpus: machine::domains() });

@@ -3,8 +3,8 @@
 use crate::kind::Kind;
 use crate::sync::Heir;
 use phases::{
-    Closed, EpollSource, EventfdOptions, IoOperation, LoopPhase, MutexOptions, Phase,
-    SchedulingPolicy, ServePhase, SocketKind, Tasks, TimerMode,
+    Closed, EpollSource, EventLoopPhase, EventfdOptions, IoOperation, LoopPhase, MutexOptions,
+    Phase, SchedulingPolicy, ServePhase, SocketKind, Tasks, TimerMode,
 };
 use schedlab_runner::class::Class;
 use std::collections::BTreeMap;
@@ -111,6 +111,17 @@ pub struct Serve {
     pub handlers: Vec<usize>,
     /// The op behind all handlers.
     pub after: usize,
+    /// Whether handlers differ from round to round.
+    pub rounds: Option<Rounds>,
+}
+
+/// Handlers of an event loop: each continues where it ended, until it is at its end.
+#[derive(Clone, Debug)]
+pub struct Rounds {
+    /// The wait, to which the last handler of a round leads back.
+    pub begin: usize,
+    /// For each object, the op behind its handler.
+    pub ends: Vec<usize>,
 }
 
 /// Where the state of a timer is.
@@ -411,15 +422,44 @@ impl<'a> Names<'a> {
         depth: usize,
     ) -> Result<(), String> {
         let (serve, epoll) = (self.serves.len(), self.epolls.number(&phase.epoll));
-        self.serves.push(Serve { epoll, handlers: Vec::new(), after: 0 });
-        layout.ops.extend([Op::Serve(serve), Op::Handle(serve)]);
+        self.serves.push(Serve { epoll, handlers: Vec::new(), after: 0, rounds: None });
+        layout.ops.push(Op::Serve(serve));
+        if !phase.handle.is_empty() {
+            layout.ops.push(Op::Handle(serve));
+        }
         let mut handlers = Vec::new();
         for phases in &phase.handle {
             handlers.push(layout.ops.len());
             self.append(layout, phases, depth)?;
             layout.ops.push(Op::Handle(serve));
         }
-        self.serves[serve] = Serve { epoll, handlers, after: layout.ops.len() };
+        self.serves[serve] = Serve { epoll, handlers, after: layout.ops.len(), rounds: None };
+        Ok(())
+    }
+
+    /// A wait, and behind it for each object its rounds, each of which continues with the next
+    /// object.
+    fn event_loop(
+        &mut self,
+        layout: &mut Layout,
+        phase: &EventLoopPhase,
+        depth: usize,
+    ) -> Result<(), String> {
+        let (serve, epoll) = (self.serves.len(), self.epolls.number(&phase.epoll));
+        self.serves.push(Serve { epoll, handlers: Vec::new(), after: 0, rounds: None });
+        let begin = layout.ops.len();
+        layout.ops.extend([Op::Serve(serve), Op::Handle(serve)]);
+        let (mut handlers, mut ends) = (Vec::new(), Vec::new());
+        for rounds in &phase.handle {
+            handlers.push(layout.ops.len());
+            for phases in rounds {
+                self.append(layout, phases, depth)?;
+                layout.ops.push(Op::Handle(serve));
+            }
+            ends.push(layout.ops.len());
+        }
+        let rounds = Some(Rounds { begin, ends });
+        self.serves[serve] = Serve { epoll, handlers, after: layout.ops.len(), rounds };
         Ok(())
     }
 
@@ -543,6 +583,10 @@ impl<'a> Names<'a> {
                     self.serve(layout, phase, depth)?;
                     continue;
                 }
+                Phase::EventLoop(phase) => {
+                    self.event_loop(layout, phase, depth)?;
+                    continue;
+                }
                 Phase::Poll(epoll) => Op::Poll(self.epolls.number(epoll)),
                 Phase::SleepUntil(after) => Op::SleepUntil(after.0),
                 Phase::Io(io) => Op::Io {
@@ -594,6 +638,9 @@ fn mentions(phases: &[Phase], barrier: &str) -> bool {
         Phase::Barrier(name) => name == barrier,
         Phase::Loop(looped) => mentions(&looped.phases, barrier),
         Phase::Serve(serve) => serve.handle.iter().any(|phases| mentions(phases, barrier)),
+        Phase::EventLoop(event_loop) => {
+            event_loop.handle.iter().flatten().any(|phases| mentions(phases, barrier))
+        }
         _ => false,
     })
 }

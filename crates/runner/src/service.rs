@@ -1,8 +1,10 @@
-//! Programs that run beside the jobs, such as a scheduler in user space.
+//! Programs that run beside the jobs, such as a scheduler in user space: one of ours, which says that
+//! it is ready, or any of sched_ext, of which the kernel says so.
 //!
 //! Their output is kept in a file and reported at the end, so they disturb no measurement and never
 //! wait for a reader.
 
+use crate::sched_ext;
 use schedlab_runner::event::Event;
 use std::fs::File;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -13,11 +15,15 @@ pub struct Service {
     number: usize,
     child: Child,
     output: String,
+    /// Whether it knows nothing of this runner.
+    is_foreign: bool,
 }
 
 /// How often to check whether it is ready or has ended, and the time limit for that.
 const LOOK: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How much of what it wrote is reported: the end.
+const REPORTED: usize = 64 << 10;
 
 impl Service {
     /// Starts all of `commands`.
@@ -30,26 +36,35 @@ impl Service {
     }
 
     fn start(number: usize, command: &[String]) -> Result<Service, String> {
-        let (program, arguments) = command.split_first().ok_or("a service has no name")?;
         let output = std::env::temp_dir()
             .join(format!("schedlab-{}-service-{number}", std::process::id()))
             .to_string_lossy()
             .into_owned();
         let file = File::create(&output).map_err(|error| format!("{output}: {error}"))?;
-        let mut child = Command::new(program);
-        child.args(arguments).stdin(Stdio::null()).stdout(file);
-        let child =
-            child.spawn().map_err(|error| format!("{program} cannot be started: {error}"))?;
-        Ok(Service { number, child, output })
+        let child = spawn(command, |child| child.stdout(file))?;
+        Ok(Service { number, child, output, is_foreign: false })
     }
 
-    /// Waits until it reports that it is ready, by its first line of output, or has ended.
+    /// Starts a scheduler of sched_ext that knows nothing of this runner, as service `number`.
+    pub fn foreign(number: usize, command: &[String]) -> Result<Service, String> {
+        let output = sched_ext::set_up()?;
+        let file = File::create(&output).map_err(|error| format!("{output}: {error}"))?;
+        let errors = file.try_clone().map_err(|error| error.to_string())?;
+        let child = spawn(command, |child| child.stdout(file).stderr(errors))?;
+        Ok(Service { number, child, output, is_foreign: true })
+    }
+
+    /// Waits until it is ready, or has ended: it reports that by its first line of output, or the
+    /// kernel says it, which is reported.
     ///
     /// # Errors
     /// If it does neither.
-    pub fn expect_ready(&mut self) -> Result<(), String> {
+    pub fn expect_ready(&mut self, report: &dyn Fn(&Event)) -> Result<(), String> {
         let mut waited = Duration::ZERO;
-        while !self.has_spoken() && self.ended().is_none() {
+        while !self.is_ready() && self.ended().is_none() {
+            if waited >= PATIENCE && self.is_foreign {
+                break;
+            }
             if waited >= PATIENCE {
                 return Err(format!(
                     "service {} has not said that it is ready {PATIENCE:?} after the wait before \
@@ -60,15 +75,24 @@ impl Service {
             std::thread::sleep(LOOK);
             waited += LOOK;
         }
+        if self.is_foreign {
+            report(&Event::SchedExt { now: sched_ext::now() });
+        }
         Ok(())
     }
 
-    fn has_spoken(&self) -> bool {
-        std::fs::metadata(&self.output).is_ok_and(|output| output.len() > 0)
+    fn is_ready(&self) -> bool {
+        match self.is_foreign {
+            true => sched_ext::now().is_enabled(),
+            false => std::fs::metadata(&self.output).is_ok_and(|output| output.len() > 0),
+        }
     }
 
-    /// Signals it that a job is about to begin.
+    /// Signals it that a job is about to begin, if it knows that signal.
     pub fn announce_job(&self) {
+        if self.is_foreign {
+            return;
+        }
         // SAFETY: numbers only; the child has not been waited for, so it still owns the id.
         unsafe { libc::kill(self.child.id().cast_signed(), libc::SIGUSR1) };
     }
@@ -80,10 +104,14 @@ impl Service {
 
     /// Terminates it, waits, kills it if it does not end, and reports its output and how it ended.
     pub fn end(mut self, report: &dyn Fn(&Event)) {
+        if self.is_foreign {
+            report(&Event::SchedExt { now: sched_ext::now() });
+        }
         let by_itself = self.ended();
         let status = by_itself.map_or_else(|| self.terminate(), |status| status.to_string());
-        let said = std::fs::read_to_string(&self.output).unwrap_or_default();
-        said.lines().for_each(|line| {
+        let said = std::fs::read(&self.output).unwrap_or_default();
+        let said = &said[said.len().saturating_sub(REPORTED)..];
+        String::from_utf8_lossy(said).lines().for_each(|line| {
             report(&Event::Service { service: self.number, line: line.to_string() })
         });
         report(&Event::ServiceEnd { service: self.number, status, early: by_itself.is_some() });
@@ -96,8 +124,9 @@ impl Service {
     }
 
     fn terminate(&mut self) -> String {
+        let signal = if self.is_foreign { libc::SIGINT } else { libc::SIGTERM };
         // SAFETY: numbers only; the child has not been waited for, so it still owns the id.
-        unsafe { libc::kill(self.child.id().cast_signed(), libc::SIGTERM) };
+        unsafe { libc::kill(self.child.id().cast_signed(), signal) };
         let mut waited = Duration::ZERO;
         while waited < PATIENCE {
             std::thread::sleep(LOOK);
@@ -109,4 +138,15 @@ impl Service {
         let _ = self.child.kill();
         self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string())
     }
+}
+
+/// Starts a program.
+fn spawn(
+    command: &[String],
+    outputs: impl FnOnce(&mut Command) -> &mut Command,
+) -> Result<Child, String> {
+    let (program, arguments) = command.split_first().ok_or("a service has no name")?;
+    let mut child = Command::new(program);
+    outputs(child.args(arguments).stdin(Stdio::null()));
+    child.spawn().map_err(|error| format!("{program} cannot be started: {error}"))
 }

@@ -23,6 +23,10 @@ pub struct Session {
     /// one ends early the session continues: its output shows why.
     #[serde(default)]
     pub services: Vec<Vec<String>>,
+    /// A scheduler of sched_ext that is a program of its own, with its arguments. It is ready when
+    /// the kernel says so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scheduler: Vec<String>,
     /// Whether to report the addresses of the kernel's functions.
     #[serde(default)]
     pub symbols: bool,

@@ -1,8 +1,9 @@
 //! A task: starts as a thread or process and executes the ops of its program.
 
+use crate::event_loop::EventLoops;
 use crate::failure::Failure;
 use crate::pipe::{read_all, read_some, write_all};
-use crate::program::{MAX_DEPTH, MAX_TIMERS, Op, Serve, Template, TimerSlot};
+use crate::program::{MAX_DEPTH, MAX_TIMERS, Op, Template, TimerSlot};
 use crate::shared::{Places, Reading};
 use crate::stage::Stage;
 use crate::sync::{self, ALL};
@@ -136,8 +137,7 @@ impl Task {
         let mut passes = [0u64; MAX_DEPTH];
         let mut own_timers = [0u64; MAX_TIMERS];
         let mut buffer = vec![0u8; template.ops.iter().map(Op::bytes).max().unwrap_or(0)];
-        let program = &stage.program;
-        let mut returned = Vec::new().into_iter();
+        let mut event_loops = EventLoops::default();
         let mut at = 0;
         loop {
             let op = &template.ops[at];
@@ -203,17 +203,14 @@ impl Task {
                     let mut bytes = [0; size_of::<u64>()];
                     stage.expect(read_all(stage.eventfds[eventfd], &mut bytes), Failure::Eventfd)
                 }
-                Op::Serve(serve) => {
-                    let set = program.serves[serve].epoll;
-                    match epoll::wait(stage.epolls[set], program.epolls[set].events) {
-                        Some(places) => returned = places.into_iter(),
-                        None => stage.fail(Failure::Epoll),
-                    }
-                }
-                Op::Handle(serve) => {
-                    let Serve { handlers, after, .. } = &program.serves[serve];
-                    at = returned.next().map_or(*after, |place| handlers[place]);
-                }
+                Op::Serve(serve) => match event_loops.wait(stage, serve) {
+                    Some(to) => at = to.unwrap_or(at),
+                    None => stage.fail(Failure::Epoll),
+                },
+                Op::Handle(serve) => match event_loops.next(stage, serve, at) {
+                    Some(to) => at = to,
+                    None => stage.fail(Failure::Epoll),
+                },
                 Op::Poll(set) => {
                     stage.expect(epoll::poll(&stage.polled[set]), Failure::Epoll);
                 }

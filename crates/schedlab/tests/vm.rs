@@ -18,8 +18,8 @@ use worlds::experiment::{Subject, simulate};
 use worlds::vm::conformance::{Collector, Conformance};
 use worlds::vm::lockstep::INTERLEAVE;
 use worlds::vm::{
-    Guest, GuestFile, Kernel, Lockstep, Proved, Qemu, Scheduler, Settled, boot, closed, functions,
-    newer_qemu, prove, yields,
+    Foreign, Guest, GuestFile, Kernel, Lockstep, Proved, Qemu, Scheduler, Settled, boot, closed,
+    functions, newer_qemu, prove, yields,
 };
 
 /// A guest that does `jobs`; `None`, said aloud, without QEMU.
@@ -618,6 +618,43 @@ fn a_second_scheduler_and_one_without_the_privilege_are_refused_with_what_to_do(
             refused.contains("\"exit_code\":77") && refused.contains("needs root"),
             "{refused}"
         );
+    }
+}
+
+/// `schedlab-scx`, as if it were anybody's program: it schedules, and costs what it costs as ours. One
+/// that never schedules, and one that the kernel ejects, are named with what it says.
+#[test]
+fn any_scheduler_of_sched_ext_runs_as_it_is() {
+    let jobs = || vec![yields::job(2, Class::Other), yields::job(8, Class::Other)];
+    let Some((ours, guest)) = guest_under("bpf:rr", jobs()) else { return };
+    let foreign = |arguments: &str, jobs: Vec<Job>| {
+        let name = format!("scx:{} {arguments}", ours.program().display());
+        let foreign = Foreign::find(&name).unwrap_or_else(|error| panic!("{error}"));
+        let session = Session { settle_ms: 2000, jobs, ..Session::default() };
+        let mut guest = Guest { session, files: Vec::new(), ..guest.clone() };
+        foreign.install(&mut guest).unwrap_or_else(|error| panic!("{error}"));
+        (foreign, guest)
+    };
+    let (scheduler, as_foreign) = foreign("bpf:rr --this-machine", jobs());
+    let proved = prove(&[guest.clone(), as_foreign], &|_, _| {});
+    let proved = proved.unwrap_or_else(|error| panic!("{error}"));
+    scheduler.judge(&proved[1].transcript).unwrap_or_else(|error| panic!("{error}"));
+    for job in 0..2 {
+        let (own, foreign) = (cost(&proved[0], job), cost(&proved[1], job));
+        assert!((foreign / own - 1.0).abs() < 0.005, "{own} as ours, {foreign} as anybody's");
+    }
+    let worker = Tasks::new("worker", vec![Phase::Sleep(Nanos(12_000_000_000))]);
+    let workload = Closed { tasks: vec![Tasks { count: 2, ..worker }], ..Closed::default() };
+    let work = vec![Job::new("work", workload, Class::Other)];
+    for (arguments, words) in [
+        ("--list", ["ended by itself (exit status: 0)", "mlfq"]),
+        ("canary:never --this-machine", ["the kernel ended its scheduler", "stall"]),
+    ] {
+        let (scheduler, guest) = foreign(arguments, work.clone());
+        let transcript = boot(&guest, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+        let why = scheduler.judge(&transcript).expect_err(arguments);
+        assert_eq!(why.exit_code(), 4, "{why}");
+        assert!(words.iter().all(|word| why.to_string().contains(word)), "{why}");
     }
 }
 

@@ -11,6 +11,7 @@ mod cpus;
 mod epolls;
 mod eventfds;
 mod inheritance;
+mod locks;
 mod pipes;
 mod rates;
 mod sharing;
@@ -23,6 +24,7 @@ mod sync;
 mod tasks;
 mod timers;
 mod wait_queue;
+mod wake_latency;
 
 pub use by_name::{simulate_named, simulate_open};
 pub use source::Source;
@@ -36,6 +38,7 @@ use crate::{CpuId, Machine, Nanos, Random, TaskId, Ticks, Time};
 use call_costs::CallWork;
 use cpu_times::CpuTimes;
 use cpus::Cpu;
+use locks::Locks;
 use rates::Rates;
 use sharing::Slowdown;
 use source::Load;
@@ -44,6 +47,7 @@ use std::hint::black_box;
 use sync::Sync;
 use tasks::Task;
 use timers::Timers;
+use wake_latency::Lateness;
 
 /// Options of a simulation.
 #[derive(Clone, Copy, Debug)]
@@ -125,12 +129,14 @@ struct Engine<'w, P, S> {
     /// Until when an interruption keeps each CPU, if its task was about to act at that moment;
     /// empty if nothing interrupts.
     kept: Vec<Time>,
-    /// When the lock of each queue becomes free; empty if holding a lock takes no time.
-    locks: Vec<Time>,
+    /// The locks of queues, if holding one takes time.
+    locks: Option<Box<Locks>>,
     /// The distance between two ticks that matter, if any does.
     tick: Option<Nanos>,
     /// What blocking and waking cost, if anything.
     call_work: Option<Box<CallWork>>,
+    /// How late CPUs choose after wakings, where that is drawn.
+    lateness: Option<Box<Lateness>>,
     /// Whether the machine has costs beyond switches, migrations and leaving idle.
     costs_are_special: bool,
     slowdown: Slowdown,
@@ -167,8 +173,10 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
                 || machine.lock_hold > Nanos::ZERO
                 || interrupts
                 || !machine.calls.are_free()
+                || !machine.latency.is_unknown()
                 || !rates.are_even(),
             call_work: CallWork::new(&machine.calls),
+            lateness: Lateness::new(&machine.latency, machine.cpus),
             slowdown: Slowdown::new(machine, policy.migrates()),
             rates,
             seat: Seat::with_context(policy, cx),
@@ -185,11 +193,7 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
             interrupted: NOBODY,
             alarms: Vec::new(),
             kept: if interrupts { vec![Time::ZERO; usize::from(machine.cpus)] } else { Vec::new() },
-            locks: if machine.lock_hold > Nanos::ZERO {
-                vec![Time::ZERO; usize::from(machine.cpus)]
-            } else {
-                Vec::new()
-            },
+            locks: Locks::new(machine).map(Box::new),
             until: options.until.min(LAST),
             trace,
             events: 0,
@@ -217,7 +221,7 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
                 match self.seat.state(task) {
                     TaskState::Absent => self.arrive(task),
                     _ => {
-                        self.interrupted = self.seat.cx().task(task).cpu;
+                        self.interrupted = self.interrupted_for(task);
                         self.wake(task, None);
                         self.interrupted = NOBODY;
                     }

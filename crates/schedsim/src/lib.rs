@@ -18,8 +18,8 @@ pub mod trace;
 pub mod workload;
 
 pub use machine::{
-    CallCosts, CpuSet, Distance, Machine, MigrationCosts, Place, QueueCost, Sharing, Slows, Spread,
-    Ticks, Topology,
+    ByIdleTime, CallCosts, CpuSet, Distance, IdleTime, Machine, MigrationCosts, Place, QueueCost,
+    Sharing, Slows, Spread, Ticks, Topology, WakeLatency,
 };
 pub use phases::{Nanos, Time, admission};
 pub use random::Random;

@@ -5,13 +5,16 @@ mod cpu_set;
 mod queue_cost;
 mod ticks;
 mod topology;
+mod wake_latency;
 
 use crate::{CpuId, Nanos, Time};
 pub use call_costs::{CallCosts, Spread};
 pub use cpu_set::CpuSet;
 pub use queue_cost::QueueCost;
+use std::num::NonZero;
 pub use ticks::Ticks;
 pub use topology::{Distance, MigrationCosts, Place, Topology};
+pub use wake_latency::{ByIdleTime, IdleTime, WakeLatency};
 
 /// N CPUs and the costs of moving work between tasks and between CPUs.
 #[derive(Clone, PartialEq, Debug)]
@@ -34,6 +37,9 @@ pub struct Machine {
     /// an interrupt ended, or one that will preempt its task, which runs until then. It is the
     /// rest of the interrupt and the path through the scheduler.
     pub wake_cost: Nanos,
+    /// Both as distributions, by what the CPU does and who wakes; where they are unknown, the two
+    /// numbers hold.
+    pub latency: WakeLatency,
     /// How long a waking, or a tick that the policy receives, interrupts the task of its CPU,
     /// which then continues: the time of a policy in a user-space program, to which the CPU
     /// switches and back. It is not paid while the program runs already, nor where the CPU
@@ -54,6 +60,13 @@ pub struct Machine {
     /// that want the same lock spin. Nothing by default, as Curran & Stumm assume; Ni & Wu name it
     /// as the limit of a central queue. Insertions hold no lock.
     pub lock_hold: Nanos,
+    /// The share by which a hold lengthens for each other CPU that is at the lock already (Anderson
+    /// 1990). Nothing by default.
+    pub lock_contention: f64,
+    /// How many CPUs make scheduling decisions (Wendorf 1987): at most so many dispatches are at
+    /// locks at a time. By default every CPU decides for itself. What decisions for others take of
+    /// a decider's own task is not modelled.
+    pub deciders: Option<NonZero<u16>>,
     /// The topology of the CPUs. By default all CPUs are alike and share one cache.
     pub topology: Option<Topology>,
     /// The kernel's ticks. By default only a policy's own ticks come, and a slice ends when it is
@@ -101,12 +114,15 @@ impl Machine {
             migration_cost: Nanos::ZERO,
             idle_exit: Nanos::ZERO,
             wake_cost: Nanos::ZERO,
+            latency: WakeLatency::default(),
             interruption: Nanos::ZERO,
             timer_cost: Nanos::ZERO,
             calls: CallCosts::default(),
             sharing: Sharing::default(),
             queue_cost: None,
             lock_hold: Nanos::ZERO,
+            lock_contention: 0.0,
+            deciders: None,
             topology: None,
             ticks: None,
         }
@@ -127,6 +143,11 @@ impl Machine {
         self.topology.as_ref().map_or(self.migration_cost, |topology| {
             topology.migration_cost(from, to, self.migration_cost)
         })
+    }
+
+    /// The longest time from a waking to the choice of the next task of a CPU that is to run it.
+    pub fn longest_wake(&self) -> Nanos {
+        self.idle_exit.max(self.wake_cost).max(self.latency.most())
     }
 
     /// When a slice that is used up on `cpu` at `due` ends.

@@ -250,8 +250,8 @@ pub struct Scan {
 pub struct Wake {
     /// Whether it is new.
     pub new: bool,
-    /// The CPU whose running task woke or forked it; `None` from an interrupt or an arrival from
-    /// outside.
+    /// The CPU whose running task woke or forked it, or on which an interrupt arrived if that is
+    /// not the task's last one; `None` from an interrupt there or an arrival from outside.
     pub waker: Option<CpuId>,
 }
 

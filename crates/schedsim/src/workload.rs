@@ -21,24 +21,25 @@ pub use background::{Background, Noise, NoiseClass};
 pub use cgroup::{Bandwidth, Cgroup};
 pub use costs::{
     CallCost, CallCostEstimator, CallEstimates, CostEstimator, Costs, Estimate, LONGEST_SWITCH,
-    USUAL_SWITCH, Unknown,
+    LatencyEstimates, USUAL_SWITCH, Unknown,
 };
 pub(crate) use model::Population;
 pub use model::{
-    After, Bin, Bursts, Class, Distribution, Kind, Model, Priorities, RunLength, Stream, Unix1990,
+    After, Bin, Bursts, Class, Counts, Distribution, Histogram, Kind, Model, Priorities, RunLength,
+    Stream, Unix1990,
 };
 pub(crate) use nudge::Jitter;
 pub use nudge::Nudge;
 pub use operation::{Call, Operation, Until};
 pub use phases::{
     BarrierOptions, CgroupOptions, Closed, DeviceOptions, EpollOptions, EpollSource,
-    EventfdOptions, Invalid, IoOperation, IoPhase, LoopPhase, MutexOptions, Phase, PipeOptions,
-    ReservationOptions, SchedulingPolicy, ServePhase, SocketKind, SocketOptions, Tasks, TimerMode,
-    TimerPhase,
+    EventLoopPhase, EventfdOptions, Invalid, IoOperation, IoPhase, LoopPhase, MutexOptions, Phase,
+    PipeOptions, ReservationOptions, SchedulingPolicy, ServePhase, SocketKind, SocketOptions,
+    Tasks, TimerMode, TimerPhase,
 };
 pub use replay::{
     BackgroundOf, EdgeCounts, Explained, KernelWork, Outside, Recorded, ReplayBuilder,
-    ReplayOptions, ReplayReport, TaskMatch, UntilEnded,
+    ReplayOptions, ReplayReport, TaskMatch, UntilEnded, Within,
 };
 pub use reservation::{Reservation, Schedulability, reservable};
 pub(crate) use script::Words;

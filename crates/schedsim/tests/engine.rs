@@ -1,5 +1,7 @@
 //! Tests the engine with small workloads, event by event.
 
+#[path = "engine/event_loops.rs"]
+mod event_loops;
 #[path = "engine/inheritance.rs"]
 mod inheritance;
 #[path = "engine/machines.rs"]
@@ -8,6 +10,8 @@ mod machines;
 mod objects;
 #[path = "engine/phases.rs"]
 mod phases;
+#[path = "engine/wakes.rs"]
+mod wakes;
 
 use schedsim::engine::{self, Options, Outcome};
 use schedsim::policy::PolicySpec;

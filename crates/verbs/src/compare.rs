@@ -10,7 +10,7 @@ use super::guests::GuestArguments;
 use super::host::HostArguments;
 use super::programs::Programs;
 use super::repetition::RepetitionArguments;
-use super::{Caller, CommonArguments, MachineArguments, PolicyName};
+use super::{Caller, CommonArguments, MachineArguments, PolicyName, PolicyNames};
 use clap::{Args, ValueEnum};
 use formats::workload::Parameters;
 use laboratory::{Against, Experiment, Settings};
@@ -75,10 +75,11 @@ pub struct Compare {
     /// On host and vm the kernel's own classes: kernel:other, batch, idle, fifo:PRIORITY,
     /// rr:PRIORITY, deadline:RUNTIME/DEADLINE/PERIOD [default on vm: kernel:other; on host:
     /// kernel:other,kernel:batch,kernel:idle,kernel:fifo:50,kernel:rr:50], and on vm schedulers in
-    /// BPF, as in bpf:rr; any other policy decides in user space there, through the kernel's
-    /// sched_ext
-    #[arg(long, value_delimiter = ',', value_parser = PolicyName::parse)]
-    policy: Vec<PolicyName>,
+    /// BPF, as in bpf:rr, and any scheduler of sched_ext, as in scx:./scx_simple or
+    /// 'scx:./scx_bpfland -s 5000', the last of its list; any other policy decides in user space
+    /// there, through the kernel's sched_ext
+    #[arg(long, value_parser = PolicyNames::parse)]
+    policy: Vec<PolicyNames>,
     /// The policy to compare the others with [default: eevdf, which models the recorded kernel's;
     /// for stochastic workloads initial:rr; on host the first]
     #[arg(long, value_name = "POLICY", value_parser = parse_policy)]
@@ -234,7 +235,7 @@ impl Compare {
     /// The named policies, with those of the caller in their places.
     fn candidates<'c>(&self, caller: &Caller<'c>) -> Result<Vec<Candidate<'c>>, Error> {
         let mut all: Vec<Candidate<'c>> = Vec::new();
-        for name in &self.policy {
+        for name in self.policies() {
             match name {
                 PolicyName::All | PolicyName::Classic if !self.on.contains(&Backend::Sim) => {
                     return Err(Error::Usage(
@@ -255,6 +256,11 @@ impl Compare {
             all.insert((*place).min(all.len()), Candidate::Own(*policy));
         }
         Ok(all)
+    }
+
+    /// The names of policies.
+    fn policies(&self) -> impl Iterator<Item = &PolicyName> {
+        self.policy.iter().flat_map(|names| &names.0)
     }
 
     fn settings(&self) -> Settings {

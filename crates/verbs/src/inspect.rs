@@ -2,6 +2,7 @@
 
 mod closed;
 mod critical;
+mod measured;
 mod stochastic;
 
 use super::read_with_progress;
@@ -176,6 +177,7 @@ impl Inspect {
             rows.push(row(Metric::explained_wakeups, Some(explained)));
             rows.push(row(Metric::token_wakeups, Some(tokens)));
         }
+        rows.extend(recording.measurements.iter().map(|of| measured::row(of, row)));
         for (object, waits) in inspection.objects.longest(self.tasks) {
             let numbers = [
                 (Metric::object_sleeps, waits.count as f64),
@@ -391,7 +393,8 @@ impl Inspection {
 
     fn explained(&self) -> String {
         let sentence = self.shares().and_then(|_| self.replay.wakeups.sentence());
-        sentence.map_or_else(String::new, |sentence| sentence + "\n")
+        let tokens = sentence.as_ref().and_then(|_| self.replay.tokens_in_words());
+        sentence.into_iter().chain(tokens).map(|line| line + "\n").collect()
     }
 }
 

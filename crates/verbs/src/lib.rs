@@ -43,11 +43,12 @@ use schedsim::trace::Observer;
 use schedsim::workload::BackgroundOf;
 use schedsim::{Machine, Nanos};
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use worlds::experiment::{
-    Candidate, CostOverrides, Reading, Recorded, ReplayOf, all_policies, parse_policy,
+    Candidate, CostOverrides, KnownCosts, Reading, Recorded, ReplayOf, all_policies, parse_policy,
 };
 use worlds::simulator;
+use worlds::vm::foreign::PREFIX;
 
 /// A command line with a table as its answer.
 #[derive(Parser, Debug)]
@@ -149,6 +150,10 @@ struct MachineArguments {
     /// recording]
     #[arg(long, value_name = "DURATION")]
     wake_cost: Option<Nanos>,
+    /// A recording made on the machine of the others (`schedlab record`): what they cannot tell of
+    /// its costs is taken from it
+    #[arg(long, value_name = "FILE")]
+    costs: Option<PathBuf>,
     /// Charge each insert and pop of a ready queue the instructions counted by the cost atlas, on
     /// CPUs with this many million instructions per second [default: they cost nothing]
     #[arg(long, value_name = "NUMBER", value_parser = parse_mips)]
@@ -196,6 +201,13 @@ impl MachineArguments {
 
     /// The machine of a closed workload: costs that are not given are zero.
     fn of_closed(&self, cpus: u16) -> Result<Machine, Error> {
+        if let Some(costs) = &self.costs {
+            return Err(Error::Usage(format!(
+                "{} has the costs of a recorded machine, and the workload is not recorded: leave \
+                 --costs out",
+                costs.display()
+            )));
+        }
         Ok(self.applied(self.file()?.as_ref(), &Machine::ideal(cpus)))
     }
 
@@ -300,7 +312,15 @@ fn load(
     common: &CommonArguments,
     machine: &MachineArguments,
 ) -> Result<Recorded, Error> {
-    Recorded::load(path, common.reading(), machine.overrides(), read_with_progress)
+    let known = machine.costs.as_deref().map(|path| KnownCosts::load(path, read_with_progress));
+    let known = known.transpose()?;
+    Recorded::load_with(
+        path,
+        common.reading(),
+        machine.overrides(),
+        known.as_ref(),
+        read_with_progress,
+    )
 }
 
 /// Reads a recording and shows the progress.
@@ -334,19 +354,39 @@ enum PolicyName {
     Classic,
     Ours(PolicySpec),
     Kernel(Class),
-    /// A scheduler in BPF, `bpf:NAME`.
+    /// A scheduler in BPF, `bpf:NAME` or `scx:PROGRAM`.
     Bpf(String),
 }
 
+/// The policies of one `--policy`.
+#[derive(Clone, Debug)]
+struct PolicyNames(Vec<PolicyName>);
+
+impl PolicyNames {
+    /// Names, separated by commas. `scx:` and all after it is one: a program may have commas in its
+    /// arguments.
+    fn parse(text: &str) -> Result<PolicyNames, String> {
+        let begins = |at: &usize| *at == 0 || text.as_bytes()[at - 1] == b',';
+        let program = text.match_indices(PREFIX).map(|(at, _)| at).find(begins);
+        let (names, program) = match program {
+            None => (text, None),
+            Some(0) => return PolicyName::parse(text).map(|name| PolicyNames(vec![name])),
+            Some(at) => (&text[..at - 1], Some(&text[at..])),
+        };
+        let all = names.split(',').chain(program);
+        all.map(PolicyName::parse).collect::<Result<_, _>>().map(PolicyNames)
+    }
+}
+
 impl PolicyName {
-    /// `all`, `classic`, `kernel:CLASS`, `bpf:NAME`, or what
+    /// `all`, `classic`, `kernel:CLASS`, `bpf:NAME`, `scx:PROGRAM`, or what
     /// [`experiment::parse_policy`](worlds::experiment::parse_policy) reads.
     fn parse(text: &str) -> Result<PolicyName, String> {
         match text.split_once(':') {
             None if text == "all" => Ok(PolicyName::All),
             None if text == "classic" => Ok(PolicyName::Classic),
             Some(("kernel", class)) => class.parse().map(PolicyName::Kernel),
-            Some(("bpf", _)) => Ok(PolicyName::Bpf(text.to_string())),
+            Some(("bpf" | "scx", _)) => Ok(PolicyName::Bpf(text.to_string())),
             _ => parse_policy(text).map(PolicyName::Ours),
         }
     }
@@ -376,8 +416,32 @@ impl PolicyName {
             ))),
             PolicyName::Bpf(name) => Err(Error::Usage(format!(
                 "{name} is a scheduler in BPF, which runs in a real kernel only: add --on vm, or \
-                 leave `bpf:` out"
+                 name a policy of `schedlab list policies`"
             ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_takes_all_that_follows_it() {
+        let of = |text: &str| {
+            let PolicyNames(all) = PolicyNames::parse(text).unwrap();
+            let name = |name: &PolicyName| match name {
+                PolicyName::Kernel(class) => format!("kernel:{class}"),
+                PolicyName::Bpf(name) => name.clone(),
+                other => panic!("{other:?}"),
+            };
+            all.iter().map(name).collect::<Vec<_>>()
+        };
+        assert_eq!(of("kernel:other,bpf:rr"), ["kernel:other", "bpf:rr"]);
+        assert_eq!(of("kernel:batch,scx:./a -l 1,2"), ["kernel:batch", "scx:./a -l 1,2"]);
+        assert_eq!(of("scx:./a"), ["scx:./a"]);
+        for wrong in ["", "kernel:other,", ",kernel:other", "eevdfx", "kernel:other,eevdfx"] {
+            assert!(PolicyNames::parse(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -3,6 +3,7 @@
 mod candidate;
 mod failure;
 mod fitting;
+mod known_costs;
 mod loading;
 mod open;
 pub mod panics;
@@ -13,6 +14,7 @@ mod simulation;
 pub use candidate::Candidate;
 pub use failure::of_run;
 pub use fitting::fit;
+pub use known_costs::KnownCosts;
 pub use open::{OpenRun, check_candidate, simulate_candidate, simulate_open, subjects};
 pub use policy_name::{all_policies, catalog, parse_policy, set_catalog};
 pub use simulation::{Run, simulate};
@@ -21,9 +23,11 @@ use formats::import::Recording;
 use formats::trace_file::{Header, Task};
 use formats::workload::ClosedWorkload;
 use schedsim::metrics::Summary;
-use schedsim::workload::{BackgroundOf, CallEstimates, Costs, ReplayReport, Workload};
+use schedsim::workload::{
+    BackgroundOf, CallEstimates, Costs, LatencyEstimates, ReplayReport, Workload,
+};
 use schedsim::{Machine, Nanos, TaskId, Time};
-use std::fmt::Display;
+use std::fmt::{self, Display, Formatter};
 
 /// A recording with everything that a replay needs.
 #[derive(Clone, Debug)]
@@ -40,6 +44,10 @@ pub struct Recorded {
     pub costs: Costs,
     /// What blocking and waking take, as far as its calls show it.
     pub calls: CallEstimates,
+    /// How late CPUs choose after wakings.
+    pub latencies: LatencyEstimates,
+    /// The file from which costs are that the recording cannot tell, and which.
+    pub costs_from: Option<CostsFrom>,
     /// What became of the tasks beside the program.
     pub background: BackgroundOf,
     /// The machine of its replay: the recorded CPUs, with the estimated or given costs.
@@ -49,6 +57,25 @@ pub struct Recorded {
     pub mips: Option<f64>,
     /// The metrics of the recording itself.
     pub summary: Summary,
+}
+
+/// Costs from another recording of the machine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CostsFrom {
+    /// The file.
+    pub name: String,
+    /// The costs, in words.
+    pub which: Vec<&'static str>,
+}
+
+impl Display for CostsFrom {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let CostsFrom { name, which } = self;
+        match which.as_slice() {
+            [] => write!(f, "The recording tells all costs that {name} has"),
+            which => write!(f, "Not told by the recording, from {name}: {}", which.join(", ")),
+        }
+    }
 }
 
 /// Scripts, with everything else that decides how they run.

@@ -409,7 +409,7 @@ impl World for GuestWorld {
                 }
                 driver.expect_short_period(LONGEST_PERIOD)?;
             }
-            _ if driver.is_ours() => workload.expect_for_sched_ext(&driver)?,
+            _ if driver.is_sched_ext() => workload.expect_for_sched_ext(&driver)?,
             _ => {}
         }
         if self.settings.functions && *cpus != 1 {

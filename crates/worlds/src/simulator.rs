@@ -158,7 +158,7 @@ impl World for Simulator {
             ))),
             Candidate::Bpf(name) => Err(Error::Usage(format!(
                 "{name} is a scheduler in BPF, which runs in a real kernel only: add --on vm, or \
-                 leave `bpf:` out"
+                 name a policy of `schedlab list policies`"
             ))),
         }
     }

@@ -17,6 +17,7 @@
 //! - [`pins`]: the inputs of a guest in a lock file.
 //! - [`mod@boot`]: one boot, from the first event to the last; [`settled`]: the state from which
 //!   sessions begin; [`proof`]: two that must be the same.
+//! - [`foreign`]: any scheduler of sched_ext, an unmodified program.
 //! - [`scheduler`]: one of our policies as the guest scheduler, through sched_ext.
 //! - [`yields`]: the cost of a yield, and how it grows with the number of tasks; [`functions`]: the
 //!   kernel's functions that it consists of.
@@ -44,6 +45,7 @@ pub mod decisions;
 pub mod described;
 mod elf;
 pub mod fetched;
+pub mod foreign;
 pub mod functions;
 pub mod identity;
 mod image;
@@ -68,6 +70,7 @@ pub mod unpack;
 pub mod yields;
 
 pub use boot::{Guest, Transcript, boot};
+pub use foreign::Foreign;
 pub use identity::Identity;
 pub use initramfs::GuestFile;
 pub use kernel::Kernel;

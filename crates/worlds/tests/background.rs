@@ -2,15 +2,17 @@
 //! it, and replays that with the noise drawn from the fit, or without it.
 
 use formats::export::RecordingWriter;
-use formats::import::{self, Options as ImportOptions};
+use formats::import::{self, Options as ImportOptions, RECORDER};
 use schedsim::engine::{Options, simulate_named};
 use schedsim::metrics::Metrics;
 use schedsim::trace::{Event, EventKind, Observer, TaskInfo, Trace};
 use schedsim::workload::{
     Affinity, Attributes, Background, BackgroundOf, Noise, NoiseClass, Nudge, Recorded,
-    ReplayBuilder, ReplayOptions, ReplayReport, Script, Start, TaskSpec, UntilEnded, Workload,
+    ReplayBuilder, ReplayOptions, ReplayReport, Script, Start, TaskMatch, TaskSpec, UntilEnded,
+    Workload,
 };
 use schedsim::{CpuId, Machine, Nanos, Spread, TaskId, Time};
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -80,7 +82,8 @@ fn replay(of: &Workload, background: BackgroundOf) -> (Workload, ReplayReport) {
     let mut writer = RecordingWriter::new(file, &infos, &of.shared, CPUS).unwrap();
     simulate(of, 1, &mut writer);
     writer.finish().unwrap();
-    let options = ReplayOptions { program: true, background, ..Default::default() };
+    let recorder = Some(TaskMatch::Name(RECORDER.to_string()));
+    let options = ReplayOptions { program: true, background, recorder, ..Default::default() };
     let mut builder = ReplayBuilder::new(options);
     let read = import::read(&path, &ImportOptions::default(), vec![&mut builder]).unwrap();
     fs::remove_file(&path).unwrap();
@@ -178,6 +181,27 @@ fn without_background_a_replay_is_the_program_alone() {
     // The same of the noise itself.
     let without = original.without_background();
     assert_eq!(events(&without, true), events(&alone, true));
+}
+
+/// What made the recording is no background, whatever it does.
+#[test]
+fn the_recorder_is_no_background() {
+    let of = |name: &str| {
+        let mut original = beside_noise();
+        original.tasks.last_mut().unwrap().info.name = name.to_string();
+        replay(&original, BackgroundOf::Fitted)
+    };
+    let drawn = |workload: &Workload| -> BTreeSet<String> {
+        let name = |noise: &Noise| workload.tasks[noise.task.index()].info.name.clone();
+        workload.background.noise.iter().map(name).collect()
+    };
+    let of_names = |names: &[&str]| names.iter().map(|name| name.to_string()).collect();
+    let (replayed, report) = of(RECORDER);
+    assert_eq!(drawn(&replayed), of_names(&["kworker/0:1"]));
+    assert_eq!((report.outside.tasks(), report.outside.recorder.len()), (1, 1));
+    let (replayed, report) = of("schedlab-recon");
+    assert_eq!(drawn(&replayed), of_names(&["kworker/0:1", "schedlab-recon"]));
+    assert_eq!((report.outside.tasks(), report.outside.recorder.len()), (2, 0));
 }
 
 #[test]

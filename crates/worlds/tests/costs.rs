@@ -8,10 +8,10 @@ use schedsim::checks::Checks;
 use schedsim::engine::{Options, simulate_named};
 use schedsim::trace::{Observer, TaskInfo, Trace};
 use schedsim::workload::{
-    CallCost, CallCostEstimator, CallEstimates, KernelWork, Nudge, Recorded, ReplayBuilder,
-    ReplayOptions, Unknown, Workload,
+    CallCost, CallCostEstimator, CallEstimates, CostEstimator, KernelWork, Nudge, Recorded,
+    ReplayBuilder, ReplayOptions, Unknown, Workload,
 };
-use schedsim::{CallCosts, Machine, Nanos, Spread, Time};
+use schedsim::{ByIdleTime, CallCosts, IdleTime, Machine, Nanos, Spread, Time, WakeLatency};
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -45,6 +45,7 @@ fn machine(seed: u64) -> Machine {
             block: around(3_000),
             wake_here: around(900),
             wake_away: around(1_200),
+            wake_idle: around(5_000),
             seed,
         },
         ..Machine::ideal(2)
@@ -92,7 +93,7 @@ fn holds(cost: &CallCost, truth: u64) -> bool {
 #[test]
 fn the_intervals_of_known_costs_hold_them() {
     let workload = scripts(MIXED, 2);
-    let mut held = [0; 4];
+    let mut held = [0; 5];
     for seed in 0..100 {
         let path = record(&workload, &machine(seed), Some(Nudge::new(seed)), "eevdf");
         let Machine { calls: costs, switch_cost, .. } = machine(seed);
@@ -103,6 +104,7 @@ fn the_intervals_of_known_costs_hold_them() {
             (&found.block, middle(&costs.block)),
             (&found.wake_here, middle(&costs.wake_here)),
             (&found.wake_away, middle(&costs.wake_away)),
+            (&found.wake_idle, middle(&costs.wake_idle)),
             (&found.switch, switch_cost.0),
         ];
         for (held, (cost, truth)) in held.iter_mut().zip(pairs) {
@@ -116,13 +118,75 @@ fn the_intervals_of_known_costs_hold_them() {
     assert!(held.iter().all(|held| *held >= 95), "{held:?} of 100");
 }
 
+/// Hogs under tasks that sleep and wake each other: CPUs idle for short and long, or are busy.
+const CROWDED: &str = r#"{ "pipe": { "p": { "capacity": 65536 } }, "task": [
+    { "name": "hog", "count": 2, "phases": [ { "loop": { "times": 60, "phases": [
+        { "run": "700us" }, { "sleep": "600us" } ] } } ] },
+    { "name": "writer", "count": 2, "phases": [ { "loop": { "times": 400, "phases": [
+        { "run": "9us" }, { "write": { "pipe": "p", "bytes": 100 } }, { "run": "30us" },
+        { "sleep": "70us" } ] } } ] },
+    { "name": "reader", "count": 2, "phases": [ { "loop": { "times": 400, "phases": [
+        { "run": "3us" }, { "read": { "pipe": "p", "bytes": 100 } } ] } } ] } ] }"#;
+
+/// How late CPUs choose: other values for each class.
+fn late(seed: u64) -> WakeLatency {
+    let by_idle_time = |[fresh, short, long]: [u64; 3]| {
+        ByIdleTime([fresh, fresh, fresh, fresh, short, short, long].map(around))
+    };
+    WakeLatency {
+        idle_here: by_idle_time([2_000, 2_800, 8_000]),
+        idle_away: by_idle_time([8_000, 14_000, 24_000]),
+        busy_here: around(2_500),
+        busy_away: around(10_000),
+        seed,
+    }
+}
+
+#[test]
+fn the_medians_of_known_latencies_are_found_again() {
+    let workload = scripts(CROWDED, 2);
+    // Of each class, the medians found as shares of the true ones.
+    let mut found: Vec<Vec<f64>> = vec![Vec::new(); 2 * IdleTime::COUNT + 2];
+    for seed in 0..100 {
+        let machine = Machine { latency: late(seed), ..machine(seed) };
+        let path = record(&workload, &machine, Some(Nudge::new(seed)), "eevdf");
+        let mut estimator = CostEstimator::new();
+        import::read(&path, &ImportOptions::default(), vec![&mut estimator]).unwrap();
+        fs::remove_file(&path).unwrap();
+        let latency = estimator.latencies().latency;
+        let all: Vec<&Spread> = latency.spreads().collect();
+        for (class, (spread, truth)) in latency.spreads().zip(machine.latency.spreads()).enumerate()
+        {
+            // A class without enough samples has the distribution of another.
+            let is_own = all.iter().filter(|other| *other == &spread).count() == 1;
+            if is_own && !spread.values().is_empty() {
+                let of = |spread: &Spread| spread.values()[16].0 as f64;
+                found[class].push(of(spread) / of(truth));
+            }
+        }
+    }
+    let mut known = 0;
+    for (class, shares) in found.iter_mut().enumerate().filter(|(_, of)| of.len() >= 20) {
+        shares.sort_by(f64::total_cmp);
+        let (low, middle, high) = (shares[0], shares[shares.len() / 2], shares[shares.len() - 1]);
+        println!("class {class}: {} found, {low:.2} {middle:.3} {high:.2}", shares.len());
+        // Classes of rare wakings have as few as ten samples of a wide distribution each.
+        assert!(
+            (middle - 1.0).abs() < 0.07 && low > 0.5 && high < 1.6,
+            "class {class}: {shares:?}"
+        );
+        known += 1;
+    }
+    assert!(known >= 8, "{known}");
+}
+
 #[test]
 fn the_work_of_tasks_does_not_change_the_costs() {
     let of = |text: &str| {
         let path = record(&scripts(text, 2), &machine(3), None, "eevdf");
         let found = estimated(&path);
         fs::remove_file(&path).unwrap();
-        [found.block, found.wake_here, found.wake_away].map(|cost| cost.median)
+        [found.block, found.wake_here, found.wake_away, found.wake_idle].map(|cost| cost.median)
     };
     let usual = of(MIXED);
     for text in [MIXED.replace("40us", "90us"), MIXED.replace("11us", "200us")] {
@@ -143,7 +207,7 @@ fn what_a_recording_cannot_tell_is_unknown() {
     let path = record(&scripts(hogs, 2), &machine(1), None, "eevdf");
     let found = estimated(&path);
     fs::remove_file(&path).unwrap();
-    for cost in [&found.block, &found.wake_here, &found.wake_away] {
+    for cost in [&found.block, &found.wake_here, &found.wake_away, &found.wake_idle] {
         assert_eq!((cost.median.value, cost.unknown), (None, Some(Unknown::NoCalls)), "{cost}");
     }
     assert!(found.costs().are_free());
@@ -193,7 +257,8 @@ fn a_replay_pays_for_blocking_and_waking_once() {
     let truth = mean(&workload, &machine);
     let (once, twice) = (mean(&once, &on) / truth, mean(&twice, &on) / truth);
     println!("once {once:.4}, twice {twice:.4}, taken off {}", report.kernel_time);
-    assert!((once - 1.0).abs() < 0.01, "{once}");
+    // What is taken off is one mean of all wakings, which cost from 0.9 to 5 us.
+    assert!((once - 1.0).abs() < 0.015, "{once}");
     assert!(twice > 1.05, "{twice}");
 }
 
@@ -216,7 +281,7 @@ fn costs_in_calls_pass_the_checks_under_all_policies() {
     for policy in ["eevdf", "cfs", "take:rr", "central:rr", "fifo", "initial:rr"] {
         for (seed, workload) in [(1, &workload), (2, &locks), (3, &workload), (4, &locks)] {
             let (nudge, spec) = (Nudge::new(seed), parse_policy(policy).unwrap());
-            let machine = nudge.machine(&machine(seed));
+            let machine = nudge.machine(&Machine { latency: late(seed), ..machine(seed) });
             let mut checks =
                 Checks::new(workload, &machine, spec.promises(2)).with_nudge(Some(nudge));
             let options = Options { seed: 1, until: Time::NEVER };

@@ -9,7 +9,7 @@ use formats::workload::Workload as Named;
 use schedsim::TaskId;
 use schedsim::metrics::{Summary, TaskSummary};
 use schedsim::trace::Observer;
-use schedsim::workload::{Action, Affinity, Operation, Step, TaskClass};
+use schedsim::workload::{Action, Affinity, Operation, Step, TaskClass, Within};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -232,6 +232,33 @@ fn a_database_that_syncs_waits_for_a_device() {
     command.arg(scratch.0.join("a.db")).arg(inserts);
     let Some((_scratch, path)) = run_of(scratch, &command, &[]) else { return };
     waits_for_the_device(&read(&path), "sqlite3", 60);
+}
+
+/// Locks of the kernel, outside recorded calls, may make tokens; what the program waits for does not.
+#[test]
+fn what_happens_once_is_an_object() {
+    let Some((_scratch, path)) = recorded("once") else { return };
+    let read = read(&path);
+    println!("{}", read.headline());
+    let named = |what: &str| {
+        let counters = read.workload.shared.eventfds.iter();
+        counters.filter(|counter| counter.name.starts_with(what)).count()
+    };
+    for (what, at_least) in [
+        ("end of pipe ", 1),
+        ("end of sockets ", 6),
+        ("program of task ", 4),
+        ("signals to task ", 1),
+        ("ended children of task ", 1),
+        ("connections to port ", 1),
+    ] {
+        assert!(named(what) >= at_least, "{what}: {:?}", read.workload.shared.eventfds);
+    }
+    let tokens = &read.replay.tokens_within;
+    assert!(tokens.keys().all(|within| *within == Within::Nothing), "{tokens:?}");
+    for (policy, cpus) in [("eevdf", 2), ("fifo", 1)] {
+        replayed(&read, policy, cpus);
+    }
 }
 
 #[test]

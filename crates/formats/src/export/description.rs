@@ -10,9 +10,9 @@ use program::Error;
 use schedsim::admission::LARGEST_TEXT;
 use schedsim::workload::{
     Action, Affinity, BarrierOptions, Closed, DeviceOptions, EpollOptions, EpollSource,
-    EventfdOptions, IoPhase, Late, LoopPhase, MutexOptions, Operation, Phase, PipeOptions,
-    SchedulingPolicy, Shared, SocketOptions, Start, Step, TaskClass, TaskSpec, Tasks, TimerMode,
-    TimerPhase, Until, Watched, Workload,
+    EventLoopPhase, EventfdOptions, IoPhase, Late, LoopPhase, MutexOptions, Operation, Phase,
+    PipeOptions, SchedulingPolicy, Serve, ServePhase, Shared, SocketOptions, Start, Step,
+    TaskClass, TaskSpec, Tasks, TimerMode, TimerPhase, Until, Watched, Workload,
 };
 use schedsim::{CpuId, Nanos, TaskId, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +28,7 @@ pub fn described(workload: &Workload, ended: &[TaskId], cpus: u16) -> Result<Clo
     let mut describing = Describing {
         workload,
         names: names(workload),
+        forked: forked(workload),
         closed: Closed { cpus: Some(cpus), ..Closed::default() },
     };
     for (task, spec) in workload.ids().zip(&workload.tasks) {
@@ -60,6 +61,12 @@ pub fn write_description(closed: &Closed, to: &Path) -> Result<(), Error> {
     bytes.and_then(|bytes| fs::write(to, bytes)).map_err(|error| Error::output(to, error))
 }
 
+/// The tasks that another one forks.
+fn forked(workload: &Workload) -> BTreeSet<TaskId> {
+    let child = |step: Step| if let Action::Fork(child) = step.then { Some(child) } else { None };
+    workload.tasks.iter().flat_map(|task| task.script.steps()).filter_map(child).collect()
+}
+
 /// A name for each task that no other has: its own with its pid.
 fn names(workload: &Workload) -> Vec<String> {
     let mut known = BTreeSet::new();
@@ -76,6 +83,7 @@ fn names(workload: &Workload) -> Vec<String> {
 struct Describing<'w> {
     workload: &'w Workload,
     names: Vec<String>,
+    forked: BTreeSet<TaskId>,
     closed: Closed,
 }
 
@@ -107,20 +115,9 @@ impl Describing<'_> {
         let name = self.names[task.index()].clone();
         let mut script = Script::default();
         let mut cursor = 0;
-        loop {
-            let begin = cursor;
-            let Some(Step { run, then }) = spec.script.next(&mut cursor) else { break };
-            if run > Nanos::ZERO {
-                script.push(begin, Phase::Run(run));
-            }
-            if then == Action::Exit {
-                break;
-            }
-            let phases = self.phases(task, spec, then, &mut script);
-            let phases = phases.map_err(|what| format!("{name}: {what}"))?;
-            phases.into_iter().for_each(|phase| script.push(begin, phase));
-        }
-        if script.phases.is_empty() && spec.start == Start::Forked {
+        self.steps((task, spec), &mut cursor, &mut script, |then| then == Action::Exit)
+            .map_err(|what| format!("{name}: {what}"))?;
+        if script.phases.is_empty() && self.forked.contains(&task) {
             script.phases.push(Phase::Run(Nanos::ZERO)); // it ended at once
         }
         let real_time = spec.info.prio < 100;
@@ -152,6 +149,69 @@ impl Describing<'_> {
             daemon,
             phases: script.phases,
         })
+    }
+
+    /// Adds the steps from `cursor` on, up to one that is the last.
+    fn steps(
+        &mut self,
+        (task, spec): (TaskId, &TaskSpec),
+        cursor: &mut u32,
+        script: &mut Script,
+        is_last: impl Fn(Action) -> bool,
+    ) -> Result<(), String> {
+        loop {
+            let begin = *cursor;
+            let Some(Step { run, then }) = spec.script.next(cursor) else { return Ok(()) };
+            if run > Nanos::ZERO {
+                script.push(begin, Phase::Run(run));
+            }
+            if is_last(then) {
+                return Ok(());
+            }
+            let phases = match then {
+                Action::Do(Operation::Serve(serve)) => {
+                    vec![self.serve((task, spec), serve, cursor)?]
+                }
+                _ => self.phases(task, spec, then, script)?,
+            };
+            phases.into_iter().for_each(|phase| script.push(begin, phase));
+        }
+    }
+
+    /// A wait for a set with all its handlers; `cursor` is then behind them.
+    fn serve(
+        &mut self,
+        of: (TaskId, &TaskSpec),
+        number: u32,
+        cursor: &mut u32,
+    ) -> Result<Phase, String> {
+        let serve = self.workload.shared.serves.get(number as usize);
+        let Serve { epoll, handlers, after, rounds } =
+            serve.ok_or_else(|| format!("there is no wait {number}"))?;
+        let name = self.set(*epoll)?;
+        let handled = Action::Do(Operation::Handle(number));
+        let mut handler = |cursor: &mut u32| -> Result<Vec<Phase>, String> {
+            let mut script = Script::default();
+            self.steps(of, cursor, &mut script, |then| then == handled)?;
+            Ok(script.phases)
+        };
+        if !handlers.is_empty() {
+            *cursor = *after;
+        }
+        let Some(rounds) = rounds else {
+            let handle =
+                handlers.iter().map(|&begin| handler(&mut { begin })).collect::<Result<_, _>>()?;
+            return Ok(Phase::Serve(ServePhase { epoll: name, handle }));
+        };
+        let mut handle = Vec::new();
+        for (&begin, &end) in handlers.iter().zip(&rounds.ends) {
+            let (mut at, mut of_one) = (begin, Vec::new());
+            while at < end {
+                of_one.push(handler(&mut at)?);
+            }
+            handle.push(of_one);
+        }
+        Ok(Phase::EventLoop(EventLoopPhase { epoll: name, handle }))
     }
 
     fn affinity(&self, affinity: Affinity) -> Option<Vec<u16>> {
@@ -229,10 +289,35 @@ impl Describing<'_> {
         }
     }
 
+    /// The name of a set.
+    fn set(&mut self, number: u32) -> Result<String, String> {
+        let (shared, closed) = (&self.workload.shared, &mut self.closed);
+        let of = of(&shared.epolls, number)?;
+        let name = unique(&of.name, "set", number);
+        if closed.epolls.contains_key(&name) {
+            return Ok(name);
+        }
+        let source = |watched: &Watched| {
+            Ok::<_, String>(match *watched {
+                Watched::Pipe(of) => EpollSource::Pipe(pipe(shared, closed, of)?),
+                Watched::Eventfd(of) => EpollSource::Eventfd(eventfd(shared, closed, of)?),
+                Watched::End(end) if end & 1 == 0 => {
+                    EpollSource::Reply(socket(shared, closed, end)?)
+                }
+                Watched::End(end) => EpollSource::Socket(socket(shared, closed, end)?),
+            })
+        };
+        let sources = of.sources.iter().map(source).collect::<Result<_, _>>()?;
+        closed.epolls.insert(name.clone(), EpollOptions { sources, events: of.events });
+        Ok(name)
+    }
+
     fn operation(&mut self, operation: Operation) -> Result<Phase, String> {
-        let Shared {
-            mutexes, conditions, barriers, pipes, sockets, eventfds, epolls, devices, ..
-        } = &self.workload.shared;
+        if let Operation::Poll(set) = operation {
+            return Ok(Phase::Poll(self.set(set)?));
+        }
+        let Shared { mutexes, conditions, barriers, devices, .. } = &self.workload.shared;
+        let shared = &self.workload.shared;
         let closed = &mut self.closed;
         let mut mutex = |number: u32| -> Result<String, String> {
             let of = of(mutexes, number)?;
@@ -243,26 +328,6 @@ impl Describing<'_> {
         };
         let condition = |number: u32| -> Result<String, String> {
             Ok(unique(of(conditions, number)?, "condition", number))
-        };
-        let pipe = |closed: &mut Closed, number: u32| -> Result<String, String> {
-            let of = of(pipes, number)?;
-            let name = unique(&of.name, "pipe", number);
-            closed.pipes.insert(name.clone(), PipeOptions { capacity: of.capacity });
-            Ok(name)
-        };
-        let socket = |closed: &mut Closed, end: u32| -> Result<String, String> {
-            let of = of(sockets, end / 2)?;
-            let name = unique(&of.name, "socket", end / 2);
-            closed.sockets.insert(name.clone(), SocketOptions { kind: of.kind });
-            Ok(name)
-        };
-        let eventfd = |closed: &mut Closed, number: u32| -> Result<String, String> {
-            let of = of(eventfds, number)?;
-            let name = unique(&of.name, "eventfd", number);
-            let count = of.count.try_into().map_err(|_| "an event counter above 2^32")?;
-            let options = EventfdOptions { semaphore: of.is_semaphore, count };
-            closed.eventfds.insert(name.clone(), options);
-            Ok(name)
         };
         Ok(match operation {
             Operation::Lock(of) => Phase::Lock(mutex(of)?),
@@ -280,47 +345,32 @@ impl Describing<'_> {
                 Phase::Barrier(name)
             }
             Operation::Read { pipe: of, bytes, until, .. } => {
-                Phase::Read { pipe: pipe(closed, of)?, bytes, partial: until == Until::Any }
+                Phase::Read { pipe: pipe(shared, closed, of)?, bytes, partial: until == Until::Any }
             }
             Operation::Write { pipe: of, bytes, .. } => {
-                Phase::Write { pipe: pipe(closed, of)?, bytes }
+                Phase::Write { pipe: pipe(shared, closed, of)?, bytes }
             }
             Operation::Send { end, bytes } => {
-                Phase::Send { socket: socket(closed, end)?, bytes, reply: end & 1 == 1 }
+                Phase::Send { socket: socket(shared, closed, end)?, bytes, reply: end & 1 == 1 }
             }
             Operation::Receive { end, bytes, until } => Phase::Receive {
-                socket: socket(closed, end)?,
+                socket: socket(shared, closed, end)?,
                 bytes,
                 partial: until == Until::Any,
                 reply: end & 1 == 0,
             },
             Operation::Post { eventfd: of, count } => {
-                Phase::Post { eventfd: eventfd(closed, of)?, count }
+                Phase::Post { eventfd: eventfd(shared, closed, of)?, count }
             }
-            Operation::Take(of) => Phase::Take { eventfd: eventfd(closed, of)? },
-            Operation::Poll(number) => {
-                let of = of(epolls, number)?;
-                let name = unique(&of.name, "set", number);
-                let source = |watched: &Watched| {
-                    Ok::<_, String>(match *watched {
-                        Watched::Pipe(of) => EpollSource::Pipe(pipe(closed, of)?),
-                        Watched::Eventfd(of) => EpollSource::Eventfd(eventfd(closed, of)?),
-                        Watched::End(end) if end & 1 == 0 => {
-                            EpollSource::Reply(socket(closed, end)?)
-                        }
-                        Watched::End(end) => EpollSource::Socket(socket(closed, end)?),
-                    })
-                };
-                let sources = of.sources.iter().map(source).collect::<Result<_, _>>()?;
-                let options = EpollOptions { sources, events: of.events };
-                closed.epolls.insert(name.clone(), options);
-                Phase::Poll(name)
-            }
+            Operation::Take(of) => Phase::Take { eventfd: eventfd(shared, closed, of)? },
             Operation::SleepUntil(time) => Phase::SleepUntil(Nanos(time.0)),
             Operation::Io { device, service } => {
                 let of = of(devices, device)?;
                 let name = unique(&of.name, "device", device);
-                let options = DeviceOptions { channels: of.channels };
+                let options = DeviceOptions {
+                    channels: of.channels,
+                    interrupts: of.interrupts.map(|cpu| cpu.0),
+                };
                 closed.devices.insert(name.clone(), options);
                 let operation = Default::default();
                 Phase::Io(IoPhase { device: name, service, bytes: 0, operation })
@@ -328,6 +378,29 @@ impl Describing<'_> {
             other => return Err(format!("a closed workload cannot say {other:?}")),
         })
     }
+}
+
+fn pipe(shared: &Shared, closed: &mut Closed, number: u32) -> Result<String, String> {
+    let of = of(&shared.pipes, number)?;
+    let name = unique(&of.name, "pipe", number);
+    closed.pipes.insert(name.clone(), PipeOptions { capacity: of.capacity });
+    Ok(name)
+}
+
+fn socket(shared: &Shared, closed: &mut Closed, end: u32) -> Result<String, String> {
+    let of = of(&shared.sockets, end / 2)?;
+    let name = unique(&of.name, "socket", end / 2);
+    closed.sockets.insert(name.clone(), SocketOptions { kind: of.kind });
+    Ok(name)
+}
+
+fn eventfd(shared: &Shared, closed: &mut Closed, number: u32) -> Result<String, String> {
+    let of = of(&shared.eventfds, number)?;
+    let name = unique(&of.name, "eventfd", number);
+    let count = of.count.try_into().map_err(|_| "an event counter above 2^32")?;
+    let options = EventfdOptions { semaphore: of.is_semaphore, count };
+    closed.eventfds.insert(name.clone(), options);
+    Ok(name)
 }
 
 fn timer_phase(timer: u32, period: Nanos, late: Late) -> Phase {

@@ -1,5 +1,6 @@
 //! Converts the records of any format into the event stream and the report.
 
+use crate::import::Measurement;
 use schedsim::admission::LONGEST;
 use schedsim::trace::{Call, CallKind, EventKind, PrevState, Sink, Trace};
 use schedsim::workload::Shared;
@@ -33,6 +34,8 @@ pub(super) struct Recorder<'a> {
     pub objects: Shared,
     /// The names of the objects of its calls.
     pub object_names: BTreeMap<u32, String>,
+    /// What the recorder measured.
+    pub measurements: Vec<Measurement>,
     pub report: Report,
 }
 
@@ -58,6 +61,7 @@ impl<'a> Recorder<'a> {
             cpus_online: 0,
             objects: Shared::default(),
             object_names: BTreeMap::new(),
+            measurements: Vec::new(),
             report: Report::default(),
         }
     }
@@ -199,6 +203,7 @@ impl<'a> Recorder<'a> {
             duration: Nanos(self.latest.saturating_sub(first)),
             objects: self.objects,
             object_names: self.object_names,
+            measurements: self.measurements,
             report,
         })
     }

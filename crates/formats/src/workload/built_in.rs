@@ -66,7 +66,7 @@ pub const ALL: &[BuiltIn] = &[
         name: "unix1990",
         argument: "TASKS",
         summary: "Curran & Stumm's Baseline System: tasks of a Unix of 1990 on four processors, \
-                  drawn at random; its parameters are below",
+                  drawn at random; without TASKS its options are the parameters below",
         options: drawn::OPTIONS,
         make: Make::Stochastic("base = \"unix1990\"\n"),
     },
@@ -97,11 +97,15 @@ impl BuiltIn {
         argument: Option<&'a str>,
         options: impl Iterator<Item = (&'a str, Option<&'a str>)>,
     ) -> Result<Workload, Error> {
-        let given = self.given(argument, options)?;
+        let options: Vec<(&str, Option<&str>)> = options.collect();
+        if let (Make::Stochastic(file), None, false) =
+            (self.make, argument, options.iter().any(|(key, _)| *key == self.options[0].name))
+        {
+            let template = Template::read(TomlFile::of(self.name, file))?;
+            return drawn::preset(template, text, &options).map(Workload::Stochastic);
+        }
+        let given = self.given(argument, options.into_iter())?;
         match self.make {
-            Make::Stochastic(file) if text == self.name => {
-                Template::read(TomlFile::of(self.name, file)).map(Workload::Stochastic)
-            }
             Make::Stochastic(file) => Ok(Workload::Closed(Box::new(ClosedWorkload::built_in(
                 text.to_string(),
                 drawn::draw(&given, file)?,

@@ -10,7 +10,7 @@ mod names;
 
 use crate::toml_file::TomlFile;
 use program::Error;
-use schedsim::workload::{self, Closed, Invalid, LoopPhase, Phase, ServePhase};
+use schedsim::workload::{self, Closed, EventLoopPhase, Invalid, LoopPhase, Phase, ServePhase};
 use schedsim::{Nanos, Time};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -219,6 +219,14 @@ fn with_calls(phases: Vec<Phase>, cost: Nanos) -> Vec<Phase> {
         Phase::Serve(serve) => {
             let handle = serve.handle.into_iter().map(|phases| with_calls(phases, cost)).collect();
             vec![Phase::Run(cost), Phase::Serve(ServePhase { handle, ..serve })]
+        }
+        Phase::EventLoop(event_loop) => {
+            // The wait itself is done again each time, and has no place for its cost.
+            let cost_of = |rounds: Vec<Vec<Phase>>| {
+                rounds.into_iter().map(|phases| with_calls(phases, cost)).collect()
+            };
+            let handle = event_loop.handle.into_iter().map(cost_of).collect();
+            vec![Phase::Run(cost), Phase::EventLoop(EventLoopPhase { handle, ..event_loop })]
         }
         call => vec![Phase::Run(cost), call],
     };

@@ -66,6 +66,14 @@ pub struct Definition {
     /// The time for which a dispatch holds the lock of its task's queue, for each entry examined
     /// there; other CPUs wait (default: none).
     pub lock_hold: Option<Span>,
+    /// The share by which such a hold lengthens for each other CPU that is at the lock already
+    /// (default: 0).
+    pub lock_contention: Option<f64>,
+    /// The number of CPUs that make scheduling decisions; the others wait for one of them (default:
+    /// each decides for itself). It matters where locks are held.
+    #[serde(default, deserialize_with = "admitted_if_given::<_, Cpus, _>")]
+    #[schemars(with = "Option<Cpus>")]
+    pub deciders: Option<u16>,
     /// The time that an idle CPU needs to start a woken task (default: none).
     pub idle_exit: Option<Span>,
     /// The time from a wakeup until a busy CPU switches to the woken task (default: none).
@@ -91,10 +99,24 @@ pub struct Definition {
 
     /// Of unix1990: mean pause (default: 70ms).
     pub pause: Option<Span>,
+    /// Of unix1990: the coefficient of variation of pauses; at 1 they are exponential, else
+    /// log-normal (default: 1).
+    pub pause_variation: Option<f64>,
     /// Of unix1990: mean number of bursts of a task (default: 50).
     pub bursts: Option<f64>,
+    /// Of unix1990: how the number of bursts is drawn (default: geometric).
+    pub bursts_law: Option<BurstsLaw>,
     /// Of unix1990: mean of exponential bursts, in place of the measured histogram.
     pub burst: Option<Span>,
+    /// Of unix1990: of the histogram of bursts, each octave above 2–4 ms has 2^−this times the
+    /// bursts of the one below (default: 1.786).
+    pub burst_tail: Option<f64>,
+    /// Of unix1990: of the histogram of bursts, each octave below 2–4 ms has this share of the
+    /// bursts of the one above (default: 0.1).
+    pub burst_head: Option<f64>,
+    /// Of unix1990: a factor on the histogram of bursts; 0.15 if it was measured at 3 MIPS and
+    /// scaled to 20 (default: 1).
+    pub burst_scale: Option<f64>,
     /// Of unix1990: the share of the load that comes from processor-intensive tasks (default: 0).
     pub intensive: Option<f64>,
     /// Of unix1990: one priority, or the four levels of §5.3 (default: one).
@@ -238,6 +260,16 @@ pub enum Priorities {
     One,
     /// 10 % system high, 20 % system low, 50 % user, 20 % background.
     Four,
+}
+
+/// How the number of bursts of a task of unix1990 is drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BurstsLaw {
+    /// Geometric, from 1 on.
+    Geometric,
+    /// The same for all tasks: a whole number.
+    Constant,
 }
 
 /// What happens when the last measured task has arrived.

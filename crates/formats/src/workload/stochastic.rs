@@ -7,17 +7,21 @@
 )]
 
 use super::format::{
-    After, Base, Class, Definition, Priorities, Saturation, Slows, Span, WarmUp, stochastic_keys,
+    After, Base, BurstsLaw, Class, Definition, Priorities, Saturation, Slows, Span, WarmUp,
+    stochastic_keys,
 };
 use crate::toml_file::{TomlFile, with_nearest};
 use program::{Error, no_such};
 use schedsim::admission::Real;
 use schedsim::policy::{PolicyError, PolicySpec};
-use schedsim::workload::{self, Bursts, Distribution, Invalid, Model, RunLength, Unix1990};
+use schedsim::workload::{
+    self, Bursts, Counts, Distribution, Histogram, Invalid, Model, RunLength, Unix1990,
+};
 use schedsim::{Machine, Nanos, Sharing};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZero;
 use std::str::FromStr;
 use toml::Value;
 
@@ -77,6 +81,17 @@ impl Template {
     /// The name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// This workload under another name, with `parameters` in place of the file's values.
+    ///
+    /// # Errors
+    /// If a parameter is unknown, or the numbers are invalid.
+    pub fn preset(self, name: &str, parameters: Parameters) -> Result<Template, Error> {
+        self.with(&parameters)?;
+        let mut table = self.table;
+        table.extend(parameters.0);
+        Ok(Template { name: name.to_string(), table, file: self.file })
     }
 
     /// The workload with `parameters` in place of the file's values.
@@ -348,6 +363,9 @@ fn machine(definition: &Definition, mut machine: Machine) -> Result<Machine, Inv
     let span = |span: Option<Span>, default| span.map_or(default, |Span(span)| span);
     machine.switch_cost = span(definition.switch_cost, machine.switch_cost);
     machine.lock_hold = span(definition.lock_hold, machine.lock_hold);
+    machine.lock_contention =
+        share("lock-contention", definition.lock_contention, machine.lock_contention)?;
+    machine.deciders = definition.deciders.and_then(NonZero::new).or(machine.deciders);
     machine.wake_cost = span(definition.wake_cost, machine.wake_cost);
     machine.idle_exit = span(definition.idle_exit, machine.idle_exit);
     machine.migration_cost = span(definition.tmc, machine.migration_cost);
@@ -371,6 +389,31 @@ fn speed(definition: &Definition) -> Result<f64, Invalid> {
     admit("speed", Real::SPEED, definition.speed.unwrap_or(1.0))
 }
 
+/// The bursts of unix1990: exponential, or a histogram.
+fn burst_lengths(definition: &Definition) -> Result<Bursts, Invalid> {
+    let given = [
+        ("burst-tail", definition.burst_tail),
+        ("burst-head", definition.burst_head),
+        ("burst-scale", definition.burst_scale),
+    ];
+    let Some(Span(mean)) = definition.burst else {
+        let [tail, head, scale] = given.map(|(_, value)| value);
+        let usual = Histogram::default();
+        return Ok(Bursts::Measured(Histogram {
+            tail: tail.unwrap_or(usual.tail),
+            head: head.unwrap_or(usual.head),
+            scale: scale.unwrap_or(usual.scale),
+        }));
+    };
+    match given.into_iter().find(|(_, value)| value.is_some()) {
+        Some((key, _)) => refuse(
+            key,
+            "this shapes the histogram of bursts, and `burst` replaces it: leave one of them out",
+        ),
+        None => Ok(Bursts::Exponential(mean)),
+    }
+}
+
 type Built = (Model, Machine, Option<f64>);
 
 fn unix1990(definition: &Definition, length: RunLength) -> Result<Built, Invalid> {
@@ -391,7 +434,12 @@ fn unix1990(definition: &Definition, length: RunLength) -> Result<Built, Invalid
         speed: speed(definition)?,
         pause: definition.pause.map_or(defaults.pause, |Span(pause)| pause),
         bursts: admit("bursts", Real::BURSTS, definition.bursts.unwrap_or(defaults.bursts))?,
-        burst: definition.burst.map_or(defaults.burst, |Span(mean)| Bursts::Exponential(mean)),
+        pause_variation: definition.pause_variation.unwrap_or(defaults.pause_variation),
+        counts: match definition.bursts_law {
+            Some(BurstsLaw::Constant) => Counts::Constant,
+            Some(BurstsLaw::Geometric) | None => Counts::Geometric,
+        },
+        burst: burst_lengths(definition)?,
         intensive: definition.intensive.unwrap_or(defaults.intensive),
         priorities: match definition.priorities {
             Some(Priorities::Four) => workload::Priorities::Four,
@@ -408,8 +456,13 @@ fn unix1990(definition: &Definition, length: RunLength) -> Result<Built, Invalid
 fn of_classes(name: &str, definition: &Definition, length: RunLength) -> Result<Built, Invalid> {
     let of_the_base = [
         ("pause", definition.pause.is_some()),
+        ("pause-variation", definition.pause_variation.is_some()),
         ("bursts", definition.bursts.is_some()),
+        ("bursts-law", definition.bursts_law.is_some()),
         ("burst", definition.burst.is_some()),
+        ("burst-tail", definition.burst_tail.is_some()),
+        ("burst-head", definition.burst_head.is_some()),
+        ("burst-scale", definition.burst_scale.is_some()),
         ("intensive", definition.intensive.is_some()),
         ("priorities", definition.priorities.is_some()),
     ];

@@ -184,6 +184,7 @@ fn costlier(machine: &Machine, per_mille: i32) -> Machine {
         migration_cost: of(machine.migration_cost),
         idle_exit: of(machine.idle_exit),
         wake_cost: of(machine.wake_cost),
+        latency: machine.latency.clone().each(of),
         ..machine.clone()
     }
 }

@@ -6,10 +6,12 @@
     clippy::arithmetic_side_effects
 )]
 
+mod event_loop;
+
 use super::walk::Place;
 use super::{
-    CgroupOptions, Closed, EpollSource, LoopPhase, Phase, ReservationOptions, SchedulingPolicy,
-    ServePhase, SocketKind, Tasks,
+    CgroupOptions, Closed, EpollSource, EventLoopPhase, LoopPhase, Phase, ReservationOptions,
+    SchedulingPolicy, ServePhase, SocketKind, Tasks,
 };
 use crate::admission::{Cpus, DEEPEST, TaskCount};
 use crate::{Invalid, Nanos};
@@ -83,6 +85,7 @@ impl Closed {
         }
         self.check_forks(&named)?;
         self.check_tables()?;
+        self.check_waiters()?;
         self.check_end()
     }
 
@@ -163,14 +166,9 @@ impl Closed {
                 })
             }
             Phase::Serve(serve) => {
-                let Some(epoll) = self.epolls.get(&serve.epoll) else {
-                    return invalid(key, format!("there is no table [epoll.{}]", serve.epoll));
-                };
-                let (sources, handled) = (epoll.sources.len(), serve.handle.len());
-                expect(sources == handled, key, || {
-                    format!("the set has {sources} sources, and {handled} are handled")
-                })
+                self.check_handled(&serve.epoll, serve.handle.len(), serve.handle.is_empty(), key)
             }
+            Phase::EventLoop(event_loop) => self.check_event_loop(event_loop, key),
             Phase::Poll(epoll) => expect(self.epolls.contains_key(epoll), key, || {
                 format!("there is no table [epoll.{epoll}]")
             }),
@@ -195,6 +193,17 @@ impl Closed {
             }),
             _ => Ok(()),
         }
+    }
+
+    /// Checks that all sources of a set are handled.
+    fn check_handled(&self, epoll: &str, handled: usize, only_waits: bool, key: &str) -> Verdict {
+        let Some(set) = self.epolls.get(epoll) else {
+            return invalid(key, format!("there is no table [epoll.{epoll}]"));
+        };
+        let sources = set.sources.len();
+        expect(only_waits || sources == handled, key, || {
+            format!("the set has {sources} sources, and {handled} are handled")
+        })
     }
 
     fn is_datagram(&self, socket: &str) -> bool {
@@ -446,6 +455,12 @@ fn check_order(phases: &[Phase], key: &str, nest: Nest) -> Verdict {
                 check_order(handler, &format!("{key}.serve.handle[{source}]"), nest)?;
             }
         }
+        if let Phase::EventLoop(event_loop) = phase {
+            for (key, round) in event_loop.rounds(&key) {
+                let nest = Nest { depth: nest.depth.saturating_add(1), ..nest };
+                check_order(round, &key, nest)?;
+            }
+        }
         let ends_here =
             matches!(phase, Phase::Exec(_) | Phase::Loop(LoopPhase { times: None, .. }));
         expect(!ends_here || index.saturating_add(1) == phases.len(), &key, || {
@@ -462,7 +477,13 @@ fn takes_time(phases: &[Phase]) -> bool {
         Phase::Io(io) => io.service > Nanos::ZERO,
         Phase::Timer(_) => true,
         Phase::Loop(inner) => takes_time(&inner.phases),
-        Phase::Serve(serve) => serve.handle.iter().all(|handler| takes_time(handler)),
+        Phase::Serve(serve) => {
+            let all_do = serve.handle.iter().all(|handler| takes_time(handler));
+            all_do && !serve.handle.is_empty()
+        }
+        Phase::EventLoop(event_loop) => {
+            event_loop.handle.iter().flatten().any(|round| takes_time(round))
+        }
         _ => false,
     })
 }
@@ -477,11 +498,20 @@ fn names(phase: &Phase) -> Vec<(&'static str, &str)> {
         Phase::Read { pipe, .. } | Phase::Write { pipe, .. } => vec![("pipe", pipe)],
         Phase::Send { socket, .. } | Phase::Receive { socket, .. } => vec![("socket", socket)],
         Phase::Post { eventfd, .. } | Phase::Take { eventfd } => vec![("eventfd", eventfd)],
-        Phase::Serve(ServePhase { epoll, .. }) | Phase::Poll(epoll) => vec![("epoll", epoll)],
+        Phase::Serve(ServePhase { epoll, .. })
+        | Phase::EventLoop(EventLoopPhase { epoll, .. })
+        | Phase::Poll(epoll) => vec![("epoll", epoll)],
         Phase::Io(io) => vec![("device", &io.device)],
         Phase::Exec(list) => vec![("list", list)],
         _ => Vec::new(),
     }
+}
+
+/// A handler leaves the mutexes of its task as they were.
+fn expect_as_before(after: &BTreeSet<&str>, before: &BTreeSet<&str>, key: &str) -> Verdict {
+    expect(after == before, key, || {
+        "a handler gives back the mutexes that it takes, and no others".into()
+    })
 }
 
 /// Tracks which mutexes a task holds. Phases have no branches, so this is known before the run.
@@ -531,9 +561,14 @@ impl<'c> Locks<'c> {
                         let (key, mut after) =
                             (format!("{key}.serve.handle[{source}]"), held.clone());
                         self.walk(handler, &key, &mut after)?;
-                        expect(after == *held, &key, || {
-                            "a handler gives back the mutexes that it takes, and no others".into()
-                        })?;
+                        expect_as_before(&after, held, &key)?;
+                    }
+                }
+                Phase::EventLoop(event_loop) => {
+                    for (key, round) in event_loop.rounds(&key) {
+                        let mut after = held.clone();
+                        self.walk(round, &key, &mut after)?;
+                        expect_as_before(&after, held, &key)?;
                     }
                 }
                 Phase::Exec(name) => {

@@ -1,6 +1,6 @@
 //! Iterates over the phases of a closed workload.
 
-use super::{Closed, Phase, Tasks};
+use super::{Closed, EventLoopPhase, Phase, Tasks};
 use std::collections::BTreeSet;
 
 /// A phase and its place.
@@ -42,6 +42,17 @@ impl Closed {
     }
 }
 
+impl EventLoopPhase {
+    /// The rounds of all objects, each with its place, if that of the loop is `key`.
+    pub(super) fn rounds(&self, key: &str) -> impl Iterator<Item = (String, &[Phase])> {
+        self.handle.iter().enumerate().flat_map(move |(source, rounds)| {
+            rounds.iter().enumerate().map(move |(round, phases)| {
+                (format!("{key}.event_loop.handle[{source}][{round}]"), phases.as_slice())
+            })
+        })
+    }
+}
+
 fn collect<'c>(phases: &'c [Phase], key: &str, times: u64, places: &mut Vec<Place<'c>>) {
     for (index, phase) in phases.iter().enumerate() {
         let key = format!("{key}[{index}]");
@@ -53,6 +64,11 @@ fn collect<'c>(phases: &'c [Phase], key: &str, times: u64, places: &mut Vec<Plac
             places.push(Place { phase, key: key.clone(), times });
             for (source, phases) in serve.handle.iter().enumerate() {
                 collect(phases, &format!("{key}.serve.handle[{source}]"), times, places);
+            }
+        } else if let Phase::EventLoop(event_loop) = phase {
+            places.push(Place { phase, key: key.clone(), times });
+            for (key, phases) in event_loop.rounds(&key) {
+                collect(phases, &key, times, places);
             }
         } else {
             places.push(Place { phase, key, times });

@@ -47,7 +47,7 @@ impl Conservation {
         };
         Conservation {
             promised,
-            exit: machine.idle_exit.max(machine.wake_cost),
+            exit: machine.longest_wake(),
             idle,
             idle_since: vec![Time::ZERO; usize::from(machine.cpus)],
             waiting: Vec::new(),

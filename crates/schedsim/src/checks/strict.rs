@@ -34,8 +34,13 @@ impl Strict {
         let tick = machine.ticks.as_ref().map_or(Nanos::ZERO, Ticks::most);
         // Each other task may wake and interrupt the CPU once more before it has stopped its task.
         let interrupts = Nanos((machine.timer_cost + machine.interruption).0 * prios.len() as u64);
-        let tolerance =
-            machine.switch_cost + machine.idle_exit + machine.wake_cost + queue + tick + interrupts;
+        let tolerance = machine.switch_cost
+            + machine.idle_exit
+            + machine.wake_cost
+            + machine.latency.most()
+            + queue
+            + tick
+            + interrupts;
         prios.iter().any(|&prio| prio < below).then(|| Strict {
             own_prios: prios.clone(),
             prios,

@@ -46,7 +46,9 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     #[cold]
     pub(super) fn charge_waking(&mut self, waker: CpuId, target: CpuId) {
         let Some(work) = &mut self.call_work else { return };
-        let spread = if waker == target { &work.costs.wake_here } else { &work.costs.wake_away };
+        let idles = !self.cpus[target.index()].is_busy();
+        let spread =
+            if waker == target { &work.costs.wake_here } else { work.costs.wake_other(idles) };
         work.waking += spread.draw(work.random.next_u64());
     }
 

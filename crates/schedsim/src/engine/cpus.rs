@@ -40,6 +40,11 @@ impl Cpu {
         slice_end: Time::NEVER,
         next_tick: Time::NEVER,
     };
+
+    /// Whether it runs a task. It does not while it leaves idle.
+    pub fn is_busy(&self) -> bool {
+        self.state == CpuState::Busy
+    }
 }
 
 impl<P: Policy, S: Sink> Engine<'_, P, S> {
@@ -389,6 +394,9 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             ..*state
         };
         self.seat.idle(cpu);
+        if self.costs_are_special {
+            self.idles_from_now(cpu);
+        }
         let alarm = self.alarms.get(cpu.index()).copied().unwrap_or(Time::NEVER);
         self.cpu_times.set(cpu, if alarm < self.now() { Time::NEVER } else { alarm });
     }
@@ -399,7 +407,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         if self.machine().queue_cost.is_some() {
             run_from = self.queue(cpu, next, run_from);
         }
-        if !self.locks.is_empty() {
+        if self.locks.is_some() {
             run_from = self.hold_lock(cpu, next, run_from);
         }
         if let Some(kept) = self.kept.get_mut(cpu.index()) {
@@ -493,11 +501,11 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     #[cold]
     fn hold_lock(&mut self, cpu: CpuId, next: TaskId, from: Time) -> Time {
         let Scan { queue, entries } = self.seat.scan(cpu);
-        let (now, hold) =
-            (self.now(), Nanos(self.machine().lock_hold.0.saturating_mul(u64::from(entries))));
-        let free = &mut self.locks[queue.index()];
-        *free = now.max(*free) + hold;
-        let cost = free.since(now);
+        let (now, machine) = (self.now(), self.machine());
+        let hold = Nanos(machine.lock_hold.0.saturating_mul(u64::from(entries)));
+        let contention = machine.lock_contention;
+        let Some(locks) = &mut self.locks else { return from };
+        let cost = locks.decide(now, queue, hold, contention).since(now);
         self.spend(cpu, next, OverheadKind::Queue, cost, from)
     }
 

@@ -18,9 +18,9 @@ use super::sync::Sync;
 use super::wait_queue::Who;
 use crate::policy::Policy;
 use crate::trace::Sink;
-use crate::workload::{Shared, Watched};
+use crate::workload::{Serve, Shared, Watched};
 use crate::{CpuId, TaskId};
-use state::{EpollState, SourceState};
+use state::{EpollState, SourceState, Waiter};
 use std::collections::VecDeque;
 
 impl Sync {
@@ -105,6 +105,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
                 let cursors = self.sync.epolls.cursors.entry(number);
                 let cursors = cursors.or_insert_with(|| serve.handlers.clone()).clone();
                 if cursors == rounds.ends {
+                    self.sync.epolls.cursors.remove(&number);
                     self.tasks[task.index()].cursor = serve.after;
                     return Done::Yes;
                 }
@@ -114,10 +115,10 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             }
         };
         if !self.sync.epolls.sets[set].ready.is_empty() {
-            self.wake_waiter(set, cpu);
+            self.wake_waiter(set, None, cpu);
         }
         if taken.is_empty() {
-            self.sync.epolls.sets[set].waiters.push_front(task);
+            self.sync.epolls.sets[set].waiters.push_front(Waiter { task, serve: number });
             return Done::Blocks(Off::Waits);
         }
         self.sync.epolls.returned.insert(task, taken);
@@ -185,12 +186,28 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         if !std::mem::replace(&mut state.is_listed, true) {
             self.sync.epolls.sets[set].ready.push_back(source);
         }
-        self.wake_waiter(set, cpu);
+        self.wake_waiter(set, Some(source), cpu);
     }
 
-    fn wake_waiter(&mut self, set: usize, cpu: CpuId) {
-        if let Some(first) = self.sync.epolls.sets[set].waiters.pop_front() {
-            self.wake_to_retry(first, cpu);
+    /// Wakes the first task that waits for `source` of a set, or for any on its list.
+    fn wake_waiter(&mut self, set: usize, source: Option<u32>, cpu: CpuId) {
+        let EpollState { ready, waiters, .. } = &self.sync.epolls.sets[set];
+        let hears = |waiter: &Waiter| match source {
+            Some(source) => !self.is_over(waiter.serve, source),
+            None => ready.iter().any(|&source| !self.is_over(waiter.serve, source)),
+        };
+        let first = waiters.iter().position(hears);
+        if let Some(first) = first.and_then(|at| self.sync.epolls.sets[set].waiters.remove(at)) {
+            self.wake_to_retry(first.task, cpu);
         }
+    }
+
+    /// Whether an event loop has done all rounds of an object.
+    fn is_over(&self, serve: u32, source: u32) -> bool {
+        let Serve { epoll, handlers, rounds, .. } = &self.shared().serves[serve as usize];
+        let Some(rounds) = rounds else { return false };
+        let place = (source - self.sync.epolls.sets[*epoll as usize].first) as usize;
+        let cursors = self.sync.epolls.cursors.get(&serve).unwrap_or(handlers);
+        cursors[place] == rounds.ends[place]
     }
 }

@@ -7,7 +7,7 @@ use super::source::Load;
 use super::{Engine, NOBODY};
 use crate::policy::{Effect, Enqueue, Policy, TaskView, Wake};
 use crate::trace::{EventKind, Sink, WakeContext};
-use crate::workload::{Action, Start};
+use crate::workload::{Action, Operation, Start};
 use crate::{CpuId, Nanos, TaskId, Time};
 
 /// The engine's state of a task, one cache line: with a million tasks each access is a cache miss.
@@ -193,13 +193,30 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         self.make_ready(task, Wake { new: false, waker });
     }
 
+    /// The CPU on which the interrupt arrives that wakes `task`: that of its device, or its last one.
+    #[inline(always)]
+    pub(super) fn interrupted_for(&self, task: TaskId) -> CpuId {
+        let last = self.seat.cx().task(task).cpu;
+        match self.tasks[task.index()].then {
+            Action::Do(Operation::Io { device, .. }) => {
+                let of = self.shared().devices.get(device as usize);
+                let cpus = self.machine().cpus;
+                of.and_then(|of| of.interrupts).map_or(last, |cpu| CpuId(cpu.0 % cpus))
+            }
+            _ => last,
+        }
+    }
+
     #[inline(always)]
     pub(super) fn make_ready(&mut self, task: TaskId, wake: Wake) {
         if self.costs_are_special && self.stays(task) {
             return;
         }
         let last = self.seat.cx().task(task).cpu;
-        let target = self.seat.select_cpu(task, wake);
+        let interrupted = if self.interrupted == NOBODY { last } else { self.interrupted };
+        let by = wake.waker.unwrap_or(interrupted);
+        let near = wake.waker.or((interrupted != last).then_some(interrupted));
+        let target = self.seat.select_cpu(task, Wake { waker: near, ..wake });
         let kind = match wake {
             Wake { new: true, .. } => EventKind::SchedWakeupNew { task, target },
             Wake { waker: Some(_), .. } => {
@@ -210,12 +227,19 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             }
         };
         self.tasks[task.index()].waits = false;
-        self.trace.push(self.now(), wake.waker.unwrap_or(last), kind);
-        self.enqueue(task, target, if wake.new { Enqueue::New } else { Enqueue::Wakeup });
+        self.trace.push(self.now(), by, kind);
+        let why = if wake.new { Enqueue::New } else { Enqueue::Wakeup };
+        if self.costs_are_special && self.lateness.is_some() {
+            self.tasks[task.index()].waits_on = target;
+            let effect = self.seat.enqueue(task, target, why);
+            self.apply_late(effect, by);
+        } else {
+            self.enqueue(task, target, why);
+        }
         if self.costs_are_special {
             let timer =
                 if self.interrupted == NOBODY { Nanos::ZERO } else { self.machine().timer_cost };
-            self.interrupt(last, timer, self.machine().interruption);
+            self.interrupt(interrupted, timer, self.machine().interruption);
             if let Wake { new: false, waker: Some(waker) } = wake {
                 self.charge_waking(waker, target);
             }
@@ -248,12 +272,17 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     /// Wakes an idle CPU, after `delay` if a timer has interrupted it.
     #[inline(always)]
     pub(super) fn kick(&mut self, cpu: CpuId, delay: Nanos) {
-        let state = &mut self.cpus[cpu.index()].state;
-        if *state != CpuState::Idle {
+        if self.cpus[cpu.index()].state != CpuState::Idle {
             return;
         }
         let exit = if self.interrupted == cpu { delay } else { self.seat.cx().machine.idle_exit };
-        *state = CpuState::LeavingIdle(exit);
+        self.leave_idle_after(cpu, exit);
+    }
+
+    /// Wakes the idle `cpu`, which dispatches after `exit`.
+    #[inline(always)]
+    pub(super) fn leave_idle_after(&mut self, cpu: CpuId, exit: Nanos) {
+        self.cpus[cpu.index()].state = CpuState::LeavingIdle(exit);
         self.seat.leave_idle(cpu);
         if exit == Nanos::ZERO {
             self.resched.push(cpu);

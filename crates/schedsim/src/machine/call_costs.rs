@@ -15,6 +15,9 @@ pub struct CallCosts {
     pub wake_here: Spread,
     /// Waking a task that is placed on another CPU.
     pub wake_away: Spread,
+    /// The same if that CPU idles, so that it must be interrupted; if it is empty, `wake_away`
+    /// holds.
+    pub wake_idle: Spread,
     /// Seeds the draws.
     pub seed: u64,
 }
@@ -26,7 +29,13 @@ pub struct Spread(Vec<Nanos>);
 impl CallCosts {
     /// Whether blocking and waking are free.
     pub fn are_free(&self) -> bool {
-        [&self.block, &self.wake_here, &self.wake_away].iter().all(|spread| spread.is_zero())
+        let CallCosts { block, wake_here, wake_away, wake_idle, seed: _ } = self;
+        [block, wake_here, wake_away, wake_idle].iter().all(|spread| spread.is_zero())
+    }
+
+    /// Of waking a task that is placed on another CPU.
+    pub fn wake_other(&self, idles: bool) -> &Spread {
+        if idles && !self.wake_idle.0.is_empty() { &self.wake_idle } else { &self.wake_away }
     }
 }
 

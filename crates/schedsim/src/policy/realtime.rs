@@ -10,7 +10,8 @@
 //! Each CPU has its own lists. A task wakes on its last CPU, if it can run there at once, else on
 //! the CPU that runs the least important task. A CPU that dispatches takes more important tasks
 //! from other CPUs. When a task has to wait and a CPU runs a less important one, that CPU is
-//! preempted. So no task waits while a less important one runs on a CPU that it may use.
+//! preempted. So no task waits while a less important one runs on a CPU that it may use. A task for
+//! which a CPU was woken or is about to stop another one stays there.
 //!
 //! Source: POSIX.1-2024, 2.8.4 (Process Scheduling); Linux 6.18, `kernel/sched/rt.c`:
 //! `enqueue_rt_entity`, `requeue_task_rt`, `yield_task_rt`, `task_tick_rt`, `select_task_rq_rt`,

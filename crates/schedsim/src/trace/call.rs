@@ -4,7 +4,7 @@
 //! causes says about which object the call is in which a task sleeps or wakes another, and what a
 //! call has done when it ends. [`Observer::call`](super::Observer::call) receives both.
 
-use crate::workload::{Operation, TaskClass};
+use crate::workload::{Operation, TaskClass, Watched};
 use crate::{CpuId, Nanos, TaskId, Time};
 
 /// A moment in a call of a task.
@@ -93,6 +93,18 @@ pub enum Returned {
         /// The mutex.
         mutex: u32,
     },
+    /// A signal ended it, or is what it waited for.
+    Signalled,
+    /// It has waited for the end of any task that its task created, and it was this one's.
+    Reaped(TaskId),
+    /// It has found that nothing more comes from an object: end of file.
+    Ended(Watched),
+    /// It has found that nothing more is taken from an object: a broken pipe. The object is named as
+    /// by who takes from it.
+    Broken(Watched),
+    /// It has closed a descriptor through which data may have gone into an object, which is named
+    /// as by who takes from it.
+    Closed(Watched),
     /// An operation on a shared object.
     Did(Operation),
 }

@@ -21,14 +21,14 @@
 use crate::admission::LONGEST;
 use crate::trace::TaskInfo;
 use crate::workload::shared::{
-    Barrier, Device, Epoll, Eventfd, Group, Late, Mutex, Pipe, Serve, Shared, Socket, Timer,
-    Watched,
+    Barrier, Device, Epoll, Eventfd, Group, Late, Mutex, Pipe, Rounds, Serve, Shared, Socket,
+    Timer, Watched,
 };
 use crate::workload::{
-    Action, Affinity, Attributes, Bandwidth, Call, Cgroup, CgroupOptions, Closed, EpollSource,
-    EventfdOptions, Invalid, Membership, MutexOptions, Operation, Phase, Reservation,
-    SchedulingPolicy, Script, ServePhase, Slice, SocketOptions, Start, TaskClass, TaskSpec, Tasks,
-    TimerMode, TimerPhase, Until, Workload,
+    Action, Affinity, Attributes, Bandwidth, Call, Cgroup, CgroupOptions, Closed, DeviceOptions,
+    EpollSource, EventLoopPhase, EventfdOptions, Invalid, Membership, MutexOptions, Operation,
+    Phase, Reservation, SchedulingPolicy, Script, ServePhase, Slice, SocketOptions, Start,
+    TaskClass, TaskSpec, Tasks, TimerMode, TimerPhase, Until, Workload,
 };
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 use phases::Place;
@@ -265,6 +265,7 @@ impl<'c> Writer<'_, 'c> {
                     *deepest = (*deepest).max(inside);
                 }
                 Phase::Serve(serve) => self.serve(serve, depth),
+                Phase::EventLoop(event_loop) => self.event_loop(event_loop, depth),
                 phase => {
                     let operation = self.operation(phase);
                     self.step(Action::Do(operation));
@@ -276,18 +277,11 @@ impl<'c> Writer<'_, 'c> {
     /// A wait, and behind it the handlers, each of which continues with the next.
     fn serve(&mut self, phase: &'c ServePhase, depth: u8) {
         let epoll = self.epoll(&phase.epoll);
-        let serve = match self.serves.get(self.served) {
-            Some(&serve) => serve,
-            None => {
-                let new = Serve { epoll, handlers: Vec::new(), after: 0, rounds: None };
-                let serve = add(&mut self.compiler.workload.shared.serves, new);
-                self.serves.push(serve);
-                serve
-            }
-        };
-        self.served = self.served.saturating_add(1);
+        let serve = self.wait(epoll);
         self.step(Action::Do(Operation::Serve(serve)));
-        self.step(Action::Do(Operation::Handle(serve)));
+        if !phase.handle.is_empty() {
+            self.step(Action::Do(Operation::Handle(serve)));
+        }
         let mut handlers = Vec::new();
         for phases in &phase.handle {
             handlers.push(self.script.end());
@@ -298,6 +292,44 @@ impl<'c> Writer<'_, 'c> {
         if let Some(of) = self.compiler.workload.shared.serves.get_mut(serve as usize) {
             *of = Serve { epoll, handlers, after, rounds: None };
         }
+    }
+
+    /// A wait, and behind it for each object its rounds, each of which continues with the next
+    /// object. The last object of a wait leads back to the wait.
+    fn event_loop(&mut self, phase: &'c EventLoopPhase, depth: u8) {
+        if self.run > Nanos::ZERO {
+            self.step(Action::Continue);
+        }
+        let epoll = self.epoll(&phase.epoll);
+        let serve = self.wait(epoll);
+        let begin = self.script.end();
+        self.step(Action::Do(Operation::Serve(serve)));
+        self.step(Action::Do(Operation::Handle(serve)));
+        let (mut handlers, mut ends) = (Vec::new(), Vec::new());
+        for rounds in &phase.handle {
+            handlers.push(self.script.end());
+            for phases in rounds {
+                self.phases(phases, depth);
+                self.step(Action::Do(Operation::Handle(serve)));
+            }
+            ends.push(self.script.end());
+        }
+        let after = self.script.end();
+        if let Some(of) = self.compiler.workload.shared.serves.get_mut(serve as usize) {
+            *of = Serve { epoll, handlers, after, rounds: Some(Rounds { begin, ends }) };
+        }
+    }
+
+    /// The number of the next wait for a set in the script. The first pass over the script makes it.
+    fn wait(&mut self, epoll: u32) -> u32 {
+        let known = self.serves.get(self.served).copied();
+        self.served = self.served.saturating_add(1);
+        known.unwrap_or_else(|| {
+            let new = Serve { epoll, handlers: Vec::new(), after: 0, rounds: None };
+            let serve = add(&mut self.compiler.workload.shared.serves, new);
+            self.serves.push(serve);
+            serve
+        })
     }
 
     fn epoll(&mut self, name: &'c str) -> u32 {
@@ -367,9 +399,12 @@ impl<'c> Writer<'_, 'c> {
             Phase::Exec(list) => {
                 Operation::Exec { begin: self.begins.get(list.as_str()).copied().unwrap_or(0) }
             }
-            Phase::Run(_) | Phase::Sleep(_) | Phase::Yield | Phase::Loop(_) | Phase::Serve(_) => {
-                unreachable!("these are no operations")
-            }
+            Phase::Run(_)
+            | Phase::Sleep(_)
+            | Phase::Yield
+            | Phase::Loop(_)
+            | Phase::Serve(_)
+            | Phase::EventLoop(_) => unreachable!("these are no operations"),
         }
     }
 
@@ -428,10 +463,12 @@ impl<'c> Writer<'_, 'c> {
 
     fn device(&mut self, name: &'c str) -> u32 {
         let Compiler { closed, workload, numbers, .. } = &mut *self.compiler;
-        let channels = closed.devices.get(name).copied().unwrap_or_default().channels;
+        let DeviceOptions { channels, interrupts } =
+            closed.devices.get(name).copied().unwrap_or_default();
         number(&mut numbers.devices, &mut workload.shared.devices, name, || Device {
             name: name.to_string(),
             channels,
+            interrupts: interrupts.map(CpuId),
         })
     }
 

@@ -1,12 +1,15 @@
 //! Estimates the scheduling costs of a recorded machine from its events.
 
 mod calls;
+mod latency;
 
 pub use calls::{CallCost, CallCostEstimator, CallEstimates, Unknown};
+pub use latency::LatencyEstimates;
 
 use crate::metrics::Histogram;
 use crate::trace::{Event, EventKind, Observer, PrevState};
 use crate::{CpuId, Nanos, TaskId, Time};
+use latency::LatencySamples;
 use std::fmt;
 
 /// Estimates the costs of a [`Machine`](crate::Machine). Memory grows with tasks and CPUs, not with
@@ -34,6 +37,7 @@ pub struct CostEstimator {
     idle_exits: Histogram,
     wakings: Histogram,
     wakings_when_idle: Histogram,
+    latencies: LatencySamples,
     /// How much bursts after a migration were longer than their neighbours, and how much shorter.
     longer: Histogram,
     shorter: Histogram,
@@ -97,6 +101,8 @@ enum State {
 struct Cpu {
     /// When it became idle, if it is.
     idle_since: Option<Time>,
+    /// When it last switched.
+    switched: Time,
     /// When it switched to the task that it runs, if nothing has happened on it since.
     quiet_since: Option<Time>,
     /// The time of its last event, if that was a waking (or the wakeup that follows it).
@@ -125,6 +131,11 @@ impl CostEstimator {
     /// An estimator without events.
     pub fn new() -> CostEstimator {
         CostEstimator::default()
+    }
+
+    /// How late CPUs chose after wakings, so far.
+    pub fn latencies(&self) -> LatencyEstimates {
+        self.latencies.finish()
     }
 
     /// The estimates.
@@ -179,13 +190,20 @@ impl CostEstimator {
                         histogram.record(Nanos(by as u64));
                     }
                 }
-                let Cpu { idle_since, last_waking, .. } = self.cpus[cpu.index()];
+                let Cpu { idle_since, last_waking, switched, .. } = self.cpus[cpu.index()];
                 let preempts = prev != TaskId::NONE && prev_state == PrevState::Runnable;
                 if let Some(task) = self.task(next) {
                     let woken = task.switched_in(cpu, time);
                     if let Some((since, waker_cpu)) = woken {
-                        let was_idle = idle_since
-                            .is_some_and(|idle_since| prev == TaskId::NONE && since >= idle_since);
+                        let idle_since = idle_since
+                            .filter(|&idle_since| prev == TaskId::NONE && since >= idle_since);
+                        let was_idle = idle_since.is_some();
+                        let (is_here, after) = (waker_cpu == cpu, time.since(since));
+                        if let Some(idle_since) = idle_since {
+                            self.latencies.from_idle(is_here, since.since(idle_since), after);
+                        } else if preempts && since >= switched {
+                            self.latencies.when_busy(is_here, after);
+                        }
                         if was_idle && waker_cpu != cpu {
                             self.idle_exits.record(time.since(since));
                         } else if was_idle || preempts && last_waking == Some(since) {
@@ -198,6 +216,7 @@ impl CostEstimator {
                 }
                 let is_idle = next == TaskId::NONE;
                 self.cpus[cpu.index()] = Cpu {
+                    switched: time,
                     idle_since: is_idle.then_some(time),
                     quiet_since: (!is_idle).then_some(time),
                     last_waking: None,
@@ -321,6 +340,25 @@ impl Estimate {
 }
 
 impl Costs {
+    /// Takes from `other` what is unknown here. Returns what that is, in words.
+    pub fn fill(&mut self, other: &Costs) -> Vec<&'static str> {
+        let costs = [
+            (&mut self.switch, other.switch, "a switch"),
+            (&mut self.migration, other.migration, "a migration"),
+            (&mut self.idle_exit, other.idle_exit, "leaving idle"),
+            (&mut self.waking, other.waking, "a waking"),
+            (&mut self.waking_when_idle, other.waking_when_idle, "a waking when idle"),
+        ];
+        let mut filled = Vec::new();
+        for (own, other, name) in costs {
+            if own.value.is_none() && other.value.is_some() {
+                *own = other;
+                filled.push(name);
+            }
+        }
+        filled
+    }
+
     /// These with what calls show better than runs: the cost of a switch.
     #[must_use]
     pub fn with_calls(mut self, calls: &CallEstimates) -> Costs {

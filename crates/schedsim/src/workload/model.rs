@@ -24,7 +24,7 @@ mod unix1990;
 pub use distribution::{Bin, Distribution};
 pub(crate) use population::Population;
 pub use stream::Stream;
-pub use unix1990::{Bursts, Priorities, Unix1990};
+pub use unix1990::{Bursts, Counts, Histogram, Priorities, Unix1990};
 
 use super::{Action, Affinity, Attributes, Script, Start, TaskSpec, Workload};
 use crate::trace::TaskInfo;

@@ -7,7 +7,7 @@
 //! policy.
 
 use super::{Action, Operation, Reservation, Workload};
-use crate::{Machine, Nanos, Random, TaskId, Time};
+use crate::{CallCosts, Machine, Nanos, Random, TaskId, Time};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -70,11 +70,17 @@ impl Nudge {
         }
         if !machine.calls.are_free() {
             let calls = &mut machine.calls;
-            for spread in [&mut calls.block, &mut calls.wake_here, &mut calls.wake_away] {
+            let CallCosts { block, wake_here, wake_away, wake_idle, seed: _ } = calls;
+            for spread in [block, wake_here, wake_away, wake_idle] {
                 let by = 1.0 + SHARE * signed(random.bits());
                 spread.each(|cost| scaled(cost, by));
             }
             calls.seed = random.bits();
+        }
+        if !machine.latency.is_unknown() {
+            let by = 1.0 + SHARE * signed(random.bits());
+            machine.latency.spreads_mut().for_each(|spread| spread.each(|time| scaled(time, by)));
+            machine.latency.seed = random.bits();
         }
         machine
     }

@@ -37,6 +37,7 @@ mod files;
 mod futexes;
 mod groups;
 mod kernel_threads;
+mod latches;
 mod log;
 mod outside;
 mod report;
@@ -45,9 +46,11 @@ mod sleeps;
 mod task;
 mod until_ended;
 mod verdict;
+mod within;
 
 pub use report::{EdgeCounts, Explained, Outside, ReplayReport};
 pub use until_ended::UntilEnded;
+pub use within::Within;
 
 use super::{Shared, Start, Workload};
 use crate::trace::{Call, Event, EventKind, Observer, PrevState, TaskInfo, WakeContext};
@@ -67,6 +70,8 @@ pub struct ReplayOptions {
     /// What becomes of the tasks that are not of the program, if the recording's calls show which
     /// these are.
     pub background: BackgroundOf,
+    /// The tasks that made the recording: they are no part of the background.
+    pub recorder: Option<TaskMatch>,
 }
 
 /// What becomes of tasks beside a recorded program.
@@ -90,6 +95,16 @@ pub enum TaskMatch {
     Pid(u32),
     /// All tasks of this process.
     Process(u32),
+}
+
+impl TaskMatch {
+    fn fits(&self, task: &TaskInfo) -> bool {
+        match self {
+            TaskMatch::Name(name) => *name == task.name,
+            TaskMatch::Pid(pid) => *pid == task.pid,
+            TaskMatch::Process(tgid) => *tgid == task.tgid,
+        }
+    }
 }
 
 /// Facts known at the end of a recording.
@@ -124,6 +139,9 @@ pub struct ReplayBuilder {
     waits: Vec<carriers::Edge>,
     /// By device: the sleeps for it.
     requests: BTreeMap<u32, Vec<files::Request>>,
+    /// The sleeps for pages.
+    paged: Vec<files::Request>,
+    latches: latches::Latches,
     shared: Shared,
     kernel_work: KernelWork,
 }
@@ -236,9 +254,12 @@ impl ReplayBuilder {
         }
         self.tasks.resize_with(self.tasks.len().max(recorded.tasks.len()), Task::default);
         let mut shared = std::mem::take(&mut self.shared);
+        let pages = self.device_of_pages(&shared);
         self.count_channels(&mut shared);
+        self.find_last_users();
         let doubted = self.doubt(&shared, recorded.tasks);
-        let program = assemble::Program { shared, doubted, kernel_work: self.kernel_work };
+        let placed = latches::Placed::new(&self.latches, (&self.paged, pages), &mut shared);
+        let program = assemble::Program { shared, doubted, placed, kernel_work: self.kernel_work };
         assemble::assemble(self.tasks, program, &self.options, recorded, self.report)
     }
 
@@ -284,10 +305,14 @@ impl ReplayBuilder {
                 self.is_on(cpu, parent, time);
                 self.fork(parent, child, time);
             }
-            EventKind::SchedProcessExec { task } | EventKind::SchedProcessExit { task }
-                if self.meet(task) =>
-            {
-                self.is_on(cpu, task, time)
+            EventKind::SchedProcessExec { task } if self.meet(task) => self.is_on(cpu, task, time),
+            EventKind::SchedProcessExit { task } if self.meet(task) => {
+                self.tasks[task.index()].exits = true;
+                let parent = self.tasks[task.index()].parent;
+                if let Some(parent) = self.tasks.get_mut(parent.index()) {
+                    parent.calls.ended = Some(task);
+                }
+                self.is_on(cpu, task, time);
             }
             EventKind::SchedMigrateTask { task, .. } => _ = self.meet(task),
             _ => {}
@@ -456,6 +481,7 @@ impl ReplayBuilder {
             at
         };
         let state = &mut self.tasks[task.index()];
+        let ran_on = state.cpu;
         if !sleeps {
             state.pending = Some(Pending { waker, kind, at: woken_at, object });
             return;
@@ -463,6 +489,7 @@ impl ReplayBuilder {
         let start = state.since;
         let at = state.wake(waker, kind, now);
         let length = now.since(start).saturating_sub(late(start));
+        state.calls.on = Some((cpu, ran_on));
         state.calls.slept(at, (start, length), (waker, woken_at, kind), object);
         if !matches!(current, Current::Task(_)) && context != WakeContext::Hardirq {
             self.cpus[cpu.index()].unclaimed.push(Unclaimed { time: now, task, kind, at });
@@ -500,8 +527,12 @@ impl ReplayBuilder {
         if self.tasks[child.index()].status != Status::Unknown || parent == child {
             return; // a task is born once
         }
+        if self.tasks[parent.index()].calls.forked.is_some() {
+            self.before_call(parent, now);
+        }
         self.tasks[parent.index()].charge(now);
         self.tasks[parent.index()].put(Deed::Forked(child));
+        self.tasks[parent.index()].calls.forked = Some((child, now));
         let settings = self.tasks[parent.index()].settings.inherited();
         let state = &mut self.tasks[child.index()];
         state.settings = settings;

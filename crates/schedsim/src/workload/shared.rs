@@ -1,7 +1,7 @@
 //! The shared objects of a closed workload, which [`Operation`](super::Operation)s refer to.
 
 use super::SocketKind;
-use crate::{TaskId, Time};
+use crate::{CpuId, TaskId, Time};
 
 /// Mutexes, conditions, barriers, pipes, sockets, event counters, sets of them, devices, timers, and the
 /// groups that tasks are forked from. Recordings have none.
@@ -121,8 +121,9 @@ pub struct Serve {
     pub rounds: Option<Rounds>,
 }
 
-/// Handlers that do something else each time: each continues where it ended, and one that is at its
-/// end is not called any more.
+/// Handlers that do something else each time: each continues where it ended. The task does not hear
+/// of an object whose handler is at its end. When all are, it continues behind them, and the loop is
+/// as new.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rounds {
     /// The cursor of the wait, to which the last handler of a round leads back.
@@ -138,6 +139,9 @@ pub struct Device {
     pub name: String,
     /// The number of requests that it serves at a time.
     pub channels: u16,
+    /// The CPU on which its interrupts arrive, modulo the CPUs there are; `None`: the one on which
+    /// the waiting task ran.
+    pub interrupts: Option<CpuId>,
 }
 
 /// A periodic timer, independent of the tasks' run times.

@@ -30,9 +30,8 @@ use worlds::simulator::ENSEMBLE;
                         eevdf,cfs\n\nExit codes: 0 both hold, 2 usage, 3 unusable input, 4 one \
                         of them does not hold.")]
 pub struct Verdicts {
-    /// Recordings and workloads of tasks [default: all in the folder workloads/, and some built-in
-    /// ones]
-    /// ones]
+    /// Recordings and workloads of tasks [default: all in the folders workloads/ and
+    /// workloads/causes/, and some built-in ones; of causes/ only redis with --quick]
     workload: Vec<OsString>,
     /// Policies, each compared with itself
     #[arg(long, value_delimiter = ',', default_value = "eevdf,take:rr",
@@ -63,6 +62,10 @@ pub struct Verdicts {
 
 /// The folder of the default workloads.
 const FOLDER: &str = "workloads";
+/// The folder in it of recordings with causes.
+const CAUSES: &str = "causes";
+/// The only one of them in a quick check: a replay of a program takes longer than one of a schedule.
+const QUICK: &str = "redis.rec.zst";
 /// Built-in workloads that are also used.
 const BUILT_IN: [&str; 4] = ["yield:8", "hackbench:1", "periodic:4", "two-threads:other"];
 
@@ -87,7 +90,7 @@ impl Verdicts {
 
     fn count(&self) -> Result<Tally, Error> {
         let programs = if self.workload.is_empty() {
-            let bundled = self.programs(&bundled(Path::new(FOLDER))?)?;
+            let bundled = self.programs(&bundled(Path::new(FOLDER), self.quick)?)?;
             bundled.into_iter().filter(|program| !program.is_drawn()).collect()
         } else {
             expect_scripts(self.programs(&self.workload)?)?
@@ -156,9 +159,16 @@ fn expect_scripts(programs: Vec<Program>) -> Result<Vec<Program>, Error> {
     }
 }
 
-/// The recordings and workload files in `folder`, sorted by name, and built-in workloads.
-/// workloads.
-fn bundled(folder: &Path) -> Result<Vec<OsString>, Error> {
+/// The recordings and workload files in `folder` and its folder of recordings with causes, each
+/// sorted by name, and built-in workloads.
+fn bundled(folder: &Path, is_quick: bool) -> Result<Vec<OsString>, Error> {
+    let mut causes = files(&folder.join(CAUSES))?;
+    causes.retain(|path| !is_quick || path.ends_with(QUICK));
+    let paths = files(folder)?.into_iter().chain(causes).map(PathBuf::into_os_string);
+    Ok(paths.chain(BUILT_IN.map(OsString::from)).collect())
+}
+
+fn files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let missing = |error: std::io::Error| {
         Error::Usage(format!(
             "the folder {} is not here ({error}): name WORKLOADs, or run this where the sources \
@@ -172,7 +182,7 @@ fn bundled(folder: &Path) -> Result<Vec<OsString>, Error> {
     }
     paths.retain(|path| is_workload(path));
     paths.sort();
-    Ok(paths.into_iter().map(PathBuf::into_os_string).chain(BUILT_IN.map(OsString::from)).collect())
+    Ok(paths)
 }
 
 fn is_workload(path: &Path) -> bool {

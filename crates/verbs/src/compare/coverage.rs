@@ -9,6 +9,7 @@ use results::SubjectKind;
 use std::sync::Arc;
 use worlds::experiment::{all_policies, parse_policy};
 use worlds::simulator::POLICIES;
+use worlds::vm::foreign::PREFIX;
 use worlds::{Baseline, Candidate, Program};
 
 /// What the rows of a comparison can be about.
@@ -91,8 +92,8 @@ impl Compare {
             .map(str::to_string)
             .collect();
         let stochastic = self.cover_workloads(&mut coverage, resolve)?;
-        self.policy.iter().try_for_each(PolicyName::require_original)?;
-        let mut candidates: Vec<String> = self.policy.iter().flat_map(PolicyName::names).collect();
+        self.policies().try_for_each(PolicyName::require_original)?;
+        let mut candidates: Vec<String> = self.policies().flat_map(PolicyName::names).collect();
         let kind = match stochastic {
             Some(template) => Program::Open(Arc::new(template.with(&Parameters::default())?)),
             None => Program::Command(Vec::new()),
@@ -175,6 +176,9 @@ impl PolicyName {
     /// all BPF schedulers may not be installed.
     fn require_original(&self) -> Result<(), Error> {
         let PolicyName::Bpf(name) = self else { return Ok(()) };
+        if name.starts_with(PREFIX) {
+            return Ok(());
+        }
         let order = name.trim_start_matches("bpf:");
         if order == "pslist" || parse_policy(&format!("central:{order}")).is_ok() {
             return Ok(());

@@ -1,15 +1,16 @@
 //! Makes a recording on disk ready for an experiment.
 
-use super::{CostOverrides, Reading, Recorded, ReplayOf, Subject};
-use formats::import::{Options, Recording};
+use super::{CostOverrides, CostsFrom, KnownCosts, Reading, Recorded, ReplayOf, Subject};
+use formats::import::{Options, RECORDER, Recording};
 use program::Error;
 use results::counted;
 use schedsim::metrics::Metrics;
 use schedsim::trace::Observer;
 use schedsim::workload::{
-    self, BackgroundOf, CallCostEstimator, CostEstimator, ReplayBuilder, ReplayOptions, UntilEnded,
+    self, BackgroundOf, CallCostEstimator, CostEstimator, Outside, ReplayBuilder, ReplayOptions,
+    TaskMatch, UntilEnded,
 };
-use schedsim::{Machine, Nanos, Time};
+use schedsim::{Machine, Nanos, Time, WakeLatency};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -25,16 +26,35 @@ impl Recorded {
         given: CostOverrides,
         read: impl Fn(&Path, Options, Vec<&mut dyn Observer>) -> Result<Recording, Error>,
     ) -> Result<Recorded, Error> {
+        Recorded::load_with(path, reading, given, None, read)
+    }
+
+    /// As [`load`](Self::load), with the costs that the recording cannot tell from `known`.
+    pub fn load_with(
+        path: &Path,
+        reading: Reading,
+        given: CostOverrides,
+        known: Option<&KnownCosts>,
+        read: impl Fn(&Path, Options, Vec<&mut dyn Observer>) -> Result<Recording, Error>,
+    ) -> Result<Recorded, Error> {
         let Reading { allow_lost, replay, background } = reading;
         let options = || Options { allow_lost, ..Options::default() };
         let program = replay == ReplayOf::Program;
-        let mut builder =
-            ReplayBuilder::new(ReplayOptions { program, background, ..Default::default() });
+        let mut builder = ReplayBuilder::new(ReplayOptions {
+            program,
+            background,
+            recorder: Some(TaskMatch::Name(RECORDER.to_string())),
+            ..Default::default()
+        });
         let mut costs = CostEstimator::new();
         let mut calls = CallCostEstimator::new(program);
         let mut recording = read(path, options(), vec![&mut builder, &mut costs, &mut calls])?;
-        let calls = calls.finish();
-        let costs = costs.finish().with_calls(&calls);
+        let (mut calls, mut latencies) = (calls.finish(), costs.latencies());
+        let mut costs = costs.finish().with_calls(&calls);
+        let costs_from = known.map(|known| CostsFrom {
+            name: known.name.clone(),
+            which: known.fill(&mut costs, &mut calls, &mut latencies),
+        });
         let machine = Machine {
             cpus: recording.cpus,
             switch_cost: given.switch.unwrap_or(costs.switch_cost()),
@@ -43,7 +63,12 @@ impl Recorded {
             wake_cost: given.wake.unwrap_or(costs.wake_cost()),
             ..Machine::ideal(recording.cpus)
         };
-        let machine = Machine { calls: calls.costs(), ..machine };
+        let latency = if program && recording.report.causes > 0 {
+            latencies.latency.clone().beside(given.idle_exit, given.wake)
+        } else {
+            WakeLatency::default()
+        };
+        let machine = Machine { calls: calls.costs(), latency, ..machine };
         builder.take_off(calls.kernel_work());
         builder.share(std::mem::take(&mut recording.objects));
         let end = Time(recording.duration.0);
@@ -54,9 +79,9 @@ impl Recorded {
             switch_cost: machine.switch_cost,
         });
         let mut metrics = Metrics::new(recording.cpus).with_parts();
-        if background == BackgroundOf::Nothing {
-            metrics = metrics.excluding(replay.outside.ids.iter().copied());
-        }
+        let Outside { ids, recorder, .. } = &replay.outside;
+        let others = ids.iter().filter(|_| background == BackgroundOf::Nothing);
+        metrics = metrics.excluding(others.chain(recorder).copied());
         let mut until = UntilEnded::new(&replay.ended, &mut metrics);
         read(path, options(), vec![&mut until])?;
         let end = until.end().unwrap_or(end);
@@ -68,6 +93,8 @@ impl Recorded {
             replay,
             costs,
             calls,
+            latencies,
+            costs_from,
             machine,
             mips: given.mips,
             summary,
@@ -94,6 +121,9 @@ impl Recorded {
     pub fn headline(&self) -> String {
         let report = &self.recording.report;
         let mut text = self.explained();
+        if let Some(from) = &self.costs_from {
+            let _ = writeln!(text, "{from}");
+        }
         text += &self.background();
         let _ = write!(
             text,
@@ -166,6 +196,7 @@ impl Recorded {
             );
         }
         let _ = writeln!(text, "In calls, {}", self.calls);
+        let _ = writeln!(text, "After a waking, {}", self.latencies);
         if report.kernel_time > Nanos::ZERO {
             let _ = writeln!(
                 text,
@@ -200,8 +231,9 @@ impl Recorded {
             let share = 100.0 * time_of.0 as f64 / time;
             format!("{} with {share:.1} % of CPU time", counted(count as usize, one))
         };
+        let without = if outside.recorder.is_empty() { "" } else { " (without the recorder)" };
         format!(
-            "Background: {}, {}; {}\n",
+            "Background: {}, {}{without}; {}\n",
             part(outside.kernel_threads, "kernel thread"),
             part(outside.programs, "other task"),
             if is_out {

@@ -1,9 +1,9 @@
-//! The scheduler of the tasks in a guest: a scheduling class of the kernel, or one of our policies
-//! through sched_ext.
+//! The scheduler of the tasks in a guest: a scheduling class of the kernel, one of our policies
+//! through sched_ext, or any other scheduler of sched_ext.
 
 use crate::Candidate;
 use crate::experiment::parse_policy;
-use crate::vm::{Guest, Kernel, Scheduler, Transcript};
+use crate::vm::{Foreign, Guest, Kernel, Scheduler, Transcript, foreign};
 use program::Error;
 use schedlab_runner::class::Class;
 use schedsim::policy::PolicySpec;
@@ -16,6 +16,8 @@ pub enum Driver {
     Class(Class),
     /// One of our schedulers.
     Ours(Scheduler),
+    /// Any scheduler of sched_ext.
+    Foreign(Foreign),
 }
 
 impl Driver {
@@ -27,6 +29,9 @@ impl Driver {
         match candidate {
             Candidate::Class(class) => Ok(Driver::Class(*class)),
             Candidate::Applied(_) => Ok(Driver::Class(Class::Other)),
+            Candidate::Bpf(name) if name.starts_with(foreign::PREFIX) => {
+                Foreign::find(name).map(Driver::Foreign)
+            }
             Candidate::Bpf(name) => Scheduler::find(name).map(Driver::Ours),
             Candidate::Policy(policy) => Scheduler::find(&policy.to_string()).map(Driver::Ours),
             Candidate::Own(policy) => Err(Error::Usage(format!(
@@ -49,6 +54,7 @@ impl Driver {
         match self {
             Driver::Class(_) => kernel.require(&[]),
             Driver::Ours(scheduler) => scheduler.require(kernel),
+            Driver::Foreign(foreign) => foreign.require(kernel),
         }
     }
 
@@ -57,7 +63,11 @@ impl Driver {
     /// # Errors
     /// If it cannot be read.
     pub fn install(&self, guest: &mut Guest) -> Result<(), Error> {
-        if let Driver::Ours(scheduler) = self { scheduler.install(guest) } else { Ok(()) }
+        match self {
+            Driver::Class(_) => Ok(()),
+            Driver::Ours(scheduler) => scheduler.install(guest),
+            Driver::Foreign(foreign) => foreign.install(guest),
+        }
     }
 
     /// Checks that it scheduled until the end.
@@ -65,7 +75,16 @@ impl Driver {
     /// # Errors
     /// The rule that it broke.
     pub fn judge(&self, transcript: &Transcript) -> Result<(), Error> {
-        if let Driver::Ours(scheduler) = self { scheduler.judge(transcript) } else { Ok(()) }
+        match self {
+            Driver::Class(_) => Ok(()),
+            Driver::Ours(scheduler) => scheduler.judge(transcript),
+            Driver::Foreign(foreign) => foreign.judge(transcript),
+        }
+    }
+
+    /// Whether it is a scheduler of sched_ext, which a guest has alone.
+    pub fn is_sched_ext(&self) -> bool {
+        !matches!(self, Driver::Class(_))
     }
 
     /// Whether it is one of our policies, whose slices sched_ext enforces. The simulated policies
@@ -74,9 +93,13 @@ impl Driver {
         matches!(self, Driver::Ours(_))
     }
 
-    /// The name of the tasks of our program, if that has loaded the scheduler.
+    /// The name of the tasks of the program that has loaded the scheduler, if one has.
     pub fn program(&self) -> Option<String> {
-        if let Driver::Ours(scheduler) = self { Some(scheduler.task_name()) } else { None }
+        match self {
+            Driver::Class(_) => None,
+            Driver::Ours(scheduler) => Some(scheduler.task_name()),
+            Driver::Foreign(foreign) => Some(foreign.task_name()),
+        }
     }
 
     /// The name of the task that decides, if there is one: it does not schedule itself.
@@ -95,6 +118,10 @@ impl Driver {
                     .map_err(Error::Internal)
             }
             Driver::Ours(scheduler) => scheduler.original(),
+            Driver::Foreign(foreign) => Err(Error::Usage(format!(
+                "{foreign} is a program, which has no counterpart in the simulator: leave \
+                 --on sim out"
+            ))),
         }
     }
 
@@ -104,6 +131,7 @@ impl Driver {
             Driver::Class(Class::Other) => kernel.fair_scheduler().to_string(),
             Driver::Class(class) => class.to_string(),
             Driver::Ours(scheduler) => scheduler.to_string(),
+            Driver::Foreign(foreign) => foreign.to_string(),
         }
     }
 
@@ -128,6 +156,7 @@ impl fmt::Display for Driver {
         match self {
             Driver::Class(class) => write!(f, "kernel:{class}"),
             Driver::Ours(scheduler) => scheduler.fmt(f),
+            Driver::Foreign(foreign) => foreign.fmt(f),
         }
     }
 }

@@ -20,8 +20,8 @@ impl<'t> Purpose<'t> {
     /// Whether one guest serves both. The kernel's own classes are attributes of tasks, and need
     /// nothing else in the guest.
     fn shares_a_guest(&self, other: &Purpose<'_>) -> bool {
-        let is_alike =
-            self.driver == other.driver || (!self.driver.is_ours() && !other.driver.is_ours());
+        let is_alike = self.driver == other.driver
+            || (!self.driver.is_sched_ext() && !other.driver.is_sched_ext());
         self.cpus == other.cpus && self.command == other.command && is_alike
     }
 }

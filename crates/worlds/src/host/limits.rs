@@ -50,6 +50,9 @@ fn follow(phases: &[Phase], alive: &mut BTreeMap<String, u64>, most: &mut BTreeM
             Phase::Serve(serve) => {
                 serve.handle.iter().for_each(|phases| follow(phases, alive, most));
             }
+            Phase::EventLoop(event_loop) => {
+                event_loop.handle.iter().flatten().for_each(|round| follow(round, alive, most));
+            }
             _ => {}
         }
     }

@@ -183,6 +183,14 @@ fn perf_is_missing() -> Error {
 /// # Errors
 /// [`Error::Usage`] if there is no such command.
 pub fn find_command(program: &OsStr, verb: &str) -> Result<(), Error> {
+    command_path(program, verb).map(drop)
+}
+
+/// The same, with the path of the command.
+///
+/// # Errors
+/// [`Error::Usage`] if there is no such command.
+pub fn command_path(program: &OsStr, verb: &str) -> Result<PathBuf, Error> {
     let name = program.to_string_lossy();
     if name.contains('/') {
         let path = Path::new(program);
@@ -193,11 +201,10 @@ pub fn find_command(program: &OsStr, verb: &str) -> Result<(), Error> {
             () if !is_executable(path) => {
                 Err(Error::Usage(format!("cannot {verb} {name}: it is not an executable file")))
             }
-            () => Ok(()),
+            () => Ok(path.to_path_buf()),
         };
     }
     find_in_path(program)
-        .map(|_| ())
         .ok_or_else(|| Error::Usage(format!("cannot {verb} {name}: there is no such command")))
 }
 

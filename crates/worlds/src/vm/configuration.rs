@@ -32,6 +32,11 @@ impl Configuration {
         Configuration(text.into())
     }
 
+    /// Its lines.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
     /// Of the kernel `release` whose image is `image`, from `config-RELEASE`, `config` or `.config`
     /// beside it.
     pub fn beside(image: &Path, release: &str) -> Option<Configuration> {

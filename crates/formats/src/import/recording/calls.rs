@@ -11,7 +11,7 @@ mod sockets;
 mod timerfds;
 
 use crate::system_calls::{self, Name};
-use ::recording::{Class, What, lock, member};
+use ::recording::{Class, What, lock, member, wait};
 use schedsim::trace::Returned;
 use schedsim::workload::{Barrier, Device, Group, Late, Mutex, Operation, Shared, Timer};
 use schedsim::{Nanos, TaskId, Time};
@@ -21,12 +21,18 @@ use std::collections::{BTreeMap, HashMap};
 /// A script can name this many objects of a kind.
 const MOST_OBJECTS: usize = 1 << 24;
 
+/// `EINTR`, and what the kernel has in its place for calls that it may begin again: `ERESTARTSYS`,
+/// `ERESTARTNOINTR`, `ERESTARTNOHAND`, `ERESTART_RESTARTBLOCK`.
+const INTERRUPTED: [i64; 5] = [-4, -512, -513, -514, -516];
+
 /// The objects and calls of a recording.
 pub(super) struct Calls {
     numbers: &'static [(u16, Name)],
     objects: HashMap<u64, Object>,
     /// Internet sockets by their own port and the other one.
     ports: HashMap<(u16, u16), u64>,
+    /// By port: the connections that wait there to be accepted.
+    listeners: HashMap<u16, u32>,
     /// By thread id: what was recorded since its last call ended, and its absolute timer.
     tasks: HashMap<u32, Task>,
     sets: Sets,
@@ -43,6 +49,8 @@ struct Object {
     class: Class,
     inode: u64,
     peer: u64,
+    /// The own port of an internet socket and the other one.
+    ports: (u16, u16),
     /// Its place in the list of its kind, once it has one.
     place: Option<Place>,
 }
@@ -72,6 +80,8 @@ struct Task {
     polled: Vec<u64>,
     /// The second address of a futex operation.
     second: Option<u64>,
+    /// The socket that it accepts.
+    accepted: Option<u64>,
     /// The tasks that it waits for.
     awaited: Option<(u32, u32)>,
     /// The last futex call: its object, and when it began.
@@ -109,6 +119,7 @@ impl Calls {
             numbers: numbers.unwrap_or_default(),
             objects: HashMap::new(),
             ports: HashMap::new(),
+            listeners: HashMap::new(),
             tasks: HashMap::new(),
             sets: Sets::default(),
             words: HashMap::new(),
@@ -151,7 +162,7 @@ impl Calls {
     pub fn take(&mut self, tid: u32, what: &What) {
         match *what {
             What::Object { id, class, inode, peer } => {
-                self.meet(id, Object { class, inode, peer, place: None });
+                self.meet(id, Object { class, inode, peer, ports: (0, 0), place: None });
             }
             What::Timer { expiry, interval, .. } => {
                 self.tasks.entry(tid).or_default().timer = Some((expiry, interval));
@@ -161,6 +172,9 @@ impl Calls {
             }
             What::Member { object, op: member::SECOND, .. } => {
                 self.tasks.entry(tid).or_default().second = Some(object);
+            }
+            What::Member { object, op: member::ACCEPTED, .. } => {
+                self.tasks.entry(tid).or_default().accepted = Some(object);
             }
             What::Member { set, object, op: member::AWAITED, .. } => {
                 let pid = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
@@ -187,7 +201,21 @@ impl Calls {
         if let Some(device) = self.storage(call.object) {
             return Returned::Stored { device };
         }
+        if INTERRUPTED.contains(&call.result) {
+            return Returned::Signalled;
+        }
         let Some((_, name)) = name else { return Returned::Unknown };
+        let over = match name {
+            Name::Read | Name::Receive if self.is_signalfd(call) => Some(Returned::Signalled),
+            Name::SignalWait => Some(Returned::Signalled),
+            Name::Read | Name::Receive => self.is_over(call, false),
+            Name::Write | Name::Send => self.is_over(call, true),
+            Name::Close => self.closes(call),
+            _ => None,
+        };
+        if let Some(over) = over {
+            return over;
+        }
         let operation = match name {
             Name::Yield => return Returned::Yielded,
             Name::Nanosleep => return Returned::Slept,
@@ -217,13 +245,19 @@ impl Calls {
             }
             Name::Poll | Name::Ppoll => self.polls(call, polled),
             Name::EpollWait => self.waits(call),
-            Name::EpollCtl | Name::Accept => None,
+            Name::Accept => self.accepts(call),
+            Name::Connect => self.connects(call),
+            Name::EpollCtl | Name::Close | Name::SignalWait => None,
             Name::TimerfdSettime => {
                 self.arms(call, timer);
                 None
             }
             Name::Wait4 => {
                 let ended = u32::try_from(call.result).ok().filter(|pid| *pid > 0);
+                let any = ended.filter(|_| call.op == wait::ANY).and_then(&tasks);
+                if let Some(task) = any {
+                    return Returned::Reaped(task);
+                }
                 ended.and_then(|pid| self.join((pid, pid), tasks))
             }
             Name::Waitid => awaited.and_then(|range| self.join(range, tasks)),
@@ -231,30 +265,36 @@ impl Calls {
         operation.map_or(Returned::Unknown, Returned::Did)
     }
 
+    /// Whether it has read a signal.
+    fn is_signalfd(&self, call: &Ended) -> bool {
+        let object = self.objects.get(&call.object);
+        call.result > 0 && object.is_some_and(|object| object.class == Class::Signalfd)
+    }
+
     /// A request to a simulated device.
     fn request(&mut self, call: &Ended, service: Nanos) -> Option<Operation> {
         let place = self.place(call.object, Class::Device, |object, shared| {
             let channels = u16::try_from(object.peer).ok().filter(|channels| *channels > 0)?;
             let name = format!("device {}", object.inode);
-            add(&mut shared.devices, Device { name, channels }).map(Place::Device)
+            add(&mut shared.devices, Device { name, channels, interrupts: None }).map(Place::Device)
         })?;
         let Place::Device(device) = place else { return None };
         Some(Operation::Io { device, service })
     }
 
     fn lock(&mut self, call: &Ended, second: Option<u64>) -> Option<Operation> {
-        let condition = |object: &Object, shared: &mut Shared| {
-            let name = format!("condition {}", object.inode);
+        let of = call.object;
+        let condition = |_: &Object, shared: &mut Shared| {
+            let name = format!("condition {of}");
             add(&mut shared.conditions, name).map(Place::Condition)
         };
-        let of = call.object;
         Some(match call.op {
             lock::LOCK => Operation::Lock(self.mutex(of)?),
             lock::UNLOCK => Operation::Unlock(self.mutex(of)?),
             lock::ARRIVE => {
                 let place = self.place(of, Class::Futex, |object, shared| {
                     let tasks = u32::try_from(object.peer).ok()?;
-                    let name = format!("barrier {}", object.inode);
+                    let name = format!("barrier {of}");
                     add(&mut shared.barriers, Barrier { name, tasks }).map(Place::Barrier)
                 })?;
                 let Place::Barrier(barrier) = place else { return None };
@@ -275,8 +315,9 @@ impl Calls {
     }
 
     fn mutex(&mut self, object: u64) -> Option<u32> {
+        // A futex has no inode: its number tells it from others.
+        let name = format!("mutex {object}");
         let place = self.place(object, Class::Futex, |object, shared| {
-            let name = format!("mutex {}", object.inode);
             let (handoff, inherit) = (object.peer & 1 != 0, object.peer & 2 != 0);
             add(&mut shared.mutexes, Mutex { name, handoff, inherit }).map(Place::Mutex)
         })?;

@@ -1,5 +1,6 @@
-//! What the recorder measured about itself and the machine, in words.
+//! What the recorder measured about itself and the machine, in words and in numbers.
 
+use crate::import::{Measured, Measurement};
 use ::recording::{Calibration, Machine, Ratio};
 
 /// One line for each measurement.
@@ -31,6 +32,42 @@ pub(super) fn lines(machine: &Machine) -> Vec<String> {
     }
     lines.extend(machine.conditions.calibrations.iter().filter(|of| of.n > 0).map(calibration));
     lines
+}
+
+/// The same as numbers.
+pub(super) fn numbers(machine: &Machine) -> Vec<Measurement> {
+    let mut numbers = Vec::new();
+    let mut add = |of, median, range, samples| {
+        numbers.push(Measurement { of, median, range, samples });
+    };
+    if let Some(of) = machine.overhead {
+        let batches = u64::from(of.batches);
+        add(Measured::Call, of.call_ns, Some((of.call_ns_q1, of.call_ns_q3)), batches);
+        if let Some(lock_ns) = of.lock_ns {
+            add(Measured::Lock, lock_ns, None, batches);
+        }
+    }
+    if let Some(light) = machine.light {
+        let ratios = [
+            (Measured::Time, light.wall),
+            (Measured::CpuTime, light.cpu),
+            (Measured::OwnCpuTime, light.own_cpu),
+        ];
+        for (of, Ratio { median, low, high }) in ratios {
+            let range = (light.pairs > 1).then_some((low, high));
+            add(of, median, range, light.pairs.into());
+        }
+    }
+    // The table of operations has no other unit.
+    let calibrations = &machine.conditions.calibrations;
+    for of in calibrations.iter().filter(|of| of.n > 0 && of.unit == "ns") {
+        let Calibration { name, clock, recorded, n, .. } = of;
+        let Some(median) = of.at(0.5) else { continue };
+        let (operation, clock) = (name.clone(), clock.clone());
+        let measured = Measured::Calibrated { operation, clock, recorded: *recorded };
+        add(measured, median, of.at(0.05).zip(of.at(0.95)), *n);
+    }
+    numbers
 }
 
 fn calibration(of: &Calibration) -> String {
@@ -81,6 +118,21 @@ mod tests {
         assert!(all[0].contains("430 ns (quartiles 410 and 440 of 32"), "{all:?}");
         assert!(all[1].contains("6 pairs") && all[1].contains("time 1.50 [1.40, 1.70]"), "{all:?}");
         assert!(all[2].contains("yield 51 ns (cpu time, 101 of 6 to 96"), "{all:?}");
+        let numbers: Vec<_> = numbers(&machine)
+            .into_iter()
+            .map(|Measurement { of, median, range, samples }| (of, median, range, samples))
+            .collect();
+        let ([operation, clock], recorded) = (["yield", "cpu"].map(String::from), true);
+        let yields = Measured::Calibrated { operation, clock, recorded };
+        let about = |ratio: f64| Some((ratio - 0.1, ratio + 0.2));
+        let expected = [
+            (Measured::Call, 430.0, Some((410.0, 440.0)), 32),
+            (Measured::Time, 1.5, about(1.5), 6),
+            (Measured::CpuTime, 1.4, about(1.4), 6),
+            (Measured::OwnCpuTime, 0.2, about(0.2), 6),
+            (yields, 51.0, Some((6.0, 96.0)), 101),
+        ];
+        assert_eq!(numbers, expected);
         machine.light = Some(LightRun { pairs: 1, ..LightRun::default() });
         assert!(lines(&machine)[1].contains("no interval"));
         assert_eq!(lines(&Machine::default()), [""; 0]);

@@ -21,6 +21,23 @@ pub(super) const OPTIONS: &[BuiltInOption] = &[
     option("seed", "0", "of these, the seed"),
 ];
 
+/// The stochastic workload with these options as parameters: `unix1990?bursts=2&pause=30ms`.
+pub(super) fn preset(
+    template: Template,
+    text: &str,
+    options: &[(&str, Option<&str>)],
+) -> Result<Template, Error> {
+    if options.is_empty() {
+        return Ok(template);
+    }
+    let parameters: Parameters = options
+        .iter()
+        .map(|(key, value)| format!("{key}={}", value.unwrap_or_default()).parse::<Parameters>())
+        .collect::<Result<_, String>>()
+        .map_err(|message| Error::Usage(format!("{text}: {message}")))?;
+    template.preset(text, parameters)
+}
+
 /// The first tasks of the workload in `file`, each with the times that its stream draws.
 pub(super) fn draw(given: &Given, file: &str) -> Result<Closed, Error> {
     let tasks: u64 = given.count("tasks", MOST_TASKS)?;
@@ -63,7 +80,7 @@ pub(super) fn draw(given: &Given, file: &str) -> Result<Closed, Error> {
 
 #[cfg(test)]
 mod tests {
-    use crate::workload::{Workload, built_in};
+    use crate::workload::{Parameters, Workload, built_in};
     use schedsim::Nanos;
     use schedsim::workload::{Closed, Phase};
 
@@ -96,10 +113,42 @@ mod tests {
             ("unix1990:0", "tasks = `0`"),
             ("unix1990:5?load=fast", "load"),
             ("unix1990:5?seed=-1", "seed"),
-            ("unix1990?load=0.5", "tasks = ``"),
+            ("unix1990?load=x", "invalid type: string \"x\""),
+            ("unix1990?lod=0.5", "Did you mean `load`?"),
+            ("unix1990?class=1", "no parameter named `class`"),
+            ("unix1990?bursts", "invalid type"),
+            ("unix1990?burst-tail=-1", "the parameter burst-tail: -1 is out of range"),
+            ("unix1990?burst-head=2", "the parameter burst-head: 2 is out of range"),
+            ("unix1990?burst-scale=0", "the parameter burst-scale: 0 is out of range"),
+            ("unix1990?pause-variation=-1", "the parameter pause-variation: -1 is out of range"),
+            ("unix1990?bursts=2.5&bursts-law=constant", "must be whole, not 2.5"),
+            ("unix1990?bursts-law=poisson", "there is no choice named `poisson`"),
+            ("unix1990?burst=5ms&burst-tail=2", "`burst` replaces it"),
         ] {
             let error = built_in::find(text).unwrap().unwrap_err();
             assert!(error.to_string().contains(says) && error.exit_code() == 2, "{error}");
         }
+    }
+
+    #[test]
+    fn without_a_number_of_tasks_options_are_parameters() {
+        let stochastic = |text: &str| match built_in::find(text) {
+            Some(Ok(Workload::Stochastic(template))) => {
+                template.with(&Parameters::default()).expect(text)
+            }
+            other => panic!("{text}: {other:?}"),
+        };
+        let bursts = |text: &str| stochastic(text).model.classes()[0].bursts.mean();
+        assert_eq!(bursts("unix1990?bursts=50"), bursts("unix1990"));
+        assert_eq!(bursts("unix1990?bursts=4&bursts-law=constant"), 4.0);
+        let given = stochastic("unix1990?tmc=2ms&burst-tail=3");
+        assert_eq!(given.name, "unix1990?tmc=2ms&burst-tail=3");
+        assert_eq!(given.machine.migration_cost, Nanos::from_millis(2));
+        // A parameter of the command line or of a grid replaces the workload's own.
+        let Some(Ok(Workload::Stochastic(template))) = built_in::find("unix1990?bursts=4") else {
+            panic!("not stochastic")
+        };
+        let again = template.with(&"bursts=9".parse().unwrap()).unwrap();
+        assert_eq!(again.model.classes()[0].bursts.mean(), 9.0);
     }
 }

@@ -1,7 +1,7 @@
 //! Checks the names of objects that tasks share. A name that only one side uses is a typing error,
 //! and no other check finds it.
 
-use schedsim::workload::{Closed, EpollSource, Invalid, Phase, ServePhase};
+use schedsim::workload::{Closed, EpollSource, EventLoopPhase, Invalid, Phase, ServePhase};
 use std::collections::BTreeMap;
 
 /// How tasks use a shared object, and where it is named first.
@@ -91,7 +91,9 @@ fn named<'c>(closed: &'c Closed, phase: &'c Phase) -> Vec<((&'static str, &'c st
         }
         Phase::Barrier(barrier) => Some((("barrier", barrier), true)),
         Phase::Io(io) => Some((("device", &io.device), false)),
-        Phase::Serve(ServePhase { epoll, .. }) | Phase::Poll(epoll) => {
+        Phase::Serve(ServePhase { epoll, .. })
+        | Phase::EventLoop(EventLoopPhase { epoll, .. })
+        | Phase::Poll(epoll) => {
             let sources = closed.epolls.get(epoll).map(|epoll| &epoll.sources);
             let named = |source: &'c EpollSource| match source {
                 EpollSource::Pipe(name) => (("pipe", name.as_str()), true),

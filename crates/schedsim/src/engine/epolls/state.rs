@@ -27,7 +27,15 @@ pub struct EpollState {
     pub events: usize,
     pub ready: VecDeque<u32>,
     /// The last to come is woken first (`__add_wait_queue_exclusive`).
-    pub waiters: VecDeque<TaskId>,
+    pub waiters: VecDeque<Waiter>,
+}
+
+/// A task that waits for a set.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiter {
+    pub task: TaskId,
+    /// The number of its wait.
+    pub serve: u32,
 }
 
 /// An object in a set.

@@ -14,8 +14,7 @@
 //! (`load_avg`), so the choice between two busy CPUs follows short bursts more closely. All CPUs
 //! are searched for an idle one; the kernel searches fewer the busier the machine is (`SIS_UTIL`)
 //! and none above about 85 %, so under overload it overlooks a few more idle CPUs. A waker of very
-//! many tasks still attracts them (no `wake_wide`). An interrupt is assumed to arrive on the task's
-//! last CPU. A waker that is pinned to one CPU is assumed to be a per-CPU kernel thread, which the
+//! many tasks still attracts them (no `wake_wide`). A waker that is pinned to one CPU is assumed to be a per-CPU kernel thread, which the
 //! kernel knows. The CPU use of a task is not estimated: every task is assumed to need the fastest
 //! CPU, where the kernel searches the first that suffices.
 

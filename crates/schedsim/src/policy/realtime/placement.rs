@@ -49,12 +49,27 @@ impl RealTime {
             .zip(cx.machine().all())
             .filter(|(other, from)| *from != cpu && other.waiting > 0);
         let foreign = others.filter_map(|(other, from)| {
-            let task = other
-                .tasks
-                .find(nodes, |task| other.running != Some(task) && cx.allowed(task, cpu))?;
+            let mut keeps = self.keeps_first(cx, from);
+            let task = other.tasks.find(nodes, |task| {
+                let waits = other.running != Some(task);
+                waits && !std::mem::take(&mut keeps) && cx.allowed(task, cpu)
+            })?;
             Some(of(task, from))
         });
         foreign.chain(own).min()
+    }
+
+    /// Whether `cpu` is about to stop for the first of its waiting tasks, which stays there then: it
+    /// is more important than what runs (`pull_rt_task`).
+    fn keeps_first(&self, cx: &Context, cpu: CpuId) -> bool {
+        let queue = &self.queues[cpu.index()];
+        let nodes = Nodes::from_ref(&self.nodes);
+        let is_next = |task: TaskId| {
+            cx.current(cpu).is_none_or(|running| cx.task(task).prio < cx.task(running).prio)
+        };
+        self.kicked.contains(cpu)
+            && !queue.is_closed(cx.now())
+            && queue.tasks.find(nodes, |task| queue.running != Some(task)).is_some_and(is_next)
     }
 
     /// Whether `cpu` idles or runs a task less important than `prio`, and will continue to.

@@ -37,6 +37,8 @@ pub struct CallEstimates {
     pub wake_here: CallCost,
     /// Of waking a task on another CPU.
     pub wake_away: CallCost,
+    /// Of waking a task on another CPU that idles.
+    pub wake_idle: CallCost,
     /// By the number and operation of the call: one that neither blocked nor woke anybody.
     pub own: Vec<(u32, Estimate)>,
 }
@@ -74,12 +76,22 @@ struct InCall {
     /// When it first left its CPU to sleep, and how often.
     left: Time,
     blocks: u32,
-    /// When it first woke another, how often, and whether on another CPU.
+    /// When it first woke another, how often, and where.
     woke: Time,
     wakings: u32,
-    away: bool,
+    at: Where,
     /// When it was last preempted, or interrupted by a waking.
     disturbed: Option<Time>,
+}
+
+/// The CPU of a woken task.
+#[derive(Clone, Copy, Debug)]
+enum Where {
+    /// The waker's.
+    Here,
+    /// Another one, busy or idle.
+    Away,
+    Idle,
 }
 
 /// The calls of one kind.
@@ -89,7 +101,7 @@ struct Kind {
     /// From the begin of the call to the switch away, and from the switch back to its end.
     block: Histogram,
     back: Histogram,
-    wake: [Histogram; 2],
+    wake: [Histogram; 3],
 }
 
 /// Costs of one kind of call, before its own work is taken off.
@@ -109,7 +121,7 @@ impl InCall {
         blocks: 0,
         woke: Time::ZERO,
         wakings: 0,
-        away: false,
+        at: Where::Here,
         disturbed: None,
     };
 }
@@ -178,13 +190,18 @@ impl CallCostEstimator {
             }
             EventKind::SchedWaking { task: woken, target, context } => {
                 let current = *self.current(cpu);
+                let at = match *self.current(target) {
+                    _ if target == cpu => Where::Here,
+                    TaskId::NONE => Where::Idle,
+                    _ => Where::Away,
+                };
                 let Some(waker) = self.task(current).filter(|_| woken != current) else { return };
                 if context != WakeContext::Task {
                     waker.disturbed = Some(time);
                     return;
                 }
                 if waker.wakings == 0 {
-                    (waker.woke, waker.away) = (time, target != cpu);
+                    (waker.woke, waker.at) = (time, at);
                 }
                 waker.wakings += 1;
             }
@@ -207,7 +224,7 @@ impl CallCostEstimator {
         let kind = self.kinds.entry(call).or_default();
         match (now.blocks, now.wakings, now.since) {
             (0, 0, _) => kind.own.record(ended.since(begun)),
-            (0, 1, _) => kind.wake[usize::from(now.away)].record(ended.since(begun)),
+            (0, 1, _) => kind.wake[now.at as usize].record(ended.since(begun)),
             (1, 0, Some(since)) if since >= now.left => {
                 kind.block.record(now.left.since(begun));
                 kind.back.record(ended.since(since));
@@ -227,6 +244,7 @@ impl CallCostEstimator {
             switch: self.cost(|kind| &kind.back, all, 2),
             wake_here: self.cost(|kind| &kind.wake[0], all, 1),
             wake_away: self.cost(|kind| &kind.wake[1], all, 1),
+            wake_idle: self.cost(|kind| &kind.wake[2], all, 1),
             own: self.own(),
         }
     }
@@ -269,7 +287,7 @@ impl CallCostEstimator {
         }
         let count = pooled.count();
         let nothing = |unknown| CallCost {
-            median: Estimate { samples: count, ..Estimate::default() },
+            median: Estimate { samples: count.max(uncompared), ..Estimate::default() },
             unknown: Some(unknown),
             spread: Spread::default(),
         };
@@ -302,12 +320,36 @@ impl CallCostEstimator {
 impl CallEstimates {
     /// The costs for a machine; what is unknown is nothing.
     pub fn costs(&self) -> CallCosts {
+        // A CPU that idles or not is another one: what is unknown is nearest to the other.
+        let is_busy_known = self.wake_away.unknown.is_none();
         CallCosts {
             block: self.block.spread.clone(),
             wake_here: self.wake_here.spread.clone(),
-            wake_away: self.wake_away.spread.clone(),
+            wake_away: if is_busy_known { &self.wake_away } else { &self.wake_idle }.spread.clone(),
+            wake_idle: self.wake_idle.spread.clone(),
             seed: 0,
         }
+    }
+
+    /// Takes from `other` what is unknown here. Returns what that is, in words.
+    pub fn fill(&mut self, other: &CallEstimates) -> Vec<&'static str> {
+        let costs = [
+            (&mut self.block, &other.block, "blocking"),
+            (&mut self.switch, &other.switch, "a switch in a call"),
+            (&mut self.wake_here, &other.wake_here, "a waking on the same CPU"),
+            (&mut self.wake_away, &other.wake_away, "a waking on another CPU"),
+            (&mut self.wake_idle, &other.wake_idle, "a waking on an idle CPU"),
+        ];
+        let mut filled = Vec::new();
+        for (own, other, name) in costs {
+            if own.unknown.is_some() && other.unknown.is_none() {
+                // How often it happened is known all the same.
+                let samples = own.median.samples;
+                *own = CallCost { median: Estimate { samples, ..other.median }, ..other.clone() };
+                filled.push(name);
+            }
+        }
+        filled
     }
 
     /// The means, by which a replay shortens the recorded runs.
@@ -317,7 +359,7 @@ impl CallEstimates {
 
     /// The mean of a waking, on this CPU or another one.
     fn waking(&self) -> Nanos {
-        let parts = [&self.wake_here, &self.wake_away]
+        let parts = [&self.wake_here, &self.wake_away, &self.wake_idle]
             .map(|cost| (cost.median.samples, cost.spread.mean()))
             .into_iter()
             .filter(|(_, mean)| *mean > Nanos::ZERO);
@@ -349,11 +391,11 @@ impl Estimate {
 
 impl fmt::Display for CallEstimates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CallEstimates { block, wake_here, wake_away, .. } = self;
+        let CallEstimates { block, wake_here, wake_away, wake_idle, .. } = self;
         write!(
             f,
             "blocking costs {block}, a waking on the same CPU {wake_here}, on another CPU \
-             {wake_away}"
+             {wake_away}, on one that idles {wake_idle}"
         )
     }
 }

@@ -2,6 +2,7 @@
 //! text is silent.
 
 use super::{After, Class, Distribution, Model, RunLength};
+use crate::admission::Real;
 use crate::machine::Sharing;
 use crate::{Machine, Nanos};
 use phases::Invalid;
@@ -11,8 +12,9 @@ use phases::Invalid;
 /// From the paper: 4 processors, TMC 1 ms, SMC 5 %, bursts mostly of 2–4 ms and a few of 8–16 s
 /// (fig. 2.1), priorities 10/20/50/20 % (§5.3), processor-intensive tasks with bursts 1,000 times
 /// as long (§5.2). Our choices: the slopes of the histogram of bursts, exponential pauses of 70 ms,
-/// a geometric number of bursts with mean 50, Poisson arrivals. The quantum, 100 ms, is the
-/// policy's: `take:rr?quantum=100ms`.
+/// a geometric number of bursts with mean 50, Poisson arrivals. What the paper's numbers say about
+/// these choices: `tools/inference`. The quantum, 100 ms, is the policy's:
+/// `take:rr?quantum=100ms`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Unix1990 {
     /// Offered Load: arriving CPU time, without overhead, over available CPU time.
@@ -29,8 +31,12 @@ pub struct Unix1990 {
     pub speed: f64,
     /// Mean pause.
     pub pause: Nanos,
+    /// The coefficient of variation of pauses: at 1 they are exponential, else log-normal.
+    pub pause_variation: f64,
     /// Mean number of bursts of a task.
     pub bursts: f64,
+    /// How the number of bursts of a task is drawn.
+    pub counts: Counts,
     /// The distribution of bursts.
     pub burst: Bursts,
     /// The share of the load that comes from processor-intensive tasks.
@@ -42,12 +48,57 @@ pub struct Unix1990 {
 }
 
 /// The distribution of bursts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Bursts {
-    /// Fig. 2.1: mean 4.80 ms, squared coefficient of variation 8.8.
-    Measured,
+    /// The histogram of fig. 2.1.
+    Measured(Histogram),
     /// Exponential with this mean, for comparison with theory.
     Exponential(Nanos),
+}
+
+/// The histogram of fig. 2.1, which has no numbers on its axis: octaves, most bursts in 2–4 ms, and
+/// the last at 8–16 s. The default has a mean of 4.80 ms and a squared coefficient of variation of
+/// 8.8.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Histogram {
+    /// Above the mode each octave has 2^−`tail` times the bursts of the one below.
+    pub tail: f64,
+    /// Below the mode each octave has this share of the bursts of the one above.
+    pub head: f64,
+    /// All lengths are multiplied by this: 0.15 if they were measured at 3 MIPS and scaled to 20.
+    pub scale: f64,
+}
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram { tail: 1.786, head: 0.1, scale: 1.0 }
+    }
+}
+
+impl Histogram {
+    fn lengths(self) -> Result<Distribution, Invalid> {
+        let at = |key: &'static str| move |message| Invalid { key: key.to_string(), message };
+        let admit = |key, range: Real, value| {
+            range.admit(value).map_err(|wrong| at(key)(wrong.to_string()))
+        };
+        let tail = admit("burst-tail", Real { least: 0.0, most: 10.0 }, self.tail)?;
+        let head = admit("burst-head", Real { least: 0.0, most: 1.0 }, self.head)?;
+        let scale = admit("burst-scale", Real::SPEED, self.scale)?;
+        // Four octaves from 125 us, the mode at 2–4 ms, and twelve up to 16.4 s.
+        let below = (-4..0).map(|octave| libm::pow(1.0 / head, f64::from(octave)));
+        let above = (0..=12).map(|octave| libm::exp2(-tail * f64::from(octave)));
+        Distribution::octaves(125e3 * scale, &below.chain(above).collect::<Vec<f64>>())
+            .map_err(at("burst-scale"))
+    }
+}
+
+/// How the number of bursts of a task is drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Counts {
+    /// Geometric, from 1 on: whether a task goes on does not depend on what it did.
+    Geometric,
+    /// The same for all tasks; the mean must be whole.
+    Constant,
 }
 
 /// Priorities of tasks.
@@ -74,8 +125,10 @@ impl Default for Unix1990 {
             smc: 0.05,
             speed: 1.0,
             pause: Nanos::from_millis(70),
+            pause_variation: 1.0,
             bursts: 50.0,
-            burst: Bursts::Measured,
+            counts: Counts::Geometric,
+            burst: Bursts::Measured(Histogram::default()),
             intensive: 0.0,
             priorities: Priorities::One,
             length: Unix1990::STEADY,
@@ -110,10 +163,7 @@ impl Unix1990 {
         if !(self.speed > 0.0 && self.speed.is_finite()) {
             return Err(at("speed")(format!("the speed must be above zero, not {}", self.speed)));
         }
-        let burst = self
-            .burst_lengths()
-            .and_then(|burst| burst.scaled(1.0 / self.speed))
-            .map_err(at("burst"))?;
+        let burst = self.burst_lengths()?.scaled(1.0 / self.speed).map_err(at("burst"))?;
         let baseline = Class {
             name: "unix".to_string(),
             share: 1.0,
@@ -123,8 +173,8 @@ impl Unix1990 {
             } else {
                 vec![(120, 1.0)]
             },
-            bursts: Distribution::geometric(self.bursts).map_err(at("bursts"))?,
-            pause: Distribution::exponential(self.pause.0 as f64).map_err(at("pause"))?,
+            bursts: self.burst_counts()?,
+            pause: self.pauses()?,
             burst,
         };
         let mut classes = vec![baseline];
@@ -157,11 +207,7 @@ impl Unix1990 {
     /// a task's K bursts of mean b. Bursts longer than a quantum are dispatched more often, so the
     /// real limit is slightly lower.
     pub fn central_saturation_load(&self) -> Result<f64, Invalid> {
-        let burst = self
-            .burst_lengths()
-            .map_err(|message| Invalid { key: "burst".to_string(), message })?
-            .mean()
-            / self.speed;
+        let burst = self.burst_lengths()?.mean() / self.speed;
         let migrations = (1.0 - 1.0 / f64::from(self.cpus)) * (1.0 - 1.0 / self.bursts);
         Ok(1.0 / (1.0 + self.smc + migrations * self.tmc.0 as f64 / burst))
     }
@@ -172,17 +218,39 @@ impl Unix1990 {
         Machine { migration_cost: self.tmc, sharing, ..Machine::ideal(self.cpus) }
     }
 
-    fn burst_lengths(&self) -> Result<Distribution, String> {
+    fn burst_lengths(&self) -> Result<Distribution, Invalid> {
         match self.burst {
-            Bursts::Exponential(mean) => Distribution::exponential(mean.0 as f64),
-            Bursts::Measured => {
-                // Four octaves from 125 us that grow tenfold, the mode at 2–4 ms, and twelve up to
-                // 16.4 s that shrink by 2^-1.786.
-                let below = (-4..0).map(|octave| libm::pow(10.0, f64::from(octave)));
-                let above = (0..=12).map(|octave| libm::exp2(-1.786 * f64::from(octave)));
-                Distribution::octaves(125e3, &below.chain(above).collect::<Vec<f64>>())
-            }
+            Bursts::Exponential(mean) => Distribution::exponential(mean.0 as f64)
+                .map_err(|message| Invalid { key: "burst".to_string(), message }),
+            Bursts::Measured(histogram) => histogram.lengths(),
         }
+    }
+
+    fn burst_counts(&self) -> Result<Distribution, Invalid> {
+        let bursts = match self.counts {
+            Counts::Geometric => Distribution::geometric(self.bursts),
+            Counts::Constant if self.bursts.fract() == 0.0 => Distribution::constant(self.bursts),
+            Counts::Constant => Err(format!(
+                "a constant number of bursts must be whole, not {}: bursts-law = \"geometric\" has \
+                 any mean",
+                self.bursts
+            )),
+        };
+        bursts.map_err(|message| Invalid { key: "bursts".to_string(), message })
+    }
+
+    fn pauses(&self) -> Result<Distribution, Invalid> {
+        let mean = self.pause.0 as f64;
+        let at = |key: &'static str| move |message| Invalid { key: key.to_string(), message };
+        let variation = Real { least: 0.0, most: 100.0 }
+            .admit(self.pause_variation)
+            .map_err(|wrong| at("pause-variation")(wrong.to_string()))?;
+        if variation == 1.0 {
+            Distribution::exponential(mean)
+        } else {
+            Distribution::log_normal(mean, variation)
+        }
+        .map_err(at("pause"))
     }
 }
 
@@ -234,5 +302,59 @@ mod tests {
             Unix1990 { intensive: 1.0, ..Unix1990::default() }.model().unwrap_err().key,
             "intensive"
         );
+    }
+
+    #[test]
+    fn the_open_inputs_change_what_they_name_and_nothing_else() {
+        let class = |unix: Unix1990| unix.model().map(|model| model.classes()[0].clone());
+        let default = class(Unix1990::default()).unwrap();
+        let histogram =
+            |histogram| Unix1990 { burst: Bursts::Measured(histogram), ..Unix1990::default() };
+        // Measured at 3 MIPS and scaled to 20: all bursts are shorter, and of the same shape.
+        let scaled = class(histogram(Histogram { scale: 0.15, ..Histogram::default() })).unwrap();
+        assert!((scaled.burst.mean() / default.burst.mean() - 0.15).abs() < 1e-12);
+        assert!(
+            (scaled.burst.variation_squared() / default.burst.variation_squared() - 1.0).abs()
+                < 1e-9
+        );
+        assert_eq!((&scaled.bursts, &scaled.pause), (&default.bursts, &default.pause));
+        // A tail that falls faster and a head that falls more slowly: shorter bursts.
+        for shorter in [
+            Histogram { tail: 2.5, ..Histogram::default() },
+            Histogram { head: 0.5, ..Histogram::default() },
+        ] {
+            let shorter = class(histogram(shorter)).unwrap();
+            assert!(shorter.burst.mean() < 0.95 * default.burst.mean(), "{shorter:?}");
+        }
+        let constant = class(Unix1990 { counts: Counts::Constant, ..Unix1990::default() }).unwrap();
+        assert_eq!((constant.bursts.mean(), constant.bursts.variation_squared()), (50.0, 0.0));
+        let pauses = class(Unix1990 { pause_variation: 3.0, ..Unix1990::default() }).unwrap().pause;
+        assert!((pauses.mean() / 70e6 - 1.0).abs() < 1e-9);
+        assert!((pauses.variation_squared() / 9.0 - 1.0).abs() < 1e-9);
+        // Just above 1 a log-normal has the moments of the exponential.
+        let near = class(Unix1990 { pause_variation: 1.0 + 1e-9, ..Unix1990::default() }).unwrap();
+        assert!((near.pause.variation_squared() - default.pause.variation_squared()).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_wrong_input_is_named() {
+        let key = |unix: Unix1990| unix.model().unwrap_err().key;
+        let histogram =
+            |histogram| Unix1990 { burst: Bursts::Measured(histogram), ..Unix1990::default() };
+        for wrong in [-0.1, 11.0, f64::NAN] {
+            let tail = Histogram { tail: wrong, ..Histogram::default() };
+            let head = Histogram { head: wrong, ..Histogram::default() };
+            let scale = Histogram { scale: wrong - 1.0, ..Histogram::default() };
+            assert_eq!(key(histogram(tail)), "burst-tail");
+            assert_eq!(key(histogram(head)), "burst-head");
+            assert!(wrong > 0.0 || key(histogram(scale)) == "burst-scale");
+            let variation = if wrong > 0.0 { f64::INFINITY } else { wrong };
+            assert_eq!(
+                key(Unix1990 { pause_variation: variation, ..Unix1990::default() }),
+                "pause-variation"
+            );
+        }
+        let half = Unix1990 { bursts: 2.5, counts: Counts::Constant, ..Unix1990::default() };
+        assert_eq!(key(half), "bursts");
     }
 }

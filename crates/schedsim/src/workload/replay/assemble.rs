@@ -4,11 +4,13 @@ use super::calls;
 use super::carriers::Doubted;
 use super::event_loops::Takers;
 use super::groups::Groups;
+use super::latches::Placed;
 use super::log::{Deed, Did};
 use super::outside;
 use super::report::EdgeCounts;
 use super::task::{Ending, Task};
 use super::verdict::{Sure, Verdict, Verdicts};
+use super::within::Within;
 use super::{
     BackgroundOf, KernelWork, Recorded, ReplayOptions, ReplayReport, TaskMatch, kernel_threads,
 };
@@ -23,6 +25,7 @@ pub(super) struct Program {
     pub shared: Shared,
     /// Objects that explain nothing.
     pub doubted: Doubted,
+    pub placed: Placed,
     pub kernel_work: KernelWork,
 }
 
@@ -49,16 +52,16 @@ pub(super) fn assemble(
     };
     let outside = |task: TaskId| outside.get(task.index()).copied().flatten();
     let cpu_sets = options.affinities.iter().map(|(_, set)| set.clone()).collect();
-    let Program { mut shared, doubted, kernel_work } = program;
+    let Program { mut shared, doubted, placed, kernel_work } = program;
     let forked: Vec<bool> = tasks.iter().map(|task| task.start == Start::Forked).collect();
     let is_program = report.operations > 0;
-    let takers = Takers::of(&tasks, &shared);
+    let takers = Takers::of(&tasks, &shared, &placed);
     let joined = tasks
         .iter()
         .enumerate()
         .flat_map(|(index, task)| calls::operations(TaskId(index as u32), &task.log, &doubted));
     let joined = joined.filter_map(|(_, did)| match did {
-        Did::Joined(task) => Some(task),
+        Did::Joined(task) if placed.wait(did).is_none() => Some(task),
         _ => None,
     });
     let groups = Groups::arrange(&mut shared.groups, &forked, &joined.collect());
@@ -77,9 +80,16 @@ pub(super) fn assemble(
             .unwrap_or_else(|| affinity(&info, recorded.cpus));
         if let Some(class) = outside(TaskId(index as u32)) {
             let (id, costs) = (TaskId(index as u32), (recorded.switch_cost, kernel_work));
+            let is_recorder =
+                options.recorder.as_ref().is_some_and(|recorder| recorder.fits(&info));
             let noise = outside::noise(id, class, &task, costs, recorded.end);
-            report.outside.add(id, class, &task);
-            let noise = noise.filter(|_| options.background == BackgroundOf::Fitted);
+            if is_recorder {
+                report.outside.recorder.push(id);
+            } else {
+                report.outside.add(id, class, &task);
+            }
+            let is_drawn = options.background == BackgroundOf::Fitted && !is_recorder;
+            let noise = noise.filter(|_| is_drawn);
             workload.tasks.push(TaskSpec {
                 attributes: Attributes::default(),
                 cpu: task.first_cpu.unwrap_or(CpuId(0)),
@@ -110,13 +120,16 @@ pub(super) fn assemble(
             owed_to_kernel: Nanos::ZERO,
             verdicts: &verdicts,
             groups: &groups,
+            placed: &placed,
             outside: &outside,
             timed: task.calls.timed,
             traced: task.calls.traced,
             report: &mut report,
         };
         let id = TaskId(index as u32);
-        let mut operations = calls::operations(id, &task.log, &doubted).into_iter().peekable();
+        let mut operations = calls::operations(id, &task.log, &doubted);
+        placed.add(id, &mut operations);
+        let mut operations = operations.into_iter().peekable();
         for (place, run, deed) in task.log.places() {
             writer.run(run, deed);
             while let Some((_, did)) = operations.next_if(|(at, _)| *at <= place) {
@@ -124,6 +137,7 @@ pub(super) fn assemble(
             }
             writer.add(deed);
         }
+        operations.for_each(|(_, did)| writer.does(did));
         let mut script = writer.finish(ending);
         if takers.waits(id) {
             script = takers.find_loops(id, &script, &mut workload.shared, &mut report);
@@ -131,7 +145,11 @@ pub(super) fn assemble(
         workload.tasks.push(TaskSpec {
             attributes: Attributes { class: held.class(info.prio), ..Attributes::default() },
             cpu: task.created_on.filter(|_| is_program).or(task.first_cpu).unwrap_or(CpuId(0)),
-            start: task.start,
+            start: match task.start {
+                // Its creator is not of the program, and so creates nothing.
+                Start::Forked if outside(task.parent).is_some() => Start::At(task.born),
+                start => start,
+            },
             info,
             affinity,
             script,
@@ -149,11 +167,7 @@ pub(super) fn assemble(
 
 /// The affinity of a task that an option gives.
 fn given_affinity(task: &TaskInfo, options: &ReplayOptions) -> Option<Affinity> {
-    let fits = |(which, _): &(TaskMatch, CpuSet)| match which {
-        TaskMatch::Name(name) => *name == task.name,
-        TaskMatch::Pid(pid) => *pid == task.pid,
-        TaskMatch::Process(tgid) => *tgid == task.tgid,
-    };
+    let fits = |(which, _): &(TaskMatch, CpuSet)| which.fits(task);
     options.affinities.iter().position(fits).map(|index| Affinity::Set(index as u32))
 }
 
@@ -182,6 +196,7 @@ struct Writer<'a> {
     owed_to_kernel: Nanos,
     verdicts: &'a Verdicts,
     groups: &'a Groups,
+    placed: &'a Placed,
     outside: &'a dyn Fn(TaskId) -> Option<NoiseClass>,
     /// Sleeps that are known to last for a time.
     timed: u64,
@@ -214,7 +229,7 @@ impl Writer<'_> {
     fn does(&mut self, did: Did) {
         match did {
             Did::Yield => self.step(Action::Yield),
-            Did::Joined(task) => {
+            Did::Joined(task) if self.placed.wait(did).is_none() => {
                 for group in self.groups.end_of(task) {
                     self.step(Action::Do(Operation::Join(group)));
                 }
@@ -225,6 +240,11 @@ impl Writer<'_> {
                 }
             }
             Did::Operation(operation) => self.step(Action::Do(operation)),
+            Did::Joined(_) | Did::Passed(_) | Did::Took(_) | Did::Paged(_) => {
+                if let Some(operation) = self.placed.wait(did) {
+                    self.step(Action::Do(operation));
+                }
+            }
         }
     }
 
@@ -243,7 +263,7 @@ impl Writer<'_> {
             }
             Deed::Forked(task) if (self.outside)(task).is_some() => {}
             Deed::Forked(task) => self.step(Action::Fork(task)),
-            Deed::Slept { waker, kind, pause, futex } => {
+            Deed::Slept { waker, kind, pause, within } => {
                 let verdict = if waker == TaskId::NONE {
                     Verdict::INTERRUPT
                 } else {
@@ -252,7 +272,11 @@ impl Writer<'_> {
                 if verdict.dependency {
                     count(&mut self.report.dependencies, verdict.sure);
                     self.report.wakeups.tokens += u64::from(self.traced);
-                    self.report.wakeups.futex_tokens += u64::from(self.traced && futex);
+                    self.report.wakeups.futex_tokens +=
+                        u64::from(self.traced && within == Within::Futex);
+                    if self.traced {
+                        *self.report.tokens_within.entry(within).or_default() += 1;
+                    }
                     self.step(Action::Wait);
                 } else {
                     count(&mut self.report.delays, verdict.sure);

@@ -6,9 +6,11 @@
 //! not, or find what it needs.
 
 use super::carriers::{Doubted, Edge, Reason, needed};
+use super::latches::Latch;
 use super::log::{Deed, Did};
 use super::sleeps::{By, Sleep};
 use super::task::{Status, Task};
+use super::within::Within;
 use super::{ReplayBuilder, log};
 use crate::trace::{Call, CallKind, Returned};
 use crate::workload::Operation;
@@ -51,6 +53,9 @@ impl ReplayBuilder {
     fn returned(&mut self, task: TaskId, since: Time, returned: Returned) {
         let state = &mut self.tasks[task.index()];
         state.calls.traced = true;
+        if !state.calls.sleeps.is_empty() || state.calls.forked.is_some() {
+            self.before_call(task, since);
+        }
         if let Returned::Futex { barrier } = returned {
             return self.futex_returned(task, since, barrier);
         }
@@ -60,15 +65,34 @@ impl ReplayBuilder {
         if let Returned::Stored { device } = returned {
             return self.stored(task, since, device);
         }
+        match returned {
+            Returned::Signalled => return self.signalled(task, since),
+            Returned::Ended(object) => return self.over(task, since, Latch::Ends(object)),
+            Returned::Broken(object) => return self.over(task, since, Latch::Breaks(object)),
+            Returned::Reaped(child) if self.meet(child) => return self.reaped(task, since, child),
+            Returned::Closed(object) => self.closed(task, object),
+            _ => {}
+        }
+        let state = &mut self.tasks[task.index()];
         let sleeps = std::mem::take(&mut state.calls.sleeps);
         let first = state.calls.first(since);
         state.calls.clear();
         let inside = || sleeps.iter().filter(|sleep| sleep.start >= since);
         let did = match returned {
             Returned::Unknown
+            | Returned::Closed(_)
+            | Returned::Ended(_)
+            | Returned::Broken(_)
+            | Returned::Signalled
+            | Returned::Reaped(_)
             | Returned::Futex { .. }
             | Returned::Stored { .. }
-            | Returned::Waited { .. } => return,
+            | Returned::Waited { .. } => {
+                for sleep in inside() {
+                    state.log.is_within(sleep.at, Within::Call);
+                }
+                return;
+            }
             Returned::Slept => {
                 let by_interrupts = inside().filter(|sleep| sleep.waker == TaskId::NONE);
                 state.calls.timed += by_interrupts.count() as u64;
@@ -77,15 +101,26 @@ impl ReplayBuilder {
             Returned::Yielded => Did::Yield,
             Returned::Did(operation) => Did::Operation(operation),
         };
+        let within = match did {
+            Did::Operation(Operation::Serve(_) | Operation::Poll(_)) => Within::Set,
+            Did::Operation(Operation::Join(_)) => Within::Process,
+            _ => Within::Carrier,
+        };
         let (mut at, mut explained) = (first, Vec::new());
         for sleep in inside() {
+            state.log.is_within(sleep.at, within);
             let explains = match did {
-                Did::Yield | Did::Joined(_) => false,
+                Did::Yield | Did::Joined(_) | Did::Passed(_) | Did::Took(_) | Did::Paged(_) => {
+                    false
+                }
                 Did::Operation(Operation::Timer { .. } | Operation::Io { .. }) => {
                     sleep.waker == TaskId::NONE
                 }
                 Did::Operation(Operation::Join(_)) => sleep.waker != TaskId::NONE,
-                Did::Operation(Operation::Send { .. } | Operation::Receive { .. }) => {
+                // A connection over the loopback is made in a softirq.
+                Did::Operation(
+                    Operation::Send { .. } | Operation::Receive { .. } | Operation::Take(_),
+                ) => {
                     matches!(sleep.by, By::SameObject | By::Softirq)
                 }
                 Did::Operation(Operation::Serve(_) | Operation::Poll(_)) => {

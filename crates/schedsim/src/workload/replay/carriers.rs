@@ -65,7 +65,7 @@ pub(super) fn needed(did: Did) -> Option<Carrier> {
         Did::Operation(Operation::Join(range)) => Some(Carrier::Ends(range)),
         Did::Operation(operation) => carrier(operation),
         Did::Joined(task) => Some(Carrier::End(task)),
-        Did::Yield => None,
+        Did::Yield | Did::Passed(_) | Did::Took(_) | Did::Paged(_) => None,
     }
 }
 
@@ -265,32 +265,47 @@ impl ReplayBuilder {
                 .is_some_and(|one| !doubted.contains(Reason::Carrier(carried_by(*one)))),
             _ => false,
         };
-        let mut found = Vec::new();
+        let (mut found, mut waits) = (Vec::new(), Vec::new());
         for (index, task) in self.tasks.iter().enumerate() {
             let mut open: Option<(u32, Operation)> = None;
             for (place, _, deed) in task.log.places() {
-                let Deed::Called { did: Did::Operation(operation), .. } = deed else { continue };
+                let Deed::Called { did, .. } = deed else { continue };
                 if doubted.contains(Reason::Wait(TaskId(index as u32), place)) {
                     continue;
                 }
-                if matches!(operation, Operation::Serve(_) | Operation::Poll(_)) {
-                    found.extend(open.take().map(|(place, _)| (index, place)));
-                    open = Some((place, operation)).filter(|_| !is_sure(operation, doubted));
-                } else if let Some((wait, of)) = open
-                    && let Some(taken) = taken_from(operation)
-                {
-                    open = None;
-                    let is_member = set(of).is_some_and(|set| set.sources.contains(&taken));
-                    if !is_member || doubted.contains(Reason::Carrier(carried_by(taken))) {
-                        found.push((index, wait));
-                    }
+                if let Did::Operation(wait @ (Operation::Serve(_) | Operation::Poll(_))) = did {
+                    found.extend(open.take().filter(|of| !is_sure(of.1, doubted)));
+                    open = Some((place, wait));
+                    continue;
                 }
+                let Some((_, of)) = open else { continue };
+                let (taken, is_data) = match did {
+                    Did::Operation(operation) => (taken_from(operation), true),
+                    Did::Passed(latch) => (self.latches.ended(latch), false),
+                    _ => continue,
+                };
+                let Some(taken) = taken else { continue };
+                let is_member = set(of).is_some_and(|set| set.sources.contains(&taken));
+                let is_known = is_member && !doubted.contains(Reason::Carrier(carried_by(taken)));
+                let explains = match (is_data, did, of) {
+                    (false, Did::Passed(latch), of) => {
+                        let is_array = matches!(of, Operation::Poll(_));
+                        is_member
+                            && self.latches.opens(latch)
+                            && (is_array || self.latches.has_one_wait(latch))
+                    }
+                    (false, ..) => false,
+                    (true, ..) => is_known || is_sure(of, doubted),
+                };
+                let wait = open.take();
+                found.extend(wait.filter(|_| !explains));
             }
-            found.extend(open.map(|(place, _)| (index, place)));
+            found.extend(open.filter(|of| !is_sure(of.1, doubted)));
+            let index = index as u32;
+            waits.extend(found.drain(..).map(|(place, _)| Reason::Wait(TaskId(index), place)));
         }
-        self.report.doubted_waits += found.len() as u64;
-        let wait = |(index, place): (usize, u32)| Reason::Wait(TaskId(index as u32), place);
-        doubted.0.extend(found.into_iter().map(wait));
+        self.report.doubted_waits += waits.len() as u64;
+        doubted.0.extend(waits);
     }
 }
 

@@ -12,6 +12,7 @@
 //! (sleeps, tokens, locks, reads elsewhere) ends the loop, as its order is not that of the objects.
 
 use super::carriers::{Carrier, carried_by, carrier, taken_from};
+use super::latches::Placed;
 use super::log::{Deed, Did};
 use super::report::ReplayReport;
 use super::task::Task;
@@ -34,18 +35,22 @@ pub(super) struct Takers {
 type Parts = BTreeMap<Watched, Vec<Vec<Step>>>;
 
 impl Takers {
-    pub fn of(tasks: &[Task], shared: &Shared) -> Takers {
+    pub fn of(tasks: &[Task], shared: &Shared, placed: &Placed) -> Takers {
         let mut takers = Takers { only: BTreeMap::new(), waiting: BTreeSet::new() };
         if shared.serves.is_empty() {
             return takers;
         }
         for (task, state) in (0..).map(TaskId).zip(tasks) {
             for (_, deed) in state.log.entries() {
-                let Deed::Called { did: Did::Operation(operation), .. } = deed else { continue };
-                if matches!(operation, Operation::Serve(_)) {
+                let Deed::Called { did, .. } = deed else { continue };
+                if let Did::Operation(Operation::Serve(_)) = did {
                     takers.waiting.insert(task);
                 }
-                if let Some(taken) = taken_from(operation) {
+                let taken = match did {
+                    Did::Operation(operation) => taken_from(operation),
+                    did => placed.taken(did),
+                };
+                if let Some(taken) = taken {
                     let only = takers.only.entry(taken).or_insert(Some(task));
                     *only = only.filter(|only| *only == task);
                 }

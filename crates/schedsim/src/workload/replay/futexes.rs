@@ -9,6 +9,7 @@ use super::ReplayBuilder;
 use super::carriers::{Carrier, Doubted, Edge, Reason};
 use super::log::{Deed, Did};
 use super::sleeps::By;
+use super::within::Within;
 use crate::trace::TaskInfo;
 use crate::workload::{Operation, Shared};
 use crate::{TaskId, Time};
@@ -20,11 +21,9 @@ impl ReplayBuilder {
         let state = &mut self.tasks[sleeper.index()];
         let mut joined = None;
         for sleep in state.calls.sleeps.iter().filter(|sleep| sleep.start >= since) {
+            state.log.is_within(sleep.at, Within::Futex);
             let carrier = match sleep.by {
-                By::SameObject => {
-                    state.log.is_on_futex(sleep.at);
-                    barrier.map(Carrier::Barrier)
-                }
+                By::SameObject => barrier.map(Carrier::Barrier),
                 By::NoObject => {
                     joined = Some((sleep.waker, sleep.at));
                     Some(Carrier::End(sleep.waker))

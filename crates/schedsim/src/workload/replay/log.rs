@@ -1,6 +1,7 @@
 //! The recorded deeds of a task, in order. The scripts are written at the end, when all wakings are
 //! classified as dependencies or delays.
 
+use super::within::Within;
 use crate::workload::Operation;
 use crate::{Nanos, TaskId};
 
@@ -30,8 +31,8 @@ pub(super) enum Deed {
     /// Ended a call. Its operation takes place before the entry at `at`.
     Called { at: u32, did: Did },
     /// Slept, until `waker` ended it (`NONE`: an interrupt, or an unrecorded event).
-    /// `futex`: both were in calls on the same futex.
-    Slept { waker: TaskId, kind: Kind, pause: Nanos, futex: bool },
+    /// `within` is what it was in, if nothing explains it.
+    Slept { waker: TaskId, kind: Kind, pause: Nanos, within: Within },
 }
 
 /// What a call did.
@@ -40,13 +41,19 @@ pub(super) enum Did {
     Yield,
     /// Waited for the end of a task.
     Joined(TaskId),
+    /// Waited until a latch was open.
+    Passed(u32),
+    /// Waited for a signal, and took it.
+    Took(u32),
+    /// Waited for a page.
+    Paged(Nanos),
     Operation(Operation),
 }
 
 /// The log of one task.
 ///
 /// A word is `tag (3 bits) | argument (29 bits) | run (32 bits)`; a sleep has a second word, `kind
-/// (2 bits) | futex (1 bit) | pause (61 bits)`; a run of 4.3 s or more stands in a word of its own before the deed. A
+/// (2 bits) | within (3 bits) | pause (59 bits)`; a run of 4.3 s or more stands in a word of its own before the deed. A
 /// call has two more words, `at (32 bits) | index (32 bits)` and the operation's second word.
 #[derive(Debug, Default)]
 pub(super) struct Log {
@@ -55,8 +62,9 @@ pub(super) struct Log {
 
 const NOBODY: u32 = (1 << 29) - 1;
 const RUN_LIMIT: u64 = 1 << 32;
-const PAUSE_LIMIT: u64 = 1 << 61;
-const FUTEX: u64 = 1 << 61;
+const PAUSE_LIMIT: u64 = 1 << WITHIN_SHIFT;
+const WITHIN_SHIFT: u32 = 59;
+const WITHIN_BITS: u64 = 7;
 const KIND_SHIFT: u32 = 62;
 
 const RAN: u64 = 0;
@@ -73,6 +81,9 @@ const MOST_SWITCHES: u32 = CALLED - 1;
 const YIELDED: u32 = 0;
 /// Operations have lower codes.
 const JOINED: u32 = 1 << 8;
+const PASSED: u32 = JOINED + 1;
+const TOOK: u32 = JOINED + 2;
+const PAGED: u32 = JOINED + 3;
 
 /// Task ids from this number on do not fit a word.
 pub(super) const TASK_LIMIT: u32 = NOBODY;
@@ -94,6 +105,9 @@ impl Log {
             Deed::Explained { slept: false } => (WOKE_EXPLAINED, NOBODY),
             Deed::Called { did: Did::Yield, .. } => (RAN, CALLED | YIELDED),
             Deed::Called { did: Did::Joined(_), .. } => (RAN, CALLED | JOINED),
+            Deed::Called { did: Did::Passed(_), .. } => (RAN, CALLED | PASSED),
+            Deed::Called { did: Did::Took(_), .. } => (RAN, CALLED | TOOK),
+            Deed::Called { did: Did::Paged(_), .. } => (RAN, CALLED | PAGED),
             Deed::Called { did: Did::Operation(operation), .. } => {
                 (RAN, CALLED | u32::from(operation.pack().code))
             }
@@ -101,14 +115,16 @@ impl Log {
         debug_assert!(argument <= NOBODY);
         let at = self.words.len() as u32;
         self.words.push(tag << 61 | u64::from(argument) << 32 | run);
-        if let Deed::Slept { kind, pause, futex, .. } = deed {
-            let flag = if futex { FUTEX } else { 0 };
-            self.words.push((kind as u64) << KIND_SHIFT | flag | pause.0.min(PAUSE_LIMIT - 1));
+        if let Deed::Slept { kind, pause, within, .. } = deed {
+            let pause = pause.0.min(PAUSE_LIMIT - 1);
+            self.words.push((kind as u64) << KIND_SHIFT | (within as u64) << WITHIN_SHIFT | pause);
         }
         if let Deed::Called { at, did } = deed {
             let (index, second) = match did {
                 Did::Yield => (0, None),
                 Did::Joined(task) => (task.0, None),
+                Did::Passed(latch) | Did::Took(latch) => (latch, None),
+                Did::Paged(time) => (0, Some(time.0)),
                 Did::Operation(operation) => (operation.pack().index, operation.pack().second),
             };
             self.words.push(u64::from(at) << 32 | u64::from(index));
@@ -136,10 +152,11 @@ impl Log {
         }
     }
 
-    /// The sleep at `at` was on a futex, and ended by a call on that futex.
-    pub fn is_on_futex(&mut self, at: u32) {
+    /// What the sleep at `at` was in.
+    pub fn is_within(&mut self, at: u32, within: Within) {
         if let Some(word) = self.words.get_mut(at as usize + 1) {
-            *word |= FUTEX;
+            *word &= !(WITHIN_BITS << WITHIN_SHIFT);
+            *word |= (within as u64) << WITHIN_SHIFT;
         }
     }
 
@@ -196,6 +213,9 @@ impl Log {
                     let did = match argument & !CALLED {
                         YIELDED => Did::Yield,
                         JOINED => Did::Joined(TaskId(index)),
+                        PASSED => Did::Passed(index),
+                        TOOK => Did::Took(index),
+                        PAGED => Did::Paged(Nanos(second.unwrap_or_default())),
                         code => Did::Operation(Operation::unpack(code as u8, index, 0, second).0),
                     };
                     Deed::Called { at, did }
@@ -216,7 +236,7 @@ impl Log {
                         waker: if argument == NOBODY { TaskId::NONE } else { TaskId(argument) },
                         kind: Kind::from_bits(second >> KIND_SHIFT),
                         pause: Nanos(second & (PAUSE_LIMIT - 1)),
-                        futex: second & FUTEX != 0,
+                        within: Within::from_bits(second >> WITHIN_SHIFT & WITHIN_BITS),
                     }
                 }
                 tag => Deed::Woke { task: TaskId(argument), kind: Kind::from_bits(tag - WOKE) },
@@ -248,7 +268,7 @@ mod tests {
     use crate::workload::{Call, Until};
 
     fn slept_by(waker: TaskId, kind: Kind) -> Deed {
-        Deed::Slept { waker, kind, pause: Nanos(9), futex: false }
+        Deed::Slept { waker, kind, pause: Nanos(9), within: Within::Nothing }
     }
 
     #[test]
@@ -263,18 +283,21 @@ mod tests {
             Deed::Called { at: u32::MAX, did: Did::Operation(Operation::Lock(9)) },
             Deed::Called { at: 0, did: Did::Yield },
             Deed::Called { at: 7, did: Did::Joined(TaskId(TASK_LIMIT - 1)) },
+            Deed::Called { at: 8, did: Did::Passed(u32::MAX) },
+            Deed::Called { at: 9, did: Did::Took(3) },
+            Deed::Called { at: 9, did: Did::Paged(Nanos(u64::MAX)) },
             Deed::Explained { slept: false },
             Deed::Forked(TaskId(7)),
             Deed::Slept {
                 waker: TaskId::NONE,
                 kind: Kind::Task,
                 pause: Nanos(PAUSE_LIMIT - 1),
-                futex: false,
+                within: Within::Nothing,
             },
         ];
         for kind in kinds {
             let (task, pause) = (TaskId(TASK_LIMIT - 1), Nanos(0));
-            let slept = Deed::Slept { waker: task, kind, pause, futex: true };
+            let slept = Deed::Slept { waker: task, kind, pause, within: Within::Process };
             deeds.extend([Deed::Woke { task, kind }, slept]);
         }
         let mut log = Log::default();
@@ -304,7 +327,7 @@ mod tests {
         let mut log = Log::default();
         let woke = log.push(Nanos(5), Deed::Woke { task: TaskId(3), kind: Kind::Task });
         let slept = log.push(Nanos(6), slept_by(TaskId(4), Kind::Task));
-        log.is_on_futex(slept);
+        log.is_within(slept, Within::Futex);
         let before: Vec<_> = log.entries().collect();
         log.explain_waking(woke);
         log.explain_sleep(slept);

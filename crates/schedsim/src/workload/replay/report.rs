@@ -1,8 +1,10 @@
 //! What is uncertain about a reconstructed workload.
 
 use super::task::Task;
+use super::within::Within;
 use crate::workload::NoiseClass;
 use crate::{Nanos, TaskId};
+use std::collections::BTreeMap;
 
 /// The numbers of a conversion from a recording to a workload, and its uncertain parts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -65,6 +67,8 @@ pub struct ReplayReport {
     pub loop_rounds: u64,
     /// Waits for several objects that ended for another reason than data in a recorded one.
     pub doubted_waits: u64,
+    /// The tokens by what the sleep was in.
+    pub tokens_within: BTreeMap<Within, u64>,
 }
 
 /// The recorded tasks beside the program.
@@ -76,6 +80,8 @@ pub struct Outside {
     pub kernel_threads: (u64, Nanos),
     /// Tasks of other programs.
     pub programs: (u64, Nanos),
+    /// The tasks that made the recording, which are in none of the above: they are left out.
+    pub recorder: Vec<TaskId>,
 }
 
 impl Outside {
@@ -103,7 +109,7 @@ pub struct Explained {
     /// By another task, and replayed as a token: the same task wakes it once at the same point of
     /// its own work.
     pub tokens: u64,
-    /// Of these, by a call on the futex that the task slept on.
+    /// Of these, in calls on futexes.
     pub futex_tokens: u64,
     /// By an interrupt for another reason; the sleep has its recorded length.
     pub pauses: u64,
@@ -155,6 +161,16 @@ impl EdgeCounts {
 }
 
 impl ReplayReport {
+    /// What the sleeps were in that tokens stand for, in words; `None` without tokens.
+    pub fn tokens_in_words(&self) -> Option<String> {
+        let mut all: Vec<(Within, u64)> =
+            self.tokens_within.iter().map(|(of, n)| (*of, *n)).collect();
+        all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let each: Vec<String> =
+            all.iter().map(|(within, count)| format!("{count} {}", within.name())).collect();
+        (!each.is_empty()).then(|| format!("tokens: {}", each.join(", ")))
+    }
+
     /// The share of sleeps with an uncertain end, 0…1; `None` if there are no sleeps.
     pub fn doubtful_share(&self) -> Option<f64> {
         let all = self.dependencies.total() + self.delays.total();

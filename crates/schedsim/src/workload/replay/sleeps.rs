@@ -1,7 +1,7 @@
 //! What a recorded task's calls have shown since the last one ended.
 
 use super::log::Kind;
-use crate::{Nanos, TaskId, Time};
+use crate::{CpuId, Nanos, TaskId, Time};
 
 /// The calls of a task, since the last one ended.
 #[derive(Debug, Default)]
@@ -16,6 +16,13 @@ pub(super) struct Calls {
     pub places: Vec<(u32, Time)>,
     /// Sleeps in calls that sleep for a time.
     pub timed: u64,
+    /// The last task that it created, and when, if no call has begun since.
+    pub forked: Option<(TaskId, Time)>,
+    /// The last task of those that it created that has ended, since the last signal.
+    pub ended: Option<TaskId>,
+    /// The CPU of the waking that ends the sleep, and the one on which the task ran last; only of
+    /// the sleep that is put in next.
+    pub on: Option<(CpuId, CpuId)>,
 }
 
 /// A sleep that has ended.
@@ -30,6 +37,13 @@ pub(super) struct Sleep {
     pub woken_at: u32,
     /// What it was woken by.
     pub by: By,
+    /// Whether its call is about an object.
+    pub is_on_object: bool,
+    /// Whether a softirq ended it.
+    pub is_by_softirq: bool,
+    /// The CPU of the waking, and the one on which the task ran last.
+    pub woken_on: CpuId,
+    pub ran_on: CpuId,
 }
 
 /// The relation between what a sleeper waits for and what woke it.
@@ -43,6 +57,8 @@ pub(super) enum By {
     Softirq,
     /// A task that was in no call about an object: a thread that ends is in none.
     NoObject,
+    /// A task that was in no call about an object, and neither was the sleeper.
+    Task,
     /// Anything else.
     Other,
 }
@@ -79,9 +95,22 @@ impl Calls {
             (_, Some(_)) => By::OtherObject,
             (_, None) if waker != TaskId::NONE && kind == Kind::Softirq => By::Softirq,
             (Some(_), None) if waker != TaskId::NONE && kind == Kind::Task => By::NoObject,
+            (None, None) if waker != TaskId::NONE && kind == Kind::Task => By::Task,
             _ => By::Other,
         };
-        self.sleeps.push(Sleep { at, start, length, waker, woken_at, by });
+        let (woken_on, ran_on) = self.on.take().unwrap_or_default();
+        self.sleeps.push(Sleep {
+            at,
+            start,
+            length,
+            waker,
+            woken_at,
+            by,
+            is_on_object: asleep_on.is_some(),
+            is_by_softirq: kind == Kind::Softirq,
+            woken_on,
+            ran_on,
+        });
     }
 
     /// The task has woken another in a call.

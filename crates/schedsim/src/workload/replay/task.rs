@@ -4,6 +4,7 @@ use super::Mean;
 use super::log::{Deed, Kind, Log};
 use super::settings::{Held, Settings};
 use super::sleeps::Calls;
+use super::within::Within;
 use crate::trace::Set;
 use crate::workload::Start;
 use crate::{CpuId, Nanos, TaskId, Time};
@@ -14,6 +15,8 @@ pub(super) struct Task {
     /// Its last switch-out had the state dead. If it runs again, it had only been preempted or had
     /// slept while exiting.
     pub dead: bool,
+    /// Its exit was recorded.
+    pub exits: bool,
     /// Its next run starts with a switch, as it slept or is new. The log does not store such
     /// switches.
     expects_switch: bool,
@@ -75,6 +78,7 @@ impl Default for Task {
         Task {
             status: Status::Unknown,
             dead: false,
+            exits: false,
             expects_switch: true,
             switches: 0,
             since: Time::ZERO,
@@ -142,7 +146,7 @@ impl Task {
         if self.log.is_empty() && !self.expects_switch && self.run == Nanos::ZERO {
             self.put(Deed::Ran { switches: 0 }); // it ran before it slept, if only for an instant
         }
-        let at = self.put(Deed::Slept { waker, kind, pause, futex: false });
+        let at = self.put(Deed::Slept { waker, kind, pause, within: Within::Nothing });
         self.status = Status::Ready;
         self.since = now;
         self.woken = (now, Nanos::ZERO);

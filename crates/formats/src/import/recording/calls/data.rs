@@ -2,13 +2,46 @@
 
 use super::{Calls, Ended, Place, add};
 use ::recording::{Class, read};
+use schedsim::trace::Returned;
 use schedsim::workload::Call::Begins;
-use schedsim::workload::{Eventfd, Operation, Pipe, Until};
+use schedsim::workload::{Eventfd, Operation, Pipe, SocketKind, Until, Watched};
 
 /// The capacity of a pipe, unless it was changed.
 const PIPE_CAPACITY: u64 = 65_536;
 
+/// `EPIPE`.
+const BROKEN: i64 = -32;
+
 impl Calls {
+    /// A call that took nothing from an object, or put nothing into it, as there is no other end.
+    pub(super) fn is_over(&mut self, call: &Ended, puts: bool) -> Option<Returned> {
+        match (puts, call.result) {
+            (false, 0) => self.source(call.object, false).map(Returned::Ended),
+            (true, BROKEN) => self.source(call.object, true).map(Returned::Broken),
+            _ => None,
+        }
+    }
+
+    /// A descriptor is closed.
+    pub(super) fn closes(&mut self, call: &Ended) -> Option<Returned> {
+        // What has carried nothing yet has no place.
+        self.objects.get(&call.object)?.place?;
+        self.source(call.object, true).map(Returned::Closed)
+    }
+
+    /// Where one takes what comes from a pipe or a stream, or what is put into it (`puts`).
+    fn source(&mut self, object: u64, puts: bool) -> Option<Watched> {
+        match self.carrier(object)? {
+            Place::Pipe(pipe) => Some(Watched::Pipe(pipe)),
+            Place::End(end) => {
+                let pair = self.shared.sockets.get(end as usize / 2)?;
+                let is_stream = pair.kind == SocketKind::Stream;
+                is_stream.then_some(Watched::End(if puts { end ^ 1 } else { end }))
+            }
+            _ => None,
+        }
+    }
+
     /// `read` and its kin: as many bytes as recorded, and no more.
     pub(super) fn takes(&mut self, call: &Ended) -> Option<Operation> {
         let bytes = transferred(call)?;

@@ -38,7 +38,8 @@ impl Calls {
                     format!("{what} {major}:{minor}")
                 };
                 // How many requests it serves at a time shows at the end.
-                let device = add(&mut self.shared.devices, Device { name, channels: 0 })?;
+                let device =
+                    add(&mut self.shared.devices, Device { name, channels: 0, interrupts: None })?;
                 Some(*place.insert(device))
             }
         }

@@ -3,9 +3,9 @@
 //! One end of two Unix sockets names the other; two internet sockets on one machine have the same
 //! two ports. An end may be used before the other one is known.
 
-use super::{Calls, Object, Place, add};
+use super::{Calls, Ended, Object, Place, add};
 use ::recording::{Class, socket};
-use schedsim::workload::{Socket, SocketKind};
+use schedsim::workload::{Eventfd, Operation, Socket, SocketKind};
 
 impl Calls {
     /// An object is announced, or more is known of it.
@@ -18,9 +18,13 @@ impl Calls {
                 object.peer |= known.peer & !socket::TYPE;
             }
         }
+        if object.class == Class::InternetSocket {
+            let port = |number: u64| u16::try_from(number & 0xffff).unwrap_or_default();
+            object.ports = (port(object.peer >> 16), port(object.peer));
+        }
         let other = match object.class {
             Class::UnixSocket => Some(object.peer & !socket::TYPE).filter(|peer| *peer > 0),
-            Class::InternetSocket => self.other_of_ports(id, object.peer & !socket::TYPE),
+            Class::InternetSocket => self.other_of_ports(id, object.ports),
             _ => None,
         };
         if object.class == Class::InternetSocket {
@@ -37,9 +41,7 @@ impl Calls {
     }
 
     /// The internet socket with the same ports.
-    fn other_of_ports(&mut self, id: u64, ports: u64) -> Option<u64> {
-        let port = |number: u64| u16::try_from(number & 0xffff).unwrap_or_default();
-        let (own, other) = (port(ports >> 16), port(ports));
+    fn other_of_ports(&mut self, id: u64, (own, other): (u16, u16)) -> Option<u64> {
         if own == 0 || other == 0 {
             return None;
         }
@@ -61,8 +63,10 @@ impl Calls {
     /// The number of an end among those of all pairs.
     pub(super) fn end_of(&mut self, id: u64) -> Option<u32> {
         let object = self.objects.get(&id)?;
-        if let Some(Place::End(end)) = object.place {
-            return Some(end);
+        match object.place {
+            Some(Place::End(end)) => return Some(end),
+            Some(_) => return None, // one that listens
+            None => {}
         }
         let peer = object.peer & !socket::TYPE;
         let kind = match object.peer >> socket::TYPE.trailing_zeros() {
@@ -80,5 +84,42 @@ impl Calls {
         };
         self.objects.get_mut(&id)?.place = Some(Place::End(end));
         Some(end)
+    }
+
+    /// A stream is connected to a port: there is one more to accept.
+    pub(super) fn connects(&mut self, call: &Ended) -> Option<Operation> {
+        /// `EINPROGRESS`: it continues in the background.
+        const CONTINUES: i64 = -115;
+        let object = self.objects.get(&call.object)?;
+        let kind = object.peer >> socket::TYPE.trailing_zeros();
+        let is_stream = object.class == Class::InternetSocket && kind == socket::STREAM;
+        let port = object.ports.1;
+        if !is_stream || port == 0 || call.result != 0 && call.result != CONTINUES {
+            return None;
+        }
+        self.listener(port).map(|eventfd| Operation::Post { eventfd, count: 1 })
+    }
+
+    /// A connection is accepted: the port is that of the new socket.
+    pub(super) fn accepts(&mut self, call: &Ended) -> Option<Operation> {
+        let accepted = self.tasks.get_mut(&call.tid)?.accepted.take()?;
+        let port = self.objects.get(&accepted)?.ports.0;
+        if call.result < 0 || port == 0 {
+            return None;
+        }
+        let eventfd = self.listener(port)?;
+        self.objects.get_mut(&call.object)?.place = Some(Place::Eventfd(eventfd));
+        Some(Operation::Take(eventfd))
+    }
+
+    fn listener(&mut self, port: u16) -> Option<u32> {
+        if let Some(known) = self.listeners.get(&port) {
+            return Some(*known);
+        }
+        let name = format!("connections to port {port}");
+        let new = Eventfd { name, is_semaphore: true, count: 0 };
+        let eventfd = add(&mut self.shared.eventfds, new)?;
+        self.listeners.insert(port, eventfd);
+        Some(eventfd)
     }
 }

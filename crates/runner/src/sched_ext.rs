@@ -1,0 +1,36 @@
+//! What schedulers of sched_ext that know nothing of this runner expect of a guest, and what the
+//! kernel says of them.
+
+use crate::guest;
+use schedlab_runner::event::SchedExt;
+use std::ffi::CStr;
+use std::fs;
+
+/// File systems that such programs read, or pin objects in. A kernel may lack one; a program that
+/// needs it says so.
+const MOUNTS: [(&CStr, &CStr); 3] =
+    [(c"cgroup2", c"/sys/fs/cgroup"), (c"bpf", c"/sys/fs/bpf"), (c"debugfs", c"/sys/kernel/debug")];
+/// Where what one writes is kept until the end, so that it never waits for a reader.
+const DIRECTORY: &CStr = c"/scheduler";
+/// How much room that has.
+const ROOM: u64 = 4 << 20;
+
+/// Mounts all of it; returns the file for the output of the scheduler.
+pub fn set_up() -> Result<String, String> {
+    let make = |at: &CStr| fs::create_dir_all(&*at.to_string_lossy());
+    for (kind, at) in MOUNTS {
+        let _ = make(at).map(|()| guest::mount(kind, at));
+    }
+    make(DIRECTORY).map_err(|error| format!("{}: {error}", DIRECTORY.to_string_lossy()))?;
+    guest::mount_with(c"tmpfs", DIRECTORY, &format!("size={ROOM}"))?;
+    Ok(format!("{}/output", DIRECTORY.to_string_lossy()))
+}
+
+/// What the kernel says.
+pub fn now() -> SchedExt {
+    let read = |file: &str| {
+        let path = format!("/sys/kernel/sched_ext/{file}");
+        fs::read_to_string(path).map(|text| text.trim().to_string()).unwrap_or_default()
+    };
+    SchedExt { state: read("state"), ops: read("root/ops") }
+}

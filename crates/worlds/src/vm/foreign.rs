@@ -1,0 +1,240 @@
+//! Any scheduler of sched_ext as the guest's: an unmodified program, `scx:PATH` or
+//! `scx:'PATH ARGUMENTS…'`.
+//!
+//! It is started before the guest settles. It schedules when the kernel says so, in
+//! `/sys/kernel/sched_ext`, and must do so until the end.
+
+use super::elf::{self, Start};
+use super::initramfs::Kind;
+use super::{Guest, GuestFile, Kernel, Transcript, kernel};
+use crate::host::record;
+use program::Error;
+use schedlab_runner::event::{Event, SchedExt};
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// A program that loads a scheduler.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Foreign {
+    /// As it was named, after `scx:`.
+    name: String,
+    program: PathBuf,
+    arguments: Vec<String>,
+}
+
+/// What a name of one begins with.
+pub const PREFIX: &str = "scx:";
+
+impl Foreign {
+    /// The scheduler of this name, whose program must be one for this architecture.
+    ///
+    /// # Errors
+    /// What it is instead, and what to give.
+    pub fn find(name: &str) -> Result<Foreign, Error> {
+        let rest = name.strip_prefix(PREFIX).unwrap_or(name);
+        let mut words = rest.split_whitespace().map(str::to_string);
+        let Some(program) = words.next() else {
+            return Err(Error::Usage(
+                "`scx:` names no program: give its path, as in scx:./scx_simple or \
+                 scx:'./scx_bpfland --slice-us 5000'"
+                    .to_string(),
+            ));
+        };
+        let program = record::command_path(OsStr::new(&program), "run")?;
+        let bytes = std::fs::read(&program)
+            .map_err(|error| Error::Input(format!("{}: {error}", program.display())))?;
+        let wrong = |what: &str| Error::Input(format!("{}: {what}", program.display()));
+        match elf::start(&bytes) {
+            Start::Kernel | Start::Loader(_) => {}
+            Start::Interpreter(..) => {
+                return Err(wrong("a script; give the program that loads the scheduler"));
+            }
+            Start::Foreign => return Err(wrong("a program for another architecture than x86-64")),
+            Start::Nothing => return Err(wrong("no program")),
+        }
+        Ok(Foreign { name: rest.trim().to_string(), program, arguments: words.collect() })
+    }
+
+    /// The name of its tasks, as the kernel keeps it.
+    pub fn task_name(&self) -> String {
+        const LONGEST: usize = 15;
+        self.file_name().chars().take(LONGEST).collect()
+    }
+
+    fn file_name(&self) -> String {
+        self.program.file_name().unwrap_or(self.program.as_os_str()).to_string_lossy().into_owned()
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Checks that a kernel has what it needs.
+    ///
+    /// # Errors
+    /// As of [`Kernel::require`].
+    pub fn require(&self, kernel: &Kernel) -> Result<(), Error> {
+        kernel.require(&kernel::SCHED_EXT)
+    }
+
+    /// Puts it into a guest, with what such programs read of a machine.
+    ///
+    /// # Errors
+    /// If the program or a shared library of it cannot be read.
+    pub fn install(&self, guest: &mut Guest) -> Result<(), Error> {
+        guest.files.extend(GuestFile::program(&self.program)?);
+        if let Some(configuration) = &guest.kernel.configuration {
+            let path = format!("/boot/config-{}", guest.kernel.release);
+            let bytes = configuration.text().as_bytes().to_vec();
+            guest.files.push(GuestFile { path, bytes, kind: Kind::Data });
+        }
+        guest.session.scheduler = std::iter::once(format!("/bin/{}", self.file_name()))
+            .chain(self.arguments.iter().cloned())
+            .collect();
+        Ok(())
+    }
+
+    /// Checks that it scheduled from the first job to the last.
+    ///
+    /// # Errors
+    /// [`Error::Check`] with what the kernel and the program say.
+    pub fn judge(&self, transcript: &Transcript) -> Result<(), Error> {
+        let mut seen: Vec<&SchedExt> = Vec::new();
+        let (mut ended, mut lines) = (None, Vec::new());
+        for event in &transcript.events {
+            match event {
+                Event::SchedExt { now } => seen.push(now),
+                Event::Service { line, .. } => lines.push(line.as_str()),
+                Event::ServiceEnd { status, early, .. } => ended = Some((status.as_str(), *early)),
+                _ => {}
+            }
+        }
+        let why = match (ended, &seen[..]) {
+            (Some((status, true)), [.., last]) if !last.is_enabled() => {
+                format!("it ended by itself ({status})")
+            }
+            (_, [first, ..]) if !first.is_enabled() => {
+                "the kernel has not enabled it: it never became ready".to_string()
+            }
+            (_, [first, .., last]) if last.is_enabled() && first.ops == last.ops => return Ok(()),
+            (_, [first, ..]) => format!("the kernel ended its scheduler `{}`", first.ops),
+            (_, []) => "the guest says nothing of sched_ext".to_string(),
+        };
+        Err(Error::Check(format!("{self}: {why}{}{}", said(&lines), reason(&transcript.console))))
+    }
+}
+
+/// The end of what the program wrote.
+fn said(lines: &[&str]) -> String {
+    const SHOWN: usize = 12;
+    let lines: Vec<&str> = lines.iter().copied().filter(|line| !line.trim().is_empty()).collect();
+    match lines.len() {
+        0 => String::new(),
+        count => {
+            let shown = lines[count.saturating_sub(SHOWN)..].join("\n    ");
+            format!("; its output ends:\n    {shown}")
+        }
+    }
+}
+
+/// What the kernel wrote of it.
+fn reason(console: &str) -> String {
+    let lines: Vec<&str> = console.lines().filter(|line| line.contains("sched_ext:")).collect();
+    if lines.is_empty() { String::new() } else { format!("\n    {}", lines.join("\n    ")) }
+}
+
+impl fmt::Display for Foreign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{PREFIX}{}", self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(events: Vec<Event>, console: &str) -> Result<(), Error> {
+        let foreign = Foreign {
+            name: "./x -v".to_string(),
+            program: PathBuf::from("/x"),
+            arguments: vec!["-v".to_string()],
+        };
+        let console = console.to_string();
+        foreign.judge(&Transcript { lines: Vec::new(), events, counts: None, console })
+    }
+
+    #[test]
+    fn it_must_schedule_from_the_first_job_to_the_last() {
+        let kernel = |state: &str, ops: &str| Event::SchedExt {
+            now: SchedExt { state: state.to_string(), ops: ops.to_string() },
+        };
+        let end = |status: &str, early| Event::ServiceEnd {
+            service: 0,
+            status: status.to_string(),
+            early,
+        };
+        let line = |line: &str| Event::Service { service: 0, line: line.to_string() };
+        let (on, off) = (|| kernel("enabled", "x_1"), || kernel("disabled", ""));
+        assert!(judged(vec![on(), on(), line("bye"), end("exit status: 0", false)], "").is_ok());
+        // A program may leave its scheduler behind.
+        assert!(judged(vec![on(), on(), end("exit status: 0", true)], "").is_ok());
+        for (events, console, words) in [
+            (
+                vec![off(), off(), line("no BTF"), end("exit status: 1", true)],
+                "",
+                &["ended by itself (exit status: 1)", "no BTF"][..],
+            ),
+            (vec![off(), off(), end("signal: 2", false)], "", &["never became ready"]),
+            (
+                vec![on(), off(), line("EXIT"), end("exit status: 0", false)],
+                "[1.0] sched_ext: BPF scheduler \"x_1\" disabled (runtime error)\n[2.0] other",
+                &["the kernel ended its scheduler `x_1`", "EXIT", "runtime error"],
+            ),
+            (vec![on(), kernel("enabled", "y")], "", &["ended its scheduler"]),
+            (vec![on(), off(), end("signal: 11", true)], "", &["ended by itself (signal: 11)"]),
+            (vec![], "", &["says nothing"]),
+        ] {
+            let error = judged(events, console).unwrap_err();
+            assert_eq!(error.exit_code(), 4);
+            let text = error.to_string();
+            assert!(text.starts_with("scx:./x -v: "), "{text}");
+            assert!(words.iter().all(|word| text.contains(word)), "{text}");
+            assert!(!text.contains("other"), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_program_is_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "#!/bin/sh\n").unwrap();
+        let path = file.path().display();
+        for (name, code, word) in [
+            ("scx:".to_string(), 2, "names no program"),
+            ("scx:./no-such-program".to_string(), 2, "there is no such file"),
+            ("scx:no-such-program".to_string(), 2, "there is no such command"),
+            (format!("scx:{path}"), 2, "not an executable file"),
+        ] {
+            let error = Foreign::find(&name).unwrap_err();
+            let text = error.to_string();
+            assert!(
+                error.exit_code() == code && text.contains(word),
+                "{}: {text}",
+                error.exit_code()
+            );
+        }
+        let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        file.as_file().set_permissions(permissions).unwrap();
+        let named = || Foreign::find(&format!("scx:{path}")).unwrap_err().to_string();
+        assert!(named().contains("a script"), "{}", named());
+        std::fs::write(file.path(), "nothing").unwrap();
+        assert!(named().contains("no program"), "{}", named());
+        // An object in BPF.
+        std::fs::write(file.path(), b"\x7fELF\x02\x01\x01").unwrap();
+        assert!(named().contains("another architecture"), "{}", named());
+        let found = Foreign::find("scx:sh  -c exit,0").unwrap();
+        assert_eq!((found.to_string().as_str(), found.arguments.len()), ("scx:sh  -c exit,0", 2));
+        assert_eq!(found.task_name(), "sh");
+    }
+}
