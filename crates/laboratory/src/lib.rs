@@ -182,10 +182,12 @@ impl Experiment<'_> {
         if let Some(directory) = directory {
             write(directory, &results, &programs, &sections)?;
         }
+        let members =
+            sections.iter_mut().flat_map(|section| std::mem::take(&mut section.members)).collect();
         let end =
             sections.into_iter().map(|section| section.end).find(Result::is_err).unwrap_or(Ok(()));
         let inputs = worlds.iter().flat_map(|world| world.made_of()).collect();
-        Ok(Answer { results, inputs, text, end })
+        Ok(Answer { results, members, inputs, text, end })
     }
 
     /// A single run of the first workload under the first candidate in the first world, with its

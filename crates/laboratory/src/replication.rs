@@ -362,8 +362,13 @@ impl Replication<'_> {
             .filter_map(|sample| Unfinished::of(&sample.trial, &sample.runs))
             .collect();
         let is_repeatable = limit != Some(Limit::Time);
+        let is_ensemble = samples.iter().any(|sample| sample.runs.len() > 1);
+        let whole = |(_, row): &&(u64, Row)| is_ensemble && row.subject.is_none();
+        let members = runs.iter().filter(whole);
+        let members = members.map(|(member, row)| row.clone().at("member", *member)).collect();
         Section {
             rows,
+            members,
             compared,
             baseline,
             distributions,

@@ -21,6 +21,8 @@ pub struct Section<'p> {
     pub baseline: Option<String>,
     /// The results.
     pub rows: Vec<Row>,
+    /// The numbers of each run of an ensemble of several: those of whole runs.
+    pub members: Vec<Row>,
     /// The comparisons to decide.
     pub compared: Vec<(usize, Comparison)>,
     /// The distributions of durations.
@@ -50,6 +52,7 @@ impl Section<'_> {
             trials: Vec::new(),
             baseline: None,
             rows: Vec::new(),
+            members: Vec::new(),
             compared: Vec::new(),
             distributions: Vec::new(),
             fidelity: Vec::new(),

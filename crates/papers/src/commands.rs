@@ -205,7 +205,7 @@ impl CommandData {
             let policy = run.words.iter().position(|word| word == "--policy");
             let place = policy.map_or(run.words.len(), |place| place + 1);
             run.words[place] = policies.to_string();
-            let rows = run.rows(folder, directory.path())?.map_err(Error::Missing)?;
+            let rows = run.rows(folder, directory.path())?;
             Ok((run.x, rows))
         };
         self.runs(false).into_iter().filter(|run| run.x <= most).map(under).collect()
@@ -312,12 +312,11 @@ impl Run {
     }
 
     /// Runs it, with the paper's files in `directory`. A program of the paper's in C is built there
-    /// before, static, so that a guest needs no libraries.
-    fn rows(&self, folder: &Folder, directory: &Path) -> Result<Result<Vec<Row>, String>, Error> {
+    /// before, static, so that a guest needs no libraries. The rows of an ensemble's members follow
+    /// those of the whole.
+    fn rows(&self, folder: &Folder, directory: &Path) -> Result<Vec<Row>, Error> {
         for (file, _) in self.words.iter().filter_map(|word| folder.source(word)) {
-            if let Err(why) = compiler::build(directory, &folder.path(&file), &file)? {
-                return Ok(Err(why));
-            }
+            compiler::build(directory, &folder.path(&file), &file)?.map_err(Error::Missing)?;
         }
         let caller = Caller { directory: Some(directory), ..Caller::default() };
         let mut words = self.words.clone();
@@ -325,18 +324,32 @@ impl Run {
             words[place] = directory.join(machine).display().to_string();
         }
         let answer = Measuring::read(&words).and_then(|arguments| arguments.answer(&caller));
-        let answer = answer.and_then(|Answer { results, end, .. }| match end {
+        answer.and_then(|Answer { results, members, end, .. }| match end {
             // Its own intervals are too wide, but the numbers exist, and replicates have their own
             // interval.
-            Ok(()) | Err(Error::Inconclusive(_)) => Ok(results.rows),
+            Ok(()) | Err(Error::Inconclusive(_)) => {
+                let members = members.into_iter().filter(|row| row.value.is_some());
+                Ok(results.rows.into_iter().chain(members).collect())
+            }
             Err(error) => Err(error),
-        });
-        match answer {
-            Ok(rows) => Ok(Ok(rows)),
-            Err(Error::Missing(why)) => Ok(Err(why.lines().last().unwrap_or_default().to_string())),
-            Err(Error::Stopped) => Err(Error::Stopped),
-            Err(error) => Err(Error::Input(format!("{}: {error}", self.key()))),
+        })
+    }
+
+    /// An error with the command that ended with it.
+    fn failed(&self, error: Error) -> Error {
+        match error {
+            Error::Stopped => Error::Stopped,
+            error => Error::Input(format!("{}: {error}", self.key())),
         }
+    }
+}
+
+/// What is missing on this machine is no failure but a reason.
+fn absent(rows: Result<Vec<Row>, Error>) -> Result<Result<Vec<Row>, String>, Error> {
+    match rows {
+        Ok(rows) => Ok(Ok(rows)),
+        Err(Error::Missing(why)) => Ok(Err(why.lines().last().unwrap_or_default().to_string())),
+        Err(error) => Err(error),
     }
 }
 
@@ -416,10 +429,20 @@ impl Binding {
             })
     }
 
-    /// The points in the rows of a run.
-    fn points(&self, run: &Run, rows: &[Row]) -> Result<Vec<(f64, f64)>, String> {
-        let found: Vec<&Row> =
-            rows.iter().filter(|row| row.metric == self.metric && self.is_about(row)).collect();
+    /// The members in the rows of a run, if it is an ensemble of several.
+    fn members(&self, rows: &[Row]) -> Vec<f64> {
+        let own = rows.iter().filter(|row| row.metric == self.metric && self.is_about(row));
+        let mut members: Vec<f64> = own.filter_map(member).collect();
+        members.sort_by(f64::total_cmp);
+        members.dedup();
+        members
+    }
+
+    /// The points in the rows of a run: of one member, or of all together.
+    fn points(&self, run: &Run, rows: &[Row], of: Option<f64>) -> Result<Vec<(f64, f64)>, String> {
+        let is_of =
+            |row: &&Row| row.metric == self.metric && member(row) == of && self.is_about(row);
+        let found: Vec<&Row> = rows.iter().filter(is_of).collect();
         if found.is_empty() {
             return Err(format!("`{}` has no {} of this kind", run.key(), self.metric));
         }
@@ -484,8 +507,9 @@ impl<'a> Measured<'a> {
             let of = run.description(self.folder);
             let known = cache.get::<Vec<Row>>(&of);
             let is_new = known.is_none();
-            let rows = known
-                .map_or_else(|| run.rows(self.folder, directory.path()), |rows| Ok(Ok(rows)))?;
+            let measure = || run.rows(self.folder, directory.path());
+            let rows = known.map_or_else(|| absent(measure()), |rows| Ok(Ok(rows)));
+            let rows = rows.map_err(|error| run.failed(error))?;
             if let (true, Ok(rows)) = (is_new, &rows) {
                 cache.put(&of, rows)?;
             }
@@ -502,16 +526,48 @@ impl<'a> Measured<'a> {
         if let Some(why) = command.skipped(self.settings) {
             return Err(format!("--quick leaves it out, --full does not: {why}"));
         }
-        let series = |runs: Vec<Run>| {
+        let rows = |run: &Run| -> Result<&Vec<Row>, String> {
+            let rows = self.rows.get(&run.key()).ok_or("was not run")?;
+            rows.as_ref().map_err(String::clone)
+        };
+        let series = |runs: &[Run], member: Option<f64>| -> Result<Series, String> {
             let mut series = Series::new();
             for run in runs {
-                let rows = self.rows.get(&run.key()).ok_or("was not run")?.as_ref()?;
-                series.extend(binding.points(&run, rows)?);
+                series.extend(binding.points(run, rows(run)?, member)?);
             }
             series.sort_by(|a, b| a.0.total_cmp(&b.0));
             Ok(series)
         };
-        command.replicates(self.settings).into_iter().map(series).collect()
+        let replicates = command.replicates(self.settings);
+        // The members of ensembles are replicates, paired by their numbers.
+        let members = match &replicates[..] {
+            [runs] => {
+                let of = |run: &Run| rows(run).map(|rows| binding.members(rows));
+                let all = runs.iter().map(of).collect::<Result<Vec<Vec<f64>>, String>>()?;
+                let same = all.windows(2).all(|pair| pair[0] == pair[1]);
+                all.into_iter().next().filter(|_| same).unwrap_or_default()
+            }
+            _ => Vec::new(),
+        };
+        match members.len() {
+            0 | 1 => replicates.iter().map(|runs| series(runs, None)).collect(),
+            _ => members.iter().map(|&member| series(&replicates[0], Some(member))).collect(),
+        }
+    }
+
+    /// The numbers behind these series, for each command's rows: of whole ensembles, and of their
+    /// first members, with which a shorter run can be compared.
+    pub fn rows_of(&self, binding: &Binding) -> Vec<Row> {
+        /// As many as have a mean with an interval.
+        const FIRST: f64 = 2.0;
+        let runs = self.command(binding).map(|command| command.replicates(self.settings).concat());
+        let rows = runs.into_iter().flatten().filter_map(|run| self.rows.get(&run.key()));
+        let own = |row: &&Row| {
+            row.metric == binding.metric
+                && binding.is_about(row)
+                && member(row).is_none_or(|member| member <= FIRST)
+        };
+        rows.flatten().flatten().filter(own).cloned().collect()
     }
 
     /// The coordinates of a row about these series.
@@ -542,6 +598,11 @@ impl<'a> Measured<'a> {
             ..Row::new(World::all(rows.iter().map(|row| row.world.clone())), Metric::check)
         }
     }
+}
+
+/// The number of the member of an ensemble that a row is of.
+fn member(row: &Row) -> Option<f64> {
+    row.point.get("member")?.number()
 }
 
 /// Whether a workload has the name `named`, which can continue after a `:`, `?` or `&`.
@@ -614,7 +675,8 @@ mod tests {
         let binding: Binding = toml::from_str("command = 'y'\nmetric = 'cpu_share'").unwrap();
         let folder = Folder::find("pslist").unwrap();
         let why = |quick| {
-            Measured::new(&long, &folder, Settings { quick, seed: 1 }).curves(&binding).unwrap_err()
+            let settings = Settings { quick, seed: 1 };
+            Measured::new(&long, &folder, settings).curves(&binding).unwrap_err()
         };
         assert_eq!(
             [why(true), why(false)],
@@ -641,7 +703,7 @@ mod tests {
         let points = |text: &str| {
             toml::from_str::<Binding>(&format!("command = 'y'\nmetric = 'cpu_share'\n{text}"))
                 .unwrap()
-                .points(&run, &rows)
+                .points(&run, &rows, None)
         };
         assert_eq!(points("policy = 'cfs'\nx = 'tasks'"), Ok(vec![(2.0, 1.0), (8.0, 2.0)]));
         assert_eq!(points("policy = 'rr'\nat.tasks = '2'"), Ok(vec![(3.0, 5.0)]));

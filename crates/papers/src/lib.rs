@@ -48,7 +48,7 @@ use program::Error;
 use results::figure::Figure;
 use results::findings::Findings;
 use results::{Row, is_of};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use table::{Printed, TableData};
 
 /// A paper.
@@ -82,8 +82,10 @@ pub struct Settings {
 
 /// The results of a paper.
 pub struct Outcome {
-    /// Every number and every verdict.
+    /// Every number of tables and every verdict.
     pub rows: Vec<Row>,
+    /// The numbers from commands behind them, with intervals, and of the first members.
+    pub measured: Vec<Row>,
     /// The figures.
     pub figures: Vec<Figure>,
     /// Verdicts that differ from the recorded ones.
@@ -175,6 +177,9 @@ impl Paper {
         }
         measurements.measure(cache)?;
 
+        let bindings = claims.iter().map(|claim| &claim.bindings);
+        let bindings = bindings.chain(figures.iter().map(|figure| &figure.bindings));
+        let measured = measurements.rows_of(bindings.flat_map(BTreeMap::values));
         let mut rows: Vec<Row> =
             tables.iter().flat_map(|table| measurements.queues.table_rows(table)).collect();
         let mut surprises = Vec::new();
@@ -190,7 +195,7 @@ impl Paper {
             .into_iter()
             .map(|figure| self.draw(figure, &measurements))
             .collect::<Result<Vec<Vec<Figure>>, Error>>()?;
-        Ok(Outcome { rows, figures: drawn.concat(), surprises })
+        Ok(Outcome { rows, measured, figures: drawn.concat(), surprises })
     }
 
     /// A figure; one in each regime if its numbers come from grids.

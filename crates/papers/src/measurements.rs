@@ -104,6 +104,17 @@ impl<'a> Measurements<'a> {
         evidence
     }
 
+    /// The rows of commands behind these series, each once.
+    pub fn rows_of<'b>(&self, bindings: impl Iterator<Item = &'b Binding>) -> Vec<Row> {
+        let mut rows: Vec<Row> = Vec::new();
+        for binding in bindings {
+            let Binding::Command(binding) = binding else { continue };
+            let own = self.commands.rows_of(binding);
+            rows.extend(own.into_iter().filter(|row| !rows.contains(row)).collect::<Vec<Row>>());
+        }
+        rows
+    }
+
     fn row(&self, bindings: &BTreeMap<String, Binding>) -> Row {
         let run: Vec<&commands::Binding> =
             bindings

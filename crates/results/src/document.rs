@@ -131,6 +131,8 @@ impl Results {
 pub struct Answer {
     /// The rows.
     pub results: Results,
+    /// The numbers of each run of an ensemble, at the coordinate `member`; without their parts.
+    pub members: Vec<Row>,
     /// What the numbers were made of beside this program, where that is known by its hash.
     pub inputs: Vec<Input>,
     /// Tables and sentences for people.
@@ -142,7 +144,8 @@ pub struct Answer {
 impl Answer {
     /// An answer without an error.
     pub fn new(results: Results, text: String) -> Answer {
-        Answer { results, inputs: Vec::new(), text, end: Ok(()) }
+        let (members, inputs) = (Vec::new(), Vec::new());
+        Answer { results, members, inputs, text, end: Ok(()) }
     }
 }
 

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use laboratory::results_directory::{FINDINGS, ResultsDirectory};
 use papers::cache::{Begin, Cache};
 use papers::{Paper, Settings, commands, folder, grids, markdown, queues, text};
-use program::{Error, no_such, print};
+use program::{Error, no_such, print, write_whole};
 use results::figure::Figures;
 use results::findings::AllFindings;
 use results::{Results, is_of};
@@ -57,10 +57,14 @@ pub struct Reproduce {
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: PaperFormat,
-    /// Also write results (JSON, CSV, Parquet), a CSV per figure and report.html to this directory
+    /// Also write results (JSON, CSV, Parquet), the measured numbers of commands (measured.csv), a
+    /// CSV per figure and report.html to this directory
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 }
+
+/// The numbers from commands behind the verdicts.
+const MEASURED: &str = "measured.csv";
 
 /// The output format.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Default, Debug)]
@@ -88,11 +92,13 @@ impl Reproduce {
         let cache = self.cache_directory()?;
         let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
         let (mut rows, mut figures, mut surprises) = (Vec::new(), Vec::new(), Vec::new());
+        let mut measured = Vec::new();
         for paper in &papers {
             let cache = Cache::open(&cache.join(format!("{}.jsonl", paper.name)), begin)?;
             let outcome = paper.reproduce(&self.only, &settings, &cache)?;
             eprintln!("{}: {}", paper.name, cache.summary());
             rows.extend(outcome.rows);
+            measured.extend(outcome.measured);
             figures.extend(outcome.figures);
             surprises.extend(
                 outcome.surprises.into_iter().map(|surprise| format!("{}: {surprise}", paper.name)),
@@ -102,6 +108,8 @@ impl Reproduce {
             (Results::new(rows), AllFindings::new(papers.iter().map(|paper| &paper.findings)));
         if let Some(directory) = directory {
             directory.write(&results, Vec::new())?;
+            let file = directory.path().join(MEASURED);
+            write_whole(&file, Results::new(measured).to_csv()?.as_bytes())?;
             Figures::new(figures).write(directory.path())?;
             findings.write(&directory.path().join(FINDINGS))?;
             finish(directory)?;

@@ -55,6 +55,10 @@ pub struct GuestArguments {
     /// finer (8 us at 1000) and take longer to get
     #[arg(long, value_name = "N", default_value_t = INTERLEAVE, value_parser = clap::value_parser!(u32).range(100..=100_000))]
     interleave: u32,
+    /// Run a command once and not a second time with the kernel's scheduling events: in half the
+    /// time, with its makespan and the number that it prints alone
+    #[arg(long)]
+    no_events: bool,
     /// What the members of an ensemble differ by, separated by commas: start, order, timers, stack,
     /// heap, data, span, interleave; a wrong name lists what each is [default: all]
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = Kind::from_str)]
@@ -120,6 +124,7 @@ impl GuestArguments {
                 nudges: nudges.clone(),
                 lock: lock.clone(),
                 origin: command.map(|command| command.origin(directory)).unwrap_or_default(),
+                has_events: !self.no_events,
                 limit: command.map_or(Nanos::ZERO, CommandArguments::timeout),
                 printed: command.map_or(Vec::new(), CommandArguments::printed),
             })

@@ -4,6 +4,7 @@ use super::{Booted, GuestWorld, NO_TIME, UNTIMED};
 use crate::host::record;
 use crate::printed::{Reader, Written};
 use crate::vm::any_program::{self, Ended};
+use crate::vm::closed::Traced;
 use crate::vm::lockstep::VALIDATED;
 use crate::{Observed, Run, Trial, rows_of, write_trace};
 use program::Error;
@@ -69,7 +70,8 @@ impl GuestWorld {
             words: words.to_vec(),
             limit_ns: self.settings.limit.0,
         };
-        Ok([false, true].map(|trace| any_program::job(&command, class, trace)).into())
+        let kinds = if self.settings.has_events { &[false, true][..] } else { &[false] };
+        Ok(kinds.iter().map(|&trace| any_program::job(&command, class, trace)).collect())
     }
 }
 
@@ -81,17 +83,13 @@ impl Booted<'_> {
     /// If it went beyond a limit.
     pub(super) fn command(&self, printed: &[Reader]) -> Result<Result<Run, String>, Error> {
         let name = self.session.trial.program.name();
-        let none = || Error::Internal(format!("`{name}` was not recorded"));
-        let again = &self.traced.as_ref().ok_or_else(none)?.transcript;
         let ended = Ended::of(&self.proved.transcript, &name)?;
-        let recorded = Ended::of(again, &name)?;
-        self.driver.judge(again)?;
         if self.session.observed != Observed::Events
             && let Some(message) = ended.failure(&name)
         {
             return Ok(Err(message));
         }
-        let traced = any_program::traced(again, recorded.pid)?;
+        let traced = self.events_of(&name)?;
         if let (Ok(traced), Some(to)) = (&traced, &self.session.trace) {
             write_trace(to, self.session, &traced.recording.tasks, &traced.events)?;
         }
@@ -108,9 +106,7 @@ impl Booted<'_> {
                     Row { value: Some(ended.makespan.0 as f64), note: None, ..row }
                 }
                 (Metric::printed(_), _) => row,
-                (_, Err(lost)) => note(format!(
-                    "the guest's buffer had no room for {lost} events; give the program less to do"
-                )),
+                (_, Err(why)) => note(why.clone()),
                 _ => row,
             };
             row.point.extend(point.clone());
@@ -123,5 +119,17 @@ impl Booted<'_> {
         let (summary, tasks) = traced
             .map_or((None, Vec::new()), |traced| (Some(traced.summary), traced.recording.tasks));
         Ok(Ok(Run { tasks, ended: Some(ended), ..self.run(rows, summary) }))
+    }
+
+    /// The events of the command `name` with its metrics, or why there are none.
+    fn events_of(&self, name: &str) -> Result<Result<Traced, String>, Error> {
+        let Some(again) = self.traced.as_ref().map(|traced| &traced.transcript) else {
+            return Ok(Err("the kernel's events were not recorded (--no-events)".to_string()));
+        };
+        let recorded = Ended::of(again, name)?;
+        self.driver.judge(again)?;
+        Ok(any_program::traced(again, recorded.pid)?.map_err(|lost| {
+            format!("the guest's buffer had no room for {lost} events; give the program less to do")
+        }))
     }
 }

@@ -1,8 +1,11 @@
 //! The kernels that the repository describes.
 
 /// Their names, and their files for `--kernel-source` (`source_package.rs`).
-pub const DESCRIBED: [(&str, &str); 2] =
-    [("pslist-6.1", "kernel/pslist/kernel.toml"), ("cfs-6.1", "kernel/pslist/control.toml")];
+pub const DESCRIBED: [(&str, &str); 3] = [
+    ("pslist-6.1", "kernel/pslist/kernel.toml"),
+    ("cfs-6.1", "kernel/pslist/control.toml"),
+    ("pslist-debug-6.1", "kernel/pslist/debug.toml"),
+];
 
 /// What builds the kernel `name`, if it is one of them.
 pub fn build_command(name: &str) -> Option<String> {

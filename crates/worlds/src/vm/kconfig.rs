@@ -160,6 +160,7 @@ fn is_known(symbol: &str, tree: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vm::kernel;
 
     fn fragment(text: &str) -> Fragment {
         Fragment::parse(text, "some.config").unwrap()
@@ -208,6 +209,19 @@ mod tests {
         ] {
             let said = said(text).unwrap_err();
             assert!(said.contains(word), "{word:?} is not in {said}");
+        }
+    }
+
+    /// A kernel that is built here runs whatever a guest can run, programs and groups included.
+    #[test]
+    fn the_minimal_configuration_has_what_guests_and_programs_need() {
+        let minimal = Fragment::minimal().unwrap();
+        let needs = kernel::NEEDS.iter().chain(&kernel::LIMITS).chain(&kernel::CGROUPS);
+        let calls = ["FUTEX", "EPOLL", "EVENTFD", "TIMERFD", "TMPFS", "TTY", "UNIX", "SYSVIPC"];
+        let calls = calls.iter().map(|name| format!("CONFIG_{name}"));
+        for option in needs.map(|(option, _)| option.to_string()).chain(calls) {
+            let setting = minimal.0.iter().find(|setting| setting.symbol == option);
+            assert_eq!(setting.and_then(|of| of.value.as_deref()), Some("y"), "{option}");
         }
     }
 

@@ -28,7 +28,7 @@ pub struct Kernel {
 }
 
 /// What every guest needs.
-const NEEDS: [Need; 5] = [
+pub(super) const NEEDS: [Need; 5] = [
     ("CONFIG_SERIAL_8250_CONSOLE", "a serial console"),
     ("CONFIG_BLK_DEV_INITRD", "an initramfs"),
     ("CONFIG_X86_IOPL_IOPERM", "ports for the runner's reports"),
@@ -251,6 +251,23 @@ mod tests {
                 .contains("initramfs")
         );
         assert!(message(&format!("{whole}CONFIG_SCHED_CLASS_EXT=y\n"), &SCHED_EXT).contains("BTF"));
+    }
+
+    /// What limits a program is refused by name where it lacks, one by one.
+    #[test]
+    fn a_kernel_that_cannot_limit_a_program_runs_none() {
+        let options: Vec<&str> = NEEDS.iter().chain(&LIMITS).map(|(option, _)| *option).collect();
+        let without = |lacking: &str| {
+            let lines = options.iter().filter(|option| **option != lacking);
+            lines.map(|option| format!("{option}=y\n")).collect::<String>()
+        };
+        assert!(kernel("6.1.1", &without("")).require(&LIMITS).is_ok());
+        for (option, what) in LIMITS {
+            let error = kernel("6.1.1", &without(option)).require(&LIMITS).unwrap_err();
+            assert_eq!(error.exit_code(), 3);
+            let said = error.to_string();
+            assert!(said.contains(what) && said.contains(&format!("({option}=y)")), "{said}");
+        }
     }
 
     #[test]

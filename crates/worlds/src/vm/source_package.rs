@@ -209,7 +209,7 @@ mod tests {
     use crate::vm::described::DESCRIBED;
 
     /// The kernels of the repository.
-    fn all() -> [PathBuf; 2] {
+    fn all() -> [PathBuf; DESCRIBED.len()] {
         let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
         DESCRIBED.map(|(_, file)| root.join(file))
     }
@@ -222,15 +222,18 @@ mod tests {
 
     #[test]
     fn the_kernel_and_its_control_differ_by_the_patch_alone() {
-        let [kernel, control] = all().map(|path| SourcePackage::read(&path).unwrap());
+        let [kernel, control, debug] = all().map(|path| SourcePackage::read(&path).unwrap());
         assert_eq!(
-            [&kernel, &control].map(|of| &*of.written.name),
+            [&kernel, &control, &debug].map(|of| &*of.written.name),
             DESCRIBED.map(|(name, _)| name)
         );
         assert_eq!(kernel.written.sha256, control.written.sha256);
         assert_eq!(kernel.written.configuration, control.written.configuration);
         assert_eq!((kernel.patches().count(), control.patches().count()), (1, 0));
         assert_ne!(kernel.identity().unwrap(), control.identity().unwrap());
+        assert_eq!(kernel.identity().unwrap(), debug.identity().unwrap());
+        let (own, with) = (&kernel.written.configuration, &debug.written.configuration);
+        assert!(with.starts_with(own) && with.len() == own.len() + 1);
     }
 
     /// Where the package is in the cache: the patch applies without fuzz, and not twice.
