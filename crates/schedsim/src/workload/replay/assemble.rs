@@ -56,15 +56,16 @@ pub(super) fn assemble(
     let forked: Vec<bool> = tasks.iter().map(|task| task.start == Start::Forked).collect();
     let is_program = report.operations > 0;
     let takers = Takers::of(&tasks, &shared, &placed);
-    let joined = tasks
-        .iter()
-        .enumerate()
-        .flat_map(|(index, task)| calls::operations(TaskId(index as u32), &task.log, &doubted));
-    let joined = joined.filter_map(|(_, did)| match did {
-        Did::Joined(task) if placed.wait(did).is_none() => Some(task),
-        _ => None,
+    let joined = (0..).map(TaskId).zip(&tasks).flat_map(|(by, task)| {
+        let operations = calls::operations(by, &task.log, &doubted).into_iter();
+        operations.filter_map(move |(_, did)| match did {
+            Did::Joined(task) => Some((by, task)),
+            _ => None,
+        })
     });
-    let groups = Groups::arrange(&mut shared.groups, &forked, &joined.collect());
+    let joined = joined.filter(|(by, task)| placed.join(*by, *task).is_none());
+    let groups =
+        Groups::arrange(&mut shared.groups, &forked, &joined.map(|(_, task)| task).collect());
     let mut workload = Workload {
         tasks: Vec::with_capacity(tasks.len()),
         cpu_sets,
@@ -229,18 +230,21 @@ impl Writer<'_> {
     fn does(&mut self, did: Did) {
         match did {
             Did::Yield => self.step(Action::Yield),
-            Did::Joined(task) if self.placed.wait(did).is_none() => {
-                for group in self.groups.end_of(task) {
-                    self.step(Action::Do(Operation::Join(group)));
+            Did::Joined(task) => match self.placed.join(self.id, task) {
+                Some(operation) => self.step(Action::Do(operation)),
+                None => {
+                    for group in self.groups.end_of(task) {
+                        self.step(Action::Do(Operation::Join(group)));
+                    }
                 }
-            }
+            },
             Did::Operation(Operation::Join(range)) => {
                 for group in self.groups.of(range) {
                     self.step(Action::Do(Operation::Join(group)));
                 }
             }
             Did::Operation(operation) => self.step(Action::Do(operation)),
-            Did::Joined(_) | Did::Passed(_) | Did::Took(_) | Did::Paged(_) => {
+            Did::Passed(_) | Did::Took(_) | Did::Paged(_) => {
                 if let Some(operation) = self.placed.wait(did) {
                     self.step(Action::Do(operation));
                 }

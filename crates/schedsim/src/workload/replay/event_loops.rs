@@ -127,7 +127,7 @@ fn parts(steps: &[Step]) -> (Parts, Vec<Step>) {
     let answered = answered(steps);
     let mut parts = Parts::new();
     // Of this round: which objects were handled, the last of them, and steps before the first.
-    let mut handled: BTreeMap<Watched, usize> = BTreeMap::new();
+    let mut handled: BTreeSet<Watched> = BTreeSet::new();
     let mut last: Option<Watched> = None;
     let mut before: Vec<Step> = Vec::new();
     for (number, &step) in steps.iter().enumerate() {
@@ -146,18 +146,19 @@ fn parts(steps: &[Step]) -> (Parts, Vec<Step>) {
             continue;
         }
         if let Some(source) = taken_from(operation) {
-            let of = parts.entry(source).or_default();
-            handled.entry(source).or_insert_with(|| {
-                of.push(std::mem::take(&mut before));
-                of.len()
-            });
+            // Who takes all that a counter has takes it one by one: in the replay there may be fewer,
+            // and the set is ready again for the rest.
+            let is_counter = matches!(source, Watched::Eventfd(_));
+            if handled.insert(source) || is_counter {
+                parts.entry(source).or_default().push(std::mem::take(&mut before));
+            }
             last = Some(source);
             push(&mut parts, last, &mut before, step);
             continue;
         }
         let is_same = |source: &Watched| carrier(operation) == Some(carried_by(*source));
         let is_answer = carrier(operation).is_some_and(|of| answered.contains(&of));
-        let same = handled.keys().copied().filter(|_| is_answer).find(is_same);
+        let same = handled.iter().copied().filter(|_| is_answer).find(is_same);
         push(&mut parts, same.or(last), &mut before, step);
     }
     (parts, before)

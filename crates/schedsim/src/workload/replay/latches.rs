@@ -297,8 +297,8 @@ pub(super) struct Placed {
     places: Vec<Option<Place>>,
     /// By task: where it opens which counters.
     opened: BTreeMap<TaskId, Vec<(u32, u32)>>,
-    /// By task that any wait of its creator may be for: the set of that wait.
-    reaped: BTreeMap<TaskId, u32>,
+    /// By task that any wait of another may be for: that other, and the set of that wait.
+    reaped: BTreeMap<TaskId, (TaskId, u32)>,
     /// What page faults wait for.
     pages: u32,
 }
@@ -366,8 +366,10 @@ impl Placed {
             }
         }
         for (child, latch) in &latches.reaped {
-            if let Some(Some(place)) = placed.places.get(*latch as usize) {
-                placed.reaped.insert(*child, place.epoll);
+            if let Some(Latch::Children(parent)) = latches.all.get(*latch as usize)
+                && let Some(place) = placed.place(*latch)
+            {
+                placed.reaped.insert(*child, (*parent, place.epoll));
             }
         }
         placed
@@ -386,9 +388,15 @@ impl Placed {
             }),
             Did::Took(latch) => self.place(latch).map(|place| Operation::Take(place.eventfd)),
             Did::Paged(service) => Some(Operation::Io { device: self.pages, service }),
-            Did::Joined(child) => self.reaped.get(&child).map(|epoll| Operation::Poll(*epoll)),
             _ => None,
         }
+    }
+
+    /// A wait of `by` for the end of `child`, if it waits for any of its children there: for one
+    /// more that has ended, which it takes afterwards. Others wait for this end itself.
+    pub fn join(&self, by: TaskId, child: TaskId) -> Option<Operation> {
+        let (parent, epoll) = self.reaped.get(&child)?;
+        (*parent == by).then_some(Operation::Poll(*epoll))
     }
 
     /// What a wait takes from.
