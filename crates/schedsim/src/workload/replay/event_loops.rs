@@ -216,3 +216,34 @@ fn write(script: &mut Script, recorded: u32, mut parts: Parts, shared: &mut Shar
     let rounds = Some(Rounds { begin, ends });
     shared.serves.push(Serve { epoll, handlers, after: script.end(), rounds });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{Call, Until};
+
+    /// A server that accepts all connections that there are took three in its first round. In a
+    /// replay the first may be there alone: it is handled, and the others are awaited in the set.
+    #[test]
+    fn what_was_taken_at_once_is_handled_one_by_one() {
+        let step = |run: u64, operation| Step { run: Nanos(run), then: Action::Do(operation) };
+        let (wait, accept) = (Operation::Serve(0), Operation::Take(7));
+        let read =
+            |bytes| Operation::Read { pipe: 1, bytes, until: Until::Any, call: Call::Begins };
+        let steps = [
+            step(1, wait),
+            step(2, accept),
+            step(3, accept),
+            step(4, accept),
+            step(5, wait),
+            step(6, read(10)),
+            step(7, read(20)),
+        ];
+        let (parts, rest) = parts(&steps);
+        let work = Step { run: Nanos(5), then: Action::Continue };
+        let accepted = vec![vec![steps[1]], vec![steps[2]], vec![steps[3], work]];
+        assert_eq!(parts[&Watched::Eventfd(7)], accepted);
+        assert_eq!(parts[&Watched::Pipe(1)], vec![vec![steps[5], steps[6]]], "data is one message");
+        assert!(rest.is_empty());
+    }
+}

@@ -426,3 +426,25 @@ fn name_of(object: Watched, shared: &Shared) -> String {
     };
     name.cloned().unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread that joins another does not compete with its parent, which takes the end of any
+    /// child: one of the two would wait for ever.
+    #[test]
+    fn only_who_waits_for_any_child_waits_for_one_more() {
+        let (parent, child, thread) = (TaskId(0), TaskId(1), TaskId(2));
+        let mut latches = Latches::default();
+        let number = latches.number(Latch::Children(parent));
+        latches.opened[number as usize].push((child, u32::MAX));
+        latches.reaped.insert(child, number);
+        let mut shared = Shared::default();
+        let placed = Placed::new(&latches, (&[], None), &mut shared);
+        assert_eq!(placed.join(parent, child), Some(Operation::Poll(0)));
+        assert_eq!(placed.wait(Did::Took(number)), Some(Operation::Take(0)));
+        assert_eq!(placed.join(thread, child), None);
+        assert_eq!(placed.join(parent, thread), None);
+    }
+}
