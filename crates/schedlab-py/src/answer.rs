@@ -88,7 +88,7 @@ pub fn evaluate(
             .map_err(|error| raised().unwrap_or_else(|| exception(py, &error)))?
     };
     output.results = output.results.of_command(command_line(words.iter().map(Into::into)));
-    let Output { results, text, end, inputs: _ } = output;
+    let Output { results, text, end, inputs: _, members: _ } = output;
     let end = end.err().map(|error| (class(&error), error.to_string()));
     Ok(Answer { table: Py::new(py, Table::of_rows(py, &results.rows)?)?, results, text, end })
 }
