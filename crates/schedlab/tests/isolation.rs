@@ -7,7 +7,7 @@ use bench::Bench;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -32,8 +32,17 @@ fn booting(bench: &Bench, kernel: &Path) -> Command {
     schedlab
 }
 
+/// Starts it with signals as they usually are: the test may run under nohup, which it would inherit.
 fn start(bench: &Bench) -> Running {
-    Running(booting(bench, &bench.at("vmlinuz")).spawn().expect("the program starts"))
+    let mut command = booting(bench, &bench.at("vmlinuz"));
+    let as_usual = || {
+        // SAFETY: two numbers.
+        unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
+        Ok(())
+    };
+    // SAFETY: what runs between fork and exec is one system call.
+    unsafe { command.pre_exec(as_usual) };
+    Running(command.spawn().expect("the program starts"))
 }
 
 fn run(bench: &Bench) -> Output {

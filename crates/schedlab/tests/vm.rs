@@ -643,7 +643,10 @@ fn any_scheduler_of_sched_ext_runs_as_it_is() {
         let (own, foreign) = (cost(&proved[0], job), cost(&proved[1], job));
         assert!((foreign / own - 1.0).abs() < 0.005, "{own} as ours, {foreign} as anybody's");
     }
-    let worker = Tasks::new("worker", vec![Phase::Sleep(Nanos(12_000_000_000))]);
+    // Long enough for the canary to begin, and for the kernel's watchdog.
+    let phases =
+        vec![Phase::repeat(3_000, vec![Phase::Yield]), Phase::Sleep(Nanos(12_000_000_000))];
+    let worker = Tasks::new("worker", phases);
     let workload = Closed { tasks: vec![Tasks { count: 2, ..worker }], ..Closed::default() };
     let work = vec![Job::new("work", workload, Class::Other)];
     for (arguments, words) in [
