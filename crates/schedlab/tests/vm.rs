@@ -651,7 +651,10 @@ fn any_scheduler_of_sched_ext_runs_as_it_is() {
     let work = vec![Job::new("work", workload, Class::Other)];
     for (arguments, words) in [
         ("--list", ["ended by itself (exit status: 0)", "mlfq"]),
-        ("canary:never --this-machine", ["the kernel ended its scheduler", "stall"]),
+        (
+            "canary:never --this-machine",
+            ["ended by itself (exit status: 4)", "runnable task stall"],
+        ),
     ] {
         let (scheduler, guest) = foreign(arguments, work.clone());
         let transcript = boot(&guest, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
