@@ -77,7 +77,8 @@ fn a_number_that_a_program_prints_is_a_metric() {
     }
     let directory = tempfile::tempdir().unwrap();
     let script = "test -c /dev/pts/ptmx && echo '{\"a\": [1, 41.5]}'; echo b=7 >&2";
-    let mut arguments = vec!["compare", "--on", "vm", "--format", "json", "--ensemble", "2"];
+    let mut arguments =
+        vec!["compare", "--on", "vm", "--format", "json", "--ensemble", "2", "--no-events"];
     for metric in ["a=json:/a/1,us,lower", "b=regex:b=(.*),count,higher", "c=json:/c,s,lower"] {
         arguments.extend(["--metric", metric]);
     }
@@ -92,6 +93,13 @@ fn a_number_that_a_program_prints_is_a_metric() {
     assert_eq!((&a["value"], &a["unit"], &a["runs"]), (&41.5.into(), &"us".into(), &2.into()));
     assert_eq!(b["value"], 7.0);
     assert!(c["value"].is_null() && c["note"].to_string().contains("has no /c"), "{c}");
+    // Undisturbed it ran, and what only the recorded run has is null, with the reason.
+    let (makespan, switches) = (of("makespan_ns"), of("switches"));
+    assert!(makespan["value"].as_f64().is_some_and(|ns| ns > 0.0), "{makespan}");
+    assert!(
+        switches["value"].is_null() && switches["note"].to_string().contains("--no-events"),
+        "{switches}"
+    );
 }
 
 /// Each task is there by name, and none of the guest's own: the CPU time of all is that of the

@@ -40,6 +40,12 @@ pub fn start(bytes: &[u8]) -> Start {
     interpreter(bytes).map_or(Start::Kernel, Start::Loader)
 }
 
+/// Whether these `bytes` are an object in BPF.
+pub fn is_bpf(bytes: &[u8]) -> bool {
+    const BPF: u16 = 0xf7;
+    bytes.starts_with(b"\x7fELF") && half(bytes, 0x12) == Some(BPF)
+}
+
 /// The path in the segment `PT_INTERP`.
 fn interpreter(elf: &[u8]) -> Option<String> {
     const PT_INTERP: u32 = 3;

@@ -45,6 +45,9 @@ impl Foreign {
         let bytes = std::fs::read(&program)
             .map_err(|error| Error::Input(format!("{}: {error}", program.display())))?;
         let wrong = |what: &str| Error::Input(format!("{}: {what}", program.display()));
+        if elf::is_bpf(&bytes) {
+            return Err(wrong("an object in BPF; give the program that loads it"));
+        }
         match elf::start(&bytes) {
             Start::Kernel | Start::Loader(_) => {}
             Start::Interpreter(..) => {
@@ -230,9 +233,13 @@ mod tests {
         assert!(named().contains("a script"), "{}", named());
         std::fs::write(file.path(), "nothing").unwrap();
         assert!(named().contains("no program"), "{}", named());
-        // An object in BPF.
-        std::fs::write(file.path(), b"\x7fELF\x02\x01\x01").unwrap();
+        let mut object = b"\x7fELF\x02\x01\x01".to_vec();
+        std::fs::write(file.path(), &object).unwrap();
         assert!(named().contains("another architecture"), "{}", named());
+        object.resize(0x12, 0);
+        object.extend([0xf7, 0]);
+        std::fs::write(file.path(), &object).unwrap();
+        assert!(named().contains("an object in BPF"), "{}", named());
         let found = Foreign::find("scx:sh  -c exit,0").unwrap();
         assert_eq!((found.to_string().as_str(), found.arguments.len()), ("scx:sh  -c exit,0", 2));
         assert_eq!(found.task_name(), "sh");
