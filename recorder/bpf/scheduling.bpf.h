@@ -19,7 +19,7 @@ static __always_inline u64 task_cpu(struct task_struct *task)
 	return task->thread_info.cpu;
 }
 
-static __always_inline void name(struct task_struct *task, const char *comm)
+static __always_inline void emit_name(struct task_struct *task, const char *comm)
 {
 	u64 word[2] = {};
 
@@ -83,7 +83,7 @@ int BPF_PROG(forked, struct task_struct *parent, struct task_struct *child)
 	if (state_of(from))
 		trace(to);
 	emit(EVENT_FORK, current_tid(), from | (u64)to << 32, (u32)child->tgid, 0);
-	name(child, (const char *)child->comm);
+	emit_name(child, (const char *)child->comm);
 	return 0;
 }
 
@@ -120,6 +120,6 @@ int BPF_PROG(migrated, struct task_struct *task, int to)
 SEC("tp_btf/task_rename")
 int BPF_PROG(renamed, struct task_struct *task, const char *comm)
 {
-	name(task, comm);
+	emit_name(task, comm);
 	return 0;
 }

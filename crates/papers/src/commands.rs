@@ -316,7 +316,7 @@ impl Run {
     /// those of the whole.
     fn rows(&self, folder: &Folder, directory: &Path) -> Result<Vec<Row>, Error> {
         for (file, _) in self.words.iter().filter_map(|word| folder.source(word)) {
-            compiler::build(directory, &folder.path(&file), &file)?.map_err(Error::Missing)?;
+            compiler::build(directory, &folder.path(&file), &file)?;
         }
         let caller = Caller { directory: Some(directory), ..Caller::default() };
         let mut words = self.words.clone();

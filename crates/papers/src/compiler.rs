@@ -5,15 +5,14 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
 
-/// Builds the program of the source `file` in `directory`, unless it is there. The inner error says
-/// that there is no compiler.
+/// Builds the program of the source `file` in `directory`, unless it is there.
 ///
 /// # Errors
-/// If the source is not C, by the name `path`.
-pub fn build(directory: &Path, path: &str, file: &str) -> Result<Result<(), String>, Error> {
+/// If the source is not C, by the name `path`; [`Error::Missing`] if there is no compiler.
+pub fn build(directory: &Path, path: &str, file: &str) -> Result<(), Error> {
     let program = directory.join(file.trim_end_matches(".c"));
     if program.exists() {
-        return Ok(Ok(()));
+        return Ok(());
     }
     let output = Command::new("cc")
         .args(["-std=gnu11", "-O2", "-Wall", "-static", "-pthread", "-o"])
@@ -21,13 +20,13 @@ pub fn build(directory: &Path, path: &str, file: &str) -> Result<Result<(), Stri
         .arg(directory.join(file))
         .output();
     match output {
-        Ok(output) if output.status.success() => Ok(Ok(())),
+        Ok(output) if output.status.success() => Ok(()),
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             let directory = format!("{}/", directory.display());
             Err(Error::Input(format!("{path} cannot be built:\n{}", said.replace(&directory, ""))))
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Err(format!(
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(Error::Missing(format!(
             "{path} needs a C compiler, and there is no `cc`; install it, as in apt install gcc \
              libc6-dev"
         ))),
@@ -48,7 +47,7 @@ mod tests {
         };
         write("one.c", "int main(void) { return 3; }\n");
         for _ in 0..2 {
-            assert_eq!(build(directory.path(), "paper/one.c", "one.c").unwrap(), Ok(()));
+            build(directory.path(), "paper/one.c", "one.c").unwrap();
             // A second build would fail.
             write("one.c", "no\n");
         }

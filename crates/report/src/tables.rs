@@ -23,7 +23,8 @@ pub fn comparison(results: &Results) -> String {
     );
     varying.titles().for_each(|title| html += &format!("<th scope=col>{title}"));
     html += "<th scope=col>CPUs";
-    for (metric, title) in columns(results) {
+    let columns: Vec<(Metric, &str)> = columns(results).collect();
+    for (metric, title) in &columns {
         let _ = write!(
             html,
             "<th scope=col class=number title=\"{}\">{title}",
@@ -36,7 +37,7 @@ pub fn comparison(results: &Results) -> String {
         let _ = write!(html, "<tr{class}><th scope=row>{}", escape(case.candidate));
         varying.cells(case).into_iter().for_each(|cell| html += &format!("<td>{}", escape(&cell)));
         let _ = write!(html, "<td data-value={0} class=number>{0}", case.cpus);
-        columns(results).for_each(|(metric, _)| html += &cell(case.row(results, metric.id())));
+        columns.iter().for_each(|(metric, _)| html += &cell(case.row(results, metric.id())));
         html += "\n";
     }
     html + "</tbody></table></div>\n"

@@ -57,7 +57,7 @@ pub fn run(host: &Host, report: &dyn Fn(&Event)) -> Result<(), String> {
     Ok(())
 }
 
-/// What a command writes to one of its outputs: a file without a name, which nobody reads while the
+/// What a command writes to one of its outputs: a file without a name, which is not read while the
 /// command runs, and which takes no more than [`MOST`].
 struct Kept(File);
 

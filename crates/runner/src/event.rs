@@ -193,7 +193,7 @@ pub fn written(part: &str) -> impl Iterator<Item = u8> {
 pub struct SchedExt {
     /// `/sys/kernel/sched_ext/state`.
     pub state: String,
-    /// `/sys/kernel/sched_ext/root/ops`: the name of the scheduler.
+    /// `root/ops`, in the folder of `state`: the name of the scheduler.
     pub ops: String,
 }
 

@@ -348,11 +348,10 @@ impl World for GuestWorld {
             let metric = registered(metric.id);
             Measure { metric, direction: metric.description().direction, title, missing }
         };
-        let printed: &[Reader] =
-            if program.command().is_some() { &self.settings.printed } else { &[] };
-        let printed = printed.iter().map(|reading| Measure {
-            missing: if cpus > VALIDATED { Some(NO_TIME) } else { reading.measure().missing },
-            ..reading.measure()
+        let printed = Reader::of(&self.settings.printed, program).iter().map(|reader| {
+            let measure = reader.measure();
+            let missing = if cpus > VALIDATED { Some(NO_TIME) } else { measure.missing };
+            Measure { missing, ..measure }
         });
         CATALOGUE.iter().map(measure).chain(printed).collect()
     }

@@ -3,6 +3,7 @@
 //! A reading is a name, where the number stands (a JSON pointer or a regular expression), its unit
 //! and its better direction. Some benchmarks are known by name.
 
+use crate::Program;
 use regex_lite::Regex;
 use results::{Metric, Printed, Row, World as Name, counted};
 use serde_json::Value;
@@ -48,13 +49,7 @@ enum Several {
 /// A benchmark whose output is known: its readings as name, place, unit and direction.
 struct Known {
     name: &'static str,
-    readings: &'static [(&'static str, Form, &'static str, &'static str)],
-}
-
-#[derive(Clone, Copy)]
-enum Form {
-    Json(&'static str),
-    Matches(&'static str, Several),
+    readings: &'static [(&'static str, &'static str, Several, &'static str, &'static str)],
 }
 
 /// All of them, with the versions whose output is tested.
@@ -64,7 +59,8 @@ const KNOWN: [Known; 6] = [
         name: "perf-bench",
         readings: &[(
             "total",
-            Form::Matches(r"Total time: *([0-9.]+) \[sec\]", Several::Last),
+            r"regex:Total time: *([0-9.]+) \[sec\]",
+            Several::Last,
             "s",
             "lower",
         )],
@@ -72,24 +68,14 @@ const KNOWN: [Known; 6] = [
     // rt-tests 2.4 and hackbench as in LTP.
     Known {
         name: "hackbench",
-        readings: &[("time", Form::Matches(r"(?m)^Time: *([0-9.]+)", Several::Last), "s", "lower")],
+        readings: &[("time", r"regex:(?m)^Time: *([0-9.]+)", Several::Last, "s", "lower")],
     },
     // rt-tests 2.4, with -q: the worst thread, and the mean of all threads' means.
     Known {
         name: "cyclictest",
         readings: &[
-            (
-                "latency_max",
-                Form::Matches(r"(?m)^T: .*Max: *([0-9]+)", Several::Largest),
-                "us",
-                "lower",
-            ),
-            (
-                "latency_mean",
-                Form::Matches(r"(?m)^T: .*Avg: *([0-9]+)", Several::Mean),
-                "us",
-                "lower",
-            ),
+            ("latency_max", r"regex:(?m)^T: .*Max: *([0-9]+)", Several::Largest, "us", "lower"),
+            ("latency_mean", r"regex:(?m)^T: .*Avg: *([0-9]+)", Several::Mean, "us", "lower"),
         ],
     },
     // schbench 1.0: the last report.
@@ -98,50 +84,44 @@ const KNOWN: [Known; 6] = [
         readings: &[
             (
                 "wakeup_p50",
-                Form::Matches(r"Wakeup Latencies[^\n]*\n[^W]*?50\.0th: *([0-9]+)", Several::Last),
+                r"regex:Wakeup Latencies[^\n]*\n[^W]*?50\.0th: *([0-9]+)",
+                Several::Last,
                 "us",
                 "lower",
             ),
             (
                 "wakeup_p99",
-                Form::Matches(r"Wakeup Latencies[^\n]*\n[^W]*?99\.0th: *([0-9]+)", Several::Last),
+                r"regex:Wakeup Latencies[^\n]*\n[^W]*?99\.0th: *([0-9]+)",
+                Several::Last,
                 "us",
                 "lower",
             ),
             (
                 "request_p99",
-                Form::Matches(r"Request Latencies[^\n]*\n[^W]*?99\.0th: *([0-9]+)", Several::Last),
+                r"regex:Request Latencies[^\n]*\n[^W]*?99\.0th: *([0-9]+)",
+                Several::Last,
                 "us",
                 "lower",
             ),
-            ("rps", Form::Matches(r"average rps: *([0-9.]+)", Several::Last), "1/s", "higher"),
+            ("rps", r"regex:average rps: *([0-9.]+)", Several::Last, "1/s", "higher"),
         ],
     },
     // redis-benchmark 7.0, one test (-t), without -q.
     Known {
         name: "redis-benchmark",
         readings: &[
-            (
-                "rps",
-                Form::Matches(r"throughput summary: *([0-9.]+)", Several::Last),
-                "1/s",
-                "higher",
-            ),
+            ("rps", r"regex:throughput summary: *([0-9.]+)", Several::Last, "1/s", "higher"),
             (
                 "p50",
-                Form::Matches(
-                    r"latency summary \(msec\):[^\n]*\n[^\n]*\n +[0-9.]+ +[0-9.]+ +([0-9.]+)",
-                    Several::Last,
-                ),
+                r"regex:latency summary \(msec\):[^\n]*\n[^\n]*\n +[0-9.]+ +[0-9.]+ +([0-9.]+)",
+                Several::Last,
                 "ms",
                 "lower",
             ),
             (
                 "p99",
-                Form::Matches(
-                    r"latency summary \(msec\):[^\n]*\n[^\n]*\n(?: +[0-9.]+){4} +([0-9.]+)",
-                    Several::Last,
-                ),
+                r"regex:latency summary \(msec\):[^\n]*\n[^\n]*\n(?: +[0-9.]+){4} +([0-9.]+)",
+                Several::Last,
                 "ms",
                 "lower",
             ),
@@ -151,10 +131,22 @@ const KNOWN: [Known; 6] = [
     Known {
         name: "fio",
         readings: &[
-            ("read_iops", Form::Json("/jobs/0/read/iops"), "1/s", "higher"),
-            ("write_iops", Form::Json("/jobs/0/write/iops"), "1/s", "higher"),
-            ("read_p99", Form::Json("/jobs/0/read/clat_ns/percentile/99.000000"), "ns", "lower"),
-            ("write_p99", Form::Json("/jobs/0/write/clat_ns/percentile/99.000000"), "ns", "lower"),
+            ("read_iops", "json:/jobs/0/read/iops", Several::Last, "1/s", "higher"),
+            ("write_iops", "json:/jobs/0/write/iops", Several::Last, "1/s", "higher"),
+            (
+                "read_p99",
+                "json:/jobs/0/read/clat_ns/percentile/99.000000",
+                Several::Last,
+                "ns",
+                "lower",
+            ),
+            (
+                "write_p99",
+                "json:/jobs/0/write/clat_ns/percentile/99.000000",
+                Several::Last,
+                "ns",
+                "lower",
+            ),
         ],
     },
 ];
@@ -183,40 +175,37 @@ impl Readers {
         else {
             return Err(format!("`{text}` has no unit or no direction: end it as in ',us,lower'"));
         };
-        let place = match place.split_once(':') {
-            Some(("json", pointer)) if pointer.starts_with('/') => Place::Json(pointer.to_string()),
-            Some(("json", pointer)) => {
-                return Err(format!(
-                    "`{pointer}` is no JSON pointer: it begins with a slash, as in /latency/p99"
-                ));
-            }
-            Some(("regex", pattern)) => Place::matches(pattern, Several::Last)?,
-            _ => {
-                return Err(format!(
-                    "`{place}` does not say where the number stands: give json:/POINTER or \
-                     regex:PATTERN"
-                ));
-            }
-        };
-        let metric = Printed::new(name, unit, direction)?;
-        Ok(Readers(vec![Reader { metric, place }]))
+        Reader::new(name, place, Several::Last, unit, direction).map(|one| Readers(vec![one]))
     }
 }
 
 impl Known {
     fn readings(&self) -> Result<Vec<Reader>, String> {
-        let of = |(name, form, unit, direction): &(&str, Form, &str, &str)| {
-            let place = match *form {
-                Form::Json(pointer) => Place::Json(pointer.to_string()),
-                Form::Matches(pattern, several) => Place::matches(pattern, several)?,
-            };
-            Ok(Reader { metric: Printed::new(name, unit, direction)?, place })
+        let of = |&(name, place, several, unit, direction): &(&str, &str, Several, &str, &str)| {
+            Reader::new(name, place, several, unit, direction)
         };
         self.readings.iter().map(of).collect()
     }
 }
 
 impl Place {
+    /// `json:/POINTER` or `regex:PATTERN`.
+    fn parse(text: &str, several: Several) -> Result<Place, String> {
+        match text.split_once(':') {
+            Some(("json", pointer)) if pointer.starts_with('/') => {
+                Ok(Place::Json(pointer.to_string()))
+            }
+            Some(("json", pointer)) => Err(format!(
+                "`{pointer}` is no JSON pointer: it begins with a slash, as in /latency/p99"
+            )),
+            Some(("regex", pattern)) => Place::matches(pattern, several),
+            _ => Err(format!(
+                "`{text}` does not say where the number stands: give json:/POINTER or \
+                 regex:PATTERN"
+            )),
+        }
+    }
+
     fn matches(pattern: &str, several: Several) -> Result<Place, String> {
         let regex =
             Regex::new(pattern).map_err(|error| format!("`{pattern}` is no pattern: {error}"))?;
@@ -230,6 +219,22 @@ impl Place {
 }
 
 impl Reader {
+    fn new(
+        name: &str,
+        place: &str,
+        several: Several,
+        unit: &str,
+        direction: &str,
+    ) -> Result<Reader, String> {
+        let place = Place::parse(place, several)?;
+        Ok(Reader { metric: Printed::new(name, unit, direction)?, place })
+    }
+
+    /// Those of `all` that `program` prints: a command does, and no other.
+    pub fn of<'a>(all: &'a [Reader], program: &Program) -> &'a [Reader] {
+        if program.command().is_some() { all } else { &[] }
+    }
+
     /// The number.
     ///
     /// # Errors

@@ -76,7 +76,7 @@ impl HostWorld {
 
     /// The numbers that a program prints itself.
     fn printed(&self, program: &Program) -> &[Reader] {
-        if program.command().is_some() { &self.settings.printed } else { &[] }
+        Reader::of(&self.settings.printed, program)
     }
 
     fn run_one(&mut self, session: &Session<'_>) -> Result<Result<Run, String>, Error> {

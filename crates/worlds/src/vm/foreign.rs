@@ -6,13 +6,13 @@
 
 use super::elf::{self, Start};
 use super::initramfs::Kind;
-use super::{Guest, GuestFile, Kernel, Transcript, kernel};
+use super::{Guest, GuestFile, Kernel, Transcript, kernel, scheduler};
 use crate::host::record;
 use program::Error;
 use schedlab_runner::event::{Event, SchedExt};
 use std::ffi::OsStr;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A program that loads a scheduler.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -61,17 +61,7 @@ impl Foreign {
 
     /// The name of its tasks, as the kernel keeps it.
     pub fn task_name(&self) -> String {
-        const LONGEST: usize = 15;
-        self.file_name().chars().take(LONGEST).collect()
-    }
-
-    fn file_name(&self) -> String {
-        self.program.file_name().unwrap_or(self.program.as_os_str()).to_string_lossy().into_owned()
-    }
-
-    /// The program.
-    pub fn program(&self) -> &Path {
-        &self.program
+        scheduler::task_name(&self.program)
     }
 
     /// Checks that a kernel has what it needs.
@@ -93,9 +83,10 @@ impl Foreign {
             let bytes = configuration.text().as_bytes().to_vec();
             guest.files.push(GuestFile { path, bytes, kind: Kind::Data });
         }
-        guest.session.scheduler = std::iter::once(format!("/bin/{}", self.file_name()))
-            .chain(self.arguments.iter().cloned())
-            .collect();
+        guest.session.scheduler =
+            std::iter::once(format!("/bin/{}", scheduler::file_name(&self.program)))
+                .chain(self.arguments.iter().cloned())
+                .collect();
         Ok(())
     }
 

@@ -79,8 +79,7 @@ impl Scheduler {
 
     /// The name of the program's tasks, as the kernel keeps it.
     pub fn task_name(&self) -> String {
-        const LONGEST: usize = 15;
-        self.name().chars().take(LONGEST).collect()
+        task_name(&self.program)
     }
 
     /// The name of the task that decides, unless the policy runs inside the kernel.
@@ -154,7 +153,7 @@ impl Scheduler {
     }
 
     fn name(&self) -> String {
-        self.program.file_name().unwrap_or(self.program.as_os_str()).to_string_lossy().into_owned()
+        file_name(&self.program)
     }
 
     /// Checks how it ended, if it was the guest's only service: it must have scheduled until the
@@ -194,6 +193,17 @@ impl Scheduler {
             _ => Err(Error::Check(message())),
         }
     }
+}
+
+/// The name of a program without its folder, as a guest has it.
+pub(super) fn file_name(program: &Path) -> String {
+    program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned()
+}
+
+/// The name of a program's tasks, as the kernel keeps it.
+pub(super) fn task_name(program: &Path) -> String {
+    const LONGEST: usize = 15;
+    file_name(program).chars().take(LONGEST).collect()
 }
 
 impl fmt::Display for Scheduler {
