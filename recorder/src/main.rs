@@ -2,10 +2,10 @@
 
 mod budget;
 mod calibration;
-mod calibrator;
 mod calls;
 mod command;
 mod error;
+mod exercise;
 mod light;
 mod locks;
 mod log;
@@ -21,7 +21,7 @@ use error::Error;
 use log::Log;
 use machine::snapshot;
 use probe::{Probe, Scope, Wanted};
-use recording::{Counts, End, Event, Machine, Writer};
+use recording::{Calibration, Counts, End, Event, Machine, Writer};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -37,7 +37,7 @@ use trigger::Trigger;
 #[command(version)]
 struct Arguments {
     /// The file to write
-    #[arg(short, value_name = "FILE", required_unless_present = "check")]
+    #[arg(short, value_name = "FILE", required_unless_present_any = ["check", "exercise"])]
     output: Option<PathBuf>,
     /// Only say whether this machine can record; exit code 77 if not
     #[arg(long)]
@@ -72,10 +72,12 @@ struct Arguments {
     /// Write the paths of the files that are open at the beginning
     #[arg(long)]
     paths: bool,
-    /// Measure what a yield, a round trip, a fork and a sleep cost here, before the command: with the
-    /// recorder and without
-    #[arg(long)]
-    calibrate: bool,
+    /// Write the costs of scheduling that this file has: JSON, `calibrations` of a recording
+    #[arg(long, value_name = "FILE", hide = true)]
+    costs: Option<PathBuf>,
+    /// Record nothing: do what shows the costs of scheduling to another recorder
+    #[arg(long, hide = true)]
+    exercise: bool,
     /// First run the command N times without the recorder and N times with it, and write what
     /// recording does to its time
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true,
@@ -97,7 +99,7 @@ struct Arguments {
           value_parser = power_of_two)]
     places: u32,
     /// The command, with its arguments
-    #[arg(last = true, value_name = "COMMAND", required_unless_present = "check")]
+    #[arg(last = true, value_name = "COMMAND", required_unless_present_any = ["check", "exercise"])]
     command: Vec<OsString>,
 }
 
@@ -120,6 +122,9 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), Error> {
+    if arguments.exercise {
+        return exercise::run();
+    }
     let wanted = Wanted {
         scope: scope(arguments)?,
         places: arguments.places,
@@ -140,10 +145,7 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
         .light_run
         .map(|count| light::pairs(count, wanted, &arguments.command))
         .transpose()?;
-    let mut calibrations = Vec::new();
-    if arguments.calibrate {
-        calibrations.extend(calibrator::run(false, |_| Ok(()))?);
-    }
+    let calibrations = arguments.costs.as_deref().map(calibrations).transpose()?;
     let before = calibration::batches();
     let mut probe = Probe::load(wanted)?;
     let file = File::create(path).map_err(output)?;
@@ -151,9 +153,6 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
     let mut command = Command::hold(&arguments.command)?;
     probe.attach()?;
     let overhead = calibration::overhead(&before, &probe, arguments.uprobes)?;
-    if arguments.calibrate {
-        calibrations.extend(calibrator::run(true, |pid| probe.trace(pid))?);
-    }
     let mut log = match arguments.snapshot {
         Some(length) => {
             let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
@@ -173,7 +172,7 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
     let cpus = machine.cpus;
     machine.light = light;
     machine.conditions = snapshot::conditions(&machine.release, cpus, &processes, arguments.paths);
-    machine.conditions.calibrations = calibrations;
+    machine.conditions.calibrations = calibrations.unwrap_or_default();
     let mut writer = Writer::new(file, &machine).map_err(output)?;
     let mut tasks: Vec<Event> = machine::tasks(start);
     tasks.extend(snapshot::settings(start, &tasks));
@@ -225,6 +224,13 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
         };
     }
     Ok(())
+}
+
+/// The costs that a file has.
+fn calibrations(path: &Path) -> Result<Vec<Calibration>, Error> {
+    let wrong = |why: String| Error::Usage(format!("{}: {why}", path.display()));
+    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    Calibration::of_json(&text).map_err(wrong)
 }
 
 /// A snapshot's file begins when its first event is known.

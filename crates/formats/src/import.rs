@@ -42,6 +42,7 @@ mod tasks;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use ::recording::Calibration;
 use schedsim::Nanos;
 use schedsim::trace::{Observer, TaskInfo, Trace};
 use schedsim::workload::Shared;
@@ -89,6 +90,8 @@ pub struct Recording {
     pub object_names: BTreeMap<u32, String>,
     /// What the recorder measured about itself and the machine.
     pub measurements: Vec<Measurement>,
+    /// The costs of scheduling that were measured on the machine before the recording.
+    pub calibrations: Vec<Calibration>,
     /// Numbers of read, skipped and lost events, and warnings.
     pub report: Report,
 }
@@ -120,15 +123,8 @@ pub enum Measured {
     CpuTime,
     /// CPU time of the recorder ÷ that of the command.
     OwnCpuTime,
-    /// Nanoseconds that an operation of the scheduler takes.
-    Calibrated {
-        /// Its name.
-        operation: String,
-        /// `cpu` or `wall`.
-        clock: String,
-        /// Whether it was recorded meanwhile.
-        recorded: bool,
-    },
+    /// Nanoseconds that scheduling takes: the name of a [`Calibration`].
+    Calibrated(String),
 }
 
 /// Reads the recording at `path` and passes its events to `observers`.

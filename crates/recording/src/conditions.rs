@@ -28,54 +28,44 @@ pub struct Conditions {
     pub calibrations: Vec<Calibration>,
 }
 
-/// The cost of an operation, from repeated samples.
+/// A cost of scheduling on this machine, from a recording of known operations.
 ///
-/// | name | one operation |
+/// | name | what |
 /// |---|---|
-/// | `yield` | two tasks on one CPU yield in turn: a call of `sched_yield` with its switch |
-/// | `pipe-same-cpu` | half a round trip of a byte through two pipes, both tasks on one CPU |
-/// | `pipe-other-cpu` | the same, on two CPUs |
-/// | `futex-same-cpu` | half a round trip by `FUTEX_WAIT` and `FUTEX_WAKE`, both tasks on one CPU |
-/// | `futex-other-cpu` | the same, on two CPUs |
-/// | `fork-and-wait` | a `fork` of a small process that exits at once, and the wait for its end |
-/// | `sleep-late` | how long after its time a `clock_nanosleep` until 200 µs ahead returns |
+/// | `switch` | a switch between two tasks, from its event to the end of the call |
+/// | `block` | blocking in a call, until the switch away, beyond the call's own work |
+/// | `wake-here`, `wake-away`, `wake-idle` | waking a task in a call: on the waker's CPU, on another that is busy, on another that is idle |
+/// | `idle-here-N`, `idle-away-N` | from a waking to the switch of an idle CPU, woken by an interrupt of its own or by another CPU; N is the class of its idle time, from 0 on: up to 0.5, 1, 3, 5, 10, 200 µs, longer |
+/// | `stop-here`, `stop-away` | the same of a busy CPU that stops its task |
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Calibration {
     /// What was measured, as in the table above.
     pub name: String,
-    /// `ns`.
-    pub unit: String,
-    /// `cpu` if it is CPU time of the tasks (what others do meanwhile does not count), `wall` if it
-    /// is elapsed time.
-    pub clock: String,
-    /// Whether the recorder's probes were attached meanwhile, with these tasks traced.
-    pub recorded: bool,
-    /// Operations in one sample; the sample is the mean over them.
-    pub batch: u32,
     /// The number of samples.
     pub n: u64,
-    /// Quantiles of the samples: pairs of a share (0 the smallest, 0.5 the median, 1 the largest)
-    /// and a value, in order.
-    pub quantiles: Vec<(f64, f64)>,
+    /// The distribution in nanoseconds: at most 32 values, each as likely as another, in order.
+    pub values: Vec<u64>,
 }
 
 impl Calibration {
-    /// The shares that the recorder writes.
-    pub const SHARES: [f64; 9] = [0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0];
-
-    /// The quantiles of some samples, at [`Calibration::SHARES`]; empty without samples.
-    pub fn quantiles_of(mut samples: Vec<f64>) -> Vec<(f64, f64)> {
-        samples.sort_by(f64::total_cmp);
-        let Some(last) = samples.len().checked_sub(1) else { return Vec::new() };
-        let at = |share: f64| samples[(share * last as f64).round() as usize];
-        Calibration::SHARES.iter().map(|share| (*share, at(*share))).collect()
+    /// The calibrations that JSON text lists.
+    ///
+    /// # Errors
+    /// What is wrong with the text, and where.
+    pub fn of_json(text: &str) -> Result<Vec<Calibration>, String> {
+        serde_json::from_str(text).map_err(|error| error.to_string())
     }
 
-    /// The value at a share, if the recording has it.
-    pub fn at(&self, share: f64) -> Option<f64> {
-        let found = self.quantiles.iter().find(|(of, _)| (of - share).abs() < 1e-9);
-        found.map(|(_, value)| *value)
+    /// JSON text that lists them.
+    pub fn to_json(all: &[Calibration]) -> String {
+        serde_json::json!(all).to_string()
+    }
+
+    /// The value at a share of the distribution: 0 the smallest, 0.5 the median, 1 the largest.
+    pub fn at(&self, share: f64) -> Option<u64> {
+        let last = self.values.len().checked_sub(1)?;
+        self.values.get((share * last as f64).round() as usize).copied()
     }
 }
 
@@ -127,12 +117,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_in_order_and_found_by_their_share() {
-        let quantiles = Calibration::quantiles_of((0..=100).rev().map(f64::from).collect());
-        let of = Calibration { quantiles, ..Calibration::default() };
-        assert_eq!((of.at(0.0), of.at(0.5), of.at(0.99)), (Some(0.0), Some(50.0), Some(99.0)));
-        assert_eq!((of.at(0.6), of.quantiles.len()), (None, Calibration::SHARES.len()));
-        assert_eq!(Calibration::quantiles_of(Vec::new()), []);
+    fn a_distribution_is_written_read_and_asked() {
+        let of = Calibration { name: "block".into(), n: 300, values: (100..=131).collect() };
+        assert_eq!((of.at(0.0), of.at(0.5), of.at(1.0)), (Some(100), Some(116), Some(131)));
+        assert_eq!(Calibration::default().at(0.5), None);
+        let all = [of, Calibration::default()];
+        assert_eq!(Calibration::of_json(&Calibration::to_json(&all)).unwrap(), all);
+        assert!(Calibration::of_json("[{\"n\": \"many\"}]").unwrap_err().contains("line 1"));
     }
 
     /// A recording from before has none, and is read.

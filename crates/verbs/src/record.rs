@@ -69,8 +69,8 @@ pub struct Record {
     /// Write the paths of the files that are open at the beginning
     #[arg(long)]
     paths: bool,
-    /// Measure what a yield, a round trip through a pipe or a futex, a fork and a sleep cost on this
-    /// machine, before the command: without the recorder and with it
+    /// First record a program of known operations, a fifth of a second long: the costs of scheduling
+    /// that the command's own recording cannot tell are taken from it. Best on an idle machine
     #[arg(long)]
     calibrate: bool,
     /// First run the command N times (6 unless given) without the recorder and N times with it, in
@@ -187,7 +187,7 @@ impl Record {
             hide_names: self.hide_names,
             paths: self.paths,
             uprobes: self.uprobes,
-            calibrate: self.calibrate,
+            calibrations: if self.calibrate { recorder.calibrate()? } else { Vec::new() },
             light_run: self.light_run,
         };
         let status = recorder.record(&self.command, &file, &request)?;

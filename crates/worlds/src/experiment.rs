@@ -47,7 +47,7 @@ pub struct Recorded {
     /// How late CPUs choose after wakings.
     pub latencies: LatencyEstimates,
     /// The file from which costs are that the recording cannot tell, and which.
-    pub costs_from: Option<CostsFrom>,
+    pub costs_from: Vec<CostsFrom>,
     /// What became of the tasks beside the program.
     pub background: BackgroundOf,
     /// The machine of its replay: the recorded CPUs, with the estimated or given costs.

@@ -1,6 +1,7 @@
 //! Converts the records of any format into the event stream and the report.
 
 use crate::import::Measurement;
+use ::recording::Calibration;
 use schedsim::admission::LONGEST;
 use schedsim::trace::{Call, CallKind, EventKind, PrevState, Sink, Trace};
 use schedsim::workload::Shared;
@@ -36,6 +37,7 @@ pub(super) struct Recorder<'a> {
     pub object_names: BTreeMap<u32, String>,
     /// What the recorder measured.
     pub measurements: Vec<Measurement>,
+    pub calibrations: Vec<Calibration>,
     pub report: Report,
 }
 
@@ -62,6 +64,7 @@ impl<'a> Recorder<'a> {
             objects: Shared::default(),
             object_names: BTreeMap::new(),
             measurements: Vec::new(),
+            calibrations: Vec::new(),
             report: Report::default(),
         }
     }
@@ -204,6 +207,7 @@ impl<'a> Recorder<'a> {
             objects: self.objects,
             object_names: self.object_names,
             measurements: self.measurements,
+            calibrations: self.calibrations,
             report,
         })
     }

@@ -37,6 +37,7 @@ pub(super) fn read(file: impl Read, recorder: &mut Recorder<'_>) -> Result<(), (
     }
     recorder.report.measured = measured::lines(&machine);
     recorder.measurements = measured::numbers(&machine);
+    recorder.calibrations.clone_from(&machine.conditions.calibrations);
     let cost = machine.overhead.map_or(Nanos::ZERO, |overhead| cost_of(overhead.call_ns));
     let locks = machine.overhead.and_then(|overhead| overhead.lock_ns);
     let mut reading = Reading {

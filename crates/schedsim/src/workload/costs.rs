@@ -6,6 +6,7 @@ mod latency;
 pub use calls::{CallCost, CallCostEstimator, CallEstimates, Unknown};
 pub use latency::LatencyEstimates;
 
+use crate::machine::Spread;
 use crate::metrics::Histogram;
 use crate::trace::{Event, EventKind, Observer, PrevState};
 use crate::{CpuId, Nanos, TaskId, Time};
@@ -327,6 +328,22 @@ impl Estimate {
             value: Some(value),
             interval: Some((at(percent - spread), at(percent + spread))),
             samples: count,
+        }
+    }
+
+    /// The median of a distribution of which `samples` are known.
+    pub fn of_spread(spread: &Spread, samples: u64) -> Estimate {
+        let mut values = spread.values().to_vec();
+        values.sort_unstable();
+        let width = 0.98 / (samples.max(1) as f64).sqrt();
+        let at = |share: f64| {
+            let place = (share.clamp(0.0, 1.0) * values.len() as f64) as usize;
+            values.get(place.min(values.len().saturating_sub(1))).copied()
+        };
+        Estimate {
+            value: at(0.5),
+            interval: at(0.5 - width).zip(at(0.5 + width)),
+            samples: if values.is_empty() { 0 } else { samples },
         }
     }
 

@@ -13,7 +13,7 @@ pub fn row(of: &Measurement, row: impl Fn(Metric, Option<f64>) -> Row) -> Row {
         Measured::Time => Metric::recorded_time_ratio,
         Measured::CpuTime => Metric::recorded_cpu_time_ratio,
         Measured::OwnCpuTime => Metric::recorder_cpu_time_ratio,
-        Measured::Calibrated { .. } => Metric::calibrated_ns,
+        Measured::Calibrated(_) => Metric::calibrated_ns,
     };
     let runs = samples.try_into().unwrap_or(u32::MAX);
     let made = Row { runs, ..row(metric, Some(median)) };
@@ -25,10 +25,8 @@ pub fn row(of: &Measurement, row: impl Fn(Metric, Option<f64>) -> Row) -> Row {
         Measured::Time | Measured::CpuTime | Measured::OwnCpuTime => {
             Row { ci_low: range.map(|(low, _)| low), ci_high: range.map(|(_, high)| high), ..made }
         }
-        Measured::Calibrated { operation, clock, recorded } => {
-            let made = made.at("operation", operation.as_str()).at("clock", clock.as_str());
-            let recorder = if *recorded { "with" } else { "without" };
-            Row { note: is_between("middle 90 %"), ..made.at("recorder", recorder) }
+        Measured::Calibrated(cost) => {
+            Row { note: is_between("middle 90 %"), ..made.at("cost", cost.as_str()) }
         }
     }
 }
@@ -44,17 +42,15 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_of_pairs_has_an_interval_and_a_calibration_its_conditions() {
+    fn a_ratio_of_pairs_has_an_interval_and_a_calibration_its_name() {
         let time = rows(Measured::Time, Some((1.4, 1.7)));
         assert_eq!((time.metric, time.value), (Metric::recorded_time_ratio, Some(1.5)));
         assert_eq!((time.ci_low, time.ci_high, time.runs), (Some(1.4), Some(1.7), 6));
         assert_eq!(rows(Measured::Time, None).ci_low, None);
-        let [operation, clock] = ["yield", "cpu"].map(String::from);
-        let of = Measured::Calibrated { operation, clock, recorded: true };
-        let calibrated = rows(of, Some((6.0, 96.0)));
+        let calibrated = rows(Measured::Calibrated("block".into()), Some((6.0, 96.0)));
         assert_eq!((calibrated.ci_low, calibrated.runs), (None, 6));
         let text = serde_json::to_string(&calibrated).unwrap();
-        for word in ["\"yield\"", "\"cpu\"", "\"with\"", "middle 90 % of 6 samples: 6 to 96"] {
+        for word in ["\"block\"", "middle 90 % of 6 samples: 6 to 96"] {
             assert!(text.contains(word), "{word}: {text}");
         }
     }

@@ -51,10 +51,14 @@ impl Recorded {
         let mut recording = read(path, options(), vec![&mut builder, &mut costs, &mut calls])?;
         let (mut calls, mut latencies) = (calls.finish(), costs.latencies());
         let mut costs = costs.finish().with_calls(&calls);
-        let costs_from = known.map(|known| CostsFrom {
+        let calibrated = KnownCosts::of(&recording.calibrations);
+        let is_calibrated = !recording.calibrations.is_empty();
+        let costs_from = known.into_iter().chain(is_calibrated.then_some(&calibrated));
+        let costs_from = costs_from.map(|known| CostsFrom {
             name: known.name.clone(),
             which: known.fill(&mut costs, &mut calls, &mut latencies),
         });
+        let costs_from = costs_from.collect();
         let machine = Machine {
             cpus: recording.cpus,
             switch_cost: given.switch.unwrap_or(costs.switch_cost()),
@@ -64,7 +68,7 @@ impl Recorded {
             ..Machine::ideal(recording.cpus)
         };
         let latency = if program && recording.report.causes > 0 {
-            latencies.latency.clone().beside(given.idle_exit, given.wake)
+            latencies.whole().beside(given.idle_exit, given.wake)
         } else {
             WakeLatency::default()
         };
@@ -121,9 +125,7 @@ impl Recorded {
     pub fn headline(&self) -> String {
         let report = &self.recording.report;
         let mut text = self.explained();
-        if let Some(from) = &self.costs_from {
-            let _ = writeln!(text, "{from}");
-        }
+        self.costs_from.iter().for_each(|from| text += &format!("{from}\n"));
         text += &self.background();
         let _ = write!(
             text,

@@ -3,9 +3,12 @@
 //! It is a program of its own (`recorder/`, under the GPL), as its half in the kernel must be.
 
 use super::record::{find_command, supervise};
-use program::Error;
-use recording::{Outcome, Reader};
+use crate::experiment::KnownCosts;
+use formats::import;
+use program::{Error, Scratch};
+use recording::{Calibration, Outcome, Reader};
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -23,9 +26,10 @@ pub struct Recorder {
 }
 
 /// Whose calls are recorded. The scheduling events of all tasks always are.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Scope {
     /// The command's tasks.
+    #[default]
     Command,
     /// This process as well, and all that it starts.
     Process(u32),
@@ -36,7 +40,7 @@ pub enum Scope {
 }
 
 /// What is recorded, and how much of it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Request {
     /// Whose calls.
     pub scope: Scope,
@@ -52,8 +56,8 @@ pub struct Request {
     pub paths: bool,
     /// The calls of the C library's locks are recorded.
     pub uprobes: bool,
-    /// The costs of operations are measured first.
-    pub calibrate: bool,
+    /// The costs of scheduling that were measured first are written beside the recording.
+    pub calibrations: Vec<Calibration>,
     /// How often the command runs first, without the recorder and with it.
     pub light_run: Option<u32>,
 }
@@ -82,7 +86,6 @@ impl Request {
         options.extend(self.hide_names.then(|| "--hide-names".into()));
         options.extend(self.paths.then(|| "--paths".into()));
         options.extend(self.uprobes.then(|| "--uprobes".into()));
-        options.extend(self.calibrate.then(|| "--calibrate".into()));
         options.extend(self.light_run.map(|count| format!("--light-run={count}").into()));
         options
     }
@@ -117,6 +120,25 @@ impl Recorder {
         })
     }
 
+    /// What scheduling costs on this machine: a program of known operations is recorded. It takes a
+    /// fifth of a second of a machine that is idle otherwise.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub fn calibrate(&self) -> Result<Vec<Calibration>, Error> {
+        let folder = Scratch::new()?;
+        let file = folder.path().join("exercise.rec");
+        let command = [self.program.clone().into(), "--exercise".into()];
+        let status = self.record(&command, &file, &Request::default())?;
+        if !status.is_some_and(|status| status.success()) {
+            return Err(Error::Internal("the exercise of --calibrate failed".to_string()));
+        }
+        let known = KnownCosts::load(&file, |file, options, observers| {
+            Ok(import::read(file, &options, observers)?)
+        })?;
+        Ok(known.calibrations())
+    }
+
     /// Runs `command` and records into `file` until it ends, or until an interrupt. The file is
     /// readable at any time. Returns the command's exit status, if it ended.
     ///
@@ -133,7 +155,16 @@ impl Recorder {
             find_command(program, "record")?;
         }
         let mut recorder = Command::new(&self.program);
-        recorder.arg("-o").arg(file).args(request.options()).arg("--").args(command);
+        recorder.arg("-o").arg(file).args(request.options());
+        // It is there until the recorder has ended.
+        let folder = (!request.calibrations.is_empty()).then(Scratch::new).transpose()?;
+        if let Some(folder) = &folder {
+            let costs = folder.path().join("costs.json");
+            fs::write(&costs, Calibration::to_json(&request.calibrations))
+                .map_err(|error| Error::Internal(format!("{}: {error}", costs.display())))?;
+            recorder.arg("--costs").arg(costs);
+        }
+        recorder.arg("--").args(command);
         let status = supervise(&mut recorder, PROGRAM)?.status;
         // It has already said why.
         let failed = |what| format!("{PROGRAM} {what}; its message is above");

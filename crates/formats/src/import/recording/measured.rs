@@ -2,6 +2,7 @@
 
 use crate::import::{Measured, Measurement};
 use ::recording::{Calibration, Machine, Ratio};
+use schedsim::Nanos;
 
 /// One line for each measurement.
 pub(super) fn lines(machine: &Machine) -> Vec<String> {
@@ -30,7 +31,7 @@ pub(super) fn lines(machine: &Machine) -> Vec<String> {
             light.pairs
         ));
     }
-    lines.extend(machine.conditions.calibrations.iter().filter(|of| of.n > 0).map(calibration));
+    lines.extend(calibrated(&machine.conditions.calibrations));
     lines
 }
 
@@ -58,31 +59,25 @@ pub(super) fn numbers(machine: &Machine) -> Vec<Measurement> {
             add(of, median, range, light.pairs.into());
         }
     }
-    // The table of operations has no other unit.
-    let calibrations = &machine.conditions.calibrations;
-    for of in calibrations.iter().filter(|of| of.n > 0 && of.unit == "ns") {
-        let Calibration { name, clock, recorded, n, .. } = of;
-        let Some(median) = of.at(0.5) else { continue };
-        let (operation, clock) = (name.clone(), clock.clone());
-        let measured = Measured::Calibrated { operation, clock, recorded: *recorded };
-        add(measured, median, of.at(0.05).zip(of.at(0.95)), *n);
+    for of in &machine.conditions.calibrations {
+        let at = |share| of.at(share).map(|value| value as f64);
+        if let Some(median) = at(0.5) {
+            let measured = Measured::Calibrated(of.name.clone());
+            add(measured, median, at(0.05).zip(at(0.95)), of.n);
+        }
     }
     numbers
 }
 
-fn calibration(of: &Calibration) -> String {
-    let at = |share| of.at(share).map_or("-".to_string(), |value| format!("{value:.0}"));
-    format!(
-        "calibrated: {} {} {} ({} time, {} of {} to {} in 9 of 10), {}",
-        of.name,
-        at(0.5),
-        of.unit,
-        of.clock,
-        of.n,
-        at(0.05),
-        at(0.95),
-        if of.recorded { "with the recorder" } else { "without the recorder" }
-    )
+/// One line for all: the medians by name.
+fn calibrated(calibrations: &[Calibration]) -> Option<String> {
+    let medians = calibrations.iter().filter_map(|of| {
+        let median = Nanos(of.at(0.5)?);
+        Some(format!("{} {median} ({})", of.name, of.n))
+    });
+    let medians: Vec<String> = medians.collect();
+    let list = medians.join(", ");
+    (!medians.is_empty()).then(|| format!("calibrated, medians (samples): {list}"))
 }
 
 #[cfg(test)]
@@ -92,10 +87,7 @@ mod tests {
 
     #[test]
     fn each_measurement_has_a_line_with_its_uncertainty() {
-        let quantiles = Calibration::quantiles_of((1..=101).map(f64::from).collect());
-        let [name, unit, clock] = ["yield", "ns", "cpu"].map(String::from);
-        let yields =
-            Calibration { name, unit, clock, recorded: true, batch: 64, n: 101, quantiles };
+        let block = Calibration { name: "block".into(), n: 300, values: (1_001..=1_021).collect() };
         let ratio = |median| Ratio { median, low: median - 0.1, high: median + 0.2 };
         let mut machine = Machine {
             overhead: Some(Overhead {
@@ -111,26 +103,25 @@ mod tests {
                 cpu: ratio(1.4),
                 own_cpu: ratio(0.2),
             }),
-            conditions: Conditions { calibrations: vec![yields], ..Conditions::default() },
+            conditions: Conditions { calibrations: vec![block], ..Conditions::default() },
             ..Machine::default()
         };
         let all = lines(&machine);
         assert!(all[0].contains("430 ns (quartiles 410 and 440 of 32"), "{all:?}");
         assert!(all[1].contains("6 pairs") && all[1].contains("time 1.50 [1.40, 1.70]"), "{all:?}");
-        assert!(all[2].contains("yield 51 ns (cpu time, 101 of 6 to 96"), "{all:?}");
+        assert!(all[2].contains("medians (samples): block 1.01us (300)"), "{all:?}");
         let numbers: Vec<_> = numbers(&machine)
             .into_iter()
             .map(|Measurement { of, median, range, samples }| (of, median, range, samples))
             .collect();
-        let ([operation, clock], recorded) = (["yield", "cpu"].map(String::from), true);
-        let yields = Measured::Calibrated { operation, clock, recorded };
+        let block = Measured::Calibrated("block".into());
         let about = |ratio: f64| Some((ratio - 0.1, ratio + 0.2));
         let expected = [
             (Measured::Call, 430.0, Some((410.0, 440.0)), 32),
             (Measured::Time, 1.5, about(1.5), 6),
             (Measured::CpuTime, 1.4, about(1.4), 6),
             (Measured::OwnCpuTime, 0.2, about(0.2), 6),
-            (yields, 51.0, Some((6.0, 96.0)), 101),
+            (block, 1_011.0, Some((1_002.0, 1_020.0)), 300),
         ];
         assert_eq!(numbers, expected);
         machine.light = Some(LightRun { pairs: 1, ..LightRun::default() });

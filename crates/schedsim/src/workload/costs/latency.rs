@@ -18,7 +18,8 @@ pub(super) struct LatencySamples {
 /// What was measured of each class.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct LatencyEstimates {
-    /// The distributions; empty where there are too few samples.
+    /// The distributions; empty where there are too few samples. For a machine see
+    /// [`whole`](LatencyEstimates::whole).
     pub latency: WakeLatency,
     /// The medians over all idle times, of the two kinds of wakings of idle CPUs and of busy ones.
     pub idle_here: Estimate,
@@ -54,8 +55,8 @@ impl LatencySamples {
 
     pub fn finish(&self) -> LatencyEstimates {
         let latency = WakeLatency {
-            idle_here: by_idle_time(&self.idle_here),
-            idle_away: by_idle_time(&self.idle_away),
+            idle_here: ByIdleTime(self.idle_here.each_ref().map(spread)),
+            idle_away: ByIdleTime(self.idle_away.each_ref().map(spread)),
             busy_here: spread(&self.busy_here),
             busy_away: spread(&self.busy_away),
             seed: 0,
@@ -72,48 +73,58 @@ impl LatencySamples {
 }
 
 impl LatencyEstimates {
-    /// Takes from `other` what is unknown here. Returns what that is, in words.
+    /// Takes from `other` what is unknown here: each class of idle time for itself. Returns what
+    /// that is, in words.
     pub fn fill(&mut self, other: &LatencyEstimates) -> Vec<&'static str> {
-        let is_empty = |of: &ByIdleTime| of.0.iter().all(|spread| spread.values().is_empty());
         let (own, from) = (&mut self.latency, &other.latency);
-        let mut filled = Vec::new();
-        if is_empty(&own.idle_here) && !is_empty(&from.idle_here) {
-            own.idle_here = from.idle_here.clone();
-            self.idle_here = other.idle_here;
-            filled.push("leaving idle by an interrupt");
-        }
-        if is_empty(&own.idle_away) && !is_empty(&from.idle_away) {
-            own.idle_away = from.idle_away.clone();
-            self.idle_away = other.idle_away;
-            filled.push("leaving idle");
-        }
-        let busy = [
-            (&mut own.busy_here, &from.busy_here, &mut self.busy_here, other.busy_here),
-            (&mut own.busy_away, &from.busy_away, &mut self.busy_away, other.busy_away),
+        let spreads = [
+            (&mut own.idle_here.0[..], &from.idle_here.0[..]),
+            (&mut own.idle_away.0, &from.idle_away.0),
+            (std::slice::from_mut(&mut own.busy_here), std::slice::from_ref(&from.busy_here)),
+            (std::slice::from_mut(&mut own.busy_away), std::slice::from_ref(&from.busy_away)),
         ];
-        for ((spread, of, estimate, other), name) in
-            busy.into_iter().zip(["stopping a task", "stopping a task of another CPU"])
-        {
-            if spread.values().is_empty() && !of.values().is_empty() {
-                *spread = of.clone();
-                *estimate = other;
+        let medians = [
+            (&mut self.idle_here, other.idle_here, "leaving idle by an interrupt"),
+            (&mut self.idle_away, other.idle_away, "leaving idle"),
+            (&mut self.busy_here, other.busy_here, "stopping a task"),
+            (&mut self.busy_away, other.busy_away, "stopping a task of another CPU"),
+        ];
+        let mut filled = Vec::new();
+        for ((own, from), (median, other, name)) in spreads.into_iter().zip(medians) {
+            let before = own.iter().filter(|spread| !spread.values().is_empty()).count();
+            let mut taken = 0;
+            for (own, from) in own.iter_mut().zip(from) {
+                if own.values().is_empty() && !from.values().is_empty() {
+                    own.clone_from(from);
+                    taken += 1;
+                }
+            }
+            if taken > 0 {
                 filled.push(name);
+            }
+            if before == 0 && taken > 0 {
+                *median = other;
             }
         }
         filled
     }
-}
 
-/// A distribution for each class that has enough samples. The others have that of the next longer
-/// class that has one, or else of the next shorter one, or of all samples.
-fn by_idle_time(samples: &[Histogram; IdleTime::COUNT]) -> ByIdleTime {
-    let own = samples.each_ref().map(spread);
-    let all = spread(&pooled(samples));
-    let is_known = |spread: &&Spread| !spread.values().is_empty();
-    ByIdleTime(std::array::from_fn(|class| {
-        let longer = own[class..].iter().find(is_known);
-        longer.or_else(|| own[..class].iter().rfind(is_known)).unwrap_or(&all).clone()
-    }))
+    /// The distributions for a machine: a class of idle time without one has that of the next
+    /// longer class that has one, or else of the next shorter.
+    pub fn whole(&self) -> WakeLatency {
+        let mut latency = self.latency.clone();
+        for of in [&mut latency.idle_here, &mut latency.idle_away] {
+            let own = of.clone();
+            let is_known = |spread: &&Spread| !spread.values().is_empty();
+            for (class, spread) in of.0.iter_mut().enumerate() {
+                let longer = own.0[class..].iter().find(is_known);
+                if let Some(known) = longer.or_else(|| own.0[..class].iter().rfind(is_known)) {
+                    spread.clone_from(known);
+                }
+            }
+        }
+        latency
+    }
 }
 
 fn pooled(samples: &[Histogram]) -> Histogram {
@@ -157,12 +168,12 @@ mod tests {
         let mut samples = samples(14_000, 40);
         (0..20).for_each(|n| samples.left_idle(false, Nanos(2_000), Nanos(8_000 + n)));
         samples.left_idle(false, Nanos(1_000_000), Nanos(30_000)); // alone in its class
-        let of = samples.finish().latency.idle_away;
+        let of = samples.finish().whole().idle_away;
         let median = |idle| of.of(IdleTime::of(Nanos(idle))).values()[16].0;
         assert!((7_900..8_100).contains(&median(100)), "{of:?}");
         assert!((13_900..14_200).contains(&median(12_000)), "{of:?}");
         assert!((13_900..14_200).contains(&median(1_000_000)), "{of:?}");
-        assert!(samples.finish().latency.idle_here.0[0].values().is_empty());
+        assert!(samples.finish().whole().idle_here.0[0].values().is_empty());
     }
 
     #[test]
@@ -174,6 +185,12 @@ mod tests {
         let mut own = samples(3_000, 40).finish();
         let before = own.clone();
         assert!(own.fill(&other).is_empty() && own == before);
+        let mut longer = samples(14_000, 0);
+        (0..40).for_each(|n| longer.left_idle(false, Nanos(1_000_000), Nanos(30_000 + n)));
+        assert_eq!(own.fill(&longer.finish()), ["leaving idle"]);
+        let class = |of: &LatencyEstimates, idle| of.whole().idle_away.of(IdleTime::of(Nanos(idle))).clone();
+        assert_eq!(class(&own, 10_000), class(&before, 10_000), "what is known stays");
+        assert!(class(&own, 1_000_000) > class(&before, 1_000_000), "a class of its own is taken");
     }
 
     #[test]
