@@ -47,7 +47,7 @@ impl KnownCosts {
         for (name, cost) in named_calls(&mut calls) {
             if let Some((spread, n)) = found(name) {
                 let median = Estimate::of_spread(&spread, n);
-                *cost = CallCost { spread, median, unknown: None };
+                *cost = CallCost { spread, median, unknown: None, is_weak: false };
             }
         }
         for (name, spreads, median) in named_latencies(&mut latencies) {
@@ -99,6 +99,7 @@ impl KnownCosts {
     ) -> Vec<&'static str> {
         let mut filled = costs.fill(&self.costs);
         filled.extend(calls.fill(&self.calls));
+        *costs = costs.with_calls(calls);
         filled.extend(latencies.fill(&self.latencies));
         filled
     }

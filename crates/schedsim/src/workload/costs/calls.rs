@@ -53,6 +53,9 @@ pub struct CallCost {
     pub median: Estimate,
     /// Why there is none.
     pub unknown: Option<Unknown>,
+    /// For most samples other kinds of calls stand in, as theirs always blocks or wakes. What was
+    /// measured without that is better.
+    pub is_weak: bool,
 }
 
 /// Why a recording cannot tell a cost.
@@ -263,14 +266,17 @@ impl CallCostEstimator {
 
     /// The cost beyond a call's own work, or beyond a half of it if `parts` is two.
     fn cost(&self, of: Of, all: Estimate, parts: u64) -> CallCost {
-        let (mut pooled, mut slack, mut uncompared) = (Histogram::default(), 0.0, 0);
+        let (mut pooled, mut slack, mut uncompared, mut weak) = (Histogram::default(), 0.0, 0, 0);
         for kind in self.kinds.values() {
             let samples = of(kind);
             let (usual, [low, high]) = match Estimate::of_median(&kind.own, WIDTH).bounds() {
                 Some((usual, low, high)) => (Nanos(usual.0 / parts), [low, high]),
                 // Another kind of call does something else: it is between nothing and twice this.
                 None => match all.value {
-                    Some(usual) => (Nanos(usual.0 / parts), [Nanos::ZERO, usual + usual]),
+                    Some(usual) => {
+                        weak += samples.count();
+                        (Nanos(usual.0 / parts), [Nanos::ZERO, usual + usual])
+                    }
                     None => {
                         uncompared += samples.count();
                         continue;
@@ -290,6 +296,7 @@ impl CallCostEstimator {
             median: Estimate { samples: count.max(uncompared), ..Estimate::default() },
             unknown: Some(unknown),
             spread: Spread::default(),
+            is_weak: false,
         };
         let mut slack = Nanos((slack / (count as f64).max(1.0)) as u64);
         let Some((value, low, high)) = Estimate::of_median(&pooled, WIDTH).bounds() else {
@@ -313,6 +320,7 @@ impl CallCostEstimator {
             spread: Spread::of((0..VALUES).map(at).collect()),
             median: Estimate { value: Some(value), interval: Some(interval), samples: count },
             unknown: None,
+            is_weak: 2 * weak > count,
         }
     }
 }
@@ -331,7 +339,7 @@ impl CallEstimates {
         }
     }
 
-    /// Takes from `other` what is unknown here. Returns what that is, in words.
+    /// Takes from `other` what is unknown here, or known better there. Returns what that is, in words.
     pub fn fill(&mut self, other: &CallEstimates) -> Vec<&'static str> {
         let costs = [
             (&mut self.block, &other.block, "blocking"),
@@ -342,7 +350,8 @@ impl CallEstimates {
         ];
         let mut filled = Vec::new();
         for (own, other, name) in costs {
-            if own.unknown.is_some() && other.unknown.is_none() {
+            let wants = own.unknown.is_some() || own.is_weak && !other.is_weak;
+            if wants && other.unknown.is_none() {
                 // How often it happened is known all the same.
                 let samples = own.median.samples;
                 *own = CallCost { median: Estimate { samples, ..other.median }, ..other.clone() };

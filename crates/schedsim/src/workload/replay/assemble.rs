@@ -131,8 +131,19 @@ pub(super) fn assemble(
         let mut operations = calls::operations(id, &task.log, &doubted);
         placed.add(id, &mut operations);
         let mut operations = operations.into_iter().peekable();
-        for (place, run, deed) in task.log.places() {
-            writer.run(run, deed);
+        let (mut places, mut is_counted) = (task.log.places().peekable(), false);
+        while let Some((place, run, deed)) = places.next() {
+            if !std::mem::take(&mut is_counted) {
+                writer.run(run, deed);
+            }
+            // The creator waits in the call that creates (`vfork`), and the kernel does not stop it
+            // there for the new task: what it still does is done before.
+            if let (Deed::Forked(_), Some((next, run, deed))) = (deed, places.peek())
+                && operations.peek().is_some_and(|(at, did)| at == next && is_pass(*did))
+            {
+                writer.run(*run, *deed);
+                is_counted = true;
+            }
             while let Some((_, did)) = operations.next_if(|(at, _)| *at <= place) {
                 writer.does(did);
             }
@@ -164,6 +175,10 @@ pub(super) fn assemble(
     report.demand = workload.demand();
     report.script_bytes = workload.script_bytes();
     (workload, report)
+}
+
+fn is_pass(did: Did) -> bool {
+    matches!(did, Did::Passed(_))
 }
 
 /// The affinity of a task that an option gives.
