@@ -46,7 +46,7 @@ const TESTS: [Test; 19] = [
     ("a snapshot has the last while, and all to read it", options::snapshot),
     ("a budget leaves out detail in order, by name", options::budget),
     ("the calls of a control group are recorded, and no others", options::cgroup),
-    ("calibrations do the operations they say", measured::calibrations),
+    ("the exercise does what it says, and costs are written", measured::calibrations),
     ("light runs are runs of the command, and see its calls", measured::light_runs),
     ("programs that record nothing cost less", measured::floor),
     ("tasks without a place in the table are counted", measured::places),

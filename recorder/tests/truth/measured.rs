@@ -1,40 +1,33 @@
 //! What the recorder measures before it records: costs of operations, and its own.
 
 use super::{Read, record};
-use recording::What;
+use recording::{Calibration, What};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// The probes count what the calibrator does while they are attached; without it they count nothing.
+/// The exercise does the operations that it says, and costs that are given are written.
 pub fn calibrations(folder: &Path) {
-    let file = folder.join("calibrated.rec");
-    let discarded =
-        |read: &Read, kind: &str| read.counts().discarded.get(kind).copied().unwrap_or(0);
-    let (plain, _) = record(&file, &[], &["true"]);
-    assert!(plain.machine.conditions.calibrations.is_empty());
-    assert_eq!(discarded(&plain, "timer"), 0);
-    let (read, _) = record(&file, &["--calibrate"], &["true"]);
-    assert_eq!(read.counts().disagreement(), None);
-    let calibrations = &read.machine.conditions.calibrations;
-    let names: Vec<&str> =
-        calibrations.iter().filter(|of| of.recorded).map(|of| of.name.as_str()).collect();
-    assert!(names.len() * 2 == calibrations.len() && [5, 7].contains(&names.len()), "{names:?}");
-    for of in calibrations {
-        let values: Vec<f64> = of.quantiles.iter().map(|(_, value)| *value).collect();
-        assert!(of.n == 400 && of.unit == "ns" && values.is_sorted(), "{of:?}");
-        assert!(of.name == "sleep-late" || values[0] > 0.0, "{of:?}");
-    }
-    // 50 samples before the 400 are not kept. Others make events meanwhile, so these are the least.
-    let (sleeps, forks) = (450, 450 + names.len() as u64);
-    assert!(discarded(&read, "timer") >= sleeps);
-    assert!(discarded(&read, "fork") >= discarded(&plain, "fork") + forks);
-    let round_trips = 450 * 16 * (names.len() as u64 - 3);
-    assert!(discarded(&read, "call") >= 4 * round_trips + 450 * 64, "{:?}", read.counts());
-    // Across CPUs a task may find its byte before it sleeps; on one CPU it cannot.
-    let on_one_cpu = 450 * 16 * 2;
-    assert!(discarded(&read, "waking") >= 2 * on_one_cpu, "{:?}", read.counts());
-    assert!(discarded(&read, "switch") >= 450 * 64 + 2 * on_one_cpu, "{:?}", read.counts());
+    let (file, costs) = (folder.join("exercise.rec"), folder.join("costs.json"));
+    let recorder = env!("CARGO_BIN_EXE_schedlab-recorder");
+    let (read, _) = record(&file, &[], &[recorder, "--exercise"]);
+    assert!(read.machine.conditions.calibrations.is_empty());
+    let of = |wanted: u32| {
+        let calls = read.events.iter().filter(
+            |event| matches!(event.what, What::Call { number, .. } if u32::from(number) == wanted),
+        );
+        calls.count()
+    };
+    let is_alone = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1);
+    // A byte passes twice in each round trip, and ends at the end of the pipe.
+    let (writes, sleeps) = (if is_alone { 760 } else { 1_660 }, 300);
+    assert!(of(1) >= writes && of(0) >= writes, "{} writes, {} reads", of(1), of(0));
+    assert_eq!(of(230), sleeps, "calls of clock_nanosleep");
+    let one = Calibration { name: "block".to_string(), n: 40, values: vec![900, 1_000, 1_100] };
+    fs::write(&costs, Calibration::to_json(&[one.clone()])).expect("a file");
+    let option = format!("--costs={}", costs.display());
+    let (read, _) = record(&file, &[&option], &["true"]);
+    assert_eq!(read.machine.conditions.calibrations, [one]);
 }
 
 /// The command runs twice for each pair, and once more.
