@@ -59,7 +59,9 @@ impl Step {
     fn needs_two(self) -> bool {
         matches!(
             self,
-            Step::Pipes { other: true, .. } | Step::Futex { other: true } | Step::Stops { other: true }
+            Step::Pipes { other: true, .. }
+                | Step::Futex { other: true }
+                | Step::Stops { other: true }
         )
     }
 }
@@ -70,7 +72,8 @@ impl Step {
 /// If a process cannot be started, or fails.
 pub fn run() -> Result<(), Error> {
     let cpus = allowed();
-    for (step, rounds) in STEPS.into_iter().filter(|(step, _)| !step.needs_two() || cpus.len() > 1) {
+    for (step, rounds) in STEPS.into_iter().filter(|(step, _)| !step.needs_two() || cpus.len() > 1)
+    {
         if !child(|| perform(step, rounds, &cpus)).is_some_and(ended_well) {
             let error = SystemError::last_os_error();
             return Err(Error::Internal(format!("the exercise {step:?} failed: {error}")));

@@ -148,7 +148,7 @@ mod tests {
         let known = KnownCosts::of(&all);
         assert_eq!(known.clone().calibrations(), all);
         let (mut costs, mut calls, mut latencies) =
-            (Costs::default(), CallEstimates::default(), LatencyEstimates::default());
+            (Costs::default(), CallCostEstimator::new(true).finish(), LatencyEstimates::default());
         let filled = known.fill(&mut costs, &mut calls, &mut latencies);
         assert!(filled.contains(&"a waking on an idle CPU"), "{filled:?}");
         assert_eq!(calls.block.median.value, Some(Nanos(1_016)));

@@ -188,7 +188,9 @@ mod tests {
         let mut longer = samples(14_000, 0);
         (0..40).for_each(|n| longer.left_idle(false, Nanos(1_000_000), Nanos(30_000 + n)));
         assert_eq!(own.fill(&longer.finish()), ["leaving idle"]);
-        let class = |of: &LatencyEstimates, idle| of.whole().idle_away.of(IdleTime::of(Nanos(idle))).clone();
+        let class = |of: &LatencyEstimates, idle| {
+            of.whole().idle_away.of(IdleTime::of(Nanos(idle))).clone()
+        };
         assert_eq!(class(&own, 10_000), class(&before, 10_000), "what is known stays");
         assert!(class(&own, 1_000_000) > class(&before, 1_000_000), "a class of its own is taken");
     }
