@@ -303,9 +303,9 @@ fn epolls() -> Vec<(&'static str, Closed)> {
         [Phase::Serve(ServePhase { epoll: "w".into(), handle: handle.to_vec() })]
     };
     let (pipe, socket, eventfd) = (
-        || EpollSource::Pipe("p".into()),
-        || EpollSource::Socket("s".into()),
-        || EpollSource::Eventfd("e".into()),
+        || EpollObject::Pipe("p".into()),
+        || EpollObject::Socket("s".into()),
+        || EpollObject::Eventfd("e".into()),
     );
     let three = [pipe(), socket(), eventfd()];
     let handle = [
@@ -352,8 +352,8 @@ fn event_loops() -> Vec<(&'static str, Closed)> {
     let work = |us: u64| Phase::Run(Nanos(1_000 * us));
     let post = || Phase::Post { eventfd: "e".into(), count: 1 };
     let take = || Phase::Take { eventfd: "e".into() };
-    let sources = ["p", "q"].map(|pipe| EpollSource::Pipe(pipe.into()));
-    let sources = [&sources[..], &[EpollSource::Eventfd("e".into())]].concat();
+    let sources = ["p", "q"].map(|pipe| EpollObject::Pipe(pipe.into()));
+    let sources = [&sources[..], &[EpollObject::Eventfd("e".into())]].concat();
     let set = |events, of: Closed| Closed {
         epolls: [("w".to_string(), EpollOptions { sources: sources.clone(), events })].into(),
         pipes: [("p".to_string(), PipeOptions { capacity: 4096 })].into(),

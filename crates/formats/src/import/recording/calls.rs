@@ -77,7 +77,9 @@ struct Task {
     /// The time until which the call sleeps, and its interval.
     timer: Option<(u64, u64)>,
     /// What it polls.
-    polled: Vec<u64>,
+    polled: Vec<sets::Wanted>,
+    /// What the call changes in a set.
+    changed: Option<sets::Member>,
     /// The second address of a futex operation.
     second: Option<u64>,
     /// The socket that it accepts.
@@ -194,10 +196,16 @@ impl Calls {
             return self.futex(call);
         }
         let task = self.tasks.get_mut(&call.tid);
-        let (timer, second, awaited, polled) = task.map_or_else(Default::default, |task| {
-            let Task { timer, second, awaited, polled, .. } = task;
-            (timer.take(), second.take(), awaited.take(), std::mem::take(polled))
-        });
+        let (timer, second, awaited, polled, changed) =
+            task.map_or_else(Default::default, |task| {
+                let Task { timer, second, awaited, polled, changed, .. } = task;
+                let polled = std::mem::take(polled);
+                (timer.take(), second.take(), awaited.take(), polled, changed.take())
+            });
+        let changed = match name {
+            Some((_, Name::EpollCtl)) => changed,
+            _ => changed.and_then(|member| self.has_been(member)),
+        };
         if let Some(device) = self.storage(call.object) {
             return Returned::Stored { device };
         }
@@ -222,6 +230,7 @@ impl Calls {
             Name::ClockNanosleep if call.op != 1 => return Returned::Slept,
             Name::ClockNanosleep => timer.and_then(|(expiry, _)| self.sleep_until(call, expiry)),
             Name::Read | Name::Receive => self.takes(call),
+            Name::Write | Name::Send if call.result == sets::FULL => self.wants_room(call),
             Name::Write | Name::Send => self.puts(call),
             Name::ReadAt => timer.and_then(|(_, service)| self.request(call, Nanos(service))),
             Name::Futex => {
@@ -240,14 +249,15 @@ impl Calls {
                 let device = self.only_storage();
                 return device.map_or(Returned::Unknown, |device| Returned::Stored { device });
             }
-            Name::Poll | Name::Ppoll | Name::EpollWait if call.result == 0 => {
+            Name::Poll | Name::Ppoll | Name::Select | Name::EpollWait if call.result == 0 => {
                 return Returned::Slept;
             }
-            Name::Poll | Name::Ppoll => self.polls(call, polled),
+            Name::Poll | Name::Ppoll | Name::Select => self.polls(call, polled),
             Name::EpollWait => self.waits(call),
             Name::Accept => self.accepts(call),
             Name::Connect => self.connects(call),
-            Name::EpollCtl | Name::Close | Name::SignalWait => None,
+            Name::EpollCtl => changed.and_then(|member| self.changes(call, member)),
+            Name::Close | Name::SignalWait => None,
             Name::TimerfdSettime => {
                 self.arms(call, timer);
                 None

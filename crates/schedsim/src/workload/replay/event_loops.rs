@@ -8,10 +8,11 @@
 //! A round is what happens between two waits. Its part for an object begins with the work before the
 //! first read from it and contains all reads from it. A write is part of the object that was read
 //! last, unless it is an answer: always to an object that was read before in the same round, and
-//! not always after the same one. All that a task does otherwise
+//! not always after the same one. A write for which the set watches room, to an object that was not
+//! read in the round, is a part of its own. All that a task does otherwise
 //! (sleeps, tokens, locks, reads elsewhere) ends the loop, as its order is not that of the objects.
 
-use super::carriers::{Carrier, carried_by, carrier, taken_from};
+use super::carriers::{Carrier, carried_by, carrier, room_for, taken_from};
 use super::latches::Placed;
 use super::log::{Deed, Did};
 use super::report::ReplayReport;
@@ -74,10 +75,12 @@ impl Takers {
     ) -> Script {
         let steps: Vec<Step> = script.steps().collect();
         let mut found = Script::new();
+        let mut rooms = Rooms::of(shared);
         let mut at = 0;
         while let Some(step) = steps.get(at) {
             let rounds = self.rounds(task, &steps[at..], shared);
             let Some((serve, end, count)) = rounds.filter(|(_, _, count)| *count >= FEWEST) else {
+                rooms.change(step.then);
                 found.push(step.run, step.then);
                 at += 1;
                 continue;
@@ -85,7 +88,8 @@ impl Takers {
             if step.run > Nanos::ZERO {
                 found.push(step.run, Action::Continue);
             }
-            let (parts, rest) = parts(&steps[at..at + end]);
+            let epoll = shared.serves[serve as usize].epoll;
+            let (parts, rest) = parts(&steps[at..at + end], epoll, &mut rooms);
             write(&mut found, serve, parts, shared);
             rest.into_iter().for_each(|step| found.push(step.run, step.then));
             report.event_loops += 1;
@@ -100,13 +104,13 @@ impl Takers {
     fn rounds(&self, task: TaskId, steps: &[Step], shared: &Shared) -> Option<(u32, usize, usize)> {
         let Action::Do(Operation::Serve(serve)) = steps.first()?.then else { return None };
         let epoll = shared.serves.get(serve as usize)?.epoll;
-        let sources = &shared.epolls.get(epoll as usize)?.sources;
-        let is_own = |source: Watched| {
-            sources.contains(&source) && self.only.get(&source) == Some(&Some(task))
-        };
+        let set = shared.epolls.get(epoll as usize)?;
+        let is_own =
+            |source: Watched| set.has(source) && self.only.get(&source) == Some(&Some(task));
         let is_part = |step: &&Step| match step.then {
             Action::Continue | Action::Wake(_) => true,
             Action::Do(Operation::Serve(other)) => other == serve,
+            Action::Do(Operation::Watch { .. }) => true,
             Action::Do(operation) => match taken_from(operation) {
                 Some(source) => is_own(source),
                 None => carrier(operation).is_some(),
@@ -115,15 +119,42 @@ impl Takers {
         };
         let end = steps.iter().take_while(is_part).count();
         // What follows the last read or write stands behind the loop.
-        let is_last = |step: &Step| matches!(step.then, Action::Do(operation) if carrier(operation).is_some());
+        let is_last = |step: &Step| match step.then {
+            Action::Do(Operation::Watch { .. }) => true,
+            Action::Do(operation) => carrier(operation).is_some(),
+            _ => false,
+        };
         let end = steps[..end].iter().rposition(is_last)? + 1;
         let is_wait = |step: &&Step| step.then == Action::Do(Operation::Serve(serve));
         Some((serve, end, steps[..end].iter().filter(is_wait).count()))
     }
 }
 
-/// The steps of a loop by object, and what is left.
-fn parts(steps: &[Step]) -> (Parts, Vec<Step>) {
+/// The rooms that sets watch, as far as a task's steps have gone.
+struct Rooms(BTreeSet<(u32, Watched)>);
+
+impl Rooms {
+    fn of(shared: &Shared) -> Rooms {
+        let is_room = |object| matches!(object, Watched::Room(_) | Watched::PipeRoom(_));
+        let sets = (0..).zip(&shared.epolls).flat_map(|(epoll, set)| {
+            let on = set.sources.iter().filter(|of| !of.is_off && is_room(of.object));
+            on.map(move |of| (epoll, of.object))
+        });
+        Rooms(sets.collect())
+    }
+
+    fn change(&mut self, then: Action) {
+        if let Action::Do(Operation::Watch { epoll, object, on }) = then {
+            match on {
+                true => self.0.insert((epoll, object)),
+                false => self.0.remove(&(epoll, object)),
+            };
+        }
+    }
+}
+
+/// The steps of a loop over a set by object, and what is left.
+fn parts(steps: &[Step], epoll: u32, rooms: &mut Rooms) -> (Parts, Vec<Step>) {
     let answered = answered(steps);
     let mut parts = Parts::new();
     // Of this round: which objects were handled, the last of them, and steps before the first.
@@ -131,6 +162,7 @@ fn parts(steps: &[Step]) -> (Parts, Vec<Step>) {
     let mut last: Option<Watched> = None;
     let mut before: Vec<Step> = Vec::new();
     for (number, &step) in steps.iter().enumerate() {
+        rooms.change(step.then);
         let Action::Do(operation) = step.then else {
             push(&mut parts, last, &mut before, step);
             continue;
@@ -157,6 +189,14 @@ fn parts(steps: &[Step]) -> (Parts, Vec<Step>) {
             continue;
         }
         let is_same = |source: &Watched| carrier(operation) == Some(carried_by(*source));
+        let room = room_for(operation).filter(|room| rooms.0.contains(&(epoll, *room)));
+        if let Some(room) = room.filter(|_| !handled.iter().any(is_same)) {
+            handled.insert(room);
+            parts.entry(room).or_default().push(std::mem::take(&mut before));
+            last = Some(room);
+            push(&mut parts, last, &mut before, step);
+            continue;
+        }
         let is_answer = carrier(operation).is_some_and(|of| answered.contains(&of));
         let same = handled.iter().copied().filter(|_| is_answer).find(is_same);
         push(&mut parts, same.or(last), &mut before, step);
@@ -207,7 +247,7 @@ fn write(script: &mut Script, recorded: u32, mut parts: Parts, shared: &mut Shar
     let (mut handlers, mut ends) = (Vec::new(), Vec::new());
     for source in &shared.epolls[epoll as usize].sources {
         handlers.push(script.end());
-        for part in parts.remove(source).unwrap_or_default() {
+        for part in parts.remove(&source.object).unwrap_or_default() {
             part.into_iter().for_each(|step| script.push(step.run, step.then));
             script.push(Nanos::ZERO, Action::Do(Operation::Handle(number)));
         }
@@ -239,7 +279,7 @@ mod tests {
             step(6, read(10)),
             step(7, read(20)),
         ];
-        let (parts, rest) = parts(&steps);
+        let (parts, rest) = parts(&steps, 0, &mut Rooms(BTreeSet::new()));
         let work = Step { run: Nanos(5), then: Action::Continue };
         let accepted = vec![vec![steps[1]], vec![steps[2]], vec![steps[3], work]];
         assert_eq!(parts[&Watched::Eventfd(7)], accepted);
