@@ -34,6 +34,7 @@ fn polls_for_room_are_replayed_exactly_under_any_policy() {
 fn answering(trigger: &str) -> String {
     format!(
         r#"{{ "duration": "1s", "pipe": {{ "back": {{ "capacity": 4096 }} }},
+        "eventfd": {{ "e": {{ "semaphore": true }} }},
         "epoll": {{ "w": {{ "sources": [
             {{ "pipe": "p" }}, {{ "eventfd": "e" }},
             {{ "pipe_room": "back", "trigger": "{trigger}", "off": true }} ] }} }},
@@ -50,7 +51,7 @@ fn answering(trigger: &str) -> String {
             {{ "run": "6151ns" }}, {{ "write": {{ "pipe": "p", "bytes": 20 }} }},
             {{ "take": {{ "eventfd": "go" }} }} ] }} }} ] }},
         {{ "name": "posts", "phases": [ {{ "loop": {{ "times": 50, "phases": [
-            {{ "sleep": "31us" }}, {{ "post": {{ "eventfd": "e" }} }} ] }} }} ] }},
+            {{ "run": "1us" }}, {{ "sleep": "31us" }}, {{ "post": {{ "eventfd": "e" }} }} ] }} }} ] }},
         {{ "name": "reads", "phases": [ {{ "loop": {{ "times": 60, "phases": [
             {{ "run": "47us" }}, {{ "read": {{ "pipe": "back", "bytes": 3000 }} }},
             {{ "post": {{ "eventfd": "go" }} }} ] }} }} ] }} ] }}"#
@@ -89,9 +90,11 @@ fn sources_that_are_edge_triggered_or_watched_once_are_replayed_exactly_under_an
                       {{ "receive": {{ "socket": "s", "bytes": {bytes}, "partial": true }} }}
                       {} ] ] }} }} ] }} }} ] }},
             {{ "name": "writes", "phases": [ {{ "loop": {{ "times": 60, "phases": [
-                {{ "sleep": "29us" }}, {{ "write": {{ "pipe": "p", "bytes": 20 }} }} ] }} }} ] }},
+                {{ "run": "1us" }}, {{ "sleep": "29us" }},
+                {{ "write": {{ "pipe": "p", "bytes": 20 }} }} ] }} }}, {{ "sleep": "1ms" }} ] }},
             {{ "name": "sends", "phases": [ {{ "loop": {{ "times": 60, "phases": [
-                {{ "sleep": "37us" }}, {{ "send": {{ "socket": "s", "bytes": 20 }} }} ] }} }} ] }} ] }}"#,
+                {{ "run": "1us" }}, {{ "sleep": "37us" }},
+                {{ "send": {{ "socket": "s", "bytes": 20 }} }} ] }} }}, {{ "sleep": "1ms" }} ] }} ] }}"#,
             again.replace("OBJECT", r#""pipe": "p""#),
             again.replace("OBJECT", r#""socket": "s""#)
         )

@@ -32,7 +32,7 @@ pub(super) struct Calls {
     /// Internet sockets by their own port and the other one.
     ports: HashMap<(u16, u16), u64>,
     /// By port: the connections that wait there to be accepted.
-    listeners: HashMap<u16, u32>,
+    listeners: HashMap<sockets::Listener, u32>,
     /// By thread id: what was recorded since its last call ended, and its absolute timer.
     tasks: HashMap<u32, Task>,
     sets: Sets,
@@ -84,6 +84,8 @@ struct Task {
     second: Option<u64>,
     /// The socket that it accepts.
     accepted: Option<u64>,
+    /// The address at which a socket was connected.
+    connected: Option<u64>,
     /// The tasks that it waits for.
     awaited: Option<(u32, u32)>,
     /// The last futex call: its object, and when it began.
@@ -178,6 +180,9 @@ impl Calls {
             What::Member { object, op: member::ACCEPTED, .. } => {
                 self.tasks.entry(tid).or_default().accepted = Some(object);
             }
+            What::Member { object, op: member::CONNECTED, .. } => {
+                self.tasks.entry(tid).or_default().connected = Some(object);
+            }
             What::Member { set, object, op: member::AWAITED, .. } => {
                 let pid = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
                 self.tasks.entry(tid).or_default().awaited = Some((pid(set), pid(object)));
@@ -254,8 +259,14 @@ impl Calls {
             }
             Name::Poll | Name::Ppoll | Name::Select => self.polls(call, polled),
             Name::EpollWait => self.waits(call),
-            Name::Accept => self.accepts(call),
-            Name::Connect => self.connects(call),
+            Name::Accept => {
+                let address = self.address_of(call.tid);
+                self.accepts(call, address)
+            }
+            Name::Connect => {
+                let address = self.address_of(call.tid);
+                self.connects(call, address)
+            }
             Name::EpollCtl => changed.and_then(|member| self.changes(call, member)),
             Name::Close | Name::SignalWait => None,
             Name::TimerfdSettime => {
@@ -273,6 +284,11 @@ impl Calls {
             Name::Waitid => awaited.and_then(|range| self.join(range, tasks)),
         };
         operation.map_or(Returned::Unknown, Returned::Did)
+    }
+
+    /// The address at which the call of a task has connected a Unix socket.
+    fn address_of(&mut self, tid: u32) -> Option<u64> {
+        self.tasks.get_mut(&tid)?.connected.take()
     }
 
     /// Whether it has read a signal.

@@ -35,7 +35,8 @@ pub(super) enum Reason {
     Wait(TaskId, u32),
 }
 
-/// A sleep and the waking that ended it, explained by what an object has in it.
+/// A sleep and the waking that ended it, explained by what an object has in it. An interrupt is no
+/// task.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edge {
     pub reason: Reason,
@@ -218,7 +219,9 @@ impl ReplayBuilder {
             let is_doubted = doubted.contains(edge.reason);
             if is_doubted {
                 tasks[edge.sleeper.index()].log.doubt_sleep(edge.slept_at);
-                tasks[edge.waker.index()].log.doubt_waking(edge.woken_at);
+                if let Some(waker) = tasks.get_mut(edge.waker.index()) {
+                    waker.log.doubt_waking(edge.woken_at);
+                }
             }
             !is_doubted
         });

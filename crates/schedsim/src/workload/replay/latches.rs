@@ -409,7 +409,8 @@ impl Placed {
     }
 }
 
-fn name_of(object: Watched, shared: &Shared) -> String {
+/// The name of an object.
+pub(super) fn name_of(object: Watched, shared: &Shared) -> String {
     let name = match object {
         Watched::Pipe(pipe) | Watched::PipeRoom(pipe) => {
             shared.pipes.get(pipe as usize).map(|pipe| &pipe.name)
