@@ -205,3 +205,33 @@ static __noinline int connects(u32 fd, u64 object)
 		     key.class | (u64)BPF_CORE_READ(file, f_inode, i_ino) << 8, peer);
 	return 0;
 }
+
+/*
+ * Two connected Unix sockets name the address of the one that was accepted: that of the listening
+ * socket. It is an object of its own, so that no address of the kernel's is in a recording.
+ */
+static __noinline int connected_at(u32 fd, u32 accepts)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct object_key key = { .device = ~0, .class = CLASS_UNIX_SOCKET };
+	struct fdtable *table = task->files->fdt;
+	struct file *file = NULL;
+	struct socket *socket;
+	struct sock *sk;
+
+	if (fd >= table->max_fds)
+		return 0;
+	bpf_probe_read_kernel(&file, sizeof(file), (const void *)((u64)table->fd + fd * 8ULL));
+	if (!file || (BPF_CORE_READ(file, f_inode, i_mode) & 0170000) != 0140000)
+		return 0;
+	socket = BPF_CORE_READ(file, private_data);
+	sk = BPF_CORE_READ(socket, sk);
+	if (!sk || BPF_CORE_READ(sk, __sk_common.skc_family) != 1)
+		return 0;
+	if (!accepts)
+		sk = BPF_CORE_READ((struct unix_sock *)sk, peer);
+	key.where = sk ? (u64)BPF_CORE_READ((struct unix_sock *)sk, addr) : 0;
+	if (key.where)
+		emit(EVENT_MEMBER, current_tid(), 0, number_of(&key, 0, 0, false), 19ULL << 32);
+	return 0;
+}

@@ -26,7 +26,7 @@ enum call_class {
 	CALL_IGNORED, CALL_DESCRIPTOR, CALL_CREATES, CALL_CREATES_PAIR, CALL_ACCEPTS, CALL_FUTEX,
 	CALL_EPOLL_CTL, CALL_EPOLL_WAIT, CALL_POLL, CALL_PPOLL, CALL_NANOSLEEP, CALL_CLOCK_NANOSLEEP,
 	CALL_TIMERFD_SETTIME, CALL_AFFINITY, CALL_POLICY, CALL_NICE, CALL_PLAIN, CALL_SOCKETPAIR,
-	CALL_CONNECTS, CALL_WAITS,
+	CALL_CONNECTS, CALL_WAITS, CALL_SELECT, CALL_PSELECT, CALL_ATTRIBUTES,
 };
 
 enum object_class {
@@ -63,6 +63,7 @@ enum level { ALL_DETAIL, NO_ENTRIES, WAITING_CALLS, NO_CALLS, NO_WAKEUPS };
 #define CALLS 512
 #define TASKS (1 << 17)
 #define MEMBERS_READ 64
+#define DESCRIPTORS_READ 1024
 #define RESOLVED 512
 #define ANON_INODE_MAGIC 0x09041934
 #define PIDFS_MAGIC 0x50494446
@@ -287,6 +288,64 @@ static __always_inline void polls(u32 tid, u64 address, u64 count)
 	bpf_loop(count, poll_member, &polling, 0);
 }
 
+struct selecting {
+	u64 sets[2];
+	u64 words[2];
+	u32 tid;
+	u32 members;
+};
+
+/* Descriptors to read and to write are in two sets of bits. */
+static long select_member(u32 fd, struct selecting *selecting)
+{
+	u64 events = 0, place = fd & 63;
+
+	for (int set = 0; set < 2; set++) {
+		const void *at = (void *)(selecting->sets[set] + fd / 64 * sizeof(u64));
+
+		if (!place && selecting->sets[set] &&
+		    bpf_probe_read_user(&selecting->words[set], sizeof(u64), at)) {
+			problem(FAULT);
+			return 1;
+		}
+		if (selecting->words[set] >> place & 1)
+			events |= set ? 4 : 1;
+	}
+	if (!events)
+		return 0;
+	if (selecting->members++ >= MEMBERS_READ) {
+		problem(MEMBERS);
+		return 1;
+	}
+	emit(EVENT_MEMBER, selecting->tid, 0, descriptor(fd), events);
+	return 0;
+}
+
+static __always_inline void selects(u32 tid, struct pt_regs *regs, bool in_microseconds)
+{
+	struct selecting selecting = { .sets = { ARGUMENT(2), ARGUMENT(3) }, .tid = tid };
+	u64 count = ARGUMENT(1), time[2];
+
+	if (!ARGUMENT(5) || bpf_probe_read_user(time, sizeof(time), (void *)ARGUMENT(5)))
+		time[0] = time[1] = 0;
+	time[0] = time[0] * SECOND + time[1] * (in_microseconds ? 1000 : 1);
+	if (time[0])
+		emit(EVENT_TIMER, tid, 0, bpf_ktime_get_ns() + time[0], 0);
+	if (shed >= NO_ENTRIES)
+		return problem(SHED_ENTRIES);
+	bpf_loop(count < DESCRIPTORS_READ ? count : DESCRIPTORS_READ, select_member, &selecting, 0);
+}
+
+/* The policy and the flag that it is not inherited, as sched_setscheduler has them. */
+static __always_inline u64 policy_of(u64 address)
+{
+	struct { u32 size, policy; u64 flags; } attributes = {};
+
+	if (bpf_probe_read_user(&attributes, sizeof(attributes), (void *)address))
+		problem(FAULT);
+	return attributes.policy | (attributes.flags & 1) << 30;
+}
+
 static __always_inline void futex_begins(struct call_state *state, u32 tid, struct pt_regs *regs)
 {
 	u32 op = ARGUMENT(2) & 0x7f;
@@ -392,6 +451,13 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 		polls(tid, first, state->argument[1]);
 		sleeps_until(tid, 0, ARGUMENT(3), false);
 		break;
+	case CALL_SELECT:
+	case CALL_PSELECT:
+		selects(tid, regs, call == CALL_SELECT);
+		break;
+	case CALL_ATTRIBUTES:
+		state->argument[1] = policy_of(state->argument[1]);
+		break;
 	case CALL_NANOSLEEP:
 		sleeps_until(tid, 0, first, false);
 		break;
@@ -455,11 +521,15 @@ int BPF_PROG(call_ends, struct pt_regs *regs, long result)
 	case CALL_ACCEPTS:
 		if (result >= 0)
 			emit(EVENT_MEMBER, tid, state->object, resolve(result, 1), 17ULL << 32);
+		if (result >= 0)
+			connected_at(result, 1);
 		break;
 	case CALL_CONNECTS:
 		/* Or continues in the background (EINPROGRESS). */
 		if (!result || result == -115)
 			connects(state->argument[0], state->object);
+		if (!result)
+			connected_at(state->argument[0], 0);
 		break;
 	case CALL_CREATES_PAIR:
 	case CALL_SOCKETPAIR:
@@ -472,6 +542,7 @@ int BPF_PROG(call_ends, struct pt_regs *regs, long result)
 		if (result >= 0)
 			setting(tid, state->argument[0], 0, state->argument[1]);
 		break;
+	case CALL_ATTRIBUTES:
 	case CALL_POLICY:
 		if (result >= 0)
 			setting(tid, state->argument[0], 1, state->argument[1]);

@@ -13,6 +13,9 @@ const PLAIN: u8 = 16;
 const SOCKETPAIR: u8 = 17;
 const CONNECTS: u8 = 18;
 const WAITS: u8 = 19;
+const SELECT: u8 = 20;
+const PSELECT: u8 = 21;
+const ATTRIBUTES: u8 = 22;
 
 /// Calls of every architecture: those that may block, create, close or duplicate descriptors, and
 /// those that change a task's settings.
@@ -70,9 +73,9 @@ const EVERYWHERE: &[(c_long, u8)] = &[
     (SYS_sched_setscheduler, 14),
     (SYS_setpriority, 15),
     (SYS_sched_setparam, PLAIN),
-    (SYS_sched_setattr, PLAIN),
+    (SYS_sched_setattr, ATTRIBUTES),
     (SYS_sched_yield, PLAIN),
-    (SYS_pselect6, PLAIN),
+    (SYS_pselect6, PSELECT),
     (SYS_wait4, WAITS),
     (SYS_waitid, PLAIN),
     (SYS_rt_sigtimedwait, PLAIN),
@@ -108,7 +111,7 @@ const HERE: &[(c_long, u8)] = &[
     (SYS_rename, PLAIN),
     (SYS_mkdir, PLAIN),
     (SYS_rmdir, PLAIN),
-    (SYS_select, PLAIN),
+    (SYS_select, SELECT),
     (SYS_vfork, PLAIN),
 ];
 #[cfg(not(target_arch = "x86_64"))]

@@ -17,6 +17,8 @@ pub enum Name {
     Connect,
     Poll,
     Ppoll,
+    /// `select`, `pselect6`.
+    Select,
     /// `epoll_wait`, `epoll_pwait`.
     EpollWait,
     EpollCtl,
@@ -39,11 +41,11 @@ pub enum Name {
 
 use Name::{
     Accept, ClockNanosleep, Close, Connect, EpollCtl, EpollWait, FileSystem, Futex, Nanosleep,
-    Poll, Ppoll, Read, ReadAt, Receive, Send, SignalWait, TimerfdSettime, Wait4, Waitid, Write,
+    Poll, Ppoll, Read, ReadAt, Receive, Select, Send, SignalWait, TimerfdSettime, Wait4, Waitid, Write,
     Yield,
 };
 
-pub const X86_64: [(u16, Name); 35] = [
+pub const X86_64: [(u16, Name); 37] = [
     (0, Read),
     (1, Write),
     (3, Close),
@@ -51,6 +53,7 @@ pub const X86_64: [(u16, Name); 35] = [
     (17, ReadAt),
     (19, Read),
     (20, Write),
+    (23, Select),
     (24, Yield),
     (35, Nanosleep),
     (42, Connect),
@@ -74,6 +77,7 @@ pub const X86_64: [(u16, Name); 35] = [
     (247, Waitid),
     (258, FileSystem),
     (263, FileSystem),
+    (270, Select),
     (271, Ppoll),
     (281, EpollWait),
     (286, TimerfdSettime),
@@ -82,7 +86,7 @@ pub const X86_64: [(u16, Name); 35] = [
 ];
 
 /// Of arm64, riscv64 and other architectures with the generic table.
-const GENERIC: [(u16, Name); 29] = [
+const GENERIC: [(u16, Name); 30] = [
     (21, EpollCtl),
     (22, EpollWait),
     (34, FileSystem),
@@ -94,6 +98,7 @@ const GENERIC: [(u16, Name); 29] = [
     (65, Read),
     (66, Write),
     (67, ReadAt),
+    (72, Select),
     (73, Ppoll),
     (81, FileSystem),
     (86, TimerfdSettime),

@@ -14,6 +14,8 @@
 //! ```
 
 mod check;
+mod defaults;
+mod sets;
 mod walk;
 
 use crate::Nanos;
@@ -21,7 +23,9 @@ use crate::admission::{
     Bytes, Channels, CpuNumber, Cpus, Rounds, Size, TaskCount, admitted, admitted_if_given,
     admitted_list_if_given,
 };
+use defaults::is_default;
 use serde::{Deserialize, Serialize};
+pub use sets::{EpollObject, EpollOptions, EpollSource, Trigger, WatchPhase};
 use std::collections::{BTreeMap, BTreeSet};
 pub use walk::Place;
 
@@ -276,12 +280,14 @@ pub enum Phase {
     },
     /// Sends a request to a device and waits for it.
     Io(IoPhase),
-    /// Waits until an object of a set has data, then handles each that has.
+    /// Waits until an object of a set is ready, then handles each that is.
     Serve(ServePhase),
     /// Serves a set until all that is written for its objects is done, see [`EventLoopPhase`].
     EventLoop(EventLoopPhase),
-    /// Waits until an object of a set has data, and takes nothing: `poll(2)` with the set's sources.
+    /// Waits until an object of a set is ready, and takes nothing: `poll(2)` with the set's sources.
     Poll(String),
+    /// Changes whether a source of a set is watched, see [`WatchPhase`].
+    Watch(WatchPhase),
     /// Creates the next task of that name.
     Fork(String),
     /// Waits until every task created so far under that name has exited.
@@ -503,46 +509,6 @@ pub struct EventfdOptions {
     pub count: u32,
 }
 
-/// A set of objects that tasks wait for together (`epoll`, level-triggered).
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct EpollOptions {
-    /// The objects, in the order in which they are added to the set.
-    pub sources: Vec<EpollSource>,
-    /// The largest number of objects that one wait returns; 64 by default.
-    #[serde(
-        default = "most_events",
-        deserialize_with = "admitted::<_, Channels, _>",
-        skip_serializing_if = "is_most_events"
-    )]
-    #[cfg_attr(feature = "schema", schemars(with = "Channels"))]
-    pub events: u16,
-}
-
-/// An object from which there may be something to read.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum EpollSource {
-    /// A pipe.
-    Pipe(String),
-    /// What is sent at a pair of sockets.
-    Socket(String),
-    /// What is replied at a pair of sockets.
-    Reply(String),
-    /// An event counter.
-    Eventfd(String),
-}
-
-fn most_events() -> u16 {
-    64
-}
-
-fn is_most_events(events: &u16) -> bool {
-    *events == 64
-}
-
 /// How a device behaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -645,8 +611,4 @@ fn is_one_more(count: &u64) -> bool {
 
 fn is_one(count: &u32) -> bool {
     *count == 1
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }

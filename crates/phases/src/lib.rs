@@ -10,10 +10,10 @@ mod invalid;
 mod time;
 
 pub use closed::{
-    BarrierOptions, CgroupOptions, Closed, DeviceOptions, EpollOptions, EpollSource,
+    BarrierOptions, CgroupOptions, Closed, DeviceOptions, EpollObject, EpollOptions, EpollSource,
     EventLoopPhase, EventfdOptions, IoOperation, IoPhase, LoopPhase, MutexOptions, Phase,
     PipeOptions, Place, ReservationOptions, SchedulingPolicy, ServePhase, SocketKind,
-    SocketOptions, Tasks, TimerMode, TimerPhase,
+    SocketOptions, Tasks, TimerMode, TimerPhase, Trigger, WatchPhase,
 };
 pub use invalid::Invalid;
 pub use time::{DurationError, Nanos, Time};

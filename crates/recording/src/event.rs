@@ -108,6 +108,8 @@ pub mod member {
     pub const SECOND: u8 = 16;
     /// An accepted socket.
     pub const ACCEPTED: u8 = 17;
+    /// The address at which a Unix socket that connects or is accepted was connected, as an object.
+    pub const CONNECTED: u8 = 19;
     /// The tasks `set` to `object`, whose end a simulated `waitid` waits for.
     pub const AWAITED: u8 = 18;
 }

@@ -1,17 +1,59 @@
 //! Sets of objects that tasks wait for together.
 
+use crate::program::{Object, Source};
+use phases::Trigger;
 use std::io;
 
-/// A new set of these descriptors; each is known by its place.
-pub fn open(descriptors: impl Iterator<Item = i32>) -> Result<i32, String> {
+/// An object of a set.
+#[derive(Clone, Copy, Debug)]
+pub struct Watched {
+    pub descriptor: i32,
+    pub of: Source,
+}
+
+impl Watched {
+    /// What a task that polls waits for.
+    fn news(&self) -> i16 {
+        match self.of.object {
+            Object::PipeRoom(_) | Object::Room(_) => libc::POLLOUT,
+            Object::Pipe(_) | Object::Socket(_) | Object::Eventfd(_) => libc::POLLIN,
+        }
+    }
+
+    fn events(&self, is_on: bool) -> u32 {
+        if !is_on {
+            return 0;
+        }
+        let news = match self.news() {
+            libc::POLLOUT => libc::EPOLLOUT,
+            _ => libc::EPOLLIN,
+        };
+        let trigger = match self.of.trigger {
+            Trigger::Level => 0,
+            Trigger::Edge | Trigger::Drained => libc::EPOLLET,
+            Trigger::Once => libc::EPOLLONESHOT,
+        };
+        let shared = if self.of.exclusive { libc::EPOLLEXCLUSIVE } else { 0 };
+        (news | trigger | shared) as u32
+    }
+
+    /// Adds it to a set or changes it there (`operation`), at this place; `false` if the kernel
+    /// refuses.
+    fn tell(&self, epoll: i32, operation: i32, place: usize, is_on: bool) -> bool {
+        let mut event = libc::epoll_event { events: self.events(is_on), u64: place as u64 };
+        // SAFETY: the kernel only reads the event.
+        unsafe { libc::epoll_ctl(epoll, operation, self.descriptor, &raw mut event) == 0 }
+    }
+}
+
+/// A new set of these objects; each is known by its place.
+pub fn open(set: &[Watched]) -> Result<i32, String> {
     // SAFETY: it takes a number only.
     let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
-    let is_added = |(place, descriptor): (u64, i32)| {
-        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: place };
-        // SAFETY: the kernel only reads the event.
-        unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, descriptor, &raw mut event) == 0 }
+    let is_added = |(place, object): (usize, &Watched)| {
+        object.tell(epoll, libc::EPOLL_CTL_ADD, place, !object.of.off)
     };
-    match epoll >= 0 && (0..).zip(descriptors).all(is_added) {
+    match epoll >= 0 && set.iter().enumerate().all(is_added) {
         true => Ok(epoll),
         false => {
             let error = io::Error::last_os_error();
@@ -20,26 +62,22 @@ pub fn open(descriptors: impl Iterator<Item = i32>) -> Result<i32, String> {
     }
 }
 
-/// Watches objects of a set, or does not; each is given by its place and descriptor. One that comes
-/// back with data is ready at once. `None` if the kernel refuses.
+/// Watches objects of a set, or does not; each is given by its place. One that is ready then is
+/// news. `None` if the kernel refuses.
 pub fn watch(
     epoll: i32,
-    mut objects: impl Iterator<Item = (usize, i32)>,
-    is_watched: bool,
+    set: &[Watched],
+    mut places: impl Iterator<Item = usize>,
+    is_on: bool,
 ) -> Option<()> {
-    let events = if is_watched { libc::EPOLLIN as u32 } else { 0 };
-    let is_changed = |(place, descriptor): (usize, i32)| {
-        let mut event = libc::epoll_event { events, u64: place as u64 };
-        // SAFETY: the kernel only reads the event.
-        unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_MOD, descriptor, &raw mut event) == 0 }
-    };
-    objects.all(is_changed).then_some(())
+    let is_changed = |place: usize| set[place].tell(epoll, libc::EPOLL_CTL_MOD, place, is_on);
+    places.all(is_changed).then_some(())
 }
 
-/// Waits until one of these descriptors has data; `false` if the kernel refuses.
-pub fn poll(descriptors: &[i32]) -> bool {
-    let entry = |&fd: &i32| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    let mut entries: Vec<libc::pollfd> = descriptors.iter().map(entry).collect();
+/// Waits until one of these objects is ready; `false` if the kernel refuses.
+pub fn poll(set: &[Watched]) -> bool {
+    let entry = |of: &Watched| libc::pollfd { fd: of.descriptor, events: of.news(), revents: 0 };
+    let mut entries: Vec<libc::pollfd> = set.iter().map(entry).collect();
     loop {
         // SAFETY: the kernel writes into as many entries as there are.
         let count = unsafe {
@@ -54,7 +92,7 @@ pub fn poll(descriptors: &[i32]) -> bool {
     }
 }
 
-/// Waits until some descriptors have data, and returns the places of up to `most`; `None` if the
+/// Waits until some objects are ready, and returns the places of up to `most`; `None` if the
 /// kernel refuses.
 pub fn wait(epoll: i32, most: usize) -> Option<Vec<usize>> {
     let mut events = vec![libc::epoll_event { events: 0, u64: 0 }; most];

@@ -21,13 +21,15 @@ pub enum Kind {
     Take,
     Serve,
     Poll,
+    Watch,
     Io,
     Fork,
     Join,
 }
 
 /// The names of the kinds, in the order of [`Kind`].
-pub const KINDS: [&str; 20] = [
+pub const KINDS: [&str; 21] = [
     "yield", "run", "sleep", "timer", "lock", "unlock", "wait", "signal", "barrier", "write",
-    "read", "send", "receive", "post", "take", "serve", "poll", "io", "fork", "join",
+    "read", "send", "receive", "post", "take", "serve", "poll", "watch", "io", "fork",
+    "join",
 ];

@@ -62,6 +62,15 @@ fn has_buffer(socket: i32) -> bool {
     real == BUFFER
 }
 
+/// Another descriptor of the same object.
+pub fn duplicate(descriptor: i32) -> Result<i32, String> {
+    // SAFETY: it takes numbers only.
+    match unsafe { libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, 0) } {
+        -1 => Err(format!("a descriptor cannot be duplicated: {}", io::Error::last_os_error())),
+        other => Ok(other),
+    }
+}
+
 /// A new event counter.
 pub fn counter(options: EventfdOptions) -> Result<i32, String> {
     let flags = if options.semaphore { libc::EFD_SEMAPHORE } else { 0 };

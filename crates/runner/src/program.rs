@@ -3,8 +3,9 @@
 use crate::kind::Kind;
 use crate::sync::Heir;
 use phases::{
-    Closed, EpollSource, EventLoopPhase, EventfdOptions, IoOperation, LoopPhase, MutexOptions,
-    Phase, SchedulingPolicy, ServePhase, SocketKind, Tasks, TimerMode,
+    Closed, EpollObject, EpollSource, EventLoopPhase, EventfdOptions, IoOperation, LoopPhase,
+    MutexOptions, Phase, SchedulingPolicy, ServePhase, SocketKind, Tasks, TimerMode, Trigger,
+    WatchPhase,
 };
 use schedlab_runner::class::Class;
 use std::collections::BTreeMap;
@@ -50,12 +51,14 @@ pub enum Op {
     Post { eventfd: usize, count: u64 },
     /// Takes from an event counter.
     Take(usize),
-    /// Waits until an object of a set has data.
+    /// Waits until an object of a set is ready.
     Serve(usize),
-    /// Goes to the handler of the next object that has, or behind all handlers.
+    /// Goes to the handler of the next object that is, or behind all handlers.
     Handle(usize),
-    /// Waits until an object of a set has data, and takes nothing.
+    /// Waits until an object of a set is ready, and takes nothing.
     Poll(usize),
+    /// Watches an object of a set from now on, or does not.
+    Watch { set: usize, place: usize, on: bool },
     /// Sleeps until this time after the begin of the job, in nanoseconds.
     SleepUntil(u64),
     /// Reads or writes a file.
@@ -74,7 +77,7 @@ pub enum Op {
 }
 
 /// An end of a pair of sockets.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct End {
     /// The number of the pair.
     pub pair: usize,
@@ -82,15 +85,32 @@ pub struct End {
     pub side: usize,
 }
 
-/// An object in a set, from which there may be something to read.
-#[derive(Clone, Copy, Debug)]
-pub enum Source {
-    /// A pipe.
+/// What a task waits for at an object of a set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Object {
+    /// Data in a pipe.
     Pipe(usize),
-    /// An end of a pair of sockets.
+    /// A message at an end of a pair of sockets.
     Socket(End),
-    /// An event counter.
+    /// An event of a counter.
     Eventfd(usize),
+    /// Room to write to a pipe.
+    PipeRoom(usize),
+    /// Room to send from an end of a pair of sockets.
+    Room(End),
+}
+
+/// An object in a set.
+#[derive(Clone, Copy, Debug)]
+pub struct Source {
+    /// What the task waits for.
+    pub object: Object,
+    /// When a wait returns it.
+    pub trigger: Trigger,
+    /// Whether it is exclusive.
+    pub exclusive: bool,
+    /// Whether it is watched only after a [`Op::Watch`].
+    pub off: bool,
 }
 
 /// A set of objects.
@@ -305,6 +325,7 @@ impl Op {
             Op::Take(_) => Kind::Take,
             Op::Serve(_) => Kind::Serve,
             Op::Poll(_) => Kind::Poll,
+            Op::Watch { .. } => Kind::Watch,
             Op::SleepUntil(_) => Kind::Sleep,
             Op::Io { .. } => Kind::Io,
             Op::Fork(_) => Kind::Fork,
@@ -468,20 +489,24 @@ impl<'a> Names<'a> {
         let mut sets = Vec::new();
         for name in &self.epolls.names {
             let Some(options) = self.workload.epolls.get(name) else { continue };
-            let source = |source: &EpollSource| match source {
-                EpollSource::Pipe(pipe) => Source::Pipe(self.pipes.number(pipe)),
-                EpollSource::Socket(socket) => {
-                    Source::Socket(End { pair: self.sockets.number(socket), side: 1 })
-                }
-                EpollSource::Reply(socket) => {
-                    Source::Socket(End { pair: self.sockets.number(socket), side: 0 })
-                }
-                EpollSource::Eventfd(eventfd) => Source::Eventfd(self.eventfds.number(eventfd)),
+            let source = |source: &EpollSource| Source {
+                object: object(&source.object, &mut self.pipes, &mut self.sockets, &mut self.eventfds),
+                trigger: source.trigger,
+                exclusive: source.exclusive,
+                off: source.off,
             };
             let sources = options.sources.iter().map(source).collect();
             sets.push(Epoll { sources, events: options.events.into() });
         }
         sets
+    }
+
+    /// The number of a set and the place of a source in it.
+    fn watch(&mut self, watch: &WatchPhase) -> Result<Op, String> {
+        let of = self.workload.epolls.get(&watch.epoll);
+        let place = of.and_then(|of| of.sources.iter().position(|of| of.object == watch.source));
+        let place = place.ok_or_else(|| format!("the set {} lacks a source", watch.epoll))?;
+        Ok(Op::Watch { set: self.epolls.number(&watch.epoll), place, on: !watch.off })
     }
 
     fn is_datagram(&self, socket: &str) -> bool {
@@ -588,6 +613,7 @@ impl<'a> Names<'a> {
                     continue;
                 }
                 Phase::Poll(epoll) => Op::Poll(self.epolls.number(epoll)),
+                Phase::Watch(watch) => self.watch(watch)?,
                 Phase::SleepUntil(after) => Op::SleepUntil(after.0),
                 Phase::Io(io) => Op::Io {
                     file: self.files.number(&io.device),
@@ -619,6 +645,24 @@ impl<'a> Names<'a> {
 
     fn task(&self, name: &str) -> Result<usize, String> {
         self.tasks.get(name).copied().ok_or_else(|| format!("there is no task named `{name}`"))
+    }
+}
+
+fn object(
+    of: &EpollObject,
+    pipes: &mut Numbering,
+    sockets: &mut Numbering,
+    eventfds: &mut Numbering,
+) -> Object {
+    let mut end = |socket: &str, side| End { pair: sockets.number(socket), side };
+    match of {
+        EpollObject::Pipe(pipe) => Object::Pipe(pipes.number(pipe)),
+        EpollObject::PipeRoom(pipe) => Object::PipeRoom(pipes.number(pipe)),
+        EpollObject::Socket(socket) => Object::Socket(end(socket, 1)),
+        EpollObject::Reply(socket) => Object::Socket(end(socket, 0)),
+        EpollObject::SendRoom(socket) => Object::Room(end(socket, 0)),
+        EpollObject::ReplyRoom(socket) => Object::Room(end(socket, 1)),
+        EpollObject::Eventfd(eventfd) => Object::Eventfd(eventfds.number(eventfd)),
     }
 }
 

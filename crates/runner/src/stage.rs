@@ -1,8 +1,9 @@
 //! What the tasks of a running job share: its program, memory, pipes and files, and how it ends.
 
 use crate::device_file::DeviceFile;
+use crate::epoll::Watched;
 use crate::failure::Failure;
-use crate::program::{Epoll, Program, Source, Template};
+use crate::program::{Epoll, Object, Program, Source, Template};
 use crate::shared::{self, Instance, Places, Shared};
 use crate::{clock, epoll, pipe, sync};
 use schedlab_runner::nudge::Nudge;
@@ -29,7 +30,7 @@ pub struct Stage {
     /// The sets of objects.
     pub epolls: Vec<i32>,
     /// The objects of each set.
-    pub polled: Vec<Vec<i32>>,
+    pub watched: Vec<Vec<Watched>>,
     /// The files that stand for devices.
     pub files: Vec<DeviceFile>,
     /// Whether tasks add up what they used; not in a guest.
@@ -70,15 +71,21 @@ impl Stage {
             .iter()
             .map(|&options| pipe::counter(options))
             .collect::<Result<_, _>>()?;
-        let descriptor = |source: &Source| match *source {
-            Source::Pipe(pipe) => pipes[pipe].0,
-            Source::Socket(end) => sockets[end.pair][end.side],
-            Source::Eventfd(eventfd) => eventfds[eventfd],
+        let source = |source: &Source| {
+            let descriptor = match source.object {
+                Object::Pipe(pipe) => pipes[pipe].0,
+                Object::PipeRoom(pipe) => pipes[pipe].1,
+                Object::Socket(end) => sockets[end.pair][end.side],
+                // A set has a descriptor once, and this end may be in it for its messages.
+                Object::Room(end) => pipe::duplicate(sockets[end.pair][end.side])?,
+                Object::Eventfd(eventfd) => eventfds[eventfd],
+            };
+            Ok::<_, String>(Watched { descriptor, of: *source })
         };
-        let set = |epoll: &Epoll| epoll.sources.iter().map(descriptor).collect();
-        let polled: Vec<Vec<i32>> = program.epolls.iter().map(set).collect();
-        let set = |sources: &Vec<i32>| epoll::open(sources.iter().copied());
-        let epolls = polled.iter().map(set).collect::<Result<_, _>>()?;
+        let set = |epoll: &Epoll| epoll.sources.iter().map(source).collect::<Result<_, _>>();
+        let watched: Vec<Vec<Watched>> =
+            program.epolls.iter().map(set).collect::<Result<_, _>>()?;
+        let epolls = watched.iter().map(|set| epoll::open(set)).collect::<Result<_, _>>()?;
         let files =
             program.files.iter().map(|name| DeviceFile::create(name)).collect::<Result<_, _>>()?;
         let is_detailed = host.is_some_and(|host| !host.bare) && program.instances <= FEW;
@@ -91,7 +98,7 @@ impl Stage {
             sockets,
             eventfds,
             epolls,
-            polled,
+            watched,
             files,
             reports_usage,
             is_detailed,

@@ -212,7 +212,12 @@ impl Task {
                     None => stage.fail(Failure::Epoll),
                 },
                 Op::Poll(set) => {
-                    stage.expect(epoll::poll(&stage.polled[set]), Failure::Epoll);
+                    stage.expect(epoll::poll(&stage.watched[set]), Failure::Epoll);
+                }
+                Op::Watch { set, place, on } => {
+                    let one = [place].into_iter();
+                    let done = epoll::watch(stage.epolls[set], &stage.watched[set], one, on);
+                    stage.expect(done.is_some(), Failure::Epoll);
                 }
                 Op::SleepUntil(after) => sleep_until(stage.monotonic_begin() + after),
                 Op::Io { file, bytes, write } => stage

@@ -32,10 +32,10 @@ pub(crate) use nudge::Jitter;
 pub use nudge::Nudge;
 pub use operation::{Call, Operation, Until};
 pub use phases::{
-    BarrierOptions, CgroupOptions, Closed, DeviceOptions, EpollOptions, EpollSource,
+    BarrierOptions, CgroupOptions, Closed, DeviceOptions, EpollObject, EpollOptions, EpollSource,
     EventLoopPhase, EventfdOptions, Invalid, IoOperation, IoPhase, LoopPhase, MutexOptions, Phase,
     PipeOptions, ReservationOptions, SchedulingPolicy, ServePhase, SocketKind, SocketOptions,
-    Tasks, TimerMode, TimerPhase,
+    Tasks, TimerMode, TimerPhase, Trigger, WatchPhase,
 };
 pub use replay::{
     BackgroundOf, EdgeCounts, Explained, KernelWork, Outside, Recorded, ReplayBuilder,
@@ -47,7 +47,7 @@ pub use script::{Action, Script, Step, Steps};
 pub use setting::Setting;
 pub use shared::{
     Barrier, Device, Epoll, Eventfd, Group, Late, Mutex, Pipe, Rounds, Serve, Shared, Socket,
-    Timer, Watched,
+    Source, Timer, Watched,
 };
 
 use crate::trace::TaskInfo;

@@ -4,6 +4,8 @@
 
 #[path = "self_replay/latches.rs"]
 mod latches;
+#[path = "self_replay/sets.rs"]
+mod sets;
 #[path = "support/seen.rs"]
 mod seen;
 

@@ -9,10 +9,10 @@
 use program::Error;
 use schedsim::admission::LARGEST_TEXT;
 use schedsim::workload::{
-    Action, Affinity, BarrierOptions, Closed, DeviceOptions, EpollOptions, EpollSource,
-    EventLoopPhase, EventfdOptions, IoPhase, Late, LoopPhase, MutexOptions, Operation, Phase,
-    PipeOptions, SchedulingPolicy, Serve, ServePhase, Shared, SocketOptions, Start, Step,
-    TaskClass, TaskSpec, Tasks, TimerMode, TimerPhase, Until, Watched, Workload,
+    Action, Affinity, BarrierOptions, Closed, DeviceOptions, EpollObject, EpollOptions,
+    EpollSource, EventLoopPhase, EventfdOptions, IoPhase, Late, LoopPhase, MutexOptions, Operation,
+    Phase, PipeOptions, SchedulingPolicy, Serve, ServePhase, Shared, SocketOptions, Source, Start,
+    Step, TaskClass, TaskSpec, Tasks, TimerMode, TimerPhase, Until, WatchPhase, Watched, Workload,
 };
 use schedsim::{CpuId, Nanos, TaskId, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -297,15 +297,10 @@ impl Describing<'_> {
         if closed.epolls.contains_key(&name) {
             return Ok(name);
         }
-        let source = |watched: &Watched| {
-            Ok::<_, String>(match *watched {
-                Watched::Pipe(of) => EpollSource::Pipe(pipe(shared, closed, of)?),
-                Watched::Eventfd(of) => EpollSource::Eventfd(eventfd(shared, closed, of)?),
-                Watched::End(end) if end & 1 == 0 => {
-                    EpollSource::Reply(socket(shared, closed, end)?)
-                }
-                Watched::End(end) => EpollSource::Socket(socket(shared, closed, end)?),
-            })
+        let source = |source: &Source| {
+            let (trigger, exclusive) = (source.trigger, source.is_exclusive);
+            let object = object(shared, closed, source.object)?;
+            Ok::<_, String>(EpollSource { object, trigger, exclusive, off: source.is_off })
         };
         let sources = of.sources.iter().map(source).collect::<Result<_, _>>()?;
         closed.epolls.insert(name.clone(), EpollOptions { sources, events: of.events });
@@ -315,6 +310,11 @@ impl Describing<'_> {
     fn operation(&mut self, operation: Operation) -> Result<Phase, String> {
         if let Operation::Poll(set) = operation {
             return Ok(Phase::Poll(self.set(set)?));
+        }
+        if let Operation::Watch { epoll, object: of, on } = operation {
+            let epoll = self.set(epoll)?;
+            let source = object(&self.workload.shared, &mut self.closed, of)?;
+            return Ok(Phase::Watch(WatchPhase { epoll, source, off: !on }));
         }
         let Shared { mutexes, conditions, barriers, devices, .. } = &self.workload.shared;
         let shared = &self.workload.shared;
@@ -378,6 +378,18 @@ impl Describing<'_> {
             other => return Err(format!("a closed workload cannot say {other:?}")),
         })
     }
+}
+
+fn object(shared: &Shared, closed: &mut Closed, of: Watched) -> Result<EpollObject, String> {
+    Ok(match of {
+        Watched::Pipe(of) => EpollObject::Pipe(pipe(shared, closed, of)?),
+        Watched::PipeRoom(of) => EpollObject::PipeRoom(pipe(shared, closed, of)?),
+        Watched::Eventfd(of) => EpollObject::Eventfd(eventfd(shared, closed, of)?),
+        Watched::End(end) if end & 1 == 0 => EpollObject::Reply(socket(shared, closed, end)?),
+        Watched::End(end) => EpollObject::Socket(socket(shared, closed, end)?),
+        Watched::Room(end) if end & 1 == 0 => EpollObject::SendRoom(socket(shared, closed, end)?),
+        Watched::Room(end) => EpollObject::ReplyRoom(socket(shared, closed, end)?),
+    })
 }
 
 fn pipe(shared: &Shared, closed: &mut Closed, number: u32) -> Result<String, String> {

@@ -4,6 +4,8 @@
 //! An operation becomes a system call on an object, or a call of a library of locks. A replay of
 //! the file must do what the simulated workload does, under any policy; the tests hold it to that.
 
+mod watched;
+
 use crate::system_calls::{self, Name, X86_64};
 use ::recording::{
     Class, Counts, End, Event as Recorded, Machine, What, Writer, lock, member, read, socket,
@@ -17,6 +19,7 @@ use schedsim::workload::{
 use schedsim::{CpuId, Nanos, TaskId, Time};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use watched::Sources;
 
 /// The architecture by whose numbers calls are written.
 const ARCHITECTURE: &str = "x86_64";
@@ -28,6 +31,8 @@ pub struct RecordingWriter<'w, W: Write> {
     shared: &'w Shared,
     /// By object: its number.
     objects: BTreeMap<(Class, u32), u64>,
+    /// Which sources of sets are watched.
+    watched: Sources,
     /// The last expiry of each timer.
     timers: Vec<Option<Time>>,
     /// By CPU: the task that runs.
@@ -82,6 +87,7 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
             tasks: tasks.to_vec(),
             shared,
             objects: BTreeMap::new(),
+            watched: Sources::default(),
             timers: shared.timers.iter().map(|timer| timer.origin).collect(),
             running: vec![TaskId::NONE; usize::from(cpus)],
             calls: vec![None; tasks.len()],
@@ -355,10 +361,20 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
                 self.emit(time, cpu, 0, tid(task), what);
             }
             Operation::Poll(set) => {
-                for object in self.sources(set, time, cpu) {
-                    let what = What::Member { set: 0, object, events: IN, op: 0 };
+                let shared = self.shared;
+                for source in &shared.epolls[set as usize].sources {
+                    let object = self.source(source.object, time, cpu);
+                    let events = watched::news(source.object);
+                    let what = What::Member { set: 0, object, events, op: 0 };
                     self.emit(time, cpu, 0, tid(task), what);
                 }
+            }
+            Operation::Watch { epoll, object: of, on } => {
+                let set = self.object(Class::Epoll, epoll, time, cpu);
+                let object = self.source(of, time, cpu);
+                let (events, op) = self.watched.change((epoll, of), on);
+                let what = What::Member { set, object, events, op };
+                self.emit(time, cpu, 0, tid(task), what);
             }
             Operation::Join(group) => {
                 let group = &self.shared.groups[group as usize];
@@ -428,6 +444,7 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
                 (Class::UnixSocket, end)
             }
             Operation::Post { eventfd, .. } | Operation::Take(eventfd) => (Class::Eventfd, eventfd),
+            Operation::Watch { epoll, .. } => (Class::Epoll, epoll),
             Operation::Serve(serve) => {
                 (Class::Epoll, self.shared.serves.get(serve as usize).map_or(0, |of| of.epoll))
             }
@@ -455,15 +472,17 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
         self.announce(class, place, time, cpu)
     }
 
-    /// The objects of a set.
-    fn sources(&mut self, set: u32, time: Time, cpu: CpuId) -> Vec<u64> {
-        let shared = self.shared;
-        let source = |source: &Watched| match *source {
-            Watched::Pipe(pipe) => self.object(Class::Pipe, pipe, time, cpu),
-            Watched::End(end) => self.object(Class::UnixSocket, end, time, cpu),
+    /// The object of a source of a set.
+    fn source(&mut self, of: Watched, time: Time, cpu: CpuId) -> u64 {
+        match of {
+            Watched::Pipe(pipe) | Watched::PipeRoom(pipe) => {
+                self.object(Class::Pipe, pipe, time, cpu)
+            }
+            Watched::End(end) | Watched::Room(end) => {
+                self.object(Class::UnixSocket, end, time, cpu)
+            }
             Watched::Eventfd(eventfd) => self.object(Class::Eventfd, eventfd, time, cpu),
-        };
-        shared.epolls[set as usize].sources.iter().map(source).collect()
+        }
     }
 
     fn announce(&mut self, class: Class, place: u32, time: Time, cpu: CpuId) -> u64 {
@@ -498,9 +517,12 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
         let tid = tid(self.running[cpu.index()]);
         self.emit(time, cpu, 0, tid, what);
         if class == Class::Epoll {
-            for object in self.sources(place, time, cpu) {
-                let what = What::Member { set: id, object, events: IN, op: ADD };
-                self.emit(time, cpu, 0, tid, what);
+            for source in &shared.epolls[place as usize].sources {
+                let object = self.source(source.object, time, cpu);
+                for (events, op) in self.watched.begin(place, source) {
+                    let what = What::Member { set: id, object, events, op };
+                    self.emit(time, cpu, 0, tid, what);
+                }
             }
         }
         id
@@ -539,11 +561,6 @@ impl<W: Write> Observer for RecordingWriter<'_, W> {
     }
 }
 
-/// `POLLIN` and `EPOLLIN`.
-const IN: u32 = 1;
-/// `EPOLL_CTL_ADD`.
-const ADD: u8 = 1;
-
 /// What a call reads from an event counter, or writes to it.
 const IN_A_COUNTER: i64 = 8;
 
@@ -566,6 +583,7 @@ fn number(operation: Operation) -> u16 {
         Operation::Write { .. } | Operation::Post { .. } => Name::Write,
         Operation::Serve(_) => Name::EpollWait,
         Operation::Poll(_) => Name::Poll,
+        Operation::Watch { .. } => Name::EpollCtl,
         Operation::Send { .. } => Name::Send,
         Operation::Receive { .. } => Name::Receive,
         Operation::Io { .. } => Name::ReadAt,

@@ -7,11 +7,12 @@
 )]
 
 mod event_loop;
+mod sets;
 
 use super::walk::Place;
 use super::{
-    CgroupOptions, Closed, EpollSource, EventLoopPhase, LoopPhase, Phase, ReservationOptions,
-    SchedulingPolicy, ServePhase, SocketKind, Tasks,
+    CgroupOptions, Closed, EpollObject, EpollSource, EventLoopPhase, LoopPhase, Phase,
+    ReservationOptions, SchedulingPolicy, ServePhase, SocketKind, Tasks, WatchPhase,
 };
 use crate::admission::{Cpus, DEEPEST, TaskCount};
 use crate::{Invalid, Nanos};
@@ -172,6 +173,7 @@ impl Closed {
             Phase::Poll(epoll) => expect(self.epolls.contains_key(epoll), key, || {
                 format!("there is no table [epoll.{epoll}]")
             }),
+            Phase::Watch(watch) => self.check_watch(watch, key),
             Phase::Post { count, .. } => expect((1..u64::MAX).contains(count), key, || {
                 "give a count of at least one, and less than 2^64 - 1".into()
             }),
@@ -264,10 +266,13 @@ impl Closed {
             }
         }
         for epoll in self.epolls.values() {
-            used.extend(epoll.sources.iter().map(|source| match source {
-                EpollSource::Pipe(pipe) => ("pipe", pipe.as_str()),
-                EpollSource::Socket(pair) | EpollSource::Reply(pair) => ("socket", pair.as_str()),
-                EpollSource::Eventfd(eventfd) => ("eventfd", eventfd.as_str()),
+            used.extend(epoll.sources.iter().map(|source| match &source.object {
+                EpollObject::Pipe(pipe) | EpollObject::PipeRoom(pipe) => ("pipe", pipe.as_str()),
+                EpollObject::Socket(pair)
+                | EpollObject::Reply(pair)
+                | EpollObject::SendRoom(pair)
+                | EpollObject::ReplyRoom(pair) => ("socket", pair.as_str()),
+                EpollObject::Eventfd(eventfd) => ("eventfd", eventfd.as_str()),
             }));
         }
         let tables = [
@@ -303,9 +308,11 @@ impl Closed {
             })?;
             for (index, source) in epoll.sources.iter().enumerate() {
                 let key = format!("epoll.{name}.sources[{index}]");
-                expect(!epoll.sources[..index].contains(source), &key, || {
+                let is_same = |other: &EpollSource| other.object == source.object;
+                expect(!epoll.sources[..index].iter().any(is_same), &key, || {
                     "the set has this source already".into()
                 })?;
+                self.check_source(source, &key)?;
             }
         }
         for (name, device) in &self.devices {
@@ -500,6 +507,7 @@ fn names(phase: &Phase) -> Vec<(&'static str, &str)> {
         Phase::Post { eventfd, .. } | Phase::Take { eventfd } => vec![("eventfd", eventfd)],
         Phase::Serve(ServePhase { epoll, .. })
         | Phase::EventLoop(EventLoopPhase { epoll, .. })
+        | Phase::Watch(WatchPhase { epoll, .. })
         | Phase::Poll(epoll) => vec![("epoll", epoll)],
         Phase::Io(io) => vec![("device", &io.device)],
         Phase::Exec(list) => vec![("list", list)],

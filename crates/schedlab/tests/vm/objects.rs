@@ -9,8 +9,8 @@ use schedsim::engine::{self, Options};
 use schedsim::policy::PolicySpec;
 use schedsim::trace::{Event, EventKind, Trace};
 use schedsim::workload::{
-    Closed, EpollOptions, EpollSource, EventLoopPhase, EventfdOptions, Phase, PipeOptions,
-    ServePhase, SocketKind, SocketOptions, Tasks, Workload,
+    Closed, EpollObject, EpollOptions, EpollSource, EventLoopPhase, EventfdOptions, Phase,
+    PipeOptions, ServePhase, SocketKind, SocketOptions, Tasks, Trigger, WatchPhase, Workload,
 };
 use schedsim::{Machine, Nanos, TaskId, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -303,9 +303,9 @@ fn epolls() -> Vec<(&'static str, Closed)> {
         [Phase::Serve(ServePhase { epoll: "w".into(), handle: handle.to_vec() })]
     };
     let (pipe, socket, eventfd) = (
-        || EpollSource::Pipe("p".into()),
-        || EpollSource::Socket("s".into()),
-        || EpollSource::Eventfd("e".into()),
+        || EpollSource::from(EpollObject::Pipe("p".into())),
+        || EpollSource::from(EpollObject::Socket("s".into())),
+        || EpollSource::from(EpollObject::Eventfd("e".into())),
     );
     let three = [pipe(), socket(), eventfd()];
     let handle = [
@@ -346,14 +346,148 @@ fn sets_wake_and_run_whom_the_kernel_does_event_for_event() {
     agree(&epolls());
 }
 
+/// Room, sources that are edge-triggered, watched once or exclusive, and changes of what is watched.
+fn sources() -> Vec<(&'static str, Closed)> {
+    let work = || Phase::Run(Nanos(5_000));
+    let rest = || Phase::Sleep(Nanos(400_000));
+    let some = |bytes| Phase::Receive { socket: "s".into(), bytes, partial: true, reply: false };
+    let take = || Phase::Take { eventfd: "e".into() };
+    let post = || Phase::Post { eventfd: "e".into(), count: 1 };
+    let (pipe, socket, eventfd) = (
+        || EpollObject::Pipe("p".into()),
+        || EpollObject::Socket("s".into()),
+        || EpollObject::Eventfd("e".into()),
+    );
+    let (pipe_room, send_room) =
+        (|| EpollObject::PipeRoom("p".into()), || EpollObject::SendRoom("s".into()));
+    let of = |object, trigger| EpollSource { trigger, ..EpollSource::from(object) };
+    let watch = |source, off| Phase::Watch(WatchPhase { epoll: "w".into(), source, off });
+    let serve = |set: &str, handle: &[Vec<Phase>]| {
+        Phase::Serve(ServePhase { epoll: set.into(), handle: handle.to_vec() })
+    };
+    let sets = |all: &[(&str, &[EpollSource])], of: Closed| Closed {
+        epolls: all
+            .iter()
+            .map(|(name, sources)| {
+                (name.to_string(), EpollOptions { sources: sources.to_vec(), events: 64 })
+            })
+            .collect(),
+        duration: Some(Nanos::from_millis(500)),
+        ..of
+    };
+    let writers = || {
+        vec![
+            each("writer", 3, 40, &[write("p", 2_000), Phase::Yield]),
+            each("sender", 2, 40, &[send("s", 700), Phase::Yield, work()]),
+            each("poster", 2, 40, &[post(), Phase::Yield]),
+        ]
+    };
+    let all = |trigger| [of(pipe(), trigger), of(socket(), trigger), of(eventfd(), trigger)];
+    // It takes all that there is, or only some.
+    let handle = |bytes| {
+        [vec![read_some("p", bytes), work()], vec![some(bytes), work()], vec![take(), work()]]
+    };
+    let again = |[mut one, mut two, mut three]: [Vec<Phase>; 3]| {
+        one.push(watch(pipe(), false));
+        two.push(watch(socket(), false));
+        three.push(watch(eventfd(), false));
+        [one, two, three]
+    };
+    let serving_all = |count, handle: &[Vec<Phase>]| {
+        [vec![serving("server", count, &[serve("w", handle)])], writers()].concat()
+    };
+    let exclusive = |object| EpollSource { exclusive: true, ..EpollSource::from(object) };
+    let off = |object| EpollSource { off: true, ..EpollSource::from(object) };
+    vec![
+        (
+            "two tasks serve a set that is edge-triggered",
+            sets(&[("w", &all(Trigger::Edge))], closed(serving_all(2, &handle(60_000)))),
+        ),
+        (
+            "two tasks serve a set that they drain, and leave some",
+            sets(&[("w", &all(Trigger::Drained))], closed(serving_all(2, &handle(900)))),
+        ),
+        (
+            "three tasks serve a set whose objects are watched once, and again",
+            sets(&[("w", &all(Trigger::Once))], closed(serving_all(3, &again(handle(900))))),
+        ),
+        (
+            "each of three sets has a counter and a socket exclusively",
+            sets(
+                &[
+                    ("w", &[exclusive(eventfd()), exclusive(socket())]),
+                    ("x", &[exclusive(eventfd()), exclusive(socket())]),
+                    ("y", &[exclusive(eventfd()), of(socket(), Trigger::Level)]),
+                ],
+                closed(
+                    [
+                        ["w", "x", "y"]
+                            .map(|set| {
+                                let handle = [vec![take(), work()], vec![some(700), work()]];
+                                serving(set, 1, &[serve(set, &handle)])
+                            })
+                            .to_vec(),
+                        writers()[1..].to_vec(),
+                    ]
+                    .concat(),
+                ),
+            ),
+        ),
+        (
+            "tasks poll for room in a pipe and in a socket",
+            sets(
+                &[("w", &[of(pipe_room(), Trigger::Level)]), ("x", &[send_room().into()])],
+                closed(vec![
+                    each("writer", 3, 30, &[Phase::Poll("w".into()), write("p", 4_000), work()]),
+                    each("sender", 2, 30, &[Phase::Poll("x".into()), send("s", 30_000)]),
+                    each("reader", 1, 90, &[read("p", 4_000), Phase::Yield, work()]),
+                    each("receiver", 1, 60, &[receive("s", 30_000), rest()]),
+                ]),
+            ),
+        ),
+        (
+            "a task answers when there is room, which it watches only then",
+            sets(
+                &[("w", &[eventfd().into(), off(pipe_room()), off(send_room())])],
+                closed(vec![
+                    serving(
+                        "server",
+                        1,
+                        &[serve(
+                            "w",
+                            &[
+                                vec![
+                                    take(),
+                                    watch(pipe_room(), false),
+                                    watch(send_room(), false),
+                                ],
+                                vec![write("p", 40_000), watch(pipe_room(), true)],
+                                vec![send("s", 60_000), watch(send_room(), true)],
+                            ],
+                        )],
+                    ),
+                    each("poster", 2, 40, &[post(), rest()]),
+                    serving("reader", 1, &[read("p", 3_000), work(), Phase::Yield]),
+                    serving("receiver", 1, &[receive("s", 20_000), Phase::Sleep(Nanos(90_000))]),
+                ]),
+            ),
+        ),
+    ]
+}
+
+#[test]
+fn sources_of_all_kinds_wake_and_run_whom_the_kernel_does_event_for_event() {
+    agree(&sources());
+}
+
 /// Handlers that do something else each time: more data comes for an object whose rounds are done,
 /// and a second loop handles it.
 fn event_loops() -> Vec<(&'static str, Closed)> {
     let work = |us: u64| Phase::Run(Nanos(1_000 * us));
     let post = || Phase::Post { eventfd: "e".into(), count: 1 };
     let take = || Phase::Take { eventfd: "e".into() };
-    let sources = ["p", "q"].map(|pipe| EpollSource::Pipe(pipe.into()));
-    let sources = [&sources[..], &[EpollSource::Eventfd("e".into())]].concat();
+    let sources = ["p", "q"].map(|pipe| EpollSource::from(EpollObject::Pipe(pipe.into())));
+    let sources = [&sources[..], &[EpollObject::Eventfd("e".into()).into()]].concat();
     let set = |events, of: Closed| Closed {
         epolls: [("w".to_string(), EpollOptions { sources: sources.clone(), events })].into(),
         pipes: [("p".to_string(), PipeOptions { capacity: 4096 })].into(),

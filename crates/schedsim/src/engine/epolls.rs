@@ -1,9 +1,11 @@
-//! Sets of objects that tasks wait for together, level-triggered.
+//! Sets of objects that tasks wait for together.
 //!
-//! An object that has data puts itself on the set's list and wakes one task, the last that has come
-//! to wait. The task takes the list, as far as one wait returns it, and leaves out what others have
-//! emptied since. What it takes is on the list again at once, behind the rest, and if the list is not empty
-//! the next task is woken. So several tasks that wait for one set may wake for the same object.
+//! An object that has news puts itself on the set's list and wakes one task, the last that has come
+//! to wait. The task takes the list, as far as one wait returns it, and leaves out what is not ready
+//! any more. What is level-triggered is on the list again at once, behind the rest, and if the list
+//! is not empty the next task is woken. So several tasks that wait for one set may wake for the same
+//! object. What is edge-triggered comes again with its next news; what is watched once, after the
+//! task has said so.
 //!
 //! A task that polls stands in the queues of all objects itself, and is woken with all others that
 //! do, the last to come first.
@@ -15,10 +17,10 @@ pub mod state;
 use super::Engine;
 use super::step::{Done, Off};
 use super::sync::Sync;
-use super::wait_queue::Who;
+use super::wait_queue::{News, Who};
 use crate::policy::Policy;
 use crate::trace::Sink;
-use crate::workload::{Serve, Shared, Watched};
+use crate::workload::{Serve, Shared, Source, Trigger, Watched};
 use crate::{CpuId, TaskId};
 use state::{EpollState, SourceState, Waiter};
 use std::collections::VecDeque;
@@ -29,46 +31,63 @@ impl Sync {
         for (set, epoll) in (0..).zip(&shared.epolls) {
             let first = self.epolls.sources.len() as u32;
             let mut ready = VecDeque::new();
-            for (source, &object) in (first..).zip(&epoll.sources) {
-                match object {
-                    Watched::Pipe(pipe) => self.pipes[pipe as usize].watch(source),
-                    Watched::End(end) => self.ends[end as usize].watch(source),
-                    Watched::Eventfd(eventfd) => self.eventfds[eventfd as usize].watch(source),
-                }
-                let is_listed = self.has_data(object);
+            for (source, &of) in (first..).zip(&epoll.sources) {
+                self.hear(Who::Source(source), of);
+                let is_listed = !of.is_off && self.is_ready(of.object);
                 if is_listed {
                     ready.push_back(source);
                 }
-                self.epolls.sources.push(SourceState { set, object, is_listed });
+                self.epolls.numbers.insert((set, of.object), source);
+                self.epolls.sources.push(SourceState { set, of, is_on: !of.is_off, is_listed });
             }
             let (events, waiters) = (epoll.events.into(), VecDeque::new());
             self.epolls.sets.push(EpollState { first, events, ready, waiters });
         }
     }
 
+    /// `who` hears of news of an object.
+    fn hear(&mut self, who: Who, of: Source) {
+        let (queue, news) = match of.object {
+            Watched::Pipe(pipe) => return self.pipes[pipe as usize].watch(who, News::In),
+            Watched::PipeRoom(pipe) => return self.pipes[pipe as usize].watch(who, News::Out),
+            Watched::End(end) => (self.ends[end as usize].waiters(), News::In),
+            Watched::Room(end) => (self.ends[end as usize].waiters(), News::Out),
+            Watched::Eventfd(eventfd) => (self.eventfds[eventfd as usize].waiters(), News::In),
+        };
+        match of.is_exclusive {
+            true => queue.watch_exclusive(who, news),
+            false => queue.watch(who, news),
+        }
+    }
+
     /// `task` stands in the queues of all objects of a set (`is_polling`), or in none.
     fn poll_all(&mut self, shared: &Shared, set: u32, task: TaskId, is_polling: bool) {
-        for &object in &shared.epolls[set as usize].sources {
-            match (object, is_polling) {
-                (Watched::Pipe(pipe), true) => self.pipes[pipe as usize].poll(task),
-                (Watched::Pipe(pipe), false) => self.pipes[pipe as usize].leave(task),
-                (Watched::End(end), true) => self.ends[end as usize].poll(task),
-                (Watched::End(end), false) => self.ends[end as usize].leave(task),
-                (Watched::Eventfd(eventfd), true) => self.eventfds[eventfd as usize].poll(task),
-                (Watched::Eventfd(eventfd), false) => self.eventfds[eventfd as usize].leave(task),
+        for source in &shared.epolls[set as usize].sources {
+            match source.object {
+                object if is_polling => self.hear(Who::Poller(task), Source::from(object)),
+                Watched::Pipe(pipe) | Watched::PipeRoom(pipe) => {
+                    self.pipes[pipe as usize].leave(task);
+                }
+                Watched::End(end) | Watched::Room(end) => {
+                    self.ends[end as usize].waiters().leave(task);
+                }
+                Watched::Eventfd(eventfd) => self.eventfds[eventfd as usize].waiters().leave(task),
             }
         }
     }
 
-    fn has_data(&self, object: Watched) -> bool {
+    fn is_ready(&self, object: Watched) -> bool {
         match object {
             Watched::Pipe(pipe) => self.pipes[pipe as usize].has_data(),
+            Watched::PipeRoom(pipe) => self.pipes[pipe as usize].has_room(),
             Watched::End(end) => self.ends[end as usize].has_data(),
+            Watched::Room(end) => self.ends[end as usize].has_room(),
             Watched::Eventfd(eventfd) => self.eventfds[eventfd as usize].has_data(),
         }
     }
 
-    /// Takes up to `events` sources with data from a set's list, unless `is_over` leaves them there.
+    /// Takes up to `events` sources that are ready from a set's list, unless `is_over` leaves them
+    /// there.
     fn take_ready(&mut self, set: usize, is_over: impl Fn(u32) -> bool) -> VecDeque<u32> {
         let mut listed = std::mem::take(&mut self.epolls.sets[set].ready);
         let (mut taken, mut rest) = (VecDeque::new(), VecDeque::new());
@@ -78,13 +97,17 @@ impl Sync {
                 break;
             }
             let state = &self.epolls.sources[source as usize];
-            let has_data = self.has_data(state.object);
-            self.epolls.sources[source as usize].is_listed = has_data;
-            if has_data {
+            let (is_ready, trigger) = (state.is_on && self.is_ready(state.of.object), state.of.trigger);
+            let is_over = is_ready && is_over(source);
+            if is_ready && !is_over {
+                taken.push_back(source);
+            }
+            let stays = is_over || is_ready && trigger == Trigger::Level;
+            let state = &mut self.epolls.sources[source as usize];
+            state.is_listed = stays;
+            state.is_on &= is_over || !is_ready || trigger != Trigger::Once;
+            if stays {
                 rest.push_back(source);
-                if !is_over(source) {
-                    taken.push_back(source);
-                }
             }
         }
         listed.append(&mut rest);
@@ -94,11 +117,13 @@ impl Sync {
 }
 
 impl<P: Policy, S: Sink> Engine<'_, P, S> {
-    /// Waits until an object of a set has data.
+    /// Waits until an object of a set is ready.
     pub(super) fn serve(&mut self, cpu: CpuId, task: TaskId, serve: u32) -> Done {
         let number = serve;
         let serve = &self.shared().serves[number as usize];
         let set = serve.epoll as usize;
+        let drained = self.sync.epolls.draining.remove(&(task, serve.epoll));
+        drained.into_iter().flatten().for_each(|source| self.look_at(source, cpu));
         let taken = match &serve.rounds {
             None => self.sync.take_ready(set, |_| false),
             Some(rounds) => {
@@ -121,18 +146,40 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             self.sync.epolls.sets[set].waiters.push_front(Waiter { task, serve: number });
             return Done::Blocks(Off::Waits);
         }
+        let is_drained = |source: &u32| {
+            self.sync.epolls.sources[*source as usize].of.trigger == Trigger::Drained
+        };
+        let draining: Vec<u32> = taken.iter().copied().filter(is_drained).collect();
+        if !draining.is_empty() {
+            self.sync.epolls.draining.insert((task, serve.epoll), draining);
+        }
         self.sync.epolls.returned.insert(task, taken);
         Done::Yes
     }
 
-    /// Waits until an object of a set has data. The task stands in the queues of all of them until
+    /// Whether a source of a set is watched changes.
+    pub(super) fn watch(&mut self, cpu: CpuId, of: (u32, Watched), on: bool) {
+        let Some(&source) = self.sync.epolls.numbers.get(&of) else { return };
+        self.sync.epolls.sources[source as usize].is_on = on;
+        self.look_at(source, cpu);
+    }
+
+    /// A source that is ready is news, as after a change.
+    fn look_at(&mut self, source: u32, cpu: CpuId) {
+        let state = &self.sync.epolls.sources[source as usize];
+        if state.is_on && !state.is_listed && self.sync.is_ready(state.of.object) {
+            self.tell(Who::Source(source), cpu);
+        }
+    }
+
+    /// Waits until an object of a set is ready. The task stands in the queues of all of them until
     /// then: it does not lose its places when it wakes in vain.
     pub(super) fn poll(&mut self, task: TaskId, set: u32) -> Done {
         let shared = self.shared();
         let mut sources = shared.epolls[set as usize].sources.iter();
-        let has_data = sources.any(|&source| self.sync.has_data(source));
+        let is_ready = sources.any(|source| self.sync.is_ready(source.object));
         let is_polling = self.sync.epolls.polling.contains_key(&task);
-        if has_data {
+        if is_ready {
             if is_polling {
                 self.sync.poll_all(shared, set, task, false);
                 self.sync.epolls.polling.remove(&task);
@@ -182,6 +229,9 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             }
         };
         let state = &mut self.sync.epolls.sources[source as usize];
+        if !state.is_on {
+            return;
+        }
         let set = state.set as usize;
         if !std::mem::replace(&mut state.is_listed, true) {
             self.sync.epolls.sets[set].ready.push_back(source);

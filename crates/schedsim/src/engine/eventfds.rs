@@ -5,6 +5,7 @@
 
 use super::Engine;
 use super::step::{Done, Off};
+use super::sync::Sync;
 use super::wait_queue::{News, WaitQueue};
 use crate::policy::Policy;
 use crate::trace::Sink;
@@ -28,16 +29,8 @@ impl EventfdState {
         self.count > 0
     }
 
-    pub fn watch(&mut self, source: u32) {
-        self.waiters.watch(source);
-    }
-
-    pub fn poll(&mut self, task: TaskId) {
-        self.waiters.poll(task);
-    }
-
-    pub fn leave(&mut self, task: TaskId) {
-        self.waiters.leave(task);
+    pub fn waiters(&mut self) -> &mut WaitQueue {
+        &mut self.waiters
     }
 }
 
@@ -63,8 +56,10 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     }
 
     fn announce(&mut self, cpu: CpuId, eventfd: u32, news: News) -> Done {
-        let mut woken = std::mem::take(&mut self.sync.woken);
-        self.sync.eventfds[eventfd as usize].waiters.wake(news, &mut woken);
+        let Sync { eventfds, epolls, woken, .. } = &mut self.sync;
+        let mut woken = std::mem::take(woken);
+        let has_waiter = |source| epolls.has_waiter(source);
+        eventfds[eventfd as usize].waiters.wake(news, &mut woken, has_waiter);
         woken.drain(..).for_each(|who| self.tell(who, cpu));
         self.sync.woken = woken;
         Done::Yes

@@ -14,7 +14,7 @@ mod pages;
 
 use super::Engine;
 use super::step::{Done, Off};
-use super::wait_queue::Who;
+use super::wait_queue::{News, Who};
 use crate::policy::Policy;
 use crate::trace::Sink;
 use crate::workload::{Action, Call, Operation, Until};
@@ -27,9 +27,9 @@ pub struct PipeState {
     pages: Pages,
     readers: VecDeque<TaskId>,
     writers: VecDeque<TaskId>,
-    /// The sources of sets, and the tasks that poll, which hear what there is to read, the last to
-    /// come first.
-    watchers: Vec<Who>,
+    /// The sources of sets, and the tasks that poll, the last to come first: those that hear what
+    /// there is to read, and those that hear of room.
+    watchers: [Vec<Who>; 2],
     /// Whether it was ever polled (`poll_usage`): then each write is news.
     is_polled: bool,
 }
@@ -40,7 +40,7 @@ impl PipeState {
             pages: Pages::new(capacity),
             readers: VecDeque::new(),
             writers: VecDeque::new(),
-            watchers: Vec::new(),
+            watchers: [Vec::new(), Vec::new()],
             is_polled: false,
         }
     }
@@ -49,18 +49,19 @@ impl PipeState {
         !self.pages.is_empty()
     }
 
-    pub fn watch(&mut self, source: u32) {
-        self.watchers.insert(0, Who::Source(source));
-        self.is_polled = true;
+    pub fn has_room(&self) -> bool {
+        !self.pages.is_full()
     }
 
-    pub fn poll(&mut self, task: TaskId) {
-        self.watchers.insert(0, Who::Poller(task));
+    pub fn watch(&mut self, who: Who, news: News) {
+        self.watchers[news as usize].insert(0, who);
         self.is_polled = true;
     }
 
     pub fn leave(&mut self, task: TaskId) {
-        self.watchers.retain(|who| *who != Who::Poller(task));
+        for watchers in &mut self.watchers {
+            watchers.retain(|who| *who != Who::Poller(task));
+        }
     }
 }
 
@@ -81,13 +82,18 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         let writer = if taken.made_room { state.writers.pop_front() } else { None };
         let has_more = call == Call::HasWaited && !state.pages.is_empty();
         let reader = if has_more { state.readers.pop_front() } else { None };
-        let is_watched = has_more && state.is_polled;
+        let is_watched = (has_more || taken.made_room) && state.is_polled;
         if !is_done {
             state.readers.push_back(task);
         }
         if is_watched {
+            if taken.made_room {
+                self.tell_watchers(cpu, pipe, News::Out);
+            }
             writer.into_iter().for_each(|other| self.wake_to_retry(other, cpu));
-            self.tell_watchers(cpu, pipe);
+            if has_more {
+                self.tell_watchers(cpu, pipe, News::In);
+            }
             reader.into_iter().for_each(|other| self.wake_to_retry(other, cpu));
         } else {
             writer.into_iter().chain(reader).for_each(|other| self.wake_to_retry(other, cpu));
@@ -115,18 +121,20 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         let left = left - state.pages.append(left);
         let is_watched = state.is_polled && (was_empty || left == 0);
         let reader = if was_empty || is_watched { state.readers.pop_front() } else { None };
-        let writer = if call == Call::HasWaited && left == 0 && !state.pages.is_full() {
-            state.writers.pop_front()
-        } else {
-            None
-        };
+        let leaves_room = call == Call::HasWaited && left == 0 && !state.pages.is_full();
+        let writer = if leaves_room { state.writers.pop_front() } else { None };
+        let is_room_watched = leaves_room && state.is_polled;
         if left > 0 {
             state.writers.push_back(task);
         }
         if is_watched {
-            self.tell_watchers(cpu, pipe);
+            self.tell_watchers(cpu, pipe, News::In);
         }
-        reader.into_iter().chain(writer).for_each(|other| self.wake_to_retry(other, cpu));
+        reader.into_iter().for_each(|other| self.wake_to_retry(other, cpu));
+        if is_room_watched {
+            self.tell_watchers(cpu, pipe, News::Out);
+        }
+        writer.into_iter().for_each(|other| self.wake_to_retry(other, cpu));
         if left == 0 {
             return Done::Yes;
         }
@@ -134,11 +142,12 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         self.wait_to_go_on(task, rest)
     }
 
-    /// Who watches a pipe hears that there is something to read.
+    /// Who watches a pipe hears that there is something to read, or room.
     #[cold]
-    fn tell_watchers(&mut self, cpu: CpuId, pipe: u32) {
-        for index in 0..self.sync.pipes[pipe as usize].watchers.len() {
-            let who = self.sync.pipes[pipe as usize].watchers[index];
+    fn tell_watchers(&mut self, cpu: CpuId, pipe: u32, news: News) {
+        let watchers = |engine: &Self| engine.sync.pipes[pipe as usize].watchers[news as usize].len();
+        for index in 0..watchers(self) {
+            let who = self.sync.pipes[pipe as usize].watchers[news as usize][index];
             self.tell(who, cpu);
         }
     }

@@ -10,6 +10,7 @@
 
 use super::Engine;
 use super::step::{Done, Off};
+use super::sync::Sync;
 use super::wait_queue::{News, WaitQueue};
 use crate::policy::Policy;
 use crate::trace::Sink;
@@ -61,16 +62,14 @@ impl EndState {
         !self.messages.is_empty()
     }
 
-    pub fn watch(&mut self, source: u32) {
-        self.waiters.watch(source);
+    /// Whether whoever waits for room hears that there is some.
+    pub fn has_room(&self) -> bool {
+        // A reference counts as a byte.
+        (self.charged + 1) * 4 <= BUFFER
     }
 
-    pub fn poll(&mut self, task: TaskId) {
-        self.waiters.poll(task);
-    }
-
-    pub fn leave(&mut self, task: TaskId) {
-        self.waiters.leave(task);
+    pub fn waiters(&mut self) -> &mut WaitQueue {
+        &mut self.waiters
     }
 }
 
@@ -162,8 +161,9 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
 
     /// Wakes who waits at an end for these news.
     fn report(&mut self, end: usize, news: News, cpu: CpuId) {
-        let mut woken = std::mem::take(&mut self.sync.woken);
-        self.sync.ends[end].waiters.wake(news, &mut woken);
+        let Sync { ends, epolls, woken, .. } = &mut self.sync;
+        let mut woken = std::mem::take(woken);
+        ends[end].waiters.wake(news, &mut woken, |source| epolls.has_waiter(source));
         woken.drain(..).for_each(|who| self.tell(who, cpu));
         self.sync.woken = woken;
     }

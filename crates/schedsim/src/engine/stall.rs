@@ -316,7 +316,7 @@ fn of_nobody(workload: &Workload, sync: &Sync, then: Action) -> String {
                 _ => unreachable!("it is one of the two"),
             };
             format!(
-                "data in the set {}, to which no task adds any more",
+                "an object of the set {} to be ready, which no task makes so any more",
                 shared.epolls[epoll as usize].name
             )
         }

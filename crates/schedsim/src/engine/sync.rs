@@ -159,6 +159,7 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
             Operation::Serve(serve) => return self.serve(cpu, task, serve),
             Operation::Handle(serve) => self.handle(task, serve),
             Operation::Poll(set) => return self.poll(task, set),
+            Operation::Watch { epoll, object, on } => self.watch(cpu, (epoll, object), on),
             Operation::SleepUntil(time) if time <= self.now() => {}
             Operation::SleepUntil(time) => {
                 self.timers.insert(time, task);

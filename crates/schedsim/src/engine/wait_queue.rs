@@ -46,16 +46,14 @@ impl WaitQueue {
         self.0.push_front(Waiter { who: Who::Task(task), only: None, is_exclusive: false });
     }
 
-    /// A source of a set, which receives all that there is.
-    pub fn watch(&mut self, source: u32) {
-        let who = Who::Source(source);
-        self.0.push_front(Waiter { who, only: Some(News::In), is_exclusive: false });
+    /// A source of a set or a task that polls, which stays in the queue and hears all such news.
+    pub fn watch(&mut self, who: Who, only: News) {
+        self.0.push_front(Waiter { who, only: Some(only), is_exclusive: false });
     }
 
-    /// `task` polls this object among others.
-    pub fn poll(&mut self, task: TaskId) {
-        let who = Who::Poller(task);
-        self.0.push_front(Waiter { who, only: Some(News::In), is_exclusive: false });
+    /// A source of a set that takes news from those behind it, if a task waits for its set.
+    pub fn watch_exclusive(&mut self, who: Who, only: News) {
+        self.0.push_back(Waiter { who, only: Some(only), is_exclusive: true });
     }
 
     /// `task` polls no more.
@@ -74,15 +72,19 @@ impl WaitQueue {
     }
 
     /// Removes those who are woken, all that are not exclusive and one that is, and adds them to
-    /// `woken`.
-    pub fn wake(&mut self, news: News, woken: &mut Vec<Who>) {
+    /// `woken`. An exclusive source is that one if a task waits for its set.
+    pub fn wake(&mut self, news: News, woken: &mut Vec<Who>, has_waiter: impl Fn(u32) -> bool) {
         let mut is_served = false;
         self.0.retain(|waiter| {
             let hears = waiter.only.is_none_or(|only| only == news);
             if !hears || is_served {
                 return true;
             }
-            is_served = waiter.is_exclusive;
+            is_served = waiter.is_exclusive
+                && match waiter.who {
+                    Who::Source(source) => has_waiter(source),
+                    Who::Task(_) | Who::Poller(_) => true,
+                };
             woken.push(waiter.who);
             matches!(waiter.who, Who::Source(_) | Who::Poller(_))
         });
@@ -98,14 +100,14 @@ mod tests {
         let mut queue = WaitQueue::default();
         let wake = |queue: &mut WaitQueue, news| {
             let mut woken = Vec::new();
-            queue.wake(news, &mut woken);
+            queue.wake(news, &mut woken, |source| source != 88);
             let number = |who| match who {
                 Who::Task(task) | Who::Poller(task) => task.0,
                 Who::Source(source) => source,
             };
             woken.into_iter().map(number).collect::<Vec<u32>>()
         };
-        queue.watch(77);
+        queue.watch(Who::Source(77), News::In);
         for task in 0..3 {
             queue.add_exclusive(TaskId(task), News::In);
             queue.add(TaskId(10 + task));
@@ -119,5 +121,10 @@ mod tests {
         assert_eq!(wake(&mut queue, News::In), [77, 0]);
         assert_eq!(wake(&mut queue, News::In), [77]);
         assert!(wake(&mut queue, News::Out).is_empty());
+        // A set for which no task waits passes news on to the next.
+        for source in [88, 99, 111] {
+            queue.watch_exclusive(Who::Source(source), News::In);
+        }
+        assert_eq!(wake(&mut queue, News::In), [77, 88, 99]);
     }
 }

@@ -3,7 +3,9 @@
 //! The tasks of the first keep their ids, those of the second follow. The second one's tasks are
 //! daemons: the run is over when all tasks of the first have ended.
 
-use super::{Action, Affinity, Epoll, Group, Membership, Script, Serve, Shared, Watched, Workload};
+use super::{
+    Action, Affinity, Epoll, Group, Membership, Script, Serve, Shared, Source, Workload,
+};
 use crate::TaskId;
 
 impl Workload {
@@ -69,19 +71,17 @@ impl Shared {
         self.mutexes.extend_from_slice(mutexes);
         self.conditions.extend_from_slice(conditions);
         self.barriers.extend_from_slice(barriers);
-        let (before, sets) = (
-            [self.pipes.len(), self.sockets.len(), self.eventfds.len()].map(|count| count as u32),
-            self.epolls.len() as u32,
+        let sets = self.epolls.len() as u32;
+        let watched: Vec<Vec<Source>> = epolls
+            .iter()
+            .map(|epoll| {
+                let moved = |of: &Source| Source { object: of.object.behind(self), ..*of };
+                epoll.sources.iter().map(moved).collect()
+            })
+            .collect();
+        self.epolls.extend(
+            epolls.iter().zip(watched).map(|(epoll, sources)| Epoll { sources, ..epoll.clone() }),
         );
-        let watched = |&source: &Watched| match source {
-            Watched::Pipe(pipe) => Watched::Pipe(pipe + before[0]),
-            Watched::End(end) => Watched::End(end + 2 * before[1]),
-            Watched::Eventfd(eventfd) => Watched::Eventfd(eventfd + before[2]),
-        };
-        self.epolls.extend(epolls.iter().map(|epoll| Epoll {
-            sources: epoll.sources.iter().map(watched).collect(),
-            ..epoll.clone()
-        }));
         self.serves.extend(
             serves.iter().map(|serve| Serve { epoll: serve.epoll + sets, ..serve.clone() }),
         );

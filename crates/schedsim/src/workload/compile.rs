@@ -22,13 +22,13 @@ use crate::admission::LONGEST;
 use crate::trace::TaskInfo;
 use crate::workload::shared::{
     Barrier, Device, Epoll, Eventfd, Group, Late, Mutex, Pipe, Rounds, Serve, Shared, Socket,
-    Timer, Watched,
+    Source, Timer, Watched,
 };
 use crate::workload::{
     Action, Affinity, Attributes, Bandwidth, Call, Cgroup, CgroupOptions, Closed, DeviceOptions,
-    EpollSource, EventLoopPhase, EventfdOptions, Invalid, Membership, MutexOptions, Operation,
+    EpollObject, EventLoopPhase, EventfdOptions, Invalid, Membership, MutexOptions, Operation,
     Phase, Reservation, SchedulingPolicy, Script, ServePhase, Slice, SocketOptions, Start,
-    TaskClass, TaskSpec, Tasks, TimerMode, TimerPhase, Until, Workload,
+    TaskClass, TaskSpec, Tasks, TimerMode, TimerPhase, Until, WatchPhase, Workload,
 };
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
 use phases::Place;
@@ -338,19 +338,30 @@ impl<'c> Writer<'_, 'c> {
         }
         let closed = self.compiler.closed;
         let options = closed.epolls.get(name);
-        let sources =
-            options.iter().flat_map(|options| &options.sources).map(|source| match source {
-                EpollSource::Pipe(pipe) => Watched::Pipe(self.pipe(pipe)),
-                EpollSource::Socket(socket) => Watched::End(self.end(socket, true)),
-                EpollSource::Reply(socket) => Watched::End(self.end(socket, false)),
-                EpollSource::Eventfd(eventfd) => Watched::Eventfd(self.eventfd(eventfd)),
-            });
+        let sources = options.iter().flat_map(|options| &options.sources).map(|source| Source {
+            object: self.watched(&source.object),
+            trigger: source.trigger,
+            is_exclusive: source.exclusive,
+            is_off: source.off,
+        });
         let sources = sources.collect();
         let events = options.map_or(1, |options| options.events);
         let new = Epoll { name: name.to_string(), sources, events };
         let number = add(&mut self.compiler.workload.shared.epolls, new);
         self.compiler.numbers.epolls.insert(name, number);
         number
+    }
+
+    fn watched(&mut self, object: &'c EpollObject) -> Watched {
+        match object {
+            EpollObject::Pipe(pipe) => Watched::Pipe(self.pipe(pipe)),
+            EpollObject::PipeRoom(pipe) => Watched::PipeRoom(self.pipe(pipe)),
+            EpollObject::Socket(socket) => Watched::End(self.end(socket, true)),
+            EpollObject::Reply(socket) => Watched::End(self.end(socket, false)),
+            EpollObject::SendRoom(socket) => Watched::Room(self.end(socket, false)),
+            EpollObject::ReplyRoom(socket) => Watched::Room(self.end(socket, true)),
+            EpollObject::Eventfd(eventfd) => Watched::Eventfd(self.eventfd(eventfd)),
+        }
     }
 
     fn step(&mut self, then: Action) {
@@ -389,6 +400,11 @@ impl<'c> Writer<'_, 'c> {
             }
             Phase::Take { eventfd } => Operation::Take(self.eventfd(eventfd)),
             Phase::Poll(epoll) => Operation::Poll(self.epoll(epoll)),
+            Phase::Watch(WatchPhase { epoll, source, off }) => Operation::Watch {
+                epoll: self.epoll(epoll),
+                object: self.watched(source),
+                on: !off,
+            },
             Phase::SleepUntil(after) => Operation::SleepUntil(Time(after.0)),
             Phase::Timer(timer) => {
                 Operation::Timer { timer: self.timer(timer), period: timer.period }

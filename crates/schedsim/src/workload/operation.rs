@@ -1,6 +1,7 @@
 //! Operations on shared objects and on the order of a task's own steps.
 
-use super::Shared;
+use super::shared::after;
+use super::{Shared, Watched};
 use crate::{Nanos, Time};
 
 /// A blocking or signalling call, a fork, or a jump. Numbers are indices into the lists of
@@ -71,12 +72,22 @@ pub enum Operation {
     },
     /// Takes from an event counter, or waits while it is zero.
     Take(u32),
-    /// Waits until an object of a set has data.
+    /// Waits until an object of a set is ready.
     Serve(u32),
     /// Continues with the handler of the next object that has, or behind all handlers.
     Handle(u32),
-    /// Waits until an object of a set has data, as `poll(2)`, and takes nothing.
+    /// Waits until an object of a set is ready, as `poll(2)`, and takes nothing.
     Poll(u32),
+    /// From now on an object of a set is watched, or is not (`epoll_ctl`). One that is ready then is
+    /// news.
+    Watch {
+        /// The set.
+        epoll: u32,
+        /// The object.
+        object: Watched,
+        /// Whether it is watched.
+        on: bool,
+    },
     /// Sleeps until a time, unless that is over.
     SleepUntil(Time),
     /// Sleeps until a timer's next expiry, `period` after the last.
@@ -174,9 +185,6 @@ impl Operation {
 
     /// This operation for a workload whose lists follow those of `others`.
     pub(super) fn behind(self, others: &Shared) -> Operation {
-        fn after<T>(others: &[T], index: u32) -> u32 {
-            others.len() as u32 + index
-        }
         match self {
             Operation::Lock(mutex) => Operation::Lock(after(&others.mutexes, mutex)),
             Operation::Unlock(mutex) => Operation::Unlock(after(&others.mutexes, mutex)),
@@ -208,6 +216,11 @@ impl Operation {
             Operation::Serve(serve) => Operation::Serve(after(&others.serves, serve)),
             Operation::Handle(serve) => Operation::Handle(after(&others.serves, serve)),
             Operation::Poll(epoll) => Operation::Poll(after(&others.epolls, epoll)),
+            Operation::Watch { epoll, object, on } => Operation::Watch {
+                epoll: after(&others.epolls, epoll),
+                object: object.behind(others),
+                on,
+            },
             Operation::SleepUntil(_) => self,
             Operation::Timer { timer, period } => {
                 Operation::Timer { timer: after(&others.timers, timer), period }
@@ -255,6 +268,9 @@ impl Operation {
             Operation::Serve(serve) => (22, serve, None),
             Operation::Handle(serve) => (23, serve, None),
             Operation::Poll(epoll) => (30, epoll, None),
+            Operation::Watch { epoll, object, on } => {
+                (24, epoll, Some(object.pack() << 1 | u64::from(on)))
+            }
         };
         Packed { code, index, second }
     }
@@ -294,6 +310,10 @@ impl Operation {
             21 => (Operation::SleepUntil(Time(second)), 1),
             22 => (Operation::Serve(index), 0),
             23 => (Operation::Handle(index), 0),
+            24 => {
+                let (object, on) = (Watched::unpack(second >> 1), second & 1 == 1);
+                (Operation::Watch { epoll: index, object, on }, 1)
+            }
             30 => (Operation::Poll(index), 0),
             _ => unreachable!("only packed operations are unpacked"),
         }

@@ -269,7 +269,7 @@ impl Iterator for Steps<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Call, Until};
+    use super::super::{Call, Until, Watched};
     use super::*;
     use crate::Time;
 
@@ -304,6 +304,8 @@ mod tests {
             Operation::Serve(most),
             Operation::Handle(0),
             Operation::Poll(most),
+            Operation::Watch { epoll: most, object: Watched::Room(u32::MAX), on: true },
+            Operation::Watch { epoll: 0, object: Watched::Pipe(0), on: false },
             Operation::SleepUntil(Time(u64::MAX)),
             Operation::Receive { end: 2, bytes: u64::MAX, until: Until::All },
             Operation::Receive { end: 3, bytes: 1, until: Until::Any },

@@ -1,6 +1,6 @@
 //! The shared objects of a closed workload, which [`Operation`](super::Operation)s refer to.
 
-use super::SocketKind;
+use super::{SocketKind, Trigger};
 use crate::{CpuId, TaskId, Time};
 
 /// Mutexes, conditions, barriers, pipes, sockets, event counters, sets of them, devices, timers, and the
@@ -85,27 +85,99 @@ pub struct Eventfd {
     pub count: u64,
 }
 
-/// A set of objects that tasks wait for together, level-triggered.
+/// A set of objects that tasks wait for together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Epoll {
     /// Its name.
     pub name: String,
     /// The objects, in the order in which they were added.
-    pub sources: Vec<Watched>,
+    pub sources: Vec<Source>,
     /// The largest number of objects that one wait returns. Of a recorded array of `poll` the number
     /// of all its objects.
     pub events: u16,
 }
 
-/// An object from which there may be something to read.
+impl Epoll {
+    /// Whether this is one of its objects.
+    pub fn has(&self, object: Watched) -> bool {
+        self.sources.iter().any(|source| source.object == object)
+    }
+}
+
+/// An object in a set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Source {
+    /// The object.
+    pub object: Watched,
+    /// When a wait returns it.
+    pub trigger: Trigger,
+    /// Whether news of it wake one set of those that have it so (`EPOLLEXCLUSIVE`), not all.
+    pub is_exclusive: bool,
+    /// Whether it is watched only after an [`Operation::Watch`](super::Operation::Watch).
+    pub is_off: bool,
+}
+
+impl From<Watched> for Source {
+    /// Level-triggered, and watched from the beginning.
+    fn from(object: Watched) -> Source {
+        Source { object, trigger: Trigger::Level, is_exclusive: false, is_off: false }
+    }
+}
+
+/// What a task may wait for at an object.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Watched {
-    /// A pipe.
+    /// Data in a pipe.
     Pipe(u32),
-    /// An end of a pair of sockets: twice the number of the pair, and one more for the second.
+    /// A message at an end of a pair of sockets: twice the number of the pair, and one more for the
+    /// second.
     End(u32),
-    /// An event counter.
+    /// An event of a counter.
     Eventfd(u32),
+    /// Room to write to a pipe.
+    PipeRoom(u32),
+    /// Room to send from an end of a pair of sockets.
+    Room(u32),
+}
+
+impl Watched {
+    /// In a set of a workload whose lists follow those of `others`.
+    pub(super) fn behind(self, others: &Shared) -> Watched {
+        match self {
+            Watched::Pipe(pipe) => Watched::Pipe(after(&others.pipes, pipe)),
+            Watched::End(end) => Watched::End(2 * after(&others.sockets, 0) + end),
+            Watched::Eventfd(eventfd) => Watched::Eventfd(after(&others.eventfds, eventfd)),
+            Watched::PipeRoom(pipe) => Watched::PipeRoom(after(&others.pipes, pipe)),
+            Watched::Room(end) => Watched::Room(2 * after(&others.sockets, 0) + end),
+        }
+    }
+
+    pub(super) fn pack(self) -> u64 {
+        let (kind, number) = match self {
+            Watched::Pipe(pipe) => (0, pipe),
+            Watched::End(end) => (1, end),
+            Watched::Eventfd(eventfd) => (2, eventfd),
+            Watched::PipeRoom(pipe) => (3, pipe),
+            Watched::Room(end) => (4, end),
+        };
+        kind << 32 | u64::from(number)
+    }
+
+    pub(super) fn unpack(packed: u64) -> Watched {
+        let number = packed as u32;
+        match packed >> 32 {
+            0 => Watched::Pipe(number),
+            1 => Watched::End(number),
+            2 => Watched::Eventfd(number),
+            3 => Watched::PipeRoom(number),
+            _ => Watched::Room(number),
+        }
+    }
+}
+
+/// The number of an object behind all others.
+pub(super) fn after<T>(others: &[T], index: u32) -> u32 {
+    others.len() as u32 + index
 }
 
 /// What a script does for the objects of a set.

@@ -4,14 +4,14 @@
 mod kernel;
 
 use super::Collect;
-use kernel::{Kernel, Object, Over, Pipe, Running, Seen, Socket, State};
+use kernel::{Item, Kernel, Object, Over, Pipe, Running, Seen, Socket, State};
 use proptest::prelude::*;
 use schedsim::engine::{self, Error, Options};
 use schedsim::policy::PolicySpec;
 use schedsim::trace::{EventKind, Trace};
 use schedsim::workload::{
-    Closed, EpollOptions, EpollSource, EventfdOptions, Phase, PipeOptions, ServePhase, SocketKind,
-    SocketOptions, Tasks, Workload,
+    Closed, EpollObject, EpollOptions, EpollSource, EventfdOptions, Phase, PipeOptions, ServePhase,
+    SocketKind, SocketOptions, Tasks, Trigger, WatchPhase, Workload,
 };
 use schedsim::{Machine, Nanos, TaskId, Time};
 
@@ -40,28 +40,56 @@ fn is_semaphore(number: usize) -> bool {
     number + 1 == EVENTFDS
 }
 
-/// The most that a wait for a set returns. The first set has one object of each kind and both ends
-/// of a pair of sockets, the second an object that is in both.
+/// The most that a wait for a set returns.
 const MOST: usize = 2;
+
+/// The number of sets. The first has one object of each kind and both ends of a pair of sockets, the
+/// second objects that are in others, too, and the third those with room.
+const SETS: usize = 3;
 
 fn epoll(number: usize) -> String {
     format!("w{number}")
 }
 
-fn sources(number: usize) -> Vec<EpollSource> {
+fn objects(number: usize) -> Vec<EpollObject> {
     match number {
         0 => vec![
-            EpollSource::Pipe(pipe(2)),
-            EpollSource::Socket(socket(0)),
-            EpollSource::Reply(socket(0)),
-            EpollSource::Eventfd(eventfd(1)),
+            EpollObject::Pipe(pipe(2)),
+            EpollObject::Socket(socket(0)),
+            EpollObject::Reply(socket(0)),
+            EpollObject::Eventfd(eventfd(1)),
         ],
-        _ => vec![EpollSource::Socket(socket(1)), EpollSource::Pipe(pipe(2))],
+        1 => vec![
+            EpollObject::Socket(socket(1)),
+            EpollObject::Pipe(pipe(2)),
+            EpollObject::SendRoom(socket(0)),
+            EpollObject::Eventfd(eventfd(1)),
+        ],
+        _ => vec![
+            EpollObject::PipeRoom(pipe(2)),
+            EpollObject::SendRoom(socket(0)),
+            EpollObject::ReplyRoom(socket(1)),
+            EpollObject::Eventfd(eventfd(1)),
+            EpollObject::Socket(socket(0)),
+        ],
     }
 }
 
+/// How each source of each set is watched.
+type Modes = Vec<(Trigger, bool, bool)>;
+
+fn sources(modes: &Modes, number: usize) -> Vec<EpollSource> {
+    let source = |(place, object): (usize, EpollObject)| {
+        let (trigger, exclusive, off) = modes[number * 5 + place];
+        let is_pipe = matches!(object, EpollObject::Pipe(_) | EpollObject::PipeRoom(_));
+        let is_plain = matches!(trigger, Trigger::Level | Trigger::Edge) && !off && !is_pipe;
+        EpollSource { object, trigger, exclusive: exclusive && is_plain, off }
+    };
+    objects(number).into_iter().enumerate().map(source).collect()
+}
+
 /// What a task does with an object that has data: it may leave some, or do nothing with it.
-fn handler(source: &EpollSource, bytes: u64) -> Vec<Phase> {
+fn handler(source: &EpollObject, bytes: u64) -> Vec<Phase> {
     let run = Phase::Run(Nanos(700));
     if bytes.is_multiple_of(7) {
         return vec![run];
@@ -73,10 +101,17 @@ fn handler(source: &EpollSource, bytes: u64) -> Vec<Phase> {
         reply,
     };
     let take = match source {
-        EpollSource::Pipe(pipe) => Phase::Read { pipe: pipe.clone(), bytes, partial: true },
-        EpollSource::Socket(socket) => receive(socket, false),
-        EpollSource::Reply(socket) => receive(socket, true),
-        EpollSource::Eventfd(eventfd) => Phase::Take { eventfd: eventfd.clone() },
+        EpollObject::Pipe(pipe) => Phase::Read { pipe: pipe.clone(), bytes, partial: true },
+        EpollObject::Socket(socket) => receive(socket, false),
+        EpollObject::Reply(socket) => receive(socket, true),
+        EpollObject::Eventfd(eventfd) => Phase::Take { eventfd: eventfd.clone() },
+        EpollObject::PipeRoom(pipe) => Phase::Write { pipe: pipe.clone(), bytes },
+        EpollObject::SendRoom(socket) => {
+            Phase::Send { socket: socket.clone(), bytes, reply: false }
+        }
+        EpollObject::ReplyRoom(socket) => {
+            Phase::Send { socket: socket.clone(), bytes, reply: true }
+        }
     };
     vec![run, take]
 }
@@ -86,7 +121,7 @@ fn pipe(number: usize) -> String {
 }
 
 /// What the engine does.
-fn simulated(tasks: &[Vec<Phase>]) -> Vec<Seen> {
+fn simulated(tasks: &[Vec<Phase>], modes: &Modes) -> Vec<Seen> {
     let mut closed = Closed::default();
     for (index, phases) in tasks.iter().enumerate() {
         closed.tasks.push(Tasks::new(&format!("t{index}"), phases.clone()));
@@ -98,8 +133,8 @@ fn simulated(tasks: &[Vec<Phase>]) -> Vec<Seen> {
     closed.sockets.insert(socket(SOCKETS - 1), SocketOptions { kind: SocketKind::Datagram });
     let semaphore = EventfdOptions { semaphore: true, count: 0 };
     closed.eventfds.insert(eventfd(EVENTFDS - 1), semaphore);
-    for number in 0..2 {
-        let options = EpollOptions { sources: sources(number), events: MOST as u16 };
+    for number in 0..SETS {
+        let options = EpollOptions { sources: sources(modes, number), events: MOST as u16 };
         closed.epolls.insert(epoll(number), options);
     }
     closed.epolls.retain(|name, _| used.contains(&format!("\"{name}\"")));
@@ -130,24 +165,32 @@ fn simulated(tasks: &[Vec<Phase>]) -> Vec<Seen> {
 }
 
 /// What the naive kernel does.
-fn real(tasks: &[Vec<Phase>]) -> Vec<Seen> {
+fn real(tasks: &[Vec<Phase>], modes: &Modes) -> Vec<Seen> {
     let pipes = (0..PIPES).map(|number| Pipe::new(1 << number)).collect();
     let sockets =
         (0..SOCKETS).flat_map(|number| [(); 2].map(|()| Socket::new(is_datagram(number))));
     let mut state = State::of(pipes, sockets.collect(), EVENTFDS);
     // A set that no task waits for does not exist.
     let used = serde_json::to_string(&tasks).unwrap();
-    let firsts = [0, 1].map(|number| used.find(&format!("\"{}\"", epoll(number))));
-    let mut order: Vec<usize> = (0..2).filter(|&number| firsts[number].is_some()).collect();
-    order.sort_by_key(|&number| firsts[number]);
+    let first = |number: usize| used.find(&format!("\"{}\"", epoll(number)));
+    let mut order: Vec<usize> = (0..SETS).filter(|&number| first(number).is_some()).collect();
+    order.sort_by_key(|&number| first(number));
     for &number in &order {
-        let object = |source: &EpollSource| match source {
-            EpollSource::Pipe(name) => Object::Pipe(self::number(name)),
-            EpollSource::Socket(name) => Object::Socket(2 * self::number(name) + 1),
-            EpollSource::Reply(name) => Object::Socket(2 * self::number(name)),
-            EpollSource::Eventfd(name) => Object::Eventfd(self::number(name)),
+        let item = |source: EpollSource| Item {
+            object: match &source.object {
+                EpollObject::Pipe(name) => Object::Pipe(self::number(name)),
+                EpollObject::PipeRoom(name) => Object::PipeRoom(self::number(name)),
+                EpollObject::Socket(name) => Object::Socket(2 * self::number(name) + 1),
+                EpollObject::Reply(name) => Object::Socket(2 * self::number(name)),
+                EpollObject::SendRoom(name) => Object::Room(2 * self::number(name)),
+                EpollObject::ReplyRoom(name) => Object::Room(2 * self::number(name) + 1),
+                EpollObject::Eventfd(name) => Object::Eventfd(self::number(name)),
+            },
+            trigger: source.trigger,
+            is_exclusive: source.exclusive,
+            is_on: !source.off,
         };
-        state = state.with_epoll(sources(number).iter().map(object).collect());
+        state = state.with_epoll(sources(modes, number).into_iter().map(item).collect());
     }
     let order = &order;
     let bodies = tasks
@@ -198,6 +241,12 @@ fn go(running: &mut Running, phases: &[Phase], sets: &[usize]) -> Result<(), Ove
                     go(running, &serve.handle[place], sets)?;
                 }
             }
+            Phase::Watch(WatchPhase { epoll: name, source, off }) => {
+                let set = sets.iter().position(|&set| epoll(set) == *name).unwrap();
+                let objects = objects(sets[set]);
+                let place = objects.iter().position(|object| object == source).unwrap();
+                running.watch(set, place, !off);
+            }
             Phase::Poll(name) => {
                 let set = sets.iter().position(|&set| epoll(set) == *name).unwrap();
                 running.poll(set)?;
@@ -233,11 +282,16 @@ fn any_phase() -> impl Strategy<Value = Phase> {
             eventfd: eventfd(number),
             count
         }),
-        3 => (0..2usize, size()).prop_map(|(number, bytes)| {
-            let handle = sources(number).iter().map(|source| handler(source, bytes)).collect();
+        4 => (0..SETS, size()).prop_map(|(number, bytes)| {
+            let handle = objects(number).iter().map(|source| handler(source, bytes)).collect();
             Phase::Serve(ServePhase { epoll: epoll(number), handle })
         }),
-        2 => (0..2usize).prop_map(|number| Phase::Poll(epoll(number))),
+        2 => (0..SETS).prop_map(|number| Phase::Poll(epoll(number))),
+        2 => (0..SETS, 0..5usize, any::<bool>()).prop_map(|(number, place, off)| {
+            let objects = objects(number);
+            let source = objects[place % objects.len()].clone();
+            Phase::Watch(WatchPhase { epoll: epoll(number), source, off })
+        }),
         2 => (0..EVENTFDS).prop_map(|number| Phase::Take { eventfd: eventfd(number) }),
         1 => (1u64..200_000).prop_map(|ns| Phase::SleepUntil(Nanos(ns))),
         2 => (at(), any::<bool>()).prop_map(|((number, bytes, reply), partial)| Phase::Receive {
@@ -258,12 +312,38 @@ fn any_tasks() -> impl Strategy<Value = Vec<Vec<Phase>>> {
     })
 }
 
+fn any_modes() -> impl Strategy<Value = Modes> {
+    let trigger = prop_oneof![
+        3 => Just(Trigger::Level),
+        1 => Just(Trigger::Edge),
+        1 => Just(Trigger::Drained),
+        1 => Just(Trigger::Once),
+    ];
+    let rarely = || proptest::bool::weighted(0.25);
+    proptest::collection::vec((trigger, rarely(), rarely()), 5 * SETS)
+}
+
+/// Tasks change no source that is exclusive.
+fn without_exclusive(mut tasks: Vec<Vec<Phase>>, modes: &Modes) -> Vec<Vec<Phase>> {
+    let is_allowed = |phase: &Phase| {
+        let Phase::Watch(WatchPhase { epoll, source, .. }) = phase else { return true };
+        let sources = sources(modes, number(epoll));
+        !sources.iter().any(|of| of.object == *source && of.exclusive)
+    };
+    tasks.iter_mut().for_each(|phases| phases.retain(is_allowed));
+    tasks
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
-    fn objects_wake_whom_a_naive_kernel_wakes_and_in_its_order(tasks in any_tasks()) {
-        prop_assert_eq!(simulated(&tasks), real(&tasks));
+    fn objects_wake_whom_a_naive_kernel_wakes_and_in_its_order(
+        tasks in any_tasks(),
+        modes in any_modes(),
+    ) {
+        let tasks = without_exclusive(tasks, &modes);
+        prop_assert_eq!(simulated(&tasks, &modes), real(&tasks, &modes));
     }
 }
 
@@ -276,7 +356,8 @@ fn a_byte_that_fits_no_page_makes_a_writer_wait() {
         let read = Phase::Read { pipe: pipe(0), bytes, partial: false };
         vec![vec![run(), write, run()], vec![run(), read, run()]]
     };
-    assert_eq!(simulated(&tasks(4096)), [Seen::Runs(0, 0), Seen::Runs(2000, 1)]);
+    let plain = vec![(Trigger::Level, false, false); 5 * SETS];
+    assert_eq!(simulated(&tasks(4096), &plain), [Seen::Runs(0, 0), Seen::Runs(2000, 1)]);
     let blocks = [
         Seen::Runs(0, 0),
         Seen::Runs(1000, 1),
@@ -285,6 +366,6 @@ fn a_byte_that_fits_no_page_makes_a_writer_wait() {
         Seen::Wakes(2000, 1),
         Seen::Runs(3000, 1),
     ];
-    assert_eq!(simulated(&tasks(4097)), blocks);
-    assert_eq!(real(&tasks(4097)), blocks);
+    assert_eq!(simulated(&tasks(4097), &plain), blocks);
+    assert_eq!(real(&tasks(4097), &plain), blocks);
 }

@@ -1,9 +1,11 @@
 /* What happens once: ends of files, programs of created tasks, signals, connections, ended children. */
 #include <arpa/inet.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -79,22 +81,20 @@ static void signals(void)
 	check(waitpid(child, NULL, 0) == child);
 }
 
-static void connections(void)
+/* Clients that connect to a listening socket, one after the other. */
+static void connections(int family, struct sockaddr *address, socklen_t size)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET };
-	socklen_t size = sizeof(address);
-	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	int listener = socket(family, SOCK_STREAM, 0);
 	char byte;
 
-	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	check(!bind(listener, (struct sockaddr *)&address, size) && !listen(listener, 8));
-	getsockname(listener, (struct sockaddr *)&address, &size);
+	check(!bind(listener, address, size) && !listen(listener, 8));
+	getsockname(listener, address, &size);
 	if (!fork()) {
 		for (int count = 0; count < CONNECTIONS; count++) {
-			int from = socket(AF_INET, SOCK_STREAM, 0);
+			int from = socket(family, SOCK_STREAM, 0);
 
 			usleep(2000);
-			check(!connect(from, (struct sockaddr *)&address, size));
+			check(!connect(from, address, size));
 			check(write(from, "x", 1) == 1 && read(from, &byte, 1) == 1);
 			close(from);
 		}
@@ -108,13 +108,20 @@ static void connections(void)
 		close(to);
 	}
 	check(wait(NULL) > 0);
+	close(listener);
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
+	struct sockaddr_in here = { .sin_family = AF_INET };
+	struct sockaddr_un path = { .sun_family = AF_UNIX };
+
 	end_of_file();
 	programs();
 	signals();
-	connections();
+	here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	connections(AF_INET, (struct sockaddr *)&here, sizeof(here));
+	snprintf(path.sun_path, sizeof(path.sun_path), "%s/s", count > 1 ? arguments[1] : ".");
+	connections(AF_UNIX, (struct sockaddr *)&path, sizeof(path));
 	return 0;
 }

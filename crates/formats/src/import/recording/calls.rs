@@ -32,7 +32,7 @@ pub(super) struct Calls {
     /// Internet sockets by their own port and the other one.
     ports: HashMap<(u16, u16), u64>,
     /// By port: the connections that wait there to be accepted.
-    listeners: HashMap<u16, u32>,
+    listeners: HashMap<sockets::Listener, u32>,
     /// By thread id: what was recorded since its last call ended, and its absolute timer.
     tasks: HashMap<u32, Task>,
     sets: Sets,
@@ -77,11 +77,15 @@ struct Task {
     /// The time until which the call sleeps, and its interval.
     timer: Option<(u64, u64)>,
     /// What it polls.
-    polled: Vec<u64>,
+    polled: Vec<sets::Wanted>,
+    /// What the call changes in a set.
+    changed: Option<sets::Member>,
     /// The second address of a futex operation.
     second: Option<u64>,
     /// The socket that it accepts.
     accepted: Option<u64>,
+    /// The address at which a socket was connected.
+    connected: Option<u64>,
     /// The tasks that it waits for.
     awaited: Option<(u32, u32)>,
     /// The last futex call: its object, and when it began.
@@ -176,6 +180,9 @@ impl Calls {
             What::Member { object, op: member::ACCEPTED, .. } => {
                 self.tasks.entry(tid).or_default().accepted = Some(object);
             }
+            What::Member { object, op: member::CONNECTED, .. } => {
+                self.tasks.entry(tid).or_default().connected = Some(object);
+            }
             What::Member { set, object, op: member::AWAITED, .. } => {
                 let pid = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
                 self.tasks.entry(tid).or_default().awaited = Some((pid(set), pid(object)));
@@ -194,10 +201,16 @@ impl Calls {
             return self.futex(call);
         }
         let task = self.tasks.get_mut(&call.tid);
-        let (timer, second, awaited, polled) = task.map_or_else(Default::default, |task| {
-            let Task { timer, second, awaited, polled, .. } = task;
-            (timer.take(), second.take(), awaited.take(), std::mem::take(polled))
-        });
+        let (timer, second, awaited, polled, changed) =
+            task.map_or_else(Default::default, |task| {
+                let Task { timer, second, awaited, polled, changed, .. } = task;
+                let polled = std::mem::take(polled);
+                (timer.take(), second.take(), awaited.take(), polled, changed.take())
+            });
+        let changed = match name {
+            Some((_, Name::EpollCtl)) => changed,
+            _ => changed.and_then(|member| self.has_been(member)),
+        };
         if let Some(device) = self.storage(call.object) {
             return Returned::Stored { device };
         }
@@ -222,6 +235,7 @@ impl Calls {
             Name::ClockNanosleep if call.op != 1 => return Returned::Slept,
             Name::ClockNanosleep => timer.and_then(|(expiry, _)| self.sleep_until(call, expiry)),
             Name::Read | Name::Receive => self.takes(call),
+            Name::Write | Name::Send if call.result == sets::FULL => self.wants_room(call),
             Name::Write | Name::Send => self.puts(call),
             Name::ReadAt => timer.and_then(|(_, service)| self.request(call, Nanos(service))),
             Name::Futex => {
@@ -240,14 +254,21 @@ impl Calls {
                 let device = self.only_storage();
                 return device.map_or(Returned::Unknown, |device| Returned::Stored { device });
             }
-            Name::Poll | Name::Ppoll | Name::EpollWait if call.result == 0 => {
+            Name::Poll | Name::Ppoll | Name::Select | Name::EpollWait if call.result == 0 => {
                 return Returned::Slept;
             }
-            Name::Poll | Name::Ppoll => self.polls(call, polled),
+            Name::Poll | Name::Ppoll | Name::Select => self.polls(call, polled),
             Name::EpollWait => self.waits(call),
-            Name::Accept => self.accepts(call),
-            Name::Connect => self.connects(call),
-            Name::EpollCtl | Name::Close | Name::SignalWait => None,
+            Name::Accept => {
+                let address = self.address_of(call.tid);
+                self.accepts(call, address)
+            }
+            Name::Connect => {
+                let address = self.address_of(call.tid);
+                self.connects(call, address)
+            }
+            Name::EpollCtl => changed.and_then(|member| self.changes(call, member)),
+            Name::Close | Name::SignalWait => None,
             Name::TimerfdSettime => {
                 self.arms(call, timer);
                 None
@@ -263,6 +284,11 @@ impl Calls {
             Name::Waitid => awaited.and_then(|range| self.join(range, tasks)),
         };
         operation.map_or(Returned::Unknown, Returned::Did)
+    }
+
+    /// The address at which the call of a task has connected a Unix socket.
+    fn address_of(&mut self, tid: u32) -> Option<u64> {
+        self.tasks.get_mut(&tid)?.connected.take()
     }
 
     /// Whether it has read a signal.

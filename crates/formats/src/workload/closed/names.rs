@@ -1,7 +1,9 @@
 //! Checks the names of objects that tasks share. A name that only one side uses is a typing error,
 //! and no other check finds it.
 
-use schedsim::workload::{Closed, EpollSource, EventLoopPhase, Invalid, Phase, ServePhase};
+use schedsim::workload::{
+    Closed, EpollObject, EpollSource, EventLoopPhase, Invalid, Phase, ServePhase,
+};
 use std::collections::BTreeMap;
 
 /// How tasks use a shared object, and where it is named first.
@@ -95,11 +97,15 @@ fn named<'c>(closed: &'c Closed, phase: &'c Phase) -> Vec<((&'static str, &'c st
         | Phase::EventLoop(EventLoopPhase { epoll, .. })
         | Phase::Poll(epoll) => {
             let sources = closed.epolls.get(epoll).map(|epoll| &epoll.sources);
-            let named = |source: &'c EpollSource| match source {
-                EpollSource::Pipe(name) => (("pipe", name.as_str()), true),
-                EpollSource::Socket(name) => (("socket", name.as_str()), true),
-                EpollSource::Reply(name) => (("reply", name.as_str()), true),
-                EpollSource::Eventfd(name) => (("eventfd", name.as_str()), true),
+            let named = |source: &'c EpollSource| match &source.object {
+                EpollObject::Pipe(name) => (("pipe", name.as_str()), true),
+                EpollObject::Socket(name) => (("socket", name.as_str()), true),
+                EpollObject::Reply(name) => (("reply", name.as_str()), true),
+                EpollObject::Eventfd(name) => (("eventfd", name.as_str()), true),
+                // Who waits for room is on the side of those who write.
+                EpollObject::PipeRoom(name) => (("pipe", name.as_str()), false),
+                EpollObject::SendRoom(name) => (("socket", name.as_str()), false),
+                EpollObject::ReplyRoom(name) => (("reply", name.as_str()), false),
             };
             return sources.into_iter().flatten().map(named).collect();
         }

@@ -2,7 +2,7 @@
 
 use super::calls;
 use super::carriers::Doubted;
-use super::event_loops::Takers;
+use super::event_loops::{self, Takers};
 use super::groups::Groups;
 use super::latches::Placed;
 use super::log::{Deed, Did};
@@ -167,6 +167,7 @@ pub(super) fn assemble(
             script,
         });
     }
+    event_loops::complete(&mut workload);
     // What the program waits for may never come, and then nothing of it ends.
     workload.background.awaited = report.ended.clone();
     let times = if report.ended.is_empty() { 1 } else { MOST_TIMES };

@@ -117,14 +117,18 @@ impl ReplayBuilder {
                     sleep.waker == TaskId::NONE
                 }
                 Did::Operation(Operation::Join(_)) => sleep.waker != TaskId::NONE,
-                // A connection over the loopback is made in a softirq.
-                Did::Operation(
-                    Operation::Send { .. } | Operation::Receive { .. } | Operation::Take(_),
-                ) => {
+                Did::Operation(Operation::Send { .. } | Operation::Receive { .. }) => {
                     matches!(sleep.by, By::SameObject | By::Softirq)
                 }
+                // A connection over the loopback is made in a softirq, and that of a Unix socket in
+                // a call on another one.
+                Did::Operation(Operation::Take(_)) => {
+                    matches!(sleep.by, By::SameObject | By::OtherObject | By::Softirq)
+                }
+                // Its time was over, and yet it has found something: that came before the task ran.
                 Did::Operation(Operation::Serve(_) | Operation::Poll(_)) => {
                     matches!(sleep.by, By::SameObject | By::OtherObject | By::Softirq)
+                        || sleep.waker == TaskId::NONE && !sleep.is_by_softirq
                 }
                 Did::Operation(_) => sleep.by == By::SameObject,
             };
@@ -156,9 +160,9 @@ impl ReplayBuilder {
         self.tasks[sleeper.index()].log.explain_sleep(slept_at);
         if waker != TaskId::NONE {
             self.tasks[waker.index()].log.explain_waking(woken_at);
-            if let Some(reason) = reason {
-                self.edges.push(Edge { reason, sleeper, slept_at, waker, woken_at });
-            }
+        }
+        if let Some(reason) = reason {
+            self.edges.push(Edge { reason, sleeper, slept_at, waker, woken_at });
         }
     }
 }

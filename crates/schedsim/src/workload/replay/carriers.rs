@@ -35,7 +35,8 @@ pub(super) enum Reason {
     Wait(TaskId, u32),
 }
 
-/// A sleep and the waking that ended it, explained by what an object has in it.
+/// A sleep and the waking that ended it, explained by what an object has in it. An interrupt is no
+/// task.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edge {
     pub reason: Reason,
@@ -63,6 +64,7 @@ pub(super) fn needed(did: Did) -> Option<Carrier> {
         ) => Some(Carrier::Mutex(mutex)),
         Did::Operation(Operation::Arrive(barrier)) => Some(Carrier::Barrier(barrier)),
         Did::Operation(Operation::Join(range)) => Some(Carrier::Ends(range)),
+        Did::Operation(Operation::Watch { object, .. }) => Some(carried_by(object)),
         Did::Operation(operation) => carrier(operation),
         Did::Joined(task) => Some(Carrier::End(task)),
         Did::Yield | Did::Passed(_) | Did::Took(_) | Did::Paged(_) => None,
@@ -77,6 +79,15 @@ pub(super) fn carrier(operation: Operation) -> Option<Carrier> {
         Operation::Post { eventfd, .. } | Operation::Take(eventfd) => Carrier::Eventfd(eventfd),
         _ => return None,
     })
+}
+
+/// The room that an operation needs which puts data into a carrier.
+pub(super) fn room_for(operation: Operation) -> Option<Watched> {
+    match operation {
+        Operation::Write { pipe, .. } => Some(Watched::PipeRoom(pipe)),
+        Operation::Send { end, .. } => Some(Watched::Room(end)),
+        _ => None,
+    }
 }
 
 /// What went one way through a carrier, in bytes; of datagrams and counters in units.
@@ -208,7 +219,9 @@ impl ReplayBuilder {
             let is_doubted = doubted.contains(edge.reason);
             if is_doubted {
                 tasks[edge.sleeper.index()].log.doubt_sleep(edge.slept_at);
-                tasks[edge.waker.index()].log.doubt_waking(edge.woken_at);
+                if let Some(waker) = tasks.get_mut(edge.waker.index()) {
+                    waker.log.doubt_waking(edge.woken_at);
+                }
             }
             !is_doubted
         });
@@ -247,8 +260,9 @@ impl ReplayBuilder {
         is_new
     }
 
-    /// The waits for several objects after which the task takes nothing from any of them: something
-    /// else ended them, or what is not recorded. Of one object there is no doubt.
+    /// The waits for several objects after which the task takes nothing from any of them, and puts
+    /// nothing into one with room that it waits for: something else ended them, or what is not
+    /// recorded. Of one object there is no doubt.
     fn doubt_waits(&mut self, shared: &Shared, doubted: &mut Doubted) {
         let set = |operation: Operation| {
             let epoll = match operation {
@@ -262,7 +276,7 @@ impl ReplayBuilder {
             // An array of one object.
             (Operation::Poll(_), Some(Epoll { sources, events: 1, .. })) => sources
                 .first()
-                .is_some_and(|one| !doubted.contains(Reason::Carrier(carried_by(*one)))),
+                .is_some_and(|one| !doubted.contains(Reason::Carrier(carried_by(one.object)))),
             _ => false,
         };
         let (mut found, mut waits) = (Vec::new(), Vec::new());
@@ -279,13 +293,18 @@ impl ReplayBuilder {
                     continue;
                 }
                 let Some((_, of)) = open else { continue };
+                let room = |operation| {
+                    room_for(operation).filter(|room| set(of).is_some_and(|set| set.has(*room)))
+                };
                 let (taken, is_data) = match did {
-                    Did::Operation(operation) => (taken_from(operation), true),
+                    Did::Operation(operation) => {
+                        (taken_from(operation).or_else(|| room(operation)), true)
+                    }
                     Did::Passed(latch) => (self.latches.ended(latch), false),
                     _ => continue,
                 };
                 let Some(taken) = taken else { continue };
-                let is_member = set(of).is_some_and(|set| set.sources.contains(&taken));
+                let is_member = set(of).is_some_and(|set| set.has(taken));
                 let is_known = is_member && !doubted.contains(Reason::Carrier(carried_by(taken)));
                 let explains = match (is_data, did, of) {
                     (false, Did::Passed(latch), of) => {
@@ -319,11 +338,11 @@ pub(super) fn taken_from(operation: Operation) -> Option<Watched> {
     })
 }
 
-/// What an object with data is.
+/// What an object of a set is.
 pub(super) fn carried_by(source: Watched) -> Carrier {
     match source {
-        Watched::Pipe(pipe) => Carrier::Pipe(pipe),
-        Watched::End(end) => Carrier::Pair(end / 2),
+        Watched::Pipe(pipe) | Watched::PipeRoom(pipe) => Carrier::Pipe(pipe),
+        Watched::End(end) | Watched::Room(end) => Carrier::Pair(end / 2),
         Watched::Eventfd(eventfd) => Carrier::Eventfd(eventfd),
     }
 }

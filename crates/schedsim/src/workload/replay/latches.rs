@@ -50,7 +50,7 @@ pub(super) struct Latches {
     /// Tasks that their creators waited for without a choice: whichever ends first.
     reaped: BTreeMap<TaskId, u32>,
     /// By task and object: where the task closed it.
-    closes: BTreeMap<(TaskId, u64), Vec<u32>>,
+    closes: BTreeMap<(TaskId, Watched), Vec<u32>>,
 }
 
 impl Latches {
@@ -225,18 +225,18 @@ impl ReplayBuilder {
     /// A task has closed a descriptor of an object.
     pub(super) fn closed(&mut self, task: TaskId, object: Watched) {
         let at = self.tasks[task.index()].put(Deed::Ran { switches: 0 });
-        self.latches.closes.entry((task, key(object))).or_default().push(at);
+        self.latches.closes.entry((task, object)).or_default().push(at);
     }
 
     /// Finds out who opens the latches that no sleep has shown.
     pub(super) fn find_last_users(&mut self) {
-        let mut open: BTreeMap<u64, LastUser> = BTreeMap::new();
+        let mut open: BTreeMap<Watched, LastUser> = BTreeMap::new();
         for (latch, number) in &self.latches.numbers {
             if let Latch::Ends(object) = latch
                 && !self.latches.opens(*number)
             {
                 let latch = *number;
-                open.insert(key(*object), LastUser { latch, last: None, has_several: false });
+                open.insert(*object, LastUser { latch, last: None, has_several: false });
             }
         }
         if open.is_empty() {
@@ -246,7 +246,7 @@ impl ReplayBuilder {
             for (place, _, deed) in state.log.places() {
                 let Deed::Called { did: Did::Operation(operation), .. } = deed else { continue };
                 let Some(object) = put_into(operation) else { continue };
-                if let Some(user) = open.get_mut(&key(object)) {
+                if let Some(user) = open.get_mut(&object) {
                     user.has_several |= user.last.is_some_and(|(other, _)| other != task);
                     user.last = Some((task, place));
                 }
@@ -271,15 +271,6 @@ struct LastUser {
     /// The last task, and where in its log.
     last: Option<(TaskId, u32)>,
     has_several: bool,
-}
-
-/// An object as a number.
-fn key(object: Watched) -> u64 {
-    match object {
-        Watched::Pipe(pipe) => u64::from(pipe),
-        Watched::End(end) => 1 << 32 | u64::from(end),
-        Watched::Eventfd(eventfd) => 2 << 32 | u64::from(eventfd),
-    }
 }
 
 /// Where what an operation puts in can be taken from.
@@ -349,16 +340,16 @@ impl Placed {
                 let has_one_wait = latches.has_one_wait(number);
                 for (epoll, set) in (0..).zip(&mut shared.epolls) {
                     let is_served = served.contains(&epoll);
-                    if set.sources.contains(&object) && (!is_served || has_one_wait) {
+                    if set.has(object) && (!is_served || has_one_wait) {
                         is_taken |= is_served;
-                        set.sources.push(Watched::Eventfd(eventfd));
+                        set.sources.push(Watched::Eventfd(eventfd).into());
                         // An array returns all.
                         set.events = set.events.saturating_add(u16::from(!is_served));
                     }
                 }
             }
             let epoll = shared.epolls.len() as u32;
-            let sources = vec![Watched::Eventfd(eventfd)];
+            let sources = vec![Watched::Eventfd(eventfd).into()];
             shared.epolls.push(Epoll { name, sources, events: 1 });
             placed.places.push(Some(Place { eventfd, epoll, is_taken }));
             for (task, at) in &latches.opened[number as usize] {
@@ -418,10 +409,13 @@ impl Placed {
     }
 }
 
-fn name_of(object: Watched, shared: &Shared) -> String {
+/// The name of an object.
+pub(super) fn name_of(object: Watched, shared: &Shared) -> String {
     let name = match object {
-        Watched::Pipe(pipe) => shared.pipes.get(pipe as usize).map(|pipe| &pipe.name),
-        Watched::End(end) => shared.sockets.get(end as usize / 2).map(|pair| &pair.name),
+        Watched::Pipe(pipe) | Watched::PipeRoom(pipe) => {
+            shared.pipes.get(pipe as usize).map(|pipe| &pipe.name)
+        }
+        Watched::End(end) | Watched::Room(end) => shared.sockets.get(end as usize / 2).map(|pair| &pair.name),
         Watched::Eventfd(eventfd) => shared.eventfds.get(eventfd as usize).map(|of| &of.name),
     };
     name.cloned().unwrap_or_default()

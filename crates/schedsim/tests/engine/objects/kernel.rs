@@ -4,7 +4,8 @@
 //! the middle can be written as the kernel's source has it, where the engine has to remember how far
 //! the call was.
 
-use std::collections::{BTreeSet, VecDeque};
+use schedsim::workload::Trigger;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
 /// A task came to run, or was woken, at a time.
@@ -28,8 +29,10 @@ pub struct Pipe {
     pages: VecDeque<(u64, u64)>,
     readers: WaitQueue,
     writers: WaitQueue,
-    /// Items of sets, as of [`ITEM`]; the first is called first.
+    /// Items of sets, as of [`ITEM`], beside the readers; the first is called first.
     polled: Vec<usize>,
+    /// Those beside the writers.
+    rooms: Vec<usize>,
 }
 
 impl Pipe {
@@ -40,6 +43,7 @@ impl Pipe {
             readers: WaitQueue::default(),
             writers: WaitQueue::default(),
             polled: Vec::new(),
+            rooms: Vec::new(),
         }
     }
 
@@ -56,7 +60,8 @@ pub struct Socket {
     received: VecDeque<(u64, u64)>,
     /// What the kernel calls `sk_wmem_alloc`.
     charged: u64,
-    /// Who waits, first in the list first; with whether it is exclusive and deaf to room.
+    /// Who waits, first in the list first; with whether it is exclusive. An exclusive task is deaf to
+    /// room.
     waiters: Vec<(usize, bool)>,
 }
 
@@ -78,7 +83,7 @@ fn block(bytes: u64) -> u64 {
 
 /// In a wait queue the item of a set is this number and more, a hundred for each set.
 const ITEM: usize = 1000;
-/// That of a task that polls is its number and this.
+/// That of a task that polls is its number and this; if it polls for room, twice this.
 const POLLER: usize = 1_000_000;
 
 /// An object in a set.
@@ -87,12 +92,30 @@ pub enum Object {
     Pipe(usize),
     Socket(usize),
     Eventfd(usize),
+    PipeRoom(usize),
+    Room(usize),
+}
+
+impl Object {
+    fn is_room(self) -> bool {
+        matches!(self, Object::PipeRoom(_) | Object::Room(_))
+    }
+}
+
+/// An item of a set: `struct epitem`.
+#[derive(Clone, Copy, Debug)]
+pub struct Item {
+    pub object: Object,
+    pub trigger: Trigger,
+    pub is_exclusive: bool,
+    /// Whether it has events.
+    pub is_on: bool,
 }
 
 /// A set of objects.
 #[derive(Clone, Debug)]
 pub struct Epoll {
-    objects: Vec<Object>,
+    items: Vec<Item>,
     ready: VecDeque<usize>,
     waiters: VecDeque<usize>,
 }
@@ -114,6 +137,8 @@ pub struct State {
     epolls: Vec<Epoll>,
     /// The tasks that sleep in a poll.
     asleep: BTreeSet<usize>,
+    /// By task and set: what its last wait returned and it is to drain.
+    draining: BTreeMap<(usize, usize), Vec<usize>>,
 }
 
 impl State {
@@ -123,54 +148,97 @@ impl State {
     }
 
     /// Adds a set of objects, which are empty.
-    pub fn with_epoll(mut self, objects: Vec<Object>) -> State {
+    pub fn with_epoll(mut self, items: Vec<Item>) -> State {
         let set = self.epolls.len();
-        for (place, &object) in objects.iter().enumerate() {
-            let item = ITEM + 100 * set + place;
-            match object {
-                Object::Pipe(pipe) => self.pipes[pipe].polled.insert(0, item),
-                Object::Socket(socket) => self.sockets[socket].waiters.insert(0, (item, false)),
-                Object::Eventfd(eventfd) => self.eventfds[eventfd].1.push_front(item),
+        let mut ready = VecDeque::new();
+        for (place, of) in items.iter().enumerate() {
+            self.stand(ITEM + 100 * set + place, of.object, of.is_exclusive);
+            if of.is_on && self.is_ready(of.object) {
+                ready.push_back(place);
             }
         }
-        self.epolls.push(Epoll { objects, ready: VecDeque::new(), waiters: VecDeque::new() });
+        self.epolls.push(Epoll { items, ready, waiters: VecDeque::new() });
         self
     }
 
-    fn is_readable(&self, object: Object) -> bool {
+    /// An item stands in the queue of its object.
+    fn stand(&mut self, item: usize, object: Object, is_exclusive: bool) {
+        match object {
+            Object::Pipe(pipe) => self.pipes[pipe].polled.insert(0, item),
+            Object::PipeRoom(pipe) => self.pipes[pipe].rooms.insert(0, item),
+            Object::Socket(socket) | Object::Room(socket) if is_exclusive => {
+                self.sockets[socket].waiters.push((item, true));
+            }
+            Object::Socket(socket) | Object::Room(socket) => {
+                self.sockets[socket].waiters.insert(0, (item, false));
+            }
+            Object::Eventfd(eventfd) if is_exclusive => self.eventfds[eventfd].1.push_back(item),
+            Object::Eventfd(eventfd) => self.eventfds[eventfd].1.push_front(item),
+        }
+    }
+
+    fn is_ready(&self, object: Object) -> bool {
         match object {
             Object::Pipe(pipe) => !self.pipes[pipe].pages.is_empty(),
+            Object::PipeRoom(pipe) => !self.pipes[pipe].is_full(),
             Object::Socket(socket) => !self.sockets[socket].received.is_empty(),
+            Object::Room(socket) => 4 * (self.sockets[socket].charged + 1) <= 212_992,
             Object::Eventfd(eventfd) => self.eventfds[eventfd].0 > 0,
         }
     }
 
-    fn wake(&mut self, task: usize) {
-        if task >= POLLER {
+    /// `ep_poll_callback`, or that of a poll: whether an exclusive item counts as woken.
+    fn call(&mut self, item: usize, is_room: bool) -> bool {
+        if item >= POLLER {
+            let task = item % POLLER;
             // A task that runs, or is to run, is not woken.
-            if self.asleep.remove(&(task - POLLER)) {
-                self.wake(task - POLLER);
+            if (item >= 2 * POLLER) == is_room && self.asleep.remove(&task) {
+                self.wake(task);
             }
-            return;
+            return true;
         }
-        if task >= ITEM {
-            let (set, place) = ((task - ITEM) / 100, (task - ITEM) % 100);
-            if !self.epolls[set].ready.contains(&place) {
-                self.epolls[set].ready.push_back(place);
-            }
+        let (set, place) = ((item - ITEM) / 100, (item - ITEM) % 100);
+        let of = self.epolls[set].items[place];
+        if !of.is_on || of.object.is_room() != is_room {
+            return false;
+        }
+        if !self.epolls[set].ready.contains(&place) {
+            self.epolls[set].ready.push_back(place);
+        }
+        let waiter = self.epolls[set].waiters.pop_front();
+        waiter.into_iter().for_each(|waiter| self.wake(waiter));
+        waiter.is_some() || !of.is_exclusive
+    }
+
+    /// `ep_modify`.
+    fn change(&mut self, set: usize, place: usize, is_on: bool) {
+        self.epolls[set].items[place].is_on = is_on;
+        let object = self.epolls[set].items[place].object;
+        if is_on && self.is_ready(object) && !self.epolls[set].ready.contains(&place) {
+            self.epolls[set].ready.push_back(place);
             if let Some(waiter) = self.epolls[set].waiters.pop_front() {
                 self.wake(waiter);
             }
-            return;
         }
+    }
+
+    fn wake(&mut self, task: usize) {
         self.seen.push(Seen::Wakes(self.now, task));
         self.ready.push_back(task);
+    }
+
+    /// Wakes a writer of a pipe, after the sets that wait for room in it.
+    fn wake_writer(&mut self, pipe: usize) {
+        for item in self.pipes[pipe].rooms.clone() {
+            self.call(item, true);
+        }
+        self.wake_one(|state| &mut state.pipes[pipe].writers);
     }
 
     /// Wakes a reader of a pipe, after the sets that it is in.
     fn wake_reader(&mut self, pipe: usize) {
         for item in self.pipes[pipe].polled.clone() {
-            self.wake(item);
+            self.call(item, false);
         }
         self.wake_one(|state| &mut state.pipes[pipe].readers);
     }
@@ -186,18 +254,18 @@ impl State {
         let mut at = 0;
         while at < self.sockets[socket].waiters.len() {
             let (task, is_exclusive) = self.sockets[socket].waiters[at];
-            let is_item = task >= ITEM;
-            if (is_exclusive || is_item) && is_room {
+            let is_woken = if task >= ITEM {
                 at += 1;
-                continue;
-            }
-            if is_item {
+                self.call(task, is_room)
+            } else if is_exclusive && is_room {
                 at += 1;
+                false
             } else {
                 self.sockets[socket].waiters.remove(at);
-            }
-            self.wake(task);
-            if is_exclusive {
+                self.wake(task);
+                true
+            };
+            if is_exclusive && is_woken {
                 return;
             }
         }
@@ -353,7 +421,7 @@ impl Running<'_> {
         };
         let leaves_some = !self.state().pipes[pipe].pages.is_empty();
         if is_room_new {
-            self.state().wake_one(|state| &mut state.pipes[pipe].writers);
+            self.state().wake_writer(pipe);
         }
         if has_waited && leaves_some {
             self.state().wake_reader(pipe);
@@ -405,7 +473,7 @@ impl Running<'_> {
             self.state().wake_reader(pipe);
         }
         if has_waited && leaves_room {
-            self.state().wake_one(|state| &mut state.pipes[pipe].writers);
+            self.state().wake_writer(pipe);
         }
         Ok(())
     }
@@ -498,9 +566,20 @@ impl Running<'_> {
     pub fn post(&mut self, eventfd: usize, count: u64) {
         let state = self.state();
         state.eventfds[eventfd].0 += count;
-        let waiting = std::mem::take(&mut state.eventfds[eventfd].1);
-        state.eventfds[eventfd].1.extend(waiting.iter().filter(|&&task| task >= ITEM));
-        waiting.into_iter().for_each(|task| state.wake(task));
+        let mut at = 0;
+        while let Some(&task) = state.eventfds[eventfd].1.get(at) {
+            if task < ITEM {
+                state.eventfds[eventfd].1.remove(at);
+                state.wake(task);
+                continue;
+            }
+            at += 1;
+            let is_exclusive = task < POLLER
+                && state.epolls[(task - ITEM) / 100].items[(task - ITEM) % 100].is_exclusive;
+            if state.call(task, false) && is_exclusive {
+                break;
+            }
+        }
     }
 
     /// `read(2)` from an event counter.
@@ -517,42 +596,60 @@ impl Running<'_> {
 
     /// `poll(2)` of the objects of a set, for ever. The task stands in all queues while it waits.
     pub fn poll(&mut self, set: usize) -> Result<(), Over> {
-        let (task, item) = (self.task, POLLER + self.task);
-        let objects = self.state().epolls[set].objects.clone();
+        let task = self.task;
+        let items = [POLLER + task, 2 * POLLER + task];
+        let objects: Vec<Object> =
+            self.state().epolls[set].items.iter().map(|item| item.object).collect();
         for object in &objects {
-            match *object {
-                Object::Pipe(pipe) => self.state().pipes[pipe].polled.insert(0, item),
-                Object::Socket(socket) => {
-                    self.state().sockets[socket].waiters.insert(0, (item, false));
-                }
-                Object::Eventfd(eventfd) => self.state().eventfds[eventfd].1.push_front(item),
-            }
+            self.state().stand(items[usize::from(object.is_room())], *object, false);
         }
-        while !objects.iter().any(|object| self.state().is_readable(*object)) {
+        while !objects.iter().any(|object| self.state().is_ready(*object)) {
             self.state().asleep.insert(task);
             self.schedule()?;
         }
         let state = self.state();
-        state.pipes.iter_mut().for_each(|pipe| pipe.polled.retain(|other| *other != item));
-        state.sockets.iter_mut().for_each(|of| of.waiters.retain(|(other, _)| *other != item));
-        state.eventfds.iter_mut().for_each(|of| of.1.retain(|other| *other != item));
+        for pipe in &mut state.pipes {
+            pipe.polled.retain(|other| !items.contains(other));
+            pipe.rooms.retain(|other| !items.contains(other));
+        }
+        state.sockets.iter_mut().for_each(|of| of.waiters.retain(|(item, _)| !items.contains(item)));
+        state.eventfds.iter_mut().for_each(|of| of.1.retain(|item| !items.contains(item)));
         Ok(())
     }
 
-    /// `epoll_wait(2)`: the places of objects that can be read.
+    /// `epoll_ctl(2)`.
+    pub fn watch(&mut self, set: usize, place: usize, is_on: bool) {
+        self.state().change(set, place, is_on);
+    }
+
+    /// `epoll_wait(2)`: the places of objects that are ready.
     pub fn epoll_wait(&mut self, set: usize, most: usize) -> Result<Vec<usize>, Over> {
+        let task = self.task;
+        for place in self.state().draining.remove(&(task, set)).unwrap_or_default() {
+            let is_on = self.state().epolls[set].items[place].is_on;
+            self.state().change(set, place, is_on);
+        }
         loop {
             let state = self.state();
             let listed = std::mem::take(&mut state.epolls[set].ready);
-            let (mut found, mut unread) = (Vec::new(), Vec::new());
+            let (mut found, mut unread, mut again) = (Vec::new(), Vec::new(), Vec::new());
             for place in listed {
+                let Item { object, trigger, is_on, .. } = state.epolls[set].items[place];
                 if found.len() == most {
                     unread.push(place);
-                } else if state.is_readable(state.epolls[set].objects[place]) {
+                } else if is_on && state.is_ready(object) {
                     found.push(place);
+                    match trigger {
+                        Trigger::Level => again.push(place),
+                        Trigger::Once => state.epolls[set].items[place].is_on = false,
+                        Trigger::Edge => {}
+                        Trigger::Drained => {
+                            state.draining.entry((task, set)).or_default().push(place);
+                        }
+                    }
                 }
             }
-            state.epolls[set].ready = unread.into_iter().chain(found.iter().copied()).collect();
+            state.epolls[set].ready = unread.into_iter().chain(again).collect();
             if !state.epolls[set].ready.is_empty()
                 && let Some(waiter) = state.epolls[set].waiters.pop_front()
             {
@@ -561,7 +658,6 @@ impl Running<'_> {
             if !found.is_empty() {
                 return Ok(found);
             }
-            let task = self.task;
             self.state().epolls[set].waiters.push_front(task);
             self.schedule()?;
         }

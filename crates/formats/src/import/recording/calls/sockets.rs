@@ -86,40 +86,75 @@ impl Calls {
         Some(end)
     }
 
-    /// A stream is connected to a port: there is one more to accept.
-    pub(super) fn connects(&mut self, call: &Ended) -> Option<Operation> {
+    /// A stream is connected to a port or an address: there is one more to accept.
+    pub(super) fn connects(&mut self, call: &Ended, address: Option<u64>) -> Option<Operation> {
         /// `EINPROGRESS`: it continues in the background.
         const CONTINUES: i64 = -115;
-        let object = self.objects.get(&call.object)?;
-        let kind = object.peer >> socket::TYPE.trailing_zeros();
-        let is_stream = object.class == Class::InternetSocket && kind == socket::STREAM;
-        let port = object.ports.1;
-        if !is_stream || port == 0 || call.result != 0 && call.result != CONTINUES {
+        if call.result != 0 && call.result != CONTINUES {
             return None;
         }
-        self.listener(port).map(|eventfd| Operation::Post { eventfd, count: 1 })
+        let listener = match self.objects.get(&call.object)? {
+            of if !of.is_connected() => return None,
+            Object { class: Class::InternetSocket, ports: (_, other), .. } => {
+                Listener::port(*other)?
+            }
+            _ => Listener::Address(address?),
+        };
+        self.listener(listener).map(|eventfd| Operation::Post { eventfd, count: 1 })
     }
 
     /// A connection is accepted: the port is that of the new socket.
-    pub(super) fn accepts(&mut self, call: &Ended) -> Option<Operation> {
+    pub(super) fn accepts(&mut self, call: &Ended, address: Option<u64>) -> Option<Operation> {
         let accepted = self.tasks.get_mut(&call.tid)?.accepted.take()?;
-        let port = self.objects.get(&accepted)?.ports.0;
-        if call.result < 0 || port == 0 {
+        if call.result < 0 {
             return None;
         }
-        let eventfd = self.listener(port)?;
+        let listener = match self.objects.get(&accepted)? {
+            Object { class: Class::UnixSocket, .. } => Listener::Address(address?),
+            Object { ports: (own, _), .. } => Listener::port(*own)?,
+        };
+        let eventfd = self.listener(listener)?;
         self.objects.get_mut(&call.object)?.place = Some(Place::Eventfd(eventfd));
         Some(Operation::Take(eventfd))
     }
 
-    fn listener(&mut self, port: u16) -> Option<u32> {
-        if let Some(known) = self.listeners.get(&port) {
+    fn listener(&mut self, of: Listener) -> Option<u32> {
+        if let Some(known) = self.listeners.get(&of) {
             return Some(*known);
         }
-        let name = format!("connections to port {port}");
+        let name = match of {
+            Listener::Port(port) => format!("connections to port {port}"),
+            Listener::Address(address) => format!("connections to address {address}"),
+        };
         let new = Eventfd { name, is_semaphore: true, count: 0 };
         let eventfd = add(&mut self.shared.eventfds, new)?;
-        self.listeners.insert(port, eventfd);
+        self.listeners.insert(of, eventfd);
         Some(eventfd)
+    }
+}
+
+/// What tasks connect to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Listener {
+    Port(u16),
+    /// The object that stands for the address of a Unix socket.
+    Address(u64),
+}
+
+impl Listener {
+    fn port(port: u16) -> Option<Listener> {
+        (port > 0).then_some(Listener::Port(port))
+    }
+}
+
+impl Object {
+    /// Whether it is a socket that another one accepts.
+    fn is_connected(&self) -> bool {
+        let kind = self.peer >> socket::TYPE.trailing_zeros();
+        match self.class {
+            Class::InternetSocket => kind == socket::STREAM,
+            Class::UnixSocket => kind == socket::STREAM || kind == socket::SEQPACKET,
+            _ => false,
+        }
     }
 }
