@@ -13,6 +13,7 @@ use schedsim::workload::{Action, Affinity, Operation, Step, TaskClass, Within};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
+use worlds::host::record::{Detail, record};
 use worlds::experiment::{CostOverrides, Reading, Recorded, Subject, parse_policy, simulate};
 
 /// A folder of a test's own, removed when it is dropped.
@@ -43,6 +44,14 @@ fn recorded(name: &str) -> Option<(Scratch, PathBuf)> {
 }
 
 fn recorded_with(name: &str, options: &[&str]) -> Option<(Scratch, PathBuf)> {
+    let (scratch, program) = compiled(name)?;
+    let mut command = Command::new(program);
+    command.arg(&scratch.0);
+    run_of(scratch, &command, options)
+}
+
+/// Compiles a program into a folder of its own; `None` without a compiler.
+fn compiled(name: &str) -> Option<(Scratch, PathBuf)> {
     let scratch = Scratch::new(name);
     let program = scratch.0.join(name);
     let source = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -58,9 +67,7 @@ fn recorded_with(name: &str, options: &[&str]) -> Option<(Scratch, PathBuf)> {
             return None;
         }
     }
-    let mut command = Command::new(program);
-    command.arg(&scratch.0);
-    run_of(scratch, &command, options)
+    Some((scratch, program))
 }
 
 /// Records a run of a command.
@@ -148,6 +155,52 @@ fn barriers_and_joins_of_a_pthread_program_are_recognised() {
         }
         return;
     }
+}
+
+/// perf has no objects of the kernel: descriptors are followed from call to call. What it explains is
+/// held against what the recorder of causes explains of the same program.
+#[test]
+fn calls_that_perf_recorded_explain_what_descriptors_carry() {
+    let Some((scratch, program)) = compiled("carriers") else { return };
+    let by_perf = scratch.0.join("perf.data");
+    let run = [program.clone().into_os_string(), "some".into()];
+    match record(&run, &by_perf, Detail::Calls) {
+        Ok(status) => assert!(status.success()),
+        Err(error) => {
+            eprintln!("skipped: {error}");
+            return;
+        }
+    }
+    let perf = read(&by_perf);
+    println!("{}", perf.headline());
+    let carriers = |of: &Recorded| {
+        let shared = &of.workload.shared;
+        (shared.pipes.len(), shared.sockets.len(), shared.eventfds.len())
+    };
+    assert_eq!(carriers(&perf), (2, 1, 1), "{:?}", perf.workload.shared);
+    let (explained, _) = perf.replay.wakeups.shares().expect("calls");
+    assert!(explained > 0.9, "{:?}", perf.replay);
+    assert_eq!(perf.replay.doubted_objects, 0);
+    for (policy, cpus) in [("eevdf", 2), ("fifo", 1)] {
+        wakes_as_often(&perf, "carriers", policy, cpus);
+    }
+    // A recording of the scheduler alone explains nothing.
+    let alone = scratch.0.join("alone.data");
+    record(&run, &alone, Detail::Scheduling).expect("perf");
+    assert_eq!(read(&alone).replay.operations, 0);
+    let mut command = Command::new(&program);
+    command.arg("some");
+    let Some((_scratch, by_bpf)) = run_of(scratch, &command, &[]) else { return };
+    let bpf = read(&by_bpf);
+    println!("{}", bpf.headline());
+    let (known, _) = bpf.replay.wakeups.shares().expect("calls");
+    println!("explained by perf {explained:.3}, by the recorder of causes {known:.3}");
+    assert_eq!(carriers(&bpf), carriers(&perf));
+    assert!(known > explained - 0.05, "{known} {explained}");
+    let wakes = |of: &Recorded| wakeups(of, "carriers", &replayed(of, "fifo", 1));
+    let (by_bpf, by_perf) = (wakes(&bpf), wakes(&perf));
+    println!("wake-ups under FIFO on one CPU: {by_bpf} and {by_perf}");
+    assert!(by_bpf.abs_diff(by_perf) <= by_bpf / 20, "{by_bpf} {by_perf}");
 }
 
 /// Most calls of a lock reach no kernel. Those that do are no barrier and no mutex: they stay tokens,
