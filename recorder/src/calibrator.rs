@@ -6,7 +6,8 @@
 
 use crate::error::Error;
 use crate::machine::{now, read_clock};
-use recording::Calibration;
+use recording::Between::{OtherCpu, SameCpu};
+use recording::{Calibration, Measured};
 use std::fs::File;
 use std::io::{Error as SystemError, Read};
 use std::os::fd::FromRawFd;
@@ -21,7 +22,7 @@ const AHEAD: u64 = 200_000;
 
 /// One operation, and how it is measured.
 struct Program {
-    name: &'static str,
+    measured: Measured,
     is_cpu_time: bool,
     batch: u32,
     samples: u32,
@@ -41,24 +42,24 @@ enum Operation {
 }
 
 const PROGRAMS: [Program; 7] = [
-    Program::new("yield", true, 64, Some(false), Operation::Yield),
-    Program::new("pipe-same-cpu", true, 16, Some(false), Operation::Pipe),
-    Program::new("pipe-other-cpu", false, 16, Some(true), Operation::Pipe),
-    Program::new("futex-same-cpu", true, 16, Some(false), Operation::Futex),
-    Program::new("futex-other-cpu", false, 16, Some(true), Operation::Futex),
-    Program::new("fork-and-wait", false, 1, None, Operation::ForkAndWait),
-    Program::new("sleep-late", false, 1, None, Operation::Sleep),
+    Program::new(Measured::Yield, true, 64, Some(false), Operation::Yield),
+    Program::new(Measured::Pipe(SameCpu), true, 16, Some(false), Operation::Pipe),
+    Program::new(Measured::Pipe(OtherCpu), false, 16, Some(true), Operation::Pipe),
+    Program::new(Measured::Futex(SameCpu), true, 16, Some(false), Operation::Futex),
+    Program::new(Measured::Futex(OtherCpu), false, 16, Some(true), Operation::Futex),
+    Program::new(Measured::ForkAndWait, false, 1, None, Operation::ForkAndWait),
+    Program::new(Measured::SleepLate, false, 1, None, Operation::Sleep),
 ];
 
 impl Program {
     const fn new(
-        name: &'static str,
+        measured: Measured,
         is_cpu_time: bool,
         batch: u32,
         second: Option<bool>,
         operation: Operation,
     ) -> Program {
-        Program { name, is_cpu_time, batch, samples: SAMPLES, second, operation }
+        Program { measured, is_cpu_time, batch, samples: SAMPLES, second, operation }
     }
 }
 
@@ -88,7 +89,7 @@ pub fn run(
         }
         let samples = samples(program, &cpus, &mut traced)?;
         calibrations.push(Calibration {
-            name: program.name.to_string(),
+            name: program.measured.name().to_string(),
             unit: "ns".to_string(),
             clock: if program.is_cpu_time { "cpu" } else { "wall" }.to_string(),
             recorded,
@@ -152,7 +153,7 @@ fn samples(
     unsafe { libc::waitpid(pid, &raw mut status, 0) };
     begun?;
     if status != 0 || read.is_err() {
-        return Err(Error::Internal(format!("the calibration {} failed", program.name)));
+        return Err(Error::Internal(format!("the calibration {} failed", program.measured.name())));
     }
     Ok(bytes.as_chunks().0.iter().copied().map(f64::from_ne_bytes).collect())
 }

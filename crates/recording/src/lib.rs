@@ -29,13 +29,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod calibration;
 mod conditions;
 mod event;
 mod machine;
 mod reader;
 mod writer;
 
-pub use conditions::{Calibration, Cgroup, Conditions, Descriptor, Frequency};
+pub use calibration::{Between, Calibrated, Calibration, Clock, Distribution, Measured};
+pub use conditions::{Cgroup, Conditions, Descriptor, Frequency};
 pub use event::{Class, Event, What, lock, member, read, socket, storage, wait};
 pub use machine::{Counts, End, LightRun, Machine, Overhead, Ratio};
 pub use reader::{Damage, Outcome, Reader};

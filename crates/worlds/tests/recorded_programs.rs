@@ -9,7 +9,7 @@ use formats::workload::Workload as Named;
 use schedsim::TaskId;
 use schedsim::metrics::{Summary, TaskSummary};
 use schedsim::trace::Observer;
-use schedsim::workload::{Action, Affinity, Operation, Step, TaskClass, Within};
+use schedsim::workload::{Action, Affinity, Operation, Script, Step, TaskClass, Within};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -154,6 +154,62 @@ fn barriers_and_joins_of_a_pthread_program_are_recognised() {
             wakes_as_often(&read, "barrier", policy, cpus);
         }
         return;
+    }
+}
+
+/// What each task of this name does, in order of the tasks.
+fn operations(recorded: &Recorded, name: &str) -> Vec<Vec<Operation>> {
+    let tasks = recorded.workload.tasks.iter().filter(|task| task.info.name == name);
+    let operation = |then| if let Action::Do(operation) = then { Some(operation) } else { None };
+    let of = |script: &Script| script.steps().filter_map(|step| operation(step.then)).collect();
+    tasks.map(|task| of(&task.script)).collect()
+}
+
+/// Forty processes had one number, each after the other's end.
+#[test]
+fn processes_with_one_number_are_different_tasks() {
+    let Some((_scratch, path)) = recorded("reuse") else { return };
+    let read = read(&path);
+    println!("{}{:?}", read.headline(), read.recording.report.warnings);
+    if read.recording.report.pids_reused == 0 {
+        eprintln!("skipped: a process may not choose its number here");
+        return;
+    }
+    assert_eq!(read.recording.report.pids_reused, 40);
+    let bytes = |of: &Vec<Operation>| match of.as_slice() {
+        [Operation::Write { bytes, .. }] => Some(*bytes),
+        _ => None,
+    };
+    let written: Vec<u64> = operations(&read, "reuse").iter().filter_map(bytes).collect();
+    assert_eq!(written, (1..=40).collect::<Vec<u64>>(), "each life has its own calls");
+    assert_eq!(read.replay.doubted_objects, 0);
+    let (explained, _) = read.replay.wakeups.shares().expect("calls");
+    assert!(explained > 0.95, "{:?}", read.replay);
+    for (policy, cpus) in [("eevdf", 2), ("fifo", 1)] {
+        wakes_as_often(&read, "reuse", policy, cpus);
+    }
+}
+
+/// In a namespace of pids, `wait4` returns numbers that are others' outside.
+#[test]
+fn waits_in_a_namespace_of_pids_are_explained_or_counted() {
+    let script = "i=0; while [ $i -lt 20 ]; do sleep 0.002; i=$((i+1)); done";
+    let mut command = Command::new("unshare");
+    command.args(["--pid", "--fork", "--mount-proc", "sh", "-c", script]);
+    if !Command::new("unshare").args(["--pid", "--fork", "true"]).status().is_ok_and(|of| of.success())
+    {
+        eprintln!("skipped: no namespace of pids may be made here");
+        return;
+    }
+    let Some((_scratch, path)) = run_of(Scratch::new("namespace"), &command, &[]) else { return };
+    let read = read(&path);
+    println!("{}", read.headline());
+    let waits = operations(&read, "sh").concat();
+    let joins = waits.iter().filter(|of| matches!(of, Operation::Join(_) | Operation::Take(_)));
+    println!("{} waits, {} doubted objects", joins.clone().count(), read.replay.doubted_objects);
+    assert!(joins.count() >= 20 || read.replay.doubted_objects >= 20, "{:?}", read.replay);
+    for policy in ["eevdf", "fifo"] {
+        replayed(&read, policy, 2);
     }
 }
 

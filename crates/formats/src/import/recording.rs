@@ -82,7 +82,7 @@ impl Reading<'_, '_> {
                 .names
                 .get(&task)
                 .map_or(&b""[..], |name| name.split(|byte| *byte == 0).next().unwrap_or_default());
-            Ok(NamedTask { comm, pid: pid(task, at)?, prio: i32::from(prio) })
+            Ok(NamedTask { comm, pid: pid(task, at)?, prio: i32::from(prio.cast_signed()) })
         };
         let on = |number: u16| cpu(u64::from(number), at);
         let what = match event.what {
@@ -105,11 +105,15 @@ impl Reading<'_, '_> {
             What::WakeupNew { task, target, prio } => {
                 Sched::WakeupNew { task: named(task, prio)?, target: on(target)? }
             }
-            What::Fork { parent, child, .. } => {
+            What::Fork { parent, child, number, namespace, .. } => {
+                self.causes.born(parent, child, number, namespace);
                 let comm = named(parent, 0)?.comm;
                 Sched::Fork { parent: pid(parent, at)?, child: pid(child, at)?, comm }
             }
-            What::Exec { task, old } => Sched::Exec { pid: pid(task, at)?, old_pid: pid(old, at)? },
+            What::Exec { task, old } => {
+                self.causes.continues(old, task);
+                Sched::Exec { pid: pid(task, at)?, old_pid: pid(old, at)? }
+            }
             What::Exit { task, prio } => Sched::Exit { task: named(task, prio)? },
             What::Migrate { task, prio, from, to } => {
                 Sched::Migrate { task: named(task, prio)?, from: on(from)?, to: on(to)? }
@@ -137,6 +141,7 @@ impl Reading<'_, '_> {
             }
             What::Setting { task, which, value } if self.recorder.wants_calls() => {
                 self.recorder.report.count_cause();
+                let Some(task) = self.causes.meant(tid, task) else { return Ok(()) };
                 self.settings.take(on(event.cpu)?, task, which, value);
                 self.settings_hold(event.time, &[task]);
                 return Ok(());

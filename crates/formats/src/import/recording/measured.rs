@@ -1,7 +1,7 @@
 //! What the recorder measured about itself and the machine, in words and in numbers.
 
 use crate::import::{Measured, Measurement};
-use ::recording::{Calibration, Machine, Ratio};
+use ::recording::{Calibration, Clock, Machine, Ratio};
 
 /// One line for each measurement.
 pub(super) fn lines(machine: &Machine) -> Vec<String> {
@@ -58,14 +58,11 @@ pub(super) fn numbers(machine: &Machine) -> Vec<Measurement> {
             add(of, median, range, light.pairs.into());
         }
     }
-    // The table of operations has no other unit.
-    let calibrations = &machine.conditions.calibrations;
-    for of in calibrations.iter().filter(|of| of.n > 0 && of.unit == "ns") {
-        let Calibration { name, clock, recorded, n, .. } = of;
-        let Some(median) = of.at(0.5) else { continue };
-        let (operation, clock) = (name.clone(), clock.clone());
-        let measured = Measured::Calibrated { operation, clock, recorded: *recorded };
-        add(measured, median, of.at(0.05).zip(of.at(0.95)), *n);
+    for of in machine.conditions.calibrated() {
+        let operation = of.measured.name().to_string();
+        let clock = if of.clock == Clock::Cpu { "cpu" } else { "wall" }.to_string();
+        let measured = Measured::Calibrated { operation, clock, recorded: of.recorded };
+        add(measured, of.ns.at(0.5), Some((of.ns.at(0.05), of.ns.at(0.95))), of.samples);
     }
     numbers
 }
