@@ -148,7 +148,8 @@ impl Distribution {
     pub fn of(quantiles: Vec<(f64, f64)>) -> Option<Distribution> {
         let ends = quantiles.first().zip(quantiles.last());
         let is_whole = ends.is_some_and(|((first, _), (last, _))| *first == 0.0 && *last == 1.0);
-        let rises = quantiles.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1);
+        let rises =
+            quantiles.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1);
         let is_finite = quantiles.iter().all(|(_, value)| value.is_finite());
         (is_whole && rises && is_finite).then_some(Distribution(quantiles))
     }
@@ -164,9 +165,8 @@ impl Distribution {
     pub fn mean(&self, low: f64, high: f64) -> f64 {
         let inside = self.0.iter().map(|(share, _)| *share).filter(|of| low < *of && *of < high);
         let ends: Vec<f64> = [low].into_iter().chain(inside).chain([high]).collect();
-        let piece = |pair: &[f64]| {
-            (pair[1] - pair[0]) * f64::midpoint(self.at(pair[0]), self.at(pair[1]))
-        };
+        let piece =
+            |pair: &[f64]| (pair[1] - pair[0]) * f64::midpoint(self.at(pair[0]), self.at(pair[1]));
         ends.windows(2).map(piece).sum::<f64>() / (high - low)
     }
 }

@@ -28,6 +28,10 @@ pub const EVENTS: [&str; 8] = [
 /// The tracepoints of system calls.
 const CALLS: [&str; 2] = ["raw_syscalls:sys_enter", "raw_syscalls:sys_exit"];
 
+/// Closes what the command would have open beside its input, output and errors: perf leaves it some
+/// files of its own, and an import has to know which descriptors are free.
+const BEGINNING: [&str; 4] = ["sh", "-c", "exec \"$@\" 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-", "sh"];
+
 /// What perf records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Detail {
@@ -89,7 +93,12 @@ fn record_with(
 ) -> Result<Output, Error> {
     let _tracefs = Tracefs::mount()?;
     probe(perf, file, detail)?;
-    supervise(arguments(perf, file, detail).arg("--").args(command).stdout(stdout), "perf")
+    let mut perf = arguments(perf, file, detail);
+    perf.arg("--");
+    if detail == Detail::Calls {
+        perf.args(BEGINNING);
+    }
+    supervise(perf.args(command).stdout(stdout), "perf")
 }
 
 /// Runs what records until it ends; an interrupt reaches it and lets this program live.
@@ -107,8 +116,10 @@ pub(super) fn supervise(recorder: &mut Command, name: &str) -> Result<Output, Er
 
 /// Makes an empty recording, to find what is missing before the command runs.
 fn probe(perf: &Path, file: &Path, detail: Detail) -> Result<(), Error> {
-    let output =
-        arguments(perf, file, detail).args(["--", "true"]).output().map_err(|_| perf_is_missing())?;
+    let output = arguments(perf, file, detail)
+        .args(["--", "true"])
+        .output()
+        .map_err(|_| perf_is_missing())?;
     if output.status.success() {
         return Ok(());
     }

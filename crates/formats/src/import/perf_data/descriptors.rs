@@ -274,9 +274,8 @@ impl Table {
 
     /// They close at `exec`.
     pub fn close_later(&mut self, first: u64, last: u64) {
-        let within = self.open.iter_mut().filter(|(fd, _)| {
-            (first..=last).contains(&u64::from(**fd))
-        });
+        let within =
+            self.open.iter_mut().filter(|(fd, _)| (first..=last).contains(&u64::from(**fd)));
         within.for_each(|(_, descriptor)| descriptor.closes = true);
     }
 

@@ -46,7 +46,12 @@ impl Causes {
                  their causes are not used"
             ));
         }
-        Causes { calls, cost: Nanos::ZERO, lock_cost: Nanos::ZERO, namespaces: Namespaces::default() }
+        Causes {
+            calls,
+            cost: Nanos::ZERO,
+            lock_cost: Nanos::ZERO,
+            namespaces: Namespaces::default(),
+        }
     }
 
     /// A task forks another, with a number in its namespace of pids; 0 is the first namespace.
@@ -73,7 +78,8 @@ impl Causes {
 
     /// The task whose setting a call changes, by the number that the call had: its own, or another's.
     pub fn meant(&mut self, caller: u32, number: u32) -> Option<u32> {
-        let task = if number == caller { Some(number) } else { self.namespaces.task(caller, number) };
+        let task =
+            if number == caller { Some(number) } else { self.namespaces.task(caller, number) };
         if task.is_none() {
             self.namespaces.unknown = self.namespaces.unknown.saturating_add(1);
         }
