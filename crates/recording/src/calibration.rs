@@ -1,6 +1,6 @@
 //! What operations of the scheduler cost on a machine, measured before a recording.
 //!
-//! A file has [`Calibration`]s with names. [`Conditions::calibrated`] reads them as [`Calibrated`]:
+//! A file has [`Calibration`]s with names. [`Conditions::calibrated`](crate::Conditions::calibrated) reads them as [`Calibrated`]:
 //! which operation, on which clock, and how its samples are distributed.
 //!
 //! ```
@@ -15,7 +15,6 @@
 //! assert_eq!((all[0].ns.at(0.5), all[0].ns.at(0.6)), (200.0, 240.0));
 //! ```
 
-use crate::Conditions;
 use serde::{Deserialize, Serialize};
 
 /// The cost of an operation, from repeated samples.
@@ -171,16 +170,9 @@ impl Distribution {
     }
 }
 
-impl Conditions {
-    /// The calibrations that are understood, in the order of the file. One of another unit, of an
-    /// operation that only another version knows, or without samples is left out.
-    pub fn calibrated(&self) -> impl Iterator<Item = Calibrated> {
-        self.calibrations.iter().filter_map(Calibration::read)
-    }
-}
-
 impl Calibration {
-    fn read(&self) -> Option<Calibrated> {
+    /// What it says, if that is understood.
+    pub(crate) fn read(&self) -> Option<Calibrated> {
         let clock = match self.clock.as_str() {
             "cpu" => Clock::Cpu,
             "wall" => Clock::Wall,
@@ -235,8 +227,7 @@ mod tests {
             change(&mut other);
             other
         }));
-        let conditions = Conditions { calibrations, ..Conditions::default() };
-        let all: Vec<Calibrated> = conditions.calibrated().collect();
+        let all: Vec<Calibrated> = calibrations.iter().filter_map(Calibration::read).collect();
         let [Calibrated { measured: Measured::Yield, clock: Clock::Cpu, samples: 101, ns, .. }] =
             all.as_slice()
         else {

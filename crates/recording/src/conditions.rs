@@ -1,7 +1,7 @@
 //! What a recording finds when it begins: what its tasks have open and where they may run, and
 //! what the kernel and the hardware are set to.
 
-use crate::Calibration;
+use crate::{Calibrated, Calibration};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -27,6 +27,14 @@ pub struct Conditions {
     /// What operations of the scheduler cost on this machine, measured before the recording.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calibrations: Vec<Calibration>,
+}
+
+impl Conditions {
+    /// The calibrations that are understood, in the order of the file. One of another unit, of an
+    /// operation that only another version knows, or without samples is left out.
+    pub fn calibrated(&self) -> impl Iterator<Item = Calibrated> {
+        self.calibrations.iter().filter_map(Calibration::read)
+    }
 }
 
 /// How the frequency of a CPU is governed, in kHz.

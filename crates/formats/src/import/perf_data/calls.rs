@@ -6,7 +6,7 @@
 //! are the lowest free ones, if the command began with three. Unknown stay: what was open before, the other ends of sockets, entries
 //! of `poll`, what is in memory, and how long a sleep was to be.
 
-use super::descriptors::{Kind, Table, kind};
+use super::descriptors::{CLOSES, Kind, Table, kind};
 use crate::import::record::{NamedTask, Record, Sched};
 use crate::import::recorder::Recorder;
 use crate::import::recording::{Causes, Ended};
@@ -218,37 +218,36 @@ impl Calls {
         match call.kind {
             Kind::Open { class, flags } => {
                 if let Some(fd) = new {
-                    let closes = flags.is_some_and(|at| {
-                        let flags = call.arguments.get(usize::from(at)).copied();
-                        flags.unwrap_or_default() & super::descriptors::CLOSES > 0
-                    });
-                    call.object = self.object(class, counter(class, first), (at.tid, recorder));
-                    changed.open(fd, call.object, closes);
+                    let flags = flags.and_then(|at| call.arguments.get(usize::from(at)).copied());
+                    let flags = flags.unwrap_or_default();
+                    let peer = counter(class, first, flags);
+                    call.object = self.object(class, peer, (at.tid, recorder));
+                    changed.open(fd, call.object, flags & CLOSES > 0);
                 }
             }
             Kind::Socket => {
                 if let Some(fd) = new {
                     call.object = self.object(Class::Socket, 0, (at.tid, recorder));
-                    changed.open(fd, call.object, second & super::descriptors::CLOSES > 0);
+                    changed.open(fd, call.object, second & CLOSES > 0);
                 }
             }
             Kind::Accept { flags } => {
                 if let Some(fd) = new {
                     let object = self.object(Class::Socket, 0, (at.tid, &mut *recorder));
-                    let closes = flags && fourth & super::descriptors::CLOSES > 0;
+                    let closes = flags && fourth & CLOSES > 0;
                     changed.open(fd, object, closes);
                 }
             }
             Kind::Pipe { flags } if result == 0 => {
                 call.object = self.object(Class::Pipe, 0, (at.tid, recorder));
-                let closes = flags && second & super::descriptors::CLOSES > 0;
+                let closes = flags && second & CLOSES > 0;
                 changed.open_lowest(call.object, closes);
                 changed.open_lowest(call.object, closes);
             }
             Kind::SocketPair if result == 0 => {
                 // The lower bits of the type; its flags are above.
                 let kind = (second & 0xf) << socket::TYPE.trailing_zeros();
-                let closes = second & super::descriptors::CLOSES > 0;
+                let closes = second & CLOSES > 0;
                 let other = self.objects.saturating_add(2);
                 call.object = self.object(Class::UnixSocket, other | kind, (at.tid, recorder));
                 let peer = call.object | kind;
@@ -263,7 +262,7 @@ impl Calls {
             }
             Kind::DuplicateTo { flags } => {
                 if let Some(fd) = new.filter(|fd| u64::from(*fd) != first) {
-                    let closes = flags && third & super::descriptors::CLOSES > 0;
+                    let closes = flags && third & CLOSES > 0;
                     changed.replace(fd, call.object, closes);
                 }
             }
@@ -366,8 +365,8 @@ impl Task {
     }
 }
 
-/// What is known of a new event counter: twice its count. Whether it is a semaphore shows in flags
-/// that only newer calls have.
-fn counter(class: Class, count: u64) -> u64 {
-    if class == Class::Eventfd { (count & 0xffff_ffff) << 1 } else { 0 }
+/// What is known of a new event counter: whether it is a semaphore (a flag), and twice its count.
+fn counter(class: Class, count: u64, flags: u64) -> u64 {
+    const SEMAPHORE: u64 = 1;
+    if class == Class::Eventfd { (count & 0xffff_ffff) << 1 | flags & SEMAPHORE } else { 0 }
 }
