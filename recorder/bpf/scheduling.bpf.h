@@ -73,6 +73,37 @@ int BPF_PROG(wakeup_new, struct task_struct *task)
 	return 0;
 }
 
+/* The number of a task on a level of namespaces of pids, and that namespace. */
+static __always_inline u32 number_on(struct pid *pid, u32 level, struct pid_namespace **space)
+{
+	struct upid number = {};
+
+	bpf_probe_read_kernel(&number, sizeof(number),
+			      (void *)pid + bpf_core_field_offset(struct pid, numbers) +
+			      level * sizeof(number));
+	*space = number.ns;
+	return number.nr;
+}
+
+/*
+ * Of a task in a namespace of pids of its own: its number as its parent sees it, and which
+ * namespace that is. The first namespace has no number: there it is the task's own.
+ */
+static __always_inline u64 in_namespace(struct task_struct *parent, struct task_struct *child)
+{
+	struct pid *pid = BPF_CORE_READ(child, thread_pid);
+	u32 level = BPF_CORE_READ(pid, level), above = BPF_CORE_READ(parent, thread_pid, level);
+	struct pid_namespace *space = NULL, *other = NULL;
+	u32 number;
+
+	if (!level || level > 32 || above > level ||
+	    !bpf_core_field_exists(struct pid_namespace, ns.inum))
+		return 0;
+	number = number_on(pid, above, &other);
+	number_on(pid, level, &space);
+	return number | (u64)BPF_CORE_READ(space, ns.inum) << 32;
+}
+
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(forked, struct task_struct *parent, struct task_struct *child)
 {
@@ -82,7 +113,8 @@ int BPF_PROG(forked, struct task_struct *parent, struct task_struct *child)
 	forget(to);
 	if (state_of(from))
 		trace(to);
-	emit(EVENT_FORK, current_tid(), from | (u64)to << 32, (u32)child->tgid, 0);
+	emit(EVENT_FORK, current_tid(), from | (u64)to << 32, (u32)child->tgid,
+	     in_namespace(parent, child));
 	emit_name(child, (const char *)child->comm);
 	return 0;
 }

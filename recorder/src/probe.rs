@@ -38,6 +38,10 @@ const MISSED: &str = "missed";
 /// The kernel's description of its types.
 const TYPES: &str = "/sys/kernel/btf/vmlinux";
 
+/// The namespace of pids of this process, and the first one, in which the kernel counts.
+const NAMESPACE: &str = "/proc/self/ns/pid";
+const FIRST_NAMESPACE: &str = "pid:[4026531836]";
+
 /// What only some kernels have tracepoints for.
 const OPTIONAL: [&str; 6] =
     ["local_timer_", "reschedule_", "call_function_", "irq_work_", "irq_handler_", "io_uring_"];
@@ -95,6 +99,14 @@ impl Probe {
         // SAFETY: it has no arguments.
         if unsafe { libc::geteuid() } != 0 {
             return Err(Error::Missing("recording causes needs root: run it with sudo".into()));
+        }
+        if fs::read_link(NAMESPACE).is_ok_and(|name| name.as_os_str() != FIRST_NAMESPACE) {
+            return Err(Error::Missing(
+                "here tasks have other numbers than in the kernel (a namespace of pids, as in a \
+                 container): record outside of it, or start the container with the pids of the \
+                 host, as in: docker run --pid=host"
+                    .into(),
+            ));
         }
         if fs::metadata(TYPES).is_err() {
             return Err(Error::Missing(

@@ -8,6 +8,8 @@
 mod locks;
 #[path = "truth/measured.rs"]
 mod measured;
+#[path = "truth/namespace.rs"]
+mod namespace;
 #[path = "truth/operations.rs"]
 mod operations;
 #[path = "truth/options.rs"]
@@ -31,7 +33,7 @@ const RECORDER: &str = env!("CARGO_BIN_EXE_schedlab-recorder");
 /// What must hold, and how it is tried in a folder.
 type Test = (&'static str, fn(&Path));
 
-const TESTS: [Test; 19] = [
+const TESTS: [Test; 21] = [
     ("known operations are recorded, each about its object", known_operations),
     ("calls of locks are recorded, also those that nothing waits for", locks::known_locks),
     ("a thread that execs is the same task under another number", exec_in_a_thread),
@@ -51,6 +53,8 @@ const TESTS: [Test; 19] = [
     ("programs that record nothing cost less", measured::floor),
     ("tasks without a place in the table are counted", measured::places),
     ("what was open and set before is in the recording", options::conditions),
+    ("tasks in a namespace of pids have their numbers there, too", namespace::numbers),
+    ("a recorder in a namespace of pids says so", namespace::inside),
 ];
 
 fn main() -> ExitCode {

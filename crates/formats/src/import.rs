@@ -49,6 +49,7 @@ use schedsim::workload::Shared;
 
 pub use ::recording::RECORDER;
 pub use error::{Error, Place, Problem};
+pub use perf_data::calls_used;
 pub use report::{CpuReport, EventCounts, Format, Report, WakeContexts};
 
 use input::{Content, Input};

@@ -49,7 +49,7 @@ impl Tape {
     }
 
     fn fork(&mut self, parent: u32, child: u32) -> &mut Tape {
-        self.push(parent, What::Fork { parent, child, child_tgid: child })
+        self.push(parent, What::Fork { parent, child, child_tgid: child, number: 0, namespace: 0 })
     }
 
     /// Task 7 reads from the pipe, and sleeps until 8 has written to it.

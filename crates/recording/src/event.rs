@@ -42,8 +42,10 @@ pub enum What {
     Wakeup { task: u32, target: u16, prio: u16 },
     /// `sched_wakeup_new`.
     WakeupNew { task: u32, target: u16, prio: u16 },
-    /// `sched_process_fork`.
-    Fork { parent: u32, child: u32, child_tgid: u32 },
+    /// `sched_process_fork`. If the child is in another namespace of pids than the first, `namespace`
+    /// is that one's inode, and `number` the child's number in the parent's one; older recorders and
+    /// kernels leave both at 0.
+    Fork { parent: u32, child: u32, child_tgid: u32, number: u32, namespace: u32 },
     /// `sched_process_exec`.
     Exec { task: u32, old: u32 },
     /// `sched_process_exit`.
@@ -246,9 +248,11 @@ impl What {
             }
             What::Wakeup { task: woken, target, prio }
             | What::WakeupNew { task: woken, target, prio } => [task(woken, target, prio), 0, 0],
-            What::Fork { parent, child, child_tgid } => {
-                [wide(parent) | wide(child) << 32, wide(child_tgid), 0]
-            }
+            What::Fork { parent, child, child_tgid, number, namespace } => [
+                wide(parent) | wide(child) << 32,
+                wide(child_tgid),
+                wide(number) | wide(namespace) << 32,
+            ],
             What::Exec { task, old } => [wide(task) | wide(old) << 32, 0, 0],
             What::Exit { task: ended, prio } => [task(ended, 0, prio), 0, 0],
             What::Migrate { task: moved, prio, from, to } => {
@@ -283,7 +287,13 @@ impl What {
             2 => What::Waking { task, target, prio, call: short(b), object: c },
             3 => What::Wakeup { task, target, prio },
             4 => What::WakeupNew { task, target, prio },
-            5 => What::Fork { parent: task, child: low(a >> 32), child_tgid: low(b) },
+            5 => What::Fork {
+                parent: task,
+                child: low(a >> 32),
+                child_tgid: low(b),
+                number: low(c),
+                namespace: low(c >> 32),
+            },
             6 => What::Exec { task, old: low(a >> 32) },
             7 => What::Exit { task, prio },
             8 => What::Migrate { task, prio, from: short(b), to: short(b >> 32) },

@@ -142,10 +142,33 @@ fn without_the_recorder_perf_records_and_the_output_says_so() {
     let scratch =
         Scratch::new("fallback").perf(&working_perf()).recorder("echo no BPF >&2; exit 77");
     let output = scratch.record("a.rec", &["true"]);
-    says(&output, 0, &["causes cannot be recorded here: no BPF"]);
-    assert!(
-        String::from_utf8_lossy(&output.stdout).starts_with("recorded without causes, by perf")
+    says(&output, 0, &["the recorder of causes does not work here: no BPF"]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.starts_with("recorded with system calls, by perf"), "{said}");
+    // The calls of the command are not those of all tasks.
+    let output = scratch.record_with(&["--all"], "a.rec", &["true"]);
+    says(&output, 0, &["no BPF"]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.starts_with("recorded without causes, by perf"), "{said}");
+}
+
+/// Where the kernel has no tracepoints of calls.
+#[test]
+fn without_calls_perf_records_the_scheduler() {
+    if !tracepoints() {
+        return;
+    }
+    let refuses = format!(
+        "case \"$*\" in *raw_syscalls*) echo no such tracepoint >&2; exit 1;; esac\n{}",
+        working_perf()
     );
+    let scratch = Scratch::new("no-calls").perf(&refuses).recorder("echo no BPF >&2; exit 77");
+    let output = scratch.record("a.rec", &["true"]);
+    says(&output, 0, &["no BPF"]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.starts_with("recorded without causes, by perf"), "{said}");
+    let output = scratch.record_with(&["--recorder=perf-calls"], "a.data", &["true"]);
+    says(&output, 77, &["system calls", "no such tracepoint"]);
 }
 
 /// Options that perf does not have are not dropped in silence, and reach the recorder.

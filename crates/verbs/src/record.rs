@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
-use worlds::host::record;
+use worlds::host::record::{self, Detail};
 use worlds::host::recorder::{Recorder, Request, Scope, has_causes};
 
 /// Records the scheduler of this machine while a command runs
@@ -16,7 +16,8 @@ use worlds::host::recorder::{Recorder, Request, Scope, has_causes};
 /// Records the scheduling events of all CPUs: other running programs are part of the load. Where
 /// this machine allows it, also records why the command's tasks wait: their system calls and the
 /// objects that these are about (docs/recordings.md). That needs root and the program
-/// schedlab-recorder. Otherwise perf records the scheduling events alone, and the output says so.
+/// schedlab-recorder. Otherwise perf records the scheduling events and the numbers of system calls,
+/// from which a part of that follows, or the scheduling events alone. The output says which.
 /// Ctrl-C ends the recording and keeps it.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  sudo schedlab record -- make -j8\n  sudo schedlab record -o \
@@ -33,8 +34,7 @@ pub struct Record {
     /// perf, compressed if it ends in .zst. Default: recording.rec, or perf.data without causes
     #[arg(short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Record with this and nothing else: BPF records causes, perf scheduling events alone. Default:
-    /// BPF where it works, else perf
+    /// Record with this and nothing else. Default: for NAME.rec the first that works, else perf
     #[arg(long = "recorder", value_enum, value_name = "RECORDER")]
     by: Option<By>,
     /// Causes of this process and of all that it starts, too
@@ -89,6 +89,8 @@ pub struct Record {
 enum By {
     /// schedlab-recorder: causes
     Bpf,
+    /// perf: scheduling events and system calls; descriptors are followed from call to call
+    PerfCalls,
     /// perf: scheduling events
     Perf,
 }
@@ -98,15 +100,15 @@ impl Record {
     pub fn run(self) -> Result<(), Error> {
         let file = match self.recorder()? {
             Ok(recorder) => self.with_causes(&recorder)?,
-            Err(reason) => self.with_perf(reason.as_deref())?,
+            Err(Without { reason, detail }) => self.with_perf(reason.as_deref(), detail)?,
         };
         let options = Options { allow_lost: true, ..Options::default() };
         let recording = read_with_progress(&file, options, vec![])?;
         summarize(&recording, &file)
     }
 
-    /// What records causes, or why nothing does; without a reason, the file's name is one of perf.
-    fn recorder(&self) -> Result<Result<Recorder, Option<String>>, Error> {
+    /// What records causes, or what perf records in its place.
+    fn recorder(&self) -> Result<Result<Recorder, Without>, Error> {
         let is_recording = self.output.as_deref().is_none_or(has_causes);
         match self.by {
             Some(By::Bpf) if is_recording => return Recorder::find().map(Ok),
@@ -121,12 +123,16 @@ impl Record {
                         .into(),
                 ));
             }
-            Some(By::Perf) => {
+            Some(by @ (By::Perf | By::PerfCalls)) => {
+                let (name, detail) = match by {
+                    By::PerfCalls => ("perf-calls", Detail::Calls),
+                    _ => ("perf", Detail::Scheduling),
+                };
                 return match self.only_with_causes().or(self.scope()) {
                     Some(option) => {
-                        Err(Error::Usage(format!("{option} is not for --recorder perf")))
+                        Err(Error::Usage(format!("{option} is not for --recorder {name}")))
                     }
-                    None => Ok(Err(None)),
+                    None => Ok(Err(Without { reason: None, detail })),
                 };
             }
             None => {}
@@ -138,7 +144,12 @@ impl Record {
                 Err(Error::Missing(reason)) if let Some(option) = self.only_with_causes() => {
                     Err(Error::Missing(format!("{option} needs the recorder of causes: {reason}")))
                 }
-                Err(Error::Missing(reason)) => Ok(Err(Some(reason))),
+                Err(Error::Missing(reason)) => {
+                    // perf records the calls of the command only.
+                    let scope = self.scope();
+                    let detail = scope.map_or(Detail::Calls, |_| Detail::Scheduling);
+                    Ok(Err(Without { reason: Some(reason), detail }))
+                }
                 Err(error) => Err(error),
             };
         }
@@ -147,7 +158,7 @@ impl Record {
                 "{option} is for recordings with causes: name the file NAME.rec"
             )));
         }
-        Ok(Err(None))
+        Ok(Err(Without { reason: None, detail: Detail::Scheduling }))
     }
 
     /// An option that says whose causes are recorded.
@@ -196,20 +207,40 @@ impl Record {
         Ok(file)
     }
 
-    fn with_perf(&self, reason: Option<&str>) -> Result<PathBuf, Error> {
+    fn with_perf(&self, reason: Option<&str>, detail: Detail) -> Result<PathBuf, Error> {
         let file = self.output.clone().unwrap_or_else(|| PathBuf::from("perf.data"));
-        let status =
-            record::record(&self.command, &file).map_err(|error| match (error, reason) {
-                (Error::Missing(perf), Some(reason)) => Error::Missing(format!("{reason}\n{perf}")),
-                (error, _) => error,
-            })?;
+        let mut recorded = (record::record(&self.command, &file, detail), detail);
+        // A kernel may have the scheduler's tracepoints and not those of calls.
+        if let ((Err(Error::Missing(_)), Detail::Calls), Some(_)) = (&recorded, reason) {
+            let detail = Detail::Scheduling;
+            recorded = (record::record(&self.command, &file, detail), detail);
+        }
+        let (status, detail) = recorded;
+        let status = status.map_err(|error| match (error, reason) {
+            (Error::Missing(perf), Some(reason)) => Error::Missing(format!("{reason}\n{perf}")),
+            (error, _) => error,
+        })?;
+        match detail {
+            Detail::Calls => print(
+                "recorded with system calls, by perf: descriptors are followed from call to call, \
+                 and objects of the kernel are not known\n",
+            )?,
+            Detail::Scheduling if reason.is_some() => print("recorded without causes, by perf\n")?,
+            Detail::Scheduling => {}
+        }
         if let Some(reason) = reason {
-            print("recorded without causes, by perf\n")?;
-            eprintln!("schedlab: causes cannot be recorded here: {reason}");
+            eprintln!("schedlab: the recorder of causes does not work here: {reason}");
         }
         report_status(Some(status));
         Ok(file)
     }
+}
+
+/// Why perf records, and what.
+struct Without {
+    /// Absent where perf was wanted: by name, or by the file's.
+    reason: Option<String>,
+    detail: Detail,
 }
 
 fn report_status(status: Option<ExitStatus>) {

@@ -246,7 +246,13 @@ fn parse(line: &str) -> Option<Event> {
         "sched_migrate_task" => What::Migrate { task: field(" pid="), prio, from, to },
         "sched_process_fork" => {
             let parent = parent().unwrap_or_else(|| panic!("{line}"));
-            What::Fork { parent, child: field(" child_pid="), child_tgid: 0 }
+            What::Fork {
+                parent,
+                child: field(" child_pid="),
+                child_tgid: 0,
+                number: 0,
+                namespace: 0,
+            }
         }
         "sched_process_exit" => What::Exit { task: field(" pid="), prio },
         _ => return None,

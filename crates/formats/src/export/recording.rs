@@ -249,8 +249,9 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
             }
             EventKind::SchedProcessFork { parent, child } => {
                 let child_tgid = self.tgid(child);
-                let what = What::Fork { parent: tid(parent), child: tid(child), child_tgid };
-                self.emit(time, cpu, 0, tid(parent), what);
+                let (parent, child) = (tid(parent), tid(child));
+                let what = What::Fork { parent, child, child_tgid, number: 0, namespace: 0 };
+                self.emit(time, cpu, 0, parent, what);
             }
             EventKind::SchedProcessExec { task } => {
                 let what = What::Exec { task: tid(task), old: tid(task) };

@@ -2,6 +2,8 @@
 
 mod attribute;
 mod bytes;
+mod calls;
+mod descriptors;
 mod layout;
 mod records;
 mod rounds;
@@ -20,10 +22,14 @@ use super::record::{self, Current, count};
 use super::recorder::{Lost, Recorder};
 use attribute::{Attribute, Attributes, Kind};
 use bytes::Bytes;
+use calls::{At, Calls};
 use layout::Layout;
 use records::Record;
 use rounds::{Rounds, Stamp};
+use tracepoint::Field;
 use tracing_data::{Event, Events};
+
+pub use descriptors::numbers as calls_used;
 
 /// The record types that matter; all others are skipped.
 const LOST: u32 = 2;
@@ -48,8 +54,11 @@ pub(super) fn read(
     reader
         .seek(SeekFrom::Start(layout.data.offset))
         .map_err(|error| in_file(read_problem(error)))?;
-    let mut reading =
-        Reading { others: vec![0; file.events.len()], file, rounds: Rounds::default(), recorder };
+    let calls = (file.events.has_calls() && recorder.wants_calls())
+        .then(|| Calls::new(&layout.architecture, recorder));
+    let others = vec![0; file.events.len()];
+    let to = To { recorder, calls };
+    let mut reading = Reading { others, file, rounds: Rounds::default(), to };
     records::read(&mut reader, layout.data, layout.big_endian, |record| reading.take(record))?;
     reading.finish()
 }
@@ -75,9 +84,16 @@ impl Header {
 struct Reading<'a, 'r> {
     file: Header,
     rounds: Rounds,
-    recorder: &'a mut Recorder<'r>,
+    to: To<'a, 'r>,
     /// The number of samples of tracepoints that are not imported, by event index.
     others: Vec<u64>,
+}
+
+/// Where samples go to, in order of time.
+struct To<'a, 'r> {
+    recorder: &'a mut Recorder<'r>,
+    /// If there are system calls, and they are wanted.
+    calls: Option<Calls>,
 }
 
 impl Reading<'_, '_> {
@@ -87,17 +103,17 @@ impl Reading<'_, '_> {
         match record.kind {
             SAMPLE => self.sample(record).map_err(|problem| (Place::Byte(record.place), problem)),
             FINISHED_ROUND => {
-                let Reading { file, rounds, recorder, .. } = self;
+                let Reading { file, rounds, to, .. } = self;
                 rounds.finish_round(file.big_endian, |stamp, fields| {
-                    import(&file.events, recorder, stamp, fields)
+                    to.take(&file.events, stamp, fields)
                 })
             }
             LOST => {
-                self.recorder.lose(Lost::Records(record.data.unsigned(8, 8).unwrap_or(1)));
+                self.to.recorder.lose(Lost::Records(record.data.unsigned(8, 8).unwrap_or(1)));
                 Ok(())
             }
             LOST_SAMPLES if record.misc & DROPPED_BY_FILTER == 0 => {
-                self.recorder.lose(Lost::Samples(record.data.unsigned(0, 8).unwrap_or(1)));
+                self.to.recorder.lose(Lost::Samples(record.data.unsigned(0, 8).unwrap_or(1)));
                 Ok(())
             }
             _ => Ok(()),
@@ -113,7 +129,7 @@ impl Reading<'_, '_> {
             .read(record.data)
             .ok_or_else(|| damaged("a sample is too short for its fields"))?;
         if let Kind::Other(name) = kind {
-            self.recorder.skip(name.as_bytes(), 1);
+            self.to.recorder.skip(name.as_bytes(), 1);
             return Ok(());
         }
         let raw = sample.raw.ok_or_else(|| damaged("a tracepoint's sample has no raw data"))?;
@@ -121,7 +137,12 @@ impl Reading<'_, '_> {
             .unsigned(0, 2)
             .and_then(|id| events.place(id))
             .ok_or_else(|| damaged("a sample has a tracepoint without description"))?;
-        if let Some(Event::Other(_)) = events.at(event) {
+        let is_needless = match events.at(event) {
+            Some(Event::Other(_)) => true,
+            Some(Event::Call { .. }) => self.to.calls.is_none(),
+            _ => false,
+        };
+        if is_needless {
             self.others.get_mut(event).into_iter().for_each(count);
             return Ok(());
         }
@@ -141,36 +162,81 @@ impl Reading<'_, '_> {
     /// Processes the samples that wait for later records: there are no more.
     fn finish(mut self) -> Result<(), (Place, Problem)> {
         let Header { events, big_endian, .. } = &self.file;
-        self.rounds
-            .finish(*big_endian, |stamp, fields| import(events, self.recorder, stamp, fields))?;
-        for (place, count) in self.others.into_iter().enumerate() {
-            if let Some(Event::Other(name)) = events.at(place).filter(|_| count > 0) {
-                self.recorder.skip(name.as_bytes(), count);
-            }
+        let to = &mut self.to;
+        self.rounds.finish(*big_endian, |stamp, fields| to.take(events, stamp, fields))?;
+        let To { recorder, calls } = self.to;
+        for (place, count) in self.others.into_iter().enumerate().filter(|(_, count)| *count > 0) {
+            let name = events.at(place).map_or("", Event::name);
+            recorder.skip(name.as_bytes(), count);
+        }
+        if let Some(calls) = calls {
+            calls.finish(recorder);
         }
         Ok(())
     }
 }
 
-/// Passes a sample of a scheduling tracepoint to the recorder.
-#[inline]
-fn import(
-    events: &Events,
-    recorder: &mut Recorder<'_>,
-    stamp: Stamp,
+impl To<'_, '_> {
+    /// Passes on a sample.
+    #[inline]
+    fn take(
+        &mut self,
+        events: &Events,
+        stamp: Stamp,
+        fields: Bytes<'_>,
+    ) -> Result<(), (Place, Problem)> {
+        let To { recorder, calls } = self;
+        let Stamp { time, cpu, current, event, place } = stamp;
+        let at_place = |problem| (Place::Byte(place), problem);
+        let (decoder, flags) = match events.at(event) {
+            Some(Event::Scheduling { decoder, flags }) => (decoder, flags),
+            Some(Event::Call { begins, number, values }) => {
+                if let Some((calls, current)) = calls.as_mut().zip(current) {
+                    let at = At { time, cpu, tgid: current.tgid, tid: current.pid };
+                    call(calls, at, (*begins, number, values), fields, recorder)
+                        .ok_or_else(|| at_place(damaged("the fields of a call do not fit")))?;
+                }
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        let what = decoder.decode(fields).ok_or_else(|| {
+            let name = decoder.tracepoint().name();
+            at_place(damaged(&format!(
+                "the fields of a {name} do not fit, or name a CPU above 4095 or a pid above \
+                 4194304"
+            )))
+        })?;
+        let context =
+            fields.unsigned(flags.offset, flags.size).map_or(WakeContext::Unknown, context);
+        let record = record::Record { time, cpu, context, current, what };
+        calls.iter_mut().for_each(|calls| calls.before(&record, recorder));
+        recorder.record(&record).map_err(at_place)?;
+        calls.iter_mut().for_each(|calls| calls.after(&record.what));
+        Ok(())
+    }
+}
+
+/// Passes on a system call; `None` if its fields are cut off.
+fn call(
+    calls: &mut Calls,
+    at: At,
+    (begins, number, values): (bool, &Field, &Field),
     fields: Bytes<'_>,
-) -> Result<(), (Place, Problem)> {
-    let Stamp { time, cpu, current, event, place } = stamp;
-    let Some(Event::Scheduling { decoder, flags }) = events.at(event) else { return Ok(()) };
-    let at_place = |problem| (Place::Byte(place), problem);
-    let what = decoder.decode(fields).ok_or_else(|| {
-        let name = decoder.tracepoint().name();
-        at_place(damaged(&format!(
-            "the fields of a {name} do not fit, or name a CPU above 4095 or a pid above 4194304"
-        )))
-    })?;
-    let context = fields.unsigned(flags.offset, flags.size).map_or(WakeContext::Unknown, context);
-    recorder.record(&record::Record { time, cpu, context, current, what }).map_err(at_place)
+    recorder: &mut Recorder<'_>,
+) -> Option<()> {
+    let number = fields.unsigned(number.offset, number.size)?;
+    if !begins {
+        calls.ends(at, number, values.signed(fields)?, recorder);
+        return Some(());
+    }
+    let (mut arguments, mut offset, size) = ([0; 6], values.offset, values.size.checked_div(6)?);
+    for argument in &mut arguments {
+        *argument = fields.unsigned(offset, size)?;
+        offset = offset.checked_add(size)?;
+    }
+    calls.begins(at, number, arguments, recorder);
+    Some(())
 }
 
 /// The context from `common_flags`, the kernel's `TRACE_FLAG_…` bits.

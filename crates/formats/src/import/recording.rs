@@ -4,19 +4,22 @@
 //! wants them.
 
 mod calls;
+mod causes;
 mod measured;
 mod settings;
 
 use super::error::{Place, Problem};
 use super::record::{self, Current, NamedTask, Record, Sched};
 use super::recorder::{Lost, Recorder};
-use ::recording::{Counts, Damage, Event, Machine, Outcome, Reader, What, lock};
-use calls::{Calls, Ended};
-use schedsim::trace::{CallKind, PrevState, WakeContext};
+use ::recording::{Counts, Damage, Event, Machine, Outcome, Reader, What};
+use schedsim::trace::{PrevState, WakeContext};
 use schedsim::{CpuId, Nanos};
 use settings::Settings;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
+
+pub(super) use calls::Ended;
+pub(super) use causes::Causes;
 
 /// Reads all records into `recorder`.
 pub(super) fn read(file: impl Read, recorder: &mut Recorder<'_>) -> Result<(), (Place, Problem)> {
@@ -26,33 +29,22 @@ pub(super) fn read(file: impl Read, recorder: &mut Recorder<'_>) -> Result<(), (
         .0
         .saturating_add(u16::from(machine.cpus > 0));
     recorder.begin(machine.start);
-    let (mut calls, is_known) = Calls::new(&machine.architecture);
-    calls.is_simulated = machine.release == "simulated";
-    if !is_known {
-        recorder.report.warnings.push(format!(
-            "the numbers of system calls of the architecture {} are not known: their causes are \
-             not used",
-            machine.architecture
-        ));
-    }
+    let mut causes = Causes::new(&machine.architecture, recorder);
+    causes.is_simulated(machine.release == "simulated");
     recorder.report.measured = measured::lines(&machine);
     recorder.measurements = measured::numbers(&machine);
     recorder.calibrations.clone_from(&machine.conditions.calibrations);
     let cost = machine.overhead.map_or(Nanos::ZERO, |overhead| cost_of(overhead.call_ns));
     let locks = machine.overhead.and_then(|overhead| overhead.lock_ns);
+    causes.cost(cost, locks.map_or(cost, cost_of));
     let mut reading = Reading {
         recorder,
-        calls,
-        cost,
-        lock_cost: locks.map_or(cost, cost_of),
+        causes,
         names: HashMap::new(),
         counts: BTreeMap::new(),
         settings: Settings::default(),
     };
     let outcome = reader.try_read(|at, event| reading.take(at, event))?;
-    reading.calls.judge_futexes();
-    reading.recorder.object_names = reading.calls.names();
-    reading.recorder.objects = reading.calls.finish();
     reading.finish(&machine, outcome)?;
     Ok(())
 }
@@ -74,11 +66,7 @@ impl From<Failure> for (Place, Problem) {
 
 struct Reading<'r, 'a> {
     recorder: &'r mut Recorder<'a>,
-    calls: Calls,
-    /// What recording a call took.
-    cost: Nanos,
-    /// What recording a call of the C library's locks took.
-    lock_cost: Nanos,
+    causes: Causes,
     /// The name of each task, filled up with zeros.
     names: HashMap<u32, [u8; 16]>,
     settings: Settings,
@@ -95,7 +83,7 @@ impl Reading<'_, '_> {
                 .names
                 .get(&task)
                 .map_or(&b""[..], |name| name.split(|byte| *byte == 0).next().unwrap_or_default());
-            Ok(NamedTask { comm, pid: pid(task, at)?, prio: i32::from(prio) })
+            Ok(NamedTask { comm, pid: pid(task, at)?, prio: i32::from(prio.cast_signed()) })
         };
         let on = |number: u16| cpu(u64::from(number), at);
         let what = match event.what {
@@ -118,11 +106,15 @@ impl Reading<'_, '_> {
             What::WakeupNew { task, target, prio } => {
                 Sched::WakeupNew { task: named(task, prio)?, target: on(target)? }
             }
-            What::Fork { parent, child, .. } => {
+            What::Fork { parent, child, number, namespace, .. } => {
+                self.causes.born(parent, child, number, namespace);
                 let comm = named(parent, 0)?.comm;
                 Sched::Fork { parent: pid(parent, at)?, child: pid(child, at)?, comm }
             }
-            What::Exec { task, old } => Sched::Exec { pid: pid(task, at)?, old_pid: pid(old, at)? },
+            What::Exec { task, old } => {
+                self.causes.continues(old, task);
+                Sched::Exec { pid: pid(task, at)?, old_pid: pid(old, at)? }
+            }
             What::Exit { task, prio } => Sched::Exit { task: named(task, prio)? },
             What::Migrate { task, prio, from, to } => {
                 Sched::Migrate { task: named(task, prio)?, from: on(from)?, to: on(to)? }
@@ -132,30 +124,25 @@ impl Reading<'_, '_> {
                 return Ok(());
             }
             What::Call { object, result, number, op, duration } => {
-                self.call(
-                    event,
-                    Ended {
-                        tid,
-                        entered: event.time.saturating_sub(duration),
-                        since: schedsim::Time::ZERO,
-                        object,
-                        result,
-                        number,
-                        op,
-                    },
-                    on(event.cpu)?,
-                );
+                if !self.recorder.wants_calls() {
+                    self.recorder.skip(b"call", 1);
+                    return Ok(());
+                }
+                let entered = event.time.saturating_sub(duration);
+                let since = schedsim::Time::ZERO;
+                let ended = Ended { tid, entered, since, object, result, number, op };
+                self.causes.end(self.recorder, (event.time, on(event.cpu)?), ended);
                 return Ok(());
             }
             What::Object { .. } | What::Member { .. } | What::Timer { .. }
                 if self.recorder.wants_calls() =>
             {
-                self.calls.take(tid, &event.what);
-                self.recorder.report.count_cause();
+                self.causes.take(self.recorder, tid, &event.what);
                 return Ok(());
             }
             What::Setting { task, which, value } if self.recorder.wants_calls() => {
                 self.recorder.report.count_cause();
+                let Some(task) = self.causes.meant(tid, task) else { return Ok(()) };
                 self.settings.take(on(event.cpu)?, task, which, value);
                 self.settings_hold(event.time, &[task]);
                 return Ok(());
@@ -165,12 +152,8 @@ impl Reading<'_, '_> {
                 return Ok(());
             }
         };
-        if let What::Switch { object, .. } | What::Waking { object, .. } = event.what
-            && let Ok(number @ 1..) = u32::try_from(object)
-        {
-            let channel = u32::try_from(self.calls.channel(object)).unwrap_or(number);
-            let kind = CallKind::Within { object: number, channel };
-            self.recorder.call(event.time, on(event.cpu)?, tid, kind);
+        if let What::Switch { object, .. } | What::Waking { object, .. } = event.what {
+            self.causes.within(self.recorder, (event.time, on(event.cpu)?), tid, object);
         }
         let context = match event.context {
             0 => WakeContext::Task,
@@ -187,26 +170,9 @@ impl Reading<'_, '_> {
         Ok(())
     }
 
-    fn call(&mut self, event: &Event, mut ended: Ended, cpu: CpuId) {
-        if !self.recorder.wants_calls() {
-            return self.recorder.skip(b"call", 1);
-        }
-        self.recorder.report.count_cause();
-        let Some(since) = self.recorder.since(ended.entered) else { return };
-        ended.since = since;
-        let recording = if ended.op >= lock::LOCK { self.lock_cost } else { self.cost };
-        let kind = u32::from(ended.number) << 16 | u32::from(ended.op);
-        let returned = self.calls.end(&ended, |pid| self.recorder.task_of(pid));
-        self.recorder.call(
-            event.time,
-            cpu,
-            ended.tid,
-            CallKind::Ends { since, call: kind, returned, recording },
-        );
-    }
-
     /// Holds the file against the recorder's own counters.
     fn finish(self, machine: &Machine, outcome: Outcome) -> Result<(), Failure> {
+        self.causes.finish(self.recorder);
         let warnings = &mut self.recorder.report.warnings;
         let counts = match outcome {
             Outcome::Complete(end) => {

@@ -1,9 +1,10 @@
 //! Records what this machine's scheduler does while a command runs, with perf.
 //!
-//! It records the eight tracepoints that an import reads, on all CPUs, with interrupt flags. It
-//! leaves out names and libraries of programs that were running before: the events have all names.
+//! It records the eight tracepoints that an import reads, on all CPUs, with interrupt flags, and on
+//! request the system calls that may block or that change descriptors. It leaves out names and libraries of programs that were running before: the events have all names.
 
 use super::tracefs::Tracefs;
+use formats::import::calls_used;
 use program::Error;
 use program::ending::Handover;
 use std::ffi::{OsStr, OsString};
@@ -24,6 +25,22 @@ pub const EVENTS: [&str; 8] = [
     "sched:sched_migrate_task",
 ];
 
+/// The tracepoints of system calls.
+const CALLS: [&str; 2] = ["raw_syscalls:sys_enter", "raw_syscalls:sys_exit"];
+
+/// Closes what the command would have open beside its input, output and errors: perf leaves it some
+/// files of its own, and an import has to know which descriptors are free.
+const BEGINNING: [&str; 4] = ["sh", "-c", "exec \"$@\" 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-", "sh"];
+
+/// What perf records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Detail {
+    /// Scheduling events.
+    Scheduling,
+    /// System calls, too.
+    Calls,
+}
+
 /// Runs `command` and records all CPUs into `file` until it ends. Returns the command's exit
 /// status.
 ///
@@ -32,8 +49,8 @@ pub const EVENTS: [&str; 8] = [
 /// # Errors
 /// [`Error::Missing`] if perf or a permission is missing, [`Error::Usage`] if the command cannot be
 /// started or the file not be written.
-pub fn record(command: &[OsString], file: &Path) -> Result<ExitStatus, Error> {
-    run_recorded(command, file, Stdio::inherit()).map(|output| output.status)
+pub fn record(command: &[OsString], file: &Path, detail: Detail) -> Result<ExitStatus, Error> {
+    run_recorded(command, file, detail, Stdio::inherit()).map(|output| output.status)
 }
 
 /// The same, and returns what the command writes to its standard output.
@@ -41,10 +58,15 @@ pub fn record(command: &[OsString], file: &Path) -> Result<ExitStatus, Error> {
 /// # Errors
 /// As of [`record`].
 pub fn record_into(command: &[OsString], file: &Path) -> Result<Vec<u8>, Error> {
-    run_recorded(command, file, Stdio::piped()).map(|output| output.stdout)
+    run_recorded(command, file, Detail::Scheduling, Stdio::piped()).map(|output| output.stdout)
 }
 
-fn run_recorded(command: &[OsString], file: &Path, stdout: Stdio) -> Result<Output, Error> {
+fn run_recorded(
+    command: &[OsString],
+    file: &Path,
+    detail: Detail,
+    stdout: Stdio,
+) -> Result<Output, Error> {
     let program = command.first().ok_or_else(|| {
         Error::Usage("say which command to record, as in: schedlab record -- make -j8".to_string())
     })?;
@@ -52,7 +74,7 @@ fn run_recorded(command: &[OsString], file: &Path, stdout: Stdio) -> Result<Outp
     let perf = find_in_path(OsStr::new("perf")).ok_or_else(perf_is_missing)?;
     let unfinished = beside(file, ".unfinished");
     fs::write(&unfinished, b"").map_err(|error| Error::output(file, error))?;
-    let outcome = record_with(&perf, command, &unfinished, stdout).and_then(|output| {
+    let outcome = record_with(&perf, (command, detail), &unfinished, stdout).and_then(|output| {
         keep(&unfinished, file)?;
         Ok(output)
     });
@@ -65,13 +87,18 @@ fn run_recorded(command: &[OsString], file: &Path, stdout: Stdio) -> Result<Outp
 
 fn record_with(
     perf: &Path,
-    command: &[OsString],
+    (command, detail): (&[OsString], Detail),
     file: &Path,
     stdout: Stdio,
 ) -> Result<Output, Error> {
     let _tracefs = Tracefs::mount()?;
-    probe(perf, file)?;
-    supervise(arguments(perf, file).arg("--").args(command).stdout(stdout), "perf")
+    probe(perf, file, detail)?;
+    let mut perf = arguments(perf, file, detail);
+    perf.arg("--");
+    if detail == Detail::Calls {
+        perf.args(BEGINNING);
+    }
+    supervise(perf.args(command).stdout(stdout), "perf")
 }
 
 /// Runs what records until it ends; an interrupt reaches it and lets this program live.
@@ -88,9 +115,11 @@ pub(super) fn supervise(recorder: &mut Command, name: &str) -> Result<Output, Er
 }
 
 /// Makes an empty recording, to find what is missing before the command runs.
-fn probe(perf: &Path, file: &Path) -> Result<(), Error> {
-    let output =
-        arguments(perf, file).args(["--", "true"]).output().map_err(|_| perf_is_missing())?;
+fn probe(perf: &Path, file: &Path, detail: Detail) -> Result<(), Error> {
+    let output = arguments(perf, file, detail)
+        .args(["--", "true"])
+        .output()
+        .map_err(|_| perf_is_missing())?;
     if output.status.success() {
         return Ok(());
     }
@@ -110,13 +139,15 @@ fn probe(perf: &Path, file: &Path) -> Result<(), Error> {
             paranoid.trim()
         )
     };
-    Err(Error::Missing(format!(
-        "perf may not record the scheduler's events: {help}\nperf reported: {said}"
-    )))
+    let what = match detail {
+        Detail::Scheduling => "the scheduler's events",
+        Detail::Calls => "the scheduler's events and system calls",
+    };
+    Err(Error::Missing(format!("perf may not record {what}: {help}\nperf reported: {said}")))
 }
 
 /// The command line of perf without the command.
-fn arguments(perf: &Path, file: &Path) -> Command {
+fn arguments(perf: &Path, file: &Path, detail: Detail) -> Command {
     let mut command = Command::new(perf);
     command.args([
         "record",
@@ -126,7 +157,15 @@ fn arguments(perf: &Path, file: &Path) -> Command {
         "--no-buildid-cache",
         "--synth=no",
     ]);
-    command.args(["--mmap-pages=4M", "--event"]).arg(EVENTS.join(",")).arg("--output").arg(file);
+    command.args(["--mmap-pages=4M", "--event"]).arg(EVENTS.join(","));
+    if detail == Detail::Calls {
+        let numbers = calls_used(std::env::consts::ARCH).map(|number| format!("id == {number}"));
+        let filter = numbers.collect::<Vec<_>>().join(" || ");
+        for event in CALLS {
+            command.args(["--event", event, "--filter", &filter]);
+        }
+    }
+    command.arg("--output").arg(file);
     command
 }
 

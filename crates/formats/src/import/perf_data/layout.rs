@@ -16,6 +16,7 @@ use crate::import::input::{Pieces, read_problem};
 
 /// Feature sections by their bit in the header.
 const TRACING_DATA: u64 = 1;
+const ARCHITECTURE: u64 = 6;
 const NUMBER_OF_CPUS: u64 = 7;
 const EVENT_DESCRIPTIONS: u64 = 12;
 
@@ -35,6 +36,8 @@ pub(super) struct Layout {
     pub tracing_data: Vec<u8>,
     /// The number of CPUs that were online; 0 if the file does not say.
     pub cpus_online: u16,
+    /// The architecture, as `uname -m` prints it; empty if the file does not say.
+    pub architecture: String,
 }
 
 impl Layout {
@@ -69,11 +72,18 @@ impl Layout {
         }
         sections.sort_by_key(|(_, section)| section.offset);
         let (mut described, mut tracing_data, mut cpus_online) = (None, Vec::new(), 0);
+        let mut architecture = String::new();
         for (bit, section) in sections {
             file.go_to(section.offset)?;
             match bit {
                 EVENT_DESCRIPTIONS => {
                     described = Some((Place::Byte(section.offset), file.bytes(section.size)?))
+                }
+                ARCHITECTURE => {
+                    // `u32 length`, and a text that is filled up with zeros.
+                    let text = file.bytes(section.size)?;
+                    let text = text.get(4..).unwrap_or_default().split(|byte| *byte == 0).next();
+                    architecture = String::from_utf8_lossy(text.unwrap_or_default()).into_owned();
                 }
                 TRACING_DATA => tracing_data = file.bytes(section.size)?,
                 NUMBER_OF_CPUS => {
@@ -97,6 +107,7 @@ impl Layout {
             event_descriptions,
             tracing_data,
             cpus_online,
+            architecture,
         })
     }
 }

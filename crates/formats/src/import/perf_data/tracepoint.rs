@@ -30,7 +30,7 @@ pub(super) enum FieldKind {
 
 impl Field {
     #[inline]
-    fn signed(&self, raw: Bytes<'_>) -> Option<i64> {
+    pub fn signed(&self, raw: Bytes<'_>) -> Option<i64> {
         let used =
             u32::try_from(self.size).ok().filter(|size| (1..=8).contains(size))?.checked_mul(8)?;
         let unused = 64u32.checked_sub(used)?;

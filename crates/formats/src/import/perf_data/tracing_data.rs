@@ -17,8 +17,22 @@ pub(super) struct Events {
 pub(super) enum Event {
     /// An imported tracepoint.
     Scheduling { decoder: Box<Decoder>, flags: Field },
+    /// A system call begins, with six arguments at `values`, or ends, with its result there.
+    Call { begins: bool, number: Field, values: Field },
     /// A skipped tracepoint, by name.
     Other(String),
+}
+
+impl Event {
+    /// Its name, if it may be skipped.
+    pub fn name(&self) -> &str {
+        match self {
+            Event::Scheduling { .. } => "",
+            Event::Call { begins: true, .. } => "raw_syscalls:sys_enter",
+            Event::Call { begins: false, .. } => "raw_syscalls:sys_exit",
+            Event::Other(name) => name,
+        }
+    }
 }
 
 impl Events {
@@ -77,6 +91,11 @@ impl Events {
         self.events.get(place)
     }
 
+    /// Whether system calls were recorded, too.
+    pub fn has_calls(&self) -> bool {
+        self.events.iter().any(|event| matches!(event, Event::Call { .. }))
+    }
+
     /// The number of tracepoints.
     pub fn len(&self) -> usize {
         self.events.len()
@@ -89,10 +108,15 @@ fn event(system: &str, format: &str) -> Option<(u16, Event)> {
     let name = line("name:")?.trim();
     let id = line("ID:")?.trim().parse().ok()?;
     let full_name = format!("{system}:{name}");
+    let fields: HashMap<_, _> = format.lines().filter_map(field).collect();
+    let begins = full_name == "raw_syscalls:sys_enter";
+    if begins || full_name == "raw_syscalls:sys_exit" {
+        let values = *fields.get(if begins { "args" } else { "ret" })?;
+        return Some((id, Event::Call { begins, number: *fields.get("id")?, values }));
+    }
     let Some(tracepoint) = Tracepoint::named(full_name.as_bytes()) else {
         return Some((id, Event::Other(full_name)));
     };
-    let fields: HashMap<_, _> = format.lines().filter_map(field).collect();
     let flags = *fields.get("common_flags")?;
     let decoder = Decoder::new(tracepoint, &fields, line("print fmt:").unwrap_or_default())?;
     Some((id, Event::Scheduling { decoder: Box::new(decoder), flags }))

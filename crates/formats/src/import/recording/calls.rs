@@ -104,7 +104,7 @@ struct Periodic {
 }
 
 /// A call that ends.
-pub(super) struct Ended {
+pub(in crate::import) struct Ended {
     pub tid: u32,
     pub entered: u64,
     /// `entered`, since the recording's first event.
