@@ -20,6 +20,8 @@ mod lockstep;
 mod main_loop;
 #[cfg(feature = "api-7")]
 mod marks;
+#[cfg(feature = "api-7")]
+mod whole_spans;
 
 use api::{Callbacks, Counter, Counters, Id, Instruction, Registers};
 use std::collections::HashMap;
