@@ -21,8 +21,9 @@
 //! there were.
 
 use crate::api::{Instruction, Registers, in_block, set_program_counter};
+use crate::exported::named;
 use crate::{main_loop, whole_spans};
-use std::ffi::{CStr, c_char, c_uint, c_void};
+use std::ffi::{c_uint, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
@@ -94,7 +95,6 @@ pub fn translated(block: *mut c_void) {
     if !is_wanted() {
         return;
     }
-    whole_spans::begin();
     let mut count = 0;
     // SAFETY: it is QEMU's own, and nothing of it is kept.
     for instruction in unsafe { Instruction::all(block) } {
@@ -133,12 +133,6 @@ fn current_cpu() -> *mut Cpu {
 fn cpu_exit() -> Option<extern "C" fn(Cpu)> {
     // SAFETY: it is null, or that function.
     unsafe { std::mem::transmute::<*mut c_void, Option<extern "C" fn(Cpu)>>(named(c"cpu_exit")) }
-}
-
-/// What QEMU exports by this name; null if there is none.
-pub fn named(name: &CStr) -> *mut c_void {
-    // SAFETY: a name with an end.
-    unsafe { dlsym(null_mut(), name.as_ptr()) }
 }
 
 extern "C" fn idles(_cpu: c_uint, behind: *mut c_void) {
@@ -228,8 +222,4 @@ pub fn report() {
     if let Err(error) = std::fs::write(out, text) {
         eprintln!("schedlab's plugin: {out}: {error}");
     }
-}
-
-unsafe extern "C" {
-    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
 }

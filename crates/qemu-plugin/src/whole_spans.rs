@@ -7,7 +7,7 @@
 //! differ. Here that thread gives up being asked. Memory is freed a little later: at the end of
 //! each span the thread reads nothing.
 
-use crate::lockstep::named;
+use crate::exported::named;
 use std::ffi::{CStr, c_void};
 use std::mem::transmute;
 use std::ptr::null_mut;
@@ -35,6 +35,7 @@ fn changes() -> Option<[Change; 2]> {
 }
 
 /// Whether this QEMU allows it.
+#[cfg(feature = "api-7")]
 pub fn is_possible() -> bool {
     changes().is_some()
 }
