@@ -27,9 +27,9 @@ pub fn section(results: &Results) -> String {
     let mut html = String::from(
         "<section id=functions><h2>Instructions by function</h2>\n<p class=note>Of one yield, or of \
          a whole run, all code included. At the left all instructions, then the part of the \
-         scheduler's path that a function belongs to by its name, then the function: heights are \
-         instructions, on one scale for all yields and one for all runs. Touch a field, or hold the pointer over it, for its numbers. Below \
-         it the same as bars.</p>\n",
+         scheduler's path that a function belongs to by its name, then the function. Heights are \
+         instructions, on one scale for all yields and one for all runs. Hold the pointer over a \
+         field for its numbers; the bars below have them, too.</p>\n",
     );
     let all_of = |split: &Split<'_>| split.parts.iter().map(|(_, count)| count).sum::<f64>();
     for split in &splits {
