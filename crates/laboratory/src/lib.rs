@@ -34,7 +34,7 @@ use crate::results_directory::{Distribution, ResultsDirectory, distributions};
 use formats::trace_source::TraceSource;
 use plan::{Asked, Plan};
 use program::{Error, progress, write_whole};
-use results::{Answer, Results, Row};
+use results::{Answer, Input, Results, Row};
 use std::path::PathBuf;
 use std::time::Duration;
 use worlds::setting::Focus;
@@ -195,11 +195,7 @@ impl Experiment<'_> {
     ///
     /// # Errors
     /// If the run is refused, fails, or breaks a rule.
-    pub fn once(
-        self,
-        observed: Observed,
-        trace: Option<PathBuf>,
-    ) -> Result<(Run, Vec<Row>), Error> {
+    pub fn once(self, observed: Observed, trace: Option<PathBuf>) -> Result<Once, Error> {
         let Experiment { programs, mut worlds, candidates, against, cpus, settings } = self;
         let request =
             Asked { programs: &programs, candidates: &candidates, against: &against, cpus: &cpus };
@@ -228,8 +224,19 @@ impl Experiment<'_> {
         let all = run.rows.iter().chain(&parts);
         let mut rows: Vec<Row> = all.map(|row| trial.stamp(row, Some(settings.seed))).collect();
         provenance::fill(&mut rows, trial.program, &**world, &candidates, &settings);
-        Ok((run, rows))
+        let inputs = world.made_of();
+        Ok(Once { run, rows, inputs })
     }
+}
+
+/// A single run.
+pub struct Once {
+    /// The run.
+    pub run: Run,
+    /// Its numbers.
+    pub rows: Vec<Row>,
+    /// What they were made of, where that is known by its hash.
+    pub inputs: Vec<Input>,
 }
 
 impl Settings {

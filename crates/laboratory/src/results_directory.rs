@@ -75,6 +75,13 @@ impl ResultsDirectory {
             .join(format!("{}-{cpus}cpu.trace", policy.chars().map(plain).collect::<String>())))
     }
 
+    /// The path for the trace of a single run.
+    pub fn trace_of_run(&self) -> Result<PathBuf, Error> {
+        let traces = self.0.join("traces");
+        fs::create_dir_all(&traces).map_err(|error| Error::output(&traces, error))?;
+        Ok(traces.join("run.trace"))
+    }
+
     /// Writes the trace at `source` unchanged, for comparison with the runs.
     pub fn write_recording(&self, source: &TraceSource) -> Result<(), Error> {
         let mut writer = Writer::create(

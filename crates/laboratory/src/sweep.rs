@@ -38,6 +38,7 @@ mod grid;
 mod shard;
 mod store;
 
+pub use directory::grid_of;
 pub use grid::Grid;
 pub use shard::Shard;
 pub use store::{Key, Store};
@@ -221,7 +222,7 @@ impl Cell {
             cpus: Vec::new(),
             settings: Settings::once(self.seed),
         };
-        experiment.once(Observed::Measured, None).map(|(_, rows)| rows)
+        experiment.once(Observed::Measured, None).map(|once| once.rows)
     }
 
     /// The stored result: its rows, or the reason of a failure.

@@ -1,5 +1,7 @@
-//! The instructions of an operation by the kernel's functions, as bars on one scale.
+//! The instructions of an operation by the kernel's functions: as a flame graph by the parts of the
+//! scheduler's path, and as bars, all on one scale.
 
+use super::scheduler_path;
 use super::tables::escape;
 use results::{Metric, Results, Row, SubjectKind};
 use std::fmt::Write;
@@ -23,17 +25,30 @@ pub fn section(results: &Results) -> String {
         return String::new();
     }
     let mut html = String::from(
-        "<section id=functions><h2>Instructions by function</h2>\n<p class=note>Of one yield, all \
-         code included. All bars have one scale.</p>\n",
+        "<section id=functions><h2>Instructions by function</h2>\n<p class=note>Of one yield, or of \
+         a whole run, all code included. At the left all instructions, then the part of the \
+         scheduler's path that a function belongs to by its name, then the function. Heights are \
+         instructions, on one scale for all yields and one for all runs. Hold the pointer over a \
+         field for its numbers; the bars below have them, too.</p>\n",
     );
-    for Split { of, parts } in splits {
-        let all: f64 = parts.iter().map(|(_, count)| count).sum();
+    let all_of = |split: &Split<'_>| split.parts.iter().map(|(_, count)| count).sum::<f64>();
+    for split in &splits {
+        let Split { of, parts } = split;
+        let like = || splits.iter().filter(|other| other.of.metric == of.metric);
+        let largest = like().map(all_of).fold(0.0, f64::max);
+        let most = like().filter_map(|other| other.parts.first()).map(|part| part.1);
+        let (all, most) = (all_of(split), most.fold(0.0, f64::max));
+        if most == 0.0 {
+            continue;
+        }
         let _ = write!(
             html,
-            "<h3>{}, {}, {}: {all:.1}</h3>\n<table class=bars>",
+            "<h3>{}, {}, {}: {all:.1}</h3>\n{}<details><summary>As bars</summary><table \
+             class=bars>",
             escape(&of.workload),
             escape(&of.world.to_string()),
-            escape(&of.candidate)
+            escape(&of.candidate),
+            scheduler_path::picture(parts, largest)
         );
         for (name, count) in parts.iter().take(MOST) {
             html += &bar(name, *count, most, all);
@@ -42,7 +57,7 @@ pub fn section(results: &Results) -> String {
         if let Some(others) = parts.len().checked_sub(MOST).filter(|others| *others > 0) {
             html += &bar(&format!("{others} others"), rest, most, all);
         }
-        html += "</table>\n";
+        html += "</table></details>\n";
     }
     html + "</section>\n"
 }
@@ -60,14 +75,16 @@ fn bar(name: &str, count: f64, most: f64, all: f64) -> String {
 
 fn splits(rows: &[Row]) -> Vec<Split<'_>> {
     let mut splits: Vec<Split<'_>> = Vec::new();
-    for row in rows.iter().filter(|row| row.metric == Metric::instructions_per_yield_in_function) {
+    let metrics = [Metric::instructions_per_yield_in_function, Metric::instructions_in_function];
+    for row in rows.iter().filter(|row| metrics.contains(&row.metric)) {
         let (Some(function), Some(count)) = (row.subject_of(SubjectKind::Function), row.value)
         else {
             continue;
         };
         let is_same = |split: &&mut Split<'_>| {
             let of = split.of;
-            (&of.workload, &of.world, &of.candidate) == (&row.workload, &row.world, &row.candidate)
+            let of = (of.metric, &of.workload, &of.world, of.cpus, &of.candidate);
+            of == (row.metric, &row.workload, &row.world, row.cpus, &row.candidate)
         };
         match splits.iter_mut().find(is_same) {
             Some(split) => split.parts.push((function, count)),
@@ -99,9 +116,13 @@ mod tests {
 
     #[test]
     fn bars_of_all_candidates_have_one_scale_and_small_functions_are_summed_up() {
-        let mut rows = vec![row("kernel:other", "__schedule", 200.0), row("bpf:rr", "<b>", 100.0)];
-        rows.extend((0..30).map(|number| row("kernel:other", &format!("f{number}"), 10.0)));
-        let html = section(&Results::new(rows));
+        let rows_of_two = || {
+            let mut rows =
+                vec![row("kernel:other", "__schedule", 200.0), row("bpf:rr", "<b>", 100.0)];
+            rows.extend((0..30).map(|number| row("kernel:other", &format!("f{number}"), 10.0)));
+            rows
+        };
+        let html = section(&Results::new(rows_of_two()));
         assert!(html.contains("kernel:other: 500.0") && html.contains("bpf:rr: 100.0"), "{html}");
         assert!(html.contains("width:100.00%") && html.contains("width:50.00%"), "{html}");
         // 23 of the 30 have a bar.
@@ -110,6 +131,12 @@ mod tests {
             "{html}"
         );
         assert!(html.contains("&lt;b>") || html.contains("&lt;b&gt;"), "{html}");
+        // A picture each, and that of the whole run has a scale of its own.
+        assert_eq!(html.matches("<svg class=flame").count(), 2, "{html}");
+        let run = Row { metric: Metric::instructions_in_function, ..row("kernel:other", "f", 1e6) };
+        let both = section(&Results::new([rows_of_two(), vec![run]].concat()));
+        assert_eq!(both.matches("<svg class=flame").count(), 3, "{both}");
+        assert_eq!(both.matches("viewBox=\"0 0 360 560.0\"").count(), 2, "{both}");
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod objects;
 mod page;
 pub mod papers;
 mod programs;
+mod scheduler_path;
 mod tables;
 mod timeline;
 

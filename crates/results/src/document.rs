@@ -24,6 +24,10 @@ pub struct Results {
     pub kernel: String,
     /// The CPU of that machine.
     pub cpu: String,
+    /// The SHA-256 over the build of the program and all inputs of the lock file beside the
+    /// results; absent where inputs are not pinned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<String>,
     /// The findings in plain words, if candidates were compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
@@ -43,6 +47,7 @@ impl Results {
             command,
             kernel: program::kernel().to_string(),
             cpu: program::cpu_model().to_string(),
+            inputs: None,
             answer: None,
             rows,
         }

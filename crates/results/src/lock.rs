@@ -23,8 +23,10 @@ pub enum InputKind {
     Runner,
     /// Another file of a guest: a scheduler, or a library that it needs.
     File,
-    /// The file of a workload.
+    /// A file that the command line names: of a workload, a grid, a machine, costs.
     Workload,
+    /// Another build of this program, whose instructions are counted.
+    Build,
 }
 
 /// One input.
@@ -106,6 +108,7 @@ impl fmt::Display for Input {
             InputKind::Runner => "runner",
             InputKind::File => "file",
             InputKind::Workload => "workload",
+            InputKind::Build => "build",
         };
         write!(f, "{kind} {}", self.name)
     }

@@ -59,6 +59,11 @@ impl World {
         if all.len() == 1 { all.remove(0) } else { World::Multiple(all) }
     }
 
+    /// Whether its numbers are those of a real machine, which never repeat themselves.
+    pub fn is_of_machine(&self) -> bool {
+        matches!(self, World::Host | World::Hardware)
+    }
+
     /// Parses a world.
     ///
     /// # Errors

@@ -45,6 +45,44 @@ fn windows(output: &Output) -> Vec<(i64, i64)> {
     values("window_instructions").into_iter().zip(values("window_ns")).collect()
 }
 
+/// An ELF file of 32 bits with a Multiboot header, and `code` behind it.
+fn image_of_32_bits(code: &[u8]) -> Vec<u8> {
+    const BASE: u32 = 0x10_0000;
+    const HEADERS: usize = 52 + 32;
+    let words =
+        |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    let multiboot = words(&[0x1bad_b002, 0, 0u32.wrapping_sub(0x1bad_b002)]);
+    let length = (HEADERS + multiboot.len() + code.len()) as u32;
+    let entry = BASE + (HEADERS + multiboot.len()) as u32;
+    let begin = [&b"\x7fELF\x01\x01\x01"[..], &[0; 9]].concat();
+    // For the 386, to be run, with one header of a segment and none of sections.
+    let numbers = [0x0003_0002, 1, entry, 52, 0, 0, 0x0020_0034, 1, 0];
+    let segment = [1, 0, BASE, BASE, length, length, 7, 4096];
+    [begin, words(&numbers), words(&segment), multiboot, code.to_vec()].concat()
+}
+
+#[test]
+fn code_of_32_bits_makes_marks_with_numbers_of_32_bits() {
+    const NUMBER: [u8; 5] = [0xbf, 0x07, 0x00, 0x00, 0x80];
+    let mark = |kind| {
+        [&NUMBER[..], &[0x0f, 0x31, 0x66, 0x0f, 0x1f, 0x84, 0, kind, 0x1a, 0xed, 0x5c]].concat()
+    };
+    let reset = vec![0xb0, 0xfe, 0xe6, 0x64, 0xeb, 0xfc];
+    let code = [mark(0xb0), vec![0x90; 40], mark(0xb1), reset].concat();
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("image");
+    fs::write(&file, image_of_32_bits(&code)).expect("it is written");
+    let output = image(&file, &["--format", "json"]);
+    if output.status.code() == Some(77) {
+        return eprintln!("skipped: images: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    // 40 no-operations, and the two instructions that make the end.
+    assert_eq!(windows(&output), [(42, 43)]);
+    let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(json["rows"][0]["point"]["window"].as_f64(), Some(f64::from(0x8000_0007u32)));
+}
+
 #[test]
 fn an_image_gets_the_instructions_that_it_runs_and_their_time() {
     let kernel = kernel();

@@ -186,6 +186,29 @@ fn cpus_in_lockstep_keep_time_and_without_the_plugin_they_do_not() {
     assert!(wrong.len() >= 3, "{wrong:?}");
 }
 
+#[test]
+#[ignore = "boots for minutes, and says how many boots differ: by hand, on a busy machine"]
+fn boots_of_several_cpus_repeat_themselves() {
+    let wanted = std::env::var("SCHEDLAB_BOOTS").unwrap_or("6.18:4:8".to_string());
+    for named in wanted.split_whitespace() {
+        let [kernel, cpus, boots]: [&str; 3] =
+            named.split(':').collect::<Vec<_>>().try_into().expect("KERNEL:CPUS:BOOTS");
+        let cpus: u16 = cpus.parse().expect("a number of CPUs");
+        let Some(guest) = guest(kernel, cpus, lockstep(cpus)) else { return };
+        let mut said: Vec<(Vec<String>, u32)> = Vec::new();
+        for _ in 0..boots.parse().expect("a number of boots") {
+            let boot = Settled::boot(&guest, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+            match said.iter_mut().find(|(lines, _)| lines == boot.said()) {
+                Some((_, times)) => *times += 1,
+                None => said.push((boot.said().to_vec(), 1)),
+            }
+        }
+        let times: Vec<u32> = said.iter().map(|(_, times)| *times).collect();
+        println!("{kernel} on {cpus} CPUs, {boots} boots: alike were {times:?}");
+        assert_eq!(times.len(), 1, "{:?}", said.iter().map(|(lines, _)| lines).collect::<Vec<_>>());
+    }
+}
+
 /// CPU time in seconds of all that has ended: QEMU's.
 fn spent() -> f64 {
     // SAFETY: it is filled by the call, and zeros are valid.

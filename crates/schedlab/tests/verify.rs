@@ -65,12 +65,113 @@ fn a_simulation_repeats_itself_and_a_changed_digit_or_workload_is_found() {
     let pin = lock.find(InputKind::Workload, &workload).expect("the workload is pinned");
     fs::write(&workload, TASKS.replace("3ms", "4ms")).unwrap();
     let (code, text) = verify(&results);
-    assert!(code == Some(77) && text.contains(&pin.sha256) && text.contains(&workload), "{text}");
+    assert!(code == Some(3) && text.contains(&pin.sha256) && text.contains(&workload), "{text}");
     fs::remove_file(&workload).unwrap();
     let (code, text) = verify(&results);
     assert!(code == Some(77) && text.contains("Any copy with this hash will do"), "{text}");
     fs::write(&workload, TASKS).unwrap();
     assert_eq!(verify(&results).0, Some(0), "another copy with the same hash");
+}
+
+/// Runs `command` into `output`, and expects that its results repeat themselves, and that a changed
+/// digit, a changed lock file, the changed file `input` and its absence are found.
+fn expect_verified(command: &[&str], output: &Path, input: &Path) {
+    let results = output.join("results.json");
+    let (code, text) = schedlab(&[command, &["-o", &output.display().to_string()]].concat());
+    assert_eq!(code, Some(0), "{text}");
+    let expect = |expected: i32, says: &str| {
+        let (code, text) = verify(&results);
+        assert!(code == Some(expected) && text.contains(says), "{command:?}: {code:?} {text}");
+    };
+    let recorded = results::Results::read(&results).unwrap();
+    expect(0, &format!("inputs {}", recorded.inputs.expect("a hash of all inputs")));
+    let whole = mutate(&results);
+    expect(6, "\"value\"");
+    fs::write(&results, whole).unwrap();
+
+    let lock = results.with_file_name(LOCK);
+    let pins = fs::read_to_string(&lock).expect("a lock file");
+    let hash = InputLock::read(&lock).unwrap().inputs[0].sha256.clone();
+    fs::write(&lock, pins.replace(&hash, &"0".repeat(64))).unwrap();
+    expect(3, "the lock file was changed");
+    fs::write(&lock, &pins).unwrap();
+
+    let csv = results.with_file_name("results.csv");
+    let rows = fs::read_to_string(&csv).unwrap();
+    fs::write(&csv, rows.replacen(['1', '2'], "7", 1)).unwrap();
+    expect(6, "results.csv");
+    fs::write(&csv, rows).unwrap();
+
+    let aside = input.with_extension("aside");
+    fs::rename(input, &aside).unwrap();
+    expect(77, "Any copy with this hash will do");
+    fs::write(input, "# another\n").unwrap();
+    expect(3, "has changed");
+    fs::rename(&aside, input).unwrap();
+    expect(0, "the same bytes again");
+}
+
+#[test]
+fn a_run_repeats_itself_and_has_its_trace_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (workload, output) = (folder.path().join("tasks.toml"), folder.path().join("out"));
+    fs::write(&workload, TASKS).unwrap();
+    let named = workload.display().to_string();
+    expect_verified(&["run", &named, "--policy", "take:rr", "--cpus", "2"], &output, &workload);
+    for file in ["traces/run.trace", "traces/run.pftrace", "report.html"] {
+        assert!(output.join(file).is_file(), "{file}");
+    }
+}
+
+#[test]
+fn a_sweep_repeats_itself_run_by_run_and_a_changed_grid_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let grid = "workload = 'unix1990'\npolicies = ['initial:rr', 'take:rr']\nbaseline = \
+                'initial:rr'\nseeds = 2\n[parameters]\ntasks = 50\n[axes]\nload = [0.3, 0.5]\n";
+    fs::write(at("loads.toml"), grid).unwrap();
+    let named = at("loads.toml").display().to_string();
+    expect_verified(&["sweep", &named], &at("out"), &at("loads.toml"));
+    // Every single run counts, too.
+    fs::copy(at("out/results.parquet"), at("out/runs.parquet")).unwrap();
+    let (code, text) = verify(&at("out"));
+    assert!(code == Some(6) && text.contains("runs.parquet"), "{text}");
+
+    // Joined shards are a whole sweep.
+    let shards = at("shards").display().to_string();
+    for shard in ["1/2", "2/2"] {
+        let (code, text) = schedlab(&["sweep", &named, "--shard", shard, "-o", &shards]);
+        assert_eq!(code, Some(0), "{text}");
+    }
+    let (code, text) = schedlab(&["sweep", "--merge", &shards]);
+    assert_eq!(code, Some(0), "{text}");
+    let (code, text) = verify(&at("shards"));
+    assert!(code == Some(0), "{text}");
+    mutate(&at("shards/results.json"));
+    assert_eq!(verify(&at("shards")).0, Some(6));
+}
+
+#[test]
+fn what_a_queue_costs_is_counted_again_without_the_times_of_this_machine() {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        return eprintln!("skipped: costs of queues: valgrind is not installed");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let build = folder.path().join("schedlab");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_schedlab"), &build).unwrap();
+    let (named, output) = (build.display().to_string(), folder.path().join("out"));
+    let queue = ["queue", "--queues", "rr,rbtree", "--tasks", "3", "--levels", "2", "--runs", "2"];
+    let queue = [&queue[..], &["--assignments", "2", "--binary", &named]].concat();
+    expect_verified(&queue, &output, &build);
+    let (_, text) = verify(&output);
+    assert!(text.contains("without 2 of this machine"), "{text}");
+
+    let times = folder.path().join("times");
+    let to = times.display().to_string();
+    let only = [&queue[..], &["--count", "time", "-o", &to]].concat();
+    assert_eq!(schedlab(&only).0, Some(0));
+    let (code, text) = verify(&times);
+    assert!(code == Some(3) && text.contains("nothing repeats these results"), "{text}");
 }
 
 #[test]
@@ -97,7 +198,11 @@ fn what_is_no_repeatable_result_is_refused() {
     let touch = format!("\"schedlab compare --on host -- touch {}\"", marker.display());
     let cases = [
         ("null".to_string(), "nothing repeats these results"),
-        (touch, "runs a program of this machine"),
+        (touch, "runs on this machine"),
+        (
+            format!("\"schedlab run --policy eevdf -- touch {}\"", marker.display()),
+            "runs a program",
+        ),
         ("\"schedlab compare hogs:1 --on sim,host\"".to_string(), "runs on this machine"),
         ("\"schedlab record x\"".to_string(), ""),
         ("\"schedlab 'compare\"".to_string(), "a quote does not end"),

@@ -15,15 +15,14 @@ use clap::{Args, ValueEnum};
 use formats::workload::Parameters;
 use laboratory::{Against, Experiment, Settings};
 use program::Error;
-use results::{Answer, InputLock};
+use results::Answer;
 use schedsim::admission::Cpus;
 use schedsim::policy::PolicySpec;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use worlds::experiment::parse_policy;
 use worlds::guest::GuestWorld;
 use worlds::simulator::Simulator;
-use worlds::vm::pins;
 use worlds::{By, Candidate, World};
 
 /// Compares scheduling policies on workloads: simulated, in real kernels, and on this machine
@@ -195,12 +194,10 @@ impl Compare {
                 ..self.settings()
             },
         };
-        let mut answer = experiment.run()?;
-        let files = self.workload.iter().chain(&self.then);
-        answer.inputs.extend(files.filter_map(|file| pins::workload(Path::new(file))));
-        if let Some(directory) = &self.output {
-            InputLock::new(answer.inputs.clone()).write(directory)?;
-        }
+        let answer = experiment.run()?;
+        let named = self.workload.iter().chain(&self.then).chain(&self.add_load);
+        let named = self.machine.inputs(named.map(OsString::as_os_str));
+        let answer = crate::output::pinned(answer, named, self.output.as_deref())?;
         crate::output::reported(answer, self.output.as_deref())
     }
 

@@ -35,20 +35,21 @@ use formats::import::{Options, Progress, Recording};
 use formats::machine_file::MachineFile;
 use formats::workload::{Parameters, Workload};
 use program::{Error, progress};
-use results::{Answer, Point};
+use results::{Answer, Input, InputKind, Point};
 use schedlab_runner::class::Class;
 use schedsim::admission::Seed;
 use schedsim::policy::PolicySpec;
 use schedsim::trace::Observer;
 use schedsim::workload::BackgroundOf;
 use schedsim::{Machine, Nanos};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use worlds::experiment::{
     Candidate, CostOverrides, KnownCosts, Reading, Recorded, ReplayOf, all_policies, parse_policy,
 };
 use worlds::simulator;
 use worlds::vm::foreign::PREFIX;
+use worlds::vm::pins;
 
 /// A command line with a table as its answer.
 #[derive(Parser, Debug)]
@@ -169,6 +170,17 @@ impl MachineArguments {
             wake: self.wake_cost,
             mips: self.mips,
         }
+    }
+
+    /// The named files among `workloads`, and those of the machine, as inputs.
+    fn inputs<'a>(&'a self, workloads: impl Iterator<Item = &'a OsStr>) -> Vec<Input> {
+        let machine = self.file.as_deref().into_iter();
+        let costs = self.costs.as_deref().map(Path::as_os_str);
+        workloads
+            .chain(machine)
+            .chain(costs)
+            .filter_map(|file| pins::named_file(InputKind::Workload, Path::new(file)))
+            .collect()
     }
 
     /// The described machine, if there is one.

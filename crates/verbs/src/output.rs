@@ -2,8 +2,9 @@
 
 use laboratory::results_directory::ResultsDirectory;
 use program::{Error, print};
-use results::{Answer, Results};
+use results::{Answer, Input, InputLock, Results};
 use std::path::Path;
+use worlds::vm::pins;
 
 /// The output format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
@@ -44,6 +45,23 @@ impl Format {
 /// Returns `answer`, whose results were written to `directory`, after writing the report there.
 pub fn reported(answer: Answer, directory: Option<&Path>) -> Result<Answer, Error> {
     directory.map(|directory| report::write(directory, None)).transpose()?;
+    Ok(answer)
+}
+
+/// Returns `answer` with the hash of all that it was made of, the `named` files of its command line
+/// among it. The results in `directory`, if they were written to one, get it too, and a lock file.
+pub fn pinned(
+    mut answer: Answer,
+    named: impl IntoIterator<Item = Input>,
+    directory: Option<&Path>,
+) -> Result<Answer, Error> {
+    answer.inputs.extend(named);
+    let lock = InputLock::new(answer.inputs.clone());
+    answer.results.inputs = Some(pins::combined(&lock));
+    if let Some(directory) = directory {
+        lock.write(directory)?;
+        answer.results.write(directory)?;
+    }
     Ok(answer)
 }
 

@@ -9,9 +9,10 @@ use atlas::{advice, crossover, text};
 use clap::{Args, ValueEnum};
 use laboratory::results_directory::ResultsDirectory;
 use program::{Error, print};
-use results::{Align, Answer, Results, Table};
+use results::{Align, Answer, InputKind, Results, Row, Table, World};
 use schedsim::admission::Seed;
 use std::path::PathBuf;
+use worlds::vm::pins;
 
 /// Measures the cost of one scheduling operation in each ready queue
 ///
@@ -169,13 +170,17 @@ impl Queue {
             let plan = Plan { tasks, ..plan };
             rows.extend(crossings.iter().map(|&(a, b)| crossover::find(&plan, &source, a, b)));
         }
-        let results = Results::new(rows);
-        if let Some(directory) = directory {
-            directory.write(&results, Vec::new())?;
-            crate::output::finish(directory)?;
-        }
+        let results = counted_again(Results::new(rows));
         let text = text::render(&results.rows);
-        Ok(Answer::new(results, text))
+        let answer = Answer::new(results, text);
+        if let Some(directory) = &directory {
+            directory.write(&answer.results, Vec::new())?;
+        }
+        let builds = self.binary.iter().chain(&self.beside);
+        let builds = builds.filter_map(|file| pins::named_file(InputKind::Build, file));
+        let answer = crate::output::pinned(answer, builds, self.output.as_deref())?;
+        directory.map_or(Ok(()), crate::output::finish)?;
+        Ok(answer)
     }
 
     fn plan(&self) -> Result<Plan, Error> {
@@ -220,6 +225,31 @@ impl Queue {
         };
         self.crossover.iter().map(pair).collect()
     }
+}
+
+/// `results` with the command line that counts again what can be counted again: times of this
+/// machine cannot.
+fn counted_again(results: Results) -> Results {
+    let is_of_machine = |row: &Row| row.world.is_of_machine();
+    if !results.rows.iter().any(is_of_machine) {
+        return results;
+    }
+    let counts = results.rows.iter().any(|row| !is_of_machine(row) && row.value.is_some());
+    let (mut words, mut all) = (Vec::new(), std::env::args_os().skip(1));
+    while let Some(word) = all.next() {
+        match word.to_str() {
+            Some("--count") => drop(all.next()),
+            Some(word) if word.starts_with("--count=") => {}
+            _ => words.push(word),
+        }
+    }
+    let is_counted = |world: &World| results.rows.iter().any(|row| row.world == *world);
+    let kinds = [(World::Callgrind, "instructions"), (World::Model, "steps")];
+    let kinds: Vec<&str> =
+        kinds.iter().filter(|(world, _)| is_counted(world)).map(|(_, kind)| *kind).collect();
+    words.extend(["--count".into(), kinds.join(",").into()]);
+    let command = program::command_line(words.into_iter());
+    Results { reproduce: counts.then_some(command), ..results }
 }
 
 /// Callgrind for this program, or for another `build` of it.

@@ -8,8 +8,9 @@ use super::programs::Programs;
 use super::{Caller, CommonArguments, MachineArguments, PolicyName};
 use clap::{Args, ValueEnum};
 use formats::workload::Parameters;
-use laboratory::{Against, Experiment, Settings};
-use program::Error;
+use laboratory::results_directory::ResultsDirectory;
+use laboratory::{Against, Experiment, Once, Settings};
+use program::{Error, progress};
 use results::{Align, Answer, Results, Row, Table, quantity};
 use schedlab_runner::class::Class;
 use schedsim::admission::Cpus;
@@ -58,6 +59,10 @@ pub struct Run {
     /// Write every event to this file, for `schedlab diff`
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Write results (JSON, CSV, Parquet), the trace (schedlab's and Perfetto's) and report.html to
+    /// this directory
+    #[arg(short, value_name = "DIR", conflicts_with = "trace")]
+    output: Option<PathBuf>,
     /// Write what a command writes to its standard output to this file, byte by byte
     #[arg(long, value_name = "FILE", requires = "command")]
     stdout: Option<PathBuf>,
@@ -124,7 +129,12 @@ impl Run {
             cpus: self.cpus.into_iter().collect(),
             settings: Settings { check: self.check, by, ..Settings::once(self.common.seed) },
         };
-        let (run, mut rows) = experiment.once(Observed::Events, self.trace.clone())?;
+        let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
+        let trace = match &directory {
+            Some(directory) => Some(directory.trace_of_run()?),
+            None => self.trace.clone(),
+        };
+        let Once { run, mut rows, inputs } = experiment.once(Observed::Events, trace)?;
         for row in &mut rows {
             let mut point = std::mem::take(&mut row.point);
             if let Some((_, hash)) = run.trace {
@@ -167,7 +177,17 @@ impl Run {
             run.trace.map(|(events, hash)| format!("\n{events} events, trace {hash:016x}\n"));
         let ended = run.ended.as_ref().map(outputs);
         let text = text + &trace.unwrap_or_default() + &ended.unwrap_or_default();
-        Ok(Answer::new(Results::new(rows), text))
+        let answer = Answer { inputs, ..Answer::new(Results::new(rows), text) };
+        let named = self.machine.inputs(self.workload.as_deref().into_iter());
+        if let Some(directory) = &directory {
+            directory.write(&answer.results, Vec::new())?;
+            let bar = progress::bar("writing the trace for Perfetto", 0);
+            directory.export_traces(&bar)?;
+            bar.finish_and_clear();
+        }
+        let answer = crate::output::pinned(answer, named, self.output.as_deref())?;
+        directory.map_or(Ok(()), crate::output::finish)?;
+        Ok(answer)
     }
 
     fn world(&self, caller: &Caller<'_>) -> Result<Box<dyn World>, Error> {

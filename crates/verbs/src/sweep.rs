@@ -4,12 +4,15 @@
 use crate::output::Format;
 use clap::Args;
 use laboratory::results_directory::ResultsDirectory;
-use laboratory::sweep::{Runs, Shard, Store, Sweep as Cells};
+use laboratory::sweep::{Runs, Shard, Store, Sweep as Cells, grid_of};
 use program::{Error, print, progress, write_whole};
-use results::{Align, Answer, Metric, Point, Results, Row, Table, open_cell, open_headline};
+use results::{
+    Align, Answer, InputKind, Metric, Point, Results, Row, Table, open_cell, open_headline,
+};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use worlds::vm::pins;
 
 /// Runs a stochastic workload over a grid of parameters, policies and seeds, on all cores
 ///
@@ -102,9 +105,13 @@ impl Sweep {
         write_whole(&dir.join("runs.parquet"), &runs.to_parquet()?)?;
         let results = self.results(sweep.summary(&runs.rows));
         directory.write(&results, Vec::new())?;
-        crate::output::finish(directory)?;
         let text = text(&sweep, &dir, &results.rows);
-        Ok(Answer { end, ..Answer::new(results, text) })
+        let answer = Answer { end, ..Answer::new(results, text) };
+        let grid = self.grid.clone().unwrap_or_else(|| grid_of(&dir));
+        let named = pins::named_file(InputKind::Workload, &grid);
+        let answer = crate::output::pinned(answer, named, Some(&dir))?;
+        crate::output::finish(directory)?;
+        Ok(answer)
     }
 
     /// Computes a shard; returns a sentence on the result.
@@ -138,7 +145,12 @@ impl Sweep {
     fn results(&self, rows: Vec<Row>) -> Results {
         let results = Results::new(rows);
         let command = results.command.replace(" --resume", "");
-        results.of_command(command)
+        let results = results.of_command(command);
+        // The directory of shards has their grid.
+        let whole = self.merge.as_deref().map(|dir| {
+            program::command_line(["sweep".into(), grid_of(dir).into_os_string()].into_iter())
+        });
+        Results { reproduce: whole.or(results.reproduce), ..results }
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::{Caller, Measuring};
 use clap::Args;
-use program::{Error, print, shell_words};
+use laboratory::sweep::grid_of;
+use program::{Error, Scratch, print, shell_words};
 use results::{InputLock, LOCK, Results};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,44 +11,49 @@ use worlds::vm::pins;
 
 /// Repeats results, and compares them byte for byte
 ///
-/// Runs the command again that wrote a results.json, and compares the two files. Their inputs (the
-/// kernel, QEMU, the files of workloads) must be those of the lock file beside it. Only the command
-/// line, the host's kernel and its CPU may differ: digits do not depend on them.
+/// Runs the command again that wrote a results.json (compare, run, sweep, queue), and compares the
+/// two files, and the rows in the other files of the directory. Their inputs (the kernel, QEMU, the
+/// files of workloads) must be those of the lock file beside it. Only the command line, the host's
+/// kernel and its CPU may differ: digits do not depend on them. Times of this machine are left out.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  schedlab compare yield:8 --on vm -o results\n  \
                         schedlab verify results/results.json\nExit codes: 0 the same bytes, 3 not \
-                        results, or of a real machine, 6 not the same, 77 an input is missing; the \
-                        message has its SHA-256 and says where to put a copy.")]
+                        results, or of a real machine, or of an input that has changed, 6 not the \
+                        same, 77 an input is missing; the message has its SHA-256 and says where \
+                        to put a copy.")]
 pub struct Verify {
     /// A results.json, or a directory with one
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
 
+/// The name of the results in their directory.
+const RESULTS: &str = "results.json";
+
 impl Verify {
     /// Verifies, and prints the outcome.
     pub fn run(self) -> Result<(), Error> {
-        let file =
-            if self.file.is_dir() { self.file.join("results.json") } else { self.file.clone() };
+        let file = if self.file.is_dir() { self.file.join(RESULTS) } else { self.file.clone() };
         let name = file.display();
-        let before =
-            fs::read_to_string(&file).map_err(|error| Error::Input(format!("{name}: {error}")))?;
-        let recorded =
-            Results::from_json(&before).map_err(|why| Error::Input(format!("{name}: {why}")))?;
+        let unusable = |why: &str| Error::Input(format!("{name}: {why}"));
+        let before = fs::read_to_string(&file).map_err(|error| unusable(&error.to_string()))?;
+        let recorded = Results::from_json(&before).map_err(|why| unusable(&why))?;
         let Some(command) = recorded.reproduce.clone() else {
-            return Err(Error::Input(format!(
-                "{name}: nothing repeats these results: they are of a real machine, or a time \
-                 limit ended the runs"
-            )));
+            return Err(unusable(
+                "nothing repeats these results: they are of a real machine, or a time limit ended \
+                 the runs",
+            ));
         };
         let lock = file.with_file_name(LOCK);
         let lock = lock.exists().then_some(lock);
         let lock = lock.map(|lock| Ok::<_, Error>((InputLock::read(&lock)?, lock))).transpose()?;
-        if let Some((lock, _)) = &lock {
-            pins::expect_workloads(lock)?;
+        if let Some((lock, path)) = &lock {
+            expect_whole(&recorded, lock, path)?;
+            pins::expect_named_files(lock)?;
         }
-        let words = words(&command, lock.as_ref().map(|(_, path)| path.as_path()))
-            .map_err(|why| Error::Input(format!("{name}: {why}")))?;
+        let scratch = Scratch::new()?;
+        let words = words(&command, lock.as_ref().map(|(_, path)| path.as_path()), scratch.path())
+            .map_err(|why| unusable(&why))?;
         let again = Measuring::read(&words)?.answer(&Caller::default())?.results;
         let again = Results {
             command: recorded.command.clone(),
@@ -56,26 +62,100 @@ impl Verify {
             cpu: recorded.cpu.clone(),
             ..again
         };
-        match difference(&before, &again.to_json()?) {
-            None => print(&format!("{name}: the same bytes again, {} rows\n", again.rows.len())),
-            Some(differs) => Err(Error::Irreproducible(format!(
+        let counted = recorded.rows.iter().filter(|row| !row.world.is_of_machine()).cloned();
+        let counted = Results { rows: counted.collect(), ..recorded.clone() };
+        let differs = differs(&recorded.to_json()?, &before)
+            .or(differs(&counted.to_json()?, &again.to_json()?))
+            .map_or_else(|| beside(&file, &recorded, scratch.path()), |differs| Ok(Some(differs)));
+        if let Some(differs) = differs? {
+            return Err(Error::Irreproducible(format!(
                 "{name}: not the same again: {differs}\n(the command: {command})"
-            ))),
+            )));
         }
+        let left_out = match recorded.rows.len() - counted.rows.len() {
+            0 => String::new(),
+            times => format!(", without {times} of this machine"),
+        };
+        let inputs = again.inputs.map_or(String::new(), |hash| format!("; inputs {hash}"));
+        print(&format!(
+            "{name}: the same bytes again, {} rows{left_out}{inputs}\n",
+            again.rows.len()
+        ))
     }
 }
 
-/// The words of a recorded command line, without its program and its output, with the lock file if
-/// it has guests.
-fn words(command: &str, lock: Option<&Path>) -> Result<Vec<String>, String> {
+/// Refuses a lock file that is not that of the results.
+fn expect_whole(recorded: &Results, lock: &InputLock, path: &Path) -> Result<(), Error> {
+    let (Some(recorded), combined) = (&recorded.inputs, pins::combined(lock)) else {
+        return Ok(());
+    };
+    if *recorded == combined {
+        return Ok(());
+    }
+    Err(Error::Input(format!(
+        "{}: the results are of the inputs {recorded}, and these are {combined}: the lock file was \
+         changed, or another build of schedlab wrote the results (this is {})",
+        path.display(),
+        program::build()
+    )))
+}
+
+/// How the rows in the other files of a directory of results differ from those of `recorded`, which
+/// are right. A sweep wrote its runs, and the grid with all that it names, to `again`.
+fn beside(file: &Path, recorded: &Results, again: &Path) -> Result<Option<String>, Error> {
+    if file.file_name().is_none_or(|name| name != RESULTS) {
+        return Ok(None);
+    }
+    let at = |name: &str| file.with_file_name(name);
+    let mut differing = None;
+    if let Ok(csv) = fs::read_to_string(at("results.csv")) {
+        differing = differs(&csv, &recorded.to_csv()?).map(|line| format!("results.csv: {line}"));
+    }
+    let rows = |path: &Path| fs::read(path).ok().map(results::from_parquet);
+    if results::expect_parquet().is_ok() {
+        let mut expect = |name: &str, right: &[results::Row]| match rows(&at(name)) {
+            Some(rows) if rows.as_deref() != Ok(right) => {
+                differing.get_or_insert(format!("the rows of {name} are others"));
+            }
+            _ => {}
+        };
+        expect("results.parquet", &recorded.rows);
+        if let Some(Ok(runs)) = rows(&again.join("runs.parquet")) {
+            expect("runs.parquet", &runs);
+        }
+    }
+    let grids = [grid_of(&at("")), grid_of(again)].map(|grid| fs::read_to_string(grid).ok());
+    if let [Some(before), Some(now)] = grids
+        && let Some(line) = differs(&before, &now)
+    {
+        return Err(Error::Input(format!(
+            "{}: a file that the grid names has changed: {line}",
+            grid_of(&at("")).display()
+        )));
+    }
+    Ok(differing)
+}
+
+/// The options of a recorded command line that name what it writes.
+const OUTPUTS: [&str; 6] = ["-o", "--output", "--trace", "--stdout", "--stderr", "--dask"];
+
+/// The words of a recorded command line, without its program and what it writes, with the lock file
+/// if it has guests. A sweep goes to `scratch`.
+fn words(command: &str, lock: Option<&Path>, scratch: &Path) -> Result<Vec<String>, String> {
     let mut words = shell_words(command)?.into_iter().skip(1);
-    let mut kept = Vec::new();
+    let (mut kept, mut program) = (Vec::new(), Vec::new());
     while let Some(word) = words.next() {
-        match &*word {
-            "-o" => drop(words.next()),
-            // A file from elsewhere must not start programs here.
-            "--" => return Err("its command runs a program of this machine".to_string()),
-            _ => kept.push(word),
+        let (option, value) = word.split_once('=').unzip();
+        let option = option.unwrap_or(&word);
+        if word == "--" {
+            program = std::iter::once(word).chain(words).collect();
+            break;
+        } else if OUTPUTS.contains(&option) {
+            if value.is_none() {
+                words.next();
+            }
+        } else if !word.starts_with("-o") {
+            kept.push(word);
         }
     }
     let values: Vec<&str> = kept
@@ -88,14 +168,22 @@ fn words(command: &str, lock: Option<&Path>) -> Result<Vec<String>, String> {
     if is_on("host") {
         return Err("its command runs on this machine, which never repeats itself".to_string());
     }
+    // A file from elsewhere must not start programs here. A guest may.
+    if !program.is_empty() && values != ["vm"] {
+        return Err("its command runs a program of this machine".to_string());
+    }
     if let Some(lock) = lock.filter(|_| is_on("vm")) {
         kept.extend(["--lock".to_string(), lock.display().to_string()]);
     }
+    if kept.first().is_some_and(|verb| verb == "sweep") {
+        kept.extend(["-o".to_string(), scratch.display().to_string()]);
+    }
+    kept.append(&mut program);
     Ok(kept)
 }
 
 /// The first line in which two texts differ.
-fn difference(before: &str, again: &str) -> Option<String> {
+fn differs(before: &str, again: &str) -> Option<String> {
     if before == again {
         return None;
     }
@@ -120,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_recorded_command_is_read_without_its_output_and_starts_no_program() {
-        let of = |text| words(text, Some(Path::new("inputs.lock")));
+        let of = |text| words(text, Some(Path::new("inputs.lock")), Path::new("scratch"));
         assert_eq!(
             of("schedlab compare 'hogs:1?work=5ms' -o 'my results' --seed 2").unwrap(),
             ["compare", "hogs:1?work=5ms", "--seed", "2"]
@@ -129,16 +217,30 @@ mod tests {
             of("schedlab compare yield:2 --on sim,vm").unwrap()[4..],
             ["--lock", "inputs.lock"]
         );
-        for refused in ["schedlab compare --on host -- rm -rf x", "schedlab compare a --on=host"] {
+        assert_eq!(
+            of("schedlab sweep a.grid.toml --jobs=2 -oout --dask=x").unwrap(),
+            ["sweep", "a.grid.toml", "--jobs=2", "-o", "scratch"]
+        );
+        let guest = "schedlab run --on vm --trace ../a --stdout=b --output c -- cat -o x";
+        assert_eq!(
+            of(guest).unwrap(),
+            ["run", "--on", "vm", "--lock", "inputs.lock", "--", "cat", "-o", "x"]
+        );
+        for refused in [
+            "schedlab compare --on host -- rm -rf x",
+            "schedlab compare a --on=host",
+            "schedlab run --policy eevdf -- rm x",
+            "schedlab compare --on vm --on sim -- rm x",
+        ] {
             assert!(of(refused).is_err(), "{refused}");
         }
     }
 
     #[test]
     fn a_changed_digit_is_shown_with_its_line() {
-        assert_eq!(difference("a\nb\n", "a\nb\n"), None);
-        assert!(difference("a\n1.5\n", "a\n1.6\n").unwrap().contains("line 2"));
-        assert!(difference("a\n", "a\nb").is_some());
-        assert!(difference("a", "a\n").is_some());
+        assert_eq!(differs("a\nb\n", "a\nb\n"), None);
+        assert!(differs("a\n1.5\n", "a\n1.6\n").unwrap().contains("line 2"));
+        assert!(differs("a\n", "a\nb").is_some());
+        assert!(differs("a", "a\n").is_some());
     }
 }

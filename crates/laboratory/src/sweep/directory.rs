@@ -4,11 +4,16 @@
 use super::{Store, Sweep};
 use program::{Error, prepare_directory, write_whole};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The complete grid file; its first line names the build that computes the cells.
 const GRID: &str = "grid.toml";
 const BUILD_IS: &str = "# schedlab ";
+
+/// The complete grid file of the sweep that was started in `dir`.
+pub fn grid_of(dir: &Path) -> PathBuf {
+    dir.join(GRID)
+}
 
 impl Sweep {
     /// Starts or continues the sweep in `dir`, and returns the store of its cells.
@@ -17,7 +22,7 @@ impl Sweep {
     /// If nothing can be written there.
     pub fn begin(&self, dir: &Path) -> Result<Store, Error> {
         prepare_directory(dir)?;
-        write_whole(&dir.join(GRID), self.file().as_bytes())?;
+        write_whole(&grid_of(dir), self.file().as_bytes())?;
         Store::open(&dir.join("cells"))
     }
 
@@ -26,7 +31,7 @@ impl Sweep {
     /// # Errors
     /// If there is none, or its cells come from another build of the program.
     pub fn begun(dir: &Path) -> Result<Sweep, Error> {
-        let file = dir.join(GRID);
+        let file = grid_of(dir);
         let input = |message: String| Error::Input(format!("{}: {message}", file.display()));
         let text = fs::read_to_string(&file).map_err(|error| {
             input(format!(
@@ -50,7 +55,7 @@ impl Sweep {
 
     /// Refuses a directory with another sweep, or with one of another build.
     pub fn expect_no_other(&self, dir: &Path) -> Result<(), Error> {
-        match fs::read_to_string(dir.join(GRID)) {
+        match fs::read_to_string(grid_of(dir)) {
             Ok(other) if other != self.file() => Err(Error::Usage(format!(
                 "{} is of another sweep, or of another build of schedlab: give another directory \
                  with -o",

@@ -119,7 +119,7 @@ pub fn expect(lock: &InputLock, guest: &Guest) -> Result<(), Error> {
                  wrote the results"
                     .into()
             }
-            InputKind::File | InputKind::Workload => format!(
+            InputKind::File | InputKind::Workload | InputKind::Build => format!(
                 "where this one is ({}); SCHEDLAB_SCX says where schedlab-scx is",
                 input.name
             ),
@@ -129,29 +129,51 @@ pub fn expect(lock: &InputLock, guest: &Guest) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks the files of workloads that `lock` pins.
+/// Checks the files that `lock` pins by their paths.
 ///
 /// # Errors
-/// [`Error::Missing`] with the hash that is needed.
-pub fn expect_workloads(lock: &InputLock) -> Result<(), Error> {
-    for pin in lock.inputs.iter().filter(|pin| pin.kind == InputKind::Workload) {
-        let now = match fs::read(&pin.name) {
-            Ok(bytes) if sha256([bytes.as_slice()]) == pin.sha256 => continue,
-            Ok(bytes) => format!("it has sha256 {}", sha256([bytes.as_slice()])),
-            Err(error) => error.to_string(),
-        };
-        return Err(missing(pin, &now, &at(Path::new(&pin.name))));
+/// [`Error::Missing`] with the hash that is needed if one is gone, [`Error::Input`] if one has
+/// changed.
+pub fn expect_named_files(lock: &InputLock) -> Result<(), Error> {
+    let is_named = |pin: &&Input| matches!(pin.kind, InputKind::Workload | InputKind::Build);
+    for pin in lock.inputs.iter().filter(is_named) {
+        let current = fs::read(&pin.name).map(|bytes| sha256([bytes.as_slice()]));
+        match current {
+            Ok(current) if current == pin.sha256 => {}
+            Ok(current) => {
+                return Err(Error::Input(format!(
+                    "{pin} has changed: its sha256 is {current}, and the results are of {}. Put \
+                     back that file, or write the results again",
+                    pin.sha256
+                )));
+            }
+            Err(error) => {
+                return Err(missing(pin, &error.to_string(), &at(Path::new(&pin.name))));
+            }
+        }
     }
     Ok(())
 }
 
-/// The file of a workload as an input, if `argument` is one.
-pub fn workload(argument: &Path) -> Option<Input> {
+/// The file that `argument` names as an input, if it is one.
+pub fn named_file(kind: InputKind, argument: &Path) -> Option<Input> {
     let bytes = fs::read(argument).ok()?;
     Some(Input {
-        kind: InputKind::Workload,
+        kind,
         name: argument.to_string_lossy().into_owned(),
         sha256: sha256([bytes.as_slice()]),
         source: None,
     })
+}
+
+/// One hash over the build of this program and all inputs of `lock`, wherever they are.
+pub fn combined(lock: &InputLock) -> String {
+    let inputs = lock.inputs.iter().map(|input| format!("\n{:?} {}", input.kind, input.sha256));
+    let mut lines: Vec<String> = inputs.collect();
+    lines.sort();
+    sha256(
+        std::iter::once(program::build())
+            .chain(lines.iter().map(String::as_str))
+            .map(str::as_bytes),
+    )
 }

@@ -79,7 +79,7 @@ impl Settled {
     }
 
     /// Its reports until it had settled.
-    pub(super) fn said(&self) -> &[String] {
+    pub fn said(&self) -> &[String] {
         &self.said
     }
 }
