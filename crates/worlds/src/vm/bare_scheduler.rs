@@ -78,8 +78,8 @@ fn compiled(source: &Path, loader: &Path) -> Result<PathBuf, Error> {
     let arguments = "-target bpf -g -O2 -mcpu=v3 -D__TARGET_ARCH_x86 -Wall \
                      -Wno-compare-distinct-pointer-types -ffile-compilation-dir=/ -c";
     compiler.args(arguments.split_whitespace());
-    for folder in ["arch/x86", "", "bpf-compat"] {
-        compiler.arg("-I").arg(headers.join(folder));
+    for folder in headers.folders() {
+        compiler.arg("-I").arg(folder);
     }
     let said = compiler.arg(source).arg("-o").arg(&object).stdin(Stdio::null()).output();
     let said = said.map_err(|error| Error::Missing(format!("{clang} cannot be run: {error}")))?;
@@ -114,31 +114,50 @@ fn clang() -> Result<String, Error> {
     })
 }
 
-/// The headers of the scx project: where the environment says, or where the build of `loader` has
-/// unpacked them.
-fn headers(loader: &Path) -> Result<PathBuf, Error> {
-    let is_there = |folder: &PathBuf| folder.join("scx/common.bpf.h").is_file();
+/// The headers of the scx project, and those of libbpf.
+struct Headers {
+    scx: PathBuf,
+    libbpf: PathBuf,
+}
+
+impl Headers {
+    /// The folders that the compiler looks through.
+    fn folders(&self) -> [PathBuf; 4] {
+        let of = |folder: &str| self.scx.join(folder);
+        [of("arch/x86"), self.scx.clone(), of("bpf-compat"), self.libbpf.clone()]
+    }
+}
+
+/// The headers: where the environment says, or where the build of `loader` has unpacked them.
+fn headers(loader: &Path) -> Result<Headers, Error> {
+    let has = |file: &'static str| move |folder: &PathBuf| folder.join(file).is_file();
+    let (is_scx, is_libbpf) = (has("scx/common.bpf.h"), has("bpf/bpf_helpers.h"));
     if let Some(folder) = std::env::var_os(HEADERS).map(PathBuf::from) {
-        return match is_there(&folder) {
-            true => Ok(folder),
+        return match is_scx(&folder) && is_libbpf(&folder) {
+            true => Ok(Headers { scx: folder.clone(), libbpf: folder }),
             false => Err(Error::Input(format!(
-                "{HEADERS} is {}, which has no scx/common.bpf.h",
+                "{HEADERS} is {}, which has not both scx/common.bpf.h and bpf/bpf_helpers.h",
                 folder.display()
             ))),
         };
     }
     let build = loader.with_file_name("build");
-    let builds = fs::read_dir(&build).into_iter().flatten().flatten();
-    let unpacked = builds.map(|entry| entry.path().join("out/scx_utils-bpf_h")).filter(is_there);
     let age = |folder: &PathBuf| {
         fs::metadata(folder).and_then(|of| of.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
     };
-    unpacked.max_by_key(age).ok_or_else(|| {
+    let newest = |within: &str, is_there: &dyn Fn(&PathBuf) -> bool| {
+        let builds = fs::read_dir(&build).into_iter().flatten().flatten();
+        let folders = builds.map(|entry| entry.path().join(within)).filter(is_there);
+        folders.max_by_key(age)
+    };
+    let scx = newest("out/scx_utils-bpf_h", &is_scx);
+    let libbpf = newest("out/include", &is_libbpf);
+    scx.zip(libbpf).map(|(scx, libbpf)| Headers { scx, libbpf }).ok_or_else(|| {
         let name = loader.file_name().unwrap_or(OsStr::new("schedlab-scx")).display();
         Error::Missing(format!(
             "a source in BPF needs the headers of the scx project, which the build of {name} \
              unpacks and which are not in {}: build it there with: cargo build --release -p \
-             {name}, or say in {HEADERS} which folder has scx/common.bpf.h",
+             {name}, or say in {HEADERS} which folder has scx/common.bpf.h and bpf/bpf_helpers.h",
             build.display()
         ))
     })
