@@ -7,8 +7,8 @@
 
 use crate::error::Error;
 use crate::scheduler::{self, Scheduler};
-use libbpf_rs::btf::types::{DataSec, Enum, Enum64, Var};
 use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::{DataSec, Enum, Enum64, Var};
 use libbpf_rs::{AsRawLibbpf, MapType, ObjectBuilder, OpenObject};
 use std::collections::BTreeMap;
 use std::path::Path;

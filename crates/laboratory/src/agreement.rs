@@ -119,9 +119,8 @@ impl Agreement<'_> {
             let bar = progress::bar("booting", 0);
             let booted = world.boot(&sessions, true, &bar);
             bar.finish_and_clear();
-            let pair = |booted: Result<Booted<'_>, Error>| {
-                simulated::beside(&booted?, directory.as_ref())
-            };
+            let pair =
+                |booted: Result<Booted<'_>, Error>| simulated::beside(&booted?, directory.as_ref());
             pairs.extend(booted?.into_iter().map(pair).collect::<Result<Vec<Pair>, Error>>()?);
         }
         let (mut rows, mut text, mut missed) = (Vec::new(), String::new(), Vec::new());

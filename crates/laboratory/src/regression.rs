@@ -142,15 +142,15 @@ impl Difference {
     /// Of two independent numbers, in units of the metric or as a share of the old one. The error of
     /// the difference is the root of the sum of both errors' squares.
     fn of(old: Sampled, new: Sampled, as_share: bool) -> Difference {
-        let scale = match () {
-            () if !as_share => 1.0,
-            () if old.value == 0.0 && new.value == 0.0 => 1.0,
-            () => old.value.abs(),
+        // Anything is infinitely more than nothing.
+        let scaled = |difference: f64| match as_share && difference != 0.0 {
+            true => difference / old.value.abs(),
+            false => difference,
         };
-        let size = (new.value - old.value) / scale;
-        let below = (new.value - new.low).hypot(old.high - old.value) / scale;
-        let above = (new.high - new.value).hypot(old.value - old.low) / scale;
-        Difference { size, low: size - below, high: size + above }
+        let size = new.value - old.value;
+        let below = (new.value - new.low).hypot(old.high - old.value);
+        let above = (new.high - new.value).hypot(old.value - old.low);
+        Difference { size: scaled(size), low: scaled(size - below), high: scaled(size + above) }
     }
 }
 

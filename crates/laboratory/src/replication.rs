@@ -334,7 +334,8 @@ impl Replication<'_> {
 
     /// The widest of the intervals that must be narrow, as half its width over the value.
     fn widest(&self, family: &Family, samples: &[Sample<'_>]) -> f64 {
-        let own = || family.trials.iter().map(|trial| &samples[*trial]).filter(|of| of.failed.is_none());
+        let own =
+            || family.trials.iter().map(|trial| &samples[*trial]).filter(|of| of.failed.is_none());
         if !own().any(|sample| sample.trial.program.is_drawn()) {
             let narrow =
                 || headline().map(|(metric, _)| metric).filter(|metric| !metric.is_heavy_tailed());

@@ -306,10 +306,7 @@ impl<'p> Case<'p> {
 
     /// The runs that failed, by round.
     fn failures(&self) -> impl Iterator<Item = (usize, &Error)> {
-        self.runs
-            .iter()
-            .enumerate()
-            .filter_map(|(round, run)| Some((round, run.as_ref().err()?)))
+        self.runs.iter().enumerate().filter_map(|(round, run)| Some((round, run.as_ref().err()?)))
     }
 
     /// Stops a case after three failures in a row.

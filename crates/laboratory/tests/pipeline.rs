@@ -227,10 +227,8 @@ fn a_candidate_that_fails_has_rows_without_numbers_and_the_others_go_on() {
         let answer = of(false, at);
         let end = answer.end.as_ref().expect_err("one failed");
         assert!(end.exit_code() == 4 && end.to_string().contains("stall"), "{end}");
-        let (failed, other) = (
-            row(&answer, &OTHER, Metric::switches),
-            row(&answer, &BASELINE, Metric::switches),
-        );
+        let (failed, other) =
+            (row(&answer, &OTHER, Metric::switches), row(&answer, &BASELINE, Metric::switches));
         assert_eq!((failed.value, failed.runs, failed.verdict), (None, 0, None));
         assert_eq!(failed.note.as_deref(), Some("failed: the kernel ended it"));
         assert_eq!((other.value, other.runs), (Some(1.0), 8));

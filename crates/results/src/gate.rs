@@ -215,8 +215,13 @@ mod tests {
         let gate = gate();
         let junit = gate.junit();
         assert_eq!(junit.matches("<testcase ").count(), 3);
-        assert_eq!(junit.matches("tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\"").count(), 2);
-        assert!(junit.contains("name=\"scx:./a -x &quot;&lt;&amp;&gt;&quot;: wake_p99[a|b] &gt; +1%\""));
+        assert_eq!(
+            junit.matches("tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\"").count(),
+            2
+        );
+        assert!(
+            junit.contains("name=\"scx:./a -x &quot;&lt;&amp;&gt;&quot;: wake_p99[a|b] &gt; +1%\"")
+        );
         assert!(junit.contains("more&#10;than \u{fffd}before"), "{junit}");
         let markdown = gate.markdown();
         let rows: Vec<&str> = markdown.lines().filter(|line| line.starts_with("| ")).collect();

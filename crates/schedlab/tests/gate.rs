@@ -74,7 +74,10 @@ fn a_rule_that_holds_passes_and_one_that_does_not_is_named_in_every_form() {
     let read = |name| fs::read_to_string(place.at(name)).expect(name);
     assert!(said.contains("FAILED") && said.contains("+100.00 %"), "{said}");
     assert!(said.contains("::error title=take%3Arr%3A makespan_ns > +1%25::w"), "{said}");
-    assert!(read("g.xml").contains("<failure type=\"regression\"") && read("g.md").contains("| FAILED |"));
+    assert!(
+        read("g.xml").contains("<failure type=\"regression\"")
+            && read("g.md").contains("| FAILED |")
+    );
     // In the other direction it is no regression.
     let better = ["--against", "old", "--fail-if", "makespan_ns < -1%"];
     assert_eq!(place.compare(&better).0, Some(0));
@@ -149,7 +152,9 @@ fn the_action_runs_as_a_runner_would() {
         let mut shell = Command::new("bash");
         shell.args(["--noprofile", "--norc", "-e", "-o", "pipefail", "-c", &run]);
         shell.env("GITHUB_ACTION_PATH", fs::canonicalize(repository()).expect("a path"));
-        shell.env("GITHUB_STEP_SUMMARY", place.at("summary")).env("GITHUB_OUTPUT", place.at("output"));
+        shell
+            .env("GITHUB_STEP_SUMMARY", place.at("summary"))
+            .env("GITHUB_OUTPUT", place.at("output"));
         let (code, said) = place.said(shell.envs(&environment));
         (code, said, fs::read_to_string(place.at("summary")).expect("a summary"))
     };
@@ -165,7 +170,10 @@ fn the_action_runs_as_a_runner_would() {
     assert!(said.contains("::error title="), "{said}");
     fs::remove_file(place.at("old/results.json")).expect("it is there");
     let (code, said, summary) = ran();
-    assert!(code == Some(3) && summary.contains("exit code 3 before the gate"), "{said}\n{summary}");
+    assert!(
+        code == Some(3) && summary.contains("exit code 3 before the gate"),
+        "{said}\n{summary}"
+    );
 }
 
 #[test]

@@ -297,8 +297,7 @@ fn between(
 }
 
 fn text(kind: &str, kernels: &[String], ends: (f64, f64), judge: Judge, change: &Change) -> String {
-    let mut table =
-        Table::new([(kind, Align::Left), ("number", Align::Right), ("", Align::Left)]);
+    let mut table = Table::new([(kind, Align::Left), ("number", Align::Right), ("", Align::Left)]);
     let last = kernels.len() - 1;
     let mut lines: Vec<(usize, String, String)> = vec![
         (0, format!("{:.1}", ends.0), "good, as given".to_string()),

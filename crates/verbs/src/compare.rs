@@ -184,22 +184,23 @@ impl Compare {
         let focus = self.setting.focus(&all)?;
         let mut candidates = self.candidates(caller)?;
         candidates.extend(self.setting.candidates(&all, &self.cpus)?);
-        let experiment = Experiment {
-            programs: all,
-            worlds: self.worlds(caller)?,
-            candidates,
-            against: self
-                .baseline
-                .clone()
-                .map_or(Against::Usual, |policy| Against::Named(Candidate::Policy(policy))),
-            cpus: self.cpus.clone(),
-            settings: Settings {
-                by: self.by.or((focus.is_some() || is_in_guest || self.gate.has_parts())
-                    .then_some(By::Comm)),
-                focus,
-                ..self.settings()
-            },
-        };
+        let experiment =
+            Experiment {
+                programs: all,
+                worlds: self.worlds(caller)?,
+                candidates,
+                against: self
+                    .baseline
+                    .clone()
+                    .map_or(Against::Usual, |policy| Against::Named(Candidate::Policy(policy))),
+                cpus: self.cpus.clone(),
+                settings: Settings {
+                    by: self.by.or((focus.is_some() || is_in_guest || self.gate.has_parts())
+                        .then_some(By::Comm)),
+                    focus,
+                    ..self.settings()
+                },
+            };
         let mut answer = experiment.run()?;
         let files = self.workload.iter().chain(&self.then);
         answer.inputs.extend(files.filter_map(|file| pins::workload(Path::new(file))));

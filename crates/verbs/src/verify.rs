@@ -75,7 +75,9 @@ fn words(command: &str, lock: Option<&Path>) -> Result<Vec<String>, String> {
             // A gate holds numbers against files that are elsewhere, and writes files.
             "-o" | "--against" | "--fail-if" | "--gate-output" => drop(words.next()),
             "--allow-environment" => {}
-            gate if ["--against=", "--fail-if=", "--gate-output="].iter().any(|of| gate.starts_with(of)) => {}
+            gate if ["--against=", "--fail-if=", "--gate-output="]
+                .iter()
+                .any(|of| gate.starts_with(of)) => {}
             // A file from elsewhere must not start programs here.
             "--" => return Err("its command runs a program of this machine".to_string()),
             _ => kept.push(word),

@@ -38,10 +38,7 @@ pub fn is_same(old: &Row, new: &Row) -> bool {
 
 impl Environment<'_> {
     /// What differs, where `pairs` of rows answer the same questions; each once.
-    pub fn differences<'r>(
-        &self,
-        pairs: impl Iterator<Item = (&'r Row, &'r Row)>,
-    ) -> Vec<String> {
+    pub fn differences<'r>(&self, pairs: impl Iterator<Item = (&'r Row, &'r Row)>) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         let mut add = |what: &str, old: &str, new: &str| {
             let differs = format!("{what} was {old} and is {new}");
@@ -57,9 +54,8 @@ impl Environment<'_> {
                 add("this machine's CPU", &self.old.cpu, &results.cpu);
             }
             for name in OF_GUESTS {
-                let [old, new] = [old, new].map(|row| {
-                    row.point.get(name).map_or("none".to_string(), ToString::to_string)
-                });
+                let [old, new] = [old, new]
+                    .map(|row| row.point.get(name).map_or("none".to_string(), ToString::to_string));
                 add(&format!("the guest's {}", name.replace('_', " ")), &old, &new);
             }
         }

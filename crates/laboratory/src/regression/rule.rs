@@ -65,7 +65,10 @@ impl Rule {
             let ids = Metric::ALL.iter().map(|metric| metric.id().to_string());
             let names: Vec<String> = ids.chain(named.into_iter().map(|(name, _)| name)).collect();
             let see = "docs/results.schema.json describes all of them.";
-            Error::Usage(format!("--fail-if '{self}': {}", no_such("metric", &self.metric, &names, see)))
+            Error::Usage(format!(
+                "--fail-if '{self}': {}",
+                no_such("metric", &self.metric, &names, see)
+            ))
         })?;
         if self.limit.is_none() && metric.description().direction == Better::Neither {
             return Err(Error::Usage(format!(
@@ -93,7 +96,10 @@ impl Rule {
         }
         let subjects = each(of_metric.iter().filter_map(|row| row.subject.as_deref()));
         match &self.subject {
-            None => wrong(format!("has {metric} of parts alone: give one, as in {metric}[{}]", subjects[0])),
+            None => wrong(format!(
+                "has {metric} of parts alone: give one, as in {metric}[{}]",
+                subjects[0]
+            )),
             Some(_) if subjects.is_empty() => {
                 wrong(format!("has no parts of {metric}: compare with --by comm"))
             }
@@ -142,7 +148,12 @@ impl FromStr for Rule {
             return Err(wrong("it has no metric"));
         }
         let rule = |limit| {
-            Ok(Rule { metric: metric.to_string(), subject: subject.clone(), limit, text: text.to_string() })
+            Ok(Rule {
+                metric: metric.to_string(),
+                subject: subject.clone(),
+                limit,
+                text: text.to_string(),
+            })
         };
         if rest == "worse" {
             return rule(None);

@@ -64,7 +64,8 @@ fn a_failed_candidate_fails_the_gate_and_a_new_number_is_skipped() {
     let finding = gate.expect("a gate").findings.remove(0);
     assert_eq!((finding.outcome, finding.says.as_str()), (Outcome::Failed, "failed: stall"));
     let new = Row { workload: "yield:2".to_string(), ..row(9.0, None) };
-    let gate = judged(vec![row(1.0, None)], vec![row(1.0, None), new], "instructions_per_yield worse");
+    let gate =
+        judged(vec![row(1.0, None)], vec![row(1.0, None), new], "instructions_per_yield worse");
     let outcomes: Vec<Outcome> =
         gate.expect("a gate").findings.iter().map(|finding| finding.outcome).collect();
     assert_eq!(outcomes, [Outcome::Passed, Outcome::Skipped]);
@@ -75,10 +76,8 @@ fn another_candidate_is_compared_where_each_is_alone_and_by_name_otherwise() {
     let named = |name: &str, value: f64| Row { candidate: name.to_string(), ..row(value, None) };
     let rule = "instructions_per_yield > +1%";
     assert!(fails(named("scx:./old", 100.0), named("scx:./new", 102.0), rule));
-    let (old, new) = (
-        vec![named("a", 100.0), named("b", 200.0)],
-        vec![named("b", 200.0), named("a", 101.5)],
-    );
+    let (old, new) =
+        (vec![named("a", 100.0), named("b", 200.0)], vec![named("b", 200.0), named("a", 101.5)]);
     let gate = judged(old, new, rule).expect("a gate");
     let failed: Vec<&str> = gate.of(Outcome::Failed).map(|of| of.candidate.as_str()).collect();
     assert_eq!(failed, ["a"]);
@@ -92,7 +91,8 @@ fn another_environment_is_refused_by_name_and_another_scheduler_is_none() {
     for (new, words) in [
         (row(1.0, None).at("kernel_sha256", "bb"), "the guest's kernel sha256 was aa and is bb"),
         (
-            Row { world: World::Vm { kernel: "6.12".into() }, ..row(1.0, None) }.at("kernel", "6.12"),
+            Row { world: World::Vm { kernel: "6.12".into() }, ..row(1.0, None) }
+                .at("kernel", "6.12"),
             "the guest's kernel was none and is 6.12",
         ),
     ] {
@@ -102,14 +102,18 @@ fn another_environment_is_refused_by_name_and_another_scheduler_is_none() {
     }
     // Another setting is another question.
     let error = of(row(1.0, None).at("nudges", "other")).expect_err("nothing is the same");
-    assert!(error.exit_code() == 3 && error.to_string().contains("yield:8 (vm:6.18, 1 CPU)"), "{error}");
+    assert!(
+        error.exit_code() == 3 && error.to_string().contains("yield:8 (vm:6.18, 1 CPU)"),
+        "{error}"
+    );
     // On a real machine kernel and CPU count, and a run needs an interval.
     let host = |value: f64, half| Row { world: World::Host, ..row(value, half) };
     assert!(!fails(host(1.0, Some(0.1)), host(1.0, Some(0.1)), rule));
     assert!(fails(host(1.0, Some(0.1)), host(1.0, None), rule));
     let mut results = Results::new(vec![host(1.0, Some(0.1))]);
     results.cpu = "another".to_string();
-    let (old, new) = (results, Answer::new(Results::new(vec![host(1.0, Some(0.1))]), String::new()));
+    let (old, new) =
+        (results, Answer::new(Results::new(vec![host(1.0, Some(0.1))]), String::new()));
     let path = Path::new("none");
     let environment = Environment { path, old: &old, new: &new };
     let pair = [(&old.rows[0], &new.results.rows[0])];

@@ -108,7 +108,9 @@ mod tests {
     fn the_kind_of_an_output_is_its_ending() {
         let of = |text: &str| text.parse::<Output>();
         assert_eq!(of("a/gate.xml"), Ok(Output::Junit("a/gate.xml".into())));
-        assert!(matches!(of("s.md"), Ok(Output::Markdown(_))) && of("github") == Ok(Output::GitHub));
+        assert!(
+            matches!(of("s.md"), Ok(Output::Markdown(_))) && of("github") == Ok(Output::GitHub)
+        );
         assert!(of("gate.txt").unwrap_err().contains(".xml"));
     }
 }

@@ -166,10 +166,7 @@ impl Driver {
 ///
 /// # Errors
 /// The outer one if the comparison cannot go on.
-pub(super) fn alone<T>(
-    is_alone: bool,
-    made: Result<T, Error>,
-) -> Result<Result<T, Error>, Error> {
+pub(super) fn alone<T>(is_alone: bool, made: Result<T, Error>) -> Result<Result<T, Error>, Error> {
     match made {
         Err(error @ (Error::Internal(_) | Error::Stopped | Error::Output { .. })) => Err(error),
         Err(error) if !is_alone => Err(error),

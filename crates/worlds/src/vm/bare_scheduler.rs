@@ -52,7 +52,8 @@ impl BareScheduler {
         let mut check = Command::new(&loader);
         check.arg("--object").arg(&object).arg("--check");
         settings.iter().for_each(|setting| _ = check.arg("--set").arg(setting));
-        let failed = |what: String| Error::Missing(format!("{} cannot be run: {what}", loader.display()));
+        let failed =
+            |what: String| Error::Missing(format!("{} cannot be run: {what}", loader.display()));
         let said = check.output().map_err(|error| failed(error.to_string()))?;
         let text = String::from_utf8_lossy(&said.stderr).trim().to_string();
         match said.status.code() {

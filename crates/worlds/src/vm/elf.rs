@@ -56,7 +56,9 @@ pub fn expect_bpf(bytes: &[u8]) -> Result<(), String> {
         return Err("not an ELF file, and so no object in BPF".to_string());
     }
     if bytes.get(5) == Some(&2) && half(bytes, 0x12) == Some(BPF.swap_bytes()) {
-        return Err("an object in BPF for big-endian machines: compile it with -target bpfel".to_string());
+        return Err(
+            "an object in BPF for big-endian machines: compile it with -target bpfel".to_string()
+        );
     }
     match (half(bytes, 0x12), half(bytes, 0x10)) {
         (Some(BPF), Some(RELOCATABLE)) => Ok(()),

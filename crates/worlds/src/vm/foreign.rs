@@ -115,7 +115,8 @@ impl Foreign {
         }
         if let Some(object) = &self.object {
             let read = std::fs::read(object);
-            let bytes = read.map_err(|error| Error::Input(format!("{}: {error}", object.display())))?;
+            let bytes =
+                read.map_err(|error| Error::Input(format!("{}: {error}", object.display())))?;
             guest.files.push(GuestFile { path: OBJECT.to_string(), bytes, kind: Kind::Data });
         }
         guest.session.scheduler =

@@ -87,8 +87,7 @@ pub fn prove_each(
             follow(orders.guest, event)
         })
     };
-    let runs: Vec<Result<Transcript, Error>> =
-        runs.par_iter().with_max_len(1).map(run).collect();
+    let runs: Vec<Result<Transcript, Error>> = runs.par_iter().with_max_len(1).map(run).collect();
     let mut runs = runs.into_iter();
     let proved = sessions.iter().map(|orders| {
         let own: Result<Vec<Transcript>, Error> = runs.by_ref().take(orders.runs()).collect();
