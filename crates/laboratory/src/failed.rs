@@ -6,6 +6,9 @@ use results::{Row, counted};
 use std::fmt::Write;
 use worlds::{Measure, Trial, World};
 
+/// What the note of a row begins with that has no number for this reason.
+pub const NOTE: &str = "failed: ";
+
 /// A candidate that failed in a world.
 #[derive(Clone, Debug)]
 pub struct Failed {
@@ -35,7 +38,7 @@ impl Failed {
         let baseline = baseline.filter(|baseline| *baseline != self.candidate).map(str::to_string);
         let row = |measure: Measure| {
             let row = trial.stamp(&Row::new(world.name(), measure.metric), Some(seed));
-            let note = Some(format!("failed: {}", self.first_line()));
+            let note = Some(format!("{NOTE}{}", self.first_line()));
             Row { runs: 0, baseline: baseline.clone(), note, ..row }
         };
         world.measures(trial.program, trial.cpus).into_iter().map(row).collect()

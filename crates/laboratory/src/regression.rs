@@ -9,7 +9,7 @@ mod rule;
 
 pub use rule::Rule;
 
-use super::samples;
+use super::{failed, samples};
 use environment::Environment;
 use program::Error;
 use results::gate::{Finding, Gate, Outcome};
@@ -194,8 +194,12 @@ impl Pair<'_> {
         };
         let (stored, new) = match (Sampled::of(old), Sampled::of(self.new)) {
             (Ok(stored), Ok(new)) => (stored, new),
-            (_, Err(why)) => return (Outcome::Failed, why),
-            (Err(why), _) => return (Outcome::Skipped, format!("stored without a number: {why}")),
+            (stored, Err(why)) if stored.is_ok() || why.starts_with(failed::NOTE) => {
+                return (Outcome::Failed, why);
+            }
+            (Err(why), _) | (_, Err(why)) => {
+                return (Outcome::Skipped, format!("stored without a number: {why}"));
+            }
         };
         let limit = self.limit();
         let difference = Difference::of(stored, new, limit.as_share);

@@ -320,7 +320,7 @@ fn table(trials: &[&Trial<'_>], rows: &[&Row], columns: &[(Measure, &'static str
             missing.into_iter().filter_map(|row| row.note.as_deref()).collect();
         if let Some(most) = missing
             .iter()
-            .filter(|note| !note.starts_with("failed: "))
+            .filter(|note| !note.starts_with(failed::NOTE))
             .find(|note| 2 * missing.iter().filter(|other| other == note).count() > columns.len())
         {
             let _ = writeln!(notes, "{}: {most}", trial.candidate);

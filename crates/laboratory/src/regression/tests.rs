@@ -63,6 +63,13 @@ fn a_failed_candidate_fails_the_gate_and_a_new_number_is_skipped() {
     let gate = judged(vec![row(1.0, None)], vec![failed], "instructions_per_yield worse");
     let finding = gate.expect("a gate").findings.remove(0);
     assert_eq!((finding.outcome, finding.says.as_str()), (Outcome::Failed, "failed: stall"));
+    // What neither has is no regression, but a candidate that fails again fails.
+    let of = |note: &str| {
+        let null = Row { value: None, note: Some(note.to_string()), ..row(0.0, None) };
+        let gate = judged(vec![null.clone()], vec![null], "instructions_per_yield worse");
+        gate.expect("a gate").findings[0].outcome
+    };
+    assert_eq!((of("too few samples"), of("failed: stall")), (Outcome::Skipped, Outcome::Failed));
     let new = Row { workload: "yield:2".to_string(), ..row(9.0, None) };
     let gate =
         judged(vec![row(1.0, None)], vec![row(1.0, None), new], "instructions_per_yield worse");
