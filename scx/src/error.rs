@@ -9,6 +9,8 @@ pub enum Error {
     Internal(String),
     /// The request makes no sense.
     Usage(String),
+    /// A file cannot be used.
+    Input(String),
     /// The policy broke a rule, and the kernel or the bridge ejected it.
     Ejected(String),
     /// Something required is missing.
@@ -21,6 +23,7 @@ impl Error {
         match self {
             Error::Internal(_) => 1,
             Error::Usage(_) => 2,
+            Error::Input(_) => 3,
             Error::Ejected(_) => 4,
             Error::Missing(_) => 77,
         }
@@ -31,6 +34,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Error::Internal(text)
         | Error::Usage(text)
+        | Error::Input(text)
         | Error::Ejected(text)
         | Error::Missing(text)) = self;
         f.write_str(text)

@@ -6,6 +6,7 @@
 //! output: `loaded`, and `ended` with details.
 
 mod announcement;
+mod bare;
 mod bridge;
 mod canary;
 mod error;
@@ -18,6 +19,7 @@ use error::Error;
 use schedsim::policy::{Catalog, Descriptor, Policy};
 use scheduler::Scheduler;
 use serde_json::json;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -27,11 +29,20 @@ use std::time::Duration;
 #[command(version)]
 struct Arguments {
     /// `bpf:NAME`, a scheduler that runs in the kernel, or a policy of schedsim, as in take:ruler
-    #[arg(required_unless_present = "list", default_value = "")]
+    #[arg(required_unless_present_any = ["list", "object"], default_value = "")]
     policy: String,
     /// Print the names of all that it runs, those in the kernel first, and end
     #[arg(long)]
     list: bool,
+    /// An object in BPF with one scheduler (struct_ops), of any author
+    #[arg(long, value_name = "FILE", conflicts_with = "policy")]
+    object: Option<PathBuf>,
+    /// A constant of that object, as in slice_ns=5ms; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", requires = "object")]
+    set: Vec<String>,
+    /// Only check that it is such an object and has these constants
+    #[arg(long, requires = "object")]
+    check: bool,
     /// This machine is meant, not a guest: all its tasks will be scheduled by the policy
     #[arg(long)]
     this_machine: bool,
@@ -51,6 +62,15 @@ static ENDED: AtomicBool = AtomicBool::new(false);
 /// ```
 pub fn main(policies: &[Descriptor]) -> ExitCode {
     let arguments = Arguments::parse();
+    if let Some(object) = &arguments.object {
+        return match bare_object(&arguments, object) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{error}");
+                ExitCode::from(error.exit_code())
+            }
+        };
+    }
     let ended = if arguments.list { list(policies) } else { run(&arguments, policies) };
     match ended {
         Ok(()) if arguments.list => ExitCode::SUCCESS,
@@ -76,17 +96,37 @@ fn list(policies: &[Descriptor]) -> Result<(), Error> {
     Ok(())
 }
 
-fn run(arguments: &Arguments, policies: &[Descriptor]) -> Result<(), Error> {
-    if !arguments.this_machine {
-        return Err(Error::Usage(
+/// Checks or runs an object that is not of this program.
+fn bare_object(arguments: &Arguments, object: &Path) -> Result<(), Error> {
+    libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Warn, scheduler::keep)));
+    if arguments.check {
+        return bare::check(object, &arguments.set);
+    }
+    expect_meant(arguments)?;
+    end_by_signal()?;
+    bare::run(object, &arguments.set, &ENDED)
+}
+
+fn expect_meant(arguments: &Arguments) -> Result<(), Error> {
+    match arguments.this_machine {
+        true => Ok(()),
+        false => Err(Error::Usage(
             "this would schedule all tasks of this machine; if that is meant, add --this-machine"
                 .into(),
-        ));
+        )),
     }
+}
+
+fn end_by_signal() -> Result<(), Error> {
+    ctrlc::set_handler(|| ENDED.store(true, Relaxed))
+        .map_err(|error| Error::Internal(error.to_string()))
+}
+
+fn run(arguments: &Arguments, policies: &[Descriptor]) -> Result<(), Error> {
+    expect_meant(arguments)?;
     announcement::hold();
     libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Warn, scheduler::hear)));
-    ctrlc::set_handler(|| ENDED.store(true, Relaxed))
-        .map_err(|error| Error::Internal(error.to_string()))?;
+    end_by_signal()?;
     let policy = arguments.policy.as_str();
     match policy.split_once(':') {
         Some(("bpf", name)) => twin(policy, name),

@@ -3,7 +3,8 @@
 use crate::error::Error;
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{
-    Link, Map, MapCore, MapFlags, MapType, Object, ObjectBuilder, PrintLevel, ProgramType,
+    Link, Map, MapCore, MapFlags, MapType, Object, ObjectBuilder, OpenObject, PrintLevel,
+    ProgramType,
 };
 use std::ffi::CStr;
 use std::fs;
@@ -46,6 +47,11 @@ static HEARD: Mutex<String> = Mutex::new(String::new());
 /// Keeps the output of libbpf, and passes it on.
 pub fn hear(_: PrintLevel, text: String) {
     eprint!("{text}");
+    captured().push_str(&text);
+}
+
+/// Keeps it, for the one message that ends with the verdict.
+pub fn keep(_: PrintLevel, text: String) {
     captured().push_str(&text);
 }
 
@@ -106,20 +112,26 @@ impl Scheduler {
         bytes: &[u8],
         set: impl FnOnce(&mut [u8]),
     ) -> Result<Scheduler, Error> {
-        expect_sched_ext()?;
-        let failed = |error: libbpf_rs::Error| {
-            Error::Missing(format!("{name} cannot be loaded: {error:#}{}", verdict(&captured())))
-        };
         let mut object = ObjectBuilder::default()
             .name(name)
             .and_then(|builder| builder.open_memory(bytes))
-            .map_err(failed)?;
+            .map_err(|error| refused(name, &error))?;
         if let Some(mut constants) =
             object.maps_mut().find(|map| map.name().to_string_lossy().ends_with(".rodata.settings"))
         {
             constants.initial_value_mut().map(set);
         }
-        Ok(Scheduler { object: object.load().map_err(failed)?, link: None, listeners: Vec::new() })
+        Scheduler::load_opened(name, object)
+    }
+
+    /// Loads an object whose constants are filled in.
+    ///
+    /// # Errors
+    /// As of [`Scheduler::load`].
+    pub fn load_opened(name: &str, object: OpenObject) -> Result<Scheduler, Error> {
+        expect_sched_ext()?;
+        let object = object.load().map_err(|error| refused(name, &error))?;
+        Ok(Scheduler { object, link: None, listeners: Vec::new() })
     }
 
     /// One of its maps.
@@ -228,6 +240,16 @@ impl Scheduler {
         verified.sort();
         verified
     }
+}
+
+/// Why the kernel does not take an object.
+fn refused(name: &str, error: &libbpf_rs::Error) -> Error {
+    Error::Missing(format!("{name} cannot be loaded: {error:#}{}", verdict(&captured())))
+}
+
+/// Whether a scheduler is at work.
+pub fn is_enabled() -> bool {
+    fs::read_to_string("/sys/kernel/sched_ext/state").is_ok_and(|state| state.trim() == "enabled")
 }
 
 /// Checks that this kernel has sched_ext and its types, and no other scheduler is attached.

@@ -119,8 +119,9 @@ impl Agreement<'_> {
             let bar = progress::bar("booting", 0);
             let booted = world.boot(&sessions, true, &bar);
             bar.finish_and_clear();
-            let pair = |booted: &Booted<'_>| simulated::beside(booted, directory.as_ref());
-            pairs.extend(booted?.iter().map(pair).collect::<Result<Vec<Pair>, Error>>()?);
+            let pair =
+                |booted: Result<Booted<'_>, Error>| simulated::beside(&booted?, directory.as_ref());
+            pairs.extend(booted?.into_iter().map(pair).collect::<Result<Vec<Pair>, Error>>()?);
         }
         let (mut rows, mut text, mut missed) = (Vec::new(), String::new(), Vec::new());
         for program in self.programs {

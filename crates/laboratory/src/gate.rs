@@ -124,8 +124,7 @@ impl Gate {
         let sessions: Vec<Session<'_>> = seen.chain(truth).map(session).collect();
         bar.inc_length(sessions.len() as u64);
         let runs = Simulator::new().run(&sessions, bar)?;
-        let mut seen =
-            runs.into_iter().collect::<Result<Vec<Run>, String>>().map_err(Error::Input)?;
+        let mut seen = runs.into_iter().collect::<Result<Vec<Run>, Error>>()?;
         let truth = seen.split_off(self.ensemble as usize);
         Ok(Ensemble { seen, truth })
     }

@@ -7,10 +7,12 @@
 pub mod agreement;
 mod answer;
 pub mod bisect;
+mod failed;
 pub mod gate;
 mod plan;
 pub mod prediction;
 mod provenance;
+pub mod regression;
 mod replication;
 pub mod results_directory;
 mod rounds;
@@ -182,10 +184,11 @@ impl Experiment<'_> {
         if let Some(directory) = directory {
             write(directory, &results, &programs, &sections)?;
         }
+        let failed = failed::end(&sections);
         let members =
             sections.iter_mut().flat_map(|section| std::mem::take(&mut section.members)).collect();
-        let end =
-            sections.into_iter().map(|section| section.end).find(Result::is_err).unwrap_or(Ok(()));
+        let ends = sections.into_iter().map(|section| section.end);
+        let end = std::iter::once(failed).chain(ends).find(Result::is_err).unwrap_or(Ok(()));
         let inputs = worlds.iter().flat_map(|world| world.made_of()).collect();
         Ok(Answer { results, members, inputs, text, end })
     }

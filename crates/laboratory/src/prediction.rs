@@ -107,12 +107,8 @@ impl Test {
         for _ in 0..self.rounds {
             let sessions: Vec<Session<'_>> =
                 trials.iter().cloned().map(|trial| session(trial, Observed::Recorded)).collect();
-            let runs = sides
-                .recording
-                .run(&sessions, progress)?
-                .into_iter()
-                .map(|run| run.map_err(Error::Input));
-            let runs = runs.collect::<Result<Vec<Run>, Error>>()?;
+            let runs = sides.recording.run(&sessions, progress)?;
+            let runs = runs.into_iter().collect::<Result<Vec<Run>, Error>>()?;
             let recorded = runs.first().and_then(|run| run.recorded.clone()).ok_or_else(|| {
                 Error::Usage(format!(
                     "{} makes no recordings that can be replayed; predictions are tested on this \
@@ -167,7 +163,7 @@ impl Test {
         trials.iter().try_for_each(|trial| world.admit(trial))?;
         let sessions: Vec<Session<'_>> =
             trials.into_iter().map(|trial| session(trial, Observed::Measured)).collect();
-        world.run(&sessions, progress)?.into_iter().map(|run| run.map_err(Error::Input)).collect()
+        world.run(&sessions, progress)?.into_iter().collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Ensembles of repeatable runs: every candidate has the same number of runs, and member k of each
 //! gets the same nudge, so that differences are taken member by member.
 
+use super::failed::{Failed, of_run};
 use super::plan::Plan;
 use super::samples::{Summed, sum_up};
 use super::starving::Starving;
@@ -33,9 +34,11 @@ struct Sample<'p> {
     /// Whether the events of its first run are kept.
     is_traced: bool,
     runs: Vec<Run>,
+    /// Why its candidate has no numbers; then it has no runs, and makes no more.
+    failed: Option<Error>,
 }
 
-/// The trials of one workload; all get the same number of runs.
+/// The trials of one workload; all that do not fail get the same number of runs.
 struct Family {
     /// The trial indexes.
     trials: Vec<usize>,
@@ -44,6 +47,14 @@ struct Family {
     /// The required number of runs.
     wanted: u32,
     state: State,
+}
+
+impl Family {
+    /// How many runs each trial has that did not fail.
+    fn done(&self, samples: &[Sample<'_>]) -> u32 {
+        let own = self.trials.iter().map(|trial| samples[*trial].runs.len());
+        own.max().unwrap_or_default() as u32
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,7 +94,7 @@ impl Limit {
 /// Runs each workload of `plan` in `world`.
 ///
 /// # Errors
-/// If a run fails, or does not repeat itself.
+/// If all candidates fail, or a run does not repeat itself.
 pub fn sections<'p>(
     world: &mut dyn World,
     plan: &Plan<'p>,
@@ -101,7 +112,7 @@ pub fn sections<'p>(
 /// repeats itself.
 ///
 /// # Errors
-/// If it fails, or does not repeat itself. If it fails, or does not repeat itself.
+/// If it fails, or does not repeat itself.
 pub fn once(
     world: &mut dyn World,
     session: Session<'_>,
@@ -115,7 +126,7 @@ pub fn once(
         replication.expect_the_same(&sessions, &runs)?;
     }
     bar.finish_and_clear();
-    runs.pop().ok_or_else(|| Error::Internal("a world gave no run".to_string()))
+    runs.pop().unwrap_or_else(|| Err(Error::Internal("a world gave no run".to_string())))
 }
 
 /// Runs the plan of one world.
@@ -153,6 +164,14 @@ impl Replication<'_> {
                 .push(self.family(own, plan.baselines[*index].as_ref().map(ToString::to_string)));
         }
         self.repeat(&mut samples, &mut families)?;
+        // Without the replay of a recording its error is not known, and without any run there is
+        // nothing to show.
+        let without = samples[..replays.len()].iter().find_map(|sample| sample.failed.clone());
+        let all = samples.iter().all(|sample| sample.failed.is_some());
+        let first = || samples.iter().find_map(|sample| sample.failed.clone());
+        if let Some(failed) = without.or_else(|| first().filter(|_| all)) {
+            return Err(failed);
+        }
         let mut sections = Vec::new();
         let mut next = replays.len();
         // The families of the workloads follow those of the replays, in the same order.
@@ -200,10 +219,7 @@ impl Replication<'_> {
                 self.expect_the_same(&sessions, &runs)?;
             }
             drop(sessions);
-            wanted
-                .into_iter()
-                .zip(runs)
-                .for_each(|((trial, _), run)| samples[trial].runs.push(run));
+            wanted.into_iter().zip(runs).for_each(|((trial, _), run)| samples[trial].add(run));
             let elapsed = self.world.clock().saturating_sub(begin);
             for family in families.iter_mut().filter(|family| family.state == State::Open) {
                 self.decide(family, samples, elapsed);
@@ -217,11 +233,10 @@ impl Replication<'_> {
     fn next(&self, samples: &[Sample<'_>], families: &[Family]) -> Vec<(usize, u32)> {
         let is_limited = self.context.settings.max_time.is_some();
         let of_family = |family: &Family| {
-            let done = samples[family.trials[0]].runs.len() as u32;
+            let done = family.done(samples);
             let end = if is_limited { done + 1 } else { family.wanted };
-            family
-                .trials
-                .iter()
+            let going = family.trials.iter().filter(|trial| samples[**trial].failed.is_none());
+            going
                 .flat_map(move |trial| (done..end).map(move |number| (*trial, number)))
                 .collect::<Vec<_>>()
         };
@@ -250,27 +265,32 @@ impl Replication<'_> {
         })
     }
 
-    fn runs(&mut self, sessions: &[Session<'_>]) -> Result<Vec<Run>, Error> {
-        let of = |(session, run): (&Session<'_>, Result<Run, String>)| {
-            run.map_err(|message| Error::Input(format!("{}: {message}", session.trial)))
+    fn runs(&mut self, sessions: &[Session<'_>]) -> Result<Vec<Result<Run, Error>>, Error> {
+        let of = |(session, run): (&Session<'_>, Result<Run, Error>)| {
+            run.map_err(|error| of_run(&session.trial, error))
         };
-        sessions.iter().zip(self.world.run(sessions, self.bar)?).map(of).collect()
+        Ok(sessions.iter().zip(self.world.run(sessions, self.bar)?).map(of).collect())
     }
 
     /// Repeats each first session if the world did not: in a repeatable world the second run equals
     /// the first.
-    fn expect_the_same(&mut self, sessions: &[Session<'_>], runs: &[Run]) -> Result<(), Error> {
+    fn expect_the_same(
+        &mut self,
+        sessions: &[Session<'_>],
+        runs: &[Result<Run, Error>],
+    ) -> Result<(), Error> {
         let seed = self.context.settings.seed;
         let once = sessions
             .iter()
             .zip(runs)
+            .filter_map(|(session, run)| Some((session, run.as_ref().ok()?)))
             .filter(|(session, run)| session.seed == seed && run.repeats == 1);
         let (again, first): (Vec<Session<'_>>, Vec<&Run>) = once
             .map(|(session, run)| (Session { trace: None, check: false, ..session.clone() }, run))
             .unzip();
         self.bar.inc_length(again.len() as u64);
         for ((session, first), second) in again.iter().zip(first).zip(self.runs(&again)?) {
-            if let Some(difference) = first.difference(&second) {
+            if let Some(difference) = first.difference(&second?) {
                 return Err(Error::Irreproducible(format!(
                     "{} did not repeat itself: {difference}",
                     session.trial
@@ -282,7 +302,11 @@ impl Replication<'_> {
 
     /// Decides whether a family has enough runs, and how many it needs next.
     fn decide(&self, family: &mut Family, samples: &[Sample<'_>], elapsed: Duration) {
-        let done = samples[family.trials[0]].runs.len() as u32;
+        let done = family.done(samples);
+        if family.trials.iter().all(|trial| samples[*trial].failed.is_some()) {
+            family.state = State::Done;
+            return;
+        }
         if done < family.wanted {
             if self.context.settings.max_time.is_some_and(|max_time| elapsed >= max_time) {
                 family.state = State::CutShort(Limit::Time);
@@ -310,7 +334,8 @@ impl Replication<'_> {
 
     /// The widest of the intervals that must be narrow, as half its width over the value.
     fn widest(&self, family: &Family, samples: &[Sample<'_>]) -> f64 {
-        let own = || family.trials.iter().map(|trial| &samples[*trial]);
+        let own =
+            || family.trials.iter().map(|trial| &samples[*trial]).filter(|of| of.failed.is_none());
         if !own().any(|sample| sample.trial.program.is_drawn()) {
             let narrow =
                 || headline().map(|(metric, _)| metric).filter(|metric| !metric.is_heavy_tailed());
@@ -338,6 +363,13 @@ impl Replication<'_> {
     ) -> Section<'p> {
         let runs: Vec<(u64, Row)> = samples.iter().flat_map(|sample| sample.rows(self)).collect();
         let Summed { mut rows, compared } = sum_up(&runs, baseline.as_deref(), &fidelity);
+        let (mut failed, seed) = (Vec::new(), self.context.settings.seed);
+        for Sample { trial, failed: why, .. } in samples {
+            if let Some(of) = why.as_ref().map(|why| Failed::of(trial, why)) {
+                rows.extend(of.rows(trial, &*self.world, baseline.as_deref(), seed));
+                failed.push(of);
+            }
+        }
         let goal = self.context.settings.goal.map_or(0.0, |goal| goal.half_width);
         for row in rows.iter_mut().filter(|row| row.note.is_none()) {
             row.note = limit
@@ -373,6 +405,7 @@ impl Replication<'_> {
             baseline,
             distributions,
             fidelity,
+            failed,
             starving,
             unfinished,
             is_repeatable,
@@ -405,6 +438,9 @@ fn starving(samples: &[Sample<'_>], baseline: &str) -> Vec<Starving> {
             other.trial.cpus == sample.trial.cpus && other.trial.candidate.to_string() == baseline
         };
         let base = samples.iter().find(is_base).filter(|base| !std::ptr::eq(*base, sample))?;
+        if base.failed.is_some() || sample.failed.is_some() {
+            return None;
+        }
         Starving::of(&sample.trial, &sample.runs, &base.runs)
     };
     samples.iter().filter_map(of).collect()
@@ -417,7 +453,19 @@ fn relative_half_width(row: &Row) -> Option<f64> {
 
 impl<'p> Sample<'p> {
     fn new(trial: Trial<'p>, is_traced: bool) -> Sample<'p> {
-        Sample { trial, is_traced, runs: Vec::new() }
+        Sample { trial, is_traced, runs: Vec::new(), failed: None }
+    }
+
+    /// Adds a run. Once one has failed, the candidate has no numbers.
+    fn add(&mut self, run: Result<Run, Error>) {
+        match run {
+            Ok(run) if self.failed.is_none() => self.runs.push(run),
+            Ok(_) => {}
+            Err(why) => {
+                self.runs.clear();
+                self.failed.get_or_insert(why);
+            }
+        }
     }
 
     fn estimate(&self, metric: Metric) -> Option<Estimate> {

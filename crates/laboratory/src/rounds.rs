@@ -42,10 +42,10 @@ pub struct RoundSettings {
 pub struct Case<'p> {
     /// The trial.
     pub trial: Trial<'p>,
-    /// By round; a failed run is its message.
-    pub runs: Vec<Result<Run, String>>,
+    /// By round.
+    pub runs: Vec<Result<Run, Error>>,
     /// The reason why it cannot run.
-    pub refused: Option<String>,
+    pub refused: Option<Error>,
 }
 
 /// The candidates on one number of CPUs.
@@ -257,7 +257,7 @@ impl<'p> Rounds<'p> {
             let trace = context.trace(&*world, &case.trial)?;
             let session = Session { trace, ..case.session(self.seed, Observed::Events) };
             for run in world.run(&[session], progress)? {
-                let run = run.map_err(Error::Input)?;
+                let run = run?;
                 let parts =
                     context.settings.by.map_or(Vec::new(), |by| run.parts(by, &world.name()));
                 rows.extend(
@@ -304,12 +304,9 @@ impl<'p> Case<'p> {
             .collect()
     }
 
-    /// The messages of the runs that failed, by round.
-    fn failures(&self) -> impl Iterator<Item = (usize, &str)> {
-        self.runs
-            .iter()
-            .enumerate()
-            .filter_map(|(round, run)| Some((round, run.as_ref().err()?.as_str())))
+    /// The runs that failed, by round.
+    fn failures(&self) -> impl Iterator<Item = (usize, &Error)> {
+        self.runs.iter().enumerate().filter_map(|(round, run)| Some((round, run.as_ref().err()?)))
     }
 
     /// Stops a case after three failures in a row.

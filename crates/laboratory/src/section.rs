@@ -1,5 +1,6 @@
 //! The results of one workload in one world.
 
+use super::failed::Failed;
 use super::samples::Fidelity;
 use super::starving::Starving;
 use super::unfinished::Unfinished;
@@ -29,6 +30,8 @@ pub struct Section<'p> {
     pub distributions: Vec<Distribution>,
     /// The distance of the replay from its recording.
     pub fidelity: Vec<Fidelity>,
+    /// Candidates that failed: they have rows without numbers.
+    pub failed: Vec<Failed>,
     /// Candidates that let programs starve.
     pub starving: Vec<Starving>,
     /// Candidates with unfinished tasks.
@@ -56,6 +59,7 @@ impl Section<'_> {
             compared: Vec::new(),
             distributions: Vec::new(),
             fidelity: Vec::new(),
+            failed: Vec::new(),
             starving: Vec::new(),
             unfinished: Vec::new(),
             notes: String::new(),

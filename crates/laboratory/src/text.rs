@@ -6,7 +6,7 @@ pub(super) mod programs;
 mod sizes;
 
 use super::plan::Plan;
-use super::{Fidelity, Section, Settings, starving, unfinished};
+use super::{Fidelity, Section, Settings, failed, starving, unfinished};
 use results::{Align, Metric, Row, Table, counted, open_cell, quantity};
 use statistics::{Replay, median};
 use std::collections::BTreeSet;
@@ -49,7 +49,7 @@ impl ExperimentText<'_, '_> {
                 refusal.world, refusal.workload, refusal.candidate, refusal.error
             );
         }
-        if self.settings.check {
+        if self.settings.check && self.sections.iter().all(|section| section.failed.is_empty()) {
             text += "\nAll checks held in every run, and every first run repeated itself.\n";
         }
         text + &self.legend()
@@ -151,6 +151,7 @@ impl ExperimentText<'_, '_> {
             }
             text += &unfinished::lines(section, cpus);
         }
+        text += &failed::lines(section);
         text += &starving::lines(section);
         if let Some(by) = self.settings.by {
             text +=
@@ -197,6 +198,7 @@ impl ExperimentText<'_, '_> {
         let runs = runs.filter(|runs| *runs > 1);
         let runs = runs.map_or(String::new(), |runs| format!("{runs} runs each\n"));
         let mut text = format!("{}: {}{runs}\n{table}\n", world.name(), world.about(&trials));
+        sections.iter().for_each(|section| text += &failed::lines(section));
         text += &parts::fits(&sections);
         text + &parts::functions(&sections, self.settings.parts)
     }
@@ -318,6 +320,7 @@ fn table(trials: &[&Trial<'_>], rows: &[&Row], columns: &[(Measure, &'static str
             missing.into_iter().filter_map(|row| row.note.as_deref()).collect();
         if let Some(most) = missing
             .iter()
+            .filter(|note| !note.starts_with(failed::NOTE))
             .find(|note| 2 * missing.iter().filter(|other| other == note).count() > columns.len())
         {
             let _ = writeln!(notes, "{}: {most}", trial.candidate);

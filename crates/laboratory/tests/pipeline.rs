@@ -2,6 +2,7 @@
 //! results: no run takes time.
 
 use laboratory::{Against, Experiment, Goal, Precision, RoundSettings, Settings, Stopping};
+use program::Error;
 use results::{Answer, Metric, Row, Verdict};
 use schedlab_runner::class::Class;
 use std::cell::{Cell, RefCell};
@@ -32,7 +33,7 @@ fn settings() -> Settings {
     }
 }
 
-fn compare(worlds: Vec<Box<dyn World + '_>>, settings: Settings) -> Result<Answer, program::Error> {
+fn compare(worlds: Vec<Box<dyn World + '_>>, settings: Settings) -> Result<Answer, Error> {
     let (programs, candidates) = (vec![command("load")], Vec::new());
     Experiment { programs, worlds, candidates, against: Against::Usual, cpus: Vec::new(), settings }
         .run()
@@ -153,7 +154,7 @@ fn rounds_are_paired_and_a_failed_run_is_left_out_and_reported() {
         let mut runs = inner
             .run(std::slice::from_ref(session), &indicatif::ProgressBar::hidden())
             .expect("the mock continues");
-        if calls.get() == 35 { Err("it broke".to_string()) } else { runs.remove(0) }
+        if calls.get() == 35 { Err(Error::Input("it broke".to_string())) } else { runs.remove(0) }
     });
     let answer = compare(vec![Box::new(mock)], settings()).expect("an answer");
     let other = row(&answer, &OTHER, Metric::makespan_ns);
@@ -187,7 +188,7 @@ fn rounds_are_paired_and_a_failed_run_is_left_out_and_reported() {
 fn a_candidate_that_always_fails_is_skipped_and_the_others_run() {
     let mock = Mock::new(Determinism::Noisy, |session: &Session<'_>| {
         match session.trial.candidate == OTHER {
-            true => Err("Operation not permitted".to_string()),
+            true => Err(Error::Input("Operation not permitted".to_string())),
             false => Ok(run(&[(Metric::makespan_ns, 1e6), (Metric::switches, 1.0)])),
         }
     });
@@ -200,9 +201,45 @@ fn a_candidate_that_always_fails_is_skipped_and_the_others_run() {
             && skipped.note.as_deref().is_some_and(|note| note.starts_with("skipped")),
         "{skipped:?}"
     );
-    // In a repeatable world a failed run ends the experiment.
-    let fails = Mock::new(Determinism::Seeded, |_| Err("it broke".to_string()));
+    // Where all fail, there is nothing to show.
+    let fails = Mock::new(Determinism::Seeded, |_| Err(Error::Input("it broke".to_string())));
     assert_eq!(compare(vec![Box::new(fails)], settings()).expect_err("it fails").exit_code(), 3);
+}
+
+#[test]
+fn a_candidate_that_fails_has_rows_without_numbers_and_the_others_go_on() {
+    let breaks = || Error::Check("the kernel ended it:\n    stall".to_string());
+    let of = |baseline_fails: bool, at: u64| {
+        let mock = Mock::new(Determinism::Seeded, move |session: &Session<'_>| {
+            let is_it = (session.trial.candidate == BASELINE) == baseline_fails;
+            match is_it && session.member == Some(at) {
+                true => Err(breaks()),
+                false => Ok(run(&[
+                    (Metric::makespan_ns, 1e6 + wave(session.seed)),
+                    (Metric::switches, 1.0),
+                ])),
+            }
+        });
+        compare(vec![Box::new(mock)], settings()).expect("the other goes on")
+    };
+    // The first member and a later one: earlier numbers of it are not kept.
+    for at in [1, 7] {
+        let answer = of(false, at);
+        let end = answer.end.as_ref().expect_err("one failed");
+        assert!(end.exit_code() == 4 && end.to_string().contains("stall"), "{end}");
+        let (failed, other) =
+            (row(&answer, &OTHER, Metric::switches), row(&answer, &BASELINE, Metric::switches));
+        assert_eq!((failed.value, failed.runs, failed.verdict), (None, 0, None));
+        assert_eq!(failed.note.as_deref(), Some("failed: the kernel ended it"));
+        assert_eq!((other.value, other.runs), (Some(1.0), 8));
+        assert!(answer.text.contains("kernel:batch failed (load, 1 CPU): the kernel ended it"));
+        assert!(answer.results.reproduce.is_some(), "it fails again");
+    }
+    // Without a baseline nothing is compared.
+    let answer = of(true, 1);
+    let other = row(&answer, &OTHER, Metric::makespan_ns);
+    assert_eq!((other.value.is_some(), other.runs, other.verdict), (true, 8, None));
+    assert_eq!(answer.end.expect_err("one failed").exit_code(), 4);
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! The failures of the program and their exit codes.
 
+use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A failure of the program.
-#[derive(thiserror::Error, Debug)]
+#[derive(thiserror::Error, Clone, Debug)]
 pub enum Error {
     /// The command line is wrong, or names something that does not exist.
     #[error("{0}")]
@@ -17,7 +19,7 @@ pub enum Error {
         /// The path.
         path: String,
         /// The cause.
-        source: std::io::Error,
+        source: Arc<io::Error>,
     },
     /// A check failed.
     #[error("{0}")]
@@ -71,8 +73,8 @@ impl Error {
     }
 
     /// The file at `path` cannot be written.
-    pub fn output(path: &Path, source: std::io::Error) -> Error {
-        Error::Output { path: path.display().to_string(), source }
+    pub fn output(path: &Path, source: io::Error) -> Error {
+        Error::Output { path: path.display().to_string(), source: Arc::new(source) }
     }
 }
 

@@ -27,6 +27,7 @@ mod csv_file;
 mod document;
 pub mod figure;
 pub mod findings;
+pub mod gate;
 mod lock;
 mod metric;
 #[cfg(not(feature = "parquet"))]

@@ -103,7 +103,10 @@ fn times(guest: &Guest) -> Times {
         .map(|(name, workload)| Job::new(name, workload, Class::Other))
         .collect();
     let orders = Orders { guest: 0, jobs, interleave: None, is_repeated: true };
-    let (_, proved) = prove_each(std::slice::from_ref(guest), &[orders], &|_, _| {})
+    let (_, proved) = prove_each(std::slice::from_ref(guest), &[orders], &|_, _| {});
+    let proved: Vec<_> = proved
+        .into_iter()
+        .collect::<Result<_, _>>()
         .unwrap_or_else(|error| panic!("{} on {} CPUs: {error}", guest.kernel.name, guest.cpus));
     let end = |number: usize| -> (f64, &[TaskResult]) {
         let end = proved[0].transcript.events.iter().find_map(|event| match event {

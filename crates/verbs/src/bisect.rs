@@ -1,4 +1,6 @@
-//! `schedlab bisect`: in which kernel a number changed.
+//! `schedlab bisect`: in which kernel, or in which commit of a scheduler, a number changed.
+
+mod scheduler;
 
 use crate::output::Format;
 use crate::{Caller, Measuring};
@@ -14,7 +16,9 @@ use worlds::vm::release::{Release, numbers};
 /// Finds the version in which a number changed
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  schedlab bisect kernel --good 6.12 --bad 7.3 -- compare yield:8"
+    after_help = "Examples:\n  schedlab bisect kernel --good 6.12 --bad 7.3 -- compare yield:8\n  \
+                  schedlab bisect scheduler --good v1.0 --bad main -- compare yield:8 --policy \
+                  'scx:{}/src/mine.bpf.c'"
 )]
 pub struct Bisect {
     #[command(subcommand)]
@@ -24,13 +28,16 @@ pub struct Bisect {
 #[derive(Subcommand, Debug)]
 enum What {
     Kernel(OfKernels),
+    Scheduler(scheduler::OfSchedulers),
 }
 
 impl Bisect {
     /// Bisects and prints the result.
     pub fn run(self) -> Result<(), Error> {
-        let What::Kernel(of) = self.what;
-        of.format.answer(of.answer()?)
+        match self.what {
+            What::Kernel(of) => of.question.format.answer(of.answer()?),
+            What::Scheduler(of) => of.question.format.answer(of.answer()?),
+        }
     }
 }
 
@@ -66,6 +73,13 @@ struct OfKernels {
     /// With --git: fragments of a configuration over the minimal one, separated by commas
     #[arg(long, value_name = "FILE", value_delimiter = ',', requires = "git")]
     kconfig: Vec<PathBuf>,
+    #[command(flatten)]
+    question: Question,
+}
+
+/// What is measured of each version, and which numbers are bad.
+#[derive(Args, Debug)]
+struct Question {
     /// The metric [default: instructions_per_yield, if that is measured, else makespan_ns]
     #[arg(long, value_name = "METRIC")]
     metric: Option<String>,
@@ -73,13 +87,13 @@ struct OfKernels {
     /// of the two]
     #[arg(long, value_name = "NUMBER", value_parser = threshold)]
     threshold: Option<f64>,
-    /// Which numbers are bad [default: those of the bad kernel's side]
+    /// Which numbers are bad [default: those of the bad one's side]
     #[arg(long, value_enum)]
     bad_is: Option<Side>,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// A comparison in guests with one row of the metric, as in compare yield:8
+    /// A comparison with one row of the metric, as in compare yield:8
     #[arg(last = true, required = true, value_name = "MEASUREMENT")]
     measurement: Vec<String>,
 }
@@ -107,37 +121,16 @@ impl OfKernels {
         let open = |git: &PathBuf| Commits::between(git, &self.good, &self.bad, &self.kconfig);
         let commits = self.git.as_ref().map(open).transpose()?;
         let kernels = commits.as_ref().map_or_else(|| self.kernels(), |of| Ok(of.names()))?;
-        let last = kernels.len() - 1;
-        let mut rows: Vec<Row> = Vec::new();
-        let say = |what: &str| eprintln!("schedlab: {what}");
-        let mut measure = |at: usize| -> Result<f64, Error> {
-            say(&format!("measuring kernel {}", kernels[at]));
-            let row = match &commits {
-                None => self.measure(&kernels[at])?,
-                Some(commits) => {
-                    let mut row = self.measure(&commits.kernel(at, &say)?.name)?;
-                    row.point.set("commit", commits.hash(at));
-                    row
-                }
-            };
-            let value = row.value.unwrap_or_default();
-            rows.push(row);
-            Ok(value)
+        let mut measure = |at: usize| match &commits {
+            None => self.measure(&kernels[at]),
+            Some(commits) => {
+                let say = |what: &str| eprintln!("schedlab: {what}");
+                let mut row = self.measure(&commits.kernel(at, &say)?.name)?;
+                row.point.set("commit", commits.hash(at));
+                Ok(row)
+            }
         };
-        let (good, bad) = (measure(0)?, measure(last)?);
-        let better = self.bad_is.map(|side| match side {
-            Side::Higher => Better::Lower,
-            Side::Lower => Better::Higher,
-        });
-        let judge = Judge::between(good, bad, self.threshold, better).map_err(Error::Usage)?;
-        let change = bisect(last, judge, &mut |at| match measure(at) {
-            Ok(number) => Ok(Shown::Number(number)),
-            // It does not build, does not boot, hangs, or is no longer to be had.
-            Err(why @ (Error::Input(_) | Error::Missing(_))) => Ok(Shown::Skipped(why.to_string())),
-            Err(other) => Err(other),
-        })?;
-        let text = text(&kernels, (good, bad), judge, &change);
-        Ok(Answer::new(Results::new(rows), text))
+        self.question.answer("kernel", &kernels, &mut measure)
     }
 
     /// The kernels, from the good one to the bad one.
@@ -163,8 +156,48 @@ impl OfKernels {
 
     /// The row of the metric with this kernel.
     fn measure(&self, kernel: &str) -> Result<Row, Error> {
-        let command = command(&self.measurement, kernel)?;
-        let answer = Measuring::read(&command)?.answer(&Caller::default())?;
+        self.question.measure(&command(&self.question.measurement, kernel)?)
+    }
+}
+
+impl Question {
+    /// Where the number changes between the first and the last of `versions`, each a `kind`.
+    fn answer(
+        &self,
+        kind: &str,
+        versions: &[String],
+        measure: &mut dyn FnMut(usize) -> Result<Row, Error>,
+    ) -> Result<Answer, Error> {
+        let last = versions.len() - 1;
+        let mut rows: Vec<Row> = Vec::new();
+        let mut measure = |at: usize| -> Result<f64, Error> {
+            eprintln!("schedlab: measuring {kind} {}", versions[at]);
+            let row = measure(at)?;
+            let value = row.value.unwrap_or_default();
+            rows.push(row);
+            Ok(value)
+        };
+        let (good, bad) = (measure(0)?, measure(last)?);
+        let better = self.bad_is.map(|side| match side {
+            Side::Higher => Better::Lower,
+            Side::Lower => Better::Higher,
+        });
+        let judge = Judge::between(good, bad, self.threshold, better).map_err(Error::Usage)?;
+        let change = bisect(last, judge, &mut |at| match measure(at) {
+            Ok(number) => Ok(Shown::Number(number)),
+            // It does not build, does not boot, hangs, is ejected, or is no longer to be had.
+            Err(why @ (Error::Input(_) | Error::Missing(_) | Error::Check(_))) => {
+                Ok(Shown::Skipped(why.to_string()))
+            }
+            Err(other) => Err(other),
+        })?;
+        let text = text(kind, versions, (good, bad), judge, &change);
+        Ok(Answer::new(Results::new(rows), text))
+    }
+
+    /// The row of the metric in the answer of `command`.
+    fn measure(&self, command: &[String]) -> Result<Row, Error> {
+        let answer = Measuring::read(command)?.answer(&Caller::default())?;
         answer.end?;
         let with_value = |row: &&Row| row.value.is_some() && row.subject.is_none();
         let rows: Vec<&Row> = answer.results.rows.iter().filter(with_value).collect();
@@ -263,9 +296,8 @@ fn between(
     })
 }
 
-fn text(kernels: &[String], ends: (f64, f64), judge: Judge, change: &Change) -> String {
-    let mut table =
-        Table::new([("kernel", Align::Left), ("number", Align::Right), ("", Align::Left)]);
+fn text(kind: &str, kernels: &[String], ends: (f64, f64), judge: Judge, change: &Change) -> String {
+    let mut table = Table::new([(kind, Align::Left), ("number", Align::Right), ("", Align::Left)]);
     let last = kernels.len() - 1;
     let mut lines: Vec<(usize, String, String)> = vec![
         (0, format!("{:.1}", ends.0), "good, as given".to_string()),
@@ -360,7 +392,7 @@ mod tests {
                 step(3, Shown::Number(20.0), Some(true)),
             ],
         };
-        let text = text(&kernels, (10.0, 20.0), judge, &change);
+        let text = text("kernel", &kernels, (10.0, 20.0), judge, &change);
         assert!(text.contains("Bad is what is above 15.0. It changed between 1.1 and 1.3; 1.2"));
         assert!(text.contains("skipped: it panicked") && !text.contains("at length"), "{text}");
         let numbers: Vec<&str> =

@@ -1,6 +1,7 @@
 //! `schedlab compare`: which candidate is best for a workload.
 
 mod coverage;
+mod gate;
 mod settings;
 
 pub use coverage::Coverage;
@@ -118,6 +119,8 @@ pub struct Compare {
     #[arg(short, value_name = "DIR")]
     output: Option<PathBuf>,
     #[command(flatten)]
+    gate: gate::GateArguments,
+    #[command(flatten)]
     guests: GuestArguments,
     #[command(flatten)]
     host: HostArguments,
@@ -160,6 +163,7 @@ impl Compare {
             caller,
         };
         self.command.check()?;
+        let stored = self.gate.baseline()?;
         let mut all = Vec::new();
         for argument in self.workload.iter().chain(&self.then) {
             all.extend(programs.of(argument)?);
@@ -189,7 +193,8 @@ impl Compare {
                 .map_or(Against::Usual, |policy| Against::Named(Candidate::Policy(policy))),
             cpus: self.cpus.clone(),
             settings: Settings {
-                by: self.by.or((focus.is_some() || is_in_guest).then_some(By::Comm)),
+                by: self.by.or((focus.is_some() || is_in_guest || self.gate.has_parts())
+                    .then_some(By::Comm)),
                 focus,
                 ..self.settings()
             },
@@ -198,7 +203,8 @@ impl Compare {
         let named = self.workload.iter().chain(&self.then).chain(&self.add_load);
         let named = self.machine.inputs(named.map(OsString::as_os_str));
         let answer = crate::output::pinned(answer, named, self.output.as_deref())?;
-        crate::output::reported(answer, self.output.as_deref())
+        let answer = crate::output::reported(answer, self.output.as_deref())?;
+        self.gate.judged(stored.as_ref(), answer)
     }
 
     fn worlds(&self, caller: &Caller<'_>) -> Result<Vec<Box<dyn World>>, Error> {

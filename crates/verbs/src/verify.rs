@@ -136,8 +136,19 @@ fn beside(file: &Path, recorded: &Results, again: &Path) -> Result<Option<String
     Ok(differing)
 }
 
-/// The options of a recorded command line that name what it writes.
-const OUTPUTS: [&str; 6] = ["-o", "--output", "--trace", "--stdout", "--stderr", "--dask"];
+/// The options of a recorded command line that name what it writes, or what a gate holds its numbers
+/// against.
+const OUTPUTS: [&str; 9] = [
+    "-o",
+    "--output",
+    "--trace",
+    "--stdout",
+    "--stderr",
+    "--dask",
+    "--against",
+    "--fail-if",
+    "--gate-output",
+];
 
 /// The words of a recorded command line, without its program and what it writes, with the lock file
 /// if it has guests. A sweep goes to `scratch`.
@@ -154,7 +165,7 @@ fn words(command: &str, lock: Option<&Path>, scratch: &Path) -> Result<Vec<Strin
             if value.is_none() {
                 words.next();
             }
-        } else if !word.starts_with("-o") {
+        } else if !word.starts_with("-o") && option != "--allow-environment" {
             kept.push(word);
         }
     }
@@ -226,6 +237,9 @@ mod tests {
             of(guest).unwrap(),
             ["run", "--on", "vm", "--lock", "inputs.lock", "--", "cat", "-o", "x"]
         );
+        let gate = "schedlab compare a --against b --fail-if 'c > +1%' --gate-output=x.xml \
+                    --allow-environment";
+        assert_eq!(of(gate).unwrap(), ["compare", "a"]);
         for refused in [
             "schedlab compare --on host -- rm -rf x",
             "schedlab compare a --on=host",

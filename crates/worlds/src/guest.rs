@@ -158,13 +158,14 @@ impl GuestWorld {
     /// yield also measures the cost of a switch, and members differ only by when they begin.
     ///
     /// # Errors
-    /// If a guest fails, does not repeat itself, or loses its scheduler.
+    /// If a guest fails or does not repeat itself. The inner one is that of a scheduler of
+    /// sched_ext, which has its guests alone: others go on.
     pub fn boot<'s>(
         &self,
         sessions: &'s [Session<'s>],
         calibrated: bool,
         progress: &ProgressBar,
-    ) -> Result<Vec<Booted<'s>>, Error> {
+    ) -> Result<Vec<Result<Booted<'s>, Error>>, Error> {
         let mut purposes = Purposes::default();
         let mut orders: Vec<Orders> = Vec::with_capacity(sessions.len());
         let mut drivers = Vec::with_capacity(sessions.len());
@@ -172,6 +173,10 @@ impl GuestWorld {
             let purpose = Purpose::of(&session.trial)?;
             let (cpus, words) = (purpose.cpus, purpose.command);
             let driver = purpose.driver.clone();
+            if let Err(unmet) = self.expect_met(&driver) {
+                drivers.push(Err(unmet));
+                continue;
+            }
             let at = purposes.place(purpose);
             let jobs = self.jobs_of(session, driver.class(), calibrated)?;
             // The members of one state differ by their jobs alone: one of them proves it.
@@ -187,7 +192,7 @@ impl GuestWorld {
             };
             let orders_of = |jobs| Orders { guest: at, jobs, interleave, is_repeated };
             orders.extend(runs.into_iter().map(orders_of));
-            drivers.push(driver);
+            drivers.push(Ok(driver));
         }
         let guests =
             purposes.0.iter().map(|of| self.guest(of)).collect::<Result<Vec<Guest>, Error>>()?;
@@ -195,24 +200,43 @@ impl GuestWorld {
         progress.set_length((6 * guests.len() + steps) as u64);
         let (settled, proved) = prove_each(&guests, &orders, &|guest, event| {
             show(progress, &guests[guest].kernel.name, event)
-        })?;
-        let settled: Vec<Arc<Settled>> = settled.into_iter().map(Arc::new).collect();
+        });
+        let settled: Vec<Result<Arc<Settled>, Error>> =
+            settled.into_iter().map(|settled| settled.map(Arc::new)).collect();
         let identities: Vec<Arc<Identity>> =
             guests.iter().map(|guest| Arc::new(Identity::of(guest))).collect();
         let mut runs = orders.into_iter().zip(proved);
         let booted = sessions.iter().zip(drivers).map(|(session, driver)| {
+            let driver = match driver {
+                Ok(driver) => driver,
+                Err(unmet) => return driver::alone(true, Err(unmet)),
+            };
             let none = || Error::Internal("a session did not run".to_string());
             let (Orders { guest, jobs, .. }, proved) = runs.next().ok_or_else(none)?;
             let is_command = session.trial.program.command().is_some();
             let is_traced = is_command && self.settings.has_events;
             let traced = if is_traced { runs.next().map(|(_, proved)| proved) } else { None };
-            driver.judge(&proved.transcript)?;
             let (settled, identity) = (settled[guest].clone(), identities[guest].clone());
             let nudges = session.member.filter(|_| !calibrated);
             let nudges = nudges.map(|_| self.nudges(session.trial.program));
-            Ok(Booted { session, driver, settled, identity, jobs, nudges, proved, traced })
+            let blamed = driver.clone();
+            let (is_alone, made) = (driver.is_sched_ext(), || {
+                let (settled, proved) = (settled?, proved?);
+                let traced = traced.transpose()?;
+                driver.judge(&proved.transcript)?;
+                Ok(Booted { session, driver, settled, identity, jobs, nudges, proved, traced })
+            });
+            driver::alone(is_alone, made().map_err(|error| blamed.failed(error)))
         });
         booted.collect()
+    }
+
+    /// Refuses a scheduler of sched_ext for which the kernel lacks something.
+    fn expect_met(&self, driver: &Driver) -> Result<(), Error> {
+        match &self.found {
+            Some(found) if driver.is_sched_ext() => driver.require(&found.kernel),
+            _ => Ok(()),
+        }
     }
 
     /// What members of an ensemble of `program` differ by.
@@ -443,11 +467,15 @@ impl World for GuestWorld {
                 kernel.require(&kernel::LIMITS)?;
                 self.pack(words, trial.cpus)?;
             }
-            Driver::of(&trial.candidate)?.require(&kernel)?;
         }
         self.found = Some(Found { kernel, qemu, lockstep });
-        let purposes: Purposes<'_> =
-            trials.iter().map(Purpose::of).collect::<Result<_, Error>>()?;
+        let purposes = trials.iter().map(Purpose::of).collect::<Result<Vec<_>, Error>>()?;
+        let (met, unmet): (Vec<_>, Vec<_>) =
+            purposes.into_iter().partition(|purpose| self.expect_met(&purpose.driver).is_ok());
+        if let (true, Some(purpose)) = (met.is_empty(), unmet.first()) {
+            self.expect_met(&purpose.driver)?;
+        }
+        let purposes: Purposes<'_> = met.into_iter().collect();
         for purpose in purposes.0 {
             let guest = self.guest(&purpose)?;
             lock.as_deref().map_or(Ok(()), |lock| pins::expect(lock, &guest))?;
@@ -460,15 +488,25 @@ impl World for GuestWorld {
         &mut self,
         sessions: &[Session<'_>],
         progress: &ProgressBar,
-    ) -> Result<Vec<Result<Run, String>>, Error> {
+    ) -> Result<Vec<Result<Run, Error>>, Error> {
         self.has_members |= sessions.iter().any(|session| session.member.is_some());
         let booted = self.boot(sessions, false, progress)?;
-        let run = |one: &Booted<'_>| match one.session.trial.program {
-            Program::Yields(tasks, _) => one.yields(*tasks, self.settings.functions).map(Ok),
-            Program::Command(_) => one.command(&self.settings.printed),
-            _ => one.closed(self.settings.functions).map(Ok),
+        let run = |one: Result<Booted<'_>, Error>| {
+            let one = match one {
+                Ok(one) => one,
+                Err(failed) => return Ok(Err(failed)),
+            };
+            let made = match one.session.trial.program {
+                Program::Yields(tasks, _) => one.yields(*tasks, self.settings.functions),
+                Program::Command(_) => match one.command(&self.settings.printed) {
+                    Ok(ended) => return Ok(ended),
+                    Err(error) => Err(error),
+                },
+                _ => one.closed(self.settings.functions),
+            };
+            driver::alone(one.driver.is_sched_ext(), made)
         };
-        booted.iter().map(run).collect()
+        booted.into_iter().map(run).collect()
     }
 
     fn inputs(&self) -> String {

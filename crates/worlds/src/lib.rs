@@ -76,13 +76,13 @@ pub trait World {
     /// [`Determinism::Noisy`]: then one after another.
     ///
     /// # Errors
-    /// The outer one if the comparison cannot go on; the inner one is the message of a run that
-    /// failed.
+    /// The outer one if the comparison cannot go on. The inner one is of a run that has no numbers:
+    /// its candidate failed, or its workload did. Other candidates go on.
     fn run(
         &mut self,
         sessions: &[Session<'_>],
         progress: &ProgressBar,
-    ) -> Result<Vec<Result<Run, String>>, Error>;
+    ) -> Result<Vec<Result<Run, Error>>, Error>;
 
     /// What its numbers depend on beside the session, where its rows do not show it.
     fn inputs(&self) -> String {

@@ -20,7 +20,7 @@ use results::{Metric, Row, World as Name};
 use schedlab_runner::class::Class;
 use std::time::Duration;
 
-type Answer<'a> = dyn FnMut(&Session<'_>) -> Result<Run, String> + 'a;
+type Answer<'a> = dyn FnMut(&Session<'_>) -> Result<Run, Error> + 'a;
 
 /// The world.
 pub struct Mock<'a> {
@@ -40,7 +40,7 @@ impl<'a> Mock<'a> {
     /// its clock.
     pub fn new(
         determinism: Determinism,
-        answer: impl FnMut(&Session<'_>) -> Result<Run, String> + 'a,
+        answer: impl FnMut(&Session<'_>) -> Result<Run, Error> + 'a,
     ) -> Mock<'a> {
         Mock {
             determinism,
@@ -129,7 +129,7 @@ impl World for Mock<'_> {
         &mut self,
         sessions: &[Session<'_>],
         _progress: &ProgressBar,
-    ) -> Result<Vec<Result<Run, String>>, Error> {
+    ) -> Result<Vec<Result<Run, Error>>, Error> {
         self.now += self.takes * sessions.len() as u32;
         Ok(sessions.iter().map(|session| (self.answer)(session)).collect())
     }

@@ -167,7 +167,7 @@ impl World for Simulator {
         &mut self,
         sessions: &[Session<'_>],
         progress: &ProgressBar,
-    ) -> Result<Vec<Result<Run, String>>, Error> {
+    ) -> Result<Vec<Result<Run, Error>>, Error> {
         let by_name = sessions.iter().enumerate().filter_map(|(index, session)| {
             match &session.trial.candidate {
                 Candidate::Policy(policy) => Some((index, policy, Job::of(session))),
@@ -179,21 +179,21 @@ impl World for Simulator {
         });
         let by_name: Vec<(usize, &PolicySpec, Job<'_>)> = by_name.collect();
         let run = |(index, policy, job): (usize, &PolicySpec, Job<'_>)| {
-            let run = job.run_named(policy);
+            let run = of_candidate(job.run_named(policy))?;
             progress::step(progress)?;
-            Ok((index, run?))
+            Ok((index, run))
         };
-        let mut runs =
-            by_name.into_par_iter().map(run).collect::<Result<Vec<(usize, Run)>, Error>>()?;
+        let runs = by_name.into_par_iter().map(run);
+        let mut runs = runs.collect::<Result<Vec<(usize, Result<Run, Error>)>, Error>>()?;
         // A policy of the caller runs on the caller's thread.
         for (index, session) in sessions.iter().enumerate() {
             if let Candidate::Own(policy) = session.trial.candidate {
-                runs.push((index, Job::of(session).run(policy)?));
+                runs.push((index, of_candidate(Job::of(session).run(policy))?));
                 progress::step(progress)?;
             }
         }
         runs.sort_by_key(|(index, _)| *index);
-        Ok(runs.into_iter().map(|(_, run)| Ok(run)).collect())
+        Ok(runs.into_iter().map(|(_, run)| run).collect())
     }
 
     fn clock(&self) -> Duration {
@@ -203,6 +203,14 @@ impl World for Simulator {
     fn about(&self, trials: &[Trial<'_>]) -> String {
         let machine = trials.first().and_then(|trial| trial.program.machine());
         machine.map_or(String::new(), |machine| format!("Machine: {machine}\n"))
+    }
+}
+
+/// A policy that breaks a rule fails alone. Any other error ends the comparison.
+fn of_candidate(run: Result<Run, Error>) -> Result<Result<Run, Error>, Error> {
+    match run {
+        Err(error @ (Error::Policy(_) | Error::Check(_))) => Ok(Err(error)),
+        run => run.map(Ok),
     }
 }
 

@@ -79,7 +79,7 @@ impl HostWorld {
         Reader::of(&self.settings.printed, program)
     }
 
-    fn run_one(&mut self, session: &Session<'_>) -> Result<Result<Run, String>, Error> {
+    fn run_one(&mut self, session: &Session<'_>) -> Result<Result<Run, Error>, Error> {
         let trial = &session.trial;
         let (name, class) = (trial.program.name(), class_of(&trial.candidate)?);
         let subject = match trial.program {
@@ -110,7 +110,8 @@ impl HostWorld {
         }
         Ok(place
             .run(&name, &subject, class, &conditions)?
-            .map(|measured| stamped(Run::of(&measured, self.printed(trial.program)), &point)))
+            .map(|measured| stamped(Run::of(&measured, self.printed(trial.program)), &point))
+            .map_err(Error::Input))
     }
 }
 
@@ -208,7 +209,7 @@ impl World for HostWorld {
         &mut self,
         sessions: &[Session<'_>],
         progress: &ProgressBar,
-    ) -> Result<Vec<Result<Run, String>>, Error> {
+    ) -> Result<Vec<Result<Run, Error>>, Error> {
         let mut runs = Vec::with_capacity(sessions.len());
         for session in sessions {
             progress.set_message(format!(

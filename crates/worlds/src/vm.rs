@@ -32,6 +32,7 @@ pub mod any_program;
 mod apt;
 pub mod as_recorded;
 pub mod background_load;
+pub mod bare_scheduler;
 pub mod boot;
 pub mod built;
 pub mod cache;

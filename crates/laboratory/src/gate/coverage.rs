@@ -205,8 +205,7 @@ impl Law {
             let runs = Simulator::new()
                 .run(&sessions, bar)?
                 .into_iter()
-                .collect::<Result<Vec<Run>, String>>()
-                .map_err(Error::Input)?;
+                .collect::<Result<Vec<Run>, Error>>()?;
             for ensemble in runs.chunks(effort.ensemble as usize) {
                 lines.iter_mut().for_each(|line| line.add(ensemble));
             }

@@ -206,6 +206,7 @@ impl Rounds<'_> {
         };
         match () {
             () if refused.iter().any(|case| case.is_privilege()) => Err(Error::Missing(list())),
+            () if refused.iter().any(|case| case.is_fault()) => Err(Error::Check(list())),
             () if !refused.is_empty() => Err(Error::Input(list())),
             () => match self.cut {
                 Some(limit) => {
@@ -245,7 +246,7 @@ impl Case<'_> {
         if let Some(refused) = &self.refused {
             return format!("{candidate} was not run: {refused}{}\n", self.help());
         }
-        let failures: Vec<(usize, &str)> = self.failures().collect();
+        let failures: Vec<(usize, &Error)> = self.failures().collect();
         failures.first().map_or(String::new(), |(round, message)| {
             let (failed, runs) = (failures.len(), self.runs.len());
             format!(
@@ -256,8 +257,14 @@ impl Case<'_> {
         })
     }
 
+    /// Whether its scheduler broke a rule.
+    fn is_fault(&self) -> bool {
+        matches!(self.refused, Some(Error::Check(_) | Error::Policy(_)))
+    }
+
     fn is_privilege(&self) -> bool {
-        self.refused.as_ref().is_some_and(|refused| refused.contains("Operation not permitted"))
+        let is_it = |refused: &Error| refused.to_string().contains("Operation not permitted");
+        self.refused.as_ref().is_some_and(is_it)
     }
 
     fn help(&self) -> &'static str {

@@ -81,13 +81,13 @@ impl Booted<'_> {
     ///
     /// # Errors
     /// If it went beyond a limit.
-    pub(super) fn command(&self, printed: &[Reader]) -> Result<Result<Run, String>, Error> {
+    pub(super) fn command(&self, printed: &[Reader]) -> Result<Result<Run, Error>, Error> {
         let name = self.session.trial.program.name();
         let ended = Ended::of(&self.proved.transcript, &name)?;
         if self.session.observed != Observed::Events
             && let Some(message) = ended.failure(&name)
         {
-            return Ok(Err(message));
+            return Ok(Err(Error::Input(message)));
         }
         let traced = self.events_of(&name)?;
         if let (Ok(traced), Some(to)) = (&traced, &self.session.trace) {

@@ -82,6 +82,17 @@ impl Driver {
         }
     }
 
+    /// `error` of a guest that it had alone: what ends the guest of an unknown scheduler counts as
+    /// that scheduler's fault.
+    pub(super) fn failed(&self, error: Error) -> Error {
+        match (self, error) {
+            (Driver::Foreign(foreign), Error::Input(message)) => {
+                Error::Check(format!("{foreign}: {message}"))
+            }
+            (_, error) => error,
+        }
+    }
+
     /// Whether it is a scheduler of sched_ext, which a guest has alone.
     pub fn is_sched_ext(&self) -> bool {
         !matches!(self, Driver::Class(_))
@@ -147,6 +158,19 @@ impl Driver {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// The outcome of a guest. What goes wrong in one that a scheduler of sched_ext has alone, is that
+/// scheduler's failure, and others go on; elsewhere it ends the comparison.
+///
+/// # Errors
+/// The outer one if the comparison cannot go on.
+pub(super) fn alone<T>(is_alone: bool, made: Result<T, Error>) -> Result<Result<T, Error>, Error> {
+    match made {
+        Err(error @ (Error::Internal(_) | Error::Stopped | Error::Output { .. })) => Err(error),
+        Err(error) if !is_alone => Err(error),
+        made => Ok(made),
     }
 }
 

@@ -1,8 +1,7 @@
-//! The commits of a git tree of Linux, each as a kernel.
+//! The commits of a git tree: of Linux, each as a kernel, or of anything, each in a folder.
 //!
-//! They are checked out one after another in a clone that shares the tree's objects, and built in
-//! one folder, so that each step compiles what changed. The user's tree and its folder are only
-//! read.
+//! They are checked out in a clone that shares the tree's objects. Kernels are built in one folder,
+//! so that each step compiles what changed. The user's tree and its folder are only read.
 
 use super::built::Recipe;
 use super::{Kernel, kernel};
@@ -79,6 +78,21 @@ impl Commits {
     /// The whole hash of number `at`.
     pub fn hash(&self, at: usize) -> &str {
         &self.all[at].0
+    }
+
+    /// A folder with the files of number `at`, which lasts as long as this.
+    ///
+    /// # Errors
+    /// [`Error::Input`] if git cannot check it out.
+    pub fn folder(&self, at: usize) -> Result<PathBuf, Error> {
+        let (tree, hash) = (self.work.path().join("tree"), self.hash(at));
+        let folder = self.work.path().join(&hash[..12]);
+        if !folder.exists() {
+            let to = folder.display().to_string();
+            run(&tree, &["worktree", "add", "--quiet", "--detach", &to, hash])?
+                .map_err(|said| wrong(&tree, &said))?;
+        }
+        Ok(folder)
     }
 
     /// The kernel of number `at`.

@@ -42,8 +42,33 @@ pub fn start(bytes: &[u8]) -> Start {
 
 /// Whether these `bytes` are an object in BPF.
 pub fn is_bpf(bytes: &[u8]) -> bool {
+    expect_bpf(bytes).is_ok()
+}
+
+/// Checks that these `bytes` are an object in BPF for machines of this byte order.
+///
+/// # Errors
+/// What they are instead, and what to do.
+pub fn expect_bpf(bytes: &[u8]) -> Result<(), String> {
     const BPF: u16 = 0xf7;
-    bytes.starts_with(b"\x7fELF") && half(bytes, 0x12) == Some(BPF)
+    const RELOCATABLE: u16 = 1;
+    if !bytes.starts_with(b"\x7fELF") {
+        return Err("not an ELF file, and so no object in BPF".to_string());
+    }
+    if bytes.get(5) == Some(&2) && half(bytes, 0x12) == Some(BPF.swap_bytes()) {
+        return Err(
+            "an object in BPF for big-endian machines: compile it with -target bpfel".to_string()
+        );
+    }
+    match (half(bytes, 0x12), half(bytes, 0x10)) {
+        (Some(BPF), Some(RELOCATABLE)) => Ok(()),
+        (Some(BPF), _) => Err("damaged: BPF, and not an object".to_string()),
+        (Some(machine), _) => Err(format!(
+            "an object for another machine (number {machine:#x} in ELF): compile it with clang \
+             -target bpf"
+        )),
+        (None, _) => Err("damaged: it ends within its ELF header".to_string()),
+    }
 }
 
 /// The path in the segment `PT_INTERP`.

@@ -2,17 +2,21 @@
 //! `scx:'PATH ARGUMENTS…'`.
 //!
 //! It is started before the guest settles. It schedules when the kernel says so, in
-//! `/sys/kernel/sched_ext`, and must do so until the end.
+//! `/sys/kernel/sched_ext`, and must do so until the end. `scx:FILE.bpf.o` and `scx:FILE.bpf.c` are
+//! schedulers without a program, which ours loads; their arguments are constants, `NAME=VALUE`.
 
+use super::bare_scheduler::{self, BareScheduler};
 use super::elf::{self, Start};
 use super::initramfs::Kind;
 use super::{Guest, GuestFile, Kernel, Transcript, kernel, scheduler};
 use crate::host::record;
 use program::Error;
 use schedlab_runner::event::{Event, SchedExt};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 /// A program that loads a scheduler.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,7 +25,14 @@ pub struct Foreign {
     name: String,
     program: PathBuf,
     arguments: Vec<String>,
+    /// The object that the program loads, if it is ours.
+    object: Option<PathBuf>,
 }
+
+/// Those that were found, by their names: one that is compiled is so once.
+static FOUND: Mutex<BTreeMap<String, Foreign>> = Mutex::new(BTreeMap::new());
+/// Where a guest has the object.
+const OBJECT: &str = "/lib/scheduler.bpf.o";
 
 /// What a name of one begins with.
 pub const PREFIX: &str = "scx:";
@@ -32,6 +43,16 @@ impl Foreign {
     /// # Errors
     /// What it is instead, and what to give.
     pub fn find(name: &str) -> Result<Foreign, Error> {
+        let known = || FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known().get(name) {
+            return Ok(found.clone());
+        }
+        let found = Foreign::look_for(name)?;
+        known().insert(name.to_string(), found.clone());
+        Ok(found)
+    }
+
+    fn look_for(name: &str) -> Result<Foreign, Error> {
         let rest = name.strip_prefix(PREFIX).unwrap_or(name);
         let mut words = rest.split_whitespace().map(str::to_string);
         let Some(program) = words.next() else {
@@ -41,12 +62,21 @@ impl Foreign {
                     .to_string(),
             ));
         };
+        let name = rest.trim().to_string();
+        if bare_scheduler::is_one(&program) {
+            let settings: Vec<String> = words.collect();
+            let BareScheduler { object, loader } = BareScheduler::find(&program, &settings)?;
+            let own = ["--object", OBJECT, "--this-machine"].map(str::to_string);
+            let set = |setting: String| ["--set".to_string(), setting];
+            let arguments = own.into_iter().chain(settings.into_iter().flat_map(set)).collect();
+            return Ok(Foreign { name, program: loader, arguments, object: Some(object) });
+        }
         let program = record::command_path(OsStr::new(&program), "run")?;
         let bytes = std::fs::read(&program)
             .map_err(|error| Error::Input(format!("{}: {error}", program.display())))?;
         let wrong = |what: &str| Error::Input(format!("{}: {what}", program.display()));
         if elf::is_bpf(&bytes) {
-            return Err(wrong("an object in BPF; give the program that loads it"));
+            return Err(wrong("an object in BPF; give it a name that ends in .bpf.o"));
         }
         match elf::start(&bytes) {
             Start::Kernel | Start::Loader(_) => {}
@@ -56,7 +86,7 @@ impl Foreign {
             Start::Foreign => return Err(wrong("a program for another architecture than x86-64")),
             Start::Nothing => return Err(wrong("no program")),
         }
-        Ok(Foreign { name: rest.trim().to_string(), program, arguments: words.collect() })
+        Ok(Foreign { name, program, arguments: words.collect(), object: None })
     }
 
     /// The name of its tasks, as the kernel keeps it.
@@ -82,6 +112,12 @@ impl Foreign {
             let path = format!("/boot/config-{}", guest.kernel.release);
             let bytes = configuration.text().as_bytes().to_vec();
             guest.files.push(GuestFile { path, bytes, kind: Kind::Data });
+        }
+        if let Some(object) = &self.object {
+            let read = std::fs::read(object);
+            let bytes =
+                read.map_err(|error| Error::Input(format!("{}: {error}", object.display())))?;
+            guest.files.push(GuestFile { path: OBJECT.to_string(), bytes, kind: Kind::Data });
         }
         guest.session.scheduler =
             std::iter::once(format!("/bin/{}", scheduler::file_name(&self.program)))
@@ -154,6 +190,7 @@ mod tests {
             name: "./x -v".to_string(),
             program: PathBuf::from("/x"),
             arguments: vec!["-v".to_string()],
+            object: None,
         };
         let console = console.to_string();
         foreign.judge(&Transcript { lines: Vec::new(), events, counts: None, console })
@@ -228,6 +265,7 @@ mod tests {
         std::fs::write(file.path(), &object).unwrap();
         assert!(named().contains("another architecture"), "{}", named());
         object.resize(0x12, 0);
+        object[0x10] = 1;
         object.extend([0xf7, 0]);
         std::fs::write(file.path(), &object).unwrap();
         assert!(named().contains("an object in BPF"), "{}", named());

@@ -63,49 +63,45 @@ pub fn prove(
 
 /// Boots each guest twice, and runs each of `sessions` from the settled state of the first, or of
 /// both, as many at a time as this machine has cores. `follow` receives each event with the number
-/// of its guest. Also returns the first of both, settled.
-///
-/// # Errors
-/// [`Error::Irreproducible`] with the first line that differs, or what [`boot()`] says.
+/// of its guest. Also returns the first of both, settled. A guest that fails takes its own sessions
+/// with it, not those of others: each error is [`Error::Irreproducible`] with the first line that
+/// differs, or what [`boot()`] says.
 pub fn prove_each(
     guests: &[Guest],
     sessions: &[Orders],
     follow: &(dyn Fn(usize, &Event) + Sync),
-) -> Result<(Vec<Settled>, Vec<Proved>), Error> {
+) -> (Vec<Result<Settled, Error>>, Vec<Result<Proved, Error>>) {
     let pairs = guests.par_iter().enumerate().with_max_len(1);
     let pairs = pairs.map(|(number, guest)| {
         let boot = || Settled::boot(guest, &mut |event| follow(number, event));
         agreeing(guest.cpus, boot, Settled::said).map_err(|error| named(guest, error))
     });
-    let pairs: Vec<[Settled; 2]> = pairs.collect::<Result<_, Error>>()?;
-    let settled: Vec<Settled> = pairs.into_iter().flatten().collect();
+    let pairs: Vec<Result<[Settled; 2], Error>> = pairs.collect();
     let runs: Vec<(&Orders, usize)> = sessions
         .iter()
         .flat_map(|orders| (0..orders.runs()).map(move |boot| (orders, boot)))
         .collect();
-    let run = |(orders, boot): &(&Orders, usize)| {
-        settled[2 * orders.guest + boot].run_interleaved(
-            &orders.jobs,
-            orders.interleave,
-            &mut |event| follow(orders.guest, event),
-        )
+    let run = |(orders, boot): &(&Orders, usize)| -> Result<Transcript, Error> {
+        let pair = pairs[orders.guest].as_ref().map_err(Error::clone)?;
+        pair[*boot].run_interleaved(&orders.jobs, orders.interleave, &mut |event| {
+            follow(orders.guest, event)
+        })
     };
-    let mut runs = runs
-        .par_iter()
-        .with_max_len(1)
-        .map(run)
-        .collect::<Result<Vec<Transcript>, Error>>()?
-        .into_iter();
-    let mut proved = Vec::with_capacity(sessions.len());
-    for orders in sessions {
-        let Some(transcript) = runs.next() else { break };
-        for again in runs.by_ref().take(orders.runs() - 1) {
+    let runs: Vec<Result<Transcript, Error>> = runs.par_iter().with_max_len(1).map(run).collect();
+    let mut runs = runs.into_iter();
+    let proved = sessions.iter().map(|orders| {
+        let own: Result<Vec<Transcript>, Error> = runs.by_ref().take(orders.runs()).collect();
+        let mut own = own?.into_iter();
+        let none = || Error::Internal("a session did not run".to_string());
+        let transcript = own.next().ok_or_else(none)?;
+        for again in own {
             expect_same(&guests[orders.guest], &transcript.lines, &again.lines)?;
         }
-        proved.push(Proved { transcript, repeats: orders.runs() as u32 });
-    }
-    let first = settled.into_iter().step_by(2).collect();
-    Ok((first, proved))
+        Ok(Proved { transcript, repeats: orders.runs() as u32 })
+    });
+    let proved = proved.collect();
+    let first = |pair: Result<[Settled; 2], Error>| pair.map(|[first, _]| first);
+    (pairs.into_iter().map(first).collect(), proved)
 }
 
 /// The most boots of a guest of which two must agree.

@@ -49,20 +49,7 @@ impl Scheduler {
     /// [`Error::Missing`] if there is no such program, [`Error::Usage`] if it does not know the
     /// name.
     pub fn find(policy: &str) -> Result<Scheduler, Error> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let named = std::env::var_os("SCHEDLAB_SCX").map(PathBuf::from);
-        let name = program_name();
-        let beside = std::env::current_exe().ok().map(|path| path.with_file_name(&name));
-        let built = PathBuf::from("target/release").join(&name);
-        let on_path = std::env::split_paths(&path).map(|directory| directory.join(&name));
-        let mut candidates: Vec<PathBuf> = named.into_iter().collect();
-        if candidates.is_empty() {
-            candidates.extend(beside.into_iter().chain([built]).chain(on_path));
-        }
-        let program = candidates.into_iter().find(|program| program.is_file());
-        let program = program.ok_or_else(|| {
-            Error::Missing(format!("{policy} in a kernel needs the program {name}; {}", advice()))
-        })?;
+        let program = loader(policy)?;
         let scheduler = Scheduler { policy: policy.to_string(), program };
         if policy.starts_with("bpf:") {
             let twins = scheduler.twins()?;
@@ -193,6 +180,27 @@ impl Scheduler {
             _ => Err(Error::Check(message())),
         }
     }
+}
+
+/// The program that loads `policy`.
+///
+/// # Errors
+/// [`Error::Missing`] if there is none.
+pub(super) fn loader(policy: &str) -> Result<PathBuf, Error> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let named = std::env::var_os("SCHEDLAB_SCX").map(PathBuf::from);
+    let name = program_name();
+    let beside = std::env::current_exe().ok().map(|path| path.with_file_name(&name));
+    let built = PathBuf::from("target/release").join(&name);
+    let on_path = std::env::split_paths(&path).map(|directory| directory.join(&name));
+    let mut candidates: Vec<PathBuf> = named.into_iter().collect();
+    if candidates.is_empty() {
+        candidates.extend(beside.into_iter().chain([built]).chain(on_path));
+    }
+    let program = candidates.into_iter().find(|program| program.is_file());
+    program.ok_or_else(|| {
+        Error::Missing(format!("{policy} in a kernel needs the program {name}; {}", advice()))
+    })
 }
 
 /// The name of a program without its folder, as a guest has it.

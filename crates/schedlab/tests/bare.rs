@@ -1,0 +1,134 @@
+//! Schedulers without a program: objects in BPF and their sources, and what stands beside one that
+//! fails.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The exit code, and all that is said.
+fn compare(place: &Path, policies: &[&str], more: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_schedlab"));
+    command.args(["compare", "yield:8", "--on", "vm", "--ensemble", "1"]).args(more);
+    policies.iter().for_each(|policy| _ = command.args(["--policy", policy]));
+    let output = command.current_dir(place).output().expect("it starts");
+    let both = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8_lossy(&both).into_owned())
+}
+
+/// Whether the loader is there, and the newest compiler; says what is missing.
+fn tools() -> Option<String> {
+    if std::env::var_os("SCHEDLAB_SCX").is_none() {
+        eprintln!("skipped: schedulers in BPF: SCHEDLAB_SCX does not name schedlab-scx");
+        return None;
+    }
+    let runs = |name: &String| Command::new(name).arg("--version").output().is_ok();
+    let clang = (18..=24).rev().map(|version| format!("clang-{version}")).find(runs);
+    if clang.is_none() {
+        eprintln!("skipped: schedulers in BPF: no clang from 18 on");
+    }
+    clang
+}
+
+fn object(clang: &str, place: &Path, name: &str, text: &str) -> PathBuf {
+    let (source, object) = (place.join(format!("{name}.c")), place.join(format!("{name}.bpf.o")));
+    fs::write(&source, text).expect("a file");
+    let mut compiler = Command::new(clang);
+    compiler.args(["-target", "bpf", "-g", "-O2", "-c"]).arg(&source).arg("-o").arg(&object);
+    assert!(compiler.status().expect("it runs").success(), "{name}");
+    object
+}
+
+const OPS: &str = "struct sched_ext_ops { char name[128]; };\n\
+    #define SCHEDULER(of) __attribute__((section(\".struct_ops.link\"), used)) \\\n\
+    struct sched_ext_ops of = { .name = #of };\n\
+    const volatile unsigned long long slice_ns __attribute__((used)) = 1;\n\
+    const volatile unsigned char shift __attribute__((used)) = 1;\n";
+
+#[test]
+fn what_is_no_object_with_one_scheduler_is_refused_before_anything_is_booted() {
+    let Some(clang) = tools() else { return };
+    let place = tempfile::tempdir().expect("a folder");
+    let at = place.path();
+    object(&clang, at, "none", "int nothing __attribute__((used));\n");
+    object(&clang, at, "one", &format!("{OPS}SCHEDULER(a)\n"));
+    object(&clang, at, "two", &format!("{OPS}SCHEDULER(a)\nSCHEDULER(b)\n"));
+    let mut machine = fs::read(at.join("one.bpf.o")).expect("an object");
+    machine[0x12] = 0x3e;
+    fs::write(at.join("x86.bpf.o"), machine).expect("a file");
+    fs::write(at.join("text.bpf.o"), "text").expect("a file");
+    fs::write(at.join("wrong.bpf.c"), "#include <scx/common.bpf.h>\nint x = y;\n").expect("a file");
+    for (policy, code, words) in [
+        ("scx:none.bpf.o", 3, &["none.bpf.o: it has no scheduler (no struct_ops)"][..]),
+        ("scx:two.bpf.o", 3, &["it has 2 schedulers (struct_ops): ", "give an object with one"]),
+        ("scx:x86.bpf.o", 3, &["another machine", "-target bpf"]),
+        ("scx:text.bpf.o", 3, &["not an ELF file"]),
+        ("scx:gone.bpf.o", 3, &["gone.bpf.o"]),
+        ("scx:one.bpf.o slcie_ns=5ms", 2, &["no constant `slcie_ns`", "shift, slice_ns"]),
+        ("scx:one.bpf.o shift=300", 2, &["8 bits", "300 does not fit"]),
+        ("scx:one.bpf.o shift=fast", 2, &["a whole number"]),
+        ("scx:one.bpf.o 5ms", 2, &["no constant with its value"]),
+        ("scx:wrong.bpf.c", 3, &["wrong.bpf.c does not compile", "'y'"]),
+    ] {
+        let (is, said) = compare(at, &[policy], &[]);
+        assert!(
+            is == Some(code) && words.iter().all(|word| said.contains(word)),
+            "{policy}: {is:?}: {said}"
+        );
+    }
+}
+
+/// One queue for all CPUs, first in, first out.
+const FIFO: &str = r#"
+#include <scx/common.bpf.h>
+char _license[] SEC("license") = "GPL";
+const volatile u64 slice_ns = 0;
+s32 BPF_STRUCT_OPS_SLEEPABLE(fifo_init) { return scx_bpf_create_dsq(7, -1); }
+void BPF_STRUCT_OPS(fifo_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	scx_bpf_dsq_insert(p, TARGET, slice_ns ?: SCX_SLICE_DFL, enq_flags);
+}
+void BPF_STRUCT_OPS(fifo_dispatch, s32 cpu, struct task_struct *prev)
+{
+	scx_bpf_dsq_move_to_local(7, 0);
+}
+SEC(".struct_ops.link")
+struct sched_ext_ops fifo_ops = {
+	.enqueue = (void *)fifo_enqueue,
+	.dispatch = (void *)fifo_dispatch,
+	.init = (void *)fifo_init,
+	.name = "fifo",
+};
+"#;
+
+/// The source schedules, and the same as an object with another slice does. One that the kernel
+/// ejects has no number and the kernel's words, beside the numbers of the others.
+#[test]
+fn a_source_and_an_object_schedule_and_one_that_fails_leaves_the_others_their_numbers() {
+    let Some(_) = tools() else { return };
+    if let Err(missing) = worlds::vm::Qemu::find() {
+        eprintln!("skipped: real kernels: {missing}");
+        return;
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    for (name, target) in [("good", "7"), ("bad", "SCX_DSQ_LOCAL_ON | 999")] {
+        let text = FIFO.replace("TARGET", target);
+        fs::write(place.path().join(format!("{name}.bpf.c")), text).expect("a file");
+    }
+    let policies =
+        ["kernel:other", "scx:bad.bpf.c", "scx:good.bpf.c", "scx:good.bpf.c slice_ns=5ms"];
+    let (code, said) = compare(place.path(), &policies, &["-o", "out"]);
+    assert_eq!(code, Some(4), "{said}");
+    assert!(
+        said.contains("scx:bad.bpf.c failed (yield:8, 1 CPU): ") && said.contains("999"),
+        "{said}"
+    );
+    let results = results::Results::read(&place.path().join("out/results.json")).expect("results");
+    let of = |candidate: &str| {
+        let own = results.rows.iter().filter(|row| row.metric.id() == "instructions_per_yield");
+        own.clone().find(|row| row.candidate == candidate).unwrap_or_else(|| panic!("{candidate}"))
+    };
+    assert!(of("scx:bad.bpf.c").value.is_none() && of("scx:bad.bpf.c").note.is_some());
+    let numbers = [policies[0], policies[2], policies[3]].map(|name| of(name).value.expect(name));
+    assert!(numbers.iter().all(|value| (2_000.0..6_000.0).contains(value)), "{numbers:?}");
+    assert!((numbers[1] / numbers[2] - 1.0).abs() < 0.02, "{numbers:?}");
+}

@@ -1,0 +1,245 @@
+//! A bare object in BPF with one scheduler, of any author: its constants are filled in, it is
+//! loaded and attached, and schedules until this program or the kernel ends it.
+//!
+//! A loader of its own would do the same: constants that are numbers of the kernel's (`__SCX_…` of
+//! the scx project's headers, such as `SCX_SLICE_DFL`) are the running kernel's, and the rest is
+//! given as `NAME=VALUE`.
+
+use crate::error::Error;
+use crate::scheduler::{self, Scheduler};
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::{DataSec, Enum, Enum64, Var};
+use libbpf_rs::{AsRawLibbpf, MapType, ObjectBuilder, OpenObject};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+/// A constant of an object.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Constant {
+    /// Where it is: `.rodata` or `.data`, with what may follow.
+    section: String,
+    offset: usize,
+    size: usize,
+}
+
+/// What constants begin with that are the kernel's, after which its name follows.
+const OF_KERNEL: &str = "__SCX_";
+
+/// An opened object.
+struct Bare {
+    object: OpenObject,
+    /// By name.
+    constants: BTreeMap<String, Constant>,
+}
+
+/// Checks that `file` is an object with one scheduler, which has these constants.
+///
+/// # Errors
+/// [`Error::Input`] with what it is instead, [`Error::Usage`] if it has no such constant.
+pub fn check(file: &Path, settings: &[String]) -> Result<(), Error> {
+    let mut bare = Bare::open(file)?;
+    settings.iter().try_for_each(|setting| bare.set(setting))
+}
+
+/// Lets the scheduler of `file` schedule this machine until `ended`, or until the kernel ends it.
+///
+/// # Errors
+/// As of [`check`], [`Error::Missing`] if this kernel cannot have it, and
+/// [`Error::Ejected`] if the kernel ends it.
+pub fn run(file: &Path, settings: &[String], ended: &AtomicBool) -> Result<(), Error> {
+    let mut bare = Bare::open(file)?;
+    bare.take_from_kernel()?;
+    settings.iter().try_for_each(|setting| bare.set(setting))?;
+    let mut scheduler = Scheduler::load_opened(&file.display().to_string(), bare.object)?;
+    scheduler.attach()?;
+    while !ended.load(Relaxed) {
+        if !scheduler::is_enabled() {
+            return Err(Error::Ejected("the kernel ended it".into()));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Ok(())
+}
+
+impl Bare {
+    fn open(file: &Path) -> Result<Bare, Error> {
+        let name = file.display();
+        let wrong = |what: &str| Error::Input(format!("{name}: {what}"));
+        let object = ObjectBuilder::default()
+            .open_file(file)
+            .map_err(|error| wrong(&format!("not an object in BPF: {error:#}")))?;
+        let schedulers = object.maps().filter(|map| map.map_type() == MapType::StructOps);
+        let schedulers: Vec<String> =
+            schedulers.map(|map| map.name().to_string_lossy().into_owned()).collect();
+        match &schedulers[..] {
+            [_] => {}
+            [] => return Err(wrong("it has no scheduler (no struct_ops)")),
+            several => {
+                return Err(wrong(&format!(
+                    "it has {} schedulers (struct_ops): {}; give an object with one",
+                    several.len(),
+                    several.join(", ")
+                )));
+            }
+        }
+        // SAFETY: the object is not moved in memory when `object` is, and outlives this borrow.
+        let raw = unsafe { object.as_libbpf_object().as_ref() };
+        let btf = Btf::from_bpf_object(raw)
+            .map_err(|error| wrong(&format!("its types cannot be read: {error:#}")))?;
+        let constants = btf.as_ref().map_or_else(BTreeMap::new, constants);
+        Ok(Bare { object, constants })
+    }
+
+    /// Fills in `NAME=VALUE`.
+    fn set(&mut self, setting: &str) -> Result<(), Error> {
+        let (name, value) = setting.split_once('=').ok_or_else(|| {
+            Error::Usage(format!("`{setting}` is no constant with its value, as in slice_ns=5ms"))
+        })?;
+        let Some(constant) = self.constants.get(name).cloned() else {
+            return Err(Error::Usage(self.no_such(name)));
+        };
+        let number = number(value).ok_or_else(|| {
+            Error::Usage(format!(
+                "{setting}: give a whole number, true, false, or a duration with its unit, as in \
+                 5ms: it is kept in nanoseconds"
+            ))
+        })?;
+        let bytes = fitting(number, constant.size).ok_or_else(|| {
+            let bits = 8 * constant.size;
+            Error::Usage(format!("{setting}: {name} has {bits} bits, and {value} does not fit"))
+        })?;
+        self.write(&constant, &bytes)
+    }
+
+    /// The message for a constant that is not there.
+    fn no_such(&self, name: &str) -> String {
+        let own = self.constants.keys().filter(|own| !own.starts_with("__"));
+        let own: Vec<&str> = own.map(String::as_str).collect();
+        match own.is_empty() {
+            true => format!("there is no constant `{name}`: the object has none to set"),
+            false => format!("there is no constant `{name}`; there are {}", own.join(", ")),
+        }
+    }
+
+    /// Fills in the kernel's own numbers, where the object wants any.
+    fn take_from_kernel(&mut self) -> Result<(), Error> {
+        let wanted: Vec<(String, Constant)> = self
+            .constants
+            .iter()
+            .filter(|(name, _)| name.starts_with(OF_KERNEL))
+            .map(|(name, constant)| (name.trim_start_matches('_').to_string(), constant.clone()))
+            .collect();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let kernel = Btf::from_vmlinux()
+            .map_err(|error| Error::Missing(format!("the kernel's types: {error:#}")))?;
+        let numbers = numbers(&kernel);
+        for (name, constant) in wanted {
+            let number = numbers.get(&name).copied();
+            // One that this kernel does not have stays 0, by which the headers know that.
+            if let Some(bytes) = number.and_then(|number| fitting(number, constant.size)) {
+                self.write(&constant, &bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, constant: &Constant, bytes: &[u8]) -> Result<(), Error> {
+        let is_it = |name: &str| name.ends_with(&constant.section);
+        let map = self.object.maps_mut().find(|map| is_it(&map.name().to_string_lossy()));
+        let mut map = map.ok_or_else(|| {
+            Error::Internal(format!("the object has no section {}", constant.section))
+        })?;
+        let place = map
+            .initial_value_mut()
+            .and_then(|all| all.get_mut(constant.offset..constant.offset + bytes.len()))
+            .ok_or_else(|| Error::Internal(format!("{} is too short", constant.section)))?;
+        place.copy_from_slice(bytes);
+        Ok(())
+    }
+}
+
+/// The global variables of sections with an initial value, of at most eight bytes each.
+fn constants(btf: &Btf<'_>) -> BTreeMap<String, Constant> {
+    let mut all = BTreeMap::new();
+    for section in btf.type_by_kind::<DataSec<'_>>() {
+        let Some(name) = section.name().map(|name| name.to_string_lossy().into_owned()) else {
+            continue;
+        };
+        if ![".rodata", ".data", ".bss"].iter().any(|kind| name.starts_with(kind)) {
+            continue;
+        }
+        for place in section.iter() {
+            let variable: Option<Var<'_>> = btf.type_by_id(place.ty);
+            let variable = variable.and_then(|variable| variable.name());
+            if let (Some(variable), true) = (variable, matches!(place.size, 1 | 2 | 4 | 8)) {
+                let constant = Constant {
+                    section: name.clone(),
+                    offset: place.offset as usize,
+                    size: place.size,
+                };
+                all.insert(variable.to_string_lossy().into_owned(), constant);
+            }
+        }
+    }
+    all
+}
+
+/// The kernel's enumerators of sched_ext, by name.
+fn numbers(kernel: &Btf<'_>) -> BTreeMap<String, i128> {
+    let mut all = BTreeMap::new();
+    let mut add = |name: Option<&std::ffi::OsStr>, value: i128| {
+        if let Some(name) = name.map(|name| name.to_string_lossy())
+            && name.starts_with("SCX_")
+        {
+            all.insert(name.into_owned(), value);
+        }
+    };
+    for of in kernel.type_by_kind::<Enum<'_>>() {
+        of.iter().for_each(|one| add(one.name, one.value.into()));
+    }
+    for of in kernel.type_by_kind::<Enum64<'_>>() {
+        of.iter().for_each(|one| add(one.name, one.value));
+    }
+    all
+}
+
+/// A whole number, decimal or hexadecimal, `true`, `false`, or a duration in nanoseconds.
+fn number(text: &str) -> Option<i128> {
+    match text {
+        "true" => return Some(1),
+        "false" => return Some(0),
+        _ => {}
+    }
+    let hexadecimal = text.strip_prefix("0x").map(|digits| i128::from_str_radix(digits, 16).ok());
+    let duration = || text.parse::<schedsim::Nanos>().ok().map(|of| i128::from(of.0));
+    hexadecimal.unwrap_or_else(|| text.parse().ok()).or_else(duration)
+}
+
+/// `number` in this many bytes, signed or not.
+fn fitting(number: i128, size: usize) -> Option<Vec<u8>> {
+    let bits = 8 * size as u32;
+    let fits = number >= -(1 << (bits - 1)) && number < 1 << bits;
+    let bytes = number.to_le_bytes();
+    fits.then(|| bytes[..size].to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_numbers_or_durations_and_must_fit() {
+        let of = |text: &str| number(text);
+        assert_eq!((of("7"), of("-1"), of("0x10")), (Some(7), Some(-1), Some(16)));
+        assert_eq!((of("5ms"), of("true"), of("20us")), (Some(5_000_000), Some(1), Some(20_000)));
+        assert_eq!((of("five"), of(""), of("1.5")), (None, None, None));
+        assert_eq!(fitting(255, 1), Some(vec![255]));
+        assert_eq!((fitting(256, 1), fitting(-129, 1)), (None, None));
+        assert_eq!(fitting(-1, 4), Some(vec![255; 4]));
+        assert_eq!(fitting(u64::MAX.into(), 8), Some(vec![255; 8]));
+    }
+}
