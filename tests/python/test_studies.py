@@ -1,5 +1,7 @@
 """The pages for teachers are what the records give, and a record that changes is seen."""
 
+import csv
+import io
 import shutil
 import subprocess
 
@@ -30,3 +32,14 @@ def test_a_changed_record_and_a_wrong_source_are_seen(root, tmp_path):
     told.write_text(told.read_text().replace('ours = "{', 'ours = "{X-', 1))
     done = check(root, tmp_path)
     assert done.returncode == 4 and "papers/pslist/teaching.toml" in done.stderr, done.stderr
+
+
+def test_the_verdicts_on_applications_are_those_of_the_simulator(root, schedlab):
+    with (root / "papers/st-andrews/applications.csv").open() as file:
+        record = [row for row in csv.DictReader(file) if row["recording"] == "groff"]
+    output = schedlab("compare", root / "workloads/causes/groff.rec.zst", "--policy", "cfs,o1,mlfq,eevdf", "--baseline", "eevdf", "--format", "csv")
+    rows = {(row["candidate"], row["metric"]): row for row in csv.DictReader(io.StringIO(output)) if not row["subject"]}
+    assert len(record) == 6
+    for one in record:
+        row = rows[one["policy"], one["metric"]]
+        assert (f"{float(row['value']):.6g}", row["verdict"]) == (one["value"], one["verdict"]), one

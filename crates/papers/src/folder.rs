@@ -57,6 +57,7 @@ const BUILT_IN: [(&str, &[(&str, &str)]); 5] = [
         &[
             ("experiments.toml", include_str!("../papers/st-andrews/experiments.toml")),
             ("claims.toml", include_str!("../papers/st-andrews/claims.toml")),
+            ("grids.toml", include_str!("../papers/st-andrews/grids.toml")),
             ("findings.toml", include_str!("../papers/st-andrews/findings.toml")),
             ("beside.toml", include_str!("../papers/st-andrews/beside.toml")),
             ("pythagoras.c", include_str!("../papers/st-andrews/pythagoras.c")),
