@@ -160,9 +160,8 @@ mod tests {
     /// The canary is the verdict at the chosen inputs: it must not come through.
     #[test]
     fn what_flips_over_the_posterior_is_undetermined_whatever_our_inputs_say() {
-        let flips = over(&format!(
-            "{HEAD}\nX-CLM01,1,F,a < 1,all,0.6,0.4,0,1,2,undetermined by the text"
-        ));
+        let flips =
+            over(&format!("{HEAD}\nX-CLM01,1,F,a < 1,all,0.6,0.4,0,1,2,undetermined by the text"));
         for at_inputs in [Verdict::Holds, Verdict::DoesNotHold, Verdict::Undecided] {
             let mut rows = [row("F", at_inputs), row("S", at_inputs)];
             flips.judge(&mut rows);
