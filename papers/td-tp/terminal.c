@@ -1,9 +1,12 @@
 /* TD-TP's program on a terminal: two threads print 101 lines each into a pseudo-terminal, whose other end this process reads.
  *
- * terminal POLICY [to=pty|file] [cpus=one|all] [reader=fast|slow|late] [beside=yes|no] [prints=N]
+ * terminal POLICY [to=pty|file] [cpus=one|all] [reader=fast|slow|late|never] [beside=yes|no] [prints=N]
  *
  * POLICY is fifo, rr or other. With cpus=one both threads, and the reader with beside=yes, run on the first CPU; a reader with beside=no runs on the last. A slow reader takes 64 bytes
- * at a time and waits for 200 us, a late one begins after 50 ms. Prints one line of JSON:
+ * at a time and waits for 200 us, a late one begins after 50 ms. One that never reads kills the threads when no line has been printed for 200 ms, and then counts what the terminal
+ * holds. Prints one line of JSON:
+ *   ended    how many threads came to their end
+ *   lines    how many lines the terminal took
  *   changes  how often a line follows one of the other thread
  *   longest  the most lines of one thread in a row
  *   first    the thread of the first line
@@ -12,8 +15,10 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +30,8 @@
 
 enum { PRIORITY = 70, MOST = 1 << 24 };
 
-struct times { long thread[2], total; };
+/* Shared with the child; a thread is the only writer of its own. */
+struct times { long thread[2], total; volatile int printed[2], ended[2]; };
 
 static int policy = SCHED_OTHER, prints = 100;
 static struct times *times;
@@ -66,9 +72,10 @@ static long begin(void)
 static void *first(void *unused)
 {
 	long from = begin();
-	for (int value = 0; value <= prints; value++)
+	for (int value = 0; value <= prints; value++, times->printed[0]++)
 		printf("Thread 1 says Hello! %d\n", value);
 	times->thread[0] = now() - from;
+	times->ended[0] = 1;
 	return unused;
 }
 
@@ -78,9 +85,10 @@ static void *second(void *unused)
 	for (int loop = 0; loop < 2; loop++)
 		for (int i = 100; i > 0; i--)
 			calculated = (calculated + i) * 3 / 2 - i;
-	for (int value = 0; value <= prints; value++)
+	for (int value = 0; value <= prints; value++, times->printed[1]++)
 		printf("Thread 2 says Hi! %d\n", value);
 	times->thread[1] = now() - from;
+	times->ended[1] = 1;
 	return unused;
 }
 
@@ -121,6 +129,23 @@ static size_t take(int from, char *text, int is_slow)
 	}
 }
 
+/* What the terminal of a program that nobody read holds, once no thread prints any more. */
+static size_t left_behind(int from, pid_t child, char *text)
+{
+	for (int before = -1, printed; (printed = times->printed[0] + times->printed[1]) != before || !printed; before = printed)
+		wait_for(200000000);
+	kill(child, SIGKILL);
+	size_t length = 0;
+	struct pollfd end = { .fd = from, .events = POLLIN };
+	while (poll(&end, 1, 100) > 0 && end.revents & POLLIN) {
+		ssize_t got = read(from, text + length, MOST - 1 - length);
+		if (got <= 0)
+			break;
+		length += got;
+	}
+	return length;
+}
+
 static int is(const char *word, const char *key, const char *value)
 {
 	size_t length = strlen(key);
@@ -129,7 +154,7 @@ static int is(const char *word, const char *key, const char *value)
 
 int main(int count, char **words)
 {
-	int to_file = 0, on_one = 0, is_slow = 0, is_late = 0, beside = 0;
+	int to_file = 0, on_one = 0, is_slow = 0, is_late = 0, is_never = 0, beside = 0;
 	for (int i = 1; i < count; i++) {
 		char *word = words[i];
 		if (!strcmp(word, "fifo")) policy = SCHED_FIFO;
@@ -140,9 +165,14 @@ int main(int count, char **words)
 		else if (is(word, "reader", "fast")) ;
 		else if (is(word, "reader", "slow")) is_slow = 1;
 		else if (is(word, "reader", "late")) is_late = 1;
+		else if (is(word, "reader", "never")) is_never = 1;
 		else if (is(word, "beside", "yes") || is(word, "beside", "no")) beside = is(word, "beside", "yes");
 		else if (!strncmp(word, "prints=", 7) && atoi(word + 7) > 0 && atoi(word + 7) <= 100000) prints = atoi(word + 7);
 		else { fprintf(stderr, "terminal: `%s` is none of its words, see terminal.c\n", word); return 2; }
+	}
+	if (to_file && is_never) {
+		fprintf(stderr, "terminal: nobody reads a file while it is written; leave out reader=never\n");
+		return 2;
 	}
 	times = mmap(NULL, sizeof *times, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	char *text = malloc(MOST);
@@ -171,14 +201,16 @@ int main(int count, char **words)
 		threads();
 		exit(0);
 	}
-	close(other);
+	/* Kept open for a terminal that is looked into after its writer's death. */
+	if (!is_never)
+		close(other);
 	if (on_one || beside)
 		stay_on(beside ? 0 : (int)sysconf(_SC_NPROCESSORS_ONLN) - 1);
 	if (is_late)
 		wait_for(50000000);
-	size_t length = to_file ? 0 : take(end, text, is_slow);
+	size_t length = is_never ? left_behind(end, child, text) : to_file ? 0 : take(end, text, is_slow);
 	int status;
-	if (waitpid(child, &status, 0) != child || status) {
+	if (waitpid(child, &status, 0) != child || (status && !is_never)) {
 		fprintf(stderr, "terminal: the program ended with status %d\n", status);
 		return 1;
 	}
@@ -199,11 +231,11 @@ int main(int count, char **words)
 		longest = row > longest ? row : longest;
 		last = who;
 	}
-	if (lines != 2 * (prints + 1)) {
+	if (lines != 2 * (prints + 1) && !is_never) {
 		fprintf(stderr, "terminal: %d of %d lines came through\n", lines, 2 * (prints + 1));
 		return 1;
 	}
-	printf("{\"changes\": %d, \"longest\": %d, \"first\": %d, \"thread1_us\": %.3f, \"thread2_us\": %.3f, \"total_us\": %.3f}\n",
-	       changes, longest, begun, times->thread[0] / 1e3, times->thread[1] / 1e3, times->total / 1e3);
+	printf("{\"ended\": %d, \"lines\": %d, \"changes\": %d, \"longest\": %d, \"first\": %d, \"thread1_us\": %.3f, \"thread2_us\": %.3f, \"total_us\": %.3f}\n",
+	       times->ended[0] + times->ended[1], lines, changes, longest, begun, times->thread[0] / 1e3, times->thread[1] / 1e3, times->total / 1e3);
 	return 0;
 }

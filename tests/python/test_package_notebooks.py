@@ -18,5 +18,5 @@ def test_it_runs(path, program, monkeypatch):
     assert any(output["output_type"] == "execute_result" for cell in notebook.cells for output in cell.get("outputs", []))
 
 
-def test_there_are_three():
-    assert len(NOTEBOOKS) == 3
+def test_there_are_four():
+    assert len(NOTEBOOKS) == 4

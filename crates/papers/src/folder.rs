@@ -19,6 +19,7 @@ const BUILT_IN: [(&str, &[(&str, &str)]); 5] = [
             ("tables.csv", include_str!("../papers/porter-2021/tables.csv")),
             ("claims.toml", include_str!("../papers/porter-2021/claims.toml")),
             ("findings.toml", include_str!("../papers/porter-2021/findings.toml")),
+            ("real-time.toml", include_str!("../papers/porter-2021/real-time.toml")),
         ],
     ),
     (
@@ -31,6 +32,7 @@ const BUILT_IN: [(&str, &[(&str, &str)]); 5] = [
             ("bursts-0.7.toml", include_str!("../papers/curran-stumm-1990/bursts-0.7.toml")),
             ("bursts-0.9.toml", include_str!("../papers/curran-stumm-1990/bursts-0.9.toml")),
             ("uneven.toml", include_str!("../papers/curran-stumm-1990/uneven.toml")),
+            ("posterior.csv", include_str!("../papers/curran-stumm-1990/posterior.csv")),
         ],
     ),
     (
@@ -55,8 +57,10 @@ const BUILT_IN: [(&str, &[(&str, &str)]); 5] = [
         &[
             ("experiments.toml", include_str!("../papers/st-andrews/experiments.toml")),
             ("claims.toml", include_str!("../papers/st-andrews/claims.toml")),
+            ("grids.toml", include_str!("../papers/st-andrews/grids.toml")),
             ("findings.toml", include_str!("../papers/st-andrews/findings.toml")),
             ("beside.toml", include_str!("../papers/st-andrews/beside.toml")),
+            ("pythagoras.c", include_str!("../papers/st-andrews/pythagoras.c")),
             ("cfs.svg", include_str!("../papers/st-andrews/cfs.svg")),
             ("mlfq.svg", include_str!("../papers/st-andrews/mlfq.svg")),
         ],

@@ -28,6 +28,7 @@ pub mod markdown;
 pub mod measurements;
 #[cfg(test)]
 mod misspelt;
+pub mod posterior;
 pub mod queues;
 pub mod series;
 pub mod table;
@@ -44,6 +45,7 @@ use figure::FigureData;
 use folder::Folder;
 use grids::Grids;
 use measurements::Measurements;
+use posterior::Posterior;
 use program::Error;
 use results::figure::Figure;
 use results::findings::Findings;
@@ -65,6 +67,8 @@ pub struct Paper {
     pub grids: Grids,
     /// The conclusions.
     pub claims: Vec<Claim>,
+    /// The claims over all readings that the text leaves open, where they were inferred.
+    pub posterior: Posterior,
     /// The findings beyond the claims.
     pub findings: Findings,
 }
@@ -107,13 +111,24 @@ impl Paper {
         };
         let read = |text| Printed::read(&folder.path("tables.csv"), text);
         let printed = folder.text("tables.csv").map_or_else(|| Ok(Printed::default()), read)?;
-        let (name, findings) = (folder.name.clone(), Findings::default());
-        let mut paper =
-            Paper { experiments: done, printed, grids, claims: Vec::new(), findings, name, folder };
+        let mut paper = Paper {
+            name: folder.name.clone(),
+            folder,
+            experiments: done,
+            printed,
+            grids,
+            claims: Vec::new(),
+            posterior: Posterior::default(),
+            findings: Findings::default(),
+        };
         paper.check_experiments(&experiments)?;
         let claims = paper.folder.toml("claims.toml")?;
         paper.claims =
             Claim::read(&claims, &paper.regime_names(), |bindings| paper.known(bindings))?;
+        if let Some(text) = paper.folder.text("posterior.csv") {
+            let path = paper.folder.path("posterior.csv");
+            paper.posterior = Posterior::read(&path, text, &paper.claims, &paper.regime_names())?;
+        }
         if paper.folder.text("findings.toml").is_some() {
             paper.findings = findings::read(&paper.folder.toml("findings.toml")?, &paper.ids())?;
         }
@@ -187,6 +202,7 @@ impl Paper {
             for regime in claim.regimes(self) {
                 let (mut verdicts, mut unexpected) =
                     verdict::judge(claim, &measurements.evidence(&claim.bindings, regime));
+                self.posterior.judge(&mut verdicts);
                 rows.append(&mut verdicts);
                 surprises.append(&mut unexpected);
             }
@@ -425,7 +441,7 @@ mod tests {
     fn everything_that_a_paper_names_must_exist() {
         let dir = tempfile::tempdir().unwrap();
         let complaint = |file: &str, from: &str, to: &str| {
-            for name in ["experiments.toml", "tables.csv", "claims.toml"] {
+            for name in ["experiments.toml", "tables.csv", "claims.toml", "real-time.toml"] {
                 let text = Folder::find("porter-2021").unwrap().text(name).unwrap().to_string();
                 std::fs::write(
                     dir.path().join(name),

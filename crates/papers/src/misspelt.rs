@@ -300,6 +300,7 @@ fn every_misspelt_name_in_a_grid_a_machine_or_a_workload_is_refused() {
             "findings.toml",
             "grids.toml",
             "limits.toml",
+            "teaching.toml",
         ]
         .iter()
         .any(|other| name.ends_with(other))
