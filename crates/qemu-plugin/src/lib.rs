@@ -15,13 +15,11 @@
 //! counters need no locks but the one that keeps Rust's rules.
 
 mod api;
-mod exported;
 #[cfg(feature = "api-7")]
 mod lockstep;
 mod main_loop;
 #[cfg(feature = "api-7")]
 mod marks;
-mod whole_spans;
 
 use api::{Callbacks, Counter, Counters, Id, Instruction, Registers};
 use std::collections::HashMap;
@@ -116,7 +114,6 @@ pub unsafe extern "C" fn qemu_plugin_install(
 
 /// QEMU has translated a block.
 fn translated(block: *mut c_void) {
-    whole_spans::begin();
     #[cfg(feature = "api-7")]
     lockstep::translated(block);
     // SAFETY: it is QEMU's own, and nothing of it is kept.

@@ -21,9 +21,8 @@
 //! there were.
 
 use crate::api::{Instruction, Registers, in_block, set_program_counter};
-use crate::exported::named;
-use crate::{main_loop, whole_spans};
-use std::ffi::{c_uint, c_void};
+use crate::main_loop;
+use std::ffi::{c_char, c_uint, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
@@ -77,9 +76,6 @@ pub fn prepare(arguments: &[String]) -> Result<(), String> {
         return Err("this QEMU does not say which CPU runs".to_string());
     }
     let end_span = cpu_exit().ok_or("this QEMU does not let a CPU make way")?;
-    if !whole_spans::is_possible() {
-        return Err("in this QEMU other threads end the span of a CPU".to_string());
-    }
     let out = value("lockstep=").map(str::to_string);
     SETTINGS.get_or_init(|| Settings { interleave, out, end_span });
     Ok(())
@@ -124,15 +120,17 @@ extern "C" fn begin(_cpu: c_uint, _data: *mut c_void) {
 
 /// Where QEMU says which CPU the calling thread runs.
 fn current_cpu() -> *mut Cpu {
-    // The variable is each thread's own; `begin` is called by the thread that runs all CPUs and ends
-    // with QEMU.
-    named(c"current_cpu").cast()
+    // SAFETY: a name with an end. The variable is each thread's own; `begin` is called by the
+    // thread that runs all CPUs and ends with QEMU.
+    unsafe { dlsym(null_mut(), c"current_cpu".as_ptr()).cast() }
 }
 
 /// QEMU's `void cpu_exit(CPUState *)`: that CPU leaves its loop behind the block that begins.
 fn cpu_exit() -> Option<extern "C" fn(Cpu)> {
+    // SAFETY: a name with an end.
+    let address = unsafe { dlsym(null_mut(), c"cpu_exit".as_ptr()) };
     // SAFETY: it is null, or that function.
-    unsafe { std::mem::transmute::<*mut c_void, Option<extern "C" fn(Cpu)>>(named(c"cpu_exit")) }
+    unsafe { std::mem::transmute::<*mut c_void, Option<extern "C" fn(Cpu)>>(address) }
 }
 
 extern "C" fn idles(_cpu: c_uint, behind: *mut c_void) {
@@ -222,4 +220,8 @@ pub fn report() {
     if let Err(error) = std::fs::write(out, text) {
         eprintln!("schedlab's plugin: {out}: {error}");
     }
+}
+
+unsafe extern "C" {
+    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
 }
