@@ -41,8 +41,8 @@ pub enum Name {
 
 use Name::{
     Accept, ClockNanosleep, Close, Connect, EpollCtl, EpollWait, FileSystem, Futex, Nanosleep,
-    Poll, Ppoll, Read, ReadAt, Receive, Select, Send, SignalWait, TimerfdSettime, Wait4, Waitid, Write,
-    Yield,
+    Poll, Ppoll, Read, ReadAt, Receive, Select, Send, SignalWait, TimerfdSettime, Wait4, Waitid,
+    Write, Yield,
 };
 
 pub const X86_64: [(u16, Name); 37] = [

@@ -30,6 +30,5 @@ pub enum Kind {
 /// The names of the kinds, in the order of [`Kind`].
 pub const KINDS: [&str; 21] = [
     "yield", "run", "sleep", "timer", "lock", "unlock", "wait", "signal", "barrier", "write",
-    "read", "send", "receive", "post", "take", "serve", "poll", "watch", "io", "fork",
-    "join",
+    "read", "send", "receive", "post", "take", "serve", "poll", "watch", "io", "fork", "join",
 ];

@@ -490,7 +490,12 @@ impl<'a> Names<'a> {
         for name in &self.epolls.names {
             let Some(options) = self.workload.epolls.get(name) else { continue };
             let source = |source: &EpollSource| Source {
-                object: object(&source.object, &mut self.pipes, &mut self.sockets, &mut self.eventfds),
+                object: object(
+                    &source.object,
+                    &mut self.pipes,
+                    &mut self.sockets,
+                    &mut self.eventfds,
+                ),
                 trigger: source.trigger,
                 exclusive: source.exclusive,
                 off: source.off,

@@ -4,10 +4,10 @@
 
 #[path = "self_replay/latches.rs"]
 mod latches;
-#[path = "self_replay/sets.rs"]
-mod sets;
 #[path = "support/seen.rs"]
 mod seen;
+#[path = "self_replay/sets.rs"]
+mod sets;
 
 use formats::export::{RecordingWriter, described};
 use formats::import::{self, Options as ImportOptions};

@@ -456,11 +456,7 @@ fn sources() -> Vec<(&'static str, Closed)> {
                         &[serve(
                             "w",
                             &[
-                                vec![
-                                    take(),
-                                    watch(pipe_room(), false),
-                                    watch(send_room(), false),
-                                ],
+                                vec![take(), watch(pipe_room(), false), watch(send_room(), false)],
                                 vec![write("p", 40_000), watch(pipe_room(), true)],
                                 vec![send("s", 60_000), watch(send_room(), true)],
                             ],

@@ -97,7 +97,8 @@ impl Sync {
                 break;
             }
             let state = &self.epolls.sources[source as usize];
-            let (is_ready, trigger) = (state.is_on && self.is_ready(state.of.object), state.of.trigger);
+            let (is_ready, trigger) =
+                (state.is_on && self.is_ready(state.of.object), state.of.trigger);
             let is_over = is_ready && is_over(source);
             if is_ready && !is_over {
                 taken.push_back(source);

@@ -145,7 +145,8 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     /// Who watches a pipe hears that there is something to read, or room.
     #[cold]
     fn tell_watchers(&mut self, cpu: CpuId, pipe: u32, news: News) {
-        let watchers = |engine: &Self| engine.sync.pipes[pipe as usize].watchers[news as usize].len();
+        let watchers =
+            |engine: &Self| engine.sync.pipes[pipe as usize].watchers[news as usize].len();
         for index in 0..watchers(self) {
             let who = self.sync.pipes[pipe as usize].watchers[news as usize][index];
             self.tell(who, cpu);

@@ -3,9 +3,7 @@
 //! The tasks of the first keep their ids, those of the second follow. The second one's tasks are
 //! daemons: the run is over when all tasks of the first have ended.
 
-use super::{
-    Action, Affinity, Epoll, Group, Membership, Script, Serve, Shared, Source, Workload,
-};
+use super::{Action, Affinity, Epoll, Group, Membership, Script, Serve, Shared, Source, Workload};
 use crate::TaskId;
 
 impl Workload {

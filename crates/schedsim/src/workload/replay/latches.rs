@@ -415,7 +415,9 @@ pub(super) fn name_of(object: Watched, shared: &Shared) -> String {
         Watched::Pipe(pipe) | Watched::PipeRoom(pipe) => {
             shared.pipes.get(pipe as usize).map(|pipe| &pipe.name)
         }
-        Watched::End(end) | Watched::Room(end) => shared.sockets.get(end as usize / 2).map(|pair| &pair.name),
+        Watched::End(end) | Watched::Room(end) => {
+            shared.sockets.get(end as usize / 2).map(|pair| &pair.name)
+        }
         Watched::Eventfd(eventfd) => shared.eventfds.get(eventfd as usize).map(|of| &of.name),
     };
     name.cloned().unwrap_or_default()

@@ -612,7 +612,10 @@ impl Running<'_> {
             pipe.polled.retain(|other| !items.contains(other));
             pipe.rooms.retain(|other| !items.contains(other));
         }
-        state.sockets.iter_mut().for_each(|of| of.waiters.retain(|(item, _)| !items.contains(item)));
+        state
+            .sockets
+            .iter_mut()
+            .for_each(|of| of.waiters.retain(|(item, _)| !items.contains(item)));
         state.eventfds.iter_mut().for_each(|of| of.1.retain(|item| !items.contains(item)));
         Ok(())
     }

@@ -253,8 +253,7 @@ impl Calls {
                 let State { trigger, is_exclusive, is_off, .. } = *state;
                 // Of pipes that is not simulated.
                 let is_pipe = matches!(object, Watched::Pipe(_) | Watched::PipeRoom(_));
-                let is_exclusive =
-                    is_exclusive && !is_off && trigger != Trigger::Once && !is_pipe;
+                let is_exclusive = is_exclusive && !is_off && trigger != Trigger::Once && !is_pipe;
                 Some(Source { object, trigger, is_exclusive, is_off })
             };
             epoll.sources = once(&mut set.members.iter().filter_map(source));
