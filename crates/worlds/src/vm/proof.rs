@@ -15,6 +15,9 @@ pub struct Proved {
     pub repeats: u32,
 }
 
+/// What each of several guests or sessions gave.
+pub type Each<T> = Vec<Result<T, Error>>;
+
 /// A session to run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Orders {
@@ -70,7 +73,7 @@ pub fn prove_each(
     guests: &[Guest],
     sessions: &[Orders],
     follow: &(dyn Fn(usize, &Event) + Sync),
-) -> (Vec<Result<Settled, Error>>, Vec<Result<Proved, Error>>) {
+) -> (Each<Settled>, Each<Proved>) {
     let pairs = guests.par_iter().enumerate().with_max_len(1);
     let pairs = pairs.map(|(number, guest)| {
         let boot = || Settled::boot(guest, &mut |event| follow(number, event));
