@@ -121,6 +121,27 @@ fn tasks_that_were_there_before_the_recording() {
     assert_eq!(workload.tasks[3].cpu, CpuId(1));
 }
 
+/// Without its calls, nothing says that a creator waited for its child's own program (`vfork`), also
+/// if it creates another one afterwards.
+#[test]
+fn a_creator_without_calls_waits_for_a_token_of_its_child() {
+    let (workload, report) = build(&[
+        switch(0, 0, -1, R, 0),
+        fork(10, 0, 0, 1),
+        wakeup_new(10, 1, 0),
+        switch(12, 0, 0, S, 1),
+        waking(20, 0, 0, WakeContext::Task),
+        switch(30, 0, 1, X, 0),
+        fork(40, 0, 0, 2),
+        wakeup_new(40, 2, 0),
+        switch(45, 0, 0, X, 2),
+        switch(50, 0, 2, X, -1),
+    ]);
+    assert_eq!(report.operations, 0);
+    let waits = steps(&workload, 0).iter().filter(|(_, then)| *then == Action::Wait).count();
+    assert_eq!(waits, 1, "{:?}", steps(&workload, 0));
+}
+
 #[test]
 fn a_forked_task_begins_with_its_parents_fork() {
     let (workload, _) = build(&[

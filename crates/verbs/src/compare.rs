@@ -183,22 +183,23 @@ impl Compare {
         let focus = self.setting.focus(&all)?;
         let mut candidates = self.candidates(caller)?;
         candidates.extend(self.setting.candidates(&all, &self.cpus)?);
-        let experiment = Experiment {
-            programs: all,
-            worlds: self.worlds(caller)?,
-            candidates,
-            against: self
-                .baseline
-                .clone()
-                .map_or(Against::Usual, |policy| Against::Named(Candidate::Policy(policy))),
-            cpus: self.cpus.clone(),
-            settings: Settings {
-                by: self.by.or((focus.is_some() || is_in_guest || self.gate.has_parts())
-                    .then_some(By::Comm)),
-                focus,
-                ..self.settings()
-            },
-        };
+        let experiment =
+            Experiment {
+                programs: all,
+                worlds: self.worlds(caller)?,
+                candidates,
+                against: self
+                    .baseline
+                    .clone()
+                    .map_or(Against::Usual, |policy| Against::Named(Candidate::Policy(policy))),
+                cpus: self.cpus.clone(),
+                settings: Settings {
+                    by: self.by.or((focus.is_some() || is_in_guest || self.gate.has_parts())
+                        .then_some(By::Comm)),
+                    focus,
+                    ..self.settings()
+                },
+            };
         let answer = experiment.run()?;
         let named = self.workload.iter().chain(&self.then).chain(&self.add_load);
         let named = self.machine.inputs(named.map(OsString::as_os_str));

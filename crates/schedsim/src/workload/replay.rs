@@ -527,7 +527,9 @@ impl ReplayBuilder {
         if self.tasks[child.index()].status != Status::Unknown || parent == child {
             return; // a task is born once
         }
-        if self.tasks[parent.index()].calls.forked.is_some() {
+        // Of a task whose calls are not recorded nothing says that it waited for its last child.
+        let calls = &self.tasks[parent.index()].calls;
+        if calls.traced && calls.forked.is_some() {
             self.before_call(parent, now);
         }
         self.tasks[parent.index()].charge(now);
