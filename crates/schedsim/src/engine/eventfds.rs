@@ -5,7 +5,6 @@
 
 use super::Engine;
 use super::step::{Done, Off};
-use super::sync::Sync;
 use super::wait_queue::{News, WaitQueue};
 use crate::policy::Policy;
 use crate::trace::Sink;
@@ -56,10 +55,10 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     }
 
     fn announce(&mut self, cpu: CpuId, eventfd: u32, news: News) -> Done {
-        let Sync { eventfds, epolls, woken, .. } = &mut self.sync;
-        let mut woken = std::mem::take(woken);
-        let has_waiter = |source| epolls.has_waiter(source);
-        eventfds[eventfd as usize].waiters.wake(news, &mut woken, has_waiter);
+        let sync = &mut self.sync;
+        let mut woken = std::mem::take(&mut sync.woken);
+        let has_waiter = |source| sync.epolls.has_waiter(source);
+        sync.eventfds[eventfd as usize].waiters.wake(news, &mut woken, has_waiter);
         woken.drain(..).for_each(|who| self.tell(who, cpu));
         self.sync.woken = woken;
         Done::Yes

@@ -10,7 +10,6 @@
 
 use super::Engine;
 use super::step::{Done, Off};
-use super::sync::Sync;
 use super::wait_queue::{News, WaitQueue};
 use crate::policy::Policy;
 use crate::trace::Sink;
@@ -161,9 +160,10 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
 
     /// Wakes who waits at an end for these news.
     fn report(&mut self, end: usize, news: News, cpu: CpuId) {
-        let Sync { ends, epolls, woken, .. } = &mut self.sync;
-        let mut woken = std::mem::take(woken);
-        ends[end].waiters.wake(news, &mut woken, |source| epolls.has_waiter(source));
+        let sync = &mut self.sync;
+        let mut woken = std::mem::take(&mut sync.woken);
+        let has_waiter = |source| sync.epolls.has_waiter(source);
+        sync.ends[end].waiters.wake(news, &mut woken, has_waiter);
         woken.drain(..).for_each(|who| self.tell(who, cpu));
         self.sync.woken = woken;
     }
