@@ -24,7 +24,7 @@ pub fn calibrations(folder: &Path) {
     assert!(of(1) >= writes && of(0) >= writes, "{} writes, {} reads", of(1), of(0));
     assert_eq!(of(230), sleeps, "calls of clock_nanosleep");
     let one = Calibration { name: "block".to_string(), n: 40, values: vec![900, 1_000, 1_100] };
-    fs::write(&costs, Calibration::to_json(&[one.clone()])).expect("a file");
+    fs::write(&costs, Calibration::to_json(std::slice::from_ref(&one))).expect("a file");
     let option = format!("--costs={}", costs.display());
     let (read, _) = record(&file, &[&option], &["true"]);
     assert_eq!(read.machine.conditions.calibrations, [one]);
