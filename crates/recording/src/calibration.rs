@@ -12,7 +12,7 @@
 //! let conditions = Conditions { calibrations: vec![of], ..Conditions::default() };
 //! let all: Vec<_> = conditions.calibrated().collect();
 //! assert_eq!((all[0].measured, all[0].clock), (Measured::Yield, Clock::Cpu));
-//! assert_eq!((all[0].ns.at(0.5), all[0].ns.at(0.6)), (200.0, 240.0));
+//! assert_eq!((all[0].ns.at(0.5), all[0].ns.at(0.625)), (200.0, 250.0));
 //! ```
 
 use serde::{Deserialize, Serialize};
@@ -233,7 +233,7 @@ mod tests {
         else {
             panic!("{all:?}")
         };
-        assert_eq!((ns.at(0.0), ns.at(0.15), ns.at(1.0)), (0.0, 15.0, 100.0));
+        assert_eq!((ns.at(0.0), ns.at(0.625), ns.at(1.0)), (0.0, 62.5, 100.0));
         assert!((ns.mean(0.0, 1.0) - 50.0).abs() < 1e-9);
         assert!((ns.mean(0.25, 0.75) - 50.0).abs() < 1e-9);
         assert!((ns.mean(0.0, 0.5) - 25.0).abs() < 1e-9);

@@ -26,7 +26,7 @@ fn ours(path: &Path) -> (Vec<Plain>, u64) {
         others: vec![0; file.events.len()],
         file,
         rounds: Rounds::default(),
-        recorder: &mut recorder,
+        to: To { recorder: &mut recorder, calls: None },
     };
     let mut samples = Vec::new();
     let mut keep = |stamp: Stamp, fields: Bytes<'_>| -> Result<(), (Place, Problem)> {
