@@ -1,8 +1,9 @@
 //! A gate: rules that the numbers of a comparison must keep against those of a stored result.
 //!
-//! A rule fails only when the bound of the 95 % interval passes the limit that is nearer to it, so
-//! that noise alone seldom fails one. Numbers that are counted, and so the same in every run, have
-//! intervals without width: any difference beyond the limit fails.
+//! A rule fails only when the bound of the interval passes the limit that is nearer to it. The
+//! intervals hold for all numbers of the gate together, so that noise alone fails one gate of a
+//! thousand. Numbers that are counted, and so the same in every run, have intervals without width: any
+//! difference beyond the limit fails.
 
 mod environment;
 mod rule;
@@ -15,7 +16,7 @@ use program::Error;
 use results::gate::{Finding, Gate, Outcome};
 use results::{Answer, Better, Metric, Results, Row, World, counted, quantity};
 use rule::Limit;
-use statistics::Margin;
+use statistics::{Margin, widening};
 use std::path::{Path, PathBuf};
 
 /// The stored result, and the rules.
@@ -73,7 +74,7 @@ impl Baseline {
                 )));
             }
         }
-        let findings = pairs.iter().map(Pair::finding).collect();
+        let findings = pairs.iter().map(|pair| pair.finding(pairs.len())).collect();
         Ok(Gate { against, environment: differs, findings })
     }
 
@@ -96,6 +97,9 @@ impl Baseline {
         pairs
     }
 }
+
+/// How often noise alone fails a gate.
+const FALSE_ALARMS: f64 = 0.001;
 
 /// Whether all rows are of one candidate.
 fn one_candidate(rows: &[&Row]) -> bool {
@@ -130,7 +134,7 @@ struct Pair<'a> {
     new: &'a Row,
 }
 
-/// A relative difference and its 95 % interval.
+/// A relative difference and its interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Difference {
     size: f64,
@@ -163,13 +167,17 @@ struct Sampled {
 }
 
 impl Sampled {
-    /// The number of a row. One without an interval is exact, unless it is of a machine where no two
-    /// runs are equal.
-    fn of(row: &Row) -> Result<Sampled, String> {
+    /// The number of a row, one of `numbers`. One without an interval is exact, unless it is of a
+    /// machine where no two runs are equal.
+    fn of(row: &Row, numbers: usize) -> Result<Sampled, String> {
         let why = || row.note.clone().unwrap_or_else(|| "not measured".to_string());
         let value = row.value.ok_or_else(why)?;
         match row.ci_low.zip(row.ci_high) {
-            Some((low, high)) => Ok(Sampled { value, low, high }),
+            Some((low, high)) => {
+                let wider = widening(numbers, row.runs, FALSE_ALARMS);
+                let (low, high) = (value - wider * (value - low), value + wider * (high - value));
+                Ok(Sampled { value, low, high })
+            }
             None if row.world == World::Host => Err("it has no interval: give more runs".into()),
             None => Ok(Sampled { value, low: value, high: value }),
         }
@@ -177,8 +185,8 @@ impl Sampled {
 }
 
 impl Pair<'_> {
-    fn finding(&self) -> Finding {
-        let (outcome, says) = self.outcome();
+    fn finding(&self, numbers: usize) -> Finding {
+        let (outcome, says) = self.outcome(numbers);
         Finding {
             rule: self.rule.0.to_string(),
             case: case(self.new),
@@ -188,11 +196,11 @@ impl Pair<'_> {
         }
     }
 
-    fn outcome(&self) -> (Outcome, String) {
+    fn outcome(&self, numbers: usize) -> (Outcome, String) {
         let Some(old) = self.old else {
             return (Outcome::Skipped, "the stored result has no such number".to_string());
         };
-        let (stored, new) = match (Sampled::of(old), Sampled::of(self.new)) {
+        let (stored, new) = match (Sampled::of(old, numbers), Sampled::of(self.new, numbers)) {
             (Ok(stored), Ok(new)) => (stored, new),
             (stored, Err(why)) if stored.is_ok() || why.starts_with(failed::NOTE) => {
                 return (Outcome::Failed, why);

@@ -6,7 +6,7 @@ mod paired;
 mod ranks;
 
 pub use decision::{Comparison, Decision, Effect, Margin, Reason, Replay, decide, error_of_replay};
-pub use multiple_comparisons::{holm, spent_at};
+pub use multiple_comparisons::{holm, spent_at, widening};
 pub use paired::Paired;
 pub use ranks::{Ranks, median_interval};
 

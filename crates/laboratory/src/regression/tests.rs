@@ -49,8 +49,8 @@ fn a_measured_number_fails_only_when_the_bound_of_its_interval_passes_the_limit(
     let of = |new: f64, half: f64| {
         fails(row(1000.0, Some(3.0)), row(new, Some(half)), "instructions_per_yield > +1%")
     };
-    // The error of the difference is 5.
-    assert!(!of(1014.9, 4.0) && of(1015.1, 4.0));
+    // The error of the difference is 5, and 1.91 times that if it may be wrong once in a thousand.
+    assert!(!of(1019.4, 4.0) && of(1019.7, 4.0));
     assert!(!of(1200.0, 250.0));
     // A number from nothing.
     assert!(fails(row(0.0, None), row(1.0, None), "instructions_per_yield > +1%"));
