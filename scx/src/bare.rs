@@ -11,6 +11,9 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{DataSec, Enum, Enum64, Var};
 use libbpf_rs::{AsRawLibbpf, MapType, ObjectBuilder, OpenObject};
 use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -53,14 +56,45 @@ pub fn run(file: &Path, settings: &[String], ended: &AtomicBool) -> Result<(), E
     bare.take_from_kernel()?;
     settings.iter().try_for_each(|setting| bare.set(setting))?;
     let mut scheduler = Scheduler::load_opened(&file.display().to_string(), bare.object)?;
+    let log = kernel_log();
     scheduler.attach()?;
     while !ended.load(Relaxed) {
         if !scheduler::is_enabled() {
-            return Err(Error::Ejected("the kernel ended it".into()));
+            let why = log.map(said_of_it).filter(|why| !why.is_empty());
+            let why = why.map_or(String::new(), |why| format!(": {why}"));
+            return Err(Error::Ejected(format!("the kernel ended it{why}")));
         }
         std::thread::sleep(Duration::from_millis(100));
     }
     Ok(())
+}
+
+/// What the kernel logs from now on, if this user may read it.
+fn kernel_log() -> Option<File> {
+    let mut log =
+        OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg").ok()?;
+    log.seek(SeekFrom::End(0)).ok()?;
+    Some(log)
+}
+
+/// What it says of sched_ext: one record at a time, its message after a semicolon.
+fn said_of_it(mut log: File) -> String {
+    let (mut said, mut record) = (Vec::new(), [0; 8192]);
+    loop {
+        let length = match log.read(&mut record) {
+            Ok(length @ 1..) => length,
+            // Records were overwritten before they were read.
+            Err(error) if error.raw_os_error() == Some(libc::EPIPE) => continue,
+            Ok(0) | Err(_) => break said.join("; "),
+        };
+        let text = String::from_utf8_lossy(&record[..length]);
+        let message = text.lines().next().and_then(|line| line.split_once(';'));
+        if let Some((_, message)) = message
+            .filter(|(_, message)| message.contains("sched_ext:") && !message.ends_with(" enabled"))
+        {
+            said.push(message.trim_start_matches("sched_ext: ").to_string());
+        }
+    }
 }
 
 impl Bare {

@@ -162,6 +162,7 @@ fn said(lines: &[&str]) -> String {
     let lines: Vec<&str> = lines.iter().copied().filter(|line| !line.trim().is_empty()).collect();
     match lines.len() {
         0 => String::new(),
+        1 => format!("; it says: {}", lines[0].trim()),
         count => {
             let shown = lines[count.saturating_sub(SHOWN)..].join("\n    ");
             format!("; its output ends:\n    {shown}")
