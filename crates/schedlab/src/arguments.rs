@@ -46,6 +46,7 @@ enum Verb {
     Verify(verbs::verify::Verify),
     List(verbs::list::List),
     New(verbs::new::New),
+    Scheduler(verbs::scheduler::Schedulers),
     Queue(verbs::queue::Queue),
     Reproduce(reproduce::Reproduce),
     Completions(completions::Completions),
@@ -59,6 +60,7 @@ impl Arguments {
     pub fn run(self) -> Result<(), Error> {
         match self.verb {
             Verb::Bisect(verb) => verb.run(),
+            Verb::Scheduler(verb) => verb.run(),
             Verb::Check(verb) => verb.run(),
             Verb::Compare(verb) => verb.run(),
             Verb::Run(verb) => verb.run(),

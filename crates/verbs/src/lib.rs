@@ -23,6 +23,7 @@ pub mod record;
 mod repetition;
 pub mod report;
 pub mod run;
+pub mod scheduler;
 pub mod sweep;
 pub mod verify;
 

@@ -60,6 +60,7 @@ pub mod newer_qemu;
 pub mod pins;
 pub mod program_files;
 pub mod proof;
+pub mod published;
 pub mod qemu;
 pub mod release;
 pub mod scheduler;

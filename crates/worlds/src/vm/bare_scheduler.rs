@@ -100,7 +100,10 @@ fn compiled(source: &Path, loader: &Path) -> Result<PathBuf, Error> {
 }
 
 /// The newest installed clang.
-fn clang() -> Result<String, Error> {
+///
+/// # Errors
+/// [`Error::Missing`] if there is none.
+pub fn clang() -> Result<String, Error> {
     let runs = |name: &String| {
         let said = Command::new(name).arg("--version").output();
         said.is_ok_and(|said| said.status.success())
@@ -109,7 +112,7 @@ fn clang() -> Result<String, Error> {
     let named = std::env::var("BPF_CLANG").ok().into_iter();
     named.chain(names).chain(["clang".to_string()]).find(runs).ok_or_else(|| {
         Error::Missing(
-            "a source in BPF needs clang 18 or newer; install it with: apt-get install clang-19"
+            "a scheduler in BPF is compiled by clang 18 or newer; install it with: apt-get install clang-19"
                 .to_string(),
         )
     })

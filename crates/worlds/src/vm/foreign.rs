@@ -4,10 +4,12 @@
 //! It is started before the guest settles. It schedules when the kernel says so, in
 //! `/sys/kernel/sched_ext`, and must do so until the end. `scx:FILE.bpf.o` and `scx:FILE.bpf.c` are
 //! schedulers without a program, which ours loads; their arguments are constants, `NAME=VALUE`.
+//! `scx:NAME@VERSION` is a published one, from the cache.
 
 use super::bare_scheduler::{self, BareScheduler};
 use super::elf::{self, Start};
 use super::initramfs::Kind;
+use super::published::Published;
 use super::{Guest, GuestFile, Kernel, Transcript, kernel, scheduler};
 use crate::host::record;
 use program::Error;
@@ -71,7 +73,10 @@ impl Foreign {
             let arguments = own.into_iter().chain(settings.into_iter().flat_map(set)).collect();
             return Ok(Foreign { name, program: loader, arguments, object: Some(object) });
         }
-        let program = record::command_path(OsStr::new(&program), "run")?;
+        let program = match Published::of(&program) {
+            Some(published) => published.program()?,
+            None => record::command_path(OsStr::new(&program), "run")?,
+        };
         let bytes = std::fs::read(&program)
             .map_err(|error| Error::Input(format!("{}: {error}", program.display())))?;
         let wrong = |what: &str| Error::Input(format!("{}: {what}", program.display()));
