@@ -349,7 +349,6 @@ fn sets_wake_and_run_whom_the_kernel_does_event_for_event() {
 /// Room, sources that are edge-triggered, watched once or exclusive, and changes of what is watched.
 fn sources() -> Vec<(&'static str, Closed)> {
     let work = || Phase::Run(Nanos(5_000));
-    let rest = || Phase::Sleep(Nanos(400_000));
     let some = |bytes| Phase::Receive { socket: "s".into(), bytes, partial: true, reply: false };
     let take = || Phase::Take { eventfd: "e".into() };
     let post = || Phase::Post { eventfd: "e".into(), count: 1 };
@@ -441,7 +440,7 @@ fn sources() -> Vec<(&'static str, Closed)> {
                     each("writer", 3, 30, &[Phase::Poll("w".into()), write("p", 4_000), work()]),
                     each("sender", 2, 30, &[Phase::Poll("x".into()), send("s", 30_000)]),
                     each("reader", 1, 90, &[read("p", 4_000), Phase::Yield, work()]),
-                    each("receiver", 1, 60, &[receive("s", 30_000), rest()]),
+                    each("receiver", 1, 60, &[receive("s", 30_000), Phase::Yield, work()]),
                 ]),
             ),
         ),
@@ -456,15 +455,20 @@ fn sources() -> Vec<(&'static str, Closed)> {
                         &[serve(
                             "w",
                             &[
-                                vec![take(), watch(pipe_room(), false), watch(send_room(), false)],
-                                vec![write("p", 40_000), watch(pipe_room(), true)],
-                                vec![send("s", 60_000), watch(send_room(), true)],
+                                vec![
+                                    take(),
+                                    work(),
+                                    watch(pipe_room(), false),
+                                    watch(send_room(), false),
+                                ],
+                                vec![write("p", 40_000), work(), watch(pipe_room(), true)],
+                                vec![send("s", 60_000), work(), watch(send_room(), true)],
                             ],
                         )],
                     ),
-                    each("poster", 2, 40, &[post(), rest()]),
+                    each("poster", 2, 40, &[post(), Phase::Yield, work()]),
                     serving("reader", 1, &[read("p", 3_000), work(), Phase::Yield]),
-                    serving("receiver", 1, &[receive("s", 20_000), Phase::Sleep(Nanos(90_000))]),
+                    serving("receiver", 1, &[receive("s", 20_000), Phase::Yield, work()]),
                 ]),
             ),
         ),
