@@ -564,8 +564,14 @@ impl Running<'_> {
 
     /// `write(2)` to an event counter, which never overflows here.
     pub fn post(&mut self, eventfd: usize, count: u64) {
+        self.state().eventfds[eventfd].0 += count;
+        self.announce(eventfd, false);
+    }
+
+    /// Wakes who waits at an event counter: all that read, and sets that hear of this, up to the
+    /// first exclusive one that was woken.
+    fn announce(&mut self, eventfd: usize, is_room: bool) {
         let state = self.state();
-        state.eventfds[eventfd].0 += count;
         let mut at = 0;
         while let Some(&task) = state.eventfds[eventfd].1.get(at) {
             if task < ITEM {
@@ -576,7 +582,7 @@ impl Running<'_> {
             at += 1;
             let is_exclusive = task < POLLER
                 && state.epolls[(task - ITEM) / 100].items[(task - ITEM) % 100].is_exclusive;
-            if state.call(task, false) && is_exclusive {
+            if state.call(task, is_room) && is_exclusive {
                 break;
             }
         }
@@ -591,6 +597,8 @@ impl Running<'_> {
         }
         let count = &mut self.state().eventfds[eventfd].0;
         *count = if is_semaphore { *count - 1 } else { 0 };
+        // An exclusive set that was woken for the addition hid it from those behind it.
+        self.announce(eventfd, true);
         Ok(())
     }
 
