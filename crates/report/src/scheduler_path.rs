@@ -193,7 +193,8 @@ pub fn picture(functions: &[(&str, f64)], most: f64) -> String {
     for (number, share) in shares(functions).iter().enumerate() {
         let (color, percent) = (number + 1, 100.0 * share.all / all);
         let title = format!("{}: {:.1} instructions, {percent:.1} %", share.name, share.all);
-        let text = format!("{} {percent:.0} %", share.name);
+        // The number first: a long name is cut.
+        let text = format!("{percent:.0} % {}", share.name);
         svg += &cell(1, top, share.all * scale, color, &title, &text);
         let mut below = top;
         for (function, count) in &share.functions {
