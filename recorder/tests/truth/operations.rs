@@ -275,7 +275,9 @@ pub fn locks() {
         for _ in 0..times::WAITS_IN_VAIN {
             let mut until: libc::timespec = mem::zeroed();
             libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut until);
-            until.tv_nsec = (until.tv_nsec + 2_000_000) % 1_000_000_000;
+            until.tv_nsec += 2_000_000;
+            until.tv_sec += until.tv_nsec / 1_000_000_000;
+            until.tv_nsec %= 1_000_000_000;
             libc::pthread_mutex_lock(at);
             let waited = libc::pthread_cond_timedwait(&raw mut condition, at, &raw const until);
             assert_eq!(waited, libc::ETIMEDOUT);
