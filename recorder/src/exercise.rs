@@ -23,7 +23,7 @@ enum Step {
     /// A task of a real-time class beside one that computes is woken, on this CPU or another: how
     /// late a busy CPU stops its task.
     Stops { other: bool },
-    /// A task sleeps until so much later: how late its own timer's interrupt wakes an idle CPU.
+    /// A task sleeps for this long: how late its own timer's interrupt wakes an idle CPU.
     Sleeps { pause: u64 },
     /// The same in a real-time class beside a task that computes.
     SleepsBeside { pause: u64 },

@@ -1,8 +1,10 @@
 """What the Python tests share: the repository's root and the program."""
 
+import importlib.util
 import os
 import shutil
 import subprocess
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,21 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="session")
 def root():
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def module_of(root):
+    """A script of tools/ as a module."""
+
+    def load(name):
+        path = str(root / "tools" / name)
+        loader = SourceFileLoader(name, path)
+        module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+        module.__file__ = path
+        loader.exec_module(module)
+        return module
+
+    return load
 
 
 @pytest.fixture(scope="session")

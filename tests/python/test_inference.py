@@ -1,7 +1,5 @@
 """Inference over what Curran & Stumm leave open: it recovers a known truth, learns nothing where there is nothing to learn, and moves with its data."""
 
-import importlib.machinery
-import importlib.util
 import os
 import subprocess
 import sys
@@ -12,13 +10,10 @@ from scipy import stats
 
 
 @pytest.fixture(scope="module")
-def tool(root):
+def tool(root, module_of):
     """tools/inference as a module, beside tools/posterior.py."""
     sys.path.insert(0, str(root / "tools"))
-    loader = importlib.machinery.SourceFileLoader("inference", str(root / "tools" / "inference"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("inference", loader))
-    loader.exec_module(module)
-    return module
+    return module_of("inference")
 
 
 @pytest.fixture(scope="module")

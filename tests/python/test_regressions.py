@@ -1,18 +1,13 @@
 """tools/regressions: the record of the gate is what its numbers say, and the program still judges so."""
 
 import csv
-import importlib.util
-from importlib.machinery import SourceFileLoader
 
 import pytest
 
 
 @pytest.fixture(scope="module")
-def regressions(root):
-    loader = SourceFileLoader("regressions", str(root / "tools" / "regressions"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("regressions", loader))
-    loader.exec_module(module)
-    return module
+def regressions(module_of):
+    return module_of("regressions")
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """tools/truth: the tables of docs/METHODOLOGY.md are what docs/truth.json gives; a replay of the kept recording is what it says."""
 
-import importlib.machinery
-import importlib.util
 import json
 import subprocess
 
@@ -19,12 +17,8 @@ def truth(code_of):
 
 
 @pytest.fixture
-def tool(root):
-    loader = importlib.machinery.SourceFileLoader("truth", str(root / "tools" / "truth"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("truth", loader))
-    module.__file__ = str(root / "tools" / "truth")
-    loader.exec_module(module)
-    return module
+def tool(module_of):
+    return module_of("truth")
 
 
 def data(checkout):

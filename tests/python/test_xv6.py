@@ -1,21 +1,16 @@
 """tools/xv6: what was measured of xv6 is what its files say, and a lie in them is found. With $SCHEDLAB_XV6, a clone of xv6-public, it is measured again."""
 
 import csv
-import importlib.util
 import os
 import re
 import subprocess
-from importlib.machinery import SourceFileLoader
 
 import pytest
 
 
 @pytest.fixture(scope="module")
-def xv6(root):
-    loader = SourceFileLoader("xv6", str(root / "tools" / "xv6"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("xv6", loader))
-    loader.exec_module(module)
-    return module
+def xv6(module_of):
+    return module_of("xv6")
 
 
 @pytest.fixture

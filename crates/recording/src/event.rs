@@ -134,6 +134,26 @@ pub mod wait {
     pub const ANY: u16 = 1;
 }
 
+/// What `epoll_ctl` and `poll` want of an object, and the operations of `epoll_ctl`.
+pub mod watch {
+    /// `POLLIN` and `EPOLLIN`.
+    pub const IN: u32 = 1;
+    /// `POLLOUT` and `EPOLLOUT`.
+    pub const OUT: u32 = 4;
+    /// `EPOLLET`.
+    pub const EDGE: u32 = 1 << 31;
+    /// `EPOLLONESHOT`.
+    pub const ONCE: u32 = 1 << 30;
+    /// `EPOLLEXCLUSIVE`.
+    pub const EXCLUSIVE: u32 = 1 << 28;
+    /// `EPOLL_CTL_ADD`.
+    pub const ADD: u8 = 1;
+    /// `EPOLL_CTL_DEL`.
+    pub const DELETE: u8 = 2;
+    /// `EPOLL_CTL_MOD`.
+    pub const CHANGE: u8 = 3;
+}
+
 /// Operations of calls that read.
 pub mod read {
     /// The result is the size of the buffer: the call took as much as there was. Only simulations

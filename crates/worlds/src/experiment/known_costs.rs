@@ -51,11 +51,9 @@ impl KnownCosts {
             }
         }
         for (name, spreads, median) in named_latencies(&mut latencies) {
-            let is_one = spreads.len() == 1;
-            let mut all = Vec::new();
+            let (classes, mut all) = (spreads.len(), Vec::new());
             for (class, spread) in spreads.iter_mut().enumerate() {
-                let name = if is_one { name.to_string() } else { format!("{name}-{class}") };
-                if let Some((found, n)) = found(&name) {
+                if let Some((found, n)) = found(&of_class(name, class, classes)) {
                     all.extend_from_slice(found.values());
                     median.samples = n;
                     *spread = found;
@@ -81,10 +79,8 @@ impl KnownCosts {
             add(name.to_string(), &cost.spread, cost.median.samples);
         }
         for (name, spreads, median) in named_latencies(&mut self.latencies) {
-            let is_one = spreads.len() == 1;
             for (class, spread) in spreads.iter().enumerate() {
-                let name = if is_one { name.to_string() } else { format!("{name}-{class}") };
-                add(name, spread, median.samples);
+                add(of_class(name, class, spreads.len()), spread, median.samples);
             }
         }
         all
@@ -129,6 +125,11 @@ fn named_latencies(
         ("stop-here", from_mut(&mut latency.busy_here), busy_here),
         ("stop-away", from_mut(&mut latency.busy_away), busy_away),
     ]
+}
+
+/// The name of one class of several.
+fn of_class(name: &str, class: usize, classes: usize) -> String {
+    if classes == 1 { name.to_string() } else { format!("{name}-{class}") }
 }
 
 #[cfg(test)]

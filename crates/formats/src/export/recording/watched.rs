@@ -1,18 +1,8 @@
 //! The sources of sets as `epoll_ctl` names them: an object with all that is wanted of it.
 
+use ::recording::watch::{ADD, CHANGE, EDGE, EXCLUSIVE, IN, ONCE, OUT};
 use schedsim::workload::{Source, Trigger, Watched};
 use std::collections::BTreeMap;
-
-/// `POLLIN` and `EPOLLIN`.
-const IN: u32 = 1;
-/// `POLLOUT` and `EPOLLOUT`.
-const OUT: u32 = 4;
-const EDGE: u32 = 1 << 31;
-const ONCE: u32 = 1 << 30;
-const EXCLUSIVE: u32 = 1 << 28;
-/// `EPOLL_CTL_ADD` and `EPOLL_CTL_MOD`.
-const ADD: u8 = 1;
-const CHANGE: u8 = 3;
 
 /// What a task waits for at an object.
 pub fn news(object: Watched) -> u32 {

@@ -139,7 +139,9 @@ pub(super) fn assemble(
             // The creator waits in the call that creates (`vfork`), and the kernel does not stop it
             // there for the new task: what it still does is done before.
             if let (Deed::Forked(_), Some((next, run, deed))) = (deed, places.peek())
-                && operations.peek().is_some_and(|(at, did)| at == next && is_pass(*did))
+                && operations
+                    .peek()
+                    .is_some_and(|(at, did)| at == next && matches!(did, Did::Passed(_)))
             {
                 writer.run(*run, *deed);
                 is_counted = true;
@@ -176,10 +178,6 @@ pub(super) fn assemble(
     report.demand = workload.demand();
     report.script_bytes = workload.script_bytes();
     (workload, report)
-}
-
-fn is_pass(did: Did) -> bool {
-    matches!(did, Did::Passed(_))
 }
 
 /// The affinity of a task that an option gives.

@@ -3,20 +3,12 @@
 use super::{Calls, Ended, Place, add};
 use ::recording::Class::{InternetSocket, UnixSocket};
 use ::recording::socket;
+use ::recording::watch::{ADD, DELETE, EDGE, EXCLUSIVE, IN, ONCE, OUT};
 use schedsim::workload::{Epoll, Operation, Serve, Shared, Source, Trigger, Watched};
 use std::collections::{BTreeSet, HashMap};
 
-/// `POLLIN` and `EPOLLIN`.
-const IN: u32 = 1;
-/// `POLLOUT` and `EPOLLOUT`.
-const OUT: u32 = 4;
-const EDGE: u32 = 1 << 31;
-const ONCE: u32 = 1 << 30;
-const EXCLUSIVE: u32 = 1 << 28;
-/// Operations of `epoll_ctl` beside its changes.
+/// The operation of an entry of `poll`, which is none of `epoll_ctl`.
 const POLL: u8 = 0;
-const ADD: u8 = 1;
-const DELETE: u8 = 2;
 /// A wait for a set of which the recording does not say how much it returns.
 const EVENTS: u16 = 64;
 /// The result of a write for which there is no room: `EAGAIN`.
@@ -135,7 +127,7 @@ impl Calls {
                 self.sets.rooms.insert(member.object, member.set);
                 continue;
             }
-            // It is told again of what is ready.
+            // It hears again of what is ready.
             let is_again = on && !is_new && state.trigger != Trigger::Level;
             if on != state.is_on || is_again {
                 // One change for each call: that of room counts.
