@@ -1,11 +1,13 @@
 #!/bin/sh
 # Records real programs with causes, each into DIR/NAME.rec.zst: record.sh DIR, as root, on a machine without other work.
-# SCHEDLAB_RECORDER names the recorder. A program that is not installed is named and left out; a recording above 300 KB is an error.
+# SCHEDLAB names the program, SCHEDLAB_RECORDER the recorder. Each has a calibration of this machine.
+# A program that is not installed is named and left out; a recording above 300 KB is an error.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "${1:?usage: record.sh DIR}"
 cd "$1"
-recorder=${SCHEDLAB_RECORDER:-$here/../target/release/schedlab-recorder}
+schedlab=${SCHEDLAB:-$here/../target/release/schedlab}
+export SCHEDLAB_RECORDER="${SCHEDLAB_RECORDER:-$here/../target/release/schedlab-recorder}"
 scratch=$(mktemp -d)
 server=
 trap 'if [ "$server" ]; then kill "$server" 2>/dev/null || true; fi; rm -rf "$scratch"' EXIT
@@ -18,7 +20,10 @@ record() {
         echo "$name: $needed is not installed; left out"
         return
     fi
-    (cd "$scratch" && "$recorder" -o "$scratch/$name.rec" "$@" > /dev/null 2>&1)
+    if ! (cd "$scratch" && "$schedlab" record --calibrate -o "$scratch/$name.rec" "$@" > "$scratch/said" 2>&1); then
+        cat "$scratch/said" >&2
+        exit 1
+    fi
     zstd -q -19 -f "$scratch/$name.rec" -o "$name.rec.zst"
     size=$(wc -c < "$name.rec.zst")
     echo "$name.rec.zst: $size bytes"

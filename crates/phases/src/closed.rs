@@ -386,6 +386,9 @@ pub struct ServePhase {
 pub struct EventLoopPhase {
     /// The set, which has a table. No other task waits for it.
     pub epoll: String,
+    /// The CPU time of each round beside its handlers, behind the wait.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub round: Nanos,
     /// For each source of the set, in its order, its rounds: the phases that handle it the first
     /// time, those that handle it the second time, and so on.
     pub handle: Vec<Vec<Vec<Phase>>>,

@@ -469,7 +469,11 @@ impl<'a> Names<'a> {
         let (serve, epoll) = (self.serves.len(), self.epolls.number(&phase.epoll));
         self.serves.push(Serve { epoll, handlers: Vec::new(), after: 0, rounds: None });
         let begin = layout.ops.len();
-        layout.ops.extend([Op::Serve(serve), Op::Handle(serve)]);
+        layout.ops.push(Op::Serve(serve));
+        if phase.round.0 > 0 {
+            layout.ops.push(Op::Run(phase.round.0));
+        }
+        layout.ops.push(Op::Handle(serve));
         let (mut handlers, mut ends) = (Vec::new(), Vec::new());
         for rounds in &phase.handle {
             handlers.push(layout.ops.len());

@@ -46,6 +46,7 @@ fn machine(seed: u64) -> Machine {
             wake_here: around(900),
             wake_away: around(1_200),
             wake_idle: around(5_000),
+            preempt: Spread::default(),
             seed,
         },
         ..Machine::ideal(2)
@@ -297,4 +298,21 @@ fn costs_in_calls_pass_the_checks_under_all_policies() {
             assert!(violations.is_empty(), "{policy}: {violations:?}");
         }
     }
+}
+
+/// A task that computes, and is preempted five times.
+const PREEMPTED: &str = r#"{ "task": [
+    { "name": "low", "policy": "fifo", "priority": 10, "phases": [ { "run": "1ms" } ] },
+    { "name": "high", "policy": "fifo", "priority": 20, "phases": [ { "loop": { "times": 5, "phases": [
+        { "sleep": "100us" }, { "run": "10us" } ] } } ] } ] }"#;
+
+#[test]
+fn a_preempted_task_pays_each_time() {
+    let end = |preempt: Spread| {
+        let calls = CallCosts { preempt, ..CallCosts::default() };
+        let machine = Machine { calls, ..Machine::ideal(1) };
+        simulate(&scripts(PREEMPTED, 1), &machine, None, "eevdf", Vec::new())
+    };
+    let (free, paid) = (end(Spread::default()), end(Spread::always(Nanos(3_000))));
+    assert_eq!(paid.since(free), Nanos(15_000));
 }

@@ -195,6 +195,7 @@ impl Describing<'_> {
             self.steps(of, cursor, &mut script, |then| then == handled)?;
             Ok(script.phases)
         };
+        let round = of.1.script.next(&mut { *cursor }).map_or(Nanos::ZERO, |step| step.run);
         if !handlers.is_empty() {
             *cursor = *after;
         }
@@ -211,7 +212,7 @@ impl Describing<'_> {
             }
             handle.push(of_one);
         }
-        Ok(Phase::EventLoop(EventLoopPhase { epoll: name, handle }))
+        Ok(Phase::EventLoop(EventLoopPhase { epoll: name, round, handle }))
     }
 
     fn affinity(&self, affinity: Affinity) -> Option<Vec<u16>> {

@@ -221,12 +221,12 @@ fn with_calls(phases: Vec<Phase>, cost: Nanos) -> Vec<Phase> {
             vec![Phase::Run(cost), Phase::Serve(ServePhase { handle, ..serve })]
         }
         Phase::EventLoop(event_loop) => {
-            // The wait itself is done again each time, and has no place for its cost.
             let cost_of = |rounds: Vec<Vec<Phase>>| {
                 rounds.into_iter().map(|phases| with_calls(phases, cost)).collect()
             };
             let handle = event_loop.handle.into_iter().map(cost_of).collect();
-            vec![Phase::Run(cost), Phase::EventLoop(EventLoopPhase { handle, ..event_loop })]
+            let round = event_loop.round + cost;
+            vec![Phase::EventLoop(EventLoopPhase { handle, round, ..event_loop })]
         }
         call => vec![Phase::Run(cost), call],
     };

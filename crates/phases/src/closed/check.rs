@@ -489,7 +489,11 @@ fn takes_time(phases: &[Phase]) -> bool {
             all_do && !serve.handle.is_empty()
         }
         Phase::EventLoop(event_loop) => {
-            event_loop.handle.iter().flatten().any(|round| takes_time(round))
+            let mut rounds = event_loop.handle.iter().flatten();
+            match event_loop.round {
+                Nanos::ZERO => rounds.any(|round| takes_time(round)),
+                _ => rounds.next().is_some(),
+            }
         }
         _ => false,
     })

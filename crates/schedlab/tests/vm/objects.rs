@@ -497,7 +497,11 @@ fn event_loops() -> Vec<(&'static str, Closed)> {
         (1..=count).map(of).collect()
     };
     let event_loop = |handle: [Vec<Vec<Phase>>; 3]| {
-        Phase::EventLoop(EventLoopPhase { epoll: "w".into(), handle: handle.to_vec() })
+        Phase::EventLoop(EventLoopPhase {
+            epoll: "w".into(),
+            round: Nanos(900),
+            handle: handle.to_vec(),
+        })
     };
     // Each third round also writes where another task waits.
     let of_p = |round: u64| match round % 3 {

@@ -1,4 +1,4 @@
-//! The kernel's work in tasks' calls: a task that blocks or wakes others pays for it.
+//! The kernel's work in tasks' calls: a task that blocks, wakes others or is preempted pays for it.
 //!
 //! A task that has to wait leaves its CPU only after that work. If it is woken in between, it stays,
 //! as in Linux: it has not slept.
@@ -7,7 +7,7 @@ use super::step::Off;
 use super::{Engine, TaskState};
 use crate::machine::CallCosts;
 use crate::policy::Policy;
-use crate::trace::{CallKind, OverheadKind, Sink};
+use crate::trace::{CallKind, EventKind, OverheadKind, Sink};
 use crate::workload::Action;
 use crate::{CpuId, Nanos, TaskId};
 use rand_xoshiro::SplitMix64;
@@ -78,6 +78,21 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         state.waits = off == Off::Waits;
         self.pause(cpu, task, cost, OverheadKind::Calls);
         true
+    }
+
+    /// The task of `cpu` is preempted. What that took is work that it has not done.
+    #[cold]
+    pub(super) fn pays_for_preemption(&mut self, cpu: CpuId, task: TaskId) {
+        let Some(work) = self.call_work.as_mut().filter(|work| !work.costs.preempt.is_zero())
+        else {
+            return;
+        };
+        let spent = work.costs.preempt.draw(work.random.next_u64());
+        if spent > Nanos::ZERO {
+            self.tasks[task.index()].work += spent;
+            let kind = OverheadKind::Calls;
+            self.trace.push(self.now(), cpu, EventKind::Overhead { task, kind, spent });
+        }
     }
 
     /// The operation of a task that is woken before it has left its CPU is finished.

@@ -302,6 +302,9 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     fn stop(&mut self, cpu: CpuId, stop: Stop) {
         let task = self.current(cpu);
         self.put_away(cpu, task, stop);
+        if stop == Stop::Preempted && self.call_work.is_some() {
+            self.pays_for_preemption(cpu, task);
+        }
         let why = if self.take_prio(task) { Some(Enqueue::PrioChanged) } else { stop.requeue() };
         if let Some(why) = why {
             self.enqueue(task, cpu, why);

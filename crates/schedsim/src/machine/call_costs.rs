@@ -2,9 +2,9 @@
 
 use crate::Nanos;
 
-/// The cost of blocking and of waking, each a distribution. Nothing by default.
+/// The cost of blocking, of waking and of being preempted, each a distribution. Nothing by default.
 ///
-/// They are CPU time of the task that blocks or wakes. What is drawn depends on `seed` alone, not on
+/// They are CPU time of the task that blocks, wakes or is preempted. What is drawn depends on `seed` alone, not on
 /// the policy's random numbers.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CallCosts {
@@ -18,6 +18,8 @@ pub struct CallCosts {
     /// The same if that CPU idles, so that it must be interrupted; if it is empty, `wake_away`
     /// holds.
     pub wake_idle: Spread,
+    /// Being preempted: from when the task should leave its CPU until it does.
+    pub preempt: Spread,
     /// Seeds the draws.
     pub seed: u64,
 }
@@ -27,10 +29,10 @@ pub struct CallCosts {
 pub struct Spread(Vec<Nanos>);
 
 impl CallCosts {
-    /// Whether blocking and waking are free.
+    /// Whether all are free.
     pub fn are_free(&self) -> bool {
-        let CallCosts { block, wake_here, wake_away, wake_idle, seed: _ } = self;
-        [block, wake_here, wake_away, wake_idle].iter().all(|spread| spread.is_zero())
+        let CallCosts { block, wake_here, wake_away, wake_idle, preempt, seed: _ } = self;
+        [block, wake_here, wake_away, wake_idle, preempt].iter().all(|spread| spread.is_zero())
     }
 
     /// Of waking a task that is placed on another CPU.

@@ -304,6 +304,7 @@ impl<'c> Writer<'_, 'c> {
         let serve = self.wait(epoll);
         let begin = self.script.end();
         self.step(Action::Do(Operation::Serve(serve)));
+        self.run = phase.round;
         self.step(Action::Do(Operation::Handle(serve)));
         let (mut handlers, mut ends) = (Vec::new(), Vec::new());
         for rounds in &phase.handle {

@@ -70,8 +70,8 @@ impl Nudge {
         }
         if !machine.calls.are_free() {
             let calls = &mut machine.calls;
-            let CallCosts { block, wake_here, wake_away, wake_idle, seed: _ } = calls;
-            for spread in [block, wake_here, wake_away, wake_idle] {
+            let CallCosts { block, wake_here, wake_away, wake_idle, preempt, seed: _ } = calls;
+            for spread in [block, wake_here, wake_away, wake_idle, preempt] {
                 let by = 1.0 + SHARE * signed(random.bits());
                 spread.each(|cost| scaled(cost, by));
             }

@@ -154,6 +154,8 @@ pub struct KernelWork {
     pub block: Nanos,
     /// For each task that is woken.
     pub wake: Nanos,
+    /// Each time that a task is preempted.
+    pub preempt: Nanos,
 }
 
 /// A CPU of the recorded machine.

@@ -102,14 +102,15 @@ impl KnownCosts {
 }
 
 /// What calls cost, by the name of its [`Calibration`].
-fn named_calls(calls: &mut CallEstimates) -> [(&'static str, &mut CallCost); 5] {
-    let CallEstimates { block, switch, wake_here, wake_away, wake_idle, own: _ } = calls;
+fn named_calls(calls: &mut CallEstimates) -> [(&'static str, &mut CallCost); 6] {
+    let CallEstimates { block, switch, wake_here, wake_away, wake_idle, preempt, own: _ } = calls;
     [
         ("block", block),
         ("switch", switch),
         ("wake-here", wake_here),
         ("wake-away", wake_away),
         ("wake-idle", wake_idle),
+        ("preempt", preempt),
     ]
 }
 

@@ -9,8 +9,8 @@
 use super::{ENOUGH, Estimate};
 use crate::machine::{CallCosts, Spread};
 use crate::metrics::Histogram;
-use crate::trace::{Call, CallKind, Event, EventKind, Observer, PrevState, WakeContext};
-use crate::workload::KernelWork;
+use crate::trace::{Call, CallKind, Event, EventKind, Observer, PrevState, Returned, WakeContext};
+use crate::workload::{KernelWork, Operation};
 use crate::{CpuId, Nanos, TaskId, Time};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,6 +22,8 @@ pub struct CallCostEstimator {
     tasks: Vec<InCall>,
     running: Vec<TaskId>,
     kinds: BTreeMap<u32, Kind>,
+    /// From the end of a call that woke a task to the preemption of its own.
+    preempt: Histogram,
     /// What recording a call takes.
     recording: Nanos,
 }
@@ -39,6 +41,8 @@ pub struct CallEstimates {
     pub wake_away: CallCost,
     /// Of waking a task on another CPU that idles.
     pub wake_idle: CallCost,
+    /// Of being preempted: from the end of a call that woke another task to the switch.
+    pub preempt: CallCost,
     /// By the number and operation of the call: one that neither blocked nor woke anybody.
     pub own: Vec<(u32, Estimate)>,
 }
@@ -83,6 +87,10 @@ struct InCall {
     woke: Time,
     wakings: u32,
     at: Where,
+    /// When its last call ended, if that woke a task.
+    released: Option<Time>,
+    /// When a softirq in it last woke another, and where: it may carry what a call sends.
+    softly: Option<(Time, Where)>,
     /// When it was last preempted, or interrupted by a waking.
     disturbed: Option<Time>,
 }
@@ -125,6 +133,8 @@ impl InCall {
         woke: Time::ZERO,
         wakings: 0,
         at: Where::Here,
+        released: None,
+        softly: None,
         disturbed: None,
     };
 }
@@ -142,8 +152,10 @@ impl Observer for CallCostEstimator {
 
     fn call(&mut self, call: &Call) {
         let Call { time, task, kind, .. } = *call;
-        if let (true, CallKind::Ends { since, recording, call, .. }) = (self.hears, kind) {
-            self.ends(task, call, (since, time), recording);
+        if let (true, CallKind::Ends { since, recording, call, returned }) = (self.hears, kind) {
+            self.recording = recording;
+            let is_sent = matches!(returned, Returned::Did(Operation::Send { .. }));
+            self.ends(task, (call, is_sent), (since, time));
         }
     }
 }
@@ -184,6 +196,9 @@ impl CallCostEstimator {
                         task.blocks += 1;
                     } else {
                         task.disturbed = Some(time);
+                        if let Some(since) = task.released.take() {
+                            self.preempt.record(time.since(since));
+                        }
                     }
                 }
                 if let Some(task) = self.task(next) {
@@ -199,9 +214,11 @@ impl CallCostEstimator {
                     _ => Where::Away,
                 };
                 let Some(waker) = self.task(current).filter(|_| woken != current) else { return };
-                if context != WakeContext::Task {
-                    waker.disturbed = Some(time);
-                    return;
+                waker.released = None;
+                match (context, waker.softly) {
+                    (WakeContext::Task, _) => {}
+                    (WakeContext::Softirq, None) => return waker.softly = Some((time, at)),
+                    _ => return waker.disturbed = Some(time),
                 }
                 if waker.wakings == 0 {
                     (waker.woke, waker.at) = (time, at);
@@ -212,11 +229,21 @@ impl CallCostEstimator {
         }
     }
 
-    /// A call of `task` ends that lasted from `begun` to `ended`.
-    fn ends(&mut self, task: TaskId, call: u32, (begun, ended): (Time, Time), recording: Nanos) {
-        self.recording = recording;
+    /// A call of `task` ends that lasted from `begun` to `ended`. If it sent, what it sent woke whom
+    /// a softirq did.
+    fn ends(&mut self, task: TaskId, (call, is_sent): (u32, bool), (begun, ended): (Time, Time)) {
         let Some(state) = self.task(task) else { return };
-        let now = std::mem::replace(state, InCall { since: state.since, ..InCall::NEW });
+        let mut now = std::mem::replace(state, InCall { since: state.since, ..InCall::NEW });
+        match now.softly.filter(|(time, _)| *time >= begun) {
+            Some((woke, at)) if is_sent && now.wakings == 0 => {
+                now = InCall { woke, at, wakings: 1, ..now };
+            }
+            Some((time, _)) => now.disturbed = Some(time),
+            None => {}
+        }
+        if now.wakings > 0 && now.disturbed.is_none_or(|time| time < begun) {
+            self.tasks[task.index()].released = Some(ended);
+        }
         let before = |time: Time, count: u32| count > 0 && time < begun;
         if now.disturbed.is_some_and(|time| time >= begun)
             || before(now.left, now.blocks)
@@ -248,8 +275,23 @@ impl CallCostEstimator {
             wake_here: self.cost(|kind| &kind.wake[0], all, 1),
             wake_away: self.cost(|kind| &kind.wake[1], all, 1),
             wake_idle: self.cost(|kind| &kind.wake[2], all, 1),
+            preempt: self.preempted(),
             own: self.own(),
         }
+    }
+
+    /// The cost of being preempted. No call's own work is in it; what is far above the rest is a
+    /// program's, which a tick stopped later.
+    fn preempted(&self) -> CallCost {
+        let Some(median) = Estimate::of_median(&self.preempt, WIDTH).value else {
+            return CallCost::unknown(Unknown::TooFew, self.preempt.count());
+        };
+        let mut costs = Histogram::default();
+        for bucket in self.preempt.buckets().filter(|bucket| bucket.low <= median + median) {
+            let middle = Nanos(bucket.low.0.midpoint(bucket.high.0));
+            (0..bucket.count).for_each(|_| costs.record(middle.saturating_sub(self.recording)));
+        }
+        CallCost::of(&costs, Nanos::ZERO, false)
     }
 
     /// The calls that neither blocked nor woke anybody, the most frequent first.
@@ -291,36 +333,51 @@ impl CallCostEstimator {
                 (0..bucket.count).for_each(|_| pooled.record(beyond));
             }
         }
-        let count = pooled.count();
-        let nothing = |unknown| CallCost {
-            median: Estimate { samples: count.max(uncompared), ..Estimate::default() },
-            unknown: Some(unknown),
-            spread: Spread::default(),
-            is_weak: false,
-        };
-        let mut slack = Nanos((slack / (count as f64).max(1.0)) as u64);
-        let Some((value, low, high)) = Estimate::of_median(&pooled, WIDTH).bounds() else {
-            return nothing(match () {
-                () if self.kinds.is_empty() => Unknown::NoCalls,
-                () if uncompared >= ENOUGH => Unknown::NothingToCompare,
-                () => Unknown::TooFew,
-            });
-        };
+        if Estimate::of_median(&pooled, WIDTH).value.is_none() {
+            return CallCost::unknown(
+                match () {
+                    () if self.kinds.is_empty() => Unknown::NoCalls,
+                    () if uncompared >= ENOUGH => Unknown::NothingToCompare,
+                    () => Unknown::TooFew,
+                },
+                pooled.count().max(uncompared),
+            );
+        }
         // Samples and what is taken off them are known to one part in 256.
-        slack += Nanos((value + all.value.unwrap_or_default()).0 / 256 + 1);
+        let slack = (slack / pooled.count() as f64) as u64 + all.value.unwrap_or_default().0 / 256;
+        CallCost::of(&pooled, Nanos(slack), 2 * weak > pooled.count())
+    }
+}
+
+impl CallCost {
+    fn unknown(why: Unknown, samples: u64) -> CallCost {
+        let median = Estimate { samples, ..Estimate::default() };
+        CallCost { median, unknown: Some(why), spread: Spread::default(), is_weak: false }
+    }
+
+    /// A cost with these samples, which may be wrong by `slack`.
+    fn of(samples: &Histogram, slack: Nanos, is_weak: bool) -> CallCost {
+        let Some((value, low, high)) = Estimate::of_median(samples, WIDTH).bounds() else {
+            return CallCost::unknown(Unknown::TooFew, samples.count());
+        };
+        let slack = slack + Nanos(value.0 / 256 + 1);
         let interval = (low.saturating_sub(slack), high + slack);
         if interval.1 > LONGEST {
-            return nothing(Unknown::Work);
+            return CallCost::unknown(Unknown::Work, samples.count());
         }
         let at = |place: usize| {
             let percent = 100.0 * (place as f64 + 0.5) / VALUES as f64;
-            pooled.percentile(percent).unwrap_or(value).min(LONGEST)
+            samples.percentile(percent).unwrap_or(value).min(LONGEST)
         };
         CallCost {
             spread: Spread::of((0..VALUES).map(at).collect()),
-            median: Estimate { value: Some(value), interval: Some(interval), samples: count },
+            median: Estimate {
+                value: Some(value),
+                interval: Some(interval),
+                samples: samples.count(),
+            },
             unknown: None,
-            is_weak: 2 * weak > count,
+            is_weak,
         }
     }
 }
@@ -335,6 +392,7 @@ impl CallEstimates {
             wake_here: self.wake_here.spread.clone(),
             wake_away: if is_busy_known { &self.wake_away } else { &self.wake_idle }.spread.clone(),
             wake_idle: self.wake_idle.spread.clone(),
+            preempt: self.preempt.spread.clone(),
             seed: 0,
         }
     }
@@ -347,6 +405,7 @@ impl CallEstimates {
             (&mut self.wake_here, &other.wake_here, "a waking on the same CPU"),
             (&mut self.wake_away, &other.wake_away, "a waking on another CPU"),
             (&mut self.wake_idle, &other.wake_idle, "a waking on an idle CPU"),
+            (&mut self.preempt, &other.preempt, "being preempted"),
         ];
         let mut filled = Vec::new();
         for (own, other, name) in costs {
@@ -363,7 +422,11 @@ impl CallEstimates {
 
     /// The means, by which a replay shortens the recorded runs.
     pub fn kernel_work(&self) -> KernelWork {
-        KernelWork { block: self.block.spread.mean(), wake: self.waking() }
+        KernelWork {
+            block: self.block.spread.mean(),
+            wake: self.waking(),
+            preempt: self.preempt.spread.mean(),
+        }
     }
 
     /// The mean of a waking, on this CPU or another one.
@@ -400,11 +463,11 @@ impl Estimate {
 
 impl fmt::Display for CallEstimates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CallEstimates { block, wake_here, wake_away, wake_idle, .. } = self;
+        let CallEstimates { block, wake_here, wake_away, wake_idle, preempt, .. } = self;
         write!(
             f,
             "blocking costs {block}, a waking on the same CPU {wake_here}, on another CPU \
-             {wake_away}, on one that idles {wake_idle}"
+             {wake_away}, on one that idles {wake_idle}, being preempted {preempt}"
         )
     }
 }
@@ -428,5 +491,39 @@ impl fmt::Display for Unknown {
             Unknown::NothingToCompare => "no call does neither",
             Unknown::Work => "they hold other work",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A waker that is preempted after its call, each time a little later, and once in a while long after
+    /// it, as its slice is over.
+    #[test]
+    fn the_cost_of_being_preempted_is_what_lies_between_the_call_and_the_switch() {
+        let (waker, woken, cpu) = (TaskId(0), TaskId(1), CpuId(0));
+        let mut estimator = CallCostEstimator::new(true);
+        for round in 0..100u64 {
+            let at = |time: u64| Time(round * 1_000_000 + time);
+            let event = |time: u64, kind| Event { time: at(time), cpu, kind };
+            let switch = |time: u64, prev, next, prev_state| {
+                event(time, EventKind::SchedSwitch { prev, next, prev_state })
+            };
+            let context = WakeContext::Task;
+            estimator.events(&[
+                switch(0, woken, waker, PrevState::Blocked),
+                event(9_000, EventKind::SchedWaking { task: woken, target: cpu, context }),
+            ]);
+            let (since, returned, recording) = (at(8_000), Returned::Unknown, Nanos(150));
+            let kind = CallKind::Ends { since, call: 1, returned, recording };
+            estimator.call(&Call { time: at(10_000), cpu, task: waker, kind });
+            let took = if round % 10 == 9 { 400_000 } else { 750 + round };
+            estimator.events(&[switch(10_000 + took, waker, woken, PrevState::Runnable)]);
+        }
+        let cost = estimator.finish().preempt;
+        let (low, high) = cost.median.interval.unwrap();
+        assert!(low.0 > 600 && high.0 < 700, "{cost}: 600 to 699 ns without recording");
+        assert!(cost.spread.values().iter().all(|value| value.0 < 710), "{:?}", cost.spread);
     }
 }

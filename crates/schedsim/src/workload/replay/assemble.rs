@@ -233,7 +233,10 @@ impl Writer<'_> {
         self.owed_to_kernel += match deed {
             Deed::Slept { .. } | Deed::Explained { slept: true } => self.kernel_work.block,
             Deed::Woke { .. } | Deed::Explained { slept: false } => self.kernel_work.wake,
-            Deed::Ran { .. } | Deed::Forked(_) | Deed::Called { .. } => Nanos::ZERO,
+            Deed::Ran { switches } => {
+                Nanos(self.kernel_work.preempt.0.saturating_mul(u64::from(switches)))
+            }
+            Deed::Forked(_) | Deed::Called { .. } => Nanos::ZERO,
         };
         let paid = run.min(self.owed_to_kernel);
         self.owed_to_kernel -= paid;

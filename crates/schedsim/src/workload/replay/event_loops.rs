@@ -5,13 +5,15 @@
 //! is what was recorded for its object, in order: the third time that an object is handled is its
 //! third time in the recording. A loop ends when all that was recorded is done.
 //!
-//! A round is what happens between two waits. Its part for an object begins with the work before the
+//! A round is what happens between two waits. It costs something itself (`round_work`). Its part for an object begins with the work before the
 //! first read from it and contains all reads from it. A write is part of the object that was read
 //! last, unless it is an answer: always to an object that was read before in the same round, and
 //! not always after the same one. Such a program answers when it has read all: in the replay an answer
 //! is owed (an event counter in the set), and given in the next round. A write for which the set watches room, to an object that was not
 //! read in the round, is a part of its own. All that a task does otherwise
 //! (sleeps, tokens, locks, reads elsewhere) ends the loop, as its order is not that of the objects.
+
+mod round_work;
 
 use super::carriers::{Carrier, carried_by, carrier, room_for, taken_from};
 use super::latches::{Placed, name_of};
@@ -77,7 +79,7 @@ impl Takers {
         shared: &mut Shared,
         report: &mut ReplayReport,
     ) -> Script {
-        let steps: Vec<Step> = script.steps().collect();
+        let mut steps: Vec<Step> = script.steps().collect();
         let mut found = Script::new();
         let (mut rooms, mut answers) = (Rooms::of(shared), Answers::behind(shared));
         let mut at = 0;
@@ -93,9 +95,12 @@ impl Takers {
                 found.push(step.run, Action::Continue);
             }
             let epoll = shared.serves[serve as usize].epoll;
+            let round = round_work::take_off(&mut steps[at..at + end]);
             let (parts, rest) = parts(&steps[at..at + end], epoll, &mut rooms, &mut answers);
             answers.place(epoll, shared);
-            write(&mut found, serve, parts, shared);
+            // Where answers are given in the next round, there are two for each of the recording.
+            let round = Nanos(round.0 / if answers.are_among(&parts) { 2 } else { 1 });
+            write(&mut found, serve, (round, parts), shared);
             rest.into_iter().for_each(|step| found.push(step.run, step.then));
             report.event_loops += 1;
             report.loop_rounds += count as u64;
@@ -175,6 +180,10 @@ impl Answers {
     fn counter(&mut self, source: Watched) -> u32 {
         let next = self.first + self.counters.len() as u32;
         *self.counters.entry(source).or_insert(next)
+    }
+
+    fn are_among(&self, parts: &Parts) -> bool {
+        self.counters.values().any(|counter| parts.contains_key(&Watched::Eventfd(*counter)))
     }
 
     /// Adds the new counters to the workload and to a set.
@@ -343,12 +352,17 @@ fn push(parts: &mut Parts, of: Option<Watched>, before: &mut Vec<Step>, step: St
 }
 
 /// Writes a loop.
-fn write(script: &mut Script, recorded: u32, mut parts: Parts, shared: &mut Shared) {
+fn write(
+    script: &mut Script,
+    recorded: u32,
+    (round, mut parts): (Nanos, Parts),
+    shared: &mut Shared,
+) {
     let number = shared.serves.len() as u32;
     let epoll = shared.serves[recorded as usize].epoll;
     let begin = script.end();
     script.push(Nanos::ZERO, Action::Do(Operation::Serve(number)));
-    script.push(Nanos::ZERO, Action::Do(Operation::Handle(number)));
+    script.push(round, Action::Do(Operation::Handle(number)));
     let (mut handlers, mut ends) = (Vec::new(), Vec::new());
     for source in &shared.epolls[epoll as usize].sources {
         handlers.push(script.end());
