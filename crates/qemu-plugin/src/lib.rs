@@ -15,6 +15,7 @@
 //! counters need no locks but the one that keeps Rust's rules.
 
 mod api;
+mod grace;
 #[cfg(feature = "api-7")]
 mod lockstep;
 mod main_loop;
@@ -114,6 +115,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
 
 /// QEMU has translated a block.
 fn translated(block: *mut c_void) {
+    grace::keep_spans();
     #[cfg(feature = "api-7")]
     lockstep::translated(block);
     // SAFETY: it is QEMU's own, and nothing of it is kept.
