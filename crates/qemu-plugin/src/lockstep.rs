@@ -77,7 +77,9 @@ pub fn prepare(arguments: &[String]) -> Result<(), String> {
     }
     let end_span = cpu_exit().ok_or("this QEMU does not let a CPU make way")?;
     if !grace::is_known() {
-        return Err("this QEMU ends spans as it frees memory, and cannot be kept from it".to_string());
+        return Err(
+            "this QEMU ends spans as it frees memory, and cannot be kept from it".to_string()
+        );
     }
     let out = value("lockstep=").map(str::to_string);
     SETTINGS.get_or_init(|| Settings { interleave, out, end_span });

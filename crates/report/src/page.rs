@@ -164,10 +164,10 @@ fn provenance(results: &Results) -> String {
         escape(&results.cpu),
         escape(&results.kernel),
         guests(&results.rows),
-        results.inputs.as_deref().map_or(String::new(), |hash| format!(
-            "<dt>Inputs<dd><code>{}</code>",
-            escape(hash)
-        )),
+        results
+            .inputs
+            .as_deref()
+            .map_or(String::new(), |hash| format!("<dt>Inputs<dd><code>{}</code>", escape(hash))),
     )
 }
 

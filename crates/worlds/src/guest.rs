@@ -556,7 +556,8 @@ impl World for GuestWorld {
                 lockstep.resolution()
             );
             if cpus > VALIDATED {
-                text += &format!("Only shares and the scheduler's decisions are shown: {NO_TIME}\n");
+                text +=
+                    &format!("Only shares and the scheduler's decisions are shown: {NO_TIME}\n");
             }
         }
         if let Some(shape) = &self.settings.shape {
