@@ -13,7 +13,6 @@ use crate::api::symbol;
 use std::ffi::c_void;
 use std::mem::transmute;
 use std::ptr::null_mut;
-use std::sync::Once;
 
 /// `struct Notifier` of include/qemu/notify.h: a link of a list.
 #[repr(C)]
@@ -40,20 +39,16 @@ pub fn is_known() -> bool {
     changes().is_some()
 }
 
-/// Empties the list of the thread that runs the CPUs, which is the one that calls this; the first
-/// time only.
+/// Empties the list of the thread that runs the CPUs, which is the one that calls this.
 pub fn keep_spans() {
-    static DONE: Once = Once::new();
-    DONE.call_once(|| {
-        let Some([add, remove]) = changes() else { return };
-        // A link of ours finds the others, which QEMU does not name.
-        let mut own = Notifier { notify: ignore, next: null_mut(), previous: null_mut() };
-        add(&raw mut own);
-        while !own.next.is_null() {
-            remove(own.next);
-        }
-        remove(&raw mut own);
-    });
+    let Some([add, remove]) = changes() else { return };
+    // A link of ours finds the others, which QEMU does not name.
+    let mut own = Notifier { notify: ignore, next: null_mut(), previous: null_mut() };
+    add(&raw mut own);
+    while !own.next.is_null() {
+        remove(own.next);
+    }
+    remove(&raw mut own);
 }
 
 extern "C" fn ignore(_link: *mut Notifier, _data: *mut c_void) {}
