@@ -20,8 +20,9 @@ mod version;
 #[path = "api/version_7.rs"]
 mod version_7;
 
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ops::Deref;
+use std::ptr::null_mut;
 
 pub use registration::register;
 pub use version::{Counter, Counters};
@@ -71,6 +72,14 @@ unsafe extern "C" {
     fn qemu_plugin_tb_get_insn(tb: *const c_void, index: usize) -> *mut c_void;
     fn qemu_plugin_insn_vaddr(insn: *const c_void) -> u64;
     fn qemu_plugin_insn_size(insn: *const c_void) -> usize;
+    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+}
+
+/// What QEMU itself has by this name, beyond its interface; of a variable of each thread, that of
+/// the calling one. Null if there is none.
+pub fn symbol(name: &CStr) -> *mut c_void {
+    // SAFETY: a name with an end; QEMU is not unloaded.
+    unsafe { dlsym(null_mut(), name.as_ptr()) }
 }
 
 /// An instruction of a block that is being translated.

@@ -15,6 +15,7 @@
 //! counters need no locks but the one that keeps Rust's rules.
 
 mod api;
+mod grace;
 #[cfg(feature = "api-7")]
 mod lockstep;
 mod main_loop;
@@ -25,7 +26,7 @@ use api::{Callbacks, Counter, Counters, Id, Instruction, Registers};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::io::Write;
-use std::sync::Mutex;
+use std::sync::{Mutex, Once};
 
 /// The API that QEMU is to offer.
 #[unsafe(no_mangle)]
@@ -56,6 +57,8 @@ struct Counts {
 }
 
 static COUNTS: Mutex<Option<Counts>> = Mutex::new(None);
+/// The first block is translated by the thread that runs the guest, as all others.
+static FIRST: Once = Once::new();
 
 fn with_counts(body: impl FnOnce(&mut Counts)) {
     if let Ok(mut counts) = COUNTS.lock()
@@ -114,6 +117,10 @@ pub unsafe extern "C" fn qemu_plugin_install(
 
 /// QEMU has translated a block.
 fn translated(block: *mut c_void) {
+    FIRST.call_once(|| {
+        grace::keep_spans();
+        main_loop::be_nice();
+    });
     #[cfg(feature = "api-7")]
     lockstep::translated(block);
     // SAFETY: it is QEMU's own, and nothing of it is kept.

@@ -20,9 +20,9 @@
 //! CPUs took part, how many instructions at most were between two of them, and how many spans
 //! there were.
 
-use crate::api::{Instruction, Registers, in_block, set_program_counter};
-use crate::main_loop;
-use std::ffi::{c_char, c_uint, c_void};
+use crate::api::{Instruction, Registers, in_block, set_program_counter, symbol};
+use crate::{grace, main_loop};
+use std::ffi::{c_uint, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
@@ -76,6 +76,11 @@ pub fn prepare(arguments: &[String]) -> Result<(), String> {
         return Err("this QEMU does not say which CPU runs".to_string());
     }
     let end_span = cpu_exit().ok_or("this QEMU does not let a CPU make way")?;
+    if !grace::is_known() {
+        return Err(
+            "this QEMU ends spans as it frees memory, and cannot be kept from it".to_string()
+        );
+    }
     let out = value("lockstep=").map(str::to_string);
     SETTINGS.get_or_init(|| Settings { interleave, out, end_span });
     Ok(())
@@ -120,17 +125,15 @@ extern "C" fn begin(_cpu: c_uint, _data: *mut c_void) {
 
 /// Where QEMU says which CPU the calling thread runs.
 fn current_cpu() -> *mut Cpu {
-    // SAFETY: a name with an end. The variable is each thread's own; `begin` is called by the
-    // thread that runs all CPUs and ends with QEMU.
-    unsafe { dlsym(null_mut(), c"current_cpu".as_ptr()).cast() }
+    // The variable is each thread's own; `begin` is called by the thread that runs all CPUs and ends
+    // with QEMU.
+    symbol(c"current_cpu").cast()
 }
 
 /// QEMU's `void cpu_exit(CPUState *)`: that CPU leaves its loop behind the block that begins.
 fn cpu_exit() -> Option<extern "C" fn(Cpu)> {
-    // SAFETY: a name with an end.
-    let address = unsafe { dlsym(null_mut(), c"cpu_exit".as_ptr()) };
     // SAFETY: it is null, or that function.
-    unsafe { std::mem::transmute::<*mut c_void, Option<extern "C" fn(Cpu)>>(address) }
+    unsafe { std::mem::transmute::<Cpu, Option<extern "C" fn(Cpu)>>(symbol(c"cpu_exit")) }
 }
 
 extern "C" fn idles(_cpu: c_uint, behind: *mut c_void) {
@@ -220,8 +223,4 @@ pub fn report() {
     if let Err(error) = std::fs::write(out, text) {
         eprintln!("schedlab's plugin: {out}: {error}");
     }
-}
-
-unsafe extern "C" {
-    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
 }

@@ -10,6 +10,7 @@ use program::Error;
 use results::figure::Figure;
 use results::{Results, Row};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 const UPLOT: &str = include_str!("vendor/uPlot.iife.min.js");
@@ -151,7 +152,7 @@ fn provenance(results: &Results) -> String {
     format!(
         "<section><h2>Where this comes \
          from</h2>\n<dl><dt>{}<dd><code>{}</code><dt>Version<dd>schedlab {}, schema \
-         {}<dt>Machine<dd>{}, Linux {}</dl></section>\n",
+         {}<dt>Machine<dd>{}, Linux {}{}{}</dl></section>\n",
         if results.reproduce.is_some() {
             "Reproduce"
         } else {
@@ -161,6 +162,48 @@ fn provenance(results: &Results) -> String {
         escape(&results.version),
         results.schema,
         escape(&results.cpu),
-        escape(&results.kernel)
+        escape(&results.kernel),
+        guests(&results.rows),
+        results
+            .inputs
+            .as_deref()
+            .map_or(String::new(), |hash| format!("<dt>Inputs<dd><code>{}</code>", escape(hash))),
     )
+}
+
+/// The guests in which rows were measured: their kernel, emulator and CPUs, and how fast these are.
+fn guests(rows: &[Row]) -> String {
+    let guest = |row: &Row| {
+        let part = |name: &str| row.point.get(name).map(ToString::to_string);
+        let cpus = if row.cpus == 1 { "1 CPU".to_string() } else { format!("{} CPUs", row.cpus) };
+        Some(format!(
+            "<dt>Guest<dd>Linux {}, {cpus}, an instruction takes {} ns; QEMU {}",
+            escape(&part("kernel")?),
+            escape(&part("instruction_ns")?),
+            escape(&part("qemu")?)
+        ))
+    };
+    rows.iter().filter_map(guest).collect::<BTreeSet<String>>().into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use results::{Metric, Point, World};
+
+    #[test]
+    fn a_guest_stands_once_with_what_it_runs_on_and_other_rows_have_none() {
+        let mut row = Row::new(World::Vm { kernel: "6.18".to_string() }, Metric::makespan_ns);
+        row.cpus = 2;
+        let mut point = Point::new();
+        point.set("kernel", "6.18.15<");
+        point.set("instruction_ns", 8);
+        point.set("qemu", "11.1.3");
+        row.point = point;
+        let rows = [row.clone(), row, Row::new(World::Sim, Metric::makespan_ns)];
+        assert_eq!(
+            guests(&rows),
+            "<dt>Guest<dd>Linux 6.18.15&lt;, 2 CPUs, an instruction takes 8 ns; QEMU 11.1.3"
+        );
+    }
 }

@@ -42,7 +42,8 @@ pub struct GuestArguments {
     /// show this many
     #[arg(long, value_name = "N")]
     functions: Option<usize>,
-    /// Memory of the guest in MiB. A command may take half of it, and two tasks for each MiB
+    /// Memory of the guest in MiB, at least 32 for each CPU. A command may take half of it, and two
+    /// tasks for each MiB
     #[arg(long, value_name = "MIB", default_value_t = MEMORY,
           value_parser = clap::value_parser!(u32).range(256..=65_536))]
     memory: u32,

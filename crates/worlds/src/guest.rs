@@ -51,7 +51,7 @@ pub struct GuestSettings {
     pub kernel: String,
     /// How long it is left alone after its boot, on its own clock.
     pub settle: Nanos,
-    /// Its memory in MiB.
+    /// Its memory in MiB, if its CPUs do not need more.
     pub memory: u32,
     /// The number of its NUMA nodes, where no machine is described.
     pub nodes: u16,
@@ -123,6 +123,8 @@ pub struct Booted<'s> {
 
 /// The usual memory of a guest in MiB.
 pub const MEMORY: u32 = 512;
+/// The least memory in MiB for each CPU: recording takes half of it.
+const MEMORY_PER_CPU: u32 = 32;
 /// The limit on this machine's clock, after which a guest is ended.
 const WALL_LIMIT: Duration = Duration::from_secs(900);
 /// The delay between the begins of two members of [`GuestWorld::boot`]'s calibrated sessions. Ticks
@@ -130,8 +132,8 @@ const WALL_LIMIT: Duration = Duration::from_secs(900);
 const LATER: Nanos = Nanos(7_000_000);
 /// The most CPUs of a guest.
 pub const CPUS: u16 = 64;
-/// What can be said of more CPUs than [`VALIDATED`].
-pub(crate) const UNTIMED: [&str; 1] = ["migrations"];
+/// What can be said of more CPUs than [`VALIDATED`]: the scheduler's decisions.
+pub(crate) const UNTIMED: [&str; 4] = ["migrations", "switches", "dispatches", "wakeups"];
 /// Why the rest cannot.
 pub(crate) const NO_TIME: &str = "times of guests were validated on up to 8 CPUs";
 /// The most tasks that yield in a guest.
@@ -282,7 +284,7 @@ impl GuestWorld {
             kernel,
             cpus,
             lockstep,
-            memory: self.settings.memory,
+            memory: self.settings.memory.max(u32::from(cpus) * MEMORY_PER_CPU),
             nodes: self.nodes(),
             shape,
             session,
@@ -554,7 +556,8 @@ impl World for GuestWorld {
                 lockstep.resolution()
             );
             if cpus > VALIDATED {
-                text += &format!("Only shares and migrations are shown: {NO_TIME}\n");
+                text +=
+                    &format!("Only shares and the scheduler's decisions are shown: {NO_TIME}\n");
             }
         }
         if let Some(shape) = &self.settings.shape {

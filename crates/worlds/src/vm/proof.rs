@@ -77,7 +77,10 @@ pub fn prove_each(
     let pairs = guests.par_iter().enumerate().with_max_len(1);
     let pairs = pairs.map(|(number, guest)| {
         let boot = || Settled::boot(guest, &mut |event| follow(number, event));
-        agreeing(guest.cpus, boot, Settled::said).map_err(|error| named(guest, error))
+        let (first, second) = rayon::join(boot, boot);
+        let pair = [first?, second?];
+        expect_same(guest, pair[0].said(), pair[1].said())?;
+        Ok(pair)
     });
     let pairs: Vec<Result<[Settled; 2], Error>> = pairs.collect();
     let runs: Vec<(&Orders, usize)> = sessions
@@ -107,48 +110,13 @@ pub fn prove_each(
     (pairs.into_iter().map(first).collect(), proved)
 }
 
-/// The most boots of a guest of which two must agree.
-const BOOTS: usize = 4;
-
-/// Two boots with the same reports. One CPU must repeat itself at once. Several CPUs take their
-/// time by the clock of instructions only from the session on; before it, QEMU's main loop can
-/// change how long the kernel's start takes, so a boot that differs is made again.
-fn agreeing<B: Send>(
-    cpus: u16,
-    boot: impl Fn() -> Result<B, Error> + Sync,
-    said: impl Fn(&B) -> &[String],
-) -> Result<[B; 2], Error> {
-    let (first, second) = rayon::join(&boot, &boot);
-    let mut all = vec![first?, second?];
-    loop {
-        let last = all.len() - 1;
-        let same = |&at: &usize| difference(said(&all[at]), said(&all[last])).is_none();
-        if let Some(at) = (0..last).find(same) {
-            let second = all.swap_remove(last);
-            return Ok([all.swap_remove(at), second]);
-        }
-        if cpus == 1 || all.len() == BOOTS {
-            let differs = difference(said(&all[0]), said(&all[last])).unwrap_or_default();
-            return Err(Error::Irreproducible(differs));
-        }
-        all.push(boot()?);
-    }
-}
-
 fn expect_same(guest: &Guest, first: &[String], second: &[String]) -> Result<(), Error> {
-    difference(first, second)
-        .map_or(Ok(()), |differs| Err(named(guest, Error::Irreproducible(differs))))
-}
-
-/// `error`, with the guest's name if it did not repeat itself.
-fn named(guest: &Guest, error: Error) -> Error {
-    match error {
-        Error::Irreproducible(differs) => Error::Irreproducible(format!(
+    difference(first, second).map_or(Ok(()), |differs| {
+        Err(Error::Irreproducible(format!(
             "kernel {} on {} CPUs did not repeat itself: {differs}",
             guest.kernel.name, guest.cpus
-        )),
-        other => other,
-    }
+        )))
+    })
 }
 
 /// The first difference of two transcripts.
@@ -169,21 +137,6 @@ pub(super) fn difference(first: &[String], second: &[String]) -> Option<String> 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_boot_of_several_cpus_that_differs_is_made_again_and_one_of_one_cpu_is_not() {
-        let agreed = |cpus, texts: &[&'static str]| {
-            let texts = std::sync::Mutex::new(texts.iter().copied());
-            let boot = || Ok(vec![texts.lock().unwrap().next().unwrap().to_string()]);
-            let agreed = agreeing(cpus, boot, |said: &Vec<String>| &said[..]);
-            agreed.map(|pair| pair.concat().concat()).map_err(|error| error.exit_code())
-        };
-        assert_eq!(agreed(1, &["a", "a"]), Ok("aa".to_string()));
-        assert_eq!(agreed(1, &["a", "b"]), Err(6));
-        assert_eq!(agreed(4, &["a", "b", "a"]), Ok("aa".to_string()));
-        assert_eq!(agreed(4, &["a", "b", "c", "c"]), Ok("cc".to_string()));
-        assert_eq!(agreed(4, &["a", "b", "c", "d"]), Err(6));
-    }
 
     #[test]
     fn the_first_line_that_differs_is_shown() {
