@@ -12,6 +12,7 @@ pub mod load;
 pub mod mock;
 pub mod parts;
 pub mod printed;
+pub mod sandbox;
 pub mod setting;
 pub mod simulator;
 pub mod this_machine;
