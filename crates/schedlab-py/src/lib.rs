@@ -9,6 +9,7 @@ mod context;
 mod error;
 mod events;
 mod policy;
+mod serve;
 mod sweep;
 mod table;
 mod work;
@@ -27,6 +28,8 @@ mod _native {
     use super::events::{Trace, read_trace};
     #[pymodule_export]
     use super::policy::Effect;
+    #[pymodule_export]
+    use super::serve::serve;
     #[pymodule_export]
     use super::sweep::Sweep;
     #[pymodule_export]

@@ -292,14 +292,6 @@ impl<'a> Trace<'a> {
         Trace { chunk, len: 0, hears_calls, is_over: false, observers }
     }
 
-    /// The stream to `observer` as well, before any event.
-    #[must_use]
-    pub fn and(mut self, observer: &'a mut dyn Observer) -> Self {
-        self.hears_calls |= observer.hears_calls();
-        self.observers.push(observer);
-        self
-    }
-
     /// Whether an observer wants calls.
     pub fn hears_calls(&self) -> bool {
         self.hears_calls
@@ -308,6 +300,25 @@ impl<'a> Trace<'a> {
     #[cold]
     fn pass_on(&mut self, call: &Call) {
         self.flush();
+        for observer in &mut self.observers {
+            observer.call(call);
+        }
+    }
+}
+
+/// A stream can be an observer of another: it passes chunks on as they come.
+impl Observer for Trace<'_> {
+    fn events(&mut self, chunk: &[Event]) {
+        for observer in &mut self.observers {
+            observer.events(chunk);
+        }
+    }
+
+    fn hears_calls(&self) -> bool {
+        self.hears_calls
+    }
+
+    fn call(&mut self, call: &Call) {
         for observer in &mut self.observers {
             observer.call(call);
         }

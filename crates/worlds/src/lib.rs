@@ -5,6 +5,7 @@
 //! what runs are compared with and what is printed; it knows no world by name.
 
 pub mod candidate;
+pub mod examinee;
 pub mod experiment;
 pub mod guest;
 pub mod host;
@@ -15,6 +16,7 @@ pub mod printed;
 pub mod sandbox;
 pub mod setting;
 pub mod simulator;
+pub mod stranger;
 pub mod this_machine;
 pub mod vm;
 
