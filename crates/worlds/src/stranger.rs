@@ -33,7 +33,7 @@ use wire::{Broken, Wire};
 pub struct Stranger {
     name: String,
     sandbox: Sandbox,
-    secret: [u8; 32],
+    secret: u128,
     /// The folder that has its files; it is removed with the last of them.
     _folder: Arc<TempDir>,
 }
@@ -42,7 +42,7 @@ pub struct Stranger {
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
     /// What the seeds of their random numbers come from.
-    pub secret: [u8; 32],
+    pub secret: u128,
     /// The address space of a run.
     pub memory: u64,
     /// When a compilation is given up.
@@ -93,7 +93,7 @@ impl Stranger {
 
     /// The seed of its random numbers in the run of this seed.
     fn seed(&self, seed: u64) -> u64 {
-        let hash = Sha256::new().chain_update(self.secret).chain_update(seed.to_le_bytes());
+        let hash = Sha256::new().chain_update(self.secret.to_le_bytes()).chain_update(seed.to_le_bytes());
         hash.finalize().iter().take(8).fold(0, |seed, &byte| seed << 8 | u64::from(byte))
     }
 }
