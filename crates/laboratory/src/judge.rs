@@ -176,14 +176,16 @@ impl Judge {
             );
             return failed(judged, (Judgement::Constraint, reason));
         }
-        if let Some(Ratio { measured, .. }) = ratios.iter().find(|ratio| ratio.measured.ratio.is_none())
+        if let Some(Ratio { measured, .. }) =
+            ratios.iter().find(|ratio| ratio.measured.ratio.is_none())
         {
             let reason = format!("{} has no value in {}", measured.metric, measured.workload);
             return failed(judged, (Judgement::NoValue, reason));
         }
         judged.score = score::of(&ratios, Set::Training);
         judged.held_out = score::of(&ratios, Set::HeldOut);
-        judged.gap = judged.score.zip(judged.held_out).map(|(score, held_out)| score / held_out - 1.0);
+        judged.gap =
+            judged.score.zip(judged.held_out).map(|(score, held_out)| score / held_out - 1.0);
         judged.overfits = judged.gap.map(|gap| gap > GAP);
         Ok(judged)
     }

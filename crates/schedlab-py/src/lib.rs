@@ -8,6 +8,7 @@ mod answer;
 mod context;
 mod error;
 mod events;
+mod judge;
 mod policy;
 mod serve;
 mod sweep;
@@ -26,6 +27,8 @@ mod _native {
     use super::context::Context;
     #[pymodule_export]
     use super::events::{Trace, read_trace};
+    #[pymodule_export]
+    use super::judge::Referee;
     #[pymodule_export]
     use super::policy::Effect;
     #[pymodule_export]

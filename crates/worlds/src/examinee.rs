@@ -162,6 +162,7 @@ fn failure(error: &engine::Error, had: Option<Failure>) -> Failure {
     match error {
         engine::Error::Enough { .. } => had.unwrap_or(Failure::Limit(text)),
         engine::Error::Policy(breach) => match breach.rule {
+            Rule::GivesUp { .. } if text.contains("MemoryError") => Failure::OutOfMemory(text),
             Rule::GivesUp { .. } => Failure::Crash(text),
             _ => Failure::Contract(text),
         },

@@ -68,7 +68,8 @@ impl Stranger {
         trace: Trace<'_>,
         limits: Limits,
     ) -> Result<Outcome, Ended> {
-        let internal = |error: std::io::Error| nothing(Failure::Missing(format!("a channel: {error}")));
+        let internal =
+            |error: std::io::Error| nothing(Failure::Missing(format!("a channel: {error}")));
         let (here, there) = UnixStream::pair().map_err(internal)?;
         let mut process = self.sandbox.start(Some(there.into())).map_err(|error| {
             nothing(match error {
@@ -81,7 +82,8 @@ impl Stranger {
             Ok(remote) => remote,
             Err(NoPolicy::Said(why)) => return Err(nothing(Failure::NotAPolicy(why))),
             Err(NoPolicy::Silent(why)) => {
-                let failure = broken.get().map_or(Failure::Crash(why), |broken| end(&mut process, broken));
+                let failure =
+                    broken.get().map_or(Failure::Crash(why), |broken| end(&mut process, broken));
                 return Err(nothing(failure));
             }
         };
@@ -93,7 +95,8 @@ impl Stranger {
 
     /// The seed of its random numbers in the run of this seed.
     fn seed(&self, seed: u64) -> u64 {
-        let hash = Sha256::new().chain_update(self.secret.to_le_bytes()).chain_update(seed.to_le_bytes());
+        let hash =
+            Sha256::new().chain_update(self.secret.to_le_bytes()).chain_update(seed.to_le_bytes());
         hash.finalize().iter().take(8).fold(0, |seed, &byte| seed << 8 | u64::from(byte))
     }
 }

@@ -66,7 +66,11 @@ impl Bound {
     pub fn is_worse(&self, value: Option<f64>, other: Option<f64>) -> bool {
         match (value, other) {
             (Some(value), Some(other)) => {
-                if self.is_below { value > other } else { value < other }
+                if self.is_below {
+                    value > other
+                } else {
+                    value < other
+                }
             }
             (None, Some(_)) => true,
             (_, None) => false,

@@ -39,10 +39,9 @@ pub fn parts(cases: &Cases) -> Result<Vec<Weighted>, Error> {
         let key = format!("score[{index}].metric");
         let metric = metric(&part.metric).map_err(|message| file.wrong(&key, &message))?;
         if !(part.weight > 0.0 && part.weight.is_finite()) {
-            return Err(file.wrong(
-                &format!("score[{index}].weight"),
-                "give a weight above 0, as in 2.0",
-            ));
+            return Err(
+                file.wrong(&format!("score[{index}].weight"), "give a weight above 0, as in 2.0")
+            );
         }
         let is_less_better = match (part.better, metric.description().direction) {
             (Some(side), _) => side == Side::Less,
@@ -86,9 +85,10 @@ pub(super) fn ratios(
     parts: &[Weighted],
 ) -> Vec<Ratio> {
     let is_part = |row: &Row| parts.iter().any(|part| part.metric == row.metric);
-    let of_base = base.rows.iter().map(|(member, row)| {
-        (*member, Row { candidate: BASELINE.to_string(), ..row.clone() })
-    });
+    let of_base = base
+        .rows
+        .iter()
+        .map(|(member, row)| (*member, Row { candidate: BASELINE.to_string(), ..row.clone() }));
     let both: Vec<(u64, Row)> =
         of_base.chain(rows.iter().cloned()).filter(|(_, row)| is_part(row)).collect();
     let mut summed = sum_up(&both, Some(BASELINE), &base.fidelity);
@@ -100,11 +100,11 @@ pub(super) fn ratios(
     let of = |part: &Weighted| {
         let (value, baseline) = (value(part.metric, runs), value(part.metric, &base.runs));
         let ratio = value.zip(baseline).map(|(value, baseline)| {
-            let better =
-                if part.is_less_better { baseline / value } else { value / baseline };
+            let better = if part.is_less_better { baseline / value } else { value / baseline };
             if better.is_nan() { 1.0 } else { better.clamp(1.0 / MOST, MOST) }
         });
-        let is_usual = part.is_less_better == (part.metric.description().direction == Better::Lower);
+        let is_usual =
+            part.is_less_better == (part.metric.description().direction == Better::Lower);
         Ratio {
             weight: part.weight,
             measured: Measured {

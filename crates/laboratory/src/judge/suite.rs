@@ -98,8 +98,8 @@ impl Cases {
         ] {
             for (index, name) in names.iter().enumerate() {
                 let key = format!("{key}[{index}]");
-                let programs = resolve(&suite, name)
-                    .map_err(|error| file.wrong(&key, &error.to_string()))?;
+                let programs =
+                    resolve(&suite, name).map_err(|error| file.wrong(&key, &error.to_string()))?;
                 cases.extend(programs.into_iter().map(|(program, cpus)| Case {
                     set,
                     program,
@@ -108,7 +108,8 @@ impl Cases {
                 }));
             }
         }
-        let texts = cases.iter().map(|case| format!("{:?} {} {}", case.set, case.cpus, case.content()));
+        let texts =
+            cases.iter().map(|case| format!("{:?} {} {}", case.set, case.cpus, case.content()));
         let texts: Vec<String> = std::iter::once(format!("{suite:?}")).chain(texts).collect();
         let hash = Key::of_all(texts.iter().map(String::as_str));
         Ok(Cases { file, suite, cases, hash })

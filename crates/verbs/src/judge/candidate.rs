@@ -164,9 +164,9 @@ impl Makers {
 
     /// A compiler reads all of a crate's folder, and can put what it reads into the policy.
     fn expect_apart(&self, folder: &Path) -> Result<(), Failure> {
-        let whole = folder.canonicalize().map_err(|error| {
-            Failure::NotAPolicy(format!("{}: {error}", folder.display()))
-        })?;
+        let whole = folder
+            .canonicalize()
+            .map_err(|error| Failure::NotAPolicy(format!("{}: {error}", folder.display())))?;
         match self.hidden.iter().find(|file| file.starts_with(&whole)) {
             None => Ok(()),
             Some(file) => Err(Failure::Refused(format!(

@@ -64,7 +64,7 @@ impl Kit {
         };
         let manifest = format!(
             "[package]\nname = \"kit\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[dependencies]\n{}{}\n\
-             [workspace]\n",
+             [workspace]\n\n[profile.release]\nopt-level = 1\n",
             dependency("schedsim"),
             dependency("readyq")
         );
@@ -85,7 +85,8 @@ impl Kit {
         }
         let said = String::from_utf8_lossy(&built.stdout).into_owned();
         let library = |name: &str| {
-            artifact(&said, name).ok_or_else(|| missing(format!("cargo does not say where {name} is")))
+            artifact(&said, name)
+                .ok_or_else(|| missing(format!("cargo does not say where {name} is")))
         };
         let (schedsim, readyq) = (library("schedsim")?, library("readyq")?);
         let sysroot = Command::new("rustc")
@@ -121,7 +122,8 @@ impl Kit {
         let words = ["--crate-name", "candidate", "--crate-type", "rlib", "--edition", edition];
         self.run(&words, &source, &library, &[], folder, &out, terms)?;
         let main = out.path().join("main.rs");
-        let broken = |error: std::io::Error| Failure::Missing(format!("{}: {error}", main.display()));
+        let broken =
+            |error: std::io::Error| Failure::Missing(format!("{}: {error}", main.display()));
         fs::write(&main, MAIN).map_err(broken)?;
         let program = out.path().join("policy");
         let words = ["--crate-name", "policy", "--crate-type", "bin", "--edition", "2024"];
@@ -171,7 +173,8 @@ impl Kit {
             ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),
             ("TMPDIR".into(), out.path().into()),
         ];
-        let tools = ["/bin", "/usr/bin", "/usr/local/bin", "/usr/libexec", "/usr/include", "/proc/self"];
+        let tools =
+            ["/bin", "/usr/bin", "/usr/local/bin", "/usr/libexec", "/usr/include", "/proc/self"];
         sandbox.reads.extend(tools.map(PathBuf::from));
         sandbox.reads.extend([
             self.sysroot.clone(),
@@ -182,7 +185,8 @@ impl Kit {
         ]);
         sandbox.writes = vec![out.path().to_path_buf(), PathBuf::from("/dev/null")];
         (sandbox.output, sandbox.may_fork) = (LARGEST, true);
-        let mut compiler = sandbox.start(None).map_err(|error| Failure::Missing(error.to_string()))?;
+        let mut compiler =
+            sandbox.start(None).map_err(|error| Failure::Missing(error.to_string()))?;
         match compiler.wait(terms.deadline) {
             Some(End::Exited(0)) => Ok(()),
             Some(_) => Err(Failure::CompileError(first_errors(&compiler.said()))),
@@ -204,7 +208,8 @@ fn artifact(said: &str, name: &str) -> Option<PathBuf> {
         let message: serde_json::Value = serde_json::from_str(line).ok()?;
         let is_it = message["reason"] == "compiler-artifact" && message["target"]["name"] == name;
         let files = message["filenames"].as_array().filter(|_| is_it)?;
-        let library = files.iter().filter_map(|file| file.as_str()).find(|file| file.ends_with(".rlib"));
+        let library =
+            files.iter().filter_map(|file| file.as_str()).find(|file| file.ends_with(".rlib"));
         library.map(PathBuf::from)
     };
     said.lines().find_map(of_line)

@@ -48,10 +48,7 @@ impl Wire {
     ///
     /// # Errors
     /// As the system.
-    pub fn new(
-        stream: UnixStream,
-        limits: Limits,
-    ) -> io::Result<(Wire, Rc<Cell<Option<Broken>>>)> {
+    pub fn new(stream: UnixStream, limits: Limits) -> io::Result<(Wire, Rc<Cell<Option<Broken>>>)> {
         stream.set_read_timeout(Some(LOOK))?;
         stream.set_write_timeout(Some(LOOK))?;
         let deadline = limits.deadline;
