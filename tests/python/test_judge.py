@@ -1,6 +1,7 @@
 """The judge: attempts to cheat fail, each with its verdict, and a search finds something better."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -207,4 +208,6 @@ def test_scores_do_not_depend_on_order_or_company(place):
 def test_the_example_finds_something_better_than_its_start(root, tmp_path):
     done = subprocess.run([sys.executable, root / "docs" / "judge_search.py", "--quick", "-o", tmp_path], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "better than" in done.stdout, done.stdout
+    found = re.findall(r"it is better than eevdf in \[(.*)\], worse in \[(.*)\]", done.stdout)
+    assert len(found) == 2, done.stdout
+    assert all("wakeup_latency_ns_mean" in better and worse == "" for better, worse in found), done.stdout

@@ -5,7 +5,10 @@
 //! sandboxed process of its own for each run, and only answers callbacks
 //! ([`stranger`](crate::stranger)).
 
+pub use crate::failure::{Failure, Limits};
+
 use crate::experiment::Candidate;
+use crate::failure::late;
 use crate::stranger::Stranger;
 use schedsim::Machine;
 use schedsim::engine::{self, Options, Outcome, Source};
@@ -23,56 +26,6 @@ pub enum Examinee {
     Named(PolicySpec),
     /// A stranger's.
     Stranger(Stranger),
-}
-
-/// The limits of a run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
-    /// The most events of its trace; it is stopped within a chunk of 256 of it. A stranger's policy
-    /// may also be called eight times as often at most.
-    pub events: u64,
-    /// When it is given up.
-    pub deadline: Instant,
-}
-
-/// Why a candidate has no number.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Failure {
-    /// A run had more events than allowed.
-    Limit(String),
-    /// The time was over.
-    Timeout(String),
-    /// It broke the contract of a policy.
-    Contract(String),
-    /// It panicked, raised an exception, gave up, or its process ended.
-    Crash(String),
-    /// It needed more memory than allowed.
-    OutOfMemory(String),
-    /// The compiler refuses it.
-    CompileError(String),
-    /// It is no policy.
-    NotAPolicy(String),
-    /// It cannot run this workload, or not on this machine.
-    Refused(String),
-    /// Something that it needs is missing here.
-    Missing(String),
-}
-
-impl Failure {
-    /// The reason.
-    pub fn reason(&self) -> &str {
-        match self {
-            Failure::Limit(why)
-            | Failure::Timeout(why)
-            | Failure::Contract(why)
-            | Failure::Crash(why)
-            | Failure::OutOfMemory(why)
-            | Failure::CompileError(why)
-            | Failure::NotAPolicy(why)
-            | Failure::Refused(why)
-            | Failure::Missing(why) => why,
-        }
-    }
 }
 
 /// A run of an examinee.
@@ -198,9 +151,4 @@ impl Observer for Meter {
     fn has_enough(&self) -> bool {
         self.had.is_some()
     }
-}
-
-/// The time of a candidate is over.
-pub(crate) fn late() -> Failure {
-    Failure::Timeout("it took longer than the time that the suite allows".to_string())
 }

@@ -7,6 +7,7 @@
 pub mod candidate;
 pub mod examinee;
 pub mod experiment;
+mod failure;
 pub mod guest;
 pub mod host;
 pub mod load;

@@ -12,7 +12,7 @@ mod wire;
 pub use kit::Kit;
 pub use python::Python;
 
-use crate::examinee::{Failure, Limits, late};
+use crate::failure::{Failure, Limits, late};
 use crate::sandbox::{Confined, End, Sandbox};
 use program::Error;
 use schedsim::engine::{self, Options, Outcome, Source};

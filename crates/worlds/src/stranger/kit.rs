@@ -7,7 +7,7 @@
 
 use super::python::scratch;
 use super::{Stranger, Terms};
-use crate::examinee::{Failure, late};
+use crate::failure::{Failure, late};
 use crate::sandbox::{End, Sandbox};
 use program::{Error, prepare_directory, write_whole};
 use std::ffi::OsString;

@@ -1,7 +1,7 @@
 //! Policies in Python: a file with one subclass of `schedlab.Policy`.
 
 use super::{Stranger, Terms};
-use crate::examinee::Failure;
+use crate::failure::Failure;
 use crate::sandbox::Sandbox;
 use program::Error;
 use std::ffi::OsString;

@@ -1,6 +1,6 @@
 //! The channel to a stranger's process: nobody waits on it longer than the limits allow.
 
-use crate::examinee::Limits;
+use crate::failure::Limits;
 use schedsim::policy::remote::{Link, receive, send};
 use std::cell::Cell;
 use std::io::{self, BufReader, ErrorKind, Read, Write};
