@@ -20,6 +20,7 @@ from .errors import (
     SchedlabError,
     UsageError,
 )
+from .judging import Judge, judge
 from .measurements import measure
 from .policy import Policy, kick, kick_at, preempt
 from .results import Results
@@ -50,6 +51,7 @@ __all__ = [
     "closed",
     "compare",
     "fit",
+    "judge",
     "kick",
     "kick_at",
     "measure",

@@ -9,6 +9,7 @@ mod answer;
 pub mod bisect;
 mod failed;
 pub mod gate;
+pub mod judge;
 mod plan;
 pub mod prediction;
 mod provenance;

@@ -35,6 +35,13 @@ impl Baseline {
     /// [`Error::Usage`] if a rule names an unknown metric.
     pub fn read(path: &Path, rules: &[Rule]) -> Result<Baseline, Error> {
         let path = if path.is_dir() { path.join("results.json") } else { path.to_path_buf() };
+        if !path.exists() {
+            return Err(Error::Input(format!(
+                "--against {}: there is no such file; make it with the same command without \
+                 --against and --fail-if, and with -o DIR, and give DIR",
+                path.display()
+            )));
+        }
         let results = Results::read(&path)?;
         let found = |rule: &Rule| {
             let metric = rule.metric(&results.rows)?;

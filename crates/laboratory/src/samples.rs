@@ -178,7 +178,7 @@ pub fn margin(metric: Metric) -> Margin {
 
 /// The location of a metric with a 95 % interval: the mean, or the median if a few runs can
 /// dominate the mean.
-fn location(metric: Metric, mut values: Vec<f64>) -> Option<(f64, Option<(f64, f64)>)> {
+pub(crate) fn location(metric: Metric, mut values: Vec<f64>) -> Option<(f64, Option<(f64, f64)>)> {
     if metric.is_heavy_tailed() {
         let interval = median_interval(&mut values);
         return (!values.is_empty()).then(|| (median(&mut values), interval));

@@ -28,6 +28,7 @@ mod document;
 pub mod figure;
 pub mod findings;
 pub mod gate;
+pub mod judge;
 mod lock;
 mod metric;
 #[cfg(not(feature = "parquet"))]

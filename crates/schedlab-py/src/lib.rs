@@ -8,7 +8,9 @@ mod answer;
 mod context;
 mod error;
 mod events;
+mod judge;
 mod policy;
+mod serve;
 mod sweep;
 mod table;
 mod work;
@@ -26,7 +28,11 @@ mod _native {
     #[pymodule_export]
     use super::events::{Trace, read_trace};
     #[pymodule_export]
+    use super::judge::Referee;
+    #[pymodule_export]
     use super::policy::Effect;
+    #[pymodule_export]
+    use super::serve::serve;
     #[pymodule_export]
     use super::sweep::Sweep;
     #[pymodule_export]

@@ -242,7 +242,7 @@ impl<'py> Callback<'py> {
 }
 
 /// The policy instance of one run.
-struct Instance<'py> {
+pub struct Instance<'py> {
     context: Bound<'py, Context>,
     caller: &'py Caller,
     tasks: u32,
@@ -260,7 +260,8 @@ struct Instance<'py> {
 }
 
 impl<'py> Instance<'py> {
-    fn new(py: Python<'py>, caller: &'py Caller) -> PyResult<Instance<'py>> {
+    /// A new one, for one run.
+    pub fn new(py: Python<'py>, caller: &'py Caller) -> PyResult<Instance<'py>> {
         let policy = caller.make.bind(py).call0()?;
         let callback = |signature| Callback::of(&policy, signature);
         Ok(Instance {

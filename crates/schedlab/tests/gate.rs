@@ -91,7 +91,7 @@ fn what_cannot_be_compared_is_refused_by_name() {
         ("old", "makespan_nss > +1%", 2, "Did you mean `makespan_ns`"),
         ("old", "makespan_ns > 1", 2, "percentage"),
         ("old", "grr[hag] worse", 3, "no parts of grr"),
-        ("none.json", "grr worse", 3, "none.json"),
+        ("none.json", "grr worse", 3, "none.json: there is no such file; make it with"),
         ("w.toml", "grr worse", 3, "not results of schedlab"),
         ("old", "instructions_per_yield worse", 3, "has no instructions_per_yield; it has"),
     ] {

@@ -85,6 +85,11 @@ pub enum Error {
     },
     /// Tasks wait for one another for ever.
     Stalled(Stall),
+    /// An observer of the trace had enough ([`Observer::has_enough`](crate::trace::Observer)).
+    Enough {
+        /// When.
+        time: Time,
+    },
 }
 
 /// Runs the tasks of `source` under `policy` until every task has ended or sleeps for ever, or the
@@ -208,7 +213,7 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
     }
 
     fn run(&mut self) -> Result<Outcome, Error> {
-        while !self.seat.has_ended() {
+        while !self.seat.has_ended() && !self.trace.is_over() {
             let (timer, (cpu_time, cpu)) = (self.timers.earliest(), self.cpu_times.earliest());
             let now = timer.min(cpu_time);
             if now > self.until || now == Time::NEVER {
@@ -234,6 +239,9 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
             }
         }
         self.expect_no_end()?;
+        if self.trace.is_over() {
+            return Err(Error::Enough { time: self.now() });
+        }
         self.expect_no_stall()?;
         if self.until == LAST {
             self.expect_time_enough()?;
@@ -307,6 +315,9 @@ impl fmt::Display for Error {
             Error::Policy(breach) => breach.fmt(f),
             Error::Task { time, message } => write!(f, "at {}: {message}", Nanos(time.0)),
             Error::Stalled(stall) => stall.fmt(f),
+            Error::Enough { time } => {
+                write!(f, "at {}: stopped by the limit of its caller", Nanos(time.0))
+            }
         }
     }
 }

@@ -33,6 +33,7 @@ mod proportional;
 mod pslist;
 mod ranking;
 mod realtime;
+pub mod remote;
 mod rr;
 mod take;
 mod topology;

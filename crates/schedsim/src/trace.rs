@@ -229,6 +229,11 @@ pub trait Observer {
 
     /// Takes a call, after all events before it.
     fn call(&mut self, _call: &Call) {}
+
+    /// Whether the run shall end here, without a result: asked after each chunk.
+    fn has_enough(&self) -> bool {
+        false
+    }
 }
 
 /// The destination of a producer's events. [`Trace`] passes them to any number of observers;
@@ -243,6 +248,12 @@ pub trait Sink {
 
     /// Ends the stream; a producer calls it once.
     fn flush(&mut self) {}
+
+    /// Whether an observer [has enough](Observer::has_enough).
+    #[inline(always)]
+    fn is_over(&self) -> bool {
+        false
+    }
 }
 
 /// One observer that sees each event as it happens.
@@ -264,6 +275,7 @@ pub struct Trace<'a> {
     chunk: Box<[Event; CHUNK]>,
     len: usize,
     hears_calls: bool,
+    is_over: bool,
     observers: Vec<&'a mut dyn Observer>,
 }
 
@@ -276,7 +288,8 @@ impl<'a> Trace<'a> {
             kind: EventKind::JobRelease { task: TaskId::NONE },
         };
         let hears_calls = observers.iter().any(|observer| observer.hears_calls());
-        Trace { chunk: Box::new([nothing; CHUNK]), len: 0, hears_calls, observers }
+        let chunk = Box::new([nothing; CHUNK]);
+        Trace { chunk, len: 0, hears_calls, is_over: false, observers }
     }
 
     /// Whether an observer wants calls.
@@ -287,6 +300,25 @@ impl<'a> Trace<'a> {
     #[cold]
     fn pass_on(&mut self, call: &Call) {
         self.flush();
+        for observer in &mut self.observers {
+            observer.call(call);
+        }
+    }
+}
+
+/// A stream can be an observer of another: it passes chunks on as they come.
+impl Observer for Trace<'_> {
+    fn events(&mut self, chunk: &[Event]) {
+        for observer in &mut self.observers {
+            observer.events(chunk);
+        }
+    }
+
+    fn hears_calls(&self) -> bool {
+        self.hears_calls
+    }
+
+    fn call(&mut self, call: &Call) {
         for observer in &mut self.observers {
             observer.call(call);
         }
@@ -322,6 +354,12 @@ impl Sink for Trace<'_> {
             observer.events(&self.chunk[..self.len]);
         }
         self.len = 0;
+        self.is_over = self.observers.iter().any(|observer| observer.has_enough());
+    }
+
+    #[inline(always)]
+    fn is_over(&self) -> bool {
+        self.is_over
     }
 }
 

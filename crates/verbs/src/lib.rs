@@ -13,6 +13,7 @@ mod guests;
 mod host;
 pub mod image;
 pub mod inspect;
+pub mod judge;
 pub mod list;
 pub mod new;
 pub mod output;

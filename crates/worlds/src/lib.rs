@@ -5,15 +5,19 @@
 //! what runs are compared with and what is printed; it knows no world by name.
 
 pub mod candidate;
+pub mod examinee;
 pub mod experiment;
+mod failure;
 pub mod guest;
 pub mod host;
 pub mod load;
 pub mod mock;
 pub mod parts;
 pub mod printed;
+pub mod sandbox;
 pub mod setting;
 pub mod simulator;
+pub mod stranger;
 pub mod this_machine;
 pub mod vm;
 

@@ -22,8 +22,13 @@ impl Key {
     /// The key for the result of `parts` with this program. Programs built from other sources have
     /// other keys. The command line, the Python package and cluster workers share keys.
     pub fn of(parts: &[&str]) -> Key {
+        Key::of_all([program::build()].iter().chain(parts).copied())
+    }
+
+    /// The key of these `parts` alone: equal under all programs.
+    pub fn of_all<'p>(parts: impl IntoIterator<Item = &'p str>) -> Key {
         let mut hasher = XxHash3_128::new();
-        for part in [program::build()].iter().chain(parts) {
+        for part in parts {
             hasher.write(&(part.len() as u64).to_le_bytes());
             hasher.write(part.as_bytes());
         }
@@ -96,6 +101,13 @@ impl Store {
 
     fn failure_file(&self, key: &Key) -> PathBuf {
         self.0.join(format!("{key}.failed"))
+    }
+}
+
+impl Key {
+    /// Its bits.
+    pub fn bits(self) -> u128 {
+        self.0
     }
 }
 

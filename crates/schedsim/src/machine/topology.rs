@@ -115,6 +115,11 @@ impl Topology {
         Ok(Topology { places, cores, clusters, nodes, all, has_speeds, distances, smt, migration })
     }
 
+    /// What [`new`](Self::new) makes it of.
+    pub(crate) fn parts(&self) -> (&[Place], &[Vec<u16>], f64, MigrationCosts) {
+        (&self.places, &self.distances, self.smt, self.migration)
+    }
+
     /// How many CPUs.
     pub fn cpus(&self) -> u16 {
         self.places.len() as u16

@@ -69,6 +69,17 @@ impl Descriptor {
         self.scheduler.is_topology()
     }
 
+    /// The policy with the defaults of its options, for drivers other than the engine; none if it
+    /// is a topology.
+    ///
+    /// # Panics
+    /// If a default is invalid for its option.
+    pub fn policy(&self, cpus: u16) -> Option<AnyPolicy> {
+        let values = self.presets();
+        let given = Given { cpus, order: None, values: &values };
+        (!self.is_topology()).then(|| self.scheduler.policy(&given))
+    }
+
     /// The defaults of all options.
     ///
     /// # Panics

@@ -1,0 +1,91 @@
+//! Constraints: `METRIC < NUMBER`, in the metric's unit or with one of time.
+
+use super::{Base, Cases};
+use formats::toml_file::TomlFile;
+use program::{Error, no_such};
+use results::Metric;
+use schedsim::Nanos;
+
+/// A constraint of a suite.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Bound {
+    pub metric: Metric,
+    /// Whether values must be below the limit.
+    is_below: bool,
+    limit: f64,
+    /// As the suite says it.
+    pub text: String,
+    key: String,
+}
+
+/// The constraints of a suite.
+///
+/// # Errors
+/// If one is none, or is about an unknown metric.
+pub fn bounds(cases: &Cases) -> Result<Vec<Bound>, Error> {
+    let Cases { file, suite, .. } = cases;
+    let bound = |(index, text): (usize, &String)| {
+        let key = format!("constraints[{index}]");
+        bound(text, &key).map_err(|message| file.wrong(&key, &message))
+    };
+    suite.constraints.iter().enumerate().map(bound).collect()
+}
+
+fn bound(text: &str, key: &str) -> Result<Bound, String> {
+    let form = || "give a metric and its limit, as in wakeup_latency_ns_max < 50ms".to_string();
+    let at = text.find(['<', '>']).ok_or_else(form)?;
+    let (name, rest) = text.split_at(at);
+    let (is_below, limit) = (rest.starts_with('<'), rest[1..].trim());
+    let metric = metric(name.trim())?;
+    let limit = match limit.parse::<f64>() {
+        Ok(limit) if limit.is_finite() => limit,
+        Ok(_) => return Err(form()),
+        Err(_) if metric.description().unit == "ns" => {
+            limit.parse::<Nanos>().map_err(|error| format!("`{limit}`: {error}"))?.0 as f64
+        }
+        Err(_) => return Err(form()),
+    };
+    Ok(Bound { metric, is_below, limit, text: text.to_string(), key: key.to_string() })
+}
+
+/// The metric of this name, or a message with the nearest one.
+pub(super) fn metric(name: &str) -> Result<Metric, String> {
+    Metric::named(name).ok_or_else(|| {
+        let names: Vec<String> = Metric::ALL.iter().map(|metric| metric.id().to_string()).collect();
+        no_such("metric", name, &names, "docs/results.schema.json describes all of them.")
+    })
+}
+
+impl Bound {
+    /// Whether a run with this value keeps it.
+    pub fn holds(&self, value: f64) -> bool {
+        if self.is_below { value < self.limit } else { value > self.limit }
+    }
+
+    /// Whether `value` is worse than `other`; none is the worst.
+    pub fn is_worse(&self, value: Option<f64>, other: Option<f64>) -> bool {
+        match (value, other) {
+            (Some(value), Some(other)) => {
+                if self.is_below {
+                    value > other
+                } else {
+                    value < other
+                }
+            }
+            (None, Some(_)) => true,
+            (_, None) => false,
+        }
+    }
+
+    /// Refuses a metric that a workload does not have.
+    pub(super) fn expect_in(&self, base: &Base, file: &TomlFile) -> Result<(), Error> {
+        if base.runs.iter().all(|run| run.value(self.metric).is_some()) {
+            return Ok(());
+        }
+        let name = base.case.program.name();
+        Err(file.wrong(
+            &self.key,
+            &format!("{} has no value in {name}, also under the baseline", self.metric),
+        ))
+    }
+}

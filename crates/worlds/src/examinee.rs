@@ -1,0 +1,154 @@
+//! Candidates that are judged: each run has limits, and a run that has no number ends with a typed
+//! failure.
+//!
+//! A policy of this program runs here. A stranger's policy, a crate or a class in Python, is in a
+//! sandboxed process of its own for each run, and only answers callbacks
+//! ([`stranger`](crate::stranger)).
+
+pub use crate::failure::{Failure, Limits};
+
+use crate::experiment::Candidate;
+use crate::failure::late;
+use crate::stranger::Stranger;
+use schedsim::Machine;
+use schedsim::engine::{self, Options, Outcome, Source};
+use schedsim::policy::{PolicySpec, Promises};
+use schedsim::seat::Rule;
+use schedsim::trace::{CHUNK, Event, Observer, Trace};
+use std::cell::RefCell;
+use std::fmt;
+use std::time::Instant;
+
+/// A policy to judge.
+#[derive(Clone, Debug)]
+pub enum Examinee {
+    /// One of this program.
+    Named(PolicySpec),
+    /// A stranger's.
+    Stranger(Stranger),
+}
+
+/// A run of an examinee.
+pub struct Attempt<'a> {
+    examinee: &'a Examinee,
+    limits: Limits,
+    failure: RefCell<Option<Failure>>,
+}
+
+impl<'a> Attempt<'a> {
+    /// A run within `limits`.
+    pub fn new(examinee: &'a Examinee, limits: Limits) -> Attempt<'a> {
+        Attempt { examinee, limits, failure: RefCell::new(None) }
+    }
+
+    /// Why it failed, if it did.
+    pub fn failure(self) -> Option<Failure> {
+        self.failure.into_inner()
+    }
+}
+
+impl fmt::Display for Attempt<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.examinee.fmt(f)
+    }
+}
+
+impl fmt::Display for Examinee {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Examinee::Named(policy) => policy.fmt(f),
+            Examinee::Stranger(stranger) => stranger.fmt(f),
+        }
+    }
+}
+
+impl Candidate for Attempt<'_> {
+    fn structure(&self) -> Option<&str> {
+        match self.examinee {
+            Examinee::Named(policy) => policy.structure(),
+            Examinee::Stranger(_) => None,
+        }
+    }
+
+    fn promises(&self, cpus: u16) -> Promises {
+        match self.examinee {
+            Examinee::Named(policy) => policy.promises(cpus),
+            Examinee::Stranger(_) => Promises::default(),
+        }
+    }
+
+    fn migrates(&self, cpus: u16) -> bool {
+        match self.examinee {
+            Examinee::Named(policy) => policy.migrates(cpus),
+            Examinee::Stranger(_) => true,
+        }
+    }
+
+    fn run(
+        &self,
+        source: Source<'_>,
+        machine: &Machine,
+        options: Options,
+        mut trace: Trace<'_>,
+    ) -> Result<Outcome, engine::Error> {
+        let mut meter = Meter { limits: self.limits, events: 0, had: None };
+        let metered = Trace::new(vec![&mut trace, &mut meter]);
+        let outcome = match self.examinee {
+            Examinee::Named(policy) => Candidate::run(policy, source, machine, options, metered),
+            Examinee::Stranger(stranger) => stranger
+                .run(source, machine, options, metered, self.limits)
+                .map_err(|(error, failure)| {
+                    *self.failure.borrow_mut() = failure;
+                    error
+                }),
+        };
+        if let Err(error) = &outcome {
+            self.failure.borrow_mut().get_or_insert_with(|| failure(error, meter.had));
+        }
+        outcome
+    }
+}
+
+/// The failure behind the error of a run; `had` is what its meter had enough of.
+fn failure(error: &engine::Error, had: Option<Failure>) -> Failure {
+    let text = error.to_string();
+    match error {
+        engine::Error::Enough { .. } => had.unwrap_or(Failure::Limit(text)),
+        engine::Error::Policy(breach) => match breach.rule {
+            Rule::GivesUp { .. } if text.contains("MemoryError") => Failure::OutOfMemory(text),
+            Rule::GivesUp { .. } => Failure::Crash(text),
+            _ => Failure::Contract(text),
+        },
+        engine::Error::Task { .. } => Failure::Refused(text),
+        engine::Error::Stalled(_) => Failure::Contract(text),
+    }
+}
+
+/// Counts the events of a run, and looks at the clock.
+struct Meter {
+    limits: Limits,
+    events: u64,
+    had: Option<Failure>,
+}
+
+impl Observer for Meter {
+    fn events(&mut self, chunk: &[Event]) {
+        self.events += chunk.len() as u64;
+        // The last chunk is short: a run that has ended is not stopped.
+        if self.had.is_some() || chunk.len() < CHUNK {
+            return;
+        }
+        if self.events > self.limits.events {
+            self.had = Some(Failure::Limit(format!(
+                "a run has more than the {} events that the suite allows",
+                self.limits.events
+            )));
+        } else if Instant::now() > self.limits.deadline {
+            self.had = Some(late());
+        }
+    }
+
+    fn has_enough(&self) -> bool {
+        self.had.is_some()
+    }
+}
