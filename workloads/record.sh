@@ -37,7 +37,7 @@ if command -v redis-server > /dev/null; then
     redis-server --port 7379 --save '' > /dev/null &
     server=$!
     until redis-cli -p 7379 ping > /dev/null 2>&1; do sleep 0.1; done
-    record redis redis-benchmark --pid "$server" -- redis-benchmark -p 7379 -c 20 -n 600 -q -t get
+    record redis redis-benchmark --pid "$server" -- redis-benchmark -p 7379 -c 20 -n 1800 -q -t get
 else
     echo 'redis: redis-server is not installed; left out'
 fi
