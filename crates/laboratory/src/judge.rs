@@ -373,6 +373,3 @@ fn of_failure(failure: &Failure) -> (Judgement, String) {
     };
     (verdict, failure.reason().to_string())
 }
-
-#[cfg(test)]
-mod tests;

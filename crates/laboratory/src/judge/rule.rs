@@ -93,3 +93,25 @@ impl Bound {
         ))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_has_a_metric_a_side_and_a_limit_in_its_unit() {
+        let time = bound("wakeup_latency_ns_max < 50ms", "").unwrap();
+        assert_eq!((time.metric, time.limit), (Metric::wakeup_latency_ns_max, 5e7));
+        assert!(time.holds(4.9e7) && !time.holds(5e7));
+        assert!(time.is_worse(Some(2.0), Some(1.0)) && time.is_worse(None, Some(9.0)));
+        assert!(!time.is_worse(Some(1.0), None) && !time.is_worse(Some(1.0), Some(1.0)));
+        let count = bound("utilisation>0.5", "").unwrap();
+        assert!(count.holds(0.6) && !count.holds(0.5) && count.is_worse(Some(1.0), Some(2.0)));
+        for wrong in
+            ["", "<", "switches", "switches <", "switches < 3ms", "switches < inf", "x < 3"]
+        {
+            assert!(bound(wrong, "").is_err(), "{wrong}");
+        }
+        assert!(metric("switchs").unwrap_err().contains("Did you mean `switches`"));
+    }
+}
