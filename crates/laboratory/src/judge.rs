@@ -94,10 +94,10 @@ impl Judge {
             for part in &judge.parts {
                 part.expect_in(&base, &file)?;
             }
-            for bound in &judge.bounds {
-                bound.expect_in(&base, &file)?;
-            }
             judge.cases.push(base);
+        }
+        for bound in &judge.bounds {
+            bound.expect_somewhere(&judge.cases, &file)?;
         }
         Ok(judge)
     }
@@ -287,10 +287,11 @@ impl Judge {
         }
     }
 
-    /// Each constraint with its worst run.
+    /// Each constraint with its worst run, of the workloads in which its metric has a value.
     fn constraints(&self, runs: &[Vec<Run>]) -> Vec<Constraint> {
         let of = |bound: &Bound| {
-            let values = self.cases.iter().zip(runs).flat_map(|(base, runs)| {
+            let own = self.cases.iter().zip(runs).filter(|(base, _)| bound.is_about(base));
+            let values = own.flat_map(|(base, runs)| {
                 runs.iter().map(|run| (base.case.program.name(), run.value(bound.metric)))
             });
             let mut worst: Option<(String, Option<f64>)> = None;
@@ -372,6 +373,3 @@ fn of_failure(failure: &Failure) -> (Judgement, String) {
     };
     (verdict, failure.reason().to_string())
 }
-
-#[cfg(test)]
-mod tests;

@@ -77,15 +77,41 @@ impl Bound {
         }
     }
 
-    /// Refuses a metric that a workload does not have.
-    pub(super) fn expect_in(&self, base: &Base, file: &TomlFile) -> Result<(), Error> {
-        if base.runs.iter().all(|run| run.value(self.metric).is_some()) {
+    /// Whether a workload has its metric, under the baseline.
+    pub(super) fn is_about(&self, base: &Base) -> bool {
+        base.runs.iter().all(|run| run.value(self.metric).is_some())
+    }
+
+    /// Refuses a metric that no workload has.
+    pub(super) fn expect_somewhere(&self, cases: &[Base], file: &TomlFile) -> Result<(), Error> {
+        if cases.iter().any(|base| self.is_about(base)) {
             return Ok(());
         }
-        let name = base.case.program.name();
         Err(file.wrong(
             &self.key,
-            &format!("{} has no value in {name}, also under the baseline", self.metric),
+            &format!("{} has no value in any workload under the baseline", self.metric),
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_has_a_metric_a_side_and_a_limit_in_its_unit() {
+        let time = bound("wakeup_latency_ns_max < 50ms", "").unwrap();
+        assert_eq!((time.metric, time.limit), (Metric::wakeup_latency_ns_max, 5e7));
+        assert!(time.holds(4.9e7) && !time.holds(5e7));
+        assert!(time.is_worse(Some(2.0), Some(1.0)) && time.is_worse(None, Some(9.0)));
+        assert!(!time.is_worse(Some(1.0), None) && !time.is_worse(Some(1.0), Some(1.0)));
+        let count = bound("utilisation>0.5", "").unwrap();
+        assert!(count.holds(0.6) && !count.holds(0.5) && count.is_worse(Some(1.0), Some(2.0)));
+        for wrong in
+            ["", "<", "switches", "switches <", "switches < 3ms", "switches < inf", "x < 3"]
+        {
+            assert!(bound(wrong, "").is_err(), "{wrong}");
+        }
+        assert!(metric("switchs").unwrap_err().contains("Did you mean `switches`"));
     }
 }

@@ -126,8 +126,8 @@ impl Makers {
             Ok(Kind::Crate(folder)) => self.compile(folder),
             Ok(Kind::Python(file)) => made(self.interpret(file)),
             Ok(Kind::Bpf(file)) => made(Err(Failure::Refused(format!(
-                "{}: a scheduler in BPF runs in a kernel only, and a suite is simulated: `schedlab \
-                 conform` and `schedlab compare --on vm --policy scx:FILE` judge it in a guest",
+                "{}: a scheduler in BPF runs in a kernel only, and a suite is simulated: measure \
+                 it with `schedlab compare WORKLOAD --on vm --policy scx:FILE`",
                 file.display()
             )))),
         }

@@ -173,8 +173,7 @@ impl Kit {
             ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),
             ("TMPDIR".into(), out.path().into()),
         ];
-        let tools =
-            ["/bin", "/usr/bin", "/usr/local/bin", "/usr/libexec", "/usr/include", "/proc/self"];
+        let tools = ["/bin", "/usr/bin", "/usr/local/bin", "/usr/libexec", "/usr/include"];
         sandbox.reads.extend(tools.map(PathBuf::from));
         sandbox.reads.extend([
             self.sysroot.clone(),
