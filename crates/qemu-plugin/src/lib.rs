@@ -16,6 +16,7 @@
 
 mod api;
 mod grace;
+mod guest_thread;
 #[cfg(feature = "api-7")]
 mod lockstep;
 mod main_loop;
@@ -119,7 +120,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
 fn translated(block: *mut c_void) {
     FIRST.call_once(|| {
         grace::keep_spans();
-        main_loop::be_nice();
+        guest_thread::be_nice();
     });
     #[cfg(feature = "api-7")]
     lockstep::translated(block);

@@ -8,7 +8,6 @@
 //! is asleep: until it learns that the CPU idles, after the instructions were counted, nothing
 //! wakes it up.
 
-use std::ffi::{c_int, c_uint};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -43,19 +42,6 @@ pub fn wait_until_asleep() {
     while !is_asleep(file) && begin.elapsed() < PATIENCE {
         std::thread::yield_now();
     }
-}
-
-/// Makes the thread that runs the guest, which calls this, as nice as this program was started: a
-/// main loop of real-time priority passes on neither that nor how nice it was.
-pub fn be_nice() {
-    const PROCESS: c_int = 0;
-    // SAFETY: two system calls on numbers; 0 is the calling thread.
-    unsafe { setpriority(PROCESS, 0, getpriority(PROCESS, std::process::id())) };
-}
-
-unsafe extern "C" {
-    fn getpriority(which: c_int, who: c_uint) -> c_int;
-    fn setpriority(which: c_int, who: c_uint, nice: c_int) -> c_int;
 }
 
 fn is_asleep(thread: &File) -> bool {

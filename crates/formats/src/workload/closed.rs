@@ -225,7 +225,7 @@ fn with_calls(phases: Vec<Phase>, cost: Nanos) -> Vec<Phase> {
                 rounds.into_iter().map(|phases| with_calls(phases, cost)).collect()
             };
             let handle = event_loop.handle.into_iter().map(cost_of).collect();
-            let round = event_loop.round + cost;
+            let round = event_loop.round.saturating_add(cost);
             vec![Phase::EventLoop(EventLoopPhase { handle, round, ..event_loop })]
         }
         call => vec![Phase::Run(cost), call],
