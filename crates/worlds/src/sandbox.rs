@@ -3,7 +3,7 @@
 //!
 //! Four walls, of which none is optional. *Namespaces*: it sees no process, network, mount or
 //! message queue but its own. *Landlock*: it opens only the given files. *seccomp*: system calls
-//! that are not on a list fail ([`calls`]). *Limits*: address space, file size, open files, no core
+//! that are not on a list fail. *Limits*: address space, file size, open files, no core
 //! dump. Its environment is empty, and its command line says nothing about its caller. Where a
 //! kernel lacks a wall, [`Sandbox::start`] refuses by the wall's name.
 //!
