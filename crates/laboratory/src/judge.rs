@@ -20,13 +20,14 @@ use results::judge::{Constraint, Judged, Judgement, Set, Suite};
 use results::{Metric, Row};
 use rule::Bound;
 use score::{Ratio, Weighted};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use worlds::examinee::{Attempt, Examinee, Failure, Limits};
-use worlds::{Candidate, Observed, Program, Run, Session, World};
+use worlds::examinee::{Attempt, Examinee, Failure, Limits, late};
+use worlds::{Candidate, Determinism, Observed, Program, Run, Session, Trial, World};
 
 /// Makes the world in which candidates run, for each run one.
-pub type MakeWorld = fn() -> Box<dyn World>;
+pub type MakeWorld = Box<dyn Fn() -> Box<dyn World> + Send + Sync>;
 
 /// A suite that is ready to judge.
 pub struct Judge {
@@ -34,6 +35,10 @@ pub struct Judge {
     /// The hash of the suite and of all that it names.
     hash: Key,
     world: MakeWorld,
+    /// Whether runs are of guests, which one call of the world makes together.
+    in_guests: bool,
+    /// The hashes of what the guests of the baseline were made of.
+    made_of: OnceLock<Vec<String>>,
     parts: Vec<Weighted>,
     bounds: Vec<Bound>,
     cases: Vec<Base>,
@@ -75,13 +80,26 @@ impl Judge {
             events: suite.limits.events,
             deadline: Instant::now() + Duration::from_secs(suite.limits.seconds),
         };
-        let mut judge = Judge { suite, hash, world, parts, bounds, cases: Vec::new() };
+        let in_guests = world().capabilities().determinism == Determinism::Chaotic;
+        let mut judge = Judge {
+            suite,
+            hash,
+            world,
+            in_guests,
+            made_of: OnceLock::new(),
+            parts,
+            bounds,
+            cases: Vec::new(),
+        };
         for case in cases {
             let key = case.key.clone();
             let wrong = |message: String| file.wrong(&key, &message);
             let attempt = Attempt::new(baseline, limits);
-            let trial = case.trial(Candidate::Own(&attempt));
-            (judge.world)().admit(&trial).map_err(|error| wrong(error.to_string()))?;
+            let candidate = judge.candidate(&attempt);
+            let candidate = candidate.map_err(|failure| wrong(failure.reason().to_string()))?;
+            (judge.world)()
+                .admit(&case.trial(candidate))
+                .map_err(|error| wrong(error.to_string()))?;
             let seeds: Vec<u64> = judge.seeds(case.set).collect();
             let runs = judge.runs(&[(&case, &seeds)], baseline, limits)?;
             let runs = runs.map_err(|failure| {
@@ -98,6 +116,10 @@ impl Judge {
         }
         for bound in &judge.bounds {
             bound.expect_somewhere(&judge.cases, &file)?;
+        }
+        if let Some(inputs) = judge.made_of.get() {
+            let all = [vec![judge.hash.to_string()], inputs.clone()].concat();
+            judge.hash = Key::of_all(all.iter().map(String::as_str));
         }
         Ok(judge)
     }
@@ -216,6 +238,56 @@ impl Judge {
         (0..u64::from(self.suite.seeds)).map(move |member| first.wrapping_add(member))
     }
 
+    /// A candidate as the world takes it.
+    fn candidate<'a>(&self, attempt: &'a Attempt<'a>) -> Result<Candidate<'a>, Failure> {
+        if !self.in_guests {
+            return Ok(Candidate::Own(attempt));
+        }
+        attempt.in_guest().ok_or_else(|| {
+            Failure::Refused("in a guest's kernel a stranger's code has no sandbox".to_string())
+        })
+    }
+
+    /// All runs in guests. A guest's boot serves all runs of a candidate.
+    fn runs_in_guests(
+        &self,
+        cases: &[(&Case, &[u64])],
+        examinee: &Examinee,
+        limits: Limits,
+    ) -> Result<Result<Vec<Vec<Run>>, Failure>, Error> {
+        let attempt = Attempt::new(examinee, limits);
+        let candidate = match self.candidate(&attempt) {
+            Ok(candidate) => candidate,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let trials: Vec<Trial<'_>> =
+            cases.iter().map(|(case, _)| case.trial(candidate.clone())).collect();
+        let mut sessions = Vec::new();
+        for ((_, seeds), trial) in cases.iter().zip(&trials) {
+            for (&seed, member) in seeds.iter().zip(1..) {
+                let (trial, member) = (trial.clone(), Some(member));
+                let (check, observed, trace) = (false, Observed::Measured, None);
+                sessions.push(Session { trial, seed, member, check, observed, trace });
+            }
+        }
+        let mut world = (self.world)();
+        let mut made = || {
+            trials.iter().try_for_each(|trial| world.admit(trial))?;
+            world.prepare(&trials)?;
+            world.run(&sessions, &ProgressBar::hidden())?.into_iter().collect::<Result<Vec<_>, _>>()
+        };
+        let runs = match made() {
+            Ok(runs) if Instant::now() <= limits.deadline => runs,
+            Ok(_) => return Ok(Err(late())),
+            Err(Error::Stopped) => return Err(Error::Stopped),
+            Err(error) => return Ok(Err(in_kernel(error))),
+        };
+        self.made_of
+            .get_or_init(|| world.made_of().into_iter().map(|input| input.sha256).collect());
+        let mut runs = runs.into_iter();
+        Ok(Ok(cases.iter().map(|(_, seeds)| runs.by_ref().take(seeds.len()).collect()).collect()))
+    }
+
     /// The runs of each case with its seeds, or the failure of the first run that has one.
     fn runs(
         &self,
@@ -223,6 +295,9 @@ impl Judge {
         examinee: &Examinee,
         limits: Limits,
     ) -> Result<Result<Vec<Vec<Run>>, Failure>, Error> {
+        if self.in_guests {
+            return self.runs_in_guests(cases, examinee, limits);
+        }
         let all: Vec<(&Case, u64)> = cases
             .iter()
             .flat_map(|(case, seeds)| seeds.iter().map(move |&seed| (*case, seed)))
@@ -357,6 +432,20 @@ fn rows(case: &Case, of: &Examinee, seeds: &[u64], runs: &[Run]) -> Vec<(u64, Ro
 fn value(metric: Metric, runs: &[Run]) -> Option<f64> {
     let values: Option<Vec<f64>> = runs.iter().map(|run| run.value(metric)).collect();
     location(metric, values?).map(|(value, _)| value)
+}
+
+/// Why a kernel gave no numbers.
+fn in_kernel(error: Error) -> Failure {
+    let why = error.to_string();
+    match error {
+        Error::Missing(_) => Failure::Missing(why),
+        Error::Usage(_) => Failure::Refused(why),
+        Error::Input(_) if why.contains("does not compile") => Failure::CompileError(why),
+        Error::Input(_) => Failure::NotAPolicy(why),
+        Error::Policy(_) | Error::Check(_) => Failure::Contract(why),
+        Error::Inconclusive(_) => Failure::Timeout(why),
+        _ => Failure::Crash(why),
+    }
 }
 
 fn of_failure(failure: &Failure) -> (Judgement, String) {

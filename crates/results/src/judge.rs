@@ -24,6 +24,9 @@ pub struct Suite {
     pub first_seed: u64,
     /// The number of CPUs, by default as many as each workload has.
     pub cpus: Option<u16>,
+    /// The kernel of the guests in which candidates run, as in "6.18". Without it they are
+    /// simulated.
+    pub kernel: Option<String>,
     /// A machine with a topology, as in `schedlab compare --machine`.
     pub machine: Option<String>,
     /// The cost of a switch, as in "2us".

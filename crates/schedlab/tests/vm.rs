@@ -1003,3 +1003,46 @@ fn boots_differ_by_microseconds_and_a_simulation_is_as_near_as_another_boot() {
         "{own} of the kernel with itself, {one} and {other} of the simulator"
     );
 }
+
+/// Schedulers in BPF are judged in a guest, and what is none has a verdict that says why.
+#[test]
+fn candidates_are_judged_in_a_guest() {
+    if newer_qemu::of(1, &|_| {}).is_err() || std::env::var_os("SCHEDLAB_SCX").is_none() {
+        return eprintln!("skipped: a judge of guests: no QEMU, or SCHEDLAB_SCX is not set");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let suite = "kernel = \"6.18\"\nbaseline = \"kernel:other\"\ntraining = [\"yield:4\"]\n\
+                 seeds = 2\n[[score]]\nmetric = \"instructions_per_yield\"\n";
+    write("suite.toml", suite);
+    write("bad.bpf.c", "int main( {");
+    let judged = |lines: [&str; 4]| -> Vec<serde_json::Value> {
+        write("candidates.jsonl", &lines.join("\n"));
+        let run = Command::new(env!("CARGO_BIN_EXE_schedlab"))
+            .args(["judge", "suite.toml", "candidates.jsonl"])
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+        let text = String::from_utf8(run.stdout).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let lines = [
+        r#"{"id": "same", "policy": "kernel:other"}"#,
+        r#"{"id": "rr", "policy": "bpf:rr"}"#,
+        r#"{"id": "bad", "bpf": "bad.bpf.c"}"#,
+        r#"{"id": "python", "python": "policy.py"}"#,
+    ];
+    let mut all = judged(lines);
+    let verdicts: Vec<&str> = all.iter().filter_map(|one| one["verdict"].as_str()).collect();
+    assert_eq!(verdicts[..2], ["score", "score"]);
+    assert!(["compile-error", "missing"].contains(&verdicts[2]), "{}", all[2]);
+    assert_ne!(verdicts[3], "score");
+    assert_eq!(all[0]["score"], 1.0);
+    let score = all[1]["score"].as_f64().unwrap();
+    assert!((0.5..0.99).contains(&score), "BPF costs more than the kernel's own: {score}");
+    let mut reversed = lines;
+    reversed.reverse();
+    all.reverse();
+    assert_eq!(judged(reversed), all, "in any order");
+}

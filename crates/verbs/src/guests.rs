@@ -133,6 +133,24 @@ impl GuestArguments {
         self.kernels()?.iter().map(of).collect()
     }
 
+    /// Guests of one kernel, with the usual settings.
+    ///
+    /// # Errors
+    /// If there is no such kernel.
+    pub fn of_kernel(kernel: &str) -> Result<GuestSettings, Error> {
+        #[derive(clap::Parser)]
+        struct Usual {
+            #[command(flatten)]
+            guests: GuestArguments,
+        }
+        let usual = <Usual as clap::Parser>::try_parse_from(["schedlab", "--kernel", kernel]);
+        let usual = usual.map_err(|error| Error::Usage(error.to_string()))?;
+        let [settings] =
+            <[GuestSettings; 1]>::try_from(usual.guests.settings(None, None, None)?)
+                .map_err(|_| Error::Usage("give one kernel, as in \"6.18\"".to_string()))?;
+        Ok(settings)
+    }
+
     /// The names of the kernels.
     fn kernels(&self) -> Result<Vec<String>, Error> {
         let mut kernels = self.kernel.clone();

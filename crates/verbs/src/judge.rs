@@ -3,13 +3,14 @@
 mod candidate;
 mod kept;
 
+use crate::guests::GuestArguments;
 use crate::programs::Programs;
 use crate::{Caller, CommonArguments, MachineArguments};
-use candidate::{Makers, Wanted};
+use candidate::{Makers, Wanted, named};
 use clap::Args;
 use formats::toml_file::TomlFile;
 use kept::Kept;
-use laboratory::judge::{Cases, Entry, Judge as Referee};
+use laboratory::judge::{Cases, Entry, Judge as Referee, MakeWorld};
 use program::{Error, print};
 use results::judge::{Judged, Suite};
 use schedsim::Nanos;
@@ -18,7 +19,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use worlds::examinee::Examinee;
-use worlds::experiment::{ReplayOf, parse_policy};
+use worlds::experiment::ReplayOf;
+use worlds::guest::{GuestSettings, GuestWorld};
 use worlds::simulator::Simulator;
 use worlds::{Program, World};
 
@@ -36,7 +38,7 @@ use worlds::{Program, World};
                         \"eevdf?slice=1ms\"}   a policy with its options\n  {\"crate\": \
                         \"candidates/7\"}                a crate in Rust, as `schedlab new \
                         policy` makes one\n  {\"python\": \"candidates/8.py\"}            a file \
-                        with a subclass of schedlab.Policy\n\ndocs/judge.md describes suites, \
+                        with a subclass of schedlab.Policy\n  {\"bpf\": \"mine.bpf.c\"}                     a scheduler of sched_ext, where the suite has a kernel\n\ndocs/judge.md describes suites, \
                         verdicts and the sandbox.")]
 pub struct Judge {
     /// The suite: a file that says on what candidates are judged
@@ -117,15 +119,19 @@ impl Bench {
     pub fn open(path: &Path, makers: MakerArguments) -> Result<Bench, Error> {
         let file = TomlFile::read(path)?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        let baseline = |suite: &Suite| parse_policy(&suite.baseline);
         let cases = Cases::read(file, |suite, name| programs(suite, name, folder))?;
         let baseline =
-            baseline(&cases.suite).map_err(|error| cases.file.wrong("baseline", &error))?;
+            named(&cases.suite.baseline).map_err(|error| cases.file.wrong("baseline", &error))?;
         let limits = cases.suite.limits.clone();
         let hidden = hidden(path, &cases.suite, folder);
         let makers = Makers::new(makers, limits, cases.hash.bits(), hidden);
-        let world = || -> Box<dyn World> { Box::new(Simulator::new()) };
-        let referee = Referee::new(cases, &Examinee::Named(baseline), world)?;
+        let guests =
+            guests(&cases.suite).map_err(|error| cases.file.wrong("kernel", &error.to_string()))?;
+        let world: MakeWorld = match guests {
+            Some(guests) => Box::new(move || Box::new(GuestWorld::new(guests.clone()))),
+            None => Box::new(|| Box::new(Simulator::new())),
+        };
+        let referee = Referee::new(cases, &baseline, world)?;
         Ok(Bench { referee, makers })
     }
 
@@ -157,6 +163,22 @@ impl Bench {
 pub fn text(judged: &Judged) -> Result<String, Error> {
     serde_json::to_string(judged)
         .map_err(|error| Error::Internal(format!("cannot write JSON: {error}")))
+}
+
+/// How the guests of a suite are booted, if it has a kernel.
+fn guests(suite: &Suite) -> Result<Option<GuestSettings>, Error> {
+    let Some(kernel) = &suite.kernel else { return Ok(None) };
+    let simulated = [
+        ("machine", &suite.machine),
+        ("switch_cost", &suite.switch_cost),
+        ("migration_cost", &suite.migration_cost),
+        ("idle_exit", &suite.idle_exit),
+        ("wake_cost", &suite.wake_cost),
+    ];
+    if let Some((key, _)) = simulated.iter().find(|(_, value)| value.is_some()) {
+        return Err(Error::Usage(format!("`{key}` is of a simulated machine: leave it out")));
+    }
+    GuestArguments::of_kernel(kernel).map(Some)
 }
 
 /// The files of a suite, which no candidate may read.
@@ -201,13 +223,16 @@ fn programs(suite: &Suite, name: &str, folder: &Path) -> Result<Vec<(Program, u1
         machine: &machine,
         common: &common,
         add_load: None,
-        in_guest: false,
+        in_guest: suite.kernel.is_some(),
         caller: &Caller { policies: Vec::new(), directory: Some(folder) },
     };
     let on = |program: Program| {
         let asked = machine.cpus(suite.cpus.as_slice(), suite.cpus.unwrap_or(1))?.first().copied();
         let asked = asked.filter(|_| suite.cpus.is_some() || suite.machine.is_some());
-        let cpus = Simulator::new().cpus(&program, asked)?;
+        let cpus = match guests(suite)? {
+            Some(guests) => GuestWorld::new(guests).cpus(&program, asked)?,
+            None => Simulator::new().cpus(&program, asked)?,
+        };
         Ok((program, cpus))
     };
     programs.of(OsStr::new(name))?.into_iter().map(on).collect()

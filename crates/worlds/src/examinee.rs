@@ -5,16 +5,16 @@
 //! sandboxed process of its own for each run, and only answers callbacks
 //! ([`stranger`](crate::stranger)).
 
-pub use crate::failure::{Failure, Limits};
+pub use crate::failure::{Failure, Limits, late};
 
 use crate::experiment::Candidate;
-use crate::failure::late;
 use crate::stranger::Stranger;
-use schedsim::Machine;
+use schedlab_runner::class::Class;
 use schedsim::engine::{self, Options, Outcome, Source};
 use schedsim::policy::{PolicySpec, Promises};
 use schedsim::seat::Rule;
 use schedsim::trace::{CHUNK, Event, Observer, Trace};
+use schedsim::{Machine, Time};
 use std::cell::RefCell;
 use std::fmt;
 use std::time::Instant;
@@ -26,6 +26,10 @@ pub enum Examinee {
     Named(PolicySpec),
     /// A stranger's.
     Stranger(Stranger),
+    /// A scheduling class of a guest's kernel.
+    Class(Class),
+    /// A scheduler in BPF for a guest, as in `--policy`.
+    Bpf(String),
 }
 
 /// A run of an examinee.
@@ -39,6 +43,16 @@ impl<'a> Attempt<'a> {
     /// A run within `limits`.
     pub fn new(examinee: &'a Examinee, limits: Limits) -> Attempt<'a> {
         Attempt { examinee, limits, failure: RefCell::new(None) }
+    }
+
+    /// It in a guest's kernel, if it can be there.
+    pub fn in_guest(&self) -> Option<crate::Candidate<'a>> {
+        match self.examinee {
+            Examinee::Named(policy) => Some(crate::Candidate::Policy(policy.clone())),
+            Examinee::Class(class) => Some(crate::Candidate::Class(*class)),
+            Examinee::Bpf(name) => Some(crate::Candidate::Bpf(name.clone())),
+            Examinee::Stranger(_) => None,
+        }
     }
 
     /// Why it failed, if it did.
@@ -58,6 +72,8 @@ impl fmt::Display for Examinee {
         match self {
             Examinee::Named(policy) => policy.fmt(f),
             Examinee::Stranger(stranger) => stranger.fmt(f),
+            Examinee::Class(class) => write!(f, "kernel:{class}"),
+            Examinee::Bpf(name) => f.write_str(name),
         }
     }
 }
@@ -66,21 +82,21 @@ impl Candidate for Attempt<'_> {
     fn structure(&self) -> Option<&str> {
         match self.examinee {
             Examinee::Named(policy) => policy.structure(),
-            Examinee::Stranger(_) => None,
+            _ => None,
         }
     }
 
     fn promises(&self, cpus: u16) -> Promises {
         match self.examinee {
             Examinee::Named(policy) => policy.promises(cpus),
-            Examinee::Stranger(_) => Promises::default(),
+            _ => Promises::default(),
         }
     }
 
     fn migrates(&self, cpus: u16) -> bool {
         match self.examinee {
             Examinee::Named(policy) => policy.migrates(cpus),
-            Examinee::Stranger(_) => true,
+            _ => true,
         }
     }
 
@@ -101,6 +117,11 @@ impl Candidate for Attempt<'_> {
                     *self.failure.borrow_mut() = failure;
                     error
                 }),
+            kernels => {
+                let why = format!("{kernels} runs in a kernel: give the suite kernel = \"6.18\"");
+                *self.failure.borrow_mut() = Some(Failure::Refused(why));
+                Err(engine::Error::Enough { time: Time::ZERO })
+            }
         };
         if let Err(error) = &outcome {
             self.failure.borrow_mut().get_or_insert_with(|| failure(error, meter.had));

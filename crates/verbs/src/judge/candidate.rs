@@ -1,6 +1,7 @@
 //! Candidates as lines of JSON, and how they become policies.
 
 use super::MakerArguments;
+use crate::PolicyName;
 use results::judge::Limits;
 use serde_json::Value;
 use std::fmt;
@@ -8,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use worlds::examinee::{Examinee, Failure};
-use worlds::experiment::parse_policy;
 use worlds::stranger::{Kit, Python, Terms};
 
 /// A candidate as its line says it.
@@ -120,16 +120,13 @@ impl Makers {
         let made = |examinee| Made { examinee, compile: None };
         match &wanted.kind {
             Err(why) => made(Err(Failure::NotAPolicy(why.clone()))),
-            Ok(Kind::Policy(text)) => {
-                made(parse_policy(text).map(Examinee::Named).map_err(Failure::NotAPolicy))
-            }
+            Ok(Kind::Policy(text)) => made(named(text).map_err(Failure::NotAPolicy)),
             Ok(Kind::Crate(folder)) => self.compile(folder),
             Ok(Kind::Python(file)) => made(self.interpret(file)),
-            Ok(Kind::Bpf(file)) => made(Err(Failure::Refused(format!(
-                "{}: a scheduler in BPF runs in a kernel only, and a suite is simulated: measure \
-                 it with `schedlab compare WORKLOAD --on vm --policy scx:FILE`",
-                file.display()
-            )))),
+            Ok(Kind::Bpf(file)) => made(match file.is_file() {
+                true => Ok(Examinee::Bpf(format!("scx:{}", file.display()))),
+                false => Err(Failure::NotAPolicy(format!("{}: no such file", file.display()))),
+            }),
         }
     }
 
@@ -182,6 +179,18 @@ impl Makers {
             secret: self.secret,
             memory: self.limits.memory_mib << 20,
             deadline: Instant::now() + Duration::from_secs(self.limits.compile_seconds),
+        }
+    }
+}
+
+/// The policy, the scheduling class or the scheduler in BPF that `text` names.
+pub fn named(text: &str) -> Result<Examinee, String> {
+    match PolicyName::parse(text)? {
+        PolicyName::Ours(policy) => Ok(Examinee::Named(policy)),
+        PolicyName::Kernel(class) => Ok(Examinee::Class(class)),
+        PolicyName::Bpf(name) => Ok(Examinee::Bpf(name)),
+        PolicyName::All | PolicyName::Classic => {
+            Err(format!("`{text}` are several policies: give each a line"))
         }
     }
 }
