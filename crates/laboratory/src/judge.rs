@@ -76,10 +76,7 @@ impl Judge {
         let parts = score::parts(&cases)?;
         let bounds = rule::bounds(&cases)?;
         let Cases { file, suite, cases, hash } = cases;
-        let limits = Limits {
-            events: suite.limits.events,
-            deadline: Instant::now() + Duration::from_secs(suite.limits.seconds),
-        };
+        let limits = limits_from_now(&suite);
         let in_guests = world().capabilities().determinism == Determinism::Chaotic;
         let mut judge = Judge {
             suite,
@@ -154,10 +151,7 @@ impl Judge {
             metrics: Vec::new(),
             compile_seconds: entry.compile.map(|time| time.as_secs_f64()),
         };
-        let limits = Limits {
-            events: self.suite.limits.events,
-            deadline: Instant::now() + Duration::from_secs(self.suite.limits.seconds),
-        };
+        let limits = limits_from_now(&self.suite);
         let failed = |mut judged: Judged, (verdict, reason): (Judgement, String)| {
             (judged.verdict, judged.reason) = (verdict, Some(reason));
             Ok(judged)
@@ -265,9 +259,7 @@ impl Judge {
         let mut sessions = Vec::new();
         for ((_, seeds), trial) in cases.iter().zip(&trials) {
             for (&seed, member) in seeds.iter().zip(1..) {
-                let (trial, member) = (trial.clone(), Some(member));
-                let (check, observed, trace) = (false, Observed::Measured, None);
-                sessions.push(Session { trial, seed, member, check, observed, trace });
+                sessions.push(session(trial.clone(), seed, member));
             }
         }
         let mut world = (self.world)();
@@ -284,8 +276,7 @@ impl Judge {
         };
         self.made_of
             .get_or_init(|| world.made_of().into_iter().map(|input| input.sha256).collect());
-        let mut runs = runs.into_iter();
-        Ok(Ok(cases.iter().map(|(_, seeds)| runs.by_ref().take(seeds.len()).collect()).collect()))
+        Ok(Ok(by_case(cases, runs)))
     }
 
     /// The runs of each case with its seeds, or the failure of the first run that has one.
@@ -317,10 +308,7 @@ impl Judge {
         let runs = all.par_iter().enumerate().map(run);
         let runs = runs.collect::<Result<Vec<Option<Result<Run, Failure>>>, Error>>()?;
         let runs: Result<Vec<Run>, Failure> = runs.into_iter().flatten().collect();
-        Ok(runs.map(|runs| {
-            let mut runs = runs.into_iter();
-            cases.iter().map(|(_, seeds)| runs.by_ref().take(seeds.len()).collect()).collect()
-        }))
+        Ok(runs.map(|runs| by_case(cases, runs)))
     }
 
     fn run(
@@ -342,14 +330,7 @@ impl Judge {
             _ => examinee,
         };
         let attempt = Attempt::new(examinee, limits);
-        let session = Session {
-            trial: case.trial(Candidate::Own(&attempt)),
-            seed,
-            member: Some(seed),
-            check: false,
-            observed: Observed::Measured,
-            trace: None,
-        };
+        let session = session(case.trial(Candidate::Own(&attempt)), seed, seed);
         let made = (self.world)().run(&[session], &ProgressBar::hidden());
         let made = made.and_then(|mut runs| {
             runs.pop().unwrap_or_else(|| Err(Error::Internal("a world made no run".to_string())))
@@ -432,6 +413,26 @@ fn rows(case: &Case, of: &Examinee, seeds: &[u64], runs: &[Run]) -> Vec<(u64, Ro
 fn value(metric: Metric, runs: &[Run]) -> Option<f64> {
     let values: Option<Vec<f64>> = runs.iter().map(|run| run.value(metric)).collect();
     location(metric, values?).map(|(value, _)| value)
+}
+
+/// The limits of a candidate that is judged now.
+fn limits_from_now(suite: &Suite) -> Limits {
+    Limits {
+        events: suite.limits.events,
+        deadline: Instant::now() + Duration::from_secs(suite.limits.seconds),
+    }
+}
+
+/// A session of a judged run.
+fn session(trial: Trial<'_>, seed: u64, member: u64) -> Session<'_> {
+    let (member, observed) = (Some(member), Observed::Measured);
+    Session { trial, seed, member, check: false, observed, trace: None }
+}
+
+/// Runs in the order of the cases and their seeds, apart by case.
+fn by_case(cases: &[(&Case, &[u64])], runs: Vec<Run>) -> Vec<Vec<Run>> {
+    let mut runs = runs.into_iter();
+    cases.iter().map(|(_, seeds)| runs.by_ref().take(seeds.len()).collect()).collect()
 }
 
 /// Why a kernel gave no numbers.

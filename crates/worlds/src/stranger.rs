@@ -52,7 +52,7 @@ pub struct Terms {
 /// The error of a run, and the failure if it is known better.
 type Ended = (engine::Error, Option<Failure>);
 
-/// So long the process of a broken channel has for its end.
+/// How long the process of a broken channel has for its end.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 impl Stranger {

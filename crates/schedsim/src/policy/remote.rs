@@ -66,7 +66,7 @@ struct Line<L> {
     is_broken: bool,
 }
 
-/// So many words wait at most for a call that has an answer.
+/// The most words that wait for a call that has an answer.
 const MOST_WAITING: usize = 4096;
 /// The first word of a greeting. Both ends are built from the same sources, or do not talk.
 const GREETING: u64 = 0x7363_6865_646c_0001;

@@ -8,7 +8,7 @@
 
 use super::{ENOUGH, Estimate};
 use crate::machine::{CallCosts, Spread};
-use crate::metrics::Histogram;
+use crate::metrics::{Bucket, Histogram};
 use crate::trace::{Call, CallKind, Event, EventKind, Observer, PrevState, Returned, WakeContext};
 use crate::workload::{KernelWork, Operation};
 use crate::{CpuId, Nanos, TaskId, Time};
@@ -287,10 +287,8 @@ impl CallCostEstimator {
             return CallCost::unknown(Unknown::TooFew, self.preempt.count());
         };
         let mut costs = Histogram::default();
-        for bucket in self.preempt.buckets().filter(|bucket| bucket.low <= median + median) {
-            let middle = Nanos(bucket.low.0.midpoint(bucket.high.0));
-            (0..bucket.count).for_each(|_| costs.record(middle.saturating_sub(self.recording)));
-        }
+        let usual = self.preempt.buckets().filter(|bucket| bucket.low <= median + median);
+        usual.for_each(|bucket| record_beyond(&mut costs, bucket, self.recording));
         CallCost::of(&costs, Nanos::ZERO, false)
     }
 
@@ -327,13 +325,9 @@ impl CallCostEstimator {
             };
             slack +=
                 samples.count() as f64 * high.saturating_sub(low).0 as f64 / (2 * parts) as f64;
-            for bucket in samples.buckets() {
-                let middle = Nanos(bucket.low.0.midpoint(bucket.high.0));
-                let beyond = middle.saturating_sub(usual);
-                (0..bucket.count).for_each(|_| pooled.record(beyond));
-            }
+            samples.buckets().for_each(|bucket| record_beyond(&mut pooled, bucket, usual));
         }
-        if Estimate::of_median(&pooled, WIDTH).value.is_none() {
+        if pooled.count() < ENOUGH {
             return CallCost::unknown(
                 match () {
                     () if self.kinds.is_empty() => Unknown::NoCalls,
@@ -347,6 +341,12 @@ impl CallCostEstimator {
         let slack = (slack / pooled.count() as f64) as u64 + all.value.unwrap_or_default().0 / 256;
         CallCost::of(&pooled, Nanos(slack), 2 * weak > pooled.count())
     }
+}
+
+/// Records what the samples of a bucket have beyond `own`.
+fn record_beyond(costs: &mut Histogram, bucket: Bucket, own: Nanos) {
+    let middle = Nanos(bucket.low.0.midpoint(bucket.high.0));
+    (0..bucket.count).for_each(|_| costs.record(middle.saturating_sub(own)));
 }
 
 impl CallCost {
