@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
         self.next()?.try_into().ok()
     }
 
-    /// So many words.
+    /// The next `count` words.
     pub fn take(&mut self, count: usize) -> Option<&'a [u64]> {
         let (first, rest) = self.words.split_at_checked(count)?;
         self.words = rest;
