@@ -337,7 +337,7 @@ fn of_a_kernel_that_ends_before_it_starts_the_runner_it_is_asked_for_its_console
 
 #[test]
 fn a_guest_that_hangs_with_interrupts_off_is_ended_by_its_watchdog_and_shows_what_was_running() {
-    let Some((_, mut guest)) = guest_under("canary:spin", vec![yields::job(2, Class::Other)])
+    let Some((_, mut guest)) = guest_under("canary:spin", 1, vec![yields::job(2, Class::Other)])
     else {
         return;
     };
@@ -356,7 +356,7 @@ fn a_guest_that_hangs_with_interrupts_off_is_ended_by_its_watchdog_and_shows_wha
 
 /// A guest in which `policy` is in charge while it does `jobs`; `None`, said aloud, without QEMU or
 /// the schedulers' program.
-fn guest_under(policy: &str, jobs: Vec<Job>) -> Option<(Scheduler, Guest)> {
+fn guest_under(policy: &str, cpus: u16, jobs: Vec<Job>) -> Option<(Scheduler, Guest)> {
     let scheduler = match Scheduler::find(policy) {
         Ok(scheduler) => scheduler,
         Err(missing) => {
@@ -364,7 +364,7 @@ fn guest_under(policy: &str, jobs: Vec<Job>) -> Option<(Scheduler, Guest)> {
             return None;
         }
     };
-    let mut guest = guest("6.18", 1, jobs)?;
+    let mut guest = guest("6.18", cpus, jobs)?;
     scheduler.require(&guest.kernel).unwrap_or_else(|error| panic!("{error}"));
     scheduler.install(&mut guest).unwrap_or_else(|error| panic!("{error}"));
     Some((scheduler, guest))
@@ -408,7 +408,7 @@ fn lists_in_bpf_and_user_space_keep_the_simulated_order_at_a_cost_independent_of
         jobs.into_iter().chain(closed::jobs("yielders", &yielders(), Class::Other)).collect();
     let policies: Option<Vec<(Scheduler, Guest)>> = ["bpf:rr", "bpf:ruler", "central:rr"]
         .into_iter()
-        .map(|policy| guest_under(policy, jobs.clone()))
+        .map(|policy| guest_under(policy, 1, jobs.clone()))
         .collect();
     let Some(policies) = policies else { return };
     let (schedulers, mut guests): (Vec<Scheduler>, Vec<Guest>) = policies.into_iter().unzip();
@@ -448,12 +448,11 @@ fn on_two_cpus_nobody_is_left_behind_in_a_pass_of_the_ruler() {
         duration: Some(Nanos(1_000_000_000)),
         ..Closed::default()
     };
-    let Some((scheduler, mut guest)) =
-        guest_under("bpf:ruler", closed::jobs("nice", &workload, Class::Other))
+    let Some((scheduler, guest)) =
+        guest_under("bpf:ruler", 2, closed::jobs("nice", &workload, Class::Other))
     else {
         return;
     };
-    guest.cpus = 2;
     let transcript = boot(&guest, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     scheduler.judge(&transcript).unwrap_or_else(|error| panic!("{error}"));
     let shares = shares(&closed::Measured::of(&transcript, 0).expect("both jobs end"));
@@ -468,7 +467,7 @@ fn on_two_cpus_nobody_is_left_behind_in_a_pass_of_the_ruler() {
 /// with each job.
 #[test]
 fn on_two_cpus_the_kernel_shares_them_out_as_the_simulator_does() {
-    if guest_under("bpf:rr", Vec::new()).is_none() {
+    if guest_under("bpf:rr", 1, Vec::new()).is_none() {
         return;
     }
     let workload = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/nice.toml");
@@ -515,7 +514,7 @@ fn on_two_cpus_the_kernel_shares_them_out_as_the_simulator_does() {
 /// tell.
 #[test]
 fn policies_decide_in_the_kernel_as_on_the_host_and_ruler_keeps_the_simulated_order() {
-    if guest_under("bpf:ruler", Vec::new()).is_none() {
+    if guest_under("bpf:ruler", 1, Vec::new()).is_none() {
         return;
     }
     let workload =
@@ -572,7 +571,7 @@ fn policies_decide_in_the_kernel_as_on_the_host_and_ruler_keeps_the_simulated_or
 #[test]
 fn a_policy_whose_tick_is_no_multiple_of_the_kernels_is_refused_by_name() {
     let Some((scheduler, guest)) =
-        guest_under("pslist?tick=6ms", vec![yields::job(2, Class::Other)])
+        guest_under("pslist?tick=6ms", 1, vec![yields::job(2, Class::Other)])
     else {
         return;
     };
@@ -586,7 +585,8 @@ fn a_policy_whose_tick_is_no_multiple_of_the_kernels_is_refused_by_name() {
 
 #[test]
 fn a_second_scheduler_and_one_without_the_privilege_are_refused_with_what_to_do() {
-    let Some((first, mut guest)) = guest_under("bpf:rr", vec![yields::job(2, Class::Other)]) else {
+    let Some((first, mut guest)) = guest_under("bpf:rr", 1, vec![yields::job(2, Class::Other)])
+    else {
         return;
     };
     let second = Scheduler::find("bpf:ruler").unwrap_or_else(|error| panic!("{error}"));
@@ -632,7 +632,7 @@ fn a_second_scheduler_and_one_without_the_privilege_are_refused_with_what_to_do(
 #[test]
 fn any_scheduler_of_sched_ext_runs_as_it_is() {
     let jobs = || vec![yields::job(2, Class::Other), yields::job(8, Class::Other)];
-    let Some((ours, guest)) = guest_under("bpf:rr", jobs()) else { return };
+    let Some((ours, guest)) = guest_under("bpf:rr", 1, jobs()) else { return };
     let foreign = |arguments: &str, jobs: Vec<Job>| {
         let name = format!("scx:{} {arguments}", ours.program().display());
         let foreign = Foreign::find(&name).unwrap_or_else(|error| panic!("{error}"));
@@ -690,7 +690,7 @@ fn a_policy_that_breaks_a_rule_is_ejected_and_the_guest_goes_on() {
     let work = Job::new("work", workload, Class::Other);
     for (policy, words) in canaries {
         let Some((scheduler, guest)) =
-            guest_under(policy, vec![work.clone(), yields::job(2, Class::Other)])
+            guest_under(policy, 1, vec![work.clone(), yields::job(2, Class::Other)])
         else {
             return;
         };
@@ -961,7 +961,7 @@ fn what_runs_in_a_guest_comes_to_the_same_alone_and_after_others_and_members_dif
 /// microsecond, and the simulator is one boot more.
 #[test]
 fn boots_differ_by_microseconds_and_a_simulation_is_as_near_as_another_boot() {
-    if guest_under("eevdf", Vec::new()).is_none() {
+    if guest_under("eevdf", 1, Vec::new()).is_none() {
         return;
     }
     let mixed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/mixed.toml");
