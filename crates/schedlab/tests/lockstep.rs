@@ -1,7 +1,7 @@
 //! Several CPUs of a guest in lockstep keep time: what must take as long on each of them does, and
 //! a second run says the same bytes. Skipped by name where QEMU cannot be had.
 //!
-//! `SCHEDLAB_LOCKSTEP` names other guests than those of CI, as `6.1:2 6.18:8`.
+//! `SCHEDLAB_LOCKSTEP` names other guests than those of CI, as `7.3:2 6.18:8`.
 
 use formats::workload::Workload;
 use schedlab_runner::class::Class;
@@ -90,7 +90,7 @@ fn guest(kernel: &str, cpus: u16, lockstep: Option<Lockstep>) -> Option<Guest> {
         memory: 512,
         nodes: 1,
         shape: None,
-        session: Session { settle_ms: 500, pauses: true, ..Session::default() },
+        session: Session { settle_ms: 2_000, pauses: true, ..Session::default() },
         files: Vec::new(),
         wall_limit: Duration::from_secs(300),
     })
@@ -168,7 +168,7 @@ fn wrong(times: Times, one: Times, cpus: u16) -> Vec<String> {
 
 #[test]
 fn cpus_in_lockstep_keep_time_and_without_the_plugin_they_do_not() {
-    let guests = std::env::var("SCHEDLAB_LOCKSTEP").unwrap_or("6.18:2 6.18:4".to_string());
+    let guests = std::env::var("SCHEDLAB_LOCKSTEP").unwrap_or("6.18:4 6.1:2".to_string());
     let mut canary = None;
     for named in guests.split_whitespace() {
         let (kernel, cpus) = named.split_once(':').expect("KERNEL:CPUS");
