@@ -4,8 +4,9 @@
 //! To count, QEMU adds one to a counter of its instruction's address each time it runs; two
 //! no-operations with a number in them (`BEGIN` and `END`) open and close a window, and when the
 //! guest is switched off the counts of each window are written to the file that `out=` names: lines
-//! of the window's number from 0, an address in hexadecimal, and a count. With `probe=on` it says
-//! that it fits, and is not installed.
+//! of the window's number from 0, an address in hexadecimal, and a count. With `calls=` it counts
+//! calls of functions, too: see `calls.rs`. With `probe=on` it says that it fits, and is not
+//! installed.
 //!
 //! With `interleave=` several CPUs run in lockstep from the instruction `LOCKSTEP` on: see
 //! `lockstep.rs`. With `marks=` any image says when something begins, ends or happens: see
@@ -15,6 +16,7 @@
 //! counters need no locks but the one that keeps Rust's rules.
 
 mod api;
+mod calls;
 mod grace;
 mod guest_thread;
 #[cfg(feature = "api-7")]
@@ -54,6 +56,7 @@ struct Counts {
     closed: Vec<(u32, u64, u64)>,
     windows: u32,
     open: bool,
+    calls: calls::Calls,
     out: String,
 }
 
@@ -95,10 +98,12 @@ pub unsafe extern "C" fn qemu_plugin_install(
     let out =
         arguments.iter().find_map(|argument| argument.strip_prefix("out=").map(str::to_string));
     if let Ok(mut counts) = COUNTS.lock() {
-        let counters = Counters::new();
+        let mut counters = Counters::new();
+        let calls = calls::Calls::new(&arguments, &mut counters);
         *counts = out.map(|out| Counts {
             by_address: HashMap::new(),
             counters,
+            calls,
             closed: Vec::new(),
             windows: 0,
             open: false,
@@ -142,6 +147,7 @@ fn translated(block: *mut c_void) {
                     .entry(instruction.address())
                     .or_insert_with(|| (counts.counters.another(), 0));
                 instruction.counts(counter);
+                counts.calls.translated(instruction, &bytes);
             }
         });
     }
@@ -178,6 +184,7 @@ extern "C" fn end(_cpu: c_uint, _data: *mut c_void) {
             }
         }
         counts.windows += 1;
+        counts.calls.forget();
     });
 }
 
@@ -193,6 +200,7 @@ fn at_exit() {
             counts.closed.iter().try_for_each(|(window, address, count)| {
                 writeln!(file, "{window} {address:x} {count}")
             })?;
+            counts.calls.lines().try_for_each(|line| writeln!(file, "{line}"))?;
             file.flush()
         };
         if let Err(error) = write() {

@@ -43,11 +43,12 @@ pub fn section(results: &Results) -> String {
         }
         let _ = write!(
             html,
-            "<h3>{}, {}, {}: {all:.1}</h3>\n{}<details><summary>As bars</summary><table \
+            "<h3>{}, {}, {}: {all:.1}</h3>\n{}{}<details><summary>As bars</summary><table \
              class=bars>",
             escape(&of.workload),
             escape(&of.world.to_string()),
             escape(&of.candidate),
+            sides(&results.rows, of, all),
             scheduler_path::picture(parts, largest)
         );
         for (name, count) in parts.iter().take(MOST) {
@@ -58,8 +59,81 @@ pub fn section(results: &Results) -> String {
             html += &bar(&format!("{others} others"), rest, most, all);
         }
         html += "</table></details>\n";
+        html += &callbacks(&results.rows, of);
     }
     html + "</section>\n"
+}
+
+/// Whether two rows are of the same run of a candidate.
+fn is_same_run(a: &Row, b: &Row) -> bool {
+    let key = |row: &Row| (row.cpus, row.workload.clone(), row.candidate.clone());
+    a.world == b.world && key(a) == key(b)
+}
+
+/// Whose instructions they are, in a sentence.
+fn sides(rows: &[Row], of: &Row, all: f64) -> String {
+    let metric = match of.metric {
+        Metric::instructions_in_function => Metric::instructions_of_side,
+        _ => Metric::instructions_per_yield_of_side,
+    };
+    let own = rows.iter().filter(|row| row.metric == metric && is_same_run(row, of));
+    let mut sides: Vec<(&str, f64)> =
+        own.filter_map(|row| Some((row.subject_of(SubjectKind::Side)?, row.value?))).collect();
+    sides.retain(|(_, count)| *count >= 0.05);
+    sides.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
+    let side = |(name, count): &(&str, f64)| {
+        format!("{} {count:.1} ({:.0} %)", escape(name), 100.0 * count / all)
+    };
+    match &sides[..] {
+        [] => String::new(),
+        _ => format!("<p>{}.</p>\n", sides.iter().map(side).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// What each callback of a scheduler takes; empty if it has none.
+fn callbacks(rows: &[Row], of: &Row) -> String {
+    let columns = [
+        (Metric::callback_calls, "calls"),
+        (Metric::callback_instructions_mean, "mean"),
+        (Metric::callback_instructions_p50, "p50"),
+        (Metric::callback_instructions_p99, "p99"),
+        (Metric::callback_instructions_max, "max"),
+    ];
+    let value = |callback: &str, metric| {
+        rows.iter().find(|row| {
+            row.metric == metric
+                && is_same_run(row, of)
+                && row.subject_of(SubjectKind::Callback) == Some(callback)
+        })
+    };
+    let all = rows.iter().filter(|row| row.metric == columns[0].0 && is_same_run(row, of));
+    let mut names: Vec<(&str, f64)> =
+        all.filter_map(|row| Some((row.subject_of(SubjectKind::Callback)?, row.value?))).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    names.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
+    let mut html = String::from(
+        "<details><summary>Callbacks: instructions of a call, with all that it calls</summary><div \
+         class=scroll><table><thead><tr><th scope=col>callback",
+    );
+    columns.iter().for_each(|(_, head)| html += &format!("<th scope=col>{head}"));
+    html += "</thead>\n";
+    for (name, _) in names {
+        html += &format!("<tr><th scope=row>{}", escape(name));
+        for (metric, _) in columns {
+            let value = value(name, metric).and_then(|row| row.value);
+            html += &value.map_or_else(
+                || "<td>".to_string(),
+                |value| match metric {
+                    Metric::callback_calls => format!("<td class=number>{value:.4}"),
+                    _ => format!("<td class=number>{value:.0}"),
+                },
+            );
+        }
+        html.push('\n');
+    }
+    html + "</table></div></details>\n"
 }
 
 /// A row with the name, a bar as wide as `count` is of `most`, the number and its share of `all`.
@@ -131,6 +205,18 @@ mod tests {
             "{html}"
         );
         assert!(html.contains("&lt;b>") || html.contains("&lt;b&gt;"), "{html}");
+        let side = Row {
+            metric: Metric::instructions_per_yield_of_side,
+            ..row("bpf:rr", "scheduler in BPF", 25.0)
+        };
+        let side = side.of(SubjectKind::Side, "scheduler in BPF");
+        let call = Row { metric: Metric::callback_instructions_max, ..row("bpf:rr", "", 77.0) };
+        let calls = Row { metric: Metric::callback_calls, ..row("bpf:rr", "", 1.0) };
+        let callback = |row: Row| row.of(SubjectKind::Callback, "<i>enqueue");
+        let more = [side, callback(call), callback(calls)];
+        let html_of_side = section(&Results::new(rows_of_two().into_iter().chain(more).collect()));
+        assert!(html_of_side.contains("scheduler in BPF 25.0 (25 %)"), "{html_of_side}");
+        assert!(html_of_side.contains("&lt;i") && html_of_side.contains(">77"), "{html_of_side}");
         // A picture each, and that of the whole run has a scale of its own.
         assert_eq!(html.matches("<svg class=flame").count(), 2, "{html}");
         let run = Row { metric: Metric::instructions_in_function, ..row("kernel:other", "f", 1e6) };

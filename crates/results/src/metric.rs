@@ -165,6 +165,17 @@ metrics! {
         "The part of these instructions in one function.";
     instructions_in_function: "instructions", Neither,
         "Instructions of a whole workload in one function, on one CPU.";
+    instructions_per_yield_of_side: "instructions", Lower,
+        "The part of these instructions on one side: kernel, sched_ext, scheduler, tasks.";
+    instructions_of_side: "instructions", Neither,
+        "Instructions of a whole workload on one side, on one CPU.";
+    // Of the callbacks of a scheduler in BPF.
+    callback_calls: "count", Neither, "Calls of one callback in the workload, or in one yield.";
+    callback_instructions_mean: "instructions", Lower,
+        "Instructions of a call of it, with all that it calls, and with interrupts.";
+    callback_instructions_p50: "instructions", Lower, "Median of these.";
+    callback_instructions_p99: "instructions", Lower, "99th percentile of these.";
+    callback_instructions_max: "instructions", Lower, "Largest of these.";
     instructions_per_yield_base: "instructions", Lower,
         "The constant of the fit base + per_doubling * log2 tasks.";
     instructions_per_yield_per_doubling: "instructions", Lower, "The slope of that fit.";

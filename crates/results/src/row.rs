@@ -168,7 +168,9 @@ pub enum SubjectKind {
     Task,
     /// A function of a kernel.
     Function,
-    /// A callback of a policy.
+    /// Whose code it is: the kernel's, sched_ext's, the scheduler's, the tasks'.
+    Side,
+    /// A callback of a policy, or of a scheduler in BPF.
     Callback,
     /// The tasks of one class of the workload.
     Class,

@@ -149,6 +149,15 @@ pub enum Event {
         /// Lines of an address in hexadecimal, a space and a name.
         text: String,
     },
+    /// Where the code of a scheduler is.
+    SchedulerCode {
+        /// What it has in BPF: lines as those of [`Event::Symbols`].
+        bpf: String,
+        /// Code of the programs that run beside the jobs: from an address to the one behind the last.
+        programs: Vec<(u64, u64)>,
+        /// Code of this runner, which is that of the tasks.
+        tasks: Vec<(u64, u64)>,
+    },
     /// A line that a service wrote to its standard output. All come after the last job.
     Service {
         /// The number of the service in the session, from 0.

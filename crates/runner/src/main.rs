@@ -9,6 +9,7 @@ mod any_program;
 mod attributes;
 mod cgroups;
 mod clock;
+mod code;
 mod command;
 mod device_file;
 mod epoll;
@@ -112,7 +113,7 @@ fn session(file: &str, report: &dyn Fn(&Event)) -> Result<(), String> {
         report(&Event::Domains { cpus: machine::domains() });
     }
     if session.symbols {
-        symbols(report)?;
+        code::symbols(report)?;
     }
     let (host, limit) = (
         session.host.as_ref(),
@@ -140,6 +141,9 @@ fn session(file: &str, report: &dyn Fn(&Event)) -> Result<(), String> {
         cgroups::remove(number, job.workload.cgroups.len());
         done?;
     }
+    if session.scheduler_code {
+        report(&code::of_scheduler()?);
+    }
     services.into_iter().for_each(|service| service.end(report));
     Ok(())
 }
@@ -159,22 +163,6 @@ fn take_place(host: &Host) -> Result<(), String> {
     let limit = libc::rlimit { rlim_cur: host.limit_ms * 1_000, rlim_max: host.limit_ms * 1_000 };
     // SAFETY: the kernel only reads `limit`.
     unsafe { libc::setrlimit(libc::RLIMIT_RTTIME, &raw const limit) };
-    Ok(())
-}
-
-/// Reports the addresses of the kernel's functions.
-fn symbols(report: &dyn Fn(&Event)) -> Result<(), String> {
-    const AT_A_TIME: usize = 500;
-    let text = std::fs::read_to_string("/proc/kallsyms")
-        .map_err(|error| format!("/proc/kallsyms: {error}"))?;
-    // Lines are `ffffffff81000000 T _text`, with `[module]` at the end for those of modules.
-    let functions = text.lines().filter_map(|line| {
-        let mut words = line.split_ascii_whitespace();
-        let (address, kind, name) = (words.next()?, words.next()?, words.next()?);
-        matches!(kind, "t" | "T" | "w" | "W").then(|| format!("{address} {name}\n"))
-    });
-    let functions: Vec<String> = functions.collect();
-    functions.chunks(AT_A_TIME).for_each(|some| report(&Event::Symbols { text: some.concat() }));
     Ok(())
 }
 

@@ -30,6 +30,10 @@ pub struct Session {
     /// Whether to report the addresses of the kernel's functions.
     #[serde(default)]
     pub symbols: bool,
+    /// Whether to report, after the last job, where the code of the scheduler is: what it has in BPF
+    /// and its programs.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub scheduler_code: bool,
     /// Whether to report the kernel's scheduling domains.
     #[serde(default, skip_serializing_if = "is_no")]
     pub domains: bool,

@@ -23,11 +23,12 @@ use super::{
     Trial, World,
 };
 use crate::printed::Reader;
+use crate::vm::functions::{self, Split};
 use crate::vm::lockstep::VALIDATED;
 use crate::vm::program_files::{Origin, Packed};
 use crate::vm::{
-    Guest, Identity, Kernel, Lockstep, Orders, Proved, Qemu, Settled, Shape, closed, functions,
-    initramfs, kernel, newer_qemu, pins, prove_each, qemu, shape, yields,
+    Guest, Identity, Kernel, Lockstep, Orders, Proved, Qemu, Settled, Shape, closed, initramfs,
+    kernel, newer_qemu, pins, prove_each, qemu, shape, yields,
 };
 use indicatif::ProgressBar;
 use program::{Error, progress};
@@ -292,6 +293,7 @@ impl GuestWorld {
             wall_limit: WALL_LIMIT,
         };
         driver.install(&mut guest)?;
+        guest.session.scheduler_code = self.settings.functions && driver.is_sched_ext();
         self.settings.changes.install(&mut guest)?;
         if let Some(packed) = command.and_then(|words| self.packed.get(words)) {
             guest.files.extend(packed.files.iter().cloned());
@@ -620,9 +622,10 @@ impl Booted<'_> {
 
     /// The instructions of its yields by function, counted in a session of its own with the same
     /// output.
-    fn functions(&self) -> Result<Vec<(String, u64)>, Error> {
-        let symbols = functions::Symbols::of(self.guest())?;
-        let transcript = functions::count(&self.settled, &self.jobs, &self.proved.transcript)?;
-        Ok(functions::split(&transcript, &symbols, 0))
+    fn functions(&self) -> Result<Split, Error> {
+        let said = &self.proved.transcript;
+        let symbols = functions::Symbols::of(self.guest(), said)?;
+        let counted = functions::count(&self.settled, &self.jobs, &symbols, said)?;
+        Ok(functions::split(&counted, &symbols, 0))
     }
 }

@@ -93,42 +93,123 @@ pub fn fits(sections: &[&Section<'_>]) -> String {
     text
 }
 
-/// The most expensive functions, one line each, with a column for each workload; one table for each
-/// candidate.
+/// Where the instructions are: by side, the most expensive functions, and the calls of a scheduler's
+/// callbacks; one table for each candidate, a column for each workload.
 pub fn functions(sections: &[&Section<'_>], show: usize) -> String {
     let mut text = String::new();
     let Some(last) = sections.last().filter(|_| show > 0) else { return text };
-    let metrics = [Metric::instructions_per_yield_in_function, Metric::instructions_in_function];
-    let has = |metric: &Metric| last.rows.iter().any(|row| row.metric == *metric);
-    let Some(metric) = metrics.into_iter().find(has) else { return text };
-    let of_what = if metric == metrics[0] { " per yield" } else { "" };
+    let metrics = [
+        (
+            Metric::instructions_per_yield_in_function,
+            Metric::instructions_per_yield_of_side,
+            " per yield",
+        ),
+        (Metric::instructions_in_function, Metric::instructions_of_side, ""),
+    ];
+    let has = |metric: Metric| last.rows.iter().any(|row| row.metric == metric);
+    let Some((in_function, of_side, of_what)) =
+        metrics.into_iter().find(|(in_function, ..)| has(*in_function))
+    else {
+        return text;
+    };
     let _ = writeln!(
         text,
-        "\nInstructions{of_what} by function, counted in a separate boot that gave the same digits:"
+        "\nInstructions{of_what} by side and by function, counted in a separate boot that gave the \
+         same digits:"
     );
     for trial in &last.trials {
-        let of = |section: &Section<'_>| -> BTreeMap<String, f64> {
-            let own = section.rows.iter().filter(|row| row.metric == metric && is_of(row, trial));
-            own.filter_map(|row| Some((row.subject.clone()?, row.value?))).collect()
-        };
-        let split: Vec<BTreeMap<String, f64>> =
-            sections.iter().map(|section| of(section)).collect();
-        let names = sections
-            .iter()
-            .filter_map(|section| Some((section.trials.first()?.program.name(), Align::Right)));
-        let mut table =
-            Table::new(std::iter::once((trial.candidate.to_string(), Align::Left)).chain(names));
-        let mut largest: Vec<(&String, f64)> =
-            split.last().into_iter().flatten().map(|(name, value)| (name, *value)).collect();
-        largest.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
-        for (function, _) in largest.into_iter().take(show) {
-            let cells =
-                split.iter().map(|of| format!("{:.1}", of.get(function).copied().unwrap_or(0.0)));
-            table.row(std::iter::once(function.clone()).chain(cells));
+        let (sides, functions) =
+            (Parts::of(sections, of_side, trial), Parts::of(sections, in_function, trial));
+        for (parts, show) in [(sides, usize::MAX), (functions, show)] {
+            let mut table = parts.table(trial.candidate.to_string());
+            let shown = parts.largest().into_iter().take(show);
+            shown.for_each(|part| parts.row(&mut table, part));
+            parts.all(&mut table);
+            let _ = write!(text, "\n{table}");
         }
-        let all = split.iter().map(|of| format!("{:.1}", of.values().sum::<f64>()));
-        table.row(std::iter::once("all functions".to_string()).chain(all));
+    }
+    text + &callbacks(last)
+}
+
+/// What a scheduler's callbacks take, in the last section.
+fn callbacks(section: &Section<'_>) -> String {
+    let mut text = String::new();
+    let columns = [
+        (Metric::callback_calls, "calls"),
+        (Metric::callback_instructions_mean, "instructions"),
+        (Metric::callback_instructions_p50, "p50"),
+        (Metric::callback_instructions_p99, "p99"),
+        (Metric::callback_instructions_max, "max"),
+    ];
+    for trial in &section.trials {
+        let of = columns.map(|(metric, _)| Parts::of(&[section], metric, trial));
+        let [calls, ..] = &of;
+        let names = calls.largest();
+        if names.is_empty() {
+            continue;
+        }
+        let heads = columns.map(|(_, head)| (head.to_string(), Align::Right));
+        let first = (format!("callbacks of {}", trial.candidate), Align::Left);
+        let mut table = Table::new(std::iter::once(first).chain(heads));
+        for name in names {
+            let cells = of.iter().map(|part| {
+                part.value(0, name).map_or(String::new(), |value| match value {
+                    0.0..0.01 => format!("{value:.4}"),
+                    0.01..10.0 => format!("{value:.2}"),
+                    _ => format!("{value:.0}"),
+                })
+            });
+            table.row(std::iter::once(name.to_string()).chain(cells));
+        }
         let _ = write!(text, "\n{table}");
     }
     text
+}
+
+/// The values of a metric of one candidate, by subject, in each section.
+struct Parts {
+    columns: Vec<(String, BTreeMap<String, f64>)>,
+}
+
+impl Parts {
+    fn of(sections: &[&Section<'_>], metric: Metric, trial: &Trial<'_>) -> Parts {
+        let column = |section: &&Section<'_>| {
+            let own = section.rows.iter().filter(|row| row.metric == metric && is_of(row, trial));
+            let parts = own.filter_map(|row| Some((row.subject.clone()?, row.value?))).collect();
+            Some((section.trials.first()?.program.name().to_string(), parts))
+        };
+        Parts { columns: sections.iter().filter_map(column).collect() }
+    }
+
+    fn value(&self, column: usize, part: &str) -> Option<f64> {
+        self.columns.get(column)?.1.get(part).copied()
+    }
+
+    /// The parts by their values in the last column, the largest first.
+    fn largest(&self) -> Vec<&str> {
+        let mut largest: Vec<(&str, f64)> = self
+            .columns
+            .last()
+            .into_iter()
+            .flat_map(|(_, parts)| parts.iter().map(|(name, value)| (name.as_str(), *value)))
+            .collect();
+        largest.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
+        largest.into_iter().map(|(name, _)| name).collect()
+    }
+
+    fn table(&self, candidate: String) -> Table {
+        let names = self.columns.iter().map(|(name, _)| (name.clone(), Align::Right));
+        Table::new(std::iter::once((candidate, Align::Left)).chain(names))
+    }
+
+    fn row(&self, table: &mut Table, part: &str) {
+        let cells = (0..self.columns.len()).map(|column| self.value(column, part).unwrap_or(0.0));
+        table
+            .row(std::iter::once(part.to_string()).chain(cells.map(|value| format!("{value:.1}"))));
+    }
+
+    fn all(&self, table: &mut Table) {
+        let sums = self.columns.iter().map(|(_, parts)| parts.values().sum::<f64>());
+        table.row(std::iter::once("all".to_string()).chain(sums.map(|sum| format!("{sum:.1}"))));
+    }
 }

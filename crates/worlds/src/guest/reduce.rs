@@ -2,6 +2,7 @@
 
 use super::{Booted, NO_TIME, UNTIMED, changes};
 use crate::vm::closed::{Measured, Traced, shares};
+use crate::vm::functions::Split;
 use crate::vm::lockstep::{Lockstep, VALIDATED};
 use crate::vm::yields;
 use crate::{Run, resolved, rows_of, write_trace};
@@ -24,12 +25,12 @@ impl Booted<'_> {
         // A deadline task that yields waits for its next period: the CPU idles, and the clock skips
         // that time.
         let idles = matches!(self.driver.class(), Class::Deadline { .. });
-        let mut split = Vec::new();
+        let mut split = Split::default();
         if by_function || idles {
             split = self.functions()?;
         }
         if idles {
-            cost = cost.executed(split.iter().map(|(_, count)| count).sum());
+            cost = cost.executed(split.all());
         }
         let (low, high) = cost.range;
         let note = format!("windows from {low:.1} to {high:.1}, {} yields", cost.yields);
@@ -39,12 +40,9 @@ impl Booted<'_> {
             note: self.session.member.is_none().then_some(note),
             ..self.row(Metric::instructions_per_yield)
         };
-        let of_function = |(function, count): (String, u64)| {
-            let row = self.row(Metric::instructions_per_yield_in_function);
-            Row { value: Some(count as f64 / cost.yields as f64), ..row }
-                .of(SubjectKind::Function, function)
-        };
-        let rows = std::iter::once(all).chain(split.into_iter().map(of_function)).collect();
+        let metrics =
+            [Metric::instructions_per_yield_in_function, Metric::instructions_per_yield_of_side];
+        let rows = std::iter::once(all).chain(self.parts(&split, metrics, cost.yields)).collect();
         Ok(self.run(rows, None))
     }
 
@@ -57,14 +55,43 @@ impl Booted<'_> {
             write_trace(to, self.session, &traced.recording.tasks, &traced.events)?;
         }
         let mut rows = real(self, &measured, traced.as_ref());
-        let split = if by_function { self.functions()? } else { Vec::new() };
-        rows.extend(split.into_iter().map(|(function, count)| {
-            let row = self.row(Metric::instructions_in_function);
-            Row { value: Some(count as f64), ..row }.of(SubjectKind::Function, function)
-        }));
+        if by_function {
+            let metrics = [Metric::instructions_in_function, Metric::instructions_of_side];
+            rows.extend(self.parts(&self.functions()?, metrics, 1));
+        }
         let (summary, tasks) = traced
             .map_or((None, Vec::new()), |traced| (Some(traced.summary), traced.recording.tasks));
         Ok(Run { tasks, ..self.run(rows, summary) })
+    }
+
+    /// The parts of what an operation took, of `operations`: by function and by side, and the calls
+    /// of callbacks.
+    fn parts(&self, split: &Split, metrics: [Metric; 2], operations: u64) -> Vec<Row> {
+        let [in_function, of_side] = metrics;
+        let part = |metric, kind, subject: &str, instructions: u64| {
+            let value = Some(instructions as f64 / operations as f64);
+            Row { value, ..self.row(metric) }.of(kind, subject.to_string())
+        };
+        let functions = split.functions.iter().map(|function| {
+            part(in_function, SubjectKind::Function, &function.name, function.instructions)
+        });
+        let sides = split.sides().into_iter().map(|(side, instructions)| {
+            part(of_side, SubjectKind::Side, side.name(), instructions)
+        });
+        let calls = split.calls.iter().flat_map(|calls| {
+            let values = [
+                (Metric::callback_calls, calls.count() as f64 / operations as f64),
+                (Metric::callback_instructions_mean, calls.mean()),
+                (Metric::callback_instructions_p50, calls.quantile(0.5) as f64),
+                (Metric::callback_instructions_p99, calls.quantile(0.99) as f64),
+                (Metric::callback_instructions_max, calls.quantile(1.0) as f64),
+            ];
+            values.map(|(metric, value)| {
+                Row { value: Some(value), ..self.row(metric) }
+                    .of(SubjectKind::Callback, calls.callback.clone())
+            })
+        });
+        functions.chain(sides).chain(calls).collect()
     }
 
     /// The results of the guest's first two jobs, which are those of a workload.

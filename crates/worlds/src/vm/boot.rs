@@ -87,8 +87,8 @@ pub(super) enum Start<'a> {
     Restored {
         /// A list of jobs in JSON.
         jobs: &'a [u8],
-        /// Whether to count.
-        counts: bool,
+        /// Whether to count, and calls of the functions at these addresses, too.
+        counts: Option<&'a [u64]>,
         /// By how many instructions CPUs in lockstep are interleaved, if not as the guest says.
         interleave: Option<u32>,
     },
@@ -139,14 +139,14 @@ impl Files {
         let beside = |name: &str| scratch.path().join(name);
         let (console, monitor, jobs, counts) =
             (beside("console"), beside("monitor"), beside("jobs"), beside("counts"));
-        let (orders, is_counted): (&[u8], bool) = match start {
+        let (orders, calls): (&[u8], Option<&[u64]>) = match start {
             Start::Restored { jobs, counts, .. } => (jobs, counts),
-            Start::Unsaved(jobs) => (jobs, false),
-            Start::Boot | Start::Keep => (b"[]", false),
+            Start::Unsaved(jobs) => (jobs, None),
+            Start::Boot | Start::Keep => (b"[]", None),
         };
         let is_restored = matches!(start, Start::Restored { .. });
         fs::write(&jobs, orders).map_err(|error| Error::output(&jobs, error))?;
-        if guest.qemu.plugin.is_none() && is_counted {
+        if guest.qemu.plugin.is_none() && calls.is_some() {
             return Err(no_counter(&guest.qemu));
         }
         let library = self.at(PLUGIN);
@@ -175,7 +175,7 @@ impl Files {
             shape: guest.shape.as_ref(),
             plugin: guest.qemu.plugin.map(|_| Loaded {
                 library: &library,
-                counts: is_counted.then_some(&counts),
+                counts: calls.map(|calls| (counts.as_path(), calls)),
                 lockstep: lockstep.map(|lockstep| (lockstep.interleave, report.as_path())),
             }),
             jobs: &jobs,
@@ -223,7 +223,7 @@ impl Files {
         }
         let (lines, events) =
             (std::mem::take(&mut running.transcript), std::mem::take(&mut running.events));
-        let counts = if is_counted {
+        let counts = if calls.is_some() {
             Some(fs::read_to_string(&counts).map_err(|error| uncounted(&error))?)
         } else {
             None

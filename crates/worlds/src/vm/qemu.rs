@@ -172,8 +172,8 @@ const FITS: &str = "schedlab's plugin fits";
 pub struct Loaded<'a> {
     /// Its shared library.
     pub library: &'a Path,
-    /// Where it writes its counts.
-    pub counts: Option<&'a Path>,
+    /// Where it writes its counts, and the functions whose calls it counts, by address.
+    pub counts: Option<(&'a Path, &'a [u64])>,
     /// Of several CPUs in lockstep: by how many instructions they are interleaved, and where the
     /// plugin says how it went.
     pub lockstep: Option<(u32, &'a Path)>,
@@ -304,7 +304,10 @@ impl Qemu {
             .arg(machine.initramfs)
             .args(["-append", &arguments]);
         if let Some(plugin) = machine.plugin {
-            let counts = plugin.counts.map_or(String::new(), |counts| option(",out=", counts));
+            let counts = plugin.counts.map_or(String::new(), |(out, calls)| {
+                let calls: Vec<String> = calls.iter().map(|call| format!("{call:x}")).collect();
+                format!("{},calls={}", option(",out=", out), calls.join(":"))
+            });
             let lockstep = plugin.lockstep.map_or(String::new(), |(interleave, report)| {
                 option(&format!(",interleave={interleave},lockstep="), report)
             });

@@ -44,22 +44,23 @@ impl Settled {
         interleave: Option<u32>,
         follow: &mut dyn FnMut(&Event),
     ) -> Result<Transcript, Error> {
-        self.go_on(jobs, false, interleave, follow)
+        self.go_on(jobs, None, interleave, follow)
     }
 
-    /// The same, and counts the instructions of each address in the windows of the jobs. That takes
-    /// longer on this machine's clock, not on the guest's.
+    /// The same, and counts in the windows of the jobs: the instructions of each address, and of each
+    /// call of the functions at the addresses `calls`. That takes longer on this machine's clock, not
+    /// on the guest's.
     ///
     /// # Errors
     /// As of [`boot`](super::boot()), and if QEMU loads no plugin that counts.
-    pub fn count(&self, jobs: &[Job]) -> Result<Transcript, Error> {
-        self.go_on(jobs, true, None, &mut |_| {})
+    pub fn count(&self, jobs: &[Job], calls: &[u64]) -> Result<Transcript, Error> {
+        self.go_on(jobs, Some(calls), None, &mut |_| {})
     }
 
     fn go_on(
         &self,
         jobs: &[Job],
-        counts: bool,
+        counts: Option<&[u64]>,
         interleave: Option<u32>,
         follow: &mut dyn FnMut(&Event),
     ) -> Result<Transcript, Error> {
