@@ -95,8 +95,9 @@ fn session(file: &str, report: &dyn Fn(&Event)) -> Result<(), String> {
         ns: clock::now(),
     });
     tuned::tune(&session.tuning, report)?;
-    if let Some(host) = &session.host {
-        take_place(host)?;
+    if session.host.is_some() {
+        // SAFETY: it has no arguments. A guard can end a session of its own.
+        unsafe { libc::setsid() };
     }
     if guest::is_guest() || session.host.is_some() {
         // The thread that measures runs at once when a job is over, also beside real-time tasks.
@@ -108,6 +109,9 @@ fn session(file: &str, report: &dyn Fn(&Event)) -> Result<(), String> {
     }
     std::thread::sleep(Duration::from_millis(session.settle_ms));
     services.iter_mut().try_for_each(|service| service.expect_ready(report))?;
+    if let Some(host) = &session.host {
+        restrict(host)?;
+    }
     report(&Event::Settled { ns: clock::now() });
     if session.domains {
         report(&Event::Domains { cpus: machine::domains() });
@@ -144,14 +148,13 @@ fn session(file: &str, report: &dyn Fn(&Event)) -> Result<(), String> {
     if session.scheduler_code {
         report(&code::of_scheduler()?);
     }
+    let has_scheduler = session.host.is_some() && !services.is_empty();
     services.into_iter().for_each(|service| service.end(report));
-    Ok(())
+    if has_scheduler { sched_ext::wait_for_none() } else { Ok(()) }
 }
 
-/// Makes this a session of its own, which a guard can end, on the CPUs that it may use.
-fn take_place(host: &Host) -> Result<(), String> {
-    // SAFETY: it has no arguments.
-    unsafe { libc::setsid() };
+/// Keeps this to the CPUs that it may use, and below the watchdog.
+fn restrict(host: &Host) -> Result<(), String> {
     if !host.cpus.is_empty() && !attributes::set_affinity(&host.cpus) {
         return Err(format!(
             "the kernel does not let this run on CPUs {:?}: {}",

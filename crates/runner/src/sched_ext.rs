@@ -5,6 +5,7 @@ use crate::guest;
 use schedlab_runner::event::SchedExt;
 use std::ffi::CStr;
 use std::fs;
+use std::time::Duration;
 
 /// File systems that such programs read, or pin objects in. A kernel may lack one; a program that
 /// needs it says so.
@@ -24,6 +25,29 @@ pub fn set_up() -> Result<String, String> {
     make(DIRECTORY).map_err(|error| format!("{}: {error}", DIRECTORY.to_string_lossy()))?;
     guest::mount_with(c"tmpfs", DIRECTORY, &format!("size={ROOM}"))?;
     Ok(format!("{}/output", DIRECTORY.to_string_lossy()))
+}
+
+/// Checks that no scheduler is in charge of this machine.
+pub fn expect_none() -> Result<(), String> {
+    let SchedExt { state, ops } = now();
+    match state.as_str() {
+        "disabled" => Ok(()),
+        "" => Err("this machine's kernel has no sched_ext".to_string()),
+        _ => Err(format!("the scheduler `{ops}` is in charge of this machine ({state})")),
+    }
+}
+
+/// Waits until none is: the kernel takes a scheduler out after its program has ended.
+pub fn wait_for_none() -> Result<(), String> {
+    const LOOK: Duration = Duration::from_millis(5);
+    const PATIENCE: u32 = 2_000;
+    for _ in 0..PATIENCE {
+        if expect_none().is_ok() {
+            return Ok(());
+        }
+        std::thread::sleep(LOOK);
+    }
+    expect_none()
 }
 
 /// What the kernel says.

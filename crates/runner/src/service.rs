@@ -4,9 +4,10 @@
 //! Their output is kept in a file and reported at the end, so they disturb no measurement and never
 //! wait for a reader.
 
-use crate::sched_ext;
+use crate::{guest, sched_ext};
 use schedlab_runner::event::Event;
 use std::fs::File;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -36,10 +37,7 @@ impl Service {
     }
 
     fn start(number: usize, command: &[String]) -> Result<Service, String> {
-        let output = std::env::temp_dir()
-            .join(format!("schedlab-{}-service-{number}", std::process::id()))
-            .to_string_lossy()
-            .into_owned();
+        let output = output_of(number);
         let file = File::create(&output).map_err(|error| format!("{output}: {error}"))?;
         let child = spawn(command, |child| child.stdout(file))?;
         Ok(Service { number, child, output, is_foreign: false })
@@ -47,7 +45,12 @@ impl Service {
 
     /// Starts a scheduler of sched_ext that knows nothing of this runner, as service `number`.
     pub fn foreign(number: usize, command: &[String]) -> Result<Service, String> {
-        let output = sched_ext::set_up()?;
+        let output = if guest::is_guest() {
+            sched_ext::set_up()?
+        } else {
+            sched_ext::expect_none()?;
+            output_of(number)
+        };
         let file = File::create(&output).map_err(|error| format!("{output}: {error}"))?;
         let errors = file.try_clone().map_err(|error| error.to_string())?;
         let child = spawn(command, |child| child.stdout(file).stderr(errors))?;
@@ -115,7 +118,6 @@ impl Service {
             report(&Event::Service { service: self.number, line: line.to_string() })
         });
         report(&Event::ServiceEnd { service: self.number, status, early: by_itself.is_some() });
-        let _ = std::fs::remove_file(&self.output);
     }
 
     /// How it ended, if it has.
@@ -140,13 +142,36 @@ impl Service {
     }
 }
 
-/// Starts a program.
+/// On any way out its program ends, and with it the scheduler that it has loaded.
+impl Drop for Service {
+    fn drop(&mut self) {
+        if self.ended().is_none() {
+            self.terminate();
+        }
+        let _ = std::fs::remove_file(&self.output);
+    }
+}
+
+/// The file for the output of service `number`.
+fn output_of(number: usize) -> String {
+    let name = format!("schedlab-{}-service-{number}", std::process::id());
+    std::env::temp_dir().join(name).to_string_lossy().into_owned()
+}
+
+/// Starts a program, which is killed if this runner dies.
 fn spawn(
     command: &[String],
     outputs: impl FnOnce(&mut Command) -> &mut Command,
 ) -> Result<Child, String> {
     let (program, arguments) = command.split_first().ok_or("a service has no name")?;
     let mut child = Command::new(program);
+    // SAFETY: between fork and exec it makes one system call, which takes two numbers.
+    unsafe {
+        child.pre_exec(|| {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            Ok(())
+        })
+    };
     outputs(child.args(arguments).stdin(Stdio::null()));
     child.spawn().map_err(|error| format!("{program} cannot be started: {error}"))
 }

@@ -188,7 +188,12 @@ fn a_command_that_fails_or_takes_too_long_is_reported_and_never_averaged_in() {
 
 #[test]
 fn what_cannot_run_here_is_refused_with_what_to_do() {
-    fails(&compare(&["hogs:1", "--policy", "take:rr"]), 2, &["--on sim"]);
+    if !Path::new("/sys/kernel/sched_ext").exists() {
+        for policy in ["take:rr", "bpf:rr", "scx:./scx_simple"] {
+            let output = compare(&["hogs:1", "--policy", policy]);
+            fails(&output, 77, &[policy, "sched_ext", "--on vm", "--on sim"]);
+        }
+    }
     fails(&compare(&["hogs:1", "--policy", "kernel:fifo:99"]), 2, &["watchdog", "98"]);
     fails(&compare(&["hogs:1", "--nice", "20"]), 2, &["-20..=19"]);
     fails(&compare(&["hogs:1", "--affinity", "4000"]), 2, &["CPU 4000 is not there", "may be:"]);

@@ -401,7 +401,7 @@ fn lists_in_bpf_and_user_space_keep_the_simulated_order_at_a_cost_independent_of
     for ((scheduler, proved), range) in
         schedulers.iter().zip(&proved).zip([3_000.0..3_468.0, 3_000.0..3_885.0, 6_000.0..15_000.0])
     {
-        scheduler.judge(&proved.transcript).unwrap_or_else(|error| panic!("{error}"));
+        scheduler.judge(&proved.transcript.events).unwrap_or_else(|error| panic!("{error}"));
         let (few, many) = (cost(proved, 0), cost(proved, 1));
         assert!(range.contains(&few), "{scheduler}: a yield of two tasks takes {few} instructions");
         assert!(
@@ -436,7 +436,7 @@ fn on_two_cpus_nobody_is_left_behind_in_a_pass_of_the_ruler() {
         return;
     };
     let transcript = boot(&guest, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
-    scheduler.judge(&transcript).unwrap_or_else(|error| panic!("{error}"));
+    scheduler.judge(&transcript.events).unwrap_or_else(|error| panic!("{error}"));
     let shares = shares(&closed::Measured::of(&transcript, 0).expect("both jobs end"));
     let [best, good, bad, worst] = shares[..] else { panic!("four tasks") };
     // Each level has half the rate of the one before, but no task has more than one of the two
@@ -558,7 +558,7 @@ fn a_policy_whose_tick_is_no_multiple_of_the_kernels_is_refused_by_name() {
         return;
     };
     let transcript = boot(&guest, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
-    let refused = scheduler.judge(&transcript).expect_err("its tick is not the kernel's");
+    let refused = scheduler.judge(&transcript.events).expect_err("its tick is not the kernel's");
     assert_eq!(refused.exit_code(), 77, "{refused}");
     for word in ["pslist?tick=6ms", "needs a tick", "4.00ms"] {
         assert!(refused.to_string().contains(word), "{word:?} is not in {refused}");
@@ -626,7 +626,9 @@ fn any_scheduler_of_sched_ext_runs_as_it_is() {
     let (scheduler, as_foreign) = foreign("bpf:rr --this-machine", jobs());
     let proved = prove(&[guest.clone(), as_foreign], &|_, _| {});
     let proved = proved.unwrap_or_else(|error| panic!("{error}"));
-    scheduler.judge(&proved[1].transcript).unwrap_or_else(|error| panic!("{error}"));
+    scheduler
+        .judge(&proved[1].transcript.events, &proved[1].transcript.console)
+        .unwrap_or_else(|error| panic!("{error}"));
     for job in 0..2 {
         let (own, foreign) = (cost(&proved[0], job), cost(&proved[1], job));
         assert!((foreign / own - 1.0).abs() < 0.005, "{own} as ours, {foreign} as anybody's");
@@ -646,7 +648,7 @@ fn any_scheduler_of_sched_ext_runs_as_it_is() {
     ] {
         let (scheduler, guest) = foreign(arguments, work.clone());
         let transcript = boot(&guest, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
-        let why = scheduler.judge(&transcript).expect_err(arguments);
+        let why = scheduler.judge(&transcript.events, &transcript.console).expect_err(arguments);
         assert_eq!(why.exit_code(), 4, "{why}");
         assert!(words.iter().all(|word| why.to_string().contains(word)), "{why}");
     }
@@ -678,7 +680,7 @@ fn a_policy_that_breaks_a_rule_is_ejected_and_the_guest_goes_on() {
         };
         let transcript = boot(&guest, &mut |_| {})
             .unwrap_or_else(|error| panic!("{policy}: the guest must go on: {error}"));
-        let rule = scheduler.judge(&transcript).expect_err(policy);
+        let rule = scheduler.judge(&transcript.events).expect_err(policy);
         assert_eq!(rule.exit_code(), 4, "{rule}");
         eprintln!("{rule}");
         for word in words {

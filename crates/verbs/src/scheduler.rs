@@ -15,28 +15,41 @@ pub struct Schedulers {
 
 #[derive(Subcommand, Debug)]
 enum What {
-    /// A crate of crates.io, built once by cargo and clang
+    /// Crates of crates.io, built once by cargo and clang
     ///
-    /// Its program is kept in schedlab/schedulers in the user's cache directory, and its SHA-256 is
-    /// in every result.
+    /// Their programs are kept in schedlab/schedulers in the user's cache directory, and the SHA-256
+    /// is in every result. Several are built faster together.
     Add {
-        /// Its name, with or without scx_, and its version: bpfland@1.1.4
-        #[arg(value_name = "NAME@VERSION", value_parser = published)]
-        scheduler: Published,
+        /// Names, with or without scx_, and versions: bpfland@1.1.4
+        #[arg(value_name = "NAME@VERSION", value_parser = published, required = true)]
+        schedulers: Vec<Published>,
     },
 }
 
 impl Schedulers {
-    /// Builds it and prints how to use it.
+    /// Builds them and prints how to use the last; those after one that fails are built, too.
     pub fn run(self) -> Result<(), Error> {
-        let What::Add { scheduler } = self.what;
-        eprintln!("schedlab: building {scheduler}; this takes minutes");
-        let (program, is_new) = scheduler.add()?;
-        let done = if is_new { "built" } else { "there already" };
+        let What::Add { schedulers } = self.what;
+        let folder = Published::build_folder()?;
+        let mut failed = None;
+        for scheduler in &schedulers {
+            eprintln!("schedlab: building {scheduler}; this takes minutes");
+            match scheduler.add(&folder) {
+                Ok((program, true)) => print(&format!("built: {}\n", program.display()))?,
+                Ok((program, false)) => print(&format!("there already: {}\n", program.display()))?,
+                Err(error) => {
+                    if let Some(before) = failed.replace(error) {
+                        eprintln!("schedlab: {before}");
+                    }
+                }
+            }
+        }
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        let last = schedulers.last().map_or(String::new(), Published::to_string);
         print(&format!(
-            "{done}: {}\nNext: schedlab compare yield:2,8 --on vm --policy \
-             kernel:other,scx:{scheduler}\n",
-            program.display()
+            "Next: schedlab compare yield:2,8 --on vm --policy kernel:other,scx:{last}\n"
         ))
     }
 }

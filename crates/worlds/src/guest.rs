@@ -8,13 +8,11 @@
 
 mod changes;
 mod command;
-mod driver;
 pub mod nudges;
 mod purpose;
 mod reduce;
 
 pub use changes::Changes;
-pub use driver::Driver;
 pub use nudges::Nudges;
 pub use reduce::real;
 
@@ -22,6 +20,7 @@ use super::{
     Baseline, Candidate, Capabilities, Defaults, Determinism, Measure, Program, Run, Session,
     Trial, World,
 };
+use crate::driver::{self, Driver};
 use crate::printed::Reader;
 use crate::vm::functions::{self, Split};
 use crate::vm::lockstep::VALIDATED;
@@ -226,7 +225,7 @@ impl GuestWorld {
             let (is_alone, made) = (driver.is_sched_ext(), || {
                 let (settled, proved) = (settled?, proved?);
                 let traced = traced.transpose()?;
-                driver.judge(&proved.transcript)?;
+                driver.judge(&proved.transcript.events, &proved.transcript.console)?;
                 Ok(Booted { session, driver, settled, identity, jobs, nudges, proved, traced })
             });
             driver::alone(is_alone, made().map_err(|error| blamed.failed(error)))

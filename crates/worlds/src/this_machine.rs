@@ -1,10 +1,11 @@
-//! This machine as a world: real tasks under the kernel's own classes. No two runs are the same, so
-//! they are made one after another.
+//! This machine as a world: real tasks under the kernel's own classes, or a scheduler of sched_ext
+//! that is loaded for each run. No two runs are the same, so they are made one after another.
 
 use super::{
     Baseline, Candidate, Capabilities, Defaults, Determinism, Measure, Observed, Program, Run,
     Session, Trial, World, rows_of,
 };
+use crate::driver::Driver;
 use crate::experiment::{CostOverrides, Reading, Recorded};
 use crate::host::measured::{HostMetric, METRICS, Measured};
 use crate::host::run::{Conditions, Place, Subject};
@@ -81,7 +82,7 @@ impl HostWorld {
 
     fn run_one(&mut self, session: &Session<'_>) -> Result<Result<Run, Error>, Error> {
         let trial = &session.trial;
-        let (name, class) = (trial.program.name(), class_of(&trial.candidate)?);
+        let (name, driver) = (trial.program.name(), driver_of(&trial.candidate)?);
         let subject = match trial.program {
             Program::Command(words) => Subject::Command(words.clone()),
             program => {
@@ -95,23 +96,32 @@ impl HostWorld {
             keeps_output: trial.program.command().is_some() && !self.settings.printed.is_empty(),
             ..self.conditions(Some(trial.cpus))?
         };
-        let point = point(&conditions);
+        let mut point = point(&conditions);
+        if let Some(sha256) = driver.sha256()? {
+            point.set("scheduler_sha256", sha256);
+        }
         let place = self
             .place
             .as_mut()
             .ok_or_else(|| Error::Internal("this machine was not made ready".to_string()))?;
         if session.observed == Observed::Events {
-            return recorded(place, &name, &subject, class, &conditions, session.trace.as_deref())
-                .map(|run| Ok(stamped(run, &point)));
+            return recorded(
+                place,
+                &name,
+                &subject,
+                &driver,
+                &conditions,
+                session.trace.as_deref(),
+            )
+            .map(|run| Ok(stamped(run, &point)));
         }
         if session.observed == Observed::Recorded {
-            return kept(place, &name, &subject, class, &conditions)
+            return kept(place, &name, &subject, &driver, &conditions)
                 .map(|run| Ok(stamped(run, &point)));
         }
         Ok(place
-            .run(&name, &subject, class, &conditions)?
-            .map(|measured| stamped(Run::of(&measured, self.printed(trial.program)), &point))
-            .map_err(Error::Input))
+            .run(&name, &subject, &driver, &conditions)?
+            .map(|measured| stamped(Run::of(&measured, self.printed(trial.program)), &point)))
     }
 }
 
@@ -125,7 +135,8 @@ impl World for HostWorld {
             determinism: Determinism::Noisy,
             cpus: u16::try_from(cpus::usable().len()).unwrap_or(u16::MAX),
             candidates: "the kernel's own classes: kernel:other, kernel:batch, kernel:idle, \
-                         kernel:fifo:50, kernel:rr:50, kernel:deadline:2ms/10ms/10ms",
+                         kernel:fifo:50, kernel:rr:50, kernel:deadline:2ms/10ms/10ms; where the \
+                         kernel has sched_ext, scx:PROGRAM, bpf:rr and policies of the simulator",
             workloads: "workloads of tasks, as hackbench:1 or a file with [[task]]s, and commands \
                         behind --",
             ensemble: 16,
@@ -161,7 +172,11 @@ impl World for HostWorld {
                      end what hangs; give at most {HIGHEST}"
                 )));
             }
-            candidate => class_of(candidate).map(drop)?,
+            Candidate::Class(_) | Candidate::Applied(_) => {}
+            candidate => {
+                expect_sched_ext(candidate)?;
+                driver_of(candidate).map(drop)?;
+            }
         }
         if let Some(priority) = trial
             .candidate
@@ -245,18 +260,43 @@ impl World for HostWorld {
     }
 }
 
-/// The class of a candidate.
-fn class_of(candidate: &Candidate<'_>) -> Result<Class, Error> {
+/// What schedules the tasks of a candidate.
+fn driver_of(candidate: &Candidate<'_>) -> Result<Driver, Error> {
     match candidate {
-        Candidate::Class(class) => Ok(*class),
-        Candidate::Applied(_) => Ok(Class::Other),
-        other => Err(Error::Usage(format!(
-            "{other} does not run on this machine, where the kernel's own classes do: \
-             kernel:other, kernel:batch, kernel:idle, kernel:fifo:50, kernel:rr:50, \
-             kernel:deadline:2ms/10ms/10ms; other policies run with --on sim, or in a kernel with \
-             --on vm"
+        Candidate::Own(policy) => Err(Error::Usage(format!(
+            "{policy} is written in Python, and no kernel runs that: write it in Rust (`schedlab new \
+             policy`), or give --on sim"
         ))),
+        candidate => Driver::of(candidate),
     }
+}
+
+/// Checks that this machine lets a scheduler of sched_ext be loaded, and that none is there, as
+/// another one could not be put back.
+fn expect_sched_ext(candidate: &Candidate<'_>) -> Result<(), Error> {
+    let read = |file: &str| std::fs::read_to_string(format!("/sys/kernel/sched_ext/{file}"));
+    let Ok(state) = read("state") else {
+        return Err(Error::Missing(format!(
+            "{candidate} needs sched_ext (CONFIG_SCHED_CLASS_EXT, Linux 6.12 or later), which this \
+             machine's kernel has not: give --on vm, or --on sim for a policy of the \
+             simulator; here run kernel:other, kernel:batch, \
+             kernel:idle, kernel:fifo:50, kernel:rr:50 and kernel:deadline:2ms/10ms/10ms"
+        )));
+    };
+    if state.trim() != "disabled" {
+        let ops = read("root/ops").unwrap_or_default();
+        return Err(Error::Missing(format!(
+            "the scheduler `{}` is in charge of this machine, and {candidate} would replace it; end \
+             it first",
+            ops.trim()
+        )));
+    }
+    if !rustix::process::geteuid().is_root() {
+        return Err(Error::Missing(format!(
+            "{candidate}: loading a scheduler needs root: run it with sudo"
+        )));
+    }
+    Ok(())
 }
 
 fn not_here(name: &str) -> Error {
@@ -322,19 +362,19 @@ fn recorded(
     place: &mut Place,
     name: &str,
     subject: &Subject,
-    class: Class,
+    driver: &Driver,
     conditions: &Conditions,
     trace: Option<&Path>,
 ) -> Result<Run, Error> {
     let scratch = Scratch::new()?;
     let file = scratch.path().join("perf.data");
-    let traced = Traced::record(place, name, subject, class, conditions, &file)?;
+    let traced = Traced::record(place, name, subject, driver, conditions, &file)?;
     let mut metrics = Metrics::new(conditions.cpus.len() as u16).with_parts();
     let recording = traced.read(&file, &Options::default(), vec![&mut metrics])?;
     if let Some(trace) = trace {
         let header = Header {
             workload: name.to_string(),
-            candidate: format!("kernel:{class}"),
+            candidate: driver.to_string(),
             cpus: recording.cpus,
             seed: 0,
             version: env!("CARGO_PKG_VERSION").to_string(),
@@ -363,12 +403,12 @@ fn kept(
     place: &mut Place,
     name: &str,
     subject: &Subject,
-    class: Class,
+    driver: &Driver,
     conditions: &Conditions,
 ) -> Result<Run, Error> {
     let scratch = Scratch::new()?;
     let file = scratch.path().join("perf.data");
-    let traced = Traced::record(place, name, subject, class, conditions, &file)?;
+    let traced = Traced::record(place, name, subject, driver, conditions, &file)?;
     // perf records all CPUs; those that the tasks may not use are no part of this machine.
     let cpus = conditions.cpus.len() as u16;
     let recorded = Recorded::load(

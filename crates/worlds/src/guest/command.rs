@@ -127,7 +127,7 @@ impl Booted<'_> {
             return Ok(Err("the kernel's events were not recorded (--no-events)".to_string()));
         };
         let recorded = Ended::of(again, name)?;
-        self.driver.judge(again)?;
+        self.driver.judge(&again.events, &again.console)?;
         Ok(any_program::traced(again, recorded.pid)?.map_err(|lost| {
             format!("the guest's buffer had no room for {lost} events; give the program less to do")
         }))

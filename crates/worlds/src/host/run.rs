@@ -1,11 +1,12 @@
-//! Runs a workload once on this machine, under a scheduling class of the kernel.
+//! Runs a workload once on this machine, under a scheduling class of the kernel or a scheduler of
+//! sched_ext, which is there for that run.
 
 use super::cpus::Ticks;
 use super::guard::Guard;
 use super::measured::Measured;
 use super::runner::Runner;
+use crate::driver::Driver;
 use program::Error;
-use schedlab_runner::class::Class;
 use schedlab_runner::session::{Host, Job, Session};
 use schedsim::workload::Closed;
 use std::time::Duration;
@@ -58,19 +59,21 @@ impl Place {
     /// Runs `subject` once.
     ///
     /// # Errors
-    /// The outer one if nothing can run at all; the inner one is the message of a run that
-    /// failed.
+    /// The outer one if nothing can run at all; the inner one is that of a run that failed.
     pub fn run(
         &mut self,
         name: &str,
         subject: &Subject,
-        class: Class,
+        driver: &Driver,
         conditions: &Conditions,
-    ) -> Result<Result<Measured, String>, Error> {
-        let session = session(name, subject, class, conditions);
+    ) -> Result<Result<Measured, Error>, Error> {
+        let session = session(name, subject, driver, conditions);
         let (before, clocks) = (Ticks::of(&conditions.cpus), Clocks::now());
         let events = self.runner.run(&session, &mut self.guard)?;
         let shares = Ticks::of(&conditions.cpus).shares_since(before);
+        if let Err(broken) = driver.judge(&events, "") {
+            return Ok(Err(broken));
+        }
         let measured = Measured::of(&events, conditions.cpus.len()).and_then(|mut measured| {
             clocks.check()?;
             if let Some((idle, stolen)) = shares {
@@ -78,12 +81,13 @@ impl Place {
             }
             Ok(measured)
         });
-        Ok(measured)
+        Ok(measured.map_err(Error::Input))
     }
 }
 
 /// The session for the runner.
-pub fn session(name: &str, subject: &Subject, class: Class, conditions: &Conditions) -> Session {
+pub fn session(name: &str, subject: &Subject, driver: &Driver, conditions: &Conditions) -> Session {
+    let class = driver.class();
     let mut host = Host {
         limit_ms: conditions.limit.as_millis().try_into().unwrap_or(u64::MAX),
         cpus: if conditions.pinned { conditions.cpus.clone() } else { Vec::new() },
@@ -100,7 +104,9 @@ pub fn session(name: &str, subject: &Subject, class: Class, conditions: &Conditi
         }
         Subject::Command(command) => host.command.clone_from(command),
     }
-    Session { jobs, host: Some(host), ..Session::default() }
+    let mut session = Session { jobs, host: Some(host), ..Session::default() };
+    driver.start_in(&mut session);
+    session
 }
 
 /// The clock that times runs, and two that it is compared with.

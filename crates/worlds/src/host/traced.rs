@@ -8,10 +8,10 @@
 use super::record::record_into;
 use super::run::{Conditions, Place, Subject, session};
 use super::runner::events;
+use crate::driver::Driver;
 use formats::import;
 use formats::import::{Options, Recording};
 use program::{Error, Scratch};
-use schedlab_runner::class::Class;
 use schedlab_runner::event::Event as Report;
 use schedsim::TaskId;
 use schedsim::trace::{CHUNK, Event, EventKind, Observer};
@@ -34,7 +34,7 @@ impl Traced {
         place: &mut Place,
         name: &str,
         subject: &Subject,
-        class: Class,
+        driver: &Driver,
         conditions: &Conditions,
         file: &Path,
     ) -> Result<Traced, Error> {
@@ -43,17 +43,18 @@ impl Traced {
         let failed = |error: &dyn std::fmt::Display| {
             Error::Internal(format!("the run cannot be recorded: {error}"))
         };
-        let text = serde_json::to_vec(&session(name, subject, class, conditions))
+        let text = serde_json::to_vec(&session(name, subject, driver, conditions))
             .map_err(|error| failed(&error))?;
         std::fs::write(&orders, text).map_err(|error| Error::output(&orders, error))?;
         let command = [place.runner.path().into(), orders.into_os_string()];
         let output = record_into(&command, file)?;
         let reports = events(&output[..]);
+        driver.judge(&reports, "")?;
         if let Some(message) = reports.iter().find_map(|report| match report {
             Report::Failed { message } => Some(message),
             _ => None,
         }) {
-            return Err(Error::Input(format!("{name} under kernel:{class}, recorded: {message}")));
+            return Err(Error::Input(format!("{name} under {driver}, recorded: {message}")));
         }
         let own = own_tasks(file, &reports)?;
         Ok(Traced { reports, own })

@@ -79,7 +79,10 @@ fn compiled(source: &Path, loader: &Path) -> Result<PathBuf, Error> {
     let arguments = "-target bpf -g -O2 -mcpu=v3 -D__TARGET_ARCH_x86 -Wall \
                      -Wno-compare-distinct-pointer-types -ffile-compilation-dir=/ -c";
     compiler.args(arguments.split_whitespace());
-    for folder in headers.folders() {
+    // A source that comes with headers of its own, as those of the kernel do, has these.
+    let own = source.with_file_name("include");
+    let own = own.join("scx/common.bpf.h").is_file().then_some(own);
+    for folder in own.into_iter().chain(headers.folders()) {
         compiler.arg("-I").arg(folder);
     }
     let said = compiler.arg(source).arg("-o").arg(&object).stdin(Stdio::null()).output();

@@ -10,14 +10,14 @@ use super::bare_scheduler::{self, BareScheduler};
 use super::elf::{self, Start};
 use super::initramfs::Kind;
 use super::published::Published;
-use super::{Guest, GuestFile, Kernel, Transcript, kernel, scheduler};
+use super::{Guest, GuestFile, Kernel, kernel, scheduler};
 use crate::host::record;
 use program::Error;
 use schedlab_runner::event::{Event, SchedExt};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// A program that loads a scheduler.
@@ -26,6 +26,7 @@ pub struct Foreign {
     /// As it was named, after `scx:`.
     name: String,
     program: PathBuf,
+    /// What the program is given, or our loader beside the object.
     arguments: Vec<String>,
     /// The object that the program loads, if it is ours.
     object: Option<PathBuf>,
@@ -68,9 +69,8 @@ impl Foreign {
         if bare_scheduler::is_one(&program) {
             let settings: Vec<String> = words.collect();
             let BareScheduler { object, loader } = BareScheduler::find(&program, &settings)?;
-            let own = ["--object", OBJECT, "--this-machine"].map(str::to_string);
             let set = |setting: String| ["--set".to_string(), setting];
-            let arguments = own.into_iter().chain(settings.into_iter().flat_map(set)).collect();
+            let arguments = settings.into_iter().flat_map(set).collect();
             return Ok(Foreign { name, program: loader, arguments, object: Some(object) });
         }
         let program = match Published::of(&program) {
@@ -124,21 +124,41 @@ impl Foreign {
                 read.map_err(|error| Error::Input(format!("{}: {error}", object.display())))?;
             guest.files.push(GuestFile { path: OBJECT.to_string(), bytes, kind: Kind::Data });
         }
-        guest.session.scheduler =
-            std::iter::once(format!("/bin/{}", scheduler::file_name(&self.program)))
-                .chain(self.arguments.iter().cloned())
-                .collect();
+        let program = format!("/bin/{}", scheduler::file_name(&self.program));
+        guest.session.scheduler = self.started_by(program, OBJECT);
         Ok(())
+    }
+
+    /// What starts it on this machine.
+    pub fn command(&self) -> Vec<String> {
+        let object = self.object.as_deref().unwrap_or(Path::new("")).to_string_lossy();
+        self.started_by(self.program.to_string_lossy().into_owned(), &object)
+    }
+
+    fn started_by(&self, program: String, object: &str) -> Vec<String> {
+        let own = self.object.iter().flat_map(|_| ["--object", object, "--this-machine"]);
+        let own = own.map(str::to_string);
+        std::iter::once(program).chain(own).chain(self.arguments.iter().cloned()).collect()
+    }
+
+    /// The SHA-256 of its program, and of the object that it loads.
+    ///
+    /// # Errors
+    /// If one cannot be read.
+    pub fn sha256(&self) -> Result<String, Error> {
+        let files: Vec<&Path> =
+            std::iter::once(self.program.as_path()).chain(self.object.as_deref()).collect();
+        scheduler::sha256_of(&files)
     }
 
     /// Checks that it scheduled from the first job to the last.
     ///
     /// # Errors
     /// [`Error::Check`] with what the kernel and the program say.
-    pub fn judge(&self, transcript: &Transcript) -> Result<(), Error> {
+    pub fn judge(&self, events: &[Event], console: &str) -> Result<(), Error> {
         let mut seen: Vec<&SchedExt> = Vec::new();
         let (mut ended, mut lines) = (None, Vec::new());
-        for event in &transcript.events {
+        for event in events {
             match event {
                 Event::SchedExt { now } => seen.push(now),
                 Event::Service { line, .. } => lines.push(line.as_str()),
@@ -155,9 +175,9 @@ impl Foreign {
             }
             (_, [first, .., last]) if last.is_enabled() && first.ops == last.ops => return Ok(()),
             (_, [first, ..]) => format!("the kernel ended its scheduler `{}`", first.ops),
-            (_, []) => "the guest says nothing of sched_ext".to_string(),
+            (_, []) => "the runner says nothing of sched_ext".to_string(),
         };
-        Err(Error::Check(format!("{self}: {why}{}{}", said(&lines), reason(&transcript.console))))
+        Err(Error::Check(format!("{self}: {why}{}{}", said(&lines), reason(console))))
     }
 }
 
@@ -198,8 +218,7 @@ mod tests {
             arguments: vec!["-v".to_string()],
             object: None,
         };
-        let console = console.to_string();
-        foreign.judge(&Transcript { lines: Vec::new(), events, counts: None, console })
+        foreign.judge(&events, console)
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! puts it into the guest, and reads how it ended. A program with a user's policies has one of its
 //! own, named after it.
 
-use super::{Guest, GuestFile, Kernel, Transcript, kernel};
+use super::{Guest, GuestFile, Kernel, kernel, sha256};
 use crate::experiment::parse_policy;
 use crate::setting::IN_BPF;
 use program::{Error, no_such};
@@ -131,31 +131,41 @@ impl Scheduler {
     /// If the program or a shared library of it cannot be read.
     pub fn install(&self, guest: &mut Guest) -> Result<(), Error> {
         guest.files.extend(GuestFile::program(&self.program)?);
-        guest.session.services.push(vec![
-            format!("/bin/{}", self.name()),
-            self.policy.clone(),
-            "--this-machine".to_string(),
-        ]);
+        let program = format!("/bin/{}", file_name(&self.program));
+        guest.session.services.push(self.started_by(program));
         Ok(())
     }
 
-    fn name(&self) -> String {
-        file_name(&self.program)
+    /// What starts it on this machine.
+    pub fn command(&self) -> Vec<String> {
+        self.started_by(self.program.to_string_lossy().into_owned())
     }
 
-    /// Checks how it ended, if it was the guest's only service: it must have scheduled until the
+    fn started_by(&self, program: String) -> Vec<String> {
+        vec![program, self.policy.clone(), "--this-machine".to_string()]
+    }
+
+    /// The SHA-256 of its program.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn sha256(&self) -> Result<String, Error> {
+        sha256_of(&[&self.program])
+    }
+
+    /// Checks how it ended, if it was the only service: it must have scheduled until the
     /// runner ended it.
     ///
     /// # Errors
     /// [`Error::Check`] with the rule that it broke and who says so, [`Error::Missing`] for what it
     /// needs and the kernel has not.
-    pub fn judge(&self, transcript: &Transcript) -> Result<(), Error> {
-        let said = transcript.events.iter().filter_map(|event| match event {
+    pub fn judge(&self, events: &[Event]) -> Result<(), Error> {
+        let said = events.iter().filter_map(|event| match event {
             Event::Service { line, .. } => serde_json::from_str::<Value>(line).ok(),
             _ => None,
         });
         let ended = said.filter_map(|value| value.get("ended").cloned()).next_back();
-        let status = transcript.events.iter().find_map(|event| match event {
+        let status = events.iter().find_map(|event| match event {
             Event::ServiceEnd { status, early, .. } => Some((status.as_str(), *early)),
             _ => None,
         });
@@ -201,6 +211,18 @@ pub(super) fn loader(policy: &str) -> Result<PathBuf, Error> {
     program.ok_or_else(|| {
         Error::Missing(format!("{policy} in a kernel needs the program {name}; {}", advice()))
     })
+}
+
+/// The SHA-256 of files, as of one.
+///
+/// # Errors
+/// If one cannot be read.
+pub(super) fn sha256_of(files: &[&Path]) -> Result<String, Error> {
+    let read = |file: &&Path| {
+        std::fs::read(file).map_err(|error| Error::Input(format!("{}: {error}", file.display())))
+    };
+    let bytes: Vec<Vec<u8>> = files.iter().map(read).collect::<Result<_, _>>()?;
+    Ok(sha256(bytes.iter().map(Vec::as_slice)))
 }
 
 /// The name of a program without its folder, as a guest has it.

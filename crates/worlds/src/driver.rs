@@ -1,15 +1,17 @@
-//! The scheduler of the tasks in a guest: a scheduling class of the kernel, one of our policies
+//! The scheduler of tasks in a real kernel: a scheduling class of its own, one of our policies
 //! through sched_ext, or any other scheduler of sched_ext.
 
 use crate::Candidate;
 use crate::experiment::parse_policy;
-use crate::vm::{Foreign, Guest, Kernel, Scheduler, Transcript, foreign};
+use crate::vm::{Foreign, Guest, Kernel, Scheduler, foreign};
 use program::Error;
 use schedlab_runner::class::Class;
+use schedlab_runner::event::Event;
+use schedlab_runner::session::Session;
 use schedsim::policy::PolicySpec;
 use std::fmt;
 
-/// A scheduler of tasks in a guest.
+/// A scheduler of tasks in a real kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Driver {
     /// A scheduling class of the kernel.
@@ -70,21 +72,42 @@ impl Driver {
         }
     }
 
-    /// Checks that it scheduled until the end.
+    /// Lets a session on this machine start it.
+    pub fn start_in(&self, session: &mut Session) {
+        match self {
+            Driver::Class(_) => {}
+            Driver::Ours(scheduler) => session.services.push(scheduler.command()),
+            Driver::Foreign(foreign) => session.scheduler = foreign.command(),
+        }
+    }
+
+    /// Checks that it scheduled until the end, by what the runner reported and the kernel wrote.
     ///
     /// # Errors
     /// The rule that it broke.
-    pub fn judge(&self, transcript: &Transcript) -> Result<(), Error> {
+    pub fn judge(&self, events: &[Event], console: &str) -> Result<(), Error> {
         match self {
             Driver::Class(_) => Ok(()),
-            Driver::Ours(scheduler) => scheduler.judge(transcript),
-            Driver::Foreign(foreign) => foreign.judge(transcript),
+            Driver::Ours(scheduler) => scheduler.judge(events),
+            Driver::Foreign(foreign) => foreign.judge(events, console),
+        }
+    }
+
+    /// The SHA-256 of the program that loads it, if one does.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn sha256(&self) -> Result<Option<String>, Error> {
+        match self {
+            Driver::Class(_) => Ok(None),
+            Driver::Ours(scheduler) => scheduler.sha256().map(Some),
+            Driver::Foreign(foreign) => foreign.sha256().map(Some),
         }
     }
 
     /// `error` of a guest that it had alone: what ends the guest of an unknown scheduler counts as
     /// that scheduler's fault.
-    pub(super) fn failed(&self, error: Error) -> Error {
+    pub(crate) fn failed(&self, error: Error) -> Error {
         match (self, error) {
             (Driver::Foreign(foreign), Error::Input(message)) => {
                 Error::Check(format!("{foreign}: {message}"))
@@ -148,7 +171,7 @@ impl Driver {
 
     /// Refuses a deadline task whose yields take longer than the guest's watchdog waits: each waits
     /// for its next period.
-    pub(super) fn expect_short_period(&self, longest: u64) -> Result<(), Error> {
+    pub(crate) fn expect_short_period(&self, longest: u64) -> Result<(), Error> {
         match self.class() {
             class @ Class::Deadline { period, .. } if period > longest => {
                 Err(Error::Usage(format!(
@@ -166,7 +189,7 @@ impl Driver {
 ///
 /// # Errors
 /// The outer one if the comparison cannot go on.
-pub(super) fn alone<T>(is_alone: bool, made: Result<T, Error>) -> Result<Result<T, Error>, Error> {
+pub(crate) fn alone<T>(is_alone: bool, made: Result<T, Error>) -> Result<Result<T, Error>, Error> {
     match made {
         Err(error @ (Error::Internal(_) | Error::Stopped | Error::Output { .. })) => Err(error),
         Err(error) if !is_alone => Err(error),
