@@ -20,6 +20,8 @@ pub struct Unfinished {
 
 /// The number of names shown.
 const NAMES: usize = 5;
+/// More candidates than these have one line together.
+const SHOWN: usize = 3;
 
 impl Unfinished {
     /// The unfinished tasks of `trial` in `runs`, if there are any.
@@ -77,8 +79,8 @@ pub fn mark(section: &mut Section<'_>) {
     }
 }
 
-/// The unfinished tasks on this number of CPUs: one line if all candidates leave the same, else a
-/// line for each.
+/// The unfinished tasks on this number of CPUs: one line if all candidates leave the same or many
+/// leave some, else a line for each.
 pub fn lines(section: &Section<'_>, cpus: u16) -> String {
     let own: Vec<&Unfinished> = section.unfinished.iter().filter(|own| own.cpus == cpus).collect();
     let candidates = section.trials.iter().filter(|trial| trial.cpus == cpus).count();
@@ -90,6 +92,15 @@ pub fn lines(section: &Section<'_>, cpus: u16) -> String {
                 && others.iter().all(|other| other.text() == first.text()) =>
         {
             format!("Unfinished at the end, under all candidates: {}\n", first.text())
+        }
+        several if several.len() > SHOWN => {
+            let least = several.iter().map(|own| own.counts.0).min().unwrap_or(0);
+            let most = several.iter().map(|own| own.counts.1).max().unwrap_or(0);
+            format!(
+                "Unfinished at the end under {} of {candidates} candidates: {least} to {most} tasks; \
+                 unfinished_tasks in the results has each\n",
+                several.len()
+            )
         }
         several => several
             .iter()
@@ -142,5 +153,9 @@ mod tests {
              (tar)\n"
         );
         assert_eq!(lines(&section, 4), "");
+        section.unfinished.extend([left("c", (0, 1), &["xz"]), left("d", (5, 7), &["xz"])]);
+        assert!(
+            lines(&section, 2).starts_with("Unfinished at the end under 4 of 0 candidates: 0 to 7")
+        );
     }
 }

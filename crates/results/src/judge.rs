@@ -9,8 +9,10 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct Suite {
     /// The policy that candidates are compared with; its score is 1.
+    #[serde(default)]
     pub baseline: String,
     /// The workloads of the score: names, or files beside the suite.
+    #[serde(default)]
     pub training: Vec<String>,
     /// The workloads of the second score, which no search should see.
     #[serde(default)]
@@ -39,6 +41,7 @@ pub struct Suite {
     pub wake_cost: Option<String>,
     /// What makes the score: the weighted geometric mean of how many times better each metric of
     /// each workload is than the baseline's.
+    #[serde(default)]
     pub score: Vec<Part>,
     /// What must hold in every run, as in "wakeup_latency_ns_max < 50ms".
     #[serde(default)]

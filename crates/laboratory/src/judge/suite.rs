@@ -68,6 +68,9 @@ impl Cases {
     ) -> Result<Cases, Error> {
         let suite: Suite = file.parse()?;
         let wrong = |key: &str, message: &str| Err(file.wrong(key, message));
+        if suite.baseline.is_empty() {
+            return wrong("baseline", "there is no baseline: name a policy, as in \"eevdf\"");
+        }
         if suite.training.is_empty() {
             return wrong("training", "there is no workload: name one, as in [\"hackbench:1\"]");
         }

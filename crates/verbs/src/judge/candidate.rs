@@ -35,6 +35,7 @@ pub struct Made {
     pub compile: Option<Duration>,
 }
 
+const EXAMPLE: &str = r#"{"policy": "eevdf"}"#;
 const KINDS: [&str; 4] = ["policy", "crate", "python", "bpf"];
 
 impl Wanted {
@@ -43,8 +44,8 @@ impl Wanted {
         let parsed: Result<Value, _> = serde_json::from_str(line);
         let object = match &parsed {
             Ok(Value::Object(object)) => Ok(object),
-            Ok(_) => Err("a candidate is an object, as {\"policy\": \"eevdf\"}".to_string()),
-            Err(error) => Err(format!("no JSON: {error}")),
+            Ok(_) => Err(format!("a candidate is an object, as {EXAMPLE}")),
+            Err(error) => Err(format!("not JSON ({error}); give a candidate, as {EXAMPLE}")),
         };
         let id = object.as_ref().ok().and_then(|object| object.get("id"));
         let id = match id {
