@@ -3,13 +3,17 @@
 # Quick to build: not optimised, and without papers, Parquet and the runner of this machine and guests.
 LAB := target/lab/schedlab
 
-.PHONY: lab test bench docs clean
+.PHONY: lab test bench docs install clean
 
 lab: ## build, then find out what would help a recorded load
 	@tools/setup lab
 	cargo build --profile lab --locked -p schedlab --no-default-features
 	$(LAB) compare workloads/causes/groff.rec.zst -o results/lab
-	@echo "The program is $(LAB), built quickly. All of it, optimised: cargo install --path crates/schedlab" >&2
+	@echo "The program is $(LAB), built quickly. All of it, optimised and on your PATH: make install" >&2
+
+install: ## build, then put schedlab, its man pages and completions below PREFIX (~/.local, or /usr/local for root)
+	@tools/setup lab
+	@tools/install $(if $(PREFIX),--prefix $(PREFIX))
 
 test: ## everything that CI runs
 	@tools/setup test
