@@ -23,6 +23,9 @@ pub struct Service {
 /// How often to check whether it is ready or has ended, and the time limit for that.
 const LOOK: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long any scheduler may take to be loaded: the kernel looks at each path through its programs,
+/// which takes a large one (scx_lavd) half a minute of an emulated CPU.
+const TO_LOAD: Duration = Duration::from_secs(120);
 /// How much of what it wrote is reported: the end.
 const REPORTED: usize = 64 << 10;
 
@@ -65,10 +68,14 @@ impl Service {
     pub fn expect_ready(&mut self, report: &dyn Fn(&Event)) -> Result<(), String> {
         let mut waited = Duration::ZERO;
         while !self.is_ready() && self.ended().is_none() {
-            if waited >= PATIENCE && self.is_foreign {
-                break;
-            }
-            if waited >= PATIENCE {
+            if self.is_foreign {
+                if waited >= TO_LOAD {
+                    break;
+                }
+                if guest::is_guest() {
+                    guest::reassure();
+                }
+            } else if waited >= PATIENCE {
                 return Err(format!(
                     "service {} has not said that it is ready {PATIENCE:?} after the wait before \
                      the first job",
