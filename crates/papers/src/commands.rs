@@ -120,6 +120,11 @@ pub struct Measured<'a> {
 }
 
 impl CommandData {
+    /// Whether a quick run leaves it out.
+    pub fn needs_full(&self) -> bool {
+        self.quick.skipped.is_some()
+    }
+
     /// Finds what its rows can be about, in a full run and in a quick one.
     ///
     /// # Errors
@@ -524,7 +529,7 @@ impl<'a> Measured<'a> {
             .command(binding)
             .ok_or_else(|| format!("there is no command {}", binding.command))?;
         if let Some(why) = command.skipped(self.settings) {
-            return Err(format!("--quick leaves it out, --full does not: {why}"));
+            return Err(format!("only --full measures it: {why}"));
         }
         let rows = |run: &Run| -> Result<&Vec<Row>, String> {
             let rows = self.rows.get(&run.key()).ok_or("was not run")?;
@@ -680,7 +685,7 @@ mod tests {
         };
         assert_eq!(
             [why(true), why(false)],
-            ["--quick leaves it out, --full does not: it takes an hour", "was not run"]
+            ["only --full measures it: it takes an hour", "was not run"]
         );
         assert!(long[0].replicates(Settings { quick: true, seed: 1 }).is_empty());
     }

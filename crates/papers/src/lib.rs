@@ -146,6 +146,27 @@ impl Paper {
         ids
     }
 
+    /// The claims and figures among `only` with a number that only a full run measures.
+    pub fn needs_full(&self, only: &[String]) -> Vec<&str> {
+        let is_left_out = |binding: &Binding| match binding {
+            Binding::Command(binding) => self
+                .experiments
+                .command
+                .iter()
+                .any(|command| command.name == binding.command && command.needs_full()),
+            _ => false,
+        };
+        let claims = self.claims.iter().map(|claim| (claim.id.as_str(), &claim.bindings));
+        let figures = self.experiments.figure.iter();
+        claims
+            .chain(figures.map(|figure| (figure.id.as_str(), &figure.bindings)))
+            .filter(|(id, bindings)| {
+                only.iter().any(|one| is_of(id, one)) && bindings.values().any(is_left_out)
+            })
+            .map(|(id, _)| id)
+            .collect()
+    }
+
     /// The table with this id, such as `T07`.
     pub fn table(&self, id: &str) -> Option<&TableData> {
         self.experiments.table.iter().find(|table| table.id == id)
