@@ -43,6 +43,7 @@ const BUILT_IN: [(&str, &[(&str, &str)]); 5] = [
             ("findings.toml", include_str!("../papers/pslist/findings.toml")),
             ("cut-short.toml", include_str!("../papers/pslist/cut-short.toml")),
             ("yields.c", include_str!("../papers/pslist/yields.c")),
+            ("switches.c", include_str!("../papers/pslist/switches.c")),
             ("files.c", include_str!("../papers/pslist/files.c")),
             ("spread.c", include_str!("../papers/pslist/spread.c")),
             ("checked.c", include_str!("../papers/pslist/checked.c")),

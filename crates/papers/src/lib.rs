@@ -31,6 +31,8 @@ mod misspelt;
 pub mod posterior;
 pub mod queues;
 pub mod series;
+#[cfg(test)]
+mod stopping;
 pub mod table;
 #[cfg(test)]
 mod teeth;
