@@ -464,7 +464,9 @@ mod tests {
     fn everything_that_a_paper_names_must_exist() {
         let dir = tempfile::tempdir().unwrap();
         let complaint = |file: &str, from: &str, to: &str| {
-            for name in ["experiments.toml", "tables.csv", "claims.toml", "real-time.toml"] {
+            for name in
+                ["experiments.toml", "tables.csv", "builds.csv", "claims.toml", "real-time.toml"]
+            {
                 let text = Folder::find("porter-2021").unwrap().text(name).unwrap().to_string();
                 std::fs::write(
                     dir.path().join(name),
