@@ -10,9 +10,14 @@
 //! quick = { x = [2, 32], seeds = 3 }
 //! ```
 //!
+//! Where a tool of its own measures, `recorded = "builds.csv"` in place of `run` names its rows, which
+//! lie beside `experiments.toml`.
+//!
 //! A command line runs as a library call, with the paper's files in a directory, so that it can
 //! name a workload file beside `experiments.toml`. Its rows are what a user sees. If a world is not
 //! available (exit code 77), the message becomes the reason.
+
+mod recorded;
 
 use super::cache::Cache;
 use super::compiler;
@@ -22,6 +27,7 @@ use super::folder::Folder;
 use super::series::Series;
 use formats::machine_file::MachineFile;
 use program::Error;
+use recorded::RECORDED;
 use results::{Answer, Metric, Row, World};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -36,7 +42,10 @@ pub struct CommandData {
     /// Its name in claims.
     pub name: String,
     /// The command, without the program's name.
+    #[serde(default)]
     run: String,
+    /// The file with its rows, if another tool measured them.
+    recorded: Option<String>,
     #[serde(default)]
     x: Vec<Place>,
     #[serde(default)]
@@ -120,6 +129,11 @@ pub struct Measured<'a> {
 }
 
 impl CommandData {
+    /// Whether a quick run leaves it out.
+    pub fn needs_full(&self) -> bool {
+        self.quick.skipped.is_some()
+    }
+
     /// Finds what its rows can be about, in a full run and in a quick one.
     ///
     /// # Errors
@@ -129,6 +143,15 @@ impl CommandData {
             if seeds.is_some_and(|seeds| !(1..=MOST_SEEDS).contains(&seeds)) {
                 return Err((key.to_string(), format!("give 1 to {MOST_SEEDS} seeds")));
             }
+        }
+        if let Some(file) = &self.recorded {
+            if !self.run.is_empty() {
+                let why = format!("the rows are those of {file}; give one of the two");
+                return Err(("run".to_string(), why));
+            }
+            let rows = recorded::rows(folder, file).map_err(|why| ("recorded".to_string(), why))?;
+            self.covered.push(recorded::coverage(&rows));
+            return Ok(());
         }
         let quick = self.quick.run.as_ref().map(|run| ("quick.run", run));
         for (key, run) in std::iter::once(("run", &self.run)).chain(quick) {
@@ -194,7 +217,7 @@ impl CommandData {
         policies: &str,
         most: f64,
     ) -> Result<Vec<(f64, Vec<Row>)>, Error> {
-        if self.run.contains("--on") {
+        if self.run.contains("--on") || self.recorded.is_some() {
             return Ok(Vec::new());
         }
         let directory = folder.unpacked()?;
@@ -220,6 +243,10 @@ impl CommandData {
     fn replicates(&self, settings: Settings) -> Vec<Vec<Run>> {
         if self.skipped(settings).is_some() {
             return Vec::new();
+        }
+        if let Some(file) = &self.recorded {
+            let words = [RECORDED, file].map(str::to_string).into();
+            return vec![vec![Run { x: 0.0, words }]];
         }
         let quick = settings.quick.then_some(&self.quick);
         let places = quick.and_then(|quick| quick.x.as_ref()).unwrap_or(&self.x);
@@ -264,7 +291,10 @@ fn with_option(words: &[String], option: &str, value: &str) -> Vec<String> {
 
 impl Run {
     fn key(&self) -> String {
-        format!("schedlab {}", self.words.join(" "))
+        match &self.words[..] {
+            [first, file] if first == RECORDED => file.clone(),
+            words => format!("schedlab {}", words.join(" ")),
+        }
     }
 
     /// What its rows can be about, or why there will be none.
@@ -315,6 +345,11 @@ impl Run {
     /// before, static, so that a guest needs no libraries. The rows of an ensemble's members follow
     /// those of the whole.
     fn rows(&self, folder: &Folder, directory: &Path) -> Result<Vec<Row>, Error> {
+        if let [first, file] = &self.words[..]
+            && first == RECORDED
+        {
+            return recorded::rows(folder, file).map_err(Error::Input);
+        }
         for (file, _) in self.words.iter().filter_map(|word| folder.source(word)) {
             compiler::build(directory, &folder.path(&file), &file)?;
         }
@@ -524,7 +559,7 @@ impl<'a> Measured<'a> {
             .command(binding)
             .ok_or_else(|| format!("there is no command {}", binding.command))?;
         if let Some(why) = command.skipped(self.settings) {
-            return Err(format!("--quick leaves it out, --full does not: {why}"));
+            return Err(format!("only --full measures it: {why}"));
         }
         let rows = |run: &Run| -> Result<&Vec<Row>, String> {
             let rows = self.rows.get(&run.key()).ok_or("was not run")?;
@@ -613,122 +648,4 @@ fn is_called(workload: &str, named: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use results::Coordinate;
-
-    fn command(text: &str) -> CommandData {
-        toml::from_str(text).unwrap()
-    }
-
-    #[test]
-    fn a_run_for_each_value_and_seed() {
-        let data = command(
-            "name = 'y'\nrun = 'compare yield:{x} --policy cfs'\nx = [2, 8.5, 'w']\nseeds = \
-             2\nquick = { seeds = 1, x = [4], run = 'compare yield:{x}' }",
-        );
-        let folder = Folder::find("pslist").unwrap();
-        let (key, why) = data.clone().cover(&folder).unwrap_err();
-        assert!(
-            key == "run"
-                && why.contains("`compare yield:8.5 --policy cfs --seed 1`")
-                && why.contains("give a whole number"),
-            "{why}"
-        );
-        let full = data.replicates(Settings { quick: false, seed: 7 });
-        assert_eq!((full.len(), full[0].len()), (2, 3));
-        assert_eq!(full[1][0].key(), "schedlab compare yield:2 --policy cfs --seed 8");
-        assert_eq!(
-            full[0].iter().map(|run| run.x).collect::<Vec<_>>(),
-            [2.0, 8.5, 2.0],
-            "a word is placed by its position"
-        );
-        let quick = data.replicates(Settings { quick: true, seed: 1 });
-        assert_eq!(
-            quick,
-            [vec![Run {
-                x: 4.0,
-                words: ["compare", "yield:4", "--seed", "1"].map(str::to_string).into()
-            }]]
-        );
-        let of_program = command("name = 'y'\nrun = 'compare --on host -- sh x.sh'")
-            .replicates(Settings { quick: true, seed: 1 });
-        assert_eq!(of_program[0][0].key(), "schedlab compare --on host --seed 1 -- sh x.sh");
-        for (text, key) in [
-            ("name = 'y'\nrun = 'compare yield:{x}'", "run"),
-            ("name = 'y'\nrun = 'compare yield'\nx = [1]", "x"),
-            ("name = 'y'\nrun = 'rm -r x'", "run"),
-            ("name = 'y'\nrun = 'compare yield:{x}'\nx = [1]\nquick = { run = 'rm' }", "quick.run"),
-        ] {
-            assert_eq!(
-                command(text).cover(&folder).map_err(|(key, _)| key),
-                Err(key.to_string()),
-                "{text}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_quick_run_says_what_it_leaves_out() {
-        let long =
-            [command("name = 'y'\nrun = 'compare yield'\nquick.skipped = 'it takes an hour'")];
-        let binding: Binding = toml::from_str("command = 'y'\nmetric = 'cpu_share'").unwrap();
-        let folder = Folder::find("pslist").unwrap();
-        let why = |quick| {
-            let settings = Settings { quick, seed: 1 };
-            Measured::new(&long, &folder, settings).curves(&binding).unwrap_err()
-        };
-        assert_eq!(
-            [why(true), why(false)],
-            ["--quick leaves it out, --full does not: it takes an hour", "was not run"]
-        );
-        assert!(long[0].replicates(Settings { quick: true, seed: 1 }).is_empty());
-    }
-
-    #[test]
-    fn a_series_comes_from_the_rows_and_missing_rows_give_an_error() {
-        let row = |policy: &str, tasks: &str, value: Option<f64>| Row {
-            candidate: policy.to_string(),
-            value,
-            note: value.is_none().then(|| "too short".to_string()),
-            ..Row::new(World::Sim, Metric::cpu_share).at("tasks", Coordinate::read(tasks))
-        };
-        let run = Run { x: 3.0, words: vec!["compare".to_string()] };
-        let rows = [
-            row("cfs", "2", Some(1.0)),
-            row("cfs", "8", Some(2.0)),
-            row("rr", "2", Some(5.0)),
-            row("rr", "8", None),
-        ];
-        let points = |text: &str| {
-            toml::from_str::<Binding>(&format!("command = 'y'\nmetric = 'cpu_share'\n{text}"))
-                .unwrap()
-                .points(&run, &rows, None)
-        };
-        assert_eq!(points("policy = 'cfs'\nx = 'tasks'"), Ok(vec![(2.0, 1.0), (8.0, 2.0)]));
-        assert_eq!(points("policy = 'rr'\nat.tasks = '2'"), Ok(vec![(3.0, 5.0)]));
-        assert_eq!(points("policy = 'rr'\nx = 'tasks'"), Err("too short".to_string()));
-        assert!(points("policy = 'cfs'").unwrap_err().contains("several"));
-        let of = |name: &str| {
-            toml::from_str::<Binding>(&format!(
-                "command = 'y'\nmetric = 'cpu_share'\nworkload = '{name}'"
-            ))
-            .unwrap()
-        };
-        let called = Row {
-            workload: "hackbench:1?threads=yes&loops=5".to_string(),
-            ..row("cfs", "2", None)
-        };
-        assert!(
-            ["hackbench", "hackbench:1", "hackbench:1?threads=yes"]
-                .iter()
-                .all(|name| of(name).is_about(&called))
-        );
-        assert!(
-            ["hack", "hackbench:10", "hackbench:1?threads=no"]
-                .iter()
-                .all(|name| !of(name).is_about(&called))
-        );
-        assert!(points("policy = 'fifo'").unwrap_err().contains("no cpu_share"));
-    }
-}
+mod tests;

@@ -31,6 +31,8 @@ mod misspelt;
 pub mod posterior;
 pub mod queues;
 pub mod series;
+#[cfg(test)]
+mod stopping;
 pub mod table;
 #[cfg(test)]
 mod teeth;
@@ -144,6 +146,27 @@ impl Paper {
         ids.sort();
         ids.dedup();
         ids
+    }
+
+    /// The claims and figures among `only` with a number that only a full run measures.
+    pub fn needs_full(&self, only: &[String]) -> Vec<&str> {
+        let is_left_out = |binding: &Binding| match binding {
+            Binding::Command(binding) => self
+                .experiments
+                .command
+                .iter()
+                .any(|command| command.name == binding.command && command.needs_full()),
+            _ => false,
+        };
+        let claims = self.claims.iter().map(|claim| (claim.id.as_str(), &claim.bindings));
+        let figures = self.experiments.figure.iter();
+        claims
+            .chain(figures.map(|figure| (figure.id.as_str(), &figure.bindings)))
+            .filter(|(id, bindings)| {
+                only.iter().any(|one| is_of(id, one)) && bindings.values().any(is_left_out)
+            })
+            .map(|(id, _)| id)
+            .collect()
     }
 
     /// The table with this id, such as `T07`.
@@ -441,7 +464,9 @@ mod tests {
     fn everything_that_a_paper_names_must_exist() {
         let dir = tempfile::tempdir().unwrap();
         let complaint = |file: &str, from: &str, to: &str| {
-            for name in ["experiments.toml", "tables.csv", "claims.toml", "real-time.toml"] {
+            for name in
+                ["experiments.toml", "tables.csv", "builds.csv", "claims.toml", "real-time.toml"]
+            {
                 let text = Folder::find("porter-2021").unwrap().text(name).unwrap().to_string();
                 std::fs::write(
                     dir.path().join(name),

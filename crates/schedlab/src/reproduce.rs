@@ -121,6 +121,18 @@ impl Reproduce {
             PaperFormat::Csv => Format::Csv.print(&results, text)?,
             PaperFormat::Markdown => print(&markdown::summary(&results, &findings.findings))?,
         }
+        if !self.full {
+            for paper in &papers {
+                if let ids @ [_, ..] = &paper.needs_full(&self.only)[..] {
+                    let (argument, ids) = (&paper.folder.argument, ids.join(","));
+                    eprintln!(
+                        "{}: not all of {ids} was measured, which takes --full: schedlab \
+                         reproduce {argument} --only {ids} --full",
+                        paper.name
+                    );
+                }
+            }
+        }
         match surprises.as_slice() {
             [] => Ok(()),
             surprises => Err(Error::Check(format!(

@@ -396,6 +396,25 @@ fn numbers_come_from_commands_and_from_the_files_beside_them() {
         2,
         "a claim is named without the world it is put to"
     );
+    let long = EXPERIMENTS.replace(
+        "hog.toml --policy cfs --baseline cfs --ensemble 1\"",
+        "hog.toml --policy cfs --baseline cfs --ensemble 1\"\nquick.skipped = \"it is a hog\"",
+    );
+    write(&long, CLAIMS);
+    let told = |arguments: &[&str]| {
+        let output = scratch.reproduce(arguments);
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned())
+    };
+    let [rows, message] = told(&["./paper", "--only", "X-CLM2", "--format", "json"]);
+    assert!(rows.contains("only --full measures it: it is a hog"), "{rows}");
+    let full = "takes --full: schedlab reproduce ./paper --only X-CLM2-kernel --full\n";
+    assert!(message.contains(full), "{message}");
+    for measured in
+        [["./paper", "--only", "X-CLM2", "--full"], ["./paper", "--only", "X-FIG1", "--quick"]]
+    {
+        let [_, message] = told(&measured);
+        assert!(!message.contains("takes --full"), "{measured:?}: {message}");
+    }
     for (experiments, claims, words) in [
         (
             EXPERIMENTS.replace("x = [2, 4]\n", ""),

@@ -55,6 +55,7 @@ pub use levels::Levels;
 pub use loads::Ties;
 pub use mlfq::textbook::{Book, Textbook};
 pub use mlfq::windows::{Mlfq, Windows};
+pub use mlfq::{Rules as FeedbackRules, Standing};
 pub use o1::{O1, Options as O1Options};
 pub use options::{Kind, OptionSpec, Preset, Value, split_options};
 pub use promises::{Deadlines, Measure as ShareMeasure, Promises, Request, Shares};

@@ -36,6 +36,19 @@ pub trait Rules {
     /// The period of [`review`](Self::review).
     fn period(&self) -> Nanos;
 
+    /// What becomes of a task that is ready again because of `why`. Returns whether it goes to the
+    /// tail of its list; a preempted one with a rest of its quantum stays where it is.
+    fn ready(&self, standing: &mut Standing, why: Enqueue) -> bool {
+        if why == Enqueue::Wakeup {
+            self.wakes(standing);
+        }
+        let is_over = standing.left == Nanos::ZERO;
+        if is_over {
+            self.quantum_over(standing);
+        }
+        is_over || why != Enqueue::Preempted
+    }
+
     /// Called once per period for each task. `waited`: how long it has been ready without running;
     /// `None` if it runs or sleeps. Returns whether its standing changes.
     fn review(&self, standing: &mut Standing, waited: Option<Nanos>) -> bool;
@@ -213,19 +226,11 @@ impl<R: Rules> Policy for Feedback<R> {
     }
 
     fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
-        let standing = &mut self.tasks[task.index()].standing;
         let is_here = !why.comes();
-        if why == Enqueue::Wakeup {
-            self.rules.wakes(standing);
-        }
-        let is_over = standing.left == Nanos::ZERO;
-        if is_here && (is_over || why != Enqueue::Preempted) {
-            self.remove(task);
-        }
-        if is_over {
-            self.rules.quantum_over(&mut self.tasks[task.index()].standing);
-        }
-        if is_over || why != Enqueue::Preempted {
+        if self.rules.ready(&mut self.tasks[task.index()].standing, why) {
+            if is_here {
+                self.remove(task);
+            }
             self.insert(task);
         }
         let entry = &mut self.tasks[task.index()];
