@@ -47,7 +47,7 @@ impl Service {
 
     /// Starts a scheduler of sched_ext that knows nothing of this runner, as service `number`.
     pub fn foreign(number: usize, command: &[String]) -> Result<Service, String> {
-        let output = sched_ext::set_up()?;
+        let output = sched_ext::output();
         let file = File::create(&output).map_err(|error| format!("{output}: {error}"))?;
         let errors = file.try_clone().map_err(|error| error.to_string())?;
         let child = spawn(command, |child| child.stdout(file).stderr(errors))?;
@@ -123,10 +123,15 @@ impl Service {
         self.child.try_wait().ok().flatten()
     }
 
-    fn terminate(&mut self) -> String {
+    /// Signals it to end.
+    pub fn ask_to_end(&self) {
         let signal = if self.is_foreign { libc::SIGINT } else { libc::SIGTERM };
         // SAFETY: numbers only; the child has not been waited for, so it still owns the id.
         unsafe { libc::kill(self.child.id().cast_signed(), signal) };
+    }
+
+    fn terminate(&mut self) -> String {
+        self.ask_to_end();
         let mut waited = Duration::ZERO;
         while waited < PATIENCE {
             std::thread::sleep(LOOK);

@@ -10,6 +10,7 @@ mod changes;
 mod command;
 mod driver;
 pub mod nudges;
+pub mod overseen;
 mod purpose;
 mod reduce;
 
