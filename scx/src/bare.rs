@@ -46,12 +46,29 @@ pub fn check(file: &Path, settings: &[String]) -> Result<(), Error> {
     settings.iter().try_for_each(|setting| bare.set(setting))
 }
 
-/// Lets the scheduler of `file` schedule this machine until `ended`, or until the kernel ends it.
+/// How often to look whether it still schedules.
+const LOOK: Duration = Duration::from_millis(100);
+/// What the kernel says of a scheduler that it has ended because it is to be loaded again, after a
+/// change of the machine: a CPU went or came, and the scheduler has no callback for that.
+const LOAD_AGAIN: &str = "unregistered from the main kernel";
+
+/// Lets the scheduler of `file` schedule this machine until `ended`, or until the kernel ends it. It
+/// is loaded again where the kernel asks for that.
 ///
 /// # Errors
 /// As of [`check`], [`Error::Missing`] if this kernel cannot have it, and
 /// [`Error::Ejected`] if the kernel ends it.
 pub fn run(file: &Path, settings: &[String], ended: &AtomicBool) -> Result<(), Error> {
+    loop {
+        match once(file, settings, ended) {
+            Err(Error::Ejected(why)) if why.contains(LOAD_AGAIN) => {}
+            done => return done,
+        }
+    }
+}
+
+/// Loads it once.
+fn once(file: &Path, settings: &[String], ended: &AtomicBool) -> Result<(), Error> {
     let mut bare = Bare::open(file)?;
     bare.take_from_kernel()?;
     settings.iter().try_for_each(|setting| bare.set(setting))?;
@@ -60,11 +77,15 @@ pub fn run(file: &Path, settings: &[String], ended: &AtomicBool) -> Result<(), E
     scheduler.attach()?;
     while !ended.load(Relaxed) {
         if !scheduler::is_enabled() {
+            // The kernel says why before it says that it is done.
+            while !scheduler::is_disabled() && !ended.load(Relaxed) {
+                std::thread::sleep(LOOK);
+            }
             let why = log.map(said_of_it).filter(|why| !why.is_empty());
             let why = why.map_or(String::new(), |why| format!(": {why}"));
             return Err(Error::Ejected(format!("the kernel ended it{why}")));
         }
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::sleep(LOOK);
     }
     Ok(())
 }

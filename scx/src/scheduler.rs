@@ -249,7 +249,16 @@ fn refused(name: &str, error: &libbpf_rs::Error) -> Error {
 
 /// Whether a scheduler is at work.
 pub fn is_enabled() -> bool {
-    fs::read_to_string("/sys/kernel/sched_ext/state").is_ok_and(|state| state.trim() == "enabled")
+    is_state("enabled")
+}
+
+/// Whether none is, and none is about to be or about to go.
+pub fn is_disabled() -> bool {
+    is_state("disabled")
+}
+
+fn is_state(name: &str) -> bool {
+    fs::read_to_string("/sys/kernel/sched_ext/state").is_ok_and(|state| state.trim() == name)
 }
 
 /// Checks that this kernel has sched_ext and its types, and no other scheduler is attached.

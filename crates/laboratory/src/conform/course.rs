@@ -138,7 +138,7 @@ mod tests {
     }
 
     fn waking(time: u64, task: TaskId) -> Event {
-        let context = WakeContext::Interrupt;
+        let context = WakeContext::Hardirq;
         let kind = EventKind::SchedWaking { task, target: CpuId(0), context };
         Event { time: Time(time), cpu: CpuId(0), kind }
     }

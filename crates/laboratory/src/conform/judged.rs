@@ -162,10 +162,10 @@ pub fn no_long_wait(scene: &Scene<'_>) -> Found {
 /// CPUs do not idle beside waiting tasks.
 pub fn no_idle_beside_waiting(scene: &Scene<'_>) -> Found {
     let (longest, sum) = scene.course.wasted(|task, _| scene.is_own(task));
-    let share = sum as f64 / scene.ns.max(1) as f64;
+    let share = sum as f64 / (scene.ns.max(1) as f64 * f64::from(scene.cpus));
     let holds = longest <= scene.owed.bound.0 && share <= 0.1;
     let longest = Nanos(longest);
-    let words = format!("longest {longest}; in all {} ({:.1} % of the time)", Nanos(sum), 100.0 * share);
+    let words = format!("longest {longest}; in all {} ({:.1} % of the CPU time)", Nanos(sum), 100.0 * share);
     Found::when(holds, words)
 }
 
@@ -174,14 +174,14 @@ fn times(tasks: &[TaskResult], name: &str) -> Vec<u64> {
     tasks.iter().filter(|task| task.name == name).map(|task| task.cpu_ns).collect()
 }
 
-/// How many times as much two hogs got as two polite ones, and the shares in words; `None` if the
+/// How many times as much hogs got as polite ones, and the shares in words; `None` if the
 /// polite ones got nothing.
 pub fn ratio(tasks: &[TaskResult]) -> (Option<f64>, String) {
     let (hogs, polite) = (times(tasks, "hog"), times(tasks, "polite"));
     let all = hogs.iter().chain(&polite).sum::<u64>().max(1);
     let shares = |times: &[u64]| {
         let share = |time: &u64| format!("{:.1} %", 100.0 * *time as f64 / all as f64);
-        times.iter().map(share).collect::<Vec<_>>().join(" and ")
+        times.iter().map(share).collect::<Vec<_>>().join(", ")
     };
     let of_polite = polite.iter().sum::<u64>();
     let ratio = (of_polite > 0).then(|| hogs.iter().sum::<u64>() as f64 / of_polite as f64);

@@ -234,8 +234,8 @@ fn conservation() -> Owed {
         check: "conservation",
         workload: "five tasks that run and sleep in turn",
         asked: format!(
-            "no CPU idles beside a waiting task that may run there for longer than {bound}, nor for \
-             a tenth of the time in all"
+            "no CPU idles beside a waiting task that may run there for longer than {bound}, nor all \
+             CPUs together for a tenth of their time"
         ),
         bound,
         job: job(
@@ -251,7 +251,7 @@ fn conservation() -> Owed {
 fn weights() -> Owed {
     Owed {
         check: "weights",
-        workload: "two hogs of nice 0 beside two of nice 5",
+        workload: "three hogs of nice 0 beside three of nice 5",
         asked: "each of nice 0 gets more than each of nice 5; together 3.06 times as much by their \
                 weights, and between half and twice that"
             .to_string(),
@@ -259,7 +259,7 @@ fn weights() -> Owed {
         job: job(
             "weights",
             1500,
-            vec![hogs(2), nice(5, always("polite", 2, vec![run(1_000)]))],
+            vec![hogs(3), nice(5, always("polite", 3, vec![run(1_000)]))],
             vec![],
         ),
         judge: judged::shares_follow_weights,

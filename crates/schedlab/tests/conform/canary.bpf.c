@@ -117,6 +117,35 @@ static void release(void)
 	}
 }
 
+static u64 ran_until_now(const struct task_struct *p)
+{
+	u64 ran = SCX_SLICE_DFL - p->scx.slice;
+
+	return p->scx.dsq_vtime + (flat ? ran : ran * 100 / p->scx.weight);
+}
+
+/*
+ * Whether `prev` comes before all that wait: it is back in the queue only after this. Without the
+ * question tasks of little weight get more than their share where few wait.
+ */
+static bool goes_on(struct task_struct *prev)
+{
+	struct task_struct *p;
+	u64 vtime;
+
+	if (!prev || !(prev->scx.flags & SCX_TASK_QUEUED))
+		return false;
+	vtime = ran_until_now(prev);
+	bpf_for_each(scx_dsq, p, QUEUE, 0) {
+		if (!before(vtime, p->scx.dsq_vtime))
+			return false;
+		break;
+	}
+	prev->scx.dsq_vtime = vtime;
+	prev->scx.slice = SCX_SLICE_DFL;
+	return true;
+}
+
 void BPF_STRUCT_OPS(canary_dispatch, s32 cpu, struct task_struct *prev)
 {
 	release();
@@ -130,7 +159,8 @@ void BPF_STRUCT_OPS(canary_dispatch, s32 cpu, struct task_struct *prev)
 		}
 		return;
 	}
-	scx_bpf_dsq_move_to_local(QUEUE, 0);
+	if (!goes_on(prev))
+		scx_bpf_dsq_move_to_local(QUEUE, 0);
 }
 
 void BPF_STRUCT_OPS(canary_running, struct task_struct *p)
@@ -141,9 +171,7 @@ void BPF_STRUCT_OPS(canary_running, struct task_struct *p)
 
 void BPF_STRUCT_OPS(canary_stopping, struct task_struct *p, bool runnable)
 {
-	u64 ran = SCX_SLICE_DFL - p->scx.slice;
-
-	p->scx.dsq_vtime += flat ? ran : ran * 100 / p->scx.weight;
+	p->scx.dsq_vtime = ran_until_now(p);
 }
 
 void BPF_STRUCT_OPS(canary_quiescent, struct task_struct *p, u64 deq_flags)
