@@ -90,7 +90,11 @@ impl Conform {
             return Ok(());
         }
         let before_any_job = loads.is_none()
-            && !overseen.transcript.events.iter().any(|event| matches!(event, Event::JobStart { .. }));
+            && !overseen
+                .transcript
+                .events
+                .iter()
+                .any(|event| matches!(event, Event::JobStart { .. }));
         if loads.is_none() && !before_any_job {
             return Ok(());
         }
@@ -123,7 +127,13 @@ impl Conform {
                         end.unwrap_or_else(|| "without a reason".to_string())
                     ))
                 }
-                (_, Some(after)) => self.found(owed, job, transcript, after, loads)?,
+                (before, Some(after)) => {
+                    let mut found = self.found(owed, job, transcript, after, loads)?;
+                    if let Some(why) = before {
+                        found.measured = format!("{why}; {}", found.measured);
+                    }
+                    found
+                }
             };
             if let Some(after) = after {
                 if self.driver.is_sched_ext() && !after.now.is_enabled() && gone.is_none() {
@@ -225,7 +235,8 @@ impl<'a> After<'a> {
 
     /// What the kernel said of its scheduler meanwhile.
     fn said(&self) -> String {
-        let lines = self.log.iter().filter(|line| line.contains("sched_ext"));
+        let is_said = |line: &&String| line.contains("sched_ext") && !line.ends_with(" enabled");
+        let lines = self.log.iter().filter(is_said);
         lines.fold(String::new(), |text, line| format!("{text}; {line}"))
     }
 }

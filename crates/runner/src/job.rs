@@ -32,8 +32,7 @@ pub fn run(
     services: &[Service],
     report: &dyn Fn(&Event),
 ) -> Result<(), String> {
-    let mut oversight =
-        job.overseen.as_ref().map(|steps| Oversight::begin(steps, services));
+    let mut oversight = job.overseen.as_ref().map(|steps| Oversight::begin(steps, services));
     cgroups::make(number, &job.workload.cgroups.values().copied().collect::<Vec<_>>())?;
     let stage: &'static Stage = Box::leak(Box::new(Stage::new(number, job, host)?));
     clock::calibrate();

@@ -149,8 +149,8 @@ fn longest(times: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     times.collect::<Option<Vec<u64>>>().and_then(|times| times.into_iter().max())
 }
 
-fn in_words(time: Option<u64>, never: &str) -> String {
-    time.map_or(never.to_string(), |time| Nanos(time).to_string())
+fn within(time: Option<u64>) -> String {
+    time.map_or("never".to_string(), |time| format!("within {}", Nanos(time)))
 }
 
 /// No task of the job waits longer than the bound.
@@ -165,7 +165,11 @@ pub fn no_idle_beside_waiting(scene: &Scene<'_>) -> Found {
     let share = sum as f64 / (scene.ns.max(1) as f64 * f64::from(scene.cpus));
     let holds = longest <= scene.owed.bound.0 && share <= 0.1;
     let longest = Nanos(longest);
-    let words = format!("longest {longest}; in all {} ({:.1} % of the CPU time)", Nanos(sum), 100.0 * share);
+    let words = format!(
+        "longest {longest}; in all {} ({:.1} % of the CPU time)",
+        Nanos(sum),
+        100.0 * share
+    );
     Found::when(holds, words)
 }
 
@@ -208,23 +212,23 @@ pub fn affinity_holds(scene: &Scene<'_>) -> Found {
     let (mut waits, mut astray) = (Vec::new(), 0);
     for (at, done) in scene.done.iter().enumerate() {
         let Act::Affinity { task, cpus } = done.act else { continue };
-        let is_next = |next: &&Done<'_>| {
-            matches!(next.act, Act::Affinity { task: other, .. } if other == task)
-        };
-        let until = scene.done[at + 1..].iter().find(is_next).map_or(scene.course.end, |next| next.ns);
+        let is_next = |next: &&Done<'_>| matches!(next.act, Act::Affinity { task: other, .. } if other == task);
+        let until =
+            scene.done[at + 1..].iter().find(is_next).map_or(scene.course.end, |next| next.ns);
         let since = done.end();
         waits.push(scene.ran_after(task, Some(cpus), since, until));
         let elsewhere = scene.runs(task).filter(|run| !cpus.contains(&run.cpu.0));
-        let within = elsewhere.map(|run| run.to.min(until).saturating_sub(run.from.max(since)));
-        astray = within.fold(astray, u64::max);
+        let strays = elsewhere.map(|run| run.to.min(until).saturating_sub(run.from.max(since)));
+        astray = strays.fold(astray, u64::max);
     }
     let (longest, (waited, words)) = (longest(waits.into_iter()), scene.longest_wait(|_| true));
     let holds = longest.is_some_and(|long| long <= scene.owed.bound.0)
         && astray <= SLACK
         && waited <= scene.owed.bound.0;
-    let ran = in_words(longest, "never");
-    let astray = if astray > SLACK { format!("; astray for {}", Nanos(astray)) } else { String::new() };
-    Found::when(holds, format!("after a change they ran within {ran}{astray}; {words}"))
+    let ran = within(longest);
+    let astray =
+        if astray > SLACK { format!("; astray for {}", Nanos(astray)) } else { String::new() };
+    Found::when(holds, format!("ran after a change: {ran}{astray}; {words}"))
 }
 
 /// The kernel's own threads run beside hogs.
@@ -254,10 +258,10 @@ pub fn storms_pass(scene: &Scene<'_>) -> Found {
     let left = scene.tasks.iter().filter(|task| task.ended_ns.is_none()).count();
     let programs = scene.done.iter().map(|done| done.took_ns).max();
     let words = format!(
-        "{} tasks ended, {left} did not, after {}; the programs took {}",
+        "{} tasks ended, {left} did not, after {}; the programs ended: {}",
         scene.tasks.len() - left,
         Nanos(scene.ns),
-        in_words(programs, "no time: none was started")
+        within(programs)
     );
     Found::when(left == 0 && scene.tasks.len() > 240 && programs.is_some(), words)
 }
@@ -273,7 +277,8 @@ pub fn suspended_tasks_return(scene: &Scene<'_>) -> Found {
         match done.act {
             Act::Stop(task) => {
                 let is_end = |next: &&Done<'_>| *next.act == Act::Continue(task.clone());
-                let until = scene.done[at..].iter().find(is_end).map_or(scene.course.end, |next| next.ns);
+                let until =
+                    scene.done[at..].iter().find(is_end).map_or(scene.course.end, |next| next.ns);
                 let ends = scene.runs(task).filter(|run| run.from < until && run.to > done.end());
                 let late = ends.map(|run| run.to.min(until) - done.end());
                 on = late.fold(on, u64::max);
@@ -286,8 +291,8 @@ pub fn suspended_tasks_return(scene: &Scene<'_>) -> Found {
     }
     let back = longest(back.into_iter());
     let holds = on <= STOPS_WITHIN && back.is_some_and(|back| back <= scene.owed.bound.0);
-    let back = in_words(back, "never");
-    Found::when(holds, format!("stopped within {}; ran again within {back}", Nanos(on)))
+    let back = within(back);
+    Found::when(holds, format!("stopped within {}; ran again: {back}", Nanos(on)))
 }
 
 /// A real-time task gets a mutex from an ordinary one, which goes on afterwards.
@@ -300,15 +305,17 @@ pub fn owners_are_lifted(scene: &Scene<'_>) -> Found {
     let gap = ends.zip(begins).map(|(end, begin)| begin.saturating_sub(end)).max();
     let (waited, words) = scene.longest_wait(|name| name == "owner");
     let holds = gap.is_some_and(|gap| gap <= BACK_WITHIN) && waited <= scene.owed.bound.0;
-    let gap = in_words(gap, "never");
-    Found::when(holds, format!("the real-time task was back within {gap}; the owner: {words}"))
+    let gap = within(gap);
+    Found::when(holds, format!("the real-time task was back: {gap}; the owner: {words}"))
 }
 
 /// CPUs go and come.
 pub fn hotplug_passes(scene: &Scene<'_>) -> Found {
     /// How long switching may take.
     const WITHIN: u64 = 2_000 * MS;
-    let [off, on] = &scene.done[..] else { return Found::broken("the CPU was not switched off and on") };
+    let [off, on] = &scene.done[..] else {
+        return Found::broken("the CPU was not switched off and on");
+    };
     match (off.error, on.error) {
         (Some(error), _) if error.contains("No such file") => return Found::not_asked(error),
         (Some(error), _) | (_, Some(error)) => return Found::broken(error),
@@ -333,9 +340,9 @@ pub fn hotplug_passes(scene: &Scene<'_>) -> Found {
         && waited <= bound
         && used.is_some_and(|used| used <= bound);
     let (astray, used) =
-        (if while_off { "; a task ran on it while it was off" } else { "" }, in_words(used, "never"));
+        (if while_off { "; a task ran on it while it was off" } else { "" }, within(used));
     let took = Nanos(took);
-    Found::when(holds, format!("switched within {took}; used again after {used}; {words}{astray}{fate}"))
+    Found::when(holds, format!("switched within {took}; used again: {used}; {words}{astray}{fate}"))
 }
 
 /// An end leaves nothing, and tasks go on.
@@ -352,7 +359,8 @@ pub fn nothing_is_left(scene: &Scene<'_>) -> Found {
     };
     let left = left_in_words(before, after);
     let holds = left.is_empty() && took <= WITHIN && waited <= scene.owed.bound.0;
-    let left = if left.is_empty() { "nothing is left".to_string() } else { format!("left: {left}") };
+    let left =
+        if left.is_empty() { "nothing is left".to_string() } else { format!("left: {left}") };
     Found::when(holds, format!("gone after {}; {words}; {left}", Nanos(took)))
 }
 

@@ -148,14 +148,19 @@ impl Report {
             );
         }
         if let Some(reference) = &self.reference {
-            let _ = writeln!(text, "\nThe kernel's own scheduler, for the same weights: {reference}");
+            let _ =
+                writeln!(text, "\nThe kernel's own scheduler, for the same weights: {reference}");
         }
         text += "\nAsked of no scheduler:\n";
         for (what, why) in &self.never_asked {
             let _ = writeln!(text, "    {what}: {why}");
         }
         let again = if self.boots > 1 { "two boots, the same bytes" } else { "one boot" };
-        let _ = writeln!(text, "\n{}; seed {}; {again}\nAgain: {}", self.identity, self.seed, self.command);
+        let _ = writeln!(
+            text,
+            "\n{}; seed {}; {again}\nAgain: {}",
+            self.identity, self.seed, self.command
+        );
         text
     }
 
@@ -177,7 +182,8 @@ impl Report {
             self.summary()
         );
         // A line break or a bar would end the cell.
-        let cell = |text: &str| text.replace('|', "\\|").split_whitespace().collect::<Vec<_>>().join(" ");
+        let cell =
+            |text: &str| text.replace('|', "\\|").split_whitespace().collect::<Vec<_>>().join(" ");
         for answer in &self.answers {
             let verdict = match answer.verdict {
                 Verdict::Holds => "holds",
@@ -194,14 +200,16 @@ impl Report {
             );
         }
         if let Some(reference) = &self.reference {
-            let _ = writeln!(text, "\nThe kernel's own scheduler, for the same weights: {reference}.");
+            let _ =
+                writeln!(text, "\nThe kernel's own scheduler, for the same weights: {reference}.");
         }
         text += "\nTimes are of the guest's clock, which counts instructions (8 ns each). Asked of no \
                  scheduler:\n\n";
         for (what, why) in &self.never_asked {
             let _ = writeln!(text, "- {what}: {why}");
         }
-        let boots = if self.boots > 1 { "two boots said the same, byte for byte" } else { "one boot" };
+        let boots =
+            if self.boots > 1 { "two boots said the same, byte for byte" } else { "one boot" };
         let _ = writeln!(
             text,
             "\nLinux {} under QEMU, {} CPUs in lockstep, seed {}; {boots}.\n{}.\n\n```sh\n{}\n```\n\n\

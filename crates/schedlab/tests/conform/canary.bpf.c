@@ -23,10 +23,13 @@ const volatile bool rejects;	 /* who was real-time is held back: inheritance */
 const volatile bool fragile;	 /* gives up when a CPU goes: hotplug */
 const volatile bool quits;	 /* leaves after 200 enqueues: all checks */
 
+const volatile bool spins;	 /* hangs after 200 enqueues, interrupts off: all checks */
+
 /* How long a task is held back. */
 #define HELD (1500 * 1000 * 1000ULL)
 #define TASKS 64
 #define ENQUEUES 200
+#define LONG (1 << 23) /* the most passes that the verifier allows for one loop */
 #define STOPPED 4 /* __TASK_STOPPED */
 #define KTHREAD 0x00200000 /* PF_KTHREAD */
 
@@ -84,12 +87,27 @@ static bool is_held(struct task_struct *p, u64 enq_flags)
 	return held;
 }
 
+static int nothing(u32 i, void *unused)
+{
+	return 0;
+}
+
+static int circle(u32 i, void *unused)
+{
+	bpf_loop(LONG, nothing, NULL, 0);
+	return 0;
+}
+
 void BPF_STRUCT_OPS(canary_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	u64 vtime = p->scx.dsq_vtime;
 
-	if (quits && ++enqueued > ENQUEUES)
-		scx_bpf_error("it has had enough");
+	if ((quits || spins) && ++enqueued > ENQUEUES) {
+		if (quits)
+			scx_bpf_error("it has had enough");
+		else
+			bpf_loop(LONG, circle, NULL, 0);
+	}
 	if (is_held(p, enq_flags)) {
 		scx_bpf_dsq_insert_vtime(p, LIMBO, SCX_SLICE_DFL, scx_bpf_now() + HELD, enq_flags);
 		return;

@@ -8,6 +8,9 @@ use results::Input;
 use schedlab_runner::event::Event;
 use schedlab_runner::session::{Job, Session as RunnerSession};
 
+/// After how many seconds without a report a guest has hung: no step takes longer than ten.
+const SILENCE_S: u8 = 14;
+
 /// What a guest said of overseen jobs.
 pub struct Overseen {
     /// All of its reports, up to its end.
@@ -45,7 +48,8 @@ impl GuestWorld {
         self.found = Some(super::Found { kernel, qemu: lockstep.clone(), lockstep });
         let purpose = Purpose { driver: driver.clone(), cpus, command: None };
         let mut guest = self.guest(&purpose)?;
-        guest.session = RunnerSession { jobs, leftovers: true, ..guest.session };
+        guest.session =
+            RunnerSession { jobs, leftovers: true, silence_s: SILENCE_S, ..guest.session };
         self.settings.lock.as_deref().map_or(Ok(()), |lock| pins::expect(lock, &guest))?;
         let once = |is_first: bool| {
             let mut events = Vec::new();
