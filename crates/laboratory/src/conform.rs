@@ -77,7 +77,22 @@ impl Conform {
         self.expect_loaded(&overseen)?;
         let answers = self.judged(&asked, &overseen)?;
         let reference = if has_reference { reference(&overseen.transcript) } else { None };
-        Ok(Report::new(&self, &overseen, answers, reference))
+        let pair = |(one, other): &(&str, &str)| (one.to_string(), other.to_string());
+        let input = |input: &results::Input| (input.name.clone(), input.sha256.clone());
+        Ok(Report {
+            scheduler: self.driver.to_string(),
+            kernel: overseen.release,
+            cpus: self.cpus,
+            seed: self.seed,
+            boots: self.boots,
+            identity: overseen.identity.to_string(),
+            build: program::build().to_string(),
+            command: program::command_line(std::env::args_os().skip(1)),
+            answers,
+            reference,
+            never_asked: NOT_ASKED.iter().map(pair).collect(),
+            inputs: overseen.inputs.iter().map(input).collect(),
+        })
     }
 
     /// Refuses a scheduler that the kernel never loaded.
@@ -190,7 +205,7 @@ impl Conform {
             _ => None,
         });
         let scene = Scene {
-            owed,
+            bound: owed.bound,
             cpus: self.cpus,
             course: Course::of(&traced.events, zero, self.cpus),
             numbers: traced.numbers,

@@ -1,7 +1,6 @@
 //! Judges each check by what the kernel recorded.
 
 use super::course::{Course, Run};
-use super::owed::Owed;
 use schedlab_runner::event::{Leftovers, TaskResult};
 use schedlab_runner::step::Act;
 use schedsim::{CpuId, Nanos, TaskId};
@@ -69,8 +68,8 @@ impl Done<'_> {
 
 /// What is known of a job.
 pub struct Scene<'a> {
-    /// The question.
-    pub owed: &'a Owed,
+    /// The most time that the question allows.
+    pub bound: Nanos,
     /// The number of CPUs.
     pub cpus: u16,
     /// What became of the tasks.
@@ -156,14 +155,14 @@ fn within(time: Option<u64>) -> String {
 /// No task of the job waits longer than the bound.
 pub fn no_long_wait(scene: &Scene<'_>) -> Found {
     let (long, words) = scene.longest_wait(|_| true);
-    Found::when(long <= scene.owed.bound.0, words)
+    Found::when(long <= scene.bound.0, words)
 }
 
 /// CPUs do not idle beside waiting tasks.
 pub fn no_idle_beside_waiting(scene: &Scene<'_>) -> Found {
     let (longest, sum) = scene.course.wasted(|task, _| scene.is_own(task));
     let share = sum as f64 / (scene.ns.max(1) as f64 * f64::from(scene.cpus));
-    let holds = longest <= scene.owed.bound.0 && share <= 0.1;
+    let holds = longest <= scene.bound.0 && share <= 0.1;
     let longest = Nanos(longest);
     let words = format!(
         "longest {longest}; in all {} ({:.1} % of the CPU time)",
@@ -222,9 +221,9 @@ pub fn affinity_holds(scene: &Scene<'_>) -> Found {
         astray = strays.fold(astray, u64::max);
     }
     let (longest, (waited, words)) = (longest(waits.into_iter()), scene.longest_wait(|_| true));
-    let holds = longest.is_some_and(|long| long <= scene.owed.bound.0)
+    let holds = longest.is_some_and(|long| long <= scene.bound.0)
         && astray <= SLACK
-        && waited <= scene.owed.bound.0;
+        && waited <= scene.bound.0;
     let ran = within(longest);
     let astray =
         if astray > SLACK { format!("; astray for {}", Nanos(astray)) } else { String::new() };
@@ -241,7 +240,7 @@ pub fn kernel_threads_are_served(scene: &Scene<'_>) -> Found {
         scene.pids.get(task.index()).is_some_and(|pid| scene.kernel_threads.contains(pid))
     };
     let wait = scene.course.longest_wait(is_kernel).map_or(0, |wait| wait.until - wait.since);
-    let bound = scene.owed.bound.0;
+    let bound = scene.bound.0;
     let words = format!(
         "the longest work took {}; a thread of the kernel waited for {} at most",
         Nanos(longest),
@@ -290,7 +289,7 @@ pub fn suspended_tasks_return(scene: &Scene<'_>) -> Found {
         }
     }
     let back = longest(back.into_iter());
-    let holds = on <= STOPS_WITHIN && back.is_some_and(|back| back <= scene.owed.bound.0);
+    let holds = on <= STOPS_WITHIN && back.is_some_and(|back| back <= scene.bound.0);
     let back = within(back);
     Found::when(holds, format!("stopped within {}; ran again: {back}", Nanos(on)))
 }
@@ -304,7 +303,7 @@ pub fn owners_are_lifted(scene: &Scene<'_>) -> Found {
     let begins = runs.iter().skip(1).map(|run| run.from).chain([scene.course.end]);
     let gap = ends.zip(begins).map(|(end, begin)| begin.saturating_sub(end)).max();
     let (waited, words) = scene.longest_wait(|name| name == "owner");
-    let holds = gap.is_some_and(|gap| gap <= BACK_WITHIN) && waited <= scene.owed.bound.0;
+    let holds = gap.is_some_and(|gap| gap <= BACK_WITHIN) && waited <= scene.bound.0;
     let gap = within(gap);
     Found::when(holds, format!("the real-time task was back: {gap}; the owner: {words}"))
 }
@@ -328,7 +327,7 @@ pub fn hotplug_passes(scene: &Scene<'_>) -> Found {
     let used = used.min();
     let (waited, words) = scene.longest_wait(|_| true);
     let took = off.took_ns.max(on.took_ns);
-    let bound = scene.owed.bound.0;
+    let bound = scene.bound.0;
     let (is_there, fate) = match scene.at_end {
         None | Some(AtEnd { is_enabled: true, loads: 0 }) => (true, ""),
         Some(AtEnd { is_enabled: true, .. }) => (true, "; it was loaded again"),
@@ -358,7 +357,7 @@ pub fn nothing_is_left(scene: &Scene<'_>) -> Found {
         return Found::broken("the guest did not live to say what is left");
     };
     let left = left_in_words(before, after);
-    let holds = left.is_empty() && took <= WITHIN && waited <= scene.owed.bound.0;
+    let holds = left.is_empty() && took <= WITHIN && waited <= scene.bound.0;
     let left =
         if left.is_empty() { "nothing is left".to_string() } else { format!("left: {left}") };
     Found::when(holds, format!("gone after {}; {words}; {left}", Nanos(took)))

@@ -1,12 +1,10 @@
 //! The answers: for people, as JSON, and as a text that an author can paste into an issue.
 
 use super::judged::{Found, Verdict};
-use super::owed::{NOT_ASKED, Owed};
-use super::{CHECKS, Conform};
+use super::owed::{CHECKS, Owed};
 use program::Error;
 use serde::Serialize;
 use std::fmt::Write;
-use worlds::guest::overseen::Overseen;
 
 /// The answer to one question.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -68,30 +66,6 @@ pub struct Report {
 }
 
 impl Report {
-    pub(super) fn new(
-        of: &Conform,
-        overseen: &Overseen,
-        answers: Vec<Answered>,
-        reference: Option<String>,
-    ) -> Report {
-        let pair = |(one, other): &(&str, &str)| (one.to_string(), other.to_string());
-        let input = |input: &results::Input| (input.name.clone(), input.sha256.clone());
-        Report {
-            scheduler: of.driver.to_string(),
-            kernel: overseen.release.clone(),
-            cpus: of.cpus,
-            seed: of.seed,
-            boots: of.boots,
-            identity: overseen.identity.to_string(),
-            build: program::build().to_string(),
-            command: program::command_line(std::env::args_os().skip(1)),
-            answers,
-            reference,
-            never_asked: NOT_ASKED.iter().map(pair).collect(),
-            inputs: overseen.inputs.iter().map(input).collect(),
-        }
-    }
-
     /// The number of answers with this verdict.
     fn count(&self, verdict: Verdict) -> usize {
         self.answers.iter().filter(|answer| answer.verdict == verdict).count()
