@@ -14,6 +14,7 @@
  * chooses the idle CPU of a woken task.
  */
 #include "scheduler.bpf.h"
+#include "stays.bpf.h"
 
 #define NICE_VALUES 40
 #define MOST_CPUS 64
@@ -130,5 +131,6 @@ struct sched_ext_ops ops = {
 	.stopping = (void *)priority_stopping,
 	.init = (void *)priority_init,
 	.exit = (void *)priority_exit,
+	STAYS,
 	.name = "schedlab_priority",
 };

@@ -19,6 +19,7 @@
  * CPUs; no preemption.
  */
 #include "scheduler.bpf.h"
+#include "stays.bpf.h"
 
 #define FRONT 0
 #define BACK 1
@@ -245,5 +246,6 @@ struct sched_ext_ops ops = {
 	.enable = (void *)pslist_enable,
 	.init = (void *)pslist_init,
 	.exit = (void *)pslist_exit,
+	STAYS,
 	.name = "schedlab_pslist",
 };

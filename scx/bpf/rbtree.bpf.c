@@ -16,6 +16,7 @@
  * one as if it were in its queue; the kernel chooses the idle CPU of a woken task.
  */
 #include "scheduler.bpf.h"
+#include "stays.bpf.h"
 
 #define QUEUE 0
 
@@ -95,5 +96,6 @@ struct sched_ext_ops ops = {
 	.enable = (void *)rbtree_enable,
 	.init = (void *)rbtree_init,
 	.exit = (void *)rbtree_exit,
+	STAYS,
 	.name = "schedlab_rbtree",
 };

@@ -10,6 +10,7 @@
  * chooses the idle CPU of a woken task.
  */
 #include "scheduler.bpf.h"
+#include "stays.bpf.h"
 
 #define QUEUE 0
 
@@ -46,5 +47,6 @@ struct sched_ext_ops ops = {
 	.dispatch = (void *)rr_dispatch,
 	.init = (void *)rr_init,
 	.exit = (void *)rr_exit,
+	STAYS,
 	.name = "schedlab_rr",
 };

@@ -23,6 +23,7 @@
  * would idle otherwise.
  */
 #include "scheduler.bpf.h"
+#include "stays.bpf.h"
 
 /*
  * Levels are named by their bits, 1 << level, because x86 shifts by a variable in five
@@ -314,5 +315,6 @@ struct sched_ext_ops ops = {
 	.init_task = (void *)ruler_init_task,
 	.init = (void *)ruler_init,
 	.exit = (void *)ruler_exit,
+	STAYS,
 	.name = "schedlab_ruler",
 };

@@ -7,6 +7,7 @@
 pub mod agreement;
 mod answer;
 pub mod bisect;
+pub mod conform;
 mod failed;
 pub mod gate;
 pub mod judge;

@@ -4,11 +4,16 @@ use schedlab_runner::class::Class;
 
 /// Restricts the calling thread and its future children to `cpus`; false if the kernel refuses.
 pub fn set_affinity(cpus: &[u16]) -> bool {
+    set_affinity_of(0, cpus)
+}
+
+/// Restricts a thread to `cpus`; false if the kernel refuses.
+pub fn set_affinity_of(tid: i32, cpus: &[u16]) -> bool {
     // SAFETY: the set is plain memory, and zeros are the empty set.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         cpus.iter().for_each(|&cpu| libc::CPU_SET(usize::from(cpu), &mut set));
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) == 0
+        libc::sched_setaffinity(tid, size_of::<libc::cpu_set_t>(), &raw const set) == 0
     }
 }
 

@@ -180,6 +180,46 @@ pub enum Event {
         /// Its files.
         now: SchedExt,
     },
+    /// A step of an overseen job was done.
+    Act {
+        /// The number of the job.
+        job: usize,
+        /// The number of the step in it, from 0.
+        step: usize,
+        /// The clock before it.
+        ns: u64,
+        /// How long it took.
+        took_ns: u64,
+        /// Why it could not be done.
+        error: Option<String>,
+    },
+    /// An overseen job could not be done to its end. The session continues.
+    JobFailed {
+        /// The number of the job.
+        job: usize,
+        /// Why.
+        message: String,
+    },
+    /// What the kernel says after an overseen job.
+    Overseen {
+        /// The number of the job.
+        job: usize,
+        /// Its files of sched_ext.
+        now: SchedExt,
+        /// How often a scheduler of sched_ext was loaded so far.
+        loads: u64,
+        /// The process ids of the kernel's own threads.
+        kernel_threads: Vec<u32>,
+        /// Its warnings since the last report, and what sched_ext says.
+        log: Vec<String>,
+    },
+    /// What is there besides the runner, before the scheduler was started and after its end.
+    Left {
+        /// Before.
+        before: Leftovers,
+        /// After.
+        after: Leftovers,
+    },
     /// The runner cannot continue.
     Failed {
         /// The reason, and what to do.
@@ -211,6 +251,23 @@ impl SchedExt {
     pub fn is_enabled(&self) -> bool {
         self.state == "enabled" && !self.ops.is_empty()
     }
+}
+
+/// What a scheduler can leave behind.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Leftovers {
+    /// The number of programs in BPF.
+    pub programs: u32,
+    /// The number of maps, those of `struct_ops` among them.
+    pub maps: u32,
+    /// The number of links.
+    pub links: u32,
+    /// The files in `/sys/fs/bpf`.
+    pub pins: Vec<String>,
+    /// The names of the processes.
+    pub processes: Vec<String>,
+    /// The files where programs keep them.
+    pub files: Vec<String>,
 }
 
 /// An output of a command.

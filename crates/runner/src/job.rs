@@ -4,6 +4,7 @@
 //! at a gate: the measurement begins when all exist.
 
 use crate::clock::Tick;
+use crate::oversight::Oversight;
 use crate::service::Service;
 use crate::stage::Stage;
 use crate::tracing::Tracing;
@@ -31,6 +32,7 @@ pub fn run(
     services: &[Service],
     report: &dyn Fn(&Event),
 ) -> Result<(), String> {
+    let mut oversight = job.overseen.as_ref().map(|steps| Oversight::begin(steps, services));
     cgroups::make(number, &job.workload.cgroups.values().copied().collect::<Vec<_>>())?;
     let stage: &'static Stage = Box::leak(Box::new(Stage::new(number, job, host)?));
     clock::calibrate();
@@ -62,15 +64,19 @@ pub fn run(
     // Beside real-time tasks an ordinary thread does not run in time to end them. Elsewhere this one
     // stays ordinary: a scheduler sees its tasks begin as those of any program.
     let is_late = (guest::is_guest() || host.is_some()) && has_real_time_tasks(job);
-    if is_late && stage.program.duration.is_some() {
+    if let Some(oversight) = &mut oversight {
+        open_gate(stage);
+        wait_until_done(stage, Some(oversight));
+        oversight.done.drain(..).for_each(|done| report(&done));
+    } else if is_late && stage.program.duration.is_some() {
         attributes::become_experimenter();
         open_gate(stage);
         attributes::become_alarm();
-        wait_until_done(stage);
+        wait_until_done(stage, None);
         attributes::become_experimenter();
     } else {
         open_gate(stage);
-        wait_until_done(stage);
+        wait_until_done(stage, None);
     }
     let marked = marked.map(|begin| {
         clock::mark(false);
@@ -153,19 +159,25 @@ fn open_gate(stage: &Stage) {
     sync::wake(&board.gate, sync::ALL);
 }
 
-/// Waits until the job is over. A job with a duration may take longer than a guest's watchdog waits
-/// for a report.
-fn wait_until_done(stage: &Stage) {
+/// Waits until the job is over, and does the steps of an overseen one. A job with a duration may
+/// take longer than a guest's watchdog waits for a report.
+fn wait_until_done(stage: &Stage, mut oversight: Option<&mut Oversight<'_>>) {
     let board = stage.shared.board;
-    let end = stage.program.duration.map(|duration| stage.monotonic_begin() + duration);
+    let begin = stage.monotonic_begin();
+    let end = stage.program.duration.map(|duration| begin + duration);
     let mut has_waited = false;
     while board.done.load(SeqCst) == 0 {
-        let left = end.map(|end| {
-            Duration::from_nanos(end.saturating_sub(clock::read(libc::CLOCK_MONOTONIC)))
-        });
-        if left == Some(Duration::ZERO) {
+        let now = clock::read(libc::CLOCK_MONOTONIC);
+        let due = oversight.as_ref().and_then(|oversight| oversight.due()).map(|at| begin + at);
+        if let (Some(oversight), true) = (&mut oversight, due.is_some_and(|due| due <= now)) {
+            oversight.step(stage, stage.number);
+            continue;
+        }
+        if end.is_some_and(|end| end <= now) {
             return stage.finish();
         }
+        let next = [due, end].into_iter().flatten().min();
+        let left = next.map(|next| Duration::from_nanos(next - now));
         if guest::is_guest() && has_waited && left.is_some() {
             guest::reassure();
         }

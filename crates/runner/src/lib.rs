@@ -14,4 +14,5 @@ pub mod class;
 pub mod event;
 pub mod nudge;
 pub mod session;
+pub mod step;
 pub mod tuning;

@@ -27,15 +27,22 @@ pub fn online() -> Result<Vec<u16>, String> {
     list(text.trim()).ok_or_else(|| wrong(&text))
 }
 
+/// Switches a CPU on or off.
+///
+/// # Errors
+/// If the kernel refuses to.
+pub fn switch(cpu: u16, on: bool) -> Result<(), String> {
+    let (state, name) = if on { ("1", "on") } else { ("0", "off") };
+    std::fs::write(format!("{CPUS}/cpu{cpu}/online"), state)
+        .map_err(|error| format!("the kernel does not switch CPU {cpu} {name}: {error}"))
+}
+
 /// Switches these CPUs off.
 ///
 /// # Errors
 /// If the kernel refuses to, or they are online afterwards.
 pub fn switch_off(cpus: &[u16]) -> Result<(), String> {
-    for cpu in cpus {
-        std::fs::write(format!("{CPUS}/cpu{cpu}/online"), "0")
-            .map_err(|error| format!("the kernel does not switch CPU {cpu} off: {error}"))?;
-    }
+    cpus.iter().try_for_each(|&cpu| switch(cpu, false))?;
     if cpus.is_empty() {
         return Ok(());
     }

@@ -19,10 +19,12 @@ mod guard;
 mod guest;
 mod job;
 mod kind;
+mod leftovers;
 mod limits;
 mod lockstep;
 mod machine;
 mod outcome;
+mod oversight;
 mod pipe;
 mod program;
 mod sched_ext;
@@ -57,8 +59,10 @@ fn main() -> ExitCode {
         eprintln!("usage: schedlab-runner SESSION.json|-|--guard");
         return ExitCode::from(2);
     };
-    if file == "--guard" {
-        return guard::stand();
+    match file.as_str() {
+        "--guard" => return guard::stand(),
+        oversight::NOTHING => return ExitCode::SUCCESS,
+        _ => {}
     }
     match session(&file, &print) {
         Ok(()) => ExitCode::SUCCESS,
@@ -103,6 +107,11 @@ fn session(file: &str, report: &dyn Fn(&Event)) -> Result<(), String> {
         // The thread that measures runs at once when a job is over, also beside real-time tasks.
         attributes::become_experimenter();
     }
+    if guest::is_guest() && (session.leftovers || !session.scheduler.is_empty()) {
+        sched_ext::set_up()?;
+    }
+    let before = session.leftovers.then(leftovers::now);
+    let log = oversight::Log::open();
     let mut services = Service::start_all(&session.services)?;
     if !session.scheduler.is_empty() {
         services.push(Service::foreign(services.len(), &session.scheduler)?);
@@ -141,7 +150,17 @@ fn session(file: &str, report: &dyn Fn(&Event)) -> Result<(), String> {
             any_program::run(number, job, command, &mut services, report)?;
             continue;
         }
-        let done = in_a_process(|| job::run(number, job, host, &services, report), limit, report);
+        let run = || {
+            let done = job::run(number, job, host, &services, report);
+            match (done, &job.overseen) {
+                (done, None) => return done,
+                (Ok(()), Some(_)) => {}
+                (Err(message), Some(_)) => report(&Event::JobFailed { job: number, message }),
+            }
+            report(&log.overseen(number));
+            Ok(())
+        };
+        let done = in_a_process(run, limit, report);
         cgroups::remove(number, job.workload.cgroups.len());
         done?;
     }
@@ -150,6 +169,9 @@ fn session(file: &str, report: &dyn Fn(&Event)) -> Result<(), String> {
     }
     let has_scheduler = session.host.is_some() && !services.is_empty();
     services.into_iter().for_each(|service| service.end(report));
+    if let Some(before) = before {
+        report(&Event::Left { after: leftovers::after(&before), before });
+    }
     if has_scheduler { sched_ext::wait_for_none() } else { Ok(()) }
 }
 

@@ -16,15 +16,19 @@ const DIRECTORY: &CStr = c"/scheduler";
 /// How much room that has.
 const ROOM: u64 = 4 << 20;
 
-/// Mounts all of it; returns the file for the output of the scheduler.
-pub fn set_up() -> Result<String, String> {
+/// The file for the output of the scheduler.
+pub fn output() -> String {
+    format!("{}/output", DIRECTORY.to_string_lossy())
+}
+
+/// Mounts all of it.
+pub fn set_up() -> Result<(), String> {
     let make = |at: &CStr| fs::create_dir_all(&*at.to_string_lossy());
     for (kind, at) in MOUNTS {
         let _ = make(at).map(|()| guest::mount(kind, at));
     }
     make(DIRECTORY).map_err(|error| format!("{}: {error}", DIRECTORY.to_string_lossy()))?;
-    guest::mount_with(c"tmpfs", DIRECTORY, &format!("size={ROOM}"))?;
-    Ok(format!("{}/output", DIRECTORY.to_string_lossy()))
+    guest::mount_with(c"tmpfs", DIRECTORY, &format!("size={ROOM}"))
 }
 
 /// Checks that no scheduler is in charge of this machine.

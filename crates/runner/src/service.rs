@@ -49,7 +49,7 @@ impl Service {
     /// Starts a scheduler of sched_ext that knows nothing of this runner, as service `number`.
     pub fn foreign(number: usize, command: &[String]) -> Result<Service, String> {
         let output = if guest::is_guest() {
-            sched_ext::set_up()?
+            sched_ext::output()
         } else {
             sched_ext::expect_none()?;
             output_of(number)
@@ -132,10 +132,15 @@ impl Service {
         self.child.try_wait().ok().flatten()
     }
 
-    fn terminate(&mut self) -> String {
+    /// Signals it to end.
+    pub fn ask_to_end(&self) {
         let signal = if self.is_foreign { libc::SIGINT } else { libc::SIGTERM };
         // SAFETY: numbers only; the child has not been waited for, so it still owns the id.
         unsafe { libc::kill(self.child.id().cast_signed(), signal) };
+    }
+
+    fn terminate(&mut self) -> String {
+        self.ask_to_end();
         let mut waited = Duration::ZERO;
         while waited < PATIENCE {
             std::thread::sleep(LOOK);

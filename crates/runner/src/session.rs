@@ -2,6 +2,7 @@
 
 use crate::class::Class;
 use crate::nudge::Nudge;
+use crate::step::Step;
 use crate::tuning::Tuning;
 use phases::Closed;
 use serde::{Deserialize, Serialize};
@@ -40,6 +41,9 @@ pub struct Session {
     /// The CPUs of a guest that are switched off first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offline: Vec<u16>,
+    /// Whether to report what the guest's scheduler leaves behind.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub leftovers: bool,
     /// Whether a guest pauses when it has settled, so that QEMU can save its state. It then reads
     /// its jobs from [`ORDERS`] when it continues.
     #[serde(default)]
@@ -134,6 +138,10 @@ pub struct Job {
     /// A program to run in place of the workload; only in a guest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Command>,
+    /// What the runner does meanwhile; only in a guest. It then comes before all ordinary tasks, a
+    /// job that fails does not end the session, and the scheduler's state is reported after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overseen: Option<Vec<Step>>,
 }
 
 /// Any program, as a shell would start it: in the folder [`DIRECTORY`] of the file system at
@@ -170,6 +178,7 @@ impl Job {
             marked: false,
             nudge: Nudge::default(),
             command: None,
+            overseen: None,
         }
     }
 }

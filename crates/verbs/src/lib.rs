@@ -6,6 +6,7 @@ pub mod bisect;
 pub mod check;
 mod command;
 pub mod compare;
+pub mod conform;
 pub mod diff;
 pub mod doctor;
 pub mod export;

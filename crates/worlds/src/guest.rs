@@ -9,6 +9,7 @@
 mod changes;
 mod command;
 pub mod nudges;
+pub mod overseen;
 mod purpose;
 mod reduce;
 

@@ -234,6 +234,25 @@ impl Traced {
     }
 }
 
+/// The recorded events of job number `job`, and the clock at the first of them; `None` if it has not
+/// ended.
+///
+/// # Errors
+/// If the trace is none that an import reads, or the guest's buffer had no room for it.
+pub fn recorded(transcript: &Transcript, job: usize) -> Result<Option<(u64, Traced)>, Error> {
+    let Some((_, tasks)) = end(transcript, job) else { return Ok(None) };
+    let lost = transcript.events.iter().find_map(|event| match event {
+        Event::TraceLost { job: of, events } if *of == job => Some(*events),
+        _ => None,
+    });
+    if let Some(events) = lost {
+        return Err(Error::Input(format!("the guest's buffer had no room for {events} events")));
+    }
+    let Some((_, begin, _)) = lines(transcript, job).next() else { return Ok(None) };
+    let threads = tasks.iter().map(|task| task.tid);
+    Ok(Some((begin, Traced::read(&trace_of(transcript, job), threads)?)))
+}
+
 /// The duration of a job, and the results of its tasks.
 fn end(transcript: &Transcript, number: usize) -> Option<(Nanos, Vec<TaskResult>)> {
     transcript.events.iter().find_map(|event| match event {

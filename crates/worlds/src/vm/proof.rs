@@ -110,7 +110,11 @@ pub fn prove_each(
     (pairs.into_iter().map(first).collect(), proved)
 }
 
-fn expect_same(guest: &Guest, first: &[String], second: &[String]) -> Result<(), Error> {
+/// Checks that two boots of `guest` said the same.
+///
+/// # Errors
+/// [`Error::Irreproducible`] with the first line that differs.
+pub(crate) fn expect_same(guest: &Guest, first: &[String], second: &[String]) -> Result<(), Error> {
     difference(first, second).map_or(Ok(()), |differs| {
         Err(Error::Irreproducible(format!(
             "kernel {} on {} CPUs did not repeat itself: {differs}",

@@ -1,0 +1,111 @@
+//! `schedlab conform`: what any general-purpose scheduler owes.
+
+use crate::PolicyName;
+use crate::guests::GuestArguments;
+use clap::Args;
+use laboratory::conform::{self, Conform};
+use program::{Error, prepare_directory, print, write_whole};
+use schedsim::admission::Seed;
+use std::path::PathBuf;
+use worlds::Candidate;
+use worlds::driver::Driver;
+use worlds::guest::{GuestWorld, Nudges};
+use worlds::vm::lockstep::{INTERLEAVE, VALIDATED};
+
+/// Holds a scheduler in a guest kernel to what any general-purpose scheduler owes
+///
+/// Boots the scheduler in a guest with two CPUs and runs ten checks: no starvation under six
+/// workloads, work conservation, weights, changes of affinity, the kernel's own threads, storms of
+/// fork, exec and exit, suspension, priority inheritance, CPU hotplug, and nothing left behind after
+/// its end. Each check says what it asked, its bound and what it measured.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  schedlab conform scx:./scx_simple\n  schedlab conform \
+                        'scx:./mine.bpf.c slice_ns=5ms' -o conform\n  schedlab conform bpf:ruler \
+                        --check weights,hotplug --boots 1\n\nExit codes: 0 all checks hold, 2 usage, \
+                        3 unusable input, 4 a check does not hold or the scheduler never became \
+                        ready, 6 two boots differ, 77 something is missing.")]
+pub struct Conforms {
+    /// The scheduler: scx:PROGRAM with its arguments, scx:FILE.bpf.c, scx:NAME@VERSION, bpf:NAME, a
+    /// policy of `schedlab list policies`, or kernel:other for the kernel's own
+    #[arg(value_name = "POLICY", value_parser = PolicyName::parse)]
+    policy: PolicyName,
+    /// Kernel of the guest: a series or release of Debian's, or the path of a bzImage
+    #[arg(long, value_name = "KERNEL", default_value = "6.18")]
+    kernel: String,
+    /// Number of CPUs of the guest
+    #[arg(long, value_name = "N", default_value_t = 2,
+          value_parser = clap::value_parser!(u16).range(2..=i64::from(VALIDATED)))]
+    cpus: u16,
+    /// Checks to run, separated by commas; a wrong name lists them [default: all]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = conform::known)]
+    check: Vec<String>,
+    /// Number of boots, which must say the same byte for byte
+    #[arg(long, value_name = "N", default_value_t = 2,
+          value_parser = clap::value_parser!(u32).range(1..=2))]
+    boots: u32,
+    /// Seed of when the workloads begin, and in which order their tasks do
+    #[arg(long, default_value_t = 1, value_parser = Seed::parse)]
+    seed: u64,
+    /// Write conform.json, and conform.md for an issue, to this directory
+    #[arg(short, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// The output format.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
+enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// One object with all answers and what they depend on.
+    Json,
+    /// Markdown, for an issue.
+    Markdown,
+}
+
+impl Conforms {
+    /// Asks, prints and writes the answers.
+    pub fn run(self) -> Result<(), Error> {
+        if let Some(directory) = &self.output {
+            prepare_directory(directory)?;
+        }
+        let candidate = match &self.policy {
+            PolicyName::Ours(policy) => Candidate::Policy(policy.clone()),
+            PolicyName::Kernel(class) => Candidate::Class(*class),
+            PolicyName::Bpf(name) => Candidate::Bpf(name.clone()),
+            PolicyName::All | PolicyName::Classic => {
+                return Err(Error::Usage(
+                    "`all` and `classic` are several policies: name one scheduler, as in bpf:rr"
+                        .to_string(),
+                ));
+            }
+        };
+        let settings = GuestArguments::of_kernel(&self.kernel)?;
+        let nudges: Nudges = settings.nudges.clone();
+        let report = Conform {
+            world: GuestWorld::new(settings),
+            driver: Driver::of(&candidate)?,
+            cpus: self.cpus,
+            seed: self.seed,
+            nudges,
+            interleave: INTERLEAVE,
+            boots: self.boots,
+            checks: self.check,
+        }
+        .run()?;
+        let document = report.to_json()?;
+        if let Some(directory) = &self.output {
+            write_whole(&directory.join("conform.json"), document.as_bytes())?;
+            write_whole(&directory.join("conform.md"), report.markdown().as_bytes())?;
+        }
+        print(&match self.format {
+            Format::Text => report.text(),
+            Format::Json => document,
+            Format::Markdown => report.markdown(),
+        })?;
+        report.expect()
+    }
+}
