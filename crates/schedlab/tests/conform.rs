@@ -71,9 +71,9 @@ fn a_scheduler_that_gives_what_it_owes_holds_all_checks() {
 const CANARIES: [(&str, &str, &str, &str); 11] = [
     ("canary.bpf.c starve=true", "starvation", "starvation", "longest wait"),
     ("canary.bpf.c one_cpu=true", "conservation", "conservation", "of the CPU time"),
-    ("canary.bpf.c flat=true", "weights", "weights", "1.0"),
+    ("canary.bpf.c flat=true", "weights", "weights", "times as much"),
     ("canary.bpf.c deaf=true", "affinity,suspension", "affinity", "longest wait"),
-    ("canary.bpf.c kernel_last=true", "kernel-threads", "kernel-threads", "took 1.5"),
+    ("canary.bpf.c kernel_last=true", "kernel-threads", "kernel-threads", "took 1."),
     ("canary.bpf.c small=true", "affinity,storms", "storms", "Cannot allocate memory"),
     ("canary.bpf.c forgets=true", "affinity,suspension", "suspension", "again: never"),
     ("canary.bpf.c rejects=true", "affinity,inheritance", "inheritance", "`owner`"),

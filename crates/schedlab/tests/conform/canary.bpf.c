@@ -17,7 +17,7 @@ const volatile bool one_cpu;	 /* CPU 1 gets pinned tasks only: conservation */
 const volatile bool flat;	 /* all weights are the same: weights */
 const volatile bool deaf;	 /* who changes its CPUs is held back: affinity */
 const volatile bool kernel_last; /* threads of the kernel are held back: kernel-threads */
-const volatile bool small;	 /* no more than 64 tasks beside those it finds: storms */
+const volatile bool small;	 /* no more than 20 tasks beside those it finds: storms */
 const volatile bool forgets;	 /* who was stopped is held back: suspension */
 const volatile bool rejects;	 /* who was real-time is held back: inheritance */
 const volatile bool fragile;	 /* gives up when a CPU goes: hotplug */
@@ -27,7 +27,7 @@ const volatile bool spins;	 /* hangs after 200 enqueues, interrupts off: all che
 
 /* How long a task is held back. */
 #define HELD (1500 * 1000 * 1000ULL)
-#define TASKS 64
+#define TASKS 20
 #define ENQUEUES 200
 #define LONG (1 << 23) /* the most passes that the verifier allows for one loop */
 #define STOPPED 4 /* __TASK_STOPPED */
