@@ -159,7 +159,8 @@ fn wrong(times: Times, one: Times, cpus: u16) -> Vec<String> {
         ("it takes its time beside idle CPUs", is_work(times.alone)),
         ("hogs do as much on each CPU", times.spread < 2.0 * apart),
         ("a pipe takes 40 to 120 us there and back", (40e3..120e3).contains(&times.pipe)),
-        ("to meet at a futex takes 15 to 100 us", (15e3..100e3).contains(&times.futex)),
+        // Without a sleep, where both come at once, it takes 10 us.
+        ("to meet at a futex takes 8 to 100 us", (8e3..100e3).contains(&times.futex)),
         // A run this short is chaotic: 2.01 was seen on two CPUs.
         ("more CPUs do more", speed_up > least && speed_up < 1.1 * f64::from(cpus)),
     ];
