@@ -251,9 +251,7 @@ impl Compare {
                 PolicyName::All | PolicyName::Classic => {
                     all.extend(name.simulated()?.into_iter().map(Candidate::Policy))
                 }
-                PolicyName::Ours(policy) => all.push(Candidate::Policy(policy.clone())),
-                PolicyName::Kernel(class) => all.push(Candidate::Class(*class)),
-                PolicyName::Bpf(name) => all.push(Candidate::Bpf(name.clone())),
+                one => all.extend(one.candidate()),
             }
         }
         for (place, policy) in &caller.policies {

@@ -7,7 +7,6 @@ use laboratory::conform::{self, Conform};
 use program::{Error, prepare_directory, print, write_whole};
 use schedsim::admission::Seed;
 use std::path::PathBuf;
-use worlds::Candidate;
 use worlds::driver::Driver;
 use worlds::guest::{GuestWorld, Nudges};
 use worlds::vm::lockstep::{INTERLEAVE, VALIDATED};
@@ -72,17 +71,12 @@ impl Conforms {
         if let Some(directory) = &self.output {
             prepare_directory(directory)?;
         }
-        let candidate = match &self.policy {
-            PolicyName::Ours(policy) => Candidate::Policy(policy.clone()),
-            PolicyName::Kernel(class) => Candidate::Class(*class),
-            PolicyName::Bpf(name) => Candidate::Bpf(name.clone()),
-            PolicyName::All | PolicyName::Classic => {
-                return Err(Error::Usage(
-                    "`all` and `classic` are several policies: name one scheduler, as in bpf:rr"
-                        .to_string(),
-                ));
-            }
-        };
+        let candidate = self.policy.candidate().ok_or_else(|| {
+            Error::Usage(
+                "`all` and `classic` are several policies: name one scheduler, as in bpf:rr"
+                    .to_string(),
+            )
+        })?;
         let settings = GuestArguments::of_kernel(&self.kernel)?;
         let nudges: Nudges = settings.nudges.clone();
         let report = Conform {

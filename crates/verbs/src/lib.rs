@@ -419,6 +419,16 @@ impl PolicyName {
         Ok(policies)
     }
 
+    /// The candidate that it names, unless it names several.
+    fn candidate(&self) -> Option<worlds::Candidate<'static>> {
+        match self {
+            PolicyName::All | PolicyName::Classic => None,
+            PolicyName::Ours(policy) => Some(worlds::Candidate::Policy(policy.clone())),
+            PolicyName::Kernel(class) => Some(worlds::Candidate::Class(*class)),
+            PolicyName::Bpf(name) => Some(worlds::Candidate::Bpf(name.clone())),
+        }
+    }
+
     /// The policies behind the name, where only simulated ones can run.
     fn simulated(&self) -> Result<Vec<PolicySpec>, Error> {
         match self {

@@ -4,34 +4,35 @@ use super::{guest, guest_under};
 use schedlab_runner::class::Class;
 use schedlab_runner::event::Event;
 use worlds::vm::functions::{self, Side, Split};
-use worlds::vm::{Settled, Transcript, yields};
+use worlds::vm::{Guest, Settled, Transcript, yields};
 
 #[test]
 fn the_instructions_of_a_window_are_those_of_its_functions_and_looking_changes_nothing() {
     let Some(guest) = guest("6.18", 1, vec![yields::job(2, Class::Other)]) else { return };
-    let jobs = guest.session.jobs.clone();
-    let settled = Settled::boot(&guest, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
-    let without = settled.run(&jobs, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
-    let symbols =
-        functions::Symbols::of(&guest, &without).unwrap_or_else(|error| panic!("{error}"));
-    let counted = functions::count(&settled, &jobs, &symbols, &without)
-        .unwrap_or_else(|error| panic!("{error}"));
-    let split = functions::split(&counted, &symbols, 0);
-    expect_whole(&split, &counted);
+    let (split, _) = counted(&guest);
     assert!(split.functions[..3].iter().any(|of| of.name == "__schedule"), "{split:?}");
     let sides = split.sides();
     assert!(!sides.contains_key(&Side::Bpf) && !sides.contains_key(&Side::Program), "{sides:?}");
     assert!(split.calls.is_empty(), "the kernel's own scheduler has no callbacks");
 }
 
-/// All of what the job's windows took is in functions.
-fn expect_whole(split: &Split, counted: &Transcript) {
+/// What the first job of a guest consists of, all of what its windows took, and what it says when
+/// nothing is counted.
+fn counted(guest: &Guest) -> (Split, Transcript) {
+    let jobs = &guest.session.jobs;
+    let settled = Settled::boot(guest, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+    let without = settled.run(jobs, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+    let symbols = functions::Symbols::of(guest, &without).unwrap_or_else(|error| panic!("{error}"));
+    let counted = functions::count(&settled, jobs, &symbols, &without)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let split = functions::split(&counted, &symbols, 0);
     let clock = |event: &Event| if let Event::Sample { ns, .. } = event { Some(*ns) } else { None };
     let windows: Vec<u64> = counted.events.iter().filter_map(clock).collect();
     // Between the clock's readings and the marks of the plugin lie a few instructions of the
     // runner's.
     let outside = windows.iter().sum::<u64>().abs_diff(split.all());
     assert!(outside < 100 * windows.len() as u64, "{outside} instructions are in no function");
+    (split, without)
 }
 
 #[test]
@@ -40,14 +41,7 @@ fn the_instructions_of_a_scheduler_are_parted_by_side_and_by_callback() {
     for (policy, has_program) in [("bpf:rr", false), ("central:rr", true)] {
         let Some((_, mut guest)) = guest_under(policy, 1, jobs.clone()) else { return };
         guest.session.scheduler_code = true;
-        let settled = Settled::boot(&guest, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
-        let without = settled.run(&jobs, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
-        let symbols =
-            functions::Symbols::of(&guest, &without).unwrap_or_else(|error| panic!("{error}"));
-        let counted = functions::count(&settled, &jobs, &symbols, &without)
-            .unwrap_or_else(|error| panic!("{error}"));
-        let split = functions::split(&counted, &symbols, 0);
-        expect_whole(&split, &counted);
+        let (split, without) = counted(&guest);
         let sides = split.sides();
         let of = |side| sides.get(&side).copied().unwrap_or(0);
         assert!(of(Side::Kernel) > of(Side::SchedExt) && of(Side::SchedExt) > 0, "{sides:?}");

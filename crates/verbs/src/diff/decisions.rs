@@ -39,13 +39,12 @@ impl Diff {
     }
 
     fn candidates(&self) -> Result<Vec<Candidate<'static>>, Error> {
-        let of = |name: &PolicyName| match name {
-            PolicyName::All | PolicyName::Classic => Err(Error::Usage(
-                "`all` and `classic` are simulated policies; name the policies".to_string(),
-            )),
-            PolicyName::Ours(policy) => Ok(Candidate::Policy(policy.clone())),
-            PolicyName::Kernel(class) => Ok(Candidate::Class(*class)),
-            PolicyName::Bpf(name) => Ok(Candidate::Bpf(name.clone())),
+        let of = |name: &PolicyName| {
+            name.candidate().ok_or_else(|| {
+                Error::Usage(
+                    "`all` and `classic` are simulated policies; name the policies".to_string(),
+                )
+            })
         };
         if self.policy.is_empty() {
             Ok(vec![Candidate::Class(Class::Other)])
