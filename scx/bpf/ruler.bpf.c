@@ -19,8 +19,7 @@
  * counts the last one as if it were in its queue; the kernel chooses the idle CPU of a woken task.
  * A pass is over when its remaining tasks may not run on the CPU that takes the next task; they
  * wait for the next pass of their level. A CPU may put a task into a queue while another CPU takes
- * that queue over. The task then runs in the pass, in the next pass of its level, or when a CPU
- * would idle otherwise.
+ * that queue over. The task then runs in the pass, or in the next pass of its level.
  */
 #include "scheduler.bpf.h"
 #include "stays.bpf.h"
@@ -51,7 +50,7 @@ struct turn {
 /* The tasks that wait for a level's next pass. */
 struct level {
 	u64 queue; /* the collecting one */
-	u64 collected; /* an upper bound: tasks that the kernel takes away are counted */
+	u64 collected; /* with one CPU; an upper bound: tasks that the kernel takes away are counted */
 };
 
 /* By their bits: eight are used. */
@@ -59,11 +58,28 @@ static struct level levels[1 << LEVELS];
 static struct turn turn;
 /* The levels with collected tasks; the kernel may have taken them away. */
 static u64 waiting;
-/* The queue of the current pass, and an upper bound of its length: an empty queue is not read. */
-static u64 pass = QUEUE_OF(1) ^ 1;
-static u64 left;
+/*
+ * The current pass: its queue, and an upper bound of the tasks left in it, as one word. An empty
+ * queue is not read.
+ */
+#define PASS(queue, left) ((u64)(queue) << 32 | (left))
+#define QUEUE(pass) ((pass) >> 32)
+#define LEFT(pass) ((u32)(pass))
+static u64 pass = PASS(QUEUE_OF(1) ^ 1, 0);
 /* Protects the above where more than one CPU dispatches. */
 struct bpf_spin_lock lock SEC(".data.lock") __hidden __attribute__((aligned(8)));
+/*
+ * With more than one CPU: the levels that each one enqueued at since its last dispatch. The kernel
+ * inserts a task when `enqueue` is over, so another CPU may have found its queue empty, and
+ * `waiting` may miss it.
+ */
+#define MAX_CPUS 8192
+static u64 enqueued_at[MAX_CPUS];
+
+static u64 *enqueued_here(void)
+{
+	return &enqueued_at[bpf_get_smp_processor_id() & (MAX_CPUS - 1)];
+}
 
 static struct level *level_at(u64 bit)
 {
@@ -105,103 +121,204 @@ s32 BPF_STRUCT_OPS(ruler_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wa
 
 void BPF_STRUCT_OPS(ruler_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	u64 queue = p->scx.dsq_vtime;
+	u64 queue = p->scx.dsq_vtime, current = pass, bit;
 
 	if (queue) {
 		p->scx.dsq_vtime = NO_QUEUE;
-		if (queue != pass || !left)
+		if (queue != QUEUE(current) || !LEFT(current))
 			queue = NO_QUEUE; /* another CPU has ended this pass */
 	}
+	bit = queue ? BIT_OF(queue) : level_bit_of(p);
+	if (settings.several)
+		__sync_fetch_and_or(enqueued_here(), bit);
 	if (!queue) {
-		u64 bit = level_bit_of(p);
 		struct level *level = level_at(bit);
 
 		queue = level->queue;
-		if (!__sync_fetch_and_add(&level->collected, 1))
+		if (settings.several)
 			__sync_fetch_and_or(&waiting, bit);
+		else if (!level->collected++)
+			waiting |= bit;
 	}
 	scx_bpf_dsq_insert(p, queue, QUANTUM, enq_flags);
 }
 
-/* With more than one CPU: tasks that the current pass leaves behind wait for the next one. */
-static void leave_nobody_behind(void)
+/* Runs the next task of the current pass. */
+static bool serve_pass(void)
 {
-	if (scx_bpf_dsq_nr_queued(pass) > 0)
-		__sync_fetch_and_or(&waiting, BIT_OF(pass));
+	u64 current = pass, then;
+	bool moved;
+
+	if (!LEFT(current))
+		return false;
+	moved = scx_bpf_dsq_move_to_local(QUEUE(current), 0);
+	then = moved ? current - 1 : PASS(QUEUE(current), 0);
+	if (settings.several)
+		__sync_val_compare_and_swap(&pass, current, then);
+	else
+		pass = then;
+	return moved;
+}
+
+/* `prev` continues, as it is alone at its level. */
+static bool serve_alone(struct task_struct *prev)
+{
+	if (!prev)
+		return false;
+	prev->scx.dsq_vtime = NO_QUEUE;
+	go_on(prev, QUANTUM);
+	return true;
+}
+
+/* With one CPU: begins the next pass, and runs its first task. `prev` waits there behind the others. */
+static void serve_next(struct task_struct *prev, u64 own)
+{
+	u32 i;
+
+	for (i = 0; i < LEVELS; i++) {
+		struct turn before = turn;
+		u64 mask = waiting | own, bit;
+		struct level *level;
+
+		if (!mask)
+			return;
+		bit = next_level(&turn, mask);
+		level = level_at(bit);
+		pass = PASS(level->queue, level->collected);
+		level->queue ^= 1;
+		level->collected = 0;
+		waiting &= ~bit;
+		if (serve_pass()) {
+			if (bit == own && prev) {
+				prev->scx.dsq_vtime = QUEUE(pass);
+				pass++;
+			}
+			return;
+		}
+		if (bit == own && serve_alone(prev))
+			return;
+		turn = before; /* the kernel has taken the tasks away: no pass */
+	}
+}
+
+static u32 length_of(u64 queue)
+{
+	s32 length = scx_bpf_dsq_nr_queued(queue);
+
+	return length > 0 ? length : 0;
+}
+
+/* With more than one CPU: a level waits if it has tasks that the current pass does not serve. */
+static void see_to(u64 bit)
+{
+	u64 current = pass, queue = QUEUE_OF(bit);
+	bool waits;
+
+	if (LEFT(current) && BIT_OF(QUEUE(current)) == bit)
+		waits = length_of(QUEUE(current) ^ 1);
+	else
+		waits = length_of(queue) || length_of(queue ^ 1);
+	if (waits)
+		__sync_fetch_and_or(&waiting, bit);
+}
+
+/* Sees to all levels that this CPU has enqueued at. */
+static void see_to_enqueued(void)
+{
+	u64 bits = __sync_lock_test_and_set(enqueued_here(), 0);
+	u32 i;
+
+	bpf_for(i, 0, LEVELS) {
+		if (!bits)
+			break;
+		if (!(waiting & lowest(bits)))
+			see_to(lowest(bits));
+		bits &= bits - 1;
+	}
 }
 
 /*
- * With more than one CPU: counts the tasks of the pass that has just begun. Those left behind are
- * in the collecting queue.
+ * Begins a pass of `left` tasks in `queue` of a level, unless another CPU has changed the position
+ * or the pass meanwhile. `queue` collects no longer.
  */
-static void recount(u64 bit)
+static bool begin(const struct turn *before, const struct turn *after, u64 ended, u64 queue, u32 left)
 {
-	struct level *level = level_at(bit);
-	u64 behind = level->queue, here = scx_bpf_dsq_nr_queued(pass), there = scx_bpf_dsq_nr_queued(behind);
+	u64 bit = BIT_OF(queue);
+	bool begun;
 
 	bpf_spin_lock(&lock);
-	if (!here && there) {
-		level->queue = behind ^ 1;
-		pass = behind;
-	} else if (there) {
-		__sync_fetch_and_or(&waiting, bit);
+	begun = turn.tick == before->tick && turn.due == before->due &&
+		__sync_val_compare_and_swap(&pass, ended, PASS(queue, left)) == ended;
+	if (begun) {
+		turn = *after;
+		level_at(bit)->queue = queue ^ 1;
+		__sync_fetch_and_and(&waiting, ~bit);
 	}
-	left = here ?: there;
+	bpf_spin_unlock(&lock);
+	return begun;
+}
+
+/* No task of the pass that began with `after` may run here. */
+static void take_back(const struct turn *before, const struct turn *after)
+{
+	bpf_spin_lock(&lock);
+	if (turn.tick == after->tick && turn.due == after->due)
+		turn = *before;
 	bpf_spin_unlock(&lock);
 }
 
-/* One CPU at a time reads and changes the position. */
-static void begin_change(void)
+/* As serve_next() where other CPUs do the same. A queue is left alone that turns out to be empty. */
+static bool serve_next_among_others(struct task_struct *prev, u64 own)
 {
-	if (settings.several)
-		bpf_spin_lock(&lock);
-}
+	u64 tried = 0;
+	u32 i;
 
-static void end_change(void)
-{
-	if (settings.several)
-		bpf_spin_unlock(&lock);
-}
+	bpf_for(i, 0, 2 * LEVELS) {
+		u64 ended = pass, mask = (waiting | own) & ~tried, bit, queue;
+		struct turn before = turn, after = before;
+		u32 left;
 
-/*
- * Begins the next pass at a level of `waiting` or `own`, but none of `tried`. Returns the level; 0
- * if there is none.
- */
-static u64 begin_pass(u64 own, u64 tried, struct turn *before)
-{
-	struct level *level;
-	u64 mask, bit = 0;
-
-	if (settings.several)
-		leave_nobody_behind();
-	begin_change();
-	mask = waiting | own;
-	if (settings.several)
-		mask &= ~tried;
-	if (mask) {
-		*before = turn;
-		bit = next_level(&turn, mask);
-		level = level_at(bit);
-		pass = level->queue;
-		level->queue = pass ^ 1;
-		left = __sync_lock_test_and_set(&level->collected, 0);
-		__sync_fetch_and_and(&waiting, ~bit);
+		if (LEFT(ended)) { /* another CPU has begun it */
+			if (serve_pass())
+				return true;
+			continue;
+		}
+		if (!mask)
+			return false;
+		bit = next_level(&after, mask);
+		queue = level_at(bit)->queue;
+		left = length_of(queue);
+		if (!left) {
+			left = length_of(queue ^ 1);
+			if (left)
+				queue ^= 1; /* left behind by an earlier pass */
+		}
+		if (!left && bit != own) {
+			__sync_fetch_and_and(&waiting, ~bit);
+			tried |= bit;
+			continue;
+		}
+		if (!begin(&before, &after, ended, queue, left))
+			continue;
+		see_to(BIT_OF(QUEUE(ended)));
+		see_to(bit);
+		if (serve_pass()) {
+			if (bit == own && prev) {
+				prev->scx.dsq_vtime = queue;
+				__sync_fetch_and_add(&pass, 1);
+			}
+			return true;
+		}
+		if (bit == own && serve_alone(prev))
+			return true;
+		take_back(&before, &after);
+		see_to(bit);
+		tried |= bit;
 	}
-	end_change();
-	if (settings.several && bit)
-		recount(bit);
-	return bit;
+	return false;
 }
 
-/* No task waited at the level: undoes the begin of the pass. */
-static void take_back(const struct turn *before)
-{
-	begin_change();
-	turn = *before;
-	end_change();
-}
-
-/* Tasks that other CPUs put into a queue while a pass began to empty it. */
+/* With more than one CPU: a task whose level no CPU knows to wait, rather than none. */
 static bool find_straggler(void)
 {
 	u32 level;
@@ -215,57 +332,19 @@ static bool find_straggler(void)
 	return false;
 }
 
-/* Runs the next task of the current pass. */
-static bool serve_pass(void)
-{
-	if (!left)
-		return false;
-	if (scx_bpf_dsq_move_to_local(pass, 0)) {
-		left--;
-		return true;
-	}
-	left = 0;
-	return false;
-}
-
-/*
- * Runs the first task of a new pass; false if none waits there. `prev`, if any, waits there behind
- * the others.
- */
-static bool serve_first(struct task_struct *prev)
-{
-	if (prev)
-		prev->scx.dsq_vtime = pass;
-	if (serve_pass()) {
-		left += !!prev;
-		return true;
-	}
-	if (!prev)
-		return false;
-	prev->scx.dsq_vtime = NO_QUEUE; /* it is alone there, and continues */
-	go_on(prev, QUANTUM);
-	return true;
-}
-
 void BPF_STRUCT_OPS(ruler_dispatch, s32 cpu, struct task_struct *prev)
 {
-	u64 own, bit, tried = 0;
-	struct turn before;
-	u32 i;
+	u64 own;
 
+	if (settings.several)
+		see_to_enqueued();
 	if (serve_pass())
 		return;
 	own = goes_back(prev) ? level_bit_of(prev) : 0;
-	for (i = 0; i < LEVELS; i++) {
-		bit = begin_pass(own, tried, &before);
-		if (!bit)
-			break;
-		if (serve_first(bit == own ? prev : NULL))
-			return;
-		take_back(&before);
-		tried |= bit;
-	}
-	find_straggler();
+	if (!settings.several)
+		serve_next(prev, own);
+	else if (!serve_next_among_others(prev, own))
+		find_straggler();
 }
 
 s32 BPF_STRUCT_OPS(ruler_init_task, struct task_struct *p, struct scx_init_task_args *args)
@@ -295,7 +374,7 @@ BEGIN_ANEW()
 {
 	struct turn first = {};
 
-	next_level(&first, BIT_OF(pass));
+	next_level(&first, BIT_OF(QUEUE(pass)));
 	bpf_spin_lock(&lock);
 	turn = first;
 	bpf_spin_unlock(&lock);

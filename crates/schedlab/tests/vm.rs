@@ -419,32 +419,33 @@ fn lists_in_bpf_and_user_space_keep_the_simulated_order_at_a_cost_independent_of
     }
 }
 
-/// A fault that is known: with some builds of the loader, which move the guest's moments, a task of
-/// the most frequent level gets 1 % of the CPUs.
+/// Each level has half the rate of the one before, but no task has more than one of two CPUs. Who is
+/// left behind in a queue runs when there happens to be nobody else. Whether a CPU takes a queue over
+/// while another one fills it is a matter of moments, so four boots have different ones.
 #[test]
-#[ignore = "bpf:ruler leaves a task behind on two CPUs with some builds: docs/SCHED_EXT.md"]
 fn on_two_cpus_nobody_is_left_behind_in_a_pass_of_the_ruler() {
-    let hog = |nice: i32| {
-        let phases = vec![Phase::forever(vec![Phase::Run(Nanos(1_000_000_000))])];
-        Tasks { nice: Some(nice), ..Tasks::new(&format!("nice {nice}"), phases) }
-    };
-    let workload = Closed {
-        tasks: [-5, 0, 5, 10].map(hog).into(),
-        duration: Some(Nanos(1_000_000_000)),
-        ..Closed::default()
-    };
-    let Some((scheduler, guest)) =
-        guest_under("bpf:ruler", 2, closed::jobs("nice", &workload, Class::Other))
-    else {
+    if guest_under("bpf:ruler", 1, Vec::new()).is_none() {
         return;
-    };
-    let transcript = boot(&guest, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
-    scheduler.judge(&transcript.events).unwrap_or_else(|error| panic!("{error}"));
-    let shares = shares(&closed::Measured::of(&transcript, 0).expect("both jobs end"));
-    let [best, good, bad, worst] = shares[..] else { panic!("four tasks") };
-    // Each level has half the rate of the one before, but no task has more than one of the two
-    // CPUs. Who is left behind in a queue runs when there happens to be nobody else.
-    assert!(best > 0.3 && good > 1.5 * bad && bad > 1.3 * worst, "{shares:?}");
+    }
+    let workload = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/nice.toml");
+    let mut schedlab = Command::new(env!("CARGO_BIN_EXE_schedlab"));
+    schedlab.args(["compare", "--on", "vm", "--cpus", "2", "--ensemble", "4"]).arg(workload);
+    let output = schedlab
+        .args(["--policy", "bpf:ruler", "--format", "json"])
+        .output()
+        .expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let results: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let shares: Vec<[f64; 3]> = (results["rows"].as_array().expect("rows").iter())
+        .filter(|row| row["metric"] == "cpu_share")
+        .map(|row| ["value", "ci_low", "ci_high"].map(|key| row[key].as_f64().expect("a share")))
+        .collect();
+    let [best, good, bad, worst] = shares[..] else { panic!("four tasks: {shares:?}") };
+    assert!(
+        best[0] > 0.3 && good[0] > 1.35 * bad[0] && bad[0] > 1.5 * worst[0],
+        "{shares:?}"
+    );
+    assert!(shares.iter().all(|[_, low, high]| high - low < 0.1), "boots differ: {shares:?}");
 }
 
 /// On two CPUs shares are those of the simulated machine, whose ticks, arrivals and calls are the
