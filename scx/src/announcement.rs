@@ -1,7 +1,8 @@
 //! Handles SIGUSR1: a job is about to begin, and nothing before it may affect it.
 //!
-//! A real-time thread waits for the signal. None of our schedulers schedules it, and it is done
-//! before the sender of the signal continues.
+//! A real-time thread waits for the signal. None of our schedulers schedules it, and on one CPU it is
+//! done before the sender of the signal continues. On several a task of the job may have begun by
+//! then, which a scheduler has to bear.
 
 use crate::error::Error;
 use libbpf_rs::libbpf_sys::{bpf_prog_test_run_opts, bpf_test_run_opts};
