@@ -30,7 +30,7 @@ struct Times {
     pipe: f64,
     /// A meeting of two tasks at a barrier.
     futex: f64,
-    /// All messages of 20 senders and receivers.
+    /// All messages of 20 senders and receivers: the median of three runs, as each is chaotic.
     hackbench: f64,
 }
 
@@ -65,11 +65,14 @@ fn workloads(cpus: u16) -> Vec<(&'static str, Closed)> {
         panic!("it is built in")
     };
     vec![
-        ("pinned", closed(each(&work))),
+        // With a limit of time the runner has real-time priority as it opens the gate.
+        ("pinned", Closed { duration: Some(Nanos(2 * WORK.0)), ..closed(each(&work)) }),
         ("alone", closed(vec![on(last, tasks("alone", work.to_vec()))])),
         ("hogs", Closed { duration: Some(Nanos(100_000_000)), ..hogs }),
         ("pipe", pair(vec![write("there"), read("back")], vec![read("there"), write("back")])),
         ("futex", pair(meet(), meet())),
+        ("hackbench", hackbench.description().clone()),
+        ("hackbench", hackbench.description().clone()),
         ("hackbench", hackbench.description().clone()),
     ]
 }
@@ -96,11 +99,21 @@ fn guest(kernel: &str, cpus: u16, lockstep: Option<Lockstep>) -> Option<Guest> {
     })
 }
 
+fn median(mut of: [f64; 3]) -> f64 {
+    of.sort_by(f64::total_cmp);
+    of[1]
+}
+
 /// Runs everything twice, and compares every byte.
 fn times(guest: &Guest) -> Times {
+    // What calculates does so under SCHED_FIFO, so that no thread of the kernel's comes between.
+    let class = |name| match name {
+        "pinned" | "alone" | "hogs" => Class::Fifo(1),
+        _ => Class::Other,
+    };
     let jobs: Vec<Job> = workloads(guest.cpus)
         .into_iter()
-        .map(|(name, workload)| Job::new(name, workload, Class::Other))
+        .map(|(name, workload)| Job::new(name, workload, class(name)))
         .collect();
     let orders = Orders { guest: 0, jobs, interleave: None, is_repeated: true };
     let (_, proved) = prove_each(std::slice::from_ref(guest), &[orders], &|_, _| {});
@@ -131,7 +144,7 @@ fn times(guest: &Guest) -> Times {
         spread: (most - fewest) / mean,
         pipe: end(3).0 / ROUNDS as f64,
         futex: end(4).0 / ROUNDS as f64,
-        hackbench: end(5).0,
+        hackbench: median([5, 6, 7].map(|job| end(job).0)),
     }
 }
 
@@ -161,8 +174,8 @@ fn wrong(times: Times, one: Times, cpus: u16) -> Vec<String> {
         ("a pipe takes 40 to 120 us there and back", (40e3..120e3).contains(&times.pipe)),
         // Without a sleep, where both come at once, it takes 10 us.
         ("to meet at a futex takes 8 to 100 us", (8e3..100e3).contains(&times.futex)),
-        // A run this short is chaotic: 2.01 was seen on two CPUs.
-        ("more CPUs do more", speed_up > least && speed_up < 1.1 * f64::from(cpus)),
+        // Several find more bytes at a time: eight of 7.3 are 10.6 times as fast as one.
+        ("more CPUs do more", speed_up > least && speed_up < 1.5 * f64::from(cpus)),
     ];
     checks.iter().filter(|(_, holds)| !holds).map(|(what, _)| what.to_string()).collect()
 }
