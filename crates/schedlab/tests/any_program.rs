@@ -68,6 +68,30 @@ fn a_program_writes_and_ends_as_it_does_here_and_the_same_bytes_twice() {
     assert_eq!(first, run(""), "the same digits and bytes");
 }
 
+/// A program of a package runs in a file system of packages alone, which nothing of this machine is
+/// in.
+#[test]
+fn a_program_that_this_machine_has_not_comes_in_a_package() {
+    if !has_guests() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let run = |words: &[&str]| {
+        let more = ["run", "--on", "vm", "--no-events", "--package", "sqlite3", "--stdout", "out"];
+        schedlab(directory.path(), &[&more, words].concat())
+    };
+    let script = "sqlite3 :memory: 'select 6 * 7'; test -e /usr/bin/apt-get || echo nothing else";
+    let output = run(&["--", "sh", "-c", script]);
+    if output.status.code() == Some(77) {
+        return eprintln!("skipped: packages in guests: {}", text(&output.stderr));
+    }
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(text(&fs::read(directory.path().join("out")).unwrap()), "42\nnothing else\n");
+    let output = run(&["--", "apt-get"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("its file system has no such program"));
+}
+
 /// What a program prints is a metric: with an interval over members, or a reason. It prints on a
 /// terminal of its own, which a guest has as well.
 #[test]

@@ -430,10 +430,8 @@ fn on_two_cpus_nobody_is_left_behind_in_a_pass_of_the_ruler() {
     let workload = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/nice.toml");
     let mut schedlab = Command::new(env!("CARGO_BIN_EXE_schedlab"));
     schedlab.args(["compare", "--on", "vm", "--cpus", "2", "--ensemble", "4"]).arg(workload);
-    let output = schedlab
-        .args(["--policy", "bpf:ruler", "--format", "json"])
-        .output()
-        .expect("it runs");
+    let output =
+        schedlab.args(["--policy", "bpf:ruler", "--format", "json"]).output().expect("it runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let results: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let shares: Vec<[f64; 3]> = (results["rows"].as_array().expect("rows").iter())
@@ -441,10 +439,7 @@ fn on_two_cpus_nobody_is_left_behind_in_a_pass_of_the_ruler() {
         .map(|row| ["value", "ci_low", "ci_high"].map(|key| row[key].as_f64().expect("a share")))
         .collect();
     let [best, good, bad, worst] = shares[..] else { panic!("four tasks: {shares:?}") };
-    assert!(
-        best[0] > 0.3 && good[0] > 1.35 * bad[0] && bad[0] > 1.5 * worst[0],
-        "{shares:?}"
-    );
+    assert!(best[0] > 0.3 && good[0] > 1.35 * bad[0] && bad[0] > 1.5 * worst[0], "{shares:?}");
     assert!(shares.iter().all(|[_, low, high]| high - low < 0.1), "boots differ: {shares:?}");
 }
 

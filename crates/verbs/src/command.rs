@@ -16,6 +16,10 @@ pub struct CommandArguments {
     /// that its arguments name, from this machine]
     #[arg(long, value_name = "DIR|TAR")]
     root: Option<PathBuf>,
+    /// In a guest: a package of Debian's, which is fetched with all that it needs and installed
+    /// nowhere; the command runs in a file system of such packages; may be given several times
+    #[arg(long, value_name = "NAME", conflicts_with = "root", requires = "command")]
+    package: Vec<String>,
     /// In a guest: a further file or directory of this machine for the command; may be given
     /// several times
     #[arg(long, value_name = "PATH")]
@@ -56,7 +60,7 @@ impl CommandArguments {
 
     /// Where the files of the command come from in a guest; relative paths begin in `directory`.
     pub fn origin(&self, directory: Option<&Path>) -> Origin {
-        let (root, with) = (self.root.clone(), self.with.clone());
-        Origin { root, with, directory: directory.map(Path::to_path_buf) }
+        let (root, with, packages) = (self.root.clone(), self.with.clone(), self.package.clone());
+        Origin { root, packages, with, directory: directory.map(Path::to_path_buf) }
     }
 }

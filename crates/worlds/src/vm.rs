@@ -57,6 +57,7 @@ pub mod lockstep;
 pub mod marks;
 mod monitor;
 pub mod newer_qemu;
+pub mod packaged;
 pub mod pins;
 pub mod program_files;
 pub mod proof;

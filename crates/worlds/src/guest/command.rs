@@ -26,7 +26,7 @@ impl GuestWorld {
         trial.candidate.expect_for(trial.program, trial.cpus)?;
         let origin = &self.settings.origin;
         match words.first() {
-            Some(program) if origin.root.is_none() && origin.directory.is_none() => {
+            Some(program) if origin.is_of_this_machine() => {
                 record::find_command(OsStr::new(program), "run")
             }
             _ => Ok(()),
@@ -39,7 +39,8 @@ impl GuestWorld {
     /// If one is missing or of no use in a guest, or there is no room for all.
     pub(super) fn pack(&mut self, words: &[String], cpus: u16) -> Result<(), Error> {
         if !self.packed.contains_key(words) {
-            self.packed.insert(words.to_vec(), self.settings.origin.pack(words)?);
+            let say = |what: &str| eprintln!("schedlab: {what}");
+            self.packed.insert(words.to_vec(), self.settings.origin.rooted(&say)?.pack(words)?);
         }
         let files = self.packed[words].size().div_ceil(MIB);
         // The program may take half. At the start the files are there twice, packed and unpacked,

@@ -63,12 +63,12 @@ impl Apt {
         file.ok_or_else(|| self.missing(&format!("apt fetched {package} but left no file")))
     }
 
-    /// Fetches a package of `suite` with all that it needs, and gives their files.
-    pub fn download_all(&self, package: &str, suite: &str) -> Result<Vec<PathBuf>, Error> {
+    /// Fetches packages of `suite` with all that they need, and gives their files.
+    pub fn download_all(&self, names: &[&str], suite: &str) -> Result<Vec<PathBuf>, Error> {
         let mut command = self.command("apt-get");
         command.args(["install", "--download-only", "--yes", "--no-install-recommends"]);
-        command.args(["--target-release", suite, package]);
-        self.run(&mut command, &format!("fetch {package}"))?;
+        command.args(["--target-release", suite]).args(names);
+        self.run(&mut command, &format!("fetch {}", names.join(", ")))?;
         Ok(packages(&self.work.join("cache/archives")))
     }
 

@@ -107,7 +107,7 @@ fn fetch(directory: &Path) -> Result<(), Error> {
     let apt = Apt::prepare(work.path(), &SUITES, INSTEAD)?;
     let (unpacked, whole) = (work.path().join("unpacked"), work.path().join("whole"));
     let mut packages = Vec::new();
-    for path in apt.download_all(PACKAGE, SUITES[1])? {
+    for path in apt.download_all(&[PACKAGE], SUITES[1])? {
         let bytes = fs::read(&path).map_err(|error| Error::output(&path, error))?;
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         packages.push(Package { file, sha256: sha256([bytes.as_slice()]) });

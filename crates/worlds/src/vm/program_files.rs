@@ -3,6 +3,7 @@
 
 use super::elf::{self, Start};
 use super::initramfs::{GuestFile, Kind};
+use super::packaged;
 use program::{Error, Scratch};
 use schedlab_runner::session::{DIRECTORY, PATH, ROOT};
 use std::collections::BTreeMap;
@@ -17,6 +18,8 @@ pub struct Origin {
     /// The file system in which it runs: a directory or a tar archive. Without it, what its command
     /// needs is taken from this machine.
     pub root: Option<PathBuf>,
+    /// Packages of Debian's that are the file system, instead.
+    pub packages: Vec<String>,
     /// Further files and directories of this machine.
     pub with: Vec<PathBuf>,
     /// Where relative paths begin; by default where this program runs.
@@ -40,6 +43,23 @@ impl Packed {
 }
 
 impl Origin {
+    /// Whether the command is one of this machine, as a user would find it.
+    pub fn is_of_this_machine(&self) -> bool {
+        self.root.is_none() && self.packages.is_empty() && self.directory.is_none()
+    }
+
+    /// With the file system of its packages, if it has some; `say` is called before they are fetched.
+    ///
+    /// # Errors
+    /// As of [`packaged::file_system`].
+    pub fn rooted(&self, say: &dyn Fn(&str)) -> Result<Origin, Error> {
+        let mut rooted = self.clone();
+        if !self.packages.is_empty() {
+            rooted.root = Some(packaged::file_system(&self.packages, say)?);
+        }
+        Ok(rooted)
+    }
+
     /// Packs the program of a command.
     ///
     /// # Errors
@@ -62,7 +82,7 @@ impl Origin {
             let at = files.resolved(&at).unwrap_or(at);
             files.named(&self.here(path), &at)?;
         }
-        if self.root.is_none() {
+        if self.root.is_none() || !self.packages.is_empty() {
             files.with_accounts();
         }
         let all = files.by_path.into_iter().map(|(path, (bytes, kind))| GuestFile {
@@ -313,7 +333,9 @@ impl Files<'_> {
             file.is_some_and(|(_, kind)| *kind == Kind::Executable)
         });
         found.ok_or_else(|| {
-            Error::Usage(format!("cannot run {name}: --root has no such program in {PATH}"))
+            Error::Usage(format!(
+                "cannot run {name}: its file system has no such program in {PATH}"
+            ))
         })
     }
 
