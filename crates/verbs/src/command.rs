@@ -50,11 +50,22 @@ impl CommandArguments {
         self.metric.iter().flat_map(|readings| readings.0.clone()).collect()
     }
 
-    /// Refuses two numbers of one name.
+    /// Refuses two numbers of one name, and files for a guest where there is none.
     ///
     /// # Errors
     /// The name.
-    pub fn check(&self) -> Result<(), Error> {
+    pub fn check(&self, is_in_guest: bool) -> Result<(), Error> {
+        let of_guests = [
+            ("--root", self.root.is_some()),
+            ("--package", !self.package.is_empty()),
+            ("--with", !self.with.is_empty()),
+        ];
+        if let Some((option, _)) = of_guests.iter().find(|(_, is_given)| !is_in_guest && *is_given)
+        {
+            return Err(Error::Usage(format!(
+                "{option} is for a command in a guest (--on vm); this machine has its own files"
+            )));
+        }
         printed::expect_distinct(&self.printed()).map_err(Error::Usage)
     }
 

@@ -162,7 +162,7 @@ impl Compare {
             in_guest: self.on.contains(&Backend::Vm),
             caller,
         };
-        self.command.check()?;
+        self.command.check(self.on.contains(&Backend::Vm))?;
         let stored = self.gate.baseline()?;
         let mut all = Vec::new();
         for argument in self.workload.iter().chain(&self.then) {

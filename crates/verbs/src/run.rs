@@ -14,6 +14,7 @@ use program::{Error, progress};
 use results::{Align, Answer, Results, Row, Table, quantity};
 use schedlab_runner::class::Class;
 use schedsim::admission::Cpus;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use worlds::guest::GuestWorld;
@@ -102,7 +103,7 @@ impl Run {
             in_guest: self.on == Backend::Vm,
             caller,
         };
-        self.command.check()?;
+        self.command.check(self.on == Backend::Vm)?;
         let all = match (&self.workload, &self.command.command[..]) {
             (Some(workload), []) => programs.of(workload)?,
             (None, words) => vec![Programs::command(words)],
@@ -162,6 +163,7 @@ impl Run {
                     if by.is_some() { format!("\n{}", table(&of_tasks)) } else { String::new() };
                 let machine = program
                     .closed()
+                    .filter(|_| self.on == Backend::Sim)
                     .and_then(|_| program.machine())
                     .map(|machine| format!("Machine: {machine}\n"));
                 format!(
@@ -241,11 +243,20 @@ fn write(to: &Path, bytes: &[u8]) -> Result<(), Error> {
     std::fs::write(to, bytes).map_err(|error| Error::output(to, error))
 }
 
-/// A line for each metric.
-fn table(rows: &[&Row]) -> Table {
+/// A line for each metric, and one for many that have no number for one reason.
+fn table(rows: &[&Row]) -> String {
+    const MANY: usize = 4;
     let mut table =
         Table::new([("metric", Align::Left), ("value", Align::Right), ("", Align::Left)]);
+    let mut without: BTreeMap<&str, usize> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.value.is_none()) {
+        *without.entry(row.note.as_deref().unwrap_or_default()).or_default() += 1;
+    }
+    without.retain(|_, rows| *rows >= MANY);
     for row in rows {
+        if row.value.is_none() && without.contains_key(row.note.as_deref().unwrap_or_default()) {
+            continue;
+        }
         let value = row.value.map_or("-".to_string(), |value| quantity(value, row.unit()));
         let of = row
             .subject_kind
@@ -253,5 +264,9 @@ fn table(rows: &[&Row]) -> Table {
             .map_or(String::new(), |(kind, subject)| format!(" {kind} {subject}"));
         table.row([row.metric.to_string() + &of, value, row.note.clone().unwrap_or_default()]);
     }
-    table
+    let reasons = without.iter().map(|(reason, rows)| match *reason {
+        "" => format!("{rows} more have no number\n"),
+        reason => format!("{rows} more have no number: {reason}\n"),
+    });
+    table.to_string() + &reasons.collect::<String>()
 }
