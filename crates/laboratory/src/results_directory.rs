@@ -29,6 +29,8 @@ use std::path::{Path, PathBuf};
 
 /// The mark of a directory whose command still runs, or was killed.
 pub const UNFINISHED: &str = "UNFINISHED";
+/// What schedulers of sched_ext wrote.
+pub const SCHEDULERS: &str = "schedulers";
 /// The figures of a paper.
 pub const FIGURES: &str = "figures.json";
 /// The findings of papers beyond their claims.
@@ -51,12 +53,13 @@ impl ResultsDirectory {
                 _ => {}
             }
         }
-        let traces = dir.join("traces");
-        match fs::remove_dir_all(&traces) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::output(&traces, error));
+        for folder in ["traces", SCHEDULERS].map(|folder| dir.join(folder)) {
+            match fs::remove_dir_all(&folder) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Error::output(&folder, error));
+                }
+                _ => {}
             }
-            _ => {}
         }
         Ok(ResultsDirectory(dir.to_path_buf()))
     }

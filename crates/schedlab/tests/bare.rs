@@ -122,6 +122,17 @@ fn a_source_and_an_object_schedule_and_one_that_fails_leaves_the_others_their_nu
         said.contains("scx:bad.bpf.c failed (yield:8, 1 CPU): ") && said.contains("999"),
         "{said}"
     );
+    // What each of them wrote is kept, and so are the kernel's words.
+    let kept = |name: &str| {
+        let file = place.path().join(format!("out/schedulers/{name}-yield_8-6.18-1cpu.txt"));
+        fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+    };
+    assert!(kept("scx_bad.bpf.c").contains("invalid CPU 999"), "{}", kept("scx_bad.bpf.c"));
+    assert!(
+        kept("scx_good.bpf.c").contains("# sched_ext: enabled, "),
+        "{}",
+        kept("scx_good.bpf.c")
+    );
     let results = results::Results::read(&place.path().join("out/results.json")).expect("results");
     let of = |candidate: &str| {
         let own = results.rows.iter().filter(|row| row.metric.id() == "instructions_per_yield");

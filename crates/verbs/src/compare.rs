@@ -227,6 +227,7 @@ impl Compare {
                             self.machine.file()?.as_ref(),
                             Some(&self.command),
                             caller.directory,
+                            self.output.as_deref(),
                         )?
                         .into_iter()
                         .map(|of| Box::new(GuestWorld::new(of)) as Box<dyn World>),

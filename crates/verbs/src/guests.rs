@@ -7,6 +7,7 @@ use super::command::CommandArguments;
 use changes::ChangeArguments;
 use clap::Args;
 use formats::machine_file::MachineFile;
+use laboratory::results_directory::SCHEDULERS;
 use program::Error;
 use results::InputLock;
 use schedsim::Nanos;
@@ -82,7 +83,7 @@ fn needless(_: &str) -> Result<String, String> {
 
 impl GuestArguments {
     /// The settings of a guest for each kernel, on `machine` if it is described, for `command`,
-    /// whose relative paths begin in `directory`.
+    /// whose relative paths begin in `directory`. What schedulers write is kept below `output`.
     ///
     /// # Errors
     /// If a kernel is neither a series nor a file, or no guest can have that machine.
@@ -91,6 +92,7 @@ impl GuestArguments {
         machine: Option<&MachineFile>,
         command: Option<&CommandArguments>,
         directory: Option<&Path>,
+        output: Option<&Path>,
     ) -> Result<Vec<GuestSettings>, Error> {
         let shape = machine.map(|machine| Shape::of(machine, CPUS)).transpose()?;
         if shape.is_some() && self.numa_nodes > 1 {
@@ -125,6 +127,7 @@ impl GuestArguments {
                 nudges: nudges.clone(),
                 lock: lock.clone(),
                 origin: command.map(|command| command.origin(directory)).unwrap_or_default(),
+                kept: output.map(|output| output.join(SCHEDULERS)),
                 has_events: !self.no_events,
                 limit: command.map_or(Nanos::ZERO, CommandArguments::timeout),
                 printed: command.map_or(Vec::new(), CommandArguments::printed),
@@ -146,7 +149,7 @@ impl GuestArguments {
         let usual = <Usual as clap::Parser>::try_parse_from(["schedlab", "--kernel", kernel]);
         let usual = usual.map_err(|error| Error::Usage(error.to_string()))?;
         let [settings] =
-            <[GuestSettings; 1]>::try_from(usual.guests.settings(None, None, None)?)
+            <[GuestSettings; 1]>::try_from(usual.guests.settings(None, None, None, None)?)
                 .map_err(|_| Error::Usage("give one kernel, as in \"6.18\"".to_string()))?;
         Ok(settings)
     }

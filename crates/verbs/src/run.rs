@@ -197,8 +197,12 @@ impl Run {
             return Ok(Box::new(Simulator::new()));
         }
         let machine = self.machine.file()?;
-        let settings =
-            self.guests.settings(machine.as_ref(), Some(&self.command), caller.directory)?;
+        let settings = self.guests.settings(
+            machine.as_ref(),
+            Some(&self.command),
+            caller.directory,
+            self.output.as_deref(),
+        )?;
         let Ok([settings]) = <[_; 1]>::try_from(settings) else {
             return Err(Error::Usage("a run has one kernel: give one".to_string()));
         };

@@ -3,13 +3,14 @@
 
 use crate::Candidate;
 use crate::experiment::parse_policy;
-use crate::vm::{Foreign, Guest, Kernel, Scheduler, foreign};
+use crate::vm::{Foreign, Guest, Kernel, Scheduler, Transcript, foreign};
 use program::Error;
 use schedlab_runner::class::Class;
 use schedlab_runner::event::Event;
 use schedlab_runner::session::Session;
 use schedsim::policy::PolicySpec;
 use std::fmt;
+use std::path::Path;
 
 /// A scheduler of tasks in a real kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -91,6 +92,34 @@ impl Driver {
             Driver::Ours(scheduler) => scheduler.judge(events),
             Driver::Foreign(foreign) => foreign.judge(events, console),
         }
+    }
+
+    /// Writes down what the scheduler and the kernel said in a guest, if it is one of sched_ext.
+    ///
+    /// # Errors
+    /// [`Error::Output`] if `to` cannot be written.
+    pub(crate) fn keep(&self, to: &Path, of: &Transcript) -> Result<(), Error> {
+        if !self.is_sched_ext() {
+            return Ok(());
+        }
+        let mut text = String::new();
+        for event in &of.events {
+            text += &match event {
+                Event::Service { line, .. } => format!("{line}\n"),
+                Event::ServiceEnd { status, early, .. } => {
+                    let who = if *early { "by itself" } else { "by the runner" };
+                    format!("# ended {who}: {status}\n")
+                }
+                Event::SchedExt { now } => format!("# sched_ext: {}, {}\n", now.state, now.ops),
+                _ => continue,
+            };
+        }
+        for line in of.console.lines().filter(|line| line.contains("sched_ext:")) {
+            text += &format!("# the kernel: {}\n", line.trim());
+        }
+        let folder = to.parent().unwrap_or(to);
+        std::fs::create_dir_all(folder).map_err(|error| Error::output(folder, error))?;
+        program::write_whole(to, text.as_bytes())
     }
 
     /// The SHA-256 of the program that loads it, if one does.

@@ -42,6 +42,7 @@ use schedsim::Nanos;
 use schedsim::metrics::CATALOGUE;
 use schedsim::workload::Closed;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -70,6 +71,8 @@ pub struct GuestSettings {
     pub lock: Option<Arc<InputLock>>,
     /// Where the files of a command come from.
     pub origin: Origin,
+    /// Where what schedulers of sched_ext write is kept, if anywhere.
+    pub kept: Option<PathBuf>,
     /// How long a command may take, on the guest's clock.
     pub limit: Nanos,
     /// Whether a command runs a second time, with the kernel's scheduling events.
@@ -215,7 +218,7 @@ impl GuestWorld {
                 Err(unmet) => return driver::alone(true, Err(unmet)),
             };
             let none = || Error::Internal("a session did not run".to_string());
-            let (Orders { guest, jobs, .. }, proved) = runs.next().ok_or_else(none)?;
+            let (Orders { guest, jobs, is_repeated, .. }, proved) = runs.next().ok_or_else(none)?;
             let is_command = session.trial.program.command().is_some();
             let is_traced = is_command && self.settings.has_events;
             let traced = if is_traced { runs.next().map(|(_, proved)| proved) } else { None };
@@ -226,6 +229,10 @@ impl GuestWorld {
             let (is_alone, made) = (driver.is_sched_ext(), || {
                 let (settled, proved) = (settled?, proved?);
                 let traced = traced.transpose()?;
+                if let Some(folder) = self.settings.kept.as_ref().filter(|_| is_repeated) {
+                    let file = file_name(&session.trial, &guests[guest].kernel.name);
+                    driver.keep(&folder.join(file), &proved.transcript)?;
+                }
                 driver.judge(&proved.transcript.events, &proved.transcript.console)?;
                 Ok(Booted { session, driver, settled, identity, jobs, nudges, proved, traced })
             });
@@ -628,4 +635,15 @@ impl Booted<'_> {
         let counted = functions::count(&self.settled, &self.jobs, &symbols, said)?;
         Ok(functions::split(&counted, &symbols, 0))
     }
+}
+
+/// A name for a file about a candidate's run, of letters that file systems take.
+fn file_name(trial: &Trial<'_>, kernel: &str) -> String {
+    const LONGEST: usize = 200;
+    let (workload, candidate, cpus) = (trial.program.name(), &trial.candidate, trial.cpus);
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-=.".contains(c) { c } else { '_' };
+    let name: String =
+        format!("{candidate}-{workload}-{kernel}-{cpus}cpu").chars().map(plain).collect();
+    let begin = name.len().saturating_sub(LONGEST);
+    format!("{}.txt", name[begin..].trim_start_matches(['.', '_']))
 }

@@ -19,8 +19,12 @@ impl Diff {
             .iter()
             .map(|argument| self.program(argument))
             .collect::<Result<Vec<Program>, Error>>()?;
-        let worlds: Vec<GuestWorld> =
-            self.guests.settings(None, None, None)?.into_iter().map(GuestWorld::new).collect();
+        let worlds: Vec<GuestWorld> = self
+            .guests
+            .settings(None, None, None, None)?
+            .into_iter()
+            .map(GuestWorld::new)
+            .collect();
         let mut trials = Vec::new();
         for candidate in self.candidates()? {
             for program in &programs {
