@@ -48,7 +48,8 @@ use schedsim::{Machine, Nanos};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use worlds::experiment::{
-    Candidate, CostOverrides, KnownCosts, Reading, Recorded, ReplayOf, all_policies, parse_policy,
+    Candidate, CostOverrides, KnownCosts, Reading, Recorded, ReplayOf, all_policies, not_simulated,
+    parse_policy,
 };
 use worlds::simulator;
 use worlds::vm::foreign::PREFIX;
@@ -431,18 +432,13 @@ impl PolicyName {
 
     /// The policies behind the name, where only simulated ones can run.
     fn simulated(&self) -> Result<Vec<PolicySpec>, Error> {
+        let refused = |name: &str| Err(Error::Usage(not_simulated(name).unwrap_or_default()));
         match self {
             PolicyName::All => Ok(all_policies()),
             PolicyName::Classic => classic(),
             PolicyName::Ours(policy) => Ok(vec![policy.clone()]),
-            PolicyName::Kernel(class) => Err(Error::Usage(format!(
-                "kernel:{class} is a class of a real kernel, which is not simulated: add --on \
-                 vm or --on host, or give eevdf or cfs"
-            ))),
-            PolicyName::Bpf(name) => Err(Error::Usage(format!(
-                "{name} is a scheduler in BPF, which runs in a real kernel only: add --on vm, or \
-                 name a policy of `schedlab list policies`"
-            ))),
+            PolicyName::Kernel(class) => refused(&format!("kernel:{class}")),
+            PolicyName::Bpf(name) => refused(name),
         }
     }
 }

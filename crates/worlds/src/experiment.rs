@@ -16,7 +16,7 @@ pub use failure::of_run;
 pub use fitting::fit;
 pub use known_costs::KnownCosts;
 pub use open::{OpenRun, check_candidate, simulate_candidate, simulate_open, subjects};
-pub use policy_name::{all_policies, catalog, parse_policy, set_catalog};
+pub use policy_name::{all_policies, catalog, not_simulated, parse_policy, set_catalog};
 pub use simulation::{Run, simulate};
 
 use formats::import::Recording;

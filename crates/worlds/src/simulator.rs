@@ -5,7 +5,8 @@ use super::{
     Run, Session, Trial, World, rows_of,
 };
 use crate::experiment::{
-    Candidate as Scheduler, Subject, check_candidate, parse_policy, simulate, simulate_candidate,
+    Candidate as Scheduler, Subject, check_candidate, not_simulated, parse_policy, simulate,
+    simulate_candidate,
 };
 use crate::setting;
 use crate::setting::Deployment;
@@ -152,14 +153,9 @@ impl World for Simulator {
                     ))),
                 }
             }
-            Candidate::Class(class) => Err(Error::Usage(format!(
-                "kernel:{class} is a class of a real kernel's, which is not simulated: add --on \
-                 vm or --on host, or give eevdf or cfs"
-            ))),
-            Candidate::Bpf(name) => Err(Error::Usage(format!(
-                "{name} is a scheduler in BPF, which runs in a real kernel only: add --on vm, or \
-                 name a policy of `schedlab list policies`"
-            ))),
+            Candidate::Class(_) | Candidate::Bpf(_) => {
+                Err(Error::Usage(not_simulated(&trial.candidate.to_string()).unwrap_or_default()))
+            }
         }
     }
 

@@ -21,6 +21,9 @@ pub fn catalog() -> &'static Catalog {
 
 /// The policy that `text` names, or a message with the nearest name.
 pub fn parse_policy(text: &str) -> Result<PolicySpec, String> {
+    if let Some(why) = not_simulated(text) {
+        return Err(why);
+    }
     let see = "`schedlab list policies` shows them all.";
     catalog().parse(text).map_err(|error| match &error {
         PolicyError::UnknownName(name) => no_such("policy", name, &catalog().names(), see),
@@ -32,6 +35,21 @@ pub fn parse_policy(text: &str) -> Result<PolicySpec, String> {
         ),
         _ => error.to_string(),
     })
+}
+
+/// Why a policy of this name is not simulated, if it is one of real kernels.
+pub fn not_simulated(name: &str) -> Option<String> {
+    match name.split_once(':')? {
+        ("kernel", _) => Some(format!(
+            "{name} is a class of a real kernel, which is not simulated: `compare` measures it with \
+             --on vm or --on host; eevdf and cfs are simulated"
+        )),
+        ("bpf" | "scx", _) => Some(format!(
+            "{name} is a scheduler of sched_ext, which is not simulated: `compare --on vm` measures \
+             it, and `conform` checks it; `schedlab list policies` shows what is simulated"
+        )),
+        _ => None,
+    }
 }
 
 /// All of them with default options: every order under every topology, and every scheduler.
