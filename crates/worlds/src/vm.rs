@@ -64,6 +64,7 @@ pub mod proof;
 pub mod published;
 pub mod qemu;
 pub mod release;
+mod reports;
 pub mod scheduler;
 pub mod settled;
 pub mod shape;

@@ -3,6 +3,7 @@
 use super::initramfs::{self, GuestFile};
 use super::monitor::{self, Monitor};
 use super::qemu::{Limits, Loaded, Machine, Plugin};
+use super::reports::Reports;
 use super::shape::Shape;
 use super::{Kernel, Lockstep, Qemu, sha256, unpack};
 use program::{Error, Scratch};
@@ -139,13 +140,16 @@ impl Files {
         let beside = |name: &str| scratch.path().join(name);
         let (console, monitor, jobs, counts) =
             (beside("console"), beside("monitor"), beside("jobs"), beside("counts"));
+        let reports = beside("reports");
         let (orders, calls): (&[u8], Option<&[u64]>) = match start {
             Start::Restored { jobs, counts, .. } => (jobs, counts),
             Start::Unsaved(jobs) => (jobs, None),
             Start::Boot | Start::Keep => (b"[]", None),
         };
         let is_restored = matches!(start, Start::Restored { .. });
-        fs::write(&jobs, orders).map_err(|error| Error::output(&jobs, error))?;
+        for (file, bytes) in [(&jobs, orders), (&reports, b"")] {
+            fs::write(file, bytes).map_err(|error| Error::output(file, error))?;
+        }
         if guest.qemu.plugin.is_none() && calls.is_some() {
             return Err(no_counter(&guest.qemu));
         }
@@ -166,6 +170,7 @@ impl Files {
             kernel: &self.kernel,
             initramfs: &self.at("initramfs"),
             console: &console,
+            reports: &reports,
             monitor: &monitor,
             cpus: guest.cpus,
             shift: guest.lockstep.map_or(0, Lockstep::shift),
@@ -188,13 +193,8 @@ impl Files {
             .map_err(|error| Error::Missing(format!("QEMU cannot be started: {error}")))?;
         let mut running = Running { child, transcript: said, events: Vec::new(), state: None };
         running.read_what_was_said();
-        let mut reports = BufReader::new(
-            running
-                .child
-                .stdout
-                .take()
-                .ok_or_else(|| Error::Internal("QEMU has no output".to_string()))?,
-        );
+        let followed = Reports::follow(&reports, &running.child);
+        let mut reports = BufReader::new(followed.map_err(|error| Error::output(&reports, error))?);
         let stuck = backstop(guest.wall_limit, &monitor, running.child.id(), || {
             if is_restored {
                 running.go_on(&monitor);

@@ -87,6 +87,8 @@ pub struct Machine<'a> {
     pub initramfs: &'a Path,
     /// Where the kernel's console goes.
     pub console: &'a Path,
+    /// Where its runner's reports go.
+    pub reports: &'a Path,
     /// Where QEMU can be asked.
     pub monitor: &'a Path,
     /// How many CPUs are online.
@@ -237,7 +239,7 @@ impl Qemu {
         Ok(Qemu { program, version, sha256: sha256(parts.iter().map(Vec::as_slice)), plugin })
     }
 
-    /// The command that starts `machine`, reports on its standard output.
+    /// The command that starts `machine`.
     ///
     /// Time is the count of instructions (`-icount`), and skips to the next timer where the
     /// guest idles (`sleep=off`). There is one thread for all CPUs, no hardware random numbers,
@@ -290,7 +292,8 @@ impl Qemu {
             // machine's time, and each time wake up the main loop (docs/adr/0009).
             command.args(["-global", "migration.announce-rounds=0"]);
         }
-        command.arg("-serial").arg(option("file:", machine.console)).args(["-debugcon", "stdio"]);
+        command.arg("-serial").arg(option("file:", machine.console));
+        command.arg("-debugcon").arg(option("file:", machine.reports));
         command.arg("-monitor").arg(option("unix:", machine.monitor) + ",server=on,wait=off");
         let mut arguments = KERNEL_ARGUMENTS.to_string();
         arguments += if machine.cpus == 1 { ONE_CPU } else { "" };
@@ -313,7 +316,7 @@ impl Qemu {
             });
             command.arg("-plugin").arg(option("file=", plugin.library) + &counts + &lockstep);
         }
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         confine(&mut command, Limits::of(machine.memory));
         command
     }
