@@ -51,6 +51,14 @@ pub fn of(cpus: u16, say: &dyn Fn(&str)) -> Result<Qemu, Error> {
 /// # Errors
 /// [`Error::Missing`] with the version that is needed if it cannot be fetched.
 pub fn find(say: &dyn Fn(&str)) -> Result<Qemu, Error> {
+    // No other QEMU would help.
+    if !Plugin::ALL.into_iter().any(|plugin| plugin.has_lockstep() && !plugin.library().is_empty())
+    {
+        return Err(Error::Missing(format!(
+            "this schedlab was built without its plugin for QEMU, and `cargo build` said why; \
+             {INSTEAD}"
+        )));
+    }
     if let Ok(own) = Qemu::find()
         && own.plugin.is_some_and(Plugin::has_lockstep)
     {
