@@ -48,8 +48,8 @@ pub struct FigureData {
     /// Lines at values that the paper's text names.
     #[serde(default)]
     pub mark: Vec<Mark>,
-    /// Why what was measured once has no interval: another run cannot give another number.
-    pub exact: Option<String>,
+    /// Why something in it is measured once, so that its points have no interval.
+    pub once: Option<String>,
 }
 
 /// The cost of a slice of real threads besides the queue: a dashed line of a paper that could not
@@ -95,7 +95,7 @@ pub const ONCE: &str = "measured once; a second run may give other numbers";
 impl FigureData {
     /// Why points without an interval have none.
     pub fn why_without_interval(&self) -> &str {
-        self.exact.as_deref().unwrap_or(ONCE)
+        self.once.as_deref().unwrap_or(ONCE)
     }
 
     /// The figure without its content.

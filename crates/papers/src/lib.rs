@@ -245,7 +245,7 @@ impl Paper {
         }
         if figure.curve.is_empty() {
             let mut drawn = Figure { reproduce, ..measurements.queues.figure(figure)? };
-            drawn.say_why_without_interval(figure.exact.as_deref().unwrap_or(queues::COUNTED));
+            drawn.say_why_without_interval(figure.once.as_deref().unwrap_or(queues::COUNTED));
             return Ok(vec![drawn]);
         }
         let one = |regime: Option<&grids::Regime>| {
@@ -477,10 +477,10 @@ mod tests {
                     .collect();
                 assert_eq!(
                     once.is_empty(),
-                    figure.exact.is_none(),
+                    figure.once.is_none(),
                     "{}: measured once: {once:?}; said: {:?}",
                     figure.id,
-                    figure.exact
+                    figure.once
                 );
             }
         }

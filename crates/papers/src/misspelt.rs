@@ -24,7 +24,7 @@ const PROSE: [&str; 14] = [
     "title",
     "note",
     "because",
-    "exact",
+    "once",
     "description",
     "label",
     "text",
