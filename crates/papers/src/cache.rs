@@ -16,21 +16,33 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 /// Measurements by description.
 pub struct Cache {
     path: PathBuf,
-    known: BTreeMap<String, Value>,
-    file: Mutex<File>,
+    known: BTreeMap<String, Entry>,
+    tail: Mutex<Tail>,
     used: AtomicUsize,
+    used_ms: AtomicU64,
     added: AtomicUsize,
+    added_ms: AtomicU64,
+}
+
+/// Where the next line goes, and when the last one was written.
+struct Tail {
+    file: File,
+    written: Instant,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Entry {
     of: String,
     is: Value,
+    /// The time since the line before was written, or since the file was opened. Where several
+    /// processors measure, lines follow each other sooner, so that the sum is the time of the run.
+    ms: u64,
 }
 
 /// How existing measurements are used.
@@ -94,16 +106,20 @@ impl Cache {
         Ok(Cache {
             path: path.to_path_buf(),
             known,
-            file: Mutex::new(file),
+            tail: Mutex::new(Tail { file, written: Instant::now() }),
             used: AtomicUsize::new(0),
+            used_ms: AtomicU64::new(0),
             added: AtomicUsize::new(0),
+            added_ms: AtomicU64::new(0),
         })
     }
 
     /// The result of the measurement `of`, if it was done.
     pub fn get<T: DeserializeOwned>(&self, of: &str) -> Option<T> {
-        let value = serde_json::from_value(self.known.get(of)?.clone()).ok()?;
+        let known = self.known.get(of)?;
+        let value = serde_json::from_value(known.is.clone()).ok()?;
         self.used.fetch_add(1, Ordering::Relaxed);
+        self.used_ms.fetch_add(known.ms, Ordering::Relaxed);
         Some(value)
     }
 
@@ -113,11 +129,17 @@ impl Cache {
     /// If it cannot be written.
     pub fn put<T: Serialize>(&self, of: &str, is: &T) -> Result<(), Error> {
         let internal = |error| Error::Internal(format!("cannot write JSON: {error}"));
-        let entry = Entry { of: of.to_string(), is: serde_json::to_value(is).map_err(internal)? };
-        let line = serde_json::to_string(&entry).map_err(internal)? + "\n";
+        let is = serde_json::to_value(is).map_err(internal)?;
+        let mut tail = self.tail.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let now = Instant::now();
+        let ms = now.duration_since(tail.written).as_millis() as u64;
+        let line = serde_json::to_string(&Entry { of: of.to_string(), is, ms });
+        let line = line.map_err(internal)? + "\n";
+        // The rest of a millisecond counts for the next line.
+        tail.written += Duration::from_millis(ms);
         self.added.fetch_add(1, Ordering::Relaxed);
-        let mut file = self.file.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        file.write_all(line.as_bytes()).map_err(|error| Error::output(&self.path, error))
+        self.added_ms.fetch_add(ms, Ordering::Relaxed);
+        tail.file.write_all(line.as_bytes()).map_err(|error| Error::output(&self.path, error))
     }
 
     /// The result of the measurement `of`; measures now if there is none.
@@ -137,10 +159,17 @@ impl Cache {
         Ok(measured)
     }
 
-    /// One line: the number of new and of cached measurements.
+    /// One line: the number of new and of cached measurements, and how long both took when they
+    /// were made.
     pub fn summary(&self) -> String {
-        let (used, added) = (self.used.load(Ordering::Relaxed), self.added.load(Ordering::Relaxed));
-        format!("{added} measurements made, {used} taken from {}", self.path.display())
+        let [used, added] = [&self.used, &self.added].map(|count| count.load(Ordering::Relaxed));
+        let time = |ms: &AtomicU64| {
+            let seconds = (ms.load(Ordering::Relaxed) as f64 / 1000.0).round() as u64;
+            format!("{} min {} s", seconds / 60, seconds % 60)
+        };
+        let (made_in, took) = (time(&self.added_ms), time(&self.used_ms));
+        let path = self.path.display();
+        format!("{added} measurements made in {made_in}, {used} taken from {path} that took {took}")
     }
 }
 
@@ -165,16 +194,16 @@ fn nothing_to_resume(path: &Path, why: &str) -> Error {
     Error::Usage(format!("{}: nothing to resume: {why}; {next}", path.display()))
 }
 
-fn entries(path: &Path, lines: &str) -> Result<BTreeMap<String, Value>, Error> {
+fn entries(path: &Path, lines: &str) -> Result<BTreeMap<String, Entry>, Error> {
     let entry = |(index, line)| {
-        let Entry { of, is } = serde_json::from_str(line).map_err(|error| {
+        let entry: Entry = serde_json::from_str(line).map_err(|error| {
             Error::Input(format!(
                 "{}:{}: damaged: {error}; delete the file to measure anew",
                 path.display(),
                 index + 2
             ))
         })?;
-        Ok((of, is))
+        Ok((entry.of.clone(), entry))
     };
     lines.lines().enumerate().map(entry).collect()
 }
@@ -210,10 +239,37 @@ mod tests {
         let cache = Cache::open(&path, Begin::Resume).unwrap();
         assert_eq!((cache.get("a"), cache.get::<Vec<f64>>("b")), (Some(vec![0.1 + 0.2]), None));
         cache.put("b", &vec![3.0]).unwrap();
-        assert!(cache.summary().starts_with("1 measurements made, 1 taken"));
+        assert!(cache.summary().starts_with("1 measurements made in 0 min 0 s, 1 taken from "));
         assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 3);
         drop(cache);
         assert_eq!(Cache::open(&path, Begin::Anew).unwrap().get::<Vec<f64>>("a"), None);
+    }
+
+    /// The times of the lines add up to that of the run, whoever measures beside whom, and stay.
+    #[test]
+    fn the_times_of_measurements_add_up_to_the_time_of_the_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("paper.jsonl");
+        let begun = Instant::now();
+        let cache = Cache::open(&path, Begin::Reuse).unwrap();
+        std::thread::scope(|scope| {
+            for of in ["a", "b", "c"] {
+                let cache = &cache;
+                scope.spawn(move || {
+                    std::thread::sleep(Duration::from_millis(600));
+                    cache.put(of, &1.0).unwrap();
+                });
+            }
+        });
+        let took = begun.elapsed().as_millis() as u64;
+        let of_lines = |cache: &Cache| cache.known.values().map(|entry| entry.ms).sum::<u64>();
+        drop(cache);
+        let cache = Cache::open(&path, Begin::Resume).unwrap();
+        assert!((600..=took).contains(&of_lines(&cache)), "{} of {took}", of_lines(&cache));
+        let taken = ["a", "b", "c"].map(|of| cache.get::<f64>(of));
+        assert_eq!(taken, [Some(1.0); 3]);
+        let summary = cache.summary();
+        assert!(summary.contains("3 taken") && !summary.ends_with(" 0 min 0 s"), "{summary}");
     }
 
     /// Without the lock the second would empty the file under the first, or measure again.
@@ -246,11 +302,12 @@ mod tests {
     fn a_cache_of_another_build_or_a_damaged_one_is_not_used() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("paper.jsonl");
-        fs::write(&path, "schedlab 0.0.1\n{\"of\":\"a\",\"is\":1}\n").unwrap();
+        fs::write(&path, "schedlab 0.0.1\n{\"of\":\"a\",\"is\":1,\"ms\":1}\n").unwrap();
         let message = Cache::open(&path, Begin::Resume).err().unwrap().to_string();
         assert!(message.contains("written by schedlab 0.0.1"), "{message}");
         assert_eq!(Cache::open(&path, Begin::Reuse).unwrap().get::<f64>("a"), None);
-        fs::write(&path, format!("{}\n{{\"of\":\"a\",\"is\":1}}\nnonsense\n", build())).unwrap();
+        fs::write(&path, format!("{}\n{{\"of\":\"a\",\"is\":1,\"ms\":1}}\nnonsense\n", build()))
+            .unwrap();
         let message = Cache::open(&path, Begin::Reuse).err().unwrap().to_string();
         assert!(message.contains("paper.jsonl:3: damaged"), "{message}");
     }

@@ -205,6 +205,15 @@ impl CommandData {
         axis
     }
 
+    /// Whether a full run measures it once, so that its numbers have no interval.
+    #[cfg(test)]
+    pub(crate) fn is_measured_once(&self) -> bool {
+        let runs = self.replicates(Settings { quick: false, seed: 1 });
+        let words = runs.iter().flatten().next().map_or(&[][..], |run| &run.words[..]);
+        let is_single = words.windows(2).any(|pair| pair == ["--ensemble", "1"]);
+        runs.len() == 1 && (is_single || self.recorded.is_some())
+    }
+
     /// The rows of a simulated command at each x up to `most`, under these policies instead of its
     /// own; nothing for a command in another world.
     ///
@@ -224,6 +233,10 @@ impl CommandData {
         let under = |mut run: Run| {
             if let Some(baseline) = run.words.iter().position(|word| word == "--baseline") {
                 run.words.drain(baseline..baseline + 2);
+            }
+            // The limits are those of one run of each policy.
+            if let Some(members) = run.words.iter().position(|word| word == "--ensemble") {
+                run.words[members + 1] = "1".to_string();
             }
             let policy = run.words.iter().position(|word| word == "--policy");
             let place = policy.map_or(run.words.len(), |place| place + 1);

@@ -143,11 +143,15 @@ fn bursts(workload: &Stochastic, figure: Figure) -> Figure {
         });
         // On a log axis, a point is at the middle of its octave.
         let point = |(octave, count): (i32, u32)| {
-            let share = f64::from(count) / f64::from(SAMPLE);
+            let (share, all) = (f64::from(count) / f64::from(SAMPLE), f64::from(SAMPLE));
+            // Of a share of draws; 1.96 standard errors are 95 %.
+            let half_width = 1.96 * (share * (1.0 - share) / all).sqrt();
             Point {
                 x: f64::from(octave).exp2() * std::f64::consts::SQRT_2,
                 value: Some(share),
-                ..Point::default()
+                low: Some((share - half_width).max(0.0)),
+                high: Some(share + half_width),
+                printed: None,
             }
         };
         Curve {

@@ -48,6 +48,8 @@ pub struct FigureData {
     /// Lines at values that the paper's text names.
     #[serde(default)]
     pub mark: Vec<Mark>,
+    /// Why something in it is measured once, so that its points have no interval.
+    pub once: Option<String>,
 }
 
 /// The cost of a slice of real threads besides the queue: a dashed line of a paper that could not
@@ -87,7 +89,15 @@ pub fn point(x: f64, values: &[f64], printed: Option<f64>) -> Point {
     }
 }
 
+/// Why a point has no interval where the paper gives no reason.
+pub const ONCE: &str = "measured once; a second run may give other numbers";
+
 impl FigureData {
+    /// Why points without an interval have none.
+    pub fn why_without_interval(&self) -> &str {
+        self.once.as_deref().unwrap_or(ONCE)
+    }
+
     /// The figure without its content.
     pub fn empty(&self) -> Figure {
         let (id, title, marks) = (self.id.clone(), self.title.clone(), self.mark.clone());

@@ -244,7 +244,9 @@ impl Paper {
             return Ok(vec![Figure { reproduce, ..diagram.draw(figure.empty(), &self.folder)? }]);
         }
         if figure.curve.is_empty() {
-            return Ok(vec![Figure { reproduce, ..measurements.queues.figure(figure)? }]);
+            let mut drawn = Figure { reproduce, ..measurements.queues.figure(figure)? };
+            drawn.say_why_without_interval(figure.once.as_deref().unwrap_or(queues::COUNTED));
+            return Ok(vec![drawn]);
         }
         let one = |regime: Option<&grids::Regime>| {
             let evidence =
@@ -267,17 +269,11 @@ impl Paper {
             let missing: BTreeSet<&String> =
                 evidence.curves.values().filter_map(|curves| curves.as_ref().err()).collect();
             let missing = missing.into_iter().cloned().collect();
-            Ok(Figure {
-                id,
-                title,
-                x,
-                y,
-                curves,
-                marks,
-                missing,
-                reproduce: reproduce.clone(),
-                ..Figure::default()
-            })
+            let reproduce = reproduce.clone();
+            let mut drawn =
+                Figure { id, title, x, y, curves, marks, missing, reproduce, ..Figure::default() };
+            drawn.say_why_without_interval(figure.why_without_interval());
+            Ok(drawn)
         };
         match figure.bindings.values().any(|binding| matches!(binding, Binding::Grid(_))) {
             true => self.grids.regimes().iter().map(Some).map(one).collect(),
@@ -457,6 +453,36 @@ mod tests {
                 .iter()
                 .any(|regime| html.contains(&format!("<figure id=\"{id}{regime}\">")));
             assert!(is_there && html.contains(&format!("--only {id}</code>")), "{id}");
+        }
+    }
+
+    /// A figure with numbers of one run says in its data why there is no interval, and no other does.
+    #[test]
+    fn every_figure_has_intervals_or_says_why_it_has_none() {
+        for name in folder::names() {
+            let paper = Paper::load(&name).unwrap();
+            for figure in &paper.experiments.figure {
+                let once: Vec<&str> = figure
+                    .bindings
+                    .values()
+                    .filter_map(|binding| match binding {
+                        Binding::Command(binding) => Some(&binding.command),
+                        _ => None,
+                    })
+                    .filter(|name| {
+                        let own = |command: &&commands::CommandData| command.name == **name;
+                        paper.experiments.command.iter().find(own).unwrap().is_measured_once()
+                    })
+                    .map(String::as_str)
+                    .collect();
+                assert_eq!(
+                    once.is_empty(),
+                    figure.once.is_none(),
+                    "{}: measured once: {once:?}; said: {:?}",
+                    figure.id,
+                    figure.once
+                );
+            }
         }
     }
 

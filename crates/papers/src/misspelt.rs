@@ -19,11 +19,12 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Keys with prose as their value, or with a name that nothing has to use.
-const PROSE: [&str; 13] = [
+const PROSE: [&str; 14] = [
     "says",
     "title",
     "note",
     "because",
+    "once",
     "description",
     "label",
     "text",

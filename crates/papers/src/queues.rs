@@ -430,6 +430,9 @@ impl<'a> Measured<'a> {
     }
 }
 
+/// Why a curve over no assignments of levels has no interval.
+pub const COUNTED: &str = "instructions are counted, and no levels are drawn";
+
 /// The number of slices shown of an order.
 const SLICES: usize = 64;
 

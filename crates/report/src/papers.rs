@@ -102,9 +102,12 @@ fn figure(index: usize, figure: &Figure) -> String {
         .iter()
         .map(|why| format!("<p class=note>Missing: {}</p>", escape(why)))
         .collect();
+    let bare = figure.without_interval.iter();
+    let bare: String =
+        bare.map(|why| format!("<p class=note>No interval: {}</p>", escape(why))).collect();
     let reproduce = escape(&figure.reproduce);
     format!(
-        "<figure id=\"{id}\"><figcaption><b>{id}</b> {title}</figcaption>{body}{missing}<p \
+        "<figure id=\"{id}\"><figcaption><b>{id}</b> {title}</figcaption>{body}{missing}{bare}<p \
          class=note>Reproduce: <code>{reproduce}</code></p></figure>\n"
     )
 }

@@ -61,6 +61,9 @@ pub struct Figure {
     /// Why some curves are missing, if any are.
     #[serde(default)]
     pub missing: Vec<String>,
+    /// Why points have no interval, if any have none: the curves, and the reason.
+    #[serde(default)]
+    pub without_interval: Option<String>,
     /// The command that makes this figure.
     pub reproduce: String,
 }
@@ -129,6 +132,14 @@ pub struct Mark {
 }
 
 impl Figure {
+    /// Says `why` of each curve that has points without an interval; of none, says nothing.
+    pub fn say_why_without_interval(&mut self, why: &str) {
+        let is_bare = |point: &Point| point.value.is_some() && point.low.is_none();
+        let bare = self.curves.iter().filter(|curve| curve.points.iter().any(is_bare));
+        let names: Vec<&str> = bare.map(|curve| curve.name.as_str()).collect();
+        self.without_interval = (!names.is_empty()).then(|| format!("{}: {why}", names.join(", ")));
+    }
+
     /// The data as CSV, one line per point; empty for a diagram.
     pub fn csv(&self) -> String {
         if !self.orders.is_empty() {
@@ -156,5 +167,29 @@ impl Figure {
             }
         }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn curves_with_a_point_without_an_interval_are_named_with_the_reason() {
+        let point = |value, low| Point { value, low, high: low, ..Point::default() };
+        let curve = |name: &str, points: &[Point]| Curve {
+            name: name.to_string(),
+            points: points.to_vec(),
+            dashed: false,
+        };
+        let (whole, bare) = (point(Some(2.0), Some(1.0)), point(Some(2.0), None));
+        let of = |curves: Vec<Curve>| {
+            let mut figure = Figure { curves, ..Figure::default() };
+            figure.say_why_without_interval("counted once");
+            figure.without_interval
+        };
+        assert_eq!(of(vec![curve("a", &[whole, point(None, None)])]), None);
+        let told = of(vec![curve("a", &[whole]), curve("b", &[whole, bare]), curve("c", &[bare])]);
+        assert_eq!(told.as_deref(), Some("b, c: counted once"));
     }
 }

@@ -4,7 +4,8 @@
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 struct Scratch(PathBuf);
 
@@ -33,13 +34,20 @@ impl Scratch {
 
     /// Runs `schedlab reproduce` with a cache of this test's own.
     fn reproduce(&self, arguments: &[&str]) -> Output {
+        self.begin(arguments, "cache").wait_with_output().expect("the program ends")
+    }
+
+    /// Starts `schedlab reproduce` with this cache.
+    fn begin(&self, arguments: &[&str], cache: &str) -> Child {
         let mut command = Command::new(env!("CARGO_BIN_EXE_schedlab"));
         command
             .current_dir(&self.0)
             .arg("reproduce")
             .args(arguments)
-            .args(["--cache", &self.path("cache")]);
-        command.output().expect("the program starts")
+            .args(["--cache", &self.path(cache)])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command.spawn().expect("the program starts")
     }
 
     fn rows(&self, arguments: &[&str]) -> Vec<Value> {
@@ -96,10 +104,7 @@ fn a_folder_is_a_paper_and_a_second_run_measures_nothing() {
     small_paper(&scratch);
     let first = scratch.reproduce(&["./paper", "-o", "out", "--format", "json"]);
     let message = String::from_utf8_lossy(&first.stderr).into_owned();
-    assert!(
-        first.status.success() && message.contains("12 measurements made, 0 taken"),
-        "{message}"
-    );
+    assert!(first.status.success() && message.contains("12 measurements made in "), "{message}");
     let results: Value = serde_json::from_slice(&first.stdout).expect("JSON");
     let verdicts: Vec<&str> = results["rows"]
         .as_array()
@@ -155,13 +160,76 @@ fn a_folder_is_a_paper_and_a_second_run_measures_nothing() {
 
     let second = scratch.reproduce(&["./paper", "--format", "json", "--resume"]);
     assert!(
-        String::from_utf8_lossy(&second.stderr).contains("0 measurements made, 12 taken"),
+        String::from_utf8_lossy(&second.stderr)
+            .contains("0 measurements made in 0 min 0 s, 12 taken"),
         "{second:?}"
     );
     let again: Value = serde_json::from_slice(&second.stdout).expect("JSON");
     assert_eq!(results["rows"], again["rows"], "what was kept is what was measured");
     let one = scratch.rows(&["./paper", "--only", "X-CLM2"]);
     assert_eq!(one.len(), 1);
+}
+
+/// The numbers of measurements that a run made and took from the cache.
+fn made_and_taken(output: &Output) -> [usize; 2] {
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{message}");
+    let line = message.lines().find(|line| line.contains(" measurements made in "));
+    let line = line.unwrap_or_else(|| panic!("no summary in {message}"));
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let before = |word: &str| {
+        let place = words.iter().position(|own| *own == word).expect("the word");
+        words[place - 1].parse().unwrap_or_else(|_| panic!("{line}"))
+    };
+    [before("measurements"), before("taken")]
+}
+
+/// Neither a second run on the same cache nor the end of the first by SIGKILL changes a byte.
+#[test]
+fn two_at_once_and_one_that_was_killed_give_the_same_bytes() {
+    let scratch = Scratch::new("at-once");
+    small_paper(&scratch);
+    // Longer ones, so that both run when the first is seen.
+    scratch.write("paper/experiments.toml", &EXPERIMENTS.replace("tasks = 300", "tasks = 4000"));
+    let begin =
+        |cache: &str, out: &str| scratch.begin(&["./paper", "-o", out, "--format", "csv"], cache);
+    let end = |child: Child| child.wait_with_output().expect("the program ends");
+    let alone = end(begin("cache-alone", "alone"));
+    assert_eq!(made_and_taken(&alone), [12, 0]);
+
+    let both = ["one", "two"].map(|out| begin("cache-both", out)).map(end);
+    let mut counts = both.each_ref().map(made_and_taken);
+    counts.sort();
+    assert_eq!(counts, [[0, 12], [12, 0]], "each is measured once");
+
+    let mut killed = begin("cache-killed", "killed");
+    let lines = || {
+        let text = fs::read_to_string(scratch.path("cache-killed/paper.jsonl"));
+        text.map_or(0, |text| text.lines().count())
+    };
+    let start = Instant::now();
+    while lines() < 3 {
+        assert!(start.elapsed() < Duration::from_secs(300), "nothing is measured");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    killed.kill().expect("it can be killed");
+    assert!(!end(killed).status.success(), "it was killed before its end");
+    let arguments = ["./paper", "-o", "resumed", "--format", "csv", "--resume"];
+    let resumed = end(scratch.begin(&arguments, "cache-killed"));
+    let [made, taken] = made_and_taken(&resumed);
+    assert!(made + taken == 12 && made > 0 && taken > 1, "{made} made, {taken} taken");
+
+    for (out, output) in [("one", &both[0]), ("two", &both[1]), ("resumed", &resumed)] {
+        assert_eq!(output.stdout, alone.stdout, "{out}");
+        for file in ["X-FIG1-F.csv", "figures.json", "findings.json", "measured.csv", "results.csv"]
+        {
+            assert_eq!(
+                scratch.read(&format!("{out}/{file}")),
+                scratch.read(&format!("alone/{file}")),
+                "{out}/{file}"
+            );
+        }
+    }
 }
 
 #[test]
