@@ -98,20 +98,10 @@ impl Conform {
 
     /// Refuses a scheduler that the kernel never loaded.
     fn expect_loaded(&self, overseen: &Overseen) -> Result<(), Error> {
-        let loads = overseen.transcript.events.iter().find_map(|event| match event {
-            Event::Overseen { loads, .. } => Some(*loads),
-            _ => None,
-        });
-        if !self.driver.is_sched_ext() || loads.is_some_and(|loads| loads > 0) {
-            return Ok(());
-        }
-        let before_any_job = loads.is_none()
-            && !overseen
-                .transcript
-                .events
-                .iter()
-                .any(|event| matches!(event, Event::JobStart { .. }));
-        if loads.is_none() && !before_any_job {
+        let loads = After::of(&overseen.transcript, 0).map(|after| after.loads);
+        // A guest that ends in its first job has not counted, but the job began after the load.
+        let is_loaded = loads.map_or(has_begun(&overseen.transcript, 0), |loads| loads > 0);
+        if is_loaded || !self.driver.is_sched_ext() {
             return Ok(());
         }
         overseen.end.clone()?;
@@ -136,17 +126,18 @@ impl Conform {
                 (_, None) if !has_begun(transcript, job) => {
                     Found::not_asked("the guest ended before")
                 }
-                // The emulator takes part in it, and fair schedulers have hung there, too.
-                (_, None) if owed.check == "hotplug" => Found::not_asked(
-                    "the guest hung while a CPU was switched; that has happened under schedulers \
-                     that give what they owe, so it says nothing of this one",
-                ),
                 (_, None) => {
                     let end = overseen.end.as_ref().err().map(Error::to_string);
-                    Found::broken(format!(
-                        "the guest ended: {}",
-                        end.unwrap_or_else(|| "without a reason".to_string())
-                    ))
+                    let end = end.unwrap_or_else(|| "without a reason".to_string());
+                    match owed.check {
+                        // The emulator takes part in it, and fair schedulers have hung there, too.
+                        "hotplug" => Found::not_asked(format!(
+                            "the guest hung while a CPU was switched; that has happened under \
+                             schedulers that give what they owe, so it says nothing of this one: \
+                             {end}"
+                        )),
+                        _ => Found::broken(format!("the guest ended: {end}")),
+                    }
                 }
                 (before, Some(after)) => {
                     let mut found = self.found(owed, job, transcript, after, loads)?;
