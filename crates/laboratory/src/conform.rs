@@ -21,8 +21,8 @@ use program::{Error, progress};
 use schedlab_runner::event::{Event, SchedExt, TaskResult};
 use schedlab_runner::session::Job;
 use worlds::driver::Driver;
+use worlds::guest::GuestWorld;
 use worlds::guest::overseen::Overseen;
-use worlds::guest::{GuestWorld, Nudges};
 use worlds::vm::{Transcript, closed};
 
 /// What to ask of which scheduler.
@@ -35,10 +35,6 @@ pub struct Conform {
     pub cpus: u16,
     /// The seed, from which the nudges of the jobs are drawn.
     pub seed: u64,
-    /// What the seed changes.
-    pub nudges: Nudges,
-    /// By how many instructions CPUs are interleaved.
-    pub interleave: u32,
     /// How many boots must say the same: 1 or 2.
     pub boots: u32,
     /// The checks to ask; all if it is empty.
@@ -56,7 +52,6 @@ impl Conform {
             self.checks.is_empty() || self.checks.iter().any(|check| check == owed.check)
         };
         let asked: Vec<Owed> = owed::all(self.cpus).into_iter().filter(is_asked).collect();
-        let nudge = self.nudges.of(self.seed, Some(self.interleave));
         let is_sched_ext = self.driver.is_sched_ext();
         let has = |check: &str| asked.iter().any(|owed| owed.check == check);
         let has_reference = is_sched_ext && has("weights") && has("unloading");
@@ -64,15 +59,15 @@ impl Conform {
         let is_run = |owed: &&Owed| is_sched_ext || owed.check != "unloading";
         let jobs = asked.iter().filter(is_run).map(|owed| owed.job.clone());
         let jobs = jobs.chain(has_reference.then(owed::reference));
-        let class = self.driver.class();
-        let jobs: Vec<Job> = jobs.map(|job| Job { nudge, class, ..job }).collect();
+        let jobs: Vec<Job> = jobs.collect();
         let bar = progress::bar("conform", jobs.len() as u64);
         let follow = |event: &Event| match event {
             Event::JobStart { name, .. } => bar.set_message(name.clone()),
             Event::Overseen { .. } => bar.inc(1),
             _ => {}
         };
-        let overseen = self.world.oversee(&self.driver, self.cpus, jobs, self.boots, &follow);
+        let overseen =
+            self.world.oversee(&self.driver, self.cpus, self.seed, self.boots, jobs, &follow);
         bar.finish_and_clear();
         let overseen = overseen?;
         self.expect_loaded(&overseen)?;
