@@ -47,7 +47,9 @@ def test_the_record_is_of_the_pinned_sources_and_complete(root, script):
     assert tests[script.CANARY] == set(script.CANARIES)
     assert all(cell["verdict"] == "fails" for cell in data["cells"] if cell["kernel"] == script.CANARY)
     for cell in data["cells"]:
-        assert all(len(cell["inputs"][key]) == 64 for key in ("kernel_sha256", "qemu_sha256", "runner_sha256", "files_sha256")), cell
+        # A guest that hangs or panics does not say of what it is made.
+        has_hashes = all(len(cell["inputs"].get(key, "")) == 64 for key in ("kernel_sha256", "qemu_sha256", "runner_sha256", "files_sha256"))
+        assert has_hashes or cell["verdict"] == "ends the runner", cell
         assert cell["verdict"] == "passes" or cell["reason"], cell
 
 
