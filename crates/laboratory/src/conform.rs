@@ -21,8 +21,8 @@ use program::{Error, progress};
 use schedlab_runner::event::{Event, SchedExt, TaskResult};
 use schedlab_runner::session::Job;
 use worlds::driver::Driver;
+use worlds::guest::GuestWorld;
 use worlds::guest::overseen::Overseen;
-use worlds::guest::{GuestWorld, Nudges};
 use worlds::vm::{Transcript, closed};
 
 /// What to ask of which scheduler.
@@ -35,10 +35,6 @@ pub struct Conform {
     pub cpus: u16,
     /// The seed, from which the nudges of the jobs are drawn.
     pub seed: u64,
-    /// What the seed changes.
-    pub nudges: Nudges,
-    /// By how many instructions CPUs are interleaved.
-    pub interleave: u32,
     /// How many boots must say the same: 1 or 2.
     pub boots: u32,
     /// The checks to ask; all if it is empty.
@@ -56,7 +52,6 @@ impl Conform {
             self.checks.is_empty() || self.checks.iter().any(|check| check == owed.check)
         };
         let asked: Vec<Owed> = owed::all(self.cpus).into_iter().filter(is_asked).collect();
-        let nudge = self.nudges.of(self.seed, Some(self.interleave));
         let is_sched_ext = self.driver.is_sched_ext();
         let has = |check: &str| asked.iter().any(|owed| owed.check == check);
         let has_reference = is_sched_ext && has("weights") && has("unloading");
@@ -64,15 +59,15 @@ impl Conform {
         let is_run = |owed: &&Owed| is_sched_ext || owed.check != "unloading";
         let jobs = asked.iter().filter(is_run).map(|owed| owed.job.clone());
         let jobs = jobs.chain(has_reference.then(owed::reference));
-        let class = self.driver.class();
-        let jobs: Vec<Job> = jobs.map(|job| Job { nudge, class, ..job }).collect();
+        let jobs: Vec<Job> = jobs.collect();
         let bar = progress::bar("conform", jobs.len() as u64);
         let follow = |event: &Event| match event {
             Event::JobStart { name, .. } => bar.set_message(name.clone()),
             Event::Overseen { .. } => bar.inc(1),
             _ => {}
         };
-        let overseen = self.world.oversee(&self.driver, self.cpus, jobs, self.boots, &follow);
+        let overseen =
+            self.world.oversee(&self.driver, self.cpus, self.seed, self.boots, jobs, &follow);
         bar.finish_and_clear();
         let overseen = overseen?;
         self.expect_loaded(&overseen)?;
@@ -98,20 +93,10 @@ impl Conform {
 
     /// Refuses a scheduler that the kernel never loaded.
     fn expect_loaded(&self, overseen: &Overseen) -> Result<(), Error> {
-        let loads = overseen.transcript.events.iter().find_map(|event| match event {
-            Event::Overseen { loads, .. } => Some(*loads),
-            _ => None,
-        });
-        if !self.driver.is_sched_ext() || loads.is_some_and(|loads| loads > 0) {
-            return Ok(());
-        }
-        let before_any_job = loads.is_none()
-            && !overseen
-                .transcript
-                .events
-                .iter()
-                .any(|event| matches!(event, Event::JobStart { .. }));
-        if loads.is_none() && !before_any_job {
+        let loads = After::of(&overseen.transcript, 0).map(|after| after.loads);
+        // A guest that ends in its first job has not counted, but the job began after the load.
+        let is_loaded = loads.map_or(has_begun(&overseen.transcript, 0), |loads| loads > 0);
+        if is_loaded || !self.driver.is_sched_ext() {
             return Ok(());
         }
         overseen.end.clone()?;
@@ -136,17 +121,18 @@ impl Conform {
                 (_, None) if !has_begun(transcript, job) => {
                     Found::not_asked("the guest ended before")
                 }
-                // The emulator takes part in it, and fair schedulers have hung there, too.
-                (_, None) if owed.check == "hotplug" => Found::not_asked(
-                    "the guest hung while a CPU was switched; that has happened under schedulers \
-                     that give what they owe, so it says nothing of this one",
-                ),
                 (_, None) => {
                     let end = overseen.end.as_ref().err().map(Error::to_string);
-                    Found::broken(format!(
-                        "the guest ended: {}",
-                        end.unwrap_or_else(|| "without a reason".to_string())
-                    ))
+                    let end = end.unwrap_or_else(|| "without a reason".to_string());
+                    match owed.check {
+                        // The emulator takes part in it, and fair schedulers have hung there, too.
+                        "hotplug" => Found::not_asked(format!(
+                            "the guest hung while a CPU was switched; that has happened under \
+                             schedulers that give what they owe, so it says nothing of this one: \
+                             {end}"
+                        )),
+                        _ => Found::broken(format!("the guest ended: {end}")),
+                    }
                 }
                 (before, Some(after)) => {
                     let mut found = self.found(owed, job, transcript, after, loads)?;

@@ -3,7 +3,7 @@
 
 use super::scheduler_path;
 use super::tables::escape;
-use results::{Metric, Results, Row, SubjectKind};
+use results::{CALLBACKS, Metric, Results, Row, SubjectKind};
 use std::fmt::Write;
 
 /// The most functions of one kernel and candidate that have a bar of their own.
@@ -92,13 +92,6 @@ fn sides(rows: &[Row], of: &Row, all: f64) -> String {
 
 /// What each callback of a scheduler takes; empty if it has none.
 fn callbacks(rows: &[Row], of: &Row) -> String {
-    let columns = [
-        (Metric::callback_calls, "calls"),
-        (Metric::callback_instructions_mean, "mean"),
-        (Metric::callback_instructions_p50, "p50"),
-        (Metric::callback_instructions_p99, "p99"),
-        (Metric::callback_instructions_max, "max"),
-    ];
     let value = |callback: &str, metric| {
         rows.iter().find(|row| {
             row.metric == metric
@@ -106,7 +99,8 @@ fn callbacks(rows: &[Row], of: &Row) -> String {
                 && row.subject_of(SubjectKind::Callback) == Some(callback)
         })
     };
-    let all = rows.iter().filter(|row| row.metric == columns[0].0 && is_same_run(row, of));
+    let all =
+        rows.iter().filter(|row| row.metric == Metric::callback_calls && is_same_run(row, of));
     let mut names: Vec<(&str, f64)> =
         all.filter_map(|row| Some((row.subject_of(SubjectKind::Callback)?, row.value?))).collect();
     if names.is_empty() {
@@ -117,11 +111,11 @@ fn callbacks(rows: &[Row], of: &Row) -> String {
         "<details><summary>Callbacks: instructions of a call, with all that it calls</summary><div \
          class=scroll><table><thead><tr><th scope=col>callback",
     );
-    columns.iter().for_each(|(_, head)| html += &format!("<th scope=col>{head}"));
+    CALLBACKS.iter().for_each(|(_, head)| html += &format!("<th scope=col>{head}"));
     html += "</thead>\n";
     for (name, _) in names {
         html += &format!("<tr><th scope=row>{}", escape(name));
-        for (metric, _) in columns {
+        for (metric, _) in CALLBACKS {
             let value = value(name, metric).and_then(|row| row.value);
             html += &value.map_or_else(
                 || "<td>".to_string(),

@@ -4,7 +4,7 @@ mod numbers;
 mod table;
 
 pub use numbers::{
-    counted, headline, is_headline, nanoseconds, open_cell, open_headline, quantity,
+    CALLBACKS, counted, headline, is_headline, nanoseconds, open_cell, open_headline, quantity,
     signed_difference,
 };
 pub use table::{Align, Table};

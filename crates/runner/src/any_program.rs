@@ -32,6 +32,14 @@ const OUTPUTS: &CStr = c"/output";
 /// The file systems that any program expects.
 const MOUNTS: [(&CStr, &str); 4] =
     [(c"proc", "proc"), (c"sysfs", "sys"), (c"devtmpfs", "dev"), (c"tmpfs", "dev/shm")];
+/// What distributions mount beside them. A kernel may lack one; a program that needs it says so.
+/// Control groups are not among them: there a program could undo its limits.
+const FURTHER: [(&CStr, &str); 4] = [
+    (c"devpts", "dev/pts"),
+    (c"bpf", "sys/fs/bpf"),
+    (c"debugfs", "sys/kernel/debug"),
+    (c"tracefs", "sys/kernel/tracing"),
+];
 
 /// Runs the program of a job and reports how it ended, or which limit it reached.
 pub fn run(
@@ -97,10 +105,11 @@ fn lay_out() -> Result<(), String> {
         let at = inside(name);
         fs::create_dir_all(&at).map_err(|error| format!("{at}: {error}"))?;
     }
-    let terminals = inside("dev/pts");
-    if let (Ok(()), Ok(at)) = (fs::create_dir_all(&terminals), CString::new(terminals)) {
-        // A kernel may have none; a program that needs one says so.
-        let _ = guest::mount(c"devpts", &at);
+    for (kind, name) in FURTHER {
+        let at = inside(name);
+        // Folders of sysfs are there, or the kernel has no such file system.
+        let _ = fs::create_dir_all(&at);
+        let _ = CString::new(at).map(|at| guest::mount(kind, &at));
     }
     let outputs = OUTPUTS.to_string_lossy();
     fs::create_dir_all(&*outputs).map_err(|error| format!("{outputs}: {error}"))?;

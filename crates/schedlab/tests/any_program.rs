@@ -92,15 +92,18 @@ fn a_program_that_this_machine_has_not_comes_in_a_package() {
     assert!(text(&output.stderr).contains("its file system has no such program"));
 }
 
-/// What a program prints is a metric: with an interval over members, or a reason. It prints on a
-/// terminal of its own, which a guest has as well.
+/// What a program prints is a metric: with an interval over members, or a reason. It prints where a
+/// guest has what programs look for: terminals, the kernel's build options and its file systems.
 #[test]
 fn a_number_that_a_program_prints_is_a_metric() {
     if !has_guests() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    let script = "test -c /dev/pts/ptmx && echo '{\"a\": [1, 41.5]}'; echo b=7 >&2";
+    let script = "read release < /proc/sys/kernel/osrelease; test -c /dev/pts/ptmx && \
+                  test -s /boot/config-$release && test -d /sys/kernel/debug/sched && \
+                  test -d /sys/kernel/tracing/events && grep -q '/sys/fs/bpf bpf' /proc/mounts && \
+                  echo '{\"a\": [1, 41.5]}'; echo b=7 >&2";
     let mut arguments =
         vec!["compare", "--on", "vm", "--format", "json", "--ensemble", "2", "--no-events"];
     for metric in ["a=json:/a/1,us,lower", "b=regex:b=(.*),count,higher", "c=json:/c,s,lower"] {

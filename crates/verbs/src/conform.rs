@@ -8,8 +8,8 @@ use program::{Error, prepare_directory, print, write_whole};
 use schedsim::admission::Seed;
 use std::path::PathBuf;
 use worlds::driver::Driver;
-use worlds::guest::{GuestWorld, Nudges};
-use worlds::vm::lockstep::{INTERLEAVE, VALIDATED};
+use worlds::guest::GuestWorld;
+use worlds::vm::lockstep::VALIDATED;
 
 /// Holds a scheduler in a guest kernel to what any general-purpose scheduler owes
 ///
@@ -77,15 +77,11 @@ impl Conforms {
                     .to_string(),
             )
         })?;
-        let settings = GuestArguments::of_kernel(&self.kernel)?;
-        let nudges: Nudges = settings.nudges.clone();
         let report = Conform {
-            world: GuestWorld::new(settings),
+            world: GuestWorld::new(GuestArguments::of_kernel(&self.kernel)?),
             driver: Driver::of(&candidate)?,
             cpus: self.cpus,
             seed: self.seed,
-            nudges,
-            interleave: INTERLEAVE,
             boots: self.boots,
             checks: self.check,
         }

@@ -37,7 +37,7 @@ use results::{Better, Input, InputLock, Metric, World as Name, headline, registe
 use schedlab_runner::class::Class;
 use schedlab_runner::event::Event;
 use schedlab_runner::nudge::Nudge;
-use schedlab_runner::session::{Job, Session as RunnerSession};
+use schedlab_runner::session::{Job, ROOT, Session as RunnerSession};
 use schedsim::Nanos;
 use schedsim::metrics::CATALOGUE;
 use schedsim::workload::Closed;
@@ -303,6 +303,8 @@ impl GuestWorld {
         guest.session.scheduler_code = self.settings.functions && driver.is_sched_ext();
         self.settings.changes.install(&mut guest)?;
         if let Some(packed) = command.and_then(|words| self.packed.get(words)) {
+            // First, so that a file system of its own may have another.
+            guest.files.extend(guest.kernel.configuration_file(ROOT));
             guest.files.extend(packed.files.iter().cloned());
         }
         Ok(guest)

@@ -99,12 +99,12 @@ impl Course {
         waits.copied().max_by_key(|wait| wait.until - wait.since)
     }
 
-    /// For how long a CPU idled beside a waiting task that may run there: the longest time without a
-    /// pause, and the sum over all CPUs. `may` says whether a task may run on a CPU.
-    pub fn wasted(&self, may: impl Fn(TaskId, CpuId) -> bool) -> (u64, u64) {
+    /// For how long a CPU idled beside a waiting task for which `counts` holds: the longest time
+    /// without a pause, and the sum over all CPUs.
+    pub fn wasted(&self, counts: impl Fn(TaskId) -> bool) -> (u64, u64) {
         let (mut longest, mut sum) = (0, 0);
         for idle in self.runs.iter().filter(|run| run.task == TaskId::NONE) {
-            let waits = self.waits.iter().filter(|wait| may(wait.task, idle.cpu));
+            let waits = self.waits.iter().filter(|wait| counts(wait.task));
             let mut spans: Vec<(u64, u64)> = waits
                 .map(|wait| (wait.since.max(idle.from), wait.until.min(idle.to)))
                 .filter(|(from, to)| from < to)
@@ -164,10 +164,9 @@ mod tests {
         assert_eq!(course.longest_wait(|_| true), Some(wait(one, 1050, 1090)));
         assert_eq!(course.longest_wait(|task| task == two), Some(wait(two, 1020, 1050)));
         // CPU 0 idled beside task 1 from 10 to 30, CPU 1 beside either from 10 to 90.
-        assert_eq!(course.wasted(|_, _| true), (80, 100));
-        assert_eq!(course.wasted(|_, cpu| cpu == CpuId(0)), (20, 20));
-        assert_eq!(course.wasted(|task, cpu| task == two && cpu == CpuId(1)), (30, 30));
-        assert_eq!(course.wasted(|_, _| false), (0, 0));
+        assert_eq!(course.wasted(|_| true), (80, 100));
+        assert_eq!(course.wasted(|task| task == two), (30, 40));
+        assert_eq!(course.wasted(|_| false), (0, 0));
     }
 
     #[test]

@@ -23,6 +23,17 @@ pub enum Verdict {
     NotAsked,
 }
 
+impl Verdict {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Verdict::Holds => "holds",
+            Verdict::DoesNotHold => "does not hold",
+            Verdict::NotAsked => "not asked",
+        }
+    }
+}
+
 /// What a check found.
 pub struct Found {
     /// Whether it holds.
@@ -160,7 +171,7 @@ pub fn no_long_wait(scene: &Scene<'_>) -> Found {
 
 /// CPUs do not idle beside waiting tasks.
 pub fn no_idle_beside_waiting(scene: &Scene<'_>) -> Found {
-    let (longest, sum) = scene.course.wasted(|task, _| scene.is_own(task));
+    let (longest, sum) = scene.course.wasted(|task| scene.is_own(task));
     let share = sum as f64 / (scene.ns.max(1) as f64 * f64::from(scene.cpus));
     let holds = longest <= scene.bound.0 && share <= 0.1;
     let longest = Nanos(longest);

@@ -2,7 +2,7 @@
 
 use super::judged::{Found, Verdict};
 use super::owed::{CHECKS, Owed};
-use program::Error;
+use program::{Error, no_such};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -110,11 +110,10 @@ impl Report {
             self.summary()
         );
         for answer in &self.answers {
-            let verdict = match answer.verdict {
-                Verdict::Holds => "holds",
-                Verdict::DoesNotHold => "DOES NOT HOLD",
-                Verdict::NotAsked => "not asked",
-            };
+            let mut verdict = answer.verdict.words().to_string();
+            if answer.verdict == Verdict::DoesNotHold {
+                verdict.make_ascii_uppercase();
+            }
             let _ = write!(
                 text,
                 "\n{:14} {verdict:13}  {}\n    asked: {}\n    found: {}\n",
@@ -129,13 +128,20 @@ impl Report {
         for (what, why) in &self.never_asked {
             let _ = writeln!(text, "    {what}: {why}");
         }
-        let again = if self.boots > 1 { "two boots, the same bytes" } else { "one boot" };
         let _ = writeln!(
             text,
-            "\n{}; seed {}; {again}\nAgain: {}",
-            self.identity, self.seed, self.command
+            "\n{}; seed {}; {}\nAgain: {}",
+            self.identity,
+            self.seed,
+            self.repeated(),
+            self.command
         );
         text
+    }
+
+    /// How sure the answers are the same again.
+    fn repeated(&self) -> &'static str {
+        if self.boots > 1 { "two boots said the same, byte for byte" } else { "one boot" }
     }
 
     fn summary(&self) -> String {
@@ -159,18 +165,15 @@ impl Report {
         let cell =
             |text: &str| text.replace('|', "\\|").split_whitespace().collect::<Vec<_>>().join(" ");
         for answer in &self.answers {
-            let verdict = match answer.verdict {
-                Verdict::Holds => "holds",
-                Verdict::DoesNotHold => "**does not hold**",
-                Verdict::NotAsked => "not asked",
-            };
+            let bold = if answer.verdict == Verdict::DoesNotHold { "**" } else { "" };
             let _ = writeln!(
                 text,
-                "| {} | {} | {} | {} | {verdict} |",
+                "| {} | {} | {} | {} | {bold}{}{bold} |",
                 answer.check,
                 cell(answer.workload),
                 cell(&answer.asked),
-                cell(&answer.measured)
+                cell(&answer.measured),
+                answer.verdict.words()
             );
         }
         if let Some(reference) = &self.reference {
@@ -182,13 +185,16 @@ impl Report {
         for (what, why) in &self.never_asked {
             let _ = writeln!(text, "- {what}: {why}");
         }
-        let boots =
-            if self.boots > 1 { "two boots said the same, byte for byte" } else { "one boot" };
         let _ = writeln!(
             text,
-            "\nLinux {} under QEMU, {} CPUs in lockstep, seed {}; {boots}.\n{}.\n\n```sh\n{}\n```\n\n\
+            "\nLinux {} under QEMU, {} CPUs in lockstep, seed {}; {}.\n{}.\n\n```sh\n{}\n```\n\n\
              <details><summary>SHA-256</summary>\n\n```",
-            self.kernel, self.cpus, self.seed, self.identity, self.command
+            self.kernel,
+            self.cpus,
+            self.seed,
+            self.repeated(),
+            self.identity,
+            self.command
         );
         for (name, hash) in &self.inputs {
             let _ = writeln!(text, "{hash}  {name}");
@@ -204,6 +210,9 @@ impl Report {
 pub fn known(name: &str) -> Result<String, String> {
     match CHECKS.contains(&name) {
         true => Ok(name.to_string()),
-        false => Err(format!("there is no check `{name}`; there are {}", CHECKS.join(", "))),
+        false => {
+            let see = format!("The checks are {}.", CHECKS.join(", "));
+            Err(no_such("check", name, &CHECKS.map(String::from), &see))
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::is_of;
 use crate::Section;
-use results::{Align, Metric, Row, SubjectKind, Table, headline, quantity, registered};
+use results::{Align, CALLBACKS, Metric, Row, SubjectKind, Table, headline, quantity, registered};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use worlds::Trial;
@@ -134,22 +134,16 @@ pub fn functions(sections: &[&Section<'_>], show: usize) -> String {
 /// What a scheduler's callbacks take, in the last section.
 fn callbacks(section: &Section<'_>) -> String {
     let mut text = String::new();
-    let columns = [
-        (Metric::callback_calls, "calls"),
-        (Metric::callback_instructions_mean, "instructions"),
-        (Metric::callback_instructions_p50, "p50"),
-        (Metric::callback_instructions_p99, "p99"),
-        (Metric::callback_instructions_max, "max"),
-    ];
     for trial in &section.trials {
-        let of = columns.map(|(metric, _)| Parts::of(&[section], metric, trial));
+        let of = CALLBACKS.map(|(metric, _)| Parts::of(&[section], metric, trial));
         let [calls, ..] = &of;
         let names = calls.largest();
         if names.is_empty() {
             continue;
         }
-        let heads = columns.map(|(_, head)| (head.to_string(), Align::Right));
-        let first = (format!("callbacks of {}", trial.candidate), Align::Left);
+        let heads = CALLBACKS.map(|(_, head)| (head.to_string(), Align::Right));
+        let first =
+            (format!("callbacks of {}, instructions of a call", trial.candidate), Align::Left);
         let mut table = Table::new(std::iter::once(first).chain(heads));
         for name in names {
             let cells = of.iter().map(|part| {

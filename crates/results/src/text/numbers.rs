@@ -21,6 +21,15 @@ const HEADLINE: [(&str, &str); 11] = [
     ("jain_fairness", "Jain"),
 ];
 
+/// What is measured of the callbacks of a scheduler in BPF, each with its title.
+pub const CALLBACKS: [(Metric, &str); 5] = [
+    (Metric::callback_calls, "calls"),
+    (Metric::callback_instructions_mean, "mean"),
+    (Metric::callback_instructions_p50, "p50"),
+    (Metric::callback_instructions_p99, "p99"),
+    (Metric::callback_instructions_max, "max"),
+];
+
 /// The metrics in tables for people, each with its title.
 pub fn headline() -> impl Iterator<Item = (Metric, &'static str)> {
     HEADLINE.iter().filter_map(|&(id, title)| Some((Metric::named(id)?, title)))

@@ -26,8 +26,9 @@ pub struct Overseen {
 }
 
 impl GuestWorld {
-    /// Boots a guest with `cpus` CPUs for `driver` as often as `boots` says, does `jobs` in it, and
-    /// looks what the scheduler leaves behind. `follow` receives the events of the first boot.
+    /// Boots a guest with `cpus` CPUs for `driver` as often as `boots` says, does `jobs` in it with
+    /// the nudges of `seed`, and looks what the scheduler leaves behind. `follow` receives the
+    /// events of the first boot.
     ///
     /// # Errors
     /// If something is missing, or the boots do not say the same ([`Error::Irreproducible`]). A
@@ -36,8 +37,9 @@ impl GuestWorld {
         &mut self,
         driver: &Driver,
         cpus: u16,
-        jobs: Vec<Job>,
+        seed: u64,
         boots: u32,
+        jobs: Vec<Job>,
         follow: &(dyn Fn(&Event) + Sync),
     ) -> Result<Overseen, Error> {
         initramfs::runner()?;
@@ -48,6 +50,9 @@ impl GuestWorld {
         self.found = Some(super::Found { kernel, qemu: lockstep.clone(), lockstep });
         let purpose = Purpose { driver: driver.clone(), cpus, command: None };
         let mut guest = self.guest(&purpose)?;
+        let nudge = self.settings.nudges.of(seed, Some(self.settings.interleave));
+        let class = driver.class();
+        let jobs = jobs.into_iter().map(|job| Job { nudge, class, ..job }).collect();
         guest.session =
             RunnerSession { jobs, leftovers: true, silence_s: SILENCE_S, ..guest.session };
         self.settings.lock.as_deref().map_or(Ok(()), |lock| pins::expect(lock, &guest))?;

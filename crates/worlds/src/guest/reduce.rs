@@ -7,7 +7,7 @@ use crate::vm::lockstep::{Lockstep, VALIDATED};
 use crate::vm::yields;
 use crate::{Run, resolved, rows_of, write_trace};
 use program::Error;
-use results::{Metric, Row, SubjectKind, World as Name};
+use results::{CALLBACKS, Metric, Row, SubjectKind, World as Name};
 use schedlab_runner::class::Class;
 use schedsim::metrics::{Metrics, Summary};
 use schedsim::{Nanos, Time};
@@ -79,14 +79,9 @@ impl Booted<'_> {
             part(of_side, SubjectKind::Side, side.name(), instructions)
         });
         let calls = split.calls.iter().flat_map(|calls| {
-            let values = [
-                (Metric::callback_calls, calls.count() as f64 / operations as f64),
-                (Metric::callback_instructions_mean, calls.mean()),
-                (Metric::callback_instructions_p50, calls.quantile(0.5) as f64),
-                (Metric::callback_instructions_p99, calls.quantile(0.99) as f64),
-                (Metric::callback_instructions_max, calls.quantile(1.0) as f64),
-            ];
-            values.map(|(metric, value)| {
+            let [p50, p99, max] = [0.5, 0.99, 1.0].map(|share| calls.quantile(share) as f64);
+            let values = [calls.count() as f64 / operations as f64, calls.mean(), p50, p99, max];
+            CALLBACKS.into_iter().zip(values).map(|((metric, _), value)| {
                 Row { value: Some(value), ..self.row(metric) }
                     .of(SubjectKind::Callback, calls.callback.clone())
             })

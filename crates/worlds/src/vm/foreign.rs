@@ -113,11 +113,7 @@ impl Foreign {
     /// If the program or a shared library of it cannot be read.
     pub fn install(&self, guest: &mut Guest) -> Result<(), Error> {
         guest.files.extend(GuestFile::program(&self.program)?);
-        if let Some(configuration) = &guest.kernel.configuration {
-            let path = format!("/boot/config-{}", guest.kernel.release);
-            let bytes = configuration.text().as_bytes().to_vec();
-            guest.files.push(GuestFile { path, bytes, kind: Kind::Data });
-        }
+        guest.files.extend(guest.kernel.configuration_file(""));
         if let Some(object) = &self.object {
             let read = std::fs::read(object);
             let bytes =

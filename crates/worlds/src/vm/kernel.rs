@@ -5,6 +5,7 @@ use super::configuration::{Configuration, Need};
 use super::described::build_command;
 use super::fetched::{Fetched, fetched};
 use super::image::{self, Image};
+use super::initramfs::{GuestFile, Kind};
 use super::release::{Release, numbers};
 use super::{debian, sha256, unpack};
 use program::Error;
@@ -159,6 +160,14 @@ impl Kernel {
              kernels`",
             self.name
         )))
+    }
+
+    /// Its build options where programs look for them, as a file of a guest below `root`; `None` if
+    /// they are not known.
+    pub fn configuration_file(&self, root: &str) -> Option<GuestFile> {
+        let bytes = self.configuration.as_ref()?.text().as_bytes().to_vec();
+        let path = format!("{root}/boot/config-{}", self.release);
+        Some(GuestFile { path, bytes, kind: Kind::Data })
     }
 
     /// Whether its image has BTF; none if it is packed in a way that is not read here.
