@@ -68,14 +68,15 @@ fn a_scheduler_that_gives_what_it_owes_holds_all_checks() {
     }
 }
 
-/// Each canary, the checks that are asked, the one of them that it fails, and what is said then.
+/// Each canary, the checks that are asked, the one of them that it fails, and what is said then: of
+/// a task that has no room "cannot be made" or "Cannot allocate memory", by what makes it.
 const CANARIES: [(&str, &str, &str, &str); 11] = [
     ("canary.bpf.c starve=true", "starvation", "starvation", "longest wait"),
     ("canary.bpf.c one_cpu=true", "conservation", "conservation", "of the CPU time"),
     ("canary.bpf.c flat=true", "weights", "weights", "times as much"),
     ("canary.bpf.c deaf=true", "affinity,suspension", "affinity", "longest wait"),
     ("canary.bpf.c kernel_last=true", "kernel-threads", "kernel-threads", "took 1."),
-    ("canary.bpf.c small=true", "affinity,storms", "storms", "cannot be "),
+    ("canary.bpf.c small=true", "affinity,storms", "storms", "annot "),
     ("canary.bpf.c forgets=true", "affinity,suspension", "suspension", "again: never"),
     ("canary.bpf.c rejects=true", "affinity,inheritance", "inheritance", "`owner`"),
     ("canary.bpf.c fragile=true", "affinity,hotplug", "hotplug", "cannot do without CPU 1"),
