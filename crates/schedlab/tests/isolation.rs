@@ -32,15 +32,18 @@ fn booting(bench: &Bench, kernel: &Path) -> Command {
     schedlab
 }
 
-/// Starts it with signals as they usually are: the test may run under nohup, which it would inherit.
+/// Starts it with signals as they usually are: a test under nohup, or in the background of a script,
+/// has some ignored, which it would inherit.
 fn start(bench: &Bench) -> Running {
     let mut command = booting(bench, &bench.at("vmlinuz"));
     let as_usual = || {
-        // SAFETY: two numbers.
-        unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
+        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
+            // SAFETY: two numbers.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
         Ok(())
     };
-    // SAFETY: what runs between fork and exec is one system call.
+    // SAFETY: what runs between fork and exec are three system calls.
     unsafe { command.pre_exec(as_usual) };
     Running(command.spawn().expect("the program starts"))
 }
