@@ -75,8 +75,10 @@ static void ran(struct task_struct *p, u64 time)
 {
 	u32 nice = p->static_prio - 100;
 
-	if (before(p->scx.dsq_vtime, clock - AGE / 2))
-		p->scx.dsq_vtime = clock; /* of before begin_anew(), which came while it ran */
+	if (before(p->scx.dsq_vtime, clock - AGE / 2)) {
+		p->scx.dsq_vtime = clock; /* of before begin_anew(): so is `time`, or a part of it */
+		return;
+	}
 	p->scx.dsq_vtime += time * NICE_0 / weights[nice < 40 ? nice : 20];
 }
 
