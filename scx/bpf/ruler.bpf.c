@@ -319,7 +319,7 @@ static bool serve_next_among_others(struct task_struct *prev, u64 own)
 }
 
 /* With more than one CPU: a task whose level no CPU knows to wait, rather than none. */
-static bool find_straggler(void)
+static void find_straggler(void)
 {
 	u32 level;
 
@@ -327,9 +327,8 @@ static bool find_straggler(void)
 		u64 queue = QUEUE_OF(1ULL << level);
 
 		if (scx_bpf_dsq_move_to_local(queue, 0) || scx_bpf_dsq_move_to_local(queue ^ 1, 0))
-			return true;
+			return;
 	}
-	return false;
 }
 
 void BPF_STRUCT_OPS(ruler_dispatch, s32 cpu, struct task_struct *prev)

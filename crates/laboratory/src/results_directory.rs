@@ -20,7 +20,7 @@ use formats::export::{Format, export};
 use formats::trace_file::Writer;
 use formats::trace_source::TraceSource;
 use indicatif::ProgressBar;
-use program::{Error, prepare_directory, write_whole};
+use program::{Error, plain, prepare_directory, write_whole};
 use rayon::prelude::*;
 use results::Results;
 use results::critical_path::CRITICAL_PATHS;
@@ -45,18 +45,14 @@ impl ResultsDirectory {
         prepare_directory(dir)?;
         write_whole(&dir.join(UNFINISHED), (Results::new(vec![]).command + "\n").as_bytes())?;
         // Files of an earlier command would be taken for those of this one.
-        for file in [FIGURES, FINDINGS, CRITICAL_PATHS].map(|file| dir.join(file)) {
-            match fs::remove_file(&file) {
+        let files = [FIGURES, FINDINGS, CRITICAL_PATHS].map(|file| dir.join(file));
+        let folders = ["traces", SCHEDULERS].map(|folder| dir.join(folder));
+        let files = files.into_iter().map(|file| (fs::remove_file(&file), file));
+        let folders = folders.into_iter().map(|folder| (fs::remove_dir_all(&folder), folder));
+        for (removed, path) in files.chain(folders) {
+            match removed {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(Error::output(&file, error));
-                }
-                _ => {}
-            }
-        }
-        for folder in ["traces", SCHEDULERS].map(|folder| dir.join(folder)) {
-            match fs::remove_dir_all(&folder) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(Error::output(&folder, error));
+                    return Err(Error::output(&path, error));
                 }
                 _ => {}
             }
@@ -73,9 +69,7 @@ impl ResultsDirectory {
     pub fn trace(&self, policy: &str, cpus: u16) -> Result<PathBuf, Error> {
         let traces = self.0.join("traces");
         fs::create_dir_all(&traces).map_err(|error| Error::output(&traces, error))?;
-        let plain = |c: char| if c.is_ascii_alphanumeric() || "-=.".contains(c) { c } else { '_' };
-        Ok(traces
-            .join(format!("{}-{cpus}cpu.trace", policy.chars().map(plain).collect::<String>())))
+        Ok(traces.join(format!("{}-{cpus}cpu.trace", plain(policy))))
     }
 
     /// The path for the trace of a single run.

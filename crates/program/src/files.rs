@@ -37,6 +37,17 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     write().map_err(|error| Error::output(path, error))
 }
 
+/// `text` as a part of a file's name: what is neither a letter, a digit, `-`, `=` nor `.` becomes `_`.
+pub fn plain(text: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-=.".contains(c) { c } else { '_' };
+    text.chars().map(plain).collect()
+}
+
+/// Says what takes time, on standard error.
+pub fn say(what: &str) {
+    eprintln!("schedlab: {what}");
+}
+
 /// The directory of a file.
 fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))

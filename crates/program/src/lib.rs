@@ -11,7 +11,7 @@ pub mod progress;
 mod scratch;
 
 pub use error::{Error, no_such};
-pub use files::{prepare_directory, print, write_whole};
+pub use files::{plain, prepare_directory, print, say, write_whole};
 pub use identity::{
     VERSION, build, command_line, cpu_model, kernel, name, set_identity, shell_word, shell_words,
 };

@@ -124,8 +124,7 @@ impl OfKernels {
         let mut measure = |at: usize| match &commits {
             None => self.measure(&kernels[at]),
             Some(commits) => {
-                let say = |what: &str| eprintln!("schedlab: {what}");
-                let mut row = self.measure(&commits.kernel(at, &say)?.name)?;
+                let mut row = self.measure(&commits.kernel(at, &program::say)?.name)?;
                 row.point.set("commit", commits.hash(at));
                 Ok(row)
             }

@@ -43,8 +43,7 @@ impl Image {
     /// The result.
     fn answer(&self) -> Result<Answer, Error> {
         let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
-        let say = |what: &str| eprintln!("schedlab: {what}");
-        let image = Started::open(&self.image, Duration::from_nanos(self.limit.0), &say)?;
+        let image = Started::open(&self.image, Duration::from_nanos(self.limit.0), &program::say)?;
         let said = image.run()?;
         let name = self.image.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let rows = rows(&name, &image, &said);

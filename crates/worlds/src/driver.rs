@@ -114,7 +114,7 @@ impl Driver {
                 _ => continue,
             };
         }
-        for line in of.console.lines().filter(|line| line.contains("sched_ext:")) {
+        for line in foreign::kernels_words(&of.console) {
             text += &format!("# the kernel: {}\n", line.trim());
         }
         let folder = to.parent().unwrap_or(to);

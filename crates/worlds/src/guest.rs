@@ -460,12 +460,11 @@ impl World for GuestWorld {
 
     fn prepare(&mut self, trials: &[Trial<'_>]) -> Result<(), Error> {
         initramfs::runner()?;
-        let say = |what: &str| eprintln!("schedlab: {what}");
         let qemu = trials.iter().any(|trial| trial.cpus == 1).then(Qemu::find).transpose()?;
         let has_several = trials.iter().any(|trial| trial.cpus > 1);
-        let lockstep = has_several.then(|| newer_qemu::find(&say)).transpose()?;
+        let lockstep = has_several.then(|| newer_qemu::find(&program::say)).transpose()?;
         let lock = self.settings.lock.clone();
-        let kernel = pins::kernel(lock.as_deref(), &self.settings.kernel, &say)?;
+        let kernel = pins::kernel(lock.as_deref(), &self.settings.kernel, &program::say)?;
         for trial in trials {
             kernel.require(if self.nodes() > 1 { &kernel::NUMA } else { &[] })?;
             let shape = self.settings.shape.as_ref();
@@ -643,9 +642,7 @@ impl Booted<'_> {
 fn file_name(trial: &Trial<'_>, kernel: &str) -> String {
     const LONGEST: usize = 200;
     let (workload, candidate, cpus) = (trial.program.name(), &trial.candidate, trial.cpus);
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "-=.".contains(c) { c } else { '_' };
-    let name: String =
-        format!("{candidate}-{workload}-{kernel}-{cpus}cpu").chars().map(plain).collect();
+    let name = program::plain(&format!("{candidate}-{workload}-{kernel}-{cpus}cpu"));
     let begin = name.len().saturating_sub(LONGEST);
     format!("{}.txt", name[begin..].trim_start_matches(['.', '_']))
 }

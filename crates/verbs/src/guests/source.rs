@@ -27,11 +27,11 @@ impl SourceArguments {
     /// As of [`Recipe::kernel`].
     pub fn kernel(&self) -> Result<Option<String>, Error> {
         let Some(tree) = &self.tree else { return Ok(None) };
-        let (fragments, say) = (&self.fragments, |what: &str| eprintln!("schedlab: {what}"));
+        let fragments = &self.fragments;
         let kernel = if tree.is_file() {
-            SourcePackage::read(tree)?.kernel(fragments, &say)?
+            SourcePackage::read(tree)?.kernel(fragments, &program::say)?
         } else {
-            Recipe { tree, fragments, folder: None, origin: None }.kernel(&say)?
+            Recipe { tree, fragments, folder: None, origin: None }.kernel(&program::say)?
         };
         Ok(Some(kernel.name))
     }

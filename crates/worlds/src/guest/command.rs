@@ -39,8 +39,8 @@ impl GuestWorld {
     /// If one is missing or of no use in a guest, or there is no room for all.
     pub(super) fn pack(&mut self, words: &[String], cpus: u16) -> Result<(), Error> {
         if !self.packed.contains_key(words) {
-            let say = |what: &str| eprintln!("schedlab: {what}");
-            self.packed.insert(words.to_vec(), self.settings.origin.rooted(&say)?.pack(words)?);
+            let origin = self.settings.origin.rooted(&program::say)?;
+            self.packed.insert(words.to_vec(), origin.pack(words)?);
         }
         let files = self.packed[words].size().div_ceil(MIB);
         // The program may take half. At the start the files are there twice, packed and unpacked,

@@ -43,9 +43,9 @@ impl GuestWorld {
         follow: &(dyn Fn(&Event) + Sync),
     ) -> Result<Overseen, Error> {
         initramfs::runner()?;
-        let say = |what: &str| eprintln!("schedlab: {what}");
-        let lockstep = Some(newer_qemu::find(&say)?);
-        let kernel = pins::kernel(self.settings.lock.as_deref(), &self.settings.kernel, &say)?;
+        let lockstep = Some(newer_qemu::find(&program::say)?);
+        let kernel =
+            pins::kernel(self.settings.lock.as_deref(), &self.settings.kernel, &program::say)?;
         driver.require(&kernel)?;
         self.found = Some(super::Found { kernel, qemu: lockstep.clone(), lockstep });
         let purpose = Purpose { driver: driver.clone(), cpus, command: None };

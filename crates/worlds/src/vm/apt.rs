@@ -1,6 +1,8 @@
 //! This machine's own apt, with lists and a cache of its own: packages of Debian's come from the
 //! site that this machine uses, are checked against Debian's keys, and are only unpacked.
 
+use super::fetched::Package;
+use super::sha256;
 use program::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -70,6 +72,18 @@ impl Apt {
         command.args(["--target-release", suite]).args(names);
         self.run(&mut command, &format!("fetch {}", names.join(", ")))?;
         Ok(packages(&self.work.join("cache/archives")))
+    }
+
+    /// Unpacks the packages in `files` into the directory `to`, in this order. Returns what they are,
+    /// by the names of their files.
+    pub fn unpack_all(&self, files: &[PathBuf], to: &Path) -> Result<Vec<Package>, Error> {
+        let unpacked = |file: &PathBuf| {
+            let bytes = fs::read(file).map_err(|error| Error::output(file, error))?;
+            self.unpack(file, to)?;
+            let package = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            Ok(Package { package, sha256: sha256([bytes.as_slice()]) })
+        };
+        files.iter().map(unpacked).collect()
     }
 
     /// Unpacks the package in `file` into the directory `to`.

@@ -24,7 +24,8 @@ pub struct Fetched {
 /// A package, and what identifies it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Package {
-    /// Its name.
+    /// Its name, or that of its file.
+    #[serde(alias = "file")]
     pub package: String,
     /// Its SHA-256.
     pub sha256: String,

@@ -191,9 +191,14 @@ fn said(lines: &[&str]) -> String {
     }
 }
 
+/// The lines in which the kernel writes of sched_ext.
+pub(crate) fn kernels_words(console: &str) -> impl Iterator<Item = &str> {
+    console.lines().filter(|line| line.contains("sched_ext:"))
+}
+
 /// What the kernel wrote of it.
 fn reason(console: &str) -> String {
-    let lines: Vec<&str> = console.lines().filter(|line| line.contains("sched_ext:")).collect();
+    let lines: Vec<&str> = kernels_words(console).collect();
     if lines.is_empty() { String::new() } else { format!("\n    {}", lines.join("\n    ")) }
 }
 

@@ -4,8 +4,8 @@
 
 use super::apt::Apt;
 use super::cache;
+use super::fetched::Package;
 use super::qemu::{Plugin, Program, Qemu};
-use super::sha256;
 use program::{Error, Scratch};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -29,12 +29,6 @@ struct Fetched {
     sha256: String,
     /// The packages, by the names of their files.
     packages: Vec<Package>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Package {
-    file: String,
-    sha256: String,
 }
 
 /// The emulator for a guest of `cpus`: this machine's own for one.
@@ -114,13 +108,7 @@ fn fetch(directory: &Path) -> Result<(), Error> {
     let work = Scratch::within(parent)?;
     let apt = Apt::prepare(work.path(), &SUITES, INSTEAD)?;
     let (unpacked, whole) = (work.path().join("unpacked"), work.path().join("whole"));
-    let mut packages = Vec::new();
-    for path in apt.download_all(&[PACKAGE], SUITES[1])? {
-        let bytes = fs::read(&path).map_err(|error| Error::output(&path, error))?;
-        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        packages.push(Package { file, sha256: sha256([bytes.as_slice()]) });
-        apt.unpack(&path, &unpacked)?;
-    }
+    let packages = apt.unpack_all(&apt.download_all(&[PACKAGE], SUITES[1])?, &unpacked)?;
     for kept in KEPT {
         let (from, to) = (unpacked.join("usr").join(kept), whole.join("usr").join(kept));
         let parent = to.parent().unwrap_or(&to);

@@ -4,7 +4,6 @@
 use super::apt::Apt;
 use super::cache;
 use super::fetched::Package;
-use super::sha256;
 use program::{Error, Scratch};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -60,18 +59,10 @@ fn fetch(names: &[&str], parent: &Path, folder: &Path) -> Result<(), Error> {
     let whole = work.path().join("whole");
     let root = whole.join("root");
     fs::create_dir_all(&root).map_err(|error| Error::output(&root, error))?;
-    let mut packages = Vec::new();
-    let files = apt.download_all(&[&ALWAYS, names].concat(), SUITE)?;
+    let mut files = apt.download_all(&[&ALWAYS, names].concat(), SUITE)?;
     // base-files has the links `bin` and `lib`, which have to be there before others use them.
-    let (first, rest): (Vec<_>, Vec<_>) = files
-        .into_iter()
-        .partition(|file| file.file_name().is_some_and(|name| is_of(name, "base-files")));
-    for file in first.into_iter().chain(rest) {
-        let bytes = fs::read(&file).map_err(|error| Error::output(&file, error))?;
-        let package = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        packages.push(Package { package, sha256: sha256([bytes.as_slice()]) });
-        apt.unpack(&file, &root)?;
-    }
+    files.sort_by_key(|file| !is_of(file, "base-files"));
+    let packages = apt.unpack_all(&files, &root)?;
     // No program reads these.
     for idle in ["usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/lintian"] {
         let _ = fs::remove_dir_all(root.join(idle));
@@ -83,8 +74,9 @@ fn fetch(names: &[&str], parent: &Path, folder: &Path) -> Result<(), Error> {
     cache::replace(folder, &whole)
 }
 
-fn is_of(file: &std::ffi::OsStr, package: &str) -> bool {
-    file.to_string_lossy().strip_prefix(package).is_some_and(|rest| rest.starts_with('_'))
+fn is_of(file: &Path, package: &str) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    name.strip_prefix(package).is_some_and(|rest| rest.starts_with('_'))
 }
 
 /// As in Debian's policy, section 5.6.1.
