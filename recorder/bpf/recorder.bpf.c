@@ -41,9 +41,11 @@ enum unresolved {
 };
 
 /* Calls of a library of locks: the cookies of its probes, as the reader has them. */
-enum library_call { LIBRARY_LOCK = 256, LIBRARY_UNLOCK, LIBRARY_WAIT, LIBRARY_ARRIVE = 261 };
+enum library_call {
+	LIBRARY_LOCK = 256, LIBRARY_UNLOCK, LIBRARY_WAIT, LIBRARY_ARRIVE = 261, LIBRARY_TAKE, LIBRARY_POST,
+};
 
-/* A lock that may fail, or a wait that may end by its time, counts if it returns 0. */
+/* A lock that may fail counts if it returns 0; a wait for a signal that ended by its time, too. */
 #define MAY_FAIL (1 << 16)
 /* Of a pthread_mutex_t: bits of its kind. */
 #define RECURSIVE 1
@@ -94,6 +96,8 @@ struct call_state {
 	u64 library_object;
 	u64 library_entered;
 	u64 library_address;
+	u64 library_caller;
+	bool library_is_new;
 };
 
 struct object_key {

@@ -5,11 +5,11 @@ use std::ffi::CStr;
 use std::fs;
 use std::path::PathBuf;
 
-/// A lock may not be had, or a wait end by its time: it counts if it returns 0.
+/// A lock may not be had, or a wait end by its time: one that fails is none, but for a signal.
 const MAY_FAIL: u64 = 1 << 16;
 
 /// Each call with its operation, as `recording::lock` numbers them.
-const CALLS: [(&CStr, u64); 10] = [
+const CALLS: [(&CStr, u64); 15] = [
     (c"pthread_mutex_lock", 256),
     (c"pthread_mutex_trylock", 256 | MAY_FAIL),
     (c"pthread_mutex_timedlock", 256 | MAY_FAIL),
@@ -20,6 +20,11 @@ const CALLS: [(&CStr, u64); 10] = [
     (c"pthread_cond_signal", 259),
     (c"pthread_cond_broadcast", 260),
     (c"pthread_barrier_wait", 261),
+    (c"sem_wait", 262 | MAY_FAIL),
+    (c"sem_trywait", 262 | MAY_FAIL),
+    (c"sem_timedwait", 262 | MAY_FAIL),
+    (c"sem_clockwait", 262 | MAY_FAIL),
+    (c"sem_post", 263),
 ];
 
 /// A call: where its code is.

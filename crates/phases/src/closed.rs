@@ -510,6 +510,9 @@ pub struct EventfdOptions {
     pub semaphore: bool,
     /// The count at the start.
     pub count: u32,
+    /// Whether adding n wakes n tasks, not all: a semaphore of the C library (`sem_post`).
+    #[serde(skip_serializing_if = "is_default")]
+    pub wakes_one: bool,
 }
 
 /// How a device behaves.

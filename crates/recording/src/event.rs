@@ -56,8 +56,8 @@ pub enum What {
     Task { comm: [u8; 16], tgid: u32 },
     /// The object `id` is seen for the first time, or more is known of it. `peer` is the other end
     /// of a socket pair, of an internet socket its ports (`local << 16 | remote`), both with the
-    /// type as in [`socket`]; of a pipe its capacity in bytes, of an event counter 1 if it is a
-    /// semaphore and twice its count, of a simulated device the number of requests that it serves
+    /// type as in [`socket`]; of a pipe its capacity in bytes, of an event counter what
+    /// [`eventfd`] says, of a simulated device the number of requests that it serves
     /// at a time, of a file or a disk what [`storage`] says; 0 is unknown.
     Object { id: u64, class: Class, inode: u64, peer: u64 },
     /// A system call ends: its object, result, number, operation (of `futex` and `epoll_ctl`; of `wait4` as in
@@ -77,13 +77,14 @@ pub enum What {
 /// Operations of `futex` calls from this number on are no system calls: they are calls of a library
 /// of locks, which makes none unless it must wait. The object is a [`Class::Futex`].
 pub mod lock {
-    /// Locks a mutex; its `peer` has bit 0 if unlocking passes it to the longest waiting task, and
+    /// Locks a mutex. The result is the address in the program to which the call returns, if it is
+    /// known, so that critical sections are told apart. The mutex's `peer` has bit 0 if unlocking passes it to the longest waiting task, and
     /// bit 1 if it has priority inheritance.
     pub const LOCK: u16 = 256;
     /// Unlocks it.
     pub const UNLOCK: u16 = 257;
     /// Waits for a signal; a [`What::Member`](super::What::Member) with `op`
-    /// [`SECOND`](super::member::SECOND) names the mutex.
+    /// [`SECOND`](super::member::SECOND) names the mutex. The result is not 0 if its time was over.
     pub const WAIT: u16 = 258;
     /// Wakes one waiting task.
     pub const SIGNAL: u16 = 259;
@@ -91,6 +92,10 @@ pub mod lock {
     pub const BROADCAST: u16 = 260;
     /// Arrives at a barrier; its `peer` is the number of tasks.
     pub const ARRIVE: u16 = 261;
+    /// Takes one from a semaphore; its `peer` is the count when it was first seen.
+    pub const TAKE: u16 = 262;
+    /// Adds one to it.
+    pub const POST: u16 = 263;
 }
 
 /// The `peer` of a file is the number of its file system's device, that of a disk its own with
@@ -126,6 +131,16 @@ pub mod socket {
     pub const DATAGRAM: u64 = 2;
     /// `SOCK_SEQPACKET`.
     pub const SEQPACKET: u64 = 5;
+}
+
+/// The `peer` of an event counter.
+pub mod eventfd {
+    /// A task takes one, not all.
+    pub const SEMAPHORE: u64 = 1;
+    /// The bits of its count, after the first.
+    pub const COUNT: u64 = (1 << 62) - 1;
+    /// Of a simulated one: adding n wakes n tasks, not all.
+    pub const WAKES_ONE: u64 = 1 << 63;
 }
 
 /// Operations of `wait4`.

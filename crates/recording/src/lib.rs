@@ -36,7 +36,7 @@ mod reader;
 mod writer;
 
 pub use conditions::{Calibration, Cgroup, Conditions, Descriptor, Frequency};
-pub use event::{Class, Event, What, lock, member, read, socket, storage, wait, watch};
+pub use event::{Class, Event, What, eventfd, lock, member, read, socket, storage, wait, watch};
 pub use machine::{Counts, End, LightRun, Machine, Overhead, Ratio};
 pub use reader::{Damage, Outcome, Reader};
 pub use writer::Writer;

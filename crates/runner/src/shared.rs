@@ -2,7 +2,7 @@
 
 use crate::kind::{KINDS, Kind};
 use crate::program::Program;
-use crate::sync::{Barrier, Condition, Mutex};
+use crate::sync::{Barrier, Condition, Mutex, Semaphore};
 use crate::usage::Sum;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -148,6 +148,8 @@ pub struct Shared {
     pub mutexes: &'static [Mutex],
     pub conditions: &'static [Condition],
     pub barriers: &'static [Barrier],
+    /// One for each event counter, of which only those that wake one task are used.
+    pub semaphores: &'static [Semaphore],
     pub timers: &'static [AtomicU64],
     pub readings: &'static [Reading],
     pub used: &'static Sum,
@@ -157,6 +159,8 @@ impl Shared {
     /// For `program`, with room for `readings`, each object `pad` bytes behind the begin of a page.
     /// Where instances give their `places` back, a place takes memory when it is first used.
     pub fn new(program: &Program, readings: usize, places: Places, pad: u32) -> Shared {
+        let wakes_one = program.eventfds.iter().any(|of| of.wakes_one);
+        let semaphores = if wakes_one { program.eventfds.len() } else { 0 };
         Shared {
             board: &zeroed(1, pad)[0],
             instances: map(
@@ -168,6 +172,7 @@ impl Shared {
             mutexes: zeroed(program.mutexes.len(), pad),
             conditions: zeroed(program.conditions, pad),
             barriers: zeroed(program.barriers.len(), pad),
+            semaphores: zeroed(semaphores, pad),
             timers: zeroed(program.shared_timers, pad),
             readings: zeroed(readings, pad),
             used: &zeroed(1, pad)[0],
@@ -202,6 +207,8 @@ unsafe impl Atomics for Mutex {}
 unsafe impl Atomics for Condition {}
 // SAFETY: all fields are atomic.
 unsafe impl Atomics for Barrier {}
+// SAFETY: all fields are atomic.
+unsafe impl Atomics for Semaphore {}
 // SAFETY: all fields are atomic.
 unsafe impl Atomics for AtomicU64 {}
 

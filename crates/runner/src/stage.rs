@@ -66,6 +66,9 @@ impl Stage {
             program.pipes.iter().map(|&capacity| pipe::open(capacity)).collect::<Result<_, _>>()?;
         let sockets: Vec<[i32; 2]> =
             program.sockets.iter().map(|&kind| pipe::pair(kind)).collect::<Result<_, _>>()?;
+        for (semaphore, options) in shared.semaphores.iter().zip(&program.eventfds) {
+            semaphore.post(options.count.into());
+        }
         let eventfds: Vec<i32> = program
             .eventfds
             .iter()

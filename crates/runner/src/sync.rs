@@ -1,4 +1,4 @@
-//! Mutexes, conditions and barriers on futexes that processes can share.
+//! Mutexes, conditions, barriers and semaphores on futexes that processes can share.
 //!
 //! Source: Drepper, "Futexes Are Tricky" (2011), mutex 2; futex(2), "Priority-inheritance futexes";
 //! the condition is a sequence number, the barrier a generation. They lie in memory that starts as
@@ -151,6 +151,35 @@ impl Condition {
     pub fn signal(&self, count: u32) {
         self.sequence.fetch_add(1, SeqCst);
         wake(&self.sequence, count);
+    }
+}
+
+/// A counter of which a task takes one, and which wakes as many as are added.
+#[repr(C)]
+pub struct Semaphore {
+    count: AtomicU32,
+    waiting: AtomicU32,
+}
+
+impl Semaphore {
+    /// Takes one, or waits while there is none.
+    pub fn take(&self) {
+        let less = |count: u32| count.checked_sub(1);
+        while self.count.fetch_update(SeqCst, SeqCst, less).is_err() {
+            self.waiting.fetch_add(1, SeqCst);
+            wait(&self.count, 0, None);
+            self.waiting.fetch_sub(1, SeqCst);
+        }
+    }
+
+    /// Adds `count`, up to 2^32 - 1 in all.
+    pub fn post(&self, count: u64) {
+        let added = u32::try_from(count).unwrap_or(u32::MAX);
+        let more = |count: u32| Some(count.saturating_add(added));
+        let _ = self.count.fetch_update(SeqCst, SeqCst, more);
+        if self.waiting.load(SeqCst) > 0 {
+            wake(&self.count, added);
+        }
     }
 }
 

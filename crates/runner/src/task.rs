@@ -195,6 +195,12 @@ impl Task {
                     let receive = if partial { read_some } else { read_all };
                     stage.expect(receive(socket, &mut buffer[..bytes]), Failure::Socket)
                 }
+                Op::Post { eventfd, count } if stage.program.eventfds[eventfd].wakes_one => {
+                    shared.semaphores[eventfd].post(count);
+                }
+                Op::Take(eventfd) if stage.program.eventfds[eventfd].wakes_one => {
+                    shared.semaphores[eventfd].take();
+                }
                 Op::Post { eventfd, count } => {
                     let bytes = count.to_ne_bytes();
                     stage.expect(write_all(stage.eventfds[eventfd], &bytes), Failure::Eventfd)

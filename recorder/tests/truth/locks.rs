@@ -35,8 +35,11 @@ pub fn known_locks(folder: &Path) {
         (vec![times::SIGNALS], vec![times::BROADCASTS])
     );
     assert_eq!(of(lock::ARRIVE), [2 * times::MEETINGS]);
-    // A wait that its time ends is none that a signal ends.
-    assert_eq!(of(lock::WAIT), [0; 0]);
+    assert_eq!(of(lock::WAIT), [times::WAITS_IN_VAIN]);
+    assert_eq!(
+        (of(lock::TAKE), of(lock::POST)),
+        (vec![times::TAKES + times::SEMAPHORE], vec![times::TAKES])
+    );
     let object = |op: u16, count: u64| {
         let found = counts.iter().find(|((_, of), all)| *of == op && **all == count);
         found.expect("it was counted").0.0
@@ -53,8 +56,22 @@ pub fn known_locks(folder: &Path) {
     assert_eq!(peers[&mutex], 0);
     assert_eq!(peers[&object(lock::LOCK, times::LOCKS_INHERITING)], 2);
     assert_eq!(peers[&object(lock::ARRIVE, 2 * times::MEETINGS)], 2);
+    assert_eq!(peers[&object(lock::POST, times::TAKES)], times::SEMAPHORE);
     let condition = object(lock::SIGNAL, times::SIGNALS);
-    assert_eq!(counts.get(&(condition, 9)), Some(&times::WAITS_IN_VAIN));
+    let results = |operation: u16| {
+        let of = move |what: &What| match *what {
+            What::Call { result, op, object, .. } if op == operation => Some((object, result)),
+            _ => None,
+        };
+        read.events.iter().filter_map(move |event| of(&event.what))
+    };
+    // Their time was over.
+    assert!(results(lock::WAIT).all(|(_, result)| result == -i64::from(libc::ETIMEDOUT)));
+    // Each of the three places that lock the mutex is known.
+    let sites: std::collections::BTreeSet<i64> =
+        results(lock::LOCK).filter(|(of, _)| *of == mutex).map(|(_, site)| site).collect();
+    assert_eq!(sites.len(), 3, "{sites:x?}");
+    assert!(!sites.contains(&0));
     let names_its_mutex = |what: &What| matches!(what, What::Member { set, object, op: member::SECOND, .. } if *set == condition && *object == mutex);
     let waits = read.events.iter().filter(|event| names_its_mutex(&event.what)).count() as u64;
     assert_eq!(waits, times::WAITS_IN_VAIN);

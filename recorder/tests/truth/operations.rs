@@ -30,6 +30,8 @@ pub mod times {
     pub const SIGNALS: u64 = 4;
     pub const BROADCASTS: u64 = 3;
     pub const WAITS_IN_VAIN: u64 = 2;
+    pub const SEMAPHORE: u64 = 3;
+    pub const TAKES: u64 = 5;
     pub const REQUESTS: u64 = 6;
     /// Of two threads.
     pub const MEETINGS: u64 = 3;
@@ -283,6 +285,18 @@ pub fn locks() {
             assert_eq!(waited, libc::ETIMEDOUT);
             libc::pthread_mutex_unlock(at);
         }
+        let mut semaphore: libc::sem_t = mem::zeroed();
+        let semaphore = &raw mut semaphore;
+        assert_eq!(libc::sem_init(semaphore, 0, times::SEMAPHORE as u32), 0);
+        for _ in 0..times::TAKES {
+            assert_eq!(libc::sem_wait(semaphore), 0);
+            libc::sem_post(semaphore);
+        }
+        for _ in 0..times::SEMAPHORE {
+            assert_eq!(libc::sem_trywait(semaphore), 0);
+        }
+        // One that does not succeed.
+        assert_eq!(libc::sem_trywait(semaphore), -1);
         let mut barrier: libc::pthread_barrier_t = mem::zeroed();
         libc::pthread_barrier_init(&raw mut barrier, ptr::null(), 2);
         let at = &raw mut barrier as usize;

@@ -264,7 +264,7 @@ impl Describing<'_> {
     /// The counter of the tokens of a task.
     fn tokens(&mut self, task: TaskId) -> String {
         let name = format!("tokens of {}", self.names[task.index()]);
-        let options = EventfdOptions { semaphore: true, count: 0 };
+        let options = EventfdOptions { semaphore: true, ..EventfdOptions::default() };
         self.closed.eventfds.insert(name.clone(), options);
         name
     }
@@ -411,7 +411,7 @@ fn eventfd(shared: &Shared, closed: &mut Closed, number: u32) -> Result<String, 
     let of = of(&shared.eventfds, number)?;
     let name = unique(&of.name, "eventfd", number);
     let count = of.count.try_into().map_err(|_| "an event counter above 2^32")?;
-    let options = EventfdOptions { semaphore: of.is_semaphore, count };
+    let options = EventfdOptions { semaphore: of.is_semaphore, count, wakes_one: of.wakes_one };
     closed.eventfds.insert(name.clone(), options);
     Ok(name)
 }

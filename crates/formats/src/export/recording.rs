@@ -8,7 +8,8 @@ mod watched;
 
 use crate::system_calls::{self, Name, X86_64};
 use ::recording::{
-    Class, Counts, End, Event as Recorded, Machine, What, Writer, lock, member, read, socket,
+    Class, Counts, End, Event as Recorded, Machine, What, Writer, eventfd, lock, member, read,
+    socket,
 };
 use schedsim::trace::{
     Call, CallKind, Event, EventKind, Observer, OverheadKind, PrevState, TaskInfo, WakeContext,
@@ -495,8 +496,11 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
             Class::Epoll => 0,
             Class::Device => shared.devices[place as usize].channels.into(),
             Class::Eventfd => {
-                let eventfd = &shared.eventfds[place as usize];
-                u64::from(eventfd.is_semaphore) | eventfd.count << 1
+                let of = &shared.eventfds[place as usize];
+                let flag = |is: bool, flag: u64| if is { flag } else { 0 };
+                of.count.min(eventfd::COUNT) << 1
+                    | flag(of.is_semaphore, eventfd::SEMAPHORE)
+                    | flag(of.wakes_one, eventfd::WAKES_ONE)
             }
             Class::UnixSocket => {
                 let kind = match shared.sockets[place as usize / 2].kind {

@@ -302,6 +302,11 @@ impl Closed {
                 "give room for at least one byte".into()
             })?;
         }
+        for (name, eventfd) in &self.eventfds {
+            expect(!eventfd.wakes_one || eventfd.semaphore, &format!("eventfd.{name}"), || {
+                "one that wakes one task is a semaphore: write `semaphore = true`, too".into()
+            })?;
+        }
         for (name, epoll) in &self.epolls {
             expect(!epoll.sources.is_empty(), &format!("epoll.{name}.sources"), || {
                 "name at least one source".into()
@@ -309,6 +314,15 @@ impl Closed {
             for (index, source) in epoll.sources.iter().enumerate() {
                 let key = format!("epoll.{name}.sources[{index}]");
                 let is_same = |other: &EpollSource| other.object == source.object;
+                let wakes_one = match &source.object {
+                    EpollObject::Eventfd(of) => {
+                        self.eventfds.get(of).is_some_and(|of| of.wakes_one)
+                    }
+                    _ => false,
+                };
+                expect(!wakes_one, &key, || {
+                    "a semaphore that wakes one task is no file: no set can have it".into()
+                })?;
                 expect(!epoll.sources[..index].iter().any(is_same), &key, || {
                     "the set has this source already".into()
                 })?;

@@ -260,13 +260,28 @@ fn eventfds() -> Vec<(&'static str, Closed)> {
     let post = |count| Phase::Post { eventfd: "e".into(), count };
     let take = || Phase::Take { eventfd: "e".into() };
     let semaphore = |of: Closed| Closed {
-        eventfds: [("e".to_string(), EventfdOptions { semaphore: true, count: 3 })].into(),
+        eventfds: [(
+            "e".to_string(),
+            EventfdOptions { semaphore: true, count: 3, wakes_one: false },
+        )]
+        .into(),
         ..of
+    };
+    let of_library = |of: Closed| {
+        let options = EventfdOptions { semaphore: true, count: 2, wakes_one: true };
+        Closed { eventfds: [("e".to_string(), options)].into(), ..of }
     };
     vec![
         (
             "a semaphore, more takers than posters",
             semaphore(closed(vec![
+                each("taker", 7, 20, &[take(), work()]),
+                each("poster", 2, 23, &[post(1), work(), Phase::Yield, post(2)]),
+            ])),
+        ),
+        (
+            "a semaphore of the C library",
+            of_library(closed(vec![
                 each("taker", 7, 20, &[take(), work()]),
                 each("poster", 2, 23, &[post(1), work(), Phase::Yield, post(2)]),
             ])),

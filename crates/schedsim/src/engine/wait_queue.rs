@@ -71,6 +71,11 @@ impl WaitQueue {
         self.0.push_back(Waiter { who: Who::Task(task), only: Some(only), is_exclusive: true });
     }
 
+    /// The number of waiters.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Removes those who are woken, all that are not exclusive and one that is, and adds them to
     /// `woken`. An exclusive source is that one if a task waits for its set.
     pub fn wake(&mut self, news: News, woken: &mut Vec<Who>, has_waiter: impl Fn(u32) -> bool) {

@@ -87,11 +87,27 @@ pub enum Returned {
         /// The device.
         device: u32,
     },
-    /// A wait for a signal in a real program. Whether it waits depends on what it finds, so a signal
-    /// must not be lost in a replay: it is a token, and so is what the mutex does.
+    /// A mutex of a real program is locked.
+    Locked {
+        /// The mutex.
+        mutex: u32,
+        /// Where in the program; 0 is unknown. Sections that begin at one place do the same.
+        site: u64,
+    },
+    /// A wait for a signal in a real program, under a mutex. Whether it waits depends on what it
+    /// finds, so a signal must not be lost in a replay: conditions are counters.
     Waited {
         /// The mutex.
         mutex: u32,
+        /// The counter of the condition; `None` if its time was over before a signal.
+        condition: Option<u32>,
+    },
+    /// A signal to a condition of a real program.
+    Signals {
+        /// Its counter.
+        condition: u32,
+        /// Whether to all that wait.
+        all: bool,
     },
     /// A signal ended it, or is what it waited for.
     Signalled,

@@ -469,12 +469,13 @@ impl<'c> Writer<'_, 'c> {
 
     fn eventfd(&mut self, name: &'c str) -> u32 {
         let Compiler { closed, workload, numbers, .. } = &mut *self.compiler;
-        let EventfdOptions { semaphore, count } =
+        let EventfdOptions { semaphore, count, wakes_one } =
             closed.eventfds.get(name).copied().unwrap_or_default();
         number(&mut numbers.eventfds, &mut workload.shared.eventfds, name, || Eventfd {
             name: name.to_string(),
             is_semaphore: semaphore,
             count: count.into(),
+            wakes_one,
         })
     }
 

@@ -39,6 +39,7 @@ mod groups;
 mod kernel_threads;
 mod latches;
 mod log;
+mod monitors;
 mod outside;
 mod report;
 mod settings;
@@ -133,8 +134,8 @@ pub struct ReplayBuilder {
     /// The object of the call in which the next event happens.
     within: Option<(TaskId, u32)>,
     edges: Vec<carriers::Edge>,
-    /// Mutexes with which real tasks waited for signals.
-    waited: std::collections::BTreeSet<u32>,
+    /// What was done to mutexes and conditions.
+    acts: Vec<monitors::Act>,
     /// Sleeps that a barrier or a thread's end may explain.
     waits: Vec<carriers::Edge>,
     /// By device: the sleeps for it.
@@ -259,9 +260,11 @@ impl ReplayBuilder {
         let pages = self.device_of_pages(&shared);
         self.count_channels(&mut shared);
         self.find_last_users();
-        let doubted = self.doubt(&shared, recorded.tasks);
+        let monitors = self.find_monitors(&mut shared);
+        let doubted = self.doubt(&shared, recorded.tasks, &monitors);
         let placed = latches::Placed::new(&self.latches, (&self.paged, pages), &mut shared);
-        let program = assemble::Program { shared, doubted, placed, kernel_work: self.kernel_work };
+        let kernel_work = self.kernel_work;
+        let program = assemble::Program { shared, doubted, monitors, placed, kernel_work };
         assemble::assemble(self.tasks, program, &self.options, recorded, self.report)
     }
 

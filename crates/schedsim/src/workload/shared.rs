@@ -83,6 +83,15 @@ pub struct Eventfd {
     pub is_semaphore: bool,
     /// The count at the start.
     pub count: u64,
+    /// Whether adding n wakes n tasks, not all: a semaphore of the C library.
+    pub wakes_one: bool,
+}
+
+impl Eventfd {
+    /// A semaphore of the C library: a task takes one, and one is woken for each that is added.
+    pub fn semaphore(name: String, count: u64) -> Eventfd {
+        Eventfd { name, is_semaphore: true, count, wakes_one: true }
+    }
 }
 
 /// A set of objects that tasks wait for together.

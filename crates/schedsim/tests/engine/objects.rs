@@ -29,15 +29,15 @@ fn is_datagram(number: usize) -> bool {
     number + 1 == SOCKETS
 }
 
-/// The number of event counters, of which the last is a semaphore.
-const EVENTFDS: usize = 2;
+/// The number of event counters: the second is a semaphore, and the last one of the C library.
+const EVENTFDS: usize = 3;
 
 fn eventfd(number: usize) -> String {
     format!("e{number}")
 }
 
 fn is_semaphore(number: usize) -> bool {
-    number + 1 == EVENTFDS
+    number > 0
 }
 
 /// The most that a wait for a set returns.
@@ -131,8 +131,11 @@ fn simulated(tasks: &[Vec<Phase>], modes: &Modes) -> Vec<Seen> {
     }
     let used = serde_json::to_string(&closed.tasks).unwrap();
     closed.sockets.insert(socket(SOCKETS - 1), SocketOptions { kind: SocketKind::Datagram });
-    let semaphore = EventfdOptions { semaphore: true, count: 0 };
-    closed.eventfds.insert(eventfd(EVENTFDS - 1), semaphore);
+    for number in 0..EVENTFDS {
+        let wakes_one = number == kernel::LIBRARY;
+        let options = EventfdOptions { semaphore: is_semaphore(number), count: 0, wakes_one };
+        closed.eventfds.insert(eventfd(number), options);
+    }
     for number in 0..SETS {
         let options = EpollOptions { sources: sources(modes, number), events: MOST as u16 };
         closed.epolls.insert(epoll(number), options);

@@ -13,7 +13,7 @@ mod timerfds;
 use crate::system_calls::{self, Name};
 use ::recording::{Class, What, lock, member, wait};
 use schedsim::trace::Returned;
-use schedsim::workload::{Barrier, Device, Group, Late, Mutex, Operation, Shared, Timer};
+use schedsim::workload::{Barrier, Device, Eventfd, Group, Late, Mutex, Operation, Shared, Timer};
 use schedsim::{Nanos, TaskId, Time};
 use sets::Sets;
 use std::collections::{BTreeMap, HashMap};
@@ -241,12 +241,14 @@ impl Calls {
             Name::Futex => {
                 self.is_around(call);
                 match call.op {
-                    lock::WAIT if !self.is_simulated => {
-                        let mutex = second.and_then(|second| self.mutex(second));
-                        return mutex.map_or(Returned::Unknown, |mutex| Returned::Waited { mutex });
+                    lock::WAIT | lock::SIGNAL | lock::BROADCAST if !self.is_simulated => {
+                        return self.monitor(call, second).unwrap_or(Returned::Unknown);
                     }
-                    // A real signal is a token of the task that it woke.
-                    lock::SIGNAL | lock::BROADCAST if !self.is_simulated => None,
+                    lock::LOCK if !self.is_simulated => {
+                        let site = call.result.cast_unsigned();
+                        let locked = |mutex| Returned::Locked { mutex, site };
+                        return self.mutex(call.object).map_or(Returned::Unknown, locked);
+                    }
                     _ => self.lock(call, second),
                 }
             }
@@ -317,6 +319,14 @@ impl Calls {
         Some(match call.op {
             lock::LOCK => Operation::Lock(self.mutex(of)?),
             lock::UNLOCK => Operation::Unlock(self.mutex(of)?),
+            lock::TAKE | lock::POST => {
+                let eventfd = self.semaphore(of, |object| ("semaphore", object.peer))?;
+                if call.op == lock::TAKE {
+                    Operation::Take(eventfd)
+                } else {
+                    Operation::Post { eventfd, count: 1 }
+                }
+            }
             lock::ARRIVE => {
                 let place = self.place(of, Class::Futex, |object, shared| {
                     let tasks = u32::try_from(object.peer).ok()?;
@@ -338,6 +348,28 @@ impl Calls {
                 }
             }
         })
+    }
+
+    /// A wait for a signal or a signal, of a real program.
+    fn monitor(&mut self, call: &Ended, mutex: Option<u64>) -> Option<Returned> {
+        let condition = self.semaphore(call.object, |_| ("condition", 0));
+        Some(match call.op {
+            lock::WAIT => {
+                let condition = if call.result == 0 { Some(condition?) } else { None };
+                Returned::Waited { mutex: self.mutex(mutex?)?, condition }
+            }
+            op => Returned::Signals { condition: condition?, all: op == lock::BROADCAST },
+        })
+    }
+
+    /// The semaphore of an object, with what it is and its count.
+    fn semaphore(&mut self, of: u64, new: impl Fn(&Object) -> (&str, u64)) -> Option<u32> {
+        let place = self.place(of, Class::Futex, |object, shared| {
+            let (name, count) = new(object);
+            let new = Eventfd::semaphore(format!("{name} {of}"), count);
+            add(&mut shared.eventfds, new).map(Place::Eventfd)
+        })?;
+        if let Place::Eventfd(semaphore) = place { Some(semaphore) } else { None }
     }
 
     fn mutex(&mut self, object: u64) -> Option<u32> {

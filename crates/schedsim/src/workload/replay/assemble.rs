@@ -6,6 +6,7 @@ use super::event_loops::{self, Takers};
 use super::groups::Groups;
 use super::latches::Placed;
 use super::log::{Deed, Did};
+use super::monitors::Monitors;
 use super::outside;
 use super::report::EdgeCounts;
 use super::task::{Ending, Task};
@@ -25,6 +26,7 @@ pub(super) struct Program {
     pub shared: Shared,
     /// Objects that explain nothing.
     pub doubted: Doubted,
+    pub monitors: Monitors,
     pub placed: Placed,
     pub kernel_work: KernelWork,
 }
@@ -52,12 +54,13 @@ pub(super) fn assemble(
     };
     let outside = |task: TaskId| outside.get(task.index()).copied().flatten();
     let cpu_sets = options.affinities.iter().map(|(_, set)| set.clone()).collect();
-    let Program { mut shared, doubted, placed, kernel_work } = program;
+    let Program { mut shared, doubted, monitors, placed, kernel_work } = program;
+    let given_up = (&doubted, &monitors);
     let forked: Vec<bool> = tasks.iter().map(|task| task.start == Start::Forked).collect();
     let is_program = report.operations > 0;
     let takers = Takers::of(&tasks, &shared, &placed);
     let joined = (0..).map(TaskId).zip(&tasks).flat_map(|(by, task)| {
-        let operations = calls::operations(by, &task.log, &doubted).into_iter();
+        let operations = calls::operations(by, &task.log, given_up).into_iter();
         operations.filter_map(move |(_, did)| match did {
             Did::Joined(task) => Some((by, task)),
             _ => None,
@@ -128,7 +131,7 @@ pub(super) fn assemble(
             report: &mut report,
         };
         let id = TaskId(index as u32);
-        let mut operations = calls::operations(id, &task.log, &doubted);
+        let mut operations = calls::operations(id, &task.log, given_up);
         placed.add(id, &mut operations);
         let mut operations = operations.into_iter().peekable();
         let (mut places, mut is_counted) = (task.log.places().peekable(), false);

@@ -8,6 +8,7 @@
 use super::carriers::{Doubted, Edge, Reason, needed};
 use super::latches::Latch;
 use super::log::{Deed, Did};
+use super::monitors::{self, Act, Monitors, SAME, What};
 use super::sleeps::{By, Sleep};
 use super::task::{Status, Task};
 use super::within::Within;
@@ -31,7 +32,7 @@ impl ReplayBuilder {
                 let state = &mut self.tasks[task.index()];
                 state.charge(time);
                 self.report.recording_time += state.take_off(recording);
-                self.returned(task, since, returned);
+                self.returned(task, (since, time), returned);
             }
             CallKind::Sets(set) if self.meet(task) => self.tasks[task.index()].set(set, time),
             CallKind::Sets(_)
@@ -50,7 +51,7 @@ impl ReplayBuilder {
         self.is_on(cpu, task, time);
     }
 
-    fn returned(&mut self, task: TaskId, since: Time, returned: Returned) {
+    fn returned(&mut self, task: TaskId, (since, now): (Time, Time), returned: Returned) {
         let state = &mut self.tasks[task.index()];
         state.calls.traced = true;
         if !state.calls.sleeps.is_empty() || state.calls.forked.is_some() {
@@ -59,8 +60,8 @@ impl ReplayBuilder {
         if let Returned::Futex { barrier } = returned {
             return self.futex_returned(task, since, barrier);
         }
-        if let Returned::Waited { mutex } = returned {
-            return self.waited(task, mutex);
+        if let Returned::Waited { mutex, condition: None } = returned {
+            return self.waited_in_vain(task, (since, now), mutex);
         }
         if let Returned::Stored { device } = returned {
             return self.stored(task, since, device);
@@ -87,7 +88,7 @@ impl ReplayBuilder {
             | Returned::Reaped(_)
             | Returned::Futex { .. }
             | Returned::Stored { .. }
-            | Returned::Waited { .. } => {
+            | Returned::Waited { condition: None, .. } => {
                 for sleep in inside() {
                     state.log.is_within(sleep.at, Within::Call);
                 }
@@ -99,6 +100,14 @@ impl ReplayBuilder {
                 return;
             }
             Returned::Yielded => Did::Yield,
+            Returned::Locked { mutex, .. } => Did::Operation(Operation::Lock(mutex)),
+            Returned::Waited { condition: Some(condition), .. } => {
+                Did::Operation(Operation::Take(condition))
+            }
+            Returned::Signals { condition, all } => {
+                let count = if all { monitors::BROADCAST } else { 1 };
+                Did::Operation(Operation::Post { eventfd: condition, count })
+            }
             Returned::Did(operation) => Did::Operation(operation),
         };
         let within = match did {
@@ -125,6 +134,10 @@ impl ReplayBuilder {
                 Did::Operation(Operation::Take(_)) => {
                     matches!(sleep.by, By::SameObject | By::OtherObject | By::Softirq)
                 }
+                // Who waits for a signal unlocks the mutex, in a call on the condition.
+                Did::Operation(Operation::Lock(_)) => {
+                    matches!(sleep.by, By::SameObject | By::OtherObject)
+                }
                 // Its time was over, and yet it has found something: that came before the task ran.
                 Did::Operation(Operation::Serve(_) | Operation::Poll(_)) => {
                     matches!(sleep.by, By::SameObject | By::OtherObject | By::Softirq)
@@ -141,6 +154,8 @@ impl ReplayBuilder {
         let state = &mut self.tasks[task.index()];
         let at = at.unwrap_or(u32::MAX);
         let place = state.put(Deed::Called { at, did });
+        let has_slept = explained.iter().any(|sleep| sleep.by == By::SameObject);
+        self.acted((task, place), (since, now), returned, has_slept);
         let reason = match did {
             Did::Operation(Operation::Serve(_) | Operation::Poll(_)) => {
                 Some(Reason::Wait(task, place))
@@ -153,6 +168,52 @@ impl ReplayBuilder {
         let state = &mut self.tasks[task.index()];
         state.calls.sleeps = sleeps;
         state.calls.sleeps.clear();
+    }
+
+    /// A wait for a signal was over by its time: the task has unlocked the mutex meanwhile.
+    fn waited_in_vain(&mut self, task: TaskId, (since, now): (Time, Time), mutex: u32) {
+        let state = &mut self.tasks[task.index()];
+        let first = state.calls.first(since).unwrap_or(u32::MAX);
+        state.calls.clear();
+        for (at, operation, time, what) in [
+            (first, Operation::Unlock(mutex), since, What::GaveUp(mutex)),
+            (u32::MAX, Operation::Lock(mutex), now, What::Locked { mutex, site: SAME }),
+        ] {
+            let did = Did::Operation(operation);
+            let place = self.tasks[task.index()].put(Deed::Called { at, did });
+            self.acts.push(Act { time, task, place, what });
+            self.report.operations += 1;
+        }
+    }
+
+    /// Keeps what a call did to a mutex or a condition.
+    fn acted(
+        &mut self,
+        (task, place): (TaskId, u32),
+        (since, now): (Time, Time),
+        returned: Returned,
+        has_slept: bool,
+    ) {
+        let mut act = |time, what| self.acts.push(Act { time, task, place, what });
+        match returned {
+            Returned::Locked { mutex, site } => act(now, What::Locked { mutex, site }),
+            Returned::Did(Operation::Unlock(mutex)) => act(since, What::Unlocked(mutex)),
+            Returned::Did(Operation::Take(semaphore)) => {
+                let begins = if has_slept { What::AwaitsPost } else { What::Takes };
+                act(since, begins(semaphore));
+                act(now, What::Took { semaphore, waited: has_slept });
+            }
+            Returned::Did(Operation::Post { eventfd, .. }) => {
+                act(since, What::Posts(eventfd));
+                act(now, What::Posted(eventfd));
+            }
+            Returned::Signals { condition, all } => act(since, What::Signalled { condition, all }),
+            Returned::Waited { mutex, condition: Some(condition) } => {
+                act(since, What::Waits { condition, mutex });
+                act(now, What::Received { condition, mutex });
+            }
+            _ => {}
+        }
     }
 
     pub(super) fn explain(&mut self, sleeper: TaskId, sleep: Sleep, reason: Option<Reason>) {
@@ -168,17 +229,31 @@ impl ReplayBuilder {
 }
 
 /// The operations of a log, each with the place of the entry before which it takes place.
-pub(super) fn operations(task: TaskId, log: &log::Log, doubted: &Doubted) -> Vec<(u32, Did)> {
+pub(super) fn operations(
+    task: TaskId,
+    log: &log::Log,
+    (doubted, monitors): (&Doubted, &Monitors),
+) -> Vec<(u32, Did)> {
     let is_doubted = |did: Did, place: u32| {
         doubted.contains(Reason::Wait(task, place))
             || needed(did).is_some_and(|of| doubted.contains(Reason::Carrier(of)))
     };
-    log.places()
-        .filter_map(|(place, _, deed)| match deed {
-            Deed::Called { at, did } if !is_doubted(did, place) => Some((at.min(place), did)),
-            _ => None,
-        })
-        .collect()
+    let mut found = Vec::new();
+    for (place, _, deed) in log.places() {
+        let Deed::Called { at, did } = deed else { continue };
+        if is_doubted(did, place) {
+            continue;
+        }
+        let at = at.min(place);
+        match did {
+            Did::Operation(operation) => {
+                let done = monitors.done(task, place, operation).into_iter();
+                found.extend(done.map(|operation| (at, Did::Operation(operation))));
+            }
+            did => found.push((at, did)),
+        }
+    }
+    found
 }
 
 impl Task {

@@ -7,6 +7,7 @@
 
 use super::ReplayBuilder;
 use super::log::{Deed, Did};
+use super::monitors::Monitors;
 use crate::TaskId;
 use crate::trace::TaskInfo;
 use crate::workload::{Epoll, Operation, Shared, Until, Watched};
@@ -27,6 +28,9 @@ pub(super) enum Carrier {
     Ends(u32),
 }
 
+/// Of a hundred uses of an object, this many tokens that tasks wait for between them are given up.
+const MOST_GIVEN_UP: usize = 1;
+
 /// What explains a sleep.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Reason {
@@ -44,6 +48,15 @@ pub(super) struct Edge {
     pub slept_at: u32,
     pub waker: TaskId,
     pub woken_at: u32,
+}
+
+/// A token for which a task waits: `number` counts those of this waker.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Token {
+    sleeper: TaskId,
+    place: u32,
+    waker: TaskId,
+    number: usize,
 }
 
 /// What explains nothing.
@@ -134,11 +147,14 @@ struct Users {
     /// Where in its log each task first and last took something, or put something in.
     takers: BTreeMap<TaskId, (u32, u32)>,
     putters: BTreeMap<TaskId, (u32, u32)>,
+    /// How often it is used.
+    times: usize,
 }
 
 impl Users {
     fn add(&mut self, task: TaskId, place: u32, operation: Operation) {
         self.way.add(operation);
+        self.times += 1;
         let users = if taken_from(operation).is_some() {
             &mut self.takers
         } else {
@@ -161,18 +177,25 @@ impl Users {
 impl ReplayBuilder {
     /// The carriers of which the recording does not have both sides, and those whose order is that
     /// of tokens.
-    pub(super) fn doubt(&mut self, shared: &Shared, tasks: &[TaskInfo]) -> Doubted {
+    pub(super) fn doubt(
+        &mut self,
+        shared: &Shared,
+        tasks: &[TaskInfo],
+        monitors: &Monitors,
+    ) -> Doubted {
         let mut all: BTreeMap<(Carrier, u32), Users> = BTreeMap::new();
         for (task, state) in (0..).map(TaskId).zip(&self.tasks) {
             for (place, _, deed) in state.log.places() {
                 let Deed::Called { did: Did::Operation(operation), .. } = deed else { continue };
-                let Some(carrier) = carrier(operation) else { continue };
-                let way = match operation {
-                    Operation::Send { end, .. } => end & 1,
-                    Operation::Receive { end, .. } => end & 1 ^ 1,
-                    _ => 0,
-                };
-                all.entry((carrier, way)).or_default().add(task, place, operation);
+                for operation in monitors.done(task, place, operation) {
+                    let Some(carrier) = carrier(operation) else { continue };
+                    let way = match operation {
+                        Operation::Send { end, .. } => end & 1,
+                        Operation::Receive { end, .. } => end & 1 ^ 1,
+                        _ => 0,
+                    };
+                    all.entry((carrier, way)).or_default().add(task, place, operation);
+                }
             }
         }
         let capacity = |carrier: Carrier| match carrier {
@@ -196,9 +219,10 @@ impl ReplayBuilder {
             if shared.mutexes.is_empty() { BTreeSet::new() } else { self.unpaired_mutexes() };
         let endless = self.endless(shared);
         let mutexes = mutexes.into_iter().map(Carrier::Mutex);
-        for carrier in mutexes.chain(endless.into_iter().map(Carrier::Ends)) {
-            self.report.doubted_objects += 1;
-            doubted.0.insert(Reason::Carrier(carrier));
+        let monitors = monitors.doubted.iter().copied();
+        for carrier in mutexes.chain(monitors).chain(endless.into_iter().map(Carrier::Ends)) {
+            let is_new = doubted.0.insert(Reason::Carrier(carrier));
+            self.report.doubted_objects += u64::from(is_new);
         }
         doubted.0.extend(self.doubtful_waits(shared, tasks).into_iter().map(Reason::Carrier));
         self.explain_waits(&doubted);
@@ -228,36 +252,73 @@ impl ReplayBuilder {
     }
 
     /// Doubts the carriers whose users wait for tokens while they use them: tokens keep the recorded
-    /// order, and in any other one tasks might wait for each other. Whether there are any.
+    /// order, and in any other one tasks might wait for each other. A few tokens among many uses are
+    /// given up instead: the task pauses as long as it did. Whether there are any.
     fn doubt_ordered(
         &mut self,
         ordered: &BTreeMap<(Carrier, u32), Users>,
         doubted: &mut Doubted,
     ) -> bool {
-        let tokens = |task: &TaskId| -> Vec<u32> {
-            let is_token =
-                |deed| matches!(deed, Deed::Slept { waker, .. } if waker != TaskId::NONE);
-            let places = self.tasks[task.index()].log.places();
-            places.filter(|(_, _, deed)| is_token(*deed)).map(|(place, ..)| place).collect()
-        };
-        let mut of_tasks: BTreeMap<TaskId, Vec<u32>> = BTreeMap::new();
-        let mut found = BTreeSet::new();
+        let mut of_tasks: BTreeMap<TaskId, Vec<Token>> = BTreeMap::new();
+        let (mut found, mut given_up) = (BTreeSet::new(), BTreeSet::new());
         for ((carrier, _), users) in ordered {
             if doubted.contains(Reason::Carrier(*carrier)) {
                 continue;
             }
-            let waits = users.takers.iter().chain(&users.putters).any(|(task, (first, last))| {
-                let tokens = of_tasks.entry(*task).or_insert_with(|| tokens(task));
-                tokens.iter().any(|place| (first..=last).contains(&place))
-            });
-            if waits {
+            let mut tokens: BTreeSet<Token> = BTreeSet::new();
+            for (task, (first, last)) in users.takers.iter().chain(&users.putters) {
+                let all = of_tasks.entry(*task).or_insert_with(|| self.tokens(*task));
+                let begin = all.partition_point(|token| token.place < *first);
+                tokens.extend(all[begin..].iter().take_while(|token| token.place <= *last));
+            }
+            if tokens.len() * 100 > users.times * MOST_GIVEN_UP {
                 found.insert(Reason::Carrier(*carrier));
+            } else {
+                given_up.extend(tokens);
             }
         }
+        self.give_up(&given_up);
         self.report.ordered_objects += found.len() as u64;
         let is_new = !found.is_empty();
         doubted.0.extend(found);
         is_new
+    }
+
+    /// The tokens for which a task waits, in order.
+    fn tokens(&self, sleeper: TaskId) -> Vec<Token> {
+        let mut earlier: BTreeMap<TaskId, usize> = BTreeMap::new();
+        let places = self.tasks[sleeper.index()].log.places();
+        let token = |(place, _, deed)| match deed {
+            Deed::Slept { waker, .. } if waker != TaskId::NONE => {
+                let number = earlier.entry(waker).or_default();
+                *number += 1;
+                Some(Token { sleeper, place, waker, number: *number })
+            }
+            _ => None,
+        };
+        places.filter_map(token).collect()
+    }
+
+    /// Waits for tokens become pauses, and their wakings nothing.
+    fn give_up(&mut self, tokens: &BTreeSet<Token>) {
+        let mut of_wakers: BTreeMap<TaskId, BTreeMap<(TaskId, usize), u32>> = BTreeMap::new();
+        for Token { sleeper, place, waker, number } in tokens {
+            of_wakers.entry(*waker).or_default().insert((*sleeper, *number), *place);
+        }
+        for (waker, tokens) in of_wakers {
+            let mut numbers: BTreeMap<TaskId, usize> = BTreeMap::new();
+            let mut found = Vec::new();
+            for (woken_at, _, deed) in self.tasks[waker.index()].log.places() {
+                let Deed::Woke { task, .. } = deed else { continue };
+                let number = numbers.entry(task).or_default();
+                *number += 1;
+                found.extend(tokens.get(&(task, *number)).map(|place| (woken_at, task, *place)));
+            }
+            for (woken_at, sleeper, slept_at) in found {
+                self.tasks[waker.index()].log.forget_waking(woken_at);
+                self.tasks[sleeper.index()].log.name_waker(slept_at, TaskId::NONE);
+            }
+        }
     }
 
     /// The waits for several objects after which the task takes nothing from any of them, and puts

@@ -195,7 +195,7 @@ impl Answers {
         all.sort_unstable();
         for (counter, source) in all.split_off(self.placed) {
             let name = format!("answers to {}", name_of(source, shared));
-            shared.eventfds.push(Eventfd { name, is_semaphore: true, count: 0 });
+            shared.eventfds.push(Eventfd { name, is_semaphore: true, count: 0, wakes_one: false });
             debug_assert_eq!(shared.eventfds.len() as u32, counter + 1);
         }
         self.placed = self.counters.len();

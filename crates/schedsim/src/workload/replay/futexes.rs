@@ -49,13 +49,6 @@ impl ReplayBuilder {
         }
     }
 
-    /// A wait for a signal has ended: its mutex explains nothing. What a task finds under it decides
-    /// whether it waits.
-    pub(super) fn waited(&mut self, sleeper: TaskId, mutex: u32) {
-        self.waited.insert(mutex);
-        self.tasks[sleeper.index()].calls.clear();
-    }
-
     /// What was taken for a barrier or for the end of a thread, and is neither.
     pub(super) fn doubtful_waits(&self, shared: &Shared, tasks: &[TaskInfo]) -> Vec<Carrier> {
         let is_barrier = |barrier: u32| {
@@ -102,7 +95,7 @@ impl ReplayBuilder {
     /// Mutexes that a task unlocked, or waited with, without having locked them, or locked twice: a
     /// call is missing, or they are of another kind.
     pub(super) fn unpaired_mutexes(&self) -> BTreeSet<u32> {
-        let mut unpaired = self.waited.clone();
+        let mut unpaired = BTreeSet::new();
         for task in &self.tasks {
             let mut held = BTreeMap::new();
             for (_, _, deed) in task.log.places() {

@@ -334,7 +334,12 @@ impl Placed {
             };
             let eventfd = shared.eventfds.len() as u32;
             let is_semaphore = latch.is_counted();
-            shared.eventfds.push(Eventfd { name: name.clone(), is_semaphore, count: 0 });
+            shared.eventfds.push(Eventfd {
+                name: name.clone(),
+                is_semaphore,
+                count: 0,
+                wakes_one: false,
+            });
             let mut is_taken = false;
             if let Latch::Ends(object) = latch {
                 let has_one_wait = latches.has_one_wait(number);

@@ -81,6 +81,9 @@ fn block(bytes: u64) -> u64 {
         + 256
 }
 
+/// The event counter that is a semaphore of the C library: adding n wakes n tasks.
+pub const LIBRARY: usize = 2;
+
 /// In a wait queue the item of a set is this number and more, a hundred for each set.
 const ITEM: usize = 1000;
 /// That of a task that polls is its number and this; if it polls for room, twice this.
@@ -565,7 +568,14 @@ impl Running<'_> {
     /// `write(2)` to an event counter, which never overflows here.
     pub fn post(&mut self, eventfd: usize, count: u64) {
         self.state().eventfds[eventfd].0 += count;
-        self.announce(eventfd, false);
+        if eventfd != LIBRARY {
+            return self.announce(eventfd, false);
+        }
+        for _ in 0..count {
+            if let Some(task) = self.state().eventfds[eventfd].1.pop_front() {
+                self.state().wake(task);
+            }
+        }
     }
 
     /// Wakes who waits at an event counter: all that read, and sets that hear of this, up to the
@@ -597,6 +607,9 @@ impl Running<'_> {
         }
         let count = &mut self.state().eventfds[eventfd].0;
         *count = if is_semaphore { *count - 1 } else { 0 };
+        if eventfd == LIBRARY {
+            return Ok(());
+        }
         // An exclusive set that was woken for the addition hid it from those behind it.
         self.announce(eventfd, true);
         Ok(())

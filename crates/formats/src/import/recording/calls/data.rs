@@ -1,7 +1,7 @@
 //! Calls that put data into an object, or take it from one.
 
 use super::{Calls, Ended, Place, add};
-use ::recording::{Class, read};
+use ::recording::{Class, eventfd, read};
 use schedsim::trace::Returned;
 use schedsim::workload::Call::Begins;
 use schedsim::workload::{Eventfd, Operation, Pipe, SocketKind, Until, Watched};
@@ -78,9 +78,11 @@ impl Calls {
                 add(&mut shared.pipes, Pipe { name, capacity }).map(Place::Pipe)
             }),
             Class::Eventfd => self.place(object, Class::Eventfd, |of, shared| {
-                let (is_semaphore, count) = (of.peer & 1 != 0, of.peer >> 1);
+                let (is_semaphore, wakes_one) =
+                    (of.peer & eventfd::SEMAPHORE != 0, of.peer & eventfd::WAKES_ONE != 0);
+                let count = of.peer >> 1 & eventfd::COUNT;
                 let name = format!("eventfd {object}");
-                let new = Eventfd { name, is_semaphore, count };
+                let new = Eventfd { name, is_semaphore, count, wakes_one };
                 add(&mut shared.eventfds, new).map(Place::Eventfd)
             }),
             Class::UnixSocket | Class::InternetSocket => self.end_of(object).map(Place::End),

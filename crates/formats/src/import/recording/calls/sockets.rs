@@ -126,7 +126,7 @@ impl Calls {
             Listener::Port(port) => format!("connections to port {port}"),
             Listener::Address(address) => format!("connections to address {address}"),
         };
-        let new = Eventfd { name, is_semaphore: true, count: 0 };
+        let new = Eventfd { name, is_semaphore: true, count: 0, wakes_one: false };
         let eventfd = add(&mut self.shared.eventfds, new)?;
         self.listeners.insert(of, eventfd);
         Some(eventfd)
