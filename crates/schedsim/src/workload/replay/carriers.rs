@@ -218,9 +218,9 @@ impl ReplayBuilder {
         let mutexes =
             if shared.mutexes.is_empty() { BTreeSet::new() } else { self.unpaired_mutexes() };
         let endless = self.endless(shared);
-        let mutexes = mutexes.into_iter().map(Carrier::Mutex);
-        let monitors = monitors.doubted.iter().copied();
-        for carrier in mutexes.chain(monitors).chain(endless.into_iter().map(Carrier::Ends)) {
+        let mutexes = mutexes.iter().chain(&monitors.doubted_mutexes).copied().map(Carrier::Mutex);
+        let counters = monitors.doubted.iter().copied().map(Carrier::Eventfd);
+        for carrier in mutexes.chain(counters).chain(endless.into_iter().map(Carrier::Ends)) {
             let is_new = doubted.0.insert(Reason::Carrier(carrier));
             self.report.doubted_objects += u64::from(is_new);
         }

@@ -12,7 +12,6 @@
 //! for which that is not so explains nothing, and neither does its mutex.
 
 use super::ReplayBuilder;
-use super::carriers::Carrier;
 use crate::workload::{Operation, Shared};
 use crate::{TaskId, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,8 +80,10 @@ pub(super) struct Monitors {
     pub left_out: BTreeSet<(TaskId, u32)>,
     /// What a broadcast adds.
     pub broadcasts: BTreeMap<(TaskId, u32), u64>,
-    /// What explains nothing.
-    pub doubted: Vec<Carrier>,
+    /// The mutexes that explain nothing.
+    pub doubted_mutexes: BTreeSet<u32>,
+    /// The conditions and semaphores that explain nothing, by their counters.
+    pub doubted: BTreeSet<u32>,
 }
 
 impl Monitors {
@@ -159,8 +160,8 @@ impl ReplayBuilder {
                 counters.values().map(|counter| counter.odd).sum()
             };
             let Some((takes, counters)) = readings.filter_map(reading).min_by_key(odd) else {
-                found.doubted.extend(mutex.map(Carrier::Mutex));
-                found.doubted.extend(conditions.into_iter().map(Carrier::Eventfd));
+                found.doubted_mutexes.extend(mutex);
+                found.doubted.extend(conditions);
                 continue;
             };
             for (section, takes) in sections.iter().zip(takes) {
@@ -242,7 +243,7 @@ fn count_semaphores(acts: &[Act], shared: &mut Shared, found: &mut Monitors) {
                 of.count = counter.initial;
                 found.left_out.extend(counter.short);
             }
-            None => found.doubted.push(Carrier::Eventfd(semaphore)),
+            None => _ = found.doubted.insert(semaphore),
         }
     }
 }
