@@ -196,6 +196,12 @@ impl CommandData {
         runs(quick).unwrap_or_default()
     }
 
+    /// The words of every run, quick or full.
+    pub(crate) fn all_words(&self) -> Vec<Vec<String>> {
+        let runs = [false, true].into_iter().flat_map(|quick| self.runs(quick));
+        runs.map(|run| run.words).filter(|words| words[0] != RECORDED).collect()
+    }
+
     /// Every x, in a quick run or in a full one.
     fn axis(&self) -> Vec<f64> {
         let mut axis: Vec<f64> =
@@ -555,6 +561,9 @@ impl<'a> Measured<'a> {
             let of = run.description(self.folder);
             let known = cache.get::<Vec<Row>>(&of);
             let is_new = known.is_none();
+            if is_new && !self.folder.is_built_in() {
+                program::say(&format!("runs `{}`", run.key()));
+            }
             let measure = || run.rows(self.folder, directory.path());
             let rows = known.map_or_else(|| absent(measure()), |rows| Ok(Ok(rows)));
             let rows = rows.map_err(|error| run.failed(error))?;

@@ -87,6 +87,9 @@ pub fn names() -> Vec<String> {
     BUILT_IN.iter().map(|(name, _)| name.to_string()).collect()
 }
 
+/// The largest file of a paper.
+const MOST_BYTES: u64 = 64 << 20;
+
 /// The folder of a paper.
 #[derive(Clone, Debug)]
 pub struct Folder {
@@ -136,6 +139,11 @@ impl Folder {
             if path.extension().is_some_and(|extension| {
                 ["toml", "csv", "svg", "sh", "c"].iter().any(|known| extension == *known)
             }) {
+                let about = path.symlink_metadata().map_err(|error| input(&path, error))?;
+                if !about.is_file() || about.len() > MOST_BYTES {
+                    let why = "a paper has files of at most 64 MiB, no links, pipes or devices";
+                    return Err(Error::Input(format!("{}: {why}", path.display())));
+                }
                 let text = std::fs::read_to_string(&path).map_err(|error| input(&path, error))?;
                 files.push((
                     path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
@@ -149,6 +157,11 @@ impl Folder {
             .map_or_else(|| dir.display().to_string(), |name| name.to_string_lossy().into_owned());
         let argument = dir.display().to_string();
         Ok(Folder { name, path: argument.trim_end_matches('/').to_string(), argument, files })
+    }
+
+    /// Whether it is one of this program's.
+    pub fn is_built_in(&self) -> bool {
+        self.files.iter().all(|(_, text)| matches!(text, Cow::Borrowed(_)))
     }
 
     /// The names of its files.

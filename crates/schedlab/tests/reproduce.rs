@@ -357,6 +357,46 @@ fn bad_input_is_said_with_file_line_and_key() {
 }
 
 #[test]
+fn a_folder_of_somebody_elses_is_data_until_it_is_trusted() {
+    let scratch = Scratch::new("trust");
+    small_paper(&scratch);
+    let said = |arguments: &[&str]| {
+        let output = scratch.reproduce(arguments);
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let mark = scratch.path("mark");
+    let evil = format!(
+        "[[command]]\nname = \"evil\"\nrun = \"compare --on host --ensemble 1 -- touch {mark}\"\n\
+         [[command]]\nname = \"write\"\nrun = \"compare hogs:2?work=1ms -o {mark}\"\n"
+    );
+    let claims = scratch.read("paper/experiments.toml");
+    for (name, wanted) in
+        [("evil", "evil: runs touch"), ("write", "write: gives -o, which may read or write files")]
+    {
+        let start = evil.find(&format!("[[command]]\nname = \"{name}\"")).unwrap();
+        let end = evil[start + 2..].find("[[").map_or(evil.len(), |at| start + 2 + at);
+        scratch.write("paper/experiments.toml", &format!("{claims}{}", &evil[start..end]));
+        let (code, text) = said(&["./paper"]);
+        assert_eq!(code, Some(2), "{text}");
+        assert!(text.contains(wanted) && text.contains("Give --trust"), "{text}");
+        assert!(!Path::new(&mark).exists());
+    }
+    scratch.write("paper/experiments.toml", &claims);
+    // What is no regular file is neither read nor waited for.
+    let odd = scratch.path("paper/odd.csv");
+    std::os::unix::fs::symlink("/etc/hostname", &odd).unwrap();
+    let (code, text) = said(&["./paper", "--trust"]);
+    assert_eq!(code, Some(3), "{text}");
+    assert!(text.contains("odd.csv") && text.contains("no links, pipes"), "{text}");
+    std::fs::remove_file(&odd).unwrap();
+    assert!(Command::new("mkfifo").arg(&odd).status().unwrap().success());
+    let (code, text) = said(&["./paper"]);
+    assert_eq!(code, Some(3), "{text}");
+    std::fs::remove_file(&odd).unwrap();
+    assert_eq!(said(&["./paper"]).0, Some(0));
+}
+
+#[test]
 fn the_schedules_of_porter_are_reproduced_from_counts_alone() {
     let scratch = Scratch::new("porter");
     let rows = scratch.rows(&["porter-2021", "--only", "P-CHK01,P-CHK02,P-CLM17"]);
