@@ -59,6 +59,19 @@ static __always_inline void counted(u32 tid, struct call_state *state, u16 op)
 	emit(EVENT_OBJECT, tid, state->library_object, CLASS_FUTEX, count);
 }
 
+/* What was at this address before is another object. */
+static __always_inline void is_new(u64 address, u16 op, struct pt_regs *regs)
+{
+	struct object_key key = { .where = address, .class = CLASS_FUTEX };
+
+	if (op == LIBRARY_NEW || !(u32)PT_REGS_PARM2(regs))
+		key.device = bpf_get_current_pid_tgid() >> 32;
+	if (op == LIBRARY_NEW_SEMAPHORE)
+		number_of(&key, 0, (u32)PT_REGS_PARM3(regs), true);
+	else
+		bpf_map_delete_elem(&objects, &key);
+}
+
 /*
  * A call of a library of locks: without a system call if nothing has to wait. The layouts are
  * glibc's: of a mutex the lock, the count at 4, the kind at 16; of a barrier the tasks at 8; of a
@@ -77,6 +90,8 @@ int library_begins(struct pt_regs *regs)
 		return 0;
 	/* One that did not return was left by a jump or a cancellation. */
 	state->library = 0;
+	if (op >= LIBRARY_NEW)
+		return is_new(address, op, regs), 0;
 	if (op == LIBRARY_UNLOCK && is_locked_again(address))
 		return 0;
 	if (op == LIBRARY_LOCK || op == LIBRARY_UNLOCK)

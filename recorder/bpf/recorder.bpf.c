@@ -43,6 +43,8 @@ enum unresolved {
 /* Calls of a library of locks: the cookies of its probes, as the reader has them. */
 enum library_call {
 	LIBRARY_LOCK = 256, LIBRARY_UNLOCK, LIBRARY_WAIT, LIBRARY_ARRIVE = 261, LIBRARY_TAKE, LIBRARY_POST,
+	/* These are not in the recording: they make a new object. */
+	LIBRARY_NEW, LIBRARY_NEW_SEMAPHORE,
 };
 
 /* A lock that may fail counts if it returns 0; a wait for a signal that ended by its time, too. */

@@ -8,8 +8,9 @@ use std::path::PathBuf;
 /// A lock may not be had, or a wait end by its time: one that fails is none, but for a signal.
 const MAY_FAIL: u64 = 1 << 16;
 
-/// Each call with its operation, as `recording::lock` numbers them.
-const CALLS: [(&CStr, u64); 15] = [
+/// Each call with its operation, as `recording::lock` numbers them. The last three are none: they make
+/// a new object of what was at an address.
+const CALLS: [(&CStr, u64); 18] = [
     (c"pthread_mutex_lock", 256),
     (c"pthread_mutex_trylock", 256 | MAY_FAIL),
     (c"pthread_mutex_timedlock", 256 | MAY_FAIL),
@@ -25,6 +26,9 @@ const CALLS: [(&CStr, u64); 15] = [
     (c"sem_timedwait", 262 | MAY_FAIL),
     (c"sem_clockwait", 262 | MAY_FAIL),
     (c"sem_post", 263),
+    (c"pthread_mutex_init", 264),
+    (c"pthread_cond_init", 264),
+    (c"sem_init", 265),
 ];
 
 /// A call: where its code is.

@@ -281,7 +281,11 @@ fn a_file_that_is_cut_anywhere_is_refused_or_named() {
     for length in 0..bytes.len() {
         match import(&bytes[..length], false) {
             Ok(read) => assert!(read.warns("was killed, or the file was cut"), "{length}"),
-            Err(message) => assert!(!message.is_empty(), "{length}"),
+            Err(message) => {
+                let is_empty = message.contains("no scheduling events");
+                assert!(!message.is_empty(), "{length}");
+                assert!(!is_empty || message.contains("ends at byte"), "{length}: {message}");
+            }
         }
     }
 }

@@ -32,6 +32,7 @@ pub mod times {
     pub const WAITS_IN_VAIN: u64 = 2;
     pub const SEMAPHORE: u64 = 3;
     pub const TAKES: u64 = 5;
+    pub const OTHER_SEMAPHORE: u64 = 7;
     pub const REQUESTS: u64 = 6;
     /// Of two threads.
     pub const MEETINGS: u64 = 3;
@@ -297,6 +298,9 @@ pub fn locks() {
         }
         // One that does not succeed.
         assert_eq!(libc::sem_trywait(semaphore), -1);
+        // Another one in the same place.
+        assert_eq!(libc::sem_init(semaphore, 0, times::OTHER_SEMAPHORE as u32), 0);
+        libc::sem_post(semaphore);
         let mut barrier: libc::pthread_barrier_t = mem::zeroed();
         libc::pthread_barrier_init(&raw mut barrier, ptr::null(), 2);
         let at = &raw mut barrier as usize;

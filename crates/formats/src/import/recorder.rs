@@ -188,7 +188,9 @@ impl<'a> Recorder<'a> {
             } else {
                 format!(", only {}", names.join(", "))
             };
-            return Err((Place::File, Problem::NoSchedEvents { saw }));
+            // A file that was cut says so.
+            let why = self.report.warnings.last().map_or(String::new(), |why| format!(" ({why})"));
+            return Err((Place::File, Problem::NoSchedEvents { saw: saw + &why }));
         };
         let percent = self.report.lost_percent();
         if percent > 1.0 && !allow_lost {

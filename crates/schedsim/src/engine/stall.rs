@@ -149,7 +149,7 @@ fn helpers(workload: &Workload, sync: &Sync, waiting: &[Waiter]) -> BTreeMap<Nee
         let gives = script
             .steps_from(first_step_to_come(&workload.shared, script, waiter.cursor))
             .filter_map(|step| gift(step.then));
-        for gift in gives.filter(|&gift| !matches!(gift, Need::Barrier(_)) || own != Some(gift)) {
+        for gift in gives.filter(|&gift| own != Some(gift)) {
             helpers.entry(gift).or_insert(index);
         }
         if let Some(group) = workload.shared.group_of(waiter.task) {

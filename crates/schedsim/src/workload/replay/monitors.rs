@@ -218,8 +218,13 @@ fn by_mutex(acts: &[Act]) -> BTreeMap<Option<u32>, (Vec<Act>, BTreeSet<u32>)> {
 /// waited for while there was something are posted by others, too.
 fn count_semaphores(acts: &[Act], shared: &mut Shared, found: &mut Monitors) {
     let mut changes: BTreeMap<u32, Vec<(Time, Change)>> = BTreeMap::new();
+    let kept = kept_to_the_end(acts);
     for act in acts {
         let by = (act.task, act.place);
+        if kept.contains(&by) {
+            found.left_out.insert(by);
+            continue;
+        }
         let (semaphore, change) = match act.what {
             What::AwaitsPost(of) => (of, Change::Waits),
             What::Takes(of) => (of, Change::Takes),
@@ -246,6 +251,35 @@ fn count_semaphores(acts: &[Act], shared: &mut Shared, found: &mut Monitors) {
             None => _ = found.doubted.insert(semaphore),
         }
     }
+}
+
+/// Where tasks took a semaphore that they always gave back before, and then not any more: they ended,
+/// or were ended, with it. In another order others would still need it.
+fn kept_to_the_end(acts: &[Act]) -> BTreeSet<(TaskId, u32)> {
+    #[derive(Default)]
+    struct Held {
+        at: Option<u32>,
+        given_back: bool,
+        is_odd: bool,
+    }
+    let mut held: BTreeMap<(TaskId, u32), Held> = BTreeMap::new();
+    for act in acts {
+        match act.what {
+            What::Took { semaphore, .. } => {
+                let of = held.entry((act.task, semaphore)).or_default();
+                of.is_odd |= of.at.replace(act.place).is_some();
+            }
+            What::Posts(semaphore) => {
+                let of = held.entry((act.task, semaphore)).or_default();
+                (of.given_back, of.is_odd) = (true, of.is_odd || of.at.take().is_none());
+            }
+            _ => {}
+        }
+    }
+    let kept = |((task, _), of): ((TaskId, u32), Held)| {
+        of.at.filter(|_| of.given_back && !of.is_odd).map(|place| (task, place))
+    };
+    held.into_iter().filter_map(kept).collect()
 }
 
 /// The critical sections of a mutex, if only one task was in one at a time. A section that is open at
