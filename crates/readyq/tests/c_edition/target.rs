@@ -1,0 +1,165 @@
+//! Compiles the programs of `c/` for an architecture and runs them, under qemu-user where it is
+//! another one.
+
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// An architecture with the compiler for it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Target {
+    pub name: &'static str,
+    pub compiler: &'static str,
+    flags: &'static [&'static str],
+    /// What runs its programs.
+    pub qemu: &'static str,
+    /// Whether this machine runs them itself.
+    pub native: bool,
+}
+
+/// The programs are freestanding, so that no target needs a C library: clang compiles for all,
+/// Rust's own linker links. qemu-arm runs the Cortex-M4's Thumb-2 code as an application of an
+/// ARMv7-A.
+pub const TARGETS: [Target; 5] = [
+    Target {
+        name: "x86-64 gcc",
+        compiler: "gcc",
+        flags: &["-fno-pie", "-fno-stack-protector", "-fcf-protection=none"],
+        qemu: "qemu-x86_64",
+        native: true,
+    },
+    Target {
+        name: "x86-64",
+        compiler: "clang-19",
+        flags: &["-fno-pie"],
+        qemu: "qemu-x86_64",
+        native: true,
+    },
+    Target {
+        name: "aarch64",
+        compiler: "clang-19",
+        flags: &["--target=aarch64-none-elf"],
+        qemu: "qemu-aarch64",
+        native: false,
+    },
+    Target {
+        name: "cortex-m4",
+        compiler: "clang-19",
+        flags: &["--target=thumbv7em-linux-gnueabi", "-mcpu=cortex-m4"],
+        qemu: "qemu-arm",
+        native: false,
+    },
+    Target {
+        name: "rv32imc",
+        compiler: "clang-19",
+        flags: &["--target=riscv32-none-elf", "-march=rv32imc", "-mabi=ilp32"],
+        qemu: "qemu-riscv32",
+        native: false,
+    },
+];
+
+/// What the header promises to pass.
+pub const STRICT: [&str; 6] =
+    ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror"];
+
+/// A tool that is not installed, by name.
+#[derive(Debug)]
+pub struct Missing(pub String);
+
+pub fn source(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("c").join(path)
+}
+
+impl Target {
+    /// Compiles `c/PATH` with `options` to an object file.
+    pub fn object(&self, path: &str, options: &[&str]) -> Result<PathBuf, Missing> {
+        let object = self.output(path, options, "o");
+        let mut compile = Command::new(self.compiler);
+        compile.args(STRICT).args(self.flags);
+        compile.args(["-ffreestanding", "-fomit-frame-pointer"]).args(options);
+        compile.arg("-c").arg(source(path)).arg("-o").arg(&object);
+        run(&mut compile)?;
+        Ok(object)
+    }
+
+    /// Compiles and links `c/PATH` with `options`.
+    pub fn program(&self, path: &str, options: &[&str]) -> Result<PathBuf, Missing> {
+        let object = self.object(path, options)?;
+        let program = object.with_extension("elf");
+        let sysroot = run(Command::new("rustc").args(["--print", "sysroot"]))?;
+        let linker =
+            Path::new(sysroot.trim()).join("lib/rustlib/x86_64-unknown-linux-gnu/bin/rust-lld");
+        let mut link = Command::new(linker);
+        run(link.args(["-flavor", "gnu", "-static"]).arg(&object).arg("-o").arg(&program))?;
+        Ok(program)
+    }
+
+    /// A command that runs `program`.
+    pub fn command(&self, program: &Path, plugin: &[String]) -> Command {
+        let mut command = if self.native && plugin.is_empty() {
+            return Command::new(program);
+        } else {
+            Command::new(self.qemu)
+        };
+        command.args(plugin).arg(program);
+        command
+    }
+
+    /// Runs `program` with `input`. Returns its output, the complaint, and the exit code.
+    pub fn answer(&self, program: &Path, input: &[u8]) -> Result<Answer, Missing> {
+        feed(self.command(program, &[]), input)
+    }
+
+    /// A path that no other call of these tests writes.
+    fn output(&self, path: &str, options: &[&str], extension: &str) -> PathBuf {
+        let mut name = format!("{}-{path}-{}", self.name, std::process::id());
+        options.iter().for_each(|option| name += option);
+        let name: String =
+            name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(name).with_extension(extension)
+    }
+}
+
+/// What a program did.
+pub struct Answer {
+    pub output: Vec<u8>,
+    pub complaint: String,
+    pub code: Option<i32>,
+}
+
+/// Runs `command` with `input`.
+pub fn feed(mut command: Command, input: &[u8]) -> Result<Answer, Missing> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| missing(&command, &error))?;
+    let mut stdin = child.stdin.take().unwrap();
+    let done = std::thread::scope(|scope| {
+        // A program that stops early does not read the rest.
+        scope.spawn(move || drop(stdin.write_all(input)));
+        child.wait_with_output().unwrap()
+    });
+    let complaint = String::from_utf8_lossy(&done.stderr).into_owned();
+    Ok(Answer { output: done.stdout, complaint, code: done.status.code() })
+}
+
+/// Runs a tool that must succeed if it is there. Returns what it printed.
+pub fn run(command: &mut Command) -> Result<String, Missing> {
+    let output = command.output().map_err(|error| missing(command, &error))?;
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {complaint}");
+    Ok(String::from_utf8(output.stdout).unwrap())
+}
+
+fn missing(command: &Command, error: &std::io::Error) -> Missing {
+    let tool = command.get_program().to_string_lossy().into_owned();
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{tool}: {error}");
+    Missing(format!("{tool} is not installed; `tools/setup test` installs it"))
+}
+
+/// Runs `body` for each target; a target that misses a tool is skipped by name.
+pub fn for_each(what: &str, mut body: impl FnMut(&Target) -> Result<(), Missing>) {
+    for target in &TARGETS {
+        if let Err(Missing(why)) = body(target) {
+            eprintln!("skipped: {what} on {}: {why}", target.name);
+        }
+    }
+}

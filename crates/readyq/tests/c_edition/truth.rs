@@ -1,0 +1,336 @@
+//! The same operations on the C queue and on the Rust queue: every answer must be the same.
+//!
+//! All sequences of up to six operations on four tasks at two levels, and long random ones. The
+//! Rust queues have no `insert_front`; the reference puts a stack of such tasks before them.
+
+use crate::target::{Answer, Missing, TARGETS, Target, for_each};
+use readyq::catalog::{self, Visitor};
+use readyq::{Level, Node, Nodes, ReadyQueue, Strides, TaskId};
+
+const NONE: u8 = 255;
+const QUEUES: [&str; 4] = ["rr", "priority", "ruler", "rbtree"];
+
+/// A verb of the script, by the number that `c/tests/script.c` knows.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Verb {
+    Reset,
+    Insert,
+    InsertFront,
+    Pop,
+    Remove,
+    Nth,
+    Waits,
+}
+
+type Op = (Verb, u8, u8);
+
+/// A Rust queue, with the tasks before it that were inserted at the front.
+#[derive(Clone)]
+struct Reference<Q> {
+    name: &'static str,
+    queue: Q,
+    slab: Vec<Node>,
+    waiting: Vec<bool>,
+    level: Vec<u8>,
+    front: Vec<u8>,
+    /// The task that may be inserted at the front of a tree: the one that was popped last, with
+    /// the key that it had then.
+    last: Option<u8>,
+}
+
+impl<Q: ReadyQueue + Clone> Reference<Q> {
+    fn new(name: &'static str, queue: Q, tasks: usize) -> Self {
+        Reference {
+            name,
+            queue,
+            slab: vec![Node::NEW; tasks],
+            waiting: vec![false; tasks],
+            level: vec![0; tasks],
+            front: vec![],
+            last: None,
+        }
+    }
+
+    /// Whether the contract allows it. A task that does not wait may be removed: nothing happens.
+    fn allows(&self, (verb, task, _): Op) -> bool {
+        match verb {
+            Verb::Insert => !self.waiting[task as usize],
+            Verb::InsertFront if self.name == "rbtree" => {
+                self.last == Some(task) && !self.waiting[task as usize]
+            }
+            Verb::InsertFront => !self.waiting[task as usize],
+            _ => true,
+        }
+    }
+
+    fn waiting_in_order(&self) -> Vec<u8> {
+        let mut order: Vec<u8> = self.front.iter().rev().copied().collect();
+        self.queue.find(Nodes::from_ref(&self.slab), |task| {
+            order.push(task.0 as u8);
+            false
+        });
+        if self.name == "priority" {
+            order.sort_by_key(|&task| self.level[task as usize]);
+        }
+        order
+    }
+
+    fn step(&mut self, op: Op) -> [u8; 2] {
+        let (verb, task, level) = op;
+        let first = self.waiting_in_order().first().copied().unwrap_or(NONE);
+        let index = task as usize;
+        let mut result = NONE;
+        match verb {
+            Verb::Reset => unreachable!("a new reference is made"),
+            Verb::Insert => {
+                let nodes = Nodes::from_mut(&mut self.slab);
+                self.queue.insert(nodes, TaskId(task.into()), Level(level.into()));
+                self.last = self.last.filter(|&last| last != task);
+                (self.waiting[index], self.level[index]) = (true, level);
+            }
+            Verb::InsertFront => {
+                self.front.push(task);
+                (self.waiting[index], self.level[index]) = (true, level);
+            }
+            Verb::Pop if first == NONE => {}
+            Verb::Pop => {
+                result = first;
+                self.take(first, true);
+                self.last = Some(first);
+            }
+            Verb::Remove if self.waiting[index] => self.take(task, false),
+            Verb::Remove => {}
+            Verb::Nth => {
+                result = self.waiting_in_order().get(level as usize).copied().unwrap_or(NONE);
+            }
+            Verb::Waits => result = self.waiting[index].into(),
+        }
+        [result, self.waiting_in_order().first().copied().unwrap_or(NONE)]
+    }
+
+    fn take(&mut self, task: u8, popped: bool) {
+        let nodes = Nodes::from_mut(&mut self.slab);
+        self.waiting[task as usize] = false;
+        if let Some(place) = self.front.iter().position(|&other| other == task) {
+            self.front.remove(place);
+        } else if popped {
+            assert_eq!(self.queue.pop(nodes), Some(TaskId(task.into())));
+        } else {
+            self.queue.remove(nodes, TaskId(task.into()));
+        }
+    }
+}
+
+/// Operations for the C program and the answers that it owes.
+#[derive(Default)]
+struct Script {
+    ops: Vec<Op>,
+    owed: Vec<u8>,
+}
+
+impl Script {
+    fn begin(&mut self, tasks: usize) {
+        self.ops.push((Verb::Reset, tasks as u8 - 1, 0));
+        self.owed.extend([NONE, NONE]);
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        self.ops.iter().flat_map(|&(verb, task, level)| [verb as u8, task, level]).collect()
+    }
+
+    fn sequences(&self) -> usize {
+        self.ops.iter().filter(|op| op.0 == Verb::Reset).count()
+    }
+
+    /// Where the answers differ from those owed.
+    fn fault(&self, Answer { output, complaint, code }: Answer) -> Option<String> {
+        if code != Some(0) || output.len() != self.owed.len() {
+            return Some(format!("{} answers, {code:?}: {complaint}", output.len()));
+        }
+        let place = (0..output.len()).find(|&place| output[place] != self.owed[place])? / 2;
+        let begin = self.ops[..=place].iter().rposition(|op| op.0 == Verb::Reset).unwrap();
+        Some(format!(
+            "{:?} is answered by {:?} instead of {:?}, after {:?}",
+            self.ops[place],
+            &output[2 * place..2 * place + 2],
+            &self.owed[2 * place..2 * place + 2],
+            &self.ops[begin..place]
+        ))
+    }
+}
+
+/// Makes every sequence of `length` operations. Tasks that were never inserted are alike, so only
+/// the first of them is tried.
+struct Exhaustively {
+    name: &'static str,
+    length: usize,
+    tasks: usize,
+}
+
+impl Exhaustively {
+    fn sequences<Q: ReadyQueue + Clone>(
+        &self,
+        reference: &Reference<Q>,
+        before: &mut Vec<(Op, [u8; 2])>,
+        fresh: u8,
+        script: &mut Script,
+    ) {
+        if before.len() == self.length {
+            script.begin(self.tasks);
+            script.ops.extend(before.iter().map(|(op, _)| op));
+            script.owed.extend(before.iter().flat_map(|(_, answer)| answer));
+            return;
+        }
+        let known = 0..(self.tasks as u8).min(fresh + 1);
+        let mut ops = vec![(Verb::Pop, 0, 0)];
+        for task in known {
+            ops.extend([(Verb::Insert, task, 0), (Verb::Insert, task, 1)]);
+            ops.extend([(Verb::InsertFront, task, 1), (Verb::Remove, task, 0)]);
+        }
+        ops.retain(|op| op.0 != Verb::Remove || reference.waiting[op.1 as usize]);
+        for op in ops.into_iter().filter(|&op| reference.allows(op)) {
+            let mut next = reference.clone();
+            let answer = next.step(op);
+            before.push((op, answer));
+            let fresh = if op.0 == Verb::Pop { fresh } else { fresh.max(op.1 + 1) };
+            self.sequences(&next, before, fresh, script);
+            before.pop();
+        }
+    }
+}
+
+impl Visitor for &Exhaustively {
+    type Out = Script;
+
+    fn visit<Q: ReadyQueue + Clone + 'static>(self, queue: Q) -> Script {
+        let mut script = Script::default();
+        let reference = Reference::new(self.name, queue, self.tasks);
+        self.sequences(&reference, &mut vec![], 0, &mut script);
+        script
+    }
+}
+
+/// Makes a long random mix.
+struct AtRandom {
+    name: &'static str,
+    seed: u64,
+    tasks: usize,
+    levels: u8,
+}
+
+impl Visitor for &AtRandom {
+    type Out = Script;
+
+    fn visit<Q: ReadyQueue + Clone + 'static>(self, queue: Q) -> Script {
+        let mut random = crate::support::Lcg(self.seed);
+        let mut reference = Reference::new(self.name, queue, self.tasks);
+        let mut script = Script::default();
+        script.begin(self.tasks);
+        while script.ops.len() < 20_000 {
+            let verb = match random.below(20) {
+                0..8 => Verb::Insert,
+                8 => Verb::InsertFront,
+                9..17 => Verb::Pop,
+                17 => Verb::Remove,
+                18 => Verb::Nth,
+                _ => Verb::Waits,
+            };
+            let task = match reference.last {
+                Some(last) if verb == Verb::InsertFront => last,
+                _ => random.below(self.tasks as u64) as u8,
+            };
+            let op = (verb, task, random.below(self.levels.into()) as u8);
+            if reference.allows(op) {
+                script.owed.extend(reference.step(op));
+                script.ops.push(op);
+            }
+        }
+        script
+    }
+}
+
+/// The scripts of one queue.
+fn exhaustive(name: &'static str, length: usize) -> Script {
+    let all = Exhaustively { name, length, tasks: 4 };
+    catalog::visit(name, 2, Strides::Linear, &all).unwrap()
+}
+
+fn at_random(name: &'static str, seed: u64, tasks: usize, levels: u8) -> Script {
+    let mix = AtRandom { name, seed, tasks, levels };
+    catalog::visit(name, levels.into(), Strides::Linear, &mix).unwrap()
+}
+
+fn mixes(name: &'static str) -> Vec<Script> {
+    let mixes = [(1, 1), (3, 2), (8, 8), (33, 32), (64, 17)];
+    let mix = |(&(tasks, levels), seed)| at_random(name, seed, tasks, levels);
+    mixes.iter().zip(1..).map(mix).collect()
+}
+
+fn queue(name: &str) -> String {
+    format!("-DQUEUE={}", 1 + QUEUES.iter().position(|&other| other == name).unwrap())
+}
+
+/// The first wrong answer to `scripts`.
+fn check<'a>(
+    target: &Target,
+    scripts: impl IntoIterator<Item = &'a Script>,
+    options: &[&str],
+) -> Result<Option<String>, Missing> {
+    let program = target.program("tests/script.c", options)?;
+    for script in scripts {
+        if let Some(fault) = script.fault(target.answer(&program, &script.bytes())?) {
+            return Ok(Some(fault));
+        }
+    }
+    Ok(None)
+}
+
+#[test]
+fn the_order_is_that_of_the_rust_queues() {
+    for name in QUEUES {
+        // An emulator takes its time for the longer ones.
+        let [native, emulated] = [6, 5].map(|length| exhaustive(name, length));
+        let mixes = mixes(name);
+        println!("{name}: {} and {} sequences", native.sequences(), emulated.sequences());
+        for_each("the order of the C edition", |target| {
+            let all = if target.native { &native } else { &emulated };
+            let scripts = mixes.iter().chain([all]);
+            let fault = check(target, scripts, &[&queue(name), "-O2"])?;
+            assert_eq!(fault, None, "{name} on {}", target.name);
+            Ok(())
+        });
+    }
+}
+
+#[test]
+fn other_widths_and_sizes_have_the_same_order() {
+    let cases = [
+        ("priority", 255, "-DRQ_PRIORITY_LEVELS=256"),
+        ("priority", 40, "-DRQ_PRIORITY_LEVELS=40"),
+        ("ruler", 64, "-DRQ_RULER_LEVELS=64"),
+        ("rbtree", 200, "-DRQ_KEY=uint16_t"),
+        ("rbtree", 255, "-DRQ_KEY=uint64_t"),
+        ("rbtree", 255, "-DREADYQ_CHECK=(void)"),
+        ("ruler", 32, "-DREADYQ_CHECK=(void)"),
+    ];
+    for (name, levels, option) in cases {
+        let wide = at_random(name, 7, 64, levels);
+        for_each("other widths", |target| {
+            for optimised in ["-Os", "-O3"] {
+                let options = [&queue(name)[..], optimised, option];
+                let fault = check(target, [&wide], &options)?;
+                assert_eq!(fault, None, "{name} {option} on {}", target.name);
+            }
+            Ok(())
+        });
+    }
+}
+
+#[test]
+fn a_wrong_order_would_be_noticed() {
+    for name in QUEUES {
+        let all = exhaustive(name, 5);
+        let fault = check(&TARGETS[0], [&all], &[&queue(name), "-O2", "-DMISTAKE"]).unwrap();
+        assert!(fault.is_some(), "{name}: the mistake was not noticed");
+    }
+}
