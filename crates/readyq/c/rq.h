@@ -220,9 +220,9 @@ typedef uint32_t rq_word;
 enum { RQ_WORD_BITS = 8 * sizeof(rq_word), RQ_PRIORITY_WORDS = (RQ_PRIORITY_LEVELS + RQ_WORD_BITS - 1) / RQ_WORD_BITS };
 
 struct rq_priority {
-    rq_word waiting[RQ_PRIORITY_WORDS]; /**< A bit for each level with a waiting task. */
-    rq_word words;                      /**< Bit w: waiting[w] is not 0. Unused when there is one word. */
-    struct rq_link level[RQ_PRIORITY_LEVELS];
+    struct rq_link level[RQ_PRIORITY_LEVELS]; /**< First, so that a level's address is one sum. */
+    rq_word waiting[RQ_PRIORITY_WORDS];       /**< A bit for each level with a waiting task. */
+    rq_word words;                            /**< Bit w: waiting[w] is not 0. Unused when there is one word. */
 };
 
 /** Makes `queue` empty. */
@@ -250,19 +250,27 @@ static inline unsigned rq_priority_best(const struct rq_priority *queue)
     return word * RQ_WORD_BITS + RQ_LOWEST_IN_WORD(queue->waiting[word]);
 }
 
+/** The word with the bit of `level`. */
+static inline unsigned rq_priority_word(unsigned level)
+{
+    return RQ_PRIORITY_WORDS == 1 ? 0 : level / RQ_WORD_BITS;
+}
+
 static inline void rq_priority_mark(struct rq_priority *queue, unsigned level)
 {
-    queue->waiting[level / RQ_WORD_BITS] |= (rq_word)1 << level % RQ_WORD_BITS;
+    unsigned word = rq_priority_word(level);
+    queue->waiting[word] |= (rq_word)1 << level % RQ_WORD_BITS;
     if (RQ_PRIORITY_WORDS > 1) {
-        queue->words |= (rq_word)1 << level / RQ_WORD_BITS;
+        queue->words |= (rq_word)1 << word;
     }
 }
 
 static inline void rq_priority_unmark(struct rq_priority *queue, unsigned level)
 {
-    rq_word left = queue->waiting[level / RQ_WORD_BITS] &= ~((rq_word)1 << level % RQ_WORD_BITS);
-    if (RQ_PRIORITY_WORDS > 1 && left == 0) {
-        queue->words &= ~((rq_word)1 << level / RQ_WORD_BITS);
+    unsigned word = rq_priority_word(level);
+    queue->waiting[word] &= ~((rq_word)1 << level % RQ_WORD_BITS);
+    if (RQ_PRIORITY_WORDS > 1 && queue->waiting[word] == 0) {
+        queue->words &= ~((rq_word)1 << word);
     }
 }
 
@@ -355,11 +363,11 @@ struct rq_position {
 };
 
 struct rq_ruler {
-    struct rq_link *pass; /**< The next task of the pass, or `end`. */
-    struct rq_link *end;  /**< The head of the level whose pass it is. */
+    struct rq_link level[RQ_RULER_LEVELS]; /**< First, so that a level's address is one sum. */
+    struct rq_link *pass;                  /**< The next task of the pass, or `end`. */
+    struct rq_link *end;                   /**< The head of the level whose pass it is. */
     struct rq_position position;
     rq_mask waiting; /**< A bit for each level that has waiting tasks outside the pass. */
-    struct rq_link level[RQ_RULER_LEVELS];
 };
 
 /** Makes `queue` empty. */
@@ -438,7 +446,7 @@ static inline struct rq_link *rq_ruler_begin_pass(struct rq_ruler *queue)
     struct rq_link *head = &queue->level[level], *first = head->next;
     queue->waiting &= ~((rq_mask)1 << level);
     queue->end = head;
-    rq_list_init(head);
+    head->prev = head; /* The next insertion sets head->next. */
     return first;
 }
 

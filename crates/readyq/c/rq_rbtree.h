@@ -154,12 +154,12 @@ static inline void rq_rbtree_repair_black(struct rq_rbtree *queue, struct rq_bra
 static inline void rq_rbtree_plant(struct rq_rbtree *queue, struct rq_branch *branch, bool front)
 {
     struct rq_branch *parent = NULL, *below = queue->root;
-    RQ_KEY key = branch->key;
+    RQ_KEY limit = (RQ_KEY)(branch->key + !front); /* It comes after everything before this. */
     int side = 0;
     RQ_OWN(branch, queue);
     while (below != NULL) {
         parent = below;
-        side = front ? rq_before(below->key, key) : !rq_before(key, below->key);
+        side = rq_before(below->key, limit);
         below = below->child[side];
     }
     branch->child[0] = branch->child[1] = NULL;

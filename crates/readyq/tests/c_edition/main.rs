@@ -7,6 +7,8 @@
 #![allow(missing_docs)]
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
+mod counts;
+mod record;
 #[path = "../support/mod.rs"]
 mod support;
 mod target;

@@ -24,14 +24,14 @@ pub const TARGETS: [Target; 5] = [
     Target {
         name: "x86-64 gcc",
         compiler: "gcc",
-        flags: &["-fno-pie", "-fno-stack-protector", "-fcf-protection=none"],
+        flags: &["-mgeneral-regs-only", "-fno-pie", "-fno-stack-protector", "-fcf-protection=none"],
         qemu: "qemu-x86_64",
         native: true,
     },
     Target {
         name: "x86-64",
         compiler: "clang-19",
-        flags: &["-fno-pie"],
+        flags: &["-mgeneral-regs-only", "-fno-pie"],
         qemu: "qemu-x86_64",
         native: true,
     },
@@ -76,7 +76,9 @@ impl Target {
         let object = self.output(path, options, "o");
         let mut compile = Command::new(self.compiler);
         compile.args(STRICT).args(self.flags);
-        compile.args(["-ffreestanding", "-fomit-frame-pointer"]).args(options);
+        compile
+            .args(["-ffreestanding", "-fomit-frame-pointer", "-fno-asynchronous-unwind-tables"])
+            .args(options);
         compile.arg("-c").arg(source(path)).arg("-o").arg(&object);
         run(&mut compile)?;
         Ok(object)
