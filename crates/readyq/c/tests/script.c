@@ -12,7 +12,7 @@ extern void stopped(const char *why);
 #include "system.h"
 
 enum { TASKS = 64, NONE = 255, RR = 1, PRIORITY = 2, RULER = 3, RBTREE = 4 };
-enum { RESET = 0, INSERT = 1, INSERT_FRONT = 2, POP = 3, REMOVE = 4, NTH = 5, WAITS = 6 };
+enum { RESET = 0, INSERT = 1, INSERT_FRONT = 2, POP = 3, REMOVE = 4, NTH = 5, WAITS = 6, SWAP = 7, WIPE = 8 };
 
 struct task {
     uint8_t id;
@@ -53,48 +53,48 @@ static inline bool nth(place *at, void *count)
 }
 
 #if QUEUE == 1
-static struct rq_rr queue;
-#define INIT rq_rr_init(&queue)
-#define PUT(at, level) ((void)(level), rq_rr_insert(&queue, at))
-#define FRONT(at, level) ((void)(level), rq_rr_insert_front(&queue, at))
-#define TAKE rq_rr_pop(&queue)
-#define LOOK rq_rr_peek(&queue)
-#define DROP(at) rq_rr_remove(&queue, at)
-#define FIND(count) rq_rr_find(&queue, nth, count)
+static struct rq_rr queues[2], *queue = queues;
+#define INIT(queue) rq_rr_init(queue)
+#define PUT(at, level) ((void)(level), rq_rr_insert(queue, at))
+#define FRONT(at, level) ((void)(level), rq_rr_insert_front(queue, at))
+#define TAKE rq_rr_pop(queue)
+#define LOOK rq_rr_peek(queue)
+#define DROP(at) rq_rr_remove(queue, at)
+#define FIND(count) rq_rr_find(queue, nth, count)
 #define WAITING(at) rq_waits(at)
 #elif QUEUE == 2
-static struct rq_priority queue;
-#define INIT rq_priority_init(&queue)
-#define PUT(at, level) rq_priority_insert(&queue, at, level)
-#define FRONT(at, level) rq_priority_insert_front(&queue, at, level)
-#define TAKE rq_priority_pop(&queue)
-#define LOOK rq_priority_peek(&queue)
-#define DROP(at) rq_priority_remove(&queue, at)
-#define FIND(count) rq_priority_find(&queue, nth, count)
+static struct rq_priority queues[2], *queue = queues;
+#define INIT(queue) rq_priority_init(queue)
+#define PUT(at, level) rq_priority_insert(queue, at, level)
+#define FRONT(at, level) rq_priority_insert_front(queue, at, level)
+#define TAKE rq_priority_pop(queue)
+#define LOOK rq_priority_peek(queue)
+#define DROP(at) rq_priority_remove(queue, at)
+#define FIND(count) rq_priority_find(queue, nth, count)
 #define WAITING(at) rq_waits(at)
 #elif QUEUE == 3
-static struct rq_ruler queue;
-#define INIT rq_ruler_init(&queue)
-#define PUT(at, level) rq_ruler_insert(&queue, at, level)
-#define FRONT(at, level) ((void)(level), rq_ruler_insert_front(&queue, at))
-#define TAKE rq_ruler_pop(&queue)
-#define LOOK rq_ruler_peek(&queue)
-#define DROP(at) rq_ruler_remove(&queue, at)
-#define FIND(count) rq_ruler_find(&queue, nth, count)
+static struct rq_ruler queues[2], *queue = queues;
+#define INIT(queue) rq_ruler_init(queue)
+#define PUT(at, level) rq_ruler_insert(queue, at, level)
+#define FRONT(at, level) ((void)(level), rq_ruler_insert_front(queue, at))
+#define TAKE rq_ruler_pop(queue)
+#define LOOK rq_ruler_peek(queue)
+#define DROP(at) rq_ruler_remove(queue, at)
+#define FIND(count) rq_ruler_find(queue, nth, count)
 #define WAITING(at) rq_waits(at)
 #else
-static struct rq_rbtree queue;
-#define INIT rq_rbtree_init(&queue)
-#define PUT(at, level) rq_rbtree_insert(&queue, at, (RQ_KEY)((level) + 1U))
-#define FRONT(at, level) ((void)(level), rq_rbtree_insert_front(&queue, at))
-#define TAKE rq_rbtree_pop(&queue)
-#define LOOK rq_rbtree_peek(&queue)
-#define DROP(at) rq_rbtree_remove(&queue, at)
+static struct rq_rbtree queues[2], *queue = queues;
+#define INIT(queue) rq_rbtree_init(queue)
+#define PUT(at, level) rq_rbtree_insert(queue, at, (RQ_KEY)((level) + 1U))
+#define FRONT(at, level) ((void)(level), rq_rbtree_insert_front(queue, at))
+#define TAKE rq_rbtree_pop(queue)
+#define LOOK rq_rbtree_peek(queue)
+#define DROP(at) rq_rbtree_remove(queue, at)
 #define FIND(count) find(count)
 #define WAITING(at) rq_branch_waits(at)
 static place *find(uint8_t *count)
 {
-    place *at = rq_rbtree_peek(&queue);
+    place *at = rq_rbtree_peek(queue);
     while (at != NULL && !nth(at, count)) {
         at = rq_rbtree_next(at);
     }
@@ -110,7 +110,9 @@ static uint8_t step(uint8_t verb, struct task *task, uint8_t level)
         for (uint8_t id = 0; id <= task->id; id++) {
             tasks[id] = (struct task){.id = id};
         }
-        INIT;
+        queue = queues;
+        INIT(&queues[0]);
+        INIT(&queues[1]);
         return NONE;
     case INSERT:
 #ifdef MISTAKE
@@ -131,6 +133,12 @@ static uint8_t step(uint8_t verb, struct task *task, uint8_t level)
         return NONE;
     case NTH:
         return NAME(FIND(&count));
+    case SWAP: /* The other of two queues. */
+        queue = &queues[queue == queues];
+        return NONE;
+    case WIPE: /* The task's memory is used for something else. */
+        *task = (struct task){.id = task->id};
+        return NONE;
     default:
         return WAITING(OF(task)) ? 1 : 0;
     }
