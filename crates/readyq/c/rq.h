@@ -3,7 +3,7 @@
  *
  * C99, no library, no allocation, no recursion. The links are in your task structure, the heads in your queue structure; what you do not call costs
  * nothing. The orders are those of the Rust crate readyq, held by a test: rr (FIFO), priority (strict), ruler (each level at half the rate of the one
- * before), and in rq_rbtree.h rbtree (virtual clock, or earliest deadline).
+ * before), in rq_wheel.h wheel (virtual clock, short strides), and in rq_rbtree.h rbtree (virtual clock, or earliest deadline).
  *
  *     struct task { struct rq_link ready; ... };            // zeroed before its first use
  *     static struct rq_rr queue;                            // rq_rr_init(&queue) once; it does not move afterwards
@@ -18,7 +18,8 @@
  *   READYQ_CHECK(why)    a call that breaks the contract calls this with a string that names it; it must not return. A link is a pointer larger.
  *   RQ_PRIORITY_LEVELS   levels of rq_priority, 1 to 256 (32)
  *   RQ_RULER_LEVELS      levels of rq_ruler, 1 to 64 (32)
- *   RQ_KEY               the unsigned type of a virtual time or deadline in rq_rbtree.h; keys wrap (uint32_t)
+ *   RQ_WHEEL_BUCKETS     one more than the longest stride of rq_wheel, 32 or 64 (64)
+ *   RQ_KEY               the unsigned type of a virtual time or deadline in rq_wheel.h and rq_rbtree.h (uint32_t)
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -34,6 +35,9 @@
 #endif
 #ifndef RQ_RULER_LEVELS
 #define RQ_RULER_LEVELS 32
+#endif
+#ifndef RQ_KEY
+#define RQ_KEY uint32_t
 #endif
 #if RQ_PRIORITY_LEVELS < 1 || RQ_PRIORITY_LEVELS > 256
 #error "RQ_PRIORITY_LEVELS is 1 to 256"
@@ -79,6 +83,25 @@ static inline unsigned rq_lowest_64(uint64_t word)
 #else
     return (uint32_t)word != 0 ? rq_lowest_32((uint32_t)word) : 32U + rq_lowest_32((uint32_t)(word >> 32));
 #endif
+}
+
+/* ---- Virtual time: a key that wraps. Keys are right while all of them, sleepers' too, lie within half the range of RQ_KEY. ---- */
+
+/** Says whether key `a` comes before key `b`. */
+static inline bool rq_before(RQ_KEY a, RQ_KEY b)
+{
+    return (RQ_KEY)(a - b) >> (8 * sizeof(RQ_KEY) - 1) != 0;
+}
+
+/** The key of a task whose last one was `last`: a stride later, but not before the clock `now`, which is the last popped key, and not more than a
+ *  stride after it. So a sleeper does not save up. `stride` is at most a quarter of the range. */
+static inline RQ_KEY rq_key(RQ_KEY now, RQ_KEY last, RQ_KEY stride)
+{
+    RQ_KEY behind = (RQ_KEY)(now - last);
+    if (rq_before(last, now)) {
+        stride = stride > behind ? (RQ_KEY)(stride - behind) : 0;
+    }
+    return (RQ_KEY)(now + stride);
 }
 
 /* ---- Lists ---- */

@@ -8,15 +8,10 @@
 
 #include "rq.h"
 
-#ifndef RQ_KEY
-#define RQ_KEY uint32_t
-#endif
-
 /* ---- rbtree: the task with the least key runs, FIFO among equals. Insert and remove O(log n), peek O(1). ----
  *
- * As a virtual clock (rq_rbtree_insert), a task with twice the stride gets half the rate: its key becomes its last key + stride, but not more than a
- * stride after the clock and not before it, where the clock is the last popped key; so a sleeper does not save up. By deadline
- * (rq_rbtree_insert_at), the key is what you say. Keys wrap, and are right while all of them, sleepers' too, lie within half the range of RQ_KEY. */
+ * As a virtual clock (rq_rbtree_insert), a task with twice the stride gets half the rate; see rq_key. By deadline (rq_rbtree_insert_at), the key is
+ * what you say. */
 
 enum { RQ_ABSENT = 0, RQ_RED = 1, RQ_BLACK = 2 };
 
@@ -48,12 +43,6 @@ static inline void rq_rbtree_init(struct rq_rbtree *queue)
 static inline bool rq_branch_waits(const struct rq_branch *branch)
 {
     return branch->colour != RQ_ABSENT;
-}
-
-/** Says whether key `a` comes before key `b`. */
-static inline bool rq_before(RQ_KEY a, RQ_KEY b)
-{
-    return (RQ_KEY)(a - b) >> (8 * sizeof(RQ_KEY) - 1) != 0;
 }
 
 static inline bool rq_is_red(const struct rq_branch *branch)
@@ -182,12 +171,8 @@ static inline void rq_rbtree_plant(struct rq_rbtree *queue, struct rq_branch *br
 /** Inserts a task by the virtual clock: its slice ended, or it wakes. `stride` is at most a quarter of the range of RQ_KEY. */
 static inline void rq_rbtree_insert(struct rq_rbtree *queue, struct rq_branch *branch, RQ_KEY stride)
 {
-    RQ_KEY behind = (RQ_KEY)(queue->now - branch->key);
     RQ_REQUIRE(!rq_branch_waits(branch), "rq_rbtree_insert: the task waits already");
-    if (rq_before(branch->key, queue->now)) {
-        stride = stride > behind ? (RQ_KEY)(stride - behind) : 0;
-    }
-    branch->key = (RQ_KEY)(queue->now + stride);
+    branch->key = rq_key(queue->now, branch->key, stride);
     rq_rbtree_plant(queue, branch, false);
 }
 

@@ -5,25 +5,15 @@
  * mix draws operations at random, and each has a mark of its own. Without input it writes the sizes in RAM. */
 #include "../rq.h"
 #include "../rq_rbtree.h"
+#include "../rq_wheel.h"
+#include "mark.h"
 #include "peers.h"
 #include "system.h"
 
 enum { TASKS = 1000 };
-enum { POP = 0, INSERT = 1, REMOVE = 2, INSERT_FRONT = 3, LOOP = 4 };
-
-/* A no-operation with a number in it: 2 × operation at its begin, one more at its end. */
-#if defined(__x86_64__)
-#define MARK(number) __asm__ volatile("nopl 0x5ced1a00+%c0(%%rax,%%rax,1)" : : "i"(number) : "memory")
-#elif defined(__aarch64__)
-#define MARK(number) __asm__ volatile(".inst 0xd28b801f + (%c0 << 5)" : : "i"(number) : "memory")
-#elif defined(__arm__)
-#define MARK(number) __asm__ volatile(".inst.w 0xf3af8040 + %c0" : : "i"(number) : "memory")
-#else
-#define MARK(number) __asm__ volatile(".4byte 0x5ce00037 + (%c0 << 12)" : : "i"(number) : "memory")
-#endif
-
 struct task {
     struct rq_link link;
+    struct rq_spoke spoke;
     struct rq_branch branch;
     struct list node;
     uint8_t level;
@@ -45,6 +35,7 @@ static unsigned below(unsigned bound)
 #define NODE(task) (&(task)->node)
 #define OF_LINK(at) RQ_TASK(at, struct task, link)
 #define OF_NODE(at) RQ_TASK(at, struct task, node)
+#define OF_SPOKE(at) RQ_TASK(at, struct task, spoke)
 #define OF_BRANCH(at) RQ_TASK(at, struct task, branch)
 
 /* Defines the loop and the mix of one queue by its four verbs. */
@@ -65,24 +56,16 @@ static unsigned below(unsigned bound)
         for (; slices > 0; slices--) { \
             struct task *task = tasks[below(count)]; \
             if (!task->waits) { \
-                MARK(2 * INSERT); \
-                INSERT_IT; \
-                MARK(2 * INSERT + 1); \
+                MEASURE(INSERT, INSERT_IT); \
                 task->waits = true; \
             } else if (below(4) == 0) { \
-                MARK(2 * REMOVE); \
-                REMOVE_IT; \
-                MARK(2 * REMOVE + 1); \
+                MEASURE(REMOVE, REMOVE_IT); \
                 task->waits = false; \
             } else { \
-                MARK(2 * POP); \
-                task = POP_IT; \
-                MARK(2 * POP + 1); \
+                MEASURE(POP, task = POP_IT); \
                 task->waits = false; \
                 if (below(8) == 0) { \
-                    MARK(2 * INSERT_FRONT); \
-                    FRONT_IT; \
-                    MARK(2 * INSERT_FRONT + 1); \
+                    MEASURE(INSERT_FRONT, FRONT_IT); \
                     task->waits = true; \
                 } \
             } \
@@ -106,9 +89,7 @@ static unsigned below(unsigned bound)
             mix_##NAME(queue, slices); \
             return; \
         } \
-        MARK(2 * LOOP); \
-        for_ever_##NAME(queue, slices); \
-        MARK(2 * LOOP + 1); \
+        MEASURE(LOOP, for_ever_##NAME(queue, slices)); \
     }
 
 /* No queue: the same task runs on. What remains is the loop, which reads the level and counts. */
@@ -125,9 +106,7 @@ static __attribute__((noinline)) void for_ever_loop(struct task *task, unsigned 
 static void measure_loop(bool mix, unsigned slices)
 {
     (void)mix;
-    MARK(2 * LOOP);
-    for_ever_loop(tasks[0], slices);
-    MARK(2 * LOOP + 1);
+    MEASURE(LOOP, for_ever_loop(tasks[0], slices));
 }
 
 static inline struct list *list_pop(struct list *head, void (*removed)(struct list *))
@@ -155,6 +134,9 @@ MEASURED(priority, struct rq_priority, rq_priority_init(queue), OF_LINK(rq_prior
          rq_priority_remove(queue, LINK(task)), rq_priority_insert_front(queue, LINK(task), task->level))
 MEASURED(ruler, struct rq_ruler, rq_ruler_init(queue), OF_LINK(rq_ruler_pop(queue)), rq_ruler_insert(queue, LINK(task), task->level),
          rq_ruler_remove(queue, LINK(task)), rq_ruler_insert_front(queue, LINK(task)))
+MEASURED(wheel, struct rq_wheel, rq_wheel_init(queue), OF_SPOKE(rq_wheel_pop(queue)),
+         rq_wheel_insert(queue, &task->spoke, (RQ_KEY)(task->level + 1U)), rq_wheel_remove(queue, &task->spoke),
+         rq_wheel_insert_front(queue, &task->spoke))
 MEASURED(rbtree, struct rq_rbtree, rq_rbtree_init(queue), OF_BRANCH(rq_rbtree_pop(queue)),
          rq_rbtree_insert(queue, &task->branch, (RQ_KEY)(task->level + 1U)), rq_rbtree_remove(queue, &task->branch),
          rq_rbtree_insert_front(queue, &task->branch))
@@ -166,15 +148,19 @@ MEASURED(multiq, struct multiq, multiq_init(queue), multiq_pop(queue), multiq_ad
          multiq_remove(queue, NODE(task), task->level), multiq_add(queue, NODE(task), task->level))
 
 static void (*const measures[])(bool mix, unsigned slices) = {
-    measure_loop, measure_rr, measure_priority, measure_ruler, measure_rbtree, measure_list_head, measure_list_head_init, measure_multiq,
+    measure_loop, measure_rr, measure_priority, measure_ruler, measure_wheel, measure_rbtree, measure_list_head, measure_list_head_init,
+    measure_multiq,
 };
 
 enum { QUEUES = sizeof measures / sizeof measures[0] };
 
 static int program(void)
 {
-    static const uint16_t sizes[] = {sizeof(struct rq_rr),    sizeof(struct rq_priority), sizeof(struct rq_ruler),  sizeof(struct rq_rbtree),
-                                     sizeof(struct rq_link),  sizeof(struct rq_branch),   sizeof(struct list), sizeof(struct multiq)};
+    /* Of a queue and of a task's place in it. */
+    static const uint16_t sizes[] = {
+        sizeof(struct rq_rr),    sizeof(struct rq_link),  sizeof(struct rq_priority), sizeof(struct rq_link),   sizeof(struct rq_ruler),
+        sizeof(struct rq_link),  sizeof(struct rq_wheel), sizeof(struct rq_spoke),    sizeof(struct rq_rbtree), sizeof(struct rq_branch),
+    };
     uint16_t cell[7];
     size_t length = read_all((uint8_t *)cell, sizeof cell);
     if (length == 0) {

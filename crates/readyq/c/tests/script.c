@@ -1,4 +1,4 @@
-/* Reads a script of operations, runs it on the queue QUEUE (rr, priority, ruler or rbtree), and answers.
+/* Reads a script of operations, runs it on the queue QUEUE (rr, priority, ruler, wheel or rbtree), and answers.
  *
  * An operation is three bytes: verb, task, level. Each is answered with two: its result, and the task at the front. NONE is no task.
  * `tests/c_edition/truth.rs` writes the script and runs it on the Rust queue as well. MISTAKE makes the queue wrong on purpose: the test has to
@@ -9,14 +9,17 @@ extern void stopped(const char *why);
 #endif
 #include "../rq.h"
 #include "../rq_rbtree.h"
+#include "../rq_wheel.h"
+#include "mark.h"
 #include "system.h"
 
-enum { TASKS = 64, NONE = 255, RR = 1, PRIORITY = 2, RULER = 3, RBTREE = 4 };
-enum { RESET = 0, INSERT = 1, INSERT_FRONT = 2, POP = 3, REMOVE = 4, NTH = 5, WAITS = 6, SWAP = 7, WIPE = 8 };
+enum { TASKS = 64, NONE = 255 };
+enum { DO_RESET = 0, DO_INSERT = 1, DO_INSERT_FRONT = 2, DO_POP = 3, DO_REMOVE = 4, DO_NTH = 5, DO_WAITS = 6, DO_SWAP = 7, DO_WIPE = 8 };
 
 struct task {
     uint8_t id;
     struct rq_link link;
+    struct rq_spoke spoke;
     struct rq_branch branch;
 };
 
@@ -32,6 +35,10 @@ void stopped(const char *why)
 #endif
 
 #if QUEUE == 4
+typedef struct rq_spoke place;
+#define OF(task) (&(task)->spoke)
+#define NAME(place) number(RQ_TASK(place, struct task, spoke))
+#elif QUEUE == 5
 typedef struct rq_branch place;
 #define OF(task) (&(task)->branch)
 #define NAME(place) number(RQ_TASK(place, struct task, branch))
@@ -46,7 +53,7 @@ static uint8_t number(const struct task *task)
     return task == NULL ? NONE : task->id;
 }
 
-static inline bool nth(place *at, void *count)
+static inline bool nth(struct rq_link *at, void *count)
 {
     (void)at;
     return (*(uint8_t *)count)-- == 0;
@@ -82,6 +89,16 @@ static struct rq_ruler queues[2], *queue = queues;
 #define DROP(at) rq_ruler_remove(queue, at)
 #define FIND(count) rq_ruler_find(queue, nth, count)
 #define WAITING(at) rq_waits(at)
+#elif QUEUE == 4
+static struct rq_wheel queues[2], *queue = queues;
+#define INIT(queue) rq_wheel_init(queue)
+#define PUT(at, level) rq_wheel_insert(queue, at, (RQ_KEY)((level) + 1U))
+#define FRONT(at, level) ((void)(level), rq_wheel_insert_front(queue, at))
+#define TAKE rq_wheel_pop(queue)
+#define LOOK rq_wheel_peek(queue)
+#define DROP(at) rq_wheel_remove(queue, at)
+#define FIND(count) rq_wheel_find(queue, nth, count)
+#define WAITING(at) rq_spoke_waits(at)
 #else
 static struct rq_rbtree queues[2], *queue = queues;
 #define INIT(queue) rq_rbtree_init(queue)
@@ -95,7 +112,7 @@ static struct rq_rbtree queues[2], *queue = queues;
 static place *find(uint8_t *count)
 {
     place *at = rq_rbtree_peek(queue);
-    while (at != NULL && !nth(at, count)) {
+    while (at != NULL && !nth(NULL, count)) {
         at = rq_rbtree_next(at);
     }
     return at;
@@ -105,8 +122,9 @@ static place *find(uint8_t *count)
 static uint8_t step(uint8_t verb, struct task *task, uint8_t level)
 {
     uint8_t count = level;
+    place *at;
     switch (verb) {
-    case RESET:
+    case DO_RESET:
         for (uint8_t id = 0; id <= task->id; id++) {
             tasks[id] = (struct task){.id = id};
         }
@@ -114,29 +132,30 @@ static uint8_t step(uint8_t verb, struct task *task, uint8_t level)
         INIT(&queues[0]);
         INIT(&queues[1]);
         return NONE;
-    case INSERT:
+    case DO_INSERT:
 #ifdef MISTAKE
         if (level == 1 && task->id == 2) { /* One task of one level goes before the others. */
             FRONT(OF(task), level);
             return NONE;
         }
 #endif
-        PUT(OF(task), level);
+        MEASURE(INSERT, PUT(OF(task), level));
         return NONE;
-    case INSERT_FRONT:
-        FRONT(OF(task), level);
+    case DO_INSERT_FRONT:
+        MEASURE(INSERT_FRONT, FRONT(OF(task), level));
         return NONE;
-    case POP:
-        return NAME(TAKE);
-    case REMOVE:
-        DROP(OF(task));
+    case DO_POP:
+        MEASURE(POP, at = TAKE);
+        return NAME(at);
+    case DO_REMOVE:
+        MEASURE(REMOVE, DROP(OF(task)));
         return NONE;
-    case NTH:
+    case DO_NTH:
         return NAME(FIND(&count));
-    case SWAP: /* The other of two queues. */
+    case DO_SWAP: /* The other of two queues. */
         queue = &queues[queue == queues];
         return NONE;
-    case WIPE: /* The task's memory is used for something else. */
+    case DO_WIPE: /* The task's memory is used for something else. */
         *task = (struct task){.id = task->id};
         return NONE;
     default:

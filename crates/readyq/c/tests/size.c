@@ -1,6 +1,7 @@
-/* The verbs of the queue QUEUE (1 rr, 2 priority, 3 ruler, 4 rbtree) as functions, for the size of their code when nothing is inlined into a caller. */
+/* The verbs of the queue QUEUE (1 rr, 2 priority, 3 ruler, 4 wheel, 5 rbtree) as functions, for the size of their code when nothing is inlined into a caller. */
 #include "../rq.h"
 #include "../rq_rbtree.h"
+#include "../rq_wheel.h"
 
 #define VERBS(NAME, LINK) \
     void NAME##_init(struct rq_##NAME *queue); \
@@ -50,6 +51,10 @@ INSERTS_BY(priority, insert_front, struct rq_link, unsigned)
 VERBS(ruler, struct rq_link)
 INSERTS_BY(ruler, insert, struct rq_link, unsigned)
 INSERTS(ruler, insert_front, struct rq_link)
+#elif QUEUE == 4
+VERBS(wheel, struct rq_spoke)
+INSERTS_BY(wheel, insert, struct rq_spoke, RQ_KEY)
+INSERTS(wheel, insert_front, struct rq_spoke)
 #else
 VERBS(rbtree, struct rq_branch)
 INSERTS_BY(rbtree, insert, struct rq_branch, RQ_KEY)

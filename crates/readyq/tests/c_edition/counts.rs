@@ -3,13 +3,14 @@
 
 use crate::record::{COMMAND, Cell, OURS, Record, TASKS};
 use crate::target::{Missing, TARGETS, Target, feed, for_each, run, source};
+use crate::truth;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// As `c/tests/count.c` numbers them.
-const QUEUES: [&str; 8] =
-    ["loop", "rr", "priority", "ruler", "rbtree", "list_head", "list_head_init", "multiq"];
+const QUEUES: [&str; 9] =
+    ["loop", "rr", "priority", "ruler", "wheel", "rbtree", "list_head", "list_head_init", "multiq"];
 const OPERATIONS: [&str; 5] = ["pop", "insert", "remove", "insert_front", "loop"];
 const SLICES: u32 = 20_000;
 
@@ -34,6 +35,9 @@ impl Job {
     }
 }
 
+/// How often an operation took how many instructions: by operation, then by instructions.
+type Counts = BTreeMap<&'static str, BTreeMap<u64, u64>>;
+
 /// The counting program of a target.
 struct Counter<'a> {
     target: &'a Target,
@@ -51,19 +55,22 @@ impl<'a> Counter<'a> {
         Ok(Counter { target, program, plugin })
     }
 
-    /// How often an operation took how many instructions: by operation, then by instructions.
-    fn count(&self, job: Job) -> Result<BTreeMap<&'static str, BTreeMap<u64, u64>>, Missing> {
+    fn count(&self, job: Job) -> Result<Counts, Missing> {
+        self.count_of(&self.program, &job.input())
+    }
+
+    fn count_of(&self, program: &Path, input: &[u8]) -> Result<Counts, Missing> {
         let out = self.program.with_extension("counts");
         let plugin = format!("{},out={}", self.plugin.display(), out.display());
-        let command = self.target.command(&self.program, &["-plugin".into(), plugin]);
-        let answer = feed(command, &job.input())?;
+        let command = self.target.command(program, &["-plugin".into(), plugin]);
+        let answer = feed(command, input)?;
         if answer.code != Some(0) && answer.complaint.contains("plugin") {
             let why =
                 format!("{} does not load the plugin: {}", self.target.qemu, answer.complaint);
             return Err(Missing(why));
         }
         assert_eq!(answer.code, Some(0), "{}: {}", self.target.name, answer.complaint);
-        let mut counts: BTreeMap<_, BTreeMap<u64, u64>> = BTreeMap::new();
+        let mut counts = Counts::new();
         for line in std::fs::read_to_string(out).unwrap().lines() {
             let numbers: Vec<u64> = line.split(' ').map(|word| word.parse().unwrap()).collect();
             let operation = OPERATIONS[numbers[0] as usize];
@@ -120,6 +127,17 @@ impl<'a> Counter<'a> {
             .collect())
     }
 
+    /// The most that each operation takes in any sequence of six operations on four tasks.
+    fn worst(&self, queue: &'static str) -> Result<Cell, Missing> {
+        let program = self.target.program("tests/script.c", &[&truth::queue(queue), "-O2"])?;
+        let counts = self.count_of(&program, &truth::exhaustive(queue, 6).bytes())?;
+        let of = [("of", "all sequences"), ("target", self.target.name), ("queue", queue)];
+        let worst = |(&name, times): (&&'static str, &BTreeMap<u64, u64>)| {
+            (name, *times.keys().last().unwrap() as f64)
+        };
+        Ok(Cell::new(&of, &counts.iter().map(worst).collect::<Vec<_>>()))
+    }
+
     /// Code and RAM of each queue.
     fn sizes(&self) -> Result<Vec<Cell>, Missing> {
         let bytes = self.target.answer(&self.program, &[])?.output;
@@ -129,14 +147,13 @@ impl<'a> Counter<'a> {
             let option = format!("-DQUEUE={}", number + 1);
             let code =
                 |level| Ok(code_bytes(&self.target.object("tests/size.c", &[&option, level])?));
-            let task = sizes[if *queue == "rbtree" { 5 } else { 4 }];
             Ok(Cell::new(
                 &[("of", "size"), ("target", self.target.name), ("queue", queue)],
                 &[
                     ("code_bytes_small", code("-Os")?),
                     ("code_bytes_fast", code("-O2")?),
-                    ("queue_bytes", sizes[number]),
-                    ("task_bytes", task),
+                    ("queue_bytes", sizes[2 * number]),
+                    ("task_bytes", sizes[2 * number + 1]),
                 ],
             ))
         };
@@ -174,26 +191,15 @@ fn code_bytes(object: &Path) -> f64 {
     (0..count).map(section).sum::<usize>() as f64
 }
 
-/// The total that callgrind counts of `program` within its functions `for_ever…`.
-fn callgrind(
-    program: &Path,
-    arguments: &[String],
-    input: &[u8],
-    event: &str,
-) -> Result<f64, Missing> {
-    let out = program.with_extension("callgrind");
+/// The instructions that callgrind counts of `program` within its functions `for_ever…`, per slice.
+fn callgrind(program: &Path, arguments: &[String], input: &[u8]) -> Result<f64, Missing> {
     let mut command = Command::new("valgrind");
-    command.args(["--tool=callgrind", "--toggle-collect=*for_ever*", "--cache-sim=yes"]);
-    command.args(["--D1=32768,8,64", "--I1=32768,8,64", "--LL=8388608,16,64"]);
-    command.arg(format!("--callgrind-out-file={}", out.display())).arg(program).args(arguments);
+    command.args(["--tool=callgrind", "--toggle-collect=*for_ever*"]);
+    command.arg("--callgrind-out-file=/dev/null").arg(program).args(arguments);
     let answer = feed(command, input)?;
     assert_eq!(answer.code, Some(0), "{}", answer.complaint);
-    let text = std::fs::read_to_string(out).unwrap();
-    let line = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-    let events: Vec<&str> = line("events: ").split(' ').collect();
-    let totals: Vec<&str> = line("totals: ").split(' ').collect();
-    let place = events.iter().position(|&other| other == event).unwrap();
-    Ok(totals.get(place).map_or(0.0, |total| total.parse().unwrap()))
+    let total = answer.complaint.lines().find_map(|line| line.split_once("Collected :")).unwrap().1;
+    Ok(total.trim().parse::<f64>().unwrap() / f64::from(SLICES))
 }
 
 /// The cells of the Rust queues, inlined.
@@ -205,7 +211,7 @@ fn rust() -> Result<Vec<Cell>, Missing> {
     let gross = |queue: &str, levels: &str, tasks: u32| {
         let arguments =
             [queue, &tasks.to_string(), levels, &SLICES.to_string()].map(str::to_string);
-        callgrind(Path::new(path), &arguments, &[], "Ir").map(|total| total / f64::from(SLICES))
+        callgrind(Path::new(path), &arguments, &[])
     };
     let mut cells = vec![];
     for (levels, words) in [(10, "10"), (0, "one:9")] {
@@ -217,19 +223,6 @@ fn rust() -> Result<Vec<Cell>, Missing> {
         }
     }
     Ok(cells)
-}
-
-fn misses(counter: &Counter<'_>) -> Result<Vec<Cell>, Missing> {
-    let cell = |queue: &&'static str| {
-        let missed = |shuffled| {
-            let input = Job { queue, tasks: 1000, levels: 10, mix: false, shuffled }.input();
-            let sum = |event| callgrind(&counter.program, &[], &input, event);
-            Ok(((sum("D1mr")? + sum("D1mw")?) / f64::from(SLICES) * 100.0).round() / 100.0)
-        };
-        let of = [("of", "misses"), ("target", counter.target.name), ("queue", queue)];
-        Ok(Cell::new(&of, &[("in_order", missed(false)?), ("shuffled", missed(true)?)]))
-    };
-    QUEUES[1..].iter().map(cell).collect()
 }
 
 /// The tools on which counts depend, with their versions.
@@ -263,9 +256,11 @@ fn record() {
                     cells.extend(counter.operations(job)?);
                 }
             }
+            for queue in OURS {
+                cells.push(counter.worst(queue)?);
+            }
             cells.extend(counter.sizes()?);
         }
-        cells.extend(misses(&Counter::new(&TARGETS[1])?)?);
         Ok(Record { tools: tools()?, cells })
     };
     match measure() {
@@ -324,8 +319,8 @@ fn qemu_counts_what_callgrind_counts() {
         let counter = Counter::new(target)?;
         for queue in ["rr", "ruler", "rbtree"] {
             let job = Job { queue, tasks: 100, levels: 10, mix: false, shuffled: false };
-            let total = callgrind(&counter.program, &[], &job.input(), "Ir")?;
-            let [qemu, callgrind] = [counter.gross(job)?, total / f64::from(SLICES)];
+            let total = callgrind(&counter.program, &[], &job.input())?;
+            let [qemu, callgrind] = [counter.gross(job)?, total];
             println!("{queue} on {}: {qemu:.3} by qemu, {callgrind:.3} by callgrind", target.name);
             assert!((qemu / callgrind - 1.0).abs() < 0.01, "{queue}: {qemu}, {callgrind}");
         }

@@ -8,7 +8,7 @@ use readyq::catalog::{self, Visitor};
 use readyq::{Level, Node, Nodes, ReadyQueue, Strides, TaskId};
 
 const NONE: u8 = 255;
-const QUEUES: [&str; 4] = ["rr", "priority", "ruler", "rbtree"];
+const QUEUES: [&str; 5] = ["rr", "priority", "ruler", "wheel", "rbtree"];
 
 /// A verb of the script, by the number that `c/tests/script.c` knows.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -20,6 +20,8 @@ enum Verb {
     Remove,
     Nth,
     Waits,
+    Swap,
+    Wipe,
 }
 
 type Op = (Verb, u8, u8);
@@ -55,7 +57,7 @@ impl<Q: ReadyQueue + Clone> Reference<Q> {
     fn allows(&self, (verb, task, _): Op) -> bool {
         match verb {
             Verb::Insert => !self.waiting[task as usize],
-            Verb::InsertFront if self.name == "rbtree" => {
+            Verb::InsertFront if ["rbtree", "wheel"].contains(&self.name) => {
                 self.last == Some(task) && !self.waiting[task as usize]
             }
             Verb::InsertFront => !self.waiting[task as usize],
@@ -81,7 +83,7 @@ impl<Q: ReadyQueue + Clone> Reference<Q> {
         let index = task as usize;
         let mut result = NONE;
         match verb {
-            Verb::Reset => unreachable!("a new reference is made"),
+            Verb::Reset | Verb::Swap | Verb::Wipe => unreachable!("a reference is one queue"),
             Verb::Insert => {
                 let nodes = Nodes::from_mut(&mut self.slab);
                 self.queue.insert(nodes, TaskId(task.into()), Level(level.into()));
@@ -123,7 +125,7 @@ impl<Q: ReadyQueue + Clone> Reference<Q> {
 
 /// Operations for the C program and the answers that it owes.
 #[derive(Default)]
-struct Script {
+pub struct Script {
     ops: Vec<Op>,
     owed: Vec<u8>,
 }
@@ -134,7 +136,8 @@ impl Script {
         self.owed.extend([NONE, NONE]);
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    /// The input of `c/tests/script.c`.
+    pub fn bytes(&self) -> Vec<u8> {
         self.ops.iter().flat_map(|&(verb, task, level)| [verb as u8, task, level]).collect()
     }
 
@@ -250,7 +253,7 @@ impl Visitor for &AtRandom {
 }
 
 /// The scripts of one queue.
-fn exhaustive(name: &'static str, length: usize) -> Script {
+pub fn exhaustive(name: &'static str, length: usize) -> Script {
     let all = Exhaustively { name, length, tasks: 4 };
     catalog::visit(name, 2, Strides::Linear, &all).unwrap()
 }
@@ -266,7 +269,7 @@ fn mixes(name: &'static str) -> Vec<Script> {
     mixes.iter().zip(1..).map(mix).collect()
 }
 
-fn queue(name: &str) -> String {
+pub fn queue(name: &str) -> String {
     format!("-DQUEUE={}", 1 + QUEUES.iter().position(|&other| other == name).unwrap())
 }
 
@@ -308,10 +311,13 @@ fn other_widths_and_sizes_have_the_same_order() {
         ("priority", 255, "-DRQ_PRIORITY_LEVELS=256"),
         ("priority", 40, "-DRQ_PRIORITY_LEVELS=40"),
         ("ruler", 64, "-DRQ_RULER_LEVELS=64"),
+        ("wheel", 31, "-DRQ_WHEEL_BUCKETS=32"),
+        ("wheel", 63, "-DRQ_KEY=uint16_t"),
         ("rbtree", 200, "-DRQ_KEY=uint16_t"),
         ("rbtree", 255, "-DRQ_KEY=uint64_t"),
         ("rbtree", 255, "-DREADYQ_CHECK=(void)"),
         ("ruler", 32, "-DREADYQ_CHECK=(void)"),
+        ("wheel", 63, "-DREADYQ_CHECK=(void)"),
     ];
     for (name, levels, option) in cases {
         let wide = at_random(name, 7, 64, levels);
@@ -332,5 +338,64 @@ fn a_wrong_order_would_be_noticed() {
         let all = exhaustive(name, 5);
         let fault = check(&TARGETS[0], [&all], &[&queue(name), "-O2", "-DMISTAKE"]).unwrap();
         assert!(fault.is_some(), "{name}: the mistake was not noticed");
+    }
+}
+
+#[test]
+fn a_checked_queue_stops_a_wrong_call_by_name() {
+    use Verb::{Insert, InsertFront, Pop, Remove, Reset, Swap, Wipe};
+    let reset = (Reset, 3, 0);
+    let put = (Insert, 1, 0);
+    let cases: [(&[&str], &[Op], &str); 9] = [
+        (&QUEUES, &[reset, put, put], "_insert: the task waits already"),
+        (&QUEUES, &[reset, put, (InsertFront, 1, 0)], "_insert_front: the task waits already"),
+        (&QUEUES, &[reset, (Remove, 1, 0)], "_remove: the task does not wait"),
+        (
+            &QUEUES,
+            &[reset, put, (Swap, 0, 0), (Remove, 1, 0)],
+            "_remove: the task waits in another",
+        ),
+        (&QUEUES, &[reset, put, (Wipe, 1, 0), (Pop, 0, 0)], "_pop: a link was overwritten"),
+        (&["priority", "ruler"], &[reset, (Insert, 1, 32)], "_insert: there is no such level"),
+        (&["wheel"], &[reset, (Insert, 1, 63)], "_insert: the stride is too long"),
+        (&QUEUES[..4], &[put], "_insert: the queue is not initialised"),
+        (&QUEUES[..4], &[(InsertFront, 1, 0)], "_insert_front: the queue is not initialised"),
+    ];
+    for_each("misuse", |target| {
+        for name in QUEUES {
+            let program = target.program("tests/script.c", &[&queue(name), "-O2", "-DCHECKED"])?;
+            for (queues, ops, why) in &cases {
+                if queues.contains(&name) {
+                    let script = Script { ops: ops.to_vec(), owed: vec![] };
+                    let answer = target.answer(&program, &script.bytes())?;
+                    let said = format!("rq_{name}{why}");
+                    assert!(answer.complaint.starts_with(&said), "{said}: {}", answer.complaint);
+                    assert_eq!(answer.code, Some(4), "{said} on {}", target.name);
+                }
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn the_example_of_the_readme_runs() {
+    let read = |path: &str| std::fs::read_to_string(crate::target::source(path)).unwrap();
+    let example = read("example.c");
+    let shown = example.split_once("*/\n").unwrap().1;
+    assert!(read("README.md").contains(shown.trim()), "c/README.md does not show c/example.c");
+    let program = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("example-of-the-readme");
+    for compiler in ["gcc", "clang-19"] {
+        let mut make = std::process::Command::new("make");
+        make.arg("-C").arg(crate::target::source("")).arg(format!("CC={compiler}"));
+        make.arg(format!("EXAMPLE={}", program.display())).arg("-B");
+        // Its variables for a make above it are not for this one.
+        make.env_remove("MAKEFLAGS").env_remove("MFLAGS");
+        let said = crate::target::run(&mut make)
+            .and_then(|_| crate::target::run(&mut std::process::Command::new(&program)));
+        match said {
+            Ok(said) => assert_eq!(said, "control control logger control control logger \n"),
+            Err(Missing(why)) => eprintln!("skipped: the example with {compiler}: {why}"),
+        }
     }
 }
