@@ -18,7 +18,7 @@
  *   READYQ_CHECK(why)    a call that breaks the contract calls this with a string that names it; it must not return. A link is a pointer larger.
  *   RQ_PRIORITY_LEVELS   levels of rq_priority, 1 to 256 (32)
  *   RQ_RULER_LEVELS      levels of rq_ruler, 1 to 64 (32)
- *   RQ_WHEEL_BUCKETS     one more than the longest stride of rq_wheel, 32 or 64 (64)
+ *   RQ_WHEEL_BUCKETS     one more than the longest stride of rq_wheel, 32 or 64 (32)
  *   RQ_KEY               the unsigned type of a virtual time or deadline in rq_wheel.h and rq_rbtree.h (uint32_t)
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
@@ -97,11 +97,8 @@ static inline bool rq_before(RQ_KEY a, RQ_KEY b)
  *  stride after it. So a sleeper does not save up. `stride` is at most a quarter of the range. */
 static inline RQ_KEY rq_key(RQ_KEY now, RQ_KEY last, RQ_KEY stride)
 {
-    RQ_KEY behind = (RQ_KEY)(now - last);
-    if (rq_before(last, now)) {
-        stride = stride > behind ? (RQ_KEY)(stride - behind) : 0;
-    }
-    return (RQ_KEY)(now + stride);
+    RQ_KEY key = (RQ_KEY)((rq_before(last, now) ? last : now) + stride);
+    return rq_before(key, now) ? now : key;
 }
 
 /* ---- Lists ---- */

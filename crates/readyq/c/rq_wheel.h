@@ -9,7 +9,7 @@
 #include "rq.h"
 
 #ifndef RQ_WHEEL_BUCKETS
-#define RQ_WHEEL_BUCKETS 64
+#define RQ_WHEEL_BUCKETS 32
 #endif
 #if RQ_WHEEL_BUCKETS == 64
 typedef uint64_t rq_buckets;
