@@ -147,6 +147,33 @@ MEASURED(list_head_init, struct list, list_init(queue), OF_NODE(list_pop(queue, 
 MEASURED(multiq, struct multiq, multiq_init(queue), multiq_pop(queue), multiq_add(queue, NODE(task), task->level),
          multiq_remove(queue, NODE(task), task->level), multiq_add(queue, NODE(task), task->level))
 
+#ifdef RUST
+/* The loops are those of the Rust queues, in the same order, from `loops.rs`. */
+struct run {
+    void *queue, *nodes;
+    const uint16_t *levels;
+    size_t tasks;
+    uint32_t slices;
+};
+
+enum phase { FILL, RUN };
+
+void rust_loop(uint32_t number, uint32_t phase, const struct run *run);
+
+static uint64_t rust_queue[1024], rust_nodes[3 * TASKS];
+static uint16_t rust_levels[TASKS];
+
+static void measure_rust(unsigned number, unsigned slices)
+{
+    struct run run = {rust_queue, rust_nodes, rust_levels, count, slices};
+    for (unsigned id = 0; id < count; id++) {
+        rust_levels[id] = tasks[id]->level;
+    }
+    rust_loop(number, FILL, &run);
+    MEASURE(LOOP, rust_loop(number, RUN, &run));
+}
+#endif
+
 static void (*const measures[])(bool mix, unsigned slices) = {
     measure_loop, measure_rr, measure_priority, measure_ruler, measure_wheel, measure_rbtree, measure_list_head, measure_list_head_init,
     measure_multiq,
@@ -186,6 +213,13 @@ static int program(void)
     for (unsigned id = 0; id < count; id++) {
         tasks[id]->level = cell[2] == 0 ? 9 : (uint8_t)below(cell[2]);
     }
-    measures[cell[0]](cell[3] != 0, (unsigned)cell[5] << 16 | cell[6]);
+    unsigned slices = (unsigned)cell[5] << 16 | cell[6];
+#ifdef RUST
+    if (cell[3] == 0) {
+        measure_rust(cell[0], slices);
+        return 0;
+    }
+#endif
+    measures[cell[0]](cell[3] != 0, slices);
     return 0;
 }

@@ -96,6 +96,32 @@ void *memcpy(void *restrict to, const void *restrict from, size_t length)
     return to;
 }
 
+#ifdef __arm__
+/* Their names for code without an operating system, as Rust's. */
+void __aeabi_memcpy(void *restrict to, const void *restrict from, size_t length);
+void __aeabi_memcpy(void *restrict to, const void *restrict from, size_t length)
+{
+    (void)memcpy(to, from, length);
+}
+
+void __aeabi_memset(void *to, size_t length, int byte);
+void __aeabi_memset(void *to, size_t length, int byte)
+{
+    (void)memset(to, byte, length);
+}
+
+void __aeabi_memclr(void *to, size_t length);
+void __aeabi_memclr(void *to, size_t length)
+{
+    (void)memset(to, 0, length);
+}
+
+__asm__(".set __aeabi_memcpy4, __aeabi_memcpy\n .set __aeabi_memcpy8, __aeabi_memcpy\n"
+        ".set __aeabi_memset4, __aeabi_memset\n .set __aeabi_memset8, __aeabi_memset\n"
+        ".set __aeabi_memclr4, __aeabi_memclr\n .set __aeabi_memclr8, __aeabi_memclr\n"
+        ".globl __aeabi_memcpy4, __aeabi_memcpy8, __aeabi_memset4, __aeabi_memset8, __aeabi_memclr4, __aeabi_memclr8\n");
+#endif
+
 /* The program; its result is the exit code. */
 static int program(void);
 

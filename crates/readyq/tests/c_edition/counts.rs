@@ -46,8 +46,12 @@ struct Counter<'a> {
 }
 
 impl<'a> Counter<'a> {
+    /// Over the C queues.
     fn new(target: &'a Target) -> Result<Self, Missing> {
-        let program = target.program("tests/count.c", &["-O2"])?;
+        Counter::of(target, target.program("tests/count.c", &["-O2"])?)
+    }
+
+    fn of(target: &'a Target, program: PathBuf) -> Result<Self, Missing> {
         let plugin = program.with_extension("so");
         let mut compile = Command::new("gcc");
         compile.args(crate::target::STRICT).args(["-O2", "-shared", "-fPIC"]);
@@ -88,7 +92,7 @@ impl<'a> Counter<'a> {
     /// A pop and an insert without the loop.
     fn slice(&self, job: Job) -> Result<Cell, Missing> {
         let net = self.gross(job)? - self.gross(Job { queue: "loop", ..job })?;
-        Ok(slice_cell(self.target.name, job.queue, job.levels, job.tasks, net))
+        Ok(slice_cell("C", self.target.name, job, net))
     }
 
     /// Each operation of the mix.
@@ -161,10 +165,16 @@ impl<'a> Counter<'a> {
     }
 }
 
-fn slice_cell(target: &str, queue: &str, levels: u16, tasks: u32, net: f64) -> Cell {
-    let levels = if levels == 0 { "one".to_string() } else { levels.to_string() };
-    let of =
-        [("target", target), ("queue", queue), ("levels", &levels), ("tasks", &tasks.to_string())];
+fn slice_cell(language: &str, target: &str, job: Job, net: f64) -> Cell {
+    let levels = if job.levels == 0 { "one".to_string() } else { job.levels.to_string() };
+    let tasks = job.tasks.to_string();
+    let of = [
+        ("of", language),
+        ("target", target),
+        ("queue", job.queue),
+        ("levels", &levels),
+        ("tasks", &tasks),
+    ];
     Cell::new(&of, &[("instructions", tenth(net))])
 }
 
@@ -202,27 +212,39 @@ fn callgrind(program: &Path, arguments: &[String], input: &[u8]) -> Result<f64, 
     Ok(total.trim().parse::<f64>().unwrap() / f64::from(SLICES))
 }
 
-/// The cells of the Rust queues, inlined.
-fn rust() -> Result<Vec<Cell>, Missing> {
+/// The cells of the Rust queues on the machine's own target, by `examples/count`: the numbers of
+/// `docs/queue-atlas.md`.
+fn native_rust() -> Result<Vec<Cell>, Missing> {
     let cargo = std::env::var_os("CARGO").expect("cargo runs this test");
     let build = ["build", "--locked", "--quiet", "--release", "-p", "readyq", "--example", "count"];
     let messages = run(Command::new(cargo).args(build).arg("--message-format=json"))?;
     let path = messages.rsplit_once("\"executable\":\"").unwrap().1.split_once('"').unwrap().0;
-    let gross = |queue: &str, levels: &str, tasks: u32| {
-        let arguments =
-            [queue, &tasks.to_string(), levels, &SLICES.to_string()].map(str::to_string);
-        callgrind(Path::new(path), &arguments, &[])
+    let gross = |queue: &str, job: Job| {
+        let levels = if job.levels == 0 { "one:9".to_string() } else { job.levels.to_string() };
+        let arguments = [queue, &job.tasks.to_string(), &levels, &SLICES.to_string()];
+        callgrind(Path::new(path), &arguments.map(str::to_string), &[])
     };
-    let mut cells = vec![];
-    for (levels, words) in [(10, "10"), (0, "one:9")] {
-        for queue in OURS {
-            for tasks in TASKS {
-                let net = gross(queue, words, tasks)? - gross("loop", words, tasks)?;
-                cells.push(slice_cell("x86-64 Rust", queue, levels, tasks, net));
-            }
-        }
-    }
-    Ok(cells)
+    jobs(&OURS)
+        .map(|job| {
+            Ok(slice_cell("Rust", "x86-64", job, gross(job.queue, job)? - gross("loop", job)?))
+        })
+        .collect()
+}
+
+/// Those on another target, by the loops of `c/tests/loops.rs`.
+fn rust(target: &Target) -> Result<Vec<Cell>, Missing> {
+    let counter = Counter::of(target, target.rust_program()?)?;
+    let net = |job| Ok(counter.gross(job)? - counter.gross(Job { queue: "loop", ..job })?);
+    jobs(&OURS).map(|job| Ok(slice_cell("Rust", target.name, job, net(job)?))).collect()
+}
+
+/// The loops of `queues`.
+fn jobs(queues: &[&'static str]) -> impl Iterator<Item = Job> {
+    queues.iter().flat_map(|&queue| {
+        [10, 0].into_iter().flat_map(move |levels| {
+            TASKS.map(|tasks| Job { queue, tasks, levels, mix: false, shuffled: false })
+        })
+    })
 }
 
 /// The tools on which counts depend, with their versions.
@@ -245,14 +267,12 @@ fn tools() -> Result<Cell, Missing> {
 #[ignore = "writes the record: tools/c-edition"]
 fn record() {
     let measure = || -> Result<Record, Missing> {
-        let mut cells = rust()?;
+        let mut cells = native_rust()?;
         for target in &TARGETS {
             let counter = Counter::new(target)?;
-            for &queue in &QUEUES[1..] {
-                for tasks in TASKS {
-                    let job = Job { queue, tasks, levels: 10, mix: false, shuffled: false };
-                    cells.push(counter.slice(job)?);
-                    cells.push(counter.slice(Job { levels: 0, ..job })?);
+            for job in jobs(&QUEUES[1..]) {
+                cells.push(counter.slice(job)?);
+                if job.levels != 0 {
                     cells.extend(counter.operations(job)?);
                 }
             }
@@ -260,6 +280,9 @@ fn record() {
                 cells.push(counter.worst(queue)?);
             }
             cells.extend(counter.sizes()?);
+            if !target.native {
+                cells.extend(rust(target)?);
+            }
         }
         Ok(Record { tools: tools()?, cells })
     };

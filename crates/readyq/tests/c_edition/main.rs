@@ -8,6 +8,7 @@
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
 mod counts;
+mod page;
 mod record;
 #[path = "../support/mod.rs"]
 mod support;

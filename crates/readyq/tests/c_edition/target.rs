@@ -11,6 +11,8 @@ pub struct Target {
     pub name: &'static str,
     pub compiler: &'static str,
     flags: &'static [&'static str],
+    /// Rust's name for it.
+    rust: &'static str,
     /// What runs its programs.
     pub qemu: &'static str,
     /// Whether this machine runs them itself.
@@ -25,6 +27,7 @@ pub const TARGETS: [Target; 5] = [
         name: "x86-64 gcc",
         compiler: "gcc",
         flags: &["-mgeneral-regs-only", "-fno-pie", "-fno-stack-protector", "-fcf-protection=none"],
+        rust: "x86_64-unknown-none",
         qemu: "qemu-x86_64",
         native: true,
     },
@@ -32,6 +35,7 @@ pub const TARGETS: [Target; 5] = [
         name: "x86-64",
         compiler: "clang-19",
         flags: &["-mgeneral-regs-only", "-fno-pie"],
+        rust: "x86_64-unknown-none",
         qemu: "qemu-x86_64",
         native: true,
     },
@@ -39,6 +43,7 @@ pub const TARGETS: [Target; 5] = [
         name: "aarch64",
         compiler: "clang-19",
         flags: &["--target=aarch64-none-elf"],
+        rust: "aarch64-unknown-none",
         qemu: "qemu-aarch64",
         native: false,
     },
@@ -46,6 +51,7 @@ pub const TARGETS: [Target; 5] = [
         name: "cortex-m4",
         compiler: "clang-19",
         flags: &["--target=thumbv7em-linux-gnueabi", "-mcpu=cortex-m4"],
+        rust: "thumbv7em-none-eabihf",
         qemu: "qemu-arm",
         native: false,
     },
@@ -53,6 +59,7 @@ pub const TARGETS: [Target; 5] = [
         name: "rv32imc",
         compiler: "clang-19",
         flags: &["--target=riscv32-none-elf", "-march=rv32imc", "-mabi=ilp32"],
+        rust: "riscv32imc-unknown-none-elf",
         qemu: "qemu-riscv32",
         native: false,
     },
@@ -86,13 +93,41 @@ impl Target {
 
     /// Compiles and links `c/PATH` with `options`.
     pub fn program(&self, path: &str, options: &[&str]) -> Result<PathBuf, Missing> {
-        let object = self.object(path, options)?;
+        self.link(&self.object(path, options)?, &[])
+    }
+
+    /// The counting program with the loops over the Rust queues.
+    pub fn rust_program(&self) -> Result<PathBuf, Missing> {
+        let object = self.object("tests/count.c", &["-O2", "-DRUST"])?;
+        let folder = object.with_extension("rust");
+        let loops = folder.join("loops.o");
+        let rustc = || {
+            let mut rustc = Command::new("rustc");
+            rustc.args(["--edition=2024", "--crate-type=rlib", "-Copt-level=3", "-Cpanic=abort"]);
+            rustc.args(["--target", self.rust]);
+            rustc
+        };
+        let sysroot = Path::new(sysroot()?.trim()).join("lib/rustlib").join(self.rust);
+        if !sysroot.exists() {
+            return Err(Missing(format!("Rust's target {0}: rustup target add {0}", self.rust)));
+        }
+        let library = source("../src/lib.rs");
+        run(rustc().arg("--crate-name=readyq").arg(library).arg("--out-dir").arg(&folder))?;
+        let readyq = folder.join("libreadyq.rlib");
+        let external = format!("readyq={}", readyq.display());
+        let mut compile = rustc();
+        compile.args(["-Ccodegen-units=1", "--emit=obj", "--extern", &external]);
+        run(compile.arg(source("tests/loops.rs")).arg("-o").arg(&loops))?;
+        // What panics would call is not there, and nothing calls it.
+        self.link(&object, &["--unresolved-symbols=ignore-all".as_ref(), &loops, &readyq])
+    }
+
+    fn link(&self, object: &Path, others: &[&Path]) -> Result<PathBuf, Missing> {
         let program = object.with_extension("elf");
-        let sysroot = run(Command::new("rustc").args(["--print", "sysroot"]))?;
-        let linker =
-            Path::new(sysroot.trim()).join("lib/rustlib/x86_64-unknown-linux-gnu/bin/rust-lld");
-        let mut link = Command::new(linker);
-        run(link.args(["-flavor", "gnu", "-static"]).arg(&object).arg("-o").arg(&program))?;
+        let linker = "lib/rustlib/x86_64-unknown-linux-gnu/bin/rust-lld";
+        let mut link = Command::new(Path::new(sysroot()?.trim()).join(linker));
+        link.args(["-flavor", "gnu", "-static"]).arg(object).args(others).arg("-o").arg(&program);
+        run(&mut link)?;
         Ok(program)
     }
 
@@ -141,6 +176,11 @@ pub fn feed(mut command: Command, input: &[u8]) -> Result<Answer, Missing> {
     });
     let complaint = String::from_utf8_lossy(&done.stderr).into_owned();
     Ok(Answer { output: done.stdout, complaint, code: done.status.code() })
+}
+
+/// Where Rust's linker and its targets are.
+fn sysroot() -> Result<String, Missing> {
+    run(Command::new("rustc").args(["--print", "sysroot"]))
 }
 
 /// Runs a tool that must succeed if it is there. Returns what it printed.
