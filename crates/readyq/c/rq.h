@@ -143,12 +143,12 @@ static inline void rq_list_insert_front(struct rq_link *head, struct rq_link *li
     first->prev = link;
 }
 
-/** Removes `link`, the first of the list. */
-static inline void rq_list_pop(struct rq_link *head, struct rq_link *link)
+/** Removes `link`, which follows `prev`. */
+static inline void rq_list_unlink(struct rq_link *prev, struct rq_link *link)
 {
     struct rq_link *next = link->next;
-    head->next = next;
-    next->prev = head;
+    prev->next = next;
+    next->prev = prev;
     link->prev = NULL;
 }
 
@@ -207,7 +207,7 @@ static inline struct rq_link *rq_rr_pop(struct rq_rr *queue)
         return NULL;
     }
     RQ_REQUIRE(link->owner == queue, "rq_rr_pop: a link was overwritten");
-    rq_list_pop(&queue->head, link);
+    rq_list_unlink(&queue->head, link);
     return link;
 }
 
@@ -218,7 +218,7 @@ static inline void rq_rr_remove(struct rq_rr *queue, struct rq_link *link)
     RQ_REQUIRE(link->owner == queue, "rq_rr_remove: the task waits in another queue");
     (void)queue;
     if (rq_waits(link)) {
-        rq_list_pop(link->prev, link);
+        rq_list_unlink(link->prev, link);
     }
 }
 
@@ -331,7 +331,7 @@ static inline struct rq_link *rq_priority_pop(struct rq_priority *queue)
     unsigned level = rq_priority_best(queue);
     struct rq_link *head = &queue->level[level], *link = head->next;
     RQ_REQUIRE(link->owner == queue, "rq_priority_pop: a link was overwritten");
-    rq_list_pop(head, link);
+    rq_list_unlink(head, link);
     if (head->next == head) {
         rq_priority_unmark(queue, level);
     }
@@ -345,7 +345,7 @@ static inline void rq_priority_remove(struct rq_priority *queue, struct rq_link 
     RQ_REQUIRE(link->owner == queue, "rq_priority_remove: the task waits in another queue");
     if (rq_waits(link)) {
         struct rq_link *prev = link->prev;
-        rq_list_pop(prev, link);
+        rq_list_unlink(prev, link);
         if (prev->next == prev) { /* Only the head is left in the circle, and says which level it is. */
             rq_priority_unmark(queue, (unsigned)(prev - queue->level));
         }

@@ -105,7 +105,7 @@ static inline struct rq_spoke *rq_wheel_pop(struct rq_wheel *queue)
     unsigned bucket = (unsigned)(queue->now % RQ_WHEEL_BUCKETS);
     struct rq_link *head = &queue->bucket[bucket], *link = head->next;
     RQ_REQUIRE(link->owner == queue, "rq_wheel_pop: a link was overwritten");
-    rq_list_pop(head, link);
+    rq_list_unlink(head, link);
     if (head->next == head) {
         queue->waiting &= ~((rq_buckets)1 << bucket);
     }
@@ -119,7 +119,7 @@ static inline void rq_wheel_remove(struct rq_wheel *queue, struct rq_spoke *spok
     RQ_REQUIRE(prev != NULL, "rq_wheel_remove: the task does not wait");
     RQ_REQUIRE(spoke->link.owner == queue, "rq_wheel_remove: the task waits in another queue");
     if (prev != NULL) {
-        rq_list_pop(prev, &spoke->link);
+        rq_list_unlink(prev, &spoke->link);
         if (prev->next == prev) { /* Only the head is left in the circle, and says which bucket it is. */
             queue->waiting &= ~((rq_buckets)1 << (prev - queue->bucket));
         }

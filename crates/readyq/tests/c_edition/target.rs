@@ -147,9 +147,11 @@ impl Target {
         feed(self.command(program, &[]), input)
     }
 
-    /// A path that no other call of these tests writes.
+    /// A path that no other test writes.
     fn output(&self, path: &str, options: &[&str], extension: &str) -> PathBuf {
-        let mut name = format!("{}-{path}-{}", self.name, std::process::id());
+        let thread = std::thread::current();
+        let test = thread.name().unwrap_or_default();
+        let mut name = format!("c_edition-{test}-{}-{path}", self.name);
         options.iter().for_each(|option| name += option);
         let name: String =
             name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();

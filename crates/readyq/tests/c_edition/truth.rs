@@ -1,6 +1,7 @@
 //! The same operations on the C queue and on the Rust queue: every answer must be the same.
 //!
-//! All sequences of up to six operations on four tasks at two levels, and long random ones. The
+//! All sequences of six operations (five under an emulator) on four tasks at two levels, and long
+//! random ones. The
 //! Rust queues have no `insert_front`; the reference puts a stack of such tasks before them.
 
 use crate::target::{Answer, Missing, TARGETS, Target, for_each};
@@ -330,6 +331,18 @@ fn other_widths_and_sizes_have_the_same_order() {
             }
             Ok(())
         });
+    }
+}
+
+#[test]
+fn nothing_undefined_happens() {
+    let [.., clang, _, _, _] = &TARGETS;
+    for name in QUEUES {
+        let options = [&queue(name), "-O1", "-fsanitize=undefined", "-fsanitize-trap=undefined"];
+        match check(clang, &mixes(name), &options) {
+            Ok(fault) => assert_eq!(fault, None, "{name}"),
+            Err(Missing(why)) => eprintln!("skipped: undefined behaviour: {why}"),
+        }
     }
 }
 
