@@ -29,46 +29,57 @@ type Op = (Verb, u8, u8);
 
 /// A Rust queue, with the tasks before it that were inserted at the front.
 #[derive(Clone)]
+struct Side<Q> {
+    queue: Q,
+    front: Vec<u8>,
+    /// The task that may be inserted at the front of a tree or wheel: the one that was popped last,
+    /// with the key that it had then.
+    last: Option<u8>,
+}
+
+/// Two queues for the same tasks, as the C program has them.
+#[derive(Clone)]
 struct Reference<Q> {
     name: &'static str,
-    queue: Q,
+    sides: [Side<Q>; 2],
+    /// The side that is operated on.
+    on: usize,
     slab: Vec<Node>,
-    waiting: Vec<bool>,
+    /// The side where a task waits.
+    waits: Vec<Option<usize>>,
     level: Vec<u8>,
-    front: Vec<u8>,
-    /// The task that may be inserted at the front of a tree: the one that was popped last, with
-    /// the key that it had then.
-    last: Option<u8>,
 }
 
 impl<Q: ReadyQueue + Clone> Reference<Q> {
     fn new(name: &'static str, queue: Q, tasks: usize) -> Self {
+        let side = Side { queue, front: vec![], last: None };
         Reference {
             name,
-            queue,
+            sides: [side.clone(), side],
+            on: 0,
             slab: vec![Node::NEW; tasks],
-            waiting: vec![false; tasks],
+            waits: vec![None; tasks],
             level: vec![0; tasks],
-            front: vec![],
-            last: None,
         }
     }
 
     /// Whether the contract allows it. A task that does not wait may be removed: nothing happens.
     fn allows(&self, (verb, task, _): Op) -> bool {
+        let at = self.waits[task as usize];
         match verb {
-            Verb::Insert => !self.waiting[task as usize],
             Verb::InsertFront if ["rbtree", "wheel"].contains(&self.name) => {
-                self.last == Some(task) && !self.waiting[task as usize]
+                self.sides[self.on].last == Some(task) && at.is_none()
             }
-            Verb::InsertFront => !self.waiting[task as usize],
+            Verb::Insert | Verb::InsertFront => at.is_none(),
+            Verb::Remove => at.is_none_or(|side| side == self.on),
             _ => true,
         }
     }
 
     fn waiting_in_order(&self) -> Vec<u8> {
-        let mut order: Vec<u8> = self.front.iter().rev().copied().collect();
-        self.queue.find(Nodes::from_ref(&self.slab), |task| {
+        let side = &self.sides[self.on];
+        let mut order: Vec<u8> = side.front.iter().rev().copied().collect();
+        side.queue.find(Nodes::from_ref(&self.slab), |task| {
             order.push(task.0 as u8);
             false
         });
@@ -84,42 +95,46 @@ impl<Q: ReadyQueue + Clone> Reference<Q> {
         let index = task as usize;
         let mut result = NONE;
         match verb {
-            Verb::Reset | Verb::Swap | Verb::Wipe => unreachable!("a reference is one queue"),
+            Verb::Reset | Verb::Wipe => unreachable!("no reference does this"),
+            Verb::Swap => self.on = 1 - self.on,
             Verb::Insert => {
                 let nodes = Nodes::from_mut(&mut self.slab);
-                self.queue.insert(nodes, TaskId(task.into()), Level(level.into()));
-                self.last = self.last.filter(|&last| last != task);
-                (self.waiting[index], self.level[index]) = (true, level);
+                self.sides[self.on].queue.insert(nodes, TaskId(task.into()), Level(level.into()));
+                for side in &mut self.sides {
+                    side.last = side.last.filter(|&last| last != task);
+                }
+                (self.waits[index], self.level[index]) = (Some(self.on), level);
             }
             Verb::InsertFront => {
-                self.front.push(task);
-                (self.waiting[index], self.level[index]) = (true, level);
+                self.sides[self.on].front.push(task);
+                (self.waits[index], self.level[index]) = (Some(self.on), level);
             }
             Verb::Pop if first == NONE => {}
             Verb::Pop => {
                 result = first;
                 self.take(first, true);
-                self.last = Some(first);
+                self.sides[self.on].last = Some(first);
             }
-            Verb::Remove if self.waiting[index] => self.take(task, false),
+            Verb::Remove if self.waits[index].is_some() => self.take(task, false),
             Verb::Remove => {}
             Verb::Nth => {
                 result = self.waiting_in_order().get(level as usize).copied().unwrap_or(NONE);
             }
-            Verb::Waits => result = self.waiting[index].into(),
+            Verb::Waits => result = self.waits[index].is_some().into(),
         }
         [result, self.waiting_in_order().first().copied().unwrap_or(NONE)]
     }
 
     fn take(&mut self, task: u8, popped: bool) {
         let nodes = Nodes::from_mut(&mut self.slab);
-        self.waiting[task as usize] = false;
-        if let Some(place) = self.front.iter().position(|&other| other == task) {
-            self.front.remove(place);
+        let Side { queue, front, .. } = &mut self.sides[self.on];
+        self.waits[task as usize] = None;
+        if let Some(place) = front.iter().position(|&other| other == task) {
+            front.remove(place);
         } else if popped {
-            assert_eq!(self.queue.pop(nodes), Some(TaskId(task.into())));
+            assert_eq!(queue.pop(nodes), Some(TaskId(task.into())));
         } else {
-            self.queue.remove(nodes, TaskId(task.into()));
+            queue.remove(nodes, TaskId(task.into()));
         }
     }
 }
@@ -191,7 +206,7 @@ impl Exhaustively {
             ops.extend([(Verb::Insert, task, 0), (Verb::Insert, task, 1)]);
             ops.extend([(Verb::InsertFront, task, 1), (Verb::Remove, task, 0)]);
         }
-        ops.retain(|op| op.0 != Verb::Remove || reference.waiting[op.1 as usize]);
+        ops.retain(|op| op.0 != Verb::Remove || reference.waits[op.1 as usize].is_some());
         for op in ops.into_iter().filter(|&op| reference.allows(op)) {
             let mut next = reference.clone();
             let answer = next.step(op);
@@ -214,12 +229,13 @@ impl Visitor for &Exhaustively {
     }
 }
 
-/// Makes a long random mix.
+/// Makes a long random mix on two queues.
 struct AtRandom {
     name: &'static str,
     seed: u64,
     tasks: usize,
     levels: u8,
+    length: usize,
 }
 
 impl Visitor for &AtRandom {
@@ -230,16 +246,17 @@ impl Visitor for &AtRandom {
         let mut reference = Reference::new(self.name, queue, self.tasks);
         let mut script = Script::default();
         script.begin(self.tasks);
-        while script.ops.len() < 20_000 {
-            let verb = match random.below(20) {
+        while script.ops.len() < self.length {
+            let verb = match random.below(21) {
                 0..8 => Verb::Insert,
                 8 => Verb::InsertFront,
                 9..17 => Verb::Pop,
                 17 => Verb::Remove,
                 18 => Verb::Nth,
+                19 => Verb::Swap,
                 _ => Verb::Waits,
             };
-            let task = match reference.last {
+            let task = match reference.sides[reference.on].last {
                 Some(last) if verb == Verb::InsertFront => last,
                 _ => random.below(self.tasks as u64) as u8,
             };
@@ -260,7 +277,9 @@ pub fn exhaustive(name: &'static str, length: usize) -> Script {
 }
 
 fn at_random(name: &'static str, seed: u64, tasks: usize, levels: u8) -> Script {
-    let mix = AtRandom { name, seed, tasks, levels };
+    // Few tasks go on for longer, so that short keys wrap.
+    let length = if tasks == 2 { 60_000 } else { 20_000 };
+    let mix = AtRandom { name, seed, tasks, levels, length };
     catalog::visit(name, levels.into(), Strides::Linear, &mix).unwrap()
 }
 
@@ -309,26 +328,23 @@ fn the_order_is_that_of_the_rust_queues() {
 #[test]
 fn other_widths_and_sizes_have_the_same_order() {
     let cases = [
-        ("priority", 255, "-DRQ_PRIORITY_LEVELS=256"),
-        ("priority", 32, "-DRQ_RULER_LEVELS=1"),
-        ("priority", 40, "-DRQ_PRIORITY_LEVELS=40"),
-        ("ruler", 64, "-DRQ_RULER_LEVELS=64"),
-        ("wheel", 63, "-DRQ_WHEEL_BUCKETS=64"),
-        ("wheel", 31, "-DRQ_KEY=uint16_t"),
-        ("rbtree", 200, "-DRQ_KEY=uint16_t"),
-        ("rbtree", 255, "-DRQ_KEY=uint64_t"),
-        ("rbtree", 255, "-DREADYQ_CHECK=(void)"),
-        ("ruler", 32, "-DREADYQ_CHECK=(void)"),
-        ("wheel", 31, "-DREADYQ_CHECK=(void)"),
+        ("priority", 64, 255, "-DRQ_PRIORITY_LEVELS=256"),
+        ("priority", 64, 40, "-DRQ_PRIORITY_LEVELS=40"),
+        ("ruler", 64, 64, "-DRQ_RULER_LEVELS=64"),
+        ("ruler", 64, 7, "-DRQ_RULER_LEVELS=7"),
+        ("ruler", 64, 32, "-DREADYQ_CHECK=(void)"),
+        ("wheel", 64, 63, "-DRQ_WHEEL_BUCKETS=64"),
+        ("wheel", 64, 31, "-DREADYQ_CHECK=(void)"),
+        ("wheel", 2, 31, "-DRQ_KEY=uint16_t"),
+        ("rbtree", 2, 200, "-DRQ_KEY=uint16_t"),
+        ("rbtree", 64, 255, "-DRQ_KEY=uint64_t"),
+        ("rbtree", 64, 255, "-DREADYQ_CHECK=(void)"),
     ];
-    for (name, levels, option) in cases {
-        let wide = at_random(name, 7, 64, levels);
+    for (name, tasks, levels, option) in cases {
+        let wide = at_random(name, 7, tasks, levels);
         for_each("other widths", |target| {
-            for optimised in ["-Os", "-O3"] {
-                let options = [&queue(name)[..], optimised, option];
-                let fault = check(target, [&wide], &options)?;
-                assert_eq!(fault, None, "{name} {option} on {}", target.name);
-            }
+            let fault = check(target, [&wide], &[&queue(name), "-Os", option])?;
+            assert_eq!(fault, None, "{name} {option} on {}", target.name);
             Ok(())
         });
     }
@@ -336,10 +352,9 @@ fn other_widths_and_sizes_have_the_same_order() {
 
 #[test]
 fn nothing_undefined_happens() {
-    let [.., clang, _, _, _] = &TARGETS;
     for name in QUEUES {
         let options = [&queue(name), "-O1", "-fsanitize=undefined", "-fsanitize-trap=undefined"];
-        match check(clang, &mixes(name), &options) {
+        match check(&TARGETS[1], &mixes(name), &options) {
             Ok(fault) => assert_eq!(fault, None, "{name}"),
             Err(Missing(why)) => eprintln!("skipped: undefined behaviour: {why}"),
         }
