@@ -408,6 +408,18 @@ fn a_checked_queue_stops_a_wrong_call_by_name() {
 }
 
 #[test]
+fn the_headers_are_also_cpp() {
+    for header in ["rq.h", "rq_wheel.h", "rq_rbtree.h"] {
+        let mut compile = std::process::Command::new("g++");
+        compile.args(["-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"]);
+        compile.args(["-x", "c++", "-include"]).args([&crate::target::source(header)]);
+        if let Err(Missing(why)) = crate::target::run(compile.arg("/dev/null")) {
+            eprintln!("skipped: {header} as C++: {why}");
+        }
+    }
+}
+
+#[test]
 fn the_example_of_the_readme_runs() {
     let read = |path: &str| std::fs::read_to_string(crate::target::source(path)).unwrap();
     let example = read("example.c");
