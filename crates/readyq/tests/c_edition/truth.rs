@@ -432,7 +432,9 @@ fn the_example_of_the_readme_runs() {
         make.arg(format!("EXAMPLE={}", program.display())).arg("-B");
         // Its variables for a make above it are not for this one.
         make.env_remove("MAKEFLAGS").env_remove("MFLAGS");
-        let said = crate::target::run(&mut make)
+        let compiles = crate::target::run(std::process::Command::new(compiler).arg("--version"));
+        let said = compiles
+            .and_then(|_| crate::target::run(&mut make))
             .and_then(|_| crate::target::run(&mut std::process::Command::new(&program)));
         match said {
             Ok(said) => assert_eq!(said, "control control logger control control logger \n"),
