@@ -1,4 +1,6 @@
-/* Ready queues for C: which ready task runs next, and nothing else.
+/* For bindings of other languages. In a kernel in C take the header-only crates/readyq/c/rq.h, which inlines, and costs what you use of it.
+ *
+ * Ready queues for C: which ready task runs next, and nothing else.
  *
  * Generated from crates/readyq-c/src/lib.rs; `UPDATE_HEADER=1 cargo test -p readyq-c` writes it anew.
  * The caller owns all memory: one node per task, in one array that serves all queues, and the queues themselves. A task is an index into that

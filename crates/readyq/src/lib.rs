@@ -17,6 +17,8 @@
 //! assert_eq!(queue.pop(nodes), Some(TaskId(0)));
 //! assert_eq!(queue.pop(nodes), None);
 //! ```
+//!
+//! For kernels in C, the folder `c` of this package has the same queues as headers.
 #![no_std]
 
 mod batch;

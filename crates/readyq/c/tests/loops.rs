@@ -1,0 +1,118 @@
+//! The loop of `count.c` over the Rust queues, for any machine: compiled for itself and linked to
+//! that program, which sets the marks. Nothing here panics; what core has for that is not linked.
+#![no_std]
+
+use core::arch::asm;
+use readyq::{
+    Level, Node, Nodes, Priority, RbTree, ReadyQueue, RoundRobin, Ruler, Strides, TaskId, Wheel,
+};
+
+/// What a call is to do.
+#[derive(Clone, Copy, PartialEq)]
+#[repr(C)]
+pub enum Phase {
+    /// Make the queue, insert all tasks, and let each run for a while.
+    Fill,
+    /// Run the loop.
+    Run,
+}
+
+/// Memory and size of a run, as `count.c` declares them.
+#[repr(C)]
+pub struct Run {
+    queue: *mut u8,
+    nodes: *mut Node,
+    levels: *const Level,
+    tasks: usize,
+    slices: u32,
+}
+
+/// Does `phase` on the queue `number`, in the order of `count.c`'s.
+///
+/// # Safety
+/// `run` has memory for any queue and for `tasks` nodes and levels; `Fill` comes before `Run`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rust_loop(number: u32, phase: Phase, run: &Run) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match number {
+            0 => on(NoQueue, phase, run),
+            1 => on(RoundRobin::new(), phase, run),
+            2 => on(Priority::new(), phase, run),
+            3 => on(Ruler::new(), phase, run),
+            4 => on(Wheel::new(Strides::Linear), phase, run),
+            _ => on(RbTree::new(Strides::Linear), phase, run),
+        }
+    }
+}
+
+unsafe fn on<Q: ReadyQueue>(empty: Q, phase: Phase, run: &Run) {
+    // SAFETY: the caller's promise.
+    let (slab, levels) = unsafe {
+        if phase == Phase::Fill {
+            run.queue.cast::<Q>().write(empty);
+            (0..run.tasks).for_each(|task| run.nodes.add(task).write(Node::NEW));
+        }
+        (
+            core::slice::from_raw_parts_mut(run.nodes, run.tasks),
+            core::slice::from_raw_parts(run.levels, run.tasks),
+        )
+    };
+    // SAFETY: `Fill` has written it.
+    let queue = unsafe { &mut *run.queue.cast::<Q>() };
+    let nodes = Nodes::from_mut(slab);
+    if phase == Phase::Run {
+        return yield_for_ever(queue, nodes, levels, run.slices);
+    }
+    for (task, &level) in levels.iter().enumerate() {
+        queue.insert(nodes, TaskId(task as u32), level);
+    }
+    yield_for_ever(queue, nodes, levels, 20 * run.tasks as u32);
+}
+
+/// That of `examples/count`.
+#[inline(never)]
+fn yield_for_ever<Q: ReadyQueue>(queue: &mut Q, nodes: &mut Nodes, levels: &[Level], slices: u32) {
+    for _ in 0..slices {
+        let Some(task) = queue.pop(nodes) else { return };
+        queue.insert(nodes, task, levels[task.index()]);
+    }
+}
+
+/// No queue: what remains is the loop.
+struct NoQueue;
+
+impl ReadyQueue for NoQueue {
+    #[inline(always)]
+    fn insert(&mut self, _nodes: &mut Nodes, _task: TaskId, level: Level) {
+        opaque(level.0.into());
+    }
+
+    #[inline(always)]
+    fn pop(&mut self, _nodes: &mut Nodes) -> Option<TaskId> {
+        Some(TaskId(opaque(0)))
+    }
+
+    fn peek(&self, _nodes: &Nodes) -> Option<TaskId> {
+        None
+    }
+
+    fn remove(&mut self, _nodes: &mut Nodes, _task: TaskId) {}
+
+    fn find(&self, _nodes: &Nodes, _accept: impl FnMut(TaskId) -> bool) -> Option<TaskId> {
+        None
+    }
+
+    fn is_empty(&self) -> bool {
+        false
+    }
+}
+
+/// Returns `value`, in a way that the compiler cannot see through. Takes no instruction.
+#[inline(always)]
+fn opaque(value: u32) -> u32 {
+    let mut wide = value as usize;
+    // SAFETY: the assembly is empty but for a comment.
+    unsafe { asm!("/* {0} */", inout(reg) wide, options(nomem, nostack, preserves_flags)) };
+    wide as u32
+}
