@@ -68,6 +68,8 @@ pub struct ReplayOptions {
     pub affinities: Vec<(TaskMatch, CpuSet)>,
     /// Use the calls of the recording, if it has any: replay the program, not the schedule.
     pub program: bool,
+    /// Keep conditions and semaphores as tokens: as counters they stall.
+    pub locks_as_tokens: bool,
     /// What becomes of the tasks that are not of the program, if the recording's calls show which
     /// these are.
     pub background: BackgroundOf,

@@ -4,11 +4,13 @@ use super::{CostOverrides, CostsFrom, KnownCosts, Reading, Recorded, ReplayOf, S
 use formats::import::{Options, RECORDER, Recording};
 use program::Error;
 use results::counted;
+use schedsim::engine;
 use schedsim::metrics::Metrics;
-use schedsim::trace::Observer;
+use schedsim::policy::PolicySpec;
+use schedsim::trace::{Observer, Trace};
 use schedsim::workload::{
     self, BackgroundOf, CallCostEstimator, CostEstimator, Outside, ReplayBuilder, ReplayOptions,
-    TaskMatch, UntilEnded,
+    TaskMatch, UntilEnded, Workload,
 };
 use schedsim::{Machine, Nanos, Time, WakeLatency};
 use std::fmt::Write;
@@ -29,6 +31,23 @@ impl Recorded {
         Recorded::load_with(path, reading, given, None, read)
     }
 
+    /// Whether the program stalls where it was recorded, or on one CPU: then its locks are not what
+    /// they were taken for.
+    fn stalls(workload: &Workload, machine: &Machine) -> bool {
+        let one = Machine { cpus: 1, ..machine.clone() };
+        let stalls = |(policy, machine): (&str, &Machine)| {
+            let policy = PolicySpec::parse(policy).expect("it is one of ours");
+            let options = engine::Options { seed: 1, until: Time::NEVER };
+            let trace = Trace::new(Vec::new());
+            let run = engine::simulate_named(workload, machine, &policy, options, trace);
+            matches!(run, Err(engine::Error::Stalled(_)))
+        };
+        ["eevdf", "fifo"]
+            .iter()
+            .flat_map(|policy| [(*policy, machine), (*policy, &one)])
+            .any(stalls)
+    }
+
     /// As [`load`](Self::load), with the costs that the recording cannot tell from `known`.
     pub fn load_with(
         path: &Path,
@@ -37,11 +56,27 @@ impl Recorded {
         known: Option<&KnownCosts>,
         read: impl Fn(&Path, Options, Vec<&mut dyn Observer>) -> Result<Recording, Error>,
     ) -> Result<Recorded, Error> {
+        let loaded = Recorded::load_as(path, reading, given, known, false, &read)?;
+        if loaded.replay.counters > 0 && Recorded::stalls(&loaded.workload, &loaded.machine) {
+            return Recorded::load_as(path, reading, given, known, true, &read);
+        }
+        Ok(loaded)
+    }
+
+    fn load_as(
+        path: &Path,
+        reading: Reading,
+        given: CostOverrides,
+        known: Option<&KnownCosts>,
+        locks_as_tokens: bool,
+        read: &impl Fn(&Path, Options, Vec<&mut dyn Observer>) -> Result<Recording, Error>,
+    ) -> Result<Recorded, Error> {
         let Reading { allow_lost, replay, background } = reading;
         let options = || Options { allow_lost, ..Options::default() };
         let program = replay == ReplayOf::Program;
         let mut builder = ReplayBuilder::new(ReplayOptions {
             program,
+            locks_as_tokens,
             background,
             recorder: Some(TaskMatch::Name(RECORDER.to_string())),
             ..Default::default()
@@ -180,6 +215,14 @@ impl Recorded {
                 text,
                 "; {} shared in an order that tokens decide explain nothing",
                 counted(report.ordered_objects as usize, "object")
+            );
+        }
+        if report.stalled_counters > 0 {
+            let _ = write!(
+                text,
+                "; {} semaphores and conditions stay tokens, as the program stalls with them as \
+                 counters",
+                report.stalled_counters
             );
         }
         if report.doubted_waits > 0 {

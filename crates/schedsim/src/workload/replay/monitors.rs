@@ -71,6 +71,17 @@ pub(super) enum What {
     Posted(u32),
 }
 
+impl What {
+    /// The counter of a condition that is waited for, or of a semaphore.
+    fn counter(self) -> Option<u32> {
+        match self {
+            What::Received { condition, .. } => Some(condition),
+            What::Took { semaphore, .. } | What::Posted(semaphore) => Some(semaphore),
+            _ => None,
+        }
+    }
+}
+
 /// What the operations of a log become.
 #[derive(Debug, Default)]
 pub(super) struct Monitors {
@@ -179,6 +190,17 @@ impl ReplayBuilder {
             }
         }
         count_semaphores(&acts, shared, &mut found);
+        let used: BTreeSet<u32> = acts.iter().filter_map(|act| act.what.counter()).collect();
+        if self.options.locks_as_tokens {
+            self.report.stalled_counters = used.len() as u64;
+            let mutexes = acts.iter().filter_map(|act| match act.what {
+                What::Received { mutex, .. } => Some(mutex),
+                _ => None,
+            });
+            let doubted_mutexes = mutexes.collect();
+            return Monitors { doubted_mutexes, doubted: used, ..Monitors::default() };
+        }
+        self.report.counters = used.difference(&found.doubted).count() as u64;
         found
     }
 }

@@ -61,6 +61,10 @@ pub struct ReplayReport {
     pub doubted_objects: u64,
     /// Such objects whose order tokens decide, which keep the recorded order.
     pub ordered_objects: u64,
+    /// Conditions and semaphores that are counters.
+    pub counters: u64,
+    /// Conditions and semaphores that stay tokens, because a replay with counters stalled.
+    pub stalled_counters: u64,
     /// Event loops: their handlers run when data is there, not in the recorded order.
     pub event_loops: u64,
     /// The rounds that they had in the recording.
