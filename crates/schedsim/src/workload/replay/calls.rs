@@ -247,8 +247,9 @@ pub(super) fn operations(
         let at = at.min(place);
         match did {
             Did::Operation(operation) => {
-                let done = monitors.done(task, place, operation).into_iter();
-                found.extend(done.map(|operation| (at, Did::Operation(operation))));
+                let done = monitors.done(task, place, operation).into_iter().map(Did::Operation);
+                let done = done.filter(|did| !is_doubted(*did, place));
+                found.extend(done.map(|did| (at, did)));
             }
             did => found.push((at, did)),
         }

@@ -12,7 +12,7 @@
 //! for which that is not so explains nothing, and neither does its mutex.
 
 use super::ReplayBuilder;
-use crate::workload::{Operation, Shared};
+use crate::workload::{Eventfd, Operation, Shared};
 use crate::{TaskId, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -89,8 +89,8 @@ pub(super) struct Monitors {
     pub taken: BTreeMap<(TaskId, u32), Vec<u32>>,
     /// What is left out: waits, which are taken care of by that, and what cannot have been.
     pub left_out: BTreeSet<(TaskId, u32)>,
-    /// What a broadcast adds.
-    pub broadcasts: BTreeMap<(TaskId, u32), u64>,
+    /// What a broadcast adds, and to which counter.
+    pub broadcasts: BTreeMap<(TaskId, u32), (u32, u64)>,
     /// The mutexes that explain nothing.
     pub doubted_mutexes: BTreeSet<u32>,
     /// The conditions and semaphores that explain nothing, by their counters.
@@ -103,8 +103,8 @@ impl Monitors {
         let key = (task, place);
         match operation {
             Operation::Take(_) if self.left_out.contains(&key) => Vec::new(),
-            Operation::Post { eventfd, .. } if self.broadcasts.contains_key(&key) => {
-                let count = self.broadcasts[&key];
+            Operation::Post { .. } if self.broadcasts.contains_key(&key) => {
+                let (eventfd, count) = self.broadcasts[&key];
                 if count == 0 { Vec::new() } else { vec![Operation::Post { eventfd, count }] }
             }
             Operation::Lock(_) => {
@@ -186,7 +186,18 @@ impl ReplayBuilder {
                 if let Some(of) = shared.eventfds.get_mut(condition as usize) {
                     of.count = counter.initial;
                 }
-                found.broadcasts.extend(counter.broadcasts);
+                let broadcasts = counter.broadcasts.into_iter();
+                found.broadcasts.extend(broadcasts.map(|(at, count)| (at, (condition, count))));
+                let Some(opened) = counter.opened else { continue };
+                // What passes then takes nothing of what is there before, in whichever order.
+                let open = shared.eventfds.len() as u32;
+                let name = format!("the end of condition {condition}");
+                shared.eventfds.push(Eventfd::semaphore(name, 0));
+                found.broadcasts.insert(opened, (open, counter.last.len() as u64));
+                for place in counter.last {
+                    let taken = found.taken.get_mut(&place).into_iter().flatten();
+                    taken.filter(|of| **of == condition).for_each(|of| *of = open);
+                }
             }
         }
         count_semaphores(&acts, shared, &mut found);
@@ -370,6 +381,9 @@ struct Counter {
     odd: usize,
     /// What it had at the beginning, if most waits began when there was nothing.
     missing: u64,
+    /// The first broadcast after which all pass, and what passes then.
+    opened: Option<(TaskId, u32)>,
+    last: Vec<(TaskId, u32)>,
     /// What took something that was not there, by its place in the log: a call that did not return
     /// has put it in.
     short: Vec<(TaskId, u32)>,
@@ -466,7 +480,7 @@ fn read(changes: &[(Time, Change)], initial: u64, opens: bool) -> Counter {
     // What is surely there: of a call it is not known when in it that happens.
     let mut sure = initial as i64;
     let all = changes.iter().filter(|(_, change)| matches!(change, Change::Take { .. })).count();
-    let (mut count, mut waiting, mut taken) = (initial, 0_u64, 0);
+    let (mut count, mut waiting) = (initial, 0_u64);
     let mut counter = Counter { initial, takes: all, ..Counter::default() };
     let mut found_by_waits: BTreeMap<i64, usize> = BTreeMap::new();
     // Without what was taken and not there.
@@ -477,14 +491,17 @@ fn read(changes: &[(Time, Change)], initial: u64, opens: bool) -> Counter {
             Change::Posted => sure += 1,
             Change::Takes => sure -= 1,
             Change::Broadcast(task, place) => {
-                let (added, says) = if opens {
-                    ((all - taken) as u64, all as u64)
-                } else {
-                    (waiting.saturating_sub(count), waiting.saturating_sub(count))
-                };
-                counter.broadcasts.insert((task, place), says);
+                let added = if opens { 0 } else { waiting.saturating_sub(count) };
+                counter.broadcasts.insert((task, place), added);
+                if opens {
+                    counter.opened.get_or_insert((task, place));
+                }
                 (count, plain, sure) = (count + added, plain + added as i64, sure + added as i64);
             }
+            Change::Waits if counter.opened.is_some() => {
+                (counter.waits, counter.odd) = (counter.waits + 1, counter.odd + 1);
+            }
+            Change::Take { by, .. } if counter.opened.is_some() => counter.last.push(by),
             Change::Waits => {
                 waiting += 1;
                 counter.waits += 1;
@@ -493,7 +510,6 @@ fn read(changes: &[(Time, Change)], initial: u64, opens: bool) -> Counter {
             }
             Change::Take { by, waited } => {
                 waiting = waiting.saturating_sub(u64::from(waited));
-                taken += 1;
                 if count == 0 {
                     counter.short.push(by);
                 }
