@@ -10,7 +10,7 @@ use schedsim::TaskId;
 use schedsim::metrics::{Summary, TaskSummary};
 use schedsim::trace::Observer;
 use schedsim::workload::{
-    Action, Affinity, Operation, Script, Source, Step, TaskClass, Trigger, Watched, Within,
+    Action, Affinity, Eventfd, Operation, Script, Source, Step, TaskClass, Trigger, Watched, Within,
 };
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -464,15 +464,27 @@ fn a_recorded_program_is_written_out_and_read_again() {
     }
 }
 
-/// What a task finds under a mutex decides whether it waits for a signal. A signal must not be lost
-/// under another order of events: such a mutex and its signals are tokens, and the replay continues.
+/// What a task finds under a mutex decides whether it waits for a signal. A queue of four places is
+/// read as a counter of four, and its replay stalls nowhere. On a machine where all wait for the CPU a
+/// recording may tell too little, so one of three must be read.
 #[test]
-fn a_mutex_with_signals_is_replayed_as_tokens_and_does_not_stall() {
-    let Some((_scratch, path)) = recorded_with("locks", &["--uprobes"]) else { return };
-    let read = read(&path);
-    println!("{} {:?}", read.headline(), read.replay.wakeups);
-    assert!(read.replay.doubted_objects >= 1, "{:?}", read.replay);
-    for (policy, cpus) in [("eevdf", 2), ("fifo", 1), ("take:rr", 2)] {
-        replayed(&read, policy, cpus);
+fn conditions_and_semaphores_are_counters_and_do_not_stall() {
+    let has_room = |of: &Eventfd| of.count == 4 && of.name.starts_with("condition");
+    let mut reports = Vec::new();
+    for _ in 0..3 {
+        let Some((_scratch, path)) = recorded_with("locks", &["--uprobes"]) else { return };
+        let read = read(&path);
+        for (policy, cpus) in [("eevdf", 2), ("fifo", 1), ("take:rr", 2)] {
+            replayed(&read, policy, cpus);
+        }
+        let report = &read.replay;
+        println!("{} {:?}", read.headline(), report.wakeups);
+        let is_explained = report.wakeups.tokens * 50 < report.wakeups.objects;
+        let is_read = read.workload.shared.eventfds.iter().any(has_room);
+        if report.counters >= 3 && is_explained && is_read {
+            return;
+        }
+        reports.push(format!("{report:?}"));
     }
+    panic!("no recording was read: {reports:#?}");
 }

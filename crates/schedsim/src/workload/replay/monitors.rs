@@ -397,12 +397,14 @@ impl Counter {
 }
 
 /// What each section takes: what those have waited for that begin at the same place of the program,
-/// or, if not `by_site`, those of them that signal the same, or less.
+/// or, if not `by_site`, those that signal the same, or less.
 fn takes(sections: &[Section], by_site: bool) -> Option<Vec<BTreeSet<u32>>> {
     type Class = (u64, BTreeSet<(u32, bool)>);
     let class = |section: &Section| -> Class {
-        let is_known = by_site && section.site != 0;
-        (section.site, if is_known { BTreeSet::new() } else { section.signals.clone() })
+        match by_site && section.site != 0 {
+            true => (section.site, BTreeSet::new()),
+            false => (0, section.signals.clone()),
+        }
     };
     let mut own: BTreeMap<Class, BTreeSet<u32>> = BTreeMap::new();
     for section in sections {
