@@ -68,10 +68,10 @@ pub fn known_locks(folder: &Path) {
     };
     // Their time was over.
     assert!(results(lock::WAIT).all(|(_, result)| result == -i64::from(libc::ETIMEDOUT)));
-    // Each of the three places that lock the mutex is known.
+    // Each of the three places that lock the mutex is known; a compiler may unroll their loops.
     let sites: std::collections::BTreeSet<i64> =
         results(lock::LOCK).filter(|(of, _)| *of == mutex).map(|(_, site)| site).collect();
-    assert_eq!(sites.len(), 3, "{sites:x?}");
+    assert!(sites.len() >= 3, "{sites:x?}");
     assert!(!sites.contains(&0));
     let names_its_mutex = |what: &What| matches!(what, What::Member { set, object, op: member::SECOND, .. } if *set == condition && *object == mutex);
     let waits = read.events.iter().filter(|event| names_its_mutex(&event.what)).count() as u64;
