@@ -47,7 +47,7 @@ enum library_call {
 	LIBRARY_NEW, LIBRARY_NEW_SEMAPHORE,
 };
 
-/* A lock that may fail counts if it returns 0; a wait for a signal that ended by its time, too. */
+/* A call that may fail counts if it returns 0; a wait for a signal always does. */
 #define MAY_FAIL (1 << 16)
 /* Of a pthread_mutex_t: bits of its kind. */
 #define RECURSIVE 1

@@ -4,8 +4,7 @@
 //! of the tasks. A critical section that signals makes something there for another to take: it adds
 //! one to the condition's counter. A section that waits takes one, and so does every section that
 //! begins at the same place of the program, or signals the same conditions, also where it did not
-//! have to wait. A broadcast lets all pass that
-//! wait then, or all that ever come.
+//! have to wait. A broadcast lets all pass that wait then, or all that ever come.
 //!
 //! That is a reading of the recording, and the recording is held against it: no section may have
 //! taken what was not there, and tasks must have waited only while there was nothing. A condition
@@ -156,6 +155,16 @@ impl ReplayBuilder {
     /// Reads the conditions and semaphores of real programs as counters.
     pub(super) fn find_monitors(&mut self, shared: &mut Shared) -> Monitors {
         let mut acts = std::mem::take(&mut self.acts);
+        let used: BTreeSet<u32> = acts.iter().filter_map(|act| act.what.counter()).collect();
+        if self.options.locks_as_tokens {
+            self.report.stalled_counters = used.len() as u64;
+            let mutexes = acts.iter().filter_map(|act| match act.what {
+                What::Received { mutex, .. } => Some(mutex),
+                _ => None,
+            });
+            let doubted_mutexes = mutexes.collect();
+            return Monitors { doubted_mutexes, doubted: used, ..Monitors::default() };
+        }
         acts.sort_by_key(|act| act.time);
         let mut found = Monitors::default();
         for (mutex, (acts, conditions)) in by_mutex(&acts) {
@@ -201,16 +210,6 @@ impl ReplayBuilder {
             }
         }
         count_semaphores(&acts, shared, &mut found);
-        let used: BTreeSet<u32> = acts.iter().filter_map(|act| act.what.counter()).collect();
-        if self.options.locks_as_tokens {
-            self.report.stalled_counters = used.len() as u64;
-            let mutexes = acts.iter().filter_map(|act| match act.what {
-                What::Received { mutex, .. } => Some(mutex),
-                _ => None,
-            });
-            let doubted_mutexes = mutexes.collect();
-            return Monitors { doubted_mutexes, doubted: used, ..Monitors::default() };
-        }
         self.report.counters = used.difference(&found.doubted).count() as u64;
         found
     }
