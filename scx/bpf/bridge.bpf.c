@@ -159,31 +159,56 @@ void BPF_STRUCT_OPS(bridge_dequeue, struct task_struct *p, u64 deq_flags)
 		tell(EVENT_DEQUEUE, p, 0, 0);
 }
 
-/* Executes one decision. */
-static long decide(struct shared *shared, u64 at)
+/*
+ * Where a task that waits can be put now, if `cpu` is wanted; negative: nowhere yet.
+ *
+ * A task that is taken off its CPU is still the current one there until the switch, and BPF programs
+ * run in its name: they disable its migration for as long as they run. The kernel ends a scheduler
+ * that moves it just then. One whose migration is disabled after the switch was preempted so, and
+ * must go on where it was.
+ */
+static s32 cpu_for(const struct task_struct *p, s32 cpu)
+{
+	s32 here = scx_bpf_task_cpu(p);
+	/* This program runs in the name of the current task, too. */
+	u16 by_this = bpf_get_current_task_btf() == p;
+	u32 is_current = 0; /* a byte or four, by the kernel */
+
+	if (cpu == here)
+		return cpu;
+	bpf_core_read(&is_current, bpf_core_field_size(p->on_cpu), &p->on_cpu);
+	if (is_current && !by_this)
+		return -1;
+	return p->migration_disabled > by_this ? here : cpu;
+}
+
+/* Executes one decision; false if that is not possible yet. */
+static bool decide(struct shared *shared, u64 at)
 {
 	struct decision *decision = &shared->decisions[at & (DECISIONS - 1)];
 	struct task_struct *p;
-	u32 cpu = decision->cpu;
+	s32 cpu = decision->cpu;
 
 	if (decision->kind == DECISION_STOP) {
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
-		return 0;
+		return true;
 	}
 	p = bpf_task_from_pid(decision->pid);
 	if (!p)
-		return 0; /* it has ended: there is an event for that */
+		return true; /* it has ended: there is an event for that */
 	if (p->scx.dsq_vtime == decision->wait) {
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, decision->slice ?: 1, 0);
-		if (cpu != bpf_get_smp_processor_id())
+		cpu = cpu_for(p, cpu);
+		if (cpu >= 0)
+			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, decision->slice ?: 1, 0);
+		if (cpu >= 0 && cpu != bpf_get_smp_processor_id())
 			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 	}
 	bpf_task_release(p);
-	return 0;
+	return cpu >= 0;
 }
 
 /* Executes the program's decisions; true if there were any. One CPU at a time. */
-static bool drain(struct shared *shared)
+static bool drain(struct shared *shared, s32 cpu)
 {
 	u64 head, tail = shared->decision_tail;
 	u32 i;
@@ -195,7 +220,12 @@ static bool drain(struct shared *shared)
 	bpf_for(i, 0, DRAINED_AT_ONCE) {
 		if (tail == head || !scx_bpf_dispatch_nr_slots())
 			break;
-		decide(shared, tail++);
+		if (!decide(shared, tail)) {
+			excursion[cpu & (MOST_CPUS - 1)] = true;
+			scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT); /* and tries again */
+			break;
+		}
+		tail++;
 	}
 	shared->decision_tail = tail;
 	__sync_lock_test_and_set(&drains, 0);
@@ -206,11 +236,11 @@ void BPF_STRUCT_OPS(bridge_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct shared *shared = memory();
 	struct task_struct *program;
-	s32 at = cpu;
+	s32 at;
 
 	if (!shared)
 		return;
-	drain(shared);
+	drain(shared, cpu);
 	if (prev && is_program(prev) && has_news(shared)) {
 		go_on(prev, SCX_SLICE_INF); /* the event came after its last check */
 		return;
@@ -222,8 +252,9 @@ void BPF_STRUCT_OPS(bridge_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	program_waits = false;
 	program_due = false;
-	if (program->migration_disabled)
-		at = scx_bpf_task_cpu(program); /* it was stopped on the CPU where it must continue */
+	at = cpu_for(program, cpu);
+	if (at < 0)
+		at = scx_bpf_task_cpu(program);
 	scx_bpf_dsq_insert(program, SCX_DSQ_LOCAL_ON | at, SCX_SLICE_INF, 0);
 	if (at != cpu) {
 		excursion[at & (MOST_CPUS - 1)] = true;
