@@ -1,36 +1,52 @@
-//! Tests predictions: replays a recording under changed conditions, and compares with a real run
-//! under those conditions.
+//! Tests predictions: what the simulator says of a change, against a real kernel.
 //!
-//! In each round a world that can record runs the workload unchanged, and once more under each
-//! change. The simulator replays the first recording with the same change. Both sides are events of
-//! the same tasks, and their metrics have one definition. The replay without a change is tested
-//! too: its error does not come from any change.
+//! On a machine whose runs can be recorded, each round runs the workload unchanged, and once more
+//! under each change. The simulator replays the first recording with the same change. Where runs
+//! are not recorded, as in a guest, the simulator runs the workload's description: members of an
+//! ensemble on both sides. Both sides are events of the same tasks, and their metrics have one
+//! definition. What is predicted without a change is tested too: its error does not come from any
+//! change.
+
+mod score;
+
+pub use score::{Cell, Effect, Score};
 
 use indicatif::ProgressBar;
 use program::Error;
 use results::{Metric, Row, World as Name};
 use schedlab_runner::class::Class;
+use schedsim::admission::Cpus;
 use schedsim::policy::PolicySpec;
 use schedsim::workload::{SchedulingPolicy, Setting};
 use statistics::Estimate;
 use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 use worlds::experiment::Recorded;
-use worlds::setting::{Assignment, Deployment};
+use worlds::setting::{Assignment, Deployment, Text};
 use worlds::{Candidate, Measure, Observed, Program, Replay, Run, Session, Trial, World};
 
-/// The change from the recording.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What is changed.
+#[derive(Clone, PartialEq, Debug)]
 pub enum Change {
-    /// No change: the error of the replay itself.
+    /// Nothing: the error of the prediction itself.
     Nothing,
     /// The number of CPUs.
     Cpus(u16),
-    /// The nice value of the second half of the workload's programs.
-    Nice(i8),
-    /// `SCHED_FIFO` with this priority for all tasks.
-    Fifo(u8),
+    /// Settings of programs.
+    Applied(Deployment),
+    /// A setting of the second half of the workload's programs: for all it would change nothing.
+    Half(Setting),
+}
+
+/// What a prediction is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Basis {
+    /// A recording of the same round.
+    Recording,
+    /// The description of the workload.
+    Description,
 }
 
 /// The settings of a test.
@@ -40,18 +56,20 @@ pub struct Test {
     pub policy: PolicySpec,
     /// The changes, each made alone; `Nothing` is the first.
     pub changes: Vec<Change>,
-    /// The CPUs of the recording.
+    /// The CPUs without a change.
     pub cpus: u16,
-    /// The number of rounds.
+    /// The number of rounds, or of members.
     pub rounds: u32,
+    /// What the predictions are made of.
+    pub basis: Basis,
 }
 
 /// The two worlds.
 pub struct Sides<'w> {
-    /// Records the workload.
-    pub recording: &'w mut dyn World,
-    /// Replays the recordings.
-    pub replaying: &'w mut dyn World,
+    /// Runs the workload, and records it if predictions are made of recordings.
+    pub real: &'w mut dyn World,
+    /// Predicts.
+    pub predicting: &'w mut dyn World,
 }
 
 /// A workload with its predictions.
@@ -74,7 +92,7 @@ pub struct Tested {
 }
 
 impl Test {
-    /// The recorded runs of `program`, by change.
+    /// The real runs of `program`, by change.
     ///
     /// # Errors
     /// [`Error::Usage`] if the workload has no tasks, or the policy does not support a change.
@@ -82,10 +100,10 @@ impl Test {
         let later = later(program)?;
         let trial = |change: &Change| {
             change
-                .replayed(&self.policy, &later)
+                .predicted(&self.policy, &later)
                 .deployment()
                 .map_or(Ok(()), |deployment| deployment.expect_under(&self.policy))?;
-            Ok(Trial { program, candidate: change.recorded(&later), cpus: change.cpus(self.cpus) })
+            Ok(Trial { program, candidate: change.real(&later), cpus: change.cpus(self.cpus) })
         };
         self.changes.iter().map(trial).collect()
     }
@@ -93,43 +111,25 @@ impl Test {
     /// Tests all changes on `program`; both worlds must be ready.
     ///
     /// # Errors
-    /// If a run fails, is not recorded, or cannot be replayed.
+    /// If a run fails, is not recorded, or cannot be predicted.
     pub fn run(
         &self,
         program: &Program,
         sides: &mut Sides<'_>,
         progress: &ProgressBar,
     ) -> Result<Prediction, Error> {
-        let (trials, later) = (self.trials(program)?, later(program)?);
-        let tested =
-            |&change: &Change| Tested { change, predicted: Vec::new(), measured: Vec::new() };
-        let mut tested: Vec<Tested> = self.changes.iter().map(tested).collect();
-        for _ in 0..self.rounds {
-            let sessions: Vec<Session<'_>> =
-                trials.iter().cloned().map(|trial| session(trial, Observed::Recorded)).collect();
-            let runs = sides.recording.run(&sessions, progress)?;
-            let runs = runs.into_iter().collect::<Result<Vec<Run>, Error>>()?;
-            let recorded = runs.first().and_then(|run| run.recorded.clone()).ok_or_else(|| {
-                Error::Usage(format!(
-                    "{} makes no recordings that can be replayed; predictions are tested on this \
-                     machine",
-                    sides.recording.name()
-                ))
-            })?;
-            for (one, predicted) in tested.iter_mut().zip(self.replays(
-                recorded,
-                &later,
-                &mut *sides.replaying,
-                progress,
-            )?) {
-                one.predicted.push(predicted);
-            }
-            for (one, measured) in tested.iter_mut().zip(runs) {
-                one.measured.push(Run { recorded: None, ..measured });
-            }
+        let none = |change: &Change| Tested {
+            change: change.clone(),
+            predicted: vec![],
+            measured: vec![],
+        };
+        let mut tested: Vec<Tested> = self.changes.iter().map(none).collect();
+        match self.basis {
+            Basis::Recording => self.replayed(program, sides, &mut tested, progress)?,
+            Basis::Description => self.simulated(program, sides, &mut tested, progress)?,
         }
         let measures = sides
-            .replaying
+            .predicting
             .measures(program, self.cpus)
             .into_iter()
             .filter(|measure| measure.title.is_some())
@@ -138,8 +138,82 @@ impl Test {
             name: program.name(),
             measures,
             tested,
-            worlds: [sides.replaying.name(), sides.recording.name()],
+            worlds: [sides.predicting.name(), sides.real.name()],
         })
+    }
+
+    fn replayed(
+        &self,
+        program: &Program,
+        sides: &mut Sides<'_>,
+        tested: &mut [Tested],
+        progress: &ProgressBar,
+    ) -> Result<(), Error> {
+        let (trials, later) = (self.trials(program)?, later(program)?);
+        for _ in 0..self.rounds {
+            let sessions: Vec<Session<'_>> = trials
+                .iter()
+                .map(|trial| session(trial.clone(), None, Observed::Recorded))
+                .collect();
+            let runs = sides.real.run(&sessions, progress)?;
+            let runs = runs.into_iter().collect::<Result<Vec<Run>, Error>>()?;
+            let recorded = runs.first().and_then(|run| run.recorded.clone()).ok_or_else(|| {
+                Error::Usage(format!(
+                    "{} makes no recordings that can be replayed; predictions are tested on this \
+                     machine",
+                    sides.real.name()
+                ))
+            })?;
+            let replays = self.replays(recorded, &later, &mut *sides.predicting, progress)?;
+            for ((one, predicted), measured) in tested.iter_mut().zip(replays).zip(runs) {
+                one.predicted.push(predicted);
+                one.measured.push(Run { recorded: None, ..measured });
+            }
+        }
+        Ok(())
+    }
+
+    fn simulated(
+        &self,
+        program: &Program,
+        sides: &mut Sides<'_>,
+        tested: &mut [Tested],
+        progress: &ProgressBar,
+    ) -> Result<(), Error> {
+        let (real, later) = (self.trials(program)?, later(program)?);
+        let predicted: Vec<Trial<'_>> = self
+            .changes
+            .iter()
+            .zip(&real)
+            .map(|(change, trial)| Trial {
+                candidate: change.predicted(&self.policy, &later),
+                ..trial.clone()
+            })
+            .collect();
+        predicted.iter().try_for_each(|trial| sides.predicting.admit(trial))?;
+        // First what is said, then what is so.
+        let said = self.members(&mut *sides.predicting, &predicted, progress)?;
+        let so = self.members(&mut *sides.real, &real, progress)?;
+        for ((one, predicted), measured) in tested.iter_mut().zip(said).zip(so) {
+            (one.predicted, one.measured) = (predicted, measured);
+        }
+        Ok(())
+    }
+
+    /// All members of the ensemble of each trial.
+    fn members(
+        &self,
+        world: &mut dyn World,
+        trials: &[Trial<'_>],
+        progress: &ProgressBar,
+    ) -> Result<Vec<Vec<Run>>, Error> {
+        let members = trials.iter().flat_map(|trial| {
+            let member = |number| session(trial.clone(), Some(number), Observed::Measured);
+            (1..=u64::from(self.rounds)).map(member)
+        });
+        let runs = world.run(&members.collect::<Vec<Session<'_>>>(), progress)?;
+        let runs = runs.into_iter().collect::<Result<Vec<Run>, Error>>()?;
+        Ok(runs.chunks(self.rounds as usize).map(<[Run]>::to_vec).collect())
     }
 
     /// The predicted results of the recording under each change.
@@ -156,20 +230,20 @@ impl Test {
         let later: Vec<String> = later.iter().map(|name| comm(name)).collect();
         let trial = |change: &Change| Trial {
             program: &program,
-            candidate: change.replayed(&self.policy, &later),
+            candidate: change.predicted(&self.policy, &later),
             cpus: change.cpus(self.cpus),
         };
         let trials: Vec<Trial<'_>> = self.changes.iter().map(trial).collect();
         trials.iter().try_for_each(|trial| world.admit(trial))?;
         let sessions: Vec<Session<'_>> =
-            trials.into_iter().map(|trial| session(trial, Observed::Measured)).collect();
+            trials.into_iter().map(|trial| session(trial, None, Observed::Measured)).collect();
         world.run(&sessions, progress)?.into_iter().collect()
     }
 }
 
-/// A single session without nudges.
-fn session(trial: Trial<'_>, observed: Observed) -> Session<'_> {
-    Session { trial, seed: 1, member: None, check: false, observed, trace: None }
+/// A session, with the nudges of a member or alone.
+fn session(trial: Trial<'_>, member: Option<u64>, observed: Observed) -> Session<'_> {
+    Session { trial, seed: member.unwrap_or(1), member, check: false, observed, trace: None }
 }
 
 fn comm(name: &str) -> String {
@@ -204,47 +278,94 @@ fn later(program: &Program) -> Result<Vec<String>, Error> {
 }
 
 impl Change {
-    fn cpus(self, recorded: u16) -> u16 {
-        if let Change::Cpus(cpus) = self { cpus } else { recorded }
-    }
-
-    fn class(self) -> Class {
-        if let Change::Fifo(priority) = self { Class::Fifo(priority.into()) } else { Class::Other }
+    fn cpus(&self, unchanged: u16) -> u16 {
+        if let Change::Cpus(cpus) = self { *cpus } else { unchanged }
     }
 
     /// The candidate for the real tasks.
-    fn recorded(self, later: &[String]) -> Candidate<'static> {
-        match self {
-            Change::Nice(nice) if !later.is_empty() => {
-                Candidate::Applied(Arc::new(deployment(later, Setting::Nice(nice), None)))
-            }
-            _ => Candidate::Class(self.class()),
-        }
+    fn real(&self, later: &[String]) -> Candidate<'static> {
+        self.deployment(later).map_or(Candidate::Class(Class::Other), |deployment| {
+            Candidate::Applied(Arc::new(deployment))
+        })
     }
 
-    /// The candidate for the replayed tasks.
-    fn replayed(self, policy: &PolicySpec, later: &[String]) -> Candidate<'static> {
-        let set = |names: &[String], setting| {
-            Candidate::Applied(Arc::new(deployment(names, setting, Some(policy))))
-        };
+    /// The candidate for the simulated tasks.
+    fn predicted(&self, policy: &PolicySpec, later: &[String]) -> Candidate<'static> {
+        self.deployment(later).map_or(Candidate::Policy(policy.clone()), |deployment| {
+            Candidate::Applied(Arc::new(Deployment { under: Some(policy.clone()), ..deployment }))
+        })
+    }
+
+    /// What is set, if anything.
+    fn deployment(&self, later: &[String]) -> Option<Deployment> {
         match self {
-            Change::Nice(nice) if !later.is_empty() => set(later, Setting::Nice(nice)),
-            Change::Fifo(priority) => set(&["*".to_string()], Setting::Fifo(priority)),
-            _ => Candidate::Policy(policy.clone()),
+            Change::Nothing | Change::Cpus(_) => None,
+            Change::Applied(deployment) => Some(deployment.clone()),
+            Change::Half(setting) => {
+                let assignment = |name: &String| Assignment {
+                    program: name.clone(),
+                    settings: vec![setting.clone()],
+                };
+                let assignments: Vec<Assignment> = later.iter().map(assignment).collect();
+                (!assignments.is_empty()).then_some(Deployment { assignments, under: None })
+            }
         }
     }
 }
 
-fn deployment(names: &[String], setting: Setting, under: Option<&PolicySpec>) -> Deployment {
-    let assignment =
-        |name: &String| Assignment { program: name.clone(), settings: vec![setting.clone()] };
-    Deployment { assignments: names.iter().map(assignment).collect(), under: under.cloned() }
+/// `cpus=1`; what `--apply` takes, as in `xz: batch`; or a setting alone, as in `fifo=50`. That
+/// concerns all tasks, or where it would change nothing, as `nice=10`, the second half of the
+/// programs.
+impl FromStr for Change {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Change, String> {
+        if let Some(cpus) = text.trim().strip_prefix("cpus=").filter(|_| !text.contains(':')) {
+            return Cpus::parse(cpus).map(Change::Cpus).map_err(|error| error.to_string());
+        }
+        if text.contains(':') {
+            return text.parse().map(Change::Applied);
+        }
+        let all: Assignment = format!("*: {text}").parse()?;
+        Ok(match all.settings.as_slice() {
+            [half @ (Setting::Nice(_) | Setting::Weight(_))] => Change::Half(half.clone()),
+            _ => Change::Applied(Deployment { assignments: vec![all], under: None }),
+        })
+    }
 }
 
 impl Prediction {
+    /// The changes of all metrics that both sides have.
+    pub fn cells(&self) -> Vec<Cell> {
+        let changes = self.tested.iter().filter(|tested| tested.change != Change::Nothing);
+        let cell = |tested: &Tested, metric: Metric| {
+            let (predicted, measured) = self.effects(tested, metric)?;
+            let (workload, change) = (self.name.clone(), tested.change.to_string());
+            Some(Cell { workload, change, metric, predicted, measured })
+        };
+        changes
+            .flat_map(|tested| {
+                self.measures.iter().filter_map(move |measure| cell(tested, measure.metric))
+            })
+            .collect()
+    }
+
+    /// The predicted and the measured change.
+    fn effects(&self, tested: &Tested, metric: Metric) -> Option<(Effect, Effect)> {
+        let unchanged = self.tested.iter().find(|tested| tested.change == Change::Nothing)?;
+        if tested.change == Change::Nothing {
+            return None;
+        }
+        let of = |without: &[Run], with: &[Run]| {
+            Effect::of(&values(without, metric)?, &values(with, metric)?)
+        };
+        let predicted = of(&unchanged.predicted, &tested.predicted)?;
+        Some((predicted, of(&unchanged.measured, &tested.measured)?))
+    }
+
     /// For each change and metric: the predicted value, the measured value, and the error.
     pub fn rows(&self, test: &Test) -> Vec<Row> {
-        let [replaying, recording] = &self.worlds;
+        let [predicting, real] = &self.worlds;
         let of = |tested: &Tested, metric: Metric| {
             let row =
                 |world: &Name, candidate: String, metric: Metric, estimate: Option<Estimate>| {
@@ -264,16 +385,22 @@ impl Prediction {
                     }
                     .at("change", tested.change.to_string())
                 };
-            let (policy, class) =
-                (test.policy.to_string(), format!("kernel:{}", tested.change.class()));
+            let changed = |row: Row, effect: Option<Effect>| Row {
+                effect: effect.map(|effect| effect.mean),
+                effect_low: effect.map(|effect| effect.low),
+                effect_high: effect.map(|effect| effect.high),
+                ..row
+            };
+            let (said, so) = self.effects(tested, metric).unzip();
+            let (policy, class) = (test.policy.to_string(), "kernel:other".to_string());
             let error =
                 metric.prediction_error().map(|of| (of, tested.error(metric).map(Estimate::exact)));
             let both = [
-                row(replaying, policy.clone(), metric, tested.predicted(metric)),
-                row(recording, class, metric, tested.measured(metric)),
+                changed(row(predicting, policy.clone(), metric, tested.predicted(metric)), said),
+                changed(row(real, class, metric, tested.measured(metric)), so),
             ];
             both.into_iter()
-                .chain(error.map(|(of, error)| row(replaying, policy, of, error)))
+                .chain(error.map(|(of, error)| row(predicting, policy, of, error)))
                 .collect::<Vec<Row>>()
         };
         self.tested
@@ -304,18 +431,27 @@ impl Tested {
 }
 
 fn estimate(runs: &[Run], metric: Metric) -> Option<Estimate> {
-    Estimate::of(&runs.iter().map(|run| run.value(metric)).collect::<Option<Vec<f64>>>()?)
+    Estimate::of(&values(runs, metric)?)
 }
 
-/// As a heading.
+/// Its value in each run, if all have one.
+fn values(runs: &[Run], metric: Metric) -> Option<Vec<f64>> {
+    runs.iter().map(|run| run.value(metric)).collect()
+}
+
+/// As a heading, and as users write it.
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Change::Nothing => write!(f, "as recorded"),
-            Change::Cpus(1) => write!(f, "1 CPU"),
-            Change::Cpus(cpus) => write!(f, "{cpus} CPUs"),
-            Change::Nice(nice) => write!(f, "nice {nice}"),
-            Change::Fifo(priority) => write!(f, "SCHED_FIFO {priority}"),
+            Change::Nothing => write!(f, "no change"),
+            Change::Cpus(cpus) => write!(f, "cpus={cpus}"),
+            Change::Applied(deployment) => {
+                let text = deployment.to_string();
+                f.write_str(
+                    text.strip_prefix("*: ").filter(|one| !one.contains(':')).unwrap_or(&text),
+                )
+            }
+            Change::Half(setting) => Text(setting).fmt(f),
         }
     }
 }

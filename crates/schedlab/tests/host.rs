@@ -315,7 +315,7 @@ fn predictions_are_held_against_this_machine_change_by_change() {
     let output = Command::new(SCHEDLAB).args(arguments).output().expect("the program starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let rows = rows(&output);
-    for change in ["as recorded", "1 CPU", "nice 10", "SCHED_FIFO 50"] {
+    for change in ["no change", "cpus=1", "nice=10", "fifo=50"] {
         let value = |backend: &str, metric: &str| {
             let row = rows.iter().find(|row| {
                 row["point"]["change"] == change
@@ -332,7 +332,7 @@ fn predictions_are_held_against_this_machine_change_by_change() {
                 < 1e-9
         );
         // Two tasks with 10 ms each, less what starting them takes from the recorded runs.
-        let least = if change == "1 CPU" { 19e6 } else { 9.5e6 };
+        let least = if change == "cpus=1" { 19e6 } else { 9.5e6 };
         assert!(predicted >= least && measured >= least, "{change}: {predicted}, {measured}");
     }
 }

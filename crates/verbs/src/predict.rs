@@ -1,60 +1,67 @@
-//! `schedlab predict`: predicts a recording under other conditions, and compares with this machine.
+//! `schedlab predict`: what the simulator says of changes, held against a real kernel.
 
+use crate::guests::GuestArguments;
 use crate::output::Format;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use formats::workload::Workload;
-use laboratory::prediction::{Change, Prediction, Sides, Test, Tested};
+use laboratory::prediction::{Basis, Cell, Change, Prediction, Score, Sides, Test, Tested};
 use laboratory::results_directory::ResultsDirectory;
 use program::{Error, progress};
-use results::{Align, Metric, Results, Table, quantity};
+use results::{Align, Metric, Results, Table, counted, quantity};
 use schedsim::admission::Cpus;
 use schedsim::policy::PolicySpec;
 use schedsim::{Machine, Nanos};
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 use worlds::experiment::parse_policy;
+use worlds::guest::GuestWorld;
 use worlds::host::doctor::System;
 use worlds::load::Closed;
 use worlds::simulator::Simulator;
 use worlds::this_machine::{HostSettings, HostWorld};
+use worlds::vm::Kernel;
 use worlds::{Program, Trial, World};
 
-/// Tests the simulator's predictions on this machine
+/// Tests the simulator's predictions against a real kernel
 ///
-/// Each workload is recorded, and the recording is replayed on another number of CPUs, with another
-/// nice value, and under SCHED_FIFO. Then all of that is done on this machine. Needs root and perf.
+/// For each workload and each change (--change), the simulator predicts, and then the real kernel is
+/// measured: how much does each metric change? On this machine (--on host, needs root and perf) the
+/// unchanged workload is recorded, and the recording is replayed with the change. In guests (--on vm)
+/// the simulator runs the workload's description. The score counts right signs, errors, and
+/// intervals.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  sudo schedlab predict\n  sudo schedlab predict hackbench:1 \
-                        my-load.toml --ensemble 10 --nice 5 -o results/prediction")]
+                        my-load.toml --change nice=5 --change cpus=1 -o results/prediction\n  \
+                        schedlab predict --on vm --kernel 6.18 --change batch --change fifo=50")]
 pub struct Predict {
     /// Workloads of tasks, built-in or .toml files [default: hogs, periodic tasks beside a hog,
     /// hackbench, short threads and ping-pong]
     workloads: Vec<OsString>,
-    /// Number of CPUs of the recording
-    #[arg(long, default_value_t = 2, value_parser = Cpus::parse)]
-    cpus: u16,
-    /// Number of CPUs of the prediction
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = Cpus::parse)]
-    to_cpus: u16,
-    /// The nice value for the second half of a workload's kinds of tasks
-    #[arg(long, value_name = "NICE", default_value_t = 10, allow_hyphen_values = true,
-          value_parser = clap::value_parser!(i8).range(-20..=19))]
-    nice: i8,
-    /// The priority of all tasks under SCHED_FIFO
-    #[arg(long, value_name = "PRIORITY", default_value_t = 50,
-          value_parser = clap::value_parser!(u8).range(1..=98))]
-    fifo: u8,
-    /// Number of rounds
-    #[arg(long, value_name = "N", default_value_t = 5,
-          value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    ensemble: u32,
-    /// The policy that models this kernel's fair scheduler [default: eevdf from 6.6 on, before that
+    /// Where the real kernel runs
+    #[arg(long, value_enum, default_value_t)]
+    on: Backend,
+    /// A change; repeatable: cpus=N, a setting of all tasks (fifo=50, rr=50, batch, idle, slice=1ms),
+    /// one of the second half of the programs (nice=10, weight=200), or settings of programs as in
+    /// --apply ('xz: batch') [default: cpus=1, nice=10 and fifo=50]
+    #[arg(long, value_name = "CHANGE", value_parser = Change::from_str)]
+    change: Vec<Change>,
+    /// Number of CPUs without a change [default: 2; in guests 1]
+    #[arg(long, value_parser = Cpus::parse)]
+    cpus: Option<u16>,
+    /// Number of rounds, or of members in guests [default: 5; in guests 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    ensemble: Option<u32>,
+    /// The policy that models the kernel's fair scheduler [default: eevdf from 6.6 on, before that
     /// cfs]
     #[arg(long, value_parser = parse_policy)]
     policy: Option<PolicySpec>,
-    /// Kill a run that takes longer
+    /// The kernel of guests
+    #[arg(long, value_name = "KERNEL", default_value = "6.18")]
+    kernel: String,
+    /// Kill a run that takes longer (--on host)
     #[arg(long, value_name = "DURATION", default_value = "60s")]
     timeout: Nanos,
     /// Output format
@@ -63,6 +70,16 @@ pub struct Predict {
     /// Also write results (JSON, CSV, Parquet) and report.html to this directory
     #[arg(short, value_name = "DIR")]
     output: Option<PathBuf>,
+}
+
+/// Where the real kernel runs.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug, Default)]
+enum Backend {
+    /// On this machine.
+    #[default]
+    Host,
+    /// In guests.
+    Vm,
 }
 
 /// Tasks that only compute, wake by a timer, wake one another in groups and in pairs, and start and
@@ -74,43 +91,50 @@ const WORKLOADS: [&str; 5] = [
     "pythagoras:200?work=400ms&alive=20",
     "ping-pong:2?times=2000",
 ];
+/// A larger error is shown as more than this, in per cent.
+const MOST: f64 = 999.0;
+/// Another number of CPUs, other weights, and another class.
+const CHANGES: [&str; 3] = ["cpus=1", "nice=10", "fifo=50"];
 
 impl Predict {
     /// Runs the test and prints the result.
     pub fn run(self) -> Result<(), Error> {
-        let programs = self.programs()?;
-        let model = || parse_policy(System::this().fair_model()).map_err(Error::Internal);
-        let policy = self.policy.clone().map_or_else(model, Ok)?;
-        let changes = vec![
-            Change::Nothing,
-            Change::Cpus(self.to_cpus),
-            Change::Nice(self.nice),
-            Change::Fifo(self.fifo),
-        ];
-        let test = Test { policy, changes, cpus: self.cpus, rounds: self.ensemble };
-        let limit = Duration::from_nanos(self.timeout.0);
-        let settings = HostSettings {
-            affinity: Vec::new(),
-            nice: 0,
-            limit,
-            no_rt_throttling: false,
-            directory: None,
-            printed: Vec::new(),
+        let in_guests = self.on == Backend::Vm;
+        let cpus = self.cpus.unwrap_or(if in_guests { 1 } else { 2 });
+        let programs = self.programs(cpus)?;
+        let test = Test {
+            policy: self.model()?,
+            changes: self.changes(cpus)?,
+            cpus,
+            rounds: self.ensemble.unwrap_or(if in_guests { 16 } else { 5 }),
+            basis: if in_guests { Basis::Description } else { Basis::Recording },
         };
-        let (mut host, mut simulator) = (HostWorld::new(settings), Simulator::new());
+        let mut real: Box<dyn World> = if in_guests {
+            Box::new(GuestWorld::new(GuestArguments::of_kernel(&self.kernel)?))
+        } else {
+            Box::new(HostWorld::new(HostSettings {
+                affinity: Vec::new(),
+                nice: 0,
+                limit: Duration::from_nanos(self.timeout.0),
+                no_rt_throttling: false,
+                directory: None,
+                printed: Vec::new(),
+            }))
+        };
+        let mut simulator = Simulator::new();
         let trials: Vec<Trial<'_>> = programs
             .iter()
             .map(|program| test.trials(program))
             .collect::<Result<Vec<_>, Error>>()?
             .concat();
         trials.iter().try_for_each(|trial| {
-            host.cpus(trial.program, Some(trial.cpus)).and_then(|_| host.admit(trial))
+            real.cpus(trial.program, Some(trial.cpus)).and_then(|_| real.admit(trial))
         })?;
         let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
-        host.prepare(&trials)?;
-        // Each trial is run, and replayed.
-        let bar = progress::bar("recording", 2 * trials.len() as u64 * u64::from(self.ensemble));
-        let mut sides = Sides { recording: &mut host, replaying: &mut simulator };
+        real.prepare(&trials)?;
+        // Each trial is run, and predicted.
+        let bar = progress::bar("predicting", 2 * trials.len() as u64 * u64::from(test.rounds));
+        let mut sides = Sides { real: &mut *real, predicting: &mut simulator };
         let predictions = programs
             .iter()
             .map(|program| test.run(program, &mut sides, &bar))
@@ -127,10 +151,44 @@ impl Predict {
         self.format.print(&results, || text(&predictions, &test))
     }
 
-    fn programs(&self) -> Result<Vec<Program>, Error> {
+    /// The policy that models the kernel's fair scheduler.
+    fn model(&self) -> Result<PolicySpec, Error> {
+        if let Some(policy) = &self.policy {
+            return Ok(policy.clone());
+        }
+        let model = match self.on {
+            Backend::Host => System::this().fair_model(),
+            Backend::Vm => Kernel::fair_model(&self.kernel),
+        };
+        parse_policy(model).map_err(Error::Internal)
+    }
+
+    /// None, and then those that are asked for, each once.
+    fn changes(&self, cpus: u16) -> Result<Vec<Change>, Error> {
+        let usual = || {
+            CHANGES
+                .iter()
+                .map(|text| text.parse().map_err(Error::Internal))
+                .filter(|change| !matches!(change, Ok(Change::Cpus(to)) if *to == cpus))
+                .collect::<Result<Vec<Change>, Error>>()
+        };
+        let mut changes = vec![Change::Nothing];
+        for change in if self.change.is_empty() { usual()? } else { self.change.clone() } {
+            if changes.contains(&change) || change == Change::Cpus(cpus) {
+                return Err(Error::Usage(format!(
+                    "--change {change} changes nothing: {cpus} CPUs are the number without a \
+                     change, or it is named twice"
+                )));
+            }
+            changes.push(change);
+        }
+        Ok(changes)
+    }
+
+    fn programs(&self, cpus: u16) -> Result<Vec<Program>, Error> {
         let closed = |name: &OsString| match Workload::resolve(name)? {
             Workload::Closed(workload) => {
-                let (scripts, machine) = (workload.scripts(self.cpus)?, Machine::ideal(self.cpus));
+                let (scripts, machine) = (workload.scripts(cpus)?, Machine::ideal(cpus));
                 let closed = Closed {
                     workload: *workload,
                     scripts,
@@ -159,9 +217,11 @@ impl Predict {
 /// A table for each workload, a column for each change: predicted, measured, and the error.
 fn text(predictions: &[Prediction], test: &Test) -> String {
     let mut text = format!(
-        "Recorded on {} CPUs; each cell: predicted by {}, measured, error. Means of {} rounds, ± \
-         half of a 95 % interval of the measured value.\n",
-        test.cpus, test.policy, test.rounds
+        "On {}; each cell: predicted by {}, measured, error. Means of {} rounds, ± half of a \
+         95 % interval of the measured value.\n",
+        counted(test.cpus.into(), "CPU"),
+        test.policy,
+        test.rounds
     );
     for Prediction { name, measures, tested, .. } in predictions {
         let titles = tested.iter().map(|tested| (tested.change.to_string(), Align::Right));
@@ -175,6 +235,17 @@ fn text(predictions: &[Prediction], test: &Test) -> String {
         }
         let _ = write!(text, "\n{name}\n\n{table}");
     }
+    let cells: Vec<Cell> = predictions.iter().flat_map(Prediction::cells).collect();
+    if let Some(score) = Score::of(&cells) {
+        let _ = write!(text, "\nThe changes\n\n{score}");
+    }
+    let percent = |share: f64| format!("{:+.1} %", 100.0 * share);
+    for Cell { workload, change, metric, predicted, measured } in
+        cells.iter().filter(|cell| cell.is_miss())
+    {
+        let (said, so) = (percent(predicted.mean), percent(measured.mean));
+        let _ = writeln!(text, "  {workload}, {change}: {metric} {said} predicted, {so} measured");
+    }
     text
 }
 
@@ -186,8 +257,10 @@ fn cell(tested: &Tested, metric: Metric) -> Option<String> {
     let spread = spread.map_or(String::new(), |width| {
         format!(" ±{:.0}%", (100.0 * width / measured.mean.abs()).ceil())
     });
-    let error =
-        tested.error(metric).map_or("-".to_string(), |error| format!("{:+.0}%", 100.0 * error));
+    let error = tested.error(metric).map_or("-".to_string(), |error| match 100.0 * error {
+        percent if percent > MOST => format!(">{MOST:+.0}%"),
+        percent => format!("{percent:+.0}%"),
+    });
     Some(format!(
         "{} {}{spread} {error}",
         quantity(predicted.mean, metric.unit()),

@@ -31,6 +31,10 @@ fn program(tasks: &str) -> Program {
     Program::Closed(Box::new(closed))
 }
 
+fn change(text: &str) -> Change {
+    text.parse().expect("a change")
+}
+
 fn recorded() -> Arc<Recorded> {
     let file =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/sqlite-and-xz.perf.data.zst");
@@ -45,7 +49,8 @@ fn recorded() -> Arc<Recorded> {
 
 fn test(changes: &[Change]) -> Test {
     let policy = PolicySpec::parse("eevdf").expect("a policy");
-    Test { policy, changes: [&[Change::Nothing], changes].concat(), cpus: 2, rounds: 2 }
+    let changes = [&[Change::Nothing], changes].concat();
+    Test { policy, changes, cpus: 2, rounds: 2, basis: Basis::Recording }
 }
 
 /// The sessions in the recording world, and the results. A run takes 100 ns, each later session 10
@@ -62,7 +67,7 @@ fn tested(
         Ok(Run { recorded: recorded.clone(), ..run(&[(Metric::makespan_ns, makespan)]) })
     });
     let mut replaying = Simulator::new();
-    let mut sides = Sides { recording: &mut recording, replaying: &mut replaying };
+    let mut sides = Sides { real: &mut recording, predicting: &mut replaying };
     let prediction = test.run(&program(TASKS), &mut sides, &ProgressBar::hidden())?;
     drop(recording);
     Ok((seen.into_inner(), prediction))
@@ -70,14 +75,14 @@ fn tested(
 
 #[test]
 fn a_prediction_equals_a_replay_with_the_same_change_made_by_hand() {
-    let test = test(&[Change::Cpus(1), Change::Nice(10), Change::Fifo(50)]);
+    let test = test(&[change("cpus=1"), change("nice=10"), change("fifo=50")]);
     let recorded = recorded();
     let (seen, prediction) = tested(&test, Some(recorded.clone())).unwrap();
     let once = [
         "kernel:other, 2 CPUs",
         "kernel:other, 1 CPUs",
         "xz: nice=10, 2 CPUs",
-        "kernel:fifo:50, 2 CPUs",
+        "*: fifo=50, 2 CPUs",
     ];
     assert_eq!(seen, [once, once].concat());
 
@@ -135,7 +140,7 @@ fn an_untestable_workload_or_policy_is_refused_by_name() {
     assert!(none.contains("the tasks of true cannot be run again"), "{none}");
     let rr = Test {
         policy: PolicySpec::parse("take:rr").expect("a policy"),
-        ..test(&[Change::Nice(1)])
+        ..test(&[change("nice=1")])
     };
     let none = refused(rr.trials(&program(TASKS)).map(drop).unwrap_err());
     assert!(none.contains("take:rr does not know"), "{none}");
@@ -164,8 +169,54 @@ fn tasks_of_one_program_get_the_nice_value_under_its_name() {
     let all = [entry("sender", 1), entry("receiver", 1), entry("receiver", 2)].concat();
     let program = program(&all);
     assert_eq!(later(&program).unwrap(), ["receiver"]);
-    for trial in test(&[Change::Nice(10)]).trials(&program).unwrap() {
+    for trial in test(&[change("nice=10")]).trials(&program).unwrap() {
         let deployment = trial.candidate.deployment();
         deployment.map(|one| one.expect_for("it", &program.programs(), 2)).transpose().unwrap();
     }
+}
+
+#[test]
+fn a_change_is_text() {
+    for text in ["cpus=1", "fifo=50", "batch", "slice=1ms", "xz: batch", "a: nice=1; b: idle"] {
+        assert_eq!(change(text).to_string(), text);
+    }
+    assert!(matches!(change("nice=10"), Change::Half(Setting::Nice(10))));
+    assert!(matches!(change("*: nice=10"), Change::Applied(_)), "of all, as it says");
+    for (text, words) in [("cpus=0", "0"), ("nise=10", "batch, idle"), ("xz:", "nothing to set")] {
+        let error = text.parse::<Change>().unwrap_err();
+        assert!(error.contains(words), "{text}: {error}");
+    }
+}
+
+/// Without recordings the description is simulated, before the kernel is asked; member by member.
+#[test]
+fn a_description_is_predicted_before_it_is_measured() {
+    let test = Test { basis: Basis::Description, rounds: 3, ..test(&[change("batch")]) };
+    let order = RefCell::new(Vec::new());
+    let world = |name: &'static str, slower: f64| {
+        let order = &order;
+        Mock::new(Determinism::Chaotic, move |session| {
+            let member = session.member.expect("a member") as f64;
+            assert_eq!(session.seed as f64, member);
+            let is_changed = session.trial.candidate.deployment().is_some();
+            order.borrow_mut().push(name);
+            let makespan = (100.0 + member) * if is_changed { slower } else { 1.0 };
+            Ok(run(&[(Metric::makespan_ns, makespan)]))
+        })
+    };
+    let (mut real, mut predicting) = (world("real", 0.9), world("said", 1.2));
+    let mut sides = Sides { real: &mut real, predicting: &mut predicting };
+    let prediction = test.run(&program(TASKS), &mut sides, &ProgressBar::hidden()).expect("runs");
+    let effects = prediction.effects(&prediction.tested[1], Metric::makespan_ns);
+    let (said, so) = effects.expect("both");
+    assert!((said.mean - 0.2).abs() < 1e-9 && (so.mean + 0.1).abs() < 1e-9, "{said:?}, {so:?}");
+    assert!(said.low < said.mean && so.high > so.mean);
+    let rows = prediction.rows(&test);
+    let changed = rows.iter().filter(|row| row.effect.is_some()).count();
+    assert_eq!(
+        changed,
+        2 * prediction.measures.iter().filter(|of| of.metric == Metric::makespan_ns).count()
+    );
+    drop((real, predicting));
+    assert_eq!(order.into_inner(), [vec!["said"; 6], vec!["real"; 6]].concat());
 }

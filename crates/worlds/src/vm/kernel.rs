@@ -178,17 +178,30 @@ impl Kernel {
 
     /// The policy of `SCHED_OTHER` in it.
     pub fn fair_scheduler(&self) -> &'static str {
-        if self.series() >= (6, 6) { "EEVDF" } else { "CFS" }
+        if has_eevdf(self.series()) { "EEVDF" } else { "CFS" }
     }
 
     /// 6.18.15+deb13-cloud-amd64 is of series (6, 18).
     pub fn series(&self) -> (u32, u32) {
-        let mut numbers = self
-            .release
-            .split(|c: char| !c.is_ascii_digit())
-            .map(|number| number.parse().unwrap_or(0));
-        (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+        series(&self.release)
     }
+
+    /// The simulator's policy that stands for `SCHED_OTHER` in the kernel of this name, as in 6.1 or
+    /// pslist-6.1.
+    pub fn fair_model(name: &str) -> &'static str {
+        let number = name.find(|c: char| c.is_ascii_digit()).unwrap_or(name.len());
+        if has_eevdf(series(&name[number..])) { "eevdf" } else { "cfs" }
+    }
+}
+
+fn has_eevdf(series: (u32, u32)) -> bool {
+    series >= (6, 6)
+}
+
+fn series(release: &str) -> (u32, u32) {
+    let mut numbers =
+        release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 /// The cache of fetched kernels: `schedlab/kernels` in the user's cache directory.
