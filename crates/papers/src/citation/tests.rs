@@ -173,7 +173,7 @@ fn a_changed_digit_is_caught() {
     let right = "in 6.1 a hog of 2.2 s is without a CPU for [4.2 %](100 * {A-CLM07-kernel.1})";
     assert_eq!(of(right), Vec::<String>::new());
     for (from, to, words) in [
-        ("[4.2", "[4.3", "`4.3 %` is 4.2"),
+        ("[4.2", "[4.3", "`4.3 %` is 4.19"),
         ("[4.2 %](100 * {A-CLM07-kernel.1})", "4.2 %", "has no source"),
         ("kernel.1}", "kernel.9}", "the record has no value of {A-CLM07-kernel.9}"),
         ("2.2 s", "2.3 s", "`2.3` is neither computed"),
