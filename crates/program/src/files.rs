@@ -45,7 +45,8 @@ pub fn plain(text: &str) -> String {
 
 /// Says what takes time, on standard error.
 pub fn say(what: &str) {
-    eprintln!("schedlab: {what}");
+    // Nobody reads it: the work is the same.
+    let _ = writeln!(std::io::stderr(), "schedlab: {what}");
 }
 
 /// The directory of a file.

@@ -1,15 +1,20 @@
-//! Progress of long work: on standard error if it is a terminal, or to a [`Watch`], which can also
-//! stop the work.
+//! Progress of long work, on standard error: a bar on a terminal, else a line every ten seconds. Or
+//! to a [`Watch`], which can also stop the work.
 
 use crate::Error;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle, WeakProgressBar};
 use std::cell::RefCell;
 use std::io::IsTerminal;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
-/// A progress bar for `total` steps of `what`; hidden unless standard error is a terminal. On a
-/// watched thread the progress is sent to the [`Watch`] instead.
+/// How often a file or a pipe gets a line.
+const PERIOD: Duration = Duration::from_secs(10);
+
+/// A progress bar for `total` steps of `what`. Where standard error is not a terminal, a line every
+/// ten seconds says how far the work is. On a watched thread the progress is sent to the [`Watch`]
+/// instead.
 pub fn bar(what: &str, total: u64) -> ProgressBar {
     if let Some(watch) = WATCH.with_borrow(Clone::clone) {
         return watch.begin(what, total);
@@ -23,8 +28,43 @@ pub fn bar(what: &str, total: u64) -> ProgressBar {
     let style = ProgressStyle::with_template("{prefix} [{bar:30}] {percent}% {msg} (ETA {eta})")
         .unwrap_or_else(|_| ProgressStyle::default_bar());
     bar.set_style(style.progress_chars("=> "));
-    bar.enable_steady_tick(Duration::from_millis(200));
+    if bar.is_hidden() {
+        *lock(&REPORTED) = Some(bar.downgrade());
+    } else {
+        bar.enable_steady_tick(Duration::from_millis(200));
+    }
     bar
+}
+
+/// The work that the lines are about: the last that began. The thread that writes them starts with
+/// the first work, so that work of less than a period writes none.
+static REPORTED: LazyLock<Mutex<Option<WeakProgressBar>>> = LazyLock::new(|| {
+    // Without a thread there are no lines, and the work is the same.
+    let _ = thread::Builder::new().name("progress".to_string()).spawn(|| {
+        loop {
+            thread::sleep(PERIOD);
+            let bar = lock(&REPORTED).as_ref().and_then(WeakProgressBar::upgrade);
+            if let Some(line) = bar.and_then(|bar| line(&bar)) {
+                crate::say(&line);
+            }
+        }
+    });
+    Mutex::new(None)
+});
+
+/// How far the work is, unless it is at its end.
+fn line(bar: &ProgressBar) -> Option<String> {
+    let total = bar.length().filter(|total| *total > 0 && !bar.is_finished())?;
+    let percent = 100 * bar.position() / total;
+    let left = match bar.eta() {
+        Duration::ZERO => String::new(),
+        left => format!(", about {} left", HumanDuration(left)),
+    };
+    Some(format!("{}: {percent} %{left}", bar.prefix()))
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Records that one step is done.
@@ -85,7 +125,7 @@ impl Watch {
     }
 
     fn lock(&self) -> MutexGuard<'_, Watched> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
