@@ -34,8 +34,7 @@ pub fn render(rows: &[Row]) -> String {
 pub fn tables(all: &[Row]) -> String {
     let mut out = String::new();
     for (index, (metrics, heading)) in TABLES.into_iter().enumerate() {
-        let rows: Vec<&Row> =
-            all.iter().filter(|row| metrics.contains(&row.metric)).collect();
+        let rows: Vec<&Row> = all.iter().filter(|row| metrics.contains(&row.metric)).collect();
         let builds: BTreeSet<Option<&Coordinate>> =
             rows.iter().map(|row| row.point.get("build")).collect();
         for build in builds {

@@ -2,8 +2,11 @@
 //! to a [`Watch`], which can also stop the work.
 
 use crate::Error;
-use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle, WeakProgressBar};
+use indicatif::{
+    HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle, WeakProgressBar,
+};
 use std::cell::RefCell;
+use std::fmt::Write;
 use std::io::IsTerminal;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -25,8 +28,11 @@ pub fn bar(what: &str, total: u64) -> ProgressBar {
         ProgressDrawTarget::hidden()
     };
     let bar = ProgressBar::with_draw_target(Some(total), target).with_prefix(what.to_string());
-    let style = ProgressStyle::with_template("{prefix} [{bar:30}] {percent}% {msg} (ETA {eta})")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    let style = ProgressStyle::with_template("{prefix} [{bar:30}] {percent}% {msg}{left}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .with_key("left", |state: &ProgressState, out: &mut dyn Write| {
+            let _ = out.write_str(&left(state.elapsed(), state.pos(), state.len().unwrap_or(0)));
+        });
     bar.set_style(style.progress_chars("=> "));
     if bar.is_hidden() {
         *lock(&REPORTED) = Some(bar.downgrade());
@@ -55,12 +61,19 @@ static REPORTED: LazyLock<Mutex<Option<WeakProgressBar>>> = LazyLock::new(|| {
 /// How far the work is, unless it is at its end.
 fn line(bar: &ProgressBar) -> Option<String> {
     let total = bar.length().filter(|total| *total > 0 && !bar.is_finished())?;
-    let percent = 100 * bar.position() / total;
-    let left = match bar.eta() {
-        Duration::ZERO => String::new(),
-        left => format!(", about {} left", HumanDuration(left)),
-    };
+    let percent = 100 * bar.position().min(total) / total;
+    let left = left(bar.elapsed(), bar.position(), total);
     Some(format!("{}: {percent} %{left}", bar.prefix()))
+}
+
+/// The time that is left at the pace since the begin, in words; none before a step is done. The
+/// last steps alone would be a bad measure: neighbours are often all short or all long.
+fn left(elapsed: Duration, done: u64, total: u64) -> String {
+    if done == 0 || done >= total {
+        return String::new();
+    }
+    let left = elapsed.mul_f64((total - done) as f64 / done as f64);
+    format!(", about {} left", HumanDuration(left))
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -132,6 +145,20 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_left_is_at_the_pace_since_the_begin() {
+        let of = |done| left(Duration::from_secs(30), done, 100);
+        assert_eq!([of(25), of(75)], [", about 2 minutes left", ", about 10 seconds left"]);
+        assert_eq!([of(0), of(100), of(101)], ["", "", ""]);
+        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
+        assert_eq!(line(&bar), None, "nobody knows how long it is");
+        bar.set_length(4);
+        bar.set_prefix("counting");
+        bar.inc(1);
+        let line = line(&bar).expect("a line");
+        assert!(line.starts_with("counting: 25 %, about "), "{line}");
+    }
 
     #[test]
     fn a_watch_sees_the_steps_and_stops_the_work_at_the_next_one() {
