@@ -113,20 +113,22 @@ impl Callgrind {
         {
             let line = line.map_err(|error| failed("read its answers", error))?;
             let mut words = line.splitn(3, ' ');
-            match (
+            let effort = match (
                 words.next(),
                 words.next().and_then(|word| word.parse::<usize>().ok()),
                 words.next(),
             ) {
                 (Some("counted"), Some(number), Some(count)) if number < hand.len() => {
                     slices.insert(number, count.parse::<u64>().unwrap_or(1));
+                    selected[number].effort()
                 }
                 (Some("refused"), Some(number), Some(why)) if number < hand.len() => {
-                    counted.push((hand[number], Err(why.to_string())))
+                    counted.push((hand[number], Err(why.to_string())));
+                    selected[number].effort()
                 }
                 _ => continue,
-            }
-            progress.inc(1);
+            };
+            progress.inc(effort);
         }
         let mut complaint = String::new();
         let _ = child.stderr.take().map(|mut stderr| stderr.read_to_string(&mut complaint));

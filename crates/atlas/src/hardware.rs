@@ -15,7 +15,7 @@ pub fn count(cells: &[Cell], progress: &ProgressBar) -> Result<Vec<Counted>, Str
     let mut counter =
         Builder::new(Hardware::INSTRUCTIONS).build().map_err(|error| unavailable(&error))?;
     let count = |cell: &Cell| {
-        progress.inc(1);
+        progress.inc(cell.effort());
         cell.build(false, CountCell { cell, counter: &mut counter })?
     };
     Ok(cells.iter().map(count).collect())

@@ -47,10 +47,11 @@ pub enum Source {
 impl Source {
     /// Counts `cells`; an error means that the source is not available.
     pub fn count(&self, cells: &[Cell]) -> Result<Vec<Counted>, String> {
-        self.count_with(cells, &progress::bar("counting instructions", cells.len() as u64))
+        let effort = cells.iter().map(Cell::effort).sum();
+        self.count_with(cells, &progress::bar("counting instructions", effort))
     }
 
-    /// The same, with progress.
+    /// The same, with progress: each counted cell adds its [`Cell::effort`].
     pub fn count_with(
         &self,
         cells: &[Cell],

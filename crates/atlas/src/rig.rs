@@ -116,6 +116,17 @@ impl Cell {
         slices.max((20 * u64::from(self.tasks)).min(2_000_000))
     }
 
+    /// What counting this cell takes, in operations of a short structure: for progress.
+    pub fn effort(&self) -> u64 {
+        let levels = self.assign();
+        let slices = self.slices(&levels);
+        let walked = structure::find(&self.structure)
+            .filter(|found| found.examined == Examined::ListElements)
+            .map_or(0, |_| u64::from(self.tasks.min(LONGEST_WALK)) / 20);
+        // Warming up is not counted, and that is faster.
+        (self.warm_up(slices) / 8 + slices) * (1 + walked)
+    }
+
     /// How levels become rates in this structure.
     pub fn rule(&self) -> StrideRule {
         match structure::find(&self.structure) {

@@ -7,9 +7,6 @@ use std::fmt::Write;
 
 /// The metrics with a separate table, and its heading.
 const TABLES: [(&[Metric], &str); 8] = [
-    (&[Metric::instructions_per_op], "instructions per operation, without the loop"),
-    (&[Metric::instructions_per_op_gross], "instructions per operation, with the loop"),
-    (&[Metric::time_ns_per_op], "nanoseconds per operation, with the loop"),
     (
         &[
             Metric::elements_walked_per_op,
@@ -18,18 +15,26 @@ const TABLES: [(&[Metric], &str); 8] = [
         ],
         "list elements, schedule entries or tree levels examined per operation",
     ),
+    (&[Metric::instructions_per_op], "instructions per operation, without the loop"),
+    (&[Metric::instructions_per_op_gross], "instructions per operation, with the loop"),
     (&[Metric::data_accesses_per_op], "data accesses per operation"),
     (&[Metric::d1_misses_per_op], "misses of the first-level data cache per operation"),
     (&[Metric::i1_misses_per_op], "misses of the first-level instruction cache per operation"),
     (&[Metric::ll_misses_per_op], "misses of the last-level cache per operation"),
+    (&[Metric::time_ns_per_op], "nanoseconds per operation, with the loop"),
 ];
 
-/// All tables.
+/// All tables, and what follows from them.
 pub fn render(rows: &[Row]) -> String {
+    tables(rows) + &conclusion(rows)
+}
+
+/// The tables of `rows`. Those of [`Plan`](super::measure::Plan)'s steps, instructions, times and
+/// threads one after the other are those of all rows, so that each can be shown when it is measured.
+pub fn tables(all: &[Row]) -> String {
     let mut out = String::new();
-    let mut notes = BTreeSet::new();
-    for (metrics, heading) in TABLES {
-        let rows: Vec<&Row> = rows.iter().filter(|row| metrics.contains(&row.metric)).collect();
+    for (index, (metrics, heading)) in TABLES.into_iter().enumerate() {
+        let rows: Vec<&Row> = all.iter().filter(|row| metrics.contains(&row.metric)).collect();
         let builds: BTreeSet<Option<&Coordinate>> =
             rows.iter().map(|row| row.point.get("build")).collect();
         for build in builds {
@@ -40,30 +45,41 @@ pub fn render(rows: &[Row]) -> String {
                 let _ = writeln!(out, "{heading}{build}\n{}", by_tasks(&rows));
             }
         }
-        notes.extend(
-            rows.iter().filter(|row| row.value.is_none()).filter_map(|row| row.note.clone()),
-        );
-    }
-    let waits: Vec<&Row> =
-        rows.iter().filter(|row| row.metric == Metric::longest_wait_slices).collect();
-    if let Some(last) = waits.last().map(|row| row.workload.clone()) {
-        let waits: Vec<&Row> = waits.into_iter().filter(|row| row.workload == last).collect();
-        let _ = writeln!(
-            out,
-            "longest wait between two slices of a task by level, in slices, {last}\n{}",
-            by_level(&waits)
-        );
+        if index == 0 {
+            out += &waits(all);
+        }
     }
     let threads: Vec<&Row> =
-        rows.iter().filter(|row| row.metric == Metric::thread_instructions_per_slice).collect();
+        all.iter().filter(|row| row.metric == Metric::thread_instructions_per_slice).collect();
     if let Some(last) = threads.last().map(|row| row.workload.clone()) {
         let threads: Vec<&Row> = threads.into_iter().filter(|row| row.workload == last).collect();
         let table = grid(&threads, |row| coordinate(row, "part"));
         let _ = writeln!(out, "instructions per slice of real user-level threads, {last}\n{table}");
-        notes.extend(
-            threads.iter().filter(|row| row.value.is_none()).filter_map(|row| row.note.clone()),
-        );
     }
+    out
+}
+
+/// The table of longest waits, with the most tasks.
+fn waits(rows: &[Row]) -> String {
+    let waits: Vec<&Row> =
+        rows.iter().filter(|row| row.metric == Metric::longest_wait_slices).collect();
+    let Some(last) = waits.last().map(|row| row.workload.clone()) else { return String::new() };
+    let waits: Vec<&Row> = waits.into_iter().filter(|row| row.workload == last).collect();
+    format!(
+        "longest wait between two slices of a task by level, in slices, {last}\n{}\n",
+        by_level(&waits)
+    )
+}
+
+/// Why numbers are missing, crossovers, and which structure to use.
+pub fn conclusion(rows: &[Row]) -> String {
+    let mut out = String::new();
+    let is_shown = |metric: &Metric| {
+        *metric == Metric::thread_instructions_per_slice
+            || TABLES.iter().any(|(metrics, _)| metrics.contains(metric))
+    };
+    let missing = rows.iter().filter(|row| row.value.is_none() && is_shown(&row.metric));
+    let mut notes: BTreeSet<String> = missing.filter_map(|row| row.note.clone()).collect();
     notes.remove("not counted in published crates");
     for note in notes {
         let _ = writeln!(out, "note: {note}");

@@ -125,16 +125,17 @@ impl TomlFile {
 pub fn read_text(path: &Path) -> Result<String, Error> {
     let wrong = |what: String| Error::Input(format!("{}: {what}", path.display()));
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
+    let unreadable = |error| {
+        Error::unreadable(path, &error, "a file that describes a workload, machine, grid or suite")
+    };
+    let file = File::open(path).map_err(unreadable)?;
     let is_compressed = path.extension().is_some_and(|extension| extension == "zst");
     let file: Box<dyn Read> = if is_compressed {
         Box::new(zstd::Decoder::new(file).map_err(|error| wrong(error.to_string()))?)
     } else {
         Box::new(file)
     };
-    file.take(LARGEST_TEXT.saturating_add(1))
-        .read_to_end(&mut bytes)
-        .map_err(|error| wrong(error.to_string()))?;
+    file.take(LARGEST_TEXT.saturating_add(1)).read_to_end(&mut bytes).map_err(unreadable)?;
     if u64::try_from(bytes.len()).is_ok_and(|length| length > LARGEST_TEXT) {
         return Err(wrong(format!(
             "it has more than {LARGEST_TEXT} bytes; a description is smaller, so name another file"

@@ -14,7 +14,7 @@ use super::{failed, samples};
 use environment::Environment;
 use program::Error;
 use results::gate::{Finding, Gate, Outcome};
-use results::{Answer, Better, Metric, Results, Row, World, counted, quantity};
+use results::{Answer, Better, Metric, Printed, Results, Row, World, counted, quantity};
 use rule::Limit;
 use statistics::{Margin, widening};
 use std::path::{Path, PathBuf};
@@ -28,12 +28,20 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// Reads a results.json, or that of a directory, and finds what the rules are about.
+    /// Finds what the rules are about, and reads a results.json, or that of a directory. `printed`
+    /// is what the command prints.
     ///
     /// # Errors
     /// [`Error::Input`] if it cannot be read, or has no number that a rule is about;
     /// [`Error::Usage`] if a rule names an unknown metric.
-    pub fn read(path: &Path, rules: &[Rule]) -> Result<Baseline, Error> {
+    pub fn read(
+        path: &Path,
+        rules: &[Rule],
+        printed: &[&'static Printed],
+    ) -> Result<Baseline, Error> {
+        // A name that is wrong stays wrong when the file is there.
+        let named = |rule: &Rule| Ok((rule.clone(), rule.metric(printed)?));
+        let rules: Vec<(Rule, Metric)> = rules.iter().map(named).collect::<Result<_, Error>>()?;
         let path = if path.is_dir() { path.join("results.json") } else { path.to_path_buf() };
         if !path.exists() {
             return Err(Error::Input(format!(
@@ -43,12 +51,9 @@ impl Baseline {
             )));
         }
         let results = Results::read(&path)?;
-        let found = |rule: &Rule| {
-            let metric = rule.metric(&results.rows)?;
-            rule.expect_in(&results.rows, metric, &path.display().to_string())?;
-            Ok((rule.clone(), metric))
-        };
-        let rules = rules.iter().map(found).collect::<Result<_, Error>>()?;
+        for (rule, metric) in &rules {
+            rule.expect_in(&results.rows, *metric, &path.display().to_string())?;
+        }
         Ok(Baseline { path, results, rules })
     }
 

@@ -103,8 +103,12 @@ impl ResultsDirectory {
     /// Writes results and distributions.
     pub fn write(&self, results: &Results, distributions: Vec<Distribution>) -> Result<(), Error> {
         results.write(&self.0)?;
-        if let Err(why) = results::expect_parquet() {
-            eprintln!("{}: no results.parquet in {}: {why}", program::name(), self.0.display());
+        if results::expect_parquet().is_err() {
+            program::note(format!(
+                "{} has the rows as JSON and CSV, not as Parquet: this build has no `parquet`; \
+                 `make install` builds all of schedlab",
+                self.0.display()
+            ));
         }
         Distributions::new(distributions).write(&self.0)
     }

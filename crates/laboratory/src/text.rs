@@ -7,7 +7,7 @@ mod sizes;
 
 use super::plan::Plan;
 use super::{Fidelity, Section, Settings, failed, starving, unfinished};
-use results::{Align, Metric, Row, Table, counted, open_cell, quantity};
+use results::{Align, Metric, Row, Table, Verdict, counted, open_cell, quantity};
 use statistics::{Replay, median};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -291,6 +291,16 @@ fn table(trials: &[&Trial<'_>], rows: &[&Row], columns: &[(Measure, &'static str
         .chain(columns.iter().map(|(_, title)| *title))
         .map(|title| (title, Align::Right));
     let mut table = Table::new(std::iter::once(("policy", Align::Left)).chain(titles));
+    let mut decided = Vec::new();
+    for verdict in [Verdict::Better, Verdict::Worse] {
+        for (at, (measure, _)) in columns.iter().enumerate() {
+            let is = |row: &&Row| row.metric == measure.metric && row.verdict == Some(verdict);
+            if rows.iter().any(is) {
+                decided.push(1 + more.len() + at);
+            }
+        }
+    }
+    table.keep(decided);
     let mut notes = String::new();
     for trial in trials {
         let of = |metric: Metric| {

@@ -233,7 +233,8 @@ impl<'a> Measured<'a> {
             cells.iter().map(|cell| cache.get::<Events>(&of(cell)).map(Ok)).collect();
         let missing: Vec<usize> =
             (0..cells.len()).filter(|&index| counted[index].is_none()).collect();
-        let progress = progress::bar("counting instructions", missing.len() as u64);
+        let effort = missing.iter().map(|&index| cells[index].effort()).sum();
+        let progress = progress::bar("counting instructions", effort);
         for some in missing.chunks(400) {
             let batch: Vec<Cell> = some.iter().map(|&index| cells[index].clone()).collect();
             match source.count_with(&batch, &progress) {

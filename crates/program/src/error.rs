@@ -1,6 +1,6 @@
 //! The failures of the program and their exit codes.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -72,6 +72,21 @@ impl Error {
         ))
     }
 
+    /// The file at `path` cannot be read; `wanted` is what it should be and where such a file comes
+    /// from, as in "a grid file".
+    pub fn unreadable(path: &Path, error: &io::Error, wanted: &str) -> Error {
+        let next = match error.kind() {
+            ErrorKind::NotFound => format!("there is no such file; give {wanted}"),
+            ErrorKind::IsADirectory => format!("this is a directory; give {wanted}"),
+            ErrorKind::InvalidData => format!("this is not text; give {wanted}"),
+            ErrorKind::PermissionDenied => {
+                "no permission to read it; change its mode, or read it as its owner".to_string()
+            }
+            _ => format!("it cannot be read: {error}; give {wanted}"),
+        };
+        Error::Input(format!("{}: {next}", path.display()))
+    }
+
     /// The file at `path` cannot be written.
     pub fn output(path: &Path, source: io::Error) -> Error {
         Error::Output { path: path.display().to_string(), source: Arc::new(source) }
@@ -92,6 +107,16 @@ pub fn no_such(what: &str, wrong: &str, names: &[String], see: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_named_with_what_to_give() {
+        let of = |path: &str| {
+            let error = std::fs::read_to_string(path).expect_err(path);
+            Error::unreadable(Path::new(path), &error, "a grid file").to_string()
+        };
+        assert_eq!(of("/none"), "/none: there is no such file; give a grid file");
+        assert_eq!(of("/"), "/: this is a directory; give a grid file");
+    }
 
     #[test]
     fn a_close_name_gets_a_suggestion_and_nonsense_gets_none() {

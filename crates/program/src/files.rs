@@ -5,6 +5,7 @@ use std::fs::{self, Permissions};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 /// Writes to standard output; a closed pipe is not an error.
 pub fn print(text: &str) -> Result<(), Error> {
@@ -45,7 +46,25 @@ pub fn plain(text: &str) -> String {
 
 /// Says what takes time, on standard error.
 pub fn say(what: &str) {
-    eprintln!("schedlab: {what}");
+    // Nobody reads it: the work is the same.
+    let _ = writeln!(std::io::stderr(), "schedlab: {what}");
+}
+
+/// What the reader learns after the answer.
+static NOTES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Keeps a note on what was done, which is less than the answer and comes after it.
+pub fn note(what: String) {
+    let mut notes = NOTES.lock().unwrap_or_else(PoisonError::into_inner);
+    if !notes.contains(&what) {
+        notes.push(what);
+    }
+}
+
+/// Writes the notes to standard error.
+pub fn say_notes() {
+    let notes = std::mem::take(&mut *NOTES.lock().unwrap_or_else(PoisonError::into_inner));
+    notes.iter().for_each(|what| say(what));
 }
 
 /// The directory of a file.

@@ -1,5 +1,5 @@
 //! The running program: its name and build, its errors and exit codes, the files that it writes,
-//! its temporary folders, its end by a signal, and the progress of its work.
+//! its temporary folders, its end by a signal, the progress of its work, and its terminal.
 
 #![forbid(unsafe_code)]
 
@@ -9,9 +9,10 @@ mod files;
 mod identity;
 pub mod progress;
 mod scratch;
+pub mod terminal;
 
 pub use error::{Error, no_such};
-pub use files::{plain, prepare_directory, print, say, write_whole};
+pub use files::{note, plain, prepare_directory, print, say, say_notes, write_whole};
 pub use identity::{
     VERSION, build, command_line, cpu_model, kernel, name, set_identity, shell_word, shell_words,
 };

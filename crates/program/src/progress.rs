@@ -1,15 +1,23 @@
-//! Progress of long work: on standard error if it is a terminal, or to a [`Watch`], which can also
-//! stop the work.
+//! Progress of long work, on standard error: a bar on a terminal, else a line every ten seconds. Or
+//! to a [`Watch`], which can also stop the work.
 
 use crate::Error;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{
+    HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle, WeakProgressBar,
+};
 use std::cell::RefCell;
+use std::fmt::Write;
 use std::io::IsTerminal;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
-/// A progress bar for `total` steps of `what`; hidden unless standard error is a terminal. On a
-/// watched thread the progress is sent to the [`Watch`] instead.
+/// How often a file or a pipe gets a line.
+const PERIOD: Duration = Duration::from_secs(10);
+
+/// A progress bar for `total` steps of `what`. Where standard error is not a terminal, a line every
+/// ten seconds says how far the work is. On a watched thread the progress is sent to the [`Watch`]
+/// instead.
 pub fn bar(what: &str, total: u64) -> ProgressBar {
     if let Some(watch) = WATCH.with_borrow(Clone::clone) {
         return watch.begin(what, total);
@@ -20,11 +28,56 @@ pub fn bar(what: &str, total: u64) -> ProgressBar {
         ProgressDrawTarget::hidden()
     };
     let bar = ProgressBar::with_draw_target(Some(total), target).with_prefix(what.to_string());
-    let style = ProgressStyle::with_template("{prefix} [{bar:30}] {percent}% {msg} (ETA {eta})")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    let style = ProgressStyle::with_template("{prefix} [{bar:30}] {percent}% {msg}{left}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .with_key("left", |state: &ProgressState, out: &mut dyn Write| {
+            let _ = out.write_str(&left(state.elapsed(), state.pos(), state.len().unwrap_or(0)));
+        });
     bar.set_style(style.progress_chars("=> "));
-    bar.enable_steady_tick(Duration::from_millis(200));
+    if bar.is_hidden() {
+        *lock(&REPORTED) = Some(bar.downgrade());
+    } else {
+        bar.enable_steady_tick(Duration::from_millis(200));
+    }
     bar
+}
+
+/// The work that the lines are about: the last that began. The thread that writes them starts with
+/// the first work, so that work of less than a period writes none.
+static REPORTED: LazyLock<Mutex<Option<WeakProgressBar>>> = LazyLock::new(|| {
+    // Without a thread there are no lines, and the work is the same.
+    let _ = thread::Builder::new().name("progress".to_string()).spawn(|| {
+        loop {
+            thread::sleep(PERIOD);
+            let bar = lock(&REPORTED).as_ref().and_then(WeakProgressBar::upgrade);
+            if let Some(line) = bar.and_then(|bar| line(&bar)) {
+                crate::say(&line);
+            }
+        }
+    });
+    Mutex::new(None)
+});
+
+/// How far the work is, unless it is at its end.
+fn line(bar: &ProgressBar) -> Option<String> {
+    let total = bar.length().filter(|total| *total > 0 && !bar.is_finished())?;
+    let percent = 100 * bar.position().min(total) / total;
+    let left = left(bar.elapsed(), bar.position(), total);
+    Some(format!("{}: {percent} %{left}", bar.prefix()))
+}
+
+/// The time that is left at the pace since the begin, in words; none before a step is done. The
+/// last steps alone would be a bad measure: neighbours are often all short or all long.
+fn left(elapsed: Duration, done: u64, total: u64) -> String {
+    if done == 0 || done >= total {
+        return String::new();
+    }
+    let left = elapsed.mul_f64((total - done) as f64 / done as f64);
+    format!(", about {} left", HumanDuration(left))
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Records that one step is done.
@@ -85,13 +138,27 @@ impl Watch {
     }
 
     fn lock(&self) -> MutexGuard<'_, Watched> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_left_is_at_the_pace_since_the_begin() {
+        let of = |done| left(Duration::from_secs(30), done, 100);
+        assert_eq!([of(25), of(75)], [", about 2 minutes left", ", about 10 seconds left"]);
+        assert_eq!([of(0), of(100), of(101)], ["", "", ""]);
+        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
+        assert_eq!(line(&bar), None, "nobody knows how long it is");
+        bar.set_length(4);
+        bar.set_prefix("counting");
+        bar.inc(1);
+        let line = line(&bar).expect("a line");
+        assert!(line.starts_with("counting: 25 %, about "), "{line}");
+    }
 
     #[test]
     fn a_watch_sees_the_steps_and_stops_the_work_at_the_next_one() {

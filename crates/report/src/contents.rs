@@ -37,8 +37,10 @@ impl Contents {
     /// different ones.
     pub fn read(dir: &Path) -> Result<Contents, Error> {
         if !dir.is_dir() {
+            let what = if dir.exists() { "this is a file" } else { "there is no such directory" };
             return Err(Error::Input(format!(
-                "{}: there is no such directory; `-o DIR` of `compare` and `queue` makes one",
+                "{}: {what}; give a directory of results, as `-o DIR` of `compare` and `queue` \
+                 makes one",
                 dir.display()
             )));
         }
@@ -86,7 +88,7 @@ fn read_stamped<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<(Stamp, T), E
         std::io::ErrorKind::NotFound => input(
             "there are no results here; `-o DIR` of `compare` and `queue` writes them".to_string(),
         ),
-        _ => input(error.to_string()),
+        _ => Error::unreadable(path, &error, "a directory of results"),
     })?;
     stamped(&text).map_err(input)
 }

@@ -106,10 +106,18 @@ impl Results {
     /// # Errors
     /// If the file cannot be read, is damaged, or has another version.
     pub fn read(path: &Path) -> Result<Results, Error> {
-        let wrong = |why: String| Error::Input(format!("{}: {why}", path.display()));
-        fs::read_to_string(path)
-            .map_err(|error| wrong(error.to_string()))
-            .and_then(|text| Results::from_json(&text).map_err(wrong))
+        Ok(Self::read_with_text(path)?.0)
+    }
+
+    /// The same, with the text of the file.
+    ///
+    /// # Errors
+    /// As of [`read`](Results::read).
+    pub fn read_with_text(path: &Path) -> Result<(Results, String), Error> {
+        let text = fs::read_to_string(path)
+            .map_err(|error| Error::unreadable(path, &error, "a results.json, as -o DIR writes"))?;
+        let wrong = |why| Error::Input(format!("{}: {why}", path.display()));
+        Ok((Results::from_json(&text).map_err(wrong)?, text))
     }
 
     /// Writes `results.json`, `results.csv` and `results.parquet` into `dir`. No file is ever left
@@ -165,8 +173,14 @@ pub struct Stamp {
 
 /// Parses JSON that has a schema version; checks the version first. The error says what is wrong.
 pub fn stamped<T: for<'a> Deserialize<'a>>(text: &str) -> Result<(Stamp, T), String> {
-    let stamp: Stamp = serde_json::from_str(text)
-        .map_err(|error| format!("not results of schedlab, or damaged: {error}"))?;
+    if text.is_empty() {
+        return Err("the file is empty; write the results again".to_string());
+    }
+    let stamp: Stamp = serde_json::from_str(text).map_err(|error| {
+        format!(
+            "not results of schedlab, or damaged: {error}; give a results.json, as -o DIR writes"
+        )
+    })?;
     if stamp.schema != SCHEMA {
         let next = if stamp.schema > SCHEMA {
             "install the newer one"

@@ -57,8 +57,8 @@ pub use printed::Printed;
 pub use row::{Row, SubjectKind, Unit};
 pub use schedsim::metrics::Better;
 pub use text::{
-    Align, CALLBACKS, Table, counted, headline, is_headline, nanoseconds, open_cell, open_headline,
-    quantity, signed_difference,
+    Align, CALLBACKS, Table, counted, find_metric, headline, is_headline, nanoseconds, open_cell,
+    open_headline, quantity, set_page_width, signed_difference,
 };
 pub use verdict::Verdict;
 pub use world::World;

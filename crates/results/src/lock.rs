@@ -68,7 +68,8 @@ impl InputLock {
         let wrong = |why: &dyn fmt::Display| {
             Error::Input(format!("{}: not a lock file of inputs: {why}", path.display()))
         };
-        let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
+        let text = fs::read_to_string(path)
+            .map_err(|error| Error::unreadable(path, &error, "an inputs.lock, as -o DIR writes"))?;
         serde_json::from_str(&text).map_err(|error| wrong(&error))
     }
 

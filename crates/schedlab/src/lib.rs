@@ -7,6 +7,7 @@ mod completions;
 mod huge_pages;
 #[cfg(not(feature = "papers"))]
 mod no_papers;
+mod overview;
 #[cfg(feature = "papers")]
 mod reproduce;
 
@@ -17,6 +18,7 @@ use clap::{CommandFactory, FromArgMatches};
 use program::set_identity;
 use schedlab_sources::BUILD;
 use schedsim::policy::{Catalog, Descriptor};
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::LazyLock;
@@ -61,9 +63,18 @@ pub fn main(policies: &[Descriptor]) -> ExitCode {
     {
         return fail(&message, 1);
     }
+    if let Some(size) = program::terminal::size() {
+        results::set_page_width(size.columns);
+    }
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if words.is_empty() || words == ["-h"] {
+        let shown = program::print(&overview::start());
+        return shown.map_or_else(|error| fail(&error, error.exit_code()), |()| ExitCode::SUCCESS);
+    }
     let command = Arguments::command().name(program::name()).long_version(VERSION.as_str());
-    let matches = command.get_matches();
+    let matches = overview::arranged(command).get_matches();
     let done = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()).run();
+    program::say_notes();
     // A signal that ends the program may just be at it: its removal of folders comes first.
     program::ending::settle();
     done.map_or_else(|error| fail(&error, error.exit_code()), |()| ExitCode::SUCCESS)

@@ -89,6 +89,8 @@ fn what_cannot_be_compared_is_refused_by_name() {
     let of = |file: &str, rule: &str| place.compare(&["--against", file, "--fail-if", rule]);
     for (file, rule, code, word) in [
         ("old", "makespan_nss > +1%", 2, "Did you mean `makespan_ns`"),
+        // A name is wrong before there is a stored result, too.
+        ("none.json", "makespan_nss > +1%", 2, "Did you mean `makespan_ns`"),
         ("old", "makespan_ns > 1", 2, "percentage"),
         ("old", "grr[hag] worse", 3, "no parts of grr"),
         ("none.json", "grr worse", 3, "none.json: there is no such file; make it with"),

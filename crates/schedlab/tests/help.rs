@@ -27,7 +27,7 @@ fn verbs() -> Vec<String> {
         .skip_while(|line| *line != "Commands:")
         .skip(1)
         .take_while(|line| !line.is_empty());
-    let listed = listed.filter(|line| !line.starts_with("   "));
+    let listed = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let verbs: Vec<String> = listed
         .filter_map(|line| line.split_whitespace().next())
         .map(str::to_string)
@@ -46,6 +46,81 @@ fn every_command_has_help_with_an_example() {
                 || line.starts_with(&format!("sudo schedlab {verb}"))
         });
         assert!(example.is_some() && help.contains("Example"), "{verb} has no example:\n{help}");
+    }
+}
+
+/// The heading in `--help` over each option.
+fn headings(verb: &str) -> Vec<(String, String)> {
+    let (mut of, mut heading) = (Vec::new(), String::new());
+    for line in stdout(&[verb, "--help"]).lines() {
+        match line.trim_start().split([' ', ',']).find(|word| word.starts_with("--")) {
+            Some(option) if line.starts_with("      --") || line.starts_with("  -") => {
+                of.push((option.to_string(), heading.clone()))
+            }
+            _ if !line.starts_with(' ') && line.ends_with(':') => heading = line.to_string(),
+            _ => {}
+        }
+    }
+    of
+}
+
+#[test]
+fn options_stand_under_the_heading_of_their_world() {
+    for (verb, option, heading) in [
+        ("compare", "--by", "Options:"),
+        ("compare", "--check", "Options:"),
+        ("compare", "--format", "Options:"),
+        ("compare", "--seed", "Options:"),
+        ("compare", "--allow-lost", "Options of recordings:"),
+        ("compare", "--apply", "Options of settings:"),
+        ("compare", "--ensemble", "Options of ensembles:"),
+        ("compare", "--fail-if", "Options of a gate:"),
+        ("compare", "--switch-cost", "Options of the simulated machine (--on sim):"),
+        ("compare", "--kernel", "Options of guests (--on vm):"),
+        ("compare", "--affinity", "Options of this machine (--on host):"),
+        ("compare", "--root", "Options of commands (-- COMMAND):"),
+        ("run", "--trace", "Options:"),
+        ("run", "--kernel", "Options of guests (--on vm):"),
+        ("diff", "--ensemble", "Options:"),
+    ] {
+        let of = headings(verb);
+        let is = of.iter().find(|(known, _)| known == option);
+        assert_eq!(is.map(|(_, is)| is.as_str()), Some(heading), "{verb} {option}: {of:#?}");
+    }
+}
+
+#[test]
+fn short_help_is_short_and_help_is_complete() {
+    for verb in verbs() {
+        let (short, long) = (stdout(&[&verb, "-h"]), stdout(&[&verb, "--help"]));
+        assert!(short.lines().count() <= 90, "{verb} -h has {} lines", short.lines().count());
+        for word in short.split_whitespace().filter(|word| word.starts_with("--")) {
+            let word = word.trim_end_matches([',', '.', ':', ';']);
+            assert!(long.contains(word), "{verb} --help lacks {word}");
+        }
+    }
+    let short = stdout(&["compare", "-h"]);
+    assert!(short.contains("With --help also the options of ") && !short.contains("--kconfig"));
+    assert!(stdout(&["compare", "--help"]).contains("--kconfig"));
+}
+
+#[test]
+fn the_program_alone_shows_three_commands_that_work() {
+    let start = stdout(&[]);
+    assert_eq!(start, stdout(&["-h"]));
+    assert!(start.lines().count() <= 11, "{start}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let commands: Vec<&str> =
+        start.lines().filter_map(|line| line.strip_prefix("  schedlab ")).collect();
+    assert_eq!(commands.len(), 3, "{start}");
+    for command in commands {
+        let words = command.split("   ").next().expect("a command").split_whitespace();
+        let output = Command::new(env!("CARGO_BIN_EXE_schedlab"))
+            .args(words)
+            .current_dir(folder.path())
+            .output()
+            .expect("it starts");
+        assert!(output.status.success() && !output.stdout.is_empty(), "{command}");
     }
 }
 

@@ -1,7 +1,8 @@
 //! The cost atlas as a user meets it: counts that are the same everywhere, and every bad input.
 
 use serde_json::Value;
-use std::process::{Command, Output};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Output, Stdio};
 
 fn schedlab(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_schedlab"))
@@ -44,6 +45,31 @@ fn waits(rows: &[Value], policy: &str) -> Vec<(String, f64)> {
             (row["point"]["level"].as_str().unwrap().to_string(), row["value"].as_f64().unwrap())
         })
         .collect()
+}
+
+/// What a reader sees of the tables while the rest is measured, and what stands at the end.
+#[test]
+fn a_table_is_printed_when_it_is_measured_and_progress_without_a_terminal_is_a_line() {
+    // The time of so many runs takes longer than the period of the lines.
+    let arguments = ["--queues", "rr,rbtree", "--tasks", "10", "--count", "steps,time"];
+    let mut child = Command::new(env!("CARGO_BIN_EXE_schedlab"))
+        .arg("queue")
+        .args(arguments)
+        .args(["--runs", "1000", "--slices", "200000"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut first = String::new();
+    stdout.read_line(&mut first).expect("a line");
+    assert!(first.starts_with("list elements, schedule entries"), "{first}");
+    let line = BufReader::new(child.stderr.take().expect("a pipe")).lines().next();
+    let line = line.expect("progress before the end").expect("a line");
+    assert!(line.starts_with("schedlab: timing: ") && line.contains(" %, about "), "{line}");
+    assert_eq!(child.try_wait().expect("a child"), None, "the first rows came before the end");
+    child.kill().expect("it runs");
+    child.wait().expect("a child");
 }
 
 fn has_valgrind() -> bool {

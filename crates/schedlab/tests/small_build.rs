@@ -40,7 +40,7 @@ fn both_builds_give_the_same_rows_and_only_the_full_one_writes_parquet() {
     }
     assert!(!ours.join("results.parquet").exists(), "it has the rows of an earlier command");
     assert!(fs::read(full.join("results.parquet")).unwrap().starts_with(b"PAR1"));
-    assert!(words.contains("no results.parquet") && words.contains("`parquet`"), "{words}");
+    assert!(words.contains("not as Parquet") && words.contains("`parquet`"), "{words}");
     assert!(!full_words.contains("this build"), "{full_words}");
 }
 

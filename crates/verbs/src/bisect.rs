@@ -7,7 +7,7 @@ use crate::{Caller, Measuring};
 use clap::{Args, Subcommand};
 use laboratory::bisect::{Change, Judge, Shown, bisect};
 use program::Error;
-use results::{Align, Answer, Better, Metric, Results, Row, Table};
+use results::{Align, Answer, Better, Metric, Results, Row, Table, find_metric};
 use std::path::PathBuf;
 use worlds::vm::catalogue;
 use worlds::vm::commits::Commits;
@@ -118,6 +118,8 @@ fn threshold(text: &str) -> Result<f64, String> {
 
 impl OfKernels {
     fn answer(&self) -> Result<Answer, Error> {
+        command(&self.question.measurement, "")?;
+        self.question.metric(&self.question.measurement)?;
         let open = |git: &PathBuf| Commits::between(git, &self.good, &self.bad, &self.kconfig);
         let commits = self.git.as_ref().map(open).transpose()?;
         let kernels = commits.as_ref().map_or_else(|| self.kernels(), |of| Ok(of.names()))?;
@@ -194,16 +196,26 @@ impl Question {
         Ok(Answer::new(Results::new(rows), text))
     }
 
+    /// The metric that was asked for, of the measurement `command`. Called before anything is built
+    /// or measured, for its errors.
+    fn metric(&self, command: &[String]) -> Result<Option<Metric>, Error> {
+        let printed = Measuring::read(command)?.printed();
+        let named = |name: &String| find_metric(name, printed);
+        let found = self.metric.as_ref().map(named).transpose();
+        found.map_err(|why| Error::Usage(format!("--metric: {why}")))
+    }
+
     /// The row of the metric in the answer of `command`.
     fn measure(&self, command: &[String]) -> Result<Row, Error> {
+        let asked = self.metric(command)?;
         let answer = Measuring::read(command)?.answer(&Caller::default())?;
         answer.end?;
         let with_value = |row: &&Row| row.value.is_some() && row.subject.is_none();
         let rows: Vec<&Row> = answer.results.rows.iter().filter(with_value).collect();
         let usual = [Metric::instructions_per_yield, Metric::makespan_ns];
         let is_there = |metric: &&Metric| rows.iter().any(|row| row.metric == **metric);
-        let metric = match &self.metric {
-            Some(name) => rows.iter().map(|row| row.metric).find(|metric| metric.id() == name),
+        let metric = match asked {
+            Some(metric) => Some(metric).filter(|metric| is_there(&metric)),
             None => usual.iter().find(is_there).copied(),
         };
         let asked = self.metric.as_deref().unwrap_or("that has a direction");

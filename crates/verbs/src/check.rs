@@ -66,7 +66,9 @@ fn read_counts<T, E: fmt::Display>(
     let wrong = |why: &dyn fmt::Display| {
         Error::Input(format!("{}: {why}; give a {file} that this command wrote", path.display()))
     };
-    let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    let wanted = format!("a {file} that this command wrote");
+    let text =
+        fs::read_to_string(path).map_err(|error| Error::unreadable(path, &error, &wanted))?;
     parse(&text).map_err(|error| wrong(&error))
 }
 

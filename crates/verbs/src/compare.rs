@@ -16,7 +16,7 @@ use clap::{Args, ValueEnum};
 use formats::workload::Parameters;
 use laboratory::{Against, Experiment, Settings};
 use program::Error;
-use results::Answer;
+use results::{Answer, Printed};
 use schedsim::admission::Cpus;
 use schedsim::policy::PolicySpec;
 use std::ffi::OsString;
@@ -68,16 +68,20 @@ pub struct Compare {
     /// A parameter of a stochastic workload, as in tmc=2ms; `schedlab list workloads` shows them
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<Parameters>,
-    /// Policies, separated by commas; `all`: every order under every topology and every scheduler;
-    /// `classic`: eevdf,take:rr,take:multilist2,take:priority,central:rr,initial:rr.
-    /// `schedlab list policies` shows them [default: classic; of recordings settings that can be
-    /// switched on, see --apply; of stochastic workloads central:rr,initial:rr,take:rr]
+    /// Policies, separated by commas, as in eevdf,take:rr; `schedlab list policies` shows them
+    /// [default: settings that can be switched on, for a recording; else see --help]
+    ///
+    /// `all`: every order under every topology and every scheduler. `classic`:
+    /// eevdf,take:rr,take:multilist2,take:priority,central:rr,initial:rr, the default for tasks that
+    /// are not recorded. The default for stochastic workloads: central:rr,initial:rr,take:rr.
+    ///
     /// On host and vm the kernel's own classes: kernel:other, batch, idle, fifo:PRIORITY,
-    /// rr:PRIORITY, deadline:RUNTIME/DEADLINE/PERIOD [default on vm: kernel:other; on host:
-    /// kernel:other,kernel:batch,kernel:idle,kernel:fifo:50,kernel:rr:50], and on vm schedulers in
-    /// BPF, as in bpf:rr, and any scheduler of sched_ext, as in scx:./scx_simple or
-    /// 'scx:./scx_bpfland -s 5000', the last of its list; any other policy decides in user space
-    /// there, through the kernel's sched_ext
+    /// rr:PRIORITY, deadline:RUNTIME/DEADLINE/PERIOD. The default on vm: kernel:other; on host:
+    /// kernel:other,kernel:batch,kernel:idle,kernel:fifo:50,kernel:rr:50.
+    ///
+    /// On vm also schedulers in BPF, as in bpf:rr, and any scheduler of sched_ext, as in
+    /// scx:./scx_simple or 'scx:./scx_bpfland -s 5000', the last of its list. Any other policy
+    /// decides in user space there, through the kernel's sched_ext.
     #[arg(long, value_parser = PolicyNames::parse)]
     policy: Vec<PolicyNames>,
     /// The policy to compare the others with [default: eevdf, which models the recorded kernel's;
@@ -94,18 +98,10 @@ pub struct Compare {
     /// Numbers of CPUs, separated by commas [default: as recorded, or as in the workload; on vm 1]
     #[arg(long, value_delimiter = ',', value_parser = Cpus::parse)]
     cpus: Vec<u16>,
-    #[command(flatten)]
-    setting: settings::SettingArguments,
-    #[command(flatten)]
-    machine: MachineArguments,
     /// What if this second workload ran beside the recording: a closed workload or another
     /// recording
     #[arg(long, value_name = "WORKLOAD")]
     add_load: Option<OsString>,
-    #[command(flatten)]
-    common: CommonArguments,
-    #[command(flatten)]
-    repetition: RepetitionArguments,
     /// Also show which parts gain and lose: by program, by task, or by the CPU time of an
     /// activation
     #[arg(long, value_enum)]
@@ -118,8 +114,17 @@ pub struct Compare {
     /// this directory
     #[arg(short, value_name = "DIR")]
     output: Option<PathBuf>,
+    // What has a heading comes after what has none: a heading holds until the next one.
+    #[command(flatten)]
+    common: CommonArguments,
+    #[command(flatten)]
+    setting: settings::SettingArguments,
+    #[command(flatten)]
+    repetition: RepetitionArguments,
     #[command(flatten)]
     gate: gate::GateArguments,
+    #[command(flatten)]
+    machine: MachineArguments,
     #[command(flatten)]
     guests: GuestArguments,
     #[command(flatten)]
@@ -163,7 +168,7 @@ impl Compare {
             caller,
         };
         self.command.check(self.on.contains(&Backend::Vm))?;
-        let stored = self.gate.baseline()?;
+        let stored = self.gate.baseline(&self.printed())?;
         let mut all = Vec::new();
         for argument in self.workload.iter().chain(&self.then) {
             all.extend(programs.of(argument)?);
@@ -206,6 +211,11 @@ impl Compare {
         let answer = crate::output::pinned(answer, named, self.output.as_deref())?;
         let answer = crate::output::reported(answer, self.output.as_deref())?;
         self.gate.judged(stored.as_ref(), answer)
+    }
+
+    /// What its command prints.
+    pub fn printed(&self) -> Vec<&'static Printed> {
+        self.command.printed().iter().map(|reader| reader.metric).collect()
     }
 
     fn worlds(&self, caller: &Caller<'_>) -> Result<Vec<Box<dyn World>>, Error> {

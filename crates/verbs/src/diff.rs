@@ -64,12 +64,12 @@ pub struct Diff {
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    #[command(flatten)]
-    guests: GuestArguments,
     /// With --decisions: boots of each kernel. Each boot idles 7 ms longer than the one before, so
     /// that effects of microseconds come out differently
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     ensemble: Option<u32>,
+    #[command(flatten)]
+    guests: GuestArguments,
 }
 
 /// A run to compare.

@@ -38,7 +38,7 @@ use formats::import::{Options, Progress, Recording};
 use formats::machine_file::MachineFile;
 use formats::workload::{Parameters, Workload};
 use program::{Error, progress};
-use results::{Answer, Input, InputKind, Point};
+use results::{Answer, Input, InputKind, Point, Printed};
 use schedlab_runner::class::Class;
 use schedsim::admission::Seed;
 use schedsim::policy::PolicySpec;
@@ -106,6 +106,14 @@ impl Measuring {
         }
     }
 
+    /// What the command of a comparison prints.
+    pub fn printed(&self) -> Vec<&'static Printed> {
+        match &self.verb {
+            MeasuringVerb::Compare(compare) => compare.printed(),
+            _ => Vec::new(),
+        }
+    }
+
     /// The result of the command line for `caller`, without printing.
     ///
     /// # Errors
@@ -133,6 +141,7 @@ pub struct Caller<'a> {
 
 /// The simulated machine and its costs.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Options of the simulated machine (--on sim)")]
 struct MachineArguments {
     /// A machine with a topology, simulated or a guest's: a file that describes it
     /// (docs/machines.md), `two-caches`, `smt`, `numa-2`, `numa-8`, or `host` for the topology of
@@ -277,6 +286,9 @@ fn parse_mips(text: &str) -> Result<f64, String> {
     })
 }
 
+/// The heading of options on what is read of a recording.
+const RECORDINGS: &str = "Options of recordings";
+
 /// The common options of commands that simulate.
 #[derive(Args, Clone, Debug)]
 struct CommonArguments {
@@ -284,13 +296,13 @@ struct CommonArguments {
     #[arg(long, default_value_t = 1, value_parser = Seed::parse)]
     seed: u64,
     /// Use a recording even if it lost more than one event in a hundred
-    #[arg(long)]
+    #[arg(long, help_heading = RECORDINGS)]
     allow_lost: bool,
     /// What of a recording with calls is replayed
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, help_heading = RECORDINGS)]
     replay: ReplayOf,
     /// Leave out what ran beside the recorded program: kernel threads and other programs
-    #[arg(long)]
+    #[arg(long, help_heading = RECORDINGS)]
     without_background: bool,
     /// Output format
     #[arg(long, value_enum, default_value_t)]

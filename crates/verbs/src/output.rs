@@ -1,6 +1,7 @@
 //! Prints an answer, and writes it to a directory.
 
 use laboratory::results_directory::ResultsDirectory;
+use program::terminal::{self, Size};
 use program::{Error, print};
 use results::{Answer, Input, InputLock, Results};
 use std::path::Path;
@@ -21,18 +22,22 @@ pub enum Format {
 impl Format {
     /// Prints `results`; `text` makes the text for people.
     pub fn print(self, results: &Results, text: impl FnOnce() -> String) -> Result<(), Error> {
-        let out = match self {
+        let (out, again) = match self {
             Format::Text => {
-                text()
-                    + &results
-                        .reproduce
-                        .as_ref()
-                        .map_or(String::new(), |command| format!("\nReproduce: {command}\n"))
+                let reproduce = results
+                    .reproduce
+                    .as_ref()
+                    .map_or(String::new(), |command| format!("\nReproduce: {command}\n"));
+                let text = text() + &reproduce;
+                let again = terminal::size().and_then(|size| again(results, &text, size));
+                (text, again)
             }
-            Format::Json => results.to_json()?,
-            Format::Csv => results.to_csv()?,
+            Format::Json => (results.to_json()?, None),
+            Format::Csv => (results.to_csv()?, None),
         };
-        print(&out)
+        print(&out)?;
+        program::say_notes();
+        again.map_or(Ok(()), |again| print(&again))
     }
 
     /// Prints `answer`, and returns its error, if any.
@@ -40,6 +45,14 @@ impl Format {
         self.print(&answer.results, || answer.text)?;
         answer.end
     }
+}
+
+/// The answer, which `text` begins with, where it is no longer on the screen at the end of `text`.
+fn again(results: &Results, text: &str, size: Size) -> Option<String> {
+    let rows = |line: &str| line.chars().count().div_ceil(size.columns.max(1)).max(1);
+    let answer = results.answer.as_ref().filter(|answer| text.starts_with(answer.as_str()))?;
+    let is_gone = text.lines().map(rows).sum::<usize>() >= size.lines;
+    is_gone.then(|| format!("\nAnswer: {answer}"))
 }
 
 /// Returns `answer`, whose results were written to `directory`, after writing the report there.
@@ -70,4 +83,21 @@ pub fn finish(directory: ResultsDirectory) -> Result<(), Error> {
     let path = directory.path().to_path_buf();
     directory.finish()?;
     report::write(&path, None).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_stands_at_the_end_too_where_it_has_left_the_screen() {
+        let answer = "`*: batch` would help.\n".to_string();
+        let results = Results::new(Vec::new()).answered(answer.clone());
+        let text = format!("{answer}\n{}", "a line of a table\n".repeat(10));
+        let of = |text: &str, columns, lines| again(&results, text, Size { columns, lines });
+        assert_eq!(of(&text, 80, 13), None);
+        assert_eq!(of(&text, 80, 12).as_deref(), Some("\nAnswer: `*: batch` would help.\n"));
+        assert!(of(&text, 10, 13).is_some(), "long lines take two");
+        assert_eq!(of("another text\n", 80, 1), None);
+    }
 }

@@ -123,11 +123,29 @@ enum SourceName {
 impl Queue {
     /// Measures and prints the result.
     pub fn run(self) -> Result<(), Error> {
-        if self.list { list() } else { self.format.answer(self.answer()?) }
+        if self.list {
+            return list();
+        }
+        let mut shown = 0;
+        let mut show = |tables: &str| {
+            shown += tables.len();
+            print(tables)
+        };
+        let answer = match self.format {
+            Format::Text => self.measured(&mut show)?,
+            Format::Json | Format::Csv => self.answer()?,
+        };
+        let rest = answer.text[shown..].to_string();
+        self.format.answer(Answer { text: rest, ..answer })
     }
 
     /// The result.
     pub fn answer(&self) -> Result<Answer, Error> {
+        self.measured(&mut |_| Ok(()))
+    }
+
+    /// The result. Its text begins with what `show` gets, table by table as they are measured.
+    fn measured(&self, show: &mut dyn FnMut(&str) -> Result<(), Error>) -> Result<Answer, Error> {
         if let Some(file) = &self.record {
             let results = Results::read(file)?;
             let text = text::render(&results.rows);
@@ -140,6 +158,12 @@ impl Queue {
         let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
         let wants = |count| self.count.is_empty() || self.count.contains(&count);
         let mut rows = Vec::new();
+        // What takes least comes first.
+        if wants(Count::Steps) {
+            rows.extend(plan.steps());
+            show(&text::tables(&rows))?;
+        }
+        let shown = rows.len();
         if wants(Count::Instructions) {
             rows.extend(plan.instructions(&source));
         }
@@ -154,14 +178,16 @@ impl Queue {
                     .map(|row| row.at("build", &build)),
             );
         }
+        show(&text::tables(&rows[shown..]))?;
+        let shown = rows.len();
         if wants(Count::Time) {
             rows.extend(plan.times());
+            show(&text::tables(&rows[shown..]))?;
         }
-        if wants(Count::Steps) {
-            rows.extend(plan.steps());
-        }
+        let shown = rows.len();
         if self.threads {
             rows.extend(plan.threads(&source));
+            show(&text::tables(&rows[shown..]))?;
         }
         rows.extend(advice::advise(&rows, self.strides));
         if !crossings.is_empty() {

@@ -47,8 +47,6 @@ pub struct Run {
     #[arg(long, value_parser = Cpus::parse)]
     cpus: Option<u16>,
     #[command(flatten)]
-    machine: MachineArguments,
-    #[command(flatten)]
     common: CommonArguments,
     /// Also show the numbers of each program, each task, or each size of demand
     #[arg(long, value_enum)]
@@ -70,6 +68,8 @@ pub struct Run {
     /// The same for its standard error
     #[arg(long, value_name = "FILE", requires = "command")]
     stderr: Option<PathBuf>,
+    #[command(flatten)]
+    machine: MachineArguments,
     #[command(flatten)]
     guests: GuestArguments,
     #[command(flatten)]

@@ -36,8 +36,7 @@ impl Verify {
         let file = if self.file.is_dir() { self.file.join(RESULTS) } else { self.file.clone() };
         let name = file.display();
         let unusable = |why: &str| Error::Input(format!("{name}: {why}"));
-        let before = fs::read_to_string(&file).map_err(|error| unusable(&error.to_string()))?;
-        let recorded = Results::from_json(&before).map_err(|why| unusable(&why))?;
+        let (recorded, before) = Results::read_with_text(&file)?;
         let Some(command) = recorded.reproduce.clone() else {
             return Err(unusable(
                 "nothing repeats these results: they are of a real machine, or a time limit ended \

@@ -68,7 +68,7 @@ pub enum Problem {
     )]
     NotFound,
     /// It is a directory.
-    #[error("this is a directory; name the recording in it")]
+    #[error("this is a directory; name the recording in it (`schedlab report` shows results)")]
     Directory,
     /// It cannot be read: no permission.
     #[error(

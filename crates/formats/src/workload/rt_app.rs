@@ -183,10 +183,9 @@ impl Reader<'_> {
         for entry in root.iter().filter(|entry| entry.key == "global") {
             self.global(self.json.object(entry)?)?;
         }
-        let tasks = root
-            .iter()
-            .find(|entry| entry.key == "tasks")
-            .ok_or_else(|| self.json.wrong(1, "there is no object named `tasks`"))?;
+        let tasks = root.iter().find(|entry| entry.key == "tasks").ok_or_else(|| {
+            self.json.wrong(1, "there is no object named `tasks`, which a workload of rt-app has")
+        })?;
         for entry in self.json.object(tasks)? {
             self.task(entry)?;
         }

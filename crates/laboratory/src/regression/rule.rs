@@ -1,7 +1,7 @@
 //! Rules of a gate: `METRIC > +1%`, `METRIC[SUBJECT] < -5%`, `METRIC worse`.
 
 use program::{Error, no_such};
-use results::{Better, Metric, Row, headline};
+use results::{Better, Metric, Printed, Row, find_metric};
 use std::fmt;
 use std::str::FromStr;
 
@@ -46,30 +46,14 @@ impl Rule {
         row.metric == metric && row.subject == self.subject
     }
 
-    /// The metric: by its id, its title in tables (`wake_p99`), or the name under which a program in
-    /// `rows` prints it.
+    /// The metric: by its id, its title in tables (`wake_p99`), or the name under which the command
+    /// prints it, one of `printed`.
     ///
     /// # Errors
     /// [`Error::Usage`] with the nearest name, or if `worse` has no meaning for it.
-    pub(super) fn metric(&self, rows: &[Row]) -> Result<Metric, Error> {
-        let titles = headline().map(|(metric, title)| (short(title), metric));
-        let printed = rows.iter().filter_map(|row| match row.metric {
-            Metric::printed(printed) => Some((printed.name().to_string(), row.metric)),
-            _ => None,
-        });
-        let named: Vec<(String, Metric)> = titles.chain(printed).collect();
-        let is_it = |(name, _): &&(String, Metric)| *name == self.metric;
-        let known =
-            Metric::named(&self.metric).or_else(|| named.iter().find(is_it).map(|(_, of)| *of));
-        let metric = known.ok_or_else(|| {
-            let ids = Metric::ALL.iter().map(|metric| metric.id().to_string());
-            let names: Vec<String> = ids.chain(named.into_iter().map(|(name, _)| name)).collect();
-            let see = "docs/results.schema.json describes all of them.";
-            Error::Usage(format!(
-                "--fail-if '{self}': {}",
-                no_such("metric", &self.metric, &names, see)
-            ))
-        })?;
+    pub(super) fn metric(&self, printed: &[&'static Printed]) -> Result<Metric, Error> {
+        let metric = find_metric(&self.metric, printed.iter().copied())
+            .map_err(|why| Error::Usage(format!("--fail-if '{self}': {why}")))?;
         if self.limit.is_none() && metric.description().direction == Better::Neither {
             return Err(Error::Usage(format!(
                 "--fail-if '{self}': {metric} has no better side: give a limit, as in '{metric} > \
@@ -118,11 +102,6 @@ fn each<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     all.sort_unstable();
     all.dedup();
     all
-}
-
-/// The title of a column as a word: `wake_p99`.
-fn short(title: &str) -> String {
-    title.to_lowercase().replace('.', "").replace(['/', ' '], "_")
 }
 
 impl FromStr for Rule {

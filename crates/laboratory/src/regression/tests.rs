@@ -23,7 +23,7 @@ fn judged(old: Vec<Row>, new: Vec<Row>, rule: &str) -> Result<Gate, Error> {
     let path = folder.path().join("results.json");
     std::fs::write(&path, Results::new(old).to_json()?).expect("a file");
     let rule: Rule = rule.parse().map_err(Error::Usage)?;
-    let baseline = Baseline::read(folder.path(), &[rule])?;
+    let baseline = Baseline::read(folder.path(), &[rule], &[])?;
     baseline.judge(&Answer::new(Results::new(new), String::new()), false)
 }
 

@@ -33,12 +33,10 @@ impl Sweep {
     pub fn begun(dir: &Path) -> Result<Sweep, Error> {
         let file = grid_of(dir);
         let input = |message: String| Error::Input(format!("{}: {message}", file.display()));
-        let text = fs::read_to_string(&file).map_err(|error| {
-            input(format!(
-                "{error}; give the directory that `schedlab sweep GRID.toml --shard 1/N -o DIR` \
-                 has written to"
-            ))
-        })?;
+        let wanted =
+            "the directory that `schedlab sweep GRID.toml --shard 1/N -o DIR` has written to";
+        let text =
+            fs::read_to_string(&file).map_err(|error| Error::unreadable(&file, &error, wanted))?;
         let (build, grid) = text.split_once('\n').unwrap_or_default();
         match build.strip_prefix(BUILD_IS) {
             Some(build) if build == program::build() => {

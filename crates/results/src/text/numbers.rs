@@ -1,7 +1,8 @@
 //! Formats numbers for people.
 
-use crate::{Metric, Row, Verdict};
+use crate::{Metric, Printed, Row, Verdict};
 use phases::Nanos;
+use program::no_such;
 
 /// The metrics in tables for people, with short titles. JSON and CSV have the others too.
 ///
@@ -33,6 +34,29 @@ pub const CALLBACKS: [(Metric, &str); 5] = [
 /// The metrics in tables for people, each with its title.
 pub fn headline() -> impl Iterator<Item = (Metric, &'static str)> {
     HEADLINE.iter().filter_map(|&(id, title)| Some((Metric::named(id)?, title)))
+}
+
+/// The metric with this name: its id, its title in tables (`wake_p99` of "wake p99"), or what a
+/// command prints, one of `printed`.
+///
+/// # Errors
+/// The nearest name.
+pub fn find_metric(
+    name: &str,
+    printed: impl IntoIterator<Item = &'static Printed>,
+) -> Result<Metric, String> {
+    let short = |title: &str| title.to_lowercase().replace('.', "").replace(['/', ' '], "_");
+    let ids = Metric::ALL.iter().map(|metric| (metric.id().to_string(), *metric));
+    let titles = headline().map(|(metric, title)| (short(title), metric));
+    let printed = printed.into_iter().flat_map(|printed| {
+        [printed.name(), printed.id()].map(|name| (name.to_string(), Metric::printed(printed)))
+    });
+    let known: Vec<(String, Metric)> = ids.chain(titles).chain(printed).collect();
+    if let Some((_, metric)) = known.iter().find(|(known, _)| known == name) {
+        return Ok(*metric);
+    }
+    let names: Vec<String> = known.into_iter().map(|(name, _)| name).collect();
+    Err(no_such("metric", name, &names, "docs/results.schema.json describes all of them."))
 }
 
 /// Whether tables for people show this metric.

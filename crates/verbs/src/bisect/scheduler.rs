@@ -44,7 +44,7 @@ const SHOWN: usize = 12;
 
 impl OfSchedulers {
     pub fn answer(&self) -> Result<Answer, Error> {
-        command(&self.question.measurement, Path::new(FOLDER))?;
+        self.question.metric(&command(&self.question.measurement, Path::new(FOLDER))?)?;
         let commits = Commits::between(&self.git, &self.good, &self.bad, &[])?;
         let mut measure = |at: usize| -> Result<Row, Error> {
             let folder = commits.folder(at)?;

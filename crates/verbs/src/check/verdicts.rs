@@ -55,9 +55,9 @@ pub struct Verdicts {
     #[arg(short, value_name = "DIR")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    machine: MachineArguments,
-    #[command(flatten)]
     common: CommonArguments,
+    #[command(flatten)]
+    machine: MachineArguments,
 }
 
 /// The folder of the default workloads.

@@ -3,21 +3,24 @@
 use clap::Args;
 use laboratory::regression::{Baseline, Rule};
 use program::{Error, write_whole};
-use results::Answer;
 use results::gate::{Gate, Outcome};
+use results::{Answer, Printed};
 use std::path::PathBuf;
 use std::str::FromStr;
 
 /// What a comparison must keep.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Options of a gate")]
 pub struct GateArguments {
     /// A stored results.json, or a directory with one, that --fail-if compares the numbers with
     #[arg(long, value_name = "FILE", requires = "fail_if")]
     against: Option<PathBuf>,
     /// Fail with exit code 4 if a number is worse than the stored one: 'METRIC > +1%', 'METRIC <
     /// -5%', 'METRIC worse' (by more than the 2 % that do not matter), of a part as in
-    /// 'wake_p99[redis] worse'. A rule fails only when the bound of the difference's 95 % interval
-    /// passes the limit; counted numbers have no interval. May be given several times
+    /// 'wake_p99[redis] worse'; may be given several times
+    ///
+    /// A rule fails only when the bound of the difference's 95 % interval
+    /// passes the limit; counted numbers have no interval.
     #[arg(long, value_name = "RULE", requires = "against", value_parser = Rule::from_str)]
     fail_if: Vec<Rule>,
     /// Compare with a stored result of another kernel, emulator, machine or version as well
@@ -70,12 +73,12 @@ impl GateArguments {
         self.fail_if.iter().any(Rule::has_subject)
     }
 
-    /// The stored result, read before anything runs.
+    /// The stored result, read before anything runs. `printed` is what the command prints.
     ///
     /// # Errors
     /// As of [`Baseline::read`].
-    pub fn baseline(&self) -> Result<Option<Baseline>, Error> {
-        let read = |path: &PathBuf| Baseline::read(path, &self.fail_if);
+    pub fn baseline(&self, printed: &[&'static Printed]) -> Result<Option<Baseline>, Error> {
+        let read = |path: &PathBuf| Baseline::read(path, &self.fail_if, printed);
         self.against.as_ref().map(read).transpose()
     }
 

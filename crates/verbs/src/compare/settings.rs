@@ -10,10 +10,12 @@ use worlds::{Candidate, Program, setting};
 
 /// The settings, and the program of interest.
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Options of settings")]
 pub struct SettingArguments {
     /// A candidate: the baseline with a setting for the tasks of a program, as in 'xz: batch',
-    /// 'redis-server: nice=-5' or '*: slice=1ms'; may be given several times. Settings: batch,
-    /// idle, other, fifo=1…99, rr=1…99, nice=-20…19, slice=DURATION, cpus=LIST, weight=1…10000.
+    /// 'redis-server: nice=-5' or '*: slice=1ms'; may be given several times
+    ///
+    /// Settings: batch, idle, other, fifo=1…99, rr=1…99, nice=-20…19, slice=DURATION, cpus=LIST, weight=1…10000.
     /// Separate several settings with commas, several programs with semicolons
     #[arg(long, value_name = "COMM: SETTING", value_parser = Deployment::from_str)]
     apply: Vec<Deployment>,

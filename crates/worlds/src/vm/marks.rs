@@ -70,7 +70,8 @@ impl Image {
     pub fn open(path: &Path, limit: Duration, say: &dyn Fn(&str)) -> Result<Image, Error> {
         let wrong =
             |what: &dyn std::fmt::Display| Error::Input(format!("{}: {what}", path.display()));
-        let bytes = std::fs::read(path).map_err(|error| wrong(&error))?;
+        let bytes = std::fs::read(path)
+            .map_err(|error| Error::unreadable(path, &error, "an image (docs/marks.md)"))?;
         if !is_startable(&bytes) {
             return Err(wrong(
                 &"no image that can be started: give an ELF file with a PVH or Multiboot header, or \
