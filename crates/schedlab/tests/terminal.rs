@@ -12,8 +12,7 @@ phases = [{ run = '9ms' }]
 [[task]]
 name = 'blinker'
 count = 2
-loop = 30
-phases = [{ run = '100us' }, { sleep = '1ms' }]
+phases = [{ loop = { times = 30, phases = [{ run = '100us' }, { sleep = '1ms' }] } }]
 ";
 
 /// The lines that a terminal of this size shows of `schedlab` with `arguments`, a shell's words.
