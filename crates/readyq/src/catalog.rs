@@ -32,8 +32,8 @@
 
 use core::fmt;
 
-use crate::{Key, 
-    Heap, MultiList1, MultiList2, Priority, Probe, PsList, RbTree, ReadyQueue, RoundRobin,
+use crate::{
+    Heap, Key, MultiList1, MultiList2, Priority, Probe, PsList, RbTree, ReadyQueue, RoundRobin,
     RoundRobinTree, Ruler, RulerTable, SortedList, SortedListReverse, Steps, Strides, Wheel,
     WideWheel, schedules,
 };

@@ -213,9 +213,7 @@ impl<I: Id, K: Key> Nodes<I, K> {
     pub(crate) unsafe fn promised(&self, cursor: Cursor) -> I {
         // SAFETY: the caller promises the first half, and the length is at most `MOST`: see
         // `from_mut`.
-        unsafe {
-            assert_unchecked(cursor.0 < self.len() && cursor.0 < I::MOST)
-        };
+        unsafe { assert_unchecked(cursor.0 < self.len() && cursor.0 < I::MOST) };
         cursor.task()
     }
 

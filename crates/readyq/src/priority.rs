@@ -5,7 +5,7 @@
 //! without a search.
 //!
 //! Cost: O(1) in every operation. At most 4 accesses to words of the mask (2 in an insertion, 2 in a
-//! removal), and the links of three tasks. 8 to 256 levels, 8 bytes each with ids of 32 bits.
+//! removal), and writes to two nodes. 8 to 256 levels, 8 bytes each with ids of 32 bits.
 //! Source: the ready queue of Curran & Stumm 1990, section 5.3; the bitmap is that of Linux's O(1)
 //! scheduler.
 

@@ -12,7 +12,7 @@
 //! crowded level is not interrupted by a task that wakes at a better one.
 //!
 //! Cost: O(1) in every operation. At most 4 accesses to words of the mask and the position (1 in an
-//! insertion, 1 in a removal), and the links of three tasks. Source: the order is Porter 2021, "Increasing the Responsiveness"; the arithmetic is ours. A pass is a
+//! insertion, 1 in a removal), and writes to two nodes. Source: the order is Porter 2021, "Increasing the Responsiveness"; the arithmetic is ours. A pass is a
 //! chain cut off its list, so Porter's `listLast` and its repairs are not needed: a blocked or
 //! killed task does not move the end of the chain.
 

@@ -272,7 +272,11 @@ impl<I: Id> Tree<I> {
     }
 
     /// The first task in the order that `accept` returns true for.
-    pub fn find<K: Key>(&self, nodes: &Nodes<I, K>, mut accept: impl FnMut(I) -> bool) -> Option<I> {
+    pub fn find<K: Key>(
+        &self,
+        nodes: &Nodes<I, K>,
+        mut accept: impl FnMut(I) -> bool,
+    ) -> Option<I> {
         let mut candidate = self.first();
         while let Some(task) = candidate {
             if accept(task) {
@@ -297,7 +301,9 @@ impl<I: Id> Tree<I> {
             let uncle = I::from_index(left.index() ^ right.index() ^ parent.index());
             match nodes.get_mut(uncle) {
                 Some(node) if node.tag == RED => node.tag = BLACK,
-                _ if left == parent => return self.rotate_red::<true, K>(nodes, task, parent, grand),
+                _ if left == parent => {
+                    return self.rotate_red::<true, K>(nodes, task, parent, grand);
+                }
                 _ => return self.rotate_red::<false, K>(nodes, task, parent, grand),
             }
             nodes[parent].tag = BLACK;
@@ -331,7 +337,8 @@ impl<I: Id> Tree<I> {
             self.crown(nodes, parent, grand, above);
             return;
         }
-        let (outer, inner) = (near::<ON_LEFT, _, _>(&nodes[task]), far::<ON_LEFT, _, _>(&nodes[task]));
+        let (outer, inner) =
+            (near::<ON_LEFT, _, _>(&nodes[task]), far::<ON_LEFT, _, _>(&nodes[task]));
         set_far::<ON_LEFT, _, _>(&mut nodes[parent], outer);
         if let Some(node) = nodes.get_mut(outer) {
             node.parent = parent;

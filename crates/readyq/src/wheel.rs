@@ -8,7 +8,7 @@
 //! [`Wheel`] takes strides up to 63, [`WideWheel`] up to 4095 for 32 KiB per queue.
 //!
 //! Cost: O(1) in every operation. At most 5 accesses to words of the mask (2 in an insertion, 2 in a
-//! removal), and the links of three tasks. Source: ours; the order is Porter 2021, structure (4).
+//! removal), and writes to two nodes. Source: ours; the order is Porter 2021, structure (4).
 
 use crate::clock::Clock;
 use crate::list::{List, find_from};

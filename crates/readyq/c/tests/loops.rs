@@ -3,6 +3,8 @@
 #![no_std]
 
 use core::arch::asm;
+use core::hint::assert_unchecked;
+
 use readyq::{
     Buckets, Id as _, Level, Node, Nodes, Priority, RbTree, ReadyQueue, RoundRobin, Ruler, Strides,
 };
@@ -110,7 +112,7 @@ impl ReadyQueue<Id, Key> for NoQueue {
 
     #[inline(always)]
     fn pop(&mut self, _nodes: &mut Nodes<Id, Key>) -> Option<Id> {
-        Some(Id::from_index(opaque(0) as usize))
+        Some(opaque_task())
     }
 
     fn peek(&self, _nodes: &Nodes<Id, Key>) -> Option<Id> {
@@ -128,11 +130,20 @@ impl ReadyQueue<Id, Key> for NoQueue {
     }
 }
 
+/// The first id, in a way that the compiler cannot see through. Takes no instruction: the value is
+/// as one that was loaded from a link.
+#[inline(always)]
+fn opaque_task() -> Id {
+    let index = opaque(0);
+    // SAFETY: it is 0.
+    unsafe { assert_unchecked(index < Id::MOST) };
+    Id::from_index(index)
+}
+
 /// Returns `value`, in a way that the compiler cannot see through. Takes no instruction.
 #[inline(always)]
-fn opaque(value: u32) -> u32 {
-    let mut wide = value as usize;
+fn opaque(mut value: usize) -> usize {
     // SAFETY: the assembly is empty but for a comment.
-    unsafe { asm!("/* {0} */", inout(reg) wide, options(nomem, nostack, preserves_flags)) };
-    wide as u32
+    unsafe { asm!("/* {0} */", inout(reg) value, options(nomem, nostack, preserves_flags)) };
+    value
 }
