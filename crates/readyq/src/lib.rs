@@ -54,7 +54,7 @@ pub use mask::{Levels, Mask, Masked, OneWord, Word, Words};
 pub use multilist_printed::PrintedMultiList;
 pub use multilist1::{MultiList1, schedules};
 pub use multilist2::{MultiList2, RulerTable};
-pub use nodes::{Level, Node, Nodes, TaskId};
+pub use nodes::{Node, Nodes};
 pub use priority::Priority;
 pub use probe::{Probe, Steps};
 pub use pslist::PsList;
@@ -64,7 +64,7 @@ pub use rr_rbtree::RoundRobinTree;
 pub use ruler::Ruler;
 pub use sorted_list::{Sorted, SortedList, SortedListReverse};
 pub use wheel::{Buckets, Wheel, WideWheel};
-pub use width::{Id, Key};
+pub use width::{Id, Key, Level, TaskId};
 
 /// An order over ready tasks: which one runs next.
 ///

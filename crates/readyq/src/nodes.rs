@@ -2,28 +2,7 @@
 
 use core::hint::{assert_unchecked, cold_path};
 
-use crate::{Id, Key};
-
-/// A task, as an index into the slab of [`Nodes`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[repr(transparent)]
-pub struct TaskId(pub u32);
-
-impl TaskId {
-    /// No task: the end of a list, an idle CPU. Never a valid index.
-    pub const NONE: TaskId = TaskId(u32::MAX);
-
-    /// This id as an index into per-task tables.
-    #[inline(always)]
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// How important (strict priorities) or how frequent (virtual clocks) a task is; 0 comes first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-#[repr(transparent)]
-pub struct Level(pub u16);
+use crate::{Id, Key, TaskId};
 
 /// The links of one task: 24 bytes, or fewer with narrower [`Id`]s and [`Key`]s. The structure that
 /// holds the task defines the meaning of the fields.

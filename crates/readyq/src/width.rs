@@ -20,7 +20,26 @@
 
 use core::fmt::Debug;
 
-use crate::{Level, TaskId};
+/// A task, as an index into the slab of [`Nodes`](crate::Nodes).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(transparent)]
+pub struct TaskId(pub u32);
+
+impl TaskId {
+    /// No task: the end of a list, an idle CPU. Never a valid index.
+    pub const NONE: TaskId = TaskId(u32::MAX);
+
+    /// This id as an index into per-task tables.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// How important (strict priorities) or how frequent (virtual clocks) a task is; 0 comes first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[repr(transparent)]
+pub struct Level(pub u16);
 
 /// How many ids of a width lie beyond every slab: one for each list of a structure.
 pub(crate) const BEYOND: usize = 64;

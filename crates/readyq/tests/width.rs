@@ -34,7 +34,7 @@ impl<Q: ReadyQueue<I, K>, I: Id, K: Key> Narrow<Q, I, K> {
     }
 
     fn task(&self, id: I) -> TaskId {
-        TaskId((id.index() - self.first) as u32)
+        TaskId(id.index().wrapping_sub(self.first) as u32)
     }
 }
 
